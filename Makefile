@@ -1,0 +1,63 @@
+# Every target works from a fresh clone: it creates .venv and installs from the lock when needed.
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/.installed
+# Tests of chapters and of the pipeline start kernels; two workers fill two cores.
+WORKERS ?= 2
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PYDEVD_DISABLE_FILE_VALIDATION := 1
+
+.PHONY: help book test chapter check fix bench lock clean
+
+help: ## list the targets
+	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "make %-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+book: $(STAMP) ## run the chapters that changed, check their claims, build the site at _build/html/index.html
+	@$(BIN)/python -m spinbook.pipeline book
+
+chapter: $(STAMP) ## NAME=rbm-mixtures: the same for one chapter and its page
+	@test -n "$(NAME)" || { echo "make chapter: NAME is missing, as in make chapter NAME=rbm-mixtures" >&2; exit 2; }
+	@$(BIN)/python -m spinbook.pipeline chapter $(NAME)
+
+test: $(STAMP) ## run the fast tests; SLOW=1 runs the slow ones too
+	@$(BIN)/python -m pytest -n $(WORKERS) -m "$(if $(SLOW),slow or not slow,not slow)"
+
+check: $(STAMP) ## check format, lint, types and that generated files are in sync
+	@$(BIN)/ruff format --check --quiet . || { $(BIN)/ruff format --check . ; exit 1; }
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/mypy
+	@$(BIN)/python -m spinbook.pipeline check-sync
+	@$(BIN)/cffconvert --validate -i CITATION.cff
+
+fix: $(STAMP) ## format, mend what the linter can mend, write the generated files
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/python -m spinbook.pipeline sync
+
+bench: $(STAMP) ## time the library against plain baselines in the same run
+	@$(BIN)/python -m benchmarks
+
+lock: $(STAMP) ## compile requirements.lock anew from pyproject.toml and constraints.txt
+	@$(BIN)/pip-compile --quiet --all-extras --strip-extras --allow-unsafe --no-emit-find-links --no-emit-index-url \
+	  --no-header --resolver=backtracking -c constraints.txt -o requirements.lock pyproject.toml
+	@sed -i.bak -e 's/^\([a-z0-9._-]*==[^ ]*\)+cpu/\1/' requirements.lock && rm requirements.lock.bak
+
+clean: ## remove everything generated, the environment too
+	rm -rf _build .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis
+
+# torch first and alone: with no torch installed, a range asked for by another package takes the newest CUDA build.
+$(STAMP): pyproject.toml constraints.txt requirements.lock
+	@echo "Installing into .venv (several minutes the first time)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(BIN)/python -c 'import sys; sys.exit("Python 3.11 or newer is needed" if sys.version_info < (3, 11) else 0)'
+	@$(BIN)/pip install --quiet -c constraints.txt torch
+	@$(BIN)/pip install --quiet -c constraints.txt -r requirements.lock
+	@$(BIN)/pip install --quiet --no-deps --no-build-isolation -e .
+	@$(BIN)/pip check
+	@touch $@

@@ -1,0 +1,6 @@
+"""Spin models and the attention of transformers: the library behind the book. Importing it loads no submodule.
+
+Each physical idea has its own module; the book's chapters import what they use.
+"""
+
+__version__ = "0.1.0"

@@ -1,0 +1,6 @@
+"""From text to a page that has proved its numbers: pairing, freshness, execution, claims, site. No physics.
+
+    text notebook -> paired .ipynb -> papermill -> claims and figures -> Jupyter Book -> checks of the pages
+
+Everything generated lies in `_build`; every step reads plain files that the step before it wrote.
+"""

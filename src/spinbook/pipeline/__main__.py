@@ -1,0 +1,40 @@
+"""Command line of the pipeline; the Makefile calls it."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from spinbook.pipeline import build, citation, notebooks
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command in the current folder; returns the exit status."""
+    parser = argparse.ArgumentParser(prog="spinbook", description="Build the book Transformers as Spin Systems.")
+    parser.add_argument("--root", type=Path, default=Path.cwd(), help="the repository (default: this folder)")
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("book", help="run what changed, check the claims, build the site")
+    chapter = commands.add_parser("chapter", help="the same for one chapter and its page")
+    chapter.add_argument("name")
+    commands.add_parser("sync", help="write the paired .ipynb files and CITATION.cff from their sources")
+    commands.add_parser("check-sync", help="fail if a generated file that is committed is out of date")
+    options = parser.parse_args(arguments)
+    try:
+        if options.command in ("book", "chapter"):
+            only = options.name if options.command == "chapter" else None
+            return 1 if build.book(options.root, only=only).problems else 0
+        if options.command == "sync":
+            for path in [*notebooks.sync(options.root), *citation.sync(options.root)]:
+                print(f"wrote {path.relative_to(options.root)}")
+            return 0
+        stale = [f"notebooks/{name}.ipynb" for name in notebooks.out_of_sync(options.root)]
+        stale += citation.out_of_sync(options.root)
+        for name in stale:
+            print(f"{name} is out of date: run `make fix`", file=sys.stderr)
+        return 1 if stale else 0
+    except (ValueError, RuntimeError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

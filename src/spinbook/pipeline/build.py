@@ -1,0 +1,250 @@
+"""`make book` and `make chapter`: which chapters are stale, running them, collecting, rendering, and the summary."""
+
+import fcntl
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TextIO
+
+from spinbook import project
+from spinbook.pipeline import execution, freshness, ledger, notebooks, site
+
+JOBS = 2
+"""Chapters that run at the same time."""
+
+_POLL_SECONDS = 0.2
+_REPORT_SECONDS = 10.0
+
+
+@dataclass
+class Outcome:
+    """What a build found. `problems` is empty exactly when the book may be published."""
+
+    chapters: list[str]
+    executed: list[str] = field(default_factory=list)
+    failures: list[execution.Failure] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    rendered: bool = False
+    seconds: float = 0.0
+
+
+def book(root: Path, *, only: str | None = None, jobs: int = JOBS, out: TextIO | None = None) -> Outcome:
+    """Bring every chapter (or `only` one) up to date, check its claims, render the site, and print a summary.
+
+    Nothing stops half way: a chapter that fails, a claim that does not hold and a page that breaks are all reported at
+    the end, in `Outcome.problems`.
+    """
+    out = out or sys.stdout
+    root = root.resolve()
+    started = time.perf_counter()
+    names = notebooks.names(root)
+    if only is not None and only not in names:
+        raise ValueError(f"NAME: expected one of {names}, got {only!r}")
+    with _lock(root):
+        outcome = Outcome(names)
+        chapters = {name: notebooks.load(root, name) for name in names}
+        keys = {name: freshness.key(root, chapter) for name, chapter in chapters.items()}
+        wanted = names if only is None else [only]
+        stale = [name for name in wanted if execution.finished(root, name, keys[name]) is None]
+        for name in wanted:
+            if name not in stale:
+                print(f"{name}: unchanged, its last run stands", file=out)
+        outcome.executed = stale
+        outcome.failures = _run(root, [chapters[name] for name in stale], jobs, out)
+        outcome.problems += [
+            f"chapter {failure.chapter} failed in code cell {failure.cell}: {execution.plain(failure.error)}"
+            for failure in outcome.failures
+        ]
+        outcome.problems += [
+            f"notebooks/{name}.ipynb is out of sync with its text: run `make fix`"
+            for name in notebooks.out_of_sync(root)
+            if name in wanted
+        ]
+        records = {name: record for name in names if (record := execution.finished(root, name, keys[name]))}
+        results = {name: execution.results_folder(root, name) for name in records}
+        outcome.problems += _collect(root, wanted, chapters, records, results, outcome.failures)
+        print("Rendering the site", file=out, flush=True)
+        built = site.render(root, results, outcome.failures)
+        outcome.problems += built.problems
+        outcome.rendered = built.rendered
+    outcome.seconds = time.perf_counter() - started
+    _summary(root, outcome, records, out)
+    return outcome
+
+
+def _run(
+    root: Path, chapters: Sequence[notebooks.Chapter], jobs: int, out: TextIO
+) -> list[execution.Failure]:
+    """Run chapters, `jobs` at a time, each with its share of the processors."""
+    waiting = list(chapters)
+    running: dict[str, tuple[notebooks.Chapter, subprocess.Popen[str], float, list[int]]] = {}
+    failures: list[execution.Failure] = []
+    shares = _shares(min(jobs, len(chapters)))
+    reported: dict[str, float] = {}
+    try:
+        while waiting or running:
+            while waiting and shares:
+                chapter, cpus = waiting.pop(0), shares.pop(0)
+                process = execution.start(root, chapter.name, threads=len(cpus), cpus=cpus)
+                running[chapter.name] = (chapter, process, time.perf_counter(), cpus)
+                print(f"{chapter.name}: started", file=out, flush=True)
+            time.sleep(_POLL_SECONDS)
+            for name, (chapter, process, began, cpus) in list(running.items()):
+                elapsed = time.perf_counter() - began
+                if process.poll() is None:
+                    if elapsed - reported.get(name, 0.0) >= _REPORT_SECONDS:
+                        reported[name] = elapsed
+                        cell = execution.progress(root, name).get("cell", 0)
+                        print(f"{name}: cell {cell}/{chapter.num_code_cells}, {elapsed:.0f} s", file=out, flush=True)
+                    continue
+                del running[name]
+                shares.append(cpus)
+                if process.returncode == 0:
+                    print(f"{name}: finished after {elapsed:.0f} s", file=out, flush=True)
+                else:
+                    failures.append(execution.failure(root, name))
+                    print(f"{name}: FAILED after {elapsed:.0f} s: {failures[-1].error}", file=out, flush=True)
+    finally:
+        for _, process, _, _ in running.values():
+            process.terminate()
+    return failures
+
+
+def _shares(jobs: int) -> list[list[int]]:
+    """The processors this process may use, dealt out to `jobs` chapters."""
+    cpus = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(os.cpu_count() or 1))
+    return [cpus[index::jobs] or cpus for index in range(jobs)]
+
+
+def _collect(
+    root: Path,
+    wanted: Sequence[str],
+    chapters: Mapping[str, notebooks.Chapter],
+    records: Mapping[str, execution.Record],
+    results: Mapping[str, Path],
+    failures: Sequence[execution.Failure],
+) -> list[str]:
+    """Write `_build/figures`, `claims.json`, `figures.json` and `status.json` from the results; returns the problems."""
+    build = root / "_build"
+    shutil.rmtree(build / "figures", ignore_errors=True)
+    for folder in results.values():
+        for figure in sorted((folder / "figures").glob("*/figure.json")):
+            shutil.copytree(figure.parent, build / "figures" / figure.parent.name)
+    figures = site.figures_index(build / "figures")
+    (build / "figures.json").write_text(json.dumps(figures, indent=1, ensure_ascii=False) + "\n")
+    book_ledger = ledger.collect(root, list(chapters), results)
+    ledger.write(build / "claims.json", book_ledger.entries)
+    problems = [problem for problem in book_ledger.problems if _concerns(problem, wanted)]
+    ids = {figure["id"] for figure in figures}
+    problems += [
+        f"chapter {name}: its thumbnail {chapter.thumbnail!r} is not among its published figures"
+        for name, chapter in chapters.items()
+        if name in results and chapter.thumbnail not in ids
+    ]
+    broken = {failure.chapter: failure for failure in failures}
+    (build / "status.json").write_text(
+        json.dumps(_status(root, chapters, records, book_ledger.entries, figures, broken), indent=1) + "\n"
+    )
+    return problems
+
+
+def _concerns(problem: str, wanted: Sequence[str]) -> bool:
+    return any(problem.startswith(f"claim {name}.") for name in wanted)
+
+
+def _status(
+    root: Path,
+    chapters: Mapping[str, notebooks.Chapter],
+    records: Mapping[str, execution.Record],
+    entries: Sequence[Mapping[str, Any]],
+    figures: Sequence[Mapping[str, Any]],
+    broken: Mapping[str, execution.Failure],
+) -> dict[str, Any]:
+    who, state = project.identity(root), freshness.state(root)
+    pages = []
+    for name, chapter in chapters.items():
+        record = records.get(name)
+        own = [entry for entry in entries if entry["chapter"] == name]
+        page: dict[str, Any] = {
+            "chapter": name,
+            "title": chapter.title,
+            "summary": " ".join(chapter.summary.split()),
+            "source": chapter.source,
+            "prerequisites": chapter.prerequisites,
+            "thumbnail": chapter.thumbnail,
+            "budget_seconds": chapter.budget,
+            "state": "finished" if record else "failed" if name in broken else "not run",
+            "claims": len([entry for entry in own if entry["holds"] is not None]),
+            "claims_held": len([entry for entry in own if entry["holds"]]),
+            "figures": len([figure for figure in figures if figure["chapter"] == name]),
+        }
+        if record:
+            page |= {
+                "key": record.key,
+                "commit": record.commit,
+                "dirty": record.dirty,
+                "parameters": record.parameters,
+                "versions": record.versions,
+                "python": record.python,
+                "threads": record.threads,
+                "seconds": record.seconds,
+                "peak_bytes": record.peak_bytes,
+                "finished": record.finished,
+            }
+        if name in broken:
+            page["failure"] = {"cell": broken[name].cell, "error": execution.plain(broken[name].error)}
+        pages.append(page)
+    return {"book": who.title, "version": who.version, "commit": state.commit, "dirty": state.dirty, "chapters": pages}
+
+
+def _summary(root: Path, outcome: Outcome, records: Mapping[str, execution.Record], out: TextIO) -> None:
+    status = json.loads((root / "_build" / "status.json").read_text())
+    rows = [("chapter", "seconds", "peak MB", "claims", "figures", "")]
+    for page in status["chapters"]:
+        if page["state"] == "finished":
+            late = f"over its budget of {page['budget_seconds']:.0f} s" if page["seconds"] > page["budget_seconds"] else ""
+            rows.append(
+                (
+                    page["chapter"],
+                    f"{page['seconds']:.1f}",
+                    f"{page['peak_bytes'] / 1e6:.0f}",
+                    f"{page['claims_held']}/{page['claims']}",
+                    str(page["figures"]),
+                    late or ("" if page["chapter"] in outcome.executed else "unchanged"),
+                )
+            )
+        else:
+            rows.append((page["chapter"], "-", "-", f"0/{page['claims']}", "-", page["state"]))
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    print(file=out)
+    for row in rows:
+        cells = [row[0].ljust(widths[0]), *(row[i].rjust(widths[i]) for i in range(1, 5)), row[5]]
+        print("  ".join(cells).rstrip(), file=out)
+    print(f"\nSite: {(root / '_build' / 'html' / 'index.html').relative_to(root)}", end="", file=out)
+    print("" if outcome.rendered else " (unchanged)", file=out)
+    if any(record.dirty for record in records.values()):
+        print("Some chapters were run from a tree with uncommitted changes; their pages say so.", file=out)
+    if outcome.problems:
+        print(f"\n{len(outcome.problems)} problem(s):", file=out)
+        for problem in outcome.problems:
+            print(f"  - {problem}", file=out)
+    print(f"{'FAILED' if outcome.problems else 'OK'} after {outcome.seconds:.1f} s", file=out, flush=True)
+
+
+@contextmanager
+def _lock(root: Path) -> Iterator[None]:
+    """Two builds in one tree would overwrite each other's work."""
+    (root / "_build").mkdir(exist_ok=True)
+    with (root / "_build" / ".lock").open("w") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise RuntimeError("another build is running in this tree (it holds _build/.lock)") from error
+        yield

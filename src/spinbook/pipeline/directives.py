@@ -1,0 +1,310 @@
+"""Sphinx extension of the book: published figures, gallery, claims ledger, status, and offline pages.
+
+Every directive reads the plain files in `_build` (figure.json, claims.json, status.json) and computes nothing.
+"""
+
+import html
+import json
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.config import Config
+from sphinx.util.docutils import SphinxDirective
+
+from spinbook import claims, project
+
+VERDICT_MARKS = {"reproduced": "✓", "corrected": "✎", "not-reproduced": "✗", "not-attempted": "–"}
+
+
+class _Directive(SphinxDirective):
+    has_content = False
+
+    @property
+    def root(self) -> Path:
+        return Path(self.config.spinbook_root)
+
+    def read(self, name: str) -> Any:
+        return json.loads((self.root / "_build" / name).read_text())
+
+    def to_root(self) -> str:
+        """Relative path from this page to the root of the site."""
+        return "../" * self.env.docname.count("/")
+
+    def raw(self, markup: str) -> nodes.raw:
+        return nodes.raw("", markup, format="html")
+
+    def parse_caption(self, text: str) -> list[nodes.Node]:
+        container = nodes.Element()
+        self.state.nested_parse([text], self.content_offset, container)
+        paragraphs = [child for child in container.children if isinstance(child, nodes.paragraph)]
+        return [node for paragraph in paragraphs for node in paragraph.children]
+
+
+class PublishedFigure(_Directive):
+    """`{published-figure} ID`: picture in two themes, numbered caption, anchor, and the fold to cite it."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        id = self.arguments[0]
+        record = self.read(f"figures/{id}/figure.json")
+        figure = nodes.figure(classes=["spin-figure"])
+        figure += self.raw(picture(record, self.to_root()))
+        caption = nodes.caption("", "", *self.parse_caption(record["caption"]))
+        caption.source, caption.line = self.get_source_info()
+        figure += caption
+        figure += nodes.legend("", self.raw(_fold(record, self.to_root(), project.identity(self.root))))
+        figure["names"].append(id)
+        self.state.document.note_explicit_target(figure, figure)
+        return [figure]
+
+
+def picture(record: dict[str, Any], to_root: str, *, suffix: str = "svg", lazy: bool = True) -> str:
+    """The two variants of a figure; the theme shows one of them."""
+    id, (width, height) = record["id"], record["size"]
+    alt = html.escape(record["alt"], quote=True)
+    images = [
+        f'<img class="{css}" src="{to_root}figures/{id}/{id}{variant}.{suffix}" width="{width // 2}" '
+        f'height="{height // 2}" alt="{alt}"{" loading=lazy" if lazy else ""}>'
+        for css, variant in (("only-light", ""), ("only-dark", "-dark"))
+    ]
+    return f'<div class="spin-picture">{"".join(images)}</div>'
+
+
+def _fold(record: dict[str, Any], to_root: str, who: project.Identity) -> str:
+    id, chapter = record["id"], record["chapter"]
+    folder = f"{to_root}figures/{id}"
+    names = [*sorted(record["files"]), "figure.json"]
+    downloads = ", ".join(f'<a href="{folder}/{name}" download>{name.removeprefix(id).lstrip(".-")}</a>' for name in names)
+    address = who.chapter_url(chapter, id)
+    parameters = ", ".join(f"{name} = {value}" for name, value in record["parameters"].items())
+    return (
+        '<details class="spin-cite"><summary>Cite, download, reproduce</summary>'
+        f'<p>Permanent address: <a href="#{id}">{html.escape(address)}</a></p>'
+        f'<pre class="spin-bibtex">{html.escape(record["bibtex"])}</pre>'
+        f"<p>Download: {downloads}. Source: {html.escape(record['source'])}.</p>"
+        f"<p>Make it again: <code>make chapter NAME={chapter}</code>, version {record['library_version']}, commit "
+        f"<code>{html.escape(record['commit'][:12])}{'+dirty' if record['commit'].endswith('+dirty') else ''}</code>, "
+        f"parameters {html.escape(parameters) or 'none'}.</p></details>"
+    )
+
+
+class FigureGallery(_Directive):
+    """`{figure-gallery}`: every published figure of the book, with a link to its place."""
+
+    def run(self) -> list[nodes.Node]:
+        cards = []
+        for record in self.read("figures.json"):
+            target = f"{self.to_root()}notebooks/{record['chapter']}.html#{record['id']}"
+            cards.append(
+                f'<li class="spin-card"><a href="{target}">{picture(record, self.to_root(), suffix="png")}'
+                f'<span class="spin-card-title">{html.escape(record["id"])}</span></a>'
+                f'<span class="spin-card-note">{html.escape(record["source"])}</span></li>'
+            )
+        return [self.raw(f'<ul class="spin-cards">{"".join(cards)}</ul>')]
+
+
+class ChapterCards(_Directive):
+    """`{chapter-cards}`: a sentence and a picture for every chapter, in reading order."""
+
+    def run(self) -> list[nodes.Node]:
+        figures = {record["id"]: record for record in self.read("figures.json")}
+        works = project.references(self.root)
+        cards = []
+        for page in self.read("status.json")["chapters"]:
+            target = f"{self.to_root()}notebooks/{page['chapter']}.html"
+            record = figures.get(page["thumbnail"])
+            image = picture(record, self.to_root(), suffix="png", lazy=False) if record else ""
+            cards.append(
+                f'<li class="spin-card spin-chapter"><a href="{target}">{image}'
+                f'<span class="spin-card-title">{html.escape(page["title"])}</span></a>'
+                f"<p>{html.escape(page['summary'])}</p>"
+                f'<p class="spin-card-note">After {html.escape(_citation(works, page["source"]))}. '
+                f"You need: {html.escape(page['prerequisites'])}. "
+                f'<a href="{self.to_root()}book/claims.html">{page["claims_held"]} of {page["claims"]} claims confirmed</a>.'
+                "</p></li>"
+            )
+        return [self.raw(f'<ul class="spin-cards spin-chapters">{"".join(cards)}</ul>')]
+
+
+class ClaimsLedger(_Directive):
+    """`{claims-ledger}`: the table of all claims, sortable by its headings."""
+
+    HEADINGS = ("Claim", "Source", "Published", "Ours", "Gap", "Bound", "Verdict")
+
+    def run(self) -> list[nodes.Node]:
+        works = project.references(self.root)
+        entries = self.read("claims.json")
+        held = sum(bool(entry["holds"]) for entry in entries)
+        judged = sum(entry["holds"] is not None for entry in entries)
+        counts = {verdict: sum(entry["verdict"] == verdict for entry in entries) for verdict in claims.VERDICTS}
+        totals = ", ".join(f"{count} {verdict.replace('-', ' ')}" for verdict, count in counts.items())
+        head = "".join(f'<th scope="col" aria-sort="none">{heading}</th>' for heading in self.HEADINGS)
+        rows = "".join(self._row(entry, works) for entry in entries)
+        return [
+            self.raw(
+                f'<p class="spin-totals">{len(entries)} claims: {totals}. '
+                f"In this build {held} of {judged} verdicts are confirmed.</p>"
+                f'<div class="spin-table"><table class="spin-sortable table"><thead><tr>{head}</tr></thead>'
+                f"<tbody>{rows}</tbody></table></div>"
+            )
+        ]
+
+    def _row(self, entry: dict[str, Any], works: Any) -> str:
+        anchor = claims.anchor_of(entry["id"])
+        measured = claims.format_value(entry["measured"])
+        if entry["uncertainty"]:
+            measured += f" ± {entry['uncertainty']:.1g}"
+        published = claims.format_value(entry["published"])
+        if entry["corrected"] is not None:
+            published = f"<del>{published}</del> {claims.format_value(entry['corrected'])}"
+        cell = f"{self.to_root()}notebooks/{entry['chapter']}.html"
+        link = f'<a href="{cell}#{anchor}">' if entry["measured"] is not None else f'<a href="{cell}">'
+        source = f"{_citation(works, entry['source']['key'])}, {entry['source']['where']}"
+        external = ' <span class="spin-external">external</span>' if entry["external"] else ""
+        because = f'<p class="spin-because">{html.escape(entry["because"])}</p>' if entry["because"] else ""
+        rule = f'<p class="spin-because">Bound: {html.escape(entry["rule"])}</p>' if entry["rule"] else ""
+        verdict = entry["verdict"] if entry["holds"] is not False else "failed"
+        label = "not confirmed" if verdict == "failed" else verdict.replace("-", " ")
+        mark = VERDICT_MARKS.get(verdict, "!")
+        return (
+            f'<tr id="ledger-{anchor}"><td>{link}<code>{html.escape(entry["id"])}</code></a>'
+            f"<p>{html.escape(entry['says'])}</p>{because}{rule}</td>"
+            f"<td>{html.escape(source)}{external}</td>"
+            f'<td data-value="{_sort_value(entry["published"])}">{published}</td>'
+            f'<td data-value="{_sort_value(entry["measured"])}">{measured}</td>'
+            f'<td data-value="{_sort_value(entry["gap"])}">{_short(entry["gap"], entry["published"])}</td>'
+            f'<td data-value="{_sort_value(entry["bound"])}">{_short(entry["bound"], entry["published"])}</td>'
+            f'<td class="spin-verdict spin-verdict-{verdict}"><span aria-hidden="true">{mark}</span> {label}</td></tr>'
+        )
+
+
+class ChapterStatus(_Directive):
+    """`{chapter-status}`: when, from what and how each chapter was run."""
+
+    def run(self) -> list[nodes.Node]:
+        status = self.read("status.json")
+        head = "".join(
+            f'<th scope="col" aria-sort="none">{heading}</th>'
+            for heading in ("Chapter", "State", "Claims", "Figures", "Seconds", "Peak memory", "Commit", "Key", "Run at")
+        )
+        rows = "".join(self._row(page) for page in status["chapters"])
+        dirty = ", with uncommitted changes" if status["dirty"] else ""
+        return [
+            self.raw(
+                f"<p>This site was built from commit <code>{html.escape(status['commit'][:12])}</code>{dirty}, "
+                f"version {html.escape(status['version'])}. The same facts for programs: "
+                f'<a href="{self.to_root()}status.json">status.json</a>.</p>'
+                f'<div class="spin-table"><table class="spin-sortable table"><thead><tr>{head}</tr></thead>'
+                f"<tbody>{rows}</tbody></table></div>"
+            )
+        ]
+
+    def _row(self, page: dict[str, Any]) -> str:
+        name = f'<a href="{self.to_root()}notebooks/{page["chapter"]}.html">{html.escape(page["title"])}</a>'
+        if page["state"] != "finished":
+            return f"<tr><td>{name}</td><td>{page['state']}</td>{'<td>–</td>' * 7}</tr>"
+        return (
+            f"<tr><td>{name}</td><td>finished</td><td>{page['claims_held']}/{page['claims']}</td><td>{page['figures']}</td>"
+            f'<td data-value="{page["seconds"]}">{page["seconds"]:.1f}</td>'
+            f'<td data-value="{page["peak_bytes"]}">{page["peak_bytes"] / 1e6:.0f} MB</td>'
+            f"<td><code>{_commit(page)}</code></td><td><code>{page['key'][:12]}</code></td>"
+            f"<td>{page['finished']}</td></tr>"
+        )
+
+
+class Provenance(_Directive):
+    """`{provenance} NAME`: the foot of a chapter, saying what run it shows."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        page = next(page for page in self.read("status.json")["chapters"] if page["chapter"] == self.arguments[0])
+        versions = ", ".join(f"{name} {version}" for name, version in page["versions"].items())
+        parameters = ", ".join(f"{name} = {value}" for name, value in page["parameters"].items())
+        facts = {
+            "Key": f"<code>{page['key'][:16]}</code>",
+            "Commit": f"<code>{_commit(page)}</code>",
+            "Run": f"{page['finished']}, {page['seconds']:.1f} s, peak memory {page['peak_bytes'] / 1e6:.0f} MB, "
+            f"{page['threads']} thread(s)",
+            "Parameters": html.escape(parameters),
+            "Versions": html.escape(f"Python {page['python']}, {versions}"),
+            "Run it again": f"<code>make chapter NAME={page['chapter']}</code>",
+        }
+        items = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in facts.items())
+        return [self.raw(f'<aside class="spin-provenance" aria-label="How this page was made"><dl>{items}</dl></aside>')]
+
+
+def _commit(page: dict[str, Any]) -> str:
+    return html.escape(page["commit"][:12]) + (" + uncommitted changes" if page["dirty"] else "")
+
+
+def _citation(works: Any, key: str) -> str:
+    """Family names and year, as in "Bal (2020)", with the title where that does not tell two works apart."""
+    if key not in works:
+        return key
+    mine = _names_and_year(works[key])
+    alone = sum(_names_and_year(work) == mine for work in works.values()) == 1
+    return mine if alone else f"{mine}, “{works[key]['title'].partition(':')[0]}”"
+
+
+def _names_and_year(work: Any) -> str:
+    people = [person.partition(",")[0] for person in work["author"].split(" and ")]
+    names = people[0] if len(people) == 1 else " and ".join(people) if len(people) == 2 else f"{people[0]} et al."
+    return f"{names} ({work['year']})"
+
+
+def _short(value: float | None, kind: Any) -> str:
+    return "–" if value is None or isinstance(kind, bool) else f"{value:.2g}"
+
+
+def _sort_value(value: float | bool | None) -> str:
+    return "" if value is None else repr(float(value))
+
+
+def _serve_everything(app: Sphinx, config: Config) -> None:
+    """Style sheet, scripts and MathJax come from book/_static; the theme's second search bar goes."""
+    static = Path(config.spinbook_root) / "book" / "_static"
+    config.html_static_path.append(str(static))
+    # sphinx-book-theme 1.3 with pydata-sphinx-theme 0.17 otherwise draws the search field twice.
+    config.html_theme_options["navbar_persistent"] = []
+
+
+def _finish_page(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
+    """Point the edit button at the text source, and leave out the script that would load Live Code from outside."""
+    branch = project.identity(Path(app.config.spinbook_root)).branch
+    exchange = {f"/edit/{branch}/index.md": f"/edit/{branch}/book/index.md"}
+    if pagename.startswith("notebooks/"):
+        exchange[f"/edit/{branch}/{pagename}.ipynb"] = f"/edit/{branch}/{pagename}.md"
+    _exchange_urls(context.get("header_buttons", []), exchange)
+    context["script_files"] = [
+        script
+        for script in context.get("script_files", [])
+        if "thebe" not in str(getattr(script, "filename", "")) + str(getattr(script, "attributes", {})).lower()
+    ]
+
+
+def _exchange_urls(buttons: list[dict[str, Any]], exchange: dict[str, str]) -> None:
+    for button in buttons:
+        for old, new in exchange.items():
+            if str(button.get("url", "")).endswith(old):
+                button["url"] = button["url"].replace(old, new)
+        _exchange_urls(button.get("buttons", []), exchange)
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Register the directives and the two hooks."""
+    app.add_config_value("spinbook_root", "", "env")
+    app.add_directive("published-figure", PublishedFigure)
+    app.add_directive("figure-gallery", FigureGallery)
+    app.add_directive("chapter-cards", ChapterCards)
+    app.add_directive("claims-ledger", ClaimsLedger)
+    app.add_directive("chapter-status", ChapterStatus)
+    app.add_directive("provenance", Provenance)
+    app.add_css_file("spinbook.css")
+    app.add_js_file("spinbook.js", defer="defer")
+    app.connect("config-inited", _serve_everything)
+    app.connect("html-page-context", _finish_page, priority=900)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,182 @@
+"""Text notebooks and their paired .ipynb files. Nothing is executed here."""
+
+import ast
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jupytext
+import nbformat
+import yaml
+from nbformat import NotebookNode
+
+from spinbook import project
+
+_KNOWN = {"summary", "source", "thumbnail", "prerequisites", "budget", "data", "quick"}
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """One chapter: its notebook without outputs, and what its front matter says."""
+
+    name: str
+    title: str
+    summary: str
+    source: str
+    thumbnail: str
+    prerequisites: str
+    budget: float
+    data: tuple[str, ...]
+    quick: Mapping[str, Any]
+    parameters: Mapping[str, Any]
+    notebook: NotebookNode
+
+    @property
+    def num_code_cells(self) -> int:
+        """Number of code cells, the install cell included."""
+        return sum(cell.cell_type == "code" for cell in self.notebook.cells)
+
+
+def names(root: Path) -> list[str]:
+    """Names of all chapters, in the order of the table of contents.
+
+    Raises
+    ------
+    ValueError
+        if a chapter is missing from `_toc.yml`, or one listed there does not exist.
+    """
+    listed = [
+        Path(item["file"]).name
+        for part in yaml.safe_load((root / "_toc.yml").read_text()).get("parts", [])
+        for item in part["chapters"]
+        if str(item.get("file", "")).startswith("notebooks/")
+    ]
+    present = {path.stem for path in (root / "notebooks").glob("*.md")}
+    if set(listed) != present:
+        raise ValueError(
+            f"_toc.yml: chapters listed but absent {sorted(set(listed) - present)}, present but not listed "
+            f"{sorted(present - set(listed))}"
+        )
+    return listed
+
+
+def load(root: Path, name: str) -> Chapter:
+    """Read `notebooks/NAME.md`.
+
+    Raises
+    ------
+    ValueError
+        naming the file and what its front matter or its parameters cell lacks.
+    """
+    path = root / "notebooks" / f"{name}.md"
+    if not path.is_file():
+        known = sorted(entry.stem for entry in (root / "notebooks").glob("*.md"))
+        raise ValueError(f"chapter {name!r}: no such chapter; expected one of {known}")
+    notebook = jupytext.read(path, fmt="md:myst")
+    facts = dict(notebook.metadata.get("spinbook", {}))
+    if unknown := set(facts) - _KNOWN:
+        raise ValueError(f"{path.name}: front matter, spinbook: unknown entries {sorted(unknown)}")
+    if missing := {"summary", "source", "thumbnail", "prerequisites", "budget", "quick"} - set(facts):
+        raise ValueError(f"{path.name}: front matter, spinbook: missing entries {sorted(missing)}")
+    parameters = _parameters(path, notebook)
+    if strangers := set(facts["quick"]) - set(parameters):
+        raise ValueError(f"{path.name}: quick profile: {sorted(strangers)} are not in the parameters cell")
+    return Chapter(
+        name=name,
+        title=_title(path, notebook),
+        summary=facts["summary"],
+        source=facts["source"],
+        thumbnail=facts["thumbnail"],
+        prerequisites=facts["prerequisites"],
+        budget=float(facts["budget"]),
+        data=tuple(facts.get("data", ())),
+        quick=facts["quick"],
+        parameters=parameters,
+        notebook=_finish(root, name, notebook),
+    )
+
+
+def _title(path: Path, notebook: NotebookNode) -> str:
+    for cell in notebook.cells:
+        for line in cell.source.splitlines() if cell.cell_type == "markdown" else ():
+            if line.startswith("# "):
+                return str(line[2:].strip())
+    raise ValueError(f"{path.name}: expected a title, a line that begins with '# '")
+
+
+def _parameters(path: Path, notebook: NotebookNode) -> dict[str, Any]:
+    """The assignments of the cell tagged `parameters`; each value is a literal."""
+    cells = [cell for cell in notebook.cells if "parameters" in cell.metadata.get("tags", [])]
+    if len(cells) != 1:
+        raise ValueError(f"{path.name}: expected one cell tagged parameters, got {len(cells)}")
+    values: dict[str, Any] = {}
+    for statement in ast.parse(cells[0].source).body:
+        if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
+            raise ValueError(f"{path.name}: parameters cell: expected assignments only, got {ast.unparse(statement)!r}")
+        values[statement.targets[0].id] = ast.literal_eval(statement.value)
+    return values
+
+
+def _finish(root: Path, name: str, notebook: NotebookNode) -> NotebookNode:
+    """The notebook as it is committed: install cell first, fixed metadata, cell ids that follow from the content."""
+    cells = [_install_cell(root), *notebook.cells]
+    seen: dict[str, int] = {}
+    for cell in cells:
+        content = f"{name}\n{cell.cell_type}\n{cell.source}"
+        occurrence = seen[content] = seen.get(content, -1) + 1
+        cell.id = hashlib.sha256(f"{content}\n{occurrence}".encode()).hexdigest()[:12]
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = [], None
+    result = nbformat.v4.new_notebook(cells=cells)
+    result.nbformat, result.nbformat_minor = 4, 5
+    result.metadata = nbformat.from_dict(
+        {
+            "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+            "language_info": {"name": "python"},
+        }
+    )
+    nbformat.validate(result)
+    return result
+
+
+def _install_cell(root: Path) -> NotebookNode:
+    requirement = project.install_requirement(project.identity(root))
+    source = (
+        "# @title Install the library where it is missing (Colab)\n"
+        "import importlib.util\n\n"
+        'if importlib.util.find_spec("spinbook") is None:\n'
+        f'    %pip install --quiet "{requirement}"'
+    )
+    return nbformat.v4.new_code_cell(source, metadata={"tags": ["remove-cell"], "cellView": "form"})
+
+
+def serialise(notebook: NotebookNode) -> str:
+    """The text of the committed .ipynb: the same bytes for the same cells."""
+    return json.dumps(notebook, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
+
+
+def out_of_sync(root: Path) -> list[str]:
+    """Names of the chapters whose committed .ipynb is not what their text says."""
+    return [name for name in names(root) if _committed(root, name) != serialise(load(root, name).notebook)]
+
+
+def _committed(root: Path, name: str) -> str | None:
+    path = root / "notebooks" / f"{name}.ipynb"
+    return path.read_text() if path.is_file() else None
+
+
+def sync(root: Path) -> list[Path]:
+    """Write every .ipynb that is out of sync with its text, and remove those without a text. Returns what changed."""
+    changed = []
+    for name in out_of_sync(root):
+        path = root / "notebooks" / f"{name}.ipynb"
+        path.write_text(serialise(load(root, name).notebook))
+        changed.append(path)
+    for path in (root / "notebooks").glob("*.ipynb"):
+        if not path.with_suffix(".md").is_file():
+            path.unlink()
+            changed.append(path)
+    return changed

@@ -1,0 +1,116 @@
+"""What the built pages load and link to, read from their HTML. The site is not changed here."""
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+_EXTERNAL = re.compile(r"^\s*(?:https?:)?//", re.IGNORECASE)
+_LOADING_RELATIONS = {"stylesheet", "preload", "prefetch", "modulepreload", "icon", "shortcut", "manifest", "preconnect"}
+_SOURCE_ATTRIBUTES = {
+    "audio": ("src",),
+    "embed": ("src",),
+    "iframe": ("src",),
+    "image": ("href", "xlink:href"),
+    "img": ("src", "srcset"),
+    "input": ("src",),
+    "object": ("data",),
+    "script": ("src",),
+    "source": ("src", "srcset"),
+    "track": ("src",),
+    "use": ("href", "xlink:href"),
+    "video": ("src", "poster"),
+}
+_STYLE_LOAD = re.compile(r"(?:@import\s+(?:url\()?|url\()\s*['\"]?((?:https?:)?//[^'\")\s]+)", re.IGNORECASE)
+_SCRIPT_LOAD = re.compile(
+    r"(?:import\s*\(|importScripts\s*\(|fetch\s*\(|\.src\s*=|from)\s*['\"]((?:https?:)?//[^'\"]+)['\"]", re.IGNORECASE
+)
+
+
+class _Reader(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.loads: list[str] = []
+        self.links: list[str] = []
+        self.anchors: set[str] = set()
+        self._inside = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = {name: value or "" for name, value in attrs}
+        self._inside = tag if tag in ("script", "style") else ""
+        if id := values.get("id"):
+            self.anchors.add(id)
+        if tag == "a" and (name := values.get("name")):
+            self.anchors.add(name)
+        if tag == "a" and "href" in values:
+            self.links.append(values["href"])
+        if tag == "link" and _LOADING_RELATIONS & set(values.get("rel", "").lower().split()):
+            self.loads.append(values.get("href", ""))
+        for name in _SOURCE_ATTRIBUTES.get(tag, ()):
+            if name in values:
+                parts = values[name].split(",") if name == "srcset" else [values[name]]
+                self.loads += [part.split()[0] for part in parts if part.strip()]
+        self.loads += _STYLE_LOAD.findall(values.get("style", ""))
+
+    def handle_data(self, data: str) -> None:
+        if self._inside == "style":
+            self.loads += _STYLE_LOAD.findall(data)
+        elif self._inside == "script":
+            self.loads += _SCRIPT_LOAD.findall(data)
+
+    def handle_endtag(self, tag: str) -> None:
+        self._inside = ""
+
+
+@cache
+def _read(path: Path, stamp: int) -> _Reader:
+    reader = _Reader()
+    reader.feed(path.read_text(errors="replace"))
+    return reader
+
+
+def _reader(path: Path) -> _Reader:
+    return _read(path, path.stat().st_mtime_ns)
+
+
+def external_loads(site: Path) -> list[str]:
+    """"PAGE: ADDRESS" for everything that a page or style sheet of `site` loads from outside. Links do not count."""
+    found = []
+    for page in _pages(site):
+        found += [f"{page.relative_to(site)}: {load}" for load in _reader(page).loads if _EXTERNAL.match(load)]
+    for sheet in sorted(site.rglob("*.css")):
+        found += [f"{sheet.relative_to(site)}: {load}" for load in _STYLE_LOAD.findall(sheet.read_text(errors="replace"))]
+    return found
+
+
+def broken_links(site: Path) -> list[str]:
+    """"PAGE: LINK" for every link or load inside `site` whose file or anchor does not exist."""
+    found = []
+    for page in _pages(site):
+        reader = _reader(page)
+        for link in [*reader.links, *reader.loads]:
+            if not _resolves(site, page, link):
+                found.append(f"{page.relative_to(site)}: {link}")
+    return found
+
+
+def _resolves(site: Path, page: Path, link: str) -> bool:
+    parts = urlsplit(link)
+    if parts.scheme or parts.netloc or not (parts.path or parts.fragment):
+        return True
+    target = (page.parent / unquote(parts.path)).resolve() if parts.path else page
+    if target.is_dir():
+        target /= "index.html"
+    if not target.is_file():
+        return False
+    if not parts.fragment or target.suffix != ".html":
+        return True
+    return unquote(parts.fragment) in _reader(target).anchors
+
+
+def _pages(site: Path) -> Iterator[Path]:
+    for page in sorted(site.rglob("*.html")):
+        if "_static" not in page.relative_to(site).parts:
+            yield page

@@ -1,0 +1,163 @@
+"""Staging the executed chapters beside the hand-written pages, and rendering them with Jupyter Book. Nothing executes."""
+
+import copy
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import yaml
+from nbformat import NotebookNode
+
+from spinbook import project
+from spinbook.pipeline import execution, freshness, notebooks, pages
+
+
+@dataclass(frozen=True)
+class Build:
+    """Outcome of rendering: every reason why the site must not be published, and whether it was rendered at all."""
+
+    problems: list[str]
+    rendered: bool
+
+
+def render(root: Path, results: Mapping[str, Path], failures: Sequence[execution.Failure]) -> Build:
+    """Render the site to `_build/html`, unless the one there was made from the same material.
+
+    `results` are the folders of the finished chapters. A chapter without one becomes a page that says so; references
+    into it are then allowed to break, since the run fails anyway.
+    """
+    build = root / "_build"
+    key = _key(root, results)
+    stamp = build / "site-key.txt"
+    if not failures and stamp.is_file() and stamp.read_text() == key and (build / "html" / "index.html").is_file():
+        return Build([], rendered=False)
+    stamp.unlink(missing_ok=True)
+    stage = _stage(root, results, failures)
+    draft = build / "site"
+    shutil.rmtree(draft, ignore_errors=True)
+    warnings = _jupyter_book(stage, draft, build / "sphinx.log")
+    html = draft / "_build" / "html"
+    if not (html / "index.html").is_file():
+        return Build([f"the site was not built; see {build.name}/sphinx.log", *warnings], rendered=True)
+    _add_records(build, html)
+    whole = len(results) == len(notebooks.names(root))
+    problems = list(warnings) if whole else []
+    problems += [f"loads from outside: {load}" for load in pages.external_loads(html)]
+    problems += [f"broken link: {link}" for link in pages.broken_links(html)] if whole else []
+    _swap(html, build / "html")
+    if whole and not problems:
+        stamp.write_text(key)
+    return Build(problems, rendered=True)
+
+
+def _key(root: Path, results: Mapping[str, Path]) -> str:
+    records = [freshness.tree_digest(folder / "record.json") for _, folder in sorted(results.items())]
+    material = [root / "book", root / "_config.yml", root / "_toc.yml", root / "src" / "spinbook"]
+    return freshness.tree_digest(*material) + "\n" + "\n".join(records) + f"\n{freshness.state(root).commit}"
+
+
+def _stage(root: Path, results: Mapping[str, Path], failures: Sequence[execution.Failure]) -> Path:
+    stage = root / "_build" / "stage"
+    shutil.rmtree(stage, ignore_errors=True)
+    (stage / "notebooks").mkdir(parents=True)
+    shutil.copytree(root / "book", stage / "book", ignore=shutil.ignore_patterns("_static", "claims"))
+    (stage / "book" / "index.md").rename(stage / "index.md")
+    shutil.copy(root / "_toc.yml", stage / "_toc.yml")
+    config = yaml.safe_load((root / "_config.yml").read_text())
+    config["sphinx"]["config"] |= {
+        "spinbook_root": str(root),
+        "html_baseurl": project.identity(root).site,
+        "release": project.identity(root).version,
+    }
+    (stage / "_config.yml").write_text(yaml.safe_dump(config, sort_keys=False))
+    by_chapter = {failure.chapter: failure for failure in failures}
+    for name in notebooks.names(root):
+        if name in results:
+            page = page_notebook(nbformat.read(results[name] / f"{name}.ipynb", as_version=4), name)
+        else:
+            page = _missing_page(notebooks.load(root, name), by_chapter.get(name))
+        nbformat.write(page, stage / "notebooks" / f"{name}.ipynb")
+    return stage
+
+
+def page_notebook(executed: NotebookNode, name: str) -> NotebookNode:
+    """The executed notebook as its page shows it: published figures become numbered ones, provenance is appended."""
+    page = copy.deepcopy(executed)
+    cells: list[NotebookNode] = []
+    for cell in page.cells:
+        cell.metadata.pop("papermill", None)
+        cells.append(cell)
+        figures = []
+        for output in cell.get("outputs", []):
+            if id := output.get("metadata", {}).get("spinbook", {}).get("figure"):
+                figures.append(id)
+        if figures:
+            cell.outputs = [
+                output for output in cell.outputs if not output.get("metadata", {}).get("spinbook", {}).get("figure")
+            ]
+            cells += [_directive("published-figure", id) for id in figures]
+    cells.append(_directive("provenance", name))
+    page.cells = cells
+    page.metadata.pop("papermill", None)
+    return page
+
+
+def _missing_page(chapter: notebooks.Chapter, failure: execution.Failure | None) -> NotebookNode:
+    if failure is None:
+        reason = "It was not run in this build: `make book` runs every chapter."
+    else:
+        message = re.sub(r"[`<>]", "'", execution.plain(failure.error))
+        reason = f"It stopped in code cell {failure.cell}:\n\n```text\n{message}\n```"
+    text = f"# {chapter.title}\n\n:::{{error}}\nThis chapter has no result in this build. {reason}\n:::"
+    return nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell(text)], metadata=chapter.notebook.metadata)
+
+
+def _directive(name: str, argument: str) -> NotebookNode:
+    return nbformat.v4.new_markdown_cell(f"```{{{name}}} {argument}\n```")
+
+
+def _jupyter_book(stage: Path, output: Path, log: Path) -> list[str]:
+    """Run Jupyter Book in strict mode; returns its warnings, all of them."""
+    entry = "from jupyter_book.cli.main import main; main()"
+    command = [sys.executable, "-c", entry, "build", str(stage), "--path-output", str(output)]
+    command += ["-W", "-n", "--keep-going", "--all"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    text = execution.plain(done.stdout + done.stderr)
+    log.write_text(text)
+    found = [line.replace(f"{stage}/", "") for line in text.splitlines() if re.search(r"\b(WARNING|ERROR|CRITICAL):", line)]
+    if done.returncode and not found:
+        found = [f"Jupyter Book ended with status {done.returncode}; see {log.parent.name}/{log.name}"]
+    return [f"site: {line}" for line in dict.fromkeys(found)]
+
+
+def _add_records(build: Path, html: Path) -> None:
+    """The files that readers download, under names that do not change."""
+    for name in ("claims.json", "status.json", "figures.json"):
+        shutil.copy(build / name, html / name)
+    if (build / "figures").is_dir():
+        shutil.copytree(build / "figures", html / "figures")
+    (html / ".nojekyll").touch()
+
+
+def _swap(new: Path, target: Path) -> None:
+    """Put the new site in the place of the old one; a reader sees one or the other."""
+    old = target.with_name("html.old")
+    shutil.rmtree(old, ignore_errors=True)
+    if target.exists():
+        target.rename(old)
+    shutil.move(new, target)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def figures_index(figures: Path) -> list[dict[str, Any]]:
+    """The records of all published figures, in the order of their ids."""
+    return [json.loads(path.read_text()) for path in sorted(figures.glob("*/figure.json"))]
+
+

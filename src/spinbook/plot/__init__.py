@@ -1,0 +1,4 @@
+"""One module per chapter, one function per figure. Nothing here computes a result.
+
+`style` holds the sizes, fonts and palettes of the whole book.
+"""

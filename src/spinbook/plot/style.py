@@ -1,0 +1,204 @@
+"""Sizes, fonts and palettes of every figure in the book, in a light and a dark variant. No figure is drawn here.
+
+A figure is drawn once, with the light colours below. `dark` exchanges them, artist by artist, for their dark
+counterparts while a dark variant is saved; colours outside the palette, colour maps among them, stay as they are.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Literal, ParamSpec, TypeVar
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.collections import Collection
+from matplotlib.colors import ListedColormap, to_hex, to_rgba
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.text import Annotation, Text
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+PAPER = "#ffffff"
+INK = "#1b1f24"
+GREY = "#5f6773"
+FAINT = "#d5d9df"
+QUALITATIVE = ["#0069a8", "#c94f00", "#00805c", "#9a4294", "#9a7400", "#7a2e2e"]
+SEQUENTIAL = "viridis"
+DIVERGING = "PuOr"
+
+DARK = {
+    # Matplotlib's own black, in case an artist was made outside the house style; INK, further down, is what returns.
+    "#000000": "#e6e9ee",
+    PAPER: "#14181e",
+    INK: "#e6e9ee",
+    GREY: "#a3acb9",
+    FAINT: "#3a4150",
+    "#0069a8": "#5ab8f0",
+    "#c94f00": "#ff9a57",
+    "#00805c": "#3ecfa3",
+    "#9a4294": "#dd97d8",
+    "#9a7400": "#e8c455",
+    "#7a2e2e": "#e58f8f",
+}
+"""Light colour -> dark colour."""
+
+WIDTHS = {"page": 7.0, "column": 4.6}
+"""Figure widths in inches."""
+
+LINE_STYLES = ["-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 2))]
+MARKERS = ["o", "s", "^", "D", "v", "P"]
+
+RC: dict[str, Any] = {
+    "axes.axisbelow": True,
+    "axes.edgecolor": GREY,
+    "axes.facecolor": PAPER,
+    "axes.formatter.use_mathtext": True,
+    "axes.grid": False,
+    "axes.labelcolor": INK,
+    "axes.labelsize": 9.5,
+    "axes.linewidth": 0.8,
+    "axes.prop_cycle": mpl.cycler(color=QUALITATIVE, linestyle=LINE_STYLES),
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlecolor": INK,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 9.5,
+    "errorbar.capsize": 2.0,
+    "figure.constrained_layout.use": True,
+    "figure.dpi": 100,
+    "figure.edgecolor": PAPER,
+    "figure.facecolor": PAPER,
+    "font.family": "DejaVu Sans",
+    "font.size": 9.0,
+    "grid.color": FAINT,
+    "grid.linewidth": 0.6,
+    "image.cmap": SEQUENTIAL,
+    "legend.edgecolor": FAINT,
+    "legend.facecolor": PAPER,
+    "legend.fontsize": 8.5,
+    "legend.frameon": False,
+    "legend.labelcolor": INK,
+    "lines.linewidth": 1.6,
+    "lines.markersize": 4.5,
+    "mathtext.fontset": "cm",
+    "pdf.fonttype": 42,
+    "savefig.facecolor": PAPER,
+    "svg.fonttype": "path",
+    "text.color": INK,
+    "xtick.color": GREY,
+    "xtick.labelcolor": INK,
+    "xtick.labelsize": 8.5,
+    "ytick.color": GREY,
+    "ytick.labelcolor": INK,
+    "ytick.labelsize": 8.5,
+}
+
+
+def house(function: Callable[P, R]) -> Callable[P, R]:
+    """Decorator of a figure function: everything it draws is drawn in the house style."""
+    return mpl.rc_context(RC)(function)
+
+
+def subplots(
+    nrows: int = 1,
+    ncols: int = 1,
+    *,
+    width: Literal["page", "column"] = "page",
+    height: float = 2.8,
+    **options: Any,
+) -> tuple[Figure, Any]:
+    """`matplotlib.pyplot.subplots` in the house style.
+
+    `width` names an entry of `WIDTHS`, `height` is in inches; other keywords go to `matplotlib.pyplot.subplots`.
+
+    >>> figure, axes = subplots(1, 2, height=2.0)
+    >>> figure.get_size_inches().tolist()
+    [7.0, 2.0]
+    >>> plt.close(figure)
+    """
+    if width not in WIDTHS:
+        raise ValueError(f"width: expected one of {sorted(WIDTHS)}, got {width!r}")
+    with mpl.rc_context(RC):
+        return plt.subplots(nrows, ncols, figsize=(WIDTHS[width], height), **options)
+
+
+def panel_label(ax: Axes, label: str) -> None:
+    """Write a bold panel letter above the left end of the axes."""
+    ax.set_title(label, loc="left", fontweight="bold", color=INK)
+
+
+@contextmanager
+def dark(figure: Figure) -> Iterator[Figure]:
+    """Show `figure` in its dark colours inside the block; the light ones return at its end."""
+    figure.draw_without_rendering()
+    _recolour(figure, DARK)
+    try:
+        yield figure
+    finally:
+        _recolour(figure, {night: day for day, night in DARK.items()})
+
+
+def _recolour(figure: Figure, exchange: Mapping[str, str]) -> None:
+    seen: set[int] = set()
+    for artist in figure.findobj():
+        for part in _with_hidden_parts(artist):
+            if id(part) not in seen:
+                seen.add(id(part))
+                _recolour_artist(part, exchange)
+
+
+def _with_hidden_parts(artist: Artist) -> Iterator[Artist]:
+    """The artist and the patches that `findobj` does not reach."""
+    yield artist
+    if isinstance(artist, Annotation) and artist.arrow_patch is not None:
+        yield artist.arrow_patch
+    if isinstance(artist, Text) and (box := artist.get_bbox_patch()) is not None:
+        yield box
+
+
+def _recolour_artist(artist: Artist, exchange: Mapping[str, str]) -> None:
+    if isinstance(artist, ScalarMappable) and artist.get_array() is not None:
+        _recolour_listed_map(artist, exchange)
+        if isinstance(artist, Collection) and not isinstance(artist.cmap, ListedColormap):
+            return
+    if isinstance(artist, Text):
+        artist.set_color(_swap(artist.get_color(), exchange))
+    elif isinstance(artist, Line2D):
+        markers = {"markerfacecolor": artist.get_markerfacecolor(), "markeredgecolor": artist.get_markeredgecolor()}
+        artist.set_color(_swap(artist.get_color(), exchange))
+        for name, colour in markers.items():
+            artist.set(**{name: _swap(colour, exchange)})
+    elif isinstance(artist, Patch):
+        # An alpha set on the patch itself would be applied twice if the colours were read back with it.
+        alpha = artist.get_alpha()
+        face, edge = artist.get_facecolor(), artist.get_edgecolor()
+        artist.set_facecolor(_swap(face, exchange))
+        artist.set_edgecolor(_swap(edge, exchange))
+        artist.set_alpha(alpha)
+    elif isinstance(artist, Collection):
+        artist.set_facecolor(_swap_many(artist.get_facecolor(), exchange))
+        artist.set_edgecolor(_swap_many(artist.get_edgecolor(), exchange))
+
+
+def _recolour_listed_map(artist: Any, exchange: Mapping[str, str]) -> None:
+    """Contours drawn with named colours keep them in a listed colour map."""
+    if isinstance(artist.cmap, ListedColormap) and artist.cmap.N <= 32:
+        artist.set_cmap(ListedColormap(_swap_many(artist.cmap(range(artist.cmap.N)), exchange)))
+
+
+def _swap(colour: Any, exchange: Mapping[str, str]) -> Any:
+    if isinstance(colour, str) and colour in ("auto", "none"):
+        return colour
+    rgba = to_rgba(colour)
+    other = exchange.get(to_hex(rgba))
+    return colour if other is None else (*to_rgba(other)[:3], rgba[3])
+
+
+def _swap_many(colours: Any, exchange: Mapping[str, str]) -> np.ndarray:
+    return np.array([to_rgba(_swap(colour, exchange)) for colour in colours]).reshape(-1, 4)

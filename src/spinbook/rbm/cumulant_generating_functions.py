@@ -1,0 +1,156 @@
+"""Cumulant generating functions K(t) = log E[exp(t h)] of hidden priors, in closed form. No series, no sampling.
+
+``gaussian`` is a plain function of t; the others are makers that take the parameters of the prior and return K. Each K
+acts entry by entry, keeps dtype and shape, and takes parameters per hidden unit by broadcasting against the last axis.
+All are convex, vanish at t = 0 and can be differentiated to any order there.
+
+Where E[exp(t h)] diverges there is no K: known t raise ``ValueError``, traced ones give +inf (an energy of -inf).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+from numpy.typing import ArrayLike
+
+from spinbook import validate
+
+__all__ = ["bernoulli", "constant", "exponential", "gaussian", "laplace", "poisson"]
+
+CumulantGeneratingFunction = Callable[[Any], Array]
+
+
+def _with_parameter(parameter: Array, name: str, t: Float[ArrayLike, "*shape"]) -> tuple[Array, Array]:
+    t = validate.finite(t, "t")
+    validate.broadcastable(parameter, name, t.shape)
+    return parameter.astype(t.dtype), t
+
+
+@jax.jit
+def _bernoulli(t: Array, p: Array) -> Array:
+    # Near zero the first form keeps the relative accuracy of a small K, far out the second neither overflows nor
+    # cancels. The first is shown t = 0 where it is not used: an overflow there would poison the derivatives.
+    near = jnp.abs(t) <= 1
+    first = jnp.log1p(p * jnp.expm1(jnp.where(near, t, 0)))
+    second = jnp.logaddexp(jnp.log1p(-p), jnp.log(p) + t)
+    return jnp.where(near, first, second)
+
+
+@jax.jit
+def _exponential(t: Array, rate: Array) -> Array:
+    inside = t < rate
+    return jnp.where(inside, -jnp.log1p(-jnp.where(inside, t, 0) / rate), jnp.inf)
+
+
+@jax.jit
+def _laplace(t: Array, scale: Array) -> Array:
+    inside = jnp.abs(t) * scale < 1
+    return jnp.where(inside, -jnp.log1p(-((scale * jnp.where(inside, t, 0)) ** 2)), jnp.inf)
+
+
+def gaussian(t: Float[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
+    """K(t) = t^2 / 2, the standard normal prior; all t.
+
+    Only the normal distribution and its limit ``constant`` have a polynomial K (Marcinkiewicz 1935).
+    Source: Bal (2020), section 2, classical discrete Hopfield networks.
+
+    >>> gaussian([0.0, 3.0]).tolist()
+    [0.0, 4.5]
+    """
+    t = validate.finite(t, "t")
+    return t * t / 2
+
+
+def bernoulli(probability: Float[ArrayLike, "*units"] = 0.5) -> CumulantGeneratingFunction:
+    """K(t) = log(1 - p + p e^t), the prior with h = 1 with probability p and 0 otherwise; all t.
+
+    ``probability`` lies strictly between 0 and 1. A hidden term b h without normalisation is p = 1 / (1 + e^-b) plus
+    the constant log(1 + e^b) per unit.
+
+    >>> round(float(bernoulli(0.3)(4.0)), 3)
+    2.838
+    """
+    checked = validate.probability(probability, "probability")
+
+    def K(t: Float[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
+        p, t = _with_parameter(checked, "probability", t)
+        return _bernoulli(t, p)
+
+    return K
+
+
+def poisson(rate: Float[ArrayLike, "*units"] = 1.0) -> CumulantGeneratingFunction:
+    """K(t) = rate (e^t - 1), the prior with h = 0, 1, 2, ...; all t.
+
+    Up to the constant -rate this is the exponential interaction of modern discrete Hopfield networks.
+    Source: Bal (2020), section 2, modern discrete Hopfield networks.
+
+    >>> round(float(poisson(2.0)(1.0)), 4)
+    3.4366
+    """
+    checked = validate.positive(rate, "rate")
+
+    def K(t: Float[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
+        lam, t = _with_parameter(checked, "rate", t)
+        return lam * jnp.expm1(t)
+
+    return K
+
+
+def exponential(rate: Float[ArrayLike, "*units"] = 1.0) -> CumulantGeneratingFunction:
+    """K(t) = -log(1 - t / rate), the prior with density rate e^{-rate h} for h >= 0; t < rate only.
+
+    >>> exponential(1.0)(1.5)
+    Traceback (most recent call last):
+    ValueError: t: expected t < rate (beyond, an exponential prior has no cumulant generating function), got 1.5
+    """
+    checked = validate.positive(rate, "rate")
+
+    def K(t: Float[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
+        lam, t = _with_parameter(checked, "rate", t)
+        expected = "t < rate (beyond, an exponential prior has no cumulant generating function)"
+        validate.require(np.less, t, "t", expected, (lam,))
+        return _exponential(t, lam)
+
+    return K
+
+
+def laplace(scale: Float[ArrayLike, "*units"] = 1.0) -> CumulantGeneratingFunction:
+    """K(t) = -log(1 - scale^2 t^2), the prior with density e^{-|h| / scale} / (2 scale); |t| < 1 / scale only.
+
+    >>> laplace(0.5)(2.0)
+    Traceback (most recent call last):
+    ValueError: t: expected |t| < 1 / scale (beyond, a Laplace prior has no cumulant generating function), got 2
+    """
+    checked = validate.positive(scale, "scale")
+
+    def K(t: Float[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
+        b, t = _with_parameter(checked, "scale", t)
+        expected = "|t| < 1 / scale (beyond, a Laplace prior has no cumulant generating function)"
+        validate.require(lambda t, b: np.abs(t) * b < 1, t, "t", expected, (b,))
+        return _laplace(t, b)
+
+    return K
+
+
+def constant(value: Float[ArrayLike, "*units"] = 1.0) -> CumulantGeneratingFunction:
+    """K(t) = value t, the prior of a hidden unit frozen at ``value``; all t.
+
+    The effective energy is then linear in the visible units, up to their own terms: the single model E_mu of the
+    mixture behind softmax attention. Source: Bal (2020), section 2, modern Hopfield networks as mixtures.
+
+    >>> float(constant(2.0)(1.5))
+    3.0
+    """
+    checked = validate.finite(value, "value")
+
+    def K(t: Float[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
+        c, t = _with_parameter(checked, "value", t)
+        return c * t
+
+    return K

@@ -1,0 +1,205 @@
+"""The modern Hopfield energy as a mixture of normal densities, and softmax attention as its posterior mean.
+
+Patterns are rows, (num_patterns, dim). The inverse temperature beta stands inside the logarithm and the whole density
+is exp(-beta E): a mixture of normal densities around the patterns, all of variance 1 / beta. Nothing here trains,
+projects or masks: queries are compared with the patterns as they are, and keys and values are the same.
+
+Cost of the functions of queries: one or two products of (queries, dim) with the patterns, and memory for an array
+(queries, num_patterns).
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from jax.scipy.special import logsumexp
+from jaxtyping import Array, Float
+from numpy.typing import ArrayLike
+
+from spinbook import validate
+
+__all__ = [
+    "mixture_log_density",
+    "mixture_log_partition",
+    "mixture_weights",
+    "modern_hopfield_energy",
+    "posterior_mean",
+    "responsibilities",
+    "retrieve",
+]
+
+
+def _patterns(patterns: Float[ArrayLike, "num_patterns dim"], beta: Float[ArrayLike, ""]) -> tuple[Array, Array]:
+    X = validate.matrix(patterns, "patterns")
+    return X, validate.positive(beta, "beta", ndim=0, dtype=X.dtype)
+
+
+def _arguments(
+    vectors: Float[ArrayLike, "*batch dim"],
+    name: str,
+    patterns: Float[ArrayLike, "num_patterns dim"],
+    beta: Float[ArrayLike, ""],
+) -> tuple[Array, Array, Array]:
+    dtype = validate.common_dtype(vectors, patterns)
+    X = validate.matrix(patterns, "patterns", dtype=dtype)
+    q = validate.vectors(vectors, name, dim=X.shape[1], dtype=dtype)
+    return q, X, validate.positive(beta, "beta", ndim=0, dtype=dtype)
+
+
+@jax.jit
+def _energy(v: Array, X: Array, beta: Array) -> Array:
+    return jnp.sum(v * v, axis=-1) / 2 - logsumexp(beta * (v @ X.T), axis=-1) / beta
+
+
+@jax.jit
+def _log_partition(X: Array, beta: Array) -> Array:
+    return X.shape[1] / 2 * jnp.log(2 * jnp.pi / beta) + logsumexp(beta * jnp.sum(X * X, axis=-1) / 2)
+
+
+@jax.jit
+def _log_density(v: Array, X: Array, beta: Array) -> Array:
+    return -beta * _energy(v, X, beta) - _log_partition(X, beta)
+
+
+@jax.jit
+def _weights(X: Array, beta: Array) -> Array:
+    return jax.nn.softmax(beta * jnp.sum(X * X, axis=-1) / 2)
+
+
+@jax.jit
+def _softmax_route(q: Array, X: Array, beta: Array) -> Array:
+    return jax.nn.softmax(beta * (q @ X.T), axis=-1)
+
+
+@jax.jit
+def _bayes_route(q: Array, X: Array, beta: Array) -> Array:
+    # The differences are formed and squared one by one, and not expanded into the scalar products of the softmax: the
+    # two routes shall share nothing. The compiler fuses the sum, so that no (queries, num_patterns, dim) array exists.
+    squared_distances = jnp.sum((q[..., None, :] - X) ** 2, axis=-1)
+    log_prior = jax.nn.log_softmax(beta * jnp.sum(X * X, axis=-1) / 2)
+    log_likelihood = -beta * squared_distances / 2 + X.shape[1] / 2 * jnp.log(beta / (2 * jnp.pi))
+    log_joint = log_prior + log_likelihood
+    return jnp.exp(log_joint - logsumexp(log_joint, axis=-1, keepdims=True)) @ X
+
+
+@jax.jit
+def _retrieve(q: Array, X: Array, beta: Array) -> Array:
+    return _softmax_route(q, X, beta) @ X
+
+
+def modern_hopfield_energy(
+    visible: Float[ArrayLike, "*batch dim"],
+    patterns: Float[ArrayLike, "num_patterns dim"],
+    *,
+    beta: Float[ArrayLike, ""] = 1.0,
+) -> Float[Array, "*batch"]:
+    """E(v) = |v|^2 / 2 - (1 / beta) log sum_mu exp(beta x_mu . v).
+
+    ``visible`` is (..., dim), ``patterns`` (num_patterns, dim); the result is (...). Its gradient is v minus
+    ``retrieve(v)``, so that retrieving is a gradient step of size one. With 1 / beta = sqrt(dim) that step is scaled
+    dot-product attention; with E = |v|^2 / 2 - logsumexp(X v / sqrt(dim)) it is not. Raises ``ValueError`` for shapes
+    that do not fit, no patterns, NaN, and beta <= 0. Source: Bal (2020), section 1 (label mhnenergy), at beta = 1.
+
+    >>> float(modern_hopfield_energy([2.0, 0.0], [[1.0, 0.0]]))
+    0.0
+    """
+    return _energy(*_arguments(visible, "visible", patterns, beta))
+
+
+def mixture_weights(
+    patterns: Float[ArrayLike, "num_patterns dim"], *, beta: Float[ArrayLike, ""] = 1.0
+) -> Float[Array, " num_patterns"]:
+    """w_mu = exp(beta |x_mu|^2 / 2) / sum_nu exp(beta |x_nu|^2 / 2).
+
+    The prior weight of each pattern. Equal only for equal norms: one pattern that is longer by a little takes all the
+    weight as beta or the dimension grows. Source: Bal (2020), section 2, modern Hopfield networks as mixtures. With the
+    Z printed there, which holds the factor (2 pi)^{dim/2} that the Z_mu lack, w_mu = Z_mu / Z would sum to
+    (2 pi)^{-dim/2} and not to 1.
+
+    >>> [round(float(w), 3) for w in mixture_weights([[1.0, 0.0], [0.0, 2.0]])]
+    [0.182, 0.818]
+    """
+    return _weights(*_patterns(patterns, beta))
+
+
+def mixture_log_partition(
+    patterns: Float[ArrayLike, "num_patterns dim"], *, beta: Float[ArrayLike, ""] = 1.0
+) -> Float[Array, ""]:
+    """log Z = (dim / 2) log(2 pi / beta) + log sum_mu exp(beta |x_mu|^2 / 2), Z = integral of exp(-beta E(v)).
+
+    Source: Bal (2020), section 2, the Gaussian integral after the modern Hopfield energy, at beta = 1.
+
+    >>> round(float(mixture_log_partition([[0.0, 0.0]])), 4)
+    1.8379
+    """
+    return _log_partition(*_patterns(patterns, beta))
+
+
+def mixture_log_density(
+    visible: Float[ArrayLike, "*batch dim"],
+    patterns: Float[ArrayLike, "num_patterns dim"],
+    *,
+    beta: Float[ArrayLike, ""] = 1.0,
+) -> Float[Array, "*batch"]:
+    """log p(v) = -beta E(v) - log Z, equal to log sum_mu w_mu N(v; x_mu, 1 / beta).
+
+    ``visible`` is (..., dim), ``patterns`` (num_patterns, dim); the result is (...). Errors as for
+    ``modern_hopfield_energy``. Source: Bal (2020), section 2, modern Hopfield networks as mixtures, at beta = 1.
+
+    >>> round(float(mixture_log_density([0.0], [[0.0]])), 4)
+    -0.9189
+    """
+    v, X, beta = _arguments(visible, "visible", patterns, beta)
+    return _log_density(v, X, beta)
+
+
+def responsibilities(
+    queries: Float[ArrayLike, "*batch dim"],
+    patterns: Float[ArrayLike, "num_patterns dim"],
+    *,
+    beta: Float[ArrayLike, ""] = 1.0,
+) -> Float[Array, "*batch num_patterns"]:
+    """P(mu | q) = softmax_mu(beta x_mu . q), the posterior probability that query q came from pattern mu.
+
+    The norms of the patterns cancel: what the density loses with the distance, the prior weight gives back.
+    ``queries`` is (..., dim). Errors as for ``modern_hopfield_energy``.
+
+    >>> responsibilities([0.0, 0.0], [[1.0, 0.0], [0.0, 5.0]]).tolist()
+    [0.5, 0.5]
+    """
+    return _softmax_route(*_arguments(queries, "queries", patterns, beta))
+
+
+def posterior_mean(
+    queries: Float[ArrayLike, "*batch dim"],
+    patterns: Float[ArrayLike, "num_patterns dim"],
+    *,
+    beta: Float[ArrayLike, ""] = 1.0,
+) -> Float[Array, "*batch dim"]:
+    """E[x_mu | q] = sum_mu x_mu w_mu N(q; x_mu, 1 / beta) / sum_nu w_nu N(q; x_nu, 1 / beta), by Bayes' rule.
+
+    Equal to ``retrieve``, but computed from the mixture weights and the normal densities, without the softmax of
+    scalar products. ``queries`` is (..., dim). Errors as for ``modern_hopfield_energy``.
+
+    >>> posterior_mean([[0.0, 0.0]], [[1.0, 0.0], [-1.0, 0.0]]).shape
+    (1, 2)
+    """
+    return _bayes_route(*_arguments(queries, "queries", patterns, beta))
+
+
+def retrieve(
+    queries: Float[ArrayLike, "*batch dim"],
+    patterns: Float[ArrayLike, "num_patterns dim"],
+    *,
+    beta: Float[ArrayLike, ""] = 1.0,
+) -> Float[Array, "*batch dim"]:
+    """q' = softmax(beta q X^T) X, one update of every query: softmax attention with the patterns as keys and values.
+
+    ``queries`` is (..., dim), ``patterns`` (num_patterns, dim). The result lies in the convex hull of the patterns, and
+    the energy never increases. Errors as for ``modern_hopfield_energy``. Source: Bal (2020), section 1 (label
+    mhnupdate), at beta = 1.
+
+    >>> retrieve([[0.0, 0.0]], [[1.0, 0.0], [3.0, 4.0]]).tolist()
+    [[2.0, 2.0]]
+    """
+    return _retrieve(*_arguments(queries, "queries", patterns, beta))

@@ -1,0 +1,181 @@
+"""A book of one small chapter, complete enough to go through the whole pipeline in seconds. It tests no physics."""
+
+import io
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from spinbook.pipeline import build, citation, notebooks
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+CHAPTER = """\
+---
+jupytext:
+  text_representation: {extension: .md, format_name: myst}
+kernelspec: {display_name: Python 3, language: python, name: python3}
+spinbook:
+  summary: A parabola.
+  source: author2000source
+  thumbnail: probe-line
+  prerequisites: nothing
+  budget: 60
+  quick: {size: 3}
+---
+
+# A probe
+
+A parabola {cite:p}`author2000source`:
+
+$$
+y = x^2
+$$ (eq:probe-square)
+
+```{code-cell} ipython3
+:tags: [parameters]
+
+size = 20
+```
+
+```{code-cell} ipython3
+import numpy as np
+from spinbook import claims, figures, toy
+from spinbook.notebook import glue
+from spinbook.plot import style
+```
+
+The largest value is {glue:text}`probe-max:.2f`, see {numref}`probe-line` and {eq}`eq:probe-square`.
+
+```{code-cell} ipython3
+x = np.linspace(0, 1, size)
+y = toy.square(x)
+glue("probe-max", y.max())
+claims.measure("probe.top", y.max(), uncertainty=1e-9)
+```
+
+```{code-cell} ipython3
+:tags: [hide-input]
+
+figure, ax = style.subplots(width="column")
+ax.plot(x, y)
+figures.publish(
+    figure,
+    "probe-line",
+    data={"x": x, "y": y},
+    caption=r"A parabola. It shows $x^2$ as in {eq}`eq:probe-square`.",
+    alt="A convex curve that rises from zero at the left to one at the right end.",
+    source="this book",
+)
+```
+"""
+
+CLAIMS = """\
+- id: probe.top
+  says: The parabola reaches one.
+  source: {key: author2000source, where: section 2}
+  published: 1.0
+  reading_error: 0.001
+  verdict: reproduced
+"""
+
+REFERENCES = """\
+@misc{author2000source,
+  author = {Author, Ann},
+  title = {A source},
+  year = {2000},
+  howpublished = {Nowhere},
+  keywords = {source},
+}
+"""
+
+PAGES = {
+    "index": "# A book\n\n```{chapter-cards}\n```\n",
+    "claims": "# Claims\n\n```{claims-ledger}\n```\n",
+    "gallery": "# Gallery\n\n```{figure-gallery}\n```\n",
+    "status": "# Status\n\n```{chapter-status}\n```\n",
+    "references": "# References\n\n```{bibliography}\n```\n",
+}
+
+CONTENTS = """\
+format: jb-book
+root: index
+parts:
+  - caption: Chapters
+    chapters:
+      - file: notebooks/probe
+  - caption: The record
+    chapters:
+      - file: book/claims
+      - file: book/gallery
+      - file: book/status
+      - file: book/references
+"""
+
+LIBRARY = 'def square(x):\n    """x^2."""\n    return x**2\n'
+UNRELATED = 'def cube(x):\n    """x^3."""\n    return x**3\n'
+
+
+@dataclass
+class ToyBook:
+    """The toy book's folder, with the few operations that tests need."""
+
+    root: Path
+
+    def path(self, name: str) -> Path:
+        return self.root / name
+
+    @property
+    def chapter(self) -> Path:
+        return self.root / "notebooks" / "probe.md"
+
+    def edit(self, name: str, old: str, new: str) -> None:
+        path = self.root / name
+        text = path.read_text()
+        assert old in text, f"{name} does not hold {old!r}"
+        path.write_text(text.replace(old, new))
+        if name.startswith("notebooks/"):
+            notebooks.sync(self.root)
+
+    def build(self) -> tuple[build.Outcome, str]:
+        """Run the pipeline in this process; returns its outcome and what it printed."""
+        printed = io.StringIO()
+        outcome = build.book(self.root, out=printed)
+        return outcome, printed.getvalue()
+
+    def stale(self) -> bool:
+        """Whether the chapter would run again."""
+        from spinbook.pipeline import execution, freshness
+
+        key = freshness.key(self.root, notebooks.load(self.root, "probe"))
+        return execution.finished(self.root, "probe", key) is None
+
+
+def write_toy_book(root: Path) -> ToyBook:
+    """Write the toy book, with a copy of the library and two modules more."""
+    for folder in ("notebooks", "book/claims"):
+        (root / folder).mkdir(parents=True)
+    shutil.copytree(REPOSITORY / "src", root / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    (root / "src" / "spinbook" / "toy.py").write_text(LIBRARY)
+    (root / "src" / "spinbook" / "unrelated.py").write_text(UNRELATED)
+    shutil.copytree(REPOSITORY / "book" / "_static", root / "book" / "_static", ignore=shutil.ignore_patterns("mathjax"))
+    (root / "book" / "_static" / "mathjax").mkdir()
+    (root / "book" / "_static" / "mathjax" / "tex-mml-chtml.js").write_text("")
+    for name in ("_config.yml", "constraints.txt", "requirements.lock"):
+        shutil.copy(REPOSITORY / name, root / name)
+    (root / "_toc.yml").write_text(CONTENTS)
+    (root / "notebooks" / "probe.md").write_text(CHAPTER)
+    (root / "book" / "claims" / "probe.yml").write_text(CLAIMS)
+    (root / "book" / "references.bib").write_text(REFERENCES)
+    for name, text in PAGES.items():
+        (root / "book" / f"{name}.md").write_text(text)
+    notebooks.sync(root)
+    citation.sync(root)
+    return ToyBook(root)
+
+
+@pytest.fixture
+def toy_book(tmp_path: Path) -> ToyBook:
+    """A toy book that was never built."""
+    return write_toy_book(tmp_path / "book")

@@ -1,0 +1,275 @@
+"""The whole way, from text to page, on a toy book; and every way in which it must fail."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from spinbook.pipeline import build, execution, freshness, notebooks
+from tests.book.conftest import CLAIMS, ToyBook, write_toy_book
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """A toy book that was built once, for tests to copy."""
+    book = write_toy_book(tmp_path_factory.mktemp("built") / "book")
+    outcome, printed = book.build()
+    assert outcome.problems == [], printed
+    return book, outcome, printed
+
+
+@pytest.fixture
+def copy(built, tmp_path):
+    """A copy of the built book: its chapter is fresh."""
+    shutil.copytree(built[0].root, tmp_path / "book")
+    return ToyBook(tmp_path / "book")
+
+
+def test_the_first_build_runs_the_chapter_and_says_where_the_site_is(built):
+    book, outcome, printed = built
+    assert outcome.executed == ["probe"]
+    assert "probe: finished after" in printed
+    assert "Site: _build/html/index.html" in printed
+    assert "chapter  seconds  peak MB  claims  figures" in printed
+    assert "OK after" in printed
+    entries = json.loads(book.path("_build/claims.json").read_text())
+    wanted = {"id", "chapter", "says", "source", "published", "measured", "bound", "gap", "verdict", "holds", "because"}
+    assert wanted | {"seconds"} <= set(entries[0])
+    assert entries[0]["holds"] is True
+    status = json.loads(book.path("_build/status.json").read_text())["chapters"][0]
+    assert status["peak_bytes"] > 1e7
+    assert status["parameters"] == {"size": 20}
+
+
+def test_the_pages_show_figure_claim_number_and_provenance(built):
+    html = built[0].path("_build/html")
+    page = (html / "notebooks" / "probe.html").read_text()
+    assert 'id="probe-line"' in page
+    assert 'src="../figures/probe-line/probe-line-dark.svg"' in page
+    assert "Cite, download, reproduce" in page
+    assert 'id="claim-probe-top"' in page
+    assert 'largest value is <span class="pasted-text">1.00</span>' in page
+    assert "make chapter NAME=probe" in page
+    assert "pip install" not in page
+    assert (html / "figures" / "probe-line" / "probe-line.pdf").is_file()
+    assert 'id="ledger-claim-probe-top"' in (html / "book" / "claims.html").read_text()
+
+
+def test_a_second_build_with_nothing_changed_runs_nothing_and_takes_seconds(copy):
+    # The copy has another path, which belongs to no key; its site is the same site.
+    started = time.perf_counter()
+    outcome, printed = copy.build()
+    assert outcome.executed == []
+    assert not outcome.rendered
+    assert outcome.problems == []
+    assert time.perf_counter() - started < 10.0
+    assert "unchanged, its last run stands" in printed
+
+
+def test_an_edit_in_an_imported_function_runs_the_chapter_again_and_one_elsewhere_does_not(copy):
+    copy.edit("src/spinbook/unrelated.py", "x**3", "x * x * x")
+    assert not copy.stale()
+    copy.edit("src/spinbook/toy.py", "x**2", "0.5 * x**2")
+    assert copy.stale()
+    outcome, _ = copy.build()
+    assert outcome.executed == ["probe"]
+    assert any("claim probe.top: gap 0.5 exceeds the bound" in problem for problem in outcome.problems)
+
+
+BROKEN_CLAIMS = {
+    "a claim that misses its bound": (CLAIMS.replace("1.0", "1.1"), "claim probe.top: gap 0.1 exceeds the bound 0.001"),
+    "a claim that was declared but never measured": (
+        CLAIMS + CLAIMS.replace("probe.top", "probe.bottom"),
+        "claim probe.bottom: declared but never measured",
+    ),
+    "a claim that was measured but not declared": ("[]", "claim probe.top: measured but not declared"),
+    "a corrected claim whose published value passes too": (
+        CLAIMS.replace("reproduced", "corrected\n  corrected: 1.0\n  because: x").replace("0.001", "0.1"),
+        "claim probe.top: the published value passes too",
+    ),
+    "a claim declared not reproduced that reproduces": (
+        CLAIMS.replace("reproduced", "not-reproduced\n  because: x"),
+        "claim probe.top: declared not reproduced, but",
+    ),
+    "a claim whose source is unknown": (
+        CLAIMS.replace("author2000source", "nobody1999"),
+        "source key 'nobody1999' is not in references.bib",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN_CLAIMS)
+def test_the_build_fails_on(copy, case):
+    text, message = BROKEN_CLAIMS[case]
+    copy.path("book/claims/probe.yml").write_text(text)
+    outcome, printed = copy.build()
+    assert any(message in problem for problem in outcome.problems), printed
+    assert "FAILED after" in printed
+    assert copy.path("_build/html/index.html").is_file(), "everything else is built all the same"
+
+
+BROKEN_PAGES = {
+    "a broken cross-reference": ("{numref}`probe-line`", "{numref}`probe-curve`", "probe-curve"),
+    "a broken equation reference": ("{eq}`eq:probe-square`.\n\n```{code", "{eq}`eq:probe-cube`.\n\n```{code", "eq:probe-cube"),
+    "a missing citation": ("{cite:p}`author2000source`", "{cite:p}`nobody1999`", "nobody1999"),
+    "a missing number": ("{glue:text}`probe-max:.2f`", "{glue:text}`probe-min:.2f`", "probe-min"),
+    "a page that loads something from outside": (
+        "# A probe\n",
+        '# A probe\n\n<img src="https://example.org/x.png" alt="x">\n',
+        "loads from outside: notebooks/probe.html: https://example.org/x.png",
+    ),
+    "a link to a place that does not exist": (
+        "# A probe\n",
+        '# A probe\n\n<a href="../book/claims.html#claim-nowhere">x</a>\n',
+        "broken link: notebooks/probe.html: ../book/claims.html#claim-nowhere",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN_PAGES)
+def test_the_site_fails_on(copy, case):
+    old, new, message = BROKEN_PAGES[case]
+    copy.edit("notebooks/probe.md", old, new)
+    outcome, printed = copy.build()
+    assert any(message in problem for problem in outcome.problems), printed
+    again, _ = copy.build()
+    assert again.executed == []
+    assert any(message in problem for problem in again.problems), "a broken site is not taken for a finished one"
+
+
+BROKEN_CHAPTERS = {
+    "a chapter that raises": ("x = np.linspace", "1 / 0\nx = np.linspace", 4, "ZeroDivisionError"),
+    "a figure without an alternative text": ("A convex curve that rises from zero at the left to one at the right end.", "", 5, "alt: expected at least 60"),
+    "a warning that nobody handles": ("x = np.linspace", "np.float64(1) / np.float64(0)\nx = np.linspace", 4, "RuntimeWarning"),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN_CHAPTERS)
+def test_the_run_names_chapter_cell_and_error_of(copy, case):
+    old, new, cell, error = BROKEN_CHAPTERS[case]
+    copy.edit("notebooks/probe.md", old, new)
+    outcome, printed = copy.build()
+    assert any(f"chapter probe failed in code cell {cell}: " in line and error in line for line in outcome.problems), printed
+    page = copy.path("_build/html/notebooks/probe.html").read_text()
+    assert "This chapter has no result in this build" in page
+    assert copy.path("_build/failed/probe/probe.ipynb").is_file(), "what was computed is kept"
+
+
+def test_a_failing_chapter_does_not_stop_the_others(copy):
+    text = copy.chapter.read_text().replace("probe", "other").replace("A parabola", "Another")
+    copy.path("notebooks/other.md").write_text(text.replace("x = np.linspace", "1 / 0\nx = np.linspace"))
+    copy.path("book/claims/other.yml").write_text(CLAIMS.replace("probe", "other"))
+    copy.edit("_toc.yml", "      - file: notebooks/probe\n", "      - file: notebooks/other\n      - file: notebooks/probe\n")
+    copy.edit("notebooks/probe.md", "size = 20", "size = 21")
+    outcome, printed = copy.build()
+    assert [failure.chapter for failure in outcome.failures] == ["other"]
+    assert "probe: finished after" in printed
+    assert any("claim other.top: declared but never measured" in problem for problem in outcome.problems)
+    # Only the chapter that failed runs again.
+    copy.edit("notebooks/other.md", "1 / 0\n", "")
+    outcome, printed = copy.build()
+    assert outcome.executed == ["other"]
+    assert outcome.problems == [], printed
+
+
+def test_a_module_imported_by_a_computed_name_is_refused(copy):
+    copy.edit("notebooks/probe.md", "x = np.linspace", '__import__("spinbook." + "unrelated")\nx = np.linspace')
+    outcome, _ = copy.build()
+    assert "modules loaded but not covered" in outcome.failures[0].error
+    assert "spinbook.unrelated" in outcome.failures[0].error
+
+
+def test_a_notebook_out_of_sync_fails_the_build(copy):
+    pair = copy.path("notebooks/probe.ipynb")
+    pair.write_text(pair.read_text().replace("linspace(0, 1", "linspace(0, 3"))
+    outcome, _ = copy.build()
+    assert outcome.problems == ["notebooks/probe.ipynb is out of sync with its text: run `make fix`"]
+
+
+def test_an_interrupted_run_leaves_no_result_and_the_next_build_runs_it(copy):
+    copy.edit("notebooks/probe.md", "x = np.linspace", "import time\ntime.sleep(60)\nx = np.linspace")
+    process = execution.start(copy.root, "probe", threads=1)
+    deadline = time.monotonic() + 60
+    while execution.progress(copy.root, "probe").get("cell", 0) < 4:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    process.kill()
+    process.wait()
+    assert copy.stale()
+    assert copy.path("_build/work/probe/probe.ipynb").is_file(), "papermill wrote a part, in the work folder only"
+    copy.edit("notebooks/probe.md", "time.sleep(60)\n", "")
+    outcome, printed = copy.build()
+    assert outcome.executed == ["probe"]
+    assert outcome.problems == [], printed
+
+
+def test_a_kernel_that_dies_is_one_chapters_failure(copy):
+    copy.edit("notebooks/probe.md", "x = np.linspace", "import os\nos._exit(3)\nx = np.linspace")
+    outcome, _ = copy.build()
+    assert outcome.failures[0].chapter == "probe"
+    assert outcome.failures[0].cell == 4
+
+
+def test_two_builds_in_one_tree_are_refused(copy):
+    with build._lock(copy.root), pytest.raises(RuntimeError, match="another build is running"):
+        copy.build()
+
+
+def test_an_unknown_chapter_is_named(copy):
+    done = subprocess.run(
+        [sys.executable, "-m", "spinbook.pipeline", "--root", str(copy.root), "chapter", "nothing"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"PYTHONPATH": str(copy.root / "src")},
+    )
+    assert done.returncode == 2
+    assert "NAME: expected one of ['probe'], got 'nothing'" in done.stderr
+
+
+def test_the_quick_profile_changes_parameters_and_publishes_nothing(copy, tmp_path):
+    chapter = notebooks.load(copy.root, "probe")
+    before = copy.path("_build/status.json").read_text()
+    failure = execution.run(copy.root, chapter, tmp_path / "quick", parameters=chapter.quick)
+    assert failure is None
+    numbers = (tmp_path / "quick" / "figures" / "probe-line" / "probe-line.csv").read_text()
+    assert len(numbers.splitlines()) == 1 + 3
+    assert copy.path("_build/status.json").read_text() == before
+
+
+def test_the_page_says_when_the_tree_was_not_committed(tmp_path):
+    book = write_toy_book(tmp_path / "book")
+    run = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org", "-C", str(book.root)]
+    subprocess.run([*run, "init", "-q"], check=True)
+    book.path(".gitignore").write_text("_build/\n__pycache__/\n")
+    subprocess.run([*run, "add", "."], check=True)
+    subprocess.run([*run, "commit", "-qm", "first"], check=True)
+    assert not freshness.state(book.root).dirty
+    book.path("new.txt").write_text("x")
+    assert freshness.state(book.root).dirty
+
+
+@pytest.mark.parametrize("address", ["https://github.com/somebody/else-where"])
+def test_the_address_in_the_config_is_the_only_one(copy, address):
+    config = copy.path("_config.yml").read_text()
+    old = "https://github.com/transformers-as-spin-systems/spinbook"
+    assert config.count(old) == 1
+    copy.edit("_config.yml", old, address)
+    assert set(notebooks.out_of_sync(copy.root)) == {"probe"}
+    notebooks.sync(copy.root)
+    outcome, printed = copy.build()
+    assert outcome.problems == [], printed
+    page = copy.path("_build/html/notebooks/probe.html").read_text()
+    assert f"{address}/edit/main/notebooks/probe.md" in page
+    assert f"{address}/issues/new" in page
+    assert "https://colab.research.google.com/github/somebody/else-where/blob/main/notebooks/probe.ipynb" in page
+    assert "https://somebody.github.io/else-where/notebooks/probe.html#probe-line" in page
+    assert f"{address}/edit/main/book/index.md" in copy.path("_build/html/index.html").read_text()
+    assert f"spinbook @ git+{address}@main" in copy.path("notebooks/probe.ipynb").read_text()
+    for built_page in Path(copy.path("_build/html")).rglob("*.html"):
+        assert "transformers-as-spin-systems" not in built_page.read_text(), built_page

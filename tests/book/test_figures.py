@@ -1,0 +1,138 @@
+"""Published figures: complete folders, the same bytes every time, and two themes from one drawing."""
+
+import hashlib
+import json
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from matplotlib.colors import to_hex
+
+from spinbook import figures
+from spinbook.plot import style
+
+TEXT = {
+    "caption": "A line. It rises.",
+    "alt": "A straight line that rises from zero at the left to two at the right end.",
+    "source": "this book",
+}
+
+
+@pytest.fixture
+def out(tmp_path, monkeypatch):
+    monkeypatch.setenv("SPINBOOK_OUT", str(tmp_path))
+    monkeypatch.setenv("SPINBOOK_CHAPTER", "probe")
+    monkeypatch.setenv("SPINBOOK_PARAMETERS", '{"size": 3}')
+    return tmp_path
+
+
+@style.house
+def draw():
+    figure, ax = style.subplots(width="column", height=2.0)
+    ax.plot([0, 1, 2], [0, 1, 2])
+    ax.fill_between([0, 1, 2], [0, 1, 2], color=style.FAINT, alpha=0.5)
+    ax.annotate("here", (1, 1), (0.2, 1.6), arrowprops={"color": style.INK}, bbox={"facecolor": style.PAPER})
+    ax.imshow(np.eye(2), extent=(0, 1, 0, 1))
+    ax.legend(["line"], frameon=True)
+    return figure
+
+
+def publish(id="probe-line", **changes):
+    given = TEXT | {"data": {"x": np.arange(3.0), "y": np.arange(3)}} | changes
+    figures.publish(draw(), id, **given)
+
+
+def test_the_folder_holds_every_format_the_numbers_and_a_record_with_their_digests(out):
+    publish()
+    folder = out / "figures" / "probe-line"
+    record = json.loads((folder / "figure.json").read_text())
+    stems = {"png", "svg", "pdf", "csv"}
+    assert set(record["files"]) == {f"probe-line.{kind}" for kind in stems} | {"probe-line-dark.png", "probe-line-dark.svg"}
+    for name, digest in record["files"].items():
+        assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest
+    assert record["chapter"] == "probe"
+    assert record["parameters"] == {"size": 3}
+    assert "probe.html#probe-line" in record["bibtex"]
+    assert (folder / "probe-line.csv").read_text() == "x,y\n0.0,0\n1.0,1\n2.0,2\n"
+
+
+def test_numbers_of_different_lengths_are_kept_as_arrays(out):
+    publish(data={"x": np.arange(3.0), "image": np.eye(2)})
+    stored = np.load(out / "figures" / "probe-line" / "probe-line.npz")
+    assert stored["image"].tolist() == [[1.0, 0.0], [0.0, 1.0]]
+
+
+def test_two_publications_of_one_figure_are_the_same_bytes(out, monkeypatch):
+    publish()
+    first = json.loads((out / "figures" / "probe-line" / "figure.json").read_text())["files"]
+    monkeypatch.delenv("SPINBOOK_CHAPTER")
+    publish()
+    assert json.loads((out / "figures" / "probe-line" / "figure.json").read_text())["files"] == first
+
+
+def test_the_dark_variant_exchanges_the_palette_and_gives_it_back():
+    figure = draw()
+    figure.draw_without_rendering()
+    ax = figure.axes[0]
+
+    def colours():
+        return [
+            to_hex(ax.lines[0].get_color()),
+            to_hex(ax.collections[0].get_facecolor()[0]),
+            to_hex(ax.texts[0].get_color()),
+            to_hex(ax.texts[0].arrow_patch.get_facecolor()),
+            to_hex(ax.texts[0].get_bbox_patch().get_facecolor()),
+            to_hex(ax.xaxis.get_ticklabels()[0].get_color()),
+            to_hex(ax.spines["left"].get_edgecolor()),
+            to_hex(ax.get_legend().get_texts()[0].get_color()),
+        ]
+
+    light = colours()
+    with style.dark(figure):
+        assert colours() == [style.DARK[colour] for colour in light]
+        assert ax.collections[0].get_facecolor()[0][3] == 0.5
+        assert ax.images[0].get_cmap().name == style.SEQUENTIAL
+    assert colours() == light
+    plt.close(figure)
+
+
+def contrast(first, second):
+    def luminance(colour):
+        parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    bright, dim = sorted((luminance(first), luminance(second)), reverse=True)
+    return (bright + 0.05) / (dim + 0.05)
+
+
+@pytest.mark.parametrize("colour", [style.INK, style.GREY, *style.QUALITATIVE])
+def test_every_colour_of_a_figure_stands_out_in_both_themes(colour):
+    assert contrast(colour, style.PAPER) >= 4.0
+    assert contrast(style.DARK[colour], style.DARK[style.PAPER]) >= 4.5
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"alt": "A line."}, "alt: expected at least 60 characters"),
+        ({"alt": ""}, "alt: expected at least 60 characters"),
+        ({"caption": " "}, "caption: expected a text"),
+        ({"source": ""}, "source: expected a text"),
+        ({"data": {}}, "data: expected every plotted number"),
+        ({"data": {"x": [[1], [1, 2]]}}, "ragged|inhomogeneous"),
+        ({"id": "Probe Line"}, "id: expected CHAPTER-NAME"),
+        ({"id": "other-line"}, "id: expected it to begin with 'probe'"),
+    ],
+)
+def test_an_incomplete_publication_names_what_is_missing(out, change, message):
+    with pytest.raises(ValueError, match=message):
+        publish(**change)
+    plt.close("all")
+
+
+def test_one_id_is_published_once_in_a_chapter(out):
+    publish()
+    with pytest.raises(ValueError, match="published before"):
+        publish()
+    plt.close("all")

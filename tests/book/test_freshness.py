@@ -1,0 +1,93 @@
+"""When a chapter must run again, and when it must not."""
+
+import json
+
+import pytest
+
+from spinbook.pipeline import execution, freshness, notebooks
+
+
+def key(book):
+    return freshness.key(book.root, notebooks.load(book.root, "probe"))
+
+
+CHANGES = {
+    "a code cell": ("notebooks/probe.md", "x = np.linspace(0, 1, size)", "x = np.linspace(0, 2, size)"),
+    "the prose": ("notebooks/probe.md", "The largest value", "The top"),
+    "a parameter": ("notebooks/probe.md", "size = 20", "size = 21"),
+    "an imported function": ("src/spinbook/toy.py", "x**2", "x * x"),
+    "a module imported by an imported one": ("src/spinbook/project.py", "https:", "http:"),
+    "a claim": ("book/claims/probe.yml", "1.0", "2.0"),
+    "the lock": ("requirements.lock", "numpy==", "numpy==1"),
+    "the address": ("_config.yml", "transformers-as-spin-systems/", "elsewhere/"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_the_key_changes_with(toy_book, change):
+    before = key(toy_book)
+    name, old, new = CHANGES[change]
+    toy_book.edit(name, old, new)
+    assert key(toy_book) != before
+
+
+def test_the_key_stays_when_an_unrelated_module_a_comment_or_another_claim_file_changes(toy_book):
+    before = key(toy_book)
+    toy_book.edit("src/spinbook/unrelated.py", "x**3", "x * x * x")
+    toy_book.edit("src/spinbook/toy.py", "    return", "    # The same.\n    return")
+    toy_book.path("book/claims/other.yml").write_text("[]")
+    assert key(toy_book) == before
+
+
+def test_the_key_changes_with_a_data_file(toy_book):
+    toy_book.path("data.csv").write_text("1")
+    toy_book.edit("notebooks/probe.md", "  budget: 60", "  budget: 60\n  data: [data.csv]")
+    before = key(toy_book)
+    toy_book.path("data.csv").write_text("2")
+    assert key(toy_book) != before
+    toy_book.path("data.csv").unlink()
+    with pytest.raises(ValueError, match=r"data files not found: \['data.csv'\]"):
+        key(toy_book)
+
+
+def test_imports_are_followed_through_functions_relative_names_and_packages(tmp_path):
+    package = tmp_path / "spinbook"
+    (package / "deep").mkdir(parents=True)
+    files = {
+        "__init__.py": "",
+        "one.py": "def f():\n    from spinbook.deep import leaf\n",
+        "deep/__init__.py": "from . import side\n",
+        "deep/leaf.py": "from ..two import thing\n",
+        "deep/side.py": "",
+        "two.py": "import numpy\n",
+        "three.py": "",
+    }
+    for name, text in files.items():
+        (package / name).write_text(text)
+    found = freshness.imported(tmp_path, "import spinbook.one as one")
+    expected = {"", ".one", ".deep", ".deep.leaf", ".deep.side", ".two"}
+    assert set(found) == {f"spinbook{name}" for name in expected}
+
+
+def finished_run(book):
+    """A result as a finished run leaves it, without running anything."""
+    folder = execution.results_folder(book.root, "probe")
+    folder.mkdir(parents=True)
+    (folder / "probe.ipynb").write_text("{}")
+    digest = "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a"  # of the two characters {}
+    facts = dict.fromkeys(execution.Record.__dataclass_fields__, "") | {"key": key(book), "notebook_sha256": digest}
+    (folder / "record.json").write_text(json.dumps(facts))
+    return folder
+
+
+def test_a_finished_run_stands_and_a_half_written_notebook_does_not(toy_book):
+    folder = finished_run(toy_book)
+    assert not toy_book.stale()
+    (folder / "probe.ipynb").write_text("{")
+    assert toy_book.stale()
+
+
+def test_a_run_without_its_record_is_not_taken_for_a_finished_one(toy_book):
+    folder = finished_run(toy_book)
+    (folder / "record.json").write_text("{")
+    assert toy_book.stale()

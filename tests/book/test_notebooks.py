@@ -1,0 +1,81 @@
+"""Text notebooks and their committed pairs."""
+
+import nbformat
+import pytest
+
+from spinbook.pipeline import citation, notebooks
+
+
+def test_the_pair_is_the_same_bytes_every_time_and_has_no_outputs(toy_book):
+    path = toy_book.path("notebooks/probe.ipynb")
+    first = path.read_text()
+    path.unlink()
+    assert notebooks.sync(toy_book.root) == [path]
+    assert path.read_text() == first
+    pair = nbformat.reads(first, as_version=4)
+    nbformat.validate(pair)
+    assert len({cell.id for cell in pair.cells}) == len(pair.cells)
+    assert all(not cell.outputs and cell.execution_count is None for cell in pair.cells if cell.cell_type == "code")
+
+
+def test_inserting_a_cell_keeps_the_ids_of_the_others(toy_book):
+    before = {cell.id for cell in notebooks.load(toy_book.root, "probe").notebook.cells}
+    toy_book.edit("notebooks/probe.md", "# A probe\n", "# A probe\n\n+++\n\nA new cell.\n\n+++\n")
+    after = {cell.id for cell in notebooks.load(toy_book.root, "probe").notebook.cells}
+    assert len(before & after) >= len(before) - 1
+
+
+def test_a_notebook_out_of_sync_with_its_text_is_found(toy_book):
+    assert notebooks.out_of_sync(toy_book.root) == []
+    path = toy_book.path("notebooks/probe.ipynb")
+    path.write_text(path.read_text().replace("linspace(0, 1", "linspace(0, 3"))
+    assert notebooks.out_of_sync(toy_book.root) == ["probe"]
+
+
+def test_a_pair_whose_text_is_gone_is_removed(toy_book):
+    orphan = toy_book.path("notebooks/old.ipynb")
+    orphan.write_text("{}")
+    assert orphan in notebooks.sync(toy_book.root)
+    assert not orphan.exists()
+
+
+def test_the_install_cell_comes_first_and_is_hidden_from_the_page(toy_book):
+    first = notebooks.load(toy_book.root, "probe").notebook.cells[0]
+    assert "pip install" in first.source
+    assert 'find_spec("spinbook") is None' in first.source
+    assert "remove-cell" in first.metadata.tags
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("  summary: A parabola.\n", "", r"missing entries \['summary'\]"),
+        ("  budget: 60", "  budget: 60\n  colour: red", r"unknown entries \['colour'\]"),
+        ("quick: {size: 3}", "quick: {sizes: 3}", r"\['sizes'\] are not in the parameters cell"),
+        ("size = 20", "size = 20 + 1", "malformed node|literal"),
+        ("size = 20", "print(20)", "expected assignments only"),
+        (":tags: [parameters]\n", "", "expected one cell tagged parameters, got 0"),
+        ("# A probe", "A probe", "expected a title"),
+    ],
+)
+def test_a_chapter_that_lacks_something_says_what(toy_book, old, new, message):
+    path = toy_book.chapter
+    path.write_text(path.read_text().replace(old, new))
+    with pytest.raises(ValueError, match=message):
+        notebooks.load(toy_book.root, "probe")
+
+
+def test_a_chapter_must_be_in_the_table_of_contents_and_exist(toy_book):
+    toy_book.path("notebooks/other.md").write_text("# Other")
+    with pytest.raises(ValueError, match=r"present but not listed \['other'\]"):
+        notebooks.names(toy_book.root)
+    with pytest.raises(ValueError, match="no such chapter"):
+        notebooks.load(toy_book.root, "nothing")
+
+
+def test_the_citation_file_follows_the_config(toy_book):
+    assert citation.out_of_sync(toy_book.root) == []
+    toy_book.edit("_config.yml", "title: Transformers", "title: Networks")
+    assert citation.out_of_sync(toy_book.root) == ["CITATION.cff"]
+    citation.sync(toy_book.root)
+    assert "Networks as Spin Systems" in toy_book.path("CITATION.cff").read_text()

@@ -1,0 +1,95 @@
+"""Closed forms of K(t): limits, stability and domain. Their values are compared with sums in test_hidden_sum."""
+
+import math
+from decimal import Decimal, localcontext
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from spinbook.rbm import cumulant_generating_functions as K
+
+ALL = {
+    "gaussian": K.gaussian,
+    "bernoulli": K.bernoulli(0.3),
+    "poisson": K.poisson(2.0),
+    "exponential": K.exponential(2.0),
+    "laplace": K.laplace(0.4),
+    "constant": K.constant(1.5),
+}
+every_prior = pytest.mark.parametrize("prior", ALL.values(), ids=ALL.keys())
+
+
+@every_prior
+def test_every_function_vanishes_at_zero_and_is_convex(prior):
+    assert float(prior(0.0)) == 0
+    values = np.asarray(prior(np.linspace(-1.9, 1.9, 39)))
+    assert np.all(np.diff(values, 2) >= -1e-15)
+
+
+@pytest.mark.parametrize("p", [1e-9, 0.3, 0.5, 1 - 1e-9])
+@pytest.mark.parametrize("t", [-800.0, -30.0, -1.0, -1e-8, 1e-8, 1.0, 1.5, 30.0, 800.0])
+def test_bernoulli_is_accurate_where_its_exponential_overflows_and_where_it_cancels(p, t):
+    with localcontext() as context:
+        context.prec = 400
+        exact = float((1 - Decimal(p) + Decimal(p) * Decimal(t).exp()).ln())
+    # log p and t are rounded before they are added; all else is a few roundings of K itself.
+    cancelled = abs(math.log(p)) + abs(t) if t > 1 else 0
+    assert float(K.bernoulli(p)(t)) == pytest.approx(exact, rel=1e-15, abs=3e-16 * cancelled)
+
+
+@every_prior
+def test_derivative_is_finite_far_out_and_continuous_at_zero(prior):
+    grad = jax.jit(jax.grad(prior))
+    assert float(grad(1e-9)) == pytest.approx(float(grad(-1e-9)), abs=1e-8)
+    assert np.isfinite(grad(-1.9))
+    if prior in (ALL["gaussian"], ALL["bernoulli"], ALL["constant"]):
+        assert np.isfinite(grad(800.0))
+        assert np.isfinite(grad(-800.0))
+
+
+def test_bernoulli_tilts_from_the_mean_of_the_prior_to_certainty():
+    grad = jax.vmap(jax.grad(K.bernoulli(0.3)))
+    np.testing.assert_allclose(grad(jnp.array([-800.0, 0.0, 800.0])), [0.0, 0.3, 1.0], atol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: K.laplace(2.0)(0.5), r"t: expected \|t\| < 1 / scale .*, got 0.5$"),
+        (lambda: K.laplace(2.0)([0.1, -0.6]), r"t: expected \|t\| < 1 / scale .*, got -0.6 at index \(1,\)"),
+        (lambda: K.laplace([1.0, 2.0])([0.6, 0.6]), r"t: expected \|t\| < 1 / scale .*, got 0.6 at index \(1,\)"),
+        (lambda: K.exponential(2.0)(2.0), "t: expected t < rate .*, got 2$"),
+        (lambda: K.gaussian(np.nan), "t: expected finite numbers, got nan"),
+        (lambda: K.poisson()([0.0, np.inf]), "t: expected finite numbers, got inf"),
+        (lambda: K.bernoulli(0.0), "probability: expected numbers strictly between 0 and 1, got 0"),
+        (lambda: K.bernoulli(1.0), "probability: expected numbers strictly between 0 and 1, got 1"),
+        (lambda: K.poisson(0.0), "rate: expected numbers > 0, got 0"),
+        (lambda: K.exponential(-1.0), "rate: expected numbers > 0, got -1"),
+        (lambda: K.laplace(0.0), "scale: expected numbers > 0, got 0"),
+        (lambda: K.constant(np.nan), "value: expected finite numbers, got nan"),
+        (lambda: K.bernoulli([0.1, 0.2])(np.zeros(3)), r"probability: expected a shape that broadcasts to \(3,\)"),
+    ],
+)
+def test_bad_input_is_named(call, message):
+    with pytest.raises(ValueError, match="^" + message):
+        call()
+
+
+def test_outside_of_its_domain_a_traced_function_is_infinite():
+    for prior, t, inside in (
+        (K.laplace(2.0), [-0.5, 0.2, 0.7], [False, True, False]),
+        (K.exponential(2.0), [-9.0, 2.0, 2.1], [True, False, False]),
+    ):
+        assert np.isposinf(jax.jit(prior)(jnp.array(t))).tolist() == [not i for i in inside]
+        gradient = jax.jit(jax.vmap(jax.grad(prior)))(jnp.array(t))
+        assert np.all(np.isfinite(gradient))
+
+
+@every_prior
+def test_jit_changes_nothing_and_the_dtype_follows_the_input(prior):
+    t = np.linspace(-1.9, 1.9, 39)
+    np.testing.assert_allclose(jax.jit(prior)(t), prior(t), rtol=1e-14, atol=1e-15)
+    assert jax.eval_shape(prior, t.astype(np.float32)).dtype == jnp.float32
+    assert jax.eval_shape(jax.vmap(prior), t).shape == t.shape

@@ -1,0 +1,131 @@
+"""Argument checks: what they let through, what they refuse and in which words, and their silence under a trace."""
+
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import torch
+
+from spinbook import digits, rbm, validate
+
+
+@pytest.mark.parametrize(
+    "value",
+    [[[1, 2], [3, 4]], ((1.0, 2.0), (3.0, 4.0)), np.array([[1, 2], [3, 4]]), jnp.array([[1.0, 2.0], [3.0, 4.0]]),
+     torch.tensor([[1.0, 2.0], [3.0, 4.0]], dtype=torch.float64), [jnp.array([1.0, 2.0]), jnp.array([3.0, 4.0])],
+     torch.tensor([[1, 2], [3, 4]])],
+    ids=["list", "tuple", "numpy integers", "jax", "torch", "list of arrays", "torch integers"],
+)  # fmt: skip
+def test_every_kind_of_array_becomes_the_same_jax_matrix(value):
+    matrix = validate.matrix(value, "weights")
+    assert isinstance(matrix, jax.Array)
+    assert matrix.dtype == jnp.float64
+    assert matrix.tolist() == [[1.0, 2.0], [3.0, 4.0]]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("library", [np, jnp, torch])
+def test_dtype_follows_the_input(library, dtype):
+    value = library.ones(3, dtype=getattr(library, dtype))
+    assert validate.finite(value, "fields").dtype == jnp.dtype(dtype)
+
+
+def test_widest_array_decides_and_plain_numbers_follow():
+    single, double = np.ones(2, np.float32), np.ones(2, np.float64)
+    assert validate.common_dtype(single, [1.0, 2.0], 3, 4.5, np.arange(3)) == jnp.float32
+    assert validate.common_dtype(single, double) == jnp.float64
+    assert validate.common_dtype(torch.ones(2), np.float64(2.0)) == jnp.float64
+    assert validate.common_dtype(torch.ones(2), jnp.asarray(2.0)) == jnp.float32  # weakly typed, like the number it was
+    assert validate.common_dtype([1.0], 2) == jnp.float64  # nobody decides: the default, with x64 on
+    assert validate.common_dtype(jnp.ones(2, jnp.bfloat16)) == jnp.bfloat16
+    with jax.enable_x64(False):
+        assert validate.common_dtype([1.0], 2) == jnp.float32
+        assert validate.common_dtype(double) == jnp.float32
+
+
+def test_weakly_typed_tracers_follow_like_the_python_numbers_they_were():
+    seen = []
+
+    @jax.jit
+    def f(beta):
+        seen.append(validate.common_dtype(np.ones(2, np.float32), beta))
+        return beta
+
+    f(2.0)
+    assert seen == [jnp.float32]
+
+
+REFUSED = [
+    (lambda: validate.finite([1.0, float("nan")], "h"), r"h: expected finite numbers, got nan at index \(1,\)"),
+    (lambda: validate.finite([[1.0], [-np.inf]], "x"), r"x: expected finite numbers, got -inf at index \(1, 0\)"),
+    (lambda: validate.finite("word", "x"), "x: expected real numbers, got dtype <U4"),
+    (lambda: validate.finite(None, "x"), "x: expected real numbers, got dtype object"),
+    (lambda: validate.finite([[1.0, 2.0], [3.0]], "x"), "x: expected a rectangular array, got list"),
+    (lambda: validate.finite([1j], "x"), "x: expected real numbers, got dtype complex128"),
+    (lambda: validate.finite(jax.random.key(0), "x"), "x: expected real numbers, got dtype key<fry>"),
+    (lambda: validate.finite([1.0], "x", ndim=0), r"x: expected a scalar, got shape \(1,\)"),
+    (lambda: validate.finite(1.0, "x", ndim=2), "x: expected an array of 2 dimensions, got a scalar"),
+    (lambda: validate.finite(torch.ones(2, requires_grad=True), "x"), r"x: expected .* \(call .detach\(\)\)"),
+    (lambda: validate.positive(0.0, "beta"), "beta: expected numbers > 0, got 0$"),
+    (lambda: validate.positive([1.0, -2.0], "rate"), r"rate: expected numbers > 0, got -2 at index \(1,\)"),
+    (lambda: validate.probability(0.0, "p"), "p: expected numbers strictly between 0 and 1, got 0"),
+    (lambda: validate.probability(1.0, "p"), "p: expected numbers strictly between 0 and 1, got 1"),
+    (lambda: validate.binary([0, 1, -1], "v"), r"v: expected units that are 0 or 1, got -1 at index \(2,\)"),
+    (lambda: validate.vectors(1.0, "v"), r"v: expected shape \(..., dim\) with dim >= 1, got a scalar"),
+    (lambda: validate.vectors(np.zeros((3, 0)), "v"), r"v: expected .* with dim >= 1, got shape \(3, 0\)"),
+    (lambda: validate.vectors([1.0, 2.0], "v", dim=3), r"v: expected shape \(..., 3\), got shape \(2,\)"),
+    (lambda: validate.matrix([1.0], "W"), r"W: expected shape \(rows, columns\) .*, got shape \(1,\)"),
+    (lambda: validate.matrix(np.zeros((0, 2)), "W"), r"W: expected .* at least one row .*, got shape \(0, 2\)"),
+    (lambda: validate.matrix(np.zeros((2, 0)), "W", rows=2), r"W: expected shape \(2, columns\), got shape \(2, 0\)"),
+    (lambda: validate.matrix(np.ones((2, 3)), "W", rows=3), r"W: expected shape \(3, columns\), got shape \(2, 3\)"),
+    (lambda: validate.matrix(np.ones((2, 3)), "W", columns=2), r"W: expected shape \(rows, 2\), got shape \(2, 3\)"),
+    (lambda: validate.broadcastable(jnp.ones(2), "rate", (5, 3)), r"rate: expected .* to \(5, 3\), got shape \(2,\)"),
+    (lambda: validate.broadcastable(jnp.ones((5, 3)), "rate", (3,)), r"rate: .* to \(3,\), got shape \(5, 3\)"),
+    (lambda: validate.same_batch(jnp.ones((2, 7)), "h", jnp.ones((3, 4)), "v"), r"h: .* of v, \(3,\), got \(2,\)"),
+    (lambda: validate.count(2.0, "steps"), "steps: expected an integer >= 0, got 2.0"),
+    (lambda: validate.count(-1, "steps"), "steps: expected an integer >= 0, got -1"),
+    (lambda: validate.count(25, "num_units", minimum=1, maximum=20), "num_units: .* from 1 to 20, got 25"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "message"), REFUSED)
+def test_refusal_names_the_argument_what_was_expected_and_what_came(call, message):
+    with pytest.raises(ValueError, match="^" + message):
+        call()
+
+
+def test_limits_belong_to_the_accepted_side_only_where_they_should():
+    assert validate.probability([1e-300, 1 - 1e-16], "p").shape == (2,)
+    assert validate.count(np.int64(20), "n", minimum=20, maximum=20) == 20
+    assert validate.binary([[0, 1], [1, 1]], "v").shape == (2, 2)
+    validate.broadcastable(jnp.ones((1, 3)), "rate", (5, 3))
+
+
+@pytest.mark.parametrize("check", [validate.finite, validate.positive, validate.probability, validate.binary])
+@pytest.mark.parametrize("transform", [jax.jit, jax.vmap, jax.grad], ids=["jit", "vmap", "grad"])
+def test_values_are_not_looked_at_under_a_trace(check, transform):
+    bad = jnp.array([jnp.nan, -5.0])
+    if transform is jax.grad:
+        assert transform(lambda x: jnp.sum(check(x, "x")))(bad).tolist() == [1.0, 1.0]
+    elif transform is jax.vmap:
+        assert transform(lambda x: check(x[None], "x"))(bad).shape == (2, 1)
+    else:
+        assert transform(lambda x: check(x, "x"))(bad).shape == (2,)
+
+
+def test_shapes_are_looked_at_under_a_trace():
+    with pytest.raises(ValueError, match=r"^weights: expected shape"):
+        jax.jit(lambda x: validate.matrix(x, "weights"))(jnp.ones(3))
+
+
+def test_gradient_passes_through_a_list_of_traced_numbers():
+    assert jax.grad(lambda x: validate.vectors([x, 2 * x], "v").sum())(1.0) == 3.0
+
+
+def test_library_leaves_global_configuration_alone():
+    modules = [validate.__file__, digits.__file__, *Path(rbm.__file__).parent.glob("*.py")]
+    assert len(modules) > 10
+    for module in modules:
+        assert "jax.config" not in Path(module).read_text()
