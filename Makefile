@@ -13,7 +13,7 @@ WORKERS ?= 2
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYDEVD_DISABLE_FILE_VALIDATION := 1
 
-.PHONY: help book test chapter check fix bench lock clean
+.PHONY: help book test chapter check fix bench lock newest clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "make %-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,6 +47,11 @@ lock: $(STAMP) ## compile requirements.lock anew from pyproject.toml and constra
 	@$(BIN)/pip-compile --quiet --all-extras --strip-extras --allow-unsafe --no-emit-find-links --no-emit-index-url \
 	  --no-header --resolver=backtracking -c constraints.txt -o requirements.lock pyproject.toml
 	@sed -i.bak -e 's/^\([a-z0-9._-]*==[^ ]*\)+cpu/\1/' requirements.lock && rm requirements.lock.bak
+
+newest: ## install the newest versions that pyproject.toml allows instead of the locked ones
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(BIN)/pip install --quiet --upgrade --upgrade-strategy eager -e ".[book,test,dev]"
+	@touch $(STAMP)
 
 clean: ## remove everything generated, the environment too
 	rm -rf _build .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -127,7 +127,9 @@ def judge(claim: Claim, measurement: Measurement | None) -> Judgement:
     if claim.verdict == "reproduced":
         reason = "" if gap <= bound else f"gap {gap:.3g} exceeds the bound {bound:.3g}"
     elif claim.verdict == "not-reproduced":
-        reason = "" if gap > bound else f"declared not reproduced, but the gap {gap:.3g} is within the bound {bound:.3g}"
+        reason = (
+            "" if gap > bound else f"declared not reproduced, but the gap {gap:.3g} is within the bound {bound:.3g}"
+        )
     else:
         assert claim.corrected is not None
         residue = abs(float(measurement.value) - float(claim.corrected))

@@ -6,10 +6,12 @@
 import base64
 import hashlib
 import json
+import logging
 import os
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +93,11 @@ def publish(
     plt.close(figure)
     picture = (folder / f"{id}.png").read_bytes()
     metadata = {"spinbook": {"figure": id}, "image/png": {"width": int(100 * figure.get_size_inches()[0])}}
-    display({"image/png": base64.b64encode(picture).decode("ascii"), "text/plain": record["alt"]}, metadata=metadata, raw=True)
+    display(
+        {"image/png": base64.b64encode(picture).decode("ascii"), "text/plain": record["alt"]},
+        metadata=metadata,
+        raw=True,
+    )
 
 
 def _check(id: str, chapter: str, data: Mapping[str, Any], caption: str, alt: str, source: str) -> None:
@@ -112,19 +118,31 @@ def _check(id: str, chapter: str, data: Mapping[str, Any], caption: str, alt: st
 
 def _save_images(figure: Figure, folder: Path, id: str) -> None:
     # A fixed salt and no dates make the files the same bytes in every run.
-    with mpl.rc_context({**style.RC, "svg.hashsalt": id}):
-        for variant in ("", "-dark"):
-            if variant:
-                with style.dark(figure):
-                    _save_pair(figure, folder / f"{id}{variant}", style.DARK[style.PAPER])
-            else:
-                _save_pair(figure, folder / id, style.PAPER)
+    with mpl.rc_context({**style.RC, "svg.hashsalt": id}), _quiet_fonts():
+        # The layout is the same in all five files: it is computed once.
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")
+        _save_pair(figure, folder / id, style.PAPER)
         figure.savefig(folder / f"{id}.pdf", metadata={"CreationDate": None, "ModDate": None})
+        with style.dark(figure):
+            _save_pair(figure, folder / f"{id}-dark", style.DARK[style.PAPER])
 
 
 def _save_pair(figure: Figure, stem: Path, paper: str) -> None:
     figure.savefig(stem.with_suffix(".svg"), facecolor=paper, metadata={"Date": None})
     figure.savefig(stem.with_suffix(".png"), facecolor=paper, dpi=DOTS_PER_INCH, metadata={"Software": None})
+
+
+@contextmanager
+def _quiet_fonts() -> Iterator[None]:
+    """fontTools remarks on the fonts' creation dates whenever a PDF embeds them."""
+    logger = logging.getLogger("fontTools")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
 
 
 def _save_data(folder: Path, id: str, data: Mapping[str, Any]) -> None:

@@ -86,7 +86,9 @@ def install_requirement(who: Identity) -> str:
 
 def sources(base: Path | None = None) -> Mapping[str, str]:
     """Titles of the works in `references.bib` that this book accompanies (keyword `source`), by key."""
-    return {key: entry["title"] for key, entry in references(base or root()).items() if entry.get("keywords") == "source"}
+    return {
+        key: entry["title"] for key, entry in references(base or root()).items() if entry.get("keywords") == "source"
+    }
 
 
 @cache

@@ -159,7 +159,9 @@ def write_toy_book(root: Path) -> ToyBook:
     shutil.copytree(REPOSITORY / "src", root / "src", ignore=shutil.ignore_patterns("__pycache__"))
     (root / "src" / "spinbook" / "toy.py").write_text(LIBRARY)
     (root / "src" / "spinbook" / "unrelated.py").write_text(UNRELATED)
-    shutil.copytree(REPOSITORY / "book" / "_static", root / "book" / "_static", ignore=shutil.ignore_patterns("mathjax"))
+    shutil.copytree(
+        REPOSITORY / "book" / "_static", root / "book" / "_static", ignore=shutil.ignore_patterns("mathjax")
+    )
     (root / "book" / "_static" / "mathjax").mkdir()
     (root / "book" / "_static" / "mathjax" / "tex-mml-chtml.js").write_text("")
     for name in ("_config.yml", "constraints.txt", "requirements.lock"):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from spinbook.pipeline import build, execution, freshness, notebooks
+from spinbook.pipeline import build, execution, freshness, ledger, notebooks
 from tests.book.conftest import CLAIMS, ToyBook, write_toy_book
 
 
@@ -76,9 +76,10 @@ def test_an_edit_in_an_imported_function_runs_the_chapter_again_and_one_elsewher
     assert not copy.stale()
     copy.edit("src/spinbook/toy.py", "x**2", "0.5 * x**2")
     assert copy.stale()
-    outcome, _ = copy.build()
-    assert outcome.executed == ["probe"]
-    assert any("claim probe.top: gap 0.5 exceeds the bound" in problem for problem in outcome.problems)
+    assert execution.publish(copy.root, "probe", threads=1) is None
+    assert not copy.stale()
+    problems = ledger.collect(copy.root, ["probe"], {"probe": execution.results_folder(copy.root, "probe")}).problems
+    assert problems == ["claim probe.top: gap 0.5 exceeds the bound 0.001"]
 
 
 BROKEN_CLAIMS = {
@@ -104,18 +105,35 @@ BROKEN_CLAIMS = {
 
 
 @pytest.mark.parametrize("case", BROKEN_CLAIMS)
-def test_the_build_fails_on(copy, case):
+def test_the_ledger_finds(built, tmp_path, case):
     text, message = BROKEN_CLAIMS[case]
-    copy.path("book/claims/probe.yml").write_text(text)
+    (tmp_path / "book" / "claims").mkdir(parents=True)
+    shutil.copy(built[0].path("_config.yml"), tmp_path)
+    shutil.copy(built[0].path("book/references.bib"), tmp_path / "book")
+    results = {"probe": execution.results_folder(built[0].root, "probe")}
+    (tmp_path / "book" / "claims" / "probe.yml").write_text(CLAIMS)
+    assert ledger.collect(tmp_path, ["probe"], results).problems == []
+    (tmp_path / "book" / "claims" / "probe.yml").write_text(text)
+    assert [message in problem for problem in ledger.collect(tmp_path, ["probe"], results).problems] == [True]
+
+
+def test_a_claim_that_does_not_hold_fails_the_run_after_everything_was_built(copy):
+    copy.path("book/claims/probe.yml").write_text(BROKEN_CLAIMS["a claim that misses its bound"][0])
     outcome, printed = copy.build()
-    assert any(message in problem for problem in outcome.problems), printed
+    assert [problem.partition(":")[0] for problem in outcome.problems] == ["claim probe.top"]
+    assert outcome.rendered
+    assert "0/1" in printed
     assert "FAILED after" in printed
-    assert copy.path("_build/html/index.html").is_file(), "everything else is built all the same"
+    assert "not confirmed" in copy.path("_build/html/book/claims.html").read_text()
 
 
 BROKEN_PAGES = {
     "a broken cross-reference": ("{numref}`probe-line`", "{numref}`probe-curve`", "probe-curve"),
-    "a broken equation reference": ("{eq}`eq:probe-square`.\n\n```{code", "{eq}`eq:probe-cube`.\n\n```{code", "eq:probe-cube"),
+    "a broken equation reference": (
+        "{eq}`eq:probe-square`.\n\n```{code",
+        "{eq}`eq:probe-cube`.\n\n```{code",
+        "eq:probe-cube",
+    ),
     "a missing citation": ("{cite:p}`author2000source`", "{cite:p}`nobody1999`", "nobody1999"),
     "a missing number": ("{glue:text}`probe-max:.2f`", "{glue:text}`probe-min:.2f`", "probe-min"),
     "a page that loads something from outside": (
@@ -131,21 +149,31 @@ BROKEN_PAGES = {
 }
 
 
-@pytest.mark.parametrize("case", BROKEN_PAGES)
-def test_the_site_fails_on(copy, case):
-    old, new, message = BROKEN_PAGES[case]
-    copy.edit("notebooks/probe.md", old, new)
+def test_the_site_fails_on_each_broken_reference_and_each_outside_load(copy):
+    for old, new, _ in BROKEN_PAGES.values():
+        copy.edit("notebooks/probe.md", old, new)
     outcome, printed = copy.build()
-    assert any(message in problem for problem in outcome.problems), printed
+    for case, (_, _, message) in BROKEN_PAGES.items():
+        assert sum(message in problem for problem in outcome.problems) == 1, f"{case}\n{printed}"
     again, _ = copy.build()
     assert again.executed == []
-    assert any(message in problem for problem in again.problems), "a broken site is not taken for a finished one"
+    assert again.problems == outcome.problems, "a broken site is not taken for a finished one"
 
 
 BROKEN_CHAPTERS = {
     "a chapter that raises": ("x = np.linspace", "1 / 0\nx = np.linspace", 4, "ZeroDivisionError"),
-    "a figure without an alternative text": ("A convex curve that rises from zero at the left to one at the right end.", "", 5, "alt: expected at least 60"),
-    "a warning that nobody handles": ("x = np.linspace", "np.float64(1) / np.float64(0)\nx = np.linspace", 4, "RuntimeWarning"),
+    "a figure without an alternative text": (
+        "A convex curve that rises from zero at the left to one at the right end.",
+        "",
+        5,
+        "alt: expected at least 60",
+    ),
+    "a warning that nobody handles": (
+        "x = np.linspace",
+        "np.float64(1) / np.float64(0)\nx = np.linspace",
+        4,
+        "RuntimeWarning",
+    ),
 }
 
 
@@ -153,10 +181,11 @@ BROKEN_CHAPTERS = {
 def test_the_run_names_chapter_cell_and_error_of(copy, case):
     old, new, cell, error = BROKEN_CHAPTERS[case]
     copy.edit("notebooks/probe.md", old, new)
-    outcome, printed = copy.build()
-    assert any(f"chapter probe failed in code cell {cell}: " in line and error in line for line in outcome.problems), printed
-    page = copy.path("_build/html/notebooks/probe.html").read_text()
-    assert "This chapter has no result in this build" in page
+    failure = execution.publish(copy.root, "probe", threads=1)
+    assert failure == execution.failure(copy.root, "probe")
+    assert (failure.chapter, failure.cell) == ("probe", cell)
+    assert error in failure.error
+    assert copy.stale()
     assert copy.path("_build/failed/probe/probe.ipynb").is_file(), "what was computed is kept"
 
 
@@ -164,12 +193,16 @@ def test_a_failing_chapter_does_not_stop_the_others(copy):
     text = copy.chapter.read_text().replace("probe", "other").replace("A parabola", "Another")
     copy.path("notebooks/other.md").write_text(text.replace("x = np.linspace", "1 / 0\nx = np.linspace"))
     copy.path("book/claims/other.yml").write_text(CLAIMS.replace("probe", "other"))
-    copy.edit("_toc.yml", "      - file: notebooks/probe\n", "      - file: notebooks/other\n      - file: notebooks/probe\n")
+    copy.edit(
+        "_toc.yml", "      - file: notebooks/probe\n", "      - file: notebooks/other\n      - file: notebooks/probe\n"
+    )
     copy.edit("notebooks/probe.md", "size = 20", "size = 21")
     outcome, printed = copy.build()
     assert [failure.chapter for failure in outcome.failures] == ["other"]
     assert "probe: finished after" in printed
+    assert any("chapter other failed in code cell 4: ZeroDivisionError" in problem for problem in outcome.problems)
     assert any("claim other.top: declared but never measured" in problem for problem in outcome.problems)
+    assert "This chapter has no result in this build" in copy.path("_build/html/notebooks/other.html").read_text()
     # Only the chapter that failed runs again.
     copy.edit("notebooks/other.md", "1 / 0\n", "")
     outcome, printed = copy.build()
@@ -179,9 +212,9 @@ def test_a_failing_chapter_does_not_stop_the_others(copy):
 
 def test_a_module_imported_by_a_computed_name_is_refused(copy):
     copy.edit("notebooks/probe.md", "x = np.linspace", '__import__("spinbook." + "unrelated")\nx = np.linspace')
-    outcome, _ = copy.build()
-    assert "modules loaded but not covered" in outcome.failures[0].error
-    assert "spinbook.unrelated" in outcome.failures[0].error
+    failure = execution.publish(copy.root, "probe", threads=1)
+    assert "modules loaded but not covered" in failure.error
+    assert "spinbook.unrelated" in failure.error
 
 
 def test_a_notebook_out_of_sync_fails_the_build(copy):
@@ -203,16 +236,14 @@ def test_an_interrupted_run_leaves_no_result_and_the_next_build_runs_it(copy):
     assert copy.stale()
     assert copy.path("_build/work/probe/probe.ipynb").is_file(), "papermill wrote a part, in the work folder only"
     copy.edit("notebooks/probe.md", "time.sleep(60)\n", "")
-    outcome, printed = copy.build()
-    assert outcome.executed == ["probe"]
-    assert outcome.problems == [], printed
+    assert execution.publish(copy.root, "probe", threads=1) is None
+    assert not copy.stale()
 
 
 def test_a_kernel_that_dies_is_one_chapters_failure(copy):
     copy.edit("notebooks/probe.md", "x = np.linspace", "import os\nos._exit(3)\nx = np.linspace")
-    outcome, _ = copy.build()
-    assert outcome.failures[0].chapter == "probe"
-    assert outcome.failures[0].cell == 4
+    failure = execution.publish(copy.root, "probe", threads=1)
+    assert (failure.chapter, failure.cell) == ("probe", 4)
 
 
 def test_two_builds_in_one_tree_are_refused(copy):

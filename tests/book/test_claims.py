@@ -22,7 +22,8 @@ def claim(**fields):
 
 
 @pytest.mark.parametrize(
-    ("measured", "uncertainty", "holds"), [(2.0, 0.0, True), (2.1001, 0.0, False), (2.12, 0.01, True), (1.8, 0.01, False)]
+    ("measured", "uncertainty", "holds"),
+    [(2.0, 0.0, True), (2.1001, 0.0, False), (2.12, 0.01, True), (1.8, 0.01, False)],
 )
 def test_a_reproduced_claim_holds_within_reading_error_and_three_standard_errors(measured, uncertainty, holds):
     assert judge(claim(), Measurement(measured, uncertainty)).holds is holds

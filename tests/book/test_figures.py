@@ -47,7 +47,10 @@ def test_the_folder_holds_every_format_the_numbers_and_a_record_with_their_diges
     folder = out / "figures" / "probe-line"
     record = json.loads((folder / "figure.json").read_text())
     stems = {"png", "svg", "pdf", "csv"}
-    assert set(record["files"]) == {f"probe-line.{kind}" for kind in stems} | {"probe-line-dark.png", "probe-line-dark.svg"}
+    assert set(record["files"]) == {f"probe-line.{kind}" for kind in stems} | {
+        "probe-line-dark.png",
+        "probe-line-dark.svg",
+    }
     for name, digest in record["files"].items():
         assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest
     assert record["chapter"] == "probe"

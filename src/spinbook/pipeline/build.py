@@ -79,9 +79,7 @@ def book(root: Path, *, only: str | None = None, jobs: int = JOBS, out: TextIO |
     return outcome
 
 
-def _run(
-    root: Path, chapters: Sequence[notebooks.Chapter], jobs: int, out: TextIO
-) -> list[execution.Failure]:
+def _run(root: Path, chapters: Sequence[notebooks.Chapter], jobs: int, out: TextIO) -> list[execution.Failure]:
     """Run chapters, `jobs` at a time, each with its share of the processors."""
     waiting = list(chapters)
     running: dict[str, tuple[notebooks.Chapter, subprocess.Popen[str], float, list[int]]] = {}
@@ -209,7 +207,9 @@ def _summary(root: Path, outcome: Outcome, records: Mapping[str, execution.Recor
     rows = [("chapter", "seconds", "peak MB", "claims", "figures", "")]
     for page in status["chapters"]:
         if page["state"] == "finished":
-            late = f"over its budget of {page['budget_seconds']:.0f} s" if page["seconds"] > page["budget_seconds"] else ""
+            late = (
+                f"over its budget of {page['budget_seconds']:.0f} s" if page["seconds"] > page["budget_seconds"] else ""
+            )
             rows.append(
                 (
                     page["chapter"],

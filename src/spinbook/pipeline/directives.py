@@ -77,7 +77,9 @@ def _fold(record: dict[str, Any], to_root: str, who: project.Identity) -> str:
     id, chapter = record["id"], record["chapter"]
     folder = f"{to_root}figures/{id}"
     names = [*sorted(record["files"]), "figure.json"]
-    downloads = ", ".join(f'<a href="{folder}/{name}" download>{name.removeprefix(id).lstrip(".-")}</a>' for name in names)
+    downloads = ", ".join(
+        f'<a href="{folder}/{name}" download>{name.removeprefix(id).lstrip(".-")}</a>' for name in names
+    )
     address = who.chapter_url(chapter, id)
     parameters = ", ".join(f"{name} = {value}" for name, value in record["parameters"].items())
     return (
@@ -188,7 +190,17 @@ class ChapterStatus(_Directive):
         status = self.read("status.json")
         head = "".join(
             f'<th scope="col" aria-sort="none">{heading}</th>'
-            for heading in ("Chapter", "State", "Claims", "Figures", "Seconds", "Peak memory", "Commit", "Key", "Run at")
+            for heading in (
+                "Chapter",
+                "State",
+                "Claims",
+                "Figures",
+                "Seconds",
+                "Peak memory",
+                "Commit",
+                "Key",
+                "Run at",
+            )
         )
         rows = "".join(self._row(page) for page in status["chapters"])
         dirty = ", with uncommitted changes" if status["dirty"] else ""
@@ -234,7 +246,9 @@ class Provenance(_Directive):
             "Run it again": f"<code>make chapter NAME={page['chapter']}</code>",
         }
         items = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in facts.items())
-        return [self.raw(f'<aside class="spin-provenance" aria-label="How this page was made"><dl>{items}</dl></aside>')]
+        return [
+            self.raw(f'<aside class="spin-provenance" aria-label="How this page was made"><dl>{items}</dl></aside>')
+        ]
 
 
 def _commit(page: dict[str, Any]) -> str:

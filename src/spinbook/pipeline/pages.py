@@ -8,7 +8,16 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 _EXTERNAL = re.compile(r"^\s*(?:https?:)?//", re.IGNORECASE)
-_LOADING_RELATIONS = {"stylesheet", "preload", "prefetch", "modulepreload", "icon", "shortcut", "manifest", "preconnect"}
+_LOADING_RELATIONS = {
+    "stylesheet",
+    "preload",
+    "prefetch",
+    "modulepreload",
+    "icon",
+    "shortcut",
+    "manifest",
+    "preconnect",
+}
 _SOURCE_ATTRIBUTES = {
     "audio": ("src",),
     "embed": ("src",),
@@ -76,17 +85,19 @@ def _reader(path: Path) -> _Reader:
 
 
 def external_loads(site: Path) -> list[str]:
-    """"PAGE: ADDRESS" for everything that a page or style sheet of `site` loads from outside. Links do not count."""
+    """ "PAGE: ADDRESS" for everything that a page or style sheet of `site` loads from outside. Links do not count."""
     found = []
     for page in _pages(site):
         found += [f"{page.relative_to(site)}: {load}" for load in _reader(page).loads if _EXTERNAL.match(load)]
     for sheet in sorted(site.rglob("*.css")):
-        found += [f"{sheet.relative_to(site)}: {load}" for load in _STYLE_LOAD.findall(sheet.read_text(errors="replace"))]
+        found += [
+            f"{sheet.relative_to(site)}: {load}" for load in _STYLE_LOAD.findall(sheet.read_text(errors="replace"))
+        ]
     return found
 
 
 def broken_links(site: Path) -> list[str]:
-    """"PAGE: LINK" for every link or load inside `site` whose file or anchor does not exist."""
+    """ "PAGE: LINK" for every link or load inside `site` whose file or anchor does not exist."""
     found = []
     for page in _pages(site):
         reader = _reader(page)

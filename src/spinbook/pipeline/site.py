@@ -131,7 +131,9 @@ def _jupyter_book(stage: Path, output: Path, log: Path) -> list[str]:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     text = execution.plain(done.stdout + done.stderr)
     log.write_text(text)
-    found = [line.replace(f"{stage}/", "") for line in text.splitlines() if re.search(r"\b(WARNING|ERROR|CRITICAL):", line)]
+    found = [
+        line.replace(f"{stage}/", "") for line in text.splitlines() if re.search(r"\b(WARNING|ERROR|CRITICAL):", line)
+    ]
     if done.returncode and not found:
         found = [f"Jupyter Book ended with status {done.returncode}; see {log.parent.name}/{log.name}"]
     return [f"site: {line}" for line in dict.fromkeys(found)]
@@ -159,5 +161,3 @@ def _swap(new: Path, target: Path) -> None:
 def figures_index(figures: Path) -> list[dict[str, Any]]:
     """The records of all published figures, in the order of their ids."""
     return [json.loads(path.read_text()) for path in sorted(figures.glob("*/figure.json"))]
-
-

@@ -54,11 +54,10 @@ WIDTHS = {"page": 7.0, "column": 4.6}
 LINE_STYLES = ["-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 2))]
 MARKERS = ["o", "s", "^", "D", "v", "P"]
 
-RC: dict[str, Any] = {
+RC: Any = {
     "axes.axisbelow": True,
     "axes.edgecolor": GREY,
     "axes.facecolor": PAPER,
-    "axes.formatter.use_mathtext": True,
     "axes.grid": False,
     "axes.labelcolor": INK,
     "axes.labelsize": 9.5,
@@ -164,10 +163,9 @@ def _with_hidden_parts(artist: Artist) -> Iterator[Artist]:
 
 def _recolour_artist(artist: Artist, exchange: Mapping[str, str]) -> None:
     if isinstance(artist, ScalarMappable) and artist.get_array() is not None:
+        # Its colours follow from its numbers: contour lines, once given colours of their own, would be filled with them.
         _recolour_listed_map(artist, exchange)
-        if isinstance(artist, Collection) and not isinstance(artist.cmap, ListedColormap):
-            return
-    if isinstance(artist, Text):
+    elif isinstance(artist, Text):
         artist.set_color(_swap(artist.get_color(), exchange))
     elif isinstance(artist, Line2D):
         markers = {"markerfacecolor": artist.get_markerfacecolor(), "markeredgecolor": artist.get_markeredgecolor()}

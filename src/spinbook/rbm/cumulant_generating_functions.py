@@ -56,7 +56,7 @@ def _laplace(t: Array, scale: Array) -> Array:
 def gaussian(t: Float[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
     """K(t) = t^2 / 2, the standard normal prior; all t.
 
-    Only the normal distribution and its limit ``constant`` have a polynomial K (Marcinkiewicz 1935).
+    Only the normal distribution and its limit ``constant`` have a polynomial K (Marcinkiewicz 1939).
     Source: Bal (2020), section 2, classical discrete Hopfield networks.
 
     >>> gaussian([0.0, 3.0]).tolist()

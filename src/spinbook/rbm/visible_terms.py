@@ -49,7 +49,7 @@ def gaussian(mean: Float[ArrayLike, "*units"] = 0.0, scale: Float[ArrayLike, "*u
 
     The minus sign makes the unit normalisable: exp(a) is the normal density with this mean and standard deviation, up
     to its constant. ``mean`` and ``scale`` are numbers or have one entry per unit; scale <= 0 raises ``ValueError``.
-    Source: Bal (2020), section 2, popular options for a_i, where the text as extracted shows no sign.
+    Source: Bal (2020), section 2, popular options for a_i, which prints the opposite sign (an erratum).
 
     >>> float(gaussian(mean=1.0, scale=2.0)(3.0))
     -0.5
