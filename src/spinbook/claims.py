@@ -110,8 +110,8 @@ def _claim(path: Path, entry: Mapping[str, Any]) -> Claim:
 def judge(claim: Claim, measurement: Measurement | None) -> Judgement:
     """gap = |measured - published| against bound = reading_error + 3 uncertainty.
 
-    A claim's own rule, `bound: {absolute: A, why: ...}` or `{relative: R, why: ...}`, replaces `reading_error` by A or by
-    R |published|. `holds` says that the declared verdict is confirmed: reproduced, gap <= bound; not-reproduced,
+    A claim's own rule, `bound: {absolute: A, why: ...}` or `{relative: R, why: ...}`, replaces `reading_error` by A or
+    by R |published|. `holds` says that the declared verdict is confirmed: reproduced, gap <= bound; not-reproduced,
     gap > bound; corrected, gap > bound and |measured - corrected| <= bound (for booleans: equal, or not).
     """
     if claim.verdict == "not-attempted":
@@ -222,7 +222,8 @@ def _show(id: str, claim: Claim | None, measurement: Measurement) -> None:
     ledger = "../book/claims.html" if os.environ.get("SPINBOOK_OUT") else f"{project.identity().site}book/claims.html"
     anchor = anchor_of(id)
     markup = (
-        f'<div class="spin-claim spin-claim-{state}" id="{anchor}"><span class="spin-claim-mark" aria-hidden="true"></span>'
+        f'<div class="spin-claim spin-claim-{state}" id="{anchor}">'
+        '<span class="spin-claim-mark" aria-hidden="true"></span>'
         f'<a class="spin-claim-id" href="{ledger}#ledger-{anchor}">{html.escape(id)}</a> '
         f'<span class="spin-claim-says">{html.escape(says)}</span> '
         f'<span class="spin-claim-result">{html.escape(sentence[0].upper() + sentence[1:])}</span></div>'

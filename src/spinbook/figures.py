@@ -83,7 +83,7 @@ def publish(
         "parameters": json.loads(os.environ.get("SPINBOOK_PARAMETERS", "{}")),
         "library_version": spinbook.__version__,
         "commit": os.environ.get("SPINBOOK_COMMIT", "unknown"),
-        "size": [int(round(side * DOTS_PER_INCH)) for side in figure.get_size_inches()],
+        "size": [round(side * DOTS_PER_INCH) for side in figure.get_size_inches()],
         "files": {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(draft.iterdir())},
         "bibtex": _bibtex(id, chapter or project.chapter_of(id), caption),
     }
@@ -156,7 +156,7 @@ def _save_data(folder: Path, id: str, data: Mapping[str, Any]) -> None:
         lines = [",".join(_cell(value) for value in row) for row in rows]
         (folder / f"{id}.csv").write_text("\n".join([header, *lines]) + "\n")
     else:
-        np.savez_compressed(folder / f"{id}.npz", **columns)
+        np.savez_compressed(folder / f"{id}.npz", allow_pickle=False, **columns)
 
 
 def _cell(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""The book's identity (title, authors, public address, references), read from `_config.yml`. Nothing here is computed."""
+"""The book's identity (title, authors, public address, references), read from `_config.yml`. Nothing is computed."""
 
 import os
 import re

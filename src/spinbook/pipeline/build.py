@@ -129,7 +129,7 @@ def _collect(
     results: Mapping[str, Path],
     failures: Sequence[execution.Failure],
 ) -> list[str]:
-    """Write `_build/figures`, `claims.json`, `figures.json` and `status.json` from the results; returns the problems."""
+    """Write `figures/`, `claims.json`, `figures.json` and `status.json` from the results; returns the problems."""
     build = root / "_build"
     shutil.rmtree(build / "figures", ignore_errors=True)
     for folder in results.values():

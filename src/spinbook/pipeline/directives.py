@@ -125,7 +125,8 @@ class ChapterCards(_Directive):
                 f"<p>{html.escape(page['summary'])}</p>"
                 f'<p class="spin-card-note">After {html.escape(_citation(works, page["source"]))}. '
                 f"You need: {html.escape(page['prerequisites'])}. "
-                f'<a href="{self.to_root()}book/claims.html">{page["claims_held"]} of {page["claims"]} claims confirmed</a>.'
+                f'<a href="{self.to_root()}book/claims.html">'
+                f"{page['claims_held']} of {page['claims']} claims confirmed</a>."
                 "</p></li>"
             )
         return [self.raw(f'<ul class="spin-cards spin-chapters">{"".join(cards)}</ul>')]

@@ -12,13 +12,13 @@ import warnings
 from pathlib import Path
 
 
-def _install():
+def _install() -> None:
     from IPython import get_ipython
 
     target = Path(os.environ["SPINBOOK_OUT"]) / "progress.json"
     count = 0
 
-    def write(running):
+    def write(running: bool) -> None:
         own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
         # ru_maxrss is in kilobytes on Linux and in bytes on macOS.
@@ -35,12 +35,12 @@ def _install():
         draft.write_text(json.dumps(content))
         draft.replace(target)
 
-    def before(info):
+    def before(info: object) -> None:
         nonlocal count
         count += 1
         write(running=True)
 
-    def after(result):
+    def after(result: object) -> None:
         write(running=False)
 
     shell = get_ipython()

@@ -1,4 +1,4 @@
-"""Staging the executed chapters beside the hand-written pages, and rendering them with Jupyter Book. Nothing executes."""
+"""Staging the executed chapters beside the hand-written pages, and rendering them. Nothing is executed here."""
 
 import copy
 import json

@@ -10,7 +10,7 @@ from typing import Any, Literal, ParamSpec, TypeVar
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
-import numpy as np
+from cycler import cycler
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
@@ -62,7 +62,7 @@ RC: Any = {
     "axes.labelcolor": INK,
     "axes.labelsize": 9.5,
     "axes.linewidth": 0.8,
-    "axes.prop_cycle": mpl.cycler(color=QUALITATIVE, linestyle=LINE_STYLES),
+    "axes.prop_cycle": cycler(color=QUALITATIVE, linestyle=LINE_STYLES),
     "axes.spines.right": False,
     "axes.spines.top": False,
     "axes.titlecolor": INK,
@@ -86,7 +86,6 @@ RC: Any = {
     "lines.linewidth": 1.6,
     "lines.markersize": 4.5,
     "mathtext.fontset": "cm",
-    "pdf.fonttype": 42,
     "savefig.facecolor": PAPER,
     "svg.fonttype": "path",
     "text.color": INK,
@@ -163,7 +162,7 @@ def _with_hidden_parts(artist: Artist) -> Iterator[Artist]:
 
 def _recolour_artist(artist: Artist, exchange: Mapping[str, str]) -> None:
     if isinstance(artist, ScalarMappable) and artist.get_array() is not None:
-        # Its colours follow from its numbers: contour lines, once given colours of their own, would be filled with them.
+        # Its colours follow from its numbers; contour lines, given colours of their own, would be filled with them.
         _recolour_listed_map(artist, exchange)
     elif isinstance(artist, Text):
         artist.set_color(_swap(artist.get_color(), exchange))
@@ -198,5 +197,5 @@ def _swap(colour: Any, exchange: Mapping[str, str]) -> Any:
     return colour if other is None else (*to_rgba(other)[:3], rgba[3])
 
 
-def _swap_many(colours: Any, exchange: Mapping[str, str]) -> np.ndarray:
-    return np.array([to_rgba(_swap(colour, exchange)) for colour in colours]).reshape(-1, 4)
+def _swap_many(colours: Any, exchange: Mapping[str, str]) -> list[tuple[float, float, float, float]]:
+    return [to_rgba(_swap(colour, exchange)) for colour in colours]
