@@ -119,9 +119,10 @@ def _check(id: str, chapter: str, data: Mapping[str, Any], caption: str, alt: st
 def _save_images(figure: Figure, folder: Path, id: str) -> None:
     # A fixed salt and no dates make the files the same bytes in every run.
     with mpl.rc_context({**style.RC, "svg.hashsalt": id}), _quiet_fonts():
-        # The layout is the same in all five files: it is computed once.
+        # The layout is the same in all five files: it is computed once. Without an engine no save draws twice.
         figure.draw_without_rendering()
-        figure.set_layout_engine("none")
+        with mpl.rc_context({"figure.constrained_layout.use": False}):
+            figure.set_layout_engine(None)
         _save_pair(figure, folder / id, style.PAPER)
         figure.savefig(folder / f"{id}.pdf", metadata={"CreationDate": None, "ModDate": None})
         with style.dark(figure):

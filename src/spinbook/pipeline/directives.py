@@ -261,7 +261,8 @@ def _citation(works: Any, key: str) -> str:
     if key not in works:
         return key
     mine = _names_and_year(works[key])
-    alone = sum(_names_and_year(work) == mine for work in works.values()) == 1
+    rivals = [work for work in works.values() if work.get("keywords") == works[key].get("keywords")]
+    alone = sum(_names_and_year(work) == mine for work in rivals) == 1
     return mine if alone else f"{mine}, “{works[key]['title'].partition(':')[0]}”"
 
 

@@ -133,8 +133,7 @@ def panel_label(ax: Axes, label: str) -> None:
 
 @contextmanager
 def dark(figure: Figure) -> Iterator[Figure]:
-    """Show `figure` in its dark colours inside the block; the light ones return at its end."""
-    figure.draw_without_rendering()
+    """Show `figure`, drawn once before, in its dark colours inside the block; the light ones return at its end."""
     _recolour(figure, DARK)
     try:
         yield figure

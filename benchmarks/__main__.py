@@ -1,0 +1,34 @@
+"""Print the table of all benchmarks: ``python -m benchmarks``. Exits with 1 if a result is not the baseline's."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import jax
+
+from benchmarks import measure, rbm, table
+
+
+def main() -> int:
+    # The baselines are in double precision, and so must ours be for the times to compare.
+    jax.config.update("jax_enable_x64", True)
+    rows, problems = [], []
+    for make in rbm.BENCHMARKS:
+        benchmark = make()
+        try:
+            rows.append((benchmark.name, measure(benchmark)))
+        except ValueError as problem:
+            rows.append((benchmark.name, None))
+            problems.append(str(problem))
+    print(table(rows))
+    print(
+        f"\nfloat64 on {jax.default_backend()}, {os.cpu_count()} cores, jax {jax.__version__}; ratio = baseline / ours"
+    )
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
