@@ -7,6 +7,7 @@ import pytest
 
 import benchmarks
 from benchmarks import rbm
+from benchmarks.__main__ import main
 
 SIZES = {rbm.retrieve: 30, rbm.mixture_log_density: 30, rbm.interactions: 5, rbm.simulate: 100}
 
@@ -31,9 +32,8 @@ def test_a_relative_error_of_a_billionth_is_noticed(function):
         benchmarks.verify(replace(good, ours=lambda: np.asarray(good.ours()) * (1 + 1e-9)))
 
 
-def test_chains_in_the_wrong_order_of_time_are_noticed():
-    # Detailed balance fails for one step of h then v only before equilibrium, so that a repeated state is used instead:
-    # the same means, another correlation of neighbouring times.
+def test_a_sampler_that_stands_still_every_other_step_is_noticed():
+    # It has the right stationary distribution, and only neighbouring times tell.
     good = make(rbm.simulate)
     with pytest.raises(ValueError, match="expected the baseline's result"):
         benchmarks.verify(replace(good, ours=lambda: np.repeat(np.asarray(good.ours())[::2], 2, axis=0)))
@@ -67,3 +67,16 @@ def test_timing_alternates_and_takes_the_median():
     assert timing.ratio == timing.baseline / timing.ours > 0
     assert "calls" in benchmarks.table([("calls", timing)])
     assert "failed" in benchmarks.table([("calls", None)])
+
+
+def test_one_wrong_result_makes_the_exit_status_one_and_the_others_are_still_timed(monkeypatch, capsys):
+    good = make(rbm.interactions)
+    bad = replace(good, name="wrong", ours=lambda: np.zeros(32))
+    monkeypatch.setattr(rbm, "BENCHMARKS", (lambda: bad, lambda: good))
+    assert main() == 1
+    printed = capsys.readouterr()
+    assert printed.err.startswith("wrong: expected the baseline's result")
+    assert [line.split()[-1] for line in printed.out.splitlines()[:2]] == ["ratio", "-"]
+    assert good.name in printed.out
+    monkeypatch.setattr(rbm, "BENCHMARKS", (lambda: good,))
+    assert main() == 0
