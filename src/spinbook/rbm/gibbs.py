@@ -70,6 +70,7 @@ def simulate(
     """v_1, ..., v_steps from v_0 = ``visible`` by repeated ``step``; the start is not included.
 
     Arguments as for ``step``. Memory: all states, steps times the size of ``visible``.
+    Cost: outside ``jax.jit`` every call compiles the loop anew; wrap repeated calls in it.
 
     >>> import jax
     >>> simulate(jax.random.key(0), [0, 1], [[0.5], [1.0]], hidden_given_visible.bernoulli(0.3), steps=7).shape
