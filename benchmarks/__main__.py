@@ -9,12 +9,15 @@ import jax
 
 from benchmarks import measure, rbm, table
 
+# One module for each subject.
+SUBJECTS = (rbm,)
+
 
 def main() -> int:
     # The baselines are in double precision, and so must ours be for the times to compare.
     jax.config.update("jax_enable_x64", True)
     rows, problems = [], []
-    for make in rbm.BENCHMARKS:
+    for make in (make for subject in SUBJECTS for make in subject.BENCHMARKS):
         benchmark = make()
         try:
             rows.append((benchmark.name, measure(benchmark)))

@@ -72,6 +72,7 @@ def test_timing_alternates_and_takes_the_median():
 def test_one_wrong_result_makes_the_exit_status_one_and_the_others_are_still_timed(monkeypatch, capsys):
     good = make(rbm.interactions)
     bad = replace(good, name="wrong", ours=lambda: np.zeros(32))
+    monkeypatch.setattr(benchmarks.__main__, "SUBJECTS", (rbm,))
     monkeypatch.setattr(rbm, "BENCHMARKS", (lambda: bad, lambda: good))
     assert main() == 1
     printed = capsys.readouterr()
