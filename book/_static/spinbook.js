@@ -28,3 +28,55 @@ function compare(first, second) {
   if (a === "" || b === "") return (a === "") - (b === "");
   return Number(a) - Number(b);
 }
+
+// Tables with the class spin-filterable: a search field and two choices above the table hide the rows that do not match.
+// The choices are kept in the address, so that a filtered table can be linked to. Without this script all rows are shown.
+document.addEventListener("DOMContentLoaded", () => {
+  for (const table of document.querySelectorAll("table.spin-filterable")) {
+    const rows = [...table.tBodies[0].rows];
+    const form = document.createElement("form");
+    form.className = "spin-filter";
+    form.setAttribute("role", "search");
+    const text = field(form, "Search", Object.assign(document.createElement("input"), { type: "search", name: "q" }));
+    const choices = ["chapter", "verdict"].map((name) => {
+      const select = Object.assign(document.createElement("select"), { name });
+      const values = [...new Set(rows.map((row) => row.dataset[name]))];
+      select.append(new Option("all", ""), ...values.map((value) => new Option(value, value)));
+      return field(form, name[0].toUpperCase() + name.slice(1), select);
+    });
+    const count = document.createElement("output");
+    form.append(count);
+    const controls = [text, ...choices];
+    const given = new URLSearchParams(location.search);
+    controls.forEach((control) => { control.value = given.get(control.name) ?? ""; });
+    const apply = () => {
+      const words = text.value.toLowerCase().split(/\s+/).filter(Boolean);
+      for (const row of rows) {
+        const content = row.textContent.toLowerCase();
+        row.hidden = !words.every((word) => content.includes(word))
+          || choices.some((choice) => choice.value && row.dataset[choice.name] !== choice.value);
+      }
+      count.textContent = `${rows.filter((row) => !row.hidden).length} of ${rows.length} shown`;
+    };
+    form.addEventListener("input", () => {
+      apply();
+      const set = new URLSearchParams(controls.filter((control) => control.value).map(({ name, value }) => [name, value]));
+      const address = `${location.pathname}${set.size ? `?${set}` : ""}`;
+      // Some browsers forbid it for pages opened from the file system.
+      try { history.replaceState(null, "", address); } catch { /* the table is filtered all the same */ }
+    });
+    form.addEventListener("submit", (event) => event.preventDefault());
+    apply();
+    // A row that the address points to is never hidden.
+    const wanted = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    if (wanted) wanted.hidden = false;
+    table.parentElement.before(form);
+  }
+});
+
+function field(form, name, control) {
+  const label = document.createElement("label");
+  label.append(name, " ", control);
+  form.append(label);
+  return control;
+}

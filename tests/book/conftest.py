@@ -80,6 +80,14 @@ CLAIMS = """\
   verdict: reproduced
 """
 
+UNATTEMPTED = """\
+- id: probe.sky
+  says: The parabola reaches the sky.
+  source: {key: author2000source, where: section 3}
+  verdict: not-attempted
+  because: The page ends <before> it does.
+"""
+
 REFERENCES = """\
 @misc{author2000source,
   author = {Author, Ann},
@@ -93,6 +101,8 @@ REFERENCES = """\
 PAGES = {
     "index": "# A book\n\n```{chapter-cards}\n```\n",
     "claims": "# Claims\n\n```{claims-ledger}\n```\n",
+    "corrections": "# Corrected\n\n```{corrections} corrected\n```\n\n"
+    "```{corrections} not-attempted\n```\n\nFrom {siteurl}`claims.json`.\n",
     "gallery": "# Gallery\n\n```{figure-gallery}\n```\n",
     "status": "# Status\n\n```{chapter-status}\n```\n",
     "references": "# References\n\n```{bibliography}\n```\n",
@@ -108,6 +118,7 @@ parts:
   - caption: The record
     chapters:
       - file: book/claims
+      - file: book/corrections
       - file: book/gallery
       - file: book/status
       - file: book/references
@@ -162,13 +173,14 @@ def write_toy_book(root: Path) -> ToyBook:
     shutil.copytree(
         REPOSITORY / "book" / "_static", root / "book" / "_static", ignore=shutil.ignore_patterns("mathjax")
     )
+    shutil.copytree(REPOSITORY / "book" / "schemas", root / "book" / "schemas")
     (root / "book" / "_static" / "mathjax").mkdir()
     (root / "book" / "_static" / "mathjax" / "tex-mml-chtml.js").write_text("")
     for name in ("_config.yml", "constraints.txt", "requirements.lock"):
         shutil.copy(REPOSITORY / name, root / name)
     (root / "_toc.yml").write_text(CONTENTS)
     (root / "notebooks" / "probe.md").write_text(CHAPTER)
-    (root / "book" / "claims" / "probe.yml").write_text(CLAIMS)
+    (root / "book" / "claims" / "probe.yml").write_text(CLAIMS + UNATTEMPTED)
     (root / "book" / "references.bib").write_text(REFERENCES)
     for name, text in PAGES.items():
         (root / "book" / f"{name}.md").write_text(text)

@@ -8,6 +8,7 @@ import sys
 import time
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 from spinbook.pipeline import build, execution, freshness, ledger, notebooks
@@ -58,6 +59,28 @@ def test_the_pages_show_figure_claim_number_and_provenance(built):
     assert "pip install" not in page
     assert (html / "figures" / "probe-line" / "probe-line.pdf").is_file()
     assert 'id="ledger-claim-probe-top"' in (html / "book" / "claims.html").read_text()
+
+
+def test_the_page_of_corrections_lists_the_claims_of_a_verdict_by_source(built):
+    page = (built[0].path("_build/html") / "book" / "corrections.html").read_text()
+    assert "None so far." in page
+    assert 'id="not-attempted-claim-probe-sky"' in page
+    assert "ends &lt;before&gt; it does" in page
+    assert '<a href="../claims.json">claims.json</a>' in page
+
+
+@pytest.mark.parametrize("name", ["claims", "figures", "status"])
+def test_the_files_for_programs_follow_their_schemas(built, name):
+    html = built[0].path("_build/html")
+    schema = json.loads((html / "schemas" / f"{name}.schema.json").read_text())
+    content = json.loads((html / f"{name}.json").read_text())
+    jsonschema.Draft7Validator.check_schema(schema)
+    jsonschema.Draft7Validator(schema).validate(content)
+    # The schema describes every field: without any one of them, or with one more, the entry is refused.
+    entry = content["chapters"][0] if name == "status" else content[0]
+    for broken in ({**entry, "more": 1}, *({k: v for k, v in entry.items() if k != left_out} for left_out in entry)):
+        whole = {**content, "chapters": [broken]} if name == "status" else [broken]
+        assert list(jsonschema.Draft7Validator(schema).iter_errors(whole))
 
 
 def test_a_second_build_with_nothing_changed_runs_nothing_and_takes_seconds(copy):

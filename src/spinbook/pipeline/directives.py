@@ -150,7 +150,7 @@ class ClaimsLedger(_Directive):
             self.raw(
                 f'<p class="spin-totals">{len(entries)} claims: {totals}. '
                 f"In this build {held} of {judged} verdicts are confirmed.</p>"
-                f'<div class="spin-table"><table class="spin-sortable table"><thead><tr>{head}</tr></thead>'
+                f'<div class="spin-table"><table class="spin-sortable spin-filterable table"><thead><tr>{head}</tr></thead>'
                 f"<tbody>{rows}</tbody></table></div>"
             )
         ]
@@ -173,7 +173,7 @@ class ClaimsLedger(_Directive):
         label = "not confirmed" if verdict == "failed" else verdict.replace("-", " ")
         mark = VERDICT_MARKS.get(verdict, "!")
         return (
-            f'<tr id="ledger-{anchor}"><td>{link}<code>{html.escape(entry["id"])}</code></a>'
+            f'<tr id="ledger-{anchor}" data-chapter="{entry["chapter"]}" data-verdict="{label}"><td>{link}<code>{html.escape(entry["id"])}</code></a>'
             f"<p>{html.escape(entry['says'])}</p>{because}{rule}</td>"
             f"<td>{html.escape(source)}{external}</td>"
             f'<td data-value="{_sort_value(entry["published"])}">{published}</td>'
@@ -181,6 +181,52 @@ class ClaimsLedger(_Directive):
             f'<td data-value="{_sort_value(entry["gap"])}">{_short(entry["gap"], entry["published"])}</td>'
             f'<td data-value="{_sort_value(entry["bound"])}">{_short(entry["bound"], entry["published"])}</td>'
             f'<td class="spin-verdict spin-verdict-{verdict}"><span aria-hidden="true">{mark}</span> {label}</td></tr>'
+        )
+
+
+class Corrections(_Directive):
+    """`{corrections} VERDICT`: the claims of that verdict by source, each with the published form and what is right."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        verdict = self.arguments[0]
+        if verdict not in claims.VERDICTS:
+            raise self.error(f"corrections: expected one of {', '.join(claims.VERDICTS)}, got {verdict!r}")
+        works = project.references(self.root)
+        by_source: dict[str, list[dict[str, Any]]] = {}
+        for entry in self.read("claims.json"):
+            if entry["verdict"] == verdict:
+                by_source.setdefault(entry["source"]["key"], []).append(entry)
+        if not by_source:
+            return [self.raw("<p>None so far.</p>")]
+        parts = []
+        for key in sorted(by_source, key=lambda key: _citation(works, key)):
+            items = "".join(self._item(entry) for entry in by_source[key])
+            title = f", {html.escape(works[key]['title'])}" if key in works else ""
+            parts.append(
+                f'<section class="spin-corrections" aria-label="{html.escape(_citation(works, key), quote=True)}">'
+                f"<p><strong>{html.escape(_citation(works, key))}</strong>{title}</p><ol>{items}</ol></section>"
+            )
+        return [self.raw("".join(parts))]
+
+    def _item(self, entry: dict[str, Any]) -> str:
+        anchor = claims.anchor_of(entry["id"])
+        cell = f"{self.to_root()}notebooks/{entry['chapter']}.html#{anchor}"
+        facts = {"Where": entry["source"]["where"], "It says": entry["says"]}
+        if entry["published"] is not None:
+            facts["Published"] = claims.format_value(entry["published"])
+        if entry["corrected"] is not None:
+            facts["Right"] = claims.format_value(entry["corrected"])
+        if entry["measured"] is not None:
+            error = f" ± {entry['uncertainty']:.1g}" if entry["uncertainty"] else ""
+            facts["Measured here"] = claims.format_value(entry["measured"]) + error
+        facts["Because"] = entry["because"]
+        rows = "".join(f"<dt>{name}</dt><dd>{html.escape(text)}</dd>" for name, text in facts.items())
+        link = cell if entry["measured"] is not None else cell.partition("#")[0]
+        return (
+            f'<li id="{entry["verdict"]}-{anchor}"><dl>{rows}<dt>Proof</dt>'
+            f'<dd><a href="{link}">{html.escape(entry["id"])}</a></dd></dl></li>'
         )
 
 
@@ -252,6 +298,16 @@ class Provenance(_Directive):
         ]
 
 
+def _site_url(
+    name: str, rawtext: str, text: str, lineno: int, inliner: Any, options: Any = None, content: Any = None
+) -> tuple[list[nodes.Node], list[nodes.system_message]]:
+    """``{siteurl}`NAME` ``: a link to a file at the root of the site, which is there only after the pages are made."""
+    to_root = "../" * inliner.document.settings.env.docname.count("/")
+    return [
+        nodes.raw("", f'<a href="{to_root}{html.escape(text, quote=True)}">{html.escape(text)}</a>', format="html")
+    ], []
+
+
 def _commit(page: dict[str, Any]) -> str:
     return html.escape(page["commit"][:12]) + (" + uncommitted changes" if page["dirty"] else "")
 
@@ -317,8 +373,10 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("figure-gallery", FigureGallery)
     app.add_directive("chapter-cards", ChapterCards)
     app.add_directive("claims-ledger", ClaimsLedger)
+    app.add_directive("corrections", Corrections)
     app.add_directive("chapter-status", ChapterStatus)
     app.add_directive("provenance", Provenance)
+    app.add_role("siteurl", _site_url)
     app.add_css_file("spinbook.css")
     app.add_js_file("spinbook.js", defer="defer")
     app.connect("config-inited", _serve_everything)

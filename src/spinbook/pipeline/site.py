@@ -46,7 +46,7 @@ def render(root: Path, results: Mapping[str, Path], failures: Sequence[execution
     html = draft / "_build" / "html"
     if not (html / "index.html").is_file():
         return Build([f"the site was not built; see {build.name}/sphinx.log", *warnings], rendered=True)
-    _add_records(build, html)
+    _add_records(root, html)
     whole = len(results) == len(notebooks.names(root))
     problems = list(warnings) if whole else []
     problems += [f"loads from outside: {load}" for load in pages.external_loads(html)]
@@ -67,7 +67,7 @@ def _stage(root: Path, results: Mapping[str, Path], failures: Sequence[execution
     stage = root / "_build" / "stage"
     shutil.rmtree(stage, ignore_errors=True)
     (stage / "notebooks").mkdir(parents=True)
-    shutil.copytree(root / "book", stage / "book", ignore=shutil.ignore_patterns("_static", "claims"))
+    shutil.copytree(root / "book", stage / "book", ignore=shutil.ignore_patterns("_static", "claims", "schemas"))
     (stage / "book" / "index.md").rename(stage / "index.md")
     shutil.copy(root / "_toc.yml", stage / "_toc.yml")
     config = yaml.safe_load((root / "_config.yml").read_text())
@@ -139,10 +139,13 @@ def _jupyter_book(stage: Path, output: Path, log: Path) -> list[str]:
     return [f"site: {line}" for line in dict.fromkeys(found)]
 
 
-def _add_records(build: Path, html: Path) -> None:
+def _add_records(root: Path, html: Path) -> None:
     """The files that readers download, under names that do not change."""
+    build = root / "_build"
     for name in ("claims.json", "status.json", "figures.json"):
         shutil.copy(build / name, html / name)
+    if (root / "book" / "schemas").is_dir():
+        shutil.copytree(root / "book" / "schemas", html / "schemas")
     if (build / "figures").is_dir():
         shutil.copytree(build / "figures", html / "figures")
     (html / ".nojekyll").touch()
