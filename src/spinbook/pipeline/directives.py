@@ -150,8 +150,8 @@ class ClaimsLedger(_Directive):
             self.raw(
                 f'<p class="spin-totals">{len(entries)} claims: {totals}. '
                 f"In this build {held} of {judged} verdicts are confirmed.</p>"
-                f'<div class="spin-table"><table class="spin-sortable spin-filterable table"><thead><tr>{head}</tr></thead>'
-                f"<tbody>{rows}</tbody></table></div>"
+                '<div class="spin-table"><table class="spin-sortable spin-filterable table">'
+                f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
             )
         ]
 
@@ -173,7 +173,8 @@ class ClaimsLedger(_Directive):
         label = "not confirmed" if verdict == "failed" else verdict.replace("-", " ")
         mark = VERDICT_MARKS.get(verdict, "!")
         return (
-            f'<tr id="ledger-{anchor}" data-chapter="{entry["chapter"]}" data-verdict="{label}"><td>{link}<code>{html.escape(entry["id"])}</code></a>'
+            f'<tr id="ledger-{anchor}" data-chapter="{entry["chapter"]}" data-verdict="{label}">'
+            f"<td>{link}<code>{html.escape(entry['id'])}</code></a>"
             f"<p>{html.escape(entry['says'])}</p>{because}{rule}</td>"
             f"<td>{html.escape(source)}{external}</td>"
             f'<td data-value="{_sort_value(entry["published"])}">{published}</td>'
