@@ -80,3 +80,11 @@ function field(form, name, control) {
   form.append(label);
   return control;
 }
+
+// What can be scrolled sideways, wide equations and tables, can be reached and scrolled with the keyboard.
+window.addEventListener("load", async () => {
+  await window.MathJax?.startup?.promise;
+  for (const part of document.querySelectorAll("mjx-container[display=true], .spin-table, .pst-scrollable-table-container")) {
+    if (part.scrollWidth > part.clientWidth) part.tabIndex = 0;
+  }
+});

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -59,6 +60,18 @@ def test_the_pages_show_figure_claim_number_and_provenance(built):
     assert "pip install" not in page
     assert (html / "figures" / "probe-line" / "probe-line.pdf").is_file()
     assert 'id="ledger-claim-probe-top"' in (html / "book" / "claims.html").read_text()
+
+
+def test_no_label_hides_the_visible_text_of_a_control(built):
+    pages = [page.read_text() for page in built[0].path("_build/html").rglob("*.html")]
+    assert any("theme-switch-button" in page for page in pages)
+    # What the theme writes, and axe-core calls serious: see spinbook.pipeline.accessibility.
+    for page in pages:
+        assert not re.search(r'<button class="[^"]*search-button-field[^>]*aria-label', page)
+        assert not re.search(r'<i class="theme-switch[^>]*title', page)
+        assert "Toggle hidden content" not in page
+        assert 'role="doc-biblioentry"' not in page
+        assert 'role="list" class="citation-list"' not in page
 
 
 def test_the_page_of_corrections_lists_the_claims_of_a_verdict_by_source(built):

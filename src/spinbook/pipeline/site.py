@@ -16,7 +16,7 @@ import yaml
 from nbformat import NotebookNode
 
 from spinbook import project
-from spinbook.pipeline import execution, freshness, notebooks, pages
+from spinbook.pipeline import accessibility, execution, freshness, notebooks, pages
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,7 @@ def render(root: Path, results: Mapping[str, Path], failures: Sequence[execution
     html = draft / "_build" / "html"
     if not (html / "index.html").is_file():
         return Build([f"the site was not built; see {build.name}/sphinx.log", *warnings], rendered=True)
+    accessibility.mend(html)
     _add_records(root, html)
     whole = len(results) == len(notebooks.names(root))
     problems = list(warnings) if whole else []
