@@ -29,16 +29,18 @@ function compare(first, second) {
   return Number(a) - Number(b);
 }
 
-// Tables with the class spin-filterable: a search field and two choices above the table hide the rows that do not match.
-// The choices are kept in the address, so that a filtered table can be linked to. Without this script all rows are shown.
+// Tables and lists with the class spin-filterable: a search field and a choice for every kind of mark (data-chapter,
+// data-verdict, ...) above them hide the entries that do not match. The choices are kept in the address, so that a
+// filtered view can be linked to. Without this script everything is shown.
 document.addEventListener("DOMContentLoaded", () => {
-  for (const table of document.querySelectorAll("table.spin-filterable")) {
-    const rows = [...table.tBodies[0].rows];
+  for (const whole of document.querySelectorAll(".spin-filterable")) {
+    const rows = [...(whole.tBodies?.[0].rows ?? whole.children)];
+    if (!rows.length) continue;
     const form = document.createElement("form");
     form.className = "spin-filter";
     form.setAttribute("role", "search");
     const text = field(form, "Search", Object.assign(document.createElement("input"), { type: "search", name: "q" }));
-    const choices = ["chapter", "verdict"].map((name) => {
+    const choices = Object.keys(rows[0].dataset).map((name) => {
       const select = Object.assign(document.createElement("select"), { name });
       const values = [...new Set(rows.map((row) => row.dataset[name]))];
       select.append(new Option("all", ""), ...values.map((value) => new Option(value, value)));
@@ -70,7 +72,7 @@ document.addEventListener("DOMContentLoaded", () => {
     // A row that the address points to is never hidden.
     const wanted = document.getElementById(decodeURIComponent(location.hash.slice(1)));
     if (wanted) wanted.hidden = false;
-    table.parentElement.before(form);
+    (whole.closest(".spin-table") ?? whole).before(form);
   }
 });
 

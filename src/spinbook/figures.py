@@ -85,7 +85,7 @@ def publish(
         "commit": os.environ.get("SPINBOOK_COMMIT", "unknown"),
         "size": [round(side * DOTS_PER_INCH) for side in figure.get_size_inches()],
         "files": {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(draft.iterdir())},
-        "bibtex": _bibtex(id, chapter or project.chapter_of(id), caption),
+        **_citations(id, chapter or project.chapter_of(id), caption),
     }
     (draft / "figure.json").write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n")
     shutil.rmtree(folder, ignore_errors=True)
@@ -165,7 +165,8 @@ def _cell(value: Any) -> str:
     return f'"{text}"' if "," in text else text
 
 
-def _bibtex(id: str, chapter: str, caption: str) -> str:
+def _citations(id: str, chapter: str, caption: str) -> dict[str, Any]:
     who = project.identity()
     first = re.split(r"(?<=[.:])\s", " ".join(caption.split()))[0].rstrip(".:")
-    return who.bibtex(f"spinbook:{id}", f"Figure {id}: {first}", who.chapter_url(chapter, id))
+    entry = f"spinbook:{id}", f"Figure {id}: {first}", who.chapter_url(chapter, id)
+    return {"bibtex": who.bibtex(*entry), "csl": who.csl(*entry)}

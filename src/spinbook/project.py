@@ -45,6 +45,19 @@ class Identity:
         }
         return "\n".join([f"@misc{{{key},", *(f"  {name} = {{{value}}}," for name, value in fields.items()), "}"])
 
+    def csl(self, key: str, title: str, url: str) -> dict[str, Any]:
+        """The same as a CSL-JSON item, which reference managers import."""
+        return {
+            "id": key,
+            "type": "graphic",
+            "title": title,
+            "author": [{"literal": self.author}],
+            "container-title": self.title,
+            "version": self.version,
+            "issued": {"date-parts": [[int(self.year)]]},
+            "URL": url,
+        }
+
 
 def root() -> Path:
     """The folder that holds `_config.yml` and `book/`: the repository, or its copy inside an installed wheel.

@@ -1,5 +1,6 @@
 """The whole way, from text to page, on a toy book; and every way in which it must fail."""
 
+import hashlib
 import json
 import os
 import re
@@ -7,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import time
+import zipfile
 from pathlib import Path
 
 import jsonschema
@@ -59,7 +61,27 @@ def test_the_pages_show_figure_claim_number_and_provenance(built):
     assert "make chapter NAME=probe" in page
     assert "pip install" not in page
     assert (html / "figures" / "probe-line" / "probe-line.pdf").is_file()
+    assert 'href="../figures/probe-line/probe-line.zip"' in page
     assert 'id="ledger-claim-probe-top"' in (html / "book" / "claims.html").read_text()
+
+
+def test_the_archive_of_a_figure_stands_alone(built, tmp_path):
+    folder = built[0].path("_build/html/figures/probe-line")
+    with zipfile.ZipFile(folder / "probe-line.zip") as archive:
+        archive.extractall(tmp_path)
+    unpacked = tmp_path / "probe-line"
+    sums = dict(reversed(line.split()) for line in (unpacked / "SHA256SUMS").read_text().splitlines())
+    assert set(sums) == {path.name for path in unpacked.iterdir()} - {
+        "README.txt",
+        "SHA256SUMS",
+        "LICENSE",
+        "probe-line.csl.json",
+    }
+    for name, digest in sums.items():
+        assert hashlib.sha256((unpacked / name).read_bytes()).hexdigest() == digest
+    assert "make chapter NAME=probe" in (unpacked / "README.txt").read_text()
+    assert "CC BY 4.0" in (unpacked / "README.txt").read_text()
+    assert json.loads((unpacked / "probe-line.csl.json").read_text())[0]["URL"].endswith("probe.html#probe-line")
 
 
 def test_no_label_hides_the_visible_text_of_a_control(built):

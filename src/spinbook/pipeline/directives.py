@@ -76,7 +76,7 @@ def picture(record: dict[str, Any], to_root: str, *, suffix: str = "svg", lazy: 
 def _fold(record: dict[str, Any], to_root: str, who: project.Identity) -> str:
     id, chapter = record["id"], record["chapter"]
     folder = f"{to_root}figures/{id}"
-    names = [*sorted(record["files"]), "figure.json"]
+    names = [*sorted(record["files"]), f"{id}.csl.json", "figure.json"]
     downloads = ", ".join(
         f'<a href="{folder}/{name}" download>{name.removeprefix(id).lstrip(".-")}</a>' for name in names
     )
@@ -86,7 +86,8 @@ def _fold(record: dict[str, Any], to_root: str, who: project.Identity) -> str:
         '<details class="spin-cite"><summary>Cite, download, reproduce</summary>'
         f'<p>Permanent address: <a href="#{id}">{html.escape(address)}</a></p>'
         f'<pre class="spin-bibtex">{html.escape(record["bibtex"])}</pre>'
-        f"<p>Download: {downloads}. Source: {html.escape(record['source'])}.</p>"
+        f'<p>Download: <a href="{folder}/{id}.zip" download>everything (zip)</a>, {downloads}. '
+        f"Source: {html.escape(record['source'])}.</p>"
         f"<p>Make it again: <code>make chapter NAME={chapter}</code>, version {record['library_version']}, commit "
         f"<code>{html.escape(record['commit'][:12])}{'+dirty' if record['commit'].endswith('+dirty') else ''}</code>, "
         f"parameters {html.escape(parameters) or 'none'}.</p></details>"
@@ -101,11 +102,16 @@ class FigureGallery(_Directive):
         for record in self.read("figures.json"):
             target = f"{self.to_root()}notebooks/{record['chapter']}.html#{record['id']}"
             cards.append(
-                f'<li class="spin-card"><a href="{target}">{picture(record, self.to_root(), suffix="png")}'
+                f'<li class="spin-card" data-chapter="{record["chapter"]}" data-source="{_kind(record["source"])}">'
+                f'<a href="{target}">{picture(record, self.to_root(), suffix="png")}'
                 f'<span class="spin-card-title">{html.escape(record["id"])}</span></a>'
                 f'<span class="spin-card-note">{html.escape(record["source"])}</span></li>'
             )
-        return [self.raw(f'<ul class="spin-cards">{"".join(cards)}</ul>')]
+        return [self.raw(f'<ul class="spin-cards spin-filterable">{"".join(cards)}</ul>')]
+
+
+def _kind(source: str) -> str:
+    return "this book" if source.strip().lower().startswith("this book") else "after a source"
 
 
 class ChapterCards(_Directive):

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -149,7 +150,37 @@ def _add_records(root: Path, html: Path) -> None:
         shutil.copytree(root / "book" / "schemas", html / "schemas")
     if (build / "figures").is_dir():
         shutil.copytree(build / "figures", html / "figures")
+    for folder in sorted((html / "figures").glob("*")):
+        _bundle(root, folder)
     (html / ".nojekyll").touch()
+
+
+def _bundle(root: Path, folder: Path) -> None:
+    """One archive that stands alone: the files of a figure with what they are, their licence and their checksums."""
+    record = json.loads((folder / "figure.json").read_text())
+    id, who = record["id"], project.identity(root)
+    citation = json.dumps([record["csl"]], indent=1, ensure_ascii=False) + "\n"
+    (folder / f"{id}.csl.json").write_text(citation)
+    readme = (
+        f"{record['csl']['title']}\n{record['csl']['URL']}\n\n{record['caption']}\n\nWhat is seen: {record['alt']}\n\n"
+        f"Source: {record['source']}\n"
+        f"From: {who.title}, version {record['library_version']}, commit {record['commit']}\n"
+        f"Make it again: make chapter NAME={record['chapter']}\nLicence: CC BY 4.0, see LICENSE\n\n{record['bibtex']}\n"
+    )
+    texts = {
+        "README.txt": readme,
+        "SHA256SUMS": "".join(f"{digest}  {name}\n" for name, digest in sorted(record["files"].items())),
+        f"{id}.csl.json": citation,
+    }
+    licence = root / "LICENSE-CC-BY-4.0"
+    if licence.is_file():
+        texts["LICENSE"] = licence.read_text()
+    with zipfile.ZipFile(folder / f"{id}.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in texts.items():
+            archive.writestr(zipfile.ZipInfo(f"{id}/{name}"), text, zipfile.ZIP_DEFLATED)
+        for name in sorted(record["files"]):
+            entry = zipfile.ZipInfo(f"{id}/{name}")
+            archive.writestr(entry, (folder / name).read_bytes(), zipfile.ZIP_DEFLATED)
 
 
 def _swap(new: Path, target: Path) -> None:
