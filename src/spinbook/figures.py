@@ -5,6 +5,7 @@
 
 import base64
 import hashlib
+import io
 import json
 import logging
 import os
@@ -20,6 +21,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from IPython.display import display
 from matplotlib.figure import Figure
+from PIL import Image
 
 import spinbook
 from spinbook import project
@@ -131,7 +133,12 @@ def _save_images(figure: Figure, folder: Path, id: str) -> None:
 
 def _save_pair(figure: Figure, stem: Path, paper: str) -> None:
     figure.savefig(stem.with_suffix(".svg"), facecolor=paper, metadata={"Date": None})
-    figure.savefig(stem.with_suffix(".png"), facecolor=paper, dpi=DOTS_PER_INCH, metadata={"Software": None})
+    drawn = io.BytesIO()
+    figure.savefig(drawn, format="png", facecolor=paper, dpi=DOTS_PER_INCH, metadata={"Software": None})
+    # A palette of 256 colours chosen for the picture: a third of the size, and no difference to the eye.
+    with Image.open(drawn) as picture:
+        small = picture.convert("RGB").quantize(256, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
+        small.save(stem.with_suffix(".png"), optimize=True, dpi=(DOTS_PER_INCH, DOTS_PER_INCH))
 
 
 @contextmanager

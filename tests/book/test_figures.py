@@ -7,6 +7,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from matplotlib.colors import to_hex
+from PIL import Image
 
 from spinbook import figures
 from spinbook.plot import style
@@ -63,6 +64,19 @@ def test_numbers_of_different_lengths_are_kept_as_arrays(out):
     publish(data={"x": np.arange(3.0), "image": np.eye(2)})
     stored = np.load(out / "figures" / "probe-line" / "probe-line.npz")
     assert stored["image"].tolist() == [[1.0, 0.0], [0.0, 1.0]]
+
+
+def test_the_small_png_is_the_drawing(out):
+    publish()
+    figure = draw()
+    figure.savefig(out / "plain.png", facecolor=style.PAPER, dpi=figures.DOTS_PER_INCH)
+    plain, small = (
+        np.asarray(Image.open(path).convert("RGB"), float)
+        for path in (out / "plain.png", out / "figures" / "probe-line" / "probe-line.png")
+    )
+    assert plain.shape == small.shape
+    # One level in 256, on average, is far below what the eye tells apart.
+    assert np.abs(plain - small).mean() < 1.0
 
 
 def test_two_publications_of_one_figure_are_the_same_bytes(out, monkeypatch):
