@@ -3,6 +3,7 @@
 import hashlib
 import json
 
+import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -68,8 +69,13 @@ def test_numbers_of_different_lengths_are_kept_as_arrays(out):
 
 def test_the_small_png_is_the_drawing(out):
     publish()
-    figure = draw()
-    figure.savefig(out / "plain.png", facecolor=style.PAPER, dpi=figures.DOTS_PER_INCH)
+    with mpl.rc_context(style.RC):
+        figure = draw()
+        # One pass of the layout, as in a publication.
+        figure.draw_without_rendering()
+        with mpl.rc_context({"figure.constrained_layout.use": False}):
+            figure.set_layout_engine(None)
+        figure.savefig(out / "plain.png", facecolor=style.PAPER, dpi=figures.DOTS_PER_INCH)
     plain, small = (
         np.asarray(Image.open(path).convert("RGB"), float)
         for path in (out / "plain.png", out / "figures" / "probe-line" / "probe-line.png")
