@@ -13,7 +13,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from functools import reduce
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -21,10 +21,14 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
+if TYPE_CHECKING:
+    import torch
+
 __all__ = [
     "binary",
     "broadcastable",
     "common_dtype",
+    "common_tensor_type",
     "count",
     "finite",
     "is_traced",
@@ -33,6 +37,7 @@ __all__ = [
     "probability",
     "require",
     "same_batch",
+    "tensor",
     "vectors",
 ]
 
@@ -251,3 +256,64 @@ def count(value: Any, name: str, *, minimum: int = 0, maximum: int | None = None
     if number < minimum or (maximum is not None and number > maximum):
         raise ValueError(f"{name}: expected {wanted}, got {number}")
     return number
+
+
+def common_tensor_type(*values: Any) -> tuple[torch.dtype, torch.device]:
+    """The floating dtype and the device in which arguments are computed together by PyTorch.
+
+    The widest floating dtype that any of them carries; PyTorch's default if nobody carries one. The device of the first
+    tensor that is not on the CPU, or else the CPU. Python numbers and NumPy and JAX arrays follow.
+
+    >>> import numpy as np
+    >>> common_tensor_type(np.zeros(2), [1.0, 2.0], 3)
+    (torch.float64, device(type='cpu'))
+    """
+    # Imported here because PyTorch takes seconds to load and most of this package does without it.
+    import torch
+
+    dtypes, devices = [], []
+    for leaf in jax.tree.leaves(values):
+        if isinstance(leaf, torch.Tensor):
+            devices.append(leaf.device)
+        name = str(getattr(leaf, "dtype", "")).removeprefix("torch.")
+        # A Python number that JAX has touched is still just a number.
+        if not getattr(leaf, "weak_type", False) and name in ("float16", "bfloat16", "float32", "float64"):
+            dtypes.append(getattr(torch, name))
+    device = next((device for device in devices if device.type != "cpu"), torch.device("cpu"))
+    return reduce(torch.promote_types, dtypes) if dtypes else torch.get_default_dtype(), device
+
+
+def tensor(
+    value: Any,
+    name: str,
+    *,
+    ndim: int | None = None,
+    dtype: torch.dtype | None = None,
+    device: torch.device | None = None,
+) -> Float[torch.Tensor, "*shape"]:
+    """Real numbers without NaN or infinity as a PyTorch tensor that keeps its gradients, of ``ndim`` dimensions if given.
+
+    Takes what every check here takes, and tensors that track gradients as well. ``dtype`` and ``device`` are its own
+    where none is given.
+
+    >>> tensor([[1.0, 2.0]], "fields", ndim=1)
+    Traceback (most recent call last):
+    ValueError: fields: expected an array of 1 dimensions, got shape (1, 2)
+    """
+    import torch
+
+    own_dtype, own_device = common_tensor_type(value)
+    try:
+        array = value if isinstance(value, torch.Tensor) else torch.as_tensor(np.array(value))
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ValueError(f"{name}: expected a rectangular array, got {type(value).__name__} ({error})") from error
+    if array.is_complex():
+        raise ValueError(f"{name}: expected real numbers, got dtype {array.dtype}")
+    array = array.to(dtype=dtype or own_dtype, device=device or own_device)
+    if ndim is not None and array.ndim != ndim:
+        wanted = "a scalar" if ndim == 0 else f"an array of {ndim} dimensions"
+        raise ValueError(f"{name}: expected {wanted}, got {_described(tuple(array.shape))}")
+    # Only a tensor that fails is copied to the host to find its first bad entry.
+    if not bool(torch.isfinite(array).all()):
+        require(np.isfinite, array.detach().cpu().double().numpy(), name, "finite numbers")
+    return array

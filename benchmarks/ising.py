@@ -1,0 +1,86 @@
+"""Benchmarks of ``spinbook.ising`` against plain PyTorch and NumPy. Each takes its size; none knows how it is timed.
+
+On two cores of 2.5 GHz a ``torch.bernoulli`` loop at 512 spins and 1024 replicas was recorded at 54 to 65 thousand
+replica-steps a second, the product of matrices alone at 237 thousand; only the ratio carries over to another machine.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import torch
+
+from benchmarks import Benchmark
+from spinbook.ising import mean_field, stochastic
+from spinbook.ising import sherrington_kirkpatrick as sk
+
+__all__ = ["BENCHMARKS", "simulate", "tap"]
+
+
+def _system(num_spins, dtype):
+    """A system in its ordered phase, whose mean magnetisation a sampler must find."""
+    J_key, h_key = jax.random.split(jax.random.key(0))
+    J = sk.sample_couplings(J_key, num_spins, mean=1.0, std=0.1, dtype=dtype)
+    return J, sk.sample_fields(h_key, num_spins, width=0.5, dtype=dtype)
+
+
+def _standard_errors_apart(ours, baseline):
+    """Distance of the means of two samples of independent replicas, in units of six standard errors."""
+    variance = ours.var(ddof=1) / ours.size + baseline.var(ddof=1) / baseline.size
+    return float(abs(ours.mean() - baseline.mean()) / (6 * np.sqrt(variance)))
+
+
+def simulate(size=1024, *, num_spins=512, steps=20, beta=1.5):
+    """``size`` replicas in single precision, against torch.bernoulli(torch.sigmoid(2 beta (h + s J^T)))."""
+    J, h = _system(num_spins, jnp.float32)
+    start = jnp.ones((size, num_spins), jnp.float32)
+    torch_J, torch_h = (torch.from_numpy(np.array(x)) for x in (J, h))
+    generator = torch.Generator().manual_seed(1)
+
+    def ours():
+        return stochastic.simulate(jax.random.key(2), start, J, h, beta=beta, steps=steps).spins.mean(axis=1)
+
+    def baseline():
+        s = torch.ones(size, num_spins)
+        for _ in range(steps):
+            probability = torch.sigmoid(2 * beta * (torch_h + s @ torch_J.T))
+            s = 2 * torch.bernoulli(probability, generator=generator) - 1
+        return s.mean(dim=1).numpy()
+
+    name = f"ising.stochastic.simulate, {num_spins} spins x {size} replicas x {steps} steps, float32"
+    return Benchmark(name, ours, baseline, _standard_errors_apart)
+
+
+def tap(size=512, *, starts=20, steps=16, beta=1.1108):
+    """``starts`` TAP trajectories of ``size`` spins, against a damped iteration of the same equation in NumPy."""
+    J, h = _system(size, jnp.float64)
+    start = np.random.default_rng(3).uniform(-1, 1, size=(starts, size))
+    numpy_J, numpy_h = np.asarray(J), np.asarray(h)
+    tolerance = 1e-11
+
+    def baseline():
+        m = start
+        for _ in range(steps):
+            a = beta * (numpy_h + m @ numpy_J.T)
+            b = beta**2 * (1 - m**2) @ (numpy_J**2).T
+            new = m
+            for _ in range(1000):
+                change = np.tanh(a - b * new) - new
+                new = new + 0.5 * change
+                if np.abs(change).max() < tolerance:
+                    break
+            m = new
+        return m
+
+    # Each step leaves an error of the tolerance, which beta J carries on to the later ones.
+    allowed = 10 * steps * tolerance
+    return Benchmark(
+        f"ising.mean_field.tap_step, {size} spins x {starts} starts x {steps} steps",
+        lambda: mean_field.simulate(start, J, h, beta=beta, steps=steps)[-1],
+        baseline,
+        lambda ours, base: float(np.abs(ours - base).max() / allowed),
+    )
+
+
+BENCHMARKS = (simulate, tap)

@@ -1,0 +1,1 @@
+"""Kinetic Ising models: binary spins, all updated at once, with couplings of any symmetry."""

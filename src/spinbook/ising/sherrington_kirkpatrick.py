@@ -1,0 +1,377 @@
+"""The asymmetric Sherrington-Kirkpatrick model: couplings to sample, and the infinite system by quadrature.
+
+Couplings J_ij ~ N(mu / N, sigma^2 / N), all independent, J_ij of J_ji too; fields uniform between -X and X. In the code
+mu is ``coupling_mean``, sigma ``coupling_std`` and X ``field_width``. For N to infinity the steady state follows from a
+few integrals over one Gaussian and one uniform number. They are evaluated by NumPy in double precision, whatever JAX is
+set to, and do not pass through ``jax.jit``.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray
+from numpy.typing import ArrayLike
+from scipy.optimize import brentq
+
+from spinbook import validate
+
+__all__ = [
+    "OrderParameters",
+    "critical_beta",
+    "naive_critical_beta",
+    "naive_order_parameters",
+    "order_parameters",
+    "sample_couplings",
+    "sample_fields",
+    "tap_critical_beta",
+    "tap_order_parameters",
+]
+
+_EPSILON = float(np.finfo(np.float64).eps)
+# Below this, rounding in the averages would decide whether a magnetization vanishes; beta is then within 1e-11 of its
+# critical value.
+_SMALLEST_MAGNETIZATION = 1e-6
+_SMALLEST_OVERLAP = 1e-12
+
+
+def sample_couplings(
+    key: PRNGKeyArray, num_spins: int, *, mean: Float[ArrayLike, ""], std: Float[ArrayLike, ""], dtype: Any = None
+) -> Float[Array, "N N"]:
+    """J_ij = mean / N + std z_ij / sqrt(N), with all z_ij independent and standard normal, the diagonal too.
+
+    ``dtype`` is by default that of ``mean`` and ``std``; other dtypes are other random numbers. Raises ``ValueError``
+    for std < 0. Source: Bal (2023), section "A simple JAX implementation" of binary spins, which multiplies by beta.
+
+    >>> import jax
+    >>> sample_couplings(jax.random.key(0), 5, mean=1.0, std=0.1).shape
+    (5, 5)
+    """
+    n = validate.count(num_spins, "num_spins", minimum=1)
+    dtype = validate.common_dtype(mean, std) if dtype is None else jnp.dtype(dtype)
+    mu = validate.finite(mean, "mean", ndim=0, dtype=dtype)
+    sigma = validate.finite(std, "std", ndim=0, dtype=dtype)
+    validate.require(lambda x: x >= 0, sigma, "std", "a number >= 0")
+    return mu / n + sigma * n**-0.5 * jax.random.normal(key, (n, n), dtype)
+
+
+def sample_fields(
+    key: PRNGKeyArray, num_spins: int, *, width: Float[ArrayLike, ""], dtype: Any = None
+) -> Float[Array, " N"]:
+    """h_i independent and uniform between -width and width.
+
+    ``dtype`` as for ``sample_couplings``. Raises ``ValueError`` for width < 0.
+
+    >>> import jax
+    >>> sample_fields(jax.random.key(0), 5, width=0.5).shape
+    (5,)
+    """
+    n = validate.count(num_spins, "num_spins", minimum=1)
+    dtype = validate.common_dtype(width) if dtype is None else jnp.dtype(dtype)
+    x = validate.finite(width, "width", ndim=0, dtype=dtype)
+    validate.require(lambda x: x >= 0, x, "width", "a number >= 0")
+    return jax.random.uniform(key, (n,), dtype, -x, x)
+
+
+class OrderParameters(NamedTuple):
+    """Averages over the spins of the infinite system in its steady state: numbers, or one for each beta.
+
+    ``magnetization``: of m_i, on the branch that all spins up leads to. ``self_overlap``: of m_i^2, which is also that
+    of <s_i(t) s_i(t')> at two different times. ``entropy_production``: per spin and step.
+    """
+
+    magnetization: Float[np.ndarray, "*betas"]
+    self_overlap: Float[np.ndarray, "*betas"]
+    entropy_production: Float[np.ndarray, "*betas"]
+
+
+def _gaussian(sharpness: float) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes and weights of the average over a standard normal z of functions of tanh(sharpness z + ...).
+
+    The trapezoidal rule converges geometrically: its error is exp(-2 pi d / spacing) with d = pi / (2 sharpness) the
+    distance of the poles of tanh from the real axis, and exp(-2 (pi / spacing)^2) from the Gaussian. Both are below the
+    rounding error here, and so is the Gaussian beyond 9.
+    """
+    spacing = min(0.25, np.pi**2 / (40 * max(sharpness, 1e-100)))
+    half = int(np.ceil(9 / spacing))
+    z = spacing * np.arange(-half, half + 1)
+    weights = np.exp(-(z**2) / 2)
+    return z, weights / weights.sum()
+
+
+# Its nodes cost as much as all averages over them.
+_legendre = functools.cache(np.polynomial.legendre.leggauss)
+
+
+def _uniform(width: float, beta: float) -> tuple[np.ndarray, np.ndarray]:
+    """Gauss-Legendre nodes and weights of the average over H between -width and width of functions of tanh(beta H).
+
+    In panels of beta times half their width at most 2, with 52 nodes each. The error is rho^(-2 n), rho =
+    d + sqrt(1 + d^2) with d = pi / (2 beta half) the distance of the poles from a panel, in halves of it: below 1e-17.
+    """
+    panels = max(1, int(np.ceil(beta * width / 2)))
+    x, weights = np.polynomial.legendre.leggauss(52 if panels > 1 else 24 + int(np.ceil(14 * beta * width)))
+    middles = (2 * np.arange(panels) + 1) / panels - 1
+    nodes = (middles[:, None] + x / panels).ravel()
+    return width * nodes, np.tile(weights / (2 * panels), panels)
+
+
+class _System(NamedTuple):
+    beta: float
+    field_width: float
+    coupling_mean: float
+    coupling_std: float
+
+    def average(self, function: Callable[[np.ndarray], np.ndarray], magnetization: float, variance: float) -> Any:
+        """Of function(theta), theta = beta (H + mu M + sigma sqrt(variance) z), over H and z in the last two axes."""
+        std = self.coupling_std * np.sqrt(variance)
+        z, z_weights = _gaussian(self.beta * std)
+        H, H_weights = _uniform(self.field_width, self.beta)
+        theta = self.beta * (H[:, None] + self.coupling_mean * magnetization + std * z)
+        return function(theta) @ z_weights @ H_weights
+
+    def onsager(self, q: float) -> float:
+        """beta^2 sum_j J_ij^2 (1 - m_j^2)."""
+        return (self.beta * self.coupling_std) ** 2 * (1 - q)
+
+
+Response = Callable[[_System, np.ndarray, float], np.ndarray]
+
+
+def _naive_response(system: _System, theta: np.ndarray, q: float) -> np.ndarray:
+    return np.tanh(theta)
+
+
+def _tap_response(system: _System, theta: np.ndarray, q: float) -> np.ndarray:
+    """m = tanh(theta - b m), by Newton's method from below, as in ``mean_field``."""
+    b, size = system.onsager(q), np.abs(theta)
+    x = np.maximum(size / (1 + b), size - b)
+    for _ in range(40):
+        m = np.tanh(x)
+        change = (size - x - b * m) / (1 + b * (1 - m * m))
+        x = x + change
+        if np.all(np.abs(change) <= 4 * _EPSILON * size):
+            break
+    return np.copysign(np.tanh(x), theta)
+
+
+def _largest_fixed_point(function: Callable[[float], float], smallest: float) -> float:
+    """The x with function(x) = x to which iterating decreases from 1; 0 if that would go below ``smallest``.
+
+    Where iterating is slow, brackets are tried from above. Of two solutions closer than a twentieth of x both can then
+    be missed, as by an iteration that hardly moves near the place where two are about to appear.
+    """
+    above = 1.0
+    for _ in range(12):
+        x = function(above)
+        if abs(x - above) <= 4 * _EPSILON * above:
+            return x
+        above = x
+    for below in [*np.linspace(above, 0, 20, endpoint=False)[1:], smallest]:
+        if function(below) >= below:
+            return float(brentq(lambda x: function(x) - x, below, above, xtol=1e-16, rtol=4 * _EPSILON))
+        above = below
+    return 0.0
+
+
+def _steady_state(system: _System) -> tuple[float, float, float]:
+    M = _largest_fixed_point(lambda M: float(system.average(np.tanh, M, 1.0)), _SMALLEST_MAGNETIZATION)
+
+    def overlap(q: float) -> float:
+        """Two times, or two copies, share the part sqrt(q) x of the noise."""
+        sharpness = system.beta * system.coupling_std * np.sqrt(1 - q)
+        y, weights = _gaussian(sharpness)
+
+        def squared_mean(theta: np.ndarray) -> np.ndarray:
+            # One H at a time: the three averages together would not fit into memory where beta sigma is large.
+            return np.stack([np.tanh(row[:, None] + sharpness * y) @ weights for row in theta]) ** 2
+
+        return float(system.average(squared_mean, M, q))
+
+    q = _largest_fixed_point(overlap, _SMALLEST_OVERLAP)
+    susceptibility = system.average(lambda theta: 1 - np.tanh(theta) ** 2, M, 1.0)
+    return M, q, system.onsager(q) * float(susceptibility)
+
+
+def _closure_overlap(system: _System, response: Response, M: float) -> float:
+    def overlap(q: float) -> float:
+        return float(system.average(lambda theta: response(system, theta, q) ** 2, M, q))
+
+    return _largest_fixed_point(overlap, _SMALLEST_OVERLAP)
+
+
+def _closure(system: _System, response: Response) -> tuple[float, float, float]:
+    def magnetization(M: float) -> float:
+        q = _closure_overlap(system, response, M)
+        return float(system.average(lambda theta: response(system, theta, q), M, q))
+
+    M = _largest_fixed_point(magnetization, _SMALLEST_MAGNETIZATION)
+    q = _closure_overlap(system, response, M)
+    # Of J_ij - J_ji only J_ij is correlated with D_ij = beta J_ij (1 - m_i^2) (1 - m_j^2).
+    return M, q, system.onsager(q) * (1 - q)
+
+
+def _parameters(field_width: Any, coupling_mean: Any, coupling_std: Any) -> tuple[float, float, float]:
+    values = {"field_width": field_width, "coupling_mean": coupling_mean, "coupling_std": coupling_std}
+    for name, value in values.items():
+        validate.require(lambda x: np.isfinite(x) & (x >= 0), np.float64(value), name, "a finite number >= 0")
+    return float(field_width), float(coupling_mean), float(coupling_std)
+
+
+def _for_each(
+    beta: Any, parameters: tuple[float, float, float], solve: Callable[[_System], tuple[float, float, float]]
+) -> OrderParameters:
+    betas = np.asarray(beta, np.float64)
+    validate.require(lambda x: np.isfinite(x) & (x > 0), betas, "beta", "finite numbers > 0")
+    found = np.array([solve(_System(float(b), *parameters)) for b in betas.ravel()]).reshape(*betas.shape, 3)
+    return OrderParameters(*(found[..., column] for column in range(3)))
+
+
+def order_parameters(
+    beta: Float[ArrayLike, "*betas"],
+    *,
+    field_width: Float[ArrayLike, ""],
+    coupling_mean: Float[ArrayLike, ""],
+    coupling_std: Float[ArrayLike, ""],
+) -> OrderParameters:
+    """M = <tanh(beta (H + mu M + sigma z))>, q = <(<tanh(beta (H + mu M + sigma (sqrt(q) x + sqrt(1-q) y)))>_y)^2>.
+
+    H is uniform between -X and X; x, y, z are standard normal. The noise z in the field of a spin stands for
+    sum_j (J_ij - mu / N) s_j; its variance is sigma^2, because s_j^2 = 1, and not sigma^2 q. Independent couplings
+    make it independent of the spin's own past, so that this is exact for N to infinity. Entropy production per spin,
+    sigma^2 beta^2 (1 - q) <1 - tanh^2(beta (H + mu M + sigma z))>, follows from beta sum_ij (J_ij - J_ji) D_ij by
+    integrating the couplings by parts.
+
+    ``beta`` is a number or an array, and so are the results, NumPy's in double precision and accurate to 1e-13 but for
+    M within 1e-8 of the critical beta. M >= 0: without fields its sign is the start's.
+    Raises ``ValueError`` for beta <= 0, NaN and negative parameters. Source: Aguilera, Igarashi & Shimazaki (2023).
+
+    >>> M, q, rate = order_parameters(1.5, field_width=0.5, coupling_mean=1.0, coupling_std=0.1)
+    >>> round(float(M), 6), round(float(q), 6), round(float(rate), 6)
+    (0.754422, 0.601091, 0.003563)
+    """
+    return _for_each(beta, _parameters(field_width, coupling_mean, coupling_std), _steady_state)
+
+
+def naive_order_parameters(
+    beta: Float[ArrayLike, "*betas"],
+    *,
+    field_width: Float[ArrayLike, ""],
+    coupling_mean: Float[ArrayLike, ""],
+    coupling_std: Float[ArrayLike, ""],
+) -> OrderParameters:
+    """M = <tanh(theta)>, q = <tanh^2(theta)> with theta = beta (H + mu M + sigma sqrt(q) z).
+
+    What naive mean field says of the infinite system: the field of a spin is made of magnetizations, so that its noise
+    has the variance sigma^2 q. The entropy production is its estimate from first-order delayed correlations,
+    (beta sigma (1 - q))^2. Arguments and errors as for ``order_parameters``.
+
+    >>> round(float(naive_order_parameters(1.5, field_width=0.5, coupling_mean=1.0, coupling_std=0.1).magnetization), 6)
+    0.759917
+    """
+    parameters = _parameters(field_width, coupling_mean, coupling_std)
+    return _for_each(beta, parameters, lambda system: _closure(system, _naive_response))
+
+
+def tap_order_parameters(
+    beta: Float[ArrayLike, "*betas"],
+    *,
+    field_width: Float[ArrayLike, ""],
+    coupling_mean: Float[ArrayLike, ""],
+    coupling_std: Float[ArrayLike, ""],
+) -> OrderParameters:
+    """M = <m>, q = <m^2> with m = tanh(theta - beta^2 sigma^2 (1 - q) m), theta as in ``naive_order_parameters``.
+
+    What TAP says of the infinite system when it starts with all spins up. For beta sigma of about 1 and more it fails
+    qualitatively: at X = 0.5, mu = 1, sigma = 0.5, beta = 2 it is disordered, where the true magnetization is 0.557.
+    Entropy production as in ``naive_order_parameters``; arguments and errors as for ``order_parameters``.
+
+    >>> round(float(tap_order_parameters(1.5, field_width=0.5, coupling_mean=1.0, coupling_std=0.1).magnetization), 6)
+    0.754397
+    """
+    parameters = _parameters(field_width, coupling_mean, coupling_std)
+    return _for_each(beta, parameters, lambda system: _closure(system, _tap_response))
+
+
+def _true_slope(system: _System) -> float:
+    return system.beta * system.coupling_mean * float(system.average(lambda x: 1 - np.tanh(x) ** 2, 0.0, 1.0))
+
+
+def _closure_slope(system: _System, response: Response, onsager: Callable[[float], float]) -> float:
+    q = _closure_overlap(system, response, 0.0)
+
+    def susceptibility(theta: np.ndarray) -> np.ndarray:
+        variance = 1 - response(system, theta, q) ** 2
+        return variance / (1 + onsager(q) * variance)
+
+    return system.beta * system.coupling_mean * float(system.average(susceptibility, 0.0, q))
+
+
+def _critical(parameters: tuple[float, float, float], slope: Callable[[_System], float]) -> float:
+    """The smallest beta at which a small magnetization no longer shrinks: the slope of M at 0 is 1."""
+    mu = parameters[1]
+    message = (
+        f"coupling_mean: expected a number large enough to order the system (field_width={parameters[0]:g}, "
+        f"coupling_std={parameters[2]:g}), got {mu:g}"
+    )
+    if mu == 0:
+        raise ValueError(message)
+    # The slope is at most beta mu, so that nothing orders before 1 / mu.
+    low = high = 1 / mu
+    while slope(_System(high, *parameters)) < 1 - 4 * _EPSILON:
+        low, high = high, 1.1 * high
+        if high > 100 / mu:
+            raise ValueError(message)
+    if low == high:
+        return low
+    return float(brentq(lambda beta: slope(_System(beta, *parameters)) - 1, low, high, xtol=1e-15, rtol=1e-14))
+
+
+def critical_beta(
+    *, field_width: Float[ArrayLike, ""], coupling_mean: Float[ArrayLike, ""], coupling_std: Float[ArrayLike, ""]
+) -> float:
+    """beta mu <1 - tanh^2(beta (H + sigma z))> = 1, which is (mu / X) <tanh(beta (X + sigma z))> = 1.
+
+    The inverse temperature above which the infinite system has a magnetization; accurate to 1e-13. Not that of the
+    mean-field iterations, which have their own: ``naive_critical_beta``, ``tap_critical_beta``. Raises ``ValueError``
+    for negative parameters and NaN, and where nothing orders for beta mu up to 100: wide fields or strong disorder hold
+    out at any temperature. Source: Aguilera, Igarashi & Shimazaki (2023).
+
+    >>> round(critical_beta(field_width=0.5, coupling_mean=1.0, coupling_std=0.1), 8)
+    1.11084004
+    """
+    return _critical(_parameters(field_width, coupling_mean, coupling_std), _true_slope)
+
+
+def naive_critical_beta(
+    *, field_width: Float[ArrayLike, ""], coupling_mean: Float[ArrayLike, ""], coupling_std: Float[ArrayLike, ""]
+) -> float:
+    """beta mu (1 - q) = 1, with the q of ``naive_order_parameters`` at M = 0.
+
+    Where the naive mean-field iteration of the infinite system orders: too early, at a smaller beta than the system
+    itself. Errors as for ``critical_beta``.
+
+    >>> round(naive_critical_beta(field_width=0.5, coupling_mean=1.0, coupling_std=0.1), 8)
+    1.09970788
+    """
+    parameters = _parameters(field_width, coupling_mean, coupling_std)
+    return _critical(parameters, lambda system: _closure_slope(system, _naive_response, lambda q: 0.0))
+
+
+def tap_critical_beta(
+    *, field_width: Float[ArrayLike, ""], coupling_mean: Float[ArrayLike, ""], coupling_std: Float[ArrayLike, ""]
+) -> float:
+    """beta mu <(1 - m^2) / (1 + b (1 - m^2))> = 1, b = beta^2 sigma^2 (1 - q), with ``tap_order_parameters`` at M = 0.
+
+    Where M = 0 loses its stability under the TAP iteration of the infinite system. Errors as for ``critical_beta``.
+
+    >>> round(tap_critical_beta(field_width=0.5, coupling_mean=1.0, coupling_std=0.1), 8)
+    1.11093457
+    """
+    parameters = _parameters(field_width, coupling_mean, coupling_std)
+    return _critical(parameters, lambda system: _closure_slope(system, _tap_response, system.onsager))

@@ -1,0 +1,601 @@
+"""The figures of the chapter `kinetic-ising`: results in, a matplotlib figure out. Nothing is computed here.
+
+Naive mean field is orange and dashed, TAP blue and solid, the truth (sampled or enumerated) in ink with error bars,
+wherever they meet. Each function says which shapes it expects.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib import ticker
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.collections import LineCollection
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from matplotlib.patches import Circle, FancyArrowPatch
+
+from spinbook.plot import style
+
+BLUE, ORANGE, GREEN, PURPLE, OCHRE, BROWN = style.QUALITATIVE
+METHOD_COLOURS = {"naive": ORANGE, "TAP": BLUE}
+METHOD_LINES = {"naive": "--", "TAP": "-"}
+METHOD_MARKERS = {"naive": "s", "TAP": "o"}
+FAMILY = [PURPLE, GREEN, OCHRE]
+FAMILY_MARKERS = ["D", "^", "v"]
+"""Colours and marks of three temperatures or three sizes."""
+
+
+def _label(
+    ax: Axes,
+    text: str,
+    point: tuple[float, float],
+    colour: str,
+    offset: tuple[float, float],
+    *,
+    ha: str = "left",
+    va: str = "baseline",
+) -> None:
+    """Write `text` in the colour of its curve, `offset` points away from `point`."""
+    ax.annotate(
+        text,
+        point,
+        xytext=offset,
+        textcoords="offset points",
+        color=colour,
+        fontsize=8.5,
+        annotation_clip=False,
+        ha=ha,
+        va=va,
+    )
+
+
+def _truth(ax: Axes, x: np.ndarray, mean: np.ndarray, error: np.ndarray, *, size: float = 3.5) -> None:
+    ax.errorbar(
+        x,
+        mean,
+        error,
+        color=style.INK,
+        marker="o",
+        markersize=size,
+        markerfacecolor=style.PAPER,
+        linestyle="none",
+        elinewidth=1.0,
+        zorder=5,
+    )
+
+
+def _guide(ax: Axes, strengths: np.ndarray, start: float, order: int, offset: tuple[float, float]) -> None:
+    """A dotted power law through `start` at the weakest coupling, with its exponent beside its third point."""
+    line = start * (strengths / strengths[0]) ** order
+    ax.plot(strengths, line, color=style.GREY, linewidth=0.9, linestyle=":", zorder=0)
+    _label(
+        ax,
+        f"slope {order}",
+        (float(strengths[2]), float(line[2])),
+        style.GREY,
+        offset,
+        ha="right" if offset[0] < 0 else "left",
+    )
+
+
+def _plain_ticks(axis: Axis, ticks: Sequence[float]) -> None:
+    """Label a logarithmic axis with ordinary numbers at `ticks`."""
+    axis.set_major_locator(ticker.FixedLocator(list(ticks)))
+    axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_locator(ticker.NullLocator())
+
+
+def _every_second_decade(axis: Axis) -> None:
+    """Ticks at 1, 0.01, 0.0001, ...: over many decades, minor ticks crowd the axis and take seconds to lay out."""
+    axis.set_major_locator(ticker.LogLocator(base=100.0))
+    axis.set_minor_locator(ticker.NullLocator())
+
+
+def _letters(*axes: Axes) -> None:
+    for letter, ax in zip("abcdef", axes, strict=False):
+        style.panel_label(ax, letter)
+
+
+def _spin(ax: Axes, x: float, y: float, up: bool, colour: str) -> None:
+    ax.add_patch(Circle((x, y), 0.11, facecolor=colour, edgecolor=colour, linewidth=1.0, zorder=4))
+    half = 0.36 if up else -0.36
+    arrow = FancyArrowPatch(
+        posA=(x, y - half),
+        posB=(x, y + half),
+        arrowstyle="-|>",
+        mutation_scale=11,
+        color=colour,
+        linewidth=1.8,
+        shrinkA=0,
+        shrinkB=0,
+        zorder=5,
+    )
+    ax.add_patch(arrow)
+
+
+def _arrow(ax: Axes, start: tuple[float, float], end: tuple[float, float], colour: str, width: float) -> None:
+    ax.add_patch(
+        FancyArrowPatch(
+            posA=start,
+            posB=end,
+            arrowstyle="-|>",
+            mutation_scale=7 + 2 * width,
+            color=colour,
+            linewidth=width,
+            shrinkA=0,
+            shrinkB=0,
+            zorder=3,
+        )
+    )
+
+
+@style.house
+def schematic() -> Figure:
+    """Three drawings: spins that act on spins one step later, the same with weaker couplings, independent spins."""
+    figure, axes = style.subplots(1, 3, height=2.7)
+    old = (True, True, False, True)
+    new = (True, False, True, True)
+    heights = (1.5, 0.5, -0.5, -1.5)
+    special = {(2, 0): (ORANGE, 2.4), (0, 2): (PURPLE, 1.0)}
+    titles = (r"$\alpha = 1$: the model", r"$0 < \alpha < 1$: in between", r"$\alpha = 0$: independent spins")
+    fields = (r"$x_i$", r"$\alpha x_i + (1 - \alpha)\,\theta_i$", r"$\theta_i$")
+    for ax, alpha, title, field in zip(axes, (1.0, 0.5, 0.0), titles, fields, strict=True):
+        for j, (y, up) in enumerate(zip(heights, old, strict=True)):
+            _spin(ax, -0.95, y, up, style.GREY)
+            for i, end in enumerate(heights):
+                if alpha:
+                    colour, width = special.get((i, j), (style.FAINT, 0.9))
+                    _arrow(ax, (-0.75, y), (0.72, end), colour, width * (0.4 + 0.6 * alpha))
+        for y, up in zip(heights, new, strict=True):
+            _spin(ax, 0.95, y, up, BLUE)
+            _arrow(ax, (1.75, y), (1.2, y), GREEN, 1.6)
+        ax.text(1.8, 2.1, field, color=GREEN, ha="right", fontsize=9)
+        ax.text(-0.95, -2.25, "$t-1$", ha="center", va="center", color=style.GREY, fontsize=9)
+        ax.text(0.95, -2.25, "$t$", ha="center", va="center", color=BLUE, fontsize=9)
+        ax.set(xlim=(-1.4, 1.9), ylim=(-2.45, 2.45), aspect="equal")
+        ax.set_title(title, loc="center")
+        ax.axis("off")
+    for ax, (strong, weak) in zip(
+        axes, (("$J_{ij}$", "$J_{ji}$"), (r"$\alpha J_{ij}$", r"$\alpha J_{ji}$")), strict=False
+    ):
+        ax.text(-0.28, -2.25, strong, color=ORANGE, ha="center", va="center", fontsize=9)
+        ax.text(0.33, -2.25, weak, color=PURPLE, ha="center", va="center", fontsize=9)
+    return figure
+
+
+@style.house
+def expansion(
+    first: np.ndarray,
+    second: np.ndarray,
+    divergence: np.ndarray,
+    *,
+    points: Mapping[str, tuple[float, float]],
+    alphas: np.ndarray,
+    interpolated: np.ndarray,
+    partial_sums: Mapping[str, np.ndarray],
+) -> Figure:
+    """Divergence from the truth in a plane of factorised models, and one mean along the path of the expansion.
+
+    `divergence` (len(second), len(first)) is measured from its minimum. `points` maps "exact", "naive", "TAP" to a
+    place in the plane; `interpolated` and the `partial_sums` ("naive", "TAP" for first and second order) are m(alpha).
+    """
+    figure, (left, right) = style.subplots(1, 2, height=2.9, width_ratios=(1, 1.15))
+    levels = np.array([0.0, 0.001, 0.004, 0.01, 0.02, 0.035, 0.055, 0.08, 0.12, 0.2])
+    # One colour with falling opacity, so that the dark variant exchanges it like any other.
+    shades = [(*to_rgb(GREEN), float(depth)) for depth in np.linspace(0.6, 0.05, len(levels) - 1)]
+    left.contourf(first, second, divergence, levels=levels, colors=shades)
+    lines = left.contour(first, second, divergence, levels=levels[1:])
+    segments = [segment for level in lines.allsegs for segment in level]
+    lines.remove()
+    left.add_collection(LineCollection(segments, colors=[GREEN], linewidths=0.4, label="contour lines"))
+    looks = {"exact": (style.INK, "*", 9.0), "naive": (ORANGE, "s", 5.0), "TAP": (BLUE, "o", 5.0)}
+    offsets = {"exact": (7, 4, "left"), "naive": (-7, 5, "right"), "TAP": (7, -10, "left")}
+    for name, (x, y) in points.items():
+        colour, marker, size = looks[name]
+        left.plot([x], [y], color=colour, marker=marker, markersize=size, linestyle="none", zorder=6)
+        dx, dy, side = offsets[name]
+        _label(left, name, (x, y), colour, (dx, dy), ha=side)
+    left.set(xlabel="mean of one spin", ylabel="mean of another spin")
+
+    right.axhline(float(interpolated[0]), color=style.GREY, linewidth=0.9, linestyle=":")
+    right.plot(alphas, interpolated, color=style.INK, linestyle="-", linewidth=2.0)
+    names = {"naive": "first order", "TAP": "second order"}
+    for name, values in partial_sums.items():
+        right.plot(alphas, values, color=METHOD_COLOURS[name], linestyle=METHOD_LINES[name])
+        _label(right, names[name], (float(alphas[-1]), float(values[-1])), METHOD_COLOURS[name], (4, -3))
+    _label(right, "exact", (float(alphas[-1]), float(interpolated[-1])), style.INK, (4, -3))
+    right.set(xlabel=r"$\alpha$", ylabel=r"$m_i(\alpha)$", xlim=(0, 1))
+    _letters(left, right)
+    return figure
+
+
+@style.house
+def trajectories(
+    magnetizations: np.ndarray, *, fields: np.ndarray, field_axis: np.ndarray, average_response: np.ndarray
+) -> Figure:
+    """All magnetisations against time with their mean on top, and the last ones against the fields.
+
+    `magnetizations` is (steps, spins), `fields` (spins,); `average_response` on `field_axis` is drawn as a curve.
+    """
+    figure, axes = plt.subplot_mosaic(
+        [["mean", "response"], ["spins", "response"]],
+        figsize=(style.WIDTHS["page"], 3.6),
+        height_ratios=(1, 2.3),
+        width_ratios=(1.5, 1),
+    )
+    mean, spins, response = axes["mean"], axes["spins"], axes["response"]
+    steps = np.arange(len(magnetizations))
+    mean.plot(steps, magnetizations.mean(axis=1), color=ORANGE, linestyle="-", linewidth=2.0)
+    mean.set(xlim=(0, len(steps) - 1), ylim=(0, 1.03), ylabel="mean")
+    mean.tick_params(labelbottom=False)
+    extent = (-0.5, len(steps) - 0.5, magnetizations.shape[1] - 0.5, -0.5)
+    lowest = float(np.floor(10 * magnetizations.min()) / 10)
+    image = spins.imshow(
+        magnetizations.T,
+        aspect="auto",
+        extent=extent,
+        vmin=lowest,
+        vmax=1,
+        cmap=style.SEQUENTIAL,
+        interpolation="nearest",
+    )
+    spins.set(xlabel="step $t$", ylabel="spin $i$", xlim=(0, len(steps) - 1))
+    figure.colorbar(image, ax=spins, label="$m_{i,t}$", fraction=0.05, pad=0.02)
+    response.plot(fields, magnetizations[-1], color=BLUE, marker="o", markersize=2.2, linestyle="none", alpha=0.6)
+    response.plot(field_axis, average_response, color=style.INK, linestyle="--", linewidth=1.2)
+    response.axhline(0, color=style.FAINT, linewidth=0.8, linestyle="-", zorder=0)
+    response.set(xlabel="field $x_i$", ylabel="$m_{i,t}$ at the last step")
+    _letters(mean, response)
+    return figure
+
+
+@style.house
+def naive_and_tap(
+    magnetizations: Mapping[str, np.ndarray],
+    *,
+    sampled_steps: np.ndarray,
+    sampled: np.ndarray,
+    standard_errors: np.ndarray,
+    loose_difference: np.ndarray,
+) -> Figure:
+    """Mean magnetisation of both methods against time; the same with sampled values; what a loose solver changes.
+
+    `magnetizations` maps "naive" and "TAP" to means at steps 0, 1, ...; `loose_difference` is |loose - tight| of TAP.
+    """
+    figure, (whole, close, loose) = style.subplots(1, 3, height=2.8, width_ratios=(1, 1.25, 0.9))
+    for name, values in magnetizations.items():
+        look = {"color": METHOD_COLOURS[name], "linestyle": METHOD_LINES[name]}
+        steps = np.arange(len(values))
+        whole.plot(steps, values, **look)
+        close.plot(steps, values, **look)
+        below = name == "TAP"
+        place = (float(steps[-1]), float(values[-1]))
+        _label(whole, name, place, METHOD_COLOURS[name], (-2, -11 if below else 5), ha="right")
+        _label(close, name, place, METHOD_COLOURS[name], (-2, 5), ha="right")
+    _truth(close, sampled_steps, sampled, standard_errors)
+    last = (float(sampled_steps[-1]), float(sampled[-1]))
+    _label(close, "sampled", last, style.INK, (-2, -16), ha="right")
+    whole.set(xlabel="step $t$", ylabel="mean magnetisation", ylim=(0, 1.03))
+    top = 1.45 * float(magnetizations["naive"][-1])
+    close.set(xlabel="step $t$", ylabel="mean magnetisation", ylim=(0.75 * float(sampled.min()), top))
+    positive = loose_difference > 0
+    loose.semilogy(
+        np.flatnonzero(positive), loose_difference[positive], color=PURPLE, linestyle="-", marker="o", markersize=2.0
+    )
+    loose.set(xlabel="step $t$", ylabel="loose minus tight TAP")
+    loose.yaxis.set_minor_locator(ticker.NullLocator())
+    _letters(whole, close, loose)
+    return figure
+
+
+@style.house
+def truth(
+    ratios: np.ndarray,
+    mean_errors: Mapping[str, np.ndarray],
+    mean_standard_errors: np.ndarray,
+    *,
+    spin_errors: Mapping[str, np.ndarray],
+    spin_standard_errors: Mapping[str, np.ndarray],
+    steps: np.ndarray,
+    errors_in_time: Mapping[str, np.ndarray],
+    standard_errors_in_time: np.ndarray,
+) -> Figure:
+    """Distance of both methods from sampling: of the mean and per spin against beta / beta_c, of the mean against time.
+
+    Mappings hold "naive" and "TAP". Errors are method minus sampled; the per-spin error is a root mean square.
+    """
+    figure, (left, middle, right) = style.subplots(1, 3, height=2.8)
+    for shift, name in ((-0.004, "naive"), (0.004, "TAP")):
+        look = {
+            "color": METHOD_COLOURS[name],
+            "linestyle": METHOD_LINES[name],
+            "marker": METHOD_MARKERS[name],
+            "markersize": 3.5,
+            "linewidth": 1.1,
+            "elinewidth": 1.0,
+        }
+        left.errorbar(ratios + shift, mean_errors[name], mean_standard_errors, **look)
+        middle.errorbar(ratios + shift, spin_errors[name], spin_standard_errors[name], **look)
+        right.errorbar(steps * (1 + 5 * shift), errors_in_time[name], standard_errors_in_time, **look)
+        peak = int(np.argmax(mean_errors[name]))
+        point = (float(ratios[peak]), float(mean_errors[name][peak]))
+        _label(left, name, point, METHOD_COLOURS[name], (8, 0))
+        _label(middle, name, (float(ratios[peak]), float(spin_errors[name][peak])), METHOD_COLOURS[name], (8, 0))
+        end = (float(steps[-1]), float(errors_in_time[name][-1]))
+        _label(right, name, end, METHOD_COLOURS[name], (-6, 7), ha="right")
+    for ax in (left, right):
+        ax.axhline(0, color=style.GREY, linewidth=0.9, linestyle=":")
+    left.set(xlabel=r"$\beta / \beta_c$", ylabel="error of the mean")
+    middle.set(xlabel=r"$\beta / \beta_c$", ylabel="error per spin (rms)", ylim=(0, None))
+    right.set(xlabel="step $t$", ylabel="error of the mean", xscale="log")
+    _plain_ticks(right.xaxis, (1, 10, 100))
+    _letters(left, middle, right)
+    return figure
+
+
+@style.house
+def starts(means: Mapping[str, np.ndarray], *, counts: Mapping[str, Mapping[float, int]]) -> Figure:
+    """Mean magnetisation against time from many random starts, one panel per temperature.
+
+    `means` maps the panel's title to (starts, steps); `counts` maps it to {final mean: number of starts}.
+    """
+    figure, axes = style.subplots(1, len(means), height=2.7, sharey=True, squeeze=False)
+    for ax, (title, values) in zip(axes[0], means.items(), strict=True):
+        steps = np.arange(values.shape[1])
+        for number, run in enumerate(values):
+            up = run[-1] > 0
+            colour = (BLUE if up else ORANGE) if len(counts[title]) > 1 else BLUE
+            ax.plot(steps, run, color=colour, linestyle="-", linewidth=0.5, alpha=0.55, zorder=2 + number / 1000)
+        ax.axhline(0, color=style.FAINT, linewidth=0.8, linestyle="-", zorder=0)
+        for level, count in counts[title].items():
+            colour = (BLUE if level > 0 else ORANGE) if len(counts[title]) > 1 else BLUE
+            side = (-2, 6) if abs(level) < 0.5 or level < 0 else (-2, -12)
+            _label(ax, f"{count} of {len(values)}", (float(steps[-1]), level), colour, side, ha="right")
+        ax.set_title(title, loc="center")
+        ax.set(xlabel="step $t$", xlim=(0, steps[-1]))
+    axes[0, 0].set_ylabel("mean magnetisation")
+    _letters(*axes[0])
+    return figure
+
+
+@style.house
+def samples(
+    betas: np.ndarray, absolute: np.ndarray, *, spreads: np.ndarray, spread_errors: np.ndarray, critical: float
+) -> Figure:
+    """|mean| against beta for many parameter samples, and its spread over the samples.
+
+    `absolute` is (samples, betas); `spreads` are standard deviations with their standard errors.
+    """
+    figure, (left, right) = style.subplots(1, 2, height=2.9, width_ratios=(1.35, 1))
+    left.add_collection(
+        LineCollection(
+            [np.column_stack([betas, curve]) for curve in absolute], colors=[BLUE], linewidths=0.5, alpha=0.4
+        )
+    )
+    left.plot(betas, absolute.mean(axis=0), color=ORANGE, linestyle="-", linewidth=2.0)
+    _label(left, "mean of the samples", (float(betas[-1]), 0.62), ORANGE, (0, 0), ha="right")
+    left.set(xlabel=r"inverse temperature $\beta$", ylabel="absolute mean magnetisation", ylim=(-0.01, 1.0))
+    right.errorbar(
+        betas,
+        spreads,
+        spread_errors,
+        color=BLUE,
+        marker="o",
+        markersize=3.5,
+        linestyle="-",
+        linewidth=1.0,
+        elinewidth=1.0,
+    )
+    right.set(xlabel=r"inverse temperature $\beta$", ylabel="standard deviation", ylim=(0, None))
+    for ax in (left, right):
+        ax.axvline(critical, color=style.GREY, linewidth=0.9, linestyle=":")
+    _label(left, r"$\beta_c$", (critical, 0.95), style.GREY, (-4, 0), ha="right", va="top")
+    _letters(left, right)
+    return figure
+
+
+@style.house
+def error_law(
+    strengths: np.ndarray,
+    errors: Mapping[str, Mapping[str, np.ndarray]],
+    *,
+    sizes: Mapping[str, np.ndarray],
+    orders: Mapping[str, Mapping[str, int]],
+) -> Figure:
+    """Root-mean-square error against the strength of the couplings, one panel per moment, with the expected slopes.
+
+    `errors` maps the panel's title to {curve: values}, `orders` to {curve: exponent}; `sizes` is the moment itself.
+    """
+    figure, axes = style.subplots(1, len(errors), height=3.1, sharey=True, squeeze=False)
+    colours = {"naive": ORANGE, "TAP": BLUE, "first order": ORANGE, "second order": BLUE}
+    for ax, (title, curves) in zip(axes[0], errors.items(), strict=True):
+        ax.loglog(strengths, sizes[title], color=style.GREY, linestyle="-", linewidth=1.0)
+        # The labels stand in the free corner, in the order of the ends of the curves.
+        ends = {"the moment": (float(sizes[title][-1]), style.GREY)}
+        for name, values in curves.items():
+            marker = "s" if colours[name] == ORANGE else "o"
+            ax.loglog(
+                strengths, values, color=colours[name], marker=marker, linestyle="-", linewidth=1.1, markersize=3.5
+            )
+            ends[name] = (float(values[-1]), colours[name])
+            order = orders[title][name]
+            _guide(ax, strengths, float(values[0]), order, (-5, 5) if order == 2 else (7, -7))
+        names = sorted(ends, key=lambda name: ends[name][0])
+        for rank, name in enumerate(names):
+            place = (0.97, 0.03 + 0.075 * rank)
+            ax.text(*place, name, color=ends[name][1], transform=ax.transAxes, fontsize=8.5, ha="right", va="bottom")
+        ax.set_title(title, loc="center")
+        ax.set_xlabel("strength of the couplings $g$")
+        _plain_ticks(ax.xaxis, (0.01, 0.1, 1.0))
+    axes[0, 0].set_ylabel("root-mean-square error")
+    for ax in axes[0]:
+        _every_second_decade(ax.yaxis)
+    _letters(*axes[0])
+    return figure
+
+
+@style.house
+def accumulation(
+    errors: Mapping[str, Mapping[str, np.ndarray]], standard_errors: Mapping[str, Mapping[str, np.ndarray]]
+) -> Figure:
+    """Root-mean-square error of whole trajectories against time: a panel per method, a curve per temperature.
+
+    Both arguments map method to {label: values at steps 1, 2, ...}.
+    """
+    figure, axes = style.subplots(1, len(errors), height=2.9, sharey=True, squeeze=False)
+    for ax, (name, curves) in zip(axes[0], errors.items(), strict=True):
+        for colour, marker, (label, values) in zip(FAMILY, FAMILY_MARKERS, curves.items(), strict=False):
+            steps = np.arange(2, len(values) + 1)
+            mean, error = values[1:], standard_errors[name][label][1:]
+            ax.fill_between(steps, mean - error, mean + error, color=colour, alpha=0.25, linewidth=0)
+            ax.plot(steps, mean, color=colour, linestyle="-", linewidth=1.1)
+            few = np.unique(np.geomspace(1, len(steps), 9).round().astype(int)) - 1
+            ax.plot(steps[few], mean[few], color=colour, marker=marker, markersize=3.5, linestyle="none")
+            _label(ax, label, (float(steps[-1]), float(values[-1])), colour, (5, -3))
+        ax.set(xscale="log", yscale="log", xlabel="step $t$")
+        ax.set_title("naive mean field" if name == "naive" else name, loc="center")
+        _plain_ticks(ax.xaxis, (2, 5, 10, 20, 50))
+    axes[0, 0].set_ylabel("root-mean-square error")
+    for ax in axes[0]:
+        ax.yaxis.set_minor_locator(ticker.NullLocator())
+    _letters(*axes[0])
+    return figure
+
+
+@style.house
+def transition(
+    betas: np.ndarray,
+    limit: np.ndarray,
+    *,
+    sampled_betas: np.ndarray,
+    sampled: Mapping[int, tuple[np.ndarray, np.ndarray]],
+    closures: Mapping[str, tuple[np.ndarray, np.ndarray]],
+    critical: Mapping[str, float],
+    at_source_beta: Mapping[str, tuple[np.ndarray, np.ndarray, np.ndarray]],
+    naive_limit: float,
+) -> Figure:
+    """Magnetisation against beta for finite and infinite systems; the three critical points; finite size at one beta.
+
+    `sampled` maps the number of spins to (mean, standard error) on `sampled_betas`; `closures` maps "infinite",
+    "naive", "TAP" to (betas, magnetisations) near the transition; `at_source_beta` maps "sampled", "naive", "TAP" and "naive, balanced",
+    "TAP, balanced" to (numbers of spins, mean, standard error); `naive_limit` is drawn across.
+    """
+    figure, (left, middle, right) = style.subplots(1, 3, height=3.0, width_ratios=(1.25, 1, 1))
+    left.plot(betas, limit, color=style.INK, linestyle="-", linewidth=1.6)
+    _label(left, r"$N = \infty$", (float(betas[-1]), float(limit[-1])), style.INK, (-2, 5), ha="right")
+    for colour, marker, (number, (mean, error)) in zip(FAMILY, FAMILY_MARKERS, sampled.items(), strict=False):
+        left.errorbar(
+            sampled_betas,
+            mean,
+            error,
+            color=colour,
+            marker=marker,
+            markersize=4.0,
+            linestyle="none",
+            elinewidth=1.0,
+            label=f"$N = {number}$",
+        )
+    left.legend(loc="lower right", title="sampled", title_fontsize=8.5, handlelength=1.0, labelspacing=0.3)
+    left.set(xlabel=r"inverse temperature $\beta$", ylabel="absolute mean magnetisation", ylim=(-0.02, 1.0))
+
+    looks = {"infinite": (style.INK, "-", 2.6), "naive": (ORANGE, "--", 1.6), "TAP": (BLUE, "-", 1.2)}
+    names = {"infinite": "exact", "naive": "naive", "TAP": "TAP"}
+    for name, (near, values) in closures.items():
+        colour, line, width = looks[name]
+        middle.plot(near, values, color=colour, linestyle=line, linewidth=width)
+    for name, offset, side in (("naive", (-6, 2), "right"), ("infinite", (6, -8), "left"), ("TAP", (6, -19), "left")):
+        near, values = closures[name]
+        place = int(np.argmin(np.abs(values - 0.12)))
+        point = (float(near[place]), float(values[place]))
+        _label(middle, names[name], point, looks[name][0], offset, ha=side)
+    for name, beta in critical.items():
+        middle.plot([beta], [0.0], color=looks[name][0], marker="|", markersize=9, linestyle="none", clip_on=False)
+    middle.set(xlabel=r"inverse temperature $\beta$", ylabel="mean magnetisation, $N = \\infty$", ylim=(0, None))
+    middle.xaxis.set_major_locator(ticker.MaxNLocator(4))
+
+    ink = {"naive": ORANGE, "TAP": BLUE, "sampled": style.INK}
+    marks = {"naive": "s", "TAP": "o", "sampled": "D"}
+    for name, (sizes, mean, error) in at_source_beta.items():
+        method, balanced, _ = name.partition(", ")
+        right.errorbar(
+            sizes,
+            mean,
+            error,
+            color=ink[method],
+            marker=marks[method],
+            markersize=3.5,
+            markerfacecolor=style.PAPER if balanced else ink[method],
+            linestyle="none" if method == "sampled" else METHOD_LINES[method],
+            linewidth=1.0,
+            elinewidth=1.0,
+        )
+        last = (float(sizes[-1]), float(mean[-1]))
+        if method == "sampled":
+            _label(right, "sampled", last, ink[method], (-6, -3), ha="right")
+        elif not balanced:
+            _label(right, name, last, ink[method], (6, -3))
+    right.axhline(naive_limit, color=ORANGE, linewidth=0.9, linestyle="--")
+    right.set(xscale="log", yscale="log", xlabel="number of spins $N$", ylabel=r"absolute mean at $\beta = 1.1108$")
+    _plain_ticks(right.xaxis, (64, 256, 1024))
+    _plain_ticks(right.yaxis, (0.1, 0.2, 0.3, 0.4))
+    _letters(left, middle, right)
+    return figure
+
+
+@style.house
+def breakdown(
+    widths: np.ndarray,
+    limits: Mapping[str, np.ndarray],
+    *,
+    points: np.ndarray,
+    finite: Mapping[str, np.ndarray],
+    sampled: np.ndarray,
+    standard_errors: np.ndarray,
+    steps: np.ndarray,
+    runs: Mapping[str, np.ndarray],
+    run_steps: np.ndarray,
+    run_sampled: np.ndarray,
+    run_errors: np.ndarray,
+) -> Figure:
+    """Magnetisation against the disorder of the couplings at low temperature, and one run where TAP has left the truth.
+
+    `limits` maps "infinite", "naive", "TAP" to curves of infinite systems on `widths`; `finite` maps "naive", "TAP" to
+    one system on `points`, where `sampled` has standard errors; `runs` maps methods to means at `steps`.
+    """
+    figure, (left, right) = style.subplots(1, 2, height=3.0, width_ratios=(1.2, 1))
+    looks = {"infinite": (style.INK, "-"), "naive": (ORANGE, "--"), "TAP": (BLUE, "-")}
+    for name, values in limits.items():
+        colour, line = looks[name]
+        left.plot(widths, values, color=colour, linestyle=line, linewidth=1.2)
+    for name, values in finite.items():
+        left.plot(
+            points, values, color=METHOD_COLOURS[name], marker=METHOD_MARKERS[name], markersize=4.0, linestyle="none"
+        )
+    _truth(left, points, sampled, standard_errors, size=4.5)
+    left.axvline(0.5, color=style.FAINT, linewidth=0.9, linestyle="-", zorder=0)
+    for name, values, offset, colour, ha in (
+        ("naive", finite["naive"], (8, 3), ORANGE, "left"),
+        ("sampled", sampled, (8, 1), style.INK, "left"),
+        ("TAP", finite["TAP"], (-8, -9), BLUE, "right"),
+    ):
+        place = len(points) // 2 + (2 if name == "sampled" else 0)
+        _label(left, name, (float(points[place]), float(values[place])), colour, offset, ha=ha)
+    left.set(xlabel=r"disorder of the couplings $J_\sigma$", ylabel="mean magnetisation", ylim=(-0.03, 1.0))
+    for name, values in runs.items():
+        right.plot(steps, values, color=METHOD_COLOURS[name], linestyle=METHOD_LINES[name])
+        above = name == "naive"
+        _label(
+            right,
+            name,
+            (float(steps[-1]), float(values[-1])),
+            METHOD_COLOURS[name],
+            (-2, 5 if above else 6),
+            ha="right",
+        )
+    _truth(right, run_steps, run_sampled, run_errors)
+    _label(right, "sampled", (float(run_steps[-1]), float(run_sampled[-1])), style.INK, (-2, 8), ha="right")
+    right.set(xlabel="step $t$", ylabel="mean magnetisation", ylim=(-0.03, 1.0))
+    _letters(left, right)
+    return figure

@@ -1,0 +1,135 @@
+"""The infinite system against closed forms, plain quadrature, iteration and large finite systems."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+from spinbook.ising import mean_field, stochastic
+from spinbook.ising import sherrington_kirkpatrick as sk
+
+ENSEMBLE = {"field_width": 0.5, "coupling_mean": 1.0, "coupling_std": 0.1}
+
+
+def test_the_critical_inverse_temperature_without_disorder_is_log_three():
+    # tanh(beta X0) = X0 / mu at X0 = 1/2, mu = 1 is solved by beta = 2 artanh(1/2) = log 3.
+    assert abs(sk.critical_beta(field_width=0.5, coupling_mean=1.0, coupling_std=0.0) - np.log(3)) < 1e-12
+
+
+def test_the_critical_inverse_temperature_solves_its_equation_by_another_quadrature():
+    beta = sk.critical_beta(**ENSEMBLE)
+
+    def integrand(z):
+        return np.tanh(beta * (0.5 + 0.1 * z)) * stats.norm.pdf(z)
+
+    value = integrate.quad(integrand, -12, 12, epsabs=1e-14, epsrel=1e-13, limit=200)[0]
+    assert abs(value / 0.5 - 1) < 1e-12
+    assert abs(beta - 1.110840041016) < 1e-11
+
+
+def test_the_iterations_have_critical_points_of_their_own():
+    assert abs(sk.naive_critical_beta(**ENSEMBLE) - 1.09970788) < 1e-8
+    assert abs(sk.tap_critical_beta(**ENSEMBLE) - 1.11093457) < 1e-8
+
+
+@pytest.mark.parametrize("beta", [1.3, 2.0])
+def test_the_magnetization_solves_its_equation_by_another_quadrature(beta):
+    M = float(sk.order_parameters(beta, **ENSEMBLE).magnetization)
+
+    def integrand(z, H):
+        return np.tanh(beta * (H + M + 0.1 * z)) * stats.norm.pdf(z)
+
+    value = integrate.dblquad(integrand, -0.5, 0.5, -10, 10, epsabs=1e-11)[0]
+    assert abs(value - M) < 1e-9
+
+
+def test_magnetization_is_zero_below_the_critical_point_and_grows_as_a_square_root_above():
+    beta_c = sk.critical_beta(**ENSEMBLE)
+    assert float(sk.order_parameters(0.99 * beta_c, **ENSEMBLE).magnetization) == 0
+    near = np.array([1e-4, 4e-4])
+    M = sk.order_parameters(beta_c * (1 + near), **ENSEMBLE).magnetization
+    assert abs(np.log(M[1] / M[0]) / np.log(4) - 0.5) < 0.01
+
+
+def test_without_disorder_nothing_is_irreversible_and_the_overlap_is_that_of_the_fields():
+    M, q, sigma = sk.order_parameters(1.5, field_width=0.5, coupling_mean=1.0, coupling_std=0.0)
+    H = np.linspace(-0.5, 0.5, 20_001)
+    assert sigma == 0
+    assert abs(q - np.trapezoid(np.tanh(1.5 * (H + M)) ** 2, H)) < 1e-8
+
+
+@pytest.mark.parametrize(
+    ("step", "closure"),
+    [(mean_field.naive_step, sk.naive_order_parameters), (mean_field.tap_step, sk.tap_order_parameters)],
+)
+def test_the_closures_are_the_iterations_of_a_large_system(step, closure):
+    n, beta, samples = 1000, 1.5, 6
+    parameters = {"field_width": 0.5, "coupling_mean": 1.0, "coupling_std": 0.3}
+    means = []
+    for key in jax.random.split(jax.random.key(0), samples):
+        J_key, h_key = jax.random.split(key)
+        J = sk.sample_couplings(J_key, n, mean=1.0, std=0.3, dtype=jnp.float32)
+        h = sk.sample_fields(h_key, n, width=0.5, dtype=jnp.float32)
+        # Without the sample's own mean field the average over samples would need many more of them.
+        m = mean_field.simulate(jnp.ones(n, jnp.float32), J, h - h.mean(), beta=beta, steps=60, step=step)[-1]
+        means.append([float(m.mean()), float((m**2).mean())])
+    means = np.array(means)
+    error = means.std(axis=0, ddof=1) / np.sqrt(samples)
+    infinite = closure(beta, **parameters)
+    assert np.all(np.abs(means.mean(axis=0) - [infinite.magnetization, infinite.self_overlap]) < 4 * error + 2 / n)
+
+
+@pytest.mark.slow
+def test_sampling_a_large_system_gives_magnetization_overlap_and_entropy_production():
+    n, replicas, beta = 600, 32, 1.8
+    parameters = {"field_width": 0.5, "coupling_mean": 1.0, "coupling_std": 0.3}
+    found = []
+    for key in jax.random.split(jax.random.key(1), 5):
+        J_key, h_key, run = jax.random.split(key, 3)
+        J = sk.sample_couplings(J_key, n, mean=1.0, std=0.3, dtype=jnp.float32)
+        h = sk.sample_fields(h_key, n, width=0.5, dtype=jnp.float32)
+        result = stochastic.simulate(
+            run,
+            jnp.ones((replicas, n), jnp.float32),
+            J,
+            h - h.mean(),
+            beta=beta,
+            steps=150,
+            transient=50,
+            correlations=True,
+        )
+        J, D, m = (np.asarray(x, float) for x in (J, result.delayed_correlations, result.magnetizations))
+        found.append([m.mean(), (m**2).mean(), beta * np.sum((J - J.T) * D) / n])
+    found = np.array(found)
+    error = found.std(axis=0, ddof=1) / np.sqrt(len(found))
+    infinite = np.array(sk.order_parameters(beta, **parameters))
+    # Corrections of the finite size are of order 1 / n, of the finite run of order 1 / (replicas steps).
+    assert np.all(np.abs(found.mean(axis=0) - infinite) < 4 * error + 5 / n)
+
+
+def test_sampled_couplings_have_the_stated_mean_and_variance():
+    n = 400
+    J = np.asarray(sk.sample_couplings(jax.random.key(2), n, mean=1.0, std=0.3))
+    assert abs(J.mean() * n - 1.0) < 5 * 0.3 / np.sqrt(n)
+    assert abs(J.std() * np.sqrt(n) / 0.3 - 1) < 5 / np.sqrt(2 * n**2)
+    assert abs(np.corrcoef(J[np.triu_indices(n, 1)], J.T[np.triu_indices(n, 1)])[0, 1]) < 5 / np.sqrt(n**2 / 2)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"coupling_std": -0.1}, "coupling_std: expected"),
+        ({"field_width": np.nan}, "field_width: expected"),
+        ({"coupling_mean": 0.0}, "coupling_mean: expected"),
+        ({"field_width": 3.0}, "large enough to order the system"),
+    ],
+)
+def test_bad_input_is_named(change, message):
+    with pytest.raises(ValueError, match=message):
+        sk.critical_beta(**(ENSEMBLE | change))
+
+
+def test_beta_must_be_positive():
+    with pytest.raises(ValueError, match="beta: expected"):
+        sk.order_parameters(0.0, **ENSEMBLE)
