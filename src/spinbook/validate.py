@@ -291,7 +291,7 @@ def tensor(
     dtype: torch.dtype | None = None,
     device: torch.device | None = None,
 ) -> Float[torch.Tensor, "*shape"]:
-    """Real numbers without NaN or infinity as a PyTorch tensor that keeps its gradients, of ``ndim`` dimensions if given.
+    """Real, finite numbers as a PyTorch tensor that keeps its gradients, of ``ndim`` dimensions if given.
 
     Takes what every check here takes, and tensors that track gradients as well. ``dtype`` and ``device`` are its own
     where none is given.
