@@ -169,9 +169,12 @@ def _largest_fixed_point(function: Callable[[float], float], smallest: float) ->
     above = 1.0
     for _ in range(12):
         x = function(above)
-        if abs(x - above) <= 4 * _EPSILON * above:
+        # From above the iterates only fall; one that does not has arrived, to rounding.
+        if x >= above * (1 - 4 * _EPSILON):
             return x
         above = x
+    if function(above) >= above:
+        return above
     for below in [*np.linspace(above, 0, 20, endpoint=False)[1:], smallest]:
         if function(below) >= below:
             return float(brentq(lambda x: function(x) - x, below, above, xtol=1e-16, rtol=4 * _EPSILON))

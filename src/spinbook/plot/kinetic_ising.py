@@ -478,9 +478,9 @@ def transition(
 ) -> Figure:
     """Magnetisation against beta for finite and infinite systems; the three critical points; finite size at one beta.
 
-    `sampled` maps the number of spins to (mean, standard error) on `sampled_betas`; `closures` maps "infinite",
-    "naive", "TAP" to (betas, magnetisations) near the transition; `at_source_beta` maps "sampled", "naive", "TAP" and
-    "naive, balanced", "TAP, balanced" to (numbers of spins, mean, standard error); `naive_limit` is drawn across.
+    `sampled` maps the number of spins to (mean, standard error) on `sampled_betas`. `closures` maps "infinite", "naive"
+    and "TAP" to (betas, magnetisations) near the transition. `at_source_beta` maps "sampled", "naive", "TAP", "naive,
+    balanced" and "TAP, balanced" to (numbers of spins, mean, standard error); `naive_limit` is drawn across.
     """
     figure, (left, middle, right) = style.subplots(1, 3, height=3.0, width_ratios=(1.25, 1, 1))
     left.plot(betas, limit, color=style.INK, linestyle="-", linewidth=1.6)

@@ -1,0 +1,460 @@
+"""Thermodynamics of coupled vector spins at the saddle point of their partition function. No module, no training.
+
+Units of this package: spins sigma_i of length sqrt(D) with the energy E = -sum_ij J_ij sigma_i . sigma_j - sum_i
+h_i . sigma_i, in which the sum counts every pair twice. Fields come in and mean spins go out divided by sqrt(D), and
+energies and entropies are per vector dimension, that is, divided by D, for all N spins together. All of it is exact as
+D goes to infinity; at finite D the error is of order 1/D, and of order 1/D^2 for ``*_next_order``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from numpy.typing import ArrayLike
+from torch import Tensor, nn
+
+from spinbook import validate
+from spinbook.free_energy import arguments, saddle
+from spinbook.free_energy import couplings as coupling_matrices
+
+__all__ = ["VectorSpinModel"]
+
+
+class VectorSpinModel(nn.Module):
+    """Z(h) = integral of exp(-beta E) over N spins on spheres of radius sqrt(D), by steepest descent in t.
+
+    ``beta``: a number, or one for each example; a tensor keeps its gradient, an ``nn.Parameter`` is registered.
+    ``couplings``: without it, a parameter drawn by ``couplings.sample`` (with ``generator``); a matrix (N, N), which is
+    a parameter if it is an ``nn.Parameter`` and fixed otherwise, symmetric with zero diagonal; or a function of the
+    fields h, for example ``QueryKeyCouplings``, which returns such matrices, one for each example. Gradients with
+    respect to a matrix are symmetric with zero diagonal, so that gradient descent leaves it so.
+
+    Fields ``h`` are (..., N, D), **already divided by sqrt(D)**. Every method solves for the saddle itself, one t for
+    each spin; with ``t0`` (N) or (..., N) from there, and with ``t0`` of shape (1) for one t at all sites, which holds
+    the spins at their length on average over the sites only. ``RuntimeError`` where that does not converge, and
+    ``ValueError`` for h, couplings, beta or t0 outside their domain. Results follow the widest dtype among them.
+
+    >>> model = VectorSpinModel(4, 9, couplings=torch.zeros(4, 4))
+    >>> model.free_energy(torch.zeros(1, 4, 9))
+    tensor([-0.])
+    """
+
+    def __init__(
+        self,
+        num_spins: int,
+        dim: int,
+        beta: float | Tensor = 1.0,
+        couplings: Float[ArrayLike, "N N"] | Callable[[Tensor], Tensor] | None = None,
+        *,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__()
+        self.num_spins = validate.count(num_spins, "num_spins", minimum=1)
+        self.dim = validate.count(dim, "dim", minimum=1)
+        arguments.positive(beta, "beta")
+        self.beta = beta
+        if couplings is None:
+            couplings = nn.Parameter(coupling_matrices.sample(self.num_spins, self.dim, generator=generator))
+        self.couplings: Any
+        if callable(couplings):
+            self.couplings = couplings
+            return
+        matrix = self._checked(arguments.real(couplings, "couplings", (self.num_spins, self.num_spins)))
+        if matrix.ndim != 2:
+            raise ValueError(
+                f"couplings: expected one matrix, or a function of the fields, got shape {tuple(matrix.shape)}"
+            )
+        if isinstance(couplings, Tensor) and couplings.requires_grad:
+            self.couplings = couplings
+        else:
+            self.register_buffer("couplings", matrix)
+
+    def _checked(self, matrix: Tensor) -> Tensor:
+        return arguments.symmetric_zero_diagonal(matrix, "couplings")
+
+    def _inputs(self, h: Any) -> tuple[Tensor, Tensor, Tensor]:
+        """Fields, couplings and beta in one dtype, on one device."""
+        fixed = None if callable(self.couplings) else self.couplings
+        dtype, device = validate.common_tensor_type(h, fixed, self.beta)
+        H = arguments.real(h, "h", (self.num_spins, self.dim), dtype=dtype, device=device)
+        if fixed is None:
+            J = arguments.real(self.couplings(H), "couplings", (self.num_spins, self.num_spins))
+            if J.dtype != dtype:
+                raise ValueError(f"couplings: expected the dtype of the fields, {dtype}, got {J.dtype}")
+        else:
+            J = arguments.real(fixed, "couplings", (self.num_spins, self.num_spins), dtype=dtype, device=device)
+        J = coupling_matrices.symmetric_traceless(self._checked(J))
+        beta = arguments.positive(self.beta, "beta", dtype=dtype, device=device)
+        try:
+            fits = torch.broadcast_shapes(beta.shape, H.shape[:-2]) == H.shape[:-2]
+        except RuntimeError:
+            fits = False
+        if not fits:
+            raise ValueError(
+                f"beta: expected a shape that broadcasts to that of the batch, {tuple(H.shape[:-2])}, "
+                f"got {tuple(beta.shape)}"
+            )
+        return H, J, beta
+
+    def _auxiliaries(self, t: Any, name: str, like: Tensor) -> Tensor:
+        value = arguments.real(t, name, (None,), dtype=like.dtype, device=like.device)
+        batch = like.shape[:-2]
+        try:
+            shape = torch.broadcast_shapes(value.shape[:-1], batch)
+            # A grid of t for one system is welcome, but each system has one start.
+            fits = value.shape[-1] in (1, self.num_spins) and (name == "t" or shape == batch)
+        except RuntimeError:
+            fits = False
+        if not fits:
+            raise ValueError(
+                f"{name}: expected shape (..., {self.num_spins}) or (..., 1) with leading axes that broadcast "
+                f"{'with' if name == 't' else 'to'} {tuple(batch)}, got {tuple(value.shape)}"
+            )
+        return value
+
+    def _minimum(self, h: Any, t0: Any, **numerics: Any) -> tuple[Tensor, Tensor, Tensor, saddle.Saddle]:
+        H, J, beta = self._inputs(h)
+        initial = None if t0 is None else self._auxiliaries(t0, "t0", H)
+        return H, J, beta, saddle.minimum(J, H @ H.mT, beta, t0=initial, **numerics)
+
+    def _saddle(self, h: Any, t0: Any = None) -> tuple[Tensor, Tensor, Tensor, saddle.Saddle]:
+        H, J, beta, found = self._minimum(h, t0)
+        if not arguments.holds(found.converged):
+            worst = float(found.residual[~found.converged].max())
+            raise RuntimeError(
+                f"h: expected fields with a saddle point within reach, got a residual of {worst:.2g} after "
+                f"{int(found.num_steps.max())} Newton steps (see saddle_point)"
+            )
+        return H, J, beta, found
+
+    def phi(self, t: Float[ArrayLike, "*batch N"], h: Float[ArrayLike, "*batch N D"]) -> Float[Tensor, "*batch"]:
+        """phi(t) = beta sum_i t_i - 1/2 ln det V + beta/4 tr(H^T V^-1 H), V = diag(t) - J. Source: eq:varphinorm.
+
+        ``t`` is (..., N), or (..., 1) for one t at all sites; its leading axes broadcast with those of ``h``, so that a
+        grid of t may meet one system. ``ValueError`` where V is not positive definite; ``saddle.real_phi`` goes there.
+
+        >>> VectorSpinModel(4, 9, couplings=torch.zeros(4, 4)).phi(torch.ones(1, 4), torch.zeros(1, 4, 9))
+        tensor([4.])
+        """
+        H, J, beta = self._inputs(h)
+        return saddle.phi(self._auxiliaries(t, "t", H), J, H @ H.mT, beta)
+
+    def gradient(self, t: Float[ArrayLike, "*batch N"], h: Float[ArrayLike, "*batch N D"]) -> Float[Tensor, "*batch N"]:
+        """d phi / d t_i = beta (1 - <|sigma_i|^2> / D), with the mean at this t. Arguments as for ``phi``.
+
+        >>> VectorSpinModel(4, 9, couplings=torch.zeros(4, 4)).gradient(torch.ones(1, 4), torch.zeros(1, 4, 9))
+        tensor([[0.5000, 0.5000, 0.5000, 0.5000]])
+        """
+        H, J, beta = self._inputs(h)
+        return saddle.gradient(self._auxiliaries(t, "t", H), J, H @ H.mT, beta)
+
+    def hessian(
+        self, t: Float[ArrayLike, "*batch N"], h: Float[ArrayLike, "*batch N D"]
+    ) -> Float[Tensor, "*batch N N"]:
+        """d^2 phi / d t_i d t_j = 1/2 (V^-1_ij)^2 + beta/2 V^-1_ij [V^-1 H H^T V^-1]_ij. Arguments as for ``phi``.
+
+        >>> VectorSpinModel(4, 9, couplings=torch.zeros(4, 4)).hessian(torch.ones(1, 4), torch.zeros(1, 4, 9)).shape
+        torch.Size([1, 4, 4])
+        """
+        H, J, beta = self._inputs(h)
+        return saddle.hessian(self._auxiliaries(t, "t", H), J, H @ H.mT, beta)
+
+    def start(self, h: Float[ArrayLike, "*batch N D"]) -> Float[Tensor, "*batch N"]:
+        """t_i from which Newton sets out: inside V > 0 for all couplings, and right to first order in weak ones.
+
+        Its largest entry is a valid start for one t at all sites: ``model.start(h).amax(-1, keepdim=True)``.
+
+        >>> VectorSpinModel(4, 9, couplings=torch.zeros(4, 4)).start(torch.zeros(1, 4, 9))
+        tensor([[0.5000, 0.5000, 0.5000, 0.5000]])
+        """
+        H, J, beta = self._inputs(h)
+        with torch.no_grad():
+            batch = H.shape[:-2]
+            return saddle.start(J.expand(*batch, *J.shape[-2:]), H @ H.mT, beta.expand(batch))
+
+    def saddle_point(
+        self,
+        h: Float[ArrayLike, "*batch N D"],
+        *,
+        t0: Float[ArrayLike, "*batch N"] | None = None,
+        tol: float = 1e-12,
+        max_steps: int = 100,
+    ) -> saddle.SaddlePoint:
+        """t* = argmin phi(t) over V > 0, with residual, number of Newton steps, and whether it converged.
+
+        The value is differentiable (implicitly) in h, couplings and beta. ``saddle.minimum`` says how it is found.
+
+        >>> found = VectorSpinModel(4, 9, couplings=torch.zeros(4, 4)).saddle_point(torch.ones(1, 4, 9))
+        >>> found.value.shape, found.converged
+        (torch.Size([1, 4]), tensor([True]))
+        """
+        tolerance = float(arguments.positive(tol, "tol", dtype=torch.float64))
+        steps = validate.count(max_steps, "max_steps", minimum=1)
+        *_, found = self._minimum(h, t0, tol=tolerance, max_steps=steps)
+        return saddle.SaddlePoint(found.t, found.residual, found.num_steps, found.converged)
+
+    def _log_partition(self, beta: Tensor, phi: Tensor) -> Tensor:
+        return phi - self.num_spins / 2 * (1 + torch.log(2 * beta))
+
+    def free_energy(
+        self, h: Float[ArrayLike, "*batch N D"], *, t0: Float[ArrayLike, "*batch N"] | None = None
+    ) -> Float[Tensor, "*batch"]:
+        """f = -(1/beta) (-(N/2) (1 + ln 2 beta) + phi(t*)), the limit of -ln(Z / Z_0) / (beta D) for large D.
+
+        Z_0 = Z at beta = 0, so that f has no entropy of free spins in it. Since Z has delta(D - |sigma_i|^2) in it,
+        Z_0 = (pi^(D/2) D^(D/2 - 1) / Gamma(D/2))^N; the source's factor is sqrt(D) larger per spin, which vanishes only
+        as (ln D) / D. First derivatives cost no linear solve (envelope theorem), second ones one. Source: eq:afe.
+
+        >>> VectorSpinModel(4, 9, couplings=torch.zeros(4, 4)).free_energy(torch.ones(1, 4, 9)).shape
+        torch.Size([1])
+        """
+        _, _, beta, found = self._saddle(h, t0)
+        return -self._log_partition(beta, found.phi) / beta
+
+    def free_energy_next_order(self, h: Float[ArrayLike, "*batch N D"]) -> Float[Tensor, "*batch"]:
+        """f - (1/(beta D)) (N ln(sqrt(2) beta) - 1/2 ln det Hess phi(t*)): with the Gaussian fluctuations of t.
+
+        The error is of order 1/D^2. Not in the source, which drops the term as ln R.
+
+        >>> VectorSpinModel(4, 9, couplings=torch.zeros(4, 4)).free_energy_next_order(torch.ones(1, 4, 9)).shape
+        torch.Size([1])
+        """
+        H, _, beta, found = self._saddle(h)
+        P = found.inverse
+        b = beta[..., None, None]
+        curvature = P * (P / 2 + b / 2 * (P @ H @ H.mT @ P))
+        fluctuations = self.num_spins * torch.log(math.sqrt(2) * beta) - saddle.log_det(curvature) / 2
+        return -(self._log_partition(beta, found.phi) + fluctuations / self.dim) / beta
+
+    def magnetizations(
+        self, h: Float[ArrayLike, "*batch N D"], *, t0: Float[ArrayLike, "*batch N"] | None = None
+    ) -> Float[Tensor, "*batch N D"]:
+        """m_i = <sigma_i> / sqrt(D) = 1/2 sum_j V^-1_ij h_j at t*, for these couplings.
+
+        Equal to -df/dh for couplings that do not depend on h. The source's eq:spinev has beta/2, because it leaves the
+        1/beta of (1/beta) d ln Z / dh out: right for beta = 1. Its error at finite D: about -0.15 / D for one spin.
+
+        >>> VectorSpinModel(4, 9, couplings=torch.zeros(4, 4)).magnetizations(torch.ones(1, 4, 9)).shape
+        torch.Size([1, 4, 9])
+        """
+        H, _, _, found = self._saddle(h, t0)
+        return found.inverse @ H / 2
+
+    def magnetizations_next_order(self, h: Float[ArrayLike, "*batch N D"]) -> Float[Tensor, "*batch N D"]:
+        """-d f_next_order / dh, for couplings that do not depend on h: <sigma_i> / sqrt(D) with an error of 1/D^2.
+
+        By autodiff through the saddle. ``ValueError`` for couplings computed from the inputs.
+
+        >>> VectorSpinModel(4, 9, couplings=torch.zeros(4, 4)).magnetizations_next_order(torch.ones(4, 9)).shape
+        torch.Size([4, 9])
+        """
+        self._require_fixed("magnetizations_next_order")
+        H, J, beta = self._inputs(h)
+        keep = torch.is_grad_enabled() and any(x.requires_grad for x in (H, J, beta))
+        with torch.enable_grad():
+            source = H if H.requires_grad else H.detach().requires_grad_()
+            (slope,) = torch.autograd.grad(self.free_energy_next_order(source).sum(), source, create_graph=keep)
+        return -slope
+
+    def correlations(
+        self, h: Float[ArrayLike, "*batch N D"], *, t0: Float[ArrayLike, "*batch N"] | None = None
+    ) -> Float[Tensor, "*batch N N"]:
+        """C_ij = <sigma_i . sigma_j> / D = V^-1_ij / (2 beta) + m_i . m_j, which is -df/dJ_ij.
+
+        The derivative counts J_ij and J_ji apart, as the energy does. C_ii = 1 is the constraint that fixes t*.
+
+        >>> VectorSpinModel(2, 9, couplings=torch.zeros(2, 2)).correlations(torch.zeros(2, 9))
+        tensor([[1.0000, 0.0000],
+                [0.0000, 1.0000]])
+        """
+        H, _, beta, found = self._saddle(h, t0)
+        return self._correlations(H, beta, found)
+
+    def _correlations(self, H: Tensor, beta: Tensor, found: saddle.Saddle) -> Tensor:
+        m = found.inverse @ H / 2
+        return found.inverse / (2 * beta[..., None, None]) + m @ m.mT
+
+    def internal_energy(
+        self, h: Float[ArrayLike, "*batch N D"], *, t0: Float[ArrayLike, "*batch N"] | None = None
+    ) -> Float[Tensor, "*batch"]:
+        """u = <E> / D = d(beta f)/d beta = N/(2 beta) - sum_i t*_i - 1/4 tr(H^T V^-1 H), for each example.
+
+        The same number as -sum_ij J_ij C_ij - sum_i h_i . m_i.
+
+        >>> VectorSpinModel(4, 9, couplings=torch.zeros(4, 4)).internal_energy(torch.zeros(1, 4, 9)).tolist()
+        [0.0]
+        """
+        H, _, beta, found = self._saddle(h, t0)
+        sites = found.t.expand(*found.t.shape[:-1], self.num_spins).sum(-1)
+        return self.num_spins / (2 * beta) - sites - ((H @ H.mT) * found.inverse).sum((-2, -1)) / 4
+
+    def entropy(
+        self, h: Float[ArrayLike, "*batch N D"], *, t0: Float[ArrayLike, "*batch N"] | None = None
+    ) -> Float[Tensor, "*batch"]:
+        """s = beta (u - f) = 1/2 ln det(V^-1 / (2 beta)): of one component of all spins, relative to free spins.
+
+        The matrix is C_ij - m_i . m_j. Its diagonal is at most 1, hence so is its determinant, and s <= 0.
+
+        >>> VectorSpinModel(4, 9, couplings=torch.zeros(4, 4)).entropy(torch.ones(1, 4, 9)) < 0
+        tensor([True])
+        """
+        _, _, beta, found = self._saddle(h, t0)
+        return saddle.log_det(found.inverse / (2 * beta[..., None, None])) / 2
+
+    def specific_heat(
+        self, h: Float[ArrayLike, "*batch N D"], *, t0: Float[ArrayLike, "*batch N"] | None = None
+    ) -> Float[Tensor, "*batch"]:
+        """c = -beta^2 du/d beta = N/2 - beta^2 v . Hess^-1 v, v_i = 1 - |m_i|^2, with k_B = 1.
+
+        That is du/dT, and beta^2 times the variance of E, divided by D. For one t at all sites, v is summed over them
+        and Hess is the second derivative by it.
+
+        >>> VectorSpinModel(4, 9, couplings=torch.zeros(4, 4)).specific_heat(torch.ones(1, 4, 9)).shape
+        torch.Size([1])
+        """
+        H, _, beta, found = self._saddle(h, t0)
+        m = found.inverse @ H / 2
+        v = saddle.per_auxiliary(1 - (m**2).sum(-1), found.t.shape[-1])
+        response = self._solve_hessian(beta, found, m, v[..., None])[..., 0]
+        return self.num_spins / 2 - beta**2 * (v * response).sum(-1)
+
+    def _solve_hessian(self, beta: Tensor, found: saddle.Saddle, m: Tensor, right: Tensor) -> Tensor:
+        P = found.inverse
+        curvature = P * (P / 2 + 2 * beta[..., None, None] * (m @ m.mT))
+        if found.t.shape[-1] != self.num_spins:
+            curvature = curvature.sum((-2, -1), keepdim=True)
+        return torch.linalg.solve(curvature, right)
+
+    def linear_response(
+        self,
+        h: Float[ArrayLike, "*batch N D"],
+        direction: Float[ArrayLike, "*batch N D"],
+        *,
+        t0: Float[ArrayLike, "*batch N"] | None = None,
+    ) -> Float[Tensor, "*batch N D"]:
+        """dm = 1/2 V^-1 dh - V^-1 (dt m), Hess dt = beta w, w_k = m_k . (V^-1 dh)_k: m(h + dh) - m(h) to first order.
+
+        For these couplings: where they depend on h, their own change is not in it. Cost: one more solve than m itself;
+        the whole matrix is ``susceptibilities``.
+
+        >>> model = VectorSpinModel(4, 9, couplings=torch.zeros(4, 4))
+        >>> model.linear_response(torch.ones(1, 4, 9), torch.ones(1, 4, 9)).shape
+        torch.Size([1, 4, 9])
+        """
+        H, _, beta, found = self._saddle(h, t0)
+        dh = arguments.real(direction, "direction", (self.num_spins, self.dim), dtype=H.dtype, device=H.device)
+        m, passed = found.inverse @ H / 2, found.inverse @ dh
+        w = beta[..., None] * saddle.per_auxiliary((m * passed).sum(-1), found.t.shape[-1])
+        dt = self._solve_hessian(beta, found, m, w[..., None])
+        return passed / 2 - found.inverse @ (dt * m)
+
+    def susceptibilities(
+        self, h: Float[ArrayLike, "*batch N D"], *, t0: Float[ArrayLike, "*batch N"] | None = None
+    ) -> Float[Tensor, "*batch N D N D"]:
+        """chi_ia,jb = d<sigma_ia>/dh_jb = 1/2 V^-1_ij delta_ab - beta sum_kl V^-1_ik m_ka [Hess^-1]_kl m_lb V^-1_lj.
+
+        The same with and without the factors sqrt(D), and equal to beta times the covariance of sigma_ia and sigma_jb;
+        the second term is the stiffness of the spins along m. Memory: N^2 D^2 numbers for each example.
+
+        >>> model = VectorSpinModel(2, 3, couplings=torch.zeros(2, 2))
+        >>> model.susceptibilities(torch.ones(1, 2, 3)).shape
+        torch.Size([1, 2, 3, 2, 3])
+        """
+        H, _, beta, found = self._saddle(h, t0)
+        P = found.inverse
+        m = P @ H / 2
+        k = found.t.shape[-1]
+        # The change of m with each auxiliary variable, and of each auxiliary variable with h.
+        moved = P[..., :, None, :] * m.mT[..., None, :, :]
+        moved = moved if k == self.num_spins else moved.sum(-1, keepdim=True)
+        flat = moved.reshape(*moved.shape[:-3], -1, k)
+        stiff = flat @ self._solve_hessian(beta, found, m, flat.mT) * beta[..., None, None]
+        identity = torch.eye(self.dim, dtype=P.dtype, device=P.device)
+        free = P[..., :, None, :, None] * identity[:, None, :] / 2
+        return free - stiff.reshape(free.shape)
+
+    def channel_mixing(
+        self, h: Float[ArrayLike, "*batch N D"], *, t0: Float[ArrayLike, "*batch N"] | None = None
+    ) -> Float[Tensor, "*batch N D"]:
+        """sum_jk C_jk dJ_jk/dh_i: what the dependence of the couplings on h adds to -df/dh; zero for fixed couplings.
+
+        >>> VectorSpinModel(4, 9, couplings=torch.zeros(4, 4)).channel_mixing(torch.ones(1, 4, 9)).abs().sum()
+        tensor(0.)
+        """
+        if not callable(self.couplings):
+            H, *_ = self._inputs(h)
+            return torch.zeros_like(H)
+        return self._field_gradient(h, t0)[1]
+
+    def _field_gradient(self, h: Any, t0: Any) -> tuple[Tensor, Tensor]:
+        """The mean spins, and the part of -df/dh that comes through couplings computed from the fields."""
+        H, J, beta = self._inputs(h)
+        keep = torch.is_grad_enabled() and any(x.requires_grad for x in (H, J, beta))
+        with torch.enable_grad():
+            source = H if H.requires_grad else H.detach().requires_grad_()
+            H, J, beta, found = self._saddle(source, t0)
+            m, mixing = found.inverse @ H / 2, None
+            if J.requires_grad:
+                C = self._correlations(H, beta, found)
+                (mixing,) = torch.autograd.grad(J, source, C, create_graph=keep, allow_unused=True)
+        mixing = torch.zeros_like(m) if mixing is None else mixing
+        return (m, mixing) if keep else (m.detach(), mixing.detach())
+
+    def field_gradient(
+        self, h: Float[ArrayLike, "*batch N D"], *, t0: Float[ArrayLike, "*batch N"] | None = None
+    ) -> Float[Tensor, "*batch N D"]:
+        """-df/dh_i = m_i + sum_jk C_jk dJ_jk/dh_i: tokens mixed by V^-1, and components by input-dependent couplings.
+
+        ``magnetizations`` plus ``channel_mixing``. Only the first is the mean of a spin: with J(h) the total derivative
+        of ln Z by h is not, although the source calls it so (eq:spinevgeneral).
+
+        >>> VectorSpinModel(4, 9, couplings=torch.zeros(4, 4)).field_gradient(torch.ones(1, 4, 9)).shape
+        torch.Size([1, 4, 9])
+        """
+        if not callable(self.couplings):
+            return self.magnetizations(h, t0=t0)
+        m, mixing = self._field_gradient(h, t0)
+        return m + mixing
+
+    def _require_fixed(self, method: str) -> None:
+        if callable(self.couplings):
+            raise ValueError(f"couplings: expected a matrix for {method}, got couplings computed from the fields")
+
+    def log_prob(
+        self,
+        h: Float[ArrayLike, "*batch N D"],
+        *,
+        field_stiffness: float = 1.0,
+        free_energy: Callable[[Tensor], Tensor] | None = None,
+    ) -> Float[Tensor, "*batch"]:
+        """ln p(h) = -beta D (f(h) - f(0)) - beta D kappa/2 |h|^2 - beta N D/(2 kappa) - N D/2 ln(2 pi/(beta D kappa)).
+
+        The density of the fields h (as passed, all N D components) when spins and fields are drawn together, from
+        exp(-beta (E + kappa/2 sum_i |sqrt(D) h_i|^2)): the fields need an energy of their own, with ``field_stiffness``
+        kappa, since Z(h) grows with |h| and has no integral over all h. Then they have one in closed form, because
+        every |sigma_i|^2 = D: p(h) is the mixture of normal densities of variance 1/(beta D kappa) around
+        sigma / (sqrt(D) kappa), over the spins without field. It is normalised up to the error of f: with an exact
+        f, exactly. ``free_energy`` replaces ``self.free_energy``, for instance by ``self.free_energy_next_order``.
+
+        The source's p(h) has no kappa and hence no normalisation, and no beta in its exponent; its code returns
+        phi(t*) - beta sum_i t*_i. Differences at equal |h_i| do not depend on kappa. Couplings computed from the fields
+        are refused: their normalisation has no closed form.
+
+        >>> VectorSpinModel(4, 9, couplings=torch.zeros(4, 4)).log_prob(torch.ones(1, 4, 9)).shape
+        torch.Size([1])
+        """
+        self._require_fixed("log_prob")
+        H, _, beta = self._inputs(h)
+        kappa = arguments.positive(field_stiffness, "field_stiffness", dtype=H.dtype, device=H.device)
+        if kappa.ndim:
+            raise ValueError(f"field_stiffness: expected a number, got shape {tuple(kappa.shape)}")
+        f = self.free_energy if free_energy is None else free_energy
+        # beta may have one entry for each example, so the zero field needs as many.
+        difference = f(H) - f(torch.zeros_like(H))
+        size = self.num_spins * self.dim
+        own = beta * self.dim * (kappa / 2 * (H**2).sum((-2, -1)) + self.num_spins / (2 * kappa))
+        return -beta * self.dim * difference - own - size / 2 * torch.log(2 * math.pi / (beta * self.dim * kappa))

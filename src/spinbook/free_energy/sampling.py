@@ -1,0 +1,145 @@
+"""Gibbs sampling of vector spins on spheres, for any number of them. Knows nothing of saddle points.
+
+Spins are unit vectors here, sigma_i / sqrt(D), as the mean spins of ``VectorSpinModel``; fields are divided by sqrt(D),
+and couplings are counted twice. Randomness comes from the generator that is passed, and from nowhere else.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from numpy.typing import ArrayLike
+from torch import Tensor
+
+from spinbook import validate
+from spinbook.free_energy import arguments
+
+__all__ = ["simulate", "spin_given_field", "step", "uniform"]
+
+
+def uniform(*shape: int, generator: torch.Generator, dtype: torch.dtype | None = None) -> Float[Tensor, "*batch D"]:
+    """Unit vectors of shape (..., D), uniform over directions: a start for a chain.
+
+    >>> uniform(3, 2, 5, generator=torch.Generator().manual_seed(0)).norm(dim=-1)
+    tensor([[1.0000, 1.0000],
+            [1.0000, 1.0000],
+            [1.0000, 1.0000]])
+    """
+    if not shape or min(shape) < 0 or shape[-1] < 1:
+        raise ValueError(f"shape: expected (..., D) with D >= 1, got {shape}")
+    normal = torch.randn(shape, generator=generator, dtype=dtype, device=generator.device)
+    return normal / torch.linalg.vector_norm(normal, dim=-1, keepdim=True)
+
+
+def spin_given_field(field: Float[ArrayLike, "*batch D"], *, generator: torch.Generator) -> Float[Tensor, "*batch D"]:
+    """s with density proportional to exp(field . s) on the unit sphere: von Mises-Fisher, by Wood's rejection.
+
+    ``field`` (..., D) has every factor in it. Exact for any D >= 1 and any strength; about 1.5 proposals for each spin.
+    Source: Wood, Communications in Statistics 23 (1994) 157, with the beta variable from a random direction.
+
+    >>> spin_given_field(torch.zeros(4, 3), generator=torch.Generator().manual_seed(0)).shape
+    torch.Size([4, 3])
+    """
+    b = arguments.real(field, "field", (None,))
+    return _given_field(b, generator)
+
+
+def _given_field(field: Tensor, generator: torch.Generator) -> Tensor:
+    d = field.shape[-1]
+    options: dict[str, Any] = {"generator": generator, "dtype": field.dtype, "device": field.device}
+    if d == 1:
+        up = torch.rand(field.shape, **options) < torch.sigmoid(2 * field)
+        return torch.where(up, 1.0, -1.0).to(field.dtype)
+    k = torch.linalg.vector_norm(field, dim=-1)
+    first = torch.zeros_like(field)
+    first[..., 0] = 1
+    mean = torch.where((k > 0)[..., None], field / torch.where(k > 0, k, 1)[..., None], first)
+    m = d - 1
+    b = m / (2 * k + torch.sqrt(4 * k**2 + m**2))
+    x = (1 - b) / (1 + b)
+    # 1 - x^2 without the cancellation of strong fields.
+    ceiling = k * x + m * torch.log(4 * b / (1 + b) ** 2)
+    spins, open_ = torch.zeros_like(field), torch.ones(k.shape, dtype=torch.bool, device=field.device)
+    while open_.any():
+        normal = torch.randn(field.shape, **options)
+        along = (normal * mean).sum(-1)
+        across = normal - along[..., None] * mean
+        across = across / torch.linalg.vector_norm(across, dim=-1, keepdim=True)
+        z = (1 + along / torch.linalg.vector_norm(normal, dim=-1)) / 2
+        w = (1 - (1 + b) * z) / (1 - (1 - b) * z)
+        enough = k * w + m * torch.log1p(-x * w) - ceiling >= torch.log(torch.rand(k.shape, **options))
+        proposal = w[..., None] * mean + torch.sqrt(torch.clamp(1 - w**2, min=0))[..., None] * across
+        spins = torch.where((open_ & enough)[..., None], proposal, spins)
+        open_ = open_ & ~enough
+    return spins
+
+
+def _inputs(spins: Any, h: Any, couplings: Any, beta: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    dtype, device = validate.common_tensor_type(spins, h, couplings, beta)
+    s = arguments.real(spins, "spins", (None, None), dtype=dtype, device=device)
+    n, d = s.shape[-2:]
+    if d < 1:
+        raise ValueError(f"spins: expected shape (..., N, D) with D >= 1, got {tuple(s.shape)}")
+    H = arguments.real(h, "h", (n, d), dtype=dtype, device=device)
+    J = arguments.real(couplings, "couplings", (n, n), dtype=dtype, device=device)
+    arguments.symmetric_zero_diagonal(J, "couplings")
+    lengths = torch.linalg.vector_norm(s, dim=-1)
+    if not arguments.holds((lengths - 1).abs() <= 1e-3):
+        raise ValueError(f"spins: expected unit vectors, got a length of {float(lengths.flatten()[0]):g} or another")
+    return s, H, J, arguments.positive(beta, "beta", dtype=dtype, device=device)
+
+
+def _sweep(s: Tensor, H: Tensor, J: Tensor, beta: Tensor, generator: torch.Generator) -> Tensor:
+    n, d = s.shape[-2:]
+    s = s.clone()
+    for i in range(n):
+        local = H[..., i, :] + 2 * (J[..., i, :, None] * s).sum(-2)
+        s[..., i, :] = _given_field(beta[..., None] * d * local, generator)
+    return s
+
+
+def step(
+    spins: Float[ArrayLike, "*batch N D"],
+    h: Float[ArrayLike, "*#batch N D"],
+    couplings: Float[ArrayLike, "*#batch N N"],
+    *,
+    beta: Float[ArrayLike, "*#batch"] = 1.0,
+    generator: torch.Generator,
+) -> Float[Tensor, "*batch N D"]:
+    """s_i from exp(beta D s_i . (h_i + 2 sum_j J_ij s_j)), for i = 1 to N in turn: one Gibbs sweep of every chain.
+
+    ``spins`` (..., N, D) are unit vectors, with chains in the leading axes.
+
+    >>> generator = torch.Generator().manual_seed(0)
+    >>> start = uniform(10, 3, 4, generator=generator)
+    >>> step(start, torch.zeros(3, 4), torch.zeros(3, 3), generator=generator).shape
+    torch.Size([10, 3, 4])
+    """
+    return _sweep(*_inputs(spins, h, couplings, beta), generator)
+
+
+def simulate(
+    spins: Float[ArrayLike, "*batch N D"],
+    h: Float[ArrayLike, "*#batch N D"],
+    couplings: Float[ArrayLike, "*#batch N N"],
+    *,
+    beta: Float[ArrayLike, "*#batch"] = 1.0,
+    steps: int,
+    generator: torch.Generator,
+) -> Float[Tensor, "steps *batch N D"]:
+    """The states after each of ``steps`` sweeps of ``step``, which has the other arguments.
+
+    >>> generator = torch.Generator().manual_seed(0)
+    >>> start = uniform(10, 3, 4, generator=generator)
+    >>> simulate(start, torch.zeros(3, 4), torch.zeros(3, 3), steps=5, generator=generator).shape
+    torch.Size([5, 10, 3, 4])
+    """
+    count = validate.count(steps, "steps", minimum=1)
+    s, H, J, b = _inputs(spins, h, couplings, beta)
+    trajectory = torch.empty((count, *s.shape), dtype=s.dtype, device=s.device)
+    for k in range(count):
+        s = _sweep(s, H, J, b, generator)
+        trajectory[k] = s
+    return trajectory

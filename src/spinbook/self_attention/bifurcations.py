@@ -1,0 +1,291 @@
+"""Sweeps of the mean-field map over temperatures, networks and starts, gathered while they run: one call, one Dataset.
+
+No orbit is ever in memory but for its last steps. The sweep is cut into tasks, which run in threads and, with a folder
+given, survive an interruption (see ``spinbook.sweep``). Nothing is drawn here and no regime is named: see
+``attractors``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from jaxtyping import Float
+from numpy.typing import ArrayLike
+
+from spinbook import sweep, validate
+from spinbook.self_attention import kernel, lanes
+from spinbook.self_attention.attractors import shortest_period
+from spinbook.self_attention.double import inverse_temperatures, numbers
+from spinbook.self_attention.lanes import FIELDS, Lanes, Numerics, Observation, Statistics
+from spinbook.self_attention.lyapunov import mean_and_error
+from spinbook.self_attention.network import Network
+from spinbook.self_attention.sign_classes import SignClasses
+from spinbook.self_attention.window import Window, start_window
+
+__all__ = ["CONTINUATION", "bifurcation"]
+
+CONTINUATION = "continuation"
+Run = Callable[[Lanes, Observation, Numerics], Statistics]
+
+
+def _networks(
+    network: Network | Sequence[Network], gammas: Any, epsilons: Any
+) -> tuple[list[Network], dict[str, np.ndarray]]:
+    """All combinations, the last axis fastest, and the axes."""
+    many = not isinstance(network, Network)
+    grid = list(network) if not isinstance(network, Network) else [network]
+    if not grid:
+        raise ValueError("network: expected at least one, got none")
+    sizes = {(x.num_features, x.context, x.period) for x in grid}
+    if len(sizes) > 1:
+        raise ValueError(
+            "network: expected networks with equally many features, tokens in the window and positions, "
+            f"got (features, tokens, positions) = {sorted(sizes)}"
+        )
+    axes: dict[str, np.ndarray] = {"network": np.arange(len(grid))} if many else {}
+    if gammas is not None:
+        axes["gamma"] = numbers(gammas, "gammas", ndim=1)
+        grid = [replace(x, gamma=gamma) for x in grid for gamma in axes["gamma"]]
+    if epsilons is not None:
+        axes["epsilon"] = numbers(epsilons, "epsilons", ndim=1)
+        grid = [replace(x, epsilon=epsilon) for x in grid for epsilon in axes["epsilon"]]
+    if not grid:
+        raise ValueError("gammas, epsilons: expected at least one number each, got none")
+    return grid, axes
+
+
+def _start_windows(network: Network, starts: Any) -> list[Window]:
+    windows = [start_window(network, start) for start in starts]
+    if not windows:
+        raise ValueError("starts: expected at least one window, got none")
+    if len({(int(window.length), int(window.position)) for window in windows}) > 1:
+        raise ValueError("starts: expected windows of one length and one position, got several")
+    return windows
+
+
+def _gather(
+    task: Lanes, run: Run, observation: Observation, numerics: Numerics, tolerance: float
+) -> dict[str, np.ndarray]:
+    result = run(task, observation, numerics)
+    states = result.tail[:, :, FIELDS.index("attention")]
+    period, recurrence_error = shortest_period(states, tolerance=tolerance)
+    return {
+        "growth": result.growth,
+        "minimum": result.minimum,
+        "maximum": result.maximum,
+        "histogram": result.histogram,
+        "crossings": result.crossings,
+        "num_crossings": result.num_crossings,
+        "period": period,
+        "recurrence_error": recurrence_error,
+        "attention": result.windows.attention,
+        "position": np.full(len(period), int(result.windows.position)),
+    }
+
+
+def _dataset(gathered: dict[str, np.ndarray], axes: dict[str, np.ndarray], attributes: dict[str, Any]) -> xr.Dataset:
+    """The lanes of every variable folded into the dimensions, and what follows from the variables."""
+    dims = tuple(axes)
+    shape = tuple(map(len, axes.values()))
+    field = attributes["field"]
+    variable = f"{field}[{attributes['component']}]"
+    crossing = f"|{field}[{attributes['plane']}]| < {attributes['plane_tolerance']:g}"
+
+    def along(values: np.ndarray, *more: str, **about: str) -> tuple[Any, ...]:
+        return (*dims, *more), values.reshape(*shape, *values.shape[1:]), about
+
+    histogram = gathered["histogram"]
+    points = (histogram > 0).sum(axis=1)
+    variables = {
+        "histogram": along(histogram, "bin", long_name=f"steps with {variable} in the bin"),
+        "distinct_points": along(points, long_name="occupied bins of the histogram"),
+        "crossing_values": along(gathered["crossings"], "crossing", long_name=f"{variable} where {crossing}"),
+        "num_crossings": along(gathered["num_crossings"], long_name="number of crossings, kept or not"),
+        "minimum": along(gathered["minimum"], "block", "feature", long_name=f"least {field} of each block of steps"),
+        "maximum": along(gathered["maximum"], "block", "feature", long_name=f"largest {field} of each block of steps"),
+        "period": along(gathered["period"], long_name="shortest period of the last steps, 0 for none", units="steps"),
+        "recurrence_error": along(gathered["recurrence_error"], long_name="largest difference after one period"),
+        "final_attention": along(gathered["attention"], "slot", "feature", long_name="last attention, newest first"),
+        "final_position": along(gathered["position"], long_name="position of the next token"),
+    }
+    if attributes["num_exponents"]:
+        growth = gathered["growth"]
+        order = np.argsort(-growth.mean(axis=1), axis=-1, kind="stable")
+        growth = np.take_along_axis(growth, order[:, None], axis=-1)
+        exponents, errors = mean_and_error(growth.swapaxes(1, 2))
+        variables |= {
+            "exponents": along(exponents, "exponent", long_name="Lyapunov exponents", units="1/step"),
+            "standard_errors": along(errors, "exponent", long_name="their standard errors", units="1/step"),
+            "block_exponents": along(growth, "block", "exponent", long_name="exponents of each block", units="1/step"),
+        }
+    edges = np.linspace(-1, 1, histogram.shape[1] + 1)
+    return xr.Dataset(variables, axes | {"bin": (edges[1:] + edges[:-1]) / 2}, attributes)
+
+
+def bifurcation(
+    network: Network | Sequence[Network],
+    betas: Float[ArrayLike, B],
+    *,
+    steps: int = 75_000,
+    transient: int = 100_000,
+    num_exponents: int = 0,
+    gammas: Float[ArrayLike, G] | None = None,
+    epsilons: Float[ArrayLike, H] | None = None,
+    start: Any = CONTINUATION,
+    starts: Sequence[Any] | None = None,
+    field: str = "output_semantic",
+    component: int = 0,
+    plane: int = 1,
+    plane_tolerance: float = 1e-3,
+    num_bins: int = 2000,
+    max_crossings: int = 512,
+    num_blocks: int = 20,
+    num_tail: int = 1024,
+    period_tolerance: float = 1e-6,
+    orthonormalise_every: int | None = None,
+    folder: str | os.PathLike[str] | None = None,
+    num_threads: int | None = None,
+    progress: bool = False,
+    run: Run = lanes.run,
+    lanes_per_task: int = kernel.LANES,
+) -> xr.Dataset:
+    """x_0 -> x_transient, dropped; x_transient -> x_{transient + steps}, gathered: for every combination of parameters.
+
+    Dimensions, in this order and only where asked for: ``network`` (a list of networks given), ``gamma`` and
+    ``epsilon`` (which replace those of the networks), ``start``, and always ``beta``.
+
+    Where the orbits start. ``start="continuation"``: as in the paper, the orbit at the highest beta starts from the
+    default token, and its final window is the start of all other betas. ``start=None``: every orbit from the default
+    token. A window or a trajectory: every orbit from there. ``starts``, a list of windows or an array (n, K, M): each
+    of them, along the dimension ``start``.
+
+    What is gathered, per orbit:
+
+    - ``histogram`` (bin) of component ``component`` of ``field``, over [-1, 1]; ``distinct_points``: its occupied bins;
+    - ``crossing_values`` (crossing): the same component whenever component ``plane`` is within ``plane_tolerance`` of
+      zero, at most ``max_crossings`` of them and then NaN; ``num_crossings``: how many there were;
+    - ``minimum``, ``maximum`` (block, feature): of all components in each of ``num_blocks`` blocks of successive steps;
+    - with ``num_exponents``: ``exponents``, ``standard_errors`` (exponent), descending, and ``block_exponents``;
+    - ``period``: the shortest one of the last ``num_tail`` attention vectors, in steps, 0 for none up to half of them
+      (``period_tolerance`` is the largest difference allowed; ``recurrence_error`` the one found). An orbit that
+      follows the positions has the period R = 2^P, the smallest possible for epsilon > 0, and others have multiples of
+      it;
+    - ``final_attention`` (slot, feature) and ``final_position``: the window at the end, to continue from.
+
+    The tangents are orthonormalised every 4 steps; every 20 if there is only one, which then needs no more than that.
+
+    Cost: on one core some 25 million steps a second without exponents, 15 with the largest, 3 with all 12 of the
+    paper's network. Memory: about 13 kB for each orbit with the default options. A ``folder`` keeps what is finished;
+    the same call with the same folder continues an interrupted sweep, and the result is the same. ``progress`` shows a
+    bar. ``run=scan.run`` computes with JAX on its default device, a GPU if there is one; take ``lanes_per_task`` in
+    the thousands for it.
+
+    Raises ``ValueError`` for beta < 0, epsilon outside [0, 1), windows that do not fit, and a folder with another
+    sweep. Source: Poc-Lopez and Aguilera (2024), section 4.1 and figure 3.
+
+    >>> from spinbook.self_attention import paper_network
+    >>> diagram = bifurcation(paper_network(), [0.5, 1.255], steps=200, transient=400, num_tail=10, num_exponents=1)
+    >>> diagram.histogram.dims, diagram.exponents.shape
+    (('beta', 'bin'), (2, 1))
+    """
+    grid, axes = _networks(network, gammas, epsilons)
+    K, M = grid[0].context, grid[0].num_features
+    beta = inverse_temperatures(betas, "betas", ndim=1)
+    if field not in FIELDS:
+        raise ValueError(f"field: expected one of {', '.join(FIELDS)}, got {field!r}")
+    if not plane_tolerance >= 0:
+        raise ValueError(f"plane_tolerance: expected a number >= 0, got {plane_tolerance!r}")
+    windows = None if starts is None else _start_windows(grid[0], starts)
+    if windows is not None:
+        axes["start"] = np.arange(len(windows))
+    axes["beta"] = beta
+
+    steps = validate.count(steps, "steps", minimum=2)
+    num_blocks = validate.count(num_blocks, "num_blocks", minimum=2, maximum=steps)
+    E = validate.count(num_exponents, "num_exponents", maximum=K * M)
+    every = (20 if E == 1 else 4) if orthonormalise_every is None else orthonormalise_every
+    numerics = Numerics(
+        steps=steps,
+        transient=validate.count(transient, "transient"),
+        num_exponents=E,
+        num_blocks=num_blocks,
+        orthonormalise_every=validate.count(every, "orthonormalise_every", minimum=1),
+    )
+    observation = Observation(
+        field=FIELDS.index(field),
+        component=validate.count(component, "component", maximum=M - 1),
+        plane=validate.count(plane, "plane", maximum=M - 1),
+        tolerance=float(plane_tolerance),
+        num_bins=validate.count(num_bins, "num_bins", minimum=2),
+        max_crossings=validate.count(max_crossings, "max_crossings"),
+        num_tail=min(validate.count(num_tail, "num_tail"), steps),
+    )
+    size = validate.count(lanes_per_task, "lanes_per_task", minimum=1)
+
+    # Lanes in the order of the dimensions, beta last.
+    per_network = len(beta) * (1 if windows is None else len(windows))
+    n = per_network * len(grid)
+    blank = Window(np.zeros((1, K, M)), np.int64(1), np.int64(0))
+    every_lane = lanes.stack([x for x in grid for _ in range(per_network)], np.resize(beta, n), blank)
+    gathered: dict[str, np.ndarray] = {}
+
+    def compute(name: str, which: np.ndarray, attention: np.ndarray, length: int, position: int) -> None:
+        """The lanes ``which``, from these windows, into ``gathered``."""
+        parts = [slice(k, k + size) for k in range(0, len(which), size)]
+        tasks = [
+            Lanes(
+                SignClasses(*(x[which[part]] for x in every_lane.classes)),
+                every_lane.betas[which[part]],
+                every_lane.gammas[which[part]],
+                Window(attention[part], np.int64(length), np.int64(position)),
+            )
+            for part in parts
+        ]
+        results = sweep.iterate(
+            partial(_gather, run=run, observation=observation, tolerance=period_tolerance, numerics=numerics),
+            tasks,
+            identity=sweep.fingerprint(run.__module__, tasks, observation, period_tolerance, numerics),
+            folder=None if folder is None else os.path.join(folder, name),
+            num_threads=num_threads,
+            progress=progress,
+        )
+        # Each result is let go as soon as it is copied, so that a sweep is in memory only once.
+        for k, result in results:
+            for key, values in result.items():
+                if key not in gathered:
+                    gathered[key] = np.empty((n, *values.shape[1:]), values.dtype)
+                gathered[key][which[parts[k]]] = values
+
+    if windows is None and isinstance(start, str) and start == CONTINUATION:
+        begun = CONTINUATION
+        highest = np.arange(len(grid)) * per_network + int(np.argmax(beta))
+        tokens = np.stack([start_window(x, None).attention for x in grid])
+        compute("highest", highest, tokens, 1, 0)
+        others = np.setdiff1d(np.arange(n), highest)
+        if others.size:
+            final, position = gathered["attention"][highest], int(gathered["position"][highest[0]])
+            length = min(K, 1 + numerics.transient + steps)
+            compute("others", others, final[others // per_network], length, position)
+    else:
+        begun = "token" if windows is None and start is None else "given"
+        given = [start_window(x, start) for x in grid] if windows is None else windows * len(grid)
+        attention = np.repeat(np.stack([window.attention for window in given]), len(beta), axis=0)
+        compute("all", np.arange(n), attention, int(given[0].length), int(given[0].position))
+
+    attributes = {
+        "field": field,
+        "component": observation.component,
+        "plane": observation.plane,
+        "plane_tolerance": observation.tolerance,
+        "period_tolerance": float(period_tolerance),
+        "map_period": grid[0].period,
+        "start": begun,
+        **numerics._asdict(),
+    }
+    return _dataset(gathered, axes, attributes)

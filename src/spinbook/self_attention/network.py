@@ -1,0 +1,215 @@
+"""Networks of one-bit patterns: the paper's, random ones, ones written by hand. No dynamics, no output temperature.
+
+A network is four matrices of signs (output, value, query, key), once for the bits that carry meaning and once for the
+bits that carry the position, and three numbers: how many tokens the window holds, how strongly positions count, and how
+sharp the attention is.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import jax
+import numpy as np
+from jaxtyping import Float, Int8, PRNGKeyArray
+
+from spinbook import validate
+from spinbook.self_attention.double import numbers
+
+__all__ = [
+    "MATRICES",
+    "MAX_FEATURES",
+    "Network",
+    "pair_correlations",
+    "paper_network",
+    "positional_bits",
+    "quad_correlations",
+    "random_network",
+]
+
+MATRICES = ("output", "value", "query", "key")
+MAX_FEATURES = 16
+_MAX_POSITIONAL_BITS = 10
+
+
+def positional_bits(num_bits: int) -> Float[np.ndarray, "R P"]:
+    """Row r holds the number r in ``num_bits`` binary digits written as -1 and 1, the most significant first.
+
+    >>> positional_bits(2).tolist()
+    [[-1.0, -1.0], [-1.0, 1.0], [1.0, -1.0], [1.0, 1.0]]
+    """
+    P = validate.count(num_bits, "num_bits", maximum=_MAX_POSITIONAL_BITS)
+    shifts = np.arange(P - 1, -1, -1)
+    return 2.0 * ((np.arange(2**P)[:, None] >> shifts) & 1) - 1.0
+
+
+def _signs(value: Any, name: str) -> np.ndarray:
+    array = np.asarray(value)
+    if array.ndim != 3 or array.shape[0] != len(MATRICES) or array.shape[1] == 0:
+        raise ValueError(f"{name}: expected shape (4, features, ...) with at least one feature, got {array.shape}")
+    validate.require(lambda x: np.abs(x) == 1, array, name, "signs that are -1 or 1")
+    signs = array.astype(np.int8)
+    signs.flags.writeable = False
+    return signs
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """W^alpha_{a,i} in {-1, 1} for alpha = output, value, query, key: M features of S segments and of P positions.
+
+    ``semantic_signs`` is (4, M, S): all units of a segment share their signs, and a segment holds the fraction
+    ``segment_weights`` of all units (equal by default). Infinitely many units need no more than that. S = N segments
+    are a network of N units written by hand. ``positional_signs`` is (4, M, P).
+
+    ``context``: K, tokens in the window. ``epsilon`` in [0, 1): weight of the positional bits. ``gamma``: inverse
+    temperature of the attention. ``correlation_order``: drop all averages of more than so many output patterns and one
+    other (``None`` keeps all of them, which is exact; 1 keeps pairs only, 3 pairs and fourth-order ones).
+
+    Raises ``ValueError`` for entries other than signs, shapes that do not fit, epsilon outside [0, 1) and more than 16
+    features, for which the sum over signs has too many terms. Source: Poc-Lopez and Aguilera (2024), equations (13) to
+    (16).
+
+    >>> network = paper_network()
+    >>> network.semantic_signs.shape, network.positional_signs.shape, network.context, network.period
+    ((4, 3, 3), (4, 3, 2), 4, 4)
+    """
+
+    semantic_signs: Int8[np.ndarray, "4 M S"]
+    positional_signs: Int8[np.ndarray, "4 M P"]
+    context: int = 4
+    epsilon: float = 0.02
+    gamma: float = 1.0
+    segment_weights: Float[Any, S] = None
+    correlation_order: int | None = None
+
+    def __post_init__(self) -> None:
+        semantic = _signs(self.semantic_signs, "semantic_signs")
+        M = semantic.shape[1]
+        if M > MAX_FEATURES:
+            raise ValueError(
+                f"semantic_signs: expected at most {MAX_FEATURES} features, got {M}: the exact average over units is a "
+                f"sum of 2^{M - 1} = {2 ** (M - 1)} hyperbolic tangents per step ({2 ** (MAX_FEATURES - 1)} for "
+                f"{MAX_FEATURES}), with {4 * M * 8 * 2 ** (M - 1) / 2**20:.0f} MiB of coefficients"
+            )
+        if semantic.shape[2] == 0:
+            raise ValueError("semantic_signs: expected at least one segment, got shape " + str(semantic.shape))
+        positional = _signs(self.positional_signs, "positional_signs")
+        if positional.shape[1] != M:
+            raise ValueError(f"positional_signs: expected shape (4, {M}, positions), got {positional.shape}")
+        P = validate.count(positional.shape[2], "positional bits", maximum=_MAX_POSITIONAL_BITS)
+        epsilon = float(numbers(self.epsilon, "epsilon", ndim=0))
+        if not 0 <= epsilon < 1:
+            raise ValueError(f"epsilon: expected a number in [0, 1), got {epsilon:g}")
+        if P == 0 and epsilon > 0:
+            raise ValueError(f"epsilon: expected 0 for a network without positional bits, got {epsilon:g}")
+        weights = np.full(semantic.shape[2], 1.0) if self.segment_weights is None else self.segment_weights
+        weights = numbers(weights, "segment_weights")
+        validate.require(lambda x: x > 0, weights, "segment_weights", "numbers > 0")
+        if weights.shape != semantic.shape[2:]:
+            raise ValueError(f"segment_weights: expected shape {semantic.shape[2:]}, got {weights.shape}")
+        weights /= weights.sum()
+        weights.flags.writeable = False
+        gamma = float(numbers(self.gamma, "gamma", ndim=0))
+        if gamma < 0:
+            raise ValueError(f"gamma: expected a number >= 0, got {gamma:g}")
+        if self.correlation_order is not None:
+            validate.count(self.correlation_order, "correlation_order", minimum=1)
+        for name, value in {
+            "semantic_signs": semantic,
+            "positional_signs": positional,
+            "context": validate.count(self.context, "context", minimum=1),
+            "epsilon": epsilon,
+            "gamma": gamma,
+            "segment_weights": weights,
+        }.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def num_features(self) -> int:
+        """M."""
+        return self.semantic_signs.shape[1]
+
+    @property
+    def period(self) -> int:
+        """2^P: the positions repeat after so many steps, and with them the map."""
+        return 2 ** self.positional_signs.shape[2]
+
+
+def paper_network() -> Network:
+    """The 60 signs of seed 1, M = 3, K = 4, P = 2, epsilon = 0.02, gamma = 2.2 * 100 / sqrt(3).
+
+    Three segments of equal size. The signs are those that the authors' generator gives for its seed 1, which they chose
+    by hand "as it resulted in a greater diversity of dynamics". Source: Poc-Lopez and Aguilera (2024), section 4 and
+    appendix C, and their code.
+
+    >>> paper_network().semantic_signs[0].tolist()
+    [[-1, 1, 1], [-1, 1, -1], [1, 1, 1]]
+    """
+    semantic = [
+        [[-1, 1, 1], [-1, 1, -1], [1, 1, 1]],
+        [[-1, 1, -1], [-1, -1, 1], [-1, 1, 1]],
+        [[1, -1, -1], [-1, -1, -1], [1, -1, 1]],
+        [[-1, -1, -1], [-1, -1, 1], [-1, 1, -1]],
+    ]
+    positional = [
+        [[-1, -1], [1, -1], [1, 1]],
+        [[-1, -1], [1, -1], [-1, 1]],
+        [[1, -1], [1, 1], [-1, -1]],
+        [[-1, -1], [-1, -1], [-1, 1]],
+    ]
+    return Network(np.array(semantic), np.array(positional), 4, 0.02, 2.2 * 100 / math.sqrt(3))
+
+
+def random_network(
+    key: PRNGKeyArray,
+    *,
+    num_features: int = 3,
+    num_segments: int = 3,
+    context: int = 4,
+    num_positional_bits: int = 2,
+    epsilon: float = 0.02,
+    gamma: float | None = None,
+) -> Network:
+    """Every sign of every matrix -1 or 1 with probability 1/2, independently.
+
+    ``gamma`` is 2.2 * 100 / sqrt(M) by default, the paper's. Correlations between patterns are multiples of 1 / S; with
+    the paper's three segments they are +-1/3 and +-1. Source: Poc-Lopez and Aguilera (2024), appendix C.
+
+    >>> import jax
+    >>> random_network(jax.random.key(0), num_features=5, context=8, num_positional_bits=3).period
+    8
+    """
+    M = validate.count(num_features, "num_features", minimum=1)
+    S = validate.count(num_segments, "num_segments", minimum=1)
+    P = validate.count(num_positional_bits, "num_positional_bits", maximum=_MAX_POSITIONAL_BITS)
+    keys = jax.random.split(key)
+    semantic, positional = (
+        2 * np.asarray(jax.random.bernoulli(k, 0.5, (4, M, size)), np.int8) - 1
+        for k, size in zip(keys, (S, P), strict=True)
+    )
+    return Network(semantic, positional, context, epsilon, 2.2 * 100 / math.sqrt(M) if gamma is None else gamma)
+
+
+def pair_correlations(network: Network) -> Float[np.ndarray, "4 M M"]:
+    """C^alpha_{b,a} = <W^o_b W^alpha_a>, the average over all units.
+
+    >>> pair_correlations(paper_network())[1].round(3).tolist()
+    [[0.333, 0.333, 1.0], [1.0, -0.333, 0.333], [-0.333, -0.333, 0.333]]
+    """
+    W = network.semantic_signs.astype(np.float64)
+    return np.einsum("bi,xai,i->xba", W[0], W, network.segment_weights)
+
+
+def quad_correlations(network: Network) -> Float[np.ndarray, "4 T M"]:
+    """C^alpha_{bcd,a} = <W^o_b W^o_c W^o_d W^alpha_a> for all T = M (M - 1) (M - 2) / 6 triples b < c < d.
+
+    >>> quad_correlations(paper_network())[1].round(3).tolist()
+    [[0.333, -1.0, -0.333]]
+    """
+    W = network.semantic_signs.astype(np.float64)
+    triples = list(combinations(range(network.num_features), 3))
+    products = np.array([W[0, list(triple)].prod(axis=0) for triple in triples]).reshape(len(triples), W.shape[2])
+    return np.einsum("ti,xai,i->xta", products, W, network.segment_weights)

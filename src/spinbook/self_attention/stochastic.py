@@ -1,0 +1,135 @@
+"""The same network with finitely many units, sampled token by token. What ``simulate`` predicts, this draws.
+
+The conventions of time, position and start are those of ``mean_field``: the initial token is not kept in the window,
+and step t carries position t.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+from numpy.typing import ArrayLike
+
+from spinbook import validate
+from spinbook.self_attention.lanes import FIELDS
+from spinbook.self_attention.network import Network
+from spinbook.self_attention.sign_classes import sign_classes
+from spinbook.self_attention.trajectories import Trajectory
+from spinbook.self_attention.window import Window, start_window
+
+__all__ = ["sample_finite", "segment_sizes"]
+
+
+def segment_sizes(network: Network, num_spins: int) -> Int[np.ndarray, S]:
+    """N split over the segments in proportion to their weights, rounded so that the sum stays N.
+
+    >>> from spinbook.self_attention import paper_network
+    >>> segment_sizes(paper_network(), 100).tolist()
+    [34, 33, 33]
+    """
+    N = validate.count(num_spins, "num_spins", minimum=1)
+    shares = network.segment_weights * N
+    # The rounding guards against 32.999... for a share that is 33.
+    sizes = np.floor(shares + 1e-9).astype(np.int64)
+    largest_remainders = np.argsort(sizes - shares, kind="stable")[: N - sizes.sum()]
+    sizes[largest_remainders] += 1
+    if sizes.min() == 0:
+        raise ValueError(f"num_spins: expected enough for one unit in each of {len(sizes)} segments, got {N}")
+    return sizes
+
+
+@partial(jax.jit, static_argnames="steps")
+def _sample(
+    key: PRNGKeyArray,
+    signs: Float[Array, "4 M S"],
+    positions: Float[Array, "R 4 M"],
+    sizes: Float[Array, S],
+    parameters: Float[Array, 3],
+    window: Window,
+    steps: int,
+) -> tuple[Any, Any]:
+    beta, gamma, semantic_weight = parameters
+    K = len(window.attention)
+
+    def token(key: PRNGKeyArray, attention: Array, position: Array) -> tuple[Array, Array]:
+        """Overlaps of a token drawn from the attention, (4, M): the semantic part, and all."""
+        up = jax.nn.sigmoid(2 * beta * attention @ signs[0])
+        # The units of a segment see one field: how many of them are +1 is binomial.
+        mean = 2 * jax.random.binomial(key, sizes, up) / sizes - 1
+        semantic = semantic_weight * signs @ (sizes / sizes.sum() * mean)
+        return semantic, semantic + positions[position % len(positions)]
+
+    def advance(state: Any, key: PRNGKeyArray) -> tuple[Any, Any]:
+        window, values, keys = state
+        semantic, (_, value, query, new_key) = token(key, window.attention[0], window.position)
+        values = jnp.concatenate([value[None], values[:-1]])
+        keys = jnp.concatenate([new_key[None], keys[:-1]])
+        logits = jnp.where(jnp.arange(K) < window.length, gamma * keys @ query, -jnp.inf)
+        attention = jax.nn.softmax(logits) @ values
+        window = Window(
+            jnp.concatenate([attention[None], window.attention[:-1]]),
+            jnp.minimum(window.length + 1, K),
+            window.position + 1,
+        )
+        return (window, values, keys), (semantic[0], value, query, new_key, attention)
+
+    # The tokens of the window, drawn anew from the attention that made them; the newest attention makes the next one.
+    key_window, key_steps = jax.random.split(key)
+    makers = jnp.roll(window.attention, -1, axis=0)
+    tokens = jax.vmap(token)(jax.random.split(key_window, K), makers, window.position - 1 - jnp.arange(K))[1]
+    # The last of them is nobody's token and leaves the window before anybody looks at it.
+    state = window, tokens[:, 1], tokens[:, 3]
+    (window, _, _), fields = jax.lax.scan(advance, state, jax.random.split(key_steps, steps))
+    return window, fields
+
+
+def sample_finite(
+    key: PRNGKeyArray,
+    network: Network,
+    *,
+    beta: Float[ArrayLike, ""],
+    num_spins: int,
+    steps: int,
+    start: Any = None,
+) -> Trajectory:
+    """x_i = 1 with probability 1 / (1 + e^{-2 beta W^o_i . A}); m^alpha = (1 - eps) W^alpha x / N + eps W^alpha p / P.
+
+    One orbit of N = ``num_spins`` units per token, (steps, M) fields as ``simulate`` returns them: overlaps of the
+    drawn tokens, and the attention over them. ``start`` as for ``simulate``; the tokens of a window are drawn from its
+    attention vectors. The difference to ``simulate`` falls as 1 / sqrt(N) where the dynamics contract.
+
+    Units of one segment have the same patterns, so only how many of them are +1 is drawn, a binomial number: exact, at
+    a cost that does not depend on N. Segments get integer sizes, see ``segment_sizes``; where N does not divide by
+    them, the correlations differ by some 1/N. JAX: an ensemble is ``jax.vmap`` over keys, and the dtype follows
+    ``beta``; in single precision segments of more than 2^24 units are not exact. Raises ``ValueError`` for beta < 0,
+    fewer units than segments, and a window that does not fit. Source: Poc-Lopez and Aguilera (2024), equations (6) to
+    (8) and (15), with the conventions of their mean-field program.
+
+    >>> import jax
+    >>> from spinbook.self_attention import paper_network
+    >>> sample_finite(jax.random.key(0), paper_network(), beta=0.8, num_spins=300, steps=7).attention.shape
+    (7, 3)
+    """
+    steps = validate.count(steps, "steps", minimum=1)
+    beta = validate.finite(beta, "beta", ndim=0)
+    validate.require(lambda x: x >= 0, beta, "beta", "numbers >= 0")
+    dtype = beta.dtype
+    window, fields = _sample(
+        key,
+        jnp.asarray(network.semantic_signs, dtype),
+        jnp.asarray(sign_classes(network).positions, dtype),
+        jnp.asarray(segment_sizes(network, num_spins), dtype),
+        jnp.stack([beta, jnp.asarray(network.gamma, dtype), jnp.asarray(1 - network.epsilon, dtype)]),
+        _on_device(start_window(network, start), dtype),
+        steps,
+    )
+    return Trajectory(**dict(zip(FIELDS, fields, strict=True)), window=window)
+
+
+def _on_device(window: Window, dtype: Any) -> Window:
+    return Window(jnp.asarray(window.attention, dtype), jnp.asarray(window.length), jnp.asarray(window.position))

@@ -1,0 +1,93 @@
+"""Where a run starts: after one token, from a window of attention vectors, or where another run ended. No dynamics."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Int
+from numpy.typing import ArrayLike
+
+from spinbook import validate
+from spinbook.self_attention.double import numbers
+from spinbook.self_attention.network import Network, positional_bits
+
+__all__ = ["Window", "attention_window", "start_window", "token_window"]
+
+
+class Window(NamedTuple):
+    """The state of the map: attention vectors and the phase of the positions. NumPy, or JAX in ``mean_field``.
+
+    ``attention`` (K, M): the last K attention vectors, newest first. ``length``: how many of them are there, the others
+    are ignored. ``position``: of the next token; positions count modulo R = 2^P.
+    """
+
+    attention: Float[Any, "K M"]
+    length: Int[Any, ""]
+    position: Int[Any, ""]
+
+
+def token_window(network: Network, token: Float[ArrayLike, S] | None = None, *, position: int = 0) -> Window:
+    """A_0 = m^v_0: the window after one token, which made its attention and is then forgotten; the next position is 0.
+
+    ``token`` holds the sign (or mean) of the units of each segment, (S,); by default it is W^o_1, the first output
+    feature, as in the paper's runs. ``position`` is the token's own. Source: the authors' code, which starts its runs
+    so; its program for finite N keeps the initial token instead.
+
+    >>> from spinbook.self_attention import paper_network
+    >>> token_window(paper_network()).attention[0].round(4).tolist()
+    [0.3467, 0.3267, 0.98]
+    """
+    W = network.semantic_signs.astype(np.float64)
+    x = W[0, 0] if token is None else numbers(token, "token")
+    if x.shape != W.shape[2:]:
+        raise ValueError(f"token: expected one number per segment, shape {W.shape[2:]}, got {x.shape}")
+    validate.require(lambda x: np.abs(x) <= 1, x, "token", "numbers from -1 to 1")
+    P = network.positional_signs.shape[2]
+    bits = positional_bits(P)[validate.count(position, "position") % network.period]
+    semantic = W[1] @ (network.segment_weights * x)
+    positional = network.positional_signs[1] @ bits / max(P, 1)
+    attention = np.zeros((network.context, network.num_features))
+    attention[0] = (1 - network.epsilon) * semantic + network.epsilon * positional
+    return Window(attention, np.int64(1), np.int64(0))
+
+
+def attention_window(network: Network, attention: Float[ArrayLike, "K M"], *, position: int = 0) -> Window:
+    """A_{t-1}, ..., A_{t-K} as they are, newest first; the next token carries ``position``.
+
+    Raises ``ValueError`` unless there are exactly K = ``network.context`` vectors of M features.
+
+    >>> from spinbook.self_attention import paper_network
+    >>> attention_window(paper_network(), np.zeros((3, 3)))
+    Traceback (most recent call last):
+    ValueError: attention: expected shape (4, 3), 4 tokens in the window and 3 features, got (3, 3)
+    """
+    A = numbers(attention, "attention")
+    K, M = network.context, network.num_features
+    if A.shape != (K, M):
+        raise ValueError(
+            f"attention: expected shape {(K, M)}, {K} tokens in the window and {M} features, got {A.shape}"
+        )
+    return Window(A, np.int64(K), np.int64(validate.count(position, "position")))
+
+
+def start_window(network: Network, start: Any) -> Window:
+    """``start`` as a window: ``None`` (default token), a window, K attention vectors, or anything with a ``window``.
+
+    >>> from spinbook.self_attention import paper_network
+    >>> start_window(paper_network(), None).length
+    np.int64(1)
+    """
+    start = getattr(start, "window", start)
+    if start is None:
+        return token_window(network)
+    if not isinstance(start, Window):
+        return attention_window(network, start)
+    K, M = network.context, network.num_features
+    attention = numbers(start.attention, "start")
+    if attention.shape != (K, M):
+        raise ValueError(
+            f"start: expected a window of shape {(K, M)}, {K} tokens and {M} features, got {attention.shape}"
+        )
+    length = validate.count(start.length, "start.length", minimum=1, maximum=K)
+    return Window(attention, np.int64(length), np.int64(validate.count(start.position, "start.position")))

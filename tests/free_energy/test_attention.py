@@ -1,0 +1,134 @@
+"""The module: normalised inputs to fields, the derivative of the free energy out, and V^-1 as an attention matrix."""
+
+import numpy as np
+import pytest
+import torch
+
+from spinbook.free_energy import QueryKeyCouplings, VectorSpinAttention, neumann_terms
+from spinbook.free_energy import couplings as coupling_matrices
+
+ROUNDING = 1e-11
+
+
+def inputs(*shape, seed=0):
+    return 3 * torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64) + 1
+
+
+def test_module_sends_out_mean_spins_in_the_fields_of_its_normalised_inputs():
+    attention = VectorSpinAttention(6, 10, 1.3, generator=torch.Generator().manual_seed(1)).double()
+    x = inputs(2, 6, 10)
+    normalised = (x - x.mean(-1, keepdim=True)) / torch.sqrt(x.var(-1, correction=0, keepdim=True) + 1e-5)
+    h = normalised / 10**0.5
+    out = attention(x)
+    assert out.shape == (2, 6, 10)
+    np.testing.assert_allclose(out.detach(), attention.spin_model.magnetizations(h).detach(), atol=ROUNDING)
+    np.testing.assert_allclose(attention.fields(x).detach(), h, atol=ROUNDING)
+    # At beta = 1 and D = 10 the mean spins are well inside the sphere.
+    assert 0.3 < out.norm(dim=-1).min() < out.norm(dim=-1).max() < 1
+
+
+def test_parameters_are_the_couplings_and_the_layer_normalisation_and_all_receive_gradients():
+    attention = VectorSpinAttention(6, 10)
+    assert sorted(name for name, _ in attention.named_parameters()) == [
+        "norm.bias",
+        "norm.weight",
+        "spin_model.couplings",
+    ]
+    attention(inputs(2, 6, 10).float()).square().sum().backward()
+    for name, parameter in attention.named_parameters():
+        assert parameter.grad.abs().max() > 0, name
+    gradient = attention.spin_model.couplings.grad
+    assert torch.equal(gradient, gradient.mT)
+    assert gradient.diagonal().abs().max() == 0
+
+
+def test_gradients_of_the_module_are_right_with_either_kind_of_couplings():
+    torch.manual_seed(0)
+    for couplings in (None, QueryKeyCouplings(2, 3)):
+        attention = VectorSpinAttention(2, 3, 1.2, couplings).double()
+        x = inputs(2, 3, seed=2).requires_grad_()
+        assert torch.autograd.gradcheck(attention, (x,))
+
+
+def test_input_dependent_couplings_make_the_module_equivariant():
+    torch.manual_seed(0)
+    order, x = [2, 0, 3, 1], inputs(1, 4, 8)
+    by_content = VectorSpinAttention(4, 8, 1.0, QueryKeyCouplings(4, 8)).double()
+    np.testing.assert_allclose(by_content(x[:, order]).detach(), by_content(x)[:, order].detach(), atol=ROUNDING)
+    by_place = VectorSpinAttention(4, 8).double()
+    assert (by_place(x[:, order]) - by_place(x)[:, order]).abs().max() > 1e-3
+
+
+def test_drawn_couplings_have_the_standard_deviation_of_two_averaged_entries():
+    J = coupling_matrices.sample(60, 25, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+    assert torch.equal(J, J.mT)
+    assert J.diagonal().abs().max() == 0
+    pairs = J[tuple(torch.triu_indices(60, 60, 1))]
+    expected = 1 / (2 * 60 * 25) ** 0.5
+    # The relative standard error of a standard deviation of n normal numbers is 1/sqrt(2 n).
+    assert float(pairs.std()) == pytest.approx(expected, rel=4 / np.sqrt(2 * len(pairs)))
+
+
+def test_computed_couplings_are_the_symmetric_hollow_part_of_what_the_source_prints():
+    torch.manual_seed(0)
+    couplings = QueryKeyCouplings(5, 9).double()
+    h = inputs(2, 5, 9) / 9
+    Q, K = couplings.query.weight.detach().numpy(), couplings.key.weight.detach().numpy()
+    H = h[1].numpy()
+    printed = np.tanh(H @ Q.T @ (H @ K.T).T * 3) / np.sqrt(45)
+    np.testing.assert_allclose(couplings.as_written(h)[1].detach(), printed, atol=ROUNDING)
+    J = couplings(h)[1].detach().numpy()
+    expected = (printed + printed.T) / 2
+    np.fill_diagonal(expected, 0)
+    np.testing.assert_allclose(J, expected, atol=ROUNDING)
+    assert np.abs(printed - printed.T).max() > 0.01
+    assert np.abs(np.trace(printed)) > 0.01
+
+
+def test_neumann_series_sums_to_the_inverse_while_the_spectral_radius_is_below_one():
+    rng = np.random.default_rng(4)
+    J = rng.normal(scale=0.3, size=(2, 5, 5))
+    J = J + J.swapaxes(-1, -2)
+    t = 1.5 + rng.random((2, 5))
+    terms = neumann_terms(t, J, 60).numpy()
+    assert terms.shape == (60, 2, 5, 5)
+    np.testing.assert_allclose(terms[0], [np.diag(1 / row) for row in t], atol=ROUNDING)
+    for k in range(2):
+        V = np.diag(t[k]) - J[k]
+        radius = np.abs(np.linalg.eigvals(J[k] / t[k][:, None])).max()
+        assert 0.3 < radius < 0.95
+        for count in (1, 5, 60):
+            # What is missing is (diag(1/t) J)^count V^-1; in the norm of sqrt(t) the matrix is symmetric.
+            left = np.abs(terms[:count, k].sum(0) - np.linalg.inv(V)).max()
+            assert (
+                left <= radius**count * np.linalg.norm(np.linalg.inv(V), 2) * np.sqrt(t[k].max() / t[k].min()) + 1e-12
+            )
+    diverging = neumann_terms(t[0], 4 * J[0], 60)
+    assert diverging[-1].abs().max() > 1e3
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: VectorSpinAttention(6, 10)(torch.ones(2, 5, 10)),
+            r"x: expected shape \(..., 6, 10\), got \(2, 5, 10\)",
+        ),
+        (lambda: VectorSpinAttention(6, 10)(torch.full((6, 10), np.nan)), "x: expected finite numbers, got nan"),
+        (lambda: VectorSpinAttention(6, 10, 0.0), "beta: expected numbers > 0, got 0"),
+        (lambda: VectorSpinAttention(2, 3, 1.0, [[0.0, 1.0], [0.0, 0.0]]), "couplings: expected a symmetric matrix"),
+        (lambda: VectorSpinAttention(2, 3)(torch.ones(2, 3), t0=[-1.0]), "t0: expected diag"),
+        (lambda: QueryKeyCouplings(0, 3), "num_spins: expected an integer >= 1, got 0"),
+        (lambda: QueryKeyCouplings(2, 3)(torch.ones(3, 3)), r"h: expected shape \(..., 2, 3\), got \(3, 3\)"),
+        (
+            lambda: QueryKeyCouplings(2, 3).channel_mixing(torch.ones(2, 3), torch.ones(3, 3)),
+            r"correlations: expected shape \(..., 2, 2\), got \(3, 3\)",
+        ),
+        (lambda: neumann_terms([1.0, 0.0], torch.zeros(2, 2), 3), "t: expected numbers > 0, got 0"),
+        (lambda: neumann_terms([1.0, 1.0], torch.zeros(3, 3), 3), r"couplings: expected shape \(..., 2, 2\)"),
+        (lambda: neumann_terms([1.0], torch.zeros(1, 1), 0), "num_terms: expected an integer >= 1, got 0"),
+    ],
+)
+def test_bad_input_is_named(call, message):
+    with pytest.raises(ValueError, match="^" + message):
+        call()

@@ -1,0 +1,190 @@
+"""One and two spins: closed forms, sums over states, and plain quadrature in all angles."""
+
+import numpy as np
+import pytest
+import torch
+from scipy import integrate, special
+
+from spinbook.free_energy import exact
+
+# Rules of a few hundred nodes and exponents of up to a few hundred.
+ROUNDING = 1e-12
+
+
+def vectors(*rows):
+    return torch.tensor(rows, dtype=torch.float64)
+
+
+def bessel(k, dim):
+    """ln of Gamma(D/2) (2/k)^nu I_nu(k): by its power series where SciPy's Bessel function would underflow."""
+    if k < 20:
+        return np.log(special.hyp0f1(dim / 2, k**2 / 4))
+    nu = dim / 2 - 1
+    return special.gammaln(dim / 2) + nu * np.log(2 / k) + np.log(special.ive(nu, k)) + k
+
+
+@pytest.mark.parametrize("dim", [1, 2, 3, 4, 7, 64, 257])
+@pytest.mark.parametrize("length", [1e-3, 0.02, 0.3, 1.0, 6.0])
+def test_one_spin_is_a_bessel_function(dim, length):
+    beta = 0.7
+    h = torch.zeros(1, dim, dtype=torch.float64)
+    h[0, -1] = -length
+    k = beta * dim * length
+    expected = bessel(k, dim)
+    # For strong fields the closed form subtracts large logarithms of the order D ln D.
+    tolerance = ROUNDING * max(1, dim)
+    assert float(exact.log_partition(h, beta=beta)) == pytest.approx(expected, abs=tolerance)
+    assert float(exact.free_energy(h, beta=beta)) == pytest.approx(-expected / (beta * dim), abs=tolerance)
+    m = k / dim * np.exp(bessel(k, dim + 2) - expected)  # I_{nu+1} / I_nu, each divided by its start k^nu
+    np.testing.assert_allclose(exact.magnetizations(h, beta=beta)[0, -1], -m, atol=1e-11)
+    assert float(exact.internal_energy(h, beta=beta)) == pytest.approx(-length * m, abs=1e-11)
+
+
+def test_weak_fields_are_continued_without_a_step():
+    # The series and the integral meet where k^2 = 1e-4 D.
+    dim = 5
+    k = np.sqrt(1e-4 * dim) * np.array([0.999, 1.001])
+    h = torch.tensor(k / dim)[:, None, None] * vectors([1.0, 0, 0, 0, 0])
+    expected = k**2 / (2 * dim) - k**4 / (4 * dim**2 * (dim + 2))  # and k^6 / (3 D^3 ...) is 1e-15
+    np.testing.assert_allclose(exact.log_partition(h), expected, atol=1e-14)
+    no_field = torch.zeros(1, dim, dtype=torch.float64, requires_grad=True)
+    curvature = torch.autograd.functional.hessian(lambda h: exact.log_partition(h), no_field)[0, :, 0]
+    np.testing.assert_allclose(curvature, dim * np.eye(dim), atol=ROUNDING)  # beta^2 D^2 / D
+
+
+def ising(h, J, beta):
+    states = np.array([[a, b] for a in (-1.0, 1.0) for b in (-1.0, 1.0)])
+    weights = np.exp(beta * (2 * J * states[:, 0] * states[:, 1] + states @ h))
+    return weights, states
+
+
+def test_two_ising_spins_are_a_sum_over_four_states():
+    h, J, beta = np.array([0.4, -1.1]), 0.35, 1.3
+    weights, states = ising(h, J, beta)
+    arguments = (torch.tensor(h[:, None]), [[0.0, J], [J, 0.0]])
+    assert float(exact.log_partition(*arguments, beta=beta)) == pytest.approx(np.log(weights.mean()), abs=ROUNDING)
+    p = weights / weights.sum()
+    np.testing.assert_allclose(exact.magnetizations(*arguments, beta=beta)[:, 0], p @ states, atol=ROUNDING)
+    pair = p @ (states[:, 0] * states[:, 1])
+    np.testing.assert_allclose(exact.correlations(*arguments, beta=beta), [[1, pair], [pair, 1]], atol=ROUNDING)
+    energy = -2 * J * pair - p @ states @ h
+    assert float(exact.internal_energy(*arguments, beta=beta)) == pytest.approx(energy, abs=ROUNDING)
+
+
+# Fields of different lengths and directions, either of them the larger one, parallel ones, and none.
+FIELDS = {
+    "skew": ([0.8, 0.0], [0.3, 0.6]),
+    "second larger": ([0.2, 0.1], [-0.9, 0.8]),
+    "parallel": ([0.5, 0.5], [0.2, 0.2]),
+    "opposite": ([0.5, 0.0], [-0.5, 0.0]),
+    "one": ([0.7, 0.3], [0.0, 0.0]),
+    "none": ([0.0, 0.0], [0.0, 0.0]),
+}
+
+
+def plain(h, J, beta, dim):
+    """Both spins of two or three components over the nodes of one rule each."""
+    angle = 2 * np.pi * np.arange(48) / 48
+    if dim == 2:
+        spins, weights = np.stack([np.cos(angle), np.sin(angle)], -1), np.full(48, 1 / 48)
+    else:
+        z, w = np.polynomial.legendre.leggauss(24)
+        ring = np.sqrt(1 - z**2)[:, None]
+        spins = np.stack([ring * np.cos(angle), ring * np.sin(angle), np.broadcast_to(z[:, None], (24, 48))], -1)
+        spins, weights = spins.reshape(-1, 3), np.repeat(w / 2 / 48, 48)
+    exponent = dim * beta * (2 * J * spins @ spins.T + (spins @ h[0])[:, None] + spins @ h[1])
+    joint = weights[:, None] * weights * np.exp(exponent)
+    Z = joint.sum()
+    means = np.stack([joint.sum(1) @ spins, joint.sum(0) @ spins]) / Z
+    return np.log(Z), means, np.sum(joint * (spins @ spins.T)) / Z
+
+
+@pytest.mark.parametrize("dim", [2, 3])
+@pytest.mark.parametrize("name", FIELDS)
+@pytest.mark.parametrize("J", [0.3, -0.5, 0.0])
+def test_two_spins_agree_with_a_sum_over_all_directions_of_both(name, dim, J):
+    h = np.zeros((2, dim))
+    h[:, :2] = FIELDS[name]
+    beta = 0.8
+    log_partition, means, pair = plain(h, J, beta, dim)
+    arguments = (torch.tensor(h), [[0.0, J], [J, 0.0]])
+    assert float(exact.log_partition(*arguments, beta=beta)) == pytest.approx(log_partition, abs=ROUNDING)
+    np.testing.assert_allclose(exact.magnetizations(*arguments, beta=beta), means, atol=1e-10)
+    assert float(exact.correlations(*arguments, beta=beta)[0, 1]) == pytest.approx(pair, abs=1e-10)
+    energy = -2 * J * pair - np.sum(h * means)
+    assert float(exact.internal_energy(*arguments, beta=beta)) == pytest.approx(energy, abs=1e-10)
+
+
+def test_two_spins_in_many_dimensions_agree_with_adaptive_quadrature():
+    # Fields along one line: the cosines of both spins, and a Bessel function for the angle between their other parts.
+    dim, beta, J, a, b = 30, 1.1, 0.4, 0.5, -0.2
+    power = (dim - 3) / 2
+
+    def integrand(y, x):
+        k = 2 * beta * dim * J * np.sqrt((1 - x * x) * (1 - y * y))
+        exponent = beta * dim * (a * x + b * y + 2 * J * x * y) + bessel(max(k, 1e-9), dim - 1)
+        return np.exp(exponent + power * (np.log1p(-x * x) + np.log1p(-y * y)))
+
+    Z, _ = integrate.dblquad(integrand, -1, 1, -1, 1, epsabs=0, epsrel=1e-9)
+    log_norm = 2 * special.betaln(0.5, (dim - 1) / 2)
+    h = torch.zeros(2, dim, dtype=torch.float64)
+    h[:, 0] = torch.tensor([a, b])
+    ours = exact.log_partition(h, [[0.0, J], [J, 0.0]], beta=beta)
+    assert float(ours) == pytest.approx(np.log(Z) - log_norm, abs=1e-8)
+
+
+def test_strong_fields_in_many_dimensions_neither_overflow_nor_underflow():
+    dim = 1000
+    h = torch.zeros(2, dim, dtype=torch.float64)
+    h[0, 0], h[1, 1] = 5.0, 1e-6
+    value = float(exact.log_partition(h, [[0.0, 1e-9], [1e-9, 0.0]]))
+    # The second spin hardly feels anything; the ratio of I is 1 to within nu / k, and its integral likewise.
+    assert value == pytest.approx(float(exact.log_partition(h[:1])), abs=1e-4)
+    assert float(exact.log_partition(torch.zeros(2, dim, dtype=torch.float64))) == pytest.approx(0, abs=ROUNDING)
+
+
+def test_derivatives_by_fields_couplings_and_beta_may_be_taken_again():
+    h = vectors([0.8, 0.0, 0.1], [0.3, 0.6, -0.2]).requires_grad_()
+    J = vectors([0.0, 0.2], [0.2, 0.0]).requires_grad_()
+    beta = torch.tensor(0.9, dtype=torch.float64, requires_grad=True)
+
+    def f(h, J, beta):
+        return exact.free_energy(h, (J + J.mT) / 2 * (1 - torch.eye(2, dtype=torch.float64)), beta=beta)
+
+    assert torch.autograd.gradcheck(f, (h, J, beta))
+    assert torch.autograd.gradgradcheck(f, (h, J, beta))
+    assert exact.magnetizations(h, J, beta=beta).requires_grad
+    assert not exact.magnetizations(h.detach(), J.detach()).requires_grad
+
+
+def test_leading_axes_are_a_batch_and_the_dtype_follows():
+    h = torch.randn(3, 2, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    J = vectors([0.0, 0.2], [0.2, 0.0])
+    beta = torch.tensor([0.5, 1.0, 2.0], dtype=torch.float64)
+    for function in (exact.log_partition, exact.magnetizations, exact.internal_energy, exact.correlations):
+        values = function(h, J, beta=beta)
+        for k in range(3):
+            # The number of nodes follows the strongest field of the batch.
+            np.testing.assert_allclose(values[k], function(h[k], J, beta=beta[k]), atol=1e-11)
+    single = exact.log_partition(h.float(), J.float())
+    assert single.dtype == torch.float32
+    np.testing.assert_allclose(single, exact.log_partition(h, J), rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: exact.log_partition(torch.zeros(3, 4)), r"h: expected .* N = 1 or 2 and D >= 1, got \(3, 4\)"),
+        (lambda: exact.log_partition(torch.zeros(2, 0)), r"h: expected .* D >= 1, got \(2, 0\)"),
+        (lambda: exact.log_partition(torch.zeros(4)), r"h: expected shape \(..., \*, \*\), got \(4,\)"),
+        (lambda: exact.log_partition([[np.nan]]), "h: expected finite numbers"),
+        (lambda: exact.log_partition([[1.0]], beta=0.0), "beta: expected numbers > 0, got 0"),
+        (lambda: exact.log_partition([[1e3] * 3], beta=1e3), "beta: expected .* for the quadrature to resolve it, got"),
+        (lambda: exact.log_partition(torch.zeros(2, 3), torch.zeros(3, 3)), r"couplings: expected shape \(..., 2, 2\)"),
+        (lambda: exact.log_partition(torch.zeros(2, 3), [[0, 1], [2, 0]]), "couplings: expected a symmetric matrix"),
+        (lambda: exact.log_partition(torch.zeros(1, 3), [[1.0]]), "couplings: expected a zero diagonal, got 1"),
+    ],
+)
+def test_bad_input_is_named(call, message):
+    with pytest.raises(ValueError, match="^" + message):
+        call()

@@ -1,0 +1,525 @@
+"""Thermodynamics at the saddle: derivatives, exact results at finite D, sampling, and the source's own numbers."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from scipy import integrate
+
+from spinbook.free_energy import QueryKeyCouplings, VectorSpinModel, exact, sampling, symmetric_traceless
+
+# Fewer than 1e3 operations on numbers of order one, and one inverse with a condition number below 1e2.
+ROUNDING = 1e-11
+ONE = torch.ones(1, dtype=torch.float64)
+
+
+@pytest.fixture(params=["each", "shared"])
+def t0(request):
+    """One t for each spin, or one for all."""
+    return None if request.param == "each" else 3 * ONE
+
+
+def gradient(function, x):
+    x = x.detach().clone().requires_grad_()
+    return torch.autograd.grad(function(x).sum(), x)[0]
+
+
+def variables(make_system, num_spins=5, dim=7, **options):
+    h, J = make_system(num_spins, dim, **{"seed": 1, "coupling": 0.5, "batch": (2,)} | options)
+    return h, J, torch.tensor([0.7, 1.6], dtype=torch.float64)
+
+
+# Thermodynamic consistency
+
+
+def test_mean_spins_correlations_and_energy_are_derivatives_of_the_free_energy(make_system, t0):
+    h, J, beta = variables(make_system)
+
+    def free_energy(h=h, J=J, beta=beta):
+        return VectorSpinModel(5, 7, beta, symmetric_traceless(J)).free_energy(h, t0=t0)
+
+    model = VectorSpinModel(5, 7, beta, J)
+    np.testing.assert_allclose(model.magnetizations(h, t0=t0), -gradient(lambda h: free_energy(h=h), h), atol=ROUNDING)
+    off_diagonal = symmetric_traceless(model.correlations(h, t0=t0).sum(0))
+    np.testing.assert_allclose(off_diagonal, -gradient(lambda J: free_energy(J=J), J), atol=ROUNDING)
+    energy = gradient(lambda beta: beta * free_energy(beta=beta), beta)
+    np.testing.assert_allclose(model.internal_energy(h, t0=t0), energy, atol=ROUNDING)
+    entropy = beta**2 * gradient(lambda beta: free_energy(beta=beta), beta)
+    np.testing.assert_allclose(model.entropy(h, t0=t0), entropy, atol=ROUNDING)
+    assert (model.entropy(h) < 0).all()
+
+
+def test_internal_energy_is_the_mean_of_the_energy_and_beta_times_its_distance_to_f_the_entropy(make_system):
+    h, J, beta = variables(make_system)
+    model = VectorSpinModel(5, 7, beta, J)
+    u, C, m = model.internal_energy(h), model.correlations(h), model.magnetizations(h)
+    np.testing.assert_allclose(u, -(J * C).sum((-2, -1)) - (h * m).sum((-2, -1)), atol=ROUNDING)
+    np.testing.assert_allclose(beta * (u - model.free_energy(h)), model.entropy(h), atol=ROUNDING)
+    np.testing.assert_allclose(C.diagonal(dim1=-2, dim2=-1), 1, atol=ROUNDING)
+
+
+def test_specific_heat_is_the_derivative_of_the_internal_energy(make_system, t0):
+    h, J, beta = variables(make_system)
+    slope = gradient(lambda beta: VectorSpinModel(5, 7, beta, J).internal_energy(h, t0=t0), beta)
+    heat = VectorSpinModel(5, 7, beta, J).specific_heat(h, t0=t0)
+    np.testing.assert_allclose(heat, -(beta**2) * slope, atol=ROUNDING)
+    assert (heat > 0).all()
+
+
+def test_susceptibilities_are_derivatives_of_the_mean_spins(make_system, t0):
+    h, J, beta = variables(make_system, num_spins=3, dim=4)
+    model = VectorSpinModel(3, 4, beta, J)
+    chi = model.susceptibilities(h, t0=t0)
+    jacobian = torch.autograd.functional.jacobian(lambda h: model.magnetizations(h, t0=t0), h)
+    for k in range(2):
+        np.testing.assert_allclose(chi[k], jacobian[k, :, :, k], atol=ROUNDING)
+        assert torch.linalg.eigvalsh(chi[k].reshape(12, 12))[0] > 0
+    direction = torch.randn(2, 3, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    response = model.linear_response(h, direction, t0=t0)
+    np.testing.assert_allclose(response, torch.einsum("niajb,njb->nia", chi, direction), atol=ROUNDING)
+
+
+def test_second_derivatives_are_good_enough_to_train_on(make_system):
+    h, J, beta = variables(make_system, num_spins=2, dim=2)
+
+    def outputs(h, J, beta):
+        model = VectorSpinModel(2, 2, beta, symmetric_traceless(J))
+        return model.magnetizations(h), model.linear_response(h, torch.ones_like(h)), model.specific_heat(h)
+
+    arguments = tuple(x.requires_grad_() for x in (h, J, beta))
+    assert torch.autograd.gradcheck(outputs, arguments)
+    assert torch.autograd.gradgradcheck(lambda *x: outputs(*x)[:2], arguments)
+
+
+def test_gradient_descent_leaves_the_couplings_symmetric_and_traceless(make_system):
+    h, _, _ = variables(make_system)
+    model = VectorSpinModel(5, 7, 1.3, generator=torch.Generator().manual_seed(0)).double()
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
+    start = model.couplings.detach().clone()
+    losses = []
+    for _ in range(5):
+        loss = (model.magnetizations(h) - h).square().sum()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    J = model.couplings.detach()
+    assert losses[-1] < losses[0]
+    assert torch.equal(J, J.mT)
+    assert torch.equal(J.diagonal(), torch.zeros(5, dtype=torch.float64))
+    assert (J - start).abs().max() > 0.1
+
+
+# Exact results
+
+
+def test_one_spin_follows_the_closed_form_of_the_saddle():
+    for beta in (0.5, 2.0):
+        h = torch.tensor([[0.3, -0.4, 1.2]], dtype=torch.float64)
+        y = 2 * beta * 1.3
+        model = VectorSpinModel(1, 3, beta, torch.zeros(1, 1))
+        m = model.magnetizations(h)
+        np.testing.assert_allclose(m, h / 1.3 * y / (1 + np.sqrt(1 + y**2)), atol=ROUNDING)
+        assert model.saddle_point(h).num_steps == 0
+        # The published factor is beta/2 where 1/2 is right.
+        exact_m = exact.magnetizations(h.new_zeros(1, 256) + 1.3 / 16, beta=beta).norm()
+        assert m.norm() == pytest.approx(float(exact_m), abs=0.25 / 256)
+        assert abs(beta * m.norm() - exact_m) > 0.2
+
+
+def test_audited_mean_of_one_spin():
+    h = torch.zeros(1, 256, dtype=torch.float64)
+    h[0, 0] = 0.7
+    model = VectorSpinModel(1, 256, 2.0, torch.zeros(1, 1))
+    assert model.magnetizations(h).norm() == pytest.approx(0.704719, abs=5e-7)
+    assert exact.magnetizations(h, beta=2.0).norm() == pytest.approx(0.705334, abs=5e-7)
+    assert model.magnetizations_next_order(h).norm() == pytest.approx(0.705334, abs=3e-6)
+
+
+SYSTEMS = {
+    "one spin": ([[0.9, 0.0]], [[0.0]]),
+    "two spins": ([[0.8, 0.0], [0.3, 0.6]], [[0.0, 0.3], [0.3, 0.0]]),
+    "opposed": ([[0.2, -0.5], [0.7, 0.0]], [[0.0, -0.4], [-0.4, 0.0]]),
+}
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+@pytest.mark.parametrize("beta", [0.6, 1.5])
+def test_errors_fall_as_one_over_d_and_of_the_next_order_as_its_square(name, beta):
+    plane, J = (torch.tensor(x, dtype=torch.float64) for x in SYSTEMS[name])
+    dims = np.array([64, 128, 256])
+    errors = {"f": [], "f next": [], "m": [], "m next": [], "u": [], "C": []}
+    for d in dims:
+        h = torch.zeros(len(plane), d, dtype=torch.float64)
+        h[:, :2] = plane
+        model = VectorSpinModel(len(plane), d, beta, J)
+        f, m = exact.free_energy(h, J, beta=beta), exact.magnetizations(h, J, beta=beta)
+        errors["f"].append(float((model.free_energy(h) - f).abs()))
+        errors["f next"].append(float((model.free_energy_next_order(h) - f).abs()))
+        errors["m"].append(float((model.magnetizations(h) - m).norm()))
+        errors["m next"].append(float((model.magnetizations_next_order(h) - m).norm()))
+        errors["u"].append(float((model.internal_energy(h) - exact.internal_energy(h, J, beta=beta)).abs()))
+        errors["C"].append(float((model.correlations(h) - exact.correlations(h, J, beta=beta)).norm()))
+    for key, values in errors.items():
+        if key == "C" and len(plane) == 1:
+            continue
+        slope = np.polyfit(np.log(dims), np.log(values), 1)[0]
+        # The next order changes a slope between D and 2 D by about its coefficient, of order one, over D.
+        assert slope == pytest.approx(-2 if "next" in key else -1, abs=5 / 64), key
+
+
+def test_couplings_count_twice():
+    h = torch.zeros(2, 256, dtype=torch.float64)
+    h[:, :2] = torch.tensor(SYSTEMS["two spins"][0])
+    J = torch.tensor(SYSTEMS["two spins"][1], dtype=torch.float64)
+    twice, once = exact.free_energy(h, J), exact.free_energy(h, J / 2)
+    f = VectorSpinModel(2, 256, 1.0, J).free_energy(h)
+    assert abs(f - twice) < 1 / 256 < 0.1 < abs(f - once)
+
+
+@pytest.mark.parametrize("num_spins", [3, 4])
+def test_sampled_spins_are_on_the_side_of_the_next_order(make_system, num_spins):
+    dim, chains, sweeps = 8, 1200, 30
+    h, J = make_system(num_spins, dim, seed=num_spins, coupling=0.5)
+    generator = torch.Generator().manual_seed(5)
+    start = sampling.uniform(chains, num_spins, dim, generator=generator, dtype=torch.float64)
+    spins = sampling.simulate(start, h, J, steps=sweeps, generator=generator)[10:]
+    model = VectorSpinModel(num_spins, dim, 1.0, J)
+    by_chain = spins.mean(0)
+    m, error = by_chain.mean(0), by_chain.std(0) / chains**0.5
+    # Chains are independent. The next order is left with errors of about 0.1 / D^2 in each component.
+    allowed = 4 * error + 0.2 / dim**2
+    assert ((m - model.magnetizations_next_order(h)).abs() < allowed).all()
+    # All spins of a system that is too stiff, or too soft, are off in the same direction: along m.
+    direction = m / m.norm()
+    projected = (by_chain * direction).sum((-2, -1))
+    off = float((model.magnetizations(h) * direction).sum() - projected.mean())
+    assert abs(off) > 5 * float(projected.std() / chains**0.5)
+    better = float((model.magnetizations_next_order(h) * direction).sum() - projected.mean())
+    assert abs(better) < abs(off) / 3
+    energies = -dim * (torch.einsum("ij,scia,scja->sc", J, spins, spins) + (spins * h).sum((-2, -1))).mean(0)
+    u, error = float(energies.mean()) / dim, float(energies.std()) / chains**0.5 / dim
+    assert model.internal_energy(h) == pytest.approx(u, abs=4 * error + num_spins / dim)
+
+
+def test_fluctuations_of_sampled_spins_are_the_susceptibility(make_system):
+    dim, chains = 24, 1500
+    h, J = make_system(3, dim, seed=6, coupling=0.6)
+    generator = torch.Generator().manual_seed(7)
+    start = sampling.uniform(chains, 3, dim, generator=generator, dtype=torch.float64)
+    spins = sampling.simulate(start, h, J, steps=15, generator=generator)[-1]
+    model = VectorSpinModel(3, dim, 1.0, J)
+    chi = torch.einsum("iaja->ij", model.susceptibilities(h))
+    centred = spins - model.magnetizations(h)
+    products = dim * torch.einsum("cia,cja->cij", centred, centred)
+    mean, error = products.mean(0), products.std(0) / chains**0.5
+    assert ((mean - chi).abs() < 4 * error + 1.0).all()  # D * O(1/D) is what the saddle misses of the sum over a
+    assert (chi.diagonal() > 5).all()
+
+
+# The source's own numbers
+
+
+@pytest.fixture
+def golden():
+    """The system and the results of the authors' code for one t at all sites, in the recipe of their random numbers."""
+    rng = np.random.RandomState(0)
+    h = rng.normal(size=(2, 7, 61)) / np.sqrt(61)
+    A = rng.normal(0, 1 / np.sqrt(7 * 61), size=(7, 7))
+    return torch.tensor(h), symmetric_traceless(torch.tensor(A))
+
+
+def test_numbers_of_the_authors_code(golden):
+    h, J = (x.requires_grad_() for x in golden)
+    beta = torch.tensor(1.0, dtype=torch.float64, requires_grad=True)
+    model = VectorSpinModel(7, 61, beta, J)
+    t = model.saddle_point(h, t0=ONE).value
+    f, m = model.free_energy(h, t0=ONE), model.magnetizations(h, t0=ONE)
+    close = {"rtol": 0, "atol": ROUNDING}
+    np.testing.assert_allclose(t.detach()[:, 0], [0.815240247154993, 0.8214070922708954], **close)
+    np.testing.assert_allclose(f.detach(), [-2.631244066023018, -2.691935766848478], **close)
+    np.testing.assert_allclose(model.phi(t, h).detach(), [8.557259197982827, 8.617950898808287], **close)
+    per_site = t.detach().expand(2, 7)
+    np.testing.assert_allclose(model.phi(per_site, h).detach(), [8.557259197982827, 8.617950898808287], **close)
+    curvatures = [12.206427948829356, 12.144490574121619]
+    np.testing.assert_allclose(model.hessian(t, h).detach()[:, 0, 0], curvatures, **close)
+    np.testing.assert_allclose(model.hessian(per_site, h).detach().sum((-2, -1)), curvatures, **close)
+    energies = model.internal_energy(h, t0=ONE).detach()
+    np.testing.assert_allclose(energies, [-4.320902189333912, -4.408290796243552], **close)
+    # What the authors return as log_prob, which is not the density that our log_prob is.
+    log_prob = (model.phi(t, h) - beta * 7 * t[:, 0]).detach()
+    np.testing.assert_allclose(log_prob, [2.8505774678978764, 2.868101252912018], **close)
+
+    def assert_array(array, first, total, squares):
+        np.testing.assert_allclose(array.detach().flatten()[:3], first, **close)
+        assert array.sum().item() == pytest.approx(total, abs=1e3 * ROUNDING)
+        assert array.square().sum().item() == pytest.approx(squares, abs=1e3 * ROUNDING)
+
+    means = [0.1464236586561028, 0.024676559369570892, 0.09084377554983263]
+    assert_array(m, means, -4.028272602061429, 5.3417075584194516)
+    by_h, by_couplings, by_beta = torch.autograd.grad(f.sum(), (h, J, beta), retain_graph=True)
+    assert_array(-by_h, means, -4.028272602061429, 5.3417075584194516)
+    # The sign of the authors' gradient by the couplings is that of f at first order: f falls where sigmas align.
+    assert_array(by_couplings, [0.0, 0.13359791842364666, 0.23620500619933624], 1.6124652060817715, 0.8557050001607546)
+    assert by_beta.item() == pytest.approx(-3.4060131527059685, abs=ROUNDING)
+    (training,) = torch.autograd.grad(m.square().sum(), h)
+    first = [0.08535856165754699, 0.00984708540652635, 0.0585516164669927]
+    assert_array(training, first, -2.1371119667086416, 1.7117942655446103)
+
+
+# log_prob
+
+
+def spin_states(num_spins):
+    return 2.0 * ((np.arange(2**num_spins)[:, None] >> np.arange(num_spins)) & 1) - 1
+
+
+@pytest.mark.parametrize("stiffness", [0.7, 2.0])
+def test_log_prob_is_a_mixture_of_normal_densities_around_the_spins_without_field(make_system, stiffness):
+    # Two Ising spins (D = 1), whose exact free energy makes it exact.
+    h, J = make_system(2, 1, seed=8, coupling=0.9, field=1.2, batch=(6,))
+    beta = 1.3
+    states = spin_states(2)
+    weights = np.exp(beta * np.einsum("ij,ci,cj->c", J.numpy(), states, states))
+    variance = 1 / (beta * stiffness)
+    distances = ((h.numpy()[:, None, :, 0] - states / stiffness) ** 2).sum(-1)
+    mixture = (weights / weights.sum() * np.exp(-distances / (2 * variance)) / (2 * np.pi * variance)).sum(-1)
+    model = VectorSpinModel(2, 1, beta, J)
+    ours = model.log_prob(h, field_stiffness=stiffness, free_energy=lambda h: exact.free_energy(h, J, beta=beta))
+    np.testing.assert_allclose(ours, np.log(mixture), atol=1e-10)
+
+
+def total_probability(model, dim, free_energy):
+    """integral of p(h) over all fields of one spin, by its length."""
+    r, weights = np.polynomial.legendre.leggauss(400)
+    r, weights = 3 * (r + 1), 3 * weights
+    h = torch.zeros(400, 1, dim, dtype=torch.float64)
+    h[:, 0, 0] = torch.tensor(r)
+    log_sphere = np.log(2) + dim / 2 * np.log(np.pi) - math.lgamma(dim / 2)
+    log_density = model.log_prob(h, free_energy=free_energy).numpy()
+    return float(np.sum(weights * np.exp(log_density + log_sphere + (dim - 1) * np.log(r))))
+
+
+@pytest.mark.parametrize("dim", [4, 16])
+def test_log_prob_is_normalised_up_to_the_error_of_the_free_energy(dim):
+    model = VectorSpinModel(1, dim, 1.2, torch.zeros(1, 1))
+    exactly = total_probability(model, dim, lambda h: exact.free_energy(h, beta=1.2))
+    assert exactly == pytest.approx(1, abs=1e-10)
+    leading = total_probability(model, dim, None)
+    following = total_probability(model, dim, model.free_energy_next_order)
+    # D times an error of 1/D in f, and of 1/D^2 with coefficients of a few hundredths.
+    assert 0.05 < abs(leading - 1) < 0.5
+    assert abs(following - 1) < 0.3 / dim
+
+
+def test_z_of_the_fields_has_no_integral_of_its_own():
+    # -beta f grows linearly with |h|: no constant turns it into a density over all h.
+    model = VectorSpinModel(1, 3, 1.0, torch.zeros(1, 1))
+    h = torch.tensor([1e3, 2e3, 4e3], dtype=torch.float64)[:, None, None] * torch.ones(1, 3) / 3**0.5
+    growth = -model.free_energy(h)
+    np.testing.assert_allclose(growth[1:] - growth[:-1], [1e3, 2e3], rtol=1e-3)
+
+
+# Couplings computed from the fields
+
+
+@pytest.fixture
+def attentive(make_system):
+    torch.manual_seed(0)
+    model = VectorSpinModel(5, 7, 1.4, QueryKeyCouplings(5, 7)).double()
+    h, _ = make_system(5, 7, seed=9, field=1.0, batch=(2,))
+    return model, h
+
+
+def test_derivative_of_the_free_energy_is_mean_spins_plus_channel_mixing(attentive):
+    model, h = attentive
+    whole = -gradient(model.free_energy, h)
+    np.testing.assert_allclose(model.field_gradient(h).detach(), whole, atol=ROUNDING)
+    closed = model.couplings.channel_mixing(h, model.correlations(h))
+    np.testing.assert_allclose(model.channel_mixing(h).detach(), closed.detach(), atol=ROUNDING)
+    np.testing.assert_allclose((whole - model.magnetizations(h)).detach(), closed.detach(), atol=ROUNDING)
+    assert closed.abs().max() > 0.01
+    # The mean spins are those of the matrix that the fields produce.
+    J = model.couplings(h).detach()
+    fixed = VectorSpinModel(5, 7, 1.4, J[0]).magnetizations(h[0])
+    np.testing.assert_allclose(model.magnetizations(h)[0].detach(), fixed, atol=ROUNDING)
+
+
+def test_weights_of_computed_couplings_can_be_trained(attentive):
+    model, h = attentive
+    weight = model.couplings.query.weight
+
+    def loss(w):
+        parameters = {"couplings.query.weight": w}
+        return torch.func.functional_call(_Whole(model), {f"model.{k}": v for k, v in parameters.items()}, (h[0],))
+
+    step = torch.zeros_like(weight)
+    step[0, 1] = 1e-5
+    (slope,) = torch.autograd.grad(loss(weight), weight)
+    numerical = (loss(weight + step) - loss(weight - step)) / 2e-5
+    assert slope[0, 1].item() == pytest.approx(numerical.item(), abs=1e-8)  # differences: 1e-5^2, rounding 1e-16/1e-5
+    assert slope[0, 1].abs() > 1e-5
+
+
+class _Whole(torch.nn.Module):
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, h):
+        return self.model.field_gradient(h).square().sum()
+
+
+def test_computed_couplings_are_equivariant_and_parameters_know_their_places(attentive, make_system):
+    model, h = attentive
+    order = [3, 0, 4, 1, 2]
+    np.testing.assert_allclose(
+        model.field_gradient(h[:, order]).detach(), model.field_gradient(h)[:, order].detach(), atol=ROUNDING
+    )
+    fixed = VectorSpinModel(5, 7, 1.4, make_system(5, 7, seed=10, coupling=0.5)[1])
+    assert (fixed.field_gradient(h[:, order]) - fixed.field_gradient(h)[:, order]).abs().max() > 0.01
+
+
+def test_a_gaussian_integral_sees_the_symmetric_part_and_phi_as_written_does_not():
+    V = np.array([[1.5, -0.9], [0.3, 1.1]])
+    h = np.array([0.4, -0.6])
+
+    def weight(y, x):
+        s = np.array([x, y])
+        return np.exp(-s @ V @ s + h @ s)
+
+    integral, _ = integrate.dblquad(weight, -9, 9, -9, 9, epsabs=1e-10)
+
+    def formula(V):
+        return np.pi / np.sqrt(np.linalg.det(V)) * np.exp(h @ np.linalg.solve(V, h) / 4)
+
+    assert formula((V + V.T) / 2) == pytest.approx(integral, abs=1e-8)
+    assert formula(V) != pytest.approx(integral, rel=0.05)
+
+
+def test_graph_is_kept_only_where_something_is_differentiated(make_system, attentive):
+    h, J, beta = variables(make_system)
+    model = VectorSpinModel(5, 7, beta, J)
+    assert not model.magnetizations_next_order(h).requires_grad
+    assert not model.field_gradient(h).requires_grad
+    model, h = attentive
+    assert model.field_gradient(h).requires_grad  # the weights
+    with torch.no_grad():
+        assert not model.field_gradient(h).requires_grad
+        np.testing.assert_allclose(model.field_gradient(h), model.field_gradient(h))
+
+
+# Shapes, types and bad input
+
+
+def test_leading_axes_are_a_batch(make_system):
+    h, J = make_system(4, 3, seed=11, batch=(2, 3))
+    beta = torch.tensor([[0.5], [1.5]], dtype=torch.float64)
+    model = VectorSpinModel(4, 3, beta, J)
+    single = VectorSpinModel(4, 3, 1.5, J)
+    for method in (
+        "free_energy", "free_energy_next_order", "internal_energy", "entropy", "specific_heat", "magnetizations",
+        "magnetizations_next_order", "correlations", "susceptibilities", "log_prob", "start", "channel_mixing",
+    ):  # fmt: skip
+        values = getattr(model, method)(h)
+        assert values.shape[:2] == (2, 3), method
+        np.testing.assert_allclose(values[1, 2], getattr(single, method)(h[1, 2]), atol=ROUNDING, err_msg=method)
+    assert model.phi(torch.ones(4), h).shape == model.phi([1.0], h).shape == (2, 3)
+    grid = 1 + torch.arange(8, dtype=torch.float64).reshape(2, 1, 4) / 8
+    assert single.phi(grid.expand(2, 5, 4), h[0, 0]).shape == (2, 5)
+    assert single.hessian(grid, h[0]).shape == (2, 3, 4, 4)
+    np.testing.assert_allclose(single.phi(grid, h[0])[1, 2], single.phi(grid[1, 0], h[0, 2]), atol=ROUNDING)
+
+
+def test_arrays_lists_and_dtypes(make_system):
+    h, J = make_system(3, 2, seed=12)
+    model = VectorSpinModel(3, 2, 1.0, J.numpy())
+    reference = model.free_energy(h)
+    assert model.free_energy(h.tolist()).dtype == torch.float64  # a list follows the couplings
+    np.testing.assert_allclose(model.free_energy(h.numpy()), reference)
+    single = VectorSpinModel(3, 2, 1.0, J.float())
+    assert single.free_energy(h.float()).dtype == torch.float32
+    assert single.free_energy(h).dtype == torch.float64  # the widest of what takes part
+    np.testing.assert_allclose(single.free_energy(h.float()), reference, rtol=1e-5)
+    assert list(VectorSpinModel(3, 2).state_dict()) == ["couplings"]
+    assert not list(model.parameters())
+    trained = VectorSpinModel(3, 2, torch.nn.Parameter(torch.tensor(1.0)), torch.nn.Parameter(J))
+    assert sorted(name for name, _ in trained.named_parameters()) == ["beta", "couplings"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"beta": 0.0}, "beta: expected numbers > 0, got 0"),
+        ({"beta": -1.0}, "beta: expected numbers > 0, got -1"),
+        ({"beta": float("nan")}, "beta: expected finite numbers, got nan"),
+        ({"num_spins": 0}, "num_spins: expected an integer >= 1, got 0"),
+        ({"dim": 2.5}, "dim: expected an integer >= 1, got 2.5"),
+        (
+            {"couplings": [[0.0, 1.0], [0.5, 0.0]]},
+            r"couplings: expected a symmetric matrix, got entries \(0, 1\) and \(1, 0\) that differ by 0.5",
+        ),
+        ({"couplings": [[0.3, 1.0], [1.0, -0.3]]}, "couplings: expected a zero diagonal, got 0.3 on it"),
+        ({"couplings": torch.zeros(3, 3)}, r"couplings: expected shape \(..., 2, 2\), got \(3, 3\)"),
+        ({"couplings": torch.zeros(4, 2, 2)}, "couplings: expected one matrix, or a function of the fields"),
+        ({"couplings": [[0.0, np.inf], [np.inf, 0.0]]}, "couplings: expected finite numbers, got inf"),
+        ({"couplings": torch.zeros(2, 2, dtype=torch.complex64)}, "couplings: expected real numbers, got"),
+    ],
+)  # fmt: skip
+def test_bad_models_are_refused(options, message):
+    with pytest.raises(ValueError, match="^" + message):
+        VectorSpinModel(**{"num_spins": 2, "dim": 3} | options)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda m, h: m.free_energy(h[:, :1]), r"h: expected shape \(..., 2, 3\), got \(4, 1, 3\)"),
+        (lambda m, h: m.free_energy(h[..., :2]), r"h: expected shape \(..., 2, 3\), got \(4, 2, 2\)"),
+        (lambda m, h: m.free_energy(h * np.nan), r"h: expected finite numbers, got nan at index \(0, 0, 0\)"),
+        (lambda m, h: m.free_energy(h.to(torch.complex128)), "h: expected real numbers"),
+        (lambda m, h: m.free_energy([[1.0], [1.0, 2.0]]), "h: expected a rectangular array"),
+        (lambda m, h: m.free_energy(h, t0=torch.ones(3)), r"t0: expected shape \(..., 2\) or \(..., 1\) .* got \(3,\)"),
+        (lambda m, h: m.free_energy(h, t0=[-1.0]), r"t0: expected diag\(t0\) - couplings positive definite"),
+        (lambda m, h: m.free_energy(h, t0=[np.nan]), "t0: expected finite numbers, got nan"),
+        (lambda m, h: m.phi(torch.ones(3, 2), h), r"t: expected shape .* broadcast with \(4,\), got \(3, 2\)"),
+        (lambda m, h: m.saddle_point(h, max_steps=0), "max_steps: expected an integer >= 1, got 0"),
+        (lambda m, h: m.saddle_point(h, tol=0.0), "tol: expected numbers > 0, got 0"),
+        (lambda m, h: m.log_prob(h, field_stiffness=-1.0), "field_stiffness: expected numbers > 0, got -1"),
+        (lambda m, h: m.linear_response(h, h[..., :2]), r"direction: expected shape \(..., 2, 3\)"),
+        (
+            lambda m, h: VectorSpinModel(2, 3, torch.ones(5)).free_energy(h),
+            r"beta: expected a shape that broadcasts to that of the batch, \(4,\), got \(5,\)",
+        ),
+        (
+            lambda m, h: VectorSpinModel(2, 3, couplings=lambda h: torch.ones(4, 2, 2, dtype=h.dtype)).free_energy(h),
+            "couplings: expected a zero diagonal, got 1 on it",
+        ),
+        (
+            lambda m, h: VectorSpinModel(2, 3, couplings=lambda h: torch.zeros(4, 2, 2)).free_energy(h),
+            "couplings: expected the dtype of the fields, torch.float64, got torch.float32",
+        ),
+        (
+            lambda m, h: VectorSpinModel(2, 3, couplings=QueryKeyCouplings(2, 3)).double().log_prob(h),
+            "couplings: expected a matrix for log_prob, got couplings computed from the fields",
+        ),
+    ],
+)  # fmt: skip
+def test_bad_arguments_are_refused(call, message):
+    with pytest.raises(ValueError, match="^" + message):
+        call(VectorSpinModel(2, 3, 1.0, [[0.0, 0.2], [0.2, 0.0]]), torch.ones(4, 2, 3, dtype=torch.float64))
+
+
+def test_a_matrix_that_training_has_made_asymmetric_is_refused():
+    model = VectorSpinModel(2, 3)
+    with torch.no_grad():
+        model.couplings[0, 1] += 1.0
+    with pytest.raises(ValueError, match=r"^couplings: expected a symmetric matrix"):
+        model.free_energy(torch.zeros(2, 3))
+
+
+def test_fields_without_a_saddle_in_reach_raise_instead_of_answering():
+    model = VectorSpinModel(2, 3, 1.0, [[0.0, 0.2], [0.2, 0.0]])
+    with pytest.raises(RuntimeError, match=r"^h: expected fields with a saddle point within reach"):
+        model.free_energy(torch.full((2, 3), 1e200, dtype=torch.float64))

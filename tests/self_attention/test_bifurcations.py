@@ -1,0 +1,223 @@
+"""Sweeps: what is gathered against recorded orbits, where orbits start, and interruptions."""
+
+from dataclasses import replace
+
+import jax
+import numpy as np
+import pytest
+
+from spinbook.self_attention import (
+    attention_window,
+    bifurcation,
+    lanes,
+    lyapunov_exponents,
+    random_network,
+    random_windows,
+    scan,
+    simulate,
+)
+
+BETAS = [0.6, 1.255, 1.4, 2.0]
+FAST = {"steps": 200, "transient": 30}
+
+
+@pytest.mark.parametrize(
+    ("field", "component", "plane"), [("output_semantic", 0, 1), ("keys", 2, 0), ("attention", 1, 2)]
+)
+def test_what_is_gathered_is_what_a_recorded_orbit_shows(paper, field, component, plane):
+    diagram = bifurcation(
+        paper, BETAS, start=None, field=field, component=component, plane=plane, plane_tolerance=0.02,
+        num_bins=50, max_crossings=4, num_blocks=7, num_tail=9, **FAST,
+    )  # fmt: skip
+    edges = np.linspace(-1, 1, 51)
+    for k, beta in enumerate(BETAS):
+        orbit = simulate(paper, beta=beta, **FAST)
+        values = getattr(orbit, field)
+        one = diagram.isel(beta=k)
+        counts = np.histogram(values[:, component], edges)[0]
+        assert np.array_equal(one.histogram, counts)
+        assert one.distinct_points == np.count_nonzero(counts)
+        crossings = values[np.abs(values[:, plane]) < 0.02, component]
+        assert one.num_crossings == len(crossings)
+        kept = one.crossing_values.values[~np.isnan(one.crossing_values.values)]
+        assert np.array_equal(kept, crossings[:4])
+        blocks = np.split(values, np.linspace(0, 200, 8).astype(int)[1:-1])
+        assert np.array_equal(one.minimum, [block.min(axis=0) for block in blocks])
+        assert np.array_equal(one.maximum, [block.max(axis=0) for block in blocks])
+        assert np.array_equal(one.final_attention, orbit.attention[:-5:-1])
+        assert one.final_position == 230 % 4
+    assert np.allclose(diagram.bin, (edges[1:] + edges[:-1]) / 2, atol=1e-15)
+
+
+def test_exponents_in_a_sweep_are_those_of_single_orbits(paper):
+    diagram = bifurcation(paper, BETAS, start=None, num_exponents=3, num_blocks=10, **FAST)
+    for k, beta in enumerate(BETAS):
+        single = lyapunov_exponents(paper, beta=beta, num_exponents=3, num_blocks=10, **FAST)
+        assert np.array_equal(diagram.block_exponents[k], single.blocks)
+        # The same numbers, added in another order.
+        assert np.abs(diagram.exponents[k] - single.exponents).max() < 1e-14
+        assert np.abs(diagram.standard_errors[k] - single.standard_errors).max() < 1e-14
+
+
+def test_continuation_starts_from_the_end_of_the_highest_beta(paper):
+    # An order that is not sorted: the highest is found by its value.
+    betas = [1.4, 2.0, 0.9, 1.3]
+    diagram = bifurcation(paper, betas, **FAST)
+    top = simulate(paper, beta=2.0, steps=1, transient=229)
+    for k, beta in enumerate(betas):
+        begun = None if beta == 2.0 else top
+        expected = simulate(paper, beta=beta, steps=1, transient=229, start=begun).attention[0]
+        assert np.array_equal(diagram.final_attention[k, 0], expected)
+    assert diagram.final_position.values.tolist() == [(2 * 230) % 4, 230 % 4, (2 * 230) % 4, (2 * 230) % 4]
+    assert diagram.attrs["start"] == "continuation"
+    assert bifurcation(paper, [1.3], **FAST).sizes["beta"] == 1
+
+
+def test_every_combination_of_parameters_is_the_network_with_these_parameters(paper):
+    networks = [paper, random_network(jax.random.key(11))]
+    gammas, epsilons = [5.0, 127.0], [0.0, 0.02, 0.3]
+    diagram = bifurcation(networks, [0.8, 1.4], gammas=gammas, epsilons=epsilons, start=None, **FAST)
+    assert diagram.histogram.dims == ("network", "gamma", "epsilon", "beta", "bin")
+    assert diagram.final_attention.shape == (2, 2, 3, 2, 4, 3)
+    for i, j, k, b in [(0, 0, 0, 0), (1, 1, 2, 1), (0, 1, 1, 0)]:
+        network = replace(networks[i], gamma=gammas[j], epsilon=epsilons[k])
+        expected = simulate(network, beta=[0.8, 1.4][b], steps=1, transient=229).attention[0]
+        # The other network may have more sign classes, and zeros are added then.
+        assert np.abs(diagram.final_attention[i, j, k, b, 0] - expected).max() < 1e-9
+
+
+def test_many_starts_at_once_are_as_many_single_ones(paper):
+    starts = random_windows(jax.random.key(0), paper, 3)
+    diagram = bifurcation(paper, [0.8, 1.4], starts=starts, **FAST)
+    assert diagram.period.dims == ("start", "beta")
+    for k in range(3):
+        for b, beta in enumerate([0.8, 1.4]):
+            expected = simulate(paper, beta=beta, steps=1, transient=229, start=starts[k]).attention[0]
+            assert np.array_equal(diagram.final_attention[k, b, 0], expected)
+    positions = bifurcation(paper, [0.8], starts=[attention_window(paper, A, position=3) for A in starts], **FAST)
+    assert np.all(positions.final_position == (3 + 230) % 4)
+
+
+def test_a_sweep_from_a_window_continues_a_trajectory(paper):
+    begun = simulate(paper, beta=1.4, steps=9)
+    diagram = bifurcation(paper, [1.4], start=begun, **FAST)
+    expected = simulate(paper, beta=1.4, steps=1, transient=9 + 229).attention[0]
+    assert np.array_equal(diagram.final_attention[0, 0], expected)
+
+
+def test_opposite_starts_without_positions_give_mirrored_sweeps(paper):
+    network = replace(paper, epsilon=0.0)
+    A = np.random.default_rng(0).uniform(-1, 1, (4, 3))
+    diagram = bifurcation(network, [0.9, 1.5], starts=[A, -A], num_exponents=2, **FAST)
+    assert np.array_equal(diagram.minimum[0], -diagram.maximum[1])
+    assert np.array_equal(diagram.block_exponents[0], diagram.block_exponents[1])
+
+
+def test_periods_are_multiples_of_that_of_the_positions(paper):
+    diagram = bifurcation(paper, [0.0, 0.5, 1.25], start=None, steps=2000, transient=12_000)
+    assert diagram.period.values.tolist() == [4, 4, 16]
+    assert diagram.recurrence_error.max() < 1e-6
+
+
+class Interrupted(BaseException):
+    pass
+
+
+def test_an_interrupted_sweep_loses_nothing_and_ends_as_an_uninterrupted_one(paper, tmp_path):
+    betas = np.linspace(0.5, 2.5, 9)
+    options = {**FAST, "num_exponents": 1, "lanes_per_task": 2, "num_threads": 1}
+    whole = bifurcation(paper, betas, **options)
+    calls = []
+
+    def run(*arguments):
+        calls.append(1)
+        if len(calls) == 3:
+            raise Interrupted
+        return lanes.run(*arguments)
+
+    run.__module__ = lanes.run.__module__
+    with pytest.raises(Interrupted):
+        bifurcation(paper, betas, folder=tmp_path, run=run, **options)
+    finished = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.npz")}
+    assert len(finished) >= 2
+    resumed = bifurcation(paper, betas, folder=tmp_path, **options)
+    assert resumed.identical(whole)
+    assert all(path.stat().st_mtime_ns == time for path, time in finished.items())
+    with pytest.raises(ValueError, match="folder: expected an empty one or one with this very sweep"):
+        bifurcation(paper, betas, folder=tmp_path, **(options | {"steps": 201}))
+    with pytest.raises(ValueError, match="folder: expected"):
+        bifurcation(replace(paper, gamma=1.0), betas, folder=tmp_path, **options)
+
+
+def test_threads_and_the_size_of_tasks_change_nothing(paper):
+    betas = np.linspace(0.5, 2.5, 40)
+    options = {**FAST, "num_exponents": 1, "start": None}
+    one = bifurcation(paper, betas, num_threads=1, **options)
+    for size in (7, 40):
+        assert bifurcation(paper, betas, num_threads=2, lanes_per_task=size, **options).identical(one)
+
+
+def test_jax_gathers_the_same_from_the_definition(other):
+    # Contracting temperatures, so that rounding stays small.
+    options = {
+        "start": None, "steps": 200, "transient": 20, "num_exponents": 2, "num_blocks": 2, "num_tail": 120,
+        "plane_tolerance": 0.3, "num_bins": 40, "max_crossings": 9,
+    }  # fmt: skip
+    ours = bifurcation(other, [0.5, 0.9], **options)
+    theirs = bifurcation(other, [0.5, 0.9], run=scan.run, **options)
+    assert ours.sizes == theirs.sizes
+    assert ours.attrs == theirs.attrs
+    assert ours.num_crossings.max() > 9
+    for variable in ours:
+        a, b = ours[variable].values, theirs[variable].values
+        if "exponents" in variable or variable == "standard_errors":
+            # Other tangents to begin with and another norm, over blocks of 100 steps.
+            assert np.abs(a - b).max() < 10 / 100
+        elif a.dtype.kind == "f":
+            assert np.nanmax(np.abs(a - b), initial=0) < 1e-12
+            assert np.array_equal(np.isnan(a), np.isnan(b))
+        else:
+            assert np.array_equal(a, b)
+    assert np.abs(ours.exponents - theirs.exponents).max() < 10 / 200
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"betas": [1.0, -0.5]}, r"betas: expected numbers >= 0, got -0.5 at index \(1,\)"),
+        ({"betas": []}, "betas: expected at least one number, got none"),
+        ({"betas": 1.0}, r"betas: expected a list of numbers, got shape \(\)"),
+        ({"epsilons": [0.5, 1.0]}, r"epsilon: expected a number in \[0, 1\), got 1"),
+        ({"epsilons": []}, "gammas, epsilons: expected at least one number each, got none"),
+        ({"gammas": [-1.0]}, "gamma: expected a number >= 0, got -1"),
+        ({"network": []}, "network: expected at least one, got none"),
+        ({"field": "spin"}, "field: expected one of output_semantic, values, queries, keys, attention, got 'spin'"),
+        ({"component": 3}, "component: expected an integer from 0 to 2, got 3"),
+        ({"plane": -1}, "plane: expected an integer from 0 to 2, got -1"),
+        ({"plane_tolerance": np.nan}, "plane_tolerance: expected a number >= 0, got nan"),
+        ({"num_exponents": 13}, "num_exponents: expected an integer from 0 to 12, got 13"),
+        ({"num_bins": 1}, "num_bins: expected an integer >= 2, got 1"),
+        ({"num_blocks": 101}, "num_blocks: expected an integer from 2 to 100, got 101"),
+        ({"starts": []}, "starts: expected at least one window, got none"),
+        ({"starts": np.zeros((2, 3, 3))}, r"attention: expected shape \(4, 3\), 4 tokens"),
+        ({"start": np.zeros((5, 3))}, r"attention: expected shape \(4, 3\), 4 tokens"),
+    ],
+)
+def test_what_cannot_be_swept_is_refused_by_name(paper, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        bifurcation(**({"network": paper, "betas": [1.0], "steps": 100, "transient": 0} | arguments))
+
+
+def test_what_does_not_go_together_is_refused(paper, other):
+    with pytest.raises(
+        ValueError, match=r"network: expected networks with equally many features.*\(2, 3, 8\), \(3, 4, 4\)"
+    ):
+        bifurcation([paper, other], [1.0], **FAST)
+    with pytest.raises(ValueError, match="starts: expected windows of one length and one position"):
+        bifurcation(paper, [1.0], starts=[None, np.zeros((4, 3))], **FAST)
+
+
+def test_memory_does_not_grow_with_the_number_of_steps(paper):
+    # What a sweep returns and keeps has the same size for ten times the steps.
+    sizes = [bifurcation(paper, [1.0, 1.4], steps=steps, transient=0).nbytes for steps in (2000, 20_000)]
+    assert sizes[0] == sizes[1]

@@ -1,0 +1,54 @@
+"""One orbit: its fields, its continuation."""
+
+import numpy as np
+import pytest
+
+from spinbook.self_attention import attention_window, simulate
+
+FIELDS = ("output_semantic", "values", "queries", "keys", "attention")
+
+
+def test_the_orbit_agrees_with_the_authors_program(paper, authors):
+    for run in authors["runs"]:
+        start = None
+        if run["start"] == "window":
+            start = attention_window(paper, authors["window"], position=authors["window_position"])
+        orbit = simulate(paper, beta=run["beta"], steps=50, start=start)
+        for name in FIELDS:
+            assert np.abs(getattr(orbit, name)[authors["steps"]] - run[name]).max() < 1e-12
+
+
+@pytest.mark.parametrize("first", [1, 2, 3, 6])
+def test_a_continued_orbit_is_the_uninterrupted_one(paper, first):
+    whole = simulate(paper, beta=1.27, steps=20)
+    begun = simulate(paper, beta=1.27, steps=first)
+    rest = simulate(paper, beta=1.27, steps=20 - first, start=begun)
+    for name in FIELDS:
+        assert np.array_equal(np.concatenate([getattr(begun, name), getattr(rest, name)]), getattr(whole, name))
+
+
+def test_a_transient_is_the_part_that_is_not_shown(paper):
+    whole = simulate(paper, beta=1.27, steps=20)
+    late = simulate(paper, beta=1.27, steps=13, transient=7)
+    assert np.array_equal(whole.attention[7:], late.attention)
+    assert np.array_equal(whole.window.attention, late.window.attention)
+
+
+def test_all_fields_stay_between_minus_one_and_one(paper):
+    orbit = simulate(paper, beta=1e3, steps=200)
+    assert all(np.abs(getattr(orbit, name)).max() <= 1 for name in FIELDS)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"beta": -1.0}, "beta: expected numbers >= 0, got -1"),
+        ({"beta": np.nan}, "beta: expected finite numbers, got nan"),
+        ({"beta": [1.0]}, r"beta: expected a number, got shape \(1,\)"),
+        ({"steps": 0}, "steps: expected an integer >= 1, got 0"),
+        ({"transient": -1}, "transient: expected an integer >= 0, got -1"),
+    ],
+)
+def test_what_cannot_be_run_is_refused_by_name(paper, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        simulate(paper, **({"beta": 1.0, "steps": 5} | arguments))
