@@ -2,10 +2,13 @@
 
 import itertools
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy import optimize
 
-from spinbook.ising import exact
+from spinbook.ising import exact, mean_field
 
 
 def system(num_spins, strength=0.6, seed=0, *, symmetric=False):
@@ -53,11 +56,8 @@ def test_the_stationary_distribution_is_the_leading_eigenvector():
 
 
 def test_symmetric_couplings_have_the_known_equilibrium_of_parallel_updates():
-    # Peretto (1984): p(s) is proportional to exp(beta h.s) prod_i 2 cosh(beta (h_i + sum_j J_ij s_j)).
     J, h = system(6, symmetric=True)
-    s = all_states(6)
-    weight = np.exp(1.2 * s @ h) * np.prod(2 * np.cosh(1.2 * (h + s @ J.T)), axis=1)
-    np.testing.assert_allclose(exact.stationary_distribution(J, h, beta=1.2), weight / weight.sum(), rtol=1e-9)
+    np.testing.assert_allclose(exact.stationary_distribution(J, h, beta=1.2), equilibrium(J, h, 1.2), rtol=1e-9)
 
 
 def test_entropy_production_equals_the_asymmetric_part_of_the_delayed_correlations():
@@ -87,11 +87,144 @@ def test_moments_are_the_sums_over_states():
     np.testing.assert_allclose(D, joint - np.outer(P @ p @ s, m), atol=1e-13)
 
 
-def test_fourteen_spins_need_no_matrix_of_two_gigabytes():
-    J, h = system(14, strength=0.3)
-    m = exact.magnetizations(J, h, beta=1.0)
-    assert m.shape == (14,)
-    assert np.isfinite(m).all()
+def equilibrium(J, h, beta):
+    """Peretto (1984): p(s) is proportional to exp(beta h.s) prod_i 2 cosh(beta (h_i + sum_j J_ij s_j))."""
+    s = np.asarray(exact.states(len(h)))
+    weight = np.exp(beta * s @ h) * np.prod(2 * np.cosh(beta * (h + s @ J.T)), axis=1)
+    return weight / weight.sum()
+
+
+@pytest.mark.parametrize("num_spins", [11, pytest.param(14, marks=pytest.mark.slow)])
+def test_many_spins_need_no_transition_matrix(num_spins, optimised):
+    # At 14 spins the matrix alone would have 2.1 GB.
+    J, h = system(num_spins, strength=0.2, symmetric=True)
+    p = exact.stationary_distribution(J, h, beta=1.0)
+    np.testing.assert_allclose(p, equilibrium(J, h, 1.0), rtol=1e-9)
+    assert abs(float(exact.entropy_production(J, h, beta=1.0, distribution=p))) < 1e-10
+
+
+def test_one_step_from_a_state_makes_independent_spins():
+    # From a single state the means are those of the naive equation, and there is nothing else to know.
+    J, h = system(5, seed=3)
+    state = np.array([1.0, -1.0, 1.0, 1.0, -1.0])
+    after = exact.step(exact.product_distribution(state), J, h, beta=1.2)
+    means = mean_field.naive_step(state, J, h, beta=1.2)
+    np.testing.assert_allclose(after, exact.product_distribution(means), rtol=1e-12)
+
+
+def test_columns_of_the_transition_matrix_sum_to_one_and_small_entries_are_not_lost():
+    # exp(-2 * 300) is far below the rounding error of 1, but not zero; exp(-800) would be.
+    P = np.asarray(exact.transition_matrix(np.zeros((2, 2)), [300.0, 0.3], beta=1.0))
+    np.testing.assert_allclose(P.sum(axis=0), 1, rtol=1e-15)
+    np.testing.assert_allclose(P[0] + P[2], np.exp(-600), rtol=1e-12)
+
+
+def test_the_product_with_the_right_means_is_the_nearest_one():
+    J, h = system(4, seed=4)
+    p = exact.stationary_distribution(J, h, beta=1.0)
+
+    def divergence(theta):
+        return float(exact.kullback_leibler(p, exact.product_distribution(np.tanh(theta))))
+
+    nearest = optimize.minimize(divergence, np.zeros(4), method="BFGS", options={"gtol": 1e-6})
+    # Gradient differences of 1e-8 leave the minimum known to about 1e-6.
+    np.testing.assert_allclose(np.tanh(nearest.x), exact.mean(p), atol=1e-5)
+    assert divergence(np.arctanh(exact.mean(p))) == pytest.approx(nearest.fun, abs=1e-10)
+
+
+def test_the_divergence_of_known_distributions():
+    # log(2) for a coin known against one unknown; infinite where the impossible happens; zero only with itself.
+    assert float(exact.kullback_leibler([1.0, 0.0], [0.5, 0.5])) == pytest.approx(np.log(2), rel=1e-15)
+    assert float(exact.kullback_leibler([0.5, 0.5], [1.0, 0.0])) == np.inf
+    assert float(exact.kullback_leibler([0.25, 0.75], [0.25, 0.75])) == 0
+
+
+def test_entropy_production_without_beta_would_be_short_of_a_factor_beta():
+    J, h = system(5, seed=5)
+    sigma = float(exact.entropy_production(J, h, beta=1.4))
+    asymmetric = np.sum((J - J.T) * exact.delayed_correlations(J, h, beta=1.4))
+    assert asymmetric / sigma == pytest.approx(1 / 1.4, rel=1e-10)
+
+
+def test_moments_of_a_distribution_given_are_not_those_of_the_stationary_one():
+    J, h = system(4, seed=6)
+    p = exact.product_distribution([0.9, -0.9, 0.5, 0.0])
+    np.testing.assert_allclose(exact.magnetizations(J, h, beta=1.0, distribution=p), [0.9, -0.9, 0.5, 0.0], atol=1e-15)
+    np.testing.assert_allclose(
+        exact.correlations(J, h, beta=1.0, distribution=p), np.diag([0.19, 0.19, 0.75, 1.0]), atol=1e-15
+    )
+    stationary = exact.stationary_distribution(J, h, beta=1.0)
+    np.testing.assert_allclose(exact.magnetizations(J, h, beta=1.0), exact.mean(stationary), rtol=1e-14)
+    np.testing.assert_allclose(exact.correlations(J, h, beta=1.0), exact.covariance(stationary), atol=1e-15)
+
+
+@pytest.mark.parametrize(
+    "couplings",
+    [[[-30.0]], 30.0 * np.eye(3), [[0.0, 30.0], [30.0, 0.0]], 8 * np.ones((3, 3))],
+    ids=["a spin that turns at every step", "frozen spins", "a state that alternates", "two wells"],
+)
+def test_a_chain_without_one_stationary_state_is_never_called_converged(couplings):
+    # Each has distributions that a step leaves alone to rounding, and yet more than one, or a cycle of two.
+    solution = exact.stationary_solve(couplings, 0.0, beta=1.0, max_steps=200)
+    assert not bool(solution.converged)
+    assert float(solution.residual) > 0.1
+    stationary = equilibrium(np.array(couplings), np.zeros(len(couplings)), 1.0)
+    np.testing.assert_allclose(exact.step(stationary, couplings, 0.0, beta=1.0), stationary, rtol=1e-12)
+
+
+def test_evidence_survives_compilation_and_batches():
+    J, h = system(3, seed=7)
+    betas = jnp.array([0.5, 1.0, 300.0])
+    solve = jax.jit(jax.vmap(lambda beta: exact.stationary_solve(J, h, beta=beta, max_steps=300)))
+    found = solve(betas)
+    alone = exact.stationary_solve(J, h, beta=1.0)
+    np.testing.assert_allclose(found.value[1], alone.value, rtol=1e-13)
+    assert int(found.num_steps[1]) == int(alone.num_steps) > int(found.num_steps[0])
+    frozen = jax.jit(lambda J: exact.magnetizations(J, 0.0, beta=1.0))(30.0 * jnp.eye(2))
+    assert np.isnan(frozen).all()
+
+
+def test_derivatives_go_forward_through_the_stationary_state():
+    J, h = system(3, seed=8)
+
+    @jax.jit
+    def means(h):
+        return exact.magnetizations(J, h, beta=1.0)
+
+    width = 1e-5
+    differences = [(means(h + width * e) - means(h - width * e)) / (2 * width) for e in np.eye(3)]
+    np.testing.assert_allclose(jax.jit(jax.jacfwd(means))(h), np.array(differences).T, atol=1e-9)
+    with pytest.raises(ValueError, match="Reverse-mode differentiation"):
+        jax.jacrev(means)(h)
+
+
+def test_single_precision_stays_single():
+    J, h = (np.asarray(x, np.float32) for x in system(4))
+    p = exact.stationary_distribution(J, h, beta=1.0)
+    assert p.dtype == exact.delayed_correlations(J, h, beta=1.0).dtype == np.float32
+    np.testing.assert_allclose(p, exact.stationary_distribution(*map(np.float64, (J, h)), beta=1.0), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: exact.states(15), r"num_spins: expected at most 14 spins, got 15 \(.* 8.59 GB"),
+        (lambda: exact.states(0), "num_spins: expected an integer >= 1"),
+        (lambda: exact.mean(np.full(2**15, 0.5**15)), "distribution: expected at most 14 spins"),
+        (lambda: exact.product_distribution(np.zeros(20)), "magnetizations: expected at most 14 spins, .* 8.8 TB"),
+        (lambda: exact.product_distribution([0.0, 1.5]), "magnetizations: expected magnetizations from -1 to 1"),
+        (lambda: exact.mean([0.5, 0.25, 0.25]), "distribution: expected shape"),
+        (lambda: exact.mean([1.5, -0.5]), "distribution: expected probabilities >= 0, got -0.5"),
+        (lambda: exact.mean([0.5, 0.4]), "distribution: expected probabilities with the sum 1, got 0.9"),
+        (lambda: exact.kullback_leibler([0.5, 0.5], np.full(4, 0.25)), "other: expected shape"),
+        (lambda: exact.step([0.5, 0.5], np.zeros((2, 2)), 0.0, beta=1.0), r"distribution: expected shape \(4,\)"),
+        (lambda: exact.magnetizations(np.zeros((2, 2)), np.zeros((3, 2)), beta=1.0), "fields: expected a number or"),
+        (lambda: exact.stationary_solve(np.zeros((2, 2)), 0.0, beta=1.0, tol=0.0), "tol: expected numbers > 0"),
+    ],
+)
+def test_bad_distributions_and_sizes_are_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.extend.random import threefry_2x32
+from scipy import stats
 
 from spinbook.ising import exact, stochastic
 
@@ -11,6 +13,10 @@ from spinbook.ising import exact, stochastic
 def system(num_spins=4, seed=0):
     rng = np.random.default_rng(seed)
     return 0.8 * rng.normal(size=(num_spins, num_spins)), rng.uniform(-0.5, 0.5, size=num_spins)
+
+
+def keep(spins):
+    return spins
 
 
 def test_one_step_has_the_transition_probabilities():
@@ -23,6 +29,40 @@ def test_one_step_has_the_transition_probabilities():
     expected = count * np.asarray(exact.transition_matrix(J, h, beta=1.1))[:, 0b1001]
     # Pearson's chi squared has 15 degrees of freedom; 5 standard deviations.
     assert np.sum((counts - expected) ** 2 / expected) < 15 + 5 * np.sqrt(30)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_probabilities_far_from_one_half_are_met_in_both_precisions(dtype):
+    # Expected counts from 6 to nearly all of 500,000; a chi-squared value exceeds its 1e-6 quantile once in a million.
+    fields = np.array([-3.0, -2.0, -0.4, 0.0, 0.4, 2.0, 3.0, -5.6], dtype)
+    s = stochastic.step(jax.random.key(4), np.ones((500_000, 8), dtype), np.zeros((8, 8), dtype), fields, beta=1.0)
+    assert s.dtype == dtype
+    up = np.sum(np.asarray(s) == 1, axis=0)
+    p = 1 / (1 + np.exp(-2 * fields.astype(float)))
+    assert np.sum((up - 500_000 * p) ** 2 / (500_000 * p * (1 - p))) < stats.chi2.isf(1e-6, 8)
+
+
+def test_certain_spins_are_certain():
+    s = stochastic.step(jax.random.key(0), np.ones((100, 2), np.float32), np.zeros((2, 2)), [1e30, -1e30], beta=1.0)
+    np.testing.assert_array_equal(s, np.tile([1, -1], (100, 1)))
+
+
+def test_the_random_words_are_those_of_the_generator_of_jax():
+    key = jnp.array([0x12345678, 0x9ABCDEF0], jnp.uint32)
+    rows, columns = np.arange(6, dtype=np.uint32), np.array([0, 1, 2, 2**31, 2**32 - 1, 77], np.uint32)
+    ours = stochastic._threefry((key[0], key[1]), jnp.asarray(rows), jnp.asarray(columns))
+    np.testing.assert_array_equal(jnp.concatenate(ours), threefry_2x32(key, jnp.concatenate([rows, columns])))
+
+
+@pytest.mark.parametrize(("dtype", "bits"), [(jnp.float32, 23), (jnp.float64, 52)])
+def test_uniform_numbers_are_uniform_open_and_symmetric(dtype, bits):
+    u = np.asarray(stochastic._uniform(jax.random.key(1), (300, 1000), dtype)).astype(float)
+    assert stats.kstest(u.ravel(), "uniform").pvalue > 1e-6
+    assert 0 < u.min() < u.max() < 1
+    # In the middle of equal parts: an odd multiple of half a part, so that 1 - u is one too.
+    assert np.all((u * 2.0 ** (bits + 1)) % 2 == 1)
+    assert abs(stats.pearsonr(u[:, :-1].ravel(), u[:, 1:].ravel()).statistic) < 5 / np.sqrt(u.size)
+    assert abs(stats.pearsonr(u[:-1].ravel(), u[1:].ravel()).statistic) < 5 / np.sqrt(u.size)
 
 
 def test_the_moments_of_the_steady_state_lie_within_their_standard_errors():
@@ -72,8 +112,115 @@ def test_a_key_is_a_run_and_another_key_another():
     assert (first != other).any()
 
 
-def keep(spins):
-    return spins
+def test_a_simulation_is_repeated_stepping():
+    J, h = system()
+    key, s = jax.random.key(9), np.ones((5, 4))
+    result = stochastic.simulate(key, s, J, h, beta=1.0, steps=4, observable=keep)
+    for t, state in enumerate(np.asarray(result.observed)):
+        s = stochastic.step(jax.random.fold_in(key, t), s, J, h, beta=1.0)
+        np.testing.assert_array_equal(s, state)
+
+
+def test_a_replica_does_not_depend_on_how_many_there_are_or_how_long_they_run():
+    J, h = system()
+    few = stochastic.simulate(jax.random.key(1), np.ones((3, 4)), J, h, beta=1.0, steps=10, observable=keep)
+    many = stochastic.simulate(jax.random.key(1), np.ones((9, 4)), J, h, beta=1.0, steps=25, observable=keep)
+    np.testing.assert_array_equal(many.observed[:10, :3], few.observed)
+
+
+def test_no_trajectory_is_stored_unless_asked():
+    J, h = system()
+
+    def shapes(**options):
+        run = jax.eval_shape(
+            lambda key: stochastic.simulate(key, jnp.ones((50, 4)), J, h, beta=1.0, **options), jax.random.key(0)
+        )
+        return [leaf.shape for leaf in jax.tree.leaves(run)]
+
+    assert shapes(steps=10) == shapes(steps=10_000)
+    assert shapes(steps=10, correlations=True) == shapes(steps=10_000, correlations=True)
+    assert (10_000, 50, 4) in shapes(steps=10_000, observable=keep)
+
+
+def test_old_keys_and_compiled_code_give_the_same_run():
+    J, h = system()
+
+    def run(key):
+        return stochastic.simulate(key, jnp.ones((5, 4)), J, h, beta=1.0, steps=10).spins
+
+    key = jax.random.key(3)
+    np.testing.assert_array_equal(run(key), run(jax.random.key_data(key)))
+    np.testing.assert_array_equal(run(key), jax.jit(run)(key))
+    several = jax.vmap(run)(jax.random.split(key, 3))
+    np.testing.assert_array_equal(several[1], run(jax.random.split(key, 3)[1]))
+
+
+def test_standard_errors_are_the_scatter_of_repeated_simulations():
+    # 60 independent runs of 20 replicas that remember their past; their means scatter as the errors say. A standard
+    # deviation from 60 values is known to 1 / sqrt(118), the mean of 60 squared errors from 19 degrees of freedom or,
+    # for ten groups, 9 to sqrt(2 / 9 / 60): four times both together.
+    J, h = system(3, seed=2)
+
+    @jax.jit
+    @jax.vmap
+    def run(key):
+        result = stochastic.simulate(key, jnp.ones((20, 3)), J, h, beta=1.0, steps=40, transient=10, correlations=True)
+        means = result.magnetizations, result.correlations, result.delayed_correlations
+        errors = (
+            result.magnetization_standard_errors,
+            result.correlation_standard_errors,
+            result.delayed_correlation_standard_errors,
+        )
+        whole = result.mean_magnetization[None], result.mean_magnetization_standard_error[None]
+        flat = [jnp.concatenate([x.ravel() for x in part]) for part in (means, errors)]
+        return jnp.concatenate([flat[0], whole[0]]), jnp.concatenate([flat[1], whole[1]])
+
+    means, errors = run(jax.random.split(jax.random.key(11), 60))
+    ratio = np.sqrt(np.mean(np.square(errors), axis=0)) / np.std(means, axis=0, ddof=1)
+    allowed = 4 * np.hypot(1 / np.sqrt(118), np.sqrt(2 / 9 / 60) / 2)
+    assert np.abs(ratio - 1).max() < allowed
+
+
+def test_groups_of_unequal_size_give_the_plain_averages():
+    # 37 replicas make twelve groups of three and one of one.
+    J, h = system()
+    result = stochastic.simulate(
+        jax.random.key(7), np.ones((37, 4)), J, h, beta=1.0, steps=6, transient=2, correlations=True, observable=keep
+    )
+    assert result.group_sizes.tolist() == [3.0] * 12 + [1.0]
+    now, before = np.asarray(result.observed)[2:], np.asarray(result.observed)[1:-1]
+    centred, centred_before = now - now.mean((0, 1)), before - before.mean((0, 1))
+    C = np.einsum("tri,trk->ik", centred, centred) / (4 * 37)
+    D = np.einsum("tri,trl->il", centred, centred_before) / (4 * 37)
+    np.testing.assert_allclose(result.correlations, C, atol=1e-12)
+    np.testing.assert_allclose(result.delayed_correlations, D, atol=1e-12)
+    # The error of a weighted mean of independent groups, written out.
+    groups = [centred[:, 3 * g : 3 * g + 3].reshape(-1, 4) for g in range(13)]
+    values = np.array([g.T @ g / len(g) for g in groups])
+    weights = np.array([3] * 12 + [1]) / 37
+    error = np.sqrt(np.einsum("g,gik->ik", weights, (values - C) ** 2) / 12)
+    np.testing.assert_allclose(result.correlation_standard_errors, error, atol=1e-12)
+
+
+def test_one_replica_has_means_and_no_standard_errors():
+    J, h = system()
+    result = stochastic.simulate(jax.random.key(0), np.ones(4), J, h, beta=1.0, steps=10, correlations=True)
+    assert result.spins.shape == (4,)
+    assert np.isfinite(result.magnetizations).all()
+    assert np.isnan(result.magnetization_standard_errors).all()
+    assert np.isnan(result.mean_magnetization_standard_error)
+    assert np.isnan(result.correlation_standard_errors).all()
+
+
+def test_leading_axes_are_replicas_and_may_have_their_own_fields():
+    fields = np.array([[[1e3, -1e3]], [[-1e3, 1e3]]])
+    result = stochastic.simulate(
+        jax.random.key(0), np.ones((2, 5, 2)), np.zeros((2, 2)), fields, beta=1.0, steps=3, observable=keep
+    )
+    assert result.observed.shape == (3, 2, 5, 2)
+    np.testing.assert_array_equal(result.spins, np.broadcast_to(np.sign(fields), (2, 5, 2)))
+    stepped = stochastic.step(jax.random.key(0), np.ones((2, 5, 2)), np.zeros((2, 2)), fields, beta=1.0)
+    np.testing.assert_array_equal(stepped, result.spins)
 
 
 def test_averages_are_those_of_the_trajectory():
@@ -108,8 +255,32 @@ def test_replicas_are_independent_and_uniform_numbers_are_unbiased():
         ([[1.0, 1.0]], np.zeros((2, 3)), 1.0, "couplings: expected a square matrix"),
         ([[1.0, 1.0]], np.full((2, 2), np.inf), 1.0, "couplings: expected finite"),
         ([[1.0, 1.0]], np.zeros((2, 2)), -2.0, "beta: expected"),
+        ([[1.0, np.nan]], np.zeros((2, 2)), 1.0, "spins: expected finite numbers"),
     ],
 )
 def test_bad_input_is_named(spins, couplings, beta, message):
     with pytest.raises(ValueError, match=message):
         stochastic.step(jax.random.key(0), spins, couplings, 0.0, beta=beta)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"steps": 0}, "steps: expected an integer >= 1, got 0"),
+        ({"steps": 5, "transient": 5}, "transient: expected an integer from 0 to 4, got 5"),
+    ],
+)
+def test_bad_lengths_are_named(options, message):
+    with pytest.raises(ValueError, match=message):
+        stochastic.simulate(jax.random.key(0), np.ones(2), np.zeros((2, 2)), 0.0, beta=1.0, **options)
+
+
+def test_fields_for_more_replicas_than_there_are_is_an_error():
+    with pytest.raises(ValueError, match="fields: expected a shape that broadcasts to"):
+        stochastic.step(jax.random.key(0), np.ones((2, 2)), np.zeros((2, 2)), np.zeros((3, 2)), beta=1.0)
+
+
+def test_correlations_that_were_not_asked_for_are_an_error():
+    result = stochastic.simulate(jax.random.key(0), np.ones((3, 2)), np.zeros((2, 2)), 0.0, beta=1.0, steps=2)
+    with pytest.raises(ValueError, match="correlations: expected a simulation made with correlations=True"):
+        _ = result.delayed_correlations
