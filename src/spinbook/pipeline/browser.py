@@ -4,6 +4,7 @@ build the book; what uses it says so where no browser is installed.
 
 import base64
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -17,7 +18,7 @@ def find() -> str | None:
     return os.environ.get("CHROMIUM") or next((path for name in _NAMES if (path := shutil.which(name))), None)
 
 
-def run(address: str, *options: str, budget_ms: int = 20_000, timeout: float = 180.0) -> str:
+def run(address: str, *options: str, budget_ms: int = 120_000, timeout: float = 180.0) -> str:
     """Open an address with the given command-line options and return what the browser prints.
 
     Time in the page is virtual: timers run at once until nothing is left to do or the budget is spent.
@@ -83,10 +84,10 @@ def evaluate(page: Path, script: str, *, dark: bool = False, width: int = 1280, 
         out = elements(copy, width=width, height=height)
     finally:
         copy.unlink()
-    _, found, rest = out.partition('<pre id="spin-result">')
-    if not found:
+    found = re.search(r'<pre id="spin-result"[^>]*>([^<]*)</pre>', out)
+    if found is None:
         raise RuntimeError(f"browser: expected {page.name} to finish loading, it did not")
-    result = base64.b64decode(rest.partition("</pre>")[0]).decode()
+    result = base64.b64decode(found[1]).decode()
     if result.startswith("ERROR "):
         raise RuntimeError(f"browser: {page.name}: {result.removeprefix('ERROR ')}")
     return result
@@ -98,7 +99,6 @@ def pdf(page: Path, target: Path) -> None:
         page.resolve().as_uri(),
         f"--print-to-pdf={target.resolve()}",
         "--no-pdf-header-footer",
-        budget_ms=120_000,
         timeout=600,
     )
     if not target.is_file():

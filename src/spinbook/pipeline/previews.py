@@ -34,7 +34,7 @@ def _markup(element: Tag) -> str:
     if element.name == "dt":
         meaning = element.find_next_sibling("dd")
         return f"<dl>{element}{meaning or ''}</dl>"
-    for fold in element.select("details, .legend, .only-dark"):
+    for fold in element.select("details, .legend, .only-dark, .headerlink"):
         fold.decompose()
     return str(element)
 

@@ -48,6 +48,9 @@ def render(root: Path, results: Mapping[str, Path], failures: Sequence[execution
     if not (html / "index.html").is_file():
         return Build([f"the site was not built; see {build.name}/sphinx.log", *warnings], rendered=True)
     accessibility.mend(html)
+    for source_map in (html / "_static").rglob("*.map"):
+        # For those who debug the theme; a third of the weight of the site's frame.
+        source_map.unlink()
     _add_records(root, html)
     previews.add(html)
     single_page.write(html, notebooks.pages(root), project.identity(root).title)
@@ -192,9 +195,11 @@ def _bundle(root: Path, folder: Path) -> None:
         f"From: {who.title}, version {record['library_version']}, commit {record['commit']}\n"
         f"Make it again: make chapter NAME={record['chapter']}\nLicence: CC BY 4.0, see LICENSE\n\n{record['bibtex']}\n"
     )
+    # The variants for dark pages can be had one by one; nobody prints or cites them.
+    kept = {name: digest for name, digest in sorted(record["files"].items()) if "-dark." not in name}
     texts = {
         "README.txt": readme,
-        "SHA256SUMS": "".join(f"{digest}  {name}\n" for name, digest in sorted(record["files"].items())),
+        "SHA256SUMS": "".join(f"{digest}  {name}\n" for name, digest in kept.items()),
         f"{id}.csl.json": citation,
     }
     licence = root / "LICENSE-CC-BY-4.0"
@@ -203,7 +208,7 @@ def _bundle(root: Path, folder: Path) -> None:
     with zipfile.ZipFile(folder / f"{id}.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         for name, text in texts.items():
             archive.writestr(zipfile.ZipInfo(f"{id}/{name}"), text, zipfile.ZIP_DEFLATED)
-        for name in sorted(record["files"]):
+        for name in kept:
             entry = zipfile.ZipInfo(f"{id}/{name}")
             archive.writestr(entry, (folder / name).read_bytes(), zipfile.ZIP_DEFLATED)
 
