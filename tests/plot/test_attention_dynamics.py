@@ -107,7 +107,15 @@ def test_bifurcation_shades_only_orbits_that_do_not_repeat(sweep):
     (image,) = plot.bifurcation(**sweep).axes[0].images
     level = np.asarray(image.get_array()).T
     assert not level[:2].any()
-    assert np.array_equal(level[2:] > 0, sweep["counts"][2:] > 0)
+    # Bins that nobody visits are cut off above and below.
+    assert np.array_equal(level[2:] > 0, sweep["counts"][2:, 1:9] > 0)
+    assert np.allclose(image.get_extent(), (0.0, 3.0, -0.8, 0.8))
+
+
+def test_bifurcation_is_darker_where_an_orbit_is_more_often(sweep):
+    sweep["counts"][3] = [0, 1, 5, 6, 25, 26, 100, 1, 1, 0]
+    (image,) = plot.bifurcation(**sweep).axes[0].images
+    assert np.asarray(image.get_array())[:, 3].tolist() == [1, 1, 2, 2, 3, 3, 1, 1]
 
 
 def test_bifurcation_names_marks_that_lie_too_close_together_once(sweep):
@@ -257,7 +265,9 @@ def test_other_fields_has_a_diagram_for_each_field(sweep):
     figure = plot.other_fields(sweep["betas"], sweep["bins"], fields, sweep["regimes"])
     assert [ax.get_ylabel() for ax in figure.axes] == list("abcd")
     for ax, counts in zip(figure.axes, fields.values(), strict=True):
-        assert np.array_equal(np.asarray(ax.images[0].get_array()).T[2:] > 0, counts[2:] > 0)
+        visited = np.flatnonzero(counts.any(axis=0))
+        level = np.asarray(ax.images[0].get_array()).T
+        assert np.array_equal(level[2:] > 0, counts[2:, visited[0] : visited[-1] + 1] > 0)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import ListedColormap, TwoSlopeNorm, to_rgba
+from matplotlib.colors import LinearSegmentedColormap, TwoSlopeNorm, to_rgba
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch, Rectangle
 from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
@@ -165,7 +165,7 @@ def finite_size(
     for colour, marker, (beta, values) in zip(FAMILY, style.MARKERS, errors.items(), strict=False):
         look = {"color": colour, "marker": marker, "linestyle": "none", "markersize": 4.0, "elinewidth": 0.9}
         left.errorbar(sizes, values, standard_errors[beta], label=rf"$\beta = {beta:g}$", **look)
-        left.plot(sizes, values[0] * np.sqrt(sizes[0] / sizes), color=colour, linewidth=0.9, linestyle="-")
+        left.plot(sizes, values[-1] * np.sqrt(sizes[-1] / sizes), color=colour, linewidth=0.9, linestyle="-")
         right.errorbar(sizes, values * np.sqrt(sizes), standard_errors[beta] * np.sqrt(sizes), **look)
         mean = float(np.mean(values * np.sqrt(sizes)))
         right.axhline(mean, color=colour, linewidth=0.9, linestyle="-")
@@ -186,20 +186,26 @@ def _letters(axes: Sequence[Axes]) -> None:
 
 def _density_image(ax: Axes, betas: np.ndarray, bins: np.ndarray, counts: np.ndarray, regimes: np.ndarray) -> None:
     """Every visited bin of the orbits that do not repeat, one column per beta: the darker, the more often visited."""
-    share = counts / np.maximum(counts.max(axis=1, keepdims=True), 1)
-    level = np.where(share > 0, 1 + (share > 0.05) + (share > 0.25), 0)
+    visited = np.flatnonzero(counts.any(axis=0))
+    rows = slice(visited[0], visited[-1] + 1)
+    counts, bins = counts[:, rows], bins[rows]
+    most = counts.max(axis=1, keepdims=True)
+    level = np.zeros(counts.shape, np.float32)
+    for share in (0.0, 0.05, 0.25):
+        level += counts > share * most
     level[np.isin(regimes, REPEATING)] = 0
+    # Averages over the columns of a pixel are taken of levels: taking them of colours needs four times the memory.
     shades = [to_rgba(OCHRE, alpha) for alpha in (0.0, 0.28, 0.5, 0.8)]
-    half = (bins[1] - bins[0]) / 2
+    half = (bins[1] - bins[0]) / 2 if len(bins) > 1 else 0.5
     ax.imshow(
         level.T,
-        cmap=ListedColormap(shades),
-        vmin=-0.5,
-        vmax=3.5,
+        cmap=LinearSegmentedColormap.from_list("visits", shades),
+        vmin=0.0,
+        vmax=3.0,
         origin="lower",
         aspect="auto",
         interpolation="antialiased",
-        interpolation_stage="rgba",
+        interpolation_stage="data",
         extent=(betas[0], betas[-1], bins[0] - half, bins[-1] + half),
         zorder=1,
     )
@@ -469,7 +475,7 @@ def coexistence(
         law = np.exp(-times / lifetimes[beta])
         label = rf"{beta:g}: {lifetimes[beta]:,.0f}"
         left.plot(times[seen] / 1e3, law[seen], color=colour, linewidth=0.9, linestyle="-", label=label)
-    left.set(yscale="log", ylim=(4e-4, 1.4), xlabel="steps / 1000", ylabel="share of orbits still chaotic")
+    left.set(yscale="log", ylim=(1e-4, 1.4), xlabel="steps / 1000", ylabel="share of orbits still chaotic")
     left.legend(
         title=r"$\beta$: mean lifetime", title_fontsize=8, fontsize=8, handlelength=1.2, ncol=2, loc="lower center"
     )
@@ -576,7 +582,14 @@ def finite_chaos(
     autocorrelation at `lags` for the first of the betas, `coherence` (sizes,) is its decay time in steps.
     """
     columns = max(len(row) for row in rows.values())
-    figure, axes = style.subplots(len(rows), columns, height=1.75 * len(rows) + 2.3, squeeze=False, sharey="row")
+    grid = (len(rows) + 1, columns)
+    figure, all_axes = style.subplots(*grid, height=1.75 * len(rows) + 2.2, squeeze=False, sharey="row")
+    axes = all_axes[:-1]
+    layout = all_axes[0, 0].get_gridspec()
+    for ax in all_axes[-1]:
+        ax.remove()
+    left = figure.add_subplot(layout[-1, : 3 * columns // 4])
+    right = figure.add_subplot(layout[-1, 3 * columns // 4 :])
     figure.set_dpi(220)
     for line, (beta, row) in zip(axes, rows.items(), strict=True):
         limit = 1.08 * max(np.abs(points[:, 0]).max() for points in row.values())
@@ -595,13 +608,10 @@ def finite_chaos(
             ax.set_title(_size_name(size), loc="right", fontsize=8.5)
         line[0].set_ylabel(rf"$\beta = {beta:g}$" "\n$m^o_{2,t}$")
     _letters(axes[:, 0])
-    figure.set_layout_engine("constrained", rect=(0, 0.36, 1, 0.64))
-    left = figure.add_axes((0.1, 0.085, 0.5, 0.22))
-    right = figure.add_axes((0.73, 0.085, 0.25, 0.22))
     for colour, style_, (size, values) in zip(FAMILY, style.LINE_STYLES, correlations.items(), strict=False):
         left.plot(lags, values, color=colour, linestyle=style_, linewidth=1.0, label=_size_name(size))
     left.set(xlabel=r"lag $\ell$", ylabel="size of the\nautocorrelation", xscale="log", ylim=(0, 1.05))
-    left.legend(fontsize=7.5, handlelength=1.6, ncol=2)
+    left.legend(fontsize=7.5, handlelength=1.6, loc="lower left")
     right.loglog(sizes, coherence, color=BLUE, marker="o", linestyle="none", markersize=4)
     right.loglog(sizes, coherence[-1] * sizes / sizes[-1], color=style.GREY, linestyle="-", linewidth=0.9)
     right.set(xlabel="bits per token $N$", ylabel="coherence time\nin steps")
@@ -639,10 +649,11 @@ def variations(
     a.set_xscale("symlog", linthresh=0.005)
     a.set_xticks([0, 0.01, 0.1, 0.5], ["0", "0.01", "0.1", "0.5"])
     a.xaxis.set_minor_locator(NullLocator())
+    a.set_xlim(-0.001, 0.6)
     for colour, line, (length, values) in zip(FAMILY, style.LINE_STYLES, by_context.items(), strict=False):
         b.plot(betas, length * values, color=colour, linestyle=line, linewidth=1.0, label=f"$K = {length}$")
     b.axhline(0.0, color=style.GREY, linewidth=0.8, linestyle="-")
-    b.set(xlabel=r"$\beta$", ylabel=r"$K\lambda_1$, exponent per window", ylim=(-0.6, None))
+    b.set(xlabel=r"$\beta$", ylabel=r"$K\lambda_1$, exponent per window", ylim=(-0.9, None))
     b.legend(ncol=3, handlelength=1.6, columnspacing=1.0, loc="lower right")
     largest = float(np.nanmax(by_seed))
     image = c.pcolormesh(
