@@ -611,7 +611,7 @@ def finite_chaos(
     for colour, style_, (size, values) in zip(FAMILY, style.LINE_STYLES, correlations.items(), strict=False):
         left.plot(lags, values, color=colour, linestyle=style_, linewidth=1.0, label=_size_name(size))
     left.set(xlabel=r"lag $\ell$", ylabel="size of the\nautocorrelation", xscale="log", ylim=(0, 1.05))
-    left.legend(fontsize=7.5, handlelength=1.6, loc="lower left")
+    left.legend(fontsize=7.5, handlelength=1.6, ncol=2, loc="lower left")
     right.loglog(sizes, coherence, color=BLUE, marker="o", linestyle="none", markersize=4)
     right.loglog(sizes, coherence[-1] * sizes / sizes[-1], color=style.GREY, linestyle="-", linewidth=0.9)
     right.set(xlabel="bits per token $N$", ylabel="coherence time\nin steps")
