@@ -159,16 +159,17 @@ def finite_size(
 ) -> Figure:
     """Distance between sampled and infinite network against N, and the same times sqrt(N).
 
-    `errors` and `standard_errors` map beta to values on `sizes`.
+    `errors` and `standard_errors` map beta to values on `sizes`. Lines: 1 / sqrt(N) through the last point, and the
+    mean of the products, weighted by their standard errors.
     """
     figure, (left, right) = style.subplots(1, 2, height=2.7)
     for colour, marker, (beta, values) in zip(FAMILY, style.MARKERS, errors.items(), strict=False):
         look = {"color": colour, "marker": marker, "linestyle": "none", "markersize": 4.0, "elinewidth": 0.9}
         left.errorbar(sizes, values, standard_errors[beta], label=rf"$\beta = {beta:g}$", **look)
         left.plot(sizes, values[-1] * np.sqrt(sizes[-1] / sizes), color=colour, linewidth=0.9, linestyle="-")
-        right.errorbar(sizes, values * np.sqrt(sizes), standard_errors[beta] * np.sqrt(sizes), **look)
-        mean = float(np.mean(values * np.sqrt(sizes)))
-        right.axhline(mean, color=colour, linewidth=0.9, linestyle="-")
+        products, bars = values * np.sqrt(sizes), standard_errors[beta] * np.sqrt(sizes)
+        right.errorbar(sizes, products, bars, **look)
+        right.axhline(float(np.average(products, weights=bars**-2.0)), color=colour, linewidth=0.9, linestyle="-")
     left.set(xscale="log", yscale="log", xlabel="bits per token $N$", ylabel="root-mean-square deviation")
     right.set(xscale="log", xlabel="bits per token $N$", ylabel=r"deviation $\times\sqrt{N}$")
     right.set_ylim(bottom=0.0)
@@ -438,7 +439,7 @@ def coexistence(
     twin_times: np.ndarray,
     twins: np.ndarray,
 ) -> Figure:
-    """Where many starts end, how long chaos lasts before it ends, and two orbits that began one rounding error apart.
+    """Where many starts end, how long chaos lasts before it ends, and orbits that began next to each other.
 
     `amplitudes` and `regimes` have shape (betas, starts). `survival` maps beta to the share of orbits that are still
     chaotic at `times`, `lifetimes` beta to the mean lifetime whose exponential is drawn. `twins` (orbits, blocks) holds
