@@ -74,6 +74,14 @@ def test_continuation_starts_from_the_end_of_the_highest_beta(paper):
     assert bifurcation(paper, [1.3], **FAST).sizes["beta"] == 1
 
 
+def test_every_network_continues_from_its_own_highest_beta(paper):
+    betas, gammas = [1.3, 1.35, 1.4], [20.0, 127.0]
+    both = bifurcation(paper, betas, gammas=gammas, **FAST)
+    for k, gamma in enumerate(gammas):
+        alone = bifurcation(replace(paper, gamma=gamma), betas, **FAST)
+        assert np.array_equal(both.final_attention[k], alone.final_attention)
+
+
 def test_every_combination_of_parameters_is_the_network_with_these_parameters(paper):
     networks = [paper, random_network(jax.random.key(11))]
     gammas, epsilons = [5.0, 127.0], [0.0, 0.02, 0.3]
