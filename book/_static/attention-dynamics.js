@@ -249,7 +249,7 @@ html[data-theme="dark"] .dyn { --dyn-periodic: #5ab8f0; --dyn-quasi: #ff9a57; --
 
   const padded = (low, high) => [1.06 * low, 1.06 * high];
   const short = (value) => String(Number(value.toPrecision(4))).replace("-", "−");
-  const signed = (value) => (value < 0 ? "−" : "") + Math.abs(value).toFixed(4);
+  const signed = (value) => (value <= -99 ? "−∞" : (value < 0 ? "−" : "") + Math.abs(value).toFixed(4));
   const superscript = (value) => [...String(Math.round(value))].map((c) => "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"["-0123456789".indexOf(c)]).join("");
 
   function nearest(values, wanted) {

@@ -336,6 +336,20 @@ def test_the_interactive_figure_clips_powers_of_zero_without_a_warning(explored)
     assert not _integers(part["spectrum"], "u1", 3)[0].any()
 
 
+def test_the_interactive_figure_has_no_number_that_a_browser_cannot_read(explored):
+    explored["exponents"][0] = -np.inf
+    explored["standard_error"][0] = np.nan
+
+    def refuse(constant):
+        raise AssertionError(constant)
+
+    markup = plot.explorer_markup({"all": explored}, marks=[], start=1.0)
+    content = re.search(r"<script[^>]*json[^>]*>(.*?)</script>", markup)
+    (part,) = json.loads(content[1], parse_constant=refuse)["ranges"]
+    assert part["first"][0] == part["second"][0] == plot.LEAST_EXPONENT
+    assert f"value <= {plot.LEAST_EXPONENT:g} ?" in SCRIPT.read_text()
+
+
 def test_the_script_names_the_regimes_in_the_order_in_which_they_are_numbered(explored):
     named = re.findall(r'\{ name: "([a-z -]+)", colour:', SCRIPT.read_text())
     assert named == list(plot.REGIME_COLOURS)

@@ -745,6 +745,8 @@ def explorer(panels: Sequence[Mapping[str, Any]]) -> Figure:
 
 POWER_DECADES = (-9.0, 2.0)
 """Decades of power that the interactive figure keeps; smaller powers are drawn at the bottom."""
+LEAST_EXPONENT = -99.0
+"""What the interactive figure has in place of minus infinity."""
 
 
 def explorer_markup(ranges: Mapping[str, Mapping[str, np.ndarray]], *, marks: Sequence[float], start: float) -> str:
@@ -760,6 +762,8 @@ def explorer_markup(ranges: Mapping[str, Mapping[str, np.ndarray]], *, marks: Se
     for name, part in ranges.items():
         scale = np.maximum(np.abs(part["points"]).max(axis=1), 1e-6)
         scale[:, 0] = np.maximum(scale[:, 0], np.abs(part["orbit"]).max(axis=1))
+        # At beta = 0 exponents are minus infinity, which JSON does not know.
+        exponents = np.maximum(part["exponents"], LEAST_EXPONENT)
         low, high = POWER_DECADES
         with np.errstate(divide="ignore"):
             decades = np.clip((np.log10(part["power"]) - low) / (high - low), 0.0, 1.0)
@@ -769,16 +773,18 @@ def explorer_markup(ranges: Mapping[str, Mapping[str, np.ndarray]], *, marks: Se
                 "beta": np.round(part["beta"], 6).tolist(),
                 "regime": [names.index(regime) for regime in part["regime"]],
                 "period": [int(period) for period in part["period"]],
-                "first": np.round(part["exponents"][:, 0], 5).tolist(),
-                "second": np.round(part["exponents"][:, 1], 5).tolist(),
-                "error": np.round(part["standard_error"], 5).tolist(),
+                "first": np.round(exponents[:, 0], 5).tolist(),
+                "second": np.round(exponents[:, 1], 5).tolist(),
+                "error": np.round(np.nan_to_num(part["standard_error"]), 5).tolist(),
                 "scale": np.round(scale, 6).tolist(),
                 "orbit": _packed((part["orbit"] / scale[:, :1] + 1) / 2, "<u2"),
                 "spectrum": _packed(decades, "u1"),
                 "plane": _packed((part["points"] / scale[:, None] + 1) / 2, "u1"),
             }
         )
-    content = json.dumps({"ranges": parts, "marks": list(marks), "start": start, "power": POWER_DECADES})
+    content = json.dumps(
+        {"ranges": parts, "marks": list(marks), "start": start, "power": POWER_DECADES}, allow_nan=False
+    )
     return (
         f'<script type="application/json" id="attention-dynamics-data">{content}</script>'
         '<script src="../_static/attention-dynamics.js" defer></script>'
