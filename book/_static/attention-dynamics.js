@@ -185,7 +185,7 @@ html[data-theme="dark"] .dyn { --dyn-periodic: #5ab8f0; --dyn-quasi: #ff9a57; --
       picture.append(svg("path", { d: `M${toX(value)} ${bottom}v4`, ...axis }));
       picture.append(svg("text", { x: toX(value), y: bottom + 15, "text-anchor": "middle" }, short(value)));
     }
-    for (const value of ticks(y[0], y[1], 4)) {
+    for (const value of ticks(y[0], y[1], 6)) {
       picture.append(svg("path", { d: `M${BOX.left} ${toY(value)}h-4`, ...axis }));
       const name = options.decades ? `10${superscript(value)}` : short(value);
       picture.append(svg("text", { x: BOX.left - 6, y: toY(value) + 4, "text-anchor": "end" }, name));
