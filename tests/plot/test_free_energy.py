@@ -73,7 +73,7 @@ def test_strip_and_frames_show_the_same_curves():
 
 
 def test_frames_are_laid_out_alike_whatever_their_labels():
-    free = {name: T for name in plot.QUANTITIES}
+    free = dict.fromkeys(plot.QUANTITIES, T)
     first, second = (
         plot.sweep_frame(T, T * scale, frame=k, betas=T, t_stars=T, free_energy=free) for k, scale in ((0, 1), (3, 1e6))
     )

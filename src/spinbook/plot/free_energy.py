@@ -62,7 +62,7 @@ def _letters(*axes: Axes) -> None:
         style.panel_label(ax, letter)
 
 
-def _plain_ticks(axis: Axis, ticks: Sequence[float]) -> None:
+def _plain_ticks(axis: Axis, ticks: Sequence[float] | np.ndarray) -> None:
     """Label a logarithmic axis with ordinary numbers at `ticks`."""
     axis.set_major_locator(ticker.FixedLocator(list(ticks)))
     axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
@@ -474,9 +474,9 @@ def attention(
         )
         # Beside its curve, on the side where the curve does not run into it.
         rising, steep = values[-1] > 1, values[-1] < 1e-8
-        place = len(orders) // 2 if rising or steep else len(orders) - 1
+        nearest = len(orders) // 2 if rising or steep else len(orders) - 1
         offset = (-8.0, 4.0) if rising else (-8.0, -10.0) if steep else (0.0, 16.0)
-        _label(right, label, (float(orders[place]), float(values[place])), FAMILY[k], offset, ha="right")
+        _label(right, label, (float(orders[nearest]), float(values[nearest])), FAMILY[k], offset, ha="right")
     right.axhline(1, color=style.GREY, linewidth=0.8, linestyle=":")
     right.set(xlabel="number of terms", ylabel=r"relative error of the sum")
     _letters(right)
