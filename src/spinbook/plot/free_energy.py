@@ -69,6 +69,12 @@ def _plain_ticks(axis: Axis, ticks: Sequence[float] | np.ndarray) -> None:
     axis.set_minor_locator(ticker.NullLocator())
 
 
+def _few_ticks(axis: Axis, base: float) -> None:
+    """Ticks at powers of `base` only: over many decades, minor ticks crowd the axis and take seconds to lay out."""
+    axis.set_major_locator(ticker.LogLocator(base=base))
+    axis.set_minor_locator(ticker.NullLocator())
+
+
 def _contour_lines(ax: Axes, x: np.ndarray, y: np.ndarray, heights: np.ndarray, levels: np.ndarray) -> None:
     """Contour lines in the house grey, as a collection whose colour the dark variant exchanges."""
     drawn = ax.contour(x, y, heights, levels=levels)
@@ -207,8 +213,9 @@ def sweep_frame(
         right.plot(
             betas[frame], free_energy[name][frame], color=colour, marker="o", markersize=5, linestyle="none", zorder=6
         )
-        place = (float(betas[-1]), float(free_energy[name][-1]))
-        _label(right, f"${name}$", place, colour, (-2, -11 if name == "f" else 4), ha="right")
+        middle = len(betas) // 2 + 1
+        place = (float(betas[middle]), float(free_energy[name][middle]))
+        _label(right, f"${name}$", place, colour, (-8, -12) if name == "u" else (6, 6), ha="center")
     right.axvline(float(betas[frame]), color=style.GREY, linewidth=0.9, linestyle=":")
     right.set(xlabel=r"$\beta$", ylabel="per site and component")
     _plain_ticks(right.xaxis, (0.1, 1, 10))
@@ -298,6 +305,7 @@ def landscape(
     left.set(xlabel="$t_1$", ylabel="$t_2$", xlim=(first[0], first[-1]), ylim=(second[0], second[-1]))
     right.set(xlabel="Newton step", ylabel=r"$\max_i |\partial\varphi/\partial t_i| / \beta$")
     right.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
+    _few_ticks(right.yaxis, 1e4)
     _letters(left, right)
     return figure
 
@@ -332,6 +340,8 @@ def orders(dims: np.ndarray, errors: Mapping[str, Mapping[str, np.ndarray]]) -> 
     axes[0].set_ylabel(r"$|f - f_{\mathrm{exact}}|$")
     top = max(float(np.abs(c["saddle"]).max()) for c in errors.values())
     axes[0].set_ylim(top=6 * top)
+    for ax in axes:
+        _few_ticks(ax.yaxis, 10.0)
     _letters(*axes)
     return figure
 
@@ -435,8 +445,7 @@ def curvature(
     right.set(xlabel=r"spread of $J_{ij}$ times $\sqrt{ND}$", ylabel="relative error of the gradient")
     _plain_ticks(right.xaxis, strengths[:: max(1, len(strengths) // 4)].round(2))
     right.set_ylim(1e-16, 10)
-    right.yaxis.set_major_locator(ticker.LogLocator(base=1e4, numticks=8))
-    right.yaxis.set_minor_locator(ticker.NullLocator())
+    _few_ticks(right.yaxis, 1e4)
     _letters(first, second, right)
     return figure
 
@@ -478,7 +487,8 @@ def attention(
         offset = (-8.0, 4.0) if rising else (-8.0, -10.0) if steep else (0.0, 16.0)
         _label(right, label, (float(orders[nearest]), float(values[nearest])), FAMILY[k], offset, ha="right")
     right.axhline(1, color=style.GREY, linewidth=0.8, linestyle=":")
-    right.set(xlabel="number of terms", ylabel=r"relative error of the sum")
+    right.set(xlabel="number of terms", ylabel="relative error of the sum")
+    _few_ticks(right.yaxis, 1e4)
     _letters(right)
     return figure
 
