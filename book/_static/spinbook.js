@@ -153,3 +153,49 @@ document.addEventListener("DOMContentLoaded", () => {
   }
   document.addEventListener("keydown", (event) => { if (event.key === "Escape") hide(); });
 });
+
+// Animations (spin-frames): one picture holds all frames from top to bottom. A slider chooses one, with the arrow keys
+// too, and a button plays them; nothing moves by itself. Each frame's words stand below it and are its name for readers
+// who do not see it. Without this script the figure above says the same in one still picture.
+document.addEventListener("DOMContentLoaded", () => {
+  for (const player of document.querySelectorAll(".spin-frames")) {
+    const labels = JSON.parse(player.dataset.labels);
+    const stage = player.querySelector(".spin-frames-window");
+    const controls = document.createElement("div");
+    controls.className = "spin-frames-controls";
+    const play = Object.assign(document.createElement("button"), { type: "button", textContent: "Play" });
+    controls.append(play);
+    const slider = field(controls, "Frame", Object.assign(document.createElement("input"), {
+      type: "range", min: 0, max: labels.length - 1, step: 1, value: 0,
+    }));
+    const words = document.createElement("output");
+    controls.append(words);
+    let timer = null;
+    const show = () => {
+      const frame = Number(slider.value);
+      for (const image of stage.querySelectorAll("img")) {
+        image.style.transform = `translateY(${(-100 * frame) / labels.length}%)`;
+      }
+      stage.setAttribute("aria-label", labels[frame]);
+      slider.setAttribute("aria-valuetext", labels[frame]);
+      words.textContent = labels[frame];
+    };
+    const stop = () => { clearInterval(timer); timer = null; play.textContent = "Play"; };
+    play.addEventListener("click", () => {
+      if (timer !== null) return stop();
+      if (Number(slider.value) === labels.length - 1) slider.value = 0;
+      play.textContent = "Pause";
+      // While it plays, every frame would be read out.
+      words.setAttribute("aria-live", "off");
+      timer = setInterval(() => {
+        slider.value = Number(slider.value) + 1;
+        show();
+        if (Number(slider.value) === labels.length - 1) stop();
+      }, 400);
+    });
+    slider.addEventListener("input", () => { stop(); words.setAttribute("aria-live", "polite"); show(); });
+    player.append(controls);
+    player.hidden = false;
+    show();
+  }
+});

@@ -28,6 +28,7 @@ from spinbook import project
 from spinbook.plot import style
 
 DOTS_PER_INCH = 200
+FRAME_DOTS_PER_INCH = 115
 SHORTEST_ALT = 60
 """Fewest characters of an alternative text that can say what is seen."""
 
@@ -40,11 +41,12 @@ def publish(
     caption: str,
     alt: str,
     source: str,
+    frames: Mapping[str, Figure] | None = None,
 ) -> None:
     """Write `figure` to the folder `figures/ID` and show it.
 
     The folder holds ID.png, ID.svg, ID.pdf, ID-dark.png, ID-dark.svg, the plotted numbers (ID.csv for columns of one
-    length, ID.npz otherwise) and figure.json.
+    length, ID.npz otherwise) and figure.json; with `frames` also ID-frames.png and ID-frames-dark.png.
 
     Parameters
     ----------
@@ -60,6 +62,10 @@ def publish(
         one or two sentences that say what is seen, with its numbers; at least 60 characters.
     source
         the published figure that this one reproduces ("Fig. 3a of ..."), or "this book".
+    frames
+        the pictures of an animation by what each shows, in words and numbers, all of one size. They are stacked in one
+        image; a script of the page turns it into frames to step through or play. Without the script the page still
+        has `figure`, so that must say the same in one still picture.
 
     Raises
     ------
@@ -68,6 +74,7 @@ def publish(
     """
     chapter = os.environ.get("SPINBOOK_CHAPTER", "")
     _check(id, chapter, data, caption, alt, source)
+    _check_frames(frames)
     folder = Path(os.environ.get("SPINBOOK_OUT", "_build")) / "figures" / id
     if folder.exists() and chapter:
         raise ValueError(f"id: a figure {id!r} was published before in this chapter")
@@ -76,7 +83,8 @@ def publish(
     draft.mkdir(parents=True)
     _save_images(figure, draft, id)
     _save_data(draft, id, data)
-    record = {
+    animation = _save_frames(frames, draft, id) if frames else {}
+    record: dict[str, Any] = {
         "id": id,
         "chapter": chapter or project.chapter_of(id),
         "caption": " ".join(caption.split()),
@@ -86,6 +94,7 @@ def publish(
         "library_version": spinbook.__version__,
         "commit": os.environ.get("SPINBOOK_COMMIT", "unknown"),
         "size": [round(side * DOTS_PER_INCH) for side in figure.get_size_inches()],
+        **animation,
         "files": {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(draft.iterdir())},
         **_citations(id, chapter or project.chapter_of(id), caption),
     }
@@ -132,17 +141,51 @@ def _save_images(figure: Figure, folder: Path, id: str) -> None:
                 _save_pair(figure, folder / f"{id}-dark", style.DARK[style.PAPER])
 
 
+def _check_frames(frames: Mapping[str, Figure] | None) -> None:
+    if frames is None:
+        return
+    sizes = {tuple(frame.get_size_inches()) for frame in frames.values()}
+    if len(frames) < 2 or len(sizes) > 1:
+        raise ValueError(f"frames: expected two or more figures of one size, got {len(frames)} of sizes {sizes}")
+
+
+def _save_frames(frames: Mapping[str, Figure], folder: Path, id: str) -> dict[str, Any]:
+    """Stack the frames from top to bottom, in both themes, and say how to cut them."""
+    light, dark = [], []
+    with mpl.rc_context(style.RC):
+        for frame in frames.values():
+            light.append(_picture(frame, style.PAPER, FRAME_DOTS_PER_INCH))
+            with style.dark(frame):
+                dark.append(_picture(frame, style.DARK[style.PAPER], FRAME_DOTS_PER_INCH))
+            plt.close(frame)
+    for pictures, variant in ((light, ""), (dark, "-dark")):
+        width, height = pictures[0].size
+        stack = Image.new("RGB", (width, height * len(pictures)))
+        for place, picture in enumerate(pictures):
+            stack.paste(picture, (0, place * height))
+        _quantized(stack, 64).save(folder / f"{id}-frames{variant}.png", optimize=True)
+    return {"frames": {"labels": list(frames), "size": list(light[0].size)}}
+
+
+def _picture(figure: Figure, paper: str, dots_per_inch: int) -> Image.Image:
+    drawn = io.BytesIO()
+    figure.savefig(drawn, format="png", facecolor=paper, dpi=dots_per_inch, metadata={"Software": None})
+    with Image.open(drawn) as picture:
+        return picture.convert("RGB")
+
+
+def _quantized(picture: Image.Image, colours: int) -> Image.Image:
+    """With a palette chosen for the picture: a third of the size, and no difference to the eye.
+
+    Chosen so that colours of few pixels, such as a mark in a legend, are kept, and then moved to where the pixels are.
+    """
+    return picture.quantize(colours, method=Image.Quantize.MAXCOVERAGE, kmeans=1, dither=Image.Dither.NONE)
+
+
 def _save_pair(figure: Figure, stem: Path, paper: str) -> None:
     figure.savefig(stem.with_suffix(".svg"), facecolor=paper, metadata={"Date": None})
-    drawn = io.BytesIO()
-    figure.savefig(drawn, format="png", facecolor=paper, dpi=DOTS_PER_INCH, metadata={"Software": None})
-    # A palette of 256 colours chosen for the picture: a third of the size, and no difference to the eye. Chosen so that
-    # colours of few pixels, such as a mark in a legend, are kept, and then moved to where the pixels are.
-    with Image.open(drawn) as picture:
-        small = picture.convert("RGB").quantize(
-            256, method=Image.Quantize.MAXCOVERAGE, kmeans=1, dither=Image.Dither.NONE
-        )
-        small.save(stem.with_suffix(".png"), optimize=True, dpi=(DOTS_PER_INCH, DOTS_PER_INCH))
+    small = _quantized(_picture(figure, paper, DOTS_PER_INCH), 256)
+    small.save(stem.with_suffix(".png"), optimize=True, dpi=(DOTS_PER_INCH, DOTS_PER_INCH))
 
 
 @contextmanager

@@ -39,6 +39,13 @@ def draw():
     return figure
 
 
+@style.house
+def wide():
+    figure, ax = style.subplots(height=2.0)
+    ax.plot([0, 1], [1, 0])
+    return figure
+
+
 def publish(id="probe-line", **changes):
     given = TEXT | {"data": {"x": np.arange(3.0), "y": np.arange(3)}} | changes
     figures.publish(draw(), id, **given)
@@ -84,6 +91,29 @@ def test_the_small_png_is_the_drawing(out, monkeypatch):
         assert small.size == plain.size
         # One level in 256, on average, is far below what the eye tells apart.
         assert np.abs(np.asarray(small.convert("RGB"), float) - np.asarray(plain, float)).mean() < 1.0
+
+
+def test_frames_are_stacked_in_order_in_both_themes_and_described(out):
+    @style.house
+    def filled(colour):
+        figure, ax = style.subplots(width="column", height=1.0)
+        ax.axis("off")
+        figure.patch.set_facecolor(style.PAPER)
+        ax.axhspan(0, 1, color=colour)
+        return figure
+
+    colours = [style.QUALITATIVE[0], style.QUALITATIVE[1], style.INK]
+    publish(frames={f"state {k}": filled(colour) for k, colour in enumerate(colours)})
+    folder = out / "figures" / "probe-line"
+    record = json.loads((folder / "figure.json").read_text())
+    width, height = record["frames"]["size"]
+    assert record["frames"]["labels"] == ["state 0", "state 1", "state 2"]
+    assert {"probe-line-frames.png", "probe-line-frames-dark.png"} <= set(record["files"])
+    for variant, expected in (("", colours), ("-dark", [style.DARK[colour] for colour in colours])):
+        with Image.open(folder / f"probe-line-frames{variant}.png") as stack:
+            assert stack.size == (width, 3 * height)
+            middles = [stack.convert("RGB").getpixel((width // 2, int((k + 0.5) * height))) for k in range(3)]
+        assert [to_hex([part / 255 for part in pixel]) for pixel in middles] == expected
 
 
 def test_two_publications_of_one_figure_are_the_same_bytes(out, monkeypatch):
@@ -145,6 +175,9 @@ def test_every_colour_of_a_figure_stands_out_in_both_themes(colour):
         ({"source": ""}, "source: expected a text"),
         ({"data": {}}, "data: expected every plotted number"),
         ({"data": {"x": [[1], [1, 2]]}}, "ragged|inhomogeneous"),
+        ({"frames": {}}, "frames: expected two or more"),
+        ({"frames": {"one": draw()}}, "frames: expected two or more"),
+        ({"frames": {"one": draw(), "other": wide()}}, "of one size"),
         ({"id": "Probe Line"}, "id: expected CHAPTER-NAME"),
         ({"id": "other-line"}, "id: expected it to begin with 'probe'"),
     ],

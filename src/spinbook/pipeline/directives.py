@@ -54,6 +54,8 @@ class PublishedFigure(_Directive):
         record = self.read(f"figures/{id}/figure.json")
         figure = nodes.figure(classes=["spin-figure"])
         figure += self.raw(picture(record, self.to_root(), suffix=self._suffix(id)))
+        if "frames" in record:
+            figure += self.raw(_frames(record, self.to_root()))
         caption = nodes.caption("", "", *self.parse_caption(record["caption"]))
         caption.source, caption.line = self.get_source_info()
         figure += caption
@@ -78,6 +80,23 @@ def picture(record: dict[str, Any], to_root: str, *, suffix: str = "svg", lazy: 
         for css, variant in (("only-light", ""), ("only-dark", "-dark"))
     ]
     return f'<div class="spin-picture">{"".join(images)}</div>'
+
+
+def _frames(record: dict[str, Any], to_root: str) -> str:
+    """The animation, hidden until the script of the page gives it its controls."""
+    id, frames = record["id"], record["frames"]
+    width, height = frames["size"]
+    count = len(frames["labels"])
+    labels = html.escape(json.dumps(frames["labels"], ensure_ascii=False), quote=True)
+    images = "".join(
+        f'<img class="{css}" src="{to_root}figures/{id}/{id}-frames{variant}.png" width="{width}" '
+        f'height="{height * count}" alt="" loading="lazy">'
+        for css, variant in (("only-light", ""), ("only-dark", "-dark"))
+    )
+    return (
+        f'<div class="spin-frames" data-labels="{labels}" hidden>'
+        f'<div class="spin-frames-window" style="aspect-ratio: {width} / {height}" role="img">{images}</div></div>'
+    )
 
 
 def _fold(record: dict[str, Any], to_root: str, who: project.Identity) -> str:

@@ -1,0 +1,528 @@
+"""The figures of the chapter `free-energy`: results in, a matplotlib figure out. Nothing is computed here.
+
+The saddle point is blue, its next order green, the truth (exact or sampled) in ink, and what a source prints and this
+book corrects orange and dashed, wherever they meet. Each function says which shapes it expects.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib import ticker
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.collections import LineCollection
+from matplotlib.figure import Figure
+
+from spinbook.plot import style
+
+BLUE, ORANGE, GREEN, PURPLE, OCHRE, BROWN = style.QUALITATIVE
+FAMILY = [PURPLE, GREEN, OCHRE, BROWN]
+FAMILY_MARKERS = ["D", "^", "v", "s"]
+FAMILY_LINES = ["-", "--", "-.", ":"]
+QUANTITIES = {"f": (BLUE, "-"), "u": (ORANGE, "--"), "-Ts": (GREEN, "-.")}
+TERMS = {"linear": (GREEN, "--"), "determinant": (ORANGE, "-."), "field": (PURPLE, ":")}
+TERM_OFFSETS = {"linear": 8, "determinant": -18, "field": 12}
+TERM_LABELS = {
+    "linear": r"$\beta N t$",
+    "determinant": r"$-\frac{1}{2}\ln\det V$",
+    "field": r"$\frac{\beta}{4}\,\mathrm{tr}\,H^{T}V^{-1}H$",
+}
+
+
+def _label(
+    ax: Axes,
+    text: str,
+    point: tuple[float, float],
+    colour: str,
+    offset: tuple[float, float],
+    *,
+    ha: str = "left",
+    va: str = "baseline",
+    box: bool = False,
+) -> None:
+    """Write `text` in the colour of its curve, `offset` points away from `point`; `box` clears the ground for it."""
+    ax.annotate(
+        text,
+        point,
+        bbox={"facecolor": style.PAPER, "edgecolor": style.PAPER, "pad": 0.6} if box else None,
+        zorder=8,
+        xytext=offset,
+        textcoords="offset points",
+        color=colour,
+        fontsize=8.5,
+        annotation_clip=False,
+        ha=ha,
+        va=va,
+    )
+
+
+def _letters(*axes: Axes) -> None:
+    for letter, ax in zip("abcdef", axes, strict=False):
+        style.panel_label(ax, letter)
+
+
+def _plain_ticks(axis: Axis, ticks: Sequence[float] | np.ndarray) -> None:
+    """Label a logarithmic axis with ordinary numbers at `ticks`."""
+    axis.set_major_locator(ticker.FixedLocator(list(ticks)))
+    axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_locator(ticker.NullLocator())
+
+
+def _few_ticks(axis: Axis, base: float) -> None:
+    """Ticks at powers of `base` only: over many decades, minor ticks crowd the axis and take seconds to lay out."""
+    axis.set_major_locator(ticker.LogLocator(base=base))
+    axis.set_minor_locator(ticker.NullLocator())
+
+
+def _contour_lines(ax: Axes, x: np.ndarray, y: np.ndarray, heights: np.ndarray, levels: np.ndarray) -> None:
+    """Contour lines in the house grey, as a collection whose colour the dark variant exchanges."""
+    drawn = ax.contour(x, y, heights, levels=levels)
+    segments = [segment for level in drawn.allsegs for segment in level if len(segment)]
+    drawn.remove()
+    ax.add_collection(LineCollection(segments, colors=[style.GREY], linewidths=0.6, label="contour lines"))
+
+
+@style.house
+def contour(
+    real: np.ndarray,
+    imaginary: np.ndarray,
+    heights: np.ndarray,
+    *,
+    saddle: tuple[float, float],
+    eigenvalues: np.ndarray,
+    along_real: tuple[np.ndarray, np.ndarray],
+    along_imaginary: tuple[np.ndarray, np.ndarray],
+) -> Figure:
+    """Re phi over complex t (one t at all sites), and along the two lines through its saddle.
+
+    `heights` (len(imaginary), len(real)) and both pairs (position, Re phi) are measured from the saddle, which is given
+    as (t*, 0). `eigenvalues` are those of the couplings: the singularities.
+    """
+    figure, (plane, right, up) = style.subplots(1, 3, height=2.8, width_ratios=(1.5, 1, 1))
+    levels = np.array([-3.0, -2.0, -1.0, -0.5, -0.2, 0.0, 0.2, 0.5, 1.0, 2.0, 3.0])
+    _contour_lines(plane, real, imaginary, heights, levels)
+    plane.axvline(saddle[0], color=BLUE, linewidth=1.6, linestyle="--")
+    plane.axhline(0, color=style.INK, linewidth=1.0, linestyle="-")
+    plane.plot(*saddle, color=BLUE, marker="o", markersize=6, linestyle="none", zorder=6)
+    plane.plot(eigenvalues, np.zeros_like(eigenvalues), color=ORANGE, marker="x", linestyle="none", zorder=6)
+    _label(plane, "path of integration", (saddle[0], float(imaginary[-1])), BLUE, (-4, -8), ha="right", box=True)
+    _label(plane, "$t^*$", saddle, BLUE, (8, 8), box=True)
+    _label(plane, "eigenvalues of $J$", (float(eigenvalues[-1]), 0), ORANGE, (-12, -16), ha="right", box=True)
+    plane.set(
+        xlabel=r"$\mathrm{Re}\,t$",
+        ylabel=r"$\mathrm{Im}\,t$",
+        xlim=(real[0], real[-1]),
+        ylim=(imaginary[0], imaginary[-1]),
+    )
+    right.plot(*along_real, color=style.INK, linestyle="-")
+    right.set(xlabel=r"$t$ real", ylabel=r"$\mathrm{Re}\,\varphi - \varphi(t^*)$")
+    up.plot(*along_imaginary, color=BLUE, linestyle="--")
+    up.set(xlabel=r"$\mathrm{Im}\,t$ at $\mathrm{Re}\,t = t^*$")
+    for ax, place in ((right, saddle[0]), (up, 0.0)):
+        ax.plot([place], [0], color=BLUE, marker="o", markersize=6, linestyle="none", zorder=6)
+    _letters(plane, right, up)
+    return figure
+
+
+@style.house
+def auxiliary(
+    t: np.ndarray,
+    values: Mapping[str, np.ndarray],
+    terms: Mapping[str, np.ndarray],
+    *,
+    largest_eigenvalue: float,
+    saddle: float,
+) -> Figure:
+    """phi with its three terms, phi' and phi'' per site along one auxiliary variable.
+
+    `values` holds "phi", "slope", "curvature"; `terms` "linear", "determinant", "field". Below the largest eigenvalue
+    of the couplings the ground is hatched.
+    """
+    figure, axes = style.subplots(1, 3, height=2.9, width_ratios=(1.35, 1, 1))
+    names = {"phi": r"$\varphi / N$", "slope": r"$\varphi' / N$", "curvature": r"$\varphi'' / N$"}
+    limits = {"phi": (-1.1, 3.2), "slope": (-4.0, 4.0), "curvature": (-6.0, 12.0)}
+    for ax, (name, label) in zip(axes, names.items(), strict=True):
+        ax.axvspan(0, largest_eigenvalue, facecolor="none", edgecolor=style.FAINT, hatch="////", linewidth=0)
+        ax.axvline(saddle, color=style.GREY, linewidth=0.9, linestyle=":")
+        if name == "phi":
+            for term, curve in terms.items():
+                colour, line = TERMS[term]
+                valid = t > largest_eigenvalue
+                ax.plot(t[valid], curve[valid], color=colour, linestyle=line, linewidth=1.1)
+                end = (float(t[-1]), float(curve[-1]))
+                _label(ax, TERM_LABELS[term], end, colour, (-2, TERM_OFFSETS[term]), ha="right")
+        else:
+            ax.axhline(0, color=style.GREY, linewidth=0.8, linestyle="-", zorder=0)
+        valid = t > largest_eigenvalue
+        ax.plot(t[valid], values[name][valid], color=BLUE, linestyle="-", linewidth=2.0)
+        ax.plot(t[~valid], values[name][~valid], color=BLUE, linestyle="-", linewidth=0.4, alpha=0.6)
+        ax.set(xlabel="$t$", ylabel=label, ylim=limits[name], xlim=(0, t[-1]))
+    place = int(np.searchsorted(t, 1.9 * saddle))
+    _label(axes[0], r"$\varphi$", (float(t[place]), float(values["phi"][place])), BLUE, (-4, 6), ha="right")
+    _label(axes[0], "$t^*$", (saddle, limits["phi"][0]), style.GREY, (4, 4))
+    _letters(*axes)
+    return figure
+
+
+def _frame(ax: Axes, t: np.ndarray, phi: np.ndarray, t_star: float, beta: float) -> None:
+    ax.semilogx(t, phi, color=BLUE, linestyle="-", linewidth=1.8)
+    ax.plot([t_star], [0], color=BLUE, marker="o", markersize=5, linestyle="none", zorder=6)
+    ax.axvline(t_star, color=style.GREY, linewidth=0.9, linestyle=":")
+    ax.set(xlim=(t[0], t[-1]))
+    ax.set_title(rf"$\beta = {beta:.3g}$", loc="left")
+
+
+@style.house
+def sweep_strip(t: np.ndarray, phis: np.ndarray, *, betas: np.ndarray, t_stars: np.ndarray) -> Figure:
+    """phi(t) / N above its saddle at six inverse temperatures, all on the same axes: a strip of frames.
+
+    `phis` is (6, len(t)).
+    """
+    figure, axes = style.subplots(2, 3, height=3.6, sharex=True, sharey=True)
+    for ax, phi, t_star, beta in zip(axes.flat, phis, t_stars, betas, strict=True):
+        _frame(ax, t, phi, float(t_star), float(beta))
+        ax.set_ylim(-0.15, 3.0)
+    for ax in axes[:, 0]:
+        ax.set_ylabel(r"$(\varphi - \varphi^*) / N$")
+    for ax in axes[-1]:
+        ax.set_xlabel("$t$")
+        _plain_ticks(ax.xaxis, (0.2, 1, 5, 20))
+    return figure
+
+
+@style.house
+def sweep_frame(
+    t: np.ndarray,
+    phi: np.ndarray,
+    *,
+    frame: int,
+    betas: np.ndarray,
+    t_stars: np.ndarray,
+    free_energy: Mapping[str, np.ndarray],
+) -> Figure:
+    """One frame: phi(t) / N above its saddle, and f = u - T s per site against beta with a mark at this beta."""
+    # A layout engine would place each frame by its own labels, and the picture would tremble.
+    figure, (left, right) = style.subplots(1, 2, height=2.5, layout="none")
+    figure.subplots_adjust(left=0.08, right=0.97, bottom=0.2, top=0.9, wspace=0.25)
+    _frame(left, t, phi, float(t_stars[frame]), float(betas[frame]))
+    left.set(xlabel="$t$", ylabel=r"$(\varphi - \varphi^*) / N$", ylim=(-0.15, 3.0))
+    _plain_ticks(left.xaxis, (0.2, 1, 5, 20))
+    for name, (colour, line) in QUANTITIES.items():
+        right.semilogx(betas, free_energy[name], color=colour, linestyle=line)
+        right.plot(
+            betas[frame], free_energy[name][frame], color=colour, marker="o", markersize=5, linestyle="none", zorder=6
+        )
+        middle = len(betas) // 2 + 1
+        place = (float(betas[middle]), float(free_energy[name][middle]))
+        _label(right, f"${name}$", place, colour, (-8, -12) if name == "u" else (6, 6), ha="center")
+    right.axvline(float(betas[frame]), color=style.GREY, linewidth=0.9, linestyle=":")
+    right.set(xlabel=r"$\beta$", ylabel="per site and component")
+    _plain_ticks(right.xaxis, (0.1, 1, 10))
+    return figure
+
+
+@style.house
+def thermodynamics(
+    temperature: np.ndarray,
+    curves: Mapping[str, np.ndarray],
+    *,
+    temperatures: np.ndarray,
+    energies: np.ndarray,
+    energy_errors: np.ndarray,
+    heats: np.ndarray,
+    heat_errors: np.ndarray,
+    next_order: Mapping[str, np.ndarray],
+) -> Figure:
+    """f, u and s, and the specific heat, per site and component against temperature, with sampled points.
+
+    `curves` holds "f", "u", "s", "c" at the saddle and `next_order` "u", "c".
+    """
+    figure, (left, right) = style.subplots(1, 2, height=2.9)
+    looks = {"f": (PURPLE, "-."), "u": (BLUE, "-"), "s": (OCHRE, "--")}
+    for name, (colour, line) in looks.items():
+        left.plot(temperature, curves[name], color=colour, linestyle=line)
+        _label(left, f"${name}$", (float(temperature[-1]), float(curves[name][-1])), colour, (4, -3))
+    right.plot(temperature, curves["c"], color=BLUE, linestyle="-")
+    left.plot(temperature, next_order["u"], color=GREEN, linestyle=":", linewidth=2.0)
+    right.plot(temperature, next_order["c"], color=GREEN, linestyle=":", linewidth=2.0)
+    middle = len(temperature) // 3
+    _label(right, "saddle", (float(temperature[middle]), float(curves["c"][middle])), BLUE, (4, 6))
+    _label(
+        right, "next order", (float(temperature[middle]), float(next_order["c"][middle])), GREEN, (-6, -14), ha="right"
+    )
+    for ax, mean, error in ((left, energies, energy_errors), (right, heats, heat_errors)):
+        ax.errorbar(
+            temperatures,
+            mean,
+            error,
+            color=style.INK,
+            marker="o",
+            markersize=4,
+            markerfacecolor=style.PAPER,
+            linestyle="none",
+            elinewidth=1.0,
+            zorder=5,
+        )
+    left.set(xlabel=r"$T = 1/\beta$", ylabel="per site and component", xlim=(0, temperature[-1]))
+    right.set(xlabel=r"$T = 1/\beta$", ylabel="$c$ per site and component", xlim=(0, temperature[-1]))
+    _letters(left, right)
+    return figure
+
+
+@style.house
+def landscape(
+    first: np.ndarray,
+    second: np.ndarray,
+    heights: np.ndarray,
+    *,
+    boundary: tuple[np.ndarray, np.ndarray],
+    saddle: tuple[float, float],
+    paths: Sequence[np.ndarray],
+    residuals: Sequence[np.ndarray],
+) -> Figure:
+    """phi(t1, t2) of two spins above its minimum with the paths of Newton's method, and their residuals step by step.
+
+    `heights` (len(second), len(first)) is NaN outside V > 0, whose edge is `boundary`; each path is (steps, 2).
+    """
+    figure, (left, right) = style.subplots(1, 2, height=3.1, width_ratios=(1.15, 1))
+    levels = np.array([0.01, 0.04, 0.1, 0.2, 0.4, 0.7, 1.0, 1.5, 2.0, 3.0])
+    _contour_lines(left, first, second, heights, levels)
+    left.plot(*boundary, color=ORANGE, linestyle="--", linewidth=1.4)
+    _label(left, r"$\det V = 0$", (boundary[0][0], boundary[1][0]), ORANGE, (10, -10), box=True)
+    for k, (path, residual) in enumerate(zip(paths, residuals, strict=True)):
+        look = {
+            "color": FAMILY[k],
+            "linestyle": FAMILY_LINES[k],
+            "marker": FAMILY_MARKERS[k],
+            "markersize": 4,
+            "linewidth": 1.2,
+        }
+        left.plot(path[:, 0], path[:, 1], **look)
+        right.semilogy(np.arange(len(residual)), residual, **look)
+    left.plot(*saddle, color=style.INK, marker="*", markersize=11, linestyle="none", zorder=7)
+    _label(left, "$t^*$", saddle, style.INK, (12, -4), box=True)
+    left.set(xlabel="$t_1$", ylabel="$t_2$", xlim=(first[0], first[-1]), ylim=(second[0], second[-1]))
+    right.set(xlabel="Newton step", ylabel=r"$\max_i |\partial\varphi/\partial t_i| / \beta$")
+    right.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
+    _few_ticks(right.yaxis, 1e4)
+    _letters(left, right)
+    return figure
+
+
+@style.house
+def orders(dims: np.ndarray, errors: Mapping[str, Mapping[str, np.ndarray]]) -> Figure:
+    """|error| of the free energy against D, for one and two spins: the saddle, the next order, guides of both slopes.
+
+    `errors` maps "one spin" and "two spins" to {"saddle": ..., "next order": ...}, each (len(dims),).
+    """
+    figure, axes = style.subplots(1, 2, height=3.0, sharey=True)
+    looks = {"saddle": (BLUE, "o", 1), "next order": (GREEN, "^", 2)}
+    models = {1: "Ising", 2: "XY", 3: "Heisenberg"}
+    for ax, (title, curves) in zip(axes, errors.items(), strict=True):
+        for name, (colour, marker, order) in looks.items():
+            values = np.abs(curves[name])
+            ax.loglog(dims, values, color=colour, marker=marker, linestyle="-", linewidth=1.2)
+            guide = values[-1] * (dims / dims[-1]) ** -float(order)
+            ax.loglog(dims, guide, color=style.GREY, linestyle=":", linewidth=0.9, zorder=0)
+            middle = len(dims) - 3
+            _label(ax, name, (float(dims[middle]), float(values[middle])), colour, (6, 6))
+            _label(
+                ax, f"slope $-{order}$", (float(dims[middle]), float(values[middle])), style.GREY, (-4, -13), ha="right"
+            )
+        for dim, name in models.items():
+            if dim in dims:
+                height = float(np.abs(curves["saddle"])[list(dims).index(dim)])
+                _label(ax, name, (dim, height), style.INK, (0, 7 + 9 * (dim == 2)), ha="left")
+        ax.set_title(title, loc="center")
+        ax.set_xlabel("$D$")
+        _plain_ticks(ax.xaxis, (1, 4, 16, 64, 256))
+    axes[0].set_ylabel(r"$|f - f_{\mathrm{exact}}|$")
+    top = max(float(np.abs(c["saddle"]).max()) for c in errors.values())
+    axes[0].set_ylim(top=6 * top)
+    for ax in axes:
+        _few_ticks(ax.yaxis, 10.0)
+    _letters(*axes)
+    return figure
+
+
+@style.house
+def response(
+    lengths: np.ndarray,
+    curves: Mapping[str, np.ndarray],
+    scaled_errors: Mapping[int, Mapping[str, np.ndarray]],
+    *,
+    differences: np.ndarray,
+    standard_errors: np.ndarray,
+    predicted: np.ndarray,
+) -> Figure:
+    """Mean of one spin in a field by three formulas, their errors times D, and sampled means of coupled spins.
+
+    `curves` holds "exact", "printed", "saddle" and "other source" against |h|; `scaled_errors` maps D to "saddle" and
+    "other source". `differences` are sampled minus saddle for each spin along its field, with standard errors;
+    `predicted` is the same for the next order.
+    """
+    figure, (left, middle, right) = style.subplots(1, 3, height=2.9)
+    looks = {
+        "printed": (ORANGE, "--", 1.4),
+        "other source": (PURPLE, "-.", 1.4),
+        "exact": (style.INK, "-", 2.2),
+        "saddle": (BLUE, (0, (4, 2)), 1.4),
+    }
+    for name, (colour, line, width) in looks.items():
+        left.plot(lengths, curves[name], color=colour, linestyle=line, linewidth=width)
+    end = float(lengths[-1])
+    place = int(np.searchsorted(curves["printed"], 1.2))
+    _label(left, "as printed", (float(lengths[place]), float(curves["printed"][place])), ORANGE, (8, -4))
+    _label(left, r"$\nu = D/2 - 1$", (end, float(curves["other source"][-1])), PURPLE, (0, 7), ha="right")
+    _label(left, "saddle and exact", (end, float(curves["saddle"][-1])), BLUE, (0, -26), ha="right")
+    left.set(xlabel=r"$\Vert h\Vert$", ylabel=r"$|\langle\sigma\rangle| / \sqrt{D}$", ylim=(0, 1.9), xlim=(0, end))
+    for k, (dim, errors) in enumerate(scaled_errors.items()):
+        middle.plot(lengths, errors["saddle"], color=BLUE, linestyle=FAMILY_LINES[k])
+        middle.plot(lengths, errors["other source"], color=PURPLE, linestyle=FAMILY_LINES[k])
+        middle.plot([], [], color=style.INK, linestyle=FAMILY_LINES[k], label=f"$D = {dim}$")
+    middle.legend(loc="upper right")
+    shortest = next(iter(scaled_errors.values()))
+    for name, text, colour, place, dy in (
+        ("other source", r"$\nu = D/2 - 1$", PURPLE, int(0.55 * len(lengths)), 10),
+        ("saddle", "saddle", BLUE, int(0.6 * len(lengths)), -14),
+    ):
+        _label(middle, text, (float(lengths[place]), float(shortest[name][place])), colour, (0, dy))
+    middle.axhline(0, color=style.INK, linewidth=1.0, linestyle="-", zorder=0)
+    middle.set(
+        xlabel=r"$\Vert h\Vert$", ylabel=r"$D \times$ error of $|\langle\sigma\rangle| / \sqrt{D}$", xlim=(0, end)
+    )
+    sites = np.arange(1, len(differences) + 1)
+    right.axhline(0, color=BLUE, linewidth=1.2, linestyle="-", zorder=0)
+    right.errorbar(
+        sites,
+        differences,
+        standard_errors,
+        color=style.INK,
+        marker="o",
+        markersize=4,
+        markerfacecolor=style.PAPER,
+        linestyle="none",
+    )
+    right.plot(sites, predicted, color=GREEN, marker="^", markersize=5, linestyle="none")
+    right.set(xlabel="spin", ylabel="mean minus saddle, along $h_i$", xlim=(0.4, len(sites) + 0.6))
+    right.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
+    _letters(left, middle, right)
+    return figure
+
+
+@style.house
+def curvature(
+    matrices: Mapping[str, np.ndarray],
+    *,
+    strengths: np.ndarray,
+    gradient_errors: Mapping[str, np.ndarray],
+) -> Figure:
+    """The Hessian by autodiff and as printed, and the error of a gradient through the saddle that uses each.
+
+    `matrices` holds "autodiff" and "printed", (N, N); `gradient_errors` "printed" and "correct" against the spread of
+    the couplings in units of 1 / sqrt(N D).
+    """
+    figure, (first, second, right) = style.subplots(1, 3, height=2.7, width_ratios=(1, 1, 1.35))
+    top = max(float(np.abs(m).max()) for m in matrices.values())
+    titles = {"autodiff": "true Hessian", "printed": "as printed"}
+    for ax, (name, title) in zip((first, second), titles.items(), strict=True):
+        # A logarithmic scale, since the printed diagonal swallows what lies beside it.
+        size = np.log10(np.clip(np.abs(matrices[name]), 1e-3 * top, None))
+        image = ax.imshow(size, cmap=style.SEQUENTIAL, vmin=np.log10(1e-3 * top), vmax=np.log10(top))
+        ax.set_title(title, loc="center")
+        ax.set_xlabel("$j$")
+        ax.set_xticks([])
+        ax.set_yticks([])
+    first.set_ylabel("$i$")
+    figure.colorbar(
+        image, ax=second, label=r"$\log_{10}|\partial^2\varphi/\partial t_i\,\partial t_j|$", fraction=0.06, pad=0.04
+    )
+    for name, colour, line, marker in (("printed", ORANGE, "--", "s"), ("correct", BLUE, "-", "o")):
+        right.loglog(strengths, gradient_errors[name], color=colour, linestyle=line, marker=marker)
+        place = (float(strengths[-1]), float(gradient_errors[name][-1]))
+        _label(right, name, place, colour, (0, 8), ha="right")
+    right.set(xlabel=r"spread of $J_{ij}$ times $\sqrt{ND}$", ylabel="relative error of the gradient")
+    _plain_ticks(right.xaxis, strengths[:: max(1, len(strengths) // 4)].round(2))
+    right.set_ylim(1e-16, 10)
+    _few_ticks(right.yaxis, 1e4)
+    _letters(first, second, right)
+    return figure
+
+
+@style.house
+def attention(
+    matrices: Sequence[np.ndarray],
+    titles: Sequence[str],
+    *,
+    orders: np.ndarray,
+    errors: Mapping[str, np.ndarray],
+) -> Figure:
+    """V^-1 as an attention matrix, the first terms of its Neumann series, and the error of partial sums.
+
+    All matrices share one scale; `errors` maps a label to the relative error after each number of terms.
+    """
+    figure = plt.figure(figsize=(style.WIDTHS["page"], 3.5))
+    grid = figure.add_gridspec(2, 4, height_ratios=(1, 1), width_ratios=(1, 1, 0.15, 2.0))
+    top = max(float(np.abs(m).max()) for m in matrices)
+    places = [(0, 0), (0, 1), (1, 0), (1, 1)]
+    panels = []
+    for place, matrix, title in zip(places, matrices, titles, strict=True):
+        ax = figure.add_subplot(grid[place])
+        image = ax.imshow(matrix, cmap=style.DIVERGING, vmin=-top, vmax=top)
+        ax.set_title(title, loc="center", fontsize=8.5)
+        ax.set_xticks([])
+        ax.set_yticks([])
+        panels.append(ax)
+    bar = figure.add_subplot(grid[:, 2])
+    figure.colorbar(image, cax=bar, label="weight of input $j$ at output $i$")
+    right = figure.add_subplot(grid[:, 3])
+    for k, (label, values) in enumerate(errors.items()):
+        right.semilogy(
+            orders, values, color=FAMILY[k], linestyle=FAMILY_LINES[k], marker=FAMILY_MARKERS[k], markersize=3.5
+        )
+        # Beside its curve, on the side where the curve does not run into it.
+        rising, steep = values[-1] > 1, values[-1] < 1e-8
+        nearest = len(orders) // 2 if rising or steep else len(orders) - 1
+        offset = (-8.0, 4.0) if rising else (-8.0, -10.0) if steep else (0.0, 16.0)
+        _label(right, label, (float(orders[nearest]), float(values[nearest])), FAMILY[k], offset, ha="right")
+    right.axhline(1, color=style.GREY, linewidth=0.8, linestyle=":")
+    right.set(xlabel="number of terms", ylabel="relative error of the sum")
+    _few_ticks(right.yaxis, 1e4)
+    _letters(right)
+    return figure
+
+
+@style.house
+def channels(
+    closed_form: np.ndarray,
+    automatic: np.ndarray,
+    *,
+    dims: np.ndarray,
+    shares: Mapping[str, np.ndarray],
+    gaps: np.ndarray,
+    widths: np.ndarray,
+) -> Figure:
+    """Channel mixing by autodiff against its closed form; its size against D; phi with J(H) as printed.
+
+    `closed_form` and `automatic` have equal shapes; `shares` maps a label to the norm of the mixing over that of the
+    mean spins, against D; `gaps` is |phi as printed - phi of the symmetric part| against the `widths` of the weights.
+    """
+    figure, (left, middle, right) = style.subplots(1, 3, height=2.8)
+    ends = np.array([closed_form.min(), closed_form.max()])
+    left.plot(ends, ends, color=style.GREY, linestyle=":", linewidth=1.0)
+    left.plot(
+        closed_form.ravel(), automatic.ravel(), color=BLUE, marker="o", markersize=2.4, linestyle="none", alpha=0.6
+    )
+    left.set(xlabel="closed form", ylabel="automatic differentiation")
+    left.ticklabel_format(style="sci", scilimits=(-2, 2))
+    for k, (label, values) in enumerate(shares.items()):
+        middle.loglog(dims, values, color=FAMILY[k], linestyle=FAMILY_LINES[k], marker=FAMILY_MARKERS[k])
+        _label(middle, label, (float(dims[0]), float(values[0])), FAMILY[k], (6, 6))
+    middle.set(xlabel="$D$", ylabel="channel mixing / mean spins")
+    _plain_ticks(middle.xaxis, dims)
+    right.loglog(widths, gaps, color=ORANGE, linestyle="--", marker="s")
+    right.set(xlabel="scale of the weights", ylabel=r"error of $\varphi$ with $J(H)$ as printed")
+    _plain_ticks(right.xaxis, widths)
+    _letters(left, middle, right)
+    return figure
