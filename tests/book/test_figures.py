@@ -3,6 +3,7 @@
 import hashlib
 import io
 import json
+from html.parser import HTMLParser
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -11,6 +12,7 @@ from matplotlib.colors import to_hex
 from PIL import Image
 
 from spinbook import figures
+from spinbook.pipeline import directives
 from spinbook.plot import style
 
 TEXT = {
@@ -193,3 +195,23 @@ def test_one_id_is_published_once_in_a_chapter(out):
     with pytest.raises(ValueError, match="published before"):
         publish()
     plt.close("all")
+
+
+def test_markup_of_an_animation_is_hidden_without_script_and_carries_the_words_of_every_frame():
+    labels = ['beta = 1: "low"', "beta = 2: high & dry"]
+    record = {"id": "probe-line", "frames": {"labels": labels, "size": [600, 200]}}
+    tags = []
+
+    class Reader(HTMLParser):
+        def handle_starttag(self, tag, attrs):
+            tags.append((tag, dict(attrs)))
+
+    Reader().feed(directives._frames(record, "../"))
+    (player, window, *images) = (attributes for _, attributes in tags)
+    assert "hidden" in player
+    assert json.loads(player["data-labels"]) == labels
+    assert window["style"] == "aspect-ratio: 600 / 200"
+    assert [(image["src"], image["height"]) for image in images] == [
+        ("../figures/probe-line/probe-line-frames.png", "400"),
+        ("../figures/probe-line/probe-line-frames-dark.png", "400"),
+    ]

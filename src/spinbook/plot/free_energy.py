@@ -407,6 +407,7 @@ def response(
     right.plot(sites, predicted, color=GREEN, marker="^", markersize=5, linestyle="none")
     right.set(xlabel="spin", ylabel="mean minus saddle, along $h_i$", xlim=(0.4, len(sites) + 0.6))
     right.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
+    middle.set_ylim(bottom=1.8 * min(float(errors["saddle"].min()) for errors in scaled_errors.values()))
     _letters(left, middle, right)
     return figure
 
@@ -483,7 +484,7 @@ def attention(
         )
         # Beside its curve, on the side where the curve does not run into it.
         rising, steep = values[-1] > 1, values[-1] < 1e-8
-        nearest = len(orders) // 2 if rising or steep else len(orders) - 1
+        nearest = 2 * len(orders) // 3 if rising or steep else len(orders) - 1
         offset = (-8.0, 4.0) if rising else (-8.0, -10.0) if steep else (0.0, 16.0)
         _label(right, label, (float(orders[nearest]), float(values[nearest])), FAMILY[k], offset, ha="right")
     right.axhline(1, color=style.GREY, linewidth=0.8, linestyle=":")
