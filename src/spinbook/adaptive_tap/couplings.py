@@ -21,6 +21,7 @@ __all__ = [
     "sample",
     "symmetrize",
     "symmetrize_components",
+    "symmetrize_separately",
     "symmetrize_sites",
     "unconstrained",
     "without_self_couplings",
@@ -80,6 +81,16 @@ def symmetrize_components(couplings: Float[Tensor, "N N D D"]) -> Float[Tensor, 
     return (couplings + couplings.permute(0, 1, 3, 2)) / 2
 
 
+def symmetrize_separately(couplings: Float[Tensor, "N N D D"]) -> Float[Tensor, "N N D D"]:
+    """``symmetrize_sites`` of ``symmetrize_components``: what the source does, N (N - 1) / 2 D (D + 1) / 2 couplings.
+
+    >>> J = symmetrize_separately(torch.rand(3, 3, 2, 2))
+    >>> bool((J[0, 1] == J[1, 0]).all() and (J[0, 1] == J[0, 1].T).all())
+    True
+    """
+    return symmetrize_sites(symmetrize_components(couplings))
+
+
 def without_self_couplings(couplings: Float[Tensor, "N N D D"]) -> Float[Tensor, "N N D D"]:
     """J_ii^{ab} = 0, and the others as they are.
 
@@ -118,7 +129,7 @@ def count_free(symmetry: Symmetry, num_spins: int, dim: int, *, self_couplings: 
     N (N - 1) / 2 D (D + 1) / 2 for sites and components symmetrised separately, as the source counts.
     ``self_couplings`` counts the blocks J_ii too, which the modules store but set to zero.
 
-    >>> count_free(lambda J: symmetrize_sites(symmetrize_components(J)), 7, 3)
+    >>> count_free(symmetrize_separately, 7, 3)
     126
     >>> count_free(unconstrained, 7, 3), count_free(symmetrize, 7, 3), count_free(symmetrize_components, 7, 3)
     (378, 189, 252)

@@ -54,15 +54,17 @@ def _tolerance(y: Tensor, tol: float) -> Tensor:
     return (floor(y.dtype) * y.abs().amax(-1)).clamp_min(tol)
 
 
-def _extrapolation(differences: Tensor, step: Tensor) -> Tensor:
-    """gamma that minimises |step - gamma @ differences| for each example; 0 for rows of zeros."""
-    # Rows of unit length, or the newest differences, by far the shortest, would drown in the regularisation.
-    lengths = torch.linalg.vector_norm(differences, dim=-1)
+def _extrapolation(gram: Tensor, products: Tensor) -> Tensor:
+    """gamma that minimises |step - gamma @ differences| for each example; 0 for differences of zero.
+
+    ``gram`` are the products of the differences with each other, ``products`` those with the step.
+    """
+    # Differences of unit length, or the newest, by far the shortest, would drown in the regularisation.
+    lengths = torch.diagonal(gram, dim1=-2, dim2=-1).sqrt()
     lengths = torch.where(lengths > 0, lengths, torch.ones_like(lengths))
-    rows = differences / lengths[..., None]
-    gram = rows @ rows.mT
-    gram.diagonal(dim1=-2, dim2=-1).add_(10 * torch.finfo(rows.dtype).eps)
-    return torch.linalg.solve(gram, (rows @ step[..., None])[..., 0]) / lengths
+    scaled = gram / (lengths[:, :, None] * lengths[:, None, :])
+    scaled.diagonal(dim1=-2, dim2=-1).add_(10 * torch.finfo(gram.dtype).eps)
+    return torch.linalg.solve(scaled, products / lengths) / lengths
 
 
 @torch.no_grad()
@@ -75,6 +77,7 @@ def _anderson(
     best_y, best_residual = y, residual
     y_differences = y.new_zeros(y.shape[0], history, y.shape[1])
     step_differences = torch.zeros_like(y_differences)
+    gram = y.new_zeros(y.shape[0], history, history)
     num_steps = torch.zeros_like(residual, dtype=torch.int64)
 
     def accepted(y: Tensor) -> Tensor:
@@ -86,10 +89,10 @@ def _anderson(
         if not bool(open_.any()):
             break
         move = damping * step
-        m = min(k, history)
-        if m:
-            gamma = _extrapolation(step_differences[:, :m], torch.where(open_, step, 0))
-            move = move - (gamma[:, None] @ (y_differences[:, :m] + damping * step_differences[:, :m]))[:, 0]
+        if history and k:
+            # Sums of products: batched matrix products of so few rows are slower.
+            gamma = _extrapolation(gram, (step_differences * torch.where(open_, step, 0)[:, None]).sum(-1))
+            move = move - (gamma[:, :, None] * (y_differences + damping * step_differences)).sum(1)
         new_y = torch.where(open_, y + move, y)
         new_step = f(new_y) - new_y
         residual = new_step.abs().amax(-1)
@@ -98,7 +101,9 @@ def _anderson(
             slot = k % history
             usable = open_ & (residual < math.inf)[:, None]
             y_differences[:, slot] = torch.where(usable, new_y - y, 0)
-            step_differences[:, slot] = torch.where(usable, new_step - step, 0)
+            difference = torch.where(usable, new_step - step, 0)
+            step_differences[:, slot] = difference
+            gram[:, slot] = gram[:, :, slot] = (step_differences * difference[:, None]).sum(-1)
         y, step = new_y, new_step
         num_steps += open_[:, 0]
         better = residual < best_residual

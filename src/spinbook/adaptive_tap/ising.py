@@ -337,7 +337,7 @@ def _response(theory: _Theory, model: IsingModel, point: _Point, num_steps: Tens
     s = v.sqrt()
     chi = s[..., :, None] * torch.linalg.inv(response) * s[..., None, :]
     chi = (chi + chi.mT) / 2
-    values = m, point.at.cavity_variances, chi, -point.free_energy
+    values: tuple[Tensor, ...] = (m, point.at.cavity_variances, chi, -point.free_energy)
     if any(value.requires_grad for value in values):
         values = tuple(implicit.differentiable_once(value) for value in values)
     with torch.no_grad():

@@ -19,7 +19,7 @@ from spinbook.adaptive_tap.couplings import as_matrix
 from spinbook.adaptive_tap.ising import TensorLike
 from spinbook.adaptive_tap.priors import Gaussian, Prior, require_positive_definite
 
-__all__ = ["VectorResponse", "mean_response", "solve", "solve_gaussian"]
+__all__ = ["VectorResponse", "checked_couplings", "mean_response", "solve", "solve_gaussian"]
 
 
 class VectorResponse(NamedTuple):
@@ -38,23 +38,36 @@ class VectorResponse(NamedTuple):
     converged: Bool[Tensor, "*batch"]
 
 
-def _checked(couplings: TensorLike, fields: TensorLike) -> tuple[Tensor, Tensor]:
-    dtype, device = validate.common_tensor_type(couplings, fields)
-    J = validate.tensor(couplings, "couplings", dtype=dtype, device=device)
-    X = validate.tensor(fields, "fields", dtype=dtype, device=device)
-    if J.ndim != 4 or J.shape[0] != J.shape[1] or J.shape[2] != J.shape[3] or J.numel() == 0:
-        raise ValueError(f"couplings: expected shape (N, N, D, D), got shape {tuple(J.shape)}")
-    N, _, D, _ = J.shape
-    if X.shape[-2:] != (N, D):
-        raise ValueError(f"fields: expected shape (..., {N}, {D}) as the couplings', got shape {tuple(X.shape)}")
-    known = J.detach()
+def checked_couplings(couplings: Float[Tensor, "N N D D"]) -> Float[Tensor, "N N D D"]:
+    """The couplings, or an error if there are self-couplings or couplings with a direction.
+
+    >>> checked_couplings(torch.ones(2, 2, 1, 1))
+    Traceback (most recent call last):
+    ValueError: couplings: expected J_ii = 0, got an entry of size 1 at spin 0
+    """
+    if couplings.ndim != 4 or couplings.shape[0] != couplings.shape[1] or couplings.shape[2] != couplings.shape[3]:
+        raise ValueError(f"couplings: expected shape (N, N, D, D), got shape {tuple(couplings.shape)}")
+    if couplings.numel() == 0:
+        raise ValueError(f"couplings: expected at least one spin and component, got shape {tuple(couplings.shape)}")
+    known = couplings.detach()
     own = torch.diagonal(known, dim1=0, dim2=1).abs().amax((0, 1))
     if bool((own > 0).any()):
         site = int(own.argmax())
         raise ValueError(f"couplings: expected J_ii = 0, got an entry of size {float(own[site]):g} at spin {site}")
     gap = float((known - known.permute(1, 0, 3, 2)).abs().max())
-    if gap > 8 * torch.finfo(dtype).eps * float(known.abs().max()):
+    # Symmetrised products of matrices differ from their transpose by rounding.
+    if gap > 8 * torch.finfo(known.dtype).eps * float(known.abs().max()):
         raise ValueError(f"couplings: expected J_ij^ab = J_ji^ba, got entries that differ by {gap:.3g}")
+    return couplings
+
+
+def _checked(couplings: TensorLike, fields: TensorLike) -> tuple[Tensor, Tensor]:
+    dtype, device = validate.common_tensor_type(couplings, fields)
+    J = checked_couplings(validate.tensor(couplings, "couplings", dtype=dtype, device=device))
+    X = validate.tensor(fields, "fields", dtype=dtype, device=device)
+    N, _, D, _ = J.shape
+    if X.shape[-2:] != (N, D):
+        raise ValueError(f"fields: expected shape (..., {N}, {D}) as the couplings', got shape {tuple(X.shape)}")
     return J, X
 
 
