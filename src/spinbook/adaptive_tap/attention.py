@@ -281,12 +281,12 @@ def _linear(fields: Tensor) -> Tensor:
 class EquilibriumAttention(nn.Module):
     """x to the S that solve S = response(interaction(X)(S) - correction(S) + X).
 
-    ``interaction`` maps inputs (batch, N, D) to the sum over couplings, a function of the spins; ``correction`` maps the spins to the
-    self-correction, none unless given; ``response`` is that of one spin to its field, linear (a Gaussian spin) unless
-    given. A deep equilibrium layer: Anderson acceleration to a residual of ``tol`` (1000 roundings unless given), with
-    implicit gradients whose memory does not grow with the number of steps. ``forward`` raises ``RuntimeError`` where
-    that does not converge in ``max_steps``; ``solve`` returns what was found, with the evidence. Whether there is a
-    fixed point, and one only, is up to the modules. Source: eq. diaupdate.
+    ``interaction`` maps inputs (batch, N, D) to the sum over couplings, a function of the spins; ``correction`` maps
+    the spins to the self-correction, none unless given; ``response`` is that of one spin to its field, linear (a
+    Gaussian spin) unless given. A deep equilibrium layer: Anderson acceleration to a residual of ``tol`` (1000
+    roundings unless given), with implicit gradients whose memory does not grow with the number of steps. ``forward``
+    raises ``RuntimeError`` where that does not converge in ``max_steps``; ``solve`` returns what was found, with the
+    evidence. Whether there is a fixed point, and one only, is up to the modules. Source: eq. diaupdate.
 
     >>> EquilibriumAttention(SoftmaxCouplings(4), FeedForward(4))(torch.ones(2, 7, 4)).shape
     torch.Size([2, 7, 4])

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from spinbook import validate
 
@@ -24,6 +23,9 @@ __all__ = ["FixedPoint", "differentiable_once", "floor", "solve"]
 
 # Rounding in f keeps the residual from falling below a few units in the last place of the largest entry.
 _FLOOR = 16
+# Beyond this multiple of the start, a state is running away and its rounding no excuse: without a fixed point,
+# acceleration goes to states so large that no step could be seen.
+_AMPLIFICATION = 1e3
 # Entries of the dense Jacobians of a batch: 1 GiB in double precision.
 _MAX_DENSE = 2**27
 
@@ -48,10 +50,6 @@ def floor(dtype: torch.dtype) -> float:
     True
     """
     return _FLOOR * torch.finfo(dtype).eps
-
-
-def _tolerance(y: Tensor, tol: float) -> Tensor:
-    return (floor(y.dtype) * y.abs().amax(-1)).clamp_min(tol)
 
 
 def _extrapolation(gram: Tensor, products: Tensor) -> Tensor:
@@ -79,9 +77,11 @@ def _anderson(
     step_differences = torch.zeros_like(y_differences)
     gram = y.new_zeros(y.shape[0], history, history)
     num_steps = torch.zeros_like(residual, dtype=torch.int64)
+    least = torch.as_tensor(tol).to(residual)
+    largest = _AMPLIFICATION * torch.maximum(y.abs().amax(-1), residual)
 
     def accepted(y: Tensor) -> Tensor:
-        return torch.maximum(torch.as_tensor(tol).to(residual), _tolerance(y, 0.0))
+        return torch.maximum(least, floor(y.dtype) * torch.minimum(y.abs().amax(-1), largest))
 
     for k in range(max_steps):
         # A NaN compares as false and ends the loop; infinity has to be asked for.
@@ -130,29 +130,34 @@ def _dense_adjoint(vjp: Callable[[Tensor], Tensor], gradient: Tensor) -> Tensor:
     return torch.linalg.solve(torch.eye(size).to(gradient) - jacobian.mT, gradient)
 
 
+class _Refused(torch.autograd.Function):
+    """A gradient that cannot be differentiated again. It depends on ``value``, so that no derivative can pass it by."""
+
+    @staticmethod
+    def forward(ctx: Any, gradient: Tensor, value: Tensor) -> Tensor:
+        return gradient.view_as(gradient)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor]:
+        raise RuntimeError("a solution is differentiable once: second derivatives were asked for")
+
+
 class _Adjoint(torch.autograd.Function):
-    """The identity on f(y), whose gradient is that of the fixed point y: g = J^T g + gradient."""
+    """The identity, whose gradient goes through ``solve``, and which is differentiable once."""
 
     @staticmethod
-    def forward(ctx: Any, out: Tensor, solve: Callable[[Tensor], Tensor]) -> Tensor:
+    def forward(ctx: Any, value: Tensor, solve: Callable[[Tensor], Tensor]) -> Tensor:
+        ctx.save_for_backward(value)
         ctx.solve = solve
-        return out.view_as(out)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        return ctx.solve(gradient), None
-
-
-class _Once(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, value: Tensor) -> Tensor:
         return value.view_as(value)
 
     @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> Tensor:
-        return gradient
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        (value,) = ctx.saved_tensors
+        with torch.no_grad():
+            solved = ctx.solve(gradient)
+        # Gradients are enabled here exactly if the graph of this gradient is wanted.
+        return (_Refused.apply(solved, value) if torch.is_grad_enabled() else solved), None
 
 
 def differentiable_once(value: Tensor) -> Tensor:
@@ -161,7 +166,7 @@ def differentiable_once(value: Tensor) -> Tensor:
     >>> differentiable_once(torch.ones(2)).tolist()
     [1.0, 1.0]
     """
-    out: Tensor = _Once.apply(value)
+    out: Tensor = _Adjoint.apply(value, lambda gradient: gradient)
     return out
 
 
@@ -195,6 +200,8 @@ def solve(
     start = validate.tensor(y0, "y0").detach()
     if start.ndim < 1:
         raise ValueError("y0: expected shape (batch, ...), got a scalar")
+    if start.numel() == 0:
+        raise ValueError(f"y0: expected at least one example and one entry, got shape {tuple(start.shape)}")
     tolerance = _positive(tol, "tol")
     adjoint_tolerance = tolerance if adjoint_tol is None else _positive(adjoint_tol, "adjoint_tol")
     rate = _positive(damping, "damping")
@@ -212,8 +219,6 @@ def solve(
         return out.reshape(shape[0], -1)
 
     flat = start.reshape(shape[0], -1)
-    if flat.numel() == 0:
-        raise ValueError(f"y0: expected at least one example and one entry, got shape {tuple(shape)}")
     found = _anderson(flat_f, flat, tolerance, max_steps, history, rate)
     value = found.value
     if torch.is_grad_enabled():

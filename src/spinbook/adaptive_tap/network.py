@@ -93,8 +93,7 @@ class DigitNetwork(nn.Module):
             nn.Conv2d(channels, channels, kernel_size=3),
             nn.ReLU(),
             nn.MaxPool2d(3, stride=2),
-            # Convolutions on a CPU are faster by a third with channels innermost.
-        ).to(memory_format=torch.channels_last)
+        )
         self.to_fields = nn.Linear(channels, dim)
         self.class_token = nn.Parameter(torch.randn(1, 1, dim))
         if attention is None:
@@ -113,6 +112,7 @@ class DigitNetwork(nn.Module):
         """
         if images.ndim != 4 or images.shape[1:] != (1, _SIDE, _SIDE):
             raise ValueError(f"images: expected shape (batch, 1, 28, 28), got shape {tuple(images.shape)}")
+        # Convolutions on a CPU are faster by a third with channels innermost.
         maps = self.features(images.contiguous(memory_format=torch.channels_last))
         patches = self.to_fields(maps.flatten(2).mT)
         return torch.cat([self.class_token.expand(len(images), -1, -1), patches], dim=1)
