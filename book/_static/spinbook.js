@@ -90,3 +90,43 @@ window.addEventListener("load", async () => {
     if (part.scrollWidth > part.clientWidth) part.tabIndex = 0;
   }
 });
+
+// Animations with the class spin-frames: a slider and a button choose which of the frames in the page is shown. The
+// arrow keys move the slider; nothing moves by itself.
+document.addEventListener("DOMContentLoaded", () => {
+  for (const whole of document.querySelectorAll(".spin-frames")) {
+    const frames = [...whole.querySelectorAll(".spin-frame")];
+    const controls = whole.querySelector(".spin-frames-controls");
+    const [button, slider] = [controls.querySelector("button"), controls.querySelector("input")];
+    const caption = whole.querySelector(".spin-frames-caption");
+    let timer = null;
+    const show = (chosen) => {
+      frames.forEach((frame, k) => { frame.style.display = k === chosen ? "" : "none"; });
+      slider.value = chosen;
+      slider.setAttribute("aria-valuetext", frames[chosen].dataset.caption);
+      caption.textContent = frames[chosen].dataset.caption;
+    };
+    const stop = () => {
+      clearInterval(timer);
+      timer = null;
+      button.textContent = "Play";
+      caption.setAttribute("aria-live", "polite");
+    };
+    slider.addEventListener("input", () => { stop(); show(Number(slider.value)); });
+    button.addEventListener("click", () => {
+      if (timer !== null) return stop();
+      const last = frames.length - 1;
+      show(Number(slider.value) === last ? 0 : Number(slider.value));
+      button.textContent = "Pause";
+      // A caption that changes every half second is not to be read out.
+      caption.setAttribute("aria-live", "off");
+      timer = setInterval(() => {
+        const next = Number(slider.value) + 1;
+        show(next);
+        if (next === last) stop();
+      }, 500);
+    });
+    controls.hidden = false;
+    show(frames.length - 1);
+  }
+});

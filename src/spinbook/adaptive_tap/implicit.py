@@ -73,8 +73,8 @@ def _anderson(
     step = f(y) - y
     residual = step.abs().amax(-1)
     best_y, best_residual = y, residual
-    y_differences = y.new_zeros(y.shape[0], history, y.shape[1])
-    step_differences = torch.zeros_like(y_differences)
+    step_differences = y.new_zeros(y.shape[0], history, y.shape[1])
+    move_differences = torch.zeros_like(step_differences)
     gram = y.new_zeros(y.shape[0], history, history)
     num_steps = torch.zeros_like(residual, dtype=torch.int64)
     least = torch.as_tensor(tol).to(residual)
@@ -92,7 +92,7 @@ def _anderson(
         if history and k:
             # Sums of products: batched matrix products of so few rows are slower.
             gamma = _extrapolation(gram, (step_differences * torch.where(open_, step, 0)[:, None]).sum(-1))
-            move = move - (gamma[:, :, None] * (y_differences + damping * step_differences)).sum(1)
+            move = move - (gamma[:, :, None] * move_differences).sum(1)
         new_y = torch.where(open_, y + move, y)
         new_step = f(new_y) - new_y
         residual = new_step.abs().amax(-1)
@@ -100,9 +100,9 @@ def _anderson(
             # What has stopped adds rows of zeros, and what went to infinity must not reach the linear solve.
             slot = k % history
             usable = open_ & (residual < math.inf)[:, None]
-            y_differences[:, slot] = torch.where(usable, new_y - y, 0)
             difference = torch.where(usable, new_step - step, 0)
             step_differences[:, slot] = difference
+            move_differences[:, slot] = torch.where(usable, new_y - y, 0) + damping * difference
             gram[:, slot] = gram[:, :, slot] = (step_differences * difference[:, None]).sum(-1)
         y, step = new_y, new_step
         num_steps += open_[:, 0]
