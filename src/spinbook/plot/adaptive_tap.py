@@ -110,7 +110,7 @@ def _errors(ax: Axes, strengths: np.ndarray, errors: Mapping[str, np.ndarray]) -
 
 @style.house
 def errors(strengths: np.ndarray, errors: Mapping[int, Mapping[str, np.ndarray]], *, quantity: str) -> Figure:
-    """Medians of errors against the coupling strength with the middle half of the systems shaded, a panel for each size.
+    """Medians of errors against the coupling strength, the middle half of the systems shaded, a panel for each size.
 
     `errors[num_spins][method]` is (strengths, systems), with methods "naive", "TAP", "adaptive".
     """
@@ -131,14 +131,14 @@ def convergence(
     strengths: np.ndarray,
     fractions: Mapping[str, np.ndarray],
     *,
-    traces: Mapping[str, tuple[np.ndarray, np.ndarray]],
+    traces: Mapping[str, np.ndarray],
     lowest: np.ndarray,
     converged: np.ndarray,
 ) -> Figure:
     """Where plain iteration converges, how it fails, and what the smallest eigenvalue has to do with it.
 
-    `fractions[method]` (strengths,) of the systems converge. `traces` maps a description to the smallest eigenvalue and
-    the residual after each step. `lowest` eigenvalue met and `converged` are (strengths, systems) of adaptive TAP.
+    `fractions[method]` (strengths,) of the systems converge. `traces` maps a description to the smallest eigenvalue
+    after each step. `lowest` eigenvalue met and `converged` are (strengths, systems) of adaptive TAP.
     """
     figure, (left, middle, right) = style.subplots(1, 3, height=2.8)
     for name, values in fractions.items():
@@ -148,7 +148,7 @@ def convergence(
     for name, height in (("naive", 0.42), ("TAP", 0.30), ("adaptive", 0.18)):
         left.text(0.06, height, name, color=COLOURS[name], fontsize=8.5, transform=left.transAxes)
 
-    for (name, (eigenvalues, _)), colour, line in zip(traces.items(), (GREEN, BROWN), ("-.", "-"), strict=False):
+    for (name, eigenvalues), colour, line in zip(traces.items(), (GREEN, BROWN), ("-.", "-"), strict=False):
         steps = np.arange(len(eigenvalues))
         middle.plot(steps, eigenvalues, color=colour, linestyle=line, linewidth=1.3)
         _label(middle, name, (float(steps[-1]), float(eigenvalues[-1])), colour, (-4, 8), ha="right")

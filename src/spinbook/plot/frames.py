@@ -22,8 +22,8 @@ def player(
 ) -> HTML:
     """One drawing of the network for each frame, of which the page shows one at a time.
 
-    `places` (nodes, 2) with y upwards, `weights` (frames, nodes, nodes), where row i acts on node i; a line is as wide as
-    its weight, and the strongest fraction `shown` of each frame is drawn. Lines onto the node `special` stand out.
+    `places` (nodes, 2) with y upwards, `weights` (frames, nodes, nodes), where row i acts on node i; a line is as wide
+    as its weight, and the strongest fraction `shown` of each frame is drawn. Lines onto the node `special` stand out.
     `captions` say in words what each frame shows, `alt` what all of them do.
 
     >>> shown = player(np.eye(2), np.ones((3, 2, 2)), captions=["a", "b", "c"], alt="two dots")
@@ -52,7 +52,8 @@ def player(
         hidden = "" if k == len(values) - 1 else ' style="display:none"'
         frames.append(f'<g class="spin-frame"{hidden} data-caption="{html.escape(caption)}">{"".join(lines)}</g>')
     dots = "".join(
-        f'<circle class="spin-node" fill="{style.GREY}" cx="{x[i]:.0f}" cy="{y[i]:.0f}" r="{9 if i == special else 5}"/>'
+        f'<circle class="spin-node" fill="{style.GREY}" cx="{x[i]:.0f}" cy="{y[i]:.0f}" '
+        f'r="{9 if i == special else 5}"/>'
         for i in range(len(at))
     )
     box = f"0 0 {x.max() + _MARGIN:.0f} {y.max() + _MARGIN:.0f}"
