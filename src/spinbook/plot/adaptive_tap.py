@@ -77,7 +77,7 @@ def cavity(values: np.ndarray, weights: np.ndarray, *, edges: np.ndarray, mean: 
         )
     drawing.add_patch(Circle(tuple(at[0]), 0.15, facecolor=style.PAPER, edgecolor=ORANGE, linestyle="--", zorder=3))
     drawing.text(0.25, 1.06, "spin $i$, removed", color=ORANGE, fontsize=8.5, va="center")
-    drawing.text(0.62, 0.38, "$J_{ij}$", color=ORANGE, fontsize=9)
+    drawing.text(0.02, -0.18, "$J_{ij}$", color=ORANGE, fontsize=9, ha="center", backgroundcolor=style.PAPER)
     drawing.set(xlim=(-1.35, 1.6), ylim=(-1.3, 1.3), aspect="equal")
     drawing.axis("off")
 
@@ -90,7 +90,7 @@ def cavity(values: np.ndarray, weights: np.ndarray, *, edges: np.ndarray, mean: 
         histogram, "enumerated", (float(edges[len(edges) // 4]), float(density.max()) * 0.62), BLUE, (-4, 0), ha="right"
     )
     place = int(np.argmax(density))
-    _label(histogram, "$a_i$, $V_i$ of adaptive TAP", (float(x[place]), float(density[place])), GREEN, (14, 2))
+    _label(histogram, "$a_i$, $V_i$ of adaptive TAP", (float(x[place]), 1.09 * float(density[place])), GREEN, (52, 0))
     histogram.set(xlabel=r"field on the empty place, $\sum_j J_{ij} S_j$", ylabel="probability density")
     histogram.set_ylim(0, 1.2 * float(density.max()))
     _letters(drawing, histogram)
@@ -199,7 +199,7 @@ def gaussian(radii: np.ndarray, deviations: Mapping[str, np.ndarray], *, residua
     for (name, values), colour, line in zip(residuals.items(), (ORANGE, GREEN, BROWN), ("--", "-.", "-"), strict=False):
         steps = np.arange(len(values))
         right.plot(steps, values, color=colour, linestyle=line)
-        _label(right, name, (float(steps[-1]), float(values[-1])), colour, (-2, 5), ha="right")
+        _label(right, name, (float(steps[-1]), float(values[-1])), colour, (4, -3))
     right.set(xlabel="step", ylabel="largest change of a mean")
     right.set_yscale("log")
     right.yaxis.set_minor_locator(ticker.NullLocator())
@@ -256,10 +256,11 @@ def steps(distances: Mapping[str, np.ndarray]) -> Figure:
         ax.plot(count, values, color=colour, linestyle=line, marker=marker, markersize=3.5, label=name)
     ax.axvline(1, color=style.GREY, linestyle=":", linewidth=1.0)
     ax.set(xlabel="mean-field steps", ylabel="distance from the fixed point")
-    _label(ax, "a transformer\nstops here", (1.0, 1.0), style.GREY, (4, -8))
+    lowest = min(float(values.min()) for values in distances.values())
+    _label(ax, "a transformer\nstops here", (1.0, lowest), style.GREY, (4, 2))
     ax.set_yscale("log")
     ax.yaxis.set_minor_locator(ticker.NullLocator())
-    ax.legend(loc="lower left")
+    ax.legend(loc="center right", bbox_to_anchor=(1.0, 0.62))
     return figure
 
 
