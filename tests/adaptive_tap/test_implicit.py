@@ -34,6 +34,14 @@ def test_acceleration_solves_what_plain_iteration_cannot():
     np.testing.assert_allclose(plain.residual, x.abs().amax(-1))
 
 
+def test_acceleration_of_a_linear_map_ends_after_as_many_steps_as_it_has_dimensions():
+    W, x = contraction(4, radius=1.3), torch.rand(3, 4, dtype=torch.float64)
+    found = implicit.solve(lambda y: y @ W.T + x, torch.zeros(3, 4, dtype=torch.float64), tol=1e-9)
+    # Krylov: four differences span the space, and one step more lands on the solution.
+    assert int(found.num_steps.max()) <= 6
+    assert bool(found.converged.all())
+
+
 def test_gradients_are_those_of_the_unrolled_iteration():
     W, x = contraction(5), torch.rand(3, 5, dtype=torch.float64)
     gradients = []
