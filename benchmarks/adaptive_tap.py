@@ -17,8 +17,8 @@ from spinbook.adaptive_tap.ising import adaptive_step, iterate_ising
 
 __all__ = ["BENCHMARKS", "binary_spins", "gaussian_response", "implicit_gradient"]
 
-# Every side stops at a residual of 1e-12. The responses here magnify it by up to ten, their gradients by up to a hundred,
-# and both are of order ten.
+# Every side stops at a residual of 1e-12. The responses here magnify it by up to ten, their gradients by up to a
+# hundred, and both are of order ten.
 TOLERANCE = 1e-9
 
 
