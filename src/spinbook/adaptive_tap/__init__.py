@@ -1,0 +1,58 @@
+"""Spins in equilibrium by adaptive TAP: binary and vector spins, and attention as their response (PyTorch).
+
+ising       binary spins: adaptive TAP, plain TAP and naive mean field, with evidence
+exact       the same by enumeration
+vector      vector spins: adaptive TAP, as a linear system for a Gaussian prior
+priors      Gaussian, binary and spherical distributions of one spin
+couplings   tensors of couplings: symmetries, draws, counts
+implicit    fixed points with implicit gradients
+attention   the responses as modules; softmax and mixer couplings; a transformer block
+network     the example network for images of digits, and its training
+
+p(S) ~ exp(+ sum_{i<j} S_i J_ij S_j + sum_i h_i S_i): every pair counted once.
+"""
+
+from __future__ import annotations
+
+from spinbook.adaptive_tap import attention, couplings, exact, implicit, ising, network, priors, vector
+from spinbook.adaptive_tap.attention import (
+    AdaptiveTAPAttention,
+    EquilibriumAttention,
+    FeedForward,
+    MeanFieldAttention,
+    MixerCouplings,
+    SoftmaxCouplings,
+    transformer_block,
+)
+from spinbook.adaptive_tap.ising import IsingResponse, solve_ising, solve_naive_ising, solve_tap_ising
+from spinbook.adaptive_tap.network import DigitNetwork
+from spinbook.adaptive_tap.priors import Binary, Gaussian, Spherical, SphericalLargeDim
+from spinbook.adaptive_tap.vector import VectorResponse
+
+__all__ = [
+    "AdaptiveTAPAttention",
+    "Binary",
+    "DigitNetwork",
+    "EquilibriumAttention",
+    "FeedForward",
+    "Gaussian",
+    "IsingResponse",
+    "MeanFieldAttention",
+    "MixerCouplings",
+    "SoftmaxCouplings",
+    "Spherical",
+    "SphericalLargeDim",
+    "VectorResponse",
+    "attention",
+    "couplings",
+    "exact",
+    "implicit",
+    "ising",
+    "network",
+    "priors",
+    "solve_ising",
+    "solve_naive_ising",
+    "solve_tap_ising",
+    "transformer_block",
+    "vector",
+]

@@ -1,0 +1,413 @@
+"""Mean-field responses of vector spins as attention modules: inputs are fields, outputs are magnetizations.
+
+Everything is one equation, S_i = response(sum over couplings - correction(S_i) + X_i), with its fixed point as the
+output. No training, no embedding, no normalisation of the inputs, which should be of order one.
+
+``AdaptiveTAPAttention`` computes the correction from the couplings. ``MeanFieldAttention`` learns it. The interactions
+``SoftmaxCouplings`` and ``MixerCouplings`` put a transformer and an MLP-mixer into the same equation, of which
+``transformer_block`` is one step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from spinbook import validate
+from spinbook.adaptive_tap import couplings as coupling_tensors
+from spinbook.adaptive_tap import implicit, vector
+from spinbook.adaptive_tap.ising import TensorLike
+from spinbook.adaptive_tap.priors import Gaussian, Prior
+
+__all__ = [
+    "AdaptiveTAPAttention",
+    "CouplingTensor",
+    "EquilibriumAttention",
+    "FeedForward",
+    "MeanFieldAttention",
+    "MixerCouplings",
+    "NoCorrection",
+    "SoftmaxCouplings",
+    "transformer_block",
+]
+
+# A residual of this many roundings, relative to numbers of order one, unless another tolerance is asked for.
+_ROUNDINGS = 1000
+
+
+def _spins(x: TensorLike, name: str, num_spins: int | None, dim: int, like: Tensor) -> Tensor:
+    spins = validate.tensor(x, name, dtype=like.dtype, device=like.device)
+    if spins.ndim != 3 or spins.shape[0] == 0 or spins.shape[2] != dim or num_spins not in (None, spins.shape[1]):
+        sites = "num_spins" if num_spins is None else str(num_spins)
+        raise ValueError(f"{name}: expected shape (batch, {sites}, {dim}), got shape {tuple(spins.shape)}")
+    return spins
+
+
+def _initial(
+    couplings: TensorLike | None, num_spins: int, dim: int, generator: torch.Generator | None
+) -> Float[Tensor, "N N D D"]:
+    if couplings is None:
+        return coupling_tensors.sample(num_spins, dim, generator=generator)
+    given = validate.tensor(couplings, "couplings").detach().clone()
+    if given.shape != (num_spins, num_spins, dim, dim):
+        wanted = (num_spins, num_spins, dim, dim)
+        raise ValueError(f"couplings: expected shape {wanted}, got shape {tuple(given.shape)}")
+    return given
+
+
+def _unresolved(converged: Tensor, residual: Tensor) -> str:
+    worst, failed = float(residual.detach()[~converged].max()), int((~converged).sum())
+    return f"{failed} of {converged.numel()} examples did not converge, with residuals up to {worst:.2g}"
+
+
+class AdaptiveTAPAttention(nn.Module):
+    """x to the m_i that solve m_i = mean(X_i + sum_j J_ij m_j - V_i m_i, V_i) with self-consistent V_i.
+
+    The slow and explicit module, with the ``prior`` of each spin (``Gaussian`` unless given). For a Gaussian prior the
+    output is (Sigma^-1 - J)^-1 X, by one Cholesky factorisation for the whole batch; the cavity variances are not even
+    computed. For other priors it is iterated with implicit gradients, and ``RuntimeError`` is raised if that does not
+    converge in ``max_steps``. ``solve`` gives the evidence and the variances.
+
+    ``couplings`` (num_spins, num_spins, dim, dim) are a parameter. They must have a zero block diagonal and
+    J_ij^{ab} = J_ji^{ba}; or ``symmetry`` from ``couplings`` is given, and then applied to whatever they are.
+    Drawn couplings have the source's variance 1 / (N D^2) before symmetrisation, scaled down to a largest eigenvalue
+    of 1/2 where they would exceed it, as they do for dim < 8: at 1 the Gaussian model ceases to exist, and
+    ``ValueError`` with the smallest eigenvalue is what comes back then. Source: "Slow and explicit".
+
+    >>> AdaptiveTAPAttention(7, 3)(torch.ones(2, 7, 3)).shape
+    torch.Size([2, 7, 3])
+    """
+
+    def __init__(
+        self,
+        num_spins: int,
+        dim: int,
+        couplings: Float[TensorLike, "N N D D"] | None = None,
+        *,
+        prior: Prior | None = None,
+        symmetry: Callable[[Tensor], Tensor] | None = None,
+        tol: float | None = None,
+        max_steps: int = 200,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__()
+        self.num_spins = validate.count(num_spins, "num_spins", minimum=1)
+        self.dim = validate.count(dim, "dim", minimum=1)
+        self.prior = Gaussian() if prior is None else prior
+        self.symmetry = coupling_tensors.symmetrize if symmetry is None else symmetry
+        self.tol, self.max_steps = tol, validate.count(max_steps, "max_steps", minimum=1)
+        start = _initial(couplings, self.num_spins, self.dim, generator)
+        if couplings is None:
+            start = self.symmetry(start)
+            # A symmetry may leave a direction, which is refused below; its symmetric part sets the scale.
+            largest = torch.linalg.eigvalsh(coupling_tensors.as_matrix(coupling_tensors.symmetrize(start)))[-1]
+            start = start / (2 * largest).clamp_min(1)
+        self.couplings = nn.Parameter(start)
+        vector.checked_couplings(start if symmetry is None else self.coupling_tensor())
+
+    def coupling_tensor(self) -> Float[Tensor, "N N D D"]:
+        """J as it is used: the parameter with its symmetry and without self-couplings.
+
+        >>> AdaptiveTAPAttention(7, 3).coupling_tensor().shape
+        torch.Size([7, 7, 3, 3])
+        """
+        return coupling_tensors.without_self_couplings(self.symmetry(self.couplings))
+
+    def solve(self, x: Float[TensorLike, "batch N D"]) -> vector.VectorResponse:
+        """Magnetizations, cavity variances and covariances with the evidence.
+
+        >>> AdaptiveTAPAttention(7, 3).solve(torch.ones(2, 7, 3)).cavity_variances.shape
+        torch.Size([2, 7, 3, 3])
+        """
+        X, J = _spins(x, "x", self.num_spins, self.dim, self.couplings), self.coupling_tensor()
+        if isinstance(self.prior, Gaussian):
+            return vector.solve_gaussian(J, X, self.prior)
+        tol = _ROUNDINGS * torch.finfo(X.dtype).eps if self.tol is None else self.tol
+        return vector.solve(J, X, self.prior, tol=tol, max_steps=self.max_steps)
+
+    def forward(self, x: Float[TensorLike, "batch N D"]) -> Float[Tensor, "batch N D"]:
+        """m; see the class."""
+        if isinstance(self.prior, Gaussian):
+            X = _spins(x, "x", self.num_spins, self.dim, self.couplings)
+            return vector.mean_response(self.coupling_tensor(), X, self.prior)
+        found = self.solve(x)
+        if not bool(found.converged.all()):
+            raise RuntimeError(_unresolved(found.converged, found.residual))
+        return found.magnetizations
+
+
+class CouplingTensor(nn.Module):
+    """S to sum_j J_ij S_j with free couplings J_ij^{ab}, with or without a direction, and J_ii = 0.
+
+    ``couplings`` (num_spins, num_spins, dim, dim) is a parameter, drawn with variance 1 / (N D^2) unless given.
+    ``symmetry`` is a function of the module ``couplings``; ``unconstrained`` unless given.
+
+    >>> CouplingTensor(7, 3)(torch.ones(2, 7, 3))(torch.ones(2, 7, 3)).shape
+    torch.Size([2, 7, 3])
+    """
+
+    def __init__(
+        self,
+        num_spins: int,
+        dim: int,
+        couplings: Float[TensorLike, "N N D D"] | None = None,
+        *,
+        symmetry: Callable[[Tensor], Tensor] = coupling_tensors.unconstrained,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__()
+        self.num_spins = validate.count(num_spins, "num_spins", minimum=1)
+        self.dim = validate.count(dim, "dim", minimum=1)
+        self.symmetry = symmetry
+        self.couplings = nn.Parameter(_initial(couplings, self.num_spins, self.dim, generator))
+
+    def coupling_tensor(self) -> Float[Tensor, "N N D D"]:
+        """J as it is used: the parameter with its symmetry and without self-couplings.
+
+        >>> CouplingTensor(7, 3).coupling_tensor().shape
+        torch.Size([7, 7, 3, 3])
+        """
+        return coupling_tensors.without_self_couplings(self.symmetry(self.couplings))
+
+    def forward(self, inputs: Float[Tensor, "batch N D"]) -> Callable[[Tensor], Tensor]:
+        """The sum over couplings as a function of the spins; the inputs do not matter."""
+        transposed = coupling_tensors.as_matrix(self.coupling_tensor()).T.contiguous()
+        return lambda spins: (spins.flatten(1) @ transposed).reshape(spins.shape)
+
+
+class SoftmaxCouplings(nn.Module):
+    """S to sum_j J_ij S_j with J_ij = softmax_j(X_i W_Q . X_j W_K / sqrt(dim / num_heads)) W_V, J_ii included.
+
+    With several heads the components are cut into as many blocks, each with a softmax of its own. Linear maps
+    ``query``, ``key`` and ``value`` without bias; ``value=False`` leaves W_V out, so that J_ij^{ab} is diagonal in the
+    components and constant within a head. Any number of spins. Source: eqs. softmaxcouplings, vanilla-attention.
+
+    >>> SoftmaxCouplings(4, 2)(torch.ones(2, 7, 4))(torch.ones(2, 7, 4)).shape
+    torch.Size([2, 7, 4])
+    """
+
+    def __init__(self, dim: int, num_heads: int = 1, *, value: bool = True) -> None:
+        super().__init__()
+        self.dim = validate.count(dim, "dim", minimum=1)
+        self.num_heads = validate.count(num_heads, "num_heads", minimum=1)
+        if self.dim % self.num_heads:
+            raise ValueError(f"num_heads: expected a divisor of dim = {self.dim}, got {self.num_heads}")
+        self.query = nn.Linear(self.dim, self.dim, bias=False)
+        self.key = nn.Linear(self.dim, self.dim, bias=False)
+        self.value = nn.Linear(self.dim, self.dim, bias=False) if value else nn.Identity()
+
+    def _heads(self, vectors: Tensor) -> Tensor:
+        return vectors.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
+
+    def weights(self, inputs: Float[Tensor, "batch N D"]) -> Float[Tensor, "batch heads N N"]:
+        """The softmax of the scaled overlaps of queries and keys: rows sum to one.
+
+        >>> SoftmaxCouplings(4, 2).weights(torch.ones(2, 7, 4)).sum(-1).shape
+        torch.Size([2, 2, 7])
+        """
+        Q, K = self._heads(self.query(inputs)), self._heads(self.key(inputs))
+        return torch.softmax(Q @ K.mT / (self.dim / self.num_heads) ** 0.5, dim=-1)
+
+    def coupling_tensor(self, inputs: Float[Tensor, "batch N D"]) -> Float[Tensor, "batch N N D D"]:
+        """J_ij^{ab} for these inputs, as the modules with free couplings store it.
+
+        >>> SoftmaxCouplings(4, 2).coupling_tensor(torch.ones(2, 7, 4)).shape
+        torch.Size([2, 7, 7, 4, 4])
+        """
+        mixing = torch.eye(self.dim).to(inputs) if isinstance(self.value, nn.Identity) else self.value.weight
+        each = self.weights(inputs).repeat_interleave(self.dim // self.num_heads, dim=1)
+        return torch.einsum("baij,ac->bijac", each, mixing)
+
+    def forward(self, inputs: Float[Tensor, "batch N D"]) -> Callable[[Tensor], Tensor]:
+        """The sum over the couplings J(X) as a function of the spins, without storing J."""
+        weights = self.weights(inputs)
+
+        def mixed(spins: Tensor) -> Tensor:
+            return (weights @ self._heads(self.value(spins))).transpose(1, 2).reshape(spins.shape)
+
+        return mixed
+
+
+class FeedForward(nn.Sequential):
+    """W_2 gelu(W_1 S + b_1) + b_2 for each spin by itself, with ``hidden`` units, 4 dim unless given.
+
+    >>> FeedForward(3)(torch.ones(2, 7, 3)).shape
+    torch.Size([2, 7, 3])
+    """
+
+    def __init__(self, dim: int, hidden: int | None = None) -> None:
+        dim = validate.count(dim, "dim", minimum=1)
+        units = 4 * dim if hidden is None else validate.count(hidden, "hidden", minimum=1)
+        super().__init__(nn.Linear(dim, units), nn.GELU(), nn.Linear(units, dim))
+
+
+class MixerCouplings(nn.Module):
+    """S to g({S_j}): a feed-forward network over the sites, the same for every component, in place of sum_j J_ij S_j.
+
+    ``hidden`` units, 4 num_spins unless given. Source: "Mean-field theory framework for transformer architectures".
+
+    >>> MixerCouplings(7)(torch.ones(2, 7, 3))(torch.ones(2, 7, 3)).shape
+    torch.Size([2, 7, 3])
+    """
+
+    def __init__(self, num_spins: int, hidden: int | None = None) -> None:
+        super().__init__()
+        self.network = FeedForward(validate.count(num_spins, "num_spins", minimum=1), hidden)
+
+    def forward(self, inputs: Float[Tensor, "batch N D"]) -> Callable[[Tensor], Tensor]:
+        """g as a function of the spins; the inputs do not matter."""
+        return lambda spins: self.network(spins.mT).mT
+
+
+class NoCorrection(nn.Module):
+    """f(S) = 0: what turns the equation into naive mean field.
+
+    >>> NoCorrection()(torch.ones(2)).tolist()
+    [0.0, 0.0]
+    """
+
+    def forward(self, spins: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+        """0."""
+        return torch.zeros_like(spins)
+
+
+def _linear(fields: Tensor) -> Tensor:
+    return fields
+
+
+class EquilibriumAttention(nn.Module):
+    """x to the S that solve S = response(interaction(X)(S) - correction(S) + X).
+
+    ``interaction`` maps inputs (batch, N, D) to the sum over couplings, a function of the spins; ``correction`` maps
+    the spins to the self-correction, none unless given; ``response`` is that of one spin to its field, linear (a
+    Gaussian spin) unless given. A deep equilibrium layer: Anderson acceleration to a residual of ``tol`` (1000
+    roundings unless given), with implicit gradients whose memory does not grow with the number of steps. ``forward``
+    raises ``RuntimeError`` where that does not converge in ``max_steps``; ``solve`` returns what was found, with the
+    evidence. Whether there is a fixed point, and one only, is up to the modules. Source: eq. diaupdate.
+
+    >>> EquilibriumAttention(SoftmaxCouplings(4), FeedForward(4))(torch.ones(2, 7, 4)).shape
+    torch.Size([2, 7, 4])
+    """
+
+    def __init__(
+        self,
+        interaction: nn.Module,
+        correction: nn.Module | None = None,
+        *,
+        response: Callable[[Tensor], Tensor] = _linear,
+        tol: float | None = None,
+        max_steps: int = 200,
+    ) -> None:
+        super().__init__()
+        self.interaction = interaction
+        self.correction = NoCorrection() if correction is None else correction
+        self.response = response
+        self.tol, self.max_steps = tol, validate.count(max_steps, "max_steps", minimum=1)
+
+    def step(self, spins: Float[Tensor, "batch N D"], x: Float[Tensor, "batch N D"]) -> Float[Tensor, "batch N D"]:
+        """response(interaction(X)(S) - correction(S) + X), once.
+
+        >>> module = EquilibriumAttention(CouplingTensor(7, 3))
+        >>> bool((module.step(torch.zeros(2, 7, 3), torch.ones(2, 7, 3)) == 1).all())
+        True
+        """
+        return self._step(self.interaction(x), spins, x)
+
+    def _step(self, over_couplings: Callable[[Tensor], Tensor], spins: Tensor, x: Tensor) -> Tensor:
+        return self.response(over_couplings(spins) - self.correction(spins) + x)
+
+    def solve(self, x: Float[Tensor, "batch N D"]) -> implicit.FixedPoint:
+        """The fixed point from S = 0, with residual, number of steps and whether it converged, for each example.
+
+        >>> EquilibriumAttention(CouplingTensor(7, 3)).solve(torch.ones(2, 7, 3)).converged
+        tensor([True, True])
+        """
+        inputs = validate.tensor(x, "x")
+        if inputs.ndim != 3 or inputs.numel() == 0:
+            raise ValueError(f"x: expected shape (batch, num_spins, dim), got shape {tuple(inputs.shape)}")
+        tol = _ROUNDINGS * torch.finfo(inputs.dtype).eps if self.tol is None else self.tol
+        # Couplings are computed once, not in every step.
+        over_couplings, start = self.interaction(inputs), torch.zeros_like(inputs)
+        return implicit.solve(
+            lambda spins: self._step(over_couplings, spins, inputs), start, tol=tol, max_steps=self.max_steps
+        )
+
+    def forward(self, x: Float[Tensor, "batch N D"]) -> Float[Tensor, "batch N D"]:
+        """The fixed point; see the class."""
+        found = self.solve(x)
+        if not bool(found.converged.all()):
+            raise RuntimeError(_unresolved(found.converged, found.residual))
+        return found.value
+
+
+class MeanFieldAttention(EquilibriumAttention):
+    """x to the S that solve S_i = sum_j J_ij S_j - f(S_i) + X_i, with free couplings J and a learned correction f.
+
+    The fast and neural module: ``couplings`` and ``symmetry`` as for ``CouplingTensor``, which is the attribute
+    ``interaction``; ``correction`` is a ``FeedForward`` unless given, and ``NoCorrection()`` leaves naive mean field.
+    The rest as for ``EquilibriumAttention``. Source: "Fast and neural", eq. diaupdate.
+
+    >>> MeanFieldAttention(7, 3)(torch.ones(2, 7, 3)).shape
+    torch.Size([2, 7, 3])
+    """
+
+    interaction: CouplingTensor
+
+    def __init__(
+        self,
+        num_spins: int,
+        dim: int,
+        couplings: Float[TensorLike, "N N D D"] | None = None,
+        *,
+        symmetry: Callable[[Tensor], Tensor] = coupling_tensors.unconstrained,
+        correction: nn.Module | None = None,
+        tol: float | None = None,
+        max_steps: int = 200,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        interaction = CouplingTensor(num_spins, dim, couplings, symmetry=symmetry, generator=generator)
+        correction = FeedForward(dim).to(interaction.couplings) if correction is None else correction
+        super().__init__(interaction, correction, tol=tol, max_steps=max_steps)
+
+    @property
+    def couplings(self) -> nn.Parameter:
+        """The free couplings (num_spins, num_spins, dim, dim), before their symmetry.
+
+        >>> MeanFieldAttention(7, 3).couplings.shape
+        torch.Size([7, 7, 3, 3])
+        """
+        return self.interaction.couplings
+
+    def coupling_tensor(self) -> Float[Tensor, "N N D D"]:
+        """J as it is used; see ``CouplingTensor``.
+
+        >>> MeanFieldAttention(7, 3).coupling_tensor().shape
+        torch.Size([7, 7, 3, 3])
+        """
+        return self.interaction.coupling_tensor()
+
+    def solve(self, x: Float[TensorLike, "batch N D"]) -> implicit.FixedPoint:
+        """The fixed point from S = 0 with its evidence; see ``EquilibriumAttention``.
+
+        >>> MeanFieldAttention(7, 3).solve(torch.ones(2, 7, 3)).converged
+        tensor([True, True])
+        """
+        return super().solve(_spins(x, "x", self.interaction.num_spins, self.interaction.dim, self.couplings))
+
+
+def transformer_block(
+    x: Float[Tensor, "batch N D"], interaction: nn.Module, feed_forward: Callable[[Tensor], Tensor]
+) -> Float[Tensor, "batch N D"]:
+    """X'_i + FeedForward(X'_i) with X'_i = sum_j J_ij(X) X_j + X_i: attention and feed-forward, without normalisations.
+
+    One naive mean-field step from S = X, and the self-correction -f taken at its result instead of at S.
+    Source: eqs. vanilla-attention and the one after it.
+
+    >>> transformer_block(torch.ones(2, 7, 4), SoftmaxCouplings(4), FeedForward(4)).shape
+    torch.Size([2, 7, 4])
+    """
+    naive = interaction(x)(x) + x
+    return naive + feed_forward(naive)

@@ -1,0 +1,143 @@
+"""Couplings J_ij^{ab} between the components of vector spins: symmetries, draws, counts. Refuses self-couplings.
+
+A coupling tensor is (num_spins, num_spins, dim, dim); ``couplings[i, j]`` is the matrix that acts from spin j on spin
+i. Symmetries are functions from such a tensor to the nearest one that has the symmetry; they can be composed, and
+passed to the modules of ``attention``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from spinbook import validate
+
+__all__ = [
+    "as_matrix",
+    "count_free",
+    "sample",
+    "symmetrize",
+    "symmetrize_components",
+    "symmetrize_separately",
+    "symmetrize_sites",
+    "unconstrained",
+    "without_self_couplings",
+]
+
+Symmetry = Callable[[Tensor], Tensor]
+
+
+def as_matrix(couplings: Float[Tensor, "N N D D"]) -> Float[Tensor, "N*D N*D"]:
+    """J_{(ia),(jb)} = J_ij^{ab}: the couplings as one matrix.
+
+    >>> as_matrix(torch.zeros(3, 3, 2, 2)).shape
+    torch.Size([6, 6])
+    """
+    N, _, D, _ = couplings.shape
+    return couplings.permute(0, 2, 1, 3).reshape(N * D, N * D)
+
+
+def unconstrained(couplings: Float[Tensor, "N N D D"]) -> Float[Tensor, "N N D D"]:
+    """J_ij^{ab} as it is.
+
+    >>> unconstrained(torch.ones(2, 2, 1, 1)).sum().item()
+    4.0
+    """
+    return couplings
+
+
+def symmetrize(couplings: Float[Tensor, "N N D D"]) -> Float[Tensor, "N N D D"]:
+    """(J_ij^{ab} + J_ji^{ba}) / 2: each pair of components once, which is what an energy asks for.
+
+    >>> J = symmetrize(torch.rand(3, 3, 2, 2))
+    >>> bool((as_matrix(J) == as_matrix(J).T).all())
+    True
+    """
+    return (couplings + couplings.permute(1, 0, 3, 2)) / 2
+
+
+def symmetrize_sites(couplings: Float[Tensor, "N N D D"]) -> Float[Tensor, "N N D D"]:
+    """(J_ij^{ab} + J_ji^{ab}) / 2: the same matrix both ways.
+
+    Together with ``symmetrize_components`` this is more than ``symmetrize`` asks for.
+
+    >>> J = symmetrize_sites(torch.rand(3, 3, 2, 2))
+    >>> bool((J[0, 1] == J[1, 0]).all())
+    True
+    """
+    return (couplings + couplings.permute(1, 0, 2, 3)) / 2
+
+
+def symmetrize_components(couplings: Float[Tensor, "N N D D"]) -> Float[Tensor, "N N D D"]:
+    """(J_ij^{ab} + J_ij^{ba}) / 2: every matrix is symmetric ("internal" in the source's code).
+
+    >>> J = symmetrize_components(torch.rand(3, 3, 2, 2))
+    >>> bool((J[0, 1] == J[0, 1].T).all())
+    True
+    """
+    return (couplings + couplings.permute(0, 1, 3, 2)) / 2
+
+
+def symmetrize_separately(couplings: Float[Tensor, "N N D D"]) -> Float[Tensor, "N N D D"]:
+    """``symmetrize_sites`` of ``symmetrize_components``: what the source does, N (N - 1) / 2 D (D + 1) / 2 couplings.
+
+    >>> J = symmetrize_separately(torch.rand(3, 3, 2, 2))
+    >>> bool((J[0, 1] == J[1, 0]).all() and (J[0, 1] == J[0, 1].T).all())
+    True
+    """
+    return symmetrize_sites(symmetrize_components(couplings))
+
+
+def without_self_couplings(couplings: Float[Tensor, "N N D D"]) -> Float[Tensor, "N N D D"]:
+    """J_ii^{ab} = 0, and the others as they are.
+
+    >>> without_self_couplings(torch.ones(3, 3, 2, 2)).sum().item()
+    24.0
+    """
+    others = 1 - torch.eye(couplings.shape[0], dtype=couplings.dtype, device=couplings.device)
+    return others[:, :, None, None] * couplings
+
+
+def sample(
+    num_spins: int,
+    dim: int,
+    *,
+    std: float | None = None,
+    generator: torch.Generator | None = None,
+    dtype: torch.dtype | None = None,
+) -> Float[Tensor, "N N D D"]:
+    """J_ij^{ab} ~ N(0, std^2) with std^2 = 1 / (N D^2) unless given, for i != j, and J_ii = 0; no symmetry.
+
+    With that variance the matrix J_ij of one pair has Frobenius norm sqrt(1 / N), and all couplings of a spin together
+    have norm one. Source: deep implicit attention, the paragraph on implementation.
+
+    >>> sample(4, 3, generator=torch.Generator().manual_seed(0)).shape
+    torch.Size([4, 4, 3, 3])
+    """
+    N = validate.count(num_spins, "num_spins", minimum=1)
+    D = validate.count(dim, "dim", minimum=1)
+    scale = (N * D * D) ** -0.5 if std is None else float(validate.tensor(std, "std", ndim=0, dtype=torch.float64))
+    return without_self_couplings(scale * torch.randn(N, N, D, D, generator=generator, dtype=dtype))
+
+
+def count_free(symmetry: Symmetry, num_spins: int, dim: int, *, self_couplings: bool = False) -> int:
+    """Number of couplings that can be chosen freely under a symmetry: of different values in a generic tensor.
+
+    N (N - 1) / 2 D (D + 1) / 2 for sites and components symmetrised separately, as the source counts.
+    ``self_couplings`` counts the blocks J_ii too, which the modules store but set to zero.
+
+    >>> count_free(symmetrize_separately, 7, 3)
+    126
+    >>> count_free(unconstrained, 7, 3), count_free(symmetrize, 7, 3), count_free(symmetrize_components, 7, 3)
+    (378, 189, 252)
+    """
+    N = validate.count(num_spins, "num_spins", minimum=1)
+    D = validate.count(dim, "dim", minimum=1)
+    generic = torch.rand(N, N, D, D, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    values = symmetry(generic)
+    if not self_couplings:
+        values = values[~torch.eye(N, dtype=torch.bool)]
+    return int(torch.unique(values).numel())

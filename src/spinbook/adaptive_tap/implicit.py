@@ -1,0 +1,249 @@
+"""Solve y = f(y) for a batch of states with evidence, and differentiate the solution implicitly. Knows no physics.
+
+Why an own layer, and not torchdeq: that library has what is needed (Anderson, implicit gradients) but no release since
+2023, and its options are not checked (``simple_fixed_point_iter`` with ``ift=True`` raises, unknown keywords are
+ignored). What is needed are two short loops: Anderson acceleration, each example of the batch on its own, and the same
+for the adjoint equation. In return every answer has its residual, examples stop one by one, the result of an example
+does not depend on the others, and a gradient that iteration cannot find is found by elimination or not at all.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from spinbook import validate
+
+__all__ = ["FixedPoint", "differentiable_once", "floor", "solve"]
+
+# Rounding in f keeps the residual from falling below a few units in the last place of the largest entry.
+_FLOOR = 16
+# Beyond this multiple of the start, a state is running away and its rounding no excuse: without a fixed point,
+# acceleration goes to states so large that no step could be seen.
+_AMPLIFICATION = 1e3
+# Entries of the dense Jacobians of a batch: 1 GiB in double precision.
+_MAX_DENSE = 2**27
+
+
+class FixedPoint(NamedTuple):
+    """What was found for each example of the batch, and how good it is.
+
+    ``value``: y. ``residual``: max |f(y) - y| over the entries of this very y. ``num_steps``: updates made.
+    ``converged``: whether the residual is at most the tolerance that was applied.
+    """
+
+    value: Float[Tensor, batch * state]
+    residual: Float[Tensor, " batch"]
+    num_steps: Int[Tensor, " batch"]
+    converged: Bool[Tensor, " batch"]
+
+
+def floor(dtype: torch.dtype) -> float:
+    """The smallest residual that can be asked for, relative to the largest entry of the solution.
+
+    >>> floor(torch.float64) < 1e-14
+    True
+    """
+    return _FLOOR * torch.finfo(dtype).eps
+
+
+def _extrapolation(gram: Tensor, products: Tensor) -> Tensor:
+    """gamma that minimises |step - gamma @ differences| for each example; 0 for differences of zero.
+
+    ``gram`` are the products of the differences with each other, ``products`` those with the step.
+    """
+    # Differences of unit length, or the newest, by far the shortest, would drown in the regularisation.
+    lengths = torch.diagonal(gram, dim1=-2, dim2=-1).sqrt()
+    lengths = torch.where(lengths > 0, lengths, torch.ones_like(lengths))
+    scaled = gram / (lengths[:, :, None] * lengths[:, None, :])
+    scaled.diagonal(dim1=-2, dim2=-1).add_(10 * torch.finfo(gram.dtype).eps)
+    return torch.linalg.solve(scaled, products / lengths) / lengths
+
+
+@torch.no_grad()
+def _anderson(
+    f: Callable[[Tensor], Tensor], y: Tensor, tol: Tensor | float, max_steps: int, history: int, damping: float
+) -> FixedPoint:
+    """On (batch, entries). ``tol`` is absolute, one number or one for each example."""
+    step = f(y) - y
+    residual = step.abs().amax(-1)
+    best_y, best_residual = y, residual
+    step_differences = y.new_zeros(y.shape[0], history, y.shape[1])
+    move_differences = torch.zeros_like(step_differences)
+    gram = y.new_zeros(y.shape[0], history, history)
+    num_steps = torch.zeros_like(residual, dtype=torch.int64)
+    least = torch.as_tensor(tol).to(residual)
+    largest = _AMPLIFICATION * torch.maximum(y.abs().amax(-1), residual)
+
+    def accepted(y: Tensor) -> Tensor:
+        return torch.maximum(least, floor(y.dtype) * torch.minimum(y.abs().amax(-1), largest))
+
+    for k in range(max_steps):
+        # A NaN compares as false and ends the loop; infinity has to be asked for.
+        open_ = ((residual > accepted(y)) & (residual < math.inf))[:, None]
+        if not bool(open_.any()):
+            break
+        move = damping * step
+        if history and k:
+            # Sums of products: batched matrix products of so few rows are slower.
+            gamma = _extrapolation(gram, (step_differences * torch.where(open_, step, 0)[:, None]).sum(-1))
+            move = move - (gamma[:, :, None] * move_differences).sum(1)
+        new_y = torch.where(open_, y + move, y)
+        new_step = f(new_y) - new_y
+        residual = new_step.abs().amax(-1)
+        if history:
+            # What has stopped adds rows of zeros, and what went to infinity must not reach the linear solve.
+            slot = k % history
+            usable = open_ & (residual < math.inf)[:, None]
+            difference = torch.where(usable, new_step - step, 0)
+            step_differences[:, slot] = difference
+            move_differences[:, slot] = torch.where(usable, new_y - y, 0) + damping * difference
+            gram[:, slot] = gram[:, :, slot] = (step_differences * difference[:, None]).sum(-1)
+        y, step = new_y, new_step
+        num_steps += open_[:, 0]
+        better = residual < best_residual
+        best_y = torch.where(better[:, None], y, best_y)
+        best_residual = torch.where(better, residual, best_residual)
+    converged = residual <= accepted(y)
+    value = torch.where(converged[:, None], y, best_y)
+    return FixedPoint(value, torch.where(converged, residual, best_residual), num_steps, converged)
+
+
+def _dense_adjoint(vjp: Callable[[Tensor], Tensor], gradient: Tensor) -> Tensor:
+    """g with g = J^T g + gradient, from the Jacobian J of each example, one row at a time."""
+    batch, size = gradient.shape
+    if batch * size * size > _MAX_DENSE:
+        raise RuntimeError(
+            f"the adjoint equation did not converge, and {batch} Jacobians of {size} x {size} are too many to store"
+        )
+    rows = []
+    for i in range(size):
+        unit = torch.zeros_like(gradient)
+        unit[:, i] = 1
+        rows.append(vjp(unit))
+    jacobian = torch.stack(rows, dim=1)
+    return torch.linalg.solve(torch.eye(size).to(gradient) - jacobian.mT, gradient)
+
+
+class _Refused(torch.autograd.Function):
+    """A gradient that cannot be differentiated again. It depends on ``value``, so that no derivative can pass it by."""
+
+    @staticmethod
+    def forward(ctx: Any, gradient: Tensor, value: Tensor) -> Tensor:
+        return gradient.view_as(gradient)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor]:
+        raise RuntimeError("a solution is differentiable once: second derivatives were asked for")
+
+
+class _Adjoint(torch.autograd.Function):
+    """The identity, whose gradient goes through ``solve``, and which is differentiable once."""
+
+    @staticmethod
+    def forward(ctx: Any, value: Tensor, solve: Callable[[Tensor], Tensor]) -> Tensor:
+        ctx.save_for_backward(value)
+        ctx.solve = solve
+        return value.view_as(value)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        (value,) = ctx.saved_tensors
+        with torch.no_grad():
+            solved = ctx.solve(gradient)
+        # Gradients are enabled here exactly if the graph of this gradient is wanted.
+        return (_Refused.apply(solved, value) if torch.is_grad_enabled() else solved), None
+
+
+def differentiable_once(value: Tensor) -> Tensor:
+    """The value itself; a second derivative through it raises ``RuntimeError`` instead of being wrong.
+
+    >>> differentiable_once(torch.ones(2)).tolist()
+    [1.0, 1.0]
+    """
+    out: Tensor = _Adjoint.apply(value, lambda gradient: gradient)
+    return out
+
+
+def solve(
+    f: Callable[[Float[Tensor, batch * state]], Float[Tensor, batch * state]],
+    y0: Float[Tensor, batch * state],
+    *,
+    tol: float = 1e-10,
+    max_steps: int = 1000,
+    history: int = 5,
+    damping: float = 1.0,
+    adjoint_tol: float | None = None,
+) -> FixedPoint:
+    """y = f(y), from ``y0``, by Anderson acceleration over the last ``history`` steps, for each example by itself.
+
+    ``f`` maps the states of a batch (batch, ...) to new ones, each example by itself. An example stops when
+    max |f(y) - y| is at most ``tol``, or 16 roundings of its largest entry if that is more; one that does not get there
+    in ``max_steps`` returns the best state seen, with ``converged`` False. ``history=0`` is plain iteration.
+
+    The value is differentiable, once, in every tensor that ``f`` uses: the gradient is that of the fixed point, by the
+    implicit function theorem. The adjoint equation is iterated in the same way until its residual, relative to the
+    incoming gradient, is at most ``adjoint_tol`` (``tol`` unless given), and solved with a dense Jacobian where that
+    fails. Memory does not grow with the number of steps. No gradient reaches ``y0``.
+
+    >>> x = torch.tensor([[1.0], [2.0]], dtype=torch.float64, requires_grad=True)
+    >>> root = solve(lambda y: (y + x / y) / 2, torch.ones_like(x))
+    >>> root.value.sum().backward()
+    >>> [round(g, 6) for g in x.grad[:, 0].tolist()]
+    [0.5, 0.353553]
+    """
+    start = validate.tensor(y0, "y0").detach()
+    if start.ndim < 1:
+        raise ValueError("y0: expected shape (batch, ...), got a scalar")
+    if start.numel() == 0:
+        raise ValueError(f"y0: expected at least one example and one entry, got shape {tuple(start.shape)}")
+    tolerance = _positive(tol, "tol")
+    adjoint_tolerance = tolerance if adjoint_tol is None else _positive(adjoint_tol, "adjoint_tol")
+    rate = _positive(damping, "damping")
+    validate.require(lambda x: x <= 1, rate, "damping", "a number > 0 and <= 1")
+    max_steps = validate.count(max_steps, "max_steps", minimum=1)
+    history = validate.count(history, "history")
+    shape = start.shape
+
+    def flat_f(y: Tensor) -> Tensor:
+        out = f(y.reshape(shape))
+        if out.shape != shape or out.dtype != start.dtype:
+            raise ValueError(
+                f"f: expected {tuple(shape)} of {start.dtype} as y0, got {tuple(out.shape)} of {out.dtype}"
+            )
+        return out.reshape(shape[0], -1)
+
+    flat = start.reshape(shape[0], -1)
+    found = _anderson(flat_f, flat, tolerance, max_steps, history, rate)
+    value = found.value
+    if torch.is_grad_enabled():
+        out = flat_f(value)
+        if out.requires_grad:
+            y = value.clone().requires_grad_()
+            again = flat_f(y)
+
+            def vjp(g: Tensor) -> Tensor:
+                (product,) = torch.autograd.grad(again, y, g, retain_graph=True, allow_unused=True)
+                return torch.zeros_like(g) if product is None else product
+
+            def adjoint(gradient: Tensor) -> Tensor:
+                scale = gradient.abs().amax(-1)
+                solution = _anderson(
+                    lambda g: vjp(g) + gradient, gradient, adjoint_tolerance * scale, max_steps, history, 1.0
+                )
+                return solution.value if bool(solution.converged.all()) else _dense_adjoint(vjp, gradient)
+
+            # Numerically the value itself: its residual is the one reported.
+            value = value + _Adjoint.apply(out - out.detach(), adjoint)
+    return found._replace(value=value.reshape(shape))
+
+
+def _positive(value: float, name: str) -> float:
+    number = validate.tensor(value, name, ndim=0, dtype=torch.float64).detach()
+    validate.require(lambda x: x > 0, number, name, "a number > 0")
+    return float(number)

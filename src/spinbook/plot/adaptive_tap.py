@@ -1,0 +1,353 @@
+"""The figures of the chapter `adaptive-tap`: results in, a matplotlib figure out. Nothing is computed here.
+
+Naive mean field is orange and dashed, plain TAP blue and solid, adaptive TAP green and dash-dotted, wherever they meet.
+Each function says which shapes it expects.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib import ticker
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Circle
+
+from spinbook.plot import style
+
+BLUE, ORANGE, GREEN, PURPLE, OCHRE, BROWN = style.QUALITATIVE
+COLOURS = {"naive": ORANGE, "TAP": BLUE, "adaptive": GREEN}
+LINES = {"naive": "--", "TAP": "-", "adaptive": "-."}
+MARKERS = {"naive": "s", "TAP": "o", "adaptive": "^"}
+SIDE = 4
+"""Patches along a side of the image."""
+
+
+def _label(
+    ax: Axes, text: str, point: tuple[float, float], colour: str, offset: tuple[float, float], *, ha: str = "left"
+) -> None:
+    """Write `text` in the colour of its curve, `offset` points away from `point`."""
+    ax.annotate(
+        text,
+        point,
+        xytext=offset,
+        textcoords="offset points",
+        color=colour,
+        fontsize=8.5,
+        annotation_clip=False,
+        ha=ha,
+    )
+
+
+def _letters(*axes: Axes) -> None:
+    for letter, ax in zip("abcdef", axes, strict=False):
+        style.panel_label(ax, letter)
+
+
+def _strengths(ax: Axes, strengths: np.ndarray) -> None:
+    ax.set_xscale("log")
+    shown = [value for value in (0.1, 0.2, 0.5, 1.0, 2.0) if strengths[0] <= value <= strengths[-1]]
+    ax.xaxis.set_major_locator(ticker.FixedLocator(shown))
+    ax.xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
+    ax.xaxis.set_minor_locator(ticker.NullLocator())
+    ax.set_xlabel(r"coupling strength $g$")
+
+
+@style.house
+def cavity(values: np.ndarray, weights: np.ndarray, *, edges: np.ndarray, mean: float, variance: float) -> Figure:
+    """A spin taken out of a system, and the field that the others would have sent it.
+
+    `values` of the field have `weights` that sum to one; `edges` are those of the histogram. `mean` and `variance` are
+    those of the normal density drawn on top.
+    """
+    figure, (drawing, histogram) = style.subplots(1, 2, height=2.7, width_ratios=(1, 1.5))
+    angles = np.pi / 2 + 2 * np.pi * np.arange(7) / 7
+    at = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    for i in range(1, 7):
+        for j in range(i + 1, 7):
+            drawing.plot(*at[[i, j]].T, color=style.FAINT, linestyle="-", linewidth=1.0, zorder=0)
+        drawing.plot(*at[[0, i]].T, color=ORANGE, linestyle="--", linewidth=1.1, zorder=1)
+        drawing.add_patch(Circle(tuple(at[i]), 0.09, facecolor=BLUE, edgecolor=BLUE, zorder=3))
+        up = 0.24 if i % 3 else -0.24
+        drawing.annotate(
+            "",
+            (at[i, 0], at[i, 1] + up),
+            (at[i, 0], at[i, 1] - up),
+            arrowprops={"arrowstyle": "-|>", "color": BLUE, "linewidth": 1.6, "shrinkA": 0, "shrinkB": 0},
+            zorder=4,
+        )
+    drawing.add_patch(Circle(tuple(at[0]), 0.15, facecolor=style.PAPER, edgecolor=ORANGE, linestyle="--", zorder=3))
+    drawing.text(0.25, 1.06, "spin $i$, removed", color=ORANGE, fontsize=8.5, va="center")
+    drawing.text(0.02, -0.18, "$J_{ij}$", color=ORANGE, fontsize=9, ha="center", backgroundcolor=style.PAPER)
+    drawing.set(xlim=(-1.35, 1.6), ylim=(-1.3, 1.3), aspect="equal")
+    drawing.axis("off")
+
+    histogram.hist(values, bins=edges, weights=weights, density=True, color=BLUE, alpha=0.35, edgecolor=BLUE)
+    x = np.linspace(edges[0], edges[-1], 300)
+    density = np.exp(-((x - mean) ** 2) / (2 * variance)) / np.sqrt(2 * np.pi * variance)
+    histogram.plot(x, density, color=GREEN, linestyle="-.", linewidth=2.0)
+    histogram.axvline(mean, color=GREEN, linestyle=":", linewidth=1.0)
+    _label(
+        histogram, "enumerated", (float(edges[len(edges) // 4]), float(density.max()) * 0.62), BLUE, (-4, 0), ha="right"
+    )
+    place = int(np.argmax(density))
+    _label(histogram, "$a_i$, $V_i$ of adaptive TAP", (float(x[place]), 1.09 * float(density[place])), GREEN, (52, 0))
+    histogram.set(xlabel=r"field on the empty place, $\sum_j J_{ij} S_j$", ylabel="probability density")
+    histogram.set_ylim(0, 1.2 * float(density.max()))
+    _letters(drawing, histogram)
+    return figure
+
+
+def _errors(ax: Axes, strengths: np.ndarray, errors: Mapping[str, np.ndarray]) -> None:
+    for name, values in errors.items():
+        middle = np.median(values, axis=1)
+        ax.plot(strengths, middle, color=COLOURS[name], linestyle=LINES[name], marker=MARKERS[name], markersize=4.0)
+        low, high = np.quantile(values, (0.25, 0.75), axis=1)
+        ax.fill_between(strengths, low, high, color=COLOURS[name], alpha=0.15, linewidth=0)
+    ax.set_yscale("log")
+    ax.yaxis.set_minor_locator(ticker.NullLocator())
+    _strengths(ax, strengths)
+
+
+@style.house
+def errors(strengths: np.ndarray, errors: Mapping[int, Mapping[str, np.ndarray]], *, quantity: str) -> Figure:
+    """Medians of errors against the coupling strength, the middle half of the systems shaded, a panel for each size.
+
+    `errors[num_spins][method]` is (strengths, systems), with methods "naive", "TAP", "adaptive".
+    """
+    figure, axes = style.subplots(1, len(errors), height=3.0, sharey=True, squeeze=False)
+    for ax, (num_spins, by_method) in zip(axes[0], errors.items(), strict=True):
+        _errors(ax, strengths, by_method)
+        for name, values in by_method.items():
+            point = (float(strengths[0]), float(np.median(values[0])))
+            _label(ax, name, point, COLOURS[name], (0, -13 if name == "adaptive" else 8))
+        ax.set_title(f"$N = {num_spins}$", loc="center")
+    axes[0, 0].set_ylabel(quantity)
+    _letters(*axes[0])
+    return figure
+
+
+@style.house
+def convergence(
+    strengths: np.ndarray,
+    fractions: Mapping[str, np.ndarray],
+    *,
+    traces: Mapping[str, np.ndarray],
+    lowest: np.ndarray,
+    converged: np.ndarray,
+) -> Figure:
+    """Where plain iteration converges, how it fails, and what the smallest eigenvalue has to do with it.
+
+    `fractions[method]` (strengths,) of the systems converge. `traces` maps a description to the smallest eigenvalue
+    after each step. `lowest` eigenvalue met and `converged` are (strengths, systems) of adaptive TAP.
+    """
+    figure, (left, middle, right) = style.subplots(1, 3, height=2.8)
+    for name, values in fractions.items():
+        left.plot(strengths, values, color=COLOURS[name], linestyle=LINES[name], marker=MARKERS[name], markersize=4.0)
+    left.set(ylabel="fraction converged", ylim=(-0.03, 1.12))
+    _strengths(left, strengths)
+    for name, height in (("naive", 0.42), ("TAP", 0.30), ("adaptive", 0.18)):
+        left.text(0.06, height, name, color=COLOURS[name], fontsize=8.5, transform=left.transAxes)
+
+    for (name, eigenvalues), colour, line in zip(traces.items(), (GREEN, BROWN), ("-.", "-"), strict=False):
+        steps = np.arange(len(eigenvalues))
+        middle.plot(steps, eigenvalues, color=colour, linestyle=line, linewidth=1.3)
+        _label(middle, name, (float(steps[-1]), float(eigenvalues[-1])), colour, (-4, 8), ha="right")
+    middle.axhline(0, color=style.INK, linewidth=0.9, linestyle=":")
+    middle.set(xlabel="step", ylabel=r"smallest eigenvalue of $\Lambda - J$")
+    middle.set_yscale("symlog", linthresh=1.0)
+
+    columns = np.broadcast_to(strengths[:, None], lowest.shape)
+    nudge = 1 + 0.06 * (np.arange(lowest.shape[1]) / max(lowest.shape[1] - 1, 1) - 0.5)
+    for chosen, colour, marker, face in ((converged, GREEN, "^", GREEN), (~converged, BROWN, "o", "none")):
+        right.plot(
+            (columns * nudge)[chosen],
+            lowest[chosen],
+            color=colour,
+            marker=marker,
+            markersize=3.5,
+            markerfacecolor=face,
+            linestyle="none",
+        )
+    right.axhline(0, color=style.INK, linewidth=0.9, linestyle=":")
+    right.set_yscale("symlog", linthresh=1.0)
+    right.set_ylabel("lowest eigenvalue on the way")
+    _strengths(right, strengths)
+    right.text(0.04, 0.20, "converged", color=GREEN, fontsize=8.5, transform=right.transAxes)
+    right.text(0.04, 0.10, "did not", color=BROWN, fontsize=8.5, transform=right.transAxes)
+    _letters(left, middle, right)
+    return figure
+
+
+@style.house
+def gaussian(radii: np.ndarray, deviations: Mapping[str, np.ndarray], *, residuals: Mapping[str, np.ndarray]) -> Figure:
+    """Two readings of one symbol, and two ways to the mean of a Gaussian model.
+
+    `deviations` "spin's variance" and "prior's covariance" (radii,): largest relative error of V by either reading.
+    `residuals` maps a description of an iteration to |change| after each step.
+    """
+    figure, (left, right) = style.subplots(1, 2, height=2.9)
+    looks = {"spin's variance": (GREEN, "-.", "^"), "prior's covariance": (ORANGE, "--", "s")}
+    for name, values in deviations.items():
+        colour, line, marker = looks[name]
+        left.plot(radii, values, color=colour, linestyle=line, marker=marker, markersize=4.0)
+        _label(left, rf"$\Sigma_i$: {name}", (float(radii[-1]), float(values[-1])), colour, (-4, 8), ha="right")
+    left.set(xlabel="spectral radius of $J$", ylabel="relative error of $V$")
+    left.set_yscale("log")
+    left.set_ylim(1e-17, 30)
+    left.yaxis.set_major_locator(ticker.LogLocator(base=1e4))
+    left.yaxis.set_minor_locator(ticker.NullLocator())
+    for (name, values), colour, line in zip(residuals.items(), (ORANGE, GREEN, BROWN), ("--", "-.", "-"), strict=False):
+        steps = np.arange(len(values))
+        right.plot(steps, values, color=colour, linestyle=line)
+        _label(right, name, (float(steps[-1]), float(values[-1])), colour, (4, -3))
+    right.set(xlabel="step", ylabel="largest change of a mean")
+    right.set_yscale("log")
+    right.yaxis.set_minor_locator(ticker.NullLocator())
+    _letters(left, right)
+    return figure
+
+
+@style.house
+def correction(
+    spins: np.ndarray,
+    truth: np.ndarray,
+    *,
+    fitted: np.ndarray,
+    random: np.ndarray,
+    errors: Mapping[str, np.ndarray],
+) -> Figure:
+    """The Onsager term V_i m_i against the mean it corrects, what networks make of it, and what that does to the means.
+
+    `spins`, `truth`, `fitted` and `random` are matching flat arrays of one component; `errors[name]` (systems,) are of
+    the magnetisations, with names in the order in which they are drawn.
+    """
+    figure, (left, middle, right) = style.subplots(1, 3, height=2.8, width_ratios=(1, 1, 1.25))
+    left.plot(spins, truth, color=style.INK, marker=".", markersize=2.5, linestyle="none")
+    left.set(xlabel=r"mean $m_i$", ylabel="correction $V_i m_i$")
+    limits = float(np.abs(truth).max()) * 1.1
+    for values, colour, marker in ((random, PURPLE, "v"), (fitted, BLUE, "o")):
+        middle.plot(truth, values, color=colour, marker=marker, markersize=2.2, linestyle="none")
+    middle.plot([-limits, limits], [-limits, limits], color=style.GREY, linestyle=":", linewidth=1.0)
+    middle.set(xlabel="true correction", ylabel="output of the network", xlim=(-limits, limits))
+    middle.text(0.05, 0.92, "trained", color=BLUE, fontsize=8.5, transform=middle.transAxes)
+    middle.text(0.05, 0.82, "random", color=PURPLE, fontsize=8.5, transform=middle.transAxes)
+    names = list(errors)
+    for row, name in enumerate(names):
+        low, centre, high = np.quantile(errors[name], (0.25, 0.5, 0.75))
+        right.plot([low, high], [row, row], color=style.GREY, linewidth=3.0, linestyle="-", solid_capstyle="butt")
+        right.plot([centre], [row], color=style.INK, marker="o", markersize=4.5, linestyle="none")
+    right.set(xlabel="error of the means", ylim=(len(names) - 0.5, -0.5))
+    right.set_xscale("log")
+    right.set_yticks(range(len(names)), names)
+    right.xaxis.set_minor_formatter(ticker.NullFormatter())
+    _letters(left, middle, right)
+    return figure
+
+
+@style.house
+def steps(distances: Mapping[str, np.ndarray]) -> Figure:
+    """Relative distance from the full response after each mean-field step from S = X, for several kinds of coupling."""
+    figure, ax = style.subplots(width="column", height=3.0)
+    colours = (GREEN, BLUE, ORANGE, PURPLE)
+    for (name, values), colour, line, marker in zip(
+        distances.items(), colours, style.LINE_STYLES, style.MARKERS, strict=False
+    ):
+        count = np.arange(len(values))
+        ax.plot(count, values, color=colour, linestyle=line, marker=marker, markersize=3.5, label=name)
+    ax.axvline(1, color=style.GREY, linestyle=":", linewidth=1.0)
+    ax.set(xlabel="mean-field steps", ylabel="distance from the fixed point")
+    lowest = min(float(values.min()) for values in distances.values())
+    _label(ax, "a transformer\nstops here", (1.0, lowest), style.GREY, (4, 2))
+    ax.set_yscale("log")
+    ax.yaxis.set_minor_locator(ticker.NullLocator())
+    ax.legend(loc="center right", bbox_to_anchor=(1.0, 0.62))
+    return figure
+
+
+@style.house
+def training(
+    updates: np.ndarray,
+    accuracies: Mapping[str, np.ndarray],
+    *,
+    change: np.ndarray,
+    norms: Mapping[str, np.ndarray],
+    published: float,
+) -> Figure:
+    """Accuracy on unseen digits, how far the couplings have come, and which of them grow; lines are seeds and means.
+
+    `accuracies[module]`, `change` and `norms[name]` are (seeds, updates); `change` is relative to the whole way.
+    """
+    figure, (left, middle, right) = style.subplots(1, 3, height=2.9)
+    looks = ((GREEN, "-.", "^"), (BLUE, "-", "o"), (ORANGE, "--", "s"))
+    for (name, values), (colour, line, marker) in zip(accuracies.items(), looks, strict=False):
+        left.plot(updates, values.T, color=colour, linewidth=0.6, linestyle="-", alpha=0.5)
+        left.plot(updates, values.mean(axis=0), color=colour, linestyle=line, marker=marker, markersize=3.0, label=name)
+    left.axhline(published, color=style.GREY, linestyle=":", linewidth=1.0)
+    _label(left, "published, MNIST", (float(updates[0]), published), style.GREY, (0, 3))
+    left.set(xlabel="updates", ylabel="accuracy", ylim=(0, 1.1))
+    left.legend(loc="lower right")
+    middle.plot(updates, change.T, color=PURPLE, linewidth=0.6, linestyle="-", alpha=0.5)
+    middle.plot(updates, change.mean(axis=0), color=PURPLE, linestyle="-", marker="D", markersize=3.0)
+    middle.axhline(0.5, color=style.GREY, linestyle=":", linewidth=1.0)
+    middle.set(xlabel="updates", ylabel="change of the couplings", ylim=(-0.03, 1.05))
+    for (name, values), (colour, line, marker) in zip(norms.items(), looks, strict=False):
+        right.plot(updates, values.T, color=colour, linewidth=0.6, linestyle="-", alpha=0.5)
+        mean = values.mean(axis=0)
+        right.plot(updates, mean, color=colour, linestyle=line, marker=marker, markersize=3.0, label=name)
+    right.set(xlabel="updates", ylabel=r"mean norm $|J_{ij}|$", ylim=(0, None))
+    right.legend(loc="upper left")
+    right.set_ylim(0, 1.45 * max(float(values.max()) for values in norms.values()))
+    _letters(left, middle, right)
+    return figure
+
+
+def places() -> np.ndarray:
+    """Where the 17 spins are drawn, (17, 2): the class token left of the 4 x 4 patches, which are as in the image."""
+    grid = [(column, SIDE - 1 - row) for row in range(SIDE) for column in range(SIDE)]
+    return np.array([(-1.6, (SIDE - 1) / 2), *grid], dtype=float)
+
+
+def _network(ax: Axes, norms: np.ndarray, *, top: float, scale: float = 1.0) -> None:
+    """The strongest tenth of the couplings between the patches in their places and the class token."""
+    at = places()
+    for i, j in np.argwhere(norms >= np.quantile(norms[norms > 0], 0.9)):
+        onto_class = i == 0
+        ax.plot(
+            *at[[i, j]].T,
+            color=ORANGE if onto_class else BLUE,
+            linestyle="-",
+            linewidth=2.2 * scale * norms[i, j] / top,
+            alpha=0.75,
+            zorder=1 + int(onto_class),
+        )
+    ax.plot(*at[1:].T, color=style.INK, marker="o", markersize=2.8 * scale, linestyle="none", zorder=5)
+    ax.plot(*at[:1].T, color=ORANGE, marker="D", markersize=4.5 * scale, linestyle="none", zorder=5)
+    ax.set(xlim=(-2.1, SIDE - 0.5), ylim=(-0.6, SIDE - 0.4), aspect="equal")
+    ax.axis("off")
+
+
+@style.house
+def network(norms: np.ndarray, *, top: float) -> Figure:
+    """One frame of the animation: the couplings (17, 17) as lines, of which the widest stands for the norm `top`."""
+    figure, ax = style.subplots(width="column", height=2.6)
+    _network(ax, norms, top=top, scale=1.8)
+    return figure
+
+
+@style.house
+def organisation(updates: Sequence[int], norms: np.ndarray) -> Figure:
+    """Couplings between the class token and the patches at several times: pictures of the network above, |J_ij| below.
+
+    `norms` is (times, 17, 17); row i holds what acts on spin i. Of each picture the strongest tenth is drawn.
+    """
+    figure, axes = style.subplots(2, len(updates), height=3.5, squeeze=False)
+    top = float(norms.max())
+    for graph, matrix, update, values in zip(axes[0], axes[1], updates, norms, strict=True):
+        _network(graph, values, top=top)
+        graph.set_title(f"{update} updates", loc="center", fontsize=8.5)
+        image = matrix.imshow(values, vmin=0, vmax=top, cmap=style.SEQUENTIAL, interpolation="nearest")
+        matrix.set(xticks=[0, 16], yticks=[0, 16], xlabel="from $j$")
+        matrix.tick_params(labelleft=matrix is axes[1, 0])
+    axes[1, 0].set_ylabel("onto $i$")
+    figure.colorbar(image, ax=axes[1].tolist(), label="$|J_{ij}|$", fraction=0.03, pad=0.01)
+    return figure

@@ -1,0 +1,258 @@
+"""The modules against dense linear algebra, PyTorch's own attention, and unrolled iterations."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from spinbook.adaptive_tap import attention, couplings, priors, vector
+
+ROUNDING = 1e-12
+
+
+def dense(J):
+    return couplings.as_matrix(J).detach()
+
+
+def seeded(make, *arguments, **options):
+    torch.manual_seed(0)
+    return make(*arguments, **options).double()
+
+
+def fields(batch, num_spins, dim, seed=0):
+    return torch.tensor(np.random.default_rng(seed).normal(scale=0.7, size=(batch, num_spins, dim)))
+
+
+ADAPTIVE = {
+    "gaussian": {},
+    "narrow gaussian": {"prior": priors.Gaussian(np.diag([0.5, 0.7]))},
+    "separate symmetries": {"symmetry": couplings.symmetrize_separately},
+    "binary": {"prior": priors.Binary(), "tol": 1e-13},
+    "spherical": {"prior": priors.Spherical(1.2), "tol": 1e-13},
+    "spherical, large dim": {"prior": priors.SphericalLargeDim(1.2), "tol": 1e-13},
+}
+LEARNED = {
+    "free": lambda: attention.MeanFieldAttention(3, 2),
+    "components": lambda: attention.MeanFieldAttention(3, 2, symmetry=couplings.symmetrize_components),
+    "sites": lambda: attention.MeanFieldAttention(3, 2, symmetry=couplings.symmetrize_sites),
+    "no correction": lambda: attention.MeanFieldAttention(3, 2, correction=attention.NoCorrection()),
+    "binary response": lambda: attention.EquilibriumAttention(attention.CouplingTensor(3, 2), response=torch.tanh),
+    "softmax": lambda: attention.EquilibriumAttention(attention.SoftmaxCouplings(2), attention.FeedForward(2)),
+    "two heads": lambda: attention.EquilibriumAttention(attention.SoftmaxCouplings(2, 2), attention.FeedForward(2)),
+    "mixer": lambda: attention.EquilibriumAttention(attention.MixerCouplings(3), attention.FeedForward(2)),
+}
+
+
+def with_parameters(module):
+    """The module as a function of its input and all its parameters."""
+    names = [name for name, _ in module.named_parameters()]
+
+    def call(x, *values):
+        return torch.func.functional_call(module, dict(zip(names, values, strict=True)), (x,))
+
+    return call, [parameter.detach().clone().requires_grad_() for parameter in module.parameters()]
+
+
+@pytest.mark.parametrize("batch", [1, 2])
+@pytest.mark.parametrize("name", ADAPTIVE)
+def test_gradients_of_the_explicit_module_for_every_option_and_batch_size(name, batch):
+    module = seeded(attention.AdaptiveTAPAttention, 2, 2, **ADAPTIVE[name])
+    call, parameters = with_parameters(module)
+    x = fields(batch, 2, 2).requires_grad_()
+    assert torch.autograd.gradcheck(call, (x, *parameters), fast_mode=True)
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+@pytest.mark.parametrize("name", LEARNED)
+def test_gradients_of_the_learned_modules_for_every_option_and_batch_size(name, batch):
+    call, parameters = with_parameters(seeded(LEARNED[name]))
+    x = fields(batch, 3, 2).requires_grad_()
+    assert torch.autograd.gradcheck(call, (x, *parameters), fast_mode=True)
+
+
+def test_gaussian_module_is_one_linear_solve():
+    module = seeded(attention.AdaptiveTAPAttention, 6, 4)
+    x = fields(5, 6, 4)
+    expected = torch.linalg.solve(torch.eye(24) - dense(module.coupling_tensor()), x.flatten(1).mT).mT
+    np.testing.assert_allclose(module(x).detach().flatten(1), expected, atol=ROUNDING)
+
+
+def test_given_couplings_are_the_couplings_used(make_vectors):
+    J, X = make_vectors(4, 3, 0.5, seed=1)
+    module = attention.AdaptiveTAPAttention(4, 3, J.numpy())
+    assert module.couplings.dtype == torch.float64
+    assert torch.equal(module.coupling_tensor().detach(), J)
+    np.testing.assert_allclose(module(X).detach(), vector.mean_response(J, X), atol=ROUNDING)
+    found = module.solve(X)
+    np.testing.assert_allclose(found.cavity_variances.detach(), vector.solve_gaussian(J, X).cavity_variances)
+
+
+@pytest.mark.parametrize(("num_spins", "dim"), [(12, 1), (9, 2), (5, 10)])
+def test_drawn_couplings_give_a_model_that_exists(num_spins, dim):
+    for seed in range(10):
+        module = attention.AdaptiveTAPAttention(num_spins, dim, generator=torch.Generator().manual_seed(seed))
+        J = dense(module.coupling_tensor())
+        assert torch.equal(J, J.T)
+        # Half, up to single precision.
+        assert float(torch.linalg.eigvalsh(J)[-1]) <= 0.5 + 1e-5
+
+
+def test_symmetry_survives_training():
+    module = attention.AdaptiveTAPAttention(4, 3)
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.05)
+    before = module.coupling_tensor().detach()
+    for _ in range(3):
+        optimizer.zero_grad()
+        (module(fields(2, 4, 3).float()) ** 2).sum().backward()
+        optimizer.step()
+    vector.checked_couplings(module.coupling_tensor())
+    assert (module.coupling_tensor().detach() - before).abs().max() > 1e-3
+
+
+def test_naive_mean_field_module_is_a_linear_solve_with_any_couplings():
+    module = seeded(attention.MeanFieldAttention, 5, 3, correction=attention.NoCorrection())
+    J = dense(module.coupling_tensor())
+    assert (J - J.T).abs().max() > 0.1
+    x = fields(4, 5, 3)
+    expected = torch.linalg.solve(torch.eye(15) - J, x.flatten(1).mT).mT
+    np.testing.assert_allclose(module(x).detach().flatten(1), expected, atol=1e-11)
+
+
+def test_learned_module_solves_the_printed_equation_and_agrees_with_plain_iteration():
+    module = seeded(attention.MeanFieldAttention, 5, 3)
+    x = fields(4, 5, 3)
+    with torch.no_grad():
+        S = module(x)
+        J = module.coupling_tensor()
+        update = torch.einsum("ijab,njb->nia", J, S) - module.correction(S) + x
+        np.testing.assert_allclose(update, S, atol=1e-11)
+        iterated = torch.zeros_like(x)
+        for _ in range(500):
+            iterated = module.step(iterated, x)
+    np.testing.assert_allclose(iterated, S, atol=1e-10)
+
+
+@pytest.mark.parametrize("num_heads", [1, 2, 4])
+def test_softmax_interaction_is_the_attention_of_pytorch(num_heads):
+    module = seeded(attention.SoftmaxCouplings, 8, num_heads)
+    x = fields(2, 5, 8)
+
+    def heads(vectors):
+        return vectors.unflatten(-1, (num_heads, -1)).transpose(1, 2)
+
+    expected = nn.functional.scaled_dot_product_attention(
+        heads(module.query(x)), heads(module.key(x)), heads(module.value(x))
+    )
+    out = module(x)(x)
+    np.testing.assert_allclose(out.detach(), expected.transpose(1, 2).flatten(2).detach(), atol=ROUNDING)
+    J = module.coupling_tensor(x)
+    np.testing.assert_allclose(torch.einsum("nijab,njb->nia", J, x).detach(), out.detach(), atol=ROUNDING)
+
+
+def test_heads_without_values_are_couplings_that_are_diagonal_in_the_components():
+    module = seeded(attention.SoftmaxCouplings, 6, 3, value=False)
+    J = module.coupling_tensor(fields(1, 4, 6)).detach()[0]
+    off = ~torch.eye(6, dtype=torch.bool)
+    assert J[..., off].abs().max() == 0
+    along = torch.diagonal(J, dim1=-2, dim2=-1)
+    assert torch.equal(along[..., 0], along[..., 1])
+    assert (along[..., 0] - along[..., 2]).abs().max() > 1e-3
+    np.testing.assert_allclose(along.sum(1), 1, atol=ROUNDING)
+
+
+def test_softmax_couplings_without_values_or_correction_have_no_fixed_point():
+    # Rows that sum to one: 1 - J is singular, and no field with a component along its left null vector is balanced.
+    module = attention.EquilibriumAttention(seeded(attention.SoftmaxCouplings, 4, value=False), max_steps=50)
+    with pytest.raises(RuntimeError, match="2 of 2 examples did not converge"):
+        module(fields(2, 5, 4))
+    assert bool((module.solve(fields(2, 5, 4)).residual > 0.01).all())
+
+
+def test_softmax_module_is_equivariant_and_free_couplings_are_not():
+    order, x = [2, 0, 4, 1, 3], fields(2, 5, 4)
+    softmax = attention.EquilibriumAttention(seeded(attention.SoftmaxCouplings, 4), seeded(attention.FeedForward, 4))
+    np.testing.assert_allclose(softmax(x[:, order]).detach(), softmax(x)[:, order].detach(), atol=1e-10)
+    free = seeded(attention.MeanFieldAttention, 5, 4)
+    assert (free(x[:, order]) - free(x)[:, order]).abs().max() > 1e-3
+
+
+def test_mixer_interaction_is_a_network_over_sites_for_each_component():
+    module = seeded(attention.MixerCouplings, 5)
+    spins = fields(2, 5, 3)
+    first, _, last = module.network
+    for component in range(3):
+        column = spins[..., component]
+        expected = nn.functional.gelu(column @ first.weight.T + first.bias) @ last.weight.T + last.bias
+        np.testing.assert_allclose(module(0 * spins)(spins)[..., component].detach(), expected.detach(), atol=ROUNDING)
+
+
+def test_transformer_block_is_one_step_with_the_correction_taken_at_its_result():
+    interaction, feed_forward = seeded(attention.SoftmaxCouplings, 4), seeded(attention.FeedForward, 4)
+    x = fields(2, 5, 4)
+    naive = attention.EquilibriumAttention(interaction).step(x, x)
+    block = attention.transformer_block(x, interaction, feed_forward)
+    np.testing.assert_allclose(block.detach(), (naive + feed_forward(naive)).detach(), atol=ROUNDING)
+
+
+def test_examples_of_a_batch_do_not_feel_each_other():
+    module = seeded(attention.MeanFieldAttention, 5, 3)
+    x = fields(4, 5, 3)
+    x[2] *= 10
+    together = module.solve(x)
+    for k in range(4):
+        alone = module.solve(x[k : k + 1])
+        # Products of different numbers of rows are added up in different orders.
+        np.testing.assert_allclose(together.value[k].detach(), alone.value[0].detach(), atol=1e-11)
+        assert int(together.num_steps[k]) == pytest.approx(int(alone.num_steps), abs=1)
+
+
+def test_unresolved_responses_are_an_error_and_evidence_on_request():
+    strong = seeded(attention.MeanFieldAttention, 4, 3, max_steps=2)
+    x = fields(3, 4, 3)
+    with pytest.raises(RuntimeError, match="3 of 3 examples did not converge, with residuals up to"):
+        strong(x)
+    assert not bool(strong.solve(x).converged.any())
+    binary = seeded(attention.AdaptiveTAPAttention, 4, 3, prior=priors.Binary(), max_steps=1)
+    with pytest.raises(RuntimeError, match="3 of 3 examples did not converge"):
+        binary(x)
+
+
+def test_parameters_have_plain_names_and_survive_saving():
+    for make, names in (
+        (attention.AdaptiveTAPAttention, ["couplings"]),
+        (attention.MeanFieldAttention, ["interaction.couplings", "correction.0.weight"]),
+    ):
+        module, copy = make(4, 3), make(4, 3)
+        assert set(names) <= {name for name, _ in module.named_parameters()}
+        assert module.couplings.shape == (4, 4, 3, 3)
+        copy.load_state_dict(module.state_dict())
+        x = fields(2, 4, 3).float()
+        assert torch.equal(module(x), copy(x))
+
+
+def test_bad_input_is_named(make_vectors):
+    J, X = make_vectors(4, 3, 0.5, seed=2)
+    directed = J.clone()
+    directed[0, 1] += 1
+    with pytest.raises(ValueError, match=r"couplings: expected J_ij\^ab = J_ji\^ba"):
+        attention.AdaptiveTAPAttention(4, 3, directed)
+    with pytest.raises(ValueError, match=r"couplings: expected J_ij\^ab = J_ji\^ba"):
+        attention.AdaptiveTAPAttention(4, 3, directed, symmetry=couplings.unconstrained)
+    attention.AdaptiveTAPAttention(4, 3, directed, symmetry=couplings.symmetrize)
+    with pytest.raises(ValueError, match=r"couplings: expected shape \(5, 5, 3, 3\), got shape \(4, 4, 3, 3\)"):
+        attention.MeanFieldAttention(5, 3, J)
+    with pytest.raises(
+        ValueError, match="the prior's precision minus J to be positive definite, got smallest eigenvalue"
+    ):
+        attention.AdaptiveTAPAttention(4, 3, 9 * J)(X)
+    for module in (attention.AdaptiveTAPAttention(4, 3, J), attention.MeanFieldAttention(4, 3, J)):
+        with pytest.raises(ValueError, match=r"x: expected shape \(batch, 4, 3\), got shape \(2, 4, 2\)"):
+            module(X[..., :2])
+        with pytest.raises(ValueError, match="x: expected finite numbers"):
+            module(X * float("nan"))
+    with pytest.raises(ValueError, match=r"x: expected shape \(batch, num_spins, dim\)"):
+        attention.EquilibriumAttention(attention.SoftmaxCouplings(3))(X[0].float())
+    with pytest.raises(ValueError, match="num_heads: expected a divisor of dim = 4, got 3"):
+        attention.SoftmaxCouplings(4, 3)
+    with pytest.raises(ValueError, match="hidden: expected an integer >= 1"):
+        attention.FeedForward(3, 0)

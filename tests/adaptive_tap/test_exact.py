@@ -1,0 +1,62 @@
+"""Enumeration against loops over states written out, and moments against derivatives of log Z."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from spinbook.adaptive_tap import exact
+
+# Sums of a few hundred terms of order one.
+ROUNDING = 1e-12
+
+
+def test_enumeration_counts_every_pair_once(make_ising):
+    J, h = make_ising(4, 1.2, seed=0)
+    beta, weights, first = 0.7, [], []
+    for S in itertools.product((-1, 1), repeat=4):
+        exponent = sum(J[i, j] * S[i] * S[j] for i in range(4) for j in range(i)) + sum(h[i] * S[i] for i in range(4))
+        weights.append(math.exp(beta * exponent))
+        first.append(S)
+    Z = sum(weights)
+    m = np.array(weights) @ np.array(first) / Z
+    second = np.einsum("s,si,sj->ij", np.array(weights) / Z, np.array(first), np.array(first))
+    found = exact.moments(J, h, beta=beta)
+    assert float(found.log_partition) == pytest.approx(math.log(Z), rel=ROUNDING)
+    np.testing.assert_allclose(found.magnetizations, m, atol=ROUNDING)
+    np.testing.assert_allclose(found.susceptibilities, second - np.outer(m, m), atol=ROUNDING)
+    np.testing.assert_allclose(exact.magnetizations(J, h, beta=beta), m, atol=ROUNDING)
+    np.testing.assert_allclose(exact.susceptibilities(J, h, beta=beta), second - np.outer(m, m), atol=ROUNDING)
+
+
+def test_published_two_spins_match_one_way_of_reading_the_energy():
+    J, h = np.array([[0, 0.5], [0.5, 0]]), np.array([0.3, -0.2])
+    # Pairs once, pairs twice, and exp(-E), each to a unit of the last digit known.
+    np.testing.assert_allclose(exact.magnetizations(J, h), [0.2056, -0.0645], atol=1e-4)
+    np.testing.assert_allclose(exact.magnetizations(2 * J, h), [0.1475, 0.0256], atol=1e-4)
+    np.testing.assert_allclose(exact.magnetizations(-J, -h), [-0.3726, 0.3234], atol=1e-4)
+
+
+def test_moments_are_derivatives_of_log_z(make_ising):
+    J, h = (torch.tensor(x) for x in make_ising(5, 0.9, seed=1))
+    gradient = torch.autograd.functional.jacobian(lambda x: exact.log_partition(J, x), h)
+    curvature = torch.autograd.functional.hessian(lambda x: exact.log_partition(J, x), h)
+    np.testing.assert_allclose(exact.magnetizations(J, h), gradient, atol=ROUNDING)
+    np.testing.assert_allclose(exact.susceptibilities(J, h), curvature, atol=ROUNDING)
+
+
+def test_leading_axes_broadcast(make_ising):
+    J, h = make_ising(3, 0.5, seed=2, batch=(2,))
+    found = exact.moments(J[:, None], h, beta=[[0.5, 1.0]])
+    assert found.susceptibilities.shape == (2, 2, 3, 3)
+    one = exact.magnetizations(J[1], h[0], beta=0.5)
+    np.testing.assert_allclose(found.magnetizations[1, 0], one, atol=ROUNDING)
+
+
+def test_more_than_fourteen_spins_are_refused():
+    with pytest.raises(ValueError, match=r"couplings: expected at most 14 spins, got 15 \(that is 2\^15 states\)"):
+        exact.moments(np.zeros((15, 15)), np.zeros(15))
+    with pytest.raises(ValueError, match="num_spins: expected an integer from 1 to 14"):
+        exact.states(15)

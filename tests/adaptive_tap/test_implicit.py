@@ -1,0 +1,135 @@
+"""Fixed points and their gradients against direct solutions and unrolled iterations."""
+
+import numpy as np
+import pytest
+import torch
+
+from spinbook.adaptive_tap import implicit
+
+
+def contraction(size, *, seed=0, radius=0.8):
+    rng = np.random.default_rng(seed)
+    W = rng.normal(size=(size, size))
+    return torch.tensor(radius * W / np.abs(np.linalg.eigvals(W)).max())
+
+
+def test_linear_map_is_solved_as_by_elimination():
+    W, x = contraction(6), torch.rand(4, 6, dtype=torch.float64)
+    found = implicit.solve(lambda y: y @ W.T + x, torch.zeros(4, 6, dtype=torch.float64), tol=1e-12)
+    expected = torch.linalg.solve(torch.eye(6) - W, x.mT).mT
+    assert bool(found.converged.all())
+    # |y - y*| <= |(1 - W)^-1| residual.
+    factor = float(torch.linalg.matrix_norm(torch.linalg.inv(torch.eye(6) - W), torch.inf))
+    np.testing.assert_allclose(found.value, expected, atol=factor * 1e-12)
+    np.testing.assert_allclose(found.residual, (found.value @ W.T + x - found.value).abs().amax(-1), atol=1e-15)
+
+
+def test_acceleration_solves_what_plain_iteration_cannot():
+    W, x = contraction(6, radius=1.7), torch.rand(2, 6, dtype=torch.float64)
+    start = torch.zeros(2, 6, dtype=torch.float64)
+    assert bool(implicit.solve(lambda y: y @ W.T + x, start, history=8).converged.all())
+    plain = implicit.solve(lambda y: y @ W.T + x, start, history=0, max_steps=50)
+    assert not bool(plain.converged.any())
+    # The best state that was seen: here the start.
+    np.testing.assert_allclose(plain.residual, x.abs().amax(-1))
+
+
+def test_acceleration_of_a_linear_map_ends_after_as_many_steps_as_it_has_dimensions():
+    W, x = contraction(4, radius=1.3), torch.rand(3, 4, dtype=torch.float64)
+    found = implicit.solve(lambda y: y @ W.T + x, torch.zeros(3, 4, dtype=torch.float64), tol=1e-9)
+    # Krylov: four differences span the space, and one step more lands on the solution.
+    assert int(found.num_steps.max()) <= 6
+    assert bool(found.converged.all())
+
+
+def test_gradients_are_those_of_the_unrolled_iteration():
+    W, x = contraction(5), torch.rand(3, 5, dtype=torch.float64)
+    gradients = []
+    for unrolled in (False, True):
+        w, u = W.clone().requires_grad_(), x.clone().requires_grad_()
+
+        def f(y, w=w, u=u):
+            return torch.tanh(y @ w.T + u)
+
+        y = torch.zeros(3, 5, dtype=torch.float64)
+        if unrolled:
+            for _ in range(400):
+                y = f(y)
+        else:
+            y = implicit.solve(f, y, tol=1e-13).value
+        gradients.append(torch.autograd.grad(y.pow(3).sum(), (w, u)))
+    for ours, expected in zip(*gradients, strict=True):
+        np.testing.assert_allclose(ours, expected, atol=1e-10)
+
+
+@pytest.mark.parametrize("batch", [1, 2, 5])
+def test_gradients_at_any_batch_size(batch):
+    W = contraction(3).requires_grad_()
+    x = torch.rand(batch, 3, dtype=torch.float64, requires_grad=True)
+
+    def solution(W, x):
+        return implicit.solve(lambda y: torch.tanh(y @ W.T) + x, torch.zeros_like(x), tol=1e-13).value
+
+    assert torch.autograd.gradcheck(solution, (W, x))
+
+
+def test_gradient_is_found_by_elimination_where_iteration_fails():
+    W = contraction(40, radius=3.0, seed=3).requires_grad_()
+    x = torch.rand(2, 40, dtype=torch.float64)
+    exact = torch.linalg.solve(torch.eye(40) - W, x.mT).mT
+    (expected,) = torch.autograd.grad(exact.square().sum(), W, retain_graph=True)
+    # Two steps cannot solve the adjoint equation; the fixed point is where it starts.
+    found = implicit.solve(lambda y: y @ W.T + x, exact.detach(), tol=1e-9, max_steps=2)
+    (gradient,) = torch.autograd.grad(found.value.square().sum(), W)
+    assert bool(found.converged.all())
+    np.testing.assert_allclose(gradient, expected, rtol=1e-7, atol=1e-7 * float(expected.abs().max()))
+
+
+def test_examples_stop_one_by_one_and_do_not_feel_each_other():
+    W = contraction(4)
+    x = torch.tensor([[1e-14], [1.0], [50.0]], dtype=torch.float64) * torch.ones(4, dtype=torch.float64)
+
+    def solved(x):
+        return implicit.solve(lambda y: torch.tanh(y @ W.T) + x, torch.zeros_like(x))
+
+    together = solved(x)
+    assert len(set(together.num_steps.tolist())) == 3
+    for k in range(3):
+        alone = solved(x[k : k + 1])
+        np.testing.assert_allclose(together.value[k], alone.value[0], atol=1e-14)
+        assert int(alone.num_steps) == int(together.num_steps[k])
+
+
+def test_divergence_is_reported_and_its_neighbours_are_not_harmed():
+    x = torch.tensor([[0.5], [3.0]], dtype=torch.float64)
+    found = implicit.solve(lambda y: torch.where(x > 1, y**2 + x, 0.5 * y + x), torch.ones_like(x), history=0)
+    assert found.converged.tolist() == [True, False]
+    assert float(found.value[0]) == pytest.approx(1.0, abs=1e-9)
+    assert bool(torch.isfinite(found.value).all())
+
+
+def test_second_derivatives_are_refused_instead_of_wrong():
+    x = torch.ones(1, 2, dtype=torch.float64, requires_grad=True)
+    y = implicit.solve(lambda y: torch.cos(y) / 2 + x, torch.zeros_like(x)).value
+    (slope,) = torch.autograd.grad(y.sum(), x, create_graph=True)
+    with pytest.raises(RuntimeError, match="differentiable once"):
+        slope.sum().backward()
+    guarded = implicit.differentiable_once(x * x)
+    (slope,) = torch.autograd.grad(guarded.sum(), x, create_graph=True)
+    np.testing.assert_allclose(slope.detach(), 2)
+    with pytest.raises(RuntimeError, match="differentiable once"):
+        slope.sum().backward()
+
+
+def test_bad_input_is_named():
+    y = torch.zeros(2, 3)
+    with pytest.raises(ValueError, match=r"f: expected \(2, 3\) of torch.float32 as y0, got \(2, 1\)"):
+        implicit.solve(lambda y: y[:, :1], y)
+    with pytest.raises(ValueError, match="tol: expected a number > 0"):
+        implicit.solve(lambda y: y, y, tol=0.0)
+    with pytest.raises(ValueError, match="damping: expected a number > 0 and <= 1"):
+        implicit.solve(lambda y: y, y, damping=2.0)
+    with pytest.raises(ValueError, match="y0: expected shape"):
+        implicit.solve(lambda y: y, torch.zeros(()))
+    with pytest.raises(ValueError, match="y0: expected at least one example"):
+        implicit.solve(lambda y: y, torch.zeros(0, 3))

@@ -1,0 +1,222 @@
+"""Adaptive TAP, TAP and naive mean field against enumeration, their own equations, and each other."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import torch
+
+from spinbook.adaptive_tap import exact, ising
+
+SOLVERS = {"naive": ising.solve_naive_ising, "tap": ising.solve_tap_ising, "adaptive": ising.solve_ising}
+STEPS = {"naive": ising.naive_step, "tap": ising.tap_step, "adaptive": ising.adaptive_step}
+each = pytest.mark.parametrize("name", SOLVERS)
+TOL = 1e-10
+
+
+def rms(x):
+    return float(np.sqrt(np.mean(np.square(np.asarray(x)))))
+
+
+@each
+def test_solution_satisfies_the_printed_equations(name, make_ising):
+    J, h = make_ising(9, 0.9, seed=0)
+    beta = 1.3
+    found = SOLVERS[name](J, h, beta=beta)
+    m, V = found.magnetizations.numpy(), found.cavity_variances.numpy()
+    A, v = beta * J, 1 - m**2
+    np.testing.assert_allclose(m, np.tanh(beta * h + A @ m - V * m), atol=2 * TOL)
+    own = {"naive": 0 * m, "tap": A**2 @ v, "adaptive": V}[name]
+    np.testing.assert_allclose(V, own, atol=10 * TOL)
+    Lambda = np.diag(V + 1 / v)
+    extra = 2 * A**2 * np.outer(m, m) if name == "tap" else 0
+    chi = np.linalg.inv(Lambda - A - extra)
+    np.testing.assert_allclose(found.susceptibilities, chi, atol=100 * TOL)
+    if name == "adaptive":
+        np.testing.assert_allclose(np.diag(chi), v, atol=10 * TOL)
+    assert bool(found.converged)
+    assert float(found.residual) <= TOL
+    assert float(found.smallest_eigenvalue) == pytest.approx(np.linalg.eigvalsh(Lambda - A - extra)[0], rel=1e-7)
+
+
+def test_two_spins_of_the_audit():
+    found = ising.solve_ising([[0, 0.5], [0.5, 0]], np.array([0.3, -0.2]))
+    np.testing.assert_allclose(found.magnetizations, [0.2136, -0.0776], atol=5e-5)
+
+
+@pytest.fixture(scope="module")
+def slopes():
+    """Exponents of the error in the coupling strength between 0.05 and 0.1, mean and standard error over systems."""
+    from tests.adaptive_tap.conftest import ising_system
+
+    J, h = ising_system(6, 1.0, seed=1, batch=(40,))
+    errors = {name: [] for name in SOLVERS}
+    for strength in (0.05, 0.1):
+        truth = exact.magnetizations(strength * J, h)
+        for name, solver in SOLVERS.items():
+            found = solver(strength * J, h, tol=1e-14)
+            errors[name].append((found.magnetizations - truth).square().mean(-1).sqrt().numpy())
+    local = {name: np.log2(large / small) for name, (small, large) in errors.items()}
+    return {name: (s.mean(), s.std() / np.sqrt(len(s))) for name, s in local.items()}
+
+
+@pytest.mark.parametrize(("name", "order"), [("naive", 2), ("tap", 3), ("adaptive", 3)])
+def test_error_falls_with_the_order_of_the_first_dropped_term(slopes, name, order):
+    mean, error = slopes[name]
+    # The next order changes a local exponent by about the strength itself.
+    assert mean == pytest.approx(order, abs=0.15 + 3 * error)
+
+
+@each
+def test_one_spin_is_exact(name):
+    found = SOLVERS[name]([[0.0]], np.array([0.8]), beta=1.5)
+    assert float(found.magnetizations) == pytest.approx(np.tanh(1.2), abs=TOL)
+    assert float(found.susceptibilities) == pytest.approx(1 / np.cosh(1.2) ** 2, abs=TOL)
+    assert float(found.log_partition) == pytest.approx(np.log(2 * np.cosh(1.2)), abs=TOL)
+
+
+def test_naive_log_partition_is_a_lower_bound(make_ising):
+    J, h = make_ising(8, 1.0, seed=3, batch=(20,))
+    gap = exact.log_partition(J, h) - ising.solve_naive_ising(J, h).log_partition
+    assert gap.min() > 0
+
+
+@each
+def test_magnetizations_are_the_slope_of_the_theory_s_own_log_partition(name, make_ising):
+    J, h = make_ising(6, 0.8, seed=4)
+    beta = 1.2
+    h = torch.tensor(h, requires_grad=True)
+    found = SOLVERS[name](J, h, beta=beta)
+    (slope,) = torch.autograd.grad(found.log_partition, h)
+    np.testing.assert_allclose(slope, beta * found.magnetizations.detach(), atol=1e-8)
+
+
+@pytest.mark.parametrize("name", ["naive", "tap"])
+def test_susceptibilities_are_the_slope_of_the_magnetizations(name, make_ising):
+    J, h = make_ising(5, 0.8, seed=5)
+    beta = 1.2
+    slope = torch.autograd.functional.jacobian(lambda x: SOLVERS[name](J, x, beta=beta).magnetizations, torch.tensor(h))
+    np.testing.assert_allclose(slope, beta * SOLVERS[name](J, h, beta=beta).susceptibilities, atol=1e-8)
+
+
+@each
+def test_gradients_of_every_output(name, make_ising):
+    W, h = (torch.tensor(x, requires_grad=True) for x in make_ising(3, 0.9, seed=6, batch=(2,)))
+    beta = torch.tensor([0.8, 1.1], dtype=torch.float64, requires_grad=True)
+
+    def outputs(W, h, beta):
+        hollow = torch.triu(W, 1)
+        found = SOLVERS[name](hollow + hollow.mT, h, beta=beta, tol=1e-13)
+        values = found.magnetizations, found.susceptibilities, found.log_partition
+        return values if name == "naive" else (*values, found.cavity_variances)
+
+    assert torch.autograd.gradcheck(outputs, (W, h, beta), fast_mode=True)
+
+
+def test_second_derivatives_are_refused_instead_of_wrong(make_ising):
+    J, h = make_ising(4, 0.5, seed=7)
+    h = torch.tensor(h, requires_grad=True)
+    (slope,) = torch.autograd.grad(ising.solve_ising(J, h).magnetizations.sum(), h, create_graph=True)
+    with pytest.raises(RuntimeError, match="differentiable once"):
+        slope.sum().backward()
+
+
+@each
+def test_flipping_spins_flips_magnetizations(name, make_ising):
+    J, h = make_ising(7, 0.9, seed=8)
+    s = np.array([1, -1, -1, 1, 1, -1, 1.0])
+    found, flipped = SOLVERS[name](J, h), SOLVERS[name](s[:, None] * J * s, s * h)
+    np.testing.assert_allclose(flipped.magnetizations, s * found.magnetizations.numpy(), atol=10 * TOL)
+    np.testing.assert_allclose(flipped.cavity_variances, found.cavity_variances, atol=10 * TOL)
+
+
+@each
+def test_examples_of_a_batch_do_not_feel_each_other(name, make_ising):
+    J, h = make_ising(6, 1.5, seed=9, batch=(5,))
+    together = SOLVERS[name](J, h)
+    for k in range(5):
+        alone = SOLVERS[name](J[k], h[k])
+        np.testing.assert_allclose(together.magnetizations[k], alone.magnetizations, atol=10 * TOL)
+        assert int(together.num_steps[k]) == int(alone.num_steps)
+
+
+@each
+def test_every_coupling_strength_ends_in_a_solution(name, make_ising):
+    for strength in (0.5, 2.0, 10.0, 100.0):
+        found = SOLVERS[name](*make_ising(10, strength, seed=10, batch=(20,)))
+        assert bool(found.converged.all())
+        assert bool((found.magnetizations.abs() <= 1).all())
+
+
+@each
+def test_plain_iteration_agrees_where_it_converges(name, make_ising):
+    J, h = make_ising(8, 0.5, seed=11, batch=(6,))
+    iterated = ising.iterate_ising(STEPS[name], J, h, damping=0.5, tol=1e-12, max_steps=1000)
+    found = SOLVERS[name](J, h, tol=1e-12)
+    assert bool(iterated.converged.all())
+    np.testing.assert_allclose(iterated.magnetizations, found.magnetizations, atol=1e-10)
+    np.testing.assert_allclose(iterated.cavity_variances, found.cavity_variances, atol=1e-10)
+    assert iterated.residuals.shape == (int(iterated.num_steps.max()) + 1, 6)
+
+
+def test_plain_iteration_that_fails_says_so_and_stays_finite(make_ising):
+    J, h = make_ising(10, 3.0, seed=12, batch=(20,))
+    iterated = ising.iterate_ising(ising.adaptive_step, J, h, damping=1.0, max_steps=200)
+    failed = ~iterated.converged
+    assert bool(failed.any())
+    assert bool((iterated.residual[failed] > 1e-8).all())
+    assert bool(torch.isfinite(iterated.magnetizations).all())
+    # It went through states whose Lambda - A is not positive definite: the warning light.
+    assert bool((iterated.smallest_eigenvalues[:, failed] <= 0).any())
+
+
+def test_too_few_steps_are_reported(make_ising):
+    J, h = make_ising(8, 1.0, seed=13)
+    found = ising.solve_ising(J, h, max_steps=1)
+    assert not bool(found.converged)
+    assert float(found.residual) > TOL
+
+
+def test_arrays_of_any_library_and_dtype(make_ising):
+    J, h = make_ising(5, 0.5, seed=14)
+    expected = ising.solve_ising(J, h).magnetizations
+    assert expected.dtype == torch.float64
+    for convert in (jnp.asarray, torch.tensor):
+        np.testing.assert_allclose(ising.solve_ising(convert(J), convert(h)).magnetizations, expected, atol=TOL)
+    single = ising.solve_ising(J.astype(np.float32), h.astype(np.float32))
+    assert single.magnetizations.dtype == torch.float32
+    assert bool(single.converged)
+    # Sixteen roundings of single precision are accepted, and the response is of order one.
+    np.testing.assert_allclose(single.magnetizations, expected, atol=1e-5)
+
+
+ZERO, FIELD = np.zeros((3, 3)), np.zeros(3)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"couplings": np.eye(3)}, "couplings: expected a zero diagonal, got 1 at spin 0"),
+        ({"couplings": np.triu(np.ones((3, 3)), 1)}, r"couplings: expected J_ij = J_ji, got 1 at \(0, 1\) and 0"),
+        ({"couplings": np.zeros((3, 2))}, r"couplings: expected shape \(..., N, N\)"),
+        ({"couplings": ZERO + np.nan}, "couplings: expected finite numbers"),
+        ({"fields": np.zeros(4)}, r"fields: expected shape \(..., 3\)"),
+        ({"fields": np.array([0, np.inf, 0])}, "fields: expected finite numbers, got inf at index"),
+        ({"couplings": np.zeros((2, 3, 3)), "fields": np.zeros((5, 3))}, "fields: expected leading axes"),
+        ({"beta": 0.0}, "beta: expected numbers > 0, got 0"),
+        ({"beta": -1.0}, "beta: expected numbers > 0"),
+        ({"tol": 0.0}, "tol: expected a number > 0"),
+        ({"max_steps": 0}, "max_steps: expected an integer >= 1"),
+    ],
+)
+def test_bad_input_is_named(change, message):
+    for solver in SOLVERS.values():
+        with pytest.raises(ValueError, match=message):
+            solver(**({"couplings": ZERO, "fields": FIELD} | change))
+
+
+def test_bad_input_of_steps_and_iteration_is_named():
+    with pytest.raises(ValueError, match="damping: expected a number > 0 and <= 1"):
+        ising.iterate_ising(ising.naive_step, ZERO, FIELD, damping=1.5)
+    for step in STEPS.values():
+        with pytest.raises(ValueError, match=r"cavity_variances: expected shape \(3,\)"):
+            step(FIELD, np.zeros(2), ZERO, FIELD)

@@ -1,0 +1,140 @@
+"""The example network: its sizes and counts, the data it sees, and that training does what it says."""
+
+import numpy as np
+import pytest
+import torch
+
+from spinbook.adaptive_tap import attention, couplings, network
+
+
+@pytest.fixture(scope="module")
+def images():
+    return network.load()
+
+
+def made(seed=0, **options):
+    torch.manual_seed(seed)
+    return network.DigitNetwork(**options)
+
+
+def test_images_are_standardised_enlargements_of_the_bundled_digits(images):
+    assert images.train.shape == (1438, 1, 28, 28)
+    assert len(images.test) == len(images.test_labels) == 359
+    assert float(images.train.mean()) == pytest.approx(0, abs=1e-4)
+    assert float(images.train.std()) == pytest.approx(1, abs=1e-4)
+    assert images.train_labels.bincount().min() > 100
+    # Enlarging by 3.5 and averaging back over the same area returns about the original picture.
+    back = torch.nn.functional.interpolate(images.train, size=(8, 8), mode="area")
+    again = torch.nn.functional.interpolate(back, size=(28, 28), mode="bilinear")
+    correlation = np.corrcoef(again.flatten(), images.train.flatten())[0, 1]
+    assert correlation > 0.95
+
+
+def test_splits_are_disjoint_complete_and_drawn_by_the_seed(images):
+    sums = torch.cat([images.train, images.test]).sum((1, 2, 3)).sort().values
+    other = network.load(seed=1)
+    assert not torch.equal(images.test_labels, other.test_labels)
+    # Each split standardises with its own training set, which moves sums over 784 pixels by little.
+    assert len(sums) == 1797
+    assert torch.equal(network.load().test, images.test)
+
+
+def test_layers_have_the_sizes_that_the_source_writes_beside_them(images):
+    sizes, x = [], images.train[:2]
+    net = made()
+    for layer in net.features:
+        x = layer(x)
+        sizes.append(x.shape[-1])
+    assert sizes == [26, 26, 12, 10, 10, 4]
+    assert net.fields(images.train[:2]).shape == (2, 17, 10)
+
+
+def test_parameter_counts_by_every_rule():
+    net = made()
+    layers = (32 * 9 + 32) + (32 * 32 * 9 + 32) + (32 * 10 + 10) + 10 + (10 * 10 + 10)
+    correction = (10 * 40 + 40) + (40 * 10 + 10)
+    assert network.count_parameters(net, free=False) == layers + correction + 17 * 17 * 100
+    assert network.count_parameters(net) == layers + correction + 17 * 16 * 55
+    bare = attention.MeanFieldAttention(
+        17, 10, symmetry=couplings.symmetrize_components, correction=attention.NoCorrection()
+    )
+    assert network.count_parameters(made(attention=bare)) == layers + 17 * 16 * 55
+
+
+def test_class_token_is_one_field_for_all_images(images):
+    net = made()
+    X = net.fields(images.train[:3])
+    assert torch.equal(X[0, 0], X[2, 0])
+    assert torch.equal(X[1, 0], net.class_token[0, 0])
+    assert (X[0, 1:] - X[1, 1:]).abs().max() > 1e-3
+
+
+def test_class_is_read_off_the_response_of_the_first_spin(images):
+    net = made()
+    with torch.no_grad():
+        S = net.attention.solve(net.fields(images.train[:3])).value
+        np.testing.assert_allclose(net(images.train[:3]), net.final(S[:, 0]), atol=1e-6)
+    assert net.num_unresolved == 0
+    assert net.num_steps > 0
+
+
+def test_any_attention_module_fits_in(images):
+    explicit = attention.AdaptiveTAPAttention(17, 10)
+    net = made(attention=explicit)
+    net(images.train[:2]).sum().backward()
+    assert explicit.couplings.grad.abs().max() > 0
+    assert network.train(net, images, num_updates=1).coupling_norms.shape == (1, 17, 17)
+
+
+def test_training_lowers_the_loss_organises_the_couplings_and_is_reproducible(images):
+    results = []
+    few = network.Images(images.train[:16], images.train_labels[:16], images.train[:16], images.train_labels[:16])
+    for _ in range(2):
+        generator = torch.Generator().manual_seed(1)
+        results.append(
+            network.train(
+                made(1), few, num_updates=12, learning_rate=5e-3, frames=[0, 5], generator=generator, batch_size=16
+            )
+        )
+    first, second = results
+    assert first.frames.tolist() == [0, 5, 12]
+    assert float(first.losses[-1]) < float(first.losses[0]) - 0.2
+    assert torch.equal(first.coupling_norms, second.coupling_norms)
+    assert (first.coupling_norms[-1] - first.coupling_norms[0]).abs().max() > 0.01
+    assert torch.diagonal(first.coupling_norms, dim1=1, dim2=2).abs().max() == 0
+    assert first.train_losses.shape == first.num_steps.shape == (12,)
+
+
+def test_recorded_accuracy_is_that_of_the_network(images):
+    net = made(2)
+    training = network.train(net, images, num_updates=2)
+    with torch.no_grad():
+        right = (net(images.test).argmax(-1) == images.test_labels).double().mean()
+    assert float(training.accuracies[-1]) == pytest.approx(float(right), abs=1e-6)
+
+
+def test_responses_that_are_not_found_are_counted(images):
+    hasty = attention.MeanFieldAttention(17, 10, tol=1e-6, max_steps=1)
+    net = made(attention=hasty)
+    assert network.train(net, images, num_updates=2, batch_size=10).num_unresolved == 20
+
+
+def test_bad_input_is_named(images):
+    with pytest.raises(ValueError, match="dataset: expected 'digits' or 'mnist', got 'cats'"):
+        network.load("cats")
+    with pytest.raises(ValueError, match="num_test: expected an integer from 1 to 1796"):
+        network.load(num_test=1797)
+    with pytest.raises(ValueError, match=r"images: expected shape \(batch, 1, 28, 28\)"):
+        made()(torch.zeros(2, 28, 28))
+    with pytest.raises(ValueError, match="frames: expected an integer from 0 to 2"):
+        network.train(made(), images, num_updates=2, frames=[3])
+    with pytest.raises(ValueError, match="batch_size: expected an integer from 1 to 1438"):
+        network.train(made(), images, num_updates=1, batch_size=2000)
+
+
+@pytest.mark.slow
+def test_a_short_training_classifies_most_digits(images):
+    generator = torch.Generator().manual_seed(0)
+    training = network.train(made(), images, num_updates=240, learning_rate=2e-3, generator=generator)
+    # Chance is one tenth, and 359 images leave a standard error of two hundredths.
+    assert float(training.accuracies[-1]) > 0.85

@@ -1,0 +1,164 @@
+"""Single-site moments against derivatives of log Z, and log Z against quadrature and closed forms."""
+
+import numpy as np
+import pytest
+import torch
+from scipy import integrate, special
+
+from spinbook.adaptive_tap.priors import Binary, Gaussian, Spherical, SphericalLargeDim
+
+# Quadratures of the library and of SciPy alike are good to 1e-12, and a second derivative costs some digits.
+CLOSE = 1e-9
+
+SIGMA = np.array([[0.9, 0.2, 0.0], [0.2, 0.6, -0.1], [0.0, -0.1, 0.7]])
+PRIORS = {
+    "gaussian": Gaussian(),
+    "correlated gaussian": Gaussian(SIGMA),
+    "binary": Binary(),
+    "spherical": Spherical(1.3),
+    "spherical, large dim": SphericalLargeDim(1.3),
+}
+each = pytest.mark.parametrize("name", PRIORS)
+
+
+def site(dim, *, seed=0, strength=0.4):
+    rng = np.random.default_rng(seed)
+    W = rng.normal(size=(dim, dim))
+    V = strength * (W + W.T) / np.linalg.norm(W + W.T, 2)
+    return torch.tensor(rng.normal(size=dim)), torch.tensor(V)
+
+
+@each
+def test_moments_are_derivatives_of_log_z(name):
+    h, V = site(3)
+    prior = PRIORS[name]
+    mean, covariance = prior.moments(h, V)
+    slope = torch.autograd.functional.jacobian(lambda x: prior.log_partition(x, V), h)
+    curvature = torch.autograd.functional.hessian(lambda x: prior.log_partition(x, V), h)
+    np.testing.assert_allclose(mean, slope, atol=CLOSE)
+    np.testing.assert_allclose(covariance, curvature, atol=CLOSE)
+
+
+@each
+def test_priors_are_normalised(name):
+    assert float(PRIORS[name].log_partition(*(torch.zeros_like(x) for x in site(3)))) == pytest.approx(0, abs=CLOSE)
+
+
+@each
+def test_gradients_of_the_moments(name):
+    h, W = site(3)
+
+    def moments(h, W):
+        return PRIORS[name].moments(h, (W + W.mT) / 2)
+
+    assert torch.autograd.gradcheck(moments, (h.requires_grad_(), W.requires_grad_()))
+
+
+def test_gaussian_partition_function_by_quadrature():
+    h, V = site(2)
+    sigma = SIGMA[:2, :2]
+    # The trapezoidal rule converges exponentially for a Gaussian.
+    x = np.linspace(-12, 12, 241)
+    S = np.stack(np.meshgrid(x, x, indexing="ij"), axis=-1)
+    precision = np.linalg.inv(sigma) - V.numpy()
+    Z = np.exp(S @ h.numpy() - np.einsum("...a,ab,...b->...", S, precision, S) / 2).sum() * 0.1**2
+    expected = np.log(Z / (2 * np.pi * np.sqrt(np.linalg.det(sigma))))
+    assert float(Gaussian(sigma).log_partition(h, V)) == pytest.approx(expected, abs=CLOSE)
+
+
+def test_one_binary_component_is_a_hyperbolic_tangent_for_any_cavity_variance():
+    h = torch.tensor([[0.7], [-1.2]], dtype=torch.float64)
+    for V in (0.0, 0.9):
+        mean, covariance = Binary().moments(h, torch.full((2, 1, 1), V, dtype=torch.float64))
+        np.testing.assert_allclose(mean, torch.tanh(h), atol=1e-14)
+        np.testing.assert_allclose(covariance[:, 0], 1 - torch.tanh(h) ** 2, atol=1e-14)
+        log_z = Binary().log_partition(h, torch.full((2, 1, 1), V, dtype=torch.float64))
+        # The constant that the printed Z = cosh leaves out.
+        np.testing.assert_allclose(log_z, torch.log(torch.cosh(h[:, 0])) + V / 2, atol=1e-14)
+
+
+def test_spins_on_a_circle_by_quadrature():
+    h, V = site(2)
+    radius = 1.7
+
+    def weight(angle):
+        S = radius * np.array([np.cos(angle), np.sin(angle)])
+        return np.exp(h.numpy() @ S + S @ V.numpy() @ S / 2), S
+
+    Z, _ = integrate.quad(lambda a: weight(a)[0], 0, 2 * np.pi, epsrel=1e-13)
+    along = [integrate.quad(lambda a, k=k: weight(a)[0] * weight(a)[1][k], 0, 2 * np.pi)[0] / Z for k in (0, 1)]
+    assert float(Spherical(radius).log_partition(h, V)) == pytest.approx(np.log(Z / (2 * np.pi)), abs=CLOSE)
+    np.testing.assert_allclose(Spherical(radius).moments(h, V)[0], along, atol=CLOSE)
+
+
+def test_spins_on_a_sphere_by_quadrature():
+    h, V = site(3, seed=1, strength=0.8)
+    x, weights = np.polynomial.legendre.leggauss(60)
+    angles = 2 * np.pi * np.arange(120) / 120
+    s = np.sqrt(1 - x**2)
+    shape = np.ones((60, 120))
+    S = 1.5 * np.stack([s[:, None] * np.cos(angles), s[:, None] * np.sin(angles), x[:, None] * shape], axis=-1)
+    density = np.exp(S @ h.numpy() + np.einsum("...a,ab,...b->...", S, V.numpy(), S) / 2) * weights[:, None] / 240
+    mean = np.einsum("pq,pqa->a", density, S) / density.sum()
+    second = np.einsum("pq,pqa,pqb->ab", density, S, S) / density.sum()
+    found, covariance = Spherical(1.5).moments(h, V)
+    assert float(Spherical(1.5).log_partition(h, V)) == pytest.approx(np.log(density.sum()), abs=CLOSE)
+    np.testing.assert_allclose(found, mean, atol=CLOSE)
+    np.testing.assert_allclose(covariance, second - np.outer(mean, mean), atol=CLOSE)
+
+
+@pytest.mark.parametrize("dim", [1, 2, 5, 40])
+def test_spherical_mean_without_cavity_variance_is_a_bessel_ratio(dim):
+    h = torch.zeros(dim, dtype=torch.float64)
+    h[0], radius = 1.9, 1.2
+    order, x = dim / 2 - 1, 1.2 * 1.9
+    expected = radius * special.ive(order + 1, x) / special.ive(order, x)
+    mean, covariance = Spherical(radius).moments(h, torch.zeros(dim, dim, dtype=torch.float64))
+    assert float(mean[0]) == pytest.approx(expected, abs=CLOSE)
+    # The length is fixed.
+    assert float(torch.trace(covariance) + mean @ mean) == pytest.approx(radius**2, abs=CLOSE)
+
+
+def test_saddle_point_of_the_sphere_is_right_to_first_order_in_one_over_the_dimension():
+    errors = []
+    for dim in (50, 100, 200):
+        h = torch.full((dim,), 0.8, dtype=torch.float64)
+        V = torch.zeros(dim, dim, dtype=torch.float64)
+        exact, _ = Spherical(dim**0.5).moments(h, V)
+        large, _ = SphericalLargeDim(dim**0.5).moments(h, V)
+        errors.append(float((large[0] - exact[0]).abs()))
+    slopes = np.log2(np.array(errors[:-1]) / errors[1:])
+    # The next order is 1/dim smaller.
+    np.testing.assert_allclose(slopes, 1, atol=4 / 50)
+
+
+def test_spin_length_constraint_of_a_strongly_squeezed_spin():
+    V = torch.diag(torch.tensor([40.0, 0.0, -40.0], dtype=torch.float64))
+    mean, covariance = Spherical(1.0).moments(torch.zeros(3, dtype=torch.float64), V)
+    assert float(covariance.trace()) == pytest.approx(1, abs=CLOSE)
+    assert float(covariance[0, 0]) > 0.9
+    np.testing.assert_allclose(mean, 0, atol=CLOSE)
+
+
+def test_priors_that_are_not_positive_name_the_smallest_eigenvalue():
+    with pytest.raises(
+        ValueError, match="covariance: expected the matrix to be positive definite, got smallest eigenvalue -1"
+    ):
+        Gaussian([[1.0, 2.0], [2.0, 1.0]])
+    with pytest.raises(ValueError, match="covariance: expected a symmetric matrix"):
+        Gaussian([[1.0, 0.5], [0.0, 1.0]])
+    with pytest.raises(ValueError, match=r"covariance: expected shape \(dim, dim\)"):
+        Gaussian([1.0, 2.0])
+    with pytest.raises(
+        ValueError, match=r"the prior's precision minus V to be positive definite, got smallest eigenvalue -0\.5"
+    ):
+        Gaussian().moments(torch.zeros(2), 1.5 * torch.eye(2))
+    with pytest.raises(ValueError, match="covariance: expected matrices of 3 rows"):
+        Gaussian(np.eye(2)).moments(torch.zeros(3), torch.zeros(3, 3))
+
+
+def test_other_bad_input_is_named():
+    with pytest.raises(ValueError, match="radius: expected a number > 0"):
+        Spherical(0.0)
+    with pytest.raises(ValueError, match=r"fields: expected at most 12 components, got 13 \(that is 2\^13 states\)"):
+        Binary().moments(torch.zeros(13), torch.zeros(13, 13))

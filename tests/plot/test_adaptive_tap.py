@@ -1,0 +1,119 @@
+"""Each figure of the chapter shows the numbers that it is given."""
+
+from collections.abc import Iterator
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from spinbook.plot import adaptive_tap as plot
+
+METHODS = ("naive", "TAP", "adaptive")
+STRENGTHS = np.array([0.1, 0.5, 1.0])
+RNG = np.random.default_rng(0)
+
+
+@pytest.fixture(autouse=True)
+def _close_figures() -> Iterator[None]:
+    yield
+    plt.close("all")
+
+
+def _shows(figure: Figure, values: np.ndarray) -> bool:
+    lines = [np.asarray(line.get_ydata(), dtype=float) for ax in figure.axes for line in ax.lines]
+    return any(np.array_equal(line, values, equal_nan=True) for line in lines)
+
+
+def test_cavity_draws_the_normal_density_that_it_is_given():
+    values = np.linspace(-1, 1, 50)
+    figure = plot.cavity(values, np.full(50, 1 / 50), edges=np.linspace(-2, 2, 11), mean=0.2, variance=0.3)
+    histogram = figure.axes[1]
+    bars = sum(bar.get_height() * bar.get_width() for bar in histogram.patches)
+    assert bars == pytest.approx(1)
+    (curve,) = [line for line in histogram.lines if len(line.get_xdata()) > 2]
+    assert max(curve.get_ydata()) == pytest.approx(1 / np.sqrt(2 * np.pi * 0.3), rel=1e-3)
+    assert curve.get_xdata()[np.argmax(curve.get_ydata())] == pytest.approx(0.2, abs=0.02)
+
+
+def test_errors_are_medians_over_systems_in_a_panel_for_each_size():
+    errors = {N: {name: RNG.uniform(0.01, 1, (3, 7)) for name in METHODS} for N in (10, 12)}
+    figure = plot.errors(STRENGTHS, errors, quantity="error")
+    assert [ax.get_title(loc="center") for ax in figure.axes] == ["$N = 10$", "$N = 12$"]
+    for by_method in errors.values():
+        for values in by_method.values():
+            assert _shows(figure, np.median(values, axis=1))
+
+
+def test_convergence_separates_runs_that_converged_from_those_that_did_not():
+    lowest, converged = RNG.normal(size=(3, 5)), RNG.uniform(size=(3, 5)) < 0.5
+    fractions = {name: RNG.uniform(size=3) for name in METHODS}
+    traces = {"weak": RNG.uniform(size=4), "strong": RNG.normal(size=9)}
+    figure = plot.convergence(STRENGTHS, fractions, traces=traces, lowest=lowest, converged=converged)
+    for values in (*fractions.values(), *traces.values(), lowest[converged], lowest[~converged]):
+        assert _shows(figure, values)
+
+
+def test_gaussian_shows_both_readings_and_all_iterations():
+    deviations = {"spin's variance": np.full(3, 1e-15), "prior's covariance": np.array([0.01, 0.1, 0.2])}
+    residuals = {
+        "$V=0$": np.geomspace(1, 0.1, 5),
+        "damped": np.geomspace(1, 0.2, 5),
+        "with $V$": np.geomspace(1, 99, 5),
+    }
+    figure = plot.gaussian(STRENGTHS, deviations, residuals=residuals)
+    for values in (*deviations.values(), *residuals.values()):
+        assert _shows(figure, values)
+
+
+def test_correction_shows_points_and_medians_in_the_order_given():
+    spins, truth = RNG.uniform(-1, 1, (2, 20))
+    errors = {"none": RNG.uniform(0.1, 1, 9), "trained": RNG.uniform(0.01, 0.1, 9)}
+    figure = plot.correction(spins, truth, fitted=truth / 2, random=spins, errors=errors)
+    assert _shows(figure, truth)
+    assert _shows(figure, truth / 2)
+    dots = [line.get_xdata()[0] for line in figure.axes[2].lines if len(line.get_xdata()) == 1]
+    assert dots == [np.median(values) for values in errors.values()]
+    assert [label.get_text() for label in figure.axes[2].get_yticklabels()] == list(errors)
+
+
+def test_steps_have_a_line_and_a_name_for_each_module():
+    distances = {name: np.geomspace(1, end, 6) for name, end in (("free", 1e-3), ("softmax", 0.1))}
+    figure = plot.steps(distances)
+    assert all(_shows(figure, values) for values in distances.values())
+    assert [text.get_text() for text in figure.axes[0].get_legend().get_texts()] == list(distances)
+
+
+def test_training_shows_every_seed_and_the_mean():
+    updates = np.array([0, 5, 10])
+    accuracies, change, norms = RNG.uniform(size=(3, 2, 3))
+    figure = plot.training(updates, {"learned": accuracies}, change=change, norms={"onto": norms}, published=0.991)
+    for values in (accuracies, change, norms):
+        assert _shows(figure, values.mean(axis=0))
+        assert all(_shows(figure, seed) for seed in values)
+
+
+def test_organisation_draws_the_strongest_tenth_and_the_whole_matrix():
+    norms = RNG.uniform(size=(2, 17, 17)) * (1 - np.eye(17))
+    figure = plot.organisation([0, 10], norms)
+    graphs, matrices = figure.axes[:2], figure.axes[2:4]
+    for graph, matrix, values in zip(graphs, matrices, norms, strict=True):
+        # 272 couplings between different spins; the two lines more are the dots.
+        assert len(graph.lines) - 2 == pytest.approx(27, abs=1)
+        assert np.array_equal(matrix.images[0].get_array(), values)
+
+
+def test_class_token_is_drawn_apart_from_the_grid_of_patches():
+    at = plot.places()
+    assert at.shape == (17, 2)
+    assert at[0, 0] < at[1:, 0].min()
+    # The first patch is at the top left, as in the image.
+    assert at[1].tolist() == [0, 3]
+    assert at[16].tolist() == [3, 0]
+
+
+def test_a_frame_is_a_picture_of_the_strip():
+    norms = RNG.uniform(size=(2, 17, 17)) * (1 - np.eye(17))
+    strip, frame = plot.organisation([0, 10], norms), plot.network(norms[1], top=float(norms.max()))
+    lines = [[line.get_xydata().tolist() for line in ax.lines] for ax in (strip.axes[1], frame.axes[0])]
+    assert lines[0] == lines[1]
