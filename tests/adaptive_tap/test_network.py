@@ -135,6 +135,6 @@ def test_bad_input_is_named(images):
 @pytest.mark.slow
 def test_a_short_training_classifies_most_digits(images):
     generator = torch.Generator().manual_seed(0)
-    training = network.train(made(), images, num_updates=240, learning_rate=2e-3, generator=generator)
+    training = network.train(made(), images, num_updates=120, learning_rate=3e-3, generator=generator)
     # Chance is one tenth, and 359 images leave a standard error of two hundredths.
-    assert float(training.accuracies[-1]) > 0.85
+    assert float(training.accuracies[-1]) > 0.75

@@ -117,9 +117,12 @@ def errors(strengths: np.ndarray, errors: Mapping[int, Mapping[str, np.ndarray]]
     figure, axes = style.subplots(1, len(errors), height=3.0, sharey=True, squeeze=False)
     for ax, (num_spins, by_method) in zip(axes[0], errors.items(), strict=True):
         _errors(ax, strengths, by_method)
-        for name, values in by_method.items():
-            point = (float(strengths[0]), float(np.median(values[0])))
-            _label(ax, name, point, COLOURS[name], (0, -13 if name == "adaptive" else 8))
+        at = min(3, len(strengths) - 1)
+        heights = {name: float(np.median(values[at])) for name, values in by_method.items()}
+        for name, height in heights.items():
+            below = height == min(heights.values())
+            offset = (8.0, -12.0) if below else (-6.0, 7.0)
+            _label(ax, name, (float(strengths[at]), height), COLOURS[name], offset, ha="left" if below else "right")
         ax.set_title(f"$N = {num_spins}$", loc="center")
     axes[0, 0].set_ylabel(quantity)
     _letters(*axes[0])
@@ -148,10 +151,11 @@ def convergence(
     for name, height in (("naive", 0.42), ("TAP", 0.30), ("adaptive", 0.18)):
         left.text(0.06, height, name, color=COLOURS[name], fontsize=8.5, transform=left.transAxes)
 
-    for (name, eigenvalues), colour, line in zip(traces.items(), (GREEN, BROWN), ("-.", "-"), strict=False):
+    looks = ((GREEN, "-.", 8.0), (BROWN, "-", -14.0))
+    for (name, eigenvalues), (colour, line, offset) in zip(traces.items(), looks, strict=False):
         steps = np.arange(len(eigenvalues))
         middle.plot(steps, eigenvalues, color=colour, linestyle=line, linewidth=1.3)
-        _label(middle, name, (float(steps[-1]), float(eigenvalues[-1])), colour, (-4, 8), ha="right")
+        _label(middle, name, (float(steps[-1]), float(eigenvalues[-1])), colour, (-4, offset), ha="right")
     middle.axhline(0, color=style.INK, linewidth=0.9, linestyle=":")
     middle.set(xlabel="step", ylabel=r"smallest eigenvalue of $\Lambda - J$")
     middle.set_yscale("symlog", linthresh=1.0)
@@ -340,7 +344,7 @@ def organisation(updates: Sequence[int], norms: np.ndarray) -> Figure:
 
     `norms` is (times, 17, 17); row i holds what acts on spin i. Of each picture the strongest tenth is drawn.
     """
-    figure, axes = style.subplots(2, len(updates), height=3.5, squeeze=False)
+    figure, axes = style.subplots(2, len(updates), height=2.9, squeeze=False)
     top = float(norms.max())
     for graph, matrix, update, values in zip(axes[0], axes[1], updates, norms, strict=True):
         _network(graph, values, top=top)
