@@ -75,6 +75,7 @@ def colab(tmp_path_factory, repository):
         "PIP_NO_BUILD_ISOLATION": "no",
         "JUPYTER_PATH": str(folder / "jupyter"),
         "COLAB_RELEASE_TAG": "stand-in",
+        "SPINBOOK_ROUGH": "1",
     }
     return python, variables
 

@@ -215,3 +215,12 @@ def test_markup_of_an_animation_is_hidden_without_script_and_carries_the_words_o
         ("../figures/probe-line/probe-line-frames.png", "400"),
         ("../figures/probe-line/probe-line-frames-dark.png", "400"),
     ]
+
+
+def test_a_rough_figure_is_one_small_picture_with_its_record(out, monkeypatch):
+    monkeypatch.setenv("SPINBOOK_ROUGH", "1")
+    publish(frames={"first": draw(), "second": draw()})
+    folder = out / "figures" / "probe-line"
+    assert {path.name for path in folder.iterdir()} == {"probe-line.png", "probe-line.csv", "figure.json"}
+    assert "frames" not in json.loads((folder / "figure.json").read_text())
+    assert plt.get_fignums() == []

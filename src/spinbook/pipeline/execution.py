@@ -161,7 +161,8 @@ def run(
 ) -> Failure | None:
     """Execute a chapter into `folder`: NAME.ipynb, `figures/` and `measured.jsonl`.
 
-    `parameters` override the committed ones (the quick profile of the tests). Returns the failure, or None.
+    `parameters` override the committed ones (the quick profile of the tests); the pictures are then rough. Returns the
+    failure, or None.
     """
     import papermill
 
@@ -172,6 +173,8 @@ def run(
     given.write_text(notebooks.serialise(chapter.notebook))
     output = folder / f"{chapter.name}.ipynb"
     environment = _environment(root, chapter, folder, parameters or {}, threads, state or freshness.state(root))
+    if parameters is not None:
+        environment["SPINBOOK_ROUGH"] = "1"
     saved = dict(os.environ)
     os.environ.update(environment)
     try:
