@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from numpy.typing import ArrayLike
 
@@ -116,12 +117,12 @@ class MemoryModule(eqx.Module):
         scores = jax.vmap(self.to_queries)(scaled) @ jax.vmap(self.to_keys)(scaled).T
         if mask is None:
             return jax.nn.softmax(scores, axis=-1)
-        allowed = jnp.asarray(mask, bool)
-        if allowed.shape != scores.shape:
-            raise ValueError(f"mask: expected shape {scores.shape}, got shape {allowed.shape}")
-        if not validate.is_traced(allowed) and not bool(allowed.any(axis=-1).all()):
+        if np.shape(mask) != scores.shape:
+            raise ValueError(f"mask: expected shape {scores.shape}, got shape {np.shape(mask)}")
+        # NumPy, because in compiled code an operation of JAX would hide even a known mask.
+        if not validate.is_traced(mask) and not np.asarray(mask, bool).any(axis=-1).all():
             raise ValueError("mask: expected something to attend to in every row, got a row of False")
-        return jax.nn.softmax(jnp.where(allowed, scores, -jnp.inf), axis=-1)
+        return jax.nn.softmax(jnp.where(jnp.asarray(mask, bool), scores, -jnp.inf), axis=-1)
 
     def _respond(self, theta: Array) -> Array:
         beta = self.beta.astype(theta.dtype)
