@@ -13,7 +13,7 @@ WORKERS ?= 2
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYDEVD_DISABLE_FILE_VALIDATION := 1
 
-.PHONY: help book chapter test check fix bench lock newest clean
+.PHONY: help book chapter test check fix bench audit pdf lab lock newest clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "make %-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,6 +42,16 @@ fix: $(STAMP) ## format, mend what the linter can mend, write the generated file
 
 bench: $(STAMP) ## time the library against plain baselines in the same run
 	@$(BIN)/python -m benchmarks
+
+audit: book ## the accessibility audit of every page in both themes (needs Chromium and npm)
+	@$(BIN)/python -m spinbook.pipeline audit
+
+pdf: book ## print the whole book to _build/book.pdf (needs Chromium)
+	@$(BIN)/python -m spinbook.pipeline pdf
+
+lab: $(STAMP) ## JupyterLab on the notebooks, with the kernel ready
+	@test -x $(BIN)/jupyter-lab || $(BIN)/pip install --quiet -c constraints.txt "jupyterlab>=4"
+	@cd notebooks && ../$(BIN)/jupyter-lab
 
 lock: $(STAMP) ## compile requirements.lock anew from pyproject.toml and constraints.txt
 	@$(BIN)/pip-compile --quiet --all-extras --strip-extras --allow-unsafe --no-emit-find-links --no-emit-index-url \

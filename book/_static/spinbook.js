@@ -90,3 +90,66 @@ window.addEventListener("load", async () => {
     if (part.scrollWidth > part.clientWidth) part.tabIndex = 0;
   }
 });
+
+// Links to equations, figures and terms show them while the mouse or the keyboard is on them. What lies on another page
+// was copied into a <template> of this one when the site was made, so that it works from the file system too.
+document.addEventListener("DOMContentLoaded", () => {
+  const shown = Object.assign(document.createElement("div"), { id: "spin-preview", hidden: true });
+  shown.setAttribute("role", "tooltip");
+  document.body.append(shown);
+  let link = null;
+  let timer = 0;
+
+  const content = (anchor) => {
+    const [path, id] = anchor.getAttribute("href").split("#");
+    if (!id) return null;
+    if (path) {
+      const template = document.querySelector(`template[data-preview="${CSS.escape(anchor.getAttribute("href"))}"]`);
+      return template && template.content.cloneNode(true);
+    }
+    const target = document.getElementById(decodeURIComponent(id));
+    if (!target?.matches("figure, div.math, dt")) return null;
+    const copy = target.cloneNode(true);
+    for (const part of [copy, ...copy.querySelectorAll("[id]")]) part.removeAttribute("id");
+    for (const part of copy.querySelectorAll("details, .legend, .only-dark, .headerlink")) part.remove();
+    if (!target.matches("dt")) return copy;
+    const list = document.createElement("dl");
+    list.append(copy, target.nextElementSibling?.cloneNode(true) ?? "");
+    return list;
+  };
+
+  const hide = () => {
+    clearTimeout(timer);
+    link?.removeAttribute("aria-describedby");
+    link = null;
+    shown.hidden = true;
+  };
+
+  const show = async (anchor) => {
+    const copy = content(anchor);
+    if (!copy) return;
+    hide();
+    link = anchor;
+    shown.replaceChildren(copy);
+    for (const image of shown.querySelectorAll("img")) image.loading = "eager";
+    shown.hidden = false;
+    link.setAttribute("aria-describedby", "spin-preview");
+    if (!shown.querySelector("mjx-container")) await window.MathJax?.typesetPromise?.([shown]);
+    if (link !== anchor) return;
+    const place = anchor.getBoundingClientRect();
+    const below = place.bottom + 8 + shown.offsetHeight < innerHeight || place.top < shown.offsetHeight + 8;
+    shown.style.top = `${scrollY + (below ? place.bottom + 8 : place.top - shown.offsetHeight - 8)}px`;
+    shown.style.left = `${Math.max(8, Math.min(scrollX + place.left, document.documentElement.clientWidth - shown.offsetWidth - 8))}px`;
+  };
+
+  for (const anchor of document.querySelectorAll("a.reference.internal[href*='#']")) {
+    if (!anchor.closest("main, article")) continue;
+    anchor.addEventListener("mouseenter", () => { clearTimeout(timer); timer = setTimeout(show, 150, anchor); });
+    anchor.addEventListener("mouseleave", hide);
+    anchor.addEventListener("focus", () => show(anchor));
+    anchor.addEventListener("blur", hide);
+    // A title would be drawn over the preview.
+    if (content(anchor)) anchor.removeAttribute("title");
+  }
+  document.addEventListener("keydown", (event) => { if (event.key === "Escape") hide(); });
+});

@@ -160,17 +160,21 @@ def _tap_response(system: _System, theta: np.ndarray, q: float) -> np.ndarray:
     return np.copysign(np.tanh(x), theta)
 
 
-def _largest_fixed_point(function: Callable[[float], float], smallest: float, above: float = 1.0) -> float:
-    """The x with function(x) = x to which iterating decreases from ``above``; 0 if that would go below ``smallest``.
+def _largest_fixed_point(function: Callable[[float], float], smallest: float) -> float:
+    """The x with function(x) = x to which iterating decreases from 1; 0 if that would go below ``smallest``.
 
     Where iterating is slow, brackets are tried from above. Of two solutions closer than a twentieth of x both can then
     be missed, as by an iteration that hardly moves near the place where two are about to appear.
     """
+    above = 1.0
     for _ in range(12):
         x = function(above)
-        if abs(x - above) <= 4 * _EPSILON * above:
+        # From above the iterates only fall; one that does not has arrived, to rounding.
+        if x >= above * (1 - 4 * _EPSILON):
             return x
         above = x
+    if function(above) >= above:
+        return above
     for below in [*np.linspace(above, 0, 20, endpoint=False)[1:], smallest]:
         if function(below) >= below:
             return float(brentq(lambda x: function(x) - x, below, above, xtol=1e-16, rtol=4 * _EPSILON))
@@ -197,47 +201,20 @@ def _steady_state(system: _System) -> tuple[float, float, float]:
     return M, q, system.onsager(q) * float(susceptibility)
 
 
-def _closure_moments(system: _System, response: Response, M: float, q: float) -> np.ndarray:
-    """<m> and <m^2> one step after M and q."""
-
-    def moments(theta: np.ndarray) -> np.ndarray:
-        m = response(system, theta, q)
-        return np.stack([m, m * m])
-
-    return np.asarray(system.average(moments, M, q))
-
-
 def _closure_overlap(system: _System, response: Response, M: float) -> float:
-    """The q that belongs to a given M, by Steffensen's method from above."""
-    q = 1.0
-    for _ in range(10):
-        x = _closure_moments(system, response, M, q)[1]
-        y = _closure_moments(system, response, M, x)[1]
-        if abs(y - x) <= 4 * _EPSILON * x or y < _SMALLEST_OVERLAP:
-            return float(y) if y >= _SMALLEST_OVERLAP else 0.0
-        bend = y - 2 * x + q
-        jump = q - (x - q) ** 2 / bend if bend != 0 else y
-        q = jump if 0 <= jump <= y else y
-    return _largest_fixed_point(
-        lambda q: float(_closure_moments(system, response, M, q)[1]), _SMALLEST_OVERLAP, float(q)
-    )
+    def overlap(q: float) -> float:
+        return float(system.average(lambda theta: response(system, theta, q) ** 2, M, q))
+
+    return _largest_fixed_point(overlap, _SMALLEST_OVERLAP)
 
 
 def _closure(system: _System, response: Response) -> tuple[float, float, float]:
-    M, q = 1.0, 1.0
-    for _ in range(60):
-        new_M, new_q = map(float, _closure_moments(system, response, M, q))
-        settled = abs(new_M - M) <= 4 * _EPSILON * M and abs(new_q - q) <= 4 * _EPSILON * q
-        M, q = new_M, new_q
-        if settled or M < _SMALLEST_MAGNETIZATION:
-            break
-    if not settled:
-
-        def magnetization(M: float) -> float:
-            return float(_closure_moments(system, response, M, _closure_overlap(system, response, M))[0])
-
-        M = _largest_fixed_point(magnetization, _SMALLEST_MAGNETIZATION, M) if M >= _SMALLEST_MAGNETIZATION else 0.0
+    def magnetization(M: float) -> float:
         q = _closure_overlap(system, response, M)
+        return float(system.average(lambda theta: response(system, theta, q), M, q))
+
+    M = _largest_fixed_point(magnetization, _SMALLEST_MAGNETIZATION)
+    q = _closure_overlap(system, response, M)
     # Of J_ij - J_ji only J_ij is correlated with D_ij = beta J_ij (1 - m_i^2) (1 - m_j^2).
     return M, q, system.onsager(q) * (1 - q)
 

@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from spinbook.pipeline import build, citation, notebooks
+from spinbook.pipeline import audit, browser, build, citation, notebooks, single_page
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -15,6 +15,8 @@ def main(arguments: list[str] | None = None) -> int:
     commands.add_parser("book", help="run what changed, check the claims, build the site")
     chapter = commands.add_parser("chapter", help="the same for one chapter and its page")
     chapter.add_argument("name")
+    commands.add_parser("audit", help="the accessibility audit of the finished site, in a browser")
+    commands.add_parser("pdf", help="print the book to _build/book.pdf, in a browser")
     commands.add_parser("sync", help="write the paired .ipynb files and CITATION.cff from their sources")
     commands.add_parser("check-sync", help="fail if a generated file that is committed is out of date")
     options = parser.parse_args(arguments)
@@ -22,6 +24,13 @@ def main(arguments: list[str] | None = None) -> int:
         if options.command in ("book", "chapter"):
             only = options.name if options.command == "chapter" else None
             return 1 if build.book(options.root, only=only).problems else 0
+        if options.command == "audit":
+            return 1 if audit.site(options.root, sys.stdout) else 0
+        if options.command == "pdf":
+            target = options.root / "_build" / "book.pdf"
+            browser.pdf(options.root / "_build" / "html" / single_page.NAME, target)
+            print(f"wrote {target.relative_to(options.root)}, {target.stat().st_size / 1e6:.1f} MB")
+            return 0
         if options.command == "sync":
             for path in [*notebooks.sync(options.root), *citation.sync(options.root)]:
                 print(f"wrote {path.relative_to(options.root)}")

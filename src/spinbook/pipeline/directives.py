@@ -15,6 +15,8 @@ from sphinx.util.docutils import SphinxDirective
 
 from spinbook import claims, project
 
+_HEAVY_DRAWING = 250_000
+
 VERDICT_MARKS = {"reproduced": "✓", "corrected": "✎", "not-reproduced": "✗", "not-attempted": "–"}
 
 
@@ -51,7 +53,7 @@ class PublishedFigure(_Directive):
         id = self.arguments[0]
         record = self.read(f"figures/{id}/figure.json")
         figure = nodes.figure(classes=["spin-figure"])
-        figure += self.raw(picture(record, self.to_root()))
+        figure += self.raw(picture(record, self.to_root(), suffix=self._suffix(id)))
         caption = nodes.caption("", "", *self.parse_caption(record["caption"]))
         caption.source, caption.line = self.get_source_info()
         figure += caption
@@ -59,6 +61,11 @@ class PublishedFigure(_Directive):
         figure["names"].append(id)
         self.state.document.note_explicit_target(figure, figure)
         return [figure]
+
+    def _suffix(self, id: str) -> str:
+        """A drawing of very many points is lighter as an image; its SVG stays among the downloads."""
+        drawing = self.root / "_build" / "figures" / id / f"{id}.svg"
+        return "svg" if drawing.stat().st_size <= _HEAVY_DRAWING else "png"
 
 
 def picture(record: dict[str, Any], to_root: str, *, suffix: str = "svg", lazy: bool = True) -> str:

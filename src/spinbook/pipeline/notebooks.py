@@ -63,6 +63,12 @@ def names(root: Path) -> list[str]:
     return listed
 
 
+def pages(root: Path) -> list[str]:
+    """Names of all pages of the site, without `.html`, in the order of the table of contents."""
+    toc = yaml.safe_load((root / "_toc.yml").read_text())
+    return [toc["root"], *(str(item["file"]) for part in toc.get("parts", []) for item in part["chapters"])]
+
+
 def load(root: Path, name: str) -> Chapter:
     """Read `notebooks/NAME.md`.
 

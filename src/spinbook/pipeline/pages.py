@@ -7,6 +7,11 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+_PAGE_LIMIT = 2_000_000
+"""With the 0.9 MB that every page needs for its style and for its equations, 3 MB."""
+_SITE_LIMIT = 40_000_000
+# The edition for paper and the gallery show everything.
+_WHOLE_BOOK = {"print.html", "gallery.html"}
 _EXTERNAL = re.compile(r"^\s*(?:https?:)?//", re.IGNORECASE)
 _LOADING_RELATIONS = {
     "stylesheet",
@@ -93,6 +98,31 @@ def external_loads(site: Path) -> list[str]:
         found += [
             f"{sheet.relative_to(site)}: {load}" for load in _STYLE_LOAD.findall(sheet.read_text(errors="replace"))
         ]
+    return found
+
+
+def weight(site: Path, page: Path) -> int:
+    """Bytes of a page and of the pictures that it shows in one theme; what all pages share is not counted."""
+    reader = _reader(page)
+    shown = {
+        load for load in reader.loads if "figures/" in load and "-dark." not in load and not load.startswith("http")
+    }
+    return page.stat().st_size + sum(
+        (page.parent / unquote(load)).stat().st_size for load in shown if (page.parent / unquote(load)).is_file()
+    )
+
+
+def overweight(site: Path) -> list[str]:
+    """One line for every page, and for the whole site, that is heavier than a reader's connection should bear."""
+    found = [
+        f"page too heavy: {page.relative_to(site)} has {heavy / 1e6:.1f} MB of text and pictures, more than "
+        f"{_PAGE_LIMIT / 1e6:g} MB"
+        for page in _pages(site)
+        if page.name not in _WHOLE_BOOK and (heavy := weight(site, page)) > _PAGE_LIMIT
+    ]
+    total = sum(file.stat().st_size for file in site.rglob("*") if file.is_file())
+    if total > _SITE_LIMIT:
+        found.append(f"site too heavy: {total / 1e6:.1f} MB, more than {_SITE_LIMIT / 1e6:g} MB")
     return found
 
 

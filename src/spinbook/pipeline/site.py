@@ -17,7 +17,7 @@ import yaml
 from nbformat import NotebookNode
 
 from spinbook import project
-from spinbook.pipeline import accessibility, execution, freshness, notebooks, pages
+from spinbook.pipeline import accessibility, execution, freshness, notebooks, pages, previews, single_page
 
 
 @dataclass(frozen=True)
@@ -48,11 +48,18 @@ def render(root: Path, results: Mapping[str, Path], failures: Sequence[execution
     if not (html / "index.html").is_file():
         return Build([f"the site was not built; see {build.name}/sphinx.log", *warnings], rendered=True)
     accessibility.mend(html)
+    for source_map in (html / "_static").rglob("*.map"):
+        # For those who debug the theme; a third of the weight of the site's frame.
+        source_map.unlink()
     _add_records(root, html)
+    previews.add(html)
+    single_page.write(html, notebooks.pages(root), project.identity(root).title)
+    _redirect(root, html)
     whole = len(results) == len(notebooks.names(root))
     problems = list(warnings) if whole else []
     problems += [f"loads from outside: {load}" for load in pages.external_loads(html)]
     problems += [f"broken link: {link}" for link in pages.broken_links(html)] if whole else []
+    problems += pages.overweight(html)
     _swap(html, build / "html")
     if whole and not problems:
         stamp.write_text(key)
@@ -69,7 +76,9 @@ def _stage(root: Path, results: Mapping[str, Path], failures: Sequence[execution
     stage = root / "_build" / "stage"
     shutil.rmtree(stage, ignore_errors=True)
     (stage / "notebooks").mkdir(parents=True)
-    shutil.copytree(root / "book", stage / "book", ignore=shutil.ignore_patterns("_static", "claims", "schemas"))
+    shutil.copytree(
+        root / "book", stage / "book", ignore=shutil.ignore_patterns("_static", "claims", "schemas", "redirects.yml")
+    )
     (stage / "book" / "index.md").rename(stage / "index.md")
     shutil.copy(root / "_toc.yml", stage / "_toc.yml")
     config = yaml.safe_load((root / "_config.yml").read_text())
@@ -155,6 +164,25 @@ def _add_records(root: Path, html: Path) -> None:
     (html / ".nojekyll").touch()
 
 
+def _redirect(root: Path, html: Path) -> None:
+    """A page at every old or short address of `book/redirects.yml` that leads to the right one."""
+    listed = root / "book" / "redirects.yml"
+    for old, new in (yaml.safe_load(listed.read_text()) or {}).items() if listed.is_file() else ():
+        page = html / old
+        if page.exists():
+            raise ValueError(f"redirects.yml: {old} is a page of the book")
+        if not (html / str(new).partition("#")[0]).is_file():
+            raise ValueError(f"redirects.yml: {old} leads to {new}, which is not in the site")
+        target = "../" * old.count("/") + str(new)
+        page.parent.mkdir(parents=True, exist_ok=True)
+        page.write_text(
+            f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>Moved</title>\n'
+            f'<meta http-equiv="refresh" content="0; url={target}">\n<link rel="canonical" href="{target}">\n</head>\n'
+            f'<body><main><h1>Moved</h1><p>This page is now <a href="{target}">{target}</a>.</p></main></body>\n'
+            "</html>\n"
+        )
+
+
 def _bundle(root: Path, folder: Path) -> None:
     """One archive that stands alone: the files of a figure with what they are, their licence and their checksums."""
     record = json.loads((folder / "figure.json").read_text())
@@ -167,9 +195,11 @@ def _bundle(root: Path, folder: Path) -> None:
         f"From: {who.title}, version {record['library_version']}, commit {record['commit']}\n"
         f"Make it again: make chapter NAME={record['chapter']}\nLicence: CC BY 4.0, see LICENSE\n\n{record['bibtex']}\n"
     )
+    # The variants for dark pages can be had one by one; nobody prints or cites them.
+    kept = {name: digest for name, digest in sorted(record["files"].items()) if "-dark." not in name}
     texts = {
         "README.txt": readme,
-        "SHA256SUMS": "".join(f"{digest}  {name}\n" for name, digest in sorted(record["files"].items())),
+        "SHA256SUMS": "".join(f"{digest}  {name}\n" for name, digest in kept.items()),
         f"{id}.csl.json": citation,
     }
     licence = root / "LICENSE-CC-BY-4.0"
@@ -178,7 +208,7 @@ def _bundle(root: Path, folder: Path) -> None:
     with zipfile.ZipFile(folder / f"{id}.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         for name, text in texts.items():
             archive.writestr(zipfile.ZipInfo(f"{id}/{name}"), text, zipfile.ZIP_DEFLATED)
-        for name in sorted(record["files"]):
+        for name in kept:
             entry = zipfile.ZipInfo(f"{id}/{name}")
             archive.writestr(entry, (folder / name).read_bytes(), zipfile.ZIP_DEFLATED)
 

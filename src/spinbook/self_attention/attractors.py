@@ -24,8 +24,6 @@ __all__ = ["REGIMES", "Verdicts", "classify_sweep", "shortest_period", "verdicts
 REGIMES = ("fixed point", "periodic", "quasi-periodic", "chaotic", "undecided")
 FIXED_POINT, PERIODIC, QUASI_PERIODIC, CHAOTIC, UNDECIDED = range(len(REGIMES))
 
-# On a torus the tangents grow by a bounded factor, so that over T steps the exponent is zero within log(factor) / T.
-# Factors up to e^10 count as bounded.
 _LOG_FACTOR = 10.0
 _SIGMAS = 3.0
 # An exponent less well known than this is not called zero.
@@ -51,7 +49,7 @@ def _shortest_period(states: np.ndarray, tolerance: float, periods: np.ndarray, 
 
 def shortest_period(
     states: Float[ArrayLike, "n T M"], *, tolerance: float = 1e-6
-) -> tuple[Int[np.ndarray, n], Float[np.ndarray, n]]:
+) -> tuple[Int[np.ndarray, " n"], Float[np.ndarray, " n"]]:
     """The least p <= T / 2 with |x_t - x_{t-p}| <= tolerance for all t and components; 0 if there is none.
 
     And the largest such difference, NaN if there is none. Cost: T^2 M / 4 at most for each orbit, mostly far less.
@@ -72,22 +70,25 @@ def shortest_period(
 class Verdicts(NamedTuple):
     """For each orbit: an index of ``REGIMES``, how far to trust it (0 to 1), whether both halves of the run agree."""
 
-    regime: Int[np.ndarray, n]
-    confidence: Float[np.ndarray, n]
-    settled: Bool[np.ndarray, n]
+    regime: Int[np.ndarray, " n"]
+    confidence: Float[np.ndarray, " n"]
+    settled: Bool[np.ndarray, " n"]
 
 
-def verdicts(blocks: Float[ArrayLike, "n B"], period: Int[ArrayLike, n], *, steps: int, map_period: int) -> Verdicts:
+def verdicts(blocks: Float[ArrayLike, "n B"], period: Int[ArrayLike, " n"], *, steps: int, map_period: int) -> Verdicts:
     """Regimes from the largest exponent in B blocks of successive steps, and the period of the last states (0: none).
 
     With lambda the mean, s its standard error and z = max(3 s, 10 / steps):
 
     - repeats, and lambda <= z: fixed point if the period divides ``map_period``, otherwise periodic;
-    - does not repeat: chaotic for lambda > z, quasi-periodic for \\|lambda\\| <= z;
+    - does not repeat: chaotic for lambda > z, quasi-periodic for lambda within z of zero;
     - anything else, an exponent known too badly to be called zero, and halves of the run that disagree: undecided.
 
-    An orbit that repeats in the end but did not from the start has its final regime and ``settled`` false. The
-    confidence is the probability, for a normal error, that lambda is on its side of 10 / steps; halved if not settled.
+    An orbit that repeats in the end but did not from the start has its final regime and ``settled`` false. Chaos that
+    outlasts the run cannot be told from a chaotic attractor. The confidence is the probability, for a normal error,
+    that lambda is on its side of 10 / steps; halved if not settled, and 0 for undecided. On a torus the tangents grow
+    by a bounded factor only, so that the exponent is zero within its logarithm over the number of steps; factors up to
+    e^10 count as bounded.
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)

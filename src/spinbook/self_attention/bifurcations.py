@@ -130,13 +130,13 @@ def _dataset(gathered: dict[str, np.ndarray], axes: dict[str, np.ndarray], attri
 
 def bifurcation(
     network: Network | Sequence[Network],
-    betas: Float[ArrayLike, B],
+    betas: Float[ArrayLike, " B"],
     *,
     steps: int = 75_000,
     transient: int = 100_000,
     num_exponents: int = 0,
-    gammas: Float[ArrayLike, G] | None = None,
-    epsilons: Float[ArrayLike, H] | None = None,
+    gammas: Float[ArrayLike, " G"] | None = None,
+    epsilons: Float[ArrayLike, " H"] | None = None,
     start: Any = CONTINUATION,
     starts: Sequence[Any] | None = None,
     field: str = "output_semantic",

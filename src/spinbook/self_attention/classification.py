@@ -39,8 +39,8 @@ class Classification(NamedTuple):
     period: int
     confidence: float
     settled: bool
-    exponents: Float[np.ndarray, E]
-    standard_errors: Float[np.ndarray, E]
+    exponents: Float[np.ndarray, " E"]
+    standard_errors: Float[np.ndarray, " E"]
     distinct_points: int
     num_attractors: int
     regimes: tuple[str, ...]

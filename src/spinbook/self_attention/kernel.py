@@ -29,6 +29,8 @@ LANES = 32
 # Fused multiply-adds are allowed, no other change of the arithmetic. Division by zero is not checked: the check would
 # stand in the way of vectors, and every divisor is positive.
 _OPTIONS: dict[str, Any] = {"fastmath": {"contract", "nsz"}, "error_model": "numpy", "nogil": True}
+# Functions that only compiled functions call need no entry from Python, which takes time to compile.
+_INNER: dict[str, Any] = _OPTIONS | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 _LOG2_E = 1.0 / math.log(2.0)
 # log 2 in two parts, the first with so many trailing zeros that its product with any exponent is exact.
@@ -56,7 +58,7 @@ _bits_of: Any = _reinterpreted(numba.types.float64, numba.types.int64)
 _float_of: Any = _reinterpreted(numba.types.int64, numba.types.float64)
 
 
-@numba.njit(forceinline=True, **_OPTIONS)
+@numba.njit(forceinline=True, **_INNER)
 def _exp(x: float) -> float:
     """e^x for x <= 0, within a few units in the last place; from -300 on it stays at e^-300, about 5e-131.
 
@@ -80,14 +82,14 @@ def _exp(x: float) -> float:
     return (1.0 + (p * r * r + r)) * _float_of((np.int64(n) + 1023) << 52)
 
 
-@numba.njit(forceinline=True, **_OPTIONS)
+@numba.njit(forceinline=True, **_INNER)
 def _tanh(x: float) -> float:
     """(1 - e^{-2|x|}) / (1 + e^{-2|x|}) with the sign of x: exactly odd, absolute error 2e-16."""
     e = _exp(-2.0 * abs(x))
     return _float_of(_bits_of((1.0 - e) / (1.0 + e)) | (_bits_of(x) & _SIGN_BIT))
 
 
-@numba.njit(forceinline=True, **_OPTIONS)
+@numba.njit(forceinline=True, **_INNER)
 def _log(x: float) -> float:
     """log x for normal x > 0, absolute error 2e-16 (1 + |log x|).
 
@@ -167,7 +169,7 @@ def compiled(M: int, K: int, C: int) -> Kernel:
     Y = M * L
     KEPT = M + (K - 1) * C
 
-    @numba.njit(**_OPTIONS)
+    @numba.njit(**_INNER)
     def overlaps(s: np.ndarray, positions: np.ndarray) -> None:
         """The token that the attention in ``SOURCE`` makes, as the newest of the window."""
         for i in range((K - 1) * M * L - 1, -1, -1):
@@ -202,7 +204,7 @@ def compiled(M: int, K: int, C: int) -> Kernel:
                     m += s[WEIGHTS + ((3 * M + a) * C + c) * L + lane] * s[TANH + c * L + lane]
                 s[KEYS + a * L + lane] = m
 
-    @numba.njit(**_OPTIONS)
+    @numba.njit(**_INNER)
     def attend(s: np.ndarray, filled: int) -> None:
         """The attention of the newest token over the ``filled`` tokens of the window."""
         for j in range(K):
@@ -237,7 +239,7 @@ def compiled(M: int, K: int, C: int) -> Kernel:
                     x += s[SOFTMAX + j * L + lane] * s[VALUES + (j * M + a) * L + lane]
                 s[ATTENTION + a * L + lane] = x
 
-    @numba.njit(**_OPTIONS)
+    @numba.njit(**_INNER)
     def linearise(s: np.ndarray) -> None:
         """What all tangents of a step share; ``TANH`` is replaced by its derivative, beta (1 - tanh^2)."""
         for c in range(C):
@@ -256,7 +258,7 @@ def compiled(M: int, K: int, C: int) -> Kernel:
                         s[VALUES + (j * M + a) * L + lane] - s[ATTENTION + a * L + lane]
                     )
 
-    @numba.njit(**_OPTIONS)
+    @numba.njit(**_INNER)
     def push(s: np.ndarray, d: np.ndarray) -> None:
         """One tangent through one step.
 
@@ -301,7 +303,7 @@ def compiled(M: int, K: int, C: int) -> Kernel:
                 d[a * L + lane] = x
 
     # Three small functions and not one: only then does the compiler make vectors of the lanes.
-    @numba.njit(**_OPTIONS)
+    @numba.njit(**_INNER)
     def project(d: np.ndarray, g: np.ndarray, overlap: np.ndarray) -> None:
         for lane in range(L):
             x = 0.0
@@ -309,14 +311,14 @@ def compiled(M: int, K: int, C: int) -> Kernel:
                 x += d[i * L + lane] * g[i * L + lane]
             overlap[lane] = x
 
-    @numba.njit(**_OPTIONS)
+    @numba.njit(**_INNER)
     def subtract(d: np.ndarray, g: np.ndarray, overlap: np.ndarray) -> None:
         for lane in range(L):
             x = overlap[lane]
             for i in range(KEPT):
                 d[i * L + lane] -= x * g[i * L + lane]
 
-    @numba.njit(**_OPTIONS)
+    @numba.njit(**_INNER)
     def normalise(d: np.ndarray, logs: np.ndarray, inverse: np.ndarray) -> None:
         for lane in range(L):
             x = 0.0
@@ -330,7 +332,7 @@ def compiled(M: int, K: int, C: int) -> Kernel:
             for i in range(KEPT):
                 d[i * L + lane] *= x
 
-    @numba.njit(**_OPTIONS)
+    @numba.njit(**_INNER)
     def orthonormalise(s: np.ndarray, tangents: np.ndarray, logs: np.ndarray) -> None:
         """Modified Gram-Schmidt; the logarithms of the lengths that go are added up."""
         scratch = s[SCRATCH : SCRATCH + L]
@@ -340,7 +342,7 @@ def compiled(M: int, K: int, C: int) -> Kernel:
                 subtract(tangents[e], tangents[f], scratch)
             normalise(tangents[e], logs[e], scratch)
 
-    @numba.njit(**_OPTIONS)
+    @numba.njit(**_INNER)
     def observe(
         field: np.ndarray,
         extrema: np.ndarray,
@@ -367,7 +369,7 @@ def compiled(M: int, K: int, C: int) -> Kernel:
                     crossings[lane, n] = x
                 num_crossings[lane] = n + 1
 
-    @numba.njit(**_OPTIONS)
+    @numba.njit(**_INNER)
     def note(s: np.ndarray, row: np.ndarray) -> None:
         """All fields of the newest token, of as many lanes as the row has."""
         for lane in range(len(row)):

@@ -30,8 +30,8 @@ class Lanes(NamedTuple):
     """
 
     classes: SignClasses
-    betas: Float[np.ndarray, n]
-    gammas: Float[np.ndarray, n]
+    betas: Float[np.ndarray, " n"]
+    gammas: Float[np.ndarray, " n"]
     windows: Window
 
 
@@ -50,7 +50,7 @@ class Numerics(NamedTuple):
     orthonormalise_every: int = 4
     seed: int = 0
 
-    def bounds(self) -> Int[np.ndarray, blocks_and_one]:
+    def bounds(self) -> Int[np.ndarray, " B+1"]:
         """Where the blocks begin and end, in steps after the transient.
 
         >>> Numerics(steps=10, transient=0, num_blocks=4).bounds()
@@ -91,12 +91,12 @@ class Statistics(NamedTuple):
     maximum: Float[np.ndarray, "n B M"]
     histogram: Int[np.ndarray, "n bins"]
     crossings: Float[np.ndarray, "n crossings"]
-    num_crossings: Int[np.ndarray, n]
+    num_crossings: Int[np.ndarray, " n"]
     tail: Float[np.ndarray, "n steps 5 M"]
     windows: Window
 
 
-def stack(networks: Sequence[Network], betas: Float[ArrayLike, n], windows: Window) -> Lanes:
+def stack(networks: Sequence[Network], betas: Float[ArrayLike, " n"], windows: Window) -> Lanes:
     """One lane for each network and beta; fewer sign classes than the largest network has are filled up with zeros.
 
     >>> from spinbook.self_attention import paper_network, token_window

@@ -45,8 +45,8 @@ class LyapunovExponents(NamedTuple):
     ``window``: where the orbit ended.
     """
 
-    exponents: Float[np.ndarray, E]
-    standard_errors: Float[np.ndarray, E]
+    exponents: Float[np.ndarray, " E"]
+    standard_errors: Float[np.ndarray, " E"]
     blocks: Float[np.ndarray, "B E"]
     window: Window
 
@@ -105,7 +105,7 @@ class LogDeterminant(NamedTuple):
 
     value: float
     standard_error: float
-    blocks: Float[np.ndarray, B]
+    blocks: Float[np.ndarray, " B"]
     window: Window
 
 
@@ -163,7 +163,7 @@ def mean_log_determinant(
     return LogDeterminant(float(logs.mean()), float(mean_and_error(blocks)[1]), blocks, orbit.window)
 
 
-def kaplan_yorke_dimension(exponents: Float[ArrayLike, E], *, zero: float = 0.0) -> float:
+def kaplan_yorke_dimension(exponents: Float[ArrayLike, " E"], *, zero: float = 0.0) -> float:
     """D = j + (lambda_1 + ... + lambda_j) / |lambda_{j+1}|, with the largest j for which the sum is not negative.
 
     0 for a point or a cycle of a map (all exponents negative), 1 for an invariant circle, more for chaos. Leading

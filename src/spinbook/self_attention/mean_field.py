@@ -42,11 +42,11 @@ class Overlaps(NamedTuple):
     plots.
     """
 
-    output_semantic: Float[Array, M]
-    values: Float[Array, M]
-    queries: Float[Array, M]
-    keys: Float[Array, M]
-    attention: Float[Array, M]
+    output_semantic: Float[Array, " M"]
+    values: Float[Array, " M"]
+    queries: Float[Array, " M"]
+    keys: Float[Array, " M"]
+    attention: Float[Array, " M"]
 
 
 def couplings(network: Network, *, beta: Float[ArrayLike, ""]) -> Couplings:
@@ -65,7 +65,7 @@ def couplings(network: Network, *, beta: Float[ArrayLike, ""]) -> Couplings:
     return Couplings(signs, weights, positions, beta, gamma)
 
 
-def overlaps(couplings: Couplings, attention: Float[Array, M], position: Int[Any, ""]) -> Float[Array, "4 M"]:
+def overlaps(couplings: Couplings, attention: Float[Array, " M"], position: Int[Any, ""]) -> Float[Array, "4 M"]:
     """m^alpha_a = (1 - epsilon) <W^alpha_a tanh(beta W^o . A)> + epsilon / P sum_p W^alpha_{a,p} p_p, all four alpha.
 
     Mean fields of the token that the attention A makes and that carries the given position, modulo R. Source: Poc-Lopez

@@ -82,7 +82,7 @@ class Network:
     context: int = 4
     epsilon: float = 0.02
     gamma: float = 1.0
-    segment_weights: Float[Any, S] = None
+    segment_weights: Float[Any, " S"] = None
     correlation_order: int | None = None
 
     def __post_init__(self) -> None:
@@ -90,16 +90,18 @@ class Network:
         M = semantic.shape[1]
         if M > MAX_FEATURES:
             raise ValueError(
-                f"semantic_signs: expected at most {MAX_FEATURES} features, got {M}: the exact average over units is a "
-                f"sum of 2^{M - 1} = {2 ** (M - 1)} hyperbolic tangents per step ({2 ** (MAX_FEATURES - 1)} for "
-                f"{MAX_FEATURES}), with {4 * M * 8 * 2 ** (M - 1) / 2**20:.0f} MiB of coefficients"
+                f"semantic_signs: expected at most {MAX_FEATURES} features, got {M}: the exact average over units "
+                f"takes up to 2^{M - 1} = {2 ** (M - 1)} hyperbolic tangents per step ({2 ** (MAX_FEATURES - 1)} for "
+                f"{MAX_FEATURES} features), with {4 * M * 8 * 2 ** (M - 1) / 2**20:.0f} MiB of coefficients"
             )
         if semantic.shape[2] == 0:
-            raise ValueError("semantic_signs: expected at least one segment, got shape " + str(semantic.shape))
+            raise ValueError(f"semantic_signs: expected at least one segment, got shape {semantic.shape}")
         positional = _signs(self.positional_signs, "positional_signs")
         if positional.shape[1] != M:
             raise ValueError(f"positional_signs: expected shape (4, {M}, positions), got {positional.shape}")
-        P = validate.count(positional.shape[2], "positional bits", maximum=_MAX_POSITIONAL_BITS)
+        P = positional.shape[2]
+        if P > _MAX_POSITIONAL_BITS:
+            raise ValueError(f"positional_signs: expected at most {_MAX_POSITIONAL_BITS} positions, got {P}")
         epsilon = float(numbers(self.epsilon, "epsilon", ndim=0))
         if not 0 <= epsilon < 1:
             raise ValueError(f"epsilon: expected a number in [0, 1), got {epsilon:g}")
@@ -141,8 +143,8 @@ class Network:
 def paper_network() -> Network:
     """The 60 signs of seed 1, M = 3, K = 4, P = 2, epsilon = 0.02, gamma = 2.2 * 100 / sqrt(3).
 
-    Three segments of equal size. The signs are those that the authors' generator gives for its seed 1, which they chose
-    by hand "as it resulted in a greater diversity of dynamics". Source: Poc-Lopez and Aguilera (2024), section 4 and
+    Three segments of equal size. The signs are those of the authors' generator for its seed 1, a seed that they chose
+    by hand; other seeds mostly give less varied dynamics. Source: Poc-Lopez and Aguilera (2024), section 4 and
     appendix C, and their code.
 
     >>> paper_network().semantic_signs[0].tolist()

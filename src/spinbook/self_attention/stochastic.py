@@ -25,7 +25,7 @@ from spinbook.self_attention.window import Window, start_window
 __all__ = ["sample_finite", "segment_sizes"]
 
 
-def segment_sizes(network: Network, num_spins: int) -> Int[np.ndarray, S]:
+def segment_sizes(network: Network, num_spins: int) -> Int[np.ndarray, " S"]:
     """N split over the segments in proportion to their weights, rounded so that the sum stays N.
 
     >>> from spinbook.self_attention import paper_network
@@ -48,7 +48,7 @@ def _sample(
     key: PRNGKeyArray,
     signs: Float[Array, "4 M S"],
     positions: Float[Array, "R 4 M"],
-    sizes: Float[Array, S],
+    sizes: Float[Array, " S"],
     parameters: Float[Array, 3],
     window: Window,
     steps: int,
@@ -64,28 +64,28 @@ def _sample(
         semantic = semantic_weight * signs @ (sizes / sizes.sum() * mean)
         return semantic, semantic + positions[position % len(positions)]
 
-    def advance(state: Any, key: PRNGKeyArray) -> tuple[Any, Any]:
-        window, values, keys = state
-        semantic, (_, value, query, new_key) = token(key, window.attention[0], window.position)
+    def advance(state: Any, step: tuple[PRNGKeyArray, Array]) -> tuple[Any, Any]:
+        """Step n; for n < 0 only a token of the window is drawn, from the attention that made it."""
+        now, values, keys = state
+        step_key, n = step
+        maker = jnp.where(n < 0, window.attention[-n], now.attention[0])
+        semantic, (_, value, query, new_key) = token(step_key, maker, window.position + n)
         values = jnp.concatenate([value[None], values[:-1]])
         keys = jnp.concatenate([new_key[None], keys[:-1]])
-        logits = jnp.where(jnp.arange(K) < window.length, gamma * keys @ query, -jnp.inf)
+        logits = jnp.where(jnp.arange(K) < now.length, gamma * keys @ query, -jnp.inf)
         attention = jax.nn.softmax(logits) @ values
-        window = Window(
-            jnp.concatenate([attention[None], window.attention[:-1]]),
-            jnp.minimum(window.length + 1, K),
-            window.position + 1,
+        after = Window(
+            jnp.concatenate([attention[None], now.attention[:-1]]),
+            jnp.minimum(now.length + 1, K),
+            now.position + 1,
         )
-        return (window, values, keys), (semantic[0], value, query, new_key, attention)
+        now = jax.tree.map(partial(jnp.where, n < 0), now, after)
+        return (now, values, keys), (semantic[0], value, query, new_key, attention)
 
-    # The tokens of the window, drawn anew from the attention that made them; the newest attention makes the next one.
-    key_window, key_steps = jax.random.split(key)
-    makers = jnp.roll(window.attention, -1, axis=0)
-    tokens = jax.vmap(token)(jax.random.split(key_window, K), makers, window.position - 1 - jnp.arange(K))[1]
-    # The last of them is nobody's token and leaves the window before anybody looks at it.
-    state = window, tokens[:, 1], tokens[:, 3]
-    (window, _, _), fields = jax.lax.scan(advance, state, jax.random.split(key_steps, steps))
-    return window, fields
+    ns = jnp.arange(1 - K, steps)
+    state = window, jnp.zeros_like(window.attention), jnp.zeros_like(window.attention)
+    (end, _, _), fields = jax.lax.scan(advance, state, (jax.random.split(key, len(ns)), ns))
+    return end, jax.tree.map(lambda x: x[K - 1 :], fields)
 
 
 def sample_finite(

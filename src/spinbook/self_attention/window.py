@@ -27,7 +27,7 @@ class Window(NamedTuple):
     position: Int[Any, ""]
 
 
-def token_window(network: Network, token: Float[ArrayLike, S] | None = None, *, position: int = 0) -> Window:
+def token_window(network: Network, token: Float[ArrayLike, " S"] | None = None, *, position: int = 0) -> Window:
     """A_0 = m^v_0: the window after one token, which made its attention and is then forgotten; the next position is 0.
 
     ``token`` holds the sign (or mean) of the units of each segment, (S,); by default it is W^o_1, the first output

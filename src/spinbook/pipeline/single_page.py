@@ -1,0 +1,97 @@
+"""The whole book as one page, `print.html`, for paper and PDF. Made from the finished pages; checks nothing."""
+
+import re
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from bs4 import BeautifulSoup, Tag
+
+NAME = "print.html"
+
+
+def write(site: Path, pages: list[str], title: str) -> None:
+    """Join the articles of ``pages`` (names without .html, in order) into ``site/print.html``.
+
+    Ids get the name of their page in front, so that they stay unique, and links between the pages become links within
+    the one. Pictures load at once, because paper does not scroll.
+    """
+    articles = [_article(site, name, set(pages)) for name in pages]
+    shell = BeautifulSoup((site / f"{pages[0]}.html").read_text(), "html.parser")
+    # Of the frame only the style sheets and the script that sets equations are of use.
+    head = "\n".join(
+        str(element)
+        for element in shell.head.find_all(["meta", "link", "script"])  # type: ignore[union-attr]
+        if _wanted(element)
+    )
+    body = "\n".join(articles)
+    attributes = 'lang="en" data-theme="light" data-mode="light" data-content_root="./"'
+    (site / NAME).write_text(
+        f"<!DOCTYPE html>\n<html {attributes}>\n<head>\n{head}\n<title>{title}</title>\n</head>\n"
+        f'<body>\n<main class="bd-content spin-whole-book">\n{body}\n</main>\n</body>\n</html>\n'
+    )
+
+
+def _wanted(element: Tag) -> bool:
+    if element.name == "meta":
+        return element.get("charset") is not None or element.get("name") == "viewport"
+    if element.name == "link":
+        return "stylesheet" in (element.get("rel") or [])
+    text = f"{element.get('src', '')}{element.string or ''}"
+    return "mathjax" in text.lower()
+
+
+def _article(site: Path, name: str, known: set[str]) -> str:
+    page = site / f"{name}.html"
+    soup = BeautifulSoup(page.read_text(), "html.parser")
+    article = soup.select_one("article.bd-article") or soup.select_one("main")
+    if article is None:
+        raise ValueError(f"{page.name}: expected an article, found none")
+    for gone in article.select(
+        "script, template, .headerlink, .only-dark, .spin-cite, .spin-no-print, .prev-next-area, button"
+    ):
+        gone.decompose()
+    prefix = _prefix(name)
+    for element in article.select("[id]"):
+        element["id"] = prefix + str(element["id"])
+    for attribute in ("for", "aria-labelledby", "aria-describedby"):
+        for element in article.select(f"[{attribute}]"):
+            element[attribute] = prefix + str(element[attribute])
+    folder = Path(name).parent
+    for link in article.select("a[href]"):
+        link["href"] = _address(str(link["href"]), name, folder, known)
+    for image in article.select("img[src]"):
+        image["src"] = _relative(str(image["src"]), folder)
+        del image["loading"]
+    for fold in article.select("details"):
+        fold["open"] = ""
+    return f'<section class="spin-page" id="{prefix}page">{article.decode_contents()}</section>'
+
+
+def _prefix(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9]+", "-", name) + "--"
+
+
+def _relative(address: str, folder: Path) -> str:
+    parts = urlsplit(address)
+    if parts.scheme or parts.netloc or not parts.path:
+        return address
+    pieces: list[str] = []
+    for piece in (folder / parts.path).as_posix().split("/"):
+        if piece == "..":
+            pieces.pop()
+        elif piece != ".":
+            pieces.append(piece)
+    return parts._replace(path="/".join(pieces)).geturl()
+
+
+def _address(address: str, name: str, folder: Path, known: set[str]) -> str:
+    parts = urlsplit(address)
+    if parts.scheme or parts.netloc:
+        return address
+    if not parts.path:
+        return f"#{_prefix(name)}{unquote(parts.fragment)}" if parts.fragment else f"#{_prefix(name)}page"
+    moved = urlsplit(_relative(address, folder))
+    target = moved.path.removesuffix(".html")
+    if moved.path.endswith(".html") and target in known:
+        return f"#{_prefix(target)}{unquote(moved.fragment) or 'page'}"
+    return moved.geturl()

@@ -1,0 +1,129 @@
+"""What readers get beside the pages: previews of links, an edition for paper, redirects, light pages."""
+
+import json
+from pathlib import Path
+
+import pytest
+from bs4 import BeautifulSoup
+
+from spinbook.pipeline import browser, pages, previews, single_page, site
+
+ROOT = Path(__file__).resolve().parents[2]
+SHELL = (
+    '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><link rel="stylesheet" href="{up}_static/x.css">'
+    '<script src="{up}_static/other.js"></script></head><body><main><article class="bd-article">{body}</article></main>'
+    "</body></html>"
+)
+CHAPTER = (
+    '<h1 id="top">A chapter</h1>'
+    '<div class="math" id="equation-e">\\[x\\]<a class="headerlink" href="#equation-e">#</a></div>'
+    '<figure id="a-figure"><img src="../figures/a/a.svg" class="only-light" alt="a"><img src="../figures/a/a-dark.svg" '
+    'class="only-dark" alt="a" loading="lazy"><figcaption>Seen.</figcaption><details><summary>Cite</summary>x</details>'
+    "</figure>"
+)
+PAGE = (
+    '<h1 id="top">A page</h1><dl><dt id="term-spin">spin</dt><dd>A sign.</dd></dl>'
+    '<a class="reference internal" href="../notebooks/one.html#equation-e">(1)</a> '
+    '<a class="reference internal" href="../notebooks/one.html#a-figure">Fig. 1</a> '
+    '<a class="reference internal" href="../notebooks/one.html#top">A chapter</a> '
+    '<a class="reference internal" href="#term-spin">spin</a> <a href="https://example.org/x">away</a> '
+    '<a href="../claims.json">data</a>'
+)
+
+_PROBE = """
+const preview = document.getElementById('spin-preview');
+const seen = {};
+for (const link of document.querySelectorAll('a.reference')) {
+  link.focus();
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  const open = !preview.hidden;
+  const text = open ? preview.textContent.replace(/[\\\\\\[\\]]/g, '').trim() : null;
+  document.dispatchEvent(new KeyboardEvent('keydown', {key: 'Escape'}));
+  seen[link.textContent] = [text, open && preview.hidden];
+  link.blur();
+}
+return JSON.stringify(seen);
+"""
+
+
+@pytest.fixture
+def html(tmp_path):
+    for name, body in (("notebooks/one", CHAPTER), ("book/two", PAGE), ("index", "<h1>Title</h1>")):
+        page = tmp_path / f"{name}.html"
+        page.parent.mkdir(exist_ok=True)
+        page.write_text(SHELL.format(up="../" * name.count("/"), body=body))
+    (tmp_path / "figures" / "a").mkdir(parents=True)
+    for name in ("a.svg", "a-dark.svg"):
+        (tmp_path / "figures" / "a" / name).write_text("<svg xmlns='http://www.w3.org/2000/svg'/>")
+    (tmp_path / "claims.json").write_text("[]")
+    (tmp_path / "_static").mkdir()
+    for name in ("x.css", "other.js"):
+        (tmp_path / "_static" / name).write_text("")
+    return tmp_path
+
+
+def test_a_page_carries_the_equations_and_figures_of_other_pages_that_it_links_to(html):
+    assert previews.add(html) == 2
+    soup = BeautifulSoup((html / "book" / "two.html").read_text(), "html.parser")
+    found = {template["data-preview"]: template for template in soup.select("template")}
+    assert set(found) == {"../notebooks/one.html#equation-e", "../notebooks/one.html#a-figure"}
+    figure = str(found["../notebooks/one.html#a-figure"])
+    assert "../figures/a/a.svg" in figure
+    assert "a-dark" not in figure
+    assert "Cite" not in figure
+    assert "id=" not in figure, "an id must be unique on a page"
+
+
+def test_the_edition_for_paper_holds_every_page_once_with_unique_ids_and_links_that_lead_somewhere(html):
+    single_page.write(html, ["index", "notebooks/one", "book/two"], "A book")
+    soup = BeautifulSoup((html / "print.html").read_text(), "html.parser")
+    assert [h.get_text() for h in soup.select("h1")] == ["Title", "A chapter", "A page"]
+    ids = [element["id"] for element in soup.select("[id]")]
+    assert len(ids) == len(set(ids))
+    assert pages.broken_links(html) == []
+    inside = [link["href"] for link in soup.select("a.reference")]
+    assert inside[0] == "#notebooks-one--equation-e"
+    assert inside[-1] == "#book-two--term-spin"
+    assert [image["src"] for image in soup.select("img")] == ["figures/a/a.svg"]
+    assert not soup.select("img[loading], .headerlink, .only-dark")
+    assert "other.js" not in str(soup)
+
+
+def test_a_redirect_leads_to_a_page_that_exists(html, tmp_path_factory):
+    root = tmp_path_factory.mktemp("root")
+    (root / "book").mkdir()
+    listed = root / "book" / "redirects.yml"
+    listed.write_text("old/place.html: notebooks/one.html#a-figure\n")
+    site._redirect(root, html)
+    moved = (html / "old" / "place.html").read_text()
+    assert 'url=../notebooks/one.html#a-figure"' in moved
+    assert pages.broken_links(html) == []
+    listed.write_text("gone.html: notebooks/three.html\n")
+    with pytest.raises(ValueError, match=r"gone\.html leads to notebooks/three\.html, which is not"):
+        site._redirect(root, html)
+    listed.write_text("index.html: notebooks/one.html\n")
+    with pytest.raises(ValueError, match=r"index\.html is a page of the book"):
+        site._redirect(root, html)
+
+
+def test_a_page_weighs_what_one_theme_loads_and_too_much_is_said(html):
+    page = html / "notebooks" / "one.html"
+    one = len((html / "figures" / "a" / "a.svg").read_bytes())
+    assert pages.weight(html, page) == page.stat().st_size + one
+    assert pages.overweight(html) == []
+    (html / "figures" / "a" / "a.svg").write_text(" " * 2_000_001)
+    assert [line.split(" has ")[0] for line in pages.overweight(html)] == ["page too heavy: notebooks/one.html"]
+
+
+@pytest.mark.skipif(browser.find() is None, reason="no browser is installed")
+def test_a_link_in_focus_shows_its_target_and_escape_hides_it(html):
+    script = (ROOT / "book" / "_static" / "spinbook.js").read_text()
+    for name in ("notebooks/one", "book/two"):
+        page = html / f"{name}.html"
+        page.write_text(page.read_text().replace("</head>", f"<script>{script}</script></head>"))
+    previews.add(html)
+    result = json.loads(browser.evaluate(html / "book" / "two.html", _PROBE))
+    assert result["(1)"] == ["x", True]
+    assert result["Fig. 1"] == ["Seen.", True]
+    assert result["spin"] == ["spinA sign.", True]
+    assert result["A chapter"] == [None, False]
