@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -59,6 +59,12 @@ def divergence(
     return work - sphere.log_partition(h, beta=beta) + sphere.log_partition(g, beta=beta)
 
 
+@cache
+def _naive_step(response: Response) -> Callable[..., Array]:
+    """The same function for the same response, so that a solver compiled for it is found again."""
+    return partial(vector_mean_field.naive_step, response=response)
+
+
 @partial(jax.jit, static_argnames=("response", "steps"))
 def _path(J: Array, x: Array, m: Array, theta: Array, beta: Array, response: Response, steps: int) -> Any:
     def advance(state: tuple[Array, Array], _: None) -> tuple[tuple[Array, Array], Any]:
@@ -102,8 +108,7 @@ def relax(
     m = jnp.asarray(start, dtype)
     b = validate.positive(beta, "beta", ndim=0, dtype=dtype)
     theta = response.inverse_gain(jnp.sum(m * m, axis=-1), m.shape[-1], b)[:, None] * m
-    step = partial(vector_mean_field.naive_step, response=response)
-    end = vector_mean_field.steady_state(J, x, beta=b, step=step)
+    end = vector_mean_field.steady_state(J, x, beta=b, step=_naive_step(response))
     final = x + J @ end.value
     magnetizations, thetas, residual, sigma = _path(J, x, m, theta, b, response, steps)
     mismatch = jnp.sum(divergence(thetas, final, beta=b), axis=-1)
