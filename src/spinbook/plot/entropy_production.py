@@ -73,7 +73,9 @@ def arrow_of_time(
         ax.set_title(title, loc="center")
         ax.axis("off")
     last = axes[-1]
-    for colour, line, (label, values) in zip((style.INK, ORANGE, BLUE), ("-", "--", ":"), production.items(), strict=False):
+    for colour, line, (label, values) in zip(
+        (style.INK, ORANGE, BLUE), ("-", "--", ":"), production.items(), strict=False
+    ):
         last.plot(angles, values, color=colour, linestyle=line, label=label)
     last.set(xlabel="share of the antisymmetric part", ylabel=r"$\sigma$ per step (nats)", ylim=(0, None))
     last.legend(loc="upper left")
@@ -157,7 +159,14 @@ def identity(
     looks = zip((style.INK, ORANGE), ("o", "s"), estimates.items(), strict=False)
     for colour, marker, (label, values) in looks:
         left.plot(
-            paths, values, color=colour, marker=marker, markersize=3.5, markerfacecolor="none", linestyle="none", label=label
+            paths,
+            values,
+            color=colour,
+            marker=marker,
+            markersize=3.5,
+            markerfacecolor="none",
+            linestyle="none",
+            label=label,
         )
     left.set(xlabel=r"$\sigma$ from path probabilities (nats)", ylabel=r"$\sigma$ from correlations (nats)")
     left.legend(loc="upper left")
@@ -166,7 +175,9 @@ def identity(
     ):
         middle = values.mean(axis=1)
         spread = values.std(axis=1, ddof=1) / np.sqrt(values.shape[1])
-        right.errorbar(strengths, middle, spread, color=colour, linestyle=line, marker=marker, markersize=3.5, label=label)
+        right.errorbar(
+            strengths, middle, spread, color=colour, linestyle=line, marker=marker, markersize=3.5, label=label
+        )
     right.axhline(1, color=style.INK, linewidth=1.0, linestyle="-")
     right.set(xscale="log", xlabel="strength of the couplings $g$", ylabel="estimate / exact")
     _plain_ticks(right, [0.1, 0.3, 1.0, 2.0])
@@ -278,7 +289,9 @@ def vibe_check(
     for colour, line, (label, values) in zip((PURPLE, GREEN, BLUE), ("-.", "--", "-"), curves.items(), strict=False):
         left.plot(angles, values, color=colour, linestyle=line, label=label)
     left.plot(angles, estimate, color=ORANGE, linestyle=":", linewidth=2.2, label=r"estimate, $\cos^2\alpha$")
-    left.set(xlabel=r"angle $\alpha$ between the spins (degrees)", ylabel=r"$\sigma$ / leading order", ylim=(-0.03, 1.5))
+    left.set(
+        xlabel=r"angle $\alpha$ between the spins (degrees)", ylabel=r"$\sigma$ / leading order", ylim=(-0.03, 1.5)
+    )
     left.xaxis.set_major_locator(ticker.MultipleLocator(45))
     left.legend(loc="upper center", ncols=2)
     right.loglog(dims, share, color=BLUE, marker="o", linestyle="-")
