@@ -256,7 +256,8 @@ def vectors(
         )
     left.loglog(dims, noise, color=style.GREY, linestyle=":", linewidth=1.0, label="noise of sampling")
     left.set(xlabel="components $D$", ylabel="relative error of $D_{ij}$")
-    left.legend(loc="lower left", fontsize=7.5)
+    left.legend(loc="upper right", fontsize=7.5)
+    left.yaxis.set_minor_locator(ticker.NullLocator())
     middle.axhline(1, color=style.INK, linestyle="-", linewidth=1.0)
     middle.set(xscale="log", xlabel="components $D$", ylabel=r"$\sigma$ / sampled $\sigma$")
     for ax in (left, middle):
@@ -296,9 +297,11 @@ def vibe_check(
     left.legend(loc="upper center", ncols=2)
     right.loglog(dims, share, color=BLUE, marker="o", linestyle="-")
     right.loglog(dims, share[0] * dims[0] / dims, color=style.GREY, linestyle=":", linewidth=0.9)
-    right.text(float(dims[-1]), float(1.6 * share[-1]), "slope −1", color=style.GREY, fontsize=8.5, ha="right")
+    right.text(float(dims[1]), float(0.55 * share[1]), "slope −1", color=style.GREY, fontsize=8.5, ha="right")
     right.set(xlabel="components $D$", ylabel="share due to angles")
     _plain_ticks(right, [float(d) for d in dims])
+    right.yaxis.set_major_locator(ticker.FixedLocator([0.003, 0.01, 0.03, 0.1]))
+    right.yaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
     right.yaxis.set_minor_locator(ticker.NullLocator())
     _letters(left, right)
     return figure
@@ -331,7 +334,7 @@ def driven(
     axes[1].semilogy(steps, residual, color=BROWN, marker="s", markersize=3, linestyle="--", label="residual")
     axes[1].yaxis.set_minor_locator(ticker.NullLocator())
     axes[1].set(xlabel="step $t$", ylabel="distance")
-    axes[1].legend(loc="upper right")
+    axes[1].legend(loc="lower left")
     _letters(*axes)
     return figure
 
