@@ -17,13 +17,10 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 from numpy.typing import ArrayLike
 
-from spinbook import validate
+from spinbook import replicas, validate
 from spinbook.ising import _arguments
 
 __all__ = ["Simulation", "simulate", "step"]
-
-# Enough for a standard error that is itself known to a fifth, and few enough to keep N^2 numbers for each.
-_MAX_GROUPS = 16
 
 
 def _state(spins: Any, couplings: Any, fields: Any, beta: Any) -> tuple[Array, Array, Array, Array]:
@@ -138,7 +135,7 @@ class Simulation(NamedTuple):
     @property
     def magnetization_standard_errors(self) -> Float[Array, " N"]:
         """Of m_i."""
-        return _standard_error(self.replica_magnetizations)
+        return replicas.standard_error(self.replica_magnetizations)
 
     @property
     def mean_magnetization(self) -> Float[Array, ""]:
@@ -148,27 +145,27 @@ class Simulation(NamedTuple):
     @property
     def mean_magnetization_standard_error(self) -> Float[Array, ""]:
         """Of the average of m_i over the spins."""
-        return _standard_error(jnp.mean(self.replica_magnetizations, axis=1))
+        return replicas.standard_error(jnp.mean(self.replica_magnetizations, axis=1))
 
     @property
     def correlations(self) -> Float[Array, "N N"]:
         """C_ik = <s_i(t) s_k(t)> - m_i m_k."""
-        return _mean(self._equal_time(), self._weights())
+        return replicas.weighted_mean(self._equal_time(), self._weights())
 
     @property
     def correlation_standard_errors(self) -> Float[Array, "N N"]:
         """Of C_ik."""
-        return _standard_error(self._equal_time(), self._weights())
+        return replicas.standard_error(self._equal_time(), self._weights())
 
     @property
     def delayed_correlations(self) -> Float[Array, "N N"]:
         """D_il = <s_i(t) s_l(t - 1)> - m_i m'_l, with m' the average of s(t - 1)."""
-        return _mean(self._delayed(), self._weights())
+        return replicas.weighted_mean(self._delayed(), self._weights())
 
     @property
     def delayed_correlation_standard_errors(self) -> Float[Array, "N N"]:
         """Of D_il."""
-        return _standard_error(self._delayed(), self._weights())
+        return replicas.standard_error(self._delayed(), self._weights())
 
     def _weights(self) -> Array:
         return self.group_sizes / jnp.sum(self.group_sizes)
@@ -183,39 +180,10 @@ class Simulation(NamedTuple):
         """The average of (s_i - m_i) (s'_l - m'_l) in each group, with the m and m' of all groups."""
         if products is None:
             raise ValueError("correlations: expected a simulation made with correlations=True, got one without")
-        a, b = (_group_means(x, len(self.group_sizes)) for x in (self.replica_magnetizations, second))
-        mean_a, mean_b = _mean(a, self._weights()), _mean(b, self._weights())
+        a, b = (replicas.group_means(x, len(self.group_sizes)) for x in (self.replica_magnetizations, second))
+        mean_a, mean_b = replicas.weighted_mean(a, self._weights()), replicas.weighted_mean(b, self._weights())
         outer = partial(jnp.einsum, "...i,...l->...il")
         return products - outer(a, mean_b) - outer(mean_a, b) + outer(mean_a, mean_b)
-
-
-def _group_size(replicas: int) -> int:
-    return -(-replicas // _MAX_GROUPS)
-
-
-def _grouped(rows: Array) -> Array:
-    """Replicas in groups of equal size (G, size, N); the last group is filled up with zeros, which add nothing."""
-    size = _group_size(rows.shape[0])
-    return jnp.pad(rows, ((0, -rows.shape[0] % size), (0, 0))).reshape(-1, size, rows.shape[1])
-
-
-def _group_means(rows: Array, groups: int) -> Array:
-    size = _group_size(rows.shape[0])
-    counts = np.minimum(size, rows.shape[0] - size * np.arange(groups))
-    return jnp.sum(_grouped(rows), axis=1) / jnp.asarray(counts, rows.dtype)[:, None]
-
-
-def _mean(samples: Array, weights: Array) -> Array:
-    return jnp.tensordot(weights, samples, 1)
-
-
-def _standard_error(samples: Array, weights: Array | None = None) -> Array:
-    """Of sum_g w_g x_g, for independent x_g with variances that go as 1 / w_g."""
-    count = samples.shape[0]
-    if count == 1:
-        return jnp.full(samples.shape[1:], jnp.nan, samples.dtype)
-    weights = jnp.full(count, 1 / count, samples.dtype) if weights is None else weights
-    return jnp.sqrt(_mean((samples - _mean(samples, weights)) ** 2, weights) / (count - 1))
 
 
 @partial(jax.jit, static_argnames=("steps", "transient", "correlations", "observable"))
@@ -231,8 +199,8 @@ def _simulate(
     observable: Callable[[Array], Any] | None,
 ) -> Simulation:
     start, doubled_couplings, doubled_fields = _rows(s, J, h, beta)
-    groups = _grouped(start).shape[0]
-    size = _group_size(start.shape[0])
+    groups = replicas.grouped(start).shape[0]
+    size = replicas.group_size(start.shape[0])
 
     def advance(rows: Array, t: Array) -> tuple[Array, Any]:
         rows = _step(jax.random.fold_in(key, t), rows, doubled_couplings, doubled_fields)
@@ -242,7 +210,7 @@ def _simulate(
         old, total, *products = state
         new, observed = advance(old, t)
         if correlations:
-            now, before = _grouped(new), _grouped(old)
+            now, before = replicas.grouped(new), replicas.grouped(old)
             products[0] += jnp.einsum("gri,grk->gik", now, now)
             products[1] += jnp.einsum("gri,grl->gil", now, before)
         return (new, total + new.astype(jnp.int32), *products), observed

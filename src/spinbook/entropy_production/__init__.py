@@ -1,0 +1,52 @@
+"""Irreversibility of driven spin systems: exact, sampled, in mean field, along relaxations, and as a loss.
+
+steady       sigma = beta sum_ij (J_ij - J_ji) D_ij, and its estimate from a simulation
+paths        path probabilities: the entropy budget of every step, under any drive
+mean_field   Ising and vector spins, never negative; the source's forms for their errata
+relaxation   how a mean-field system settles after its drive has changed
+memory       a transformer module that carries its state and knows its entropy production
+
+The exact value for few Ising spins is ``spinbook.ising.exact.entropy_production``, and that of the infinite asymmetric
+Sherrington-Kirkpatrick model is in ``spinbook.ising.sherrington_kirkpatrick.order_parameters``.
+"""
+
+from __future__ import annotations
+
+from spinbook.entropy_production import mean_field, memory, paths, relaxation, steady
+from spinbook.entropy_production.mean_field import (
+    angle_estimate,
+    ising_mean_field,
+    leading_order,
+    source_delayed_correlations,
+    vector_delayed_correlations,
+    vector_mean_field,
+)
+from spinbook.entropy_production.memory import MemoryModule, MemoryStack, State, causal
+from spinbook.entropy_production.paths import entropy_budget
+from spinbook.entropy_production.relaxation import contraction_factor, divergence, relax
+from spinbook.entropy_production.steady import NotSteadyWarning, from_delayed_correlations, from_simulation
+
+__all__ = [
+    "MemoryModule",
+    "MemoryStack",
+    "NotSteadyWarning",
+    "State",
+    "angle_estimate",
+    "causal",
+    "contraction_factor",
+    "divergence",
+    "entropy_budget",
+    "from_delayed_correlations",
+    "from_simulation",
+    "ising_mean_field",
+    "leading_order",
+    "mean_field",
+    "memory",
+    "paths",
+    "relax",
+    "relaxation",
+    "source_delayed_correlations",
+    "steady",
+    "vector_delayed_correlations",
+    "vector_mean_field",
+]

@@ -1,0 +1,427 @@
+"""Training runs of the source's announced experiments, many seeds and conditions at once. Judges nothing.
+
+All runs are in single precision and compiled together: conditions and seeds are lanes of one program, so that a number
+that differs between conditions is an array here and never a branch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+from numpy.typing import ArrayLike
+from tqdm.auto import tqdm
+
+from spinbook import sphere, validate
+from spinbook.entropy_production.memory import MemoryModule, MemoryStack, Output, State, causal
+
+# More effort makes these programs no faster, and takes several times as long as running them.
+_COMPILE_QUICKLY = {"xla_backend_optimization_level": 1}
+
+__all__ = ["Conditions", "Objectives", "Recall", "Sculpture", "Task", "World", "learn_recall", "sculpt"]
+
+
+class World(NamedTuple):
+    """What a module lives in: ``num_sites`` sites that show one of ``num_symbols`` symbols each for ``steps`` steps.
+
+    Symbols have embeddings of ``dim`` components and length R, which belong to the system and learn with it; the noise
+    that is added to them does not. ``batch`` independent worlds are drawn for every update.
+    """
+
+    num_sites: int = 8
+    num_symbols: int = 8
+    dim: int = 16
+    hidden_dim: int = 32
+    batch: int = 8
+    steps: int = 5
+
+
+class Conditions(NamedTuple):
+    """Lists of one length, an entry for each condition.
+
+    ``direction``: 1 to maximise the entropy production, -1 to minimise it. ``noise``: its length relative to that of an
+    embedding. ``memory``: 1 if the feed-forward network learns, 0 if it stays as it was drawn. ``masked``: 1 for a
+    causal mask, 0 for none.
+    """
+
+    direction: Float[ArrayLike, " C"]
+    noise: Float[ArrayLike, " C"]
+    memory: Float[ArrayLike, " C"]
+    masked: Float[ArrayLike, " C"]
+
+
+class Sculpture(NamedTuple):
+    """What the loss has made of the modules after each of ``updates`` (T,); all else (T, C, S), S seeds.
+
+    ``entropy_production``: per site and step, in nats. ``row_entropy``: of the attention of sites with a choice,
+    divided by its largest value. ``diagonal``: the attention that such a site pays to itself. ``asymmetry``: the mean
+    over sites of sum_j (J_ij - J_ji)^2 / 2. ``freedom``: the weighted mean of T_ij = tr Var_i Var'_j, divided by D / 4,
+    which is that of spins without a field. ``length``: of the outputs, divided by R. ``alignment``: the mean cos^2
+    between the outputs of different sites. ``clustering``: the same between embeddings of different symbols, 1 / D for
+    random ones. ``signal``: the part of the variance of the outputs that the symbols explain, the rest being noise.
+    """
+
+    updates: Int[np.ndarray, " T"]
+    entropy_production: Float[np.ndarray, "T C S"]
+    row_entropy: Float[np.ndarray, "T C S"]
+    diagonal: Float[np.ndarray, "T C S"]
+    asymmetry: Float[np.ndarray, "T C S"]
+    freedom: Float[np.ndarray, "T C S"]
+    length: Float[np.ndarray, "T C S"]
+    alignment: Float[np.ndarray, "T C S"]
+    clustering: Float[np.ndarray, "T C S"]
+    signal: Float[np.ndarray, "T C S"]
+
+
+class _Perceiver(eqx.Module):
+    embedding: Array
+    module: MemoryModule
+
+
+def _single(tree: Any) -> Any:
+    return jax.tree.map(lambda a: a.astype(jnp.float32) if eqx.is_inexact_array(a) else a, tree)
+
+
+def _normal(key: PRNGKeyArray, shape: tuple[int, ...]) -> Array:
+    return jax.random.normal(key, shape, jnp.float32)
+
+
+def _unit(x: Array) -> Array:
+    return x / jnp.sqrt(jnp.sum(x * x, axis=-1, keepdims=True) + 1e-12)
+
+
+def _perceiver(key: PRNGKeyArray, world: World, beta: float) -> _Perceiver:
+    a, b = jax.random.split(key)
+    module = MemoryModule(world.dim, hidden_dim=world.hidden_dim, beta=beta, key=b)
+    return _single(_Perceiver(_normal(a, (world.num_symbols, world.dim)), module))
+
+
+def _mask(masked: Array, num_sites: int) -> Array:
+    return causal(num_sites) | (masked < 0.5)
+
+
+def _live(net: _Perceiver, world: World, symbols: Array, noise: Array, mask: Array) -> Output:
+    """All steps of one world: symbols (N,), noise (steps, N, D)."""
+
+    def advance(state: State, noise: Array) -> tuple[State, Output]:
+        out = net.module.step(sphere.radius(world.dim) * _unit(net.embedding[symbols]) + noise, state, mask)
+        return out.state, out
+
+    return jax.lax.scan(advance, net.module.start(world.num_sites), noise)[1]
+
+
+def _draw(key: PRNGKeyArray, world: World, noise: Array) -> tuple[Array, Array]:
+    a, b = jax.random.split(key)
+    symbols = jax.random.randint(a, (world.batch, world.num_sites), 0, world.num_symbols, jnp.int32)
+    shape = (world.batch, world.steps, world.num_sites, world.dim)
+    # A vector of independent components of this width is as long as an embedding.
+    width = noise * (sphere.radius(world.dim) / world.dim**0.5)
+    return symbols, width * _normal(b, shape)
+
+
+def _production(net: _Perceiver, key: PRNGKeyArray, world: World, condition: Conditions) -> Array:
+    symbols, noise = _draw(key, world, condition.noise)
+    mask = _mask(condition.masked, world.num_sites)
+    out = jax.vmap(lambda s, e: _live(net, world, s, e, mask))(symbols, noise)
+    # The first two steps still remember the start at rest.
+    return jnp.mean(out.entropy_production[:, 2:]) / world.num_sites
+
+
+def _look(net: _Perceiver, key: PRNGKeyArray, world: World, condition: Conditions) -> tuple[Array, ...]:
+    """The fields of ``Sculpture``, for one lane."""
+    symbols, first = _draw(key, world, condition.noise)
+    second = _draw(jax.random.fold_in(key, 1), world, condition.noise)[1]
+    mask = _mask(condition.masked, world.num_sites)
+    live = jax.vmap(lambda s, e: _live(net, world, s, e, mask))
+    out, again = live(symbols, first), live(symbols, second)
+    n, dim = world.num_sites, world.dim
+    J, sigma, m = out.couplings[:, 2:], out.entropy_production[:, 2:], out.magnetizations[:, 2:]
+    choices = jnp.sum(mask, axis=-1)
+    chooses = (choices > 1) / jnp.sum(choices > 1)
+    entropy = -jnp.sum(jnp.where(J > 0, J * jnp.log(jnp.where(J > 0, J, 1)), 0), axis=-1)
+    relative = jnp.mean(entropy, axis=(0, 1)) / jnp.log(jnp.maximum(choices, 2))
+    asymmetry = jnp.sum((J - jnp.swapaxes(J, -1, -2)) ** 2, axis=(-2, -1)) / 2
+    freedom = jnp.mean(sigma) / (net.module.beta**2 * jnp.mean(asymmetry) * dim / 4)
+    u, e = _unit(m), _unit(net.embedding)
+    apart, different = ~np.eye(n, dtype=bool), ~np.eye(world.num_symbols, dtype=bool)
+    alignment = jnp.mean(((u @ jnp.swapaxes(u, -1, -2)) ** 2)[..., apart])
+    last, other = out.magnetizations[:, -1], again.magnetizations[:, -1]
+    centre = (jnp.mean(last, axis=0) + jnp.mean(other, axis=0)) / 2
+    shared = jnp.sum((last - centre) * (other - centre))
+    total = jnp.sum((last - centre) ** 2 + (other - centre) ** 2) / 2
+    length = jnp.mean(jnp.sqrt(jnp.sum(m * m, axis=-1))) / sphere.radius(dim)
+    return (
+        jnp.mean(sigma) / n,
+        jnp.sum(chooses * relative),
+        jnp.sum(chooses * jnp.mean(jnp.diagonal(J, axis1=-2, axis2=-1), axis=(0, 1))),
+        jnp.mean(asymmetry) / n,
+        freedom,
+        length,
+        alignment,
+        jnp.mean(((e @ e.T) ** 2)[different]),
+        shared / total,
+    )
+
+
+def _scaled(module: MemoryModule, memory: Array | float) -> MemoryModule:
+    """Gradients of a module: none for beta, and those of the feed-forward network times ``memory``."""
+    gradient = eqx.tree_at(lambda g: g.beta, module, jnp.zeros_like(module.beta))
+    return eqx.tree_at(lambda g: g.memory, gradient, jax.tree.map(lambda a: memory * a, gradient.memory))
+
+
+class _Lanes(NamedTuple):
+    """One program for all lanes: what makes, advances and looks at one of them."""
+
+    make: Callable[[PRNGKeyArray], Any]
+    gradient: Callable[[Any, PRNGKeyArray, Any], tuple[Any, Any]]
+    look: Callable[[Any, PRNGKeyArray, Any], Any]
+    updates: int
+    learning_rate: float
+
+
+def _run(key: PRNGKeyArray, lanes: _Lanes, conditions: Any, num_seeds: int, records: int, progress: bool) -> Any:
+    """What ``look`` sees before the first update and after each block of them, as (records + 1, C, S) arrays, and
+    what ``gradient`` reports of every block, averaged over it: (records, C, S).
+    """
+    columns = [np.atleast_1d(np.asarray(column, np.float32)) for column in conditions]
+    if any(column.ndim != 1 or column.shape != columns[0].shape for column in columns):
+        raise ValueError(f"conditions: expected lists of one length, got shapes {[c.shape for c in columns]}")
+    if not all(np.all(np.isfinite(column)) for column in columns):
+        raise ValueError("conditions: expected finite numbers")
+    conditions = type(conditions)(*(jnp.asarray(column) for column in columns))
+    seeds = jax.random.split(key, num_seeds)
+    static = eqx.filter_eval_shape(lanes.make, seeds[0])
+    rest = eqx.partition(static, lambda leaf: isinstance(leaf, jax.ShapeDtypeStruct))[1]
+    optimizer = optax.adam(lanes.learning_rate)
+
+    def over_lanes(function: Callable[..., Any]) -> Callable[..., Any]:
+        over_seeds = jax.vmap(function, in_axes=(0, 0, None))
+        return jax.jit(jax.vmap(over_seeds, in_axes=(0, None, 0)), compiler_options=_COMPILE_QUICKLY)
+
+    def block(state: Any, key: PRNGKeyArray, condition: Any) -> Any:
+        def update(state: Any, key: PRNGKeyArray) -> Any:
+            arrays, moments = state
+            gradient, report = lanes.gradient(eqx.combine(arrays, rest), key, condition)
+            changes, moments = optimizer.update(eqx.filter(gradient, eqx.is_array), moments, arrays)
+            return (optax.apply_updates(arrays, changes), moments), report
+
+        state, reports = jax.lax.scan(update, state, jax.random.split(key, lanes.updates))
+        return state, jax.tree.map(lambda a: jnp.mean(a, axis=0), reports)
+
+    def start(key: PRNGKeyArray) -> Any:
+        arrays = eqx.filter(lanes.make(key), eqx.is_array)
+        return arrays, optimizer.init(arrays)
+
+    advance = over_lanes(block)
+    look = over_lanes(lambda state, key, condition: lanes.look(eqx.combine(state[0], rest), key, condition))
+    # The optimiser mixes its integer counter with real numbers.
+    with jax.numpy_dtype_promotion("standard"):
+        one = jax.jit(jax.vmap(start), compiler_options=_COMPILE_QUICKLY)(seeds)
+        state = jax.tree.map(lambda a: jnp.repeat(a[None], len(columns[0]), axis=0), one)
+        fixed = jax.vmap(lambda k: jax.random.fold_in(k, 0))(seeds)
+        seen, reported = [look(state, fixed, conditions)], []
+        for record in tqdm(range(1, records + 1), disable=not progress, unit="block"):
+            state, report = advance(state, jax.vmap(lambda k, r=record: jax.random.fold_in(k, r))(seeds), conditions)
+            reported.append(report)
+            seen.append(look(state, fixed, conditions))
+    stack = lambda rows: jax.tree.map(lambda *leaves: np.stack([np.asarray(leaf) for leaf in leaves]), *rows)  # noqa: E731
+    return stack(seen), stack(reported)
+
+
+def _blocks(num_updates: int, num_records: int) -> tuple[int, int]:
+    records = validate.count(num_records, "num_records", minimum=1)
+    updates = validate.count(num_updates, "num_updates", minimum=1)
+    if updates % records:
+        raise ValueError(f"num_updates: expected a multiple of num_records, {records}, got {updates}")
+    return updates // records, records
+
+
+def sculpt(
+    key: PRNGKeyArray,
+    conditions: Conditions,
+    world: World = World(),  # noqa: B008
+    *,
+    beta: float = 1.0,
+    num_seeds: int = 4,
+    num_updates: int = 300,
+    num_records: int = 12,
+    learning_rate: float = 3e-3,
+    progress: bool = False,
+) -> Sculpture:
+    """parameters <- Adam(direction d<sigma>/d parameters): modules whose only aim is their entropy production.
+
+    Every update sees a new batch of worlds once. The parameters are queries, keys, the memory unless frozen, and the
+    embeddings; beta stays. What is measured is measured on one further batch, the same all along. A seed means the same
+    start and the same worlds under every condition, so that conditions can be compared in pairs.
+
+    Raises ``ValueError`` for conditions of different lengths, NaN, beta <= 0, dim <= 2, and a number of updates that
+    the number of records does not divide. Source: Bal (2026), sections "Vibe check" and "Model behavior in a noisy
+    environment", which have no experiments.
+
+    >>> up = Conditions(direction=[1.0], noise=[0.0], memory=[1.0], masked=[1.0])
+    >>> run = sculpt(jax.random.key(0), up, World(3, 2, 4, 4, 2, 3), num_seeds=2, num_updates=2, num_records=1)
+    >>> run.updates.tolist(), run.entropy_production.shape
+    ([0, 2], (2, 1, 2))
+    """
+    size, records = _blocks(num_updates, num_records)
+    beta = float(validate.positive(beta, "beta", ndim=0))
+
+    def gradient(net: _Perceiver, key: PRNGKeyArray, condition: Conditions) -> tuple[_Perceiver, Array]:
+        def loss(net: _Perceiver) -> Array:
+            return -condition.direction * _production(net, key, world, condition)
+
+        value, slope = eqx.filter_value_and_grad(loss)(net)
+        return eqx.tree_at(lambda g: g.module, slope, _scaled(slope.module, condition.memory)), value
+
+    lanes = _Lanes(
+        lambda key: _perceiver(key, world, beta),
+        gradient,
+        lambda net, key, condition: _look(net, key, world, condition),
+        size,
+        learning_rate,
+    )
+    seen, _ = _run(key, lanes, conditions, validate.count(num_seeds, "num_seeds", minimum=1), records, progress)
+    return Sculpture(size * np.arange(records + 1), *seen)
+
+
+class Task(NamedTuple):
+    """Recall: every site is to name the symbol ``lag`` sites before it, in a sequence that is shown once.
+
+    ``depth`` modules in a row with a causal mask, ``steps`` time steps under a constant sequence.
+    """
+
+    num_sites: int = 8
+    num_symbols: int = 8
+    dim: int = 16
+    hidden_dim: int = 32
+    batch: int = 16
+    steps: int = 3
+    depth: int = 2
+    lag: int = 2
+
+
+class Objectives(NamedTuple):
+    """Lists of one length, an entry for each way of learning.
+
+    ``task``: 1 if the error of the last layer's readout reaches that layer. ``layer_task``: the same for every layer's
+    own readout. ``through``: 1 if gradients pass from a layer to the one below. ``production``: the weight of the
+    entropy production per site of every layer; positive weights maximise. Readouts themselves learn the task always.
+    """
+
+    task: Float[ArrayLike, " C"]
+    layer_task: Float[ArrayLike, " C"]
+    through: Float[ArrayLike, " C"]
+    production: Float[ArrayLike, " C"]
+
+
+class Recall(NamedTuple):
+    """Averages over the ``updates`` (T,) of each block, on sequences before they are learned from: (T, C, S).
+
+    ``accuracy``: of the last layer's readout; chance is 1 / num_symbols. ``entropy_production``: per site, layer and
+    step. ``final_accuracy`` (C, S): after the last update.
+    """
+
+    updates: Int[np.ndarray, " T"]
+    accuracy: Float[np.ndarray, "T C S"]
+    entropy_production: Float[np.ndarray, "T C S"]
+    final_accuracy: Float[np.ndarray, "C S"]
+
+
+class _Reader(eqx.Module):
+    embedding: Array
+    place: Array
+    stack: MemoryStack
+    readouts: tuple[eqx.nn.Linear, ...]
+
+
+def _reader(key: PRNGKeyArray, task: Task, beta: float) -> _Reader:
+    keys = jax.random.split(key, 4)
+    stack = MemoryStack(task.depth, task.dim, hidden_dim=task.hidden_dim, beta=beta, key=keys[2])
+    readouts = tuple(eqx.nn.Linear(task.dim, task.num_symbols, key=k) for k in jax.random.split(keys[3], task.depth))
+    embedding, place = _normal(keys[0], (task.num_symbols, task.dim)), _normal(keys[1], (task.num_sites, task.dim))
+    return _single(_Reader(embedding, place, stack, readouts))
+
+
+def _gate(x: Array, open_: Array) -> Array:
+    """x, with its gradient times ``open_``."""
+    return open_ * x + (1 - open_) * jax.lax.stop_gradient(x)
+
+
+def _read(net: _Reader, task: Task, symbols: Array, through: Array) -> tuple[list[Array], Array]:
+    """The last magnetizations of every layer, and their entropy production per site."""
+    inputs = net.embedding[symbols] + net.place
+    mask = causal(task.num_sites)
+    states = [module.start(task.num_sites) for module in net.stack.modules]
+    outputs: list[Output] = []
+    for _ in range(task.steps):
+        x, outputs = inputs, []
+        for k, module in enumerate(net.stack.modules):
+            outputs.append(module.step(x, states[k], mask))
+            x = _gate(outputs[-1].magnetizations, through)
+        states = [out.state for out in outputs]
+    sigma = jnp.stack([out.entropy_production for out in outputs]) / task.num_sites
+    return [out.magnetizations for out in outputs], jnp.mean(sigma)
+
+
+def _errors(net: _Reader, key: PRNGKeyArray, task: Task, goal: Objectives) -> tuple[Array, tuple[Array, Array]]:
+    symbols = jax.random.randint(key, (task.batch, task.num_sites), 0, task.num_symbols, jnp.int32)
+    layers, sigma = jax.vmap(lambda s: _read(net, task, s, goal.through))(symbols)
+    wanted = symbols[:, : -task.lag]
+    loss = -goal.production * jnp.mean(sigma) * task.depth
+    for k, (m, readout) in enumerate(zip(layers, net.readouts, strict=True)):
+        last = k == task.depth - 1
+        features = _gate(m, jnp.maximum(goal.layer_task, goal.task) if last else goal.layer_task)
+        logits = jax.vmap(jax.vmap(readout))(features)[:, task.lag :]
+        loss = loss + jnp.mean(optax.softmax_cross_entropy_with_integer_labels(logits, wanted))
+    accuracy = jnp.mean((jnp.argmax(logits, axis=-1) == wanted).astype(jnp.float32))
+    return loss, (accuracy, jnp.mean(sigma))
+
+
+def learn_recall(
+    key: PRNGKeyArray,
+    objectives: Objectives,
+    task: Task = Task(),  # noqa: B008
+    *,
+    beta: float = 1.0,
+    num_seeds: int = 3,
+    num_updates: int = 1000,
+    num_records: int = 20,
+    learning_rate: float = 3e-3,
+    progress: bool = False,
+) -> Recall:
+    """parameters <- Adam(d loss / d parameters), loss = cross-entropies of the readouts - production x sigma.
+
+    Which part of the loss reaches which parameters is what the objectives differ in. The first ``lag`` sites have
+    nothing to name and are left out. Seeds and errors as for ``sculpt``, and a lag that leaves no site. Source: Bal
+    (2026), section "Global coherence from local backpropagation", which has no experiment.
+
+    >>> end_to_end = Objectives(task=[1.0], layer_task=[0.0], through=[1.0], production=[0.0])
+    >>> small = Task(num_sites=3, num_symbols=2, dim=4, hidden_dim=4, batch=2, lag=1)
+    >>> learn_recall(jax.random.key(0), end_to_end, small, num_seeds=2, num_updates=2, num_records=1).accuracy.shape
+    (1, 1, 2)
+    """
+    size, records = _blocks(num_updates, num_records)
+    beta = float(validate.positive(beta, "beta", ndim=0))
+    validate.count(task.lag, "lag", minimum=1, maximum=task.num_sites - 1)
+
+    def gradient(net: _Reader, key: PRNGKeyArray, goal: Objectives) -> tuple[_Reader, Any]:
+        (_, report), slope = eqx.filter_value_and_grad(_errors, has_aux=True)(net, key, task, goal)
+        modules = tuple(_scaled(module, 1.0) for module in slope.stack.modules)
+        return eqx.tree_at(lambda g: g.stack.modules, slope, modules), report
+
+    lanes = _Lanes(
+        lambda key: _reader(key, task, beta),
+        gradient,
+        lambda net, key, goal: _errors(net, key, task._replace(batch=16 * task.batch), goal)[1][0],
+        size,
+        learning_rate,
+    )
+    seeds = validate.count(num_seeds, "num_seeds", minimum=1)
+    seen, (accuracy, sigma) = _run(key, lanes, objectives, seeds, records, progress)
+    return Recall(size * np.arange(1, records + 1), accuracy, sigma, seen[-1])

@@ -1,0 +1,460 @@
+"""The figures of the chapter `entropy-production`: results in, a matplotlib figure out. Nothing is computed here.
+
+What maximises entropy production is orange, what minimises it blue; the truth (enumerated, sampled or infinite) is in
+ink. Seeds are shown as a band from the least to the largest. Each function says which shapes it expects.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib import ticker
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch
+
+from spinbook.plot import style
+
+BLUE, ORANGE, GREEN, PURPLE, OCHRE, BROWN = style.QUALITATIVE
+FAMILY = [PURPLE, GREEN, OCHRE, BROWN, BLUE, ORANGE]
+CORNERS = {(1, 1): (1.0, 1.0), (1, -1): (1.0, -1.0), (-1, -1): (-1.0, -1.0), (-1, 1): (-1.0, 1.0)}
+
+
+def _letters(*axes: Axes) -> None:
+    for letter, ax in zip("abcdef", axes, strict=False):
+        style.panel_label(ax, letter)
+
+
+def _band(ax: Axes, x: np.ndarray, values: np.ndarray, colour: str, line: str = "-", label: str | None = None) -> None:
+    """The mean of `values` (x, seeds) over seeds, in the band of all of them."""
+    ax.fill_between(x, values.min(axis=1), values.max(axis=1), color=colour, alpha=0.2, linewidth=0)
+    ax.plot(x, values.mean(axis=1), color=colour, linestyle=line, label=label)
+
+
+def _decades(ax: Axes) -> None:
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_minor_locator(ticker.NullLocator())
+
+
+def _plain_ticks(ax: Axes, ticks: Sequence[float]) -> None:
+    ax.xaxis.set_major_locator(ticker.FixedLocator(list(ticks)))
+    ax.xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
+    ax.xaxis.set_minor_locator(ticker.NullLocator())
+
+
+@style.house
+def arrow_of_time(
+    states: np.ndarray, fluxes: Mapping[str, np.ndarray], *, angles: np.ndarray, production: Mapping[str, np.ndarray]
+) -> Figure:
+    """Net flow of probability between the four states of two spins, one panel per title, and sigma against the mixture.
+
+    `fluxes` maps a title to (4, 4) net flows [to, from] per step; `production` maps a label to sigma at `angles`.
+    """
+    figure, axes = style.subplots(1, len(fluxes) + 1, height=2.6, width_ratios=[1] * len(fluxes) + [1.3])
+    largest = max(float(np.abs(flux).max()) for flux in fluxes.values())
+    for ax, (title, flux) in zip(axes, fluxes.items(), strict=False):
+        places = [CORNERS[tuple(int(s) for s in state)] for state in states]
+        for state, (x, y) in zip(states, places, strict=True):
+            ax.add_patch(Circle((x, y), 0.34, facecolor=style.PAPER, edgecolor=style.GREY, linewidth=1.0, zorder=4))
+            text = "".join("↑" if s > 0 else "↓" for s in state)
+            ax.text(x, y, text, ha="center", va="center", zorder=5, fontsize=11)
+        for new, old in zip(*np.nonzero(flux > 1e-9), strict=True):
+            arrow = FancyArrowPatch(
+                places[old],
+                places[new],
+                arrowstyle="-|>",
+                mutation_scale=13,
+                shrinkA=17,
+                shrinkB=17,
+                color=ORANGE,
+                linewidth=0.6 + 2.2 * flux[new, old] / largest,
+            )
+            ax.add_patch(arrow)
+        ax.set(xlim=(-1.6, 1.6), ylim=(-1.6, 1.6), aspect="equal")
+        ax.set_title(title, loc="center")
+        ax.axis("off")
+    last = axes[-1]
+    for colour, line, (label, values) in zip(
+        (style.INK, ORANGE, BLUE), ("-", "--", ":"), production.items(), strict=False
+    ):
+        last.plot(angles, values, color=colour, linestyle=line, label=label)
+    last.set(xlabel="share of the antisymmetric part", ylabel=r"$\sigma$ per step (nats)", ylim=(0, None))
+    last.legend(loc="upper left")
+    _letters(*axes)
+    return figure
+
+
+def _box(ax: Axes, x: float, y: float, text: str, colour: str, width: float = 1.7) -> None:
+    ax.add_patch(
+        FancyBboxPatch(
+            (x - width / 2, y - 0.28),
+            width,
+            0.56,
+            boxstyle="round,pad=0.05",
+            facecolor=style.PAPER,
+            edgecolor=colour,
+            linewidth=1.3,
+        )
+    )
+    ax.text(x, y, text, ha="center", va="center", color=style.INK, fontsize=9)
+
+
+def _join(ax: Axes, start: tuple[float, float], end: tuple[float, float], colour: str, bend: float = 0.0) -> None:
+    ax.add_patch(
+        FancyArrowPatch(
+            start,
+            end,
+            arrowstyle="-|>",
+            mutation_scale=11,
+            color=colour,
+            linewidth=1.3,
+            shrinkA=0,
+            shrinkB=0,
+            connectionstyle=f"arc3,rad={bend}",
+        )
+    )
+
+
+@style.house
+def module() -> Figure:
+    """The forward pass of the module, its loop through time, and where its entropy production is read."""
+    figure, ax = style.subplots(1, 1, height=2.7)
+    _box(ax, 0.0, 0.0, "inputs $x_i(t)$", GREEN)
+    _box(ax, 3.0, 1.2, r"couplings $J(x)$, softmax", PURPLE, 2.4)
+    _box(ax, 3.0, 0.0, "$x_i$ + memory FFN$(x_i)$", GREEN, 2.4)
+    _box(ax, 6.2, 0.0, r"effective field $\theta_i(t)$", style.GREY, 2.2)
+    _box(ax, 9.2, 0.0, "outputs $m_i(t)$", BLUE, 1.8)
+    _box(ax, 6.2, 1.2, r"$\sum_j J_{ij}\,m_j(t-1)$", PURPLE, 2.2)
+    _box(ax, 6.2, -1.3, r"entropy production $\sigma$", ORANGE, 2.4)
+    _join(ax, (0.95, 0.15), (1.72, 1.1), PURPLE)
+    _join(ax, (0.95, 0.0), (1.72, 0.0), GREEN)
+    _join(ax, (4.28, 0.0), (5.02, 0.0), GREEN)
+    _join(ax, (4.28, 1.2), (5.02, 1.2), PURPLE)
+    _join(ax, (6.2, 0.85), (6.2, 0.36), PURPLE)
+    _join(ax, (7.38, 0.0), (8.22, 0.0), BLUE)
+    _join(ax, (9.2, 0.36), (7.42, 1.2), BLUE, 0.35)
+    _join(ax, (6.2, -0.36), (6.2, -0.95), ORANGE)
+    _join(ax, (4.9, -1.3), (3.0, -0.4), ORANGE, -0.3)
+    ax.text(9.25, 1.15, "one step\nlater", color=BLUE, fontsize=8.5, ha="left", va="center")
+    ax.text(3.6, -1.35, "gradient, if it is a loss", color=ORANGE, fontsize=8.5, ha="right", va="center")
+    ax.set(xlim=(-1.0, 10.4), ylim=(-1.8, 1.7))
+    ax.axis("off")
+    return figure
+
+
+@style.house
+def identity(
+    paths: np.ndarray,
+    estimates: Mapping[str, np.ndarray],
+    *,
+    strengths: np.ndarray,
+    ratios: Mapping[str, np.ndarray],
+) -> Figure:
+    """Entropy production of random systems by formulas against path probabilities; closures divided by the truth.
+
+    `paths` and each of `estimates` are (systems,); each of `ratios` is (strengths, systems of that strength).
+    """
+    figure, (left, right) = style.subplots(1, 2, height=3.0)
+    ends = np.array([0.7 * paths.min(), 1.4 * paths.max()])
+    left.loglog(ends, ends, color=style.GREY, linestyle=":", linewidth=0.9)
+    looks = zip((style.INK, ORANGE), ("o", "s"), estimates.items(), strict=False)
+    for colour, marker, (label, values) in looks:
+        left.plot(
+            paths,
+            values,
+            color=colour,
+            marker=marker,
+            markersize=3.5,
+            markerfacecolor="none",
+            linestyle="none",
+            label=label,
+        )
+    left.set(xlabel=r"$\sigma$ from path probabilities (nats)", ylabel=r"$\sigma$ from correlations (nats)")
+    left.legend(loc="upper left")
+    for colour, line, marker, (label, values) in zip(
+        (ORANGE, PURPLE), ("--", "-."), ("s", "D"), ratios.items(), strict=False
+    ):
+        middle = values.mean(axis=1)
+        spread = values.std(axis=1, ddof=1) / np.sqrt(values.shape[1])
+        right.errorbar(
+            strengths, middle, spread, color=colour, linestyle=line, marker=marker, markersize=3.5, label=label
+        )
+    right.axhline(1, color=style.INK, linewidth=1.0, linestyle="-")
+    right.set(xscale="log", xlabel="strength of the couplings $g$", ylabel="estimate / exact")
+    _plain_ticks(right, [0.1, 0.3, 1.0, 2.0])
+    right.legend(loc="upper left")
+    _decades(left)
+    _letters(left, right)
+    return figure
+
+
+@style.house
+def phase_diagram(
+    betas: np.ndarray,
+    widths: np.ndarray,
+    production: np.ndarray,
+    *,
+    critical: tuple[np.ndarray, np.ndarray],
+    cut_betas: np.ndarray,
+    cuts: Mapping[str, np.ndarray],
+    naive_betas: np.ndarray,
+    naive: Mapping[str, np.ndarray],
+    sampled_betas: np.ndarray,
+    sampled: Mapping[str, tuple[np.ndarray, np.ndarray]],
+    marks: Mapping[str, float],
+) -> Figure:
+    """Entropy production per spin over the plane (widths, betas), and cuts with naive mean field and sampling.
+
+    `critical` is the line (widths, betas) of the transition, `marks` the critical beta of a cut where there is one;
+    `sampled` holds means and standard errors.
+    """
+    figure, axes = style.subplots(1, 1 + len(cuts), height=2.9, width_ratios=[1.35] + [1] * len(cuts))
+    image = axes[0].pcolormesh(betas, widths, np.log10(production), cmap=style.SEQUENTIAL, shading="gouraud")
+    figure.colorbar(image, ax=axes[0], label=r"$\log_{10}\,\sigma / N$", fraction=0.06, pad=0.02)
+    axes[0].plot(critical[1], critical[0], color=style.PAPER, linestyle="-", linewidth=3.2)
+    axes[0].plot(critical[1], critical[0], color=style.INK, linestyle="--", linewidth=1.4)
+    axes[0].set(xlabel=r"inverse temperature $\beta$", ylabel=r"disorder $J_\sigma$")
+    axes[0].set(xlim=(betas[0], betas[-1]), ylim=(widths[0], widths[-1]))
+    for ax, (title, values) in zip(axes[1:], cuts.items(), strict=True):
+        ax.plot(cut_betas, values, color=style.INK, linestyle="-", label="infinite")
+        ax.plot(naive_betas, naive[title], color=ORANGE, linestyle="--", marker="s", markersize=3, label="naive")
+        mean, error = sampled[title]
+        ax.errorbar(
+            sampled_betas, mean, error, color=BLUE, marker="o", markersize=4, linestyle="none", label="sampled",
+            markerfacecolor=style.PAPER,
+        )  # fmt: skip
+        if title in marks:
+            ax.axvline(marks[title], color=style.GREY, linestyle=":", linewidth=0.9)
+        ax.set_title(title, loc="center")
+        ax.set(xlabel=r"inverse temperature $\beta$", ylim=(0, None))
+    axes[1].set_ylabel(r"$\sigma / N$ (nats per spin)")
+    axes[-1].legend(loc="best")
+    _letters(*axes)
+    return figure
+
+
+@style.house
+def vectors(
+    dims: np.ndarray,
+    errors: Mapping[str, np.ndarray],
+    *,
+    noise: np.ndarray,
+    ratios: Mapping[str, np.ndarray],
+    ratio_errors: np.ndarray,
+    printed: np.ndarray,
+    consistent: np.ndarray,
+) -> Figure:
+    """Error of delayed correlations against D, sigma divided by the sampled one, and its sign in near-symmetric systems.
+
+    `errors` and `ratios` map a form to values at `dims`; `noise` is the standard error of the sampling behind `errors`.
+    """
+    figure, (left, middle, right) = style.subplots(1, 3, height=2.9)
+    looks = list(zip((ORANGE, BLUE), ("s", "o"), ("--", "-"), errors, strict=False))
+    for colour, marker, line, name in looks:
+        left.loglog(dims, errors[name], color=colour, marker=marker, linestyle=line, label=name)
+        middle.errorbar(
+            dims, ratios[name], ratio_errors, color=colour, marker=marker, linestyle=line, label=name, markersize=4
+        )
+    left.loglog(dims, noise, color=style.GREY, linestyle=":", linewidth=1.0, label="noise of sampling")
+    left.set(xlabel="components $D$", ylabel="relative error of $D_{ij}$")
+    left.legend(loc="upper right", fontsize=7.5)
+    left.yaxis.set_minor_locator(ticker.NullLocator())
+    middle.axhline(1, color=style.INK, linestyle="-", linewidth=1.0)
+    middle.set(xscale="log", xlabel="components $D$", ylabel=r"$\sigma$ / sampled $\sigma$")
+    for ax in (left, middle):
+        _plain_ticks(ax, [float(d) for d in dims])
+    order = np.argsort(printed)
+    rank = np.arange(len(printed))
+    right.plot(rank, printed[order], color=ORANGE, linestyle="--", label="as printed")
+    right.plot(rank, np.sort(consistent), color=BLUE, linestyle="-", label="consistent")
+    right.axhline(0, color=style.INK, linestyle="-", linewidth=0.9)
+    right.set(xlabel="systems, sorted", ylabel=r"$\sigma$ (nats)")
+    right.legend(loc="upper left")
+    _letters(left, middle, right)
+    return figure
+
+
+@style.house
+def vibe_check(
+    angles: np.ndarray,
+    curves: Mapping[str, np.ndarray],
+    estimate: np.ndarray,
+    *,
+    dims: np.ndarray,
+    share: np.ndarray,
+) -> Figure:
+    """Entropy production against the angle between two spins, over the leading order; the angles' share against D.
+
+    `angles` in degrees; `curves` maps a label to values at `angles`, `estimate` is the source's, at most one.
+    """
+    figure, (left, right) = style.subplots(1, 2, height=2.9, width_ratios=(1.4, 1))
+    for colour, line, (label, values) in zip((PURPLE, GREEN, BLUE), ("-.", "--", "-"), curves.items(), strict=False):
+        left.plot(angles, values, color=colour, linestyle=line, label=label)
+    left.plot(angles, estimate, color=ORANGE, linestyle=":", linewidth=2.2, label=r"estimate, $\cos^2\alpha$")
+    left.set(
+        xlabel=r"angle $\alpha$ between the spins (degrees)", ylabel=r"$\sigma$ / leading order", ylim=(-0.03, 1.5)
+    )
+    left.xaxis.set_major_locator(ticker.MultipleLocator(45))
+    left.legend(loc="upper center", ncols=2)
+    right.loglog(dims, share, color=BLUE, marker="o", linestyle="-")
+    right.loglog(dims, share[0] * dims[0] / dims, color=style.GREY, linestyle=":", linewidth=0.9)
+    right.text(float(dims[1]), float(0.55 * share[1]), "slope −1", color=style.GREY, fontsize=8.5, ha="right")
+    right.set(xlabel="components $D$", ylabel="share due to angles")
+    _plain_ticks(right, [float(d) for d in dims])
+    right.yaxis.set_major_locator(ticker.FixedLocator([0.003, 0.01, 0.03, 0.1]))
+    right.yaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
+    right.yaxis.set_minor_locator(ticker.NullLocator())
+    _letters(left, right)
+    return figure
+
+
+@style.house
+def driven(
+    jump: Mapping[str, np.ndarray], mismatch: np.ndarray, residual: np.ndarray, *, turning: Mapping[str, np.ndarray]
+) -> Figure:
+    """Entropy budget after a jump of the drive, how the state settles, and the budget under a drive that turns.
+
+    `jump` and `turning` map "total", "system", "environment", "identity" to values at steps 1, 2, ...
+    """
+    figure, axes = style.subplots(1, 3, height=2.9, width_ratios=(1, 1, 1.25))
+    looks = {
+        "total": (style.INK, "-"),
+        "environment": (GREEN, "-."),
+        "system": (PURPLE, ":"),
+        "identity": (ORANGE, "--"),
+    }
+    for ax, rows in ((axes[0], jump), (axes[2], turning)):
+        for name, values in rows.items():
+            colour, line = looks[name]
+            ax.plot(np.arange(1, len(values) + 1), values, color=colour, linestyle=line, label=name)
+        ax.axhline(0, color=style.FAINT, linestyle="-", linewidth=0.8, zorder=0)
+        ax.set(xlabel="step $t$", ylabel=r"nats per step")
+    axes[0].legend(loc="upper right")
+    steps = np.arange(1, len(mismatch) + 1)
+    axes[1].semilogy(steps, mismatch, color=BLUE, marker="o", markersize=3, linestyle="-", label="mismatch (nats)")
+    axes[1].semilogy(steps, residual, color=BROWN, marker="s", markersize=3, linestyle="--", label="residual")
+    axes[1].yaxis.set_minor_locator(ticker.NullLocator())
+    axes[1].set(xlabel="step $t$", ylabel="distance")
+    axes[1].legend(loc="lower left")
+    _letters(*axes)
+    return figure
+
+
+@style.house
+def settling(
+    left_over: Mapping[str, np.ndarray], *, betas: np.ndarray, first: np.ndarray, rest: np.ndarray, factors: np.ndarray
+) -> Figure:
+    """Distance from the new steady state against iterations, and what the first iteration leaves, against beta.
+
+    `left_over` maps a label to (steps, seeds), relative to step 0; `first` and `rest` are (betas, seeds) after a change
+    of inputs and from rest; `factors` (betas, seeds) are contraction factors.
+    """
+    figure, (left, right) = style.subplots(1, 2, height=2.9)
+    for colour, line, (label, values) in zip(FAMILY, ("-", "--", "-.", ":"), left_over.items(), strict=False):
+        _band(left, np.arange(len(values)), values, colour, line, label)
+    left.set(yscale="log", xlabel="iteration", ylabel="distance left", ylim=(1e-6, 1.5), xlim=(0, 12))
+    left.yaxis.set_minor_locator(ticker.NullLocator())
+    left.legend(loc="lower left")
+    _band(right, betas, first, BLUE, "-", "after a change of inputs")
+    _band(right, betas, rest, ORANGE, "--", "from rest")
+    _band(right, betas, factors, style.GREY, ":", "contraction factor")
+    right.set(xscale="log", xlabel=r"inverse temperature $\beta$", ylabel="left by the first iteration", ylim=(0, None))
+    _plain_ticks(right, [float(b) for b in betas])
+    right.legend(loc="upper left")
+    _letters(left, right)
+    return figure
+
+
+@style.house
+def environment(updates: np.ndarray, panels: Mapping[str, Mapping[str, np.ndarray]]) -> Figure:
+    """Four measures along training, one panel each; every panel maps a condition to (records, seeds)."""
+    figure, axes = style.subplots(1, len(panels), height=2.9)
+    looks = {
+        "maximised": (ORANGE, "-"),
+        "maximised, memory frozen": (OCHRE, "--"),
+        "minimised": (BLUE, "-."),
+        "minimised, memory frozen": (PURPLE, ":"),
+    }
+    for ax, (title, curves) in zip(axes, panels.items(), strict=True):
+        for name, values in curves.items():
+            colour, line = looks[name]
+            _band(ax, updates, values, colour, line, name)
+        ax.set_title(title, loc="center", fontsize=8.5)
+        ax.set_xlabel("updates")
+        ax.set_ylim(min(0.0, float(min(values.min() for values in curves.values()))), None)
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=7.5)
+    _letters(*axes)
+    return figure
+
+
+@style.house
+def mechanism(updates: np.ndarray, panels: Mapping[str, Mapping[str, np.ndarray]]) -> Figure:
+    """What happens to attention and embeddings along training; every panel maps a condition to (records, seeds)."""
+    figure, axes = style.subplots(1, len(panels), height=2.9)
+    looks = {
+        "maximised, causal": (ORANGE, "-"),
+        "maximised, no mask": (OCHRE, "--"),
+        "minimised, causal": (BLUE, "-."),
+        "minimised, no mask": (PURPLE, ":"),
+    }
+    for ax, (title, curves) in zip(axes, panels.items(), strict=True):
+        for name, values in curves.items():
+            colour, line = looks[name]
+            _band(ax, updates, values, colour, line, name)
+        ax.set_title(title, loc="center", fontsize=8.5)
+        ax.set_xlabel("updates")
+        ax.set_ylim(0, None)
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=7.5)
+    _letters(*axes)
+    return figure
+
+
+@style.house
+def learning(
+    updates: np.ndarray, accuracy: Mapping[str, np.ndarray], *, final: Mapping[str, np.ndarray], chance: float
+) -> Figure:
+    """Accuracy on sequences not seen before against updates, and that after the last one.
+
+    `accuracy` maps a way of learning to (records, seeds), `final` to (seeds,).
+    """
+    figure, (left, right) = style.subplots(1, 2, height=3.2, width_ratios=(1.1, 1))
+    colours = [style.INK, GREEN, PURPLE, BROWN, BLUE, ORANGE, OCHRE, style.GREY]
+    lines = ["-", "--", "-.", ":", "-.", "-", "--", ":"]
+    for k, (name, values) in enumerate(accuracy.items()):
+        _band(left, updates, values, colours[k], lines[k], name)
+        right.plot(
+            final[name], np.full(len(final[name]), -k), color=colours[k], marker="o", markersize=4, linestyle="none",
+            alpha=0.7,
+        )  # fmt: skip
+    for ax in (left, right):
+        (ax.axhline if ax is left else ax.axvline)(chance, color=style.GREY, linestyle=":", linewidth=0.9)
+    left.set(xlabel="updates", ylabel="accuracy", ylim=(0, 1.02))
+    right.set(xlabel="accuracy after the last update", xlim=(0, 1.03))
+    right.set_yticks([-k for k in range(len(accuracy))], list(accuracy))
+    _letters(left, right)
+    return figure
+
+
+@style.house
+def growth(panels: Mapping[str, Mapping[str, np.ndarray]], production: Mapping[str, np.ndarray]) -> Figure:
+    """Distance from the new steady state after sites or layers were added, and the entropy production of the steps.
+
+    Every panel maps a label to (steps, seeds); `production` maps a label to (steps, seeds).
+    """
+    figure, axes = style.subplots(1, len(panels) + 1, height=2.9)
+    lines = ("-", "--", "-.", ":")
+    for ax, (title, curves) in zip(axes, panels.items(), strict=False):
+        for colour, line, (name, values) in zip((BLUE, ORANGE, GREEN, PURPLE), lines, curves.items(), strict=False):
+            _band(ax, np.arange(len(values)), np.maximum(values, 1e-7), colour, line, name)
+        ax.set(yscale="log", xlabel="steps after growth", ylim=(1e-5, 3))
+        ax.set_title(title, loc="center", fontsize=8.5)
+        ax.yaxis.set_minor_locator(ticker.NullLocator())
+        ax.legend(loc="upper right", fontsize=7)
+    axes[0].set_ylabel("distance from steady state / $R$")
+    for colour, line, (name, values) in zip((BLUE, ORANGE), lines, production.items(), strict=False):
+        _band(axes[-1], np.arange(1, len(values) + 1), values, colour, line, name)
+    axes[-1].set(xlabel="steps after growth", ylabel=r"$\sigma$ / steady $\sigma$")
+    axes[-1].legend(loc="lower right", fontsize=7)
+    _letters(*axes)
+    return figure

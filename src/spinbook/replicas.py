@@ -1,0 +1,69 @@
+"""Averages over independent replicas, and their standard errors. Knows nothing of what is averaged.
+
+Replicas are rows, (replicas, ...). Products that need much memory are kept for at most 16 groups of replicas.
+"""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+__all__ = ["group_means", "group_size", "grouped", "standard_error", "weighted_mean"]
+
+# Enough for a standard error that is itself known to a fifth, and few enough to keep N^2 numbers for each.
+_MAX_GROUPS = 16
+
+
+def group_size(count: int) -> int:
+    """Replicas in a group, for ``count`` replicas in at most 16 groups.
+
+    >>> group_size(40)
+    3
+    """
+    return -(-count // _MAX_GROUPS)
+
+
+def grouped(rows: Float[Array, R * shape]) -> Float[Array, "G size *shape"]:
+    """Replicas in groups of equal size; the last group is filled up with zeros, which add nothing to a sum.
+
+    >>> grouped(jnp.ones((40, 5))).shape
+    (14, 3, 5)
+    """
+    size = group_size(rows.shape[0])
+    return jnp.pad(rows, ((0, -rows.shape[0] % size), *((0, 0),) * (rows.ndim - 1))).reshape(-1, size, *rows.shape[1:])
+
+
+def group_means(rows: Float[Array, R * shape], groups: int) -> Float[Array, G * shape]:
+    """The mean of each group.
+
+    >>> group_means(jnp.arange(40.0), 14).tolist()[-2:]
+    [37.0, 39.0]
+    """
+    size = group_size(rows.shape[0])
+    counts = np.minimum(size, rows.shape[0] - size * np.arange(groups)).reshape(-1, *(1,) * (rows.ndim - 1))
+    return jnp.sum(grouped(rows), axis=1) / jnp.asarray(counts, rows.dtype)
+
+
+def weighted_mean(samples: Float[Array, G * shape], weights: Float[Array, " G"]) -> Float[Array, "*shape"]:
+    """sum_g w_g x_g.
+
+    >>> float(weighted_mean(jnp.array([1.0, 3.0]), jnp.array([0.25, 0.75])))
+    2.5
+    """
+    return jnp.tensordot(weights, samples, 1)
+
+
+def standard_error(
+    samples: Float[Array, G * shape], weights: Float[Array, " G"] | None = None
+) -> Float[Array, "*shape"]:
+    """Of sum_g w_g x_g, for independent x_g with variances that go as 1 / w_g; NaN for a single one.
+
+    >>> float(standard_error(jnp.array([1.0, 3.0])))
+    1.0
+    """
+    count = samples.shape[0]
+    if count == 1:
+        return jnp.full(samples.shape[1:], jnp.nan, samples.dtype)
+    weights = jnp.full(count, 1 / count, samples.dtype) if weights is None else weights
+    return jnp.sqrt(weighted_mean((samples - weighted_mean(samples, weights)) ** 2, weights) / (count - 1))

@@ -1,0 +1,388 @@
+"""Transformer modules made of vector spins: inputs are fields, attention is the couplings, outputs are magnetizations.
+
+A module takes (sites, dim) to (sites, dim): its inputs, scaled to the radius of the spins' sphere, act as fields x_i on
+the spins and choose their couplings J_ij by softmax; its outputs are the steady magnetizations m_i of the spins, found
+as a fixed point and differentiated implicitly, or reached by a number of steps. Batches take ``jax.vmap``. Nothing here
+trains, normalises outputs or adds parameters to those of the couplings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
+from numpy.typing import ArrayLike
+
+from spinbook import fixed_point, sphere, validate
+from spinbook.fixed_point import FixedPoint
+from spinbook.sphere import Response
+from spinbook.vector import fluctuations
+
+__all__ = [
+    "Relax",
+    "SpinTransformer",
+    "SpinTransformerModule",
+    "Spins",
+    "Unroll",
+    "naive",
+    "one_sphere",
+    "sphere_per_head",
+    "tap",
+]
+
+
+class Spins(NamedTuple):
+    """Spins on one sphere for each site, by heads: ``inputs`` (heads, N, d), ``couplings`` (heads, N, M).
+
+    ``sources`` (heads, M, d) are the fields of the spins that the couplings read, or None where these are the spins
+    themselves. Without couplings among themselves, spins of a context answer to their own fields alone.
+    """
+
+    inputs: Float[Array, "H N d"]
+    couplings: Float[Array, "H N M"]
+    sources: Float[Array, "H M d"] | None
+    response: Response
+    beta: Array
+
+
+def _respond(fields: Array, response: Response, beta: Array) -> Array:
+    dim = fields.shape[0] * fields.shape[2]
+    return response.gain(fluctuations.squared(fields), dim, beta)[:, None] * fields
+
+
+def naive(fields: Float[Array, "H N d"], spins: Spins) -> Float[Array, "H N d"]:
+    """theta_i = x_i + sum_j J_ij phi(theta_j): residual and attention, the first order in the couplings.
+
+    Fields (heads, N, d) in, fields out; a theory to pass to a module. Source: Bal (2023), label naivemvector, at t = t
+    - 1.
+
+    >>> one = jnp.ones((1, 2, 4))
+    >>> naive(one, Spins(one, jnp.zeros((1, 2, 2)), None, sphere.large_d, jnp.ones(()))).shape
+    (1, 2, 4)
+    """
+    sources = fields if spins.sources is None else spins.sources
+    return spins.inputs + fluctuations.received(spins.couplings, _respond(sources, spins.response, spins.beta))
+
+
+def tap(fields: Float[Array, "H N d"], spins: Spins) -> Float[Array, "H N d"]:
+    """theta_i = x_i + sum_j J_ij phi(theta_j) + (1/2) (beta Var_i)^-1 d^2 m_i / da^2: with the second order.
+
+    Fields (heads, N, d) in, fields out; a theory to pass to a module. All heads of a site are one vector, so that the
+    last term joins them. Source: Bal (2023), label ftheta, at t = t - 1, with the index of gamma corrected.
+
+    >>> one = jnp.ones((1, 2, 4))
+    >>> tap(one, Spins(one, jnp.zeros((1, 2, 2)), None, sphere.large_d, jnp.ones(()))).shape
+    (1, 2, 4)
+    """
+    dim = fields.shape[0] * fields.shape[2]
+    at = fluctuations.gains(fields, spins.response, spins.beta)
+    sources = fields if spins.sources is None else spins.sources
+    source_gains = at if spins.sources is None else fluctuations.gains(sources, spins.response, spins.beta)
+    m = source_gains.f[:, None] * sources
+    covariances = fluctuations.of_senders(source_gains, fluctuations.squared(m), dim, spins.beta)
+    drive = spins.inputs + fluctuations.received(spins.couplings, m)
+    moments = fluctuations.moments(fields, drive - fields, m, covariances, spins.couplings)
+    return drive + fluctuations.onsager_field(fields, at, moments)
+
+
+Theory = Callable[[Array, Spins], Array]
+
+
+def one_sphere(num_heads: int) -> int:
+    """1: a site is one spin of ``dim`` components, and each head couples a slice of them.
+
+    >>> one_sphere(8)
+    1
+    """
+    return 1
+
+
+def sphere_per_head(num_heads: int) -> int:
+    """``num_heads``: a site is as many spins of ``dim / num_heads`` components, which know nothing of each other.
+
+    >>> sphere_per_head(8)
+    8
+    """
+    return num_heads
+
+
+def _implicit(update: Callable[[Array], Array], solution: Array, tol: float, max_steps: int, history: int) -> Array:
+    """The solution of theta = update(theta), with its derivatives by the implicit function theorem."""
+
+    def solve(apply: Callable[[Array], Array], b: Array) -> Array:
+        size = jnp.max(jnp.abs(b))
+        unit = b / jnp.where(size > 0, size, 1)
+        linear = fixed_point.solve(lambda u: apply(u) + u - unit, -unit, tol=tol, max_steps=max_steps, history=history)
+        return jnp.where(linear.converged, size * linear.value, jnp.nan)
+
+    def tangent_solve(apply: Callable[[Array], Array], b: Array) -> Array:
+        return jax.lax.custom_linear_solve(apply, b, solve, solve)
+
+    guess = jax.lax.stop_gradient(solution)
+    return jax.lax.custom_root(lambda theta: update(theta) - theta, guess, lambda _, theta: theta, tangent_solve)
+
+
+@dataclass(frozen=True)
+class Relax:
+    """Solve for the steady state, to a change of the fields of ``tol`` in an update; NaN comes out where that fails.
+
+    ``tol`` is by default eps^0.7, 1.4e-5 in float32; ``max_steps`` bounds the updates and those of the gradient's
+    linear system; ``history`` is the memory of the acceleration, see ``fixed_point.solve``. Gradients are implicit:
+    they do not depend on how the state was found, and cost about as much as finding it.
+
+    >>> Relax().max_steps
+    100
+    """
+
+    tol: float | None = None
+    max_steps: int = 100
+    history: int = 1
+
+    def __call__(self, update: Callable[[Array], Array], start: Array) -> FixedPoint:
+        tol = float(jnp.finfo(start.dtype).eps) ** 0.7 if self.tol is None else self.tol
+        solution = fixed_point.solve(update, start, tol=tol, max_steps=self.max_steps, history=self.history)
+        return solution._replace(value=_implicit(update, solution.value, tol, self.max_steps, self.history))
+
+    def output(self, value: Array, converged: Array) -> Array:
+        return jnp.where(converged, value, jnp.nan)
+
+
+@dataclass(frozen=True)
+class Unroll:
+    """Make ``num_steps`` updates, whether or not they converge; gradients go through every one of them.
+
+    One naive update from the inputs is a plain block: residual, attention, normalisation.
+
+    >>> Unroll(2).num_steps
+    2
+    """
+
+    num_steps: int
+
+    def __post_init__(self) -> None:
+        validate.count(self.num_steps, "num_steps", minimum=1)
+
+    def __call__(self, update: Callable[[Array], Array], start: Array) -> FixedPoint:
+        def advance(state: tuple[Array, Array], _: None) -> tuple[tuple[Array, Array], None]:
+            new = update(state[0])
+            return (new, jnp.max(jnp.abs(new - state[0]))), None
+
+        # A start that is a constant of the compiled function can give NaN, see ``fixed_point``; this one is an input.
+        state = (start, jnp.full((), jnp.inf, start.dtype))
+        (value, residual), _ = jax.lax.scan(advance, state, length=self.num_steps)
+        return FixedPoint(value, residual, jnp.asarray(self.num_steps, jnp.int32), jnp.asarray(False))
+
+    def output(self, value: Array, converged: Array) -> Array:
+        return value
+
+
+class SpinTransformerModule(eqx.Module):
+    """m = phi(x + J(x) m + second order): the steady magnetizations of spins in fields x with softmax couplings.
+
+    Inputs (sites, ``dim``) are scaled to the radius of the sphere and act as fields; they are also mapped to queries
+    and keys by one bias-free linear map drawn from ``key``, the only parameters, and J^h_ij = softmax_j(q^h_i . k^h_j)
+    with softmax temperature 1. With ``num_heads`` heads each J^h couples a slice of the components. Two readings are
+    offered as ``spheres``: ``one_sphere`` (default), one spin of ``dim`` components for each site, so that heads share
+    one norm and the second order joins them; ``sphere_per_head``, as many independent smaller models, which is what
+    the source's code runs. With one head they are the same, and with the defaults the source's arithmetic.
+
+    ``theory`` is ``tap`` or ``naive``, ``response`` the mean of a spin in its field, ``dynamics`` ``Relax()`` for the
+    steady state or ``Unroll(k)`` for k updates. ``beta`` may be a JAX array, and is then trained like any parameter.
+
+    Calls take ``x`` (N, D), a boolean ``mask`` (N, N), True = may attend, and ``context`` (M, D), whose spins answer to
+    their own fields and are attended to in the place of x; the mask is (N, M) then. A row of the mask without True
+    leaves its site alone with its field. The result (N, D) has the dtype of the weights. Batches take ``jax.vmap``.
+    Cost of an update: 2 N^2 D for the naive theory, 6 N^2 D for TAP.
+
+    Raises ``ValueError`` for a ``dim`` that heads do not divide, two components or fewer for a head, beta <= 0, shapes
+    that do not fit, NaN, inputs of length zero, and masks that are not booleans.
+    Source: Bal (2023), section "A simple JAX implementation", labels softmaxcouplings and crosssoftmaxcouplings.
+
+    >>> module = SpinTransformerModule(8, 2, key=jax.random.key(0))
+    >>> x = jax.random.normal(jax.random.key(1), (5, 8))
+    >>> module(x).shape, module(x, context=jnp.ones((3, 8))).shape, module.couplings(x).shape
+    ((5, 8), (5, 8), (2, 5, 5))
+    """
+
+    to_qk: eqx.nn.Linear
+    beta: float | Array
+    dim: int = eqx.field(static=True)
+    num_heads: int = eqx.field(static=True)
+    theory: Theory = eqx.field(static=True)
+    response: Response = eqx.field(static=True)
+    spheres: Callable[[int], int] = eqx.field(static=True)
+    dynamics: Relax | Unroll = eqx.field(static=True)
+
+    def __init__(
+        self,
+        dim: int,
+        num_heads: int = 1,
+        *,
+        beta: float | Array = 1.0,
+        key: PRNGKeyArray,
+        theory: Theory = tap,
+        response: Response = sphere.large_d,
+        spheres: Callable[[int], int] = one_sphere,
+        dynamics: Relax | Unroll = Relax(),
+    ) -> None:
+        self.dim = validate.count(dim, "dim", minimum=1)
+        self.num_heads = validate.count(num_heads, "num_heads", minimum=1)
+        if self.dim % self.num_heads:
+            raise ValueError(f"num_heads: expected a divisor of dim, {self.dim}, got {self.num_heads}")
+        if self.dim // self.num_heads <= 2:
+            raise ValueError(
+                f"num_heads: expected more than 2 components for each head, got {self.dim // self.num_heads}"
+            )
+        validate.positive(beta, "beta", ndim=0)
+        self.beta = beta
+        self.theory, self.response, self.spheres, self.dynamics = theory, response, spheres, dynamics
+        self.to_qk = eqx.nn.Linear(self.dim, 2 * self.dim, use_bias=False, key=key)
+
+    def _inputs(self, x: Any, name: str) -> Array:
+        """Inputs by spheres and heads, (spheres, heads, sites, d), scaled to the radius."""
+        a = validate.matrix(x, name, columns=self.dim, dtype=self.to_qk.weight.dtype)
+        spheres = self.spheres(self.num_heads)
+        parts = a.reshape(len(a), spheres, self.dim // spheres)
+        lengths = jnp.linalg.norm(parts, axis=-1, keepdims=True)
+        validate.require(lambda n: n > 0, lengths[..., 0], name, "vectors that are not zero")
+        scaled = sphere.radius(self.dim // spheres) * parts / lengths
+        return jnp.moveaxis(scaled.reshape(len(a), spheres, self.num_heads // spheres, -1), 0, 2)
+
+    def _rows(self, a: Array) -> Array:
+        return jnp.moveaxis(a, 2, 0).reshape(a.shape[2], self.dim)
+
+    def _projected(self, a: Array, weight: Array) -> Array:
+        b = self._rows(a) @ weight.T
+        return jnp.moveaxis(b.reshape(len(b), *a.shape[:2], -1), 0, 2)
+
+    def _mask(self, mask: Any, shape: tuple[int, int]) -> Array | None:
+        if mask is None:
+            return None
+        allowed = jnp.asarray(mask)
+        if allowed.dtype != bool or allowed.shape != shape:
+            raise ValueError(f"mask: expected booleans of shape {shape}, got {allowed.dtype} of shape {allowed.shape}")
+        return allowed
+
+    def _couplings(self, x: Array, context: Array, mask: Array | None) -> Array:
+        queries = self._projected(x, self.to_qk.weight[: self.dim])
+        keys = self._projected(context, self.to_qk.weight[self.dim :])
+        logits = queries @ jnp.swapaxes(keys, -1, -2)
+        if mask is None:
+            return jax.nn.softmax(logits, axis=-1)
+        J = jax.nn.softmax(jnp.where(mask, logits, jnp.finfo(logits.dtype).min), axis=-1)
+        return jnp.where(mask, J, 0)
+
+    def couplings(
+        self,
+        x: Float[ArrayLike, "N D"],
+        mask: Bool[ArrayLike, "N M"] | None = None,
+        context: Float[ArrayLike, "M D"] | None = None,
+    ) -> Float[Array, "H N M"]:
+        """J^h_ij = softmax_j(q^h_i . k^h_j), (heads, sites, sites or context sites); 0 where the mask is False."""
+        a = self._inputs(x, "x")
+        c = a if context is None else self._inputs(context, "context")
+        J = self._couplings(a, c, self._mask(mask, (a.shape[2], c.shape[2])))
+        return J.reshape(self.num_heads, *J.shape[2:])
+
+    def _model(
+        self, x: Any, mask: Any, context: Any
+    ) -> tuple[Array, Callable[[Array], Array], Callable[[Array], Array]]:
+        a = self._inputs(x, "x")
+        c = a if context is None else self._inputs(context, "context")
+        J = self._couplings(a, c, self._mask(mask, (a.shape[2], c.shape[2])))
+        beta = jnp.asarray(self.beta, a.dtype)
+
+        def update(fields: Array) -> Array:
+            if context is None:
+                return jax.vmap(lambda f, x, J: self.theory(f, Spins(x, J, None, self.response, beta)))(fields, a, J)
+            return jax.vmap(lambda f, x, J, c: self.theory(f, Spins(x, J, c, self.response, beta)))(fields, a, J, c)
+
+        def outputs(fields: Array) -> Array:
+            return self._rows(jax.vmap(lambda f: _respond(f, self.response, beta))(fields))
+
+        return a, update, outputs
+
+    def __call__(
+        self,
+        x: Float[ArrayLike, "N D"],
+        mask: Bool[ArrayLike, "N M"] | None = None,
+        context: Float[ArrayLike, "M D"] | None = None,
+    ) -> Float[Array, "N D"]:
+        """The magnetizations (sites, dim)."""
+        start, update, outputs = self._model(x, mask, context)
+        solution = self.dynamics(update, start)
+        return self.dynamics.output(outputs(solution.value), solution.converged)
+
+    def steady_state(
+        self,
+        x: Float[ArrayLike, "N D"],
+        mask: Bool[ArrayLike, "N M"] | None = None,
+        context: Float[ArrayLike, "M D"] | None = None,
+    ) -> FixedPoint:
+        """The magnetizations and the evidence that an update leaves them alone.
+
+        ``residual`` is the largest change of a magnetization in another update, ``converged`` whether the change of the
+        fields was within the tolerance of ``dynamics``, never for ``Unroll``.
+        """
+        start, update, outputs = self._model(x, mask, context)
+        solution = self.dynamics(update, start)
+        value = outputs(solution.value)
+        residual = jnp.max(jnp.abs(outputs(update(solution.value)) - value))
+        return FixedPoint(value, residual, solution.num_steps, solution.converged)
+
+
+class SpinTransformer(eqx.Module):
+    """``depth`` modules in a row, with couplings of their own: the magnetizations of one are the fields of the next.
+
+    Arguments as for ``SpinTransformerModule``; the mask and the context are those of every module. Compiled once
+    whatever the depth. Source: Bal (2023), section "A simple JAX implementation".
+
+    >>> stack = SpinTransformer(3, 8, 2, key=jax.random.key(0))
+    >>> stack(jax.random.normal(jax.random.key(1), (5, 8))).shape
+    (5, 8)
+    """
+
+    modules: SpinTransformerModule
+    depth: int = eqx.field(static=True)
+
+    def __init__(
+        self,
+        depth: int,
+        dim: int,
+        num_heads: int = 1,
+        *,
+        beta: float | Array = 1.0,
+        key: PRNGKeyArray,
+        theory: Theory = tap,
+        response: Response = sphere.large_d,
+        spheres: Callable[[int], int] = one_sphere,
+        dynamics: Relax | Unroll = Relax(),
+    ) -> None:
+        self.depth = validate.count(depth, "depth", minimum=1)
+
+        def module(key: PRNGKeyArray) -> SpinTransformerModule:
+            return SpinTransformerModule(
+                dim, num_heads, beta=beta, key=key, theory=theory, response=response, spheres=spheres, dynamics=dynamics
+            )
+
+        self.modules = eqx.filter_vmap(module)(jax.random.split(key, self.depth))
+
+    def __call__(
+        self,
+        x: Float[ArrayLike, "N D"],
+        mask: Bool[ArrayLike, "N M"] | None = None,
+        context: Float[ArrayLike, "M D"] | None = None,
+    ) -> Float[Array, "N D"]:
+        """The magnetizations of the last module (sites, dim)."""
+        arrays, rest = eqx.partition(self.modules, eqx.is_array)
+        x = validate.matrix(x, "x", columns=self.modules.dim, dtype=self.modules.to_qk.weight.dtype)
+
+        def layer(x: Array, arrays: Any) -> tuple[Array, None]:
+            return eqx.combine(arrays, rest)(x, mask, context), None
+
+        return jax.lax.scan(layer, x, arrays)[0]

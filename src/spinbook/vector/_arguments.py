@@ -1,0 +1,54 @@
+"""Checks of couplings, fields and states that the modules of vector spins share. Nothing is computed here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from spinbook import sphere, validate
+
+__all__ = ["by_heads", "from_heads", "model", "sites"]
+
+
+def _couplings(couplings: Any, dim: int, dtype: Any) -> Array:
+    """Couplings by heads, (H, N, N)."""
+    J = validate.finite(couplings, "couplings", dtype=dtype)
+    if J.ndim not in (2, 3) or J.shape[-1] != J.shape[-2] or J.size == 0:
+        raise ValueError(f"couplings: expected shape (N, N) or (heads, N, N), got shape {J.shape}")
+    J = J[None] if J.ndim == 2 else J
+    if dim % len(J):
+        raise ValueError(f"couplings: expected a number of heads that divides {dim} components, got {len(J)}")
+    return J
+
+
+def sites(value: Any, name: str, num_sites: int, *, dtype: Any, dim: int | None = None) -> Float[Array, "... N D"]:
+    """One vector for each site, (..., N, D)."""
+    a = validate.vectors(value, name, dim=dim, dtype=dtype)
+    if a.ndim < 2 or a.shape[-2] != num_sites:
+        raise ValueError(f"{name}: expected shape (..., {num_sites}, {dim or 'D'}), got shape {a.shape}")
+    return a
+
+
+def model(
+    couplings: Any, fields: Any, beta: Any, *, dtype: Any
+) -> tuple[Float[Array, "H N N"], Float[Array, "*batch N D"], Float[Array, ""]]:
+    """Couplings by heads, one field of D > 2 components for each site, and beta > 0."""
+    num_sites = np.shape(couplings)[-1] if np.ndim(couplings) else 0
+    x = sites(fields, "fields", num_sites, dtype=dtype)
+    sphere.radius(x.shape[-1])
+    return _couplings(couplings, x.shape[-1], dtype), x, validate.positive(beta, "beta", ndim=0, dtype=dtype)
+
+
+def by_heads(vectors: Float[Array, "... N D"], heads: int) -> Float[Array, "... H N d"]:
+    """Slices of the components in front of the sites."""
+    *batch, num_sites, dim = vectors.shape
+    return jnp.moveaxis(vectors.reshape(*batch, num_sites, heads, dim // heads), -2, -3)
+
+
+def from_heads(vectors: Float[Array, "... H N d"]) -> Float[Array, "... N D"]:
+    """The inverse of ``by_heads``."""
+    a = jnp.moveaxis(vectors, -3, -2)
+    return a.reshape(*a.shape[:-2], -1)

@@ -1,0 +1,153 @@
+"""What the fluctuations of the spins before do to the mean of a spin, the second order in J. Solves nothing.
+
+The field of spin i is x_i + sum_j J_ij s_j, with s_j the spins before, independent, of mean m_j and covariance Var_j.
+Vectors are stored by heads, (heads, sites, D / heads): head h is the h-th slice of the components, and ``couplings[h]``
+acts on that slice, so that J_ij stands for the block-diagonal matrix of the numbers J^h_ij. All slices of a spin
+together are one vector on one sphere; with one head the coupling of two spins is a number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from spinbook.sphere import Gains, Response
+
+__all__ = [
+    "Covariances",
+    "Moments",
+    "Rule",
+    "gains",
+    "magnetization_change",
+    "moments",
+    "of_receivers",
+    "of_senders",
+    "of_senders_untied",
+    "onsager_field",
+    "received",
+    "squared",
+]
+
+
+class Covariances(NamedTuple):
+    """Var_j = transverse 1 - along m_j m_j^T as it enters the sum over j for spin i, and the trace that is used for it.
+
+    Arrays (1, senders), or (receivers, 1) for an expression that depends on i.
+    """
+
+    transverse: Float[Array, "#N #M"]
+    along: Float[Array, "#N #M"]
+    trace: Float[Array, "#N #M"]
+
+
+Rule = Callable[[Gains, Array, int, Array], Covariances]
+
+
+def _row(gains: Gains, beta: Array) -> tuple[Array, Array]:
+    return gains.f / beta, -gains.f1 / (beta * gains.f**2)
+
+
+def of_senders(gains: Gains, squared_magnetizations: Array, dim: int, beta: Array) -> Covariances:
+    """Var_j of the response of spin j, and R^2 - |m_j|^2 for its trace, which the sphere demands."""
+    transverse, along = _row(gains, beta)
+    return Covariances(transverse[None], along[None], (dim / 2 - 1 - squared_magnetizations)[None])
+
+
+def of_senders_untied(gains: Gains, squared_magnetizations: Array, dim: int, beta: Array) -> Covariances:
+    """Var_j of the response of spin j, and its own trace; for ``large_d`` that exceeds R^2 - |m_j|^2 by 1 / gamma_j."""
+    transverse, along = _row(gains, beta)
+    return Covariances(transverse[None], along[None], (dim * transverse - along * squared_magnetizations)[None])
+
+
+def of_receivers(gains: Gains, squared_magnetizations: Array, dim: int, beta: Array) -> Covariances:
+    """As ``of_senders``, but with gamma_i where gamma_j belongs: the index of the source (secondordercorrections)."""
+    transverse, along = _row(gains, beta)
+    return Covariances(transverse[:, None], along[:, None], (dim / 2 - 1 - squared_magnetizations)[None])
+
+
+def squared(vectors: Float[Array, "H N d"]) -> Float[Array, " N"]:
+    """|a_i|^2 over all heads."""
+    return _dot(vectors, vectors)
+
+
+def _dot(a: Array, b: Array) -> Array:
+    return jnp.sum(jnp.sum(a * b, axis=2), axis=0)
+
+
+def gains(fields: Float[Array, "H N d"], response: Response, beta: Array) -> Gains:
+    """The gains of a response at the given fields, each (N,)."""
+    return response.gains(squared(fields), fields.shape[0] * fields.shape[2], beta)
+
+
+def received(couplings: Float[Array, "H N M"], magnetizations: Float[Array, "H M d"]) -> Float[Array, "H N d"]:
+    """sum_j J_ij m_j."""
+    return couplings @ magnetizations
+
+
+class Moments(NamedTuple):
+    """E[dh dh^T] theta, tr E[dh dh^T] and theta . E[dh dh^T] theta, for dh = v + sum_j J_ij (s_j - m_j)."""
+
+    product: Float[Array, "H N d"]
+    trace: Float[Array, " N"]
+    expectation: Float[Array, " N"]
+
+
+def _sent(squared_couplings: Array, numbers: Array) -> Array:
+    """sum_j (J^h_ij)^2 y_ij as (H, N), for y that depends on j, on i, or on both."""
+    if numbers.shape[-2] == 1:
+        return jnp.squeeze(squared_couplings @ jnp.swapaxes(numbers, -1, -2), -1)
+    return jnp.sum(squared_couplings * numbers, axis=-1)
+
+
+def moments(
+    fields: Float[Array, "H N d"],
+    shift: Float[Array, "H N d"],
+    magnetizations: Float[Array, "H M d"],
+    covariances: Covariances,
+    couplings: Float[Array, "H N M"],
+) -> Moments:
+    """E[dh dh^T] theta_i, tr E[dh dh^T] and theta_i . E[dh dh^T] theta_i, for dh = v_i + sum_j J_ij (s_j - m_j).
+
+    ``fields`` are the theta_i, ``shift`` the v_i, ``magnetizations`` the m_j before. With several heads the first is,
+    for head h, v^h (v . theta) + sum_j J^h_ij [J^h_ij a_j theta^h - b_j m^h_j sum_k J^k_ij m^k_j . theta^k], where
+    Var_j = a_j 1 - b_j m_j m_j^T: heads meet in the products J^h_ij J^k_ij.
+
+    >>> a = jnp.ones((1, 2, 4))
+    >>> one = jnp.ones((1, 2))
+    >>> moments(a, a, a, Covariances(one, one, one), jnp.ones((1, 2, 2))).product.shape
+    (1, 2, 4)
+    """
+    heads = len(couplings)
+    transverse, along, trace = covariances
+    own = jnp.sum(magnetizations * magnetizations, axis=-1)
+    isotropic = (trace + along * jnp.sum(own, axis=0)) / heads
+    # Head by head: XLA's loops over all heads at once take ten times longer, here and in the transpose.
+    products = fields @ jnp.swapaxes(magnetizations, -1, -2)
+    overlaps = sum(couplings[h] * products[h] for h in range(1, heads)) + couplings[0] * products[0]
+    weighted = jax.lax.optimization_barrier(along * overlaps)
+    correlated = jnp.stack([(couplings[h] * weighted) @ magnetizations[h] for h in range(heads)])
+    squared_couplings = couplings * couplings
+    sent_transverse = _sent(squared_couplings, transverse[None])
+    sent_trace = _sent(squared_couplings, isotropic[None] - along[None] * own[:, None, :])
+    along_shift = _dot(fields, shift)
+    product = shift * along_shift[:, None] + sent_transverse[..., None] * fields - correlated
+    return Moments(product, squared(shift) + jnp.sum(sent_trace, axis=0), _dot(fields, product))
+
+
+def magnetization_change(fields: Float[Array, "H N d"], gains: Gains, moments: Moments) -> Float[Array, "H N d"]:
+    """d^2 m_i / da^2 = E[phi''(theta_i)(dh, dh)]."""
+    _, f1, f2 = gains
+    scale = f1 * moments.trace + f2 * moments.expectation
+    return scale[:, None] * fields + 2 * f1[:, None] * moments.product
+
+
+def onsager_field(fields: Float[Array, "H N d"], gains: Gains, moments: Moments) -> Float[Array, "H N d"]:
+    """(1/2) (beta Var_i)^-1 d^2 m_i / da^2, the field that the second order adds."""
+    f, f1, f2 = gains
+    along = f + f1 * squared(fields)
+    scale = (f1 * moments.trace + (f2 - 2 * f1**2 / f) * moments.expectation) / (2 * along)
+    return scale[:, None] * fields + (f1 / f)[:, None] * moments.product

@@ -1,0 +1,390 @@
+"""Mean-field dynamics of vector spins with couplings of any symmetry: naive and TAP. Holds no sampling.
+
+Spins are vectors of D > 2 components on the sphere of radius R, R^2 = D/2 - 1, all updated at once: given the spins s'
+before, spin i has a density proportional to exp(beta s . h_i) in the field h_i = x_i + sum_j J_ij s'_j. A step takes
+the magnetizations m' of one time to those of the next. Magnetizations and fields are (..., N, D), couplings (N, N), or
+(H, N, N) where ``couplings[h]`` couples only the h-th of H equal slices of the components; leading axes of
+magnetizations and fields are independent systems with the same couplings.
+
+The response phi, a spin's mean as a function of its field, is an argument: ``sphere.large_d`` (the default, and the
+source's) or ``sphere.exact``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+from numpy.typing import ArrayLike
+
+from spinbook import fixed_point, sphere, validate
+from spinbook.fixed_point import FixedPoint
+from spinbook.sphere import Response
+from spinbook.vector import _arguments, fluctuations
+from spinbook.vector.fluctuations import Rule
+
+__all__ = [
+    "flat_tap_step",
+    "naive_step",
+    "second_order_magnetization",
+    "simulate",
+    "steady_state",
+    "tap_solve",
+    "tap_step",
+]
+
+
+def _state(magnetizations: Any, couplings: Any, fields: Any, beta: Any) -> tuple[Array, Array, Array, Array]:
+    dtype = validate.common_dtype(magnetizations, couplings, fields)
+    J, x, beta = _arguments.model(couplings, fields, beta, dtype=dtype)
+    m = _arguments.sites(magnetizations, "magnetizations", J.shape[-1], dtype=dtype, dim=x.shape[-1])
+    sphere.inside_ball(m)
+    try:
+        m, x = jnp.broadcast_arrays(m, x)
+    except ValueError:
+        raise ValueError(
+            f"fields: expected leading axes that broadcast with those of magnetizations, {m.shape[:-2]}, "
+            f"got {x.shape[:-2]}"
+        ) from None
+    return m, J, x, beta
+
+
+def _batched(function: Callable[..., Any], num_arrays: int, *arrays: Array) -> Any:
+    """``function`` of the first arrays by heads, one system at a time, and of the others as they are."""
+    first, others = arrays[:num_arrays], arrays[num_arrays:]
+    J = others[0]
+    batch = first[0].shape[:-2]
+    flat = [_arguments.by_heads(a.reshape(-1, *a.shape[-2:]), len(J)) for a in first]
+    out = jax.vmap(lambda *systems: function(*systems, *others))(*flat)
+
+    def restored(leaf: Array) -> Array:
+        leaf = _arguments.from_heads(leaf) if leaf.ndim == 4 else leaf
+        return leaf.reshape(*batch, *leaf.shape[1:])
+
+    return jax.tree.map(restored, out)
+
+
+def _respond(fields: Array, response: Response, beta: Array) -> Array:
+    dim = fields.shape[0] * fields.shape[2]
+    return response.gain(fluctuations.squared(fields), dim, beta)[:, None] * fields
+
+
+def _invert(m: Array, response: Response, beta: Array) -> Array:
+    dim = m.shape[0] * m.shape[2]
+    return response.inverse_gain(fluctuations.squared(m), dim, beta)[:, None] * m
+
+
+def _covariances(fields: Array, m: Array, response: Response, rule: Rule, beta: Array) -> Any:
+    dim = m.shape[0] * m.shape[2]
+    return rule(fluctuations.gains(fields, response, beta), fluctuations.squared(m), dim, beta)
+
+
+def _moments(theta: Array, drive: Array, m: Array, covariances: Any, J: Array) -> Any:
+    return fluctuations.moments(theta, drive - theta, m, covariances, J)
+
+
+def tap_field(
+    theta: Array, drive: Array, m: Array, covariances: Any, J: Array, response: Response, beta: Array
+) -> Array:
+    """x_i + sum_j J_ij m_j + the Onsager field at theta_i, where ``drive`` is the sum of the first two."""
+    at = fluctuations.gains(theta, response, beta)
+    return drive + fluctuations.onsager_field(theta, at, _moments(theta, drive, m, covariances, J))
+
+
+@partial(jax.jit, static_argnames="response")
+def _naive(m: Array, J: Array, x: Array, beta: Array, response: Response) -> Array:
+    def step(m: Array, x: Array, J: Array) -> Array:
+        return _respond(x + fluctuations.received(J, m), response, beta)
+
+    return _batched(step, 2, m, x, J)
+
+
+@partial(jax.jit, static_argnames=("response", "covariances", "max_steps"))
+def _tap(
+    m: Array, J: Array, x: Array, beta: Array, tol: Array, response: Response, covariances: Rule, max_steps: int
+) -> FixedPoint:
+    def solve(m: Array, x: Array, J: Array) -> FixedPoint:
+        known = _covariances(_invert(m, response, beta), m, response, covariances, beta)
+        drive = x + fluctuations.received(J, m)
+
+        def update(theta: Array) -> Array:
+            return tap_field(theta, drive, m, known, J, response, beta)
+
+        return in_fields(update, drive, response, beta, tol, max_steps)
+
+    return _batched(solve, 2, m, x, J)
+
+
+def in_fields(
+    update: Callable[[Array], Array], start: Array, response: Response, beta: Array, tol: Array, max_steps: int
+) -> FixedPoint:
+    """m = phi(theta) with theta = update(theta), judged by the residual of m.
+
+    Fields are free, where magnetizations must stay inside the ball.
+    """
+    # The response shrinks a change of the field by beta / 2 at least.
+    tolerance = tol / jnp.maximum(1, beta / 2)
+    solution = fixed_point.solve(update, start, tol=tolerance, max_steps=max_steps)
+    m = _respond(solution.value, response, beta)
+    residual = jnp.max(jnp.abs(_respond(update(solution.value), response, beta) - m))
+    return FixedPoint(m, residual, solution.num_steps, solution.converged)
+
+
+@partial(jax.jit, static_argnames=("response", "covariances"))
+def _flat_tap(m: Array, J: Array, x: Array, beta: Array, response: Response, covariances: Rule) -> Array:
+    def step(m: Array, x: Array, J: Array) -> Array:
+        theta = _invert(m, response, beta)
+        known = _covariances(theta, m, response, covariances, beta)
+        drive = x + fluctuations.received(J, m)
+        return _respond(tap_field(theta, drive, m, known, J, response, beta), response, beta)
+
+    return _batched(step, 2, m, x, J)
+
+
+@partial(jax.jit, static_argnames=("response", "covariances"))
+def _second_order(
+    new: Array, m: Array, J: Array, x: Array, beta: Array, response: Response, covariances: Rule
+) -> Array:
+    def change(new: Array, m: Array, x: Array, J: Array) -> Array:
+        theta = _invert(new, response, beta)
+        known = _covariances(_invert(m, response, beta), m, response, covariances, beta)
+        drive = x + fluctuations.received(J, m)
+        moments = _moments(theta, drive, m, known, J)
+        return fluctuations.magnetization_change(theta, fluctuations.gains(theta, response, beta), moments)
+
+    return _batched(change, 3, new, m, x, J)
+
+
+def naive_step(
+    magnetizations: Float[ArrayLike, "*batch N D"],
+    couplings: Float[ArrayLike, "*heads N N"],
+    fields: Float[ArrayLike, "*#batch N D"],
+    *,
+    beta: Float[ArrayLike, ""],
+    response: Response = sphere.large_d,
+) -> Float[Array, "*batch N D"]:
+    """m_i = phi(x_i + sum_j J_ij m'_j).
+
+    The magnetizations one step after m' = ``magnetizations`` (..., N, D), to first order in the couplings: each spin
+    responds to the mean of its neighbours and not to their fluctuations. The error of one step goes as the square of
+    the couplings, besides that of the response. ``couplings`` (N, N) or (H, N, N) may have any symmetry and a diagonal,
+    ``fields`` is (N, D) or (..., N, D); leading axes broadcast. Of the response only the length of the whole vector
+    counts, so heads share one norm.
+    Cost: N^2 D. Raises ``ValueError`` for couplings that are not square, heads that do not divide D, shapes that do not
+    fit, NaN, |m'| >= R, D <= 2 and beta <= 0. Source: Bal (2023), label naivemvector.
+
+    >>> import jax
+    >>> naive_step(jax.numpy.zeros((2, 4)), [[0.0, 1.0], [-1.0, 0.0]], jax.numpy.ones((2, 4)), beta=1.0)[0].tolist()
+    [0.3090..., 0.3090..., 0.3090..., 0.3090...]
+    """
+    return _naive(*_state(magnetizations, couplings, fields, beta), response)
+
+
+def tap_step(
+    magnetizations: Float[ArrayLike, "*batch N D"],
+    couplings: Float[ArrayLike, "*heads N N"],
+    fields: Float[ArrayLike, "*#batch N D"],
+    *,
+    beta: Float[ArrayLike, ""],
+    response: Response = sphere.large_d,
+    covariances: Rule = fluctuations.of_senders,
+) -> Float[Array, "*batch N D"]:
+    """m_i = phi(theta_i), theta_i = x_i + sum_j J_ij m'_j + (1/2) (beta Var_i)^-1 d^2 m_i / da^2.
+
+    The magnetizations one step after m' = ``magnetizations`` to second order in the couplings: the fluctuations of the
+    neighbours change the mean of a spin, d^2 m_i / da^2 as in ``second_order_magnetization`` at these m_i. They enter
+    themselves, so that an equation is solved for theta_i, see ``tap_solve``; NaN where that fails. The error of one
+    step goes as the third power of the couplings if the response is ``sphere.exact``; for ``sphere.large_d`` its own
+    error of order 1/D comes on top. ``covariances`` says what is taken for the fluctuations of the neighbours.
+    Arguments and errors as for ``naive_step``. Cost: 3 N^2 D for each of some ten updates.
+    Source: Bal (2023), labels tapmvector and ftheta, with the index of gamma corrected.
+
+    >>> import jax
+    >>> tap_step(jax.numpy.zeros((2, 4)), [[0.0, 1.0], [-1.0, 0.0]], jax.numpy.ones((2, 4)), beta=1.0).shape
+    (2, 4)
+    """
+    solution = tap_solve(magnetizations, couplings, fields, beta=beta, response=response, covariances=covariances)
+    return jnp.where(solution.converged[..., None, None], solution.value, jnp.nan)
+
+
+def tap_solve(
+    magnetizations: Float[ArrayLike, "*batch N D"],
+    couplings: Float[ArrayLike, "*heads N N"],
+    fields: Float[ArrayLike, "*#batch N D"],
+    *,
+    beta: Float[ArrayLike, ""],
+    response: Response = sphere.large_d,
+    covariances: Rule = fluctuations.of_senders,
+    tol: Float[ArrayLike, ""] = 1e-10,
+    max_steps: int = 200,
+) -> FixedPoint:
+    """The magnetizations of ``tap_step`` with the evidence that they solve its equations.
+
+    ``value`` m solves theta_i = x_i + sum_j J_ij m'_j + the Onsager field at theta_i, m_i = phi(theta_i); ``residual``
+    is the largest change of m in another update, ``converged`` that the change of theta was at most
+    ``tol`` / max(1, beta/2), or what rounding allows: one number for each system. Where the couplings are strong there
+    may be no solution, or the search may not find it. Derivatives are implicit. Arguments and errors as for
+    ``tap_step``.
+
+    >>> import jax
+    >>> solution = tap_solve(jax.numpy.zeros((2, 4)), [[0.0, 1.0], [-1.0, 0.0]], jax.numpy.ones((2, 4)), beta=1.0)
+    >>> solution.value.shape, bool(solution.converged)
+    ((2, 4), True)
+    """
+    m, J, x, beta = _state(magnetizations, couplings, fields, beta)
+    tol = validate.positive(tol, "tol", ndim=0, dtype=m.dtype)
+    max_steps = validate.count(max_steps, "max_steps", minimum=1)
+    return _tap(m, J, x, beta, tol, response, covariances, max_steps)
+
+
+def flat_tap_step(
+    magnetizations: Float[ArrayLike, "*batch N D"],
+    couplings: Float[ArrayLike, "*heads N N"],
+    fields: Float[ArrayLike, "*#batch N D"],
+    *,
+    beta: Float[ArrayLike, ""],
+    response: Response = sphere.large_d,
+    covariances: Rule = fluctuations.of_senders,
+) -> Float[Array, "*batch N D"]:
+    """The right-hand side of ``tap_step`` once, with the old magnetizations in the place of the new ones.
+
+    The steady states of this step are those of ``tap_step``, and it solves no equation, so that it is the step to
+    iterate towards one. It is no step in time. Source: Bal (2023), the function vector_tap_fp.
+
+    >>> import jax
+    >>> flat_tap_step(jax.numpy.zeros((2, 4)), [[0.0, 1.0], [-1.0, 0.0]], jax.numpy.ones((2, 4)), beta=1.0).shape
+    (2, 4)
+    """
+    return _flat_tap(*_state(magnetizations, couplings, fields, beta), response, covariances)
+
+
+def second_order_magnetization(
+    magnetizations: Float[ArrayLike, "*batch N D"],
+    previous: Float[ArrayLike, "*#batch N D"],
+    couplings: Float[ArrayLike, "*heads N N"],
+    fields: Float[ArrayLike, "*#batch N D"],
+    *,
+    beta: Float[ArrayLike, ""],
+    response: Response = sphere.large_d,
+    covariances: Rule = fluctuations.of_senders,
+) -> Float[Array, "*batch N D"]:
+    """d^2 m_i / da^2 = E[phi''(theta_i)(dh_i, dh_i)] at a = 0, with phi(theta_i) = m_i.
+
+    with dh_i = x_i + sum_j J_ij s_j - theta_i and independent spins s_j of means ``previous``: how the mean of spin i
+    curves as the couplings are turned on. For H heads J_ij stands for a block-diagonal matrix, and the expectation
+    holds the products J^h_ij J^k_ij, which the covariance of s_j joins. Both magnetizations are (..., N, D). Arguments
+    and errors as for ``naive_step``. Source: Bal (2023), label secondordercorrections, with the index of gamma
+    corrected; for many heads derived here.
+
+    >>> import jax
+    >>> m = jax.numpy.full((2, 4), 0.2)
+    >>> second_order_magnetization(m, m, [[0.0, 1.0], [-1.0, 0.0]], jax.numpy.ones((2, 4)), beta=1.0).shape
+    (2, 4)
+    """
+    dtype = validate.common_dtype(magnetizations, previous, couplings, fields)
+    m, J, x, beta = _state(jnp.asarray(previous, dtype), couplings, fields, beta)
+    new = _arguments.sites(magnetizations, "magnetizations", x.shape[-2], dtype=dtype, dim=x.shape[-1])
+    sphere.inside_ball(new)
+    new, m, x = jnp.broadcast_arrays(new, m, x)
+    return _second_order(new, m, J, x, beta, response, covariances)
+
+
+Step = Callable[..., Array]
+
+
+def simulate(
+    magnetizations: Float[ArrayLike, "*batch N D"],
+    couplings: Float[ArrayLike, "*heads N N"],
+    fields: Float[ArrayLike, "*#batch N D"],
+    *,
+    beta: Float[ArrayLike, ""],
+    steps: int,
+    step: Step = tap_step,
+    observable: Callable[[Array], Any] | None = None,
+) -> Any:
+    """m(1), ..., m(steps) from m(0) = ``magnetizations``, or ``observable`` of each; the start is not included.
+
+    ``step`` is ``naive_step``, ``tap_step`` (the default) or a function like them; an option is bound with
+    ``functools.partial``. The result has the steps in front, (steps, ..., N, D); ``observable``, a function of one
+    state, keeps what it returns instead. Compiled once for each shape, step and observable. Arguments and errors as
+    for ``naive_step``; ``steps`` >= 1.
+
+    >>> import jax
+    >>> m = jax.numpy.zeros((2, 4))
+    >>> simulate(m, [[0.0, 1.0], [-1.0, 0.0]], jax.numpy.ones((2, 4)), beta=1.0, steps=5, step=naive_step).shape
+    (5, 2, 4)
+    """
+    m, J, x, beta = _state(magnetizations, couplings, fields, beta)
+    steps = validate.count(steps, "steps", minimum=1)
+    return _simulate(m, J, x, beta, steps, step, observable)
+
+
+@partial(jax.jit, static_argnames=("steps", "step", "observable"))
+def _simulate(
+    m: Array, J: Array, x: Array, beta: Array, steps: int, step: Step, observable: Callable[[Array], Any] | None
+) -> Any:
+    def advance(m: Array, _: None) -> tuple[Array, Any]:
+        m = step(m, J, x, beta=beta)
+        return m, m if observable is None else observable(m)
+
+    return jax.lax.scan(advance, m, length=steps)[1]
+
+
+@partial(jax.jit, static_argnames=("step", "max_steps"))
+def _steady(m: Array, J: Array, x: Array, beta: Array, tol: Array, step: Step, max_steps: int) -> FixedPoint:
+    dim = m.shape[-1]
+
+    def solve(m: Array, x: Array) -> FixedPoint:
+        # Any one-to-one map of the ball to all of space will do.
+        def to_fields(m: Array) -> Array:
+            return sphere.large_d.inverse_gain(jnp.sum(m * m, axis=-1, keepdims=True), dim, beta) * m
+
+        def to_ball(theta: Array) -> Array:
+            return sphere.large_d.gain(jnp.sum(theta * theta, axis=-1, keepdims=True), dim, beta) * theta
+
+        def update(theta: Array) -> Array:
+            return to_fields(step(to_ball(theta), J, x, beta=beta))
+
+        solution = fixed_point.solve(update, to_fields(m), tol=tol / jnp.maximum(1, beta / 2), max_steps=max_steps)
+        value = to_ball(solution.value)
+        residual = jnp.max(jnp.abs(step(value, J, x, beta=beta) - value))
+        return FixedPoint(value, residual, solution.num_steps, solution.converged)
+
+    batch = m.shape[:-2]
+    flat = jax.vmap(solve)(m.reshape(-1, *m.shape[-2:]), x.reshape(-1, *x.shape[-2:]))
+    return jax.tree.map(lambda leaf: leaf.reshape(*batch, *leaf.shape[1:]), flat)
+
+
+def steady_state(
+    couplings: Float[ArrayLike, "*heads N N"],
+    fields: Float[ArrayLike, "*batch N D"],
+    *,
+    beta: Float[ArrayLike, ""],
+    step: Step = flat_tap_step,
+    start: Float[ArrayLike, "*#batch N D"] | None = None,
+    tol: Float[ArrayLike, ""] = 1e-10,
+    max_steps: int = 1000,
+) -> FixedPoint:
+    """m = step(m): the magnetizations that a step leaves alone, near ``start``.
+
+    ``step`` is ``naive_step``, ``flat_tap_step`` (the default; its steady states are those of ``tap_step``) or a
+    function like them. The search is accelerated and runs in fields, so that magnetizations stay inside the ball;
+    whether plain stepping would arrive is another question. It starts from ``start``, by default the answer to the
+    fields alone. Evidence for each system: ``residual`` is the largest |step(m) - m|, and ``converged`` says that the
+    change of an update, in fields, was at most ``tol`` / max(1, beta/2), or what rounding allows. Derivatives with
+    respect to what was passed are implicit, see ``fixed_point.solve``. Arguments and errors as for ``naive_step``.
+
+    >>> import jax
+    >>> solution = steady_state([[0.0, 1.0], [-1.0, 0.0]], jax.numpy.ones((2, 4)), beta=1.0)
+    >>> solution.value.shape, bool(solution.converged)
+    ((2, 4), True)
+    """
+    begin = sphere.magnetization_large_d(fields, beta=beta) if start is None else start
+    m, J, x, beta = _state(begin, couplings, fields, beta)
+    tol = validate.positive(tol, "tol", ndim=0, dtype=m.dtype)
+    max_steps = validate.count(max_steps, "max_steps", minimum=1)
+    return _steady(m, J, x, beta, tol, step, max_steps)

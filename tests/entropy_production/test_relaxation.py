@@ -1,0 +1,85 @@
+"""Relaxation of vector spins: divergences against quadrature, contraction against dense eigenvalues."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import integrate
+
+from spinbook import entropy_production as ep
+from spinbook import sphere
+from spinbook.vector import mean_field
+
+
+def test_the_divergence_is_an_integral_over_the_sphere():
+    # In three dimensions, with both fields along one axis, the density of the cosine u is exp(k u) on [-1, 1].
+    R, beta = np.sqrt(0.5), 1.7
+    for a, b in ((0.5, 2.0), (3.0, -1.0), (0.0, 1.0)):
+        ka, kb = beta * R * a, beta * R * b
+        za = integrate.quad(lambda u, k=ka: np.exp(k * u), -1, 1)[0]
+        zb = integrate.quad(lambda u, k=kb: np.exp(k * u), -1, 1)[0]
+        expected = integrate.quad(
+            lambda u, ka=ka, kb=kb, za=za, zb=zb: np.exp(ka * u) / za * ((ka - kb) * u - np.log(za / zb)), -1, 1
+        )[0]
+        got = ep.divergence([a, 0.0, 0.0], [b, 0.0, 0.0], beta=beta)
+        np.testing.assert_allclose(got, expected, rtol=1e-8, atol=1e-10)
+
+
+def test_a_change_of_drive_is_followed_to_the_new_steady_state():
+    rng = np.random.default_rng(0)
+    J, x = 0.3 * rng.normal(size=(4, 4)), rng.normal(size=(2, 4, 6))
+    step = partial(mean_field.naive_step, response=sphere.large_d)
+    old = mean_field.steady_state(J, x[0], beta=1.0, step=step).value
+    path = ep.relax(J, x[1], old, beta=1.0, steps=60)
+    assert bool(path.converged)
+    new = mean_field.steady_state(J, x[1], beta=1.0, step=step).value
+    np.testing.assert_allclose(path.magnetizations[-1], new, atol=1e-8)
+    assert float(path.mismatch[-1]) < 1e-12 < float(path.mismatch[0])
+    np.testing.assert_allclose(path.entropy_production[-1], path.steady, rtol=1e-6)
+    # The first step is a step.
+    np.testing.assert_allclose(path.magnetizations[0], step(old, J, x[1], beta=1.0), rtol=1e-12)
+
+
+def test_late_steps_shrink_by_the_contraction_factor():
+    rng = np.random.default_rng(1)
+    J, x = 0.6 * rng.uniform(size=(4, 4)), 0.3 * rng.normal(size=(4, 6))
+    step = partial(mean_field.naive_step, couplings=J, fields=x, beta=1.0, response=sphere.large_d)
+    # A start outside the span of the fields: it has a share of every mode.
+    path = ep.relax(J, x, 0.1 * rng.normal(size=(4, 6)), beta=1.0, steps=24)
+    steady = mean_field.steady_state(J, x, beta=1.0, step=partial(mean_field.naive_step, response=sphere.large_d)).value
+    factor = ep.contraction_factor(lambda m: step(m), steady)
+    distance = np.linalg.norm(np.asarray(path.magnetizations) - np.asarray(steady), axis=(1, 2))
+    np.testing.assert_allclose(distance[23] / distance[22], factor, rtol=0.02)
+
+
+def test_many_variables_go_through_arnoldi_and_give_the_dense_answer():
+    A = np.random.default_rng(2).normal(size=(80, 80)) / 10
+    factor = ep.contraction_factor(lambda v: jnp.asarray(A) @ v, jnp.zeros(80))
+    np.testing.assert_allclose(factor, np.abs(np.linalg.eigvals(A)).max(), rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: ep.divergence([1.0, 0.0], [1.0, 0.0], beta=1.0), "more than 2 dimensions"),
+        (lambda: ep.divergence([1.0, 0.0, 0.0], [1.0, 0.0], beta=1.0), "other: expected shape"),
+        (lambda: ep.relax(np.zeros((2, 2)), np.ones((2, 4)), np.zeros((2, 4)), beta=1.0, steps=0), "steps: expected"),
+        (
+            lambda: ep.relax(np.zeros((2, 2)), np.ones((2, 4)), np.full((2, 4), 9.0), beta=1.0, steps=1),
+            "magnetizations",
+        ),
+        (lambda: ep.contraction_factor(lambda m: m[:1], jnp.ones(3)), "step: expected a result of the shape"),
+    ],
+)
+def test_bad_input_is_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_divergences_are_never_negative_and_batched():
+    h, g = np.random.default_rng(3).normal(size=(2, 5, 4, 6))
+    values = jax.jit(lambda h, g: ep.divergence(h, g, beta=0.7))(h, g)
+    assert values.shape == (5, 4)
+    assert (np.asarray(values) > 0).all()

@@ -1,0 +1,109 @@
+"""The identity of the steady state, against path probabilities and against sampling."""
+
+import warnings
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from spinbook.entropy_production import steady
+from spinbook.ising import exact, stochastic
+
+
+def system(num_spins, strength=0.6, seed=0):
+    rng = np.random.default_rng(seed)
+    return strength * rng.normal(size=(num_spins, num_spins)), rng.uniform(-0.5, 0.5, size=num_spins)
+
+
+@pytest.mark.parametrize("beta", [0.3, 1.4])
+def test_the_identity_equals_the_log_ratio_of_path_probabilities(beta):
+    J, h = system(6)
+    D = exact.delayed_correlations(J, h, beta=beta)
+    sigma = steady.from_delayed_correlations(J, D, beta=beta)
+    np.testing.assert_allclose(sigma, exact.entropy_production(J, h, beta=beta), rtol=1e-10)
+
+
+def test_symmetric_couplings_produce_nothing_whatever_the_correlations():
+    J, _ = system(5)
+    D = np.random.default_rng(1).normal(size=(3, 5, 5))
+    symmetric = steady.from_delayed_correlations(J + J.T, (D + np.swapaxes(D, 1, 2)) / 2, beta=1.0)
+    np.testing.assert_allclose(symmetric, 0, atol=1e-13)
+    assert abs(float(exact.entropy_production(J + J.T, 0.2, beta=1.0))) < 1e-12
+
+
+def test_a_simulation_meets_the_enumeration_within_its_standard_error():
+    J, h = system(4, seed=2)
+    start = jnp.ones((4000, 4))
+    run = stochastic.simulate(jax.random.key(0), start, J, h, beta=1.2, steps=120, transient=40, correlations=True)
+    estimate = steady.from_simulation(run, J, beta=1.2)
+    exactly = float(exact.entropy_production(J, h, beta=1.2))
+    # Sixteen groups: Student's t with 15 degrees of freedom exceeds 7 once in 400,000.
+    assert abs(float(estimate.value) - exactly) < 7 * float(estimate.standard_error)
+    # 320,000 samples of a bounded quantity; an error above 2 % would be no check.
+    assert float(estimate.standard_error) < 0.02 * exactly
+
+
+def test_standard_errors_are_the_scatter_of_repeated_simulations():
+    J, h = system(3, seed=3)
+
+    @jax.jit
+    @jax.vmap
+    def run(key):
+        out = stochastic.simulate(key, jnp.ones((64, 3)), J, h, beta=1.0, steps=60, transient=20, correlations=True)
+        estimate = steady.from_simulation(out, J, beta=1.0)
+        return estimate.value, estimate.standard_error
+
+    values, errors = run(jax.random.split(jax.random.key(1), 60))
+    ratio = np.sqrt(np.mean(np.square(errors))) / np.std(values, ddof=1)
+    # The scatter of 60 values is known to 1 / sqrt(118) of itself, the mean square of 60 errors with 15 degrees of
+    # freedom to sqrt(2 / 15 / 60); four times both.
+    assert abs(ratio - 1) < 4 * np.hypot(1 / np.sqrt(118), np.sqrt(2 / 15 / 60) / 2)
+
+
+def test_a_simulation_that_still_moves_warns_with_its_drift():
+    J, h = system(4, seed=4)
+    short = {"beta": 1.0, "steps": 3, "transient": 0, "correlations": True}
+    run = stochastic.simulate(jax.random.key(0), jnp.ones((2000, 4)), J, h, **short)
+    with pytest.warns(steady.NotSteadyWarning, match="got a drift of"):
+        steady.from_simulation(run, J, beta=1.0)
+    settled = stochastic.simulate(
+        jax.random.key(0), jnp.ones((2000, 4)), J, h, beta=1.0, steps=80, transient=40, correlations=True
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        steady.from_simulation(settled, J, beta=1.0)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: steady.from_delayed_correlations(np.zeros((2, 3)), np.zeros((2, 3)), beta=1.0),
+            "couplings: expected a",
+        ),
+        (
+            lambda: steady.from_delayed_correlations(np.zeros((2, 2)), np.zeros((3, 3)), beta=1.0),
+            "delayed_correlations: ",
+        ),
+        (
+            lambda: steady.from_delayed_correlations(np.zeros((2, 2)), np.zeros((2, 2)), beta=0.0),
+            "beta: expected numbers",
+        ),
+        (
+            lambda: steady.from_delayed_correlations([[0.0, np.inf], [0, 0]], np.zeros((2, 2)), beta=1.0),
+            "couplings: expe",
+        ),
+        (
+            lambda: steady.from_simulation(
+                stochastic.simulate(jax.random.key(0), np.ones((2, 2)), np.zeros((2, 2)), 0.0, beta=1.0, steps=1),
+                np.zeros((2, 2)),
+                beta=1.0,
+            ),
+            "simulation: expected one made with correlations=True",
+        ),
+    ],
+)
+def test_bad_input_is_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

@@ -1,0 +1,25 @@
+"""Averages over groups of replicas against those over all of them."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from spinbook import replicas
+
+
+@pytest.mark.parametrize("count", [1, 7, 16, 40])
+def test_group_means_weighted_by_their_sizes_are_the_mean(count):
+    rows = jnp.asarray(np.random.default_rng(0).normal(size=(count, 3, 2)))
+    groups, size = replicas.grouped(rows).shape[:2]
+    assert groups <= 16
+    sizes = np.minimum(size, count - size * np.arange(groups))
+    means = replicas.group_means(rows, groups)
+    np.testing.assert_allclose(replicas.weighted_mean(means, jnp.asarray(sizes / count)), rows.mean(0), atol=1e-15)
+
+
+def test_the_standard_error_is_that_of_a_mean():
+    rows = np.random.default_rng(1).normal(size=(50, 4))
+    np.testing.assert_allclose(
+        replicas.standard_error(jnp.asarray(rows)), rows.std(0, ddof=1) / np.sqrt(50), rtol=1e-12
+    )
+    assert np.isnan(replicas.standard_error(jnp.ones((1, 2)))).all()

@@ -1,0 +1,319 @@
+"""Mean-field dynamics of vector spins against Hessians, averages over the sphere, sampling, and the authors' numbers."""
+
+import json
+from functools import partial
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from spinbook import sphere
+from spinbook.vector import fluctuations, mean_field, stochastic
+from spinbook.vector.mean_field import flat_tap_step, naive_step, tap_solve, tap_step
+
+BETA = 1.3
+
+
+def block_diagonal(J, dim):
+    """The D x D matrices of J_ij: (N, N) or (H, N, N) to (N, N, D, D)."""
+    J = np.asarray(J)
+    J = J[None] if J.ndim == 2 else J
+    return (
+        np.einsum("hij,de->ijde", J[:1], np.eye(dim))
+        if len(J) == 1
+        else np.einsum(
+            "hij,hde->ijde",
+            J,
+            np.stack([np.diag(np.repeat(np.eye(len(J))[h], dim // len(J))) for h in range(len(J))]),
+        )
+    )
+
+
+def expected_curvature(new, m, J, x, response, fields_of, covariance, mixed_trace):
+    """E[phi''(theta)(dh, dh)] from a Hessian by automatic differentiation and E[dh dh^T], which is all that it needs."""
+    dim = m.shape[-1]
+    theta = np.asarray(fields_of(new, beta=BETA))
+    blocks = block_diagonal(J, dim)
+    drive = x + np.einsum("ijde,je->id", blocks, m)
+    hessian = jax.jacfwd(jax.jacfwd(lambda h: response(h, beta=BETA)))
+    out = []
+    for i in range(len(m)):
+        v = drive[i] - theta[i]
+        second = np.outer(v, v)
+        for j in range(len(m)):
+            var = np.asarray(covariance(fields_of(m[j], beta=BETA), beta=BETA))
+            second += blocks[i, j] @ var @ blocks[i, j].T
+        H = np.asarray(hessian(jnp.asarray(theta[i])))
+        value = np.einsum("dab,ab->d", H, second)
+        if mixed_trace:
+            # The source replaces tr E[dh dh^T] by what the sphere demands: the coefficient of phi in the Hessian.
+            s = jnp.asarray(theta[i] @ theta[i])
+            f1 = 2 * jax.grad(lambda s: sphere.large_d.gain(s, dim, jnp.asarray(BETA)))(s)
+            gammas = np.sqrt(1 + BETA**2 * np.sum(np.asarray(fields_of(m, beta=BETA)) ** 2, axis=1) / (dim / 2 - 1))
+            weights = np.einsum("ijdd,ijdd->ij", blocks, blocks)[i] / dim
+            value -= f1 * (weights @ (1 / gammas)) * theta[i]
+        out.append(value)
+    return np.array(out)
+
+
+LARGE = (sphere.large_d, sphere.magnetization_large_d, sphere.field_large_d, sphere.covariance_large_d)
+EXACT = (sphere.exact, sphere.magnetization, sphere.field, sphere.covariance)
+
+
+@pytest.mark.parametrize("heads", [1, 2, 3])
+@pytest.mark.parametrize("functions", [LARGE, EXACT], ids=["large D", "exact"])
+def test_the_second_order_is_the_expectation_of_a_hessian(system, heads, functions):
+    response, phi, inverse, covariance = functions
+    J, x, m = system(heads=heads)
+    new = system(heads=heads, seed=1)[2]
+    rule = fluctuations.of_senders_untied if response is sphere.large_d else fluctuations.of_senders
+    ours = mean_field.second_order_magnetization(new, m, J, x, beta=BETA, response=response, covariances=rule)
+    truth = expected_curvature(new, m, J, x, phi, inverse, covariance, False)
+    np.testing.assert_allclose(ours, truth, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("heads", [1, 3])
+def test_the_trace_that_the_sphere_demands_is_the_one_that_is_used(system, heads):
+    J, x, m = system(heads=heads)
+    new = system(heads=heads, seed=1)[2]
+    ours = mean_field.second_order_magnetization(new, m, J, x, beta=BETA)
+    truth = expected_curvature(new, m, J, x, *LARGE[1:], True)
+    np.testing.assert_allclose(ours, truth, rtol=1e-10, atol=1e-12)
+
+
+def test_several_heads_meet_in_the_second_order(system):
+    # E[phi''(dh, dh)] by sampling the spins before: no covariance, no block structure goes in but that of dh.
+    J, x, m = system(num_sites=3, dim=6, heads=2, strength=0.8)
+    new = system(num_sites=3, dim=6, heads=2, seed=1)[2]
+    count = 100_000
+    before = sphere.field(m, beta=BETA)
+    s = sphere.sample(jax.random.key(0), jnp.broadcast_to(before, (count, 3, 6)), beta=BETA)
+    theta = sphere.field(new, beta=BETA)
+    dh = x + jnp.einsum("ijde,rje->rid", block_diagonal(J, 6), s) - theta
+    samples = np.asarray(sphere.second_derivative(jnp.broadcast_to(theta, dh.shape), dh, beta=BETA))
+    error = samples.std(axis=0) / np.sqrt(count)
+    ours = np.asarray(mean_field.second_order_magnetization(new, m, J, x, beta=BETA, response=sphere.exact))
+    assert np.all(np.abs(ours - samples.mean(axis=0)) < 5 * error)
+    # Heads that are each a model of their own would give something else.
+    alone = np.asarray(
+        mean_field.second_order_magnetization(new, m, J * [[[1.0]], [[0.0]]], x, beta=BETA, response=sphere.exact)
+    )
+    assert np.abs(alone - ours).max() > 20 * error.max()
+
+
+def test_equal_heads_are_one_head(system):
+    J, x, m = system()
+    together = np.stack([J, J])
+    for step in (naive_step, tap_step, flat_tap_step):
+        np.testing.assert_allclose(step(m, J, x, beta=BETA), step(m, together, x, beta=BETA), rtol=1e-9, atol=1e-12)
+
+
+def test_the_naive_step_is_the_response_to_the_mean_of_the_neighbours(system):
+    J, x, m = system(heads=2)
+    field = x + np.einsum("ijde,je->id", block_diagonal(J, 6), m)
+    np.testing.assert_allclose(
+        naive_step(m, J, x, beta=BETA), sphere.magnetization_large_d(field, beta=BETA), rtol=1e-13
+    )
+    ours = naive_step(m, J, x, beta=BETA, response=sphere.exact)
+    np.testing.assert_allclose(ours, sphere.magnetization(field, beta=BETA), rtol=1e-12)
+
+
+def test_a_tap_step_solves_the_condition_of_the_second_order(system):
+    J, x, m = system()
+    new = tap_step(m, J, x, beta=BETA)
+    theta = sphere.field_large_d(new, beta=BETA)
+    v = x + J @ m - theta
+    first = BETA * jnp.einsum("iab,ib->ia", sphere.covariance_large_d(theta, beta=BETA), v)
+    second = mean_field.second_order_magnetization(new, m, J, x, beta=BETA)
+    # The residual of theta is at most 1e-10.
+    np.testing.assert_allclose(first + second / 2, 0, atol=1e-9)
+
+
+@pytest.mark.parametrize(("step", "order"), [(naive_step, 2), (tap_step, 3)])
+def test_the_error_of_a_step_has_the_order_of_the_first_dropped_term(system, step, order):
+    # E[phi(h)] over independent spins, by antithetic sampling with the same random numbers at each strength.
+    N, D, count = 4, 4, 400_000
+    J, x, m = system(N, D, strength=1.0, seed=3)
+    theta = sphere.field(m, beta=BETA)
+    s = sphere.sample(jax.random.key(1), jnp.broadcast_to(theta, (count, N, D)), beta=BETA)
+    # A rotation by pi around the mean reverses the first-order part of the fluctuations across it.
+    errors = []
+    for strength in (0.4, 0.8):
+        received = strength * jnp.einsum("ij,rjd->rid", J, s)
+        drive = x + strength * J @ m
+        # First and second order of the fluctuations have known averages; only what is left is sampled.
+        plain = sphere.magnetization(x + received, beta=BETA)
+        linear = sphere.first_derivative(drive, received - strength * J @ m, beta=BETA)
+        truth = jnp.mean(plain - linear, axis=0)
+        prediction = step(m, strength * J, x, beta=BETA, response=sphere.exact)
+        errors.append(float(jnp.sqrt(jnp.mean((prediction - truth) ** 2))))
+    slope = np.log2(errors[1] / errors[0])
+    # The next order bends the line by about the strength itself.
+    assert order - 0.5 < slope < order + 1.3
+
+
+def test_without_couplings_every_step_is_the_response(system):
+    _, x, m = system()
+    J = np.zeros((5, 5))
+    for response, phi in ((sphere.large_d, sphere.magnetization_large_d), (sphere.exact, sphere.magnetization)):
+        for step in (naive_step, tap_step):
+            ours = step(m, J, x, beta=BETA, response=response)
+            np.testing.assert_allclose(ours, phi(x, beta=BETA), rtol=1e-12, atol=1e-13)
+
+
+def test_the_index_of_the_source_matters_only_where_norms_differ(system):
+    J, x, m = system(8, 16)
+    new = system(8, 16, seed=1)[2]
+
+    def relative(before):
+        right, printed = (
+            mean_field.second_order_magnetization(new, before, J, x, beta=BETA, covariances=rule)
+            for rule in (fluctuations.of_senders, fluctuations.of_receivers)
+        )
+        return float(jnp.linalg.norm(printed - right) / jnp.linalg.norm(right))
+
+    equal = m / np.linalg.norm(m, axis=1, keepdims=True)
+    lengths = np.linalg.norm(new, axis=1, keepdims=True)
+    assert relative(m) > 1e-4
+    # gamma_i of the receiver is that of its own length before, and all lengths before agree.
+    assert relative(equal) < 1e-12
+    assert lengths.std() > 0.1
+
+
+def test_couplings_act_from_the_second_index_on_the_first():
+    m = np.zeros((2, 4))
+    m[1, 0] = 0.5
+    out = np.asarray(naive_step(m, [[0.0, 1.0], [0.0, 0.0]], np.zeros((2, 4)), beta=1.0))
+    assert out[0, 0] > 0.1
+    np.testing.assert_array_equal(out[1], 0)
+
+
+def test_systems_in_leading_axes_do_not_touch(system):
+    J, x, m = system()
+    starts = np.stack([m, 0.5 * m, -m])
+    together = tap_step(starts, J, x, beta=BETA)
+    for start, out in zip(starts, together, strict=True):
+        np.testing.assert_allclose(out, tap_step(start, J, x, beta=BETA), rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("step", [naive_step, flat_tap_step])
+def test_a_steady_state_stays_and_is_where_stepping_leads(system, step):
+    J, x, _ = system()
+    solution = mean_field.steady_state(J, x, beta=BETA, step=step)
+    assert bool(solution.converged)
+    assert float(solution.residual) < 1e-9
+    stepping = naive_step if step is naive_step else tap_step
+    last = mean_field.simulate(np.zeros_like(x), J, x, beta=BETA, steps=60, step=stepping)[-1]
+    np.testing.assert_allclose(solution.value, last, atol=1e-8)
+
+
+def test_the_steady_state_of_tap_is_that_of_sampled_spins(system):
+    N, D = 6, 16
+    J, x, _ = system(N, D, strength=0.6)
+    x = 2 * x
+    start = np.broadcast_to(sphere.radius(D) * x / np.linalg.norm(x, axis=1, keepdims=True), (400, N, D))
+    run = stochastic.simulate(jax.random.key(0), start, J, x, beta=1.0, steps=60, transient=10)
+    error = np.asarray(run.magnetization_standard_errors)
+
+    def off(step):
+        m = np.asarray(mean_field.steady_state(J, x, beta=1.0, step=step).value)
+        return np.sqrt(np.mean((m - run.magnetizations) ** 2) - np.mean(error**2))
+
+    tap, naive = (off(partial(step, response=sphere.exact)) for step in (flat_tap_step, naive_step))
+    large = off(flat_tap_step)
+    assert tap < naive / 4
+    assert tap < large / 4
+    assert tap < 5 * np.sqrt(np.mean(error**2))
+
+
+def test_implicit_gradients_are_those_of_many_steps(system):
+    J, x, _ = system(3, 4)
+
+    def steady(x):
+        return jnp.sum(mean_field.steady_state(J, x, beta=1.0, step=naive_step).value ** 3)
+
+    def unrolled(x):
+        m = jnp.zeros_like(x)
+        for _ in range(60):
+            m = naive_step(m, J, x, beta=1.0)
+        return jnp.sum(m**3)
+
+    np.testing.assert_allclose(
+        jax.grad(steady)(jnp.asarray(x)), jax.grad(unrolled)(jnp.asarray(x)), rtol=1e-7, atol=1e-9
+    )
+
+
+def test_what_is_not_solved_is_not_returned_silently(system):
+    J, x, m = system(strength=60.0)
+    solution = tap_solve(m, J, x, beta=5.0, max_steps=3)
+    assert not bool(solution.converged)
+    assert np.isnan(jnp.where(solution.converged, 0.0, jnp.nan))
+    solution = mean_field.steady_state(J, x, beta=5.0, max_steps=3)
+    assert not bool(solution.converged)
+
+
+GOLDEN = Path(__file__).parent / "data" / "vector_runs.json"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("case", "theory"), [("beta1", "naive"), ("beta1", "tap"), ("beta2", "tap"), ("strong", "tap")]
+)
+def test_the_runs_of_the_source_at_quarter_size(case, theory):
+    golden = json.loads(GOLDEN.read_text())
+    if theory not in golden["cases"].get(case, {}):
+        pytest.skip("not recorded")
+    N, D = golden["N"], golden["D"]
+    record = golden["cases"][case][theory]
+    with jax.threefry_partitionable(False):
+        x_key, J_key = jax.random.split(jax.random.PRNGKey(2666))
+        x = jax.random.normal(x_key, (N, D), jnp.float32)
+        J = jax.random.normal(J_key, (N, N), jnp.float32) / np.float32(np.sqrt(N))
+    x = record["x_norm"] * x / jnp.linalg.norm(x, axis=-1, keepdims=True)
+    start = jnp.full((N, D), np.float32(1 / np.sqrt(D)))
+    step = naive_step if theory == "naive" else tap_step
+    m = mean_field.simulate(start, record["J_scale"] * J, x, beta=record["beta"], steps=19, step=step)[-1]
+    norms = np.linalg.norm(m, axis=1)
+    # The authors' solver stops at 1e-3, with lengths near 3.
+    tolerance = 1e-5 if theory == "naive" else 1e-3
+    for name, value in (("mean", norms.mean()), ("min", norms.min()), ("max", norms.max())):
+        assert abs(value - record["norm_last"][name]) < tolerance * record["norm_last"][name]
+    corner = np.asarray(record["last_corner_3x4"])
+    np.testing.assert_allclose(m[:3, :4], corner, atol=tolerance)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"couplings": np.ones((2, 3))}, "couplings: expected shape"),
+        (
+            {"couplings": np.ones((3, 5, 5)), "fields": np.ones((5, 4)), "magnetizations": np.zeros((5, 4))},
+            "couplings: expected a number of heads",
+        ),
+        ({"fields": np.ones((4, 6))}, "fields: expected shape"),
+        ({"fields": np.ones((5, 2)), "magnetizations": np.zeros((5, 2))}, "expected more than 2 dimensions"),
+        ({"fields": np.full((5, 6), np.nan)}, "fields: expected finite"),
+        ({"magnetizations": np.ones((5, 6))}, "magnetizations: expected vectors shorter"),
+        ({"magnetizations": np.zeros((5, 8))}, "magnetizations: expected shape"),
+        ({"magnetizations": np.zeros((2, 5, 6)), "fields": np.ones((3, 5, 6))}, "fields: expected leading axes"),
+        ({"beta": 0.0}, "beta: expected numbers > 0"),
+        ({"beta": float("nan")}, "beta: expected finite"),
+    ],
+)
+@pytest.mark.parametrize("step", [naive_step, tap_step, flat_tap_step])
+def test_bad_input_is_refused_by_name(system, step, change, message):
+    J, x, m = system()
+    arguments = {"magnetizations": m, "couplings": J, "fields": x, "beta": 1.0} | change
+    with pytest.raises(ValueError, match=message):
+        step(**arguments)
+
+
+def test_lists_and_single_precision_are_taken_as_they_are():
+    out = naive_step([[0.0] * 4, [0.0] * 4], [[0, 1], [1, 0]], np.ones((2, 4), np.float32), beta=1)
+    assert out.dtype == np.float32
+    assert (
+        tap_step(np.zeros((2, 4), np.float32), np.ones((2, 2), np.float32), np.ones((2, 4), np.float32), beta=1.0).dtype
+        == np.float32
+    )

@@ -1,0 +1,118 @@
+"""Sampling of vector spins against the theory of independent ones, identities of the steady state, reproducibility."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from spinbook import sphere
+from spinbook.vector import stochastic
+
+
+def start(replicas, num_sites, dim):
+    return jnp.zeros((replicas, num_sites, dim)).at[..., 0].set(sphere.radius(dim))
+
+
+def keep(spins):
+    return spins
+
+
+def test_a_step_has_the_mean_of_the_field_that_the_spins_before_make(system):
+    J, x, _ = system(3, 6, heads=2)
+    count = 40_000
+    old = start(count, 3, 6)
+    new = np.asarray(stochastic.step(jax.random.key(0), old, J, x, beta=1.3))
+    np.testing.assert_allclose(np.linalg.norm(new, axis=-1), sphere.radius(6), rtol=1e-12)
+    field = x.copy()
+    # Only the first component of the spins before is not zero, and it belongs to the first head.
+    field[:, 0] += J[0].sum(axis=1) * sphere.radius(6)
+    error = new.std(axis=0) / np.sqrt(count)
+    assert np.all(np.abs(new.mean(axis=0) - sphere.magnetization(field, beta=1.3)) < 5 * error)
+
+
+def test_without_couplings_nothing_is_correlated_but_a_spin_with_itself(system):
+    _, x, _ = system(3, 4)
+    options = {"beta": 1.0, "steps": 40, "transient": 1, "correlations": True}
+    run = stochastic.simulate(jax.random.key(1), start(320, 3, 4), np.zeros((3, 3)), x, **options)
+    m = np.asarray(sphere.magnetization(x, beta=1.0))
+    assert np.all(np.abs(run.magnetizations - m) < 6 * run.magnetization_standard_errors)
+    # |s|^2 is R^2 = 1 for certain; Student's t with 15 degrees of freedom for the others.
+    assert np.all(
+        np.abs(run.correlations - np.diag(1 - np.sum(m**2, 1)))
+        < 7 * np.asarray(run.correlation_standard_errors) + 1e-12
+    )
+    assert np.all(np.abs(run.delayed_correlations) < 7 * np.asarray(run.delayed_correlation_standard_errors))
+
+
+def test_delayed_correlations_have_the_later_time_first():
+    J = [[0.0, 1.5], [0.0, 0.0]]
+    options = {"beta": 1.0, "steps": 60, "transient": 2, "correlations": True}
+    run = stochastic.simulate(jax.random.key(3), start(320, 2, 4), J, np.zeros((2, 4)), **options)
+    # Spin 0 feels 1.5 s_1, of length 1.5, and answers along it: D_01 = |phi(1.5 s_1)| R.
+    expected = float(jnp.linalg.norm(sphere.magnetization([1.5, 0.0, 0.0, 0.0], beta=1.0)))
+    D, error = run.delayed_correlations, run.delayed_correlation_standard_errors
+    assert abs(float(D[0, 1]) - expected) < 7 * float(error[0, 1])
+    assert abs(float(D[1, 0])) < 7 * float(error[1, 0])
+
+
+def test_the_energy_balance_of_the_steady_state_links_correlations_and_response(system):
+    # beta E[phi(h_i) . dh_i] identities hold for the density of each step: E[s_i . g] = E[phi(h_i) . g] for any g before.
+    J, x, _ = system(4, 6, strength=0.8)
+    options = {"beta": 1.0, "steps": 30, "transient": 10, "correlations": True, "observable": keep}
+    run = stochastic.simulate(jax.random.key(5), start(400, 4, 6), J, x, **options)
+    before, after = np.asarray(run.observed[10:-1]), np.asarray(run.observed[11:])
+    mean = np.asarray(sphere.magnetization(x + np.einsum("ij,trjd->trid", J, before), beta=1.0))
+    gaps = np.einsum("trid,trld->til", after - mean, before) / 400
+    assert np.all(np.abs(gaps.mean(0)) < 6 * gaps.std(0) / np.sqrt(len(gaps)))
+    direct = np.einsum("trid,trld->il", after, before) / (400 * len(after))
+    m = np.asarray(run.magnetizations)
+    np.testing.assert_allclose(run.delayed_correlations, direct - m @ m.T, atol=0.1)
+
+
+def test_a_simulation_is_repeated_stepping_and_a_key_is_a_run(system):
+    J, x, _ = system(3, 5)
+    key, s = jax.random.key(9), start(4, 3, 5)
+    run = stochastic.simulate(key, s, J, x, beta=1.0, steps=3, observable=keep)
+    for t, state in enumerate(np.asarray(run.observed)):
+        s = stochastic.step(jax.random.fold_in(key, t), s, J, x, beta=1.0)
+        np.testing.assert_allclose(s, state, atol=1e-12)
+    np.testing.assert_allclose(run.magnetizations, np.asarray(run.observed).mean((0, 1)), atol=1e-12)
+    other = stochastic.simulate(jax.random.key(8), s, J, x, beta=1.0, steps=3)
+    assert np.abs(other.spins - run.spins).max() > 0.1
+    with pytest.raises(ValueError, match="correlations: expected a simulation made with"):
+        _ = run.correlations
+
+
+def test_single_precision_stays_single_and_on_the_sphere():
+    s = start(3, 2, 8).astype(jnp.float32)
+    run = stochastic.simulate(
+        jax.random.key(0), s, np.eye(2, dtype=np.float32), np.ones((2, 8), np.float32), beta=1.0, steps=50
+    )
+    assert run.spins.dtype == np.float32
+    np.testing.assert_allclose(np.linalg.norm(run.spins, axis=-1), sphere.radius(8), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"spins": np.ones((3, 5, 6))}, "spins: expected vectors of length 1.41421"),
+        ({"spins": np.ones((3, 4, 6))}, "spins: expected shape"),
+        ({"couplings": np.ones((2, 3))}, "couplings: expected shape"),
+        ({"fields": np.ones((2, 5, 6))}, "fields: expected a shape that broadcasts"),
+        ({"fields": np.full((5, 6), np.inf)}, "fields: expected finite"),
+        ({"beta": -1.0}, "beta: expected numbers > 0"),
+    ],
+)
+def test_bad_input_is_refused_by_name(system, change, message):
+    J, x, _ = system()
+    arguments = {"spins": start(3, 5, 6), "couplings": J, "fields": x, "beta": 1.0} | change
+    with pytest.raises(ValueError, match=message):
+        stochastic.step(jax.random.key(0), **arguments)
+
+
+def test_steps_are_counted():
+    arguments = (jax.random.key(0), start(1, 2, 4), np.zeros((2, 2)), np.zeros((2, 4)))
+    with pytest.raises(ValueError, match="steps: expected an integer >= 1"):
+        stochastic.simulate(*arguments, beta=1.0, steps=0)
+    with pytest.raises(ValueError, match="transient: expected an integer from 0 to 4"):
+        stochastic.simulate(*arguments, beta=1.0, steps=5, transient=5)
