@@ -96,8 +96,8 @@ def symmetrize_separately(couplings: Float[Tensor, "N N D D"]) -> Float[Tensor, 
 def symmetrize_bounded(couplings: Float[Tensor, "N N D D"]) -> Float[Tensor, "N N D D"]:
     """c J with J hollow and symmetric, and c <= 1 so that the largest eigenvalue is at most 0.95.
 
-    With it a Gaussian model with prior variance 1 exists wherever training takes the couplings. Cost: the eigenvalues of
-    a matrix of N D rows.
+    With it a Gaussian model of prior variance 1 exists wherever training takes the couplings. Cost: the eigenvalues
+    of a matrix of N D rows.
 
     >>> J = symmetrize_bounded(torch.ones(3, 3, 2, 2))
     >>> round(float(torch.linalg.eigvalsh(as_matrix(J))[-1]), 4)
