@@ -104,7 +104,7 @@ def symmetrize_bounded(couplings: Float[Tensor, "N N D D"]) -> Float[Tensor, "N 
     0.95
     """
     J = without_self_couplings(symmetrize(couplings))
-    return J * (_LARGEST / torch.linalg.eigvalsh(as_matrix(J))[-1].clamp_min(_LARGEST))
+    return J / (torch.linalg.eigvalsh(as_matrix(J))[-1] / _LARGEST).clamp_min(1)
 
 
 def without_self_couplings(couplings: Float[Tensor, "N N D D"]) -> Float[Tensor, "N N D D"]:
