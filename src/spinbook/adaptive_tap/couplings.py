@@ -20,6 +20,7 @@ __all__ = [
     "count_free",
     "sample",
     "symmetrize",
+    "symmetrize_bounded",
     "symmetrize_components",
     "symmetrize_separately",
     "symmetrize_sites",
@@ -28,6 +29,7 @@ __all__ = [
 ]
 
 Symmetry = Callable[[Tensor], Tensor]
+_LARGEST = 0.95
 
 
 def as_matrix(couplings: Float[Tensor, "N N D D"]) -> Float[Tensor, "N*D N*D"]:
@@ -89,6 +91,20 @@ def symmetrize_separately(couplings: Float[Tensor, "N N D D"]) -> Float[Tensor, 
     True
     """
     return symmetrize_sites(symmetrize_components(couplings))
+
+
+def symmetrize_bounded(couplings: Float[Tensor, "N N D D"]) -> Float[Tensor, "N N D D"]:
+    """c J with J hollow and symmetric, and c <= 1 so that the largest eigenvalue is at most 0.95.
+
+    With it a Gaussian model of prior variance 1 exists wherever training takes the couplings. Cost: the eigenvalues
+    of a matrix of N D rows.
+
+    >>> J = symmetrize_bounded(torch.ones(3, 3, 2, 2))
+    >>> round(float(torch.linalg.eigvalsh(as_matrix(J))[-1]), 4)
+    0.95
+    """
+    J = without_self_couplings(symmetrize(couplings))
+    return J / (torch.linalg.eigvalsh(as_matrix(J))[-1] / _LARGEST).clamp_min(1)
 
 
 def without_self_couplings(couplings: Float[Tensor, "N N D D"]) -> Float[Tensor, "N N D D"]:
