@@ -9,7 +9,7 @@ from benchmarks import adaptive_tap
 
 SIZES = {
     adaptive_tap.gaussian_response: {"size": 3, "batch": 2, "dim": 2},
-    adaptive_tap.implicit_gradient: {"size": 4, "batch": 2, "dim": 3},
+    adaptive_tap.implicit_gradient: {"size": 4, "batch": 2, "dim": 3, "strength": 0.3},
     adaptive_tap.binary_spins: {"size": 4, "batch": 3, "strength": 0.5},
 }
 

@@ -100,7 +100,15 @@ def cavity(values: np.ndarray, weights: np.ndarray, *, edges: np.ndarray, mean: 
 def _errors(ax: Axes, strengths: np.ndarray, errors: Mapping[str, np.ndarray]) -> None:
     for name, values in errors.items():
         middle = np.median(values, axis=1)
-        ax.plot(strengths, middle, color=COLOURS[name], linestyle=LINES[name], marker=MARKERS[name], markersize=4.0)
+        ax.plot(
+            strengths,
+            middle,
+            color=COLOURS[name],
+            linestyle=LINES[name],
+            marker=MARKERS[name],
+            markersize=4.0,
+            label=name,
+        )
         low, high = np.quantile(values, (0.25, 0.75), axis=1)
         ax.fill_between(strengths, low, high, color=COLOURS[name], alpha=0.15, linewidth=0)
     ax.set_yscale("log")
@@ -117,14 +125,9 @@ def errors(strengths: np.ndarray, errors: Mapping[int, Mapping[str, np.ndarray]]
     figure, axes = style.subplots(1, len(errors), height=3.0, sharey=True, squeeze=False)
     for ax, (num_spins, by_method) in zip(axes[0], errors.items(), strict=True):
         _errors(ax, strengths, by_method)
-        at = min(3, len(strengths) - 1)
-        heights = {name: float(np.median(values[at])) for name, values in by_method.items()}
-        for name, height in heights.items():
-            below = height == min(heights.values())
-            offset = (8.0, -12.0) if below else (-6.0, 7.0)
-            _label(ax, name, (float(strengths[at]), height), COLOURS[name], offset, ha="left" if below else "right")
         ax.set_title(f"$N = {num_spins}$", loc="center")
     axes[0, 0].set_ylabel(quantity)
+    axes[0, -1].legend(loc="lower right")
     _letters(*axes[0])
     return figure
 
