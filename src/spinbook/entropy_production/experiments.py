@@ -185,6 +185,10 @@ class _Lanes(NamedTuple):
     learning_rate: float
 
 
+def _stacked(rows: list[Any]) -> Any:
+    return jax.tree.map(lambda *leaves: np.stack([np.asarray(leaf) for leaf in leaves]), *rows)
+
+
 def _run(key: PRNGKeyArray, lanes: _Lanes, conditions: Any, num_seeds: int, records: int, progress: bool) -> Any:
     """What ``look`` sees before the first update and after each block of them, as (records + 1, C, S) arrays, and
     what ``gradient`` reports of every block, averaged over it: (records, C, S).
@@ -230,8 +234,7 @@ def _run(key: PRNGKeyArray, lanes: _Lanes, conditions: Any, num_seeds: int, reco
             state, report = advance(state, jax.vmap(lambda k, r=record: jax.random.fold_in(k, r))(seeds), conditions)
             reported.append(report)
             seen.append(look(state, fixed, conditions))
-    stack = lambda rows: jax.tree.map(lambda *leaves: np.stack([np.asarray(leaf) for leaf in leaves]), *rows)  # noqa: E731
-    return stack(seen), stack(reported)
+    return _stacked(seen), _stacked(reported)
 
 
 def _blocks(num_updates: int, num_records: int) -> tuple[int, int]:
