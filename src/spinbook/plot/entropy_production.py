@@ -52,7 +52,7 @@ def arrow_of_time(
     figure, axes = style.subplots(1, len(fluxes) + 1, height=2.6, width_ratios=[1] * len(fluxes) + [1.3])
     largest = max(float(np.abs(flux).max()) for flux in fluxes.values())
     for ax, (title, flux) in zip(axes, fluxes.items(), strict=False):
-        places = [CORNERS[tuple(int(s) for s in state)] for state in states]
+        places = [CORNERS[int(state[0]), int(state[1])] for state in states]
         for state, (x, y) in zip(states, places, strict=True):
             ax.add_patch(Circle((x, y), 0.34, facecolor=style.PAPER, edgecolor=style.GREY, linewidth=1.0, zorder=4))
             text = "".join("↑" if s > 0 else "↓" for s in state)
@@ -243,7 +243,7 @@ def vectors(
     printed: np.ndarray,
     consistent: np.ndarray,
 ) -> Figure:
-    """Error of delayed correlations against D, sigma divided by the sampled one, and its sign in near-symmetric systems.
+    """Error of delayed correlations against D, sigma over the sampled one, and its sign in near-symmetric systems.
 
     `errors` and `ratios` map a form to values at `dims`; `noise` is the standard error of the sampling behind `errors`.
     """
