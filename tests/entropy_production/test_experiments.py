@@ -65,7 +65,10 @@ def test_recall_is_learned_from_the_task_and_not_without():
     ("call", "message"),
     [
         (lambda: ex.sculpt(jax.random.key(0), ex.Conditions([1.0], [1.0, 0.0], [1.0], [1.0])), "conditions: expected"),
-        (lambda: ex.sculpt(jax.random.key(0), ex.Conditions([np.nan], [1.0], [1.0], [1.0])), "conditions: expected fin"),
+        (
+            lambda: ex.sculpt(jax.random.key(0), ex.Conditions([np.nan], [1.0], [1.0], [1.0])),
+            "conditions: expected fin",
+        ),
         (lambda: ex.sculpt(jax.random.key(0), ex.Conditions([1.0], [1.0], [1.0], [1.0]), beta=0.0), "beta: expected"),
         (
             lambda: ex.sculpt(
@@ -74,9 +77,7 @@ def test_recall_is_learned_from_the_task_and_not_without():
             "num_updates: expected a multiple",
         ),
         (
-            lambda: ex.learn_recall(
-                jax.random.key(0), ex.Objectives([1.0], [0.0], [1.0], [0.0]), TASK._replace(lag=3)
-            ),
+            lambda: ex.learn_recall(jax.random.key(0), ex.Objectives([1.0], [0.0], [1.0], [0.0]), TASK._replace(lag=3)),
             "lag: expected",
         ),
     ],

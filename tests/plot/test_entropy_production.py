@@ -131,7 +131,7 @@ def test_training_panels_show_every_condition(draw, names):
 def test_learning_has_a_dot_for_every_seed():
     final = {"end": np.array([0.9, 1.0]), "none": np.array([0.1, 0.2])}
     figure = plot.learning(np.array([1, 2, 3]), {"end": SEEDS, "none": SEEDS / 3}, final=final, chance=0.125)
-    left, right = figure.axes
+    _, right = figure.axes
     assert [line.get_xdata().tolist() for line in right.lines[:2]] == [v.tolist() for v in final.values()]
     assert [label.get_text() for label in right.get_yticklabels()] == ["end", "none"]
     assert _shows(figure, SEEDS.mean(axis=1))

@@ -125,7 +125,7 @@ def _draw(key: PRNGKeyArray, world: World, noise: Array) -> tuple[Array, Array]:
     return symbols, width * _normal(b, shape)
 
 
-def _production(net: _Perceiver, key: PRNGKeyArray, world: World, condition: Conditions) -> Array:
+def _production(net: _Perceiver, key: PRNGKeyArray, world: World, condition: Any) -> Array:
     symbols, noise = _draw(key, world, condition.noise)
     mask = _mask(condition.masked, world.num_sites)
     out = jax.vmap(lambda s, e: _live(net, world, s, e, mask))(symbols, noise)
@@ -133,7 +133,7 @@ def _production(net: _Perceiver, key: PRNGKeyArray, world: World, condition: Con
     return jnp.mean(out.entropy_production[:, 2:]) / world.num_sites
 
 
-def _look(net: _Perceiver, key: PRNGKeyArray, world: World, condition: Conditions) -> tuple[Array, ...]:
+def _look(net: _Perceiver, key: PRNGKeyArray, world: World, condition: Any) -> tuple[Array, ...]:
     """The fields of ``Sculpture``, for one lane."""
     symbols, first = _draw(key, world, condition.noise)
     second = _draw(jax.random.fold_in(key, 1), world, condition.noise)[1]
@@ -185,6 +185,10 @@ class _Lanes(NamedTuple):
     learning_rate: float
 
 
+def _stacked(rows: list[Any]) -> Any:
+    return jax.tree.map(lambda *leaves: np.stack([np.asarray(leaf) for leaf in leaves]), *rows)
+
+
 def _run(key: PRNGKeyArray, lanes: _Lanes, conditions: Any, num_seeds: int, records: int, progress: bool) -> Any:
     """What ``look`` sees before the first update and after each block of them, as (records + 1, C, S) arrays, and
     what ``gradient`` reports of every block, averaged over it: (records, C, S).
@@ -230,8 +234,7 @@ def _run(key: PRNGKeyArray, lanes: _Lanes, conditions: Any, num_seeds: int, reco
             state, report = advance(state, jax.vmap(lambda k, r=record: jax.random.fold_in(k, r))(seeds), conditions)
             reported.append(report)
             seen.append(look(state, fixed, conditions))
-    stack = lambda rows: jax.tree.map(lambda *leaves: np.stack([np.asarray(leaf) for leaf in leaves]), *rows)  # noqa: E731
-    return stack(seen), stack(reported)
+    return _stacked(seen), _stacked(reported)
 
 
 def _blocks(num_updates: int, num_records: int) -> tuple[int, int]:
@@ -272,7 +275,7 @@ def sculpt(
     size, records = _blocks(num_updates, num_records)
     beta = float(validate.positive(beta, "beta", ndim=0))
 
-    def gradient(net: _Perceiver, key: PRNGKeyArray, condition: Conditions) -> tuple[_Perceiver, Array]:
+    def gradient(net: _Perceiver, key: PRNGKeyArray, condition: Any) -> tuple[_Perceiver, Array]:
         def loss(net: _Perceiver) -> Array:
             return -condition.direction * _production(net, key, world, condition)
 
@@ -369,7 +372,7 @@ def _read(net: _Reader, task: Task, symbols: Array, through: Array) -> tuple[lis
     return [out.magnetizations for out in outputs], jnp.mean(sigma)
 
 
-def _errors(net: _Reader, key: PRNGKeyArray, task: Task, goal: Objectives) -> tuple[Array, tuple[Array, Array]]:
+def _errors(net: _Reader, key: PRNGKeyArray, task: Task, goal: Any) -> tuple[Array, tuple[Array, Array]]:
     symbols = jax.random.randint(key, (task.batch, task.num_sites), 0, task.num_symbols, jnp.int32)
     layers, sigma = jax.vmap(lambda s: _read(net, task, s, goal.through))(symbols)
     wanted = symbols[:, : -task.lag]
@@ -410,7 +413,7 @@ def learn_recall(
     beta = float(validate.positive(beta, "beta", ndim=0))
     validate.count(task.lag, "lag", minimum=1, maximum=task.num_sites - 1)
 
-    def gradient(net: _Reader, key: PRNGKeyArray, goal: Objectives) -> tuple[_Reader, Any]:
+    def gradient(net: _Reader, key: PRNGKeyArray, goal: Any) -> tuple[_Reader, Any]:
         (_, report), slope = eqx.filter_value_and_grad(_errors, has_aux=True)(net, key, task, goal)
         modules = tuple(_scaled(module, 1.0) for module in slope.stack.modules)
         return eqx.tree_at(lambda g: g.stack.modules, slope, modules), report

@@ -52,7 +52,7 @@ def arrow_of_time(
     figure, axes = style.subplots(1, len(fluxes) + 1, height=2.6, width_ratios=[1] * len(fluxes) + [1.3])
     largest = max(float(np.abs(flux).max()) for flux in fluxes.values())
     for ax, (title, flux) in zip(axes, fluxes.items(), strict=False):
-        places = [CORNERS[tuple(int(s) for s in state)] for state in states]
+        places = [CORNERS[int(state[0]), int(state[1])] for state in states]
         for state, (x, y) in zip(states, places, strict=True):
             ax.add_patch(Circle((x, y), 0.34, facecolor=style.PAPER, edgecolor=style.GREY, linewidth=1.0, zorder=4))
             text = "".join("↑" if s > 0 else "↓" for s in state)
@@ -243,7 +243,7 @@ def vectors(
     printed: np.ndarray,
     consistent: np.ndarray,
 ) -> Figure:
-    """Error of delayed correlations against D, sigma divided by the sampled one, and its sign in near-symmetric systems.
+    """Error of delayed correlations against D, sigma over the sampled one, and its sign in near-symmetric systems.
 
     `errors` and `ratios` map a form to values at `dims`; `noise` is the standard error of the sampling behind `errors`.
     """
@@ -357,7 +357,7 @@ def settling(
     _band(right, betas, first, BLUE, "-", "after a change of inputs")
     _band(right, betas, rest, ORANGE, "--", "from rest")
     _band(right, betas, factors, style.GREY, ":", "contraction factor")
-    right.set(xscale="log", xlabel=r"inverse temperature $\beta$", ylabel="left by the first iteration", ylim=(0, None))
+    right.set(xscale="log", xlabel=r"inverse temperature $\beta$", ylabel="left by the first iteration", ylim=(0, 1.0))
     _plain_ticks(right, [float(b) for b in betas])
     right.legend(loc="upper left")
     _letters(left, right)
@@ -378,8 +378,7 @@ def environment(updates: np.ndarray, panels: Mapping[str, Mapping[str, np.ndarra
         for name, values in curves.items():
             colour, line = looks[name]
             _band(ax, updates, values, colour, line, name)
-        ax.set_title(title, loc="center", fontsize=8.5)
-        ax.set_xlabel("updates")
+        ax.set(xlabel="updates", ylabel=title)
         ax.set_ylim(min(0.0, float(min(values.min() for values in curves.values()))), None)
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=7.5)
@@ -401,8 +400,7 @@ def mechanism(updates: np.ndarray, panels: Mapping[str, Mapping[str, np.ndarray]
         for name, values in curves.items():
             colour, line = looks[name]
             _band(ax, updates, values, colour, line, name)
-        ax.set_title(title, loc="center", fontsize=8.5)
-        ax.set_xlabel("updates")
+        ax.set(xlabel="updates", ylabel=title)
         ax.set_ylim(0, None)
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=7.5)
@@ -455,6 +453,6 @@ def growth(panels: Mapping[str, Mapping[str, np.ndarray]], production: Mapping[s
     for colour, line, (name, values) in zip((BLUE, ORANGE), lines, production.items(), strict=False):
         _band(axes[-1], np.arange(1, len(values) + 1), values, colour, line, name)
     axes[-1].set(xlabel="steps after growth", ylabel=r"$\sigma$ / steady $\sigma$")
-    axes[-1].legend(loc="lower right", fontsize=7)
+    axes[-1].legend(loc="upper right", fontsize=7)
     _letters(*axes)
     return figure
