@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -181,6 +182,28 @@ class Unroll:
         return value
 
 
+@partial(jax.jit, static_argnames=("theory", "response", "dynamics"))
+def _settle(
+    inputs: Float[Array, "S H N d"],
+    couplings: Float[Array, "S H N M"],
+    context: Float[Array, "S H M d"] | None,
+    beta: Array,
+    theory: Theory,
+    response: Response,
+    dynamics: Relax | Unroll,
+) -> FixedPoint:
+    """The magnetizations (spheres, heads, sites, d), with evidence of the fields that they answer to."""
+
+    def update(fields: Array) -> Array:
+        def sphere_by_sphere(f: Array, x: Array, J: Array, c: Array | None) -> Array:
+            return theory(f, Spins(x, J, c, response, beta))
+
+        return jax.vmap(sphere_by_sphere)(fields, inputs, couplings, context)
+
+    solution = dynamics(update, inputs)
+    return solution._replace(value=jax.vmap(lambda f: _respond(f, response, beta))(solution.value))
+
+
 class SpinTransformerModule(eqx.Module):
     """m = phi(x + J(x) m + second order): the steady magnetizations of spins in fields x with softmax couplings.
 
@@ -192,7 +215,8 @@ class SpinTransformerModule(eqx.Module):
     the source's code runs. With one head they are the same, and with the defaults the source's arithmetic.
 
     ``theory`` is ``tap`` or ``naive``, ``response`` the mean of a spin in its field, ``dynamics`` ``Relax()`` for the
-    steady state or ``Unroll(k)`` for k updates. ``beta`` may be a JAX array, and is then trained like any parameter.
+    steady state or ``Unroll(k)`` for k updates. ``dtype`` is that of the weights, by default JAX's. ``beta`` may be a
+    JAX array, and is then trained like any parameter.
 
     Calls take ``x`` (N, D), a boolean ``mask`` (N, N), True = may attend, and ``context`` (M, D), whose spins answer to
     their own fields and are attended to in the place of x; the mask is (N, M) then. A row of the mask without True
@@ -229,6 +253,7 @@ class SpinTransformerModule(eqx.Module):
         response: Response = sphere.large_d,
         spheres: Callable[[int], int] = one_sphere,
         dynamics: Relax | Unroll = Relax(),
+        dtype: Any = None,
     ) -> None:
         self.dim = validate.count(dim, "dim", minimum=1)
         self.num_heads = validate.count(num_heads, "num_heads", minimum=1)
@@ -241,7 +266,7 @@ class SpinTransformerModule(eqx.Module):
         validate.positive(beta, "beta", ndim=0)
         self.beta = beta
         self.theory, self.response, self.spheres, self.dynamics = theory, response, spheres, dynamics
-        self.to_qk = eqx.nn.Linear(self.dim, 2 * self.dim, use_bias=False, key=key)
+        self.to_qk = eqx.nn.Linear(self.dim, 2 * self.dim, use_bias=False, dtype=dtype, key=key)
 
     def _inputs(self, x: Any, name: str) -> Array:
         """Inputs by spheres and heads, (spheres, heads, sites, d), scaled to the radius."""
@@ -289,23 +314,13 @@ class SpinTransformerModule(eqx.Module):
         J = self._couplings(a, c, self._mask(mask, (a.shape[2], c.shape[2])))
         return J.reshape(self.num_heads, *J.shape[2:])
 
-    def _model(
-        self, x: Any, mask: Any, context: Any
-    ) -> tuple[Array, Callable[[Array], Array], Callable[[Array], Array]]:
+    def _settle(self, x: Any, mask: Any, context: Any) -> FixedPoint:
         a = self._inputs(x, "x")
-        c = a if context is None else self._inputs(context, "context")
-        J = self._couplings(a, c, self._mask(mask, (a.shape[2], c.shape[2])))
-        beta = jnp.asarray(self.beta, a.dtype)
-
-        def update(fields: Array) -> Array:
-            if context is None:
-                return jax.vmap(lambda f, x, J: self.theory(f, Spins(x, J, None, self.response, beta)))(fields, a, J)
-            return jax.vmap(lambda f, x, J, c: self.theory(f, Spins(x, J, c, self.response, beta)))(fields, a, J, c)
-
-        def outputs(fields: Array) -> Array:
-            return self._rows(jax.vmap(lambda f: _respond(f, self.response, beta))(fields))
-
-        return a, update, outputs
+        c = None if context is None else self._inputs(context, "context")
+        keys = a if c is None else c
+        J = self._couplings(a, keys, self._mask(mask, (a.shape[2], keys.shape[2])))
+        solution = _settle(a, J, c, jnp.asarray(self.beta, a.dtype), self.theory, self.response, self.dynamics)
+        return solution._replace(value=self._rows(solution.value))
 
     def __call__(
         self,
@@ -314,9 +329,8 @@ class SpinTransformerModule(eqx.Module):
         context: Float[ArrayLike, "M D"] | None = None,
     ) -> Float[Array, "N D"]:
         """The magnetizations (sites, dim)."""
-        start, update, outputs = self._model(x, mask, context)
-        solution = self.dynamics(update, start)
-        return self.dynamics.output(outputs(solution.value), solution.converged)
+        solution = self._settle(x, mask, context)
+        return self.dynamics.output(solution.value, solution.converged)
 
     def steady_state(
         self,
@@ -326,14 +340,11 @@ class SpinTransformerModule(eqx.Module):
     ) -> FixedPoint:
         """The magnetizations and the evidence that an update leaves them alone.
 
-        ``residual`` is the largest change of a magnetization in another update, ``converged`` whether the change of the
-        fields was within the tolerance of ``dynamics``, never for ``Unroll``.
+        ``residual`` is the largest change of a component of the fields in another update, ``converged`` whether it was
+        within the tolerance of ``dynamics``, never for ``Unroll``. A component of the magnetizations changes by at most
+        beta / 2 times as much.
         """
-        start, update, outputs = self._model(x, mask, context)
-        solution = self.dynamics(update, start)
-        value = outputs(solution.value)
-        residual = jnp.max(jnp.abs(outputs(update(solution.value)) - value))
-        return FixedPoint(value, residual, solution.num_steps, solution.converged)
+        return self._settle(x, mask, context)
 
 
 class SpinTransformer(eqx.Module):
@@ -362,12 +373,21 @@ class SpinTransformer(eqx.Module):
         response: Response = sphere.large_d,
         spheres: Callable[[int], int] = one_sphere,
         dynamics: Relax | Unroll = Relax(),
+        dtype: Any = None,
     ) -> None:
         self.depth = validate.count(depth, "depth", minimum=1)
 
         def module(key: PRNGKeyArray) -> SpinTransformerModule:
             return SpinTransformerModule(
-                dim, num_heads, beta=beta, key=key, theory=theory, response=response, spheres=spheres, dynamics=dynamics
+                dim,
+                num_heads,
+                beta=beta,
+                key=key,
+                theory=theory,
+                response=response,
+                spheres=spheres,
+                dynamics=dynamics,
+                dtype=dtype,
             )
 
         self.modules = eqx.filter_vmap(module)(jax.random.split(key, self.depth))

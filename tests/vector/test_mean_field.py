@@ -1,4 +1,4 @@
-"""Mean-field dynamics of vector spins against Hessians, averages over the sphere, sampling, and the authors' numbers."""
+"""Mean-field dynamics of vector spins against Hessians, averages over the sphere, sampling, and recorded runs."""
 
 import json
 from functools import partial
@@ -32,7 +32,7 @@ def block_diagonal(J, dim):
 
 
 def expected_curvature(new, m, J, x, response, fields_of, covariance, mixed_trace):
-    """E[phi''(theta)(dh, dh)] from a Hessian by automatic differentiation and E[dh dh^T], which is all that it needs."""
+    """E[phi''(theta)(dh, dh)] from a Hessian by automatic differentiation and E[dh dh^T]."""
     dim = m.shape[-1]
     theta = np.asarray(fields_of(new, beta=BETA))
     blocks = block_diagonal(J, dim)
@@ -133,17 +133,16 @@ def test_a_tap_step_solves_the_condition_of_the_second_order(system):
 
 @pytest.mark.parametrize(("step", "order"), [(naive_step, 2), (tap_step, 3)])
 def test_the_error_of_a_step_has_the_order_of_the_first_dropped_term(system, step, order):
-    # E[phi(h)] over independent spins, by antithetic sampling with the same random numbers at each strength.
-    N, D, count = 4, 4, 400_000
+    # E[phi(h)] over independent spins, sampled with the same random numbers at each strength.
+    N, D, count = 4, 4, 200_000
     J, x, m = system(N, D, strength=1.0, seed=3)
     theta = sphere.field(m, beta=BETA)
     s = sphere.sample(jax.random.key(1), jnp.broadcast_to(theta, (count, N, D)), beta=BETA)
-    # A rotation by pi around the mean reverses the first-order part of the fluctuations across it.
     errors = []
     for strength in (0.4, 0.8):
         received = strength * jnp.einsum("ij,rjd->rid", J, s)
         drive = x + strength * J @ m
-        # First and second order of the fluctuations have known averages; only what is left is sampled.
+        # The first order of the fluctuations averages to zero; without it the noise is of second order.
         plain = sphere.magnetization(x + received, beta=BETA)
         linear = sphere.first_derivative(drive, received - strength * J @ m, beta=BETA)
         truth = jnp.mean(plain - linear, axis=0)
@@ -211,21 +210,20 @@ def test_a_steady_state_stays_and_is_where_stepping_leads(system, step):
 
 def test_the_steady_state_of_tap_is_that_of_sampled_spins(system):
     N, D = 6, 16
-    J, x, _ = system(N, D, strength=0.6)
+    J, x, _ = system(N, D, strength=1.0)
     x = 2 * x
     start = np.broadcast_to(sphere.radius(D) * x / np.linalg.norm(x, axis=1, keepdims=True), (400, N, D))
-    run = stochastic.simulate(jax.random.key(0), start, J, x, beta=1.0, steps=60, transient=10)
-    error = np.asarray(run.magnetization_standard_errors)
+    run = stochastic.simulate(jax.random.key(0), start, J, x, beta=1.0, steps=320, transient=20)
+    noise = np.sqrt(np.mean(np.asarray(run.magnetization_standard_errors) ** 2))
 
     def off(step):
-        m = np.asarray(mean_field.steady_state(J, x, beta=1.0, step=step).value)
-        return np.sqrt(np.mean((m - run.magnetizations) ** 2) - np.mean(error**2))
+        m = mean_field.steady_state(J, x, beta=1.0, step=step).value
+        return float(jnp.sqrt(jnp.mean((m - run.magnetizations) ** 2))) / noise
 
-    tap, naive = (off(partial(step, response=sphere.exact)) for step in (flat_tap_step, naive_step))
-    large = off(flat_tap_step)
-    assert tap < naive / 4
-    assert tap < large / 4
-    assert tap < 5 * np.sqrt(np.mean(error**2))
+    # Ninety-six numbers: their root mean square is known to 7 %.
+    assert off(partial(flat_tap_step, response=sphere.exact)) < 1.5
+    assert off(partial(naive_step, response=sphere.exact)) > 2.5
+    assert off(flat_tap_step) > 5
 
 
 def test_implicit_gradients_are_those_of_many_steps(system):
@@ -249,7 +247,6 @@ def test_what_is_not_solved_is_not_returned_silently(system):
     J, x, m = system(strength=60.0)
     solution = tap_solve(m, J, x, beta=5.0, max_steps=3)
     assert not bool(solution.converged)
-    assert np.isnan(jnp.where(solution.converged, 0.0, jnp.nan))
     solution = mean_field.steady_state(J, x, beta=5.0, max_steps=3)
     assert not bool(solution.converged)
 
@@ -258,30 +255,25 @@ GOLDEN = Path(__file__).parent / "data" / "vector_runs.json"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("case", "theory"), [("beta1", "naive"), ("beta1", "tap"), ("beta2", "tap"), ("strong", "tap")]
-)
-def test_the_runs_of_the_source_at_quarter_size(case, theory):
+@pytest.mark.parametrize("case", ["beta1/naive", "beta1/tap", "strong/naive"])
+def test_the_runs_of_the_source_at_quarter_size(case):
     golden = json.loads(GOLDEN.read_text())
-    if theory not in golden["cases"].get(case, {}):
-        pytest.skip("not recorded")
     N, D = golden["N"], golden["D"]
-    record = golden["cases"][case][theory]
+    record = golden["cases"][case]
     with jax.threefry_partitionable(False):
         x_key, J_key = jax.random.split(jax.random.PRNGKey(2666))
         x = jax.random.normal(x_key, (N, D), jnp.float32)
         J = jax.random.normal(J_key, (N, N), jnp.float32) / np.float32(np.sqrt(N))
     x = record["x_norm"] * x / jnp.linalg.norm(x, axis=-1, keepdims=True)
     start = jnp.full((N, D), np.float32(1 / np.sqrt(D)))
-    step = naive_step if theory == "naive" else tap_step
-    m = mean_field.simulate(start, record["J_scale"] * J, x, beta=record["beta"], steps=19, step=step)[-1]
-    norms = np.linalg.norm(m, axis=1)
-    # The authors' solver stops at 1e-3, with lengths near 3.
-    tolerance = 1e-5 if theory == "naive" else 1e-3
-    for name, value in (("mean", norms.mean()), ("min", norms.min()), ("max", norms.max())):
-        assert abs(value - record["norm_last"][name]) < tolerance * record["norm_last"][name]
-    corner = np.asarray(record["last_corner_3x4"])
-    np.testing.assert_allclose(m[:3, :4], corner, atol=tolerance)
+    step = tap_step if case.endswith("tap") else naive_step
+    m = mean_field.simulate(start, record["J_scale"] * J, x, beta=record["beta"], steps=19, step=step)
+    # The authors' solver of TAP stops at 1e-3. The strong run is chaotic: rounding grows twofold a step or so.
+    tolerance, shown = {"beta1/naive": (3e-6, 19), "beta1/tap": (1e-3, 19), "strong/naive": (1e-4, 6)}[case]
+    norms = np.linalg.norm(m, axis=-1).mean(axis=-1)[:shown]
+    np.testing.assert_allclose(norms, record["norm_mean_by_t"][1 : shown + 1], rtol=tolerance)
+    if shown == 19:
+        np.testing.assert_allclose(m[-1, :3, :4], record["last_corner_3x4"], atol=3 * tolerance)
 
 
 @pytest.mark.parametrize(

@@ -55,8 +55,8 @@ def test_delayed_correlations_have_the_later_time_first():
     assert abs(float(D[1, 0])) < 7 * float(error[1, 0])
 
 
-def test_the_energy_balance_of_the_steady_state_links_correlations_and_response(system):
-    # beta E[phi(h_i) . dh_i] identities hold for the density of each step: E[s_i . g] = E[phi(h_i) . g] for any g before.
+def test_a_spin_and_its_exact_response_have_the_same_correlation_with_the_state_before(system):
+    # For any function g of the state before, E[s_i . g] = E[phi(h_i) . g].
     J, x, _ = system(4, 6, strength=0.8)
     options = {"beta": 1.0, "steps": 30, "transient": 10, "correlations": True, "observable": keep}
     run = stochastic.simulate(jax.random.key(5), start(400, 4, 6), J, x, **options)

@@ -337,7 +337,7 @@ def yarn(couplings: np.ndarray, strongest: float, eigenvalues: np.ndarray) -> Fi
     opacity = 0.10 + 0.65 * (sizes[targets, sources] - threshold) / (sizes.max() - threshold)
     for colour, chosen in ((BLUE, couplings[targets, sources] > 0), (ORANGE, couplings[targets, sources] < 0)):
         colours = [(*to_rgb(colour), float(a)) for a in opacity[chosen]]
-        left.add_collection(LineCollection(segments[chosen], colors=colours, linewidths=0.8))
+        left.add_collection(LineCollection(list(segments[chosen]), colors=colours, linewidths=0.8))
     left.plot(*places.T, color=style.INK, marker="o", markersize=3.0, linestyle="none", zorder=5)
     left.text(0.0, -1.22, "positive", color=BLUE, fontsize=8.5, ha="right")
     left.text(0.06, -1.22, "negative", color=ORANGE, fontsize=8.5, ha="left")
@@ -559,49 +559,53 @@ def one_step(
 
 @style.house
 def temperatures(
-    betas: np.ndarray,
-    norms: Mapping[str, np.ndarray],
-    errors: Mapping[str, np.ndarray],
+    fine: np.ndarray,
+    lengths: Mapping[str, np.ndarray],
     *,
+    betas: np.ndarray,
     sampled: np.ndarray,
     sampled_error: np.ndarray,
+    errors: Mapping[str, np.ndarray],
     noise: np.ndarray,
     fold: float,
 ) -> Figure:
-    """Mean norm and error per site of each theory in its steady state against beta, with sampled spins.
-
-    `norms` and `errors` map a theory to values on `betas`, nan where it has no answer; `fold` is drawn across.
-    """
+    """Mean length of each theory on `fine` with sampled spins on `betas`; error per site on `betas`, nan if none."""
     figure, (left, right) = style.subplots(1, 2, height=3.1)
-    for theory, values in norms.items():
-        look = {
-            "color": THEORY_COLOURS[theory],
-            "linestyle": THEORY_LINES[theory],
-            "marker": THEORY_MARKERS[theory],
-            "markersize": 3.8,
-            "linewidth": 1.3,
-        }
-        left.semilogx(betas, values, label=theory, **look)
-        right.loglog(betas, errors[theory], label=theory, **look)
+    for theory, values in lengths.items():
+        left.semilogx(
+            fine, values, color=THEORY_COLOURS[theory], linestyle=THEORY_LINES[theory], linewidth=1.5, label=theory
+        )
     left.errorbar(
         betas,
         sampled,
         sampled_error,
         color=style.INK,
         marker="x",
-        markersize=5,
+        markersize=5.5,
         linestyle="none",
         label="sampled spins",
         zorder=6,
     )
+    for theory, values in errors.items():
+        right.loglog(
+            betas,
+            values,
+            color=THEORY_COLOURS[theory],
+            linestyle=THEORY_LINES[theory],
+            marker=THEORY_MARKERS[theory],
+            markersize=4,
+            linewidth=1.3,
+        )
+        last = int(np.flatnonzero(np.isfinite(values))[-1])
+        _label(right, theory, (betas[last], values[last]), THEORY_COLOURS[theory], (-4, 7), ha="right")
     right.fill_between(betas, noise, noise.min() / 10, color=style.FAINT, linewidth=0, zorder=0)
-    right.text(0.03, 0.05, "sampling noise", transform=right.transAxes, color=style.GREY, fontsize=8.5)
+    right.text(0.97, 0.05, "sampling noise", transform=right.transAxes, color=style.GREY, fontsize=8.5, ha="right")
     for ax in (left, right):
         ax.axvline(fold, color=BLUE, linewidth=0.9, linestyle=(0, (1, 2)))
-        _plain_ticks(ax.xaxis, [float(beta) for beta in betas])
+        _plain_ticks(ax.xaxis, (0.5, 1.0, 2.0, 4.0))
         ax.set_xlabel(r"inverse temperature $\beta$")
     _label(left, "fold", (fold, 0.02), BLUE, (3, 0))
-    left.set(ylim=(0, 1), ylabel=r"mean norm $|\mathbf{m}_i|/R$")
+    left.set(ylim=(0, 1), ylabel=r"mean length $|\mathbf{m}_i|/R$")
     right.set(ylim=(float(noise.min()) / 1.6, 1), ylabel="error per site / $R$, root mean square")
     _decades(right.yaxis)
     left.legend(loc="upper left", handlelength=2.4, labelspacing=0.25)

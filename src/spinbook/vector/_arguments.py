@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
 from spinbook import sphere, validate
@@ -13,15 +12,12 @@ from spinbook import sphere, validate
 __all__ = ["by_heads", "from_heads", "model", "sites"]
 
 
-def _couplings(couplings: Any, dim: int, dtype: Any) -> Array:
+def _couplings(couplings: Any, dtype: Any) -> Array:
     """Couplings by heads, (H, N, N)."""
     J = validate.finite(couplings, "couplings", dtype=dtype)
     if J.ndim not in (2, 3) or J.shape[-1] != J.shape[-2] or J.size == 0:
         raise ValueError(f"couplings: expected shape (N, N) or (heads, N, N), got shape {J.shape}")
-    J = J[None] if J.ndim == 2 else J
-    if dim % len(J):
-        raise ValueError(f"couplings: expected a number of heads that divides {dim} components, got {len(J)}")
-    return J
+    return J[None] if J.ndim == 2 else J
 
 
 def sites(value: Any, name: str, num_sites: int, *, dtype: Any, dim: int | None = None) -> Float[Array, "... N D"]:
@@ -36,10 +32,13 @@ def model(
     couplings: Any, fields: Any, beta: Any, *, dtype: Any
 ) -> tuple[Float[Array, "H N N"], Float[Array, "*batch N D"], Float[Array, ""]]:
     """Couplings by heads, one field of D > 2 components for each site, and beta > 0."""
-    num_sites = np.shape(couplings)[-1] if np.ndim(couplings) else 0
-    x = sites(fields, "fields", num_sites, dtype=dtype)
-    sphere.radius(x.shape[-1])
-    return _couplings(couplings, x.shape[-1], dtype), x, validate.positive(beta, "beta", ndim=0, dtype=dtype)
+    J = _couplings(couplings, dtype)
+    x = sites(fields, "fields", J.shape[-1], dtype=dtype)
+    dim = x.shape[-1]
+    sphere.radius(dim)
+    if dim % len(J):
+        raise ValueError(f"couplings: expected a number of heads that divides {dim} components, got {len(J)}")
+    return J, x, validate.positive(beta, "beta", ndim=0, dtype=dtype)
 
 
 def by_heads(vectors: Float[Array, "... N D"], heads: int) -> Float[Array, "... H N d"]:

@@ -1,0 +1,70 @@
+"""Arrays that the sources print, digit for digit, as far as they are shown. Nothing is computed here."""
+
+from __future__ import annotations
+
+import numpy as np
+
+__all__ = ["corner", "rounding", "spin_transformer"]
+
+# Bal (2023), section "A simple JAX implementation": the first and last three rows and columns of what its cells print.
+_SPIN_TRANSFORMER = {
+    "module": """
+        0.46483648 0.3805422 -0.44913006 0.02650307 -0.36570293 0.23443604
+        -0.37061682 -0.42315483 0.1197958 0.6265602 -0.61598897 0.5583689
+        0.21803643 0.17418407 0.22512378 -0.82831764 0.13957487 0.17361565
+        -0.03738704 0.10310851 -0.12114237 -0.17507279 0.30361462 0.09653477
+        0.4211655 -0.20545821 0.12954816 0.74708706 -0.35752055 -0.5818469
+        1.149747 -0.6245326 -0.28383803 0.31866318 -0.13622926 0.52548647
+    """,
+    "gradient": """
+        6.84143470e-06 1.26781670e-04 3.00350985e-05 -2.42774186e-05 6.56897682e-05 -1.09572255e-04
+        2.77053477e-04 -1.62737968e-04 -9.00395680e-05 -8.95370322e-05 -4.99462512e-05 5.35702784e-05
+        -1.52689070e-04 -1.44067290e-05 1.77498405e-05 -1.35530383e-04 7.19401141e-05 1.22722937e-04
+        -4.90037055e-05 -1.04181963e-04 4.73747787e-06 -8.87275892e-05 -5.93782897e-06 -4.02471051e-05
+        -4.34355170e-05 3.30054972e-05 1.77152877e-04 -1.20974844e-04 -1.17946729e-04 4.90189996e-06
+        -3.79099110e-05 -1.06873820e-04 -8.71618904e-05 4.89293416e-05 8.51267905e-05 -1.46996666e-04
+    """,
+    "stack": """
+        0.20396525 -0.06002701 -0.24426042 0.25347382 -0.01503923 -0.15146086
+        -0.3552067 -0.4154298 -0.2159235 0.68296695 -0.18692644 0.20893992
+        -0.03525298 -0.11836862 -0.13671912 -0.22646151 0.18905625 -0.05829766
+        -0.11216182 -0.26305646 -0.31211302 0.27817503 0.25123474 -0.11120855
+        0.17170963 -0.33360714 -0.12762357 0.70538384 -0.04229175 -0.5447842
+        0.5191558 -0.5662918 -0.33646253 0.4568781 -0.04439414 0.18843232
+    """,
+}
+
+
+def spin_transformer() -> dict[str, np.ndarray]:
+    """The output of a module, its gradient and the output of a stack, as text: three arrays (6, 6) of strings.
+
+    >>> spin_transformer()["module"][0, 0].item()
+    '0.46483648'
+    """
+    return {
+        name: np.array([row.split() for row in text.strip().splitlines()]) for name, text in _SPIN_TRANSFORMER.items()
+    }
+
+
+def corner(array: np.ndarray) -> np.ndarray:
+    """The first and last three rows and columns, which is what a printed matrix shows.
+
+    >>> corner(np.arange(100).reshape(10, 10))[0].tolist()
+    [0, 1, 2, 7, 8, 9]
+    """
+    shown = [0, 1, 2, -3, -2, -1]
+    return np.asarray(array)[np.ix_(shown, shown)]
+
+
+def rounding(text: np.ndarray) -> np.ndarray:
+    """Half a unit of the last printed digit of each number.
+
+    >>> float(rounding(np.array([["-0.25", "1.5e-06"]]))[0, 1])
+    5e-08
+    """
+
+    def half_unit(number: str) -> float:
+        digits, _, exponent = number.partition("e")
+        return 0.5 * 10.0 ** (int(exponent or 0) - len(digits.partition(".")[2]))
+
+    return np.vectorize(half_unit)(text)
