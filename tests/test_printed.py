@@ -7,7 +7,11 @@ from spinbook import printed
 
 def test_printed_arrays_are_corners_of_numbers_in_single_precision():
     arrays = printed.spin_transformer()
-    assert {name: text.shape for name, text in arrays.items()} == {"module": (6, 6), "gradient": (6, 6), "stack": (6, 6)}
+    assert {name: text.shape for name, text in arrays.items()} == {
+        "module": (6, 6),
+        "gradient": (6, 6),
+        "stack": (6, 6),
+    }
     for text in arrays.values():
         values = text.astype(float)
         # A number in single precision is printed with as many digits as tell it from its neighbours.

@@ -257,6 +257,9 @@ def vectors(
     left.loglog(dims, noise, color=style.GREY, linestyle=":", linewidth=1.0, label="noise of sampling")
     left.set(xlabel="components $D$", ylabel="relative error of $D_{ij}$")
     left.legend(loc="upper right", fontsize=7.5)
+    left.set_ylim(None, 5 * max(float(np.max(values)) for values in errors.values()))
+    left.yaxis.set_major_locator(ticker.FixedLocator([0.003, 0.01, 0.03, 0.1, 0.3]))
+    left.yaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
     left.yaxis.set_minor_locator(ticker.NullLocator())
     middle.axhline(1, color=style.INK, linestyle="-", linewidth=1.0)
     middle.set(xscale="log", xlabel="components $D$", ylabel=r"$\sigma$ / sampled $\sigma$")
@@ -334,7 +337,9 @@ def driven(
     axes[1].semilogy(steps, residual, color=BROWN, marker="s", markersize=3, linestyle="--", label="residual")
     axes[1].yaxis.set_minor_locator(ticker.NullLocator())
     axes[1].set(xlabel="step $t$", ylabel="distance")
-    axes[1].legend(loc="lower left")
+    axes[1].legend(loc="upper right")
+    axes[1].set_ylim(None, 300 * float(residual.max()))
+    axes[0].set_ylim(None, 1.8 * max(float(values.max()) for values in jump.values()))
     _letters(*axes)
     return figure
 
