@@ -49,10 +49,11 @@ def deviation(ours, name):
 def test_the_printed_forward_pass_and_gradient(printed_inputs):
     x, single, _ = printed_inputs
     forward = eqx.filter_jit(lambda module, x: module(x))(single, x)
-    # Seven digits of numbers up to 1.2, in single precision, from a solver that stopped at 1e-3.
-    assert deviation(forward, "module") < 2e-6
+    # Numbers up to 1.2 in single precision, from a solver that stopped at 1e-3: five digits are the source's own.
+    assert deviation(forward, "module") < 1e-5
     gradient = eqx.filter_jit(eqx.filter_grad(lambda module: jnp.mean(module(x))))(single)
-    assert deviation(gradient.to_qk.weight, "gradient") < 3e-9
+    # Entries up to 2e-4; what is left is the source's index in its Onsager term, which the module does not repeat.
+    assert 1e-8 < deviation(gradient.to_qk.weight, "gradient") < 3e-8
 
 
 @pytest.mark.slow
