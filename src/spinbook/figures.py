@@ -14,6 +14,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import matplotlib as mpl
@@ -22,6 +23,7 @@ import numpy as np
 from IPython.display import display
 from matplotlib.figure import Figure
 from PIL import Image
+from scour import scour
 
 import spinbook
 from spinbook import project
@@ -29,6 +31,21 @@ from spinbook.plot import style
 
 DOTS_PER_INCH = 200
 FRAME_DOTS_PER_INCH = 115
+HEAVIEST_DRAWING = 200_000
+"""Most bytes of an SVG that a page shows; a drawing of more points than that is lighter as an image of its pixels."""
+MANY_NUMBERS = 5_000
+"""Most numbers of an array that are kept to all digits beside a figure."""
+_SCOUR = SimpleNamespace(
+    digits=5,
+    strip_ids=True,
+    strip_comments=True,
+    shorten_ids=True,
+    remove_metadata=True,
+    group_create=True,
+    indent_type="none",
+    newlines=False,
+    quiet=True,
+)
 SHORTEST_ALT = 60
 """Fewest characters of an alternative text that can say what is seen."""
 
@@ -45,9 +62,11 @@ def publish(
 ) -> None:
     """Write `figure` to the folder `figures/ID` and show it.
 
-    The folder holds ID.png, ID.svg, ID.pdf, ID-dark.png, ID-dark.svg, the plotted numbers (ID.csv for columns of one
-    length, ID.npz otherwise) and figure.json; with `frames` also ID-frames.png and ID-frames-dark.png. Where the
-    variable SPINBOOK_ROUGH is set, as in the tests of chapters, the only picture is a small ID.png.
+    The folder holds ID.png, ID.svg, ID.pdf, a dark variant of the kind that pages show (ID-dark.svg, or ID-dark.png
+    where the drawing is heavier than `HEAVIEST_DRAWING`), the plotted numbers (ID.csv for columns of one length, ID.npz
+    otherwise, with arrays of more than `MANY_NUMBERS` rounded to five digits) and figure.json; with `frames` also
+    ID-frames.png and ID-frames-dark.png. Where the variable SPINBOOK_ROUGH is set, as in the tests of chapters, the
+    only picture is a small ID.png.
 
     Parameters
     ----------
@@ -136,15 +155,19 @@ def _check(id: str, chapter: str, data: Mapping[str, Any], caption: str, alt: st
 def _save_images(figure: Figure, folder: Path, id: str) -> None:
     # A fixed salt and no dates make the files the same bytes in every run.
     with mpl.rc_context({**style.RC, "svg.hashsalt": id}), _quiet_fonts():
-        # The layout is the same in all five files: it is computed once. Without an engine no save draws twice; the
+        # The layout is the same in all files: it is computed once. Without an engine no save draws twice; the
         # setting must stay off meanwhile, or the first save puts an engine back.
         figure.draw_without_rendering()
         with mpl.rc_context({"figure.constrained_layout.use": False}):
             figure.set_layout_engine(None)
-            _save_pair(figure, folder / id, style.PAPER)
+            drawing, picture = folder / f"{id}.svg", folder / f"{id}.png"
+            _save_drawing(figure, drawing, style.PAPER)
+            _save_picture(figure, picture, style.PAPER)
             figure.savefig(folder / f"{id}.pdf", metadata={"CreationDate": None, "ModDate": None})
+            heavy = drawing.stat().st_size > HEAVIEST_DRAWING
+            save, shown = (_save_picture, picture) if heavy else (_save_drawing, drawing)
             with style.dark(figure):
-                _save_pair(figure, folder / f"{id}-dark", style.DARK[style.PAPER])
+                save(figure, shown.with_stem(f"{id}-dark"), style.DARK[style.PAPER])
 
 
 def _save_rough(figure: Figure, folder: Path, id: str) -> None:
@@ -194,10 +217,16 @@ def _quantized(picture: Image.Image, colours: int) -> Image.Image:
     return picture.quantize(colours, method=Image.Quantize.MAXCOVERAGE, kmeans=1, dither=Image.Dither.NONE)
 
 
-def _save_pair(figure: Figure, stem: Path, paper: str) -> None:
-    figure.savefig(stem.with_suffix(".svg"), facecolor=paper, metadata={"Date": None})
+def _save_drawing(figure: Figure, path: Path, paper: str) -> None:
+    """Without what matplotlib repeats for every marker and letter: half the size, and the same to a hundredth of a point."""
+    drawn = io.StringIO()
+    figure.savefig(drawn, format="svg", facecolor=paper, metadata={"Date": None})
+    path.write_text(scour.scourString(drawn.getvalue(), scour.sanitizeOptions(_SCOUR)))
+
+
+def _save_picture(figure: Figure, path: Path, paper: str) -> None:
     small = _quantized(_picture(figure, paper, DOTS_PER_INCH), 256)
-    small.save(stem.with_suffix(".png"), optimize=True, dpi=(DOTS_PER_INCH, DOTS_PER_INCH))
+    small.save(path, optimize=True, dpi=(DOTS_PER_INCH, DOTS_PER_INCH))
 
 
 @contextmanager
@@ -223,7 +252,15 @@ def _save_data(folder: Path, id: str, data: Mapping[str, Any]) -> None:
         lines = [",".join(_cell(value) for value in row) for row in rows]
         (folder / f"{id}.csv").write_text("\n".join([header, *lines]) + "\n")
     else:
-        np.savez_compressed(folder / f"{id}.npz", allow_pickle=False, **columns)
+        np.savez_compressed(folder / f"{id}.npz", allow_pickle=False, **{k: _rounded(v) for k, v in columns.items()})
+
+
+def _rounded(values: np.ndarray) -> np.ndarray:
+    """To 18 binary digits if many, in single precision: a plot shows ten, and the digits of chance do not compress."""
+    if values.dtype != np.float64 or values.size <= MANY_NUMBERS:
+        return values
+    mantissa, exponent = np.frexp(values)
+    return np.ldexp(np.round(mantissa * 2**18), exponent - 18).astype(np.float32)
 
 
 def _cell(value: Any) -> str:

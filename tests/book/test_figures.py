@@ -58,10 +58,7 @@ def test_the_folder_holds_every_format_the_numbers_and_a_record_with_their_diges
     folder = out / "figures" / "probe-line"
     record = json.loads((folder / "figure.json").read_text())
     stems = {"png", "svg", "pdf", "csv"}
-    assert set(record["files"]) == {f"probe-line.{kind}" for kind in stems} | {
-        "probe-line-dark.png",
-        "probe-line-dark.svg",
-    }
+    assert set(record["files"]) == {f"probe-line.{kind}" for kind in stems} | {"probe-line-dark.svg"}
     for name, digest in record["files"].items():
         assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest
     assert record["chapter"] == "probe"
@@ -76,7 +73,40 @@ def test_numbers_of_different_lengths_are_kept_as_arrays(out):
     assert stored["image"].tolist() == [[1.0, 0.0], [0.0, 1.0]]
 
 
+def test_a_drawing_of_very_many_points_is_dark_as_an_image(out, monkeypatch):
+    monkeypatch.setattr(figures, "HEAVIEST_DRAWING", 1000)
+    publish()
+    folder = out / "figures" / "probe-line"
+    assert (folder / "probe-line.svg").stat().st_size > 1000
+    assert (folder / "probe-line-dark.png").exists() and not (folder / "probe-line-dark.svg").exists()
+
+
+def test_many_numbers_are_rounded_by_less_than_a_plot_shows_and_few_are_not(out):
+    many = np.append(np.random.default_rng(0).normal(size=figures.MANY_NUMBERS), [np.nan, np.inf, 0.0, 1e-30])
+    few = many[:3]
+    publish(data={"many": many, "few": few, "counts": np.arange(2 * len(many))})
+    stored = np.load(out / "figures" / "probe-line" / "probe-line.npz")
+    assert stored["few"].tolist() == few.tolist()
+    assert stored["counts"].dtype == np.arange(3).dtype
+    assert stored["many"].dtype == np.float32
+    # Half a unit of the last of 18 binary digits, the first of which is never 0.
+    np.testing.assert_allclose(stored["many"], many, rtol=2.0**-18, atol=0)
+    assert stored["many"].tolist() != many.tolist()
+
+
+def test_the_light_drawing_keeps_what_is_drawn(out):
+    publish()
+    text = (out / "figures" / "probe-line" / "probe-line.svg").read_text()
+    heavy = io.StringIO()
+    with plt.rc_context(style.RC):
+        draw().savefig(heavy, format="svg")
+    # Every letter and every marker is still placed, in about half the text.
+    assert text.count("<use ") == heavy.getvalue().count("<use ")
+    assert len(text) < 0.8 * len(heavy.getvalue())
+
+
 def test_the_small_png_is_the_drawing(out, monkeypatch):
+    monkeypatch.setattr(figures, "HEAVIEST_DRAWING", 1000)
     drawn = []
     savefig = plt.Figure.savefig
 

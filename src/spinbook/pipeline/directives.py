@@ -15,8 +15,6 @@ from sphinx.util.docutils import SphinxDirective
 
 from spinbook import claims, project
 
-_HEAVY_DRAWING = 250_000
-
 VERDICT_MARKS = {"reproduced": "✓", "corrected": "✎", "not-reproduced": "✗", "not-attempted": "–"}
 
 
@@ -53,7 +51,7 @@ class PublishedFigure(_Directive):
         id = self.arguments[0]
         record = self.read(f"figures/{id}/figure.json")
         figure = nodes.figure(classes=["spin-figure"])
-        figure += self.raw(picture(record, self.to_root(), suffix=self._suffix(id)))
+        figure += self.raw(picture(record, self.to_root()))
         if "frames" in record:
             figure += self.raw(_frames(record, self.to_root()))
         caption = nodes.caption("", "", *self.parse_caption(record["caption"]))
@@ -64,15 +62,11 @@ class PublishedFigure(_Directive):
         self.state.document.note_explicit_target(figure, figure)
         return [figure]
 
-    def _suffix(self, id: str) -> str:
-        """A drawing of very many points is lighter as an image; its SVG stays among the downloads."""
-        drawing = self.root / "_build" / "figures" / id / f"{id}.svg"
-        return "svg" if drawing.stat().st_size <= _HEAVY_DRAWING else "png"
 
-
-def picture(record: dict[str, Any], to_root: str, *, suffix: str = "svg", lazy: bool = True) -> str:
-    """The two variants of a figure; the theme shows one of them."""
+def picture(record: dict[str, Any], to_root: str, *, lazy: bool = True) -> str:
+    """The two variants of a figure, drawings or images as its dark variant is; the theme shows one of them."""
     id, (width, height) = record["id"], record["size"]
+    suffix = "svg" if f"{id}-dark.svg" in record["files"] else "png"
     alt = html.escape(record["alt"], quote=True)
     images = [
         f'<img class="{css}" src="{to_root}figures/{id}/{id}{variant}.{suffix}" width="{width // 2}" '
@@ -129,7 +123,7 @@ class FigureGallery(_Directive):
             target = f"{self.to_root()}notebooks/{record['chapter']}.html#{record['id']}"
             cards.append(
                 f'<li class="spin-card" data-chapter="{record["chapter"]}" data-source="{_kind(record["source"])}">'
-                f'<a href="{target}">{picture(record, self.to_root(), suffix="png")}'
+                f'<a href="{target}">{picture(record, self.to_root())}'
                 f'<span class="spin-card-title">{html.escape(record["id"])}</span></a>'
                 f'<span class="spin-card-note">{html.escape(record["source"])}</span></li>'
             )
@@ -150,7 +144,7 @@ class ChapterCards(_Directive):
         for page in self.read("status.json")["chapters"]:
             target = f"{self.to_root()}notebooks/{page['chapter']}.html"
             record = figures.get(page["thumbnail"])
-            image = picture(record, self.to_root(), suffix="png", lazy=False) if record else ""
+            image = picture(record, self.to_root(), lazy=False) if record else ""
             cards.append(
                 f'<li class="spin-card spin-chapter"><a href="{target}">{image}'
                 f'<span class="spin-card-title">{html.escape(page["title"])}</span></a>'

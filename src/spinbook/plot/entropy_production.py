@@ -208,7 +208,9 @@ def phase_diagram(
     `sampled` holds means and standard errors.
     """
     figure, axes = style.subplots(1, 1 + len(cuts), height=2.9, width_ratios=[1.35] + [1] * len(cuts))
-    image = axes[0].pcolormesh(betas, widths, np.log10(production), cmap=style.SEQUENTIAL, shading="gouraud")
+    image = axes[0].pcolormesh(
+        betas, widths, np.log10(production), cmap=style.SEQUENTIAL, shading="gouraud", rasterized=True
+    )
     figure.colorbar(image, ax=axes[0], label=r"$\log_{10}\,\sigma / N$", fraction=0.06, pad=0.02)
     axes[0].plot(critical[1], critical[0], color=style.PAPER, linestyle="-", linewidth=3.2)
     axes[0].plot(critical[1], critical[0], color=style.INK, linestyle="--", linewidth=1.4)
