@@ -3,4 +3,4 @@
 Each physical idea has its own module; the book's chapters import what they use.
 """
 
-__version__ = "0.1.0"
+__version__ = "0.1.0.dev0"

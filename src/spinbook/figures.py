@@ -218,7 +218,7 @@ def _quantized(picture: Image.Image, colours: int) -> Image.Image:
 
 
 def _save_drawing(figure: Figure, path: Path, paper: str) -> None:
-    """Without what matplotlib repeats for every marker and letter: half the size, and the same to a hundredth of a point."""
+    """Without what matplotlib repeats for every marker and letter: half the size, and the same to 1/100 point."""
     drawn = io.StringIO()
     figure.savefig(drawn, format="svg", facecolor=paper, metadata={"Date": None})
     path.write_text(scour.scourString(drawn.getvalue(), scour.sanitizeOptions(_SCOUR)))

@@ -25,6 +25,15 @@ class Identity:
     version: str
 
     @property
+    def ref(self) -> str:
+        """What git calls this version: the tag of a release, or the branch while the version is still ".dev"."""
+        return self.branch if ".dev" in self.version else f"v{self.version}"
+
+    def source_url(self, path: str, commit: str = "") -> str:
+        """Public address of a file of the repository as it is in a commit, or in this version: it never changes."""
+        return f"{self.repository}/blob/{commit or self.ref}/{path}"
+
+    @property
     def site(self) -> str:
         """Public address of the site: the GitHub Pages address that belongs to the repository."""
         owner, name = self.repository.rstrip("/").split("/")[-2:]
@@ -93,8 +102,8 @@ def chapter_of(figure_id: str) -> str:
 
 
 def install_requirement(who: Identity) -> str:
-    """What pip installs on a machine that has only the notebook."""
-    return f"spinbook @ git+{who.repository}@{who.branch}"
+    """What pip installs on a machine that has only the notebook: the library of the notebook's own version."""
+    return f"spinbook @ git+{who.repository}@{who.ref}"
 
 
 def sources(base: Path | None = None) -> Mapping[str, str]:

@@ -1,5 +1,6 @@
 """The whole way, from text to page, on a toy book; and every way in which it must fail."""
 
+import dataclasses
 import hashlib
 import json
 import os
@@ -14,6 +15,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from spinbook import project
 from spinbook.pipeline import build, execution, freshness, ledger, notebooks
 from tests.book.conftest import CLAIMS, ToyBook, write_toy_book
 
@@ -63,6 +65,34 @@ def test_the_pages_show_figure_claim_number_and_provenance(built):
     assert (html / "figures" / "probe-line" / "probe-line.pdf").is_file()
     assert 'href="../figures/probe-line/probe-line.zip"' in page
     assert 'id="ledger-claim-probe-top"' in (html / "book" / "claims.html").read_text()
+    assert "@misc{spinbook:probe," in page
+
+
+def test_the_badge_of_a_chapter_counts_its_claims_by_verdict(built):
+    html = built[0].path("_build/html")
+    badge = re.search(r'<p class="spin-badge">.*?</p>', (html / "index.html").read_text(), flags=re.DOTALL)[0]
+    entries = json.loads((html / "claims.json").read_text())
+    held = sum(entry["holds"] is True for entry in entries)
+    judged = sum(entry["holds"] is not None for entry in entries)
+    assert f">{held} of {judged} verdicts confirmed<" in badge
+    for verdict in {entry["verdict"] for entry in entries}:
+        count = sum(entry["verdict"] == verdict for entry in entries)
+        assert f'verdict={verdict}"' in badge
+        assert f"{count} {verdict.replace('-', ' ')}" in badge
+
+
+def test_the_buttons_of_a_page_open_its_own_version(built):
+    who = project.identity(built[0].root)
+    page = (built[0].path("_build/html") / "notebooks" / "probe.html").read_text()
+    opened = set(re.findall(r"/blob/([^/\"]+)/notebooks/probe\.ipynb", page))
+    assert opened == {who.ref}
+
+
+def test_a_release_is_installed_by_its_tag_and_anything_between_by_the_branch():
+    who = project.identity()
+    assert dataclasses.replace(who, version="2.1.0").ref == "v2.1.0"
+    assert project.install_requirement(dataclasses.replace(who, version="2.1.0")).endswith("@v2.1.0")
+    assert dataclasses.replace(who, version="2.2.0.dev0").ref == who.branch
 
 
 def test_the_archive_of_a_figure_stands_alone(built, tmp_path):

@@ -5,6 +5,7 @@ Every directive reads the plain files in `_build` (figure.json, claims.json, sta
 
 import html
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -104,7 +105,7 @@ def _fold(record: dict[str, Any], to_root: str, who: project.Identity) -> str:
     parameters = ", ".join(f"{name} = {value}" for name, value in record["parameters"].items())
     return (
         '<details class="spin-cite"><summary>Cite, download, reproduce</summary>'
-        f'<p>Permanent address: <a href="#{id}">{html.escape(address)}</a></p>'
+        f'<p>Permanent address: <a href="#{id}">{html.escape(address)}</a>{_versioned(record, who)}</p>'
         f'<pre class="spin-bibtex">{html.escape(record["bibtex"])}</pre>'
         f'<p>Download: <a href="{folder}/{id}.zip" download>everything (zip)</a>, {downloads}. '
         f"Source: {html.escape(record['source'])}.</p>"
@@ -112,6 +113,14 @@ def _fold(record: dict[str, Any], to_root: str, who: project.Identity) -> str:
         f"<code>{html.escape(record['commit'][:12])}{'+dirty' if record['commit'].endswith('+dirty') else ''}</code>, "
         f"parameters {html.escape(parameters) or 'none'}.</p></details>"
     )
+
+
+def _versioned(record: dict[str, Any], who: project.Identity) -> str:
+    """The text of the chapter as it was when it made the figure, where that is a commit."""
+    if not re.fullmatch(r"[0-9a-f]{40}", record["commit"]):
+        return ""
+    source = who.source_url(f"notebooks/{record['chapter']}.md", record["commit"])
+    return f', <a href="{html.escape(source)}">its text in this version</a>'
 
 
 class FigureGallery(_Directive):
@@ -150,12 +159,26 @@ class ChapterCards(_Directive):
                 f'<span class="spin-card-title">{html.escape(page["title"])}</span></a>'
                 f"<p>{html.escape(page['summary'])}</p>"
                 f'<p class="spin-card-note">After {html.escape(_citation(works, page["source"]))}. '
-                f"You need: {html.escape(page['prerequisites'])}. "
-                f'<a href="{self.to_root()}book/claims.html">'
-                f"{page['claims_held']} of {page['claims']} claims confirmed</a>."
-                "</p></li>"
+                f"You need: {html.escape(page['prerequisites'])}.</p>{self._badge(page)}</li>"
             )
         return [self.raw(f'<ul class="spin-cards spin-chapters">{"".join(cards)}</ul>')]
+
+    def _badge(self, page: dict[str, Any]) -> str:
+        """How many claims of a chapter are confirmed, and how many have which verdict, as links to the ledger."""
+        ledger = f"{self.to_root()}book/claims.html?chapter={page['chapter']}"
+        verdicts = [entry["verdict"] for entry in self.read("claims.json") if entry["chapter"] == page["chapter"]]
+        held, all_held = page["claims_held"], page["claims_held"] == page["claims"]
+        marks = "".join(
+            f'<a class="spin-verdict-{verdict}" href="{ledger}&amp;verdict={verdict}"><span aria-hidden="true">'
+            f"{VERDICT_MARKS[verdict]}</span> {count} {verdict.replace('-', ' ')}</a>"
+            for verdict in claims.VERDICTS
+            if (count := verdicts.count(verdict))
+        )
+        colour = "reproduced" if all_held else "failed"
+        return (
+            f'<p class="spin-badge"><a class="spin-badge-total spin-verdict-{colour}" href="{ledger}">'
+            f"{held} of {page['claims']} verdicts confirmed</a>{marks}</p>"
+        )
 
 
 class ClaimsLedger(_Directive):
@@ -320,8 +343,14 @@ class Provenance(_Directive):
             "Run it again": f"<code>make chapter NAME={page['chapter']}</code>",
         }
         items = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in facts.items())
+        who = project.identity(self.root)
+        entry = who.bibtex(f"spinbook:{page['chapter']}", page["title"], who.chapter_url(page["chapter"]))
         return [
-            self.raw(f'<aside class="spin-provenance" aria-label="How this page was made"><dl>{items}</dl></aside>')
+            self.raw(
+                f'<aside class="spin-provenance" aria-label="How this page was made"><dl>{items}</dl>'
+                '<details class="spin-cite"><summary>Cite this chapter</summary>'
+                f'<pre class="spin-bibtex">{html.escape(entry)}</pre></details></aside>'
+            )
         ]
 
 
@@ -373,7 +402,7 @@ def _serve_everything(app: Sphinx, config: Config) -> None:
 
 def _finish_page(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
     """Point the edit button at the text source, and leave out the script that would load Live Code from outside."""
-    branch = project.identity(Path(app.config.spinbook_root)).branch
+    branch = project.identity(Path(app.config.spinbook_root)).ref
     exchange = {f"/edit/{branch}/index.md": f"/edit/{branch}/book/index.md"}
     if pagename.startswith("notebooks/"):
         exchange[f"/edit/{branch}/{pagename}.ipynb"] = f"/edit/{branch}/{pagename}.md"

@@ -82,6 +82,8 @@ def _stage(root: Path, results: Mapping[str, Path], failures: Sequence[execution
     (stage / "book" / "index.md").rename(stage / "index.md")
     shutil.copy(root / "_toc.yml", stage / "_toc.yml")
     config = yaml.safe_load((root / "_config.yml").read_text())
+    # The buttons open the notebook of this version, not whatever the branch has become since.
+    config["repository"]["branch"] = project.identity(root).ref
     config["sphinx"]["config"] |= {
         "spinbook_root": str(root),
         "html_baseurl": project.identity(root).site,
