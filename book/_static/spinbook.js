@@ -83,12 +83,18 @@ function field(form, name, control) {
   return control;
 }
 
-// What can be scrolled sideways, wide equations and tables, can be reached and scrolled with the keyboard.
+const SCROLLING = "mjx-container[display=true], .spin-table, .pst-scrollable-table-container, .highlight pre";
+
+// What can be scrolled, wide equations, tables and code, can be reached and scrolled with the keyboard.
 window.addEventListener("load", async () => {
   await window.MathJax?.startup?.promise;
-  for (const part of document.querySelectorAll("mjx-container[display=true], .spin-table, .pst-scrollable-table-container")) {
-    if (part.scrollWidth > part.clientWidth) part.tabIndex = 0;
-  }
+  const reach = () => {
+    for (const part of document.querySelectorAll(SCROLLING)) {
+      if (part.scrollWidth > part.clientWidth || part.scrollHeight > part.clientHeight) part.tabIndex = 0;
+    }
+  };
+  reach();
+  window.addEventListener("resize", reach);
 });
 
 // Links to equations, figures and terms show them while the mouse or the keyboard is on them. What lies on another page

@@ -38,6 +38,8 @@ def repository(tmp_path_factory):
     who = ["-c", "user.name=test", "-c", "user.email=test@example.org"]
     for command in (["init", "--quiet", "-b", "main"], ["add", "--all"], [*who, "commit", "--quiet", "-m", "tree"]):
         subprocess.run(["git", *command], cwd=copy, check=True)
+    if (ref := project.identity(ROOT).ref) != "main":
+        subprocess.run(["git", "tag", ref], cwd=copy, check=True)
     return copy
 
 

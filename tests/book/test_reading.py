@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from bs4 import BeautifulSoup
 
-from spinbook.pipeline import browser, pages, previews, single_page, site
+from spinbook.pipeline import audit, browser, pages, previews, single_page, site
 
 ROOT = Path(__file__).resolve().parents[2]
 SHELL = (
@@ -127,3 +127,17 @@ def test_a_link_in_focus_shows_its_target_and_escape_hides_it(html):
     assert result["Fig. 1"] == ["Seen.", True]
     assert result["spin"] == ["spinA sign.", True]
     assert result["A chapter"] == [None, False]
+
+
+@pytest.mark.skipif(browser.find() is None, reason="no browser is installed")
+def test_what_is_too_wide_for_a_telephone_is_found_and_what_scrolls_is_not(tmp_path):
+    wide = '<div class="{css}" style="overflow-x: {overflow}"><p style="width: 600px">600 pixels</p></div>'
+    page = "<!DOCTYPE html><html><head></head><body><main>{}</main></body></html>"
+    for css, overflow in (("held", "auto"), ("loose", "visible")):
+        (tmp_path / f"{css}.html").write_text(page.format(wide.format(css=css, overflow=overflow)))
+    assert audit.overflow(tmp_path, "held.html") == []
+    (found,) = audit.overflow(tmp_path, "loose.html")
+    assert (found.count, found.impact) == (1, "serious")
+    assert "600 pixels" in found.place
+    assert audit.overflow(tmp_path, "loose.html", width=800) == []
+    assert {path.name for path in tmp_path.iterdir()} == {"held.html", "loose.html"}

@@ -57,11 +57,33 @@ def axe(root: Path) -> str:
     return kept.read_text()
 
 
+# What sticks out on the right although nothing around it scrolls: readers would have to push the whole page sideways.
+_STICKING_OUT = """
+const page = document.documentElement;
+const scrolls = (part) => part && part !== document.body
+  && (["auto", "scroll", "hidden", "clip"].includes(getComputedStyle(part).overflowX) || scrolls(part.parentElement));
+const out = [...document.querySelectorAll("main *")].filter((part) => {
+  const box = part.getBoundingClientRect();
+  return box.width && box.right > innerWidth + 1 && !scrolls(part.parentElement) && !scrolls(part);
+});
+return JSON.stringify({wide: page.scrollWidth > innerWidth, inner: innerWidth, places: out.map((p) => p.outerHTML)});
+"""
+
+
+def overflow(site: Path, name: str, *, width: int = _WIDTHS[1]) -> list[Finding]:
+    """What is wider than the page on a screen of ``width`` pixels, a telephone's unless given."""
+    seen = json.loads(browser.evaluate(site / name, _STICKING_OUT, width=width))
+    if seen["inner"] != width:
+        raise RuntimeError(f"browser: expected a window {width} pixels wide, got {seen['inner']}")
+    places = seen["places"] or (["the page itself"] if seen["wide"] else [])
+    return [Finding(name, "phone", "serious", "overflow", len(places), places[0][:200])] if places else []
+
+
 def page(site: Path, name: str, script: str, *, dark: bool, width: int = _WIDTHS[0]) -> list[Finding]:
     """What axe-core finds on one page in one theme."""
     text = browser.evaluate(
         site / name,
-        f"{script}; const r = await axe.run(document, {{resultTypes: ['violations']}}); "
+        f"{script}; await new Promise((done) => setTimeout(done, 1000)); const r = await axe.run(document, {{resultTypes: ['violations']}}); "
         "return JSON.stringify(r.violations.map(v => ({rule: v.id, impact: v.impact, count: v.nodes.length, "
         "place: v.nodes[0].html.slice(0, 200)})));",
         dark=dark,
@@ -72,14 +94,20 @@ def page(site: Path, name: str, script: str, *, dark: bool, width: int = _WIDTHS
 
 
 def site(root: Path, out: TextIO) -> list[Finding]:
-    """Audit every page of `_build/html` in both themes; prints as it goes and returns the serious and critical ones."""
+    """Audit every page of `_build/html` in both themes and at a telephone's width.
+
+    Prints as it goes and returns the serious and critical findings.
+    """
     html = root / "_build" / "html"
     script = axe(root).replace("</script", "<\\/script")
     bad = []
-    names = sorted(p.relative_to(html).as_posix() for p in html.rglob("*.html"))
+    names = [
+        name for name in sorted(p.relative_to(html).as_posix() for p in html.rglob("*.html")) if _shown(html, name)
+    ]
     for name in names:
-        if name.startswith(("_static/", "figures/")):
-            continue
+        bad += (sticking := overflow(html, name))
+        for finding in sticking:
+            print(f"{name}, phone: {finding.count} part(s) too wide: {finding.place}", file=out, flush=True)
         for dark in (False, True):
             found = page(html, name, script, dark=dark)
             serious = [finding for finding in found if finding.impact in ("serious", "critical")]
@@ -88,5 +116,12 @@ def site(root: Path, out: TextIO) -> list[Finding]:
             print(f"{name}, {'dark' if dark else 'light'}: {kinds}", file=out, flush=True)
             for finding in serious:
                 print(f"    {finding.rule}: {finding.place}", file=out, flush=True)
-    print(f"{len(bad)} serious or critical finding(s) on {len(names)} pages in two themes", file=out)
+    print(f"{len(bad)} serious or critical finding(s) on {len(names)} pages in two themes and on a telephone", file=out)
     return bad
+
+
+def _shown(site: Path, name: str) -> bool:
+    """Whether readers see the page: redirects lead on at once, and the edition for paper is not for screens."""
+    if name.startswith(("_static/", "figures/")) or name == "print.html":
+        return False
+    return 'http-equiv="refresh"' not in (site / name).read_text()[:1000]

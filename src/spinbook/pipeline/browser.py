@@ -10,6 +10,8 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+_NARROWEST = 500
+"""Pixels of the narrowest window that Chromium opens."""
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 
@@ -63,7 +65,8 @@ def elements(page: Path, *, width: int = 1280, height: int = 2000) -> str:
 def evaluate(page: Path, script: str, *, dark: bool = False, width: int = 1280, height: int = 2000) -> str:
     """Run an asynchronous JavaScript function body in a page once it has loaded; returns the text that it returns.
 
-    The page is copied beside itself with the script added, so that addresses still work, and removed again.
+    The page is copied beside itself with the script added, so that addresses still work, and removed again. A width
+    that no window can have, such as a telephone's, is that of a frame inside a window.
     """
     theme = "dark" if dark else "light"
     begin = (
@@ -74,16 +77,22 @@ def evaluate(page: Path, script: str, *, dark: bool = False, width: int = 1280, 
         "<script>window.addEventListener('load', async () => { await window.MathJax?.startup?.promise; let text; "
         f"try {{ text = await (async () => {{ {script} }})(); }} catch (error) {{ text = 'ERROR ' + error; }}"
         "const place = document.createElement('pre'); place.id = 'spin-result'; "
-        "place.textContent = btoa(unescape(encodeURIComponent(String(text)))); document.body.append(place); });"
-        "</script>"
+        "place.textContent = btoa(unescape(encodeURIComponent(String(text)))); document.body.append(place); "
+        "if (parent !== window) parent.postMessage(place.outerHTML, '*'); });</script>"
     )
     text = page.read_text()
-    copy = page.with_name(f"__{page.name}")
+    copy, frame = page.with_name(f"__{page.name}"), page.with_name(f"__frame-{page.name}")
     copy.write_text(text.replace("<head>", "<head>" + begin, 1).replace("</body>", end + "</body>", 1))
+    frame.write_text(
+        "<!DOCTYPE html><body><script>addEventListener('message', (event) => "
+        "{ document.body.insertAdjacentHTML('beforeend', event.data); });</script>"
+        f'<iframe src="{copy.name}" style="width:{width}px; height:{height}px; border:0"></iframe></body>'
+    )
     try:
-        out = elements(copy, width=width, height=height)
+        out = elements(frame if width < _NARROWEST else copy, width=max(width, _NARROWEST), height=height)
     finally:
         copy.unlink()
+        frame.unlink()
     found = re.search(r'<pre id="spin-result"[^>]*>([^<]*)</pre>', out)
     if found is None:
         raise RuntimeError(f"browser: expected {page.name} to finish loading, it did not")
