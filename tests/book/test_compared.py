@@ -56,9 +56,12 @@ def test_a_figure_with_a_source_needs_an_entry_and_one_of_this_book_does_not(tmp
 
 
 def test_what_is_not_known_of_chapters_without_a_result_is_not_refused(tmp_path):
-    entries = WHOLE | {"two-line": "{agrees: x, claims: [two.a]}"}
+    entries = WHOLE | {"two-line": "{agrees: x, claims: [two.a]}", "one-more-gone": "{agrees: x}"}
     assert problems(tmp_path, entries, wanted=["one"]) == []
-    assert problems(tmp_path, entries) == [f"{compared.NAME}: two-line: claims: unknown claim 'two.a'"]
+    assert problems(tmp_path, entries) == [
+        f"{compared.NAME}: two-line: claims: unknown claim 'two.a'",
+        f"{compared.NAME}: one-more-gone: no such figure is published",
+    ]
     assert problems(tmp_path, {}, wanted=["one"])[1:] == [], "the other chapter is not asked for"
 
 
