@@ -66,7 +66,7 @@ figures.publish(
     data={"x": x, "y": y},
     caption=r"A parabola. It shows $x^2$ as in {eq}`eq:probe-square`.",
     alt="A convex curve that rises from zero at the left to one at the right end.",
-    source="this book",
+    source="Figure 1 of Author (2000)",
 )
 ```
 """
@@ -86,6 +86,13 @@ UNATTEMPTED = """\
   source: {key: author2000source, where: section 3}
   verdict: not-attempted
   because: The page ends <before> it does.
+"""
+
+COMPARED = """\
+probe-line:
+  agrees: It is <as> steep.
+  differs: Ours is longer.
+  claims: [probe.top]
 """
 
 REFERENCES = """\
@@ -182,6 +189,7 @@ def write_toy_book(root: Path) -> ToyBook:
     (root / "notebooks" / "probe.md").write_text(CHAPTER)
     (root / "book" / "claims" / "probe.yml").write_text(CLAIMS + UNATTEMPTED)
     (root / "book" / "references.bib").write_text(REFERENCES)
+    (root / "book" / "compared.yml").write_text(COMPARED)
     for name, text in PAGES.items():
         (root / "book" / f"{name}.md").write_text(text)
     notebooks.sync(root)

@@ -14,9 +14,10 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from bs4 import BeautifulSoup
 
 from spinbook import project
-from spinbook.pipeline import build, execution, freshness, ledger, notebooks
+from spinbook.pipeline import browser, build, compared, execution, freshness, ledger, notebooks
 from tests.book.conftest import CLAIMS, ToyBook, write_toy_book
 
 
@@ -112,6 +113,55 @@ def test_the_archive_of_a_figure_stands_alone(built, tmp_path):
     assert "make chapter NAME=probe" in (unpacked / "README.txt").read_text()
     assert "CC BY 4.0" in (unpacked / "README.txt").read_text()
     assert json.loads((unpacked / "probe-line.csl.json").read_text())[0]["URL"].endswith("probe.html#probe-line")
+
+
+def test_gallery_and_page_say_what_agrees_with_the_published_figure_and_how_its_claims_stand(built):
+    html = built[0].path("_build/html")
+    card = BeautifulSoup((html / "book" / "gallery.html").read_text(), "html.parser").select_one(".spin-card")
+    assert card.select_one(".spin-card-note").get_text() == "Figure 1 of Author (2000)"
+    facts = {row.dt.get_text(): row.dd for row in card.select(".spin-beside > div")}
+    assert facts["Agrees"].get_text() == "It is <as> steep."
+    assert facts["Differs"].get_text() == "Ours is longer."
+    assert facts["Claims"].get_text() == "top ✓ reproduced"
+    assert facts["Claims"].a["href"] == "../book/claims.html#ledger-claim-probe-top"
+    fold = BeautifulSoup((html / "notebooks" / "probe.html").read_text(), "html.parser").select_one("figure .spin-cite")
+    assert "Agrees: It is <as> steep. Differs: Ours is longer. Claims: top ✓ reproduced." in fold.get_text()
+    assert fold.select('a[href="../book/claims.html#ledger-claim-probe-top"]')
+    assert not (built[0].path("_build/stage/book") / compared.NAME).exists()
+
+
+@pytest.mark.skipif(browser.find() is None, reason="no browser is installed")
+def test_the_gallery_can_be_filtered_by_what_agrees_and_its_claims_reached_by_keyboard(built):
+    script = """
+    const search = document.querySelector('.spin-filter input[type=search]');
+    const [card] = document.querySelectorAll('.spin-card');
+    const seen = [];
+    for (const words of ['steep reproduced', 'shallow']) {
+      search.value = words;
+      search.dispatchEvent(new Event('input', {bubbles: true}));
+      seen.push(card.hidden);
+    }
+    search.value = '';
+    search.dispatchEvent(new Event('input', {bubbles: true}));
+    const link = card.querySelector('.spin-beside a');
+    link.focus();
+    return JSON.stringify([...seen, document.activeElement === link]);
+    """
+    assert json.loads(browser.evaluate(built[0].path("_build/html/book/gallery.html"), script)) == [False, True, True]
+
+
+def test_the_build_refuses_a_figure_with_a_source_and_nothing_said_of_it(copy):
+    def problems():
+        key = freshness.key(copy.root, chapter := notebooks.load(copy.root, "probe"))
+        records = {"probe": execution.finished(copy.root, "probe", key)}
+        results = {"probe": execution.results_folder(copy.root, "probe")}
+        return build._collect(copy.root, ["probe"], {"probe": chapter}, records, results, [])
+
+    assert problems() == []
+    copy.edit("book/compared.yml", "probe.top", "probe.bottom")
+    assert problems() == ["compared.yml: probe-line: claims: unknown claim 'probe.bottom'"]
+    copy.path("book/compared.yml").unlink()
+    assert problems() == ["compared.yml: probe-line: no entry, but its source is 'Figure 1 of Author (2000)'"]
 
 
 def test_no_label_hides_the_visible_text_of_a_control(built):
@@ -279,6 +329,7 @@ def test_the_run_names_chapter_cell_and_error_of(copy, case):
 
 def test_a_failing_chapter_does_not_stop_the_others(copy):
     text = copy.chapter.read_text().replace("probe", "other").replace("A parabola", "Another")
+    text = text.replace("Figure 1 of Author (2000)", "this book")
     copy.path("notebooks/other.md").write_text(text.replace("x = np.linspace", "1 / 0\nx = np.linspace"))
     copy.path("book/claims/other.yml").write_text(CLAIMS.replace("probe", "other"))
     copy.edit(

@@ -74,6 +74,22 @@ def test_a_page_carries_the_equations_and_figures_of_other_pages_that_it_links_t
     assert "id=" not in figure, "an id must be unique on a page"
 
 
+def test_a_term_is_copied_with_its_meaning_and_the_links_in_it_lead_to_its_page(html):
+    page, terms = html / "notebooks" / "one.html", html / "book" / "two.html"
+    link = '<a class="reference internal" href="../book/two.html#term-magnet">magnet</a>'
+    page.write_text(page.read_text().replace("</h1>", f"</h1>{link}"))
+    magnet = (
+        '<dt id="term-magnet">magnet<a class="headerlink" href="#term-magnet">#</a></dt>'
+        '<dd>Many, each a <a class="reference internal" href="#term-spin">spin</a>.</dd></dl>'
+    )
+    terms.write_text(terms.read_text().replace("</dl>", magnet))
+    assert previews.add(html) == 3
+    template = BeautifulSoup(page.read_text(), "html.parser").select_one("template")
+    assert template.get_text() == "magnetMany, each a spin."
+    assert [inside["href"] for inside in template.select("a")] == ["../book/two.html#term-spin"]
+    assert pages.broken_links(html) == []
+
+
 def test_the_edition_for_paper_holds_every_page_once_with_unique_ids_and_links_that_lead_somewhere(html):
     single_page.write(html, ["index", "notebooks/one", "book/two"], "A book")
     soup = BeautifulSoup((html / "print.html").read_text(), "html.parser")

@@ -83,7 +83,8 @@ def page(site: Path, name: str, script: str, *, dark: bool, width: int = _WIDTHS
     """What axe-core finds on one page in one theme."""
     text = browser.evaluate(
         site / name,
-        f"{script}; await new Promise((done) => setTimeout(done, 1000)); const r = await axe.run(document, {{resultTypes: ['violations']}}); "
+        f"{script}; await new Promise((done) => setTimeout(done, 1000)); "
+        "const r = await axe.run(document, {resultTypes: ['violations']}); "
         "return JSON.stringify(r.violations.map(v => ({rule: v.id, impact: v.impact, count: v.nodes.length, "
         "place: v.nodes[0].html.slice(0, 200)})));",
         dark=dark,

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from spinbook import project
-from spinbook.pipeline import execution, freshness, ledger, notebooks, site
+from spinbook.pipeline import compared, execution, freshness, ledger, notebooks, site
 
 JOBS = 2
 """Chapters that run at the same time."""
@@ -146,6 +146,8 @@ def _collect(
         for name, chapter in chapters.items()
         if name in results and chapter.thumbnail not in ids
     ]
+    claim_ids = {entry["id"] for entry in book_ledger.entries}
+    problems += compared.problems(root, figures, claim_ids, list(chapters), wanted, results)
     broken = {failure.chapter: failure for failure in failures}
     (build / "status.json").write_text(
         json.dumps(_status(root, chapters, records, book_ledger.entries, figures, broken), indent=1) + "\n"

@@ -15,6 +15,7 @@ from sphinx.config import Config
 from sphinx.util.docutils import SphinxDirective
 
 from spinbook import claims, project
+from spinbook.pipeline import compared
 
 VERDICT_MARKS = {"reproduced": "✓", "corrected": "✎", "not-reproduced": "✗", "not-attempted": "–"}
 
@@ -58,7 +59,9 @@ class PublishedFigure(_Directive):
         caption = nodes.caption("", "", *self.parse_caption(record["caption"]))
         caption.source, caption.line = self.get_source_info()
         figure += caption
-        figure += nodes.legend("", self.raw(_fold(record, self.to_root(), project.identity(self.root))))
+        beside = _beside_in_a_line(compared.read(self.root)[0].get(id), self.read("claims.json"), self.to_root())
+        fold = _fold(record, self.to_root(), project.identity(self.root), beside)
+        figure += nodes.legend("", self.raw(fold))
         figure["names"].append(id)
         self.state.document.note_explicit_target(figure, figure)
         return [figure]
@@ -94,7 +97,7 @@ def _frames(record: dict[str, Any], to_root: str) -> str:
     )
 
 
-def _fold(record: dict[str, Any], to_root: str, who: project.Identity) -> str:
+def _fold(record: dict[str, Any], to_root: str, who: project.Identity, beside: str) -> str:
     id, chapter = record["id"], record["chapter"]
     folder = f"{to_root}figures/{id}"
     names = [*sorted(record["files"]), f"{id}.csl.json", "figure.json"]
@@ -108,7 +111,7 @@ def _fold(record: dict[str, Any], to_root: str, who: project.Identity) -> str:
         f'<p>Permanent address: <a href="#{id}">{html.escape(address)}</a>{_versioned(record, who)}</p>'
         f'<pre class="spin-bibtex">{html.escape(record["bibtex"])}</pre>'
         f'<p>Download: <a href="{folder}/{id}.zip" download>everything (zip)</a>, {downloads}. '
-        f"Source: {html.escape(record['source'])}.</p>"
+        f"Source: {html.escape(record['source'])}.{beside}</p>"
         f"<p>Make it again: <code>make chapter NAME={chapter}</code>, version {record['library_version']}, commit "
         f"<code>{html.escape(record['commit'][:12])}{'+dirty' if record['commit'].endswith('+dirty') else ''}</code>, "
         f"parameters {html.escape(parameters) or 'none'}.</p></details>"
@@ -124,19 +127,63 @@ def _versioned(record: dict[str, Any], who: project.Identity) -> str:
 
 
 class FigureGallery(_Directive):
-    """`{figure-gallery}`: every published figure of the book, with a link to its place."""
+    """`{figure-gallery}`: every published figure of the book, with a link to its place, beside its source's figure."""
 
     def run(self) -> list[nodes.Node]:
         cards = []
+        comparisons, _ = compared.read(self.root)
+        entries = self.read("claims.json")
         for record in self.read("figures.json"):
             target = f"{self.to_root()}notebooks/{record['chapter']}.html#{record['id']}"
             cards.append(
                 f'<li class="spin-card" data-chapter="{record["chapter"]}" data-source="{_kind(record["source"])}">'
                 f'<a href="{target}">{picture(record, self.to_root())}'
                 f'<span class="spin-card-title">{html.escape(record["id"])}</span></a>'
-                f'<span class="spin-card-note">{html.escape(record["source"])}</span></li>'
+                f'<span class="spin-card-note">{html.escape(record["source"])}</span>'
+                f"{_beside(comparisons.get(record['id']), entries, self.to_root())}</li>"
             )
         return [self.raw(f'<ul class="spin-cards spin-filterable">{"".join(cards)}</ul>')]
+
+
+def _beside(comparison: compared.Comparison | None, entries: list[dict[str, Any]], to_root: str) -> str:
+    """What agrees with the published figure, what differs, and the claims that judge it with their verdicts."""
+    if comparison is None:
+        return ""
+    facts = {"Agrees": html.escape(comparison.agrees), "Differs": html.escape(comparison.differs)}
+    links = "".join(f"<li>{link}</li>" for link in _claim_links(comparison, entries, to_root))
+    facts["Claims"] = f"<ul>{links}</ul>" if links else ""
+    rows = "".join(f"<div><dt>{name}</dt><dd>{fact}</dd></div>" for name, fact in facts.items() if fact)
+    return f'<dl class="spin-beside">{rows}</dl>'
+
+
+def _beside_in_a_line(comparison: compared.Comparison | None, entries: list[dict[str, Any]], to_root: str) -> str:
+    if comparison is None:
+        return ""
+    facts = {"Agrees": html.escape(comparison.agrees), "Differs": html.escape(comparison.differs)}
+    facts["Claims"] = f"{links}." if (links := ", ".join(_claim_links(comparison, entries, to_root))) else ""
+    return "".join(f" {name}: {fact}" for name, fact in facts.items() if fact)
+
+
+def _claim_links(comparison: compared.Comparison, entries: list[dict[str, Any]], to_root: str) -> list[str]:
+    """Links to the rows of the ledger; a claim that is not in it is a problem of the build and has no link."""
+    by_id = {entry["id"]: entry for entry in entries}
+    links = []
+    for id in comparison.claims:
+        if id in by_id:
+            verdict, label, mark = _verdict(by_id[id])
+            links.append(
+                f'<a href="{to_root}book/claims.html#ledger-{claims.anchor_of(id)}">'
+                f'{html.escape(id.partition(".")[2])}</a> <span class="spin-verdict spin-verdict-{verdict}">'
+                f'<span aria-hidden="true">{mark}</span> {label}</span>'
+            )
+    return links
+
+
+def _verdict(entry: dict[str, Any]) -> tuple[str, str, str]:
+    """Kind, words and mark of a claim's verdict; a verdict that the measurement does not confirm is one of its own."""
+    verdict = entry["verdict"] if entry["holds"] is not False else "failed"
+    label = "not confirmed" if verdict == "failed" else verdict.replace("-", " ")
+    return verdict, label, VERDICT_MARKS.get(verdict, "!")
 
 
 def _kind(source: str) -> str:
@@ -218,9 +265,7 @@ class ClaimsLedger(_Directive):
         external = ' <span class="spin-external">external</span>' if entry["external"] else ""
         because = f'<p class="spin-because">{html.escape(entry["because"])}</p>' if entry["because"] else ""
         rule = f'<p class="spin-because">Bound: {html.escape(entry["rule"])}</p>' if entry["rule"] else ""
-        verdict = entry["verdict"] if entry["holds"] is not False else "failed"
-        label = "not confirmed" if verdict == "failed" else verdict.replace("-", " ")
-        mark = VERDICT_MARKS.get(verdict, "!")
+        verdict, label, mark = _verdict(entry)
         return (
             f'<tr id="ledger-{anchor}" data-chapter="{entry["chapter"]}" data-verdict="{label}">'
             f"<td>{link}<code>{html.escape(entry['id'])}</code></a>"

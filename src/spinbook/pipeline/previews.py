@@ -31,23 +31,24 @@ def _targets(page: Path, stamp: int) -> dict[str, str]:
 
 
 def _markup(element: Tag) -> str:
+    for fold in element.select("details, .legend, .only-dark, .headerlink"):
+        fold.decompose()
     if element.name == "dt":
         meaning = element.find_next_sibling("dd")
         return f"<dl>{element}{meaning or ''}</dl>"
-    for fold in element.select("details, .legend, .only-dark, .headerlink"):
-        fold.decompose()
     return str(element)
 
 
 def _relocated(markup: str, here: str, there: str) -> str:
-    """Addresses in ``markup``, relative to the folder ``there``, made relative to the folder ``here``."""
+    """Addresses in ``markup``, relative to the page ``there``, made relative to the folder ``here``."""
 
     def moved(match: re.Match[str]) -> str:
         address = html.unescape(match[2])
         parts = urlsplit(address)
-        if parts.scheme or parts.netloc or not parts.path:
+        if parts.scheme or parts.netloc or not (parts.path or parts.fragment):
             return match[0]
-        path = posixpath.relpath(posixpath.normpath(posixpath.join(there, parts.path)), here or ".")
+        target = posixpath.join(posixpath.dirname(there), parts.path) if parts.path else there
+        path = posixpath.relpath(posixpath.normpath(target), here or ".")
         return f'{match[1]}="{html.escape(parts._replace(path=path).geturl())}"'
 
     markup = re.sub(r' id="[^"]*"', "", markup)
@@ -72,7 +73,7 @@ def add(site: Path) -> int:
             markup = _targets(other, other.stat().st_mtime_ns).get(unquote(id))
             if markup is None:
                 continue
-            there = other.parent.relative_to(site.resolve()).as_posix()
+            there = other.relative_to(site.resolve()).as_posix()
             templates.append(f'<template data-preview="{link}">{_relocated(markup, folder, there)}</template>')
         if templates and "</body>" in text:
             head, _, tail = text.rpartition("</body>")

@@ -17,7 +17,7 @@ import yaml
 from nbformat import NotebookNode
 
 from spinbook import project
-from spinbook.pipeline import accessibility, execution, freshness, notebooks, pages, previews, single_page
+from spinbook.pipeline import accessibility, compared, execution, freshness, notebooks, pages, previews, single_page
 
 
 @dataclass(frozen=True)
@@ -76,9 +76,8 @@ def _stage(root: Path, results: Mapping[str, Path], failures: Sequence[execution
     stage = root / "_build" / "stage"
     shutil.rmtree(stage, ignore_errors=True)
     (stage / "notebooks").mkdir(parents=True)
-    shutil.copytree(
-        root / "book", stage / "book", ignore=shutil.ignore_patterns("_static", "claims", "schemas", "redirects.yml")
-    )
+    apart = shutil.ignore_patterns("_static", "claims", "schemas", "redirects.yml", compared.NAME)
+    shutil.copytree(root / "book", stage / "book", ignore=apart)
     (stage / "book" / "index.md").rename(stage / "index.md")
     shutil.copy(root / "_toc.yml", stage / "_toc.yml")
     config = yaml.safe_load((root / "_config.yml").read_text())

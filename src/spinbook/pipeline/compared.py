@@ -1,0 +1,84 @@
+"""What `book/compared.yml` says by hand of our figures beside the published ones. It holds no number: claims do.
+
+A figure that names a published one as its source has an entry there: what agrees, what differs, and the claims that
+judge it. Nothing is measured or drawn here.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+NAME = "compared.yml"
+_OWN = "this book"
+"""The source of a figure that has nothing published beside it."""
+_FIELDS = {"agrees", "differs", "claims"}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A figure beside the published one; at least one of `agrees` and `differs` says something."""
+
+    agrees: str
+    differs: str
+    claims: tuple[str, ...]
+
+
+def read(root: Path) -> tuple[dict[str, Comparison], list[str]]:
+    """The entries by figure, and what is wrong with those that are left out because they say nothing usable."""
+    path = root / "book" / NAME
+    entries = (yaml.safe_load(path.read_text()) if path.is_file() else None) or {}
+    found, problems = {}, []
+    for figure, entry in entries.items():
+        if reason := _malformed(entry):
+            problems.append(f"{NAME}: {figure}: {reason}")
+        else:
+            words = {key: " ".join(entry.get(key, "").split()) for key in ("agrees", "differs")}
+            found[str(figure)] = Comparison(**words, claims=tuple(entry.get("claims", ())))
+    return found, problems
+
+
+def _malformed(entry: Any) -> str:
+    if not isinstance(entry, dict):
+        return f"expected some of {sorted(_FIELDS)}, got {entry!r}"
+    if unknown := set(entry) - _FIELDS:
+        return f"unknown keys {sorted(map(str, unknown))}; expected some of {sorted(_FIELDS)}"
+    for key in ("agrees", "differs"):
+        if key in entry and not (isinstance(entry[key], str) and entry[key].strip()):
+            return f"{key}: expected a sentence, got {entry[key]!r}"
+    if not entry.keys() & {"agrees", "differs"}:
+        return "expected agrees, differs or both"
+    listed = entry.get("claims", [])
+    if not isinstance(listed, list) or not all(isinstance(id, str) for id in listed):
+        return f"claims: expected a list of claims, got {listed!r}"
+    return ""
+
+
+def problems(
+    root: Path,
+    figures: Iterable[Mapping[str, Any]],
+    claim_ids: Collection[str],
+    chapters: Sequence[str],
+    wanted: Sequence[str],
+    finished: Collection[str],
+) -> list[str]:
+    """Every reason why the comparisons of the `wanted` among all `chapters` are not whole.
+
+    `figures` are the records of the `finished` chapters. What another chapter publishes is not known, so that its
+    entries are not missed and not refused. An entry that belongs to no chapter is always refused.
+    """
+    entries, found = read(root)
+    records = {record["id"]: record for record in figures}
+    for id, entry in entries.items():
+        chapter = max((name for name in chapters if id.startswith(f"{name}-")), key=len, default="")
+        if not chapter or (chapter in wanted and chapter in finished and id not in records):
+            found.append(f"{NAME}: {id}: no such figure is published")
+        if not chapter or chapter in wanted:
+            found += [f"{NAME}: {id}: claims: unknown claim {one!r}" for one in entry.claims if one not in claim_ids]
+    return found + [
+        f"{NAME}: {id}: no entry, but its source is {record['source']!r}"
+        for id, record in records.items()
+        if record["chapter"] in wanted and id not in entries and record["source"].strip() != _OWN
+    ]
