@@ -64,9 +64,7 @@ def configurations(num_spins: int, dim: int = 1, *, num_nodes: int = 16) -> Conf
     validate.count(num_nodes, "num_nodes", minimum=2)
     points, weights = _one_spin(d, num_nodes)
     if n * math.log2(len(points)) + math.log2(n * d) > math.log2(_MAX_NUMBERS):
-        raise ValueError(
-            f"num_spins: expected at most 2^24 numbers, got {len(points)}^{n} configurations of {n * d}"
-        )
+        raise ValueError(f"num_spins: expected at most 2^24 numbers, got {len(points)}^{n} configurations of {n * d}")
     index = np.array(list(itertools.product(range(len(points)), repeat=n)))
     dtype = validate.common_dtype()
     return Configurations(jnp.asarray(points[index], dtype), jnp.asarray(np.log(weights)[index].sum(axis=1), dtype))
