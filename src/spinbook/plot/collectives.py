@@ -70,7 +70,7 @@ MAP = (
     Row(
         "attention-dynamics",
         "driven, $N\\to\\infty$ exact",
-        ("", "attention over a window", "$\\tanh$ of a bit", ""),
+        ("", "windowed attention", "$\\tanh$ of a bit", ""),
         driven=True,
     ),
     Row(
