@@ -231,7 +231,8 @@ def response(
         right.hist(values, bins=bins, color=FAMILY[k], histtype="step", linewidth=1.4, linestyle=LINES[k], density=True)
         right.text(0.98, 0.92 - 0.1 * k, label, color=FAMILY[k], fontsize=8.5, ha="right", transform=right.transAxes)
     right.axvline(1, color=style.GREY, linewidth=0.9, linestyle=":")
-    right.set(xlabel="length of the response / length of a spin", ylabel="density over inputs")
+    right.set(xlabel="response / length of a spin", ylabel="density over inputs")
+    right.set(ylim=(0, 1.3 * right.get_ylim()[1]), xlim=(0, 2))
     _letters(left, middle, right)
     return figure
 
@@ -250,7 +251,7 @@ def approximations(
     for ax, errors, name in zip(axes[:2], (means, pairs), ("mean spins", "two-point functions"), strict=True):
         for k, (label, values) in enumerate(errors.items()):
             ax.loglog(scales, values, color=FAMILY[k], linestyle=LINES[k], marker=MARKERS[k], markersize=3.5)
-            middle = len(scales) // 2
+            middle = (2 * len(scales)) // 3 if k == 0 else len(scales) // 2
             slope = np.log(values[0] / values[-1]) / np.log(scales[0] / scales[-1])
             text = f"{label}: slope {slope:.1f}"
             below = k > 0
@@ -268,8 +269,10 @@ def approximations(
     for k, (label, values) in enumerate(saddle.items()):
         colour = (BLUE, PURPLE)[k]
         axes[2].loglog(dims, values, color=colour, linestyle=LINES[k], marker=MARKERS[k], markersize=3.5)
-        place = (float(dims[1]), float(values[1]))
-        _label(axes[2], label, place, colour, (6, 5) if values[0] == max(v[0] for v in saddle.values()) else (-2, -14))
+        upper = values[-1] == max(v[-1] for v in saddle.values())
+        place = len(dims) // 2
+        offset = (6, 5) if upper else (-6, -12)
+        _label(axes[2], label, (dims[place], values[place]), colour, offset, ha="left" if upper else "right")
     axes[2].set(xlabel="components $D$", ylabel="relative error at the saddle")
     _plain_ticks(axes[2].xaxis, dims[::2])
     _decades(axes[2].yaxis)
@@ -323,7 +326,7 @@ def landscape(
     left.set_ylabel("$q_2$")
     for k, (label, share) in enumerate(shares.items()):
         right.semilogx(separations, share, color=FAMILY[k], linestyle=LINES[k], marker=MARKERS[k], markersize=3.5)
-        _label(right, label, (float(separations[-1]), float(share[-1])), FAMILY[k], (0, -13 if k else 6), ha="right")
+        _label(right, label, (float(separations[-1]), float(share[-1])), FAMILY[k], (0, 10 if k else 6), ha="right")
     right.set(xlabel=r"$b\,|k|^2$ of the keys", ylabel="queries that end at the nearest key", ylim=(-0.04, 1.15))
     _plain_ticks(right.xaxis, (2, 10, 50))
     style.panel_label(right, "c")
@@ -347,7 +350,9 @@ def terms(
     figure, (left, middle, right) = style.subplots(1, 3, height=2.75)
     for k, (name, values) in enumerate(fields.items()):
         left.loglog(betas, values, color=TERMS[name], linestyle=LINES[k], marker=MARKERS[k], markersize=3)
-        _label(left, name, (float(betas[0]), float(values[0])), TERMS[name], (2, 6 if k != 1 else 8))
+        place = len(betas) // 2
+        offset, side = ((0, 5), "center") if k == 0 else ((-4, 5), "right") if k == 1 else ((5, -10), "left")
+        _label(left, name, (float(betas[place]), float(values[place])), TERMS[name], offset, ha=side)
     left.set(xlabel=r"$\beta$", ylabel="mean length of the field / $R$", ylim=(None, 4))
     _plain_ticks(left.xaxis, (0.1, 0.3, 1, 3))
     _decades(left.yaxis)
@@ -370,7 +375,10 @@ def extensivity(sizes: np.ndarray, energies: Mapping[str, np.ndarray]) -> Figure
     figure, ax = style.subplots(width="column", height=2.7)
     for k, (label, values) in enumerate(energies.items()):
         ax.loglog(sizes, values, color=FAMILY[k], linestyle=LINES[k], marker=MARKERS[k], markersize=3.5)
-        _label(ax, label, (float(sizes[-1]), float(values[-1])), FAMILY[k], (6, 0), va="center")
+        nearest = min((abs(np.log(v[-1] / values[-1])), v[-1]) for name, v in energies.items() if name != label)
+        crowded = nearest[0] < 0.4
+        shift = 0 if not crowded else 6 if values[-1] > nearest[1] else -6
+        _label(ax, label, (float(sizes[-1]), float(values[-1])), FAMILY[k], (6, shift), va="center")
     ax.set(xlabel="number of sites $N$", ylabel="lowest energy: $-E / ND$")
     ax.set_xlim(None, sizes[-1] * 1.1)
     _plain_ticks(ax.xaxis, sizes)
@@ -381,32 +389,35 @@ def extensivity(sizes: np.ndarray, energies: Mapping[str, np.ndarray]) -> Figure
 @style.house
 def feed_forward(
     truth: np.ndarray,
-    predictions: Mapping[str, np.ndarray],
+    prediction: np.ndarray,
     *,
     explained: Mapping[str, float],
     bound: tuple[float, float],
+    strengths: np.ndarray,
+    local: np.ndarray,
 ) -> Figure:
-    """The induced term against what two networks make of it, and the variance that each network explains.
+    """The induced term against what a network makes of it, the variance that networks explain, and what is local.
 
-    `truth` and each of two `predictions` are (n,). `bound`: the most that any function of one site's input explains,
-    with its standard error.
+    `truth` and `prediction` are (n,). `bound`: the most that any function of one site's input explains, with its
+    standard error; `local` (weights, strengths) the same for other weights of queries and keys.
     """
-    figure, axes = style.subplots(1, 3, height=2.75, width_ratios=(1, 1, 1.25))
-    for ax, (label, values) in zip(axes[:2], predictions.items(), strict=True):
-        ax.plot(truth, values, color=PURPLE, marker="o", markersize=1.6, linestyle="none", alpha=0.5)
-        ends = [float(truth.min()), float(truth.max())]
-        ax.plot(ends, ends, color=style.INK, linewidth=0.9, linestyle="-")
-        ax.set(xlabel="induced term, exact", xlim=ends, ylim=ends)
-        ax.set_title(label, loc="center", fontsize=8.5)
-    axes[0].set_ylabel("network")
+    figure, (left, middle, right) = style.subplots(1, 3, height=2.75, width_ratios=(1, 1.2, 1))
+    left.plot(truth, prediction, color=PURPLE, marker="o", markersize=1.6, linestyle="none", alpha=0.5)
+    ends = [float(truth.min()), float(truth.max())]
+    left.plot(ends, ends, color=style.INK, linewidth=0.9, linestyle="-")
+    left.set(xlabel="induced term, exact", ylabel="network that sees $h_i$", xlim=ends, ylim=ends)
     places = np.arange(len(explained))[::-1]
-    axes[2].barh(places, list(explained.values()), color=PURPLE, height=0.55, alpha=0.75)
-    axes[2].axvline(bound[0], color=style.INK, linewidth=1.2, linestyle="--")
-    axes[2].axvspan(bound[0] - bound[1], bound[0] + bound[1], color=style.INK, alpha=0.15, linewidth=0)
-    _label(axes[2], "most that $h_i$ can tell", (bound[0], float(places[0]) + 0.42), style.INK, (0, 3), ha="center")
-    axes[2].set_yticks(places, list(explained))
-    axes[2].set(xlabel="explained variance, held out", xlim=(0, 1), ylim=(-0.5, len(explained) - 0.1))
-    _letters(*axes)
+    middle.barh(places, list(explained.values()), color=PURPLE, height=0.55, alpha=0.75)
+    middle.axvline(bound[0], color=style.INK, linewidth=1.2, linestyle="--")
+    middle.axvspan(bound[0] - bound[1], bound[0] + bound[1], color=style.INK, alpha=0.15, linewidth=0)
+    _label(middle, "most that $h_i$ can tell", (bound[0], float(places[0]) + 0.42), style.INK, (0, 3), ha="center")
+    middle.set_yticks(places, list(explained))
+    middle.set(xlabel="explained variance, new inputs", xlim=(0, 1), ylim=(-0.5, len(explained) - 0.1))
+    right.semilogx(strengths, local.T, color=style.INK, linewidth=0.7, linestyle="-", alpha=0.5)
+    right.semilogx(strengths, local.mean(axis=0), color=style.INK, linewidth=2.0, linestyle="--", marker="o")
+    right.set(xlabel="factor on $W_Q$ and $W_K$", ylabel="most that $h_i$ can tell", ylim=(0, 1))
+    _plain_ticks(right.xaxis, strengths)
+    _letters(left, middle, right)
     return figure
 
 
@@ -423,6 +434,7 @@ def training(
     responses: np.ndarray,
     *,
     chosen: Sequence[int],
+    tops: tuple[float, float],
     updates: np.ndarray,
     losses: np.ndarray,
     levels: Mapping[str, float],
@@ -430,17 +442,17 @@ def training(
     """Couplings (top) and responses (bottom) at three records, and the loss on held-out inputs.
 
     `couplings` and `responses` are (records, N, N), `losses` (records,); `levels` are losses to compare with.
+    `tops` are the ends of the colour scales of couplings and responses.
     """
     figure = plt.figure(figsize=(style.WIDTHS["page"], 3.3))
     grid = figure.add_gridspec(2, 4, width_ratios=(1, 1, 1, 1.7))
-    tops = float(np.abs(couplings).max()), float(np.abs(responses).max())
     for column, record in enumerate(chosen):
         pair = [figure.add_subplot(grid[row, column]) for row in range(2)]
         _matrices(pair, couplings[record], responses[record], tops)
         pair[0].set_title(f"{updates[record]} updates", loc="center", fontsize=8.5)
         if column == 0:
-            pair[0].set_ylabel("couplings $J_{ij}$")
-            pair[1].set_ylabel(r"response $\chi_{ij}$")
+            pair[0].set_ylabel(rf"$J_{{ij}}$, to $\pm${tops[0]:.2f}")
+            pair[1].set_ylabel(rf"$\chi_{{ij}}$, to $\pm${tops[1]:.2f}")
     right = figure.add_subplot(grid[:, 3])
     _loss(right, updates, losses, levels)
     style.panel_label(right, "")
@@ -451,7 +463,8 @@ def _loss(ax: Axes, updates: np.ndarray, losses: np.ndarray, levels: Mapping[str
     ax.plot(updates, losses, color=BLUE, linestyle="-", marker="o", markersize=3)
     for name, level in levels.items():
         ax.axhline(level, color=style.GREY, linewidth=0.9, linestyle="--")
-        _label(ax, name, (float(updates[-1]), level), style.GREY, (0, 3), ha="right")
+        below = level < losses.min()
+        _label(ax, name, (float(updates[-1]), level), style.GREY, (0, -11 if below else 3), ha="right")
     top = max(float(losses.max()), *levels.values())
     ax.set(xlabel="updates", ylabel="loss, new inputs", ylim=(0, 1.12 * top))
 
@@ -500,7 +513,8 @@ def stack(
     left.plot([], [], color=style.GREY, linestyle="--", label="the pushed site")
     left.plot([], [], color=style.GREY, linestyle="-", label="all other sites")
     left.legend(loc="upper left")
-    left.set(xlabel="modules passed", ylabel="response / push", ylim=(0, None))
+    left.set(xlabel="modules passed", ylabel="response / push")
+    left.set_ylim(0, 1.35 * max(float(max(own[k].max(), others[k].max())) for k in own))
     right.set(xlabel="modules passed", ylabel="mean cosine of two sites", ylim=(0, 1.05))
     _letters(left, right)
     return figure

@@ -11,6 +11,7 @@ import itertools
 import math
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.nn import logsumexp, softmax
@@ -98,8 +99,23 @@ def energy(
     return _energy(s, J, h)
 
 
+@jax.jit
 def _energy(s: Array, J: Array, h: Array) -> Array:
     return -jnp.sum(s * (h + J @ s), axis=(-2, -1))
+
+
+@jax.jit
+def _free_energy(s: Array, w: Array, J: Array, h: Array, beta: Array) -> Array:
+    return -logsumexp(w - beta * _energy(s, J, h)) / beta
+
+
+@jax.jit
+def _moments(s: Array, w: Array, J: Array, h: Array, beta: Array) -> Moments:
+    p = softmax(w - beta * _energy(s, J, h))
+    n, d = h.shape
+    flat = s.reshape(len(s), -1)
+    pairs = (flat * p[:, None]).T @ flat
+    return Moments((p @ flat).reshape(n, d), jnp.einsum("iaja->ij", pairs.reshape(n, d, n, d)))
 
 
 def free_energy(
@@ -118,9 +134,7 @@ def free_energy(
     >>> float(free_energy(two, [[0.0, 0.5], [0.5, 0.0]], [[0.0], [0.0]], beta=1.0)) < 0
     True
     """
-    J, h, b = _model(configurations, couplings, fields, beta)
-    s, w = configurations
-    return -logsumexp(w - b * _energy(s, J, h)) / b
+    return _free_energy(*configurations, *_model(configurations, couplings, fields, beta))
 
 
 def moments(
@@ -137,10 +151,4 @@ def moments(
     >>> round(float(moments(configurations(1), [[0.0]], [[1.0]], beta=1.0).magnetizations[0, 0]), 4)  # tanh
     0.7616
     """
-    J, h, b = _model(configurations, couplings, fields, beta)
-    s, w = configurations
-    p = softmax(w - b * _energy(s, J, h))
-    flat = s.reshape(len(s), -1)
-    pairs = (flat * p[:, None]).T @ flat
-    n, d = h.shape
-    return Moments((p @ flat).reshape(n, d), jnp.einsum("iaja->ij", pairs.reshape(n, d, n, d)))
+    return _moments(*configurations, *_model(configurations, couplings, fields, beta))
