@@ -410,7 +410,7 @@ def feed_forward(
     middle.barh(places, list(explained.values()), color=PURPLE, height=0.55, alpha=0.75)
     middle.axvline(bound[0], color=style.INK, linewidth=1.2, linestyle="--")
     middle.axvspan(bound[0] - bound[1], bound[0] + bound[1], color=style.INK, alpha=0.15, linewidth=0)
-    _label(middle, "most that $h_i$ can tell", (bound[0], float(places[0]) + 0.42), style.INK, (0, 3), ha="center")
+    _label(middle, "most that $h_i$ can tell", (bound[0], float(places[0]) + 0.42), style.INK, (-4, 3), ha="right")
     middle.set_yticks(places, list(explained))
     middle.set(xlabel="explained variance, new inputs", xlim=(0, 1), ylim=(-0.5, len(explained) - 0.1))
     right.semilogx(strengths, local.T, color=style.INK, linewidth=0.7, linestyle="-", alpha=0.5)
