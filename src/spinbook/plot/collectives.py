@@ -225,14 +225,14 @@ def response(
         middle.loglog(scales, share, color=FAMILY[k], linestyle=LINES[k], marker=MARKERS[k], markersize=3, label=label)
     middle.set(xlabel="scale of $W_Q$ and $W_K$", ylabel="induced term over mean spins")
     _plain_ticks(middle.xaxis, (0.1, 0.3, 1, 3))
-    _decades(middle.yaxis)
-    bins = np.linspace(0, 2.5, 41)
+    _plain_ticks(middle.yaxis, (0.03, 0.1, 0.3, 1))
+    bins = np.linspace(0, 3, 49)
     for k, (label, values) in enumerate(lengths.items()):
         right.hist(values, bins=bins, color=FAMILY[k], histtype="step", linewidth=1.4, linestyle=LINES[k], density=True)
         right.text(0.98, 0.92 - 0.1 * k, label, color=FAMILY[k], fontsize=8.5, ha="right", transform=right.transAxes)
     right.axvline(1, color=style.GREY, linewidth=0.9, linestyle=":")
     right.set(xlabel="response / length of a spin", ylabel="density over inputs")
-    right.set(ylim=(0, 1.3 * right.get_ylim()[1]), xlim=(0, 2))
+    right.set(ylim=(0, 1.3 * right.get_ylim()[1]), xlim=(0, 3))
     _letters(left, middle, right)
     return figure
 
@@ -270,9 +270,8 @@ def approximations(
         colour = (BLUE, PURPLE)[k]
         axes[2].loglog(dims, values, color=colour, linestyle=LINES[k], marker=MARKERS[k], markersize=3.5)
         upper = values[-1] == max(v[-1] for v in saddle.values())
-        place = len(dims) // 2
-        offset = (6, 5) if upper else (-6, -12)
-        _label(axes[2], label, (dims[place], values[place]), colour, offset, ha="left" if upper else "right")
+        place = 2 if upper else 1
+        _label(axes[2], label, (float(dims[place]), float(values[place])), colour, (6, 5) if upper else (-14, -16))
     axes[2].set(xlabel="components $D$", ylabel="relative error at the saddle")
     _plain_ticks(axes[2].xaxis, dims[::2])
     _decades(axes[2].yaxis)
@@ -350,8 +349,8 @@ def terms(
     figure, (left, middle, right) = style.subplots(1, 3, height=2.75)
     for k, (name, values) in enumerate(fields.items()):
         left.loglog(betas, values, color=TERMS[name], linestyle=LINES[k], marker=MARKERS[k], markersize=3)
-        place = len(betas) // 2
-        offset, side = ((0, 5), "center") if k == 0 else ((-4, 5), "right") if k == 1 else ((5, -10), "left")
+        place = (len(betas) // 2, len(betas) // 2 + 1, len(betas) // 3)[k]
+        offset, side = (((0, 5), "center"), ((-4, 5), "right"), ((6, -10), "left"))[k]
         _label(left, name, (float(betas[place]), float(values[place])), TERMS[name], offset, ha=side)
     left.set(xlabel=r"$\beta$", ylabel="mean length of the field / $R$", ylim=(None, 4))
     _plain_ticks(left.xaxis, (0.1, 0.3, 1, 3))
