@@ -1,0 +1,558 @@
+"""The figures of the chapter `collectives`: results in, a matplotlib figure out. Nothing is computed here.
+
+The four terms of a block keep their colours in all figures: residual green, token mixing blue, normalisation ochre,
+channel mixing purple. What is exact is in ink, and what a source prints and this book corrects is orange and dashed.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib import ticker
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.collections import LineCollection
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
+
+from spinbook.plot import style
+
+BLUE, ORANGE, GREEN, PURPLE, OCHRE, BROWN = style.QUALITATIVE
+TERMS = {"residual": GREEN, "token mixing": BLUE, "normalisation": OCHRE, "channel mixing": PURPLE}
+LINES = ["-", "--", "-.", ":"]
+MARKERS = ["o", "s", "^", "D", "v"]
+FAMILY = [BLUE, ORANGE, GREEN, PURPLE, OCHRE]
+
+
+class Row(NamedTuple):
+    """One row of the map: a chapter, what it approximates, and what gives each of the four terms ("" for nothing).
+
+    `driven`: couplings of any symmetry, so that there is no free energy.
+    """
+
+    name: str
+    how: str
+    cells: tuple[str, str, str, str]
+    driven: bool = False
+
+
+MAP = (
+    Row("transformer block", "built by hand", ("$x_i + \\ldots$", "softmax attention", "layer norm", "feed-forward")),
+    Row(
+        "rbm-mixtures",
+        "one unit, frozen patterns",
+        ("", r"$\sum_\mu r_\mu(\xi)\,x_\mu$", r"$\frac{1}{2}|\xi|^2$ in $E$", ""),
+    ),
+    Row(
+        "adaptive-tap",
+        "equilibrium, cavity fields",
+        ("field $x_i$", r"$\sum_j J_{ij}\,m_j$", "prior of a spin", "$-V_i\\,m_i$, or a network"),
+    ),
+    Row(
+        "free-energy",
+        "equilibrium, $D\\to\\infty$",
+        (r"$h_i / 2t_i$", "rest of $V^{-1}H$", "multipliers $t_i$", r"force through $J(H)$"),
+    ),
+    Row(
+        "kinetic-ising",
+        "driven, orders in $J$",
+        ("field $h_i$", r"$\sum_j J_{ij}\,m_j$", "$\\tanh$", r"$-m_i\sum_j J_{ij}^2(1-m_j^2)$"),
+        driven=True,
+    ),
+    Row(
+        "spin-transformers",
+        "driven vectors, orders in $J$",
+        ("field $x_i$", r"$\sum_j J(x)_{ij}\,m_j$", r"$\theta_i / (1+\gamma_i)$", "Onsager field"),
+        driven=True,
+    ),
+    Row(
+        "attention-dynamics",
+        "driven, $N\\to\\infty$ exact",
+        ("", "windowed attention", "$\\tanh$ of a bit", ""),
+        driven=True,
+    ),
+    Row(
+        "entropy-production",
+        "driven vectors, trained",
+        ("field $x_i$", r"$\sum_j J(x)_{ij}\,m_j$", r"$\theta_i / (1+\gamma_i)$", "memory network"),
+        driven=True,
+    ),
+)
+
+
+def _label(
+    ax: Axes,
+    text: str,
+    point: tuple[float, float],
+    colour: str,
+    offset: tuple[float, float],
+    *,
+    ha: str = "left",
+    va: str = "baseline",
+) -> None:
+    """Write `text` in the colour of its curve, `offset` points away from `point`."""
+    ax.annotate(
+        text,
+        point,
+        xytext=offset,
+        textcoords="offset points",
+        color=colour,
+        fontsize=8.5,
+        annotation_clip=False,
+        zorder=8,
+        ha=ha,
+        va=va,
+    )
+
+
+def _letters(*axes: Axes) -> None:
+    for letter, ax in zip("abcdef", axes, strict=False):
+        style.panel_label(ax, letter)
+
+
+def _plain_ticks(axis: Axis, ticks: Sequence[float] | np.ndarray) -> None:
+    """Label a logarithmic axis with ordinary numbers at `ticks`."""
+    axis.set_major_locator(ticker.FixedLocator(list(ticks)))
+    axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_locator(ticker.NullLocator())
+
+
+def _decades(axis: Axis, base: float = 10.0) -> None:
+    axis.set_major_locator(ticker.LogLocator(base=base))
+    axis.set_minor_locator(ticker.NullLocator())
+
+
+def _box(ax: Axes, x: float, y: float, text: str, colour: str, *, width: float, height: float, size: float) -> None:
+    ax.add_patch(
+        FancyBboxPatch(
+            (x - width / 2, y - height / 2),
+            width,
+            height,
+            boxstyle="round,pad=0,rounding_size=0.12",
+            facecolor=style.PAPER,
+            edgecolor=colour,
+            linewidth=1.3,
+            zorder=3,
+        )
+    )
+    ax.text(x, y, text, ha="center", va="center", color=style.INK, fontsize=size, zorder=4)
+
+
+def _join(ax: Axes, start: tuple[float, float], end: tuple[float, float], colour: str, bend: float = 0.0) -> None:
+    ax.add_patch(
+        FancyArrowPatch(
+            start,
+            end,
+            arrowstyle="-|>",
+            mutation_scale=10,
+            color=colour,
+            linewidth=1.3,
+            shrinkA=0,
+            shrinkB=0,
+            connectionstyle=f"arc3,rad={bend}",
+            zorder=2,
+        )
+    )
+
+
+@style.house
+def module() -> Figure:
+    """A module wrapped around a spin system: inputs are fields, and couplings if they like; outputs are responses."""
+    figure, ax = style.subplots(1, 1, height=2.35)
+    _box(ax, 0.0, 0.0, "inputs\nas fields $h_i$", GREEN, width=1.7, height=0.8, size=9)
+    _box(ax, 3.0, 1.15, "couplings $J(h)$", PURPLE, width=2.0, height=0.62, size=9)
+    _box(ax, 5.6, 0.0, "spin system\n$F(J, h) = -\\beta^{-1}\\ln Z$", style.INK, width=2.6, height=0.9, size=9)
+    _box(
+        ax,
+        9.6,
+        0.62,
+        r"mean spins $\langle s_i\rangle$",
+        BLUE,
+        width=2.7,
+        height=0.62,
+        size=9,
+    )
+    _box(
+        ax,
+        9.6,
+        -0.62,
+        r"$\sum_{mn}\langle s_m\!\cdot s_n\rangle\,\mathrm{d}J_{mn}/\mathrm{d}h_i$",
+        PURPLE,
+        width=2.7,
+        height=0.7,
+        size=9,
+    )
+    _join(ax, (0.85, 0.0), (4.28, 0.0), GREEN)
+    _join(ax, (0.7, 0.42), (1.98, 1.1), PURPLE)
+    _join(ax, (4.02, 1.1), (5.0, 0.48), PURPLE)
+    _join(ax, (6.92, 0.12), (8.22, 0.6), BLUE)
+    _join(ax, (6.92, -0.12), (8.22, -0.6), PURPLE)
+    ax.text(7.45, 0.0, r"$-\mathrm{d}F/\mathrm{d}h_i$", ha="center", va="center", color=style.INK, fontsize=9.5)
+    ax.text(9.6, 0.0, "+", ha="center", va="center", color=style.INK, fontsize=11)
+    ax.text(2.55, -0.24, "probe", ha="center", va="center", color=GREEN, fontsize=8.5)
+    ax.text(9.6, -1.28, "response, the output of site $i$", ha="center", va="center", color=style.INK, fontsize=8.5)
+    ax.set(xlim=(-1.0, 11.1), ylim=(-1.5, 1.6))
+    ax.axis("off")
+    return figure
+
+
+@style.house
+def response(
+    pairs: Mapping[str, tuple[np.ndarray, np.ndarray]],
+    *,
+    scales: np.ndarray,
+    shares: Mapping[str, np.ndarray],
+    lengths: Mapping[str, np.ndarray],
+) -> Figure:
+    """Both sides of the formula; the size of its second term; and how long a response gets.
+
+    `pairs` maps a system to (two-point functions, derivative of F), entry by entry; `shares` to |induced| / |mean|
+    over `scales`; `lengths` to the lengths of responses over that of a spin, over many inputs.
+    """
+    figure, (left, middle, right) = style.subplots(1, 3, height=2.75)
+    for k, (label, (formula, derivative)) in enumerate(pairs.items()):
+        left.plot(
+            formula, derivative, color=FAMILY[k], marker=MARKERS[k], markersize=3.5, linestyle="none", label=label
+        )
+    ends = [min(float(p[0].min()) for p in pairs.values()), max(float(p[0].max()) for p in pairs.values())]
+    left.plot(ends, ends, color=style.GREY, linewidth=0.9, linestyle="-", zorder=0)
+    left.set(xlabel="mean spin + induced term", ylabel=r"$-\mathrm{d}F/\mathrm{d}h$, differences of $\ln Z$")
+    left.legend(loc="upper left", handletextpad=0.1, borderaxespad=0.1)
+    left.set_ylim(None, ends[1] + 0.45 * (ends[1] - ends[0]))
+    for k, (label, share) in enumerate(shares.items()):
+        middle.loglog(scales, share, color=FAMILY[k], linestyle=LINES[k], marker=MARKERS[k], markersize=3, label=label)
+    middle.set(xlabel="scale of $W_Q$ and $W_K$", ylabel="induced term over mean spins")
+    _plain_ticks(middle.xaxis, (0.1, 0.3, 1, 3))
+    _plain_ticks(middle.yaxis, (0.03, 0.1, 0.3, 1))
+    bins = np.linspace(0, 3, 49)
+    for k, (label, values) in enumerate(lengths.items()):
+        right.hist(values, bins=bins, color=FAMILY[k], histtype="step", linewidth=1.4, linestyle=LINES[k], density=True)
+        right.text(0.98, 0.92 - 0.1 * k, label, color=FAMILY[k], fontsize=8.5, ha="right", transform=right.transAxes)
+    right.axvline(1, color=style.GREY, linewidth=0.9, linestyle=":")
+    right.set(xlabel="response / length of a spin", ylabel="density over inputs")
+    right.set(ylim=(0, 1.3 * right.get_ylim()[1]), xlim=(0, 3))
+    _letters(left, middle, right)
+    return figure
+
+
+@style.house
+def approximations(
+    scales: np.ndarray,
+    means: Mapping[str, np.ndarray],
+    pairs: Mapping[str, np.ndarray],
+    *,
+    dims: np.ndarray,
+    saddle: Mapping[str, np.ndarray],
+) -> Figure:
+    """Errors of both ingredients of a response, against the couplings for binary spins and against D at the saddle."""
+    figure, axes = style.subplots(1, 3, height=2.75)
+    for ax, errors, name in zip(axes[:2], (means, pairs), ("mean spins", "two-point functions"), strict=True):
+        for k, (label, values) in enumerate(errors.items()):
+            ax.loglog(scales, values, color=FAMILY[k], linestyle=LINES[k], marker=MARKERS[k], markersize=3.5)
+            middle = (2 * len(scales)) // 3 if k == 0 else len(scales) // 2
+            slope = np.log(values[0] / values[-1]) / np.log(scales[0] / scales[-1])
+            text = f"{label}: slope {slope:.1f}"
+            below = k > 0
+            _label(
+                ax,
+                text,
+                (float(scales[middle]), float(values[middle])),
+                FAMILY[k],
+                (6, -10) if below else (-6, 6),
+                ha="left" if below else "right",
+            )
+        ax.set(xlabel="scale of the couplings", ylabel=f"error of the {name}")
+        _decades(ax.xaxis)
+        _decades(ax.yaxis, 100.0)
+    for k, (label, values) in enumerate(saddle.items()):
+        colour = (BLUE, PURPLE)[k]
+        axes[2].loglog(dims, values, color=colour, linestyle=LINES[k], marker=MARKERS[k], markersize=3.5)
+        upper = values[-1] == max(v[-1] for v in saddle.values())
+        place = 2 if upper else 1
+        _label(axes[2], label, (float(dims[place]), float(values[place])), colour, (6, 5) if upper else (-14, -16))
+    axes[2].set(xlabel="components $D$", ylabel="relative error at the saddle")
+    _plain_ticks(axes[2].xaxis, dims[::2])
+    _decades(axes[2].yaxis)
+    _letters(*axes)
+    return figure
+
+
+@style.house
+def landscape(
+    axis: np.ndarray,
+    energies: Sequence[np.ndarray],
+    paths: Sequence[np.ndarray],
+    *,
+    keys: np.ndarray,
+    separations: np.ndarray,
+    shares: Mapping[str, np.ndarray],
+) -> Figure:
+    """The right energy and the printed one over the plane with queries running downhill, and where queries end.
+
+    `energies`: two arrays (s, s) indexed [y, x], from their minimum. `paths`: two arrays (steps, queries, 2). `shares`
+    maps a kind of keys to the share of queries that end at the nearest key, over `separations`.
+    """
+    figure, (left, middle, right) = style.subplots(1, 3, height=2.7, width_ratios=(1, 1, 0.9))
+    top = max(float(e.max()) for e in energies)
+    levels = top * np.linspace(0, 1, 13) ** 2
+    shades = [(*to_rgb(BLUE), float(depth)) for depth in np.linspace(0.62, 0.0, len(levels) - 1)]
+    titles = ("with $1/b$", "as printed")
+    for ax, energy, path, title in zip((left, middle), energies, paths, titles, strict=True):
+        ax.contourf(axis, axis, energy, levels=levels, colors=shades)
+        lines = ax.contour(axis, axis, energy, levels=levels[1:])
+        segments = [segment for level in lines.allsegs for segment in level]
+        lines.remove()
+        # A plain collection of lines: a contour set would get filled when its colours are exchanged.
+        ax.add_collection(LineCollection(segments, colors=[BLUE], linewidths=0.4, label="contour lines"))
+        for k in range(path.shape[1]):
+            ax.plot(*path[:, k].T, color=style.INK, linewidth=0.8, linestyle="-", alpha=0.8)
+        ax.plot(*path[0].T, color=style.INK, marker="o", markersize=2.4, linestyle="none")
+        ax.plot(*path[-1].T, color=style.INK, marker="x", markersize=5, linestyle="none", zorder=6)
+        ax.plot(
+            *keys.T,
+            color=ORANGE,
+            marker="o",
+            markersize=5.5,
+            linestyle="none",
+            markeredgecolor=style.PAPER,
+            zorder=5,
+        )
+        ax.set(xlim=(axis[0], axis[-1]), ylim=(axis[0], axis[-1]), aspect="equal", xlabel="$q_1$")
+        style.panel_label(ax, "a" if ax is left else "b")
+        ax.set_title(title, loc="center")
+    left.set_ylabel("$q_2$")
+    for k, (label, share) in enumerate(shares.items()):
+        right.semilogx(separations, share, color=FAMILY[k], linestyle=LINES[k], marker=MARKERS[k], markersize=3.5)
+        _label(right, label, (float(separations[-1]), float(share[-1])), FAMILY[k], (0, 10 if k else 6), ha="right")
+    right.set(xlabel=r"$b\,|k|^2$ of the keys", ylabel="queries that end at the nearest key", ylim=(-0.04, 1.15))
+    _plain_ticks(right.xaxis, (2, 10, 50))
+    style.panel_label(right, "c")
+    return figure
+
+
+@style.house
+def terms(
+    betas: np.ndarray,
+    fields: Mapping[str, np.ndarray],
+    *,
+    lengths: np.ndarray,
+    gains: Mapping[str, np.ndarray],
+    reactions: tuple[np.ndarray, np.ndarray],
+) -> Figure:
+    """The three fields of a spin-transformer module against beta; the normalisation; and the reaction, site by site.
+
+    `fields` maps a term to its mean length over R; `gains` a response to |m| / R over `lengths` = beta |theta| / R;
+    `reactions` is (length of the output over R, minus the coefficient of the reaction), one entry for each site.
+    """
+    figure, (left, middle, right) = style.subplots(1, 3, height=2.75)
+    for k, (name, values) in enumerate(fields.items()):
+        left.loglog(betas, values, color=TERMS[name], linestyle=LINES[k], marker=MARKERS[k], markersize=3)
+        place = (len(betas) // 2, len(betas) // 2 + 1, len(betas) // 3)[k]
+        offset, side = (((0, 5), "center"), ((-4, 5), "right"), ((6, -10), "left"))[k]
+        _label(left, name, (float(betas[place]), float(values[place])), TERMS[name], offset, ha=side)
+    left.set(xlabel=r"$\beta$", ylabel="mean length of the field / $R$", ylim=(None, 4))
+    _plain_ticks(left.xaxis, (0.1, 0.3, 1, 3))
+    _decades(left.yaxis)
+    looks = [(OCHRE, "-"), (style.INK, ":"), (style.INK, "-.")]
+    for (name, values), (colour, line) in zip(gains.items(), looks, strict=False):
+        middle.plot(lengths, values, color=colour, linestyle=line, label=name)
+    middle.axhline(1, color=style.GREY, linewidth=0.9, linestyle="--")
+    _label(middle, "hard normalisation", (float(lengths[-1]), 1.0), style.GREY, (0, 4), ha="right")
+    middle.set(xlabel=r"$\beta|\theta| / R$", ylabel="$|m| / R$", ylim=(0, 1.15))
+    middle.legend(loc="lower right")
+    right.plot(*reactions, color=PURPLE, marker="D", markersize=3, linestyle="none")
+    right.set(xlabel="$|m_i| / R$", ylabel=r"$-$(reaction of site $i$) / $\theta_i$", ylim=(0, None))
+    _letters(left, middle, right)
+    return figure
+
+
+@style.house
+def extensivity(sizes: np.ndarray, energies: Mapping[str, np.ndarray]) -> Figure:
+    """Depth of the lowest energies found, for each site and component, against the number of sites."""
+    figure, ax = style.subplots(width="column", height=2.7)
+    for k, (label, values) in enumerate(energies.items()):
+        ax.loglog(sizes, values, color=FAMILY[k], linestyle=LINES[k], marker=MARKERS[k], markersize=3.5)
+        nearest = min((abs(np.log(v[-1] / values[-1])), v[-1]) for name, v in energies.items() if name != label)
+        crowded = nearest[0] < 0.4
+        shift = 0 if not crowded else 6 if values[-1] > nearest[1] else -6
+        _label(ax, label, (float(sizes[-1]), float(values[-1])), FAMILY[k], (6, shift), va="center")
+    ax.set(xlabel="number of sites $N$", ylabel="lowest energy: $-E / ND$")
+    ax.set_xlim(None, sizes[-1] * 1.1)
+    _plain_ticks(ax.xaxis, sizes)
+    _decades(ax.yaxis)
+    return figure
+
+
+@style.house
+def feed_forward(
+    truth: np.ndarray,
+    prediction: np.ndarray,
+    *,
+    explained: Mapping[str, float],
+    bound: tuple[float, float],
+    strengths: np.ndarray,
+    local: np.ndarray,
+) -> Figure:
+    """The induced term against what a network makes of it, the variance that networks explain, and what is local.
+
+    `truth` and `prediction` are (n,). `bound`: the most that any function of one site's input explains, with its
+    standard error; `local` (weights, strengths) the same for other weights of queries and keys.
+    """
+    figure, (left, middle, right) = style.subplots(1, 3, height=2.75, width_ratios=(1, 1.2, 1))
+    left.plot(truth, prediction, color=PURPLE, marker="o", markersize=1.6, linestyle="none", alpha=0.5)
+    ends = [float(truth.min()), float(truth.max())]
+    left.plot(ends, ends, color=style.INK, linewidth=0.9, linestyle="-")
+    left.set(xlabel="induced term, exact", ylabel="network that sees $h_i$", xlim=ends, ylim=ends)
+    places = np.arange(len(explained))[::-1]
+    middle.barh(places, list(explained.values()), color=PURPLE, height=0.55, alpha=0.75)
+    middle.axvline(bound[0], color=style.INK, linewidth=1.2, linestyle="--")
+    middle.axvspan(bound[0] - bound[1], bound[0] + bound[1], color=style.INK, alpha=0.15, linewidth=0)
+    _label(middle, "most that $h_i$ can tell", (bound[0], float(places[0]) + 0.42), style.INK, (-4, 3), ha="right")
+    middle.set_yticks(places, list(explained))
+    middle.set(xlabel="explained variance, new inputs", xlim=(0, 1), ylim=(-0.5, len(explained) - 0.1))
+    right.semilogx(strengths, local.T, color=style.INK, linewidth=0.7, linestyle="-", alpha=0.5)
+    right.semilogx(strengths, local.mean(axis=0), color=style.INK, linewidth=2.0, linestyle="--", marker="o")
+    right.set(xlabel="factor on $W_Q$ and $W_K$", ylabel="most that $h_i$ can tell", ylim=(0, 1))
+    _plain_ticks(right.xaxis, strengths)
+    _letters(left, middle, right)
+    return figure
+
+
+def _matrices(axes: Sequence[Axes], couplings: np.ndarray, responses: np.ndarray, tops: tuple[float, float]) -> None:
+    for ax, matrix, top in zip(axes, (couplings, responses), tops, strict=True):
+        ax.imshow(matrix, cmap=style.DIVERGING, vmin=-top, vmax=top, interpolation="nearest")
+        ax.set_xticks([])
+        ax.set_yticks([])
+
+
+@style.house
+def training(
+    couplings: np.ndarray,
+    responses: np.ndarray,
+    *,
+    chosen: Sequence[int],
+    tops: tuple[float, float],
+    updates: np.ndarray,
+    losses: np.ndarray,
+    levels: Mapping[str, float],
+) -> Figure:
+    """Couplings (top) and responses (bottom) at three records, and the loss on held-out inputs.
+
+    `couplings` and `responses` are (records, N, N), `losses` (records,); `levels` are losses to compare with.
+    `tops` are the ends of the colour scales of couplings and responses.
+    """
+    figure = plt.figure(figsize=(style.WIDTHS["page"], 3.3))
+    grid = figure.add_gridspec(2, 4, width_ratios=(1, 1, 1, 1.7))
+    for column, record in enumerate(chosen):
+        pair = [figure.add_subplot(grid[row, column]) for row in range(2)]
+        _matrices(pair, couplings[record], responses[record], tops)
+        pair[0].set_title(f"{updates[record]} updates", loc="center", fontsize=8.5)
+        if column == 0:
+            pair[0].set_ylabel(rf"$J_{{ij}}$, to $\pm${tops[0]:.2f}")
+            pair[1].set_ylabel(rf"$\chi_{{ij}}$, to $\pm${tops[1]:.2f}")
+    right = figure.add_subplot(grid[:, 3])
+    _loss(right, updates, losses, levels)
+    style.panel_label(right, "")
+    return figure
+
+
+def _loss(ax: Axes, updates: np.ndarray, losses: np.ndarray, levels: Mapping[str, float]) -> None:
+    ax.plot(updates, losses, color=BLUE, linestyle="-", marker="o", markersize=3)
+    for name, level in levels.items():
+        ax.axhline(level, color=style.GREY, linewidth=0.9, linestyle="--")
+        below = level < losses.min()
+        _label(ax, name, (float(updates[-1]), level), style.GREY, (0, -11 if below else 3), ha="right")
+    top = max(float(losses.max()), *levels.values())
+    ax.set(xlabel="updates", ylabel="loss, new inputs", ylim=(0, 1.12 * top))
+
+
+@style.house
+def training_frame(
+    couplings: np.ndarray,
+    responses: np.ndarray,
+    *,
+    record: int,
+    tops: tuple[float, float],
+    updates: np.ndarray,
+    losses: np.ndarray,
+    levels: Mapping[str, float],
+) -> Figure:
+    """One frame: couplings and responses (N, N) at a record, and where on the loss curve it stands."""
+    # A layout engine would place each frame by its own labels, and the picture would tremble.
+    figure, axes = style.subplots(1, 3, height=2.2, layout="none", width_ratios=(1, 1, 1.3))
+    figure.subplots_adjust(left=0.03, right=0.97, bottom=0.2, top=0.88, wspace=0.3)
+    _matrices(axes[:2], couplings, responses, tops)
+    axes[0].set_title("couplings $J_{ij}$", loc="center")
+    axes[1].set_title(r"response $\chi_{ij}$", loc="center")
+    _loss(axes[2], updates, losses, levels)
+    axes[2].plot(updates[record], losses[record], color=ORANGE, marker="o", markersize=7, linestyle="none", zorder=6)
+    return figure
+
+
+@style.house
+def stack(
+    depths: np.ndarray,
+    own: Mapping[str, np.ndarray],
+    others: Mapping[str, np.ndarray],
+    similarity: Mapping[str, np.ndarray],
+) -> Figure:
+    """What a small push at one site does to that site and to all others, module after module; and how alike sites get.
+
+    Each maps a label to a curve over `depths`, the number of modules passed.
+    """
+    figure, (left, right) = style.subplots(1, 2, height=2.7)
+    for k, label in enumerate(own):
+        left.plot(depths, own[label], color=FAMILY[k], linestyle="--", marker=MARKERS[k], markersize=3.5)
+        left.plot(depths, others[label], color=FAMILY[k], linestyle="-", marker=MARKERS[k], markersize=3.5)
+        right.plot(depths, similarity[label], color=FAMILY[k], linestyle="-", marker=MARKERS[k], markersize=3.5)
+        _label(right, label, (float(depths[-1]), float(similarity[label][-1])), FAMILY[k], (5, 0), va="center")
+        _label(left, label, (float(depths[-1]), float(others[label][-1])), FAMILY[k], (5, 0), va="center")
+    left.plot([], [], color=style.GREY, linestyle="--", label="the pushed site")
+    left.plot([], [], color=style.GREY, linestyle="-", label="all other sites")
+    left.legend(loc="upper left")
+    left.set(xlabel="modules passed", ylabel="response / push")
+    left.set_ylim(0, 1.35 * max(float(max(own[k].max(), others[k].max())) for k in own))
+    right.set(xlabel="modules passed", ylabel="mean cosine of two sites", ylim=(0, 1.05))
+    _letters(left, right)
+    return figure
+
+
+@style.house
+def book_map(rows: Sequence[Row] = MAP) -> Figure:
+    """Which chapter, by which approximation, gives which term of a transformer block."""
+    figure, ax = style.subplots(1, 1, height=5.0)
+    columns = {name: 3.55 + 2.75 * k for k, name in enumerate(TERMS)}
+    top = len(rows) * 0.86
+    _box(
+        ax,
+        7.7,
+        top + 2.05,
+        r"$-\frac{\mathrm{d}F}{\mathrm{d}h_i} \;=\; \langle s_i\rangle \;+\; "
+        r"\sum_{mn}\langle s_m\!\cdot s_n\rangle\,\frac{\mathrm{d}J_{mn}}{\mathrm{d}h_i}$",
+        style.INK,
+        width=6.2,
+        height=0.95,
+        size=12,
+    )
+    meanings = ("the field", "the couplings", "the constraint", "self-correction, $\\mathrm{d}J/\\mathrm{d}h$")
+    for (name, x), meaning in zip(columns.items(), meanings, strict=True):
+        _join(ax, (7.7 + 0.42 * (x - 7.7), top + 1.57), (x, top + 0.98), TERMS[name])
+        ax.text(x, top + 0.74, name, ha="center", va="center", color=TERMS[name], fontsize=10, fontweight="bold")
+        ax.text(x, top + 0.42, meaning, ha="center", va="center", color=style.GREY, fontsize=8)
+    for number, row in enumerate(rows):
+        y = top - 0.86 * number - 0.25
+        ax.text(-1.2, y + 0.13, row.name, ha="left", va="center", color=style.INK, fontsize=9, fontweight="bold")
+        ax.text(-1.2, y - 0.19, row.how, ha="left", va="center", color=style.GREY, fontsize=7.5)
+        for (name, x), cell in zip(columns.items(), row.cells, strict=True):
+            if cell:
+                _box(ax, x, y, cell, TERMS[name], width=2.58, height=0.62, size=7.7)
+            else:
+                ax.text(x, y, "-", ha="center", va="center", color=style.GREY, fontsize=10)
+        if row.driven and not rows[number - 1].driven:
+            ax.plot([-1.2, 13.1], [y + 0.43, y + 0.43], color=style.GREY, linewidth=0.8, linestyle=":")
+    ax.text(-1.2, top + 0.42, "below the dotted line: no $F$", ha="left", va="center", color=style.GREY, fontsize=7.5)
+    ax.set(xlim=(-1.3, 13.2), ylim=(0.1, top + 2.65))
+    ax.axis("off")
+    return figure

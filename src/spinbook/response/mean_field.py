@@ -1,0 +1,143 @@
+"""Approximate free energies of binary spins, naive and TAP, at their own stationary points. Holds no other spins.
+
+With K = J + J^T without diagonal, the coupling of each pair, since the energy counts ordered pairs. Fields are (N, 1),
+as for the other free energies of this package; functions return a scalar, NaN where no stationary point was found.
+The derivative of F by the magnetizations vanishes there, so that responses are partial derivatives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+from numpy.typing import ArrayLike
+
+from spinbook import fixed_point, validate
+from spinbook.fixed_point import FixedPoint
+
+__all__ = ["naive_free_energy", "naive_solve", "tap_free_energy", "tap_solve"]
+
+
+def _model(couplings: Any, fields: Any, beta: Any) -> tuple[Array, Array, Array]:
+    dtype = validate.common_dtype(couplings, fields)
+    h = validate.matrix(fields, "fields", columns=1, dtype=dtype)
+    J = validate.matrix(couplings, "couplings", rows=h.shape[0], columns=h.shape[0], dtype=dtype)
+    return J, h[:, 0], validate.positive(beta, "beta", ndim=0, dtype=dtype)
+
+
+def _pairs(J: Array) -> Array:
+    return (J + J.T) * (1 - jnp.eye(len(J), dtype=J.dtype))
+
+
+def _naive_field(m: Array, K: Array, h: Array, beta: Array) -> Array:
+    return h + K @ m
+
+
+def _tap_field(m: Array, K: Array, h: Array, beta: Array) -> Array:
+    return h + K @ m - beta * m * (K**2 @ (1 - m**2))
+
+
+def _entropy(m: Array) -> Array:
+    return -jnp.sum(jax.scipy.special.xlogy((1 + m) / 2, 1 + m) + jax.scipy.special.xlogy((1 - m) / 2, 1 - m))
+
+
+def _naive_gibbs(m: Array, J: Array, h: Array, beta: Array) -> Array:
+    return -m @ _pairs(J) @ m / 2 - jnp.trace(J) - h @ m - _entropy(m) / beta
+
+
+def _tap_gibbs(m: Array, J: Array, h: Array, beta: Array) -> Array:
+    spread = 1 - m**2
+    return _naive_gibbs(m, J, h, beta) - beta / 4 * spread @ _pairs(J) ** 2 @ spread
+
+
+Field = Callable[[Array, Array, Array, Array], Array]
+
+
+@partial(jax.jit, static_argnames=("field", "max_steps"))
+def _solve(J: Array, h: Array, beta: Array, tol: Array, field: Field, max_steps: int) -> FixedPoint:
+    K = _pairs(J)
+    return fixed_point.solve(
+        lambda m: jnp.tanh(beta * field(m, K, h, beta)), jnp.tanh(beta * h), tol=tol, max_steps=max_steps
+    )
+
+
+def _solution(couplings: Any, fields: Any, beta: Any, tol: Any, field: Field, max_steps: int) -> FixedPoint:
+    J, h, b = _model(couplings, fields, beta)
+    tol = validate.positive(tol, "tol", ndim=0, dtype=h.dtype)
+    return _solve(J, h, b, tol, field, validate.count(max_steps, "max_steps", minimum=1))
+
+
+def _free_energy(couplings: Any, fields: Any, beta: Any, field: Field, gibbs: Callable[..., Array]) -> Array:
+    J, h, b = _model(couplings, fields, beta)
+    found = _solve(J, h, b, jnp.asarray(1e-10, h.dtype), field, 1000)
+    return jnp.where(found.converged, gibbs(found.value, J, h, b), jnp.nan)
+
+
+def naive_solve(
+    couplings: Float[ArrayLike, "N N"],
+    fields: Float[ArrayLike, "N 1"],
+    *,
+    beta: Float[ArrayLike, ""],
+    tol: Float[ArrayLike, ""] = 1e-10,
+    max_steps: int = 1000,
+) -> FixedPoint:
+    """m_i = tanh(beta (h_i + sum_j K_ij m_j)), found from tanh(beta h), as (N,) with evidence.
+
+    Raises ``ValueError`` for couplings that are not (N, N), fields that are not (N, 1), NaN, beta <= 0.
+
+    >>> solution = naive_solve([[0.0, 0.1], [0.1, 0.0]], [[0.3], [-0.1]], beta=1.0)
+    >>> solution.value.shape, bool(solution.converged)
+    ((2,), True)
+    """
+    return _solution(couplings, fields, beta, tol, _naive_field, max_steps)
+
+
+def tap_solve(
+    couplings: Float[ArrayLike, "N N"],
+    fields: Float[ArrayLike, "N 1"],
+    *,
+    beta: Float[ArrayLike, ""],
+    tol: Float[ArrayLike, ""] = 1e-10,
+    max_steps: int = 1000,
+) -> FixedPoint:
+    """m_i = tanh(beta (h_i + sum_j K_ij m_j - beta m_i sum_j K_ij^2 (1 - m_j^2))). Arguments of ``naive_solve``.
+
+    The last term is the Onsager reaction: what the others answer to spin i itself, taken out again.
+
+    >>> solution = tap_solve([[0.0, 0.1], [0.1, 0.0]], [[0.3], [-0.1]], beta=1.0)
+    >>> solution.value.shape, bool(solution.converged)
+    ((2,), True)
+    """
+    return _solution(couplings, fields, beta, tol, _tap_field, max_steps)
+
+
+def naive_free_energy(
+    couplings: Float[ArrayLike, "N N"], fields: Float[ArrayLike, "N 1"], *, beta: Float[ArrayLike, ""]
+) -> Float[Array, ""]:
+    """F = -m K m / 2 - tr J - h . m - S(m) / beta at the m of ``naive_solve``: the first order in the couplings.
+
+    S is the entropy of independent spins, zero for m = 0. -dF/dJ_ij = m_i m_j: two-point functions without
+    correlations. The error goes as the square of the couplings. Arguments and errors as for ``naive_solve``.
+
+    >>> naive_free_energy([[0.0, 0.1], [0.1, 0.0]], [[0.3], [-0.1]], beta=1.0).shape
+    ()
+    """
+    return _free_energy(couplings, fields, beta, _naive_field, _naive_gibbs)
+
+
+def tap_free_energy(
+    couplings: Float[ArrayLike, "N N"], fields: Float[ArrayLike, "N 1"], *, beta: Float[ArrayLike, ""]
+) -> Float[Array, ""]:
+    """F = F_naive(m) - (beta / 2) sum_{i<j} K_ij^2 (1 - m_i^2)(1 - m_j^2) at the m of ``tap_solve``.
+
+    -dF/dJ_ij = m_i m_j + beta K_ij (1 - m_i^2)(1 - m_j^2): two-point functions to first order in the couplings. The
+    error goes as their third power. Arguments and errors as for ``naive_solve``.
+
+    >>> tap_free_energy([[0.0, 0.1], [0.1, 0.0]], [[0.3], [-0.1]], beta=1.0).shape
+    ()
+    """
+    return _free_energy(couplings, fields, beta, _tap_field, _tap_gibbs)
