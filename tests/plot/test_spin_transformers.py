@@ -73,7 +73,7 @@ def test_temperatures_leave_gaps_where_a_theory_has_no_answer():
         sampled_error=betas / 100,
         errors=errors,
         noise=betas / 50,
-        fold=2.0,
+        turning=2.0,
     )
     assert all(_shows(figure, values) for values in (*lengths.values(), *errors.values(), betas / 8))
 
@@ -81,10 +81,9 @@ def test_temperatures_leave_gaps_where_a_theory_has_no_answer():
 def test_maps_are_drawn_as_they_are_with_one_mark_for_each_system():
     betas, strengths = np.geomspace(0.2, 6, 6), np.geomspace(0.1, 4, 5)
     values = np.linspace(0, 0.9, 30).reshape(5, 6)
-    values[4, 5] = np.nan
-    figure = plot.existence(
-        betas, strengths, {"TAP": values}, runs={"1": ("TAP", 1.0, 1.0)}, systems={"TAP": np.array([[2.0, 1.0, 0.0]])}
-    )
+    systems = {"TAP": np.array([[2.0, 1.0, 0.0]])}
+    options = {"turned": {"TAP": values > 0.8}, "runs": {"1": ("TAP", 1.0, 1.0)}, "systems": systems}
+    figure = plot.existence(betas, strengths, {"TAP": values}, **options)
     mesh = next(c for c in figure.axes[0].collections if isinstance(c, QuadMesh))
     np.testing.assert_array_equal(np.ma.filled(mesh.get_array(), np.nan).ravel(), values.ravel())
     assert [tuple(line.get_xydata()[0]) for line in figure.axes[0].lines] == [(2.0, 1.0), (1.0, 1.0)]
@@ -102,8 +101,21 @@ def test_one_step_and_terms_show_every_curve():
     assert all(_shows(figure, values) for values in (*by_dim.values(), *by_strength.values()))
     assert _shows(figure, 1e-3 * (strengths / 0.1) ** 2)
     sizes = {"residual": dims, "attention": dims / 2, "Onsager": dims / 9}
-    figure = plot.terms(dims, sizes, dims=dims, outside=noise, shares=2 * noise)
+    figure = plot.terms(dims, sizes, outside=noise, shares=2 * noise)
     assert all(_shows(figure, values) for values in (*sizes.values(), noise, 2 * noise))
+
+
+def test_a_frame_of_the_relaxation_shows_its_own_update_and_those_before():
+    rng = np.random.default_rng(4)
+    cosines, lengths, distances = (
+        {name: rng.uniform(0.1, 1, shape) for name in ("naive", "TAP")} for shape in ((5, 5), (4, 5), (4,))
+    )
+    figure = plot.settling(2, cosines, lengths, distances, top=1.0)
+    drawn = np.ma.filled(figure.axes[0].images[0].get_array(), np.nan)
+    np.testing.assert_array_equal(np.tril(drawn, -1), np.tril(cosines["naive"], -1))
+    np.testing.assert_array_equal(np.triu(drawn, 1), np.triu(cosines["TAP"], 1))
+    assert all(_shows(figure, values[2]) and not _shows(figure, values[3]) for values in lengths.values())
+    assert all(_shows(figure, values[:3]) for values in distances.values())
 
 
 def test_printed_entries_are_sorted_and_none_is_lost():

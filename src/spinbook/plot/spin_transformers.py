@@ -577,7 +577,7 @@ def temperatures(
     sampled_error: np.ndarray,
     errors: Mapping[str, np.ndarray],
     noise: np.ndarray,
-    fold: float,
+    turning: float,
 ) -> Figure:
     """Mean length of each theory on `fine` with sampled spins on `betas`; error per site on `betas`, nan if none."""
     figure, (left, right) = style.subplots(1, 2, height=3.1)
@@ -611,10 +611,10 @@ def temperatures(
     right.fill_between(betas, noise, noise.min() / 10, color=style.FAINT, linewidth=0, zorder=0)
     right.text(0.97, 0.05, "sampling noise", transform=right.transAxes, color=style.GREY, fontsize=8.5, ha="right")
     for ax in (left, right):
-        ax.axvline(fold, color=BLUE, linewidth=0.9, linestyle=(0, (1, 2)))
+        ax.axvline(turning, color=BLUE, linewidth=0.9, linestyle=(0, (1, 2)))
         _plain_ticks(ax.xaxis, (0.5, 1.0, 2.0, 4.0))
         ax.set_xlabel(r"inverse temperature $\beta$")
-    _label(left, "fold", (fold, 0.02), BLUE, (3, 0))
+    _label(left, "turning point", (turning, 0.02), BLUE, (3, 0))
     left.set(ylim=(0, 1), ylabel=r"mean length $|\mathbf{m}_i|/R$")
     right.set(ylim=(float(noise.min()) / 1.6, 1), ylabel="error per site / $R$, root mean square")
     _decades(right.yaxis)
@@ -629,13 +629,14 @@ def existence(
     strengths: np.ndarray,
     maps: Mapping[str, np.ndarray],
     *,
+    turned: Mapping[str, np.ndarray],
     runs: Mapping[str, tuple[str, float, float]],
     systems: Mapping[str, np.ndarray],
 ) -> Figure:
-    """Contraction factor of one step at its steady state over beta and coupling strength; white where there is none.
+    """Contraction factor of one step at its steady state over beta and coupling strength; hatched where `turned`.
 
-    `maps` maps a title to (strengths, betas). `runs` maps a name to (title, beta, strength); `systems` maps a title to
-    rows (beta, strength, 1 if a finite system converged, else 0), drawn as filled and open marks.
+    `maps` and `turned` map a title to (strengths, betas). `runs` maps a name to (title, beta, strength); `systems` maps
+    a title to rows (beta, strength, 1 where a finite system has turned, else 0), drawn as filled and open marks.
     """
     figure, axes = style.subplots(1, len(maps), height=3.0, sharex=True, sharey=True, squeeze=False)
     shades = LinearSegmentedColormap.from_list("contraction", ["#f4f7fa", "#7fb2d3", "#0a4f7d", "#08233a"])
@@ -649,10 +650,9 @@ def existence(
         lines.remove()
         # A plain collection of lines: a contour set would get filled when its colours are exchanged.
         ax.add_collection(LineCollection(segments, colors=[style.PAPER], linewidths=0.5))
-        missing = np.isnan(values)
-        if missing.any():
-            ax.contourf(betas, strengths, missing, levels=[0.5, 1.5], colors="none", hatches=["////"])
-        for beta, strength, ok in systems.get(title, np.empty((0, 3))):
+        if title in turned and turned[title].any():
+            ax.contourf(betas, strengths, turned[title], levels=[0.5, 1.5], colors="none", hatches=["////"])
+        for beta, strength, past in systems.get(title, np.empty((0, 3))):
             ax.plot(
                 [beta],
                 [strength],
@@ -660,7 +660,7 @@ def existence(
                 markersize=3.6,
                 linestyle="none",
                 markeredgecolor=OCHRE,
-                markerfacecolor=OCHRE if ok else style.PAPER,
+                markerfacecolor=OCHRE if past else style.PAPER,
                 markeredgewidth=1.1,
                 zorder=5,
             )
@@ -685,14 +685,12 @@ def terms(
     betas: np.ndarray,
     sizes: Mapping[str, np.ndarray],
     *,
-    dims: np.ndarray,
     outside: np.ndarray,
     shares: np.ndarray,
 ) -> Figure:
     """Length of the three terms of the field against beta; the part of the Onsager field off the site's own vectors.
 
-    `sizes` maps "residual", "attention", "Onsager" to |.|/R on `betas`; `outside` and `shares` (Onsager over attention)
-    are on `dims`.
+    `sizes` maps "residual", "attention", "Onsager" to |.|/R on `betas`, and `shares` is Onsager over attention.
     """
     figure, (left, right) = style.subplots(1, 2, height=2.8)
     looks = {"residual": (BLUE, "-", "o"), "attention": (ORANGE, "--", "s"), "Onsager": (PURPLE, "-.", "D")}
@@ -701,13 +699,13 @@ def terms(
         left.loglog(betas, values, color=colour, linestyle=line, marker=marker, markersize=3.5)
         _label(left, name, (betas[-1], values[-1]), colour)
     left.set(xlabel=r"inverse temperature $\beta$", ylabel="length / $R$, root mean square")
-    right.loglog(dims, outside, color=PURPLE, linestyle="-", marker="D", markersize=3.5)
-    right.loglog(dims, shares, color=GREEN, linestyle="--", marker="^", markersize=3.5)
-    _label(right, "off the site's own\nvectors / Onsager", (dims[0], outside[0]), PURPLE, (6, -24))
-    _label(right, "Onsager / attention", (dims[0], shares[0]), GREEN, (6, 6))
-    right.set(xlabel="dimension $D$", ylabel="ratio of lengths")
-    _plain_ticks(left.xaxis, (0.25, 0.5, 1.0, 2.0, 4.0))
-    _plain_ticks(right.xaxis, [float(dim) for dim in dims])
+    right.loglog(betas, outside, color=PURPLE, linestyle="-", marker="D", markersize=3.5)
+    right.loglog(betas, shares, color=GREEN, linestyle="--", marker="^", markersize=3.5)
+    _label(right, "off the site's own\nvectors / Onsager", (betas[0], outside[0]), PURPLE, (6, -24))
+    _label(right, "Onsager / attention", (betas[0], shares[0]), GREEN, (6, 6))
+    right.set(xlabel=r"inverse temperature $\beta$", ylabel="ratio of lengths")
+    _plain_ticks(left.xaxis, (0.125, 0.25, 0.5, 1.0, 2.0, 4.0))
+    _plain_ticks(right.xaxis, (0.125, 0.25, 0.5, 1.0, 2.0, 4.0))
     for ax in (left, right):
         _decades(ax.yaxis)
     _letters(left, right)
@@ -824,6 +822,48 @@ def logits(
                     ha="right",
                 )
     _plain_ticks(middle.yaxis, (1, 10, 100))
+    _letters(left, middle, right)
+    return figure
+
+
+@style.house
+def settling(
+    update: int,
+    cosines: Mapping[str, np.ndarray],
+    lengths: Mapping[str, np.ndarray],
+    distances: Mapping[str, np.ndarray],
+    *,
+    top: float,
+) -> Figure:
+    """A module after `update` updates, naive beside TAP: cosines between sites, their lengths, what is left to go.
+
+    Each argument maps "naive" and "TAP" to values: cosines to (sites, sites), lengths to (updates, sites) in units of
+    R, distances to (updates,). Of the matrix the naive theory has the lower triangle and TAP the upper; `top` is the
+    end of its grey scale.
+    """
+    figure, (left, middle, right) = style.subplots(1, 3, height=2.5, width_ratios=(1.05, 1.1, 1.1))
+    both = np.tril(cosines["naive"], -1) + np.triu(cosines["TAP"], 1)
+    np.fill_diagonal(both, np.nan)
+    left.imshow(both, cmap="Greys", vmin=0, vmax=top, interpolation="nearest")
+    left.set(xlabel="site", ylabel="site", xticks=[], yticks=[])
+    left.set_title("cosines of means", loc="center", fontsize=8.5)
+    left.text(0.04, 0.04, "naive", transform=left.transAxes, color=ORANGE, fontsize=8.5, weight="bold")
+    left.text(0.96, 0.9, "TAP", transform=left.transAxes, color=BLUE, fontsize=8.5, weight="bold", ha="right")
+    highest = 1.12 * max(float(values.max()) for values in lengths.values())
+    for theory, values in lengths.items():
+        colour, marker = THEORY_COLOURS[theory], THEORY_MARKERS[theory]
+        middle.plot(values[update], color=colour, marker=marker, markersize=3, linestyle="none", label=theory)
+        middle.axhline(values[-1].mean(), color=colour, linestyle=THEORY_LINES[theory], linewidth=0.9)
+        passed = distances[theory][: update + 1]
+        right.semilogy(passed, color=colour, marker=marker, markersize=3, linestyle=THEORY_LINES[theory])
+    middle.set(xlabel="site", ylabel=r"length $|\mathbf{m}_i|/R$", ylim=(0, highest), xticks=[])
+    middle.legend(loc="lower right", handlelength=1.0, labelspacing=0.2)
+    every = np.concatenate(list(distances.values()))
+    count = len(next(iter(distances.values())))
+    right.set(xlim=(-0.5, count - 0.5), ylim=(every.min() / 2, 2 * every.max()))
+    right.set(xlabel="updates", ylabel="distance to go, relative")
+    right.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
+    _decades(right.yaxis)
     _letters(left, middle, right)
     return figure
 
