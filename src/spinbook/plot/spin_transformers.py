@@ -264,9 +264,9 @@ def bessel(
             markersize=3.2,
             linestyle="-",
             linewidth=1.1,
+            label=rf"$\nu = {order:g}$",
         )
-        place = {20.0: 4, 63.0: 2}.get(float(order), 0)
-        _label(middle, rf"$\nu = {order:g}$", (iterations[place], values[place]), colour, (6, 3))
+    middle.legend(loc="upper right", handlelength=1.6, labelspacing=0.25)
     middle.set(xlabel="refinements", ylabel="worst relative error")
     middle.xaxis.set_major_locator(ticker.MultipleLocator(2))
     _decades(middle.yaxis, 4)
@@ -464,7 +464,7 @@ def strong_run(
             rf"$\propto {factors[theory]:.2f}^t$",
             (start + len(guide), guide[-1]),
             style.GREY,
-            (3, 3),
+            (3, 3) if theory == "TAP" else (3, -13),
             ha="left" if theory == "TAP" else "right",
         )
     right.set(xlabel="step", ylabel="change of a step, root mean square")
@@ -667,7 +667,7 @@ def existence(
         for name, (panel, beta, strength) in runs.items():
             if panel == title:
                 ax.plot([beta], [strength], color=ORANGE, marker="*", markersize=9, linestyle="none", zorder=6)
-                _label(ax, name, (beta, strength), ORANGE, (5, 4))
+                _label(ax, name, (beta, strength), ORANGE, (-3, 7))
         ax.set_title(title, loc="center")
         ax.set(xscale="log", yscale="log", xlabel=r"inverse temp. $\beta$")
         _plain_ticks(ax.xaxis, (0.3, 1.0, 3.0))
@@ -701,11 +701,12 @@ def terms(
     left.set(xlabel=r"inverse temperature $\beta$", ylabel="length / $R$, root mean square")
     right.loglog(betas, outside, color=PURPLE, linestyle="-", marker="D", markersize=3.5)
     right.loglog(betas, shares, color=GREEN, linestyle="--", marker="^", markersize=3.5)
-    _label(right, "off the site's own\nvectors / Onsager", (betas[0], outside[0]), PURPLE, (6, -24))
-    _label(right, "Onsager / attention", (betas[0], shares[0]), GREEN, (6, 6))
+    _label(right, "off the site's own\nvectors / Onsager", (betas[2], outside[2]), PURPLE, (6, -26))
+    _label(right, "Onsager / attention", (betas[0], shares[0]), GREEN, (0, 14))
     right.set(xlabel=r"inverse temperature $\beta$", ylabel="ratio of lengths")
     _plain_ticks(left.xaxis, (0.125, 0.25, 0.5, 1.0, 2.0, 4.0))
     _plain_ticks(right.xaxis, (0.125, 0.25, 0.5, 1.0, 2.0, 4.0))
+    right.set_ylim(None, 4 * float(shares.max()))
     for ax in (left, right):
         _decades(ax.yaxis)
     _letters(left, right)
@@ -757,9 +758,9 @@ def relaxation(
         (BLUE, GREEN, OCHRE), ("-", "--", "-."), ("o", "^", "v"), first.items(), strict=False
     ):
         right.loglog(betas, values, color=colour, linestyle=line, marker=marker, markersize=3.5)
-        _label(right, name, (betas[0], values[0]), colour, (4, -12))
+        _label(right, name, (betas[0], values[0]), colour, (-3, 8))
     right.loglog(betas, factor, color=style.GREY, linestyle=":", linewidth=1.4)
-    _label(right, "contraction factor", (betas[0], factor[0]), style.GREY, (2, 8))
+    _label(right, "contraction factor", (betas[0], factor[0]), style.GREY, (-3, 17))
     right.set(xlabel=r"inverse temperature $\beta$", ylabel="relative distance, factor")
     _plain_ticks(right.xaxis, [float(beta) for beta in betas])
     _decades(right.yaxis)
@@ -788,7 +789,7 @@ def logits(
         left.loglog(dims, deviations[name], color=colour, marker=marker, markersize=4, linestyle="none")
         left.loglog(dims, laws[name], color=colour, linestyle="-" if marker == "o" else "--", linewidth=1.1)
         middle_place = len(dims) // 2
-        _label(left, name, (dims[middle_place], deviations[name][middle_place]), colour, (0, 8), ha="center")
+        _label(left, name, (dims[middle_place], deviations[name][middle_place]), colour, (-6, 10), ha="center")
     left.set(xlabel="dimension $D$", ylabel="standard deviation of the logits", ylim=(0.1, 10))
     _plain_ticks(left.xaxis, [float(dim) for dim in dims])
     _plain_ticks(left.yaxis, (0.1, 0.3, 1.0, 3.0, 10.0))
@@ -845,10 +846,11 @@ def settling(
     both = np.tril(cosines["naive"], -1) + np.triu(cosines["TAP"], 1)
     np.fill_diagonal(both, np.nan)
     left.imshow(both, cmap="Greys", vmin=0, vmax=top, interpolation="nearest")
-    left.set(xlabel="site", ylabel="site", xticks=[], yticks=[])
-    left.set_title("cosines of means", loc="center", fontsize=8.5)
-    left.text(0.04, 0.04, "naive", transform=left.transAxes, color=ORANGE, fontsize=8.5, weight="bold")
-    left.text(0.96, 0.9, "TAP", transform=left.transAxes, color=BLUE, fontsize=8.5, weight="bold", ha="right")
+    left.set(ylabel="site", xticks=[], yticks=[])
+    left.set_title("cosines between sites", loc="center", fontsize=8.5)
+    below = {"transform": left.transAxes, "fontsize": 8.5, "va": "top"}
+    left.text(0.0, -0.03, "naive below", color=ORANGE, **below)
+    left.text(1.0, -0.03, "TAP above", color=BLUE, ha="right", **below)
     highest = 1.12 * max(float(values.max()) for values in lengths.values())
     for theory, values in lengths.items():
         colour, marker = THEORY_COLOURS[theory], THEORY_MARKERS[theory]
