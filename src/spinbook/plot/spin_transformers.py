@@ -701,7 +701,13 @@ def terms(
     left.set(xlabel=r"inverse temperature $\beta$", ylabel="length / $R$, root mean square")
     right.loglog(betas, outside, color=PURPLE, linestyle="-", marker="D", markersize=3.5)
     right.loglog(betas, shares, color=GREEN, linestyle="--", marker="^", markersize=3.5)
-    _label(right, "off the site's own\nvectors / Onsager", (betas[2], outside[2]), PURPLE, (6, -26))
+    _label(
+        right,
+        "off the site's own\nvectors / Onsager",
+        (betas[len(betas) // 2], outside[len(betas) // 2]),
+        PURPLE,
+        (6, -26),
+    )
     _label(right, "Onsager / attention", (betas[0], shares[0]), GREEN, (0, 14))
     right.set(xlabel=r"inverse temperature $\beta$", ylabel="ratio of lengths")
     _plain_ticks(left.xaxis, (0.125, 0.25, 0.5, 1.0, 2.0, 4.0))
