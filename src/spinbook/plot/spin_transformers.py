@@ -891,17 +891,20 @@ def heads(
     """
     figure, axes = style.subplots(1, 2 + len(response), height=2.7, width_ratios=(1.15, 1.15, *(1.0 for _ in response)))
     left, middle = axes[:2]
-    for colour, marker, (name, values) in zip((BLUE, PURPLE), ("o", "D"), differences.items(), strict=False):
-        left.loglog(counts, values, color=colour, marker=marker, markersize=4, linestyle="-")
-        _label(left, name, (counts[0], values[0]), colour, (2, 7))
+    for look, (name, values) in zip(((BLUE, "-", "o", 4), (PURPLE, ":", "D", 8)), differences.items(), strict=False):
+        colour, line, marker, size = look
+        options = {"markerfacecolor": "none", "linewidth": 1.2, "label": name}
+        left.loglog(counts, values, color=colour, marker=marker, markersize=size, linestyle=line, **options)
+    left.legend(loc="upper left", handlelength=2.2, labelspacing=0.3)
     left.set(xlabel="number of heads", ylabel="relative difference of outputs")
     _plain_ticks(left.xaxis, [float(count) for count in counts])
-    _decades(left.yaxis)
+    _plain_ticks(left.yaxis, (0.05, 0.1, 0.2))
     edges = np.linspace(0, max(float(np.max(values)) for values in shares.values()) * 1.05, 31)
     for (name, values), colour, line in zip(shares.items(), (BLUE, ORANGE), ("-", "--"), strict=True):
         density, _ = np.histogram(values, bins=edges, density=True)
-        middle.stairs(density, edges, color=colour, linestyle=line, linewidth=1.3, label=name)
-    middle.legend(loc="upper left", handlelength=1.6, labelspacing=0.25, fontsize=7.5)
+        middle.stairs(density, edges, color=colour, linestyle=line, linewidth=1.3)
+        place = int(np.argmax(density)) + (5 if line == "-" else 1)
+        _label(middle, name, (edges[place], density[place - 1]), colour, (2, 4 if line == "-" else -6))
     middle.set(xlabel="share of a head in $|\\mathbf{m}_i|^2$", ylabel="density")
     top = max(float(values.max()) for values in response.values())
     for ax, (name, values) in zip(axes[2:], response.items(), strict=True):
@@ -910,13 +913,14 @@ def heads(
         ax.imshow(shown, cmap="Greys", vmin=-4, vmax=0.5, origin="upper", interpolation="nearest")
         for row in range(count):
             for column in range(count):
+                # White in the dark as well, as the grey scale is.
                 if values[row, column] == 0:
-                    box = Rectangle((column - 0.5, row - 0.5), 1, 1, facecolor=style.PAPER, edgecolor=style.FAINT)
+                    box = Rectangle((column - 0.5, row - 0.5), 1, 1, facecolor="#fefefe", edgecolor=style.FAINT)
                     ax.add_patch(box)
         ax.set(xlabel="head of the input", xticks=range(0, count, 2), yticks=range(0, count, 2))
         ax.set_title(name, loc="center", fontsize=8.5)
     axes[2].set_ylabel("head of the output")
-    _letters(*axes[:2])
+    _letters(*axes)
     return figure
 
 
