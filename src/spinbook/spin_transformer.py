@@ -23,6 +23,7 @@ from spinbook import fixed_point, sphere, validate
 from spinbook.fixed_point import FixedPoint
 from spinbook.sphere import Response
 from spinbook.vector import fluctuations
+from spinbook.vector.fluctuations import Rule
 
 __all__ = [
     "Relax",
@@ -70,11 +71,15 @@ def naive(fields: Float[Array, "H N d"], spins: Spins) -> Float[Array, "H N d"]:
     return spins.inputs + fluctuations.received(spins.couplings, _respond(sources, spins.response, spins.beta))
 
 
-def tap(fields: Float[Array, "H N d"], spins: Spins) -> Float[Array, "H N d"]:
+def tap(
+    fields: Float[Array, "H N d"], spins: Spins, *, covariances: Rule = fluctuations.of_senders
+) -> Float[Array, "H N d"]:
     """theta_i = x_i + sum_j J_ij phi(theta_j) + (1/2) (beta Var_i)^-1 d^2 m_i / da^2: with the second order.
 
     Fields (heads, N, d) in, fields out; a theory to pass to a module. All heads of a site are one vector, so that the
-    last term joins them. Source: Bal (2023), label ftheta, at t = t - 1, with the index of gamma corrected.
+    last term joins them. ``covariances`` says whose fluctuations count: the gradient that the source prints holds the
+    wrong index, ``fluctuations.of_receivers``, in its fourth digit; bind it with ``functools.partial``.
+    Source: Bal (2023), label ftheta, at t = t - 1, with the index of gamma corrected.
 
     >>> one = jnp.ones((1, 2, 4))
     >>> tap(one, Spins(one, jnp.zeros((1, 2, 2)), None, sphere.large_d, jnp.ones(()))).shape
@@ -85,9 +90,9 @@ def tap(fields: Float[Array, "H N d"], spins: Spins) -> Float[Array, "H N d"]:
     sources = fields if spins.sources is None else spins.sources
     source_gains = at if spins.sources is None else fluctuations.gains(sources, spins.response, spins.beta)
     m = source_gains.f[:, None] * sources
-    covariances = fluctuations.of_senders(source_gains, fluctuations.squared(m), dim, spins.beta)
+    known = covariances(source_gains, fluctuations.squared(m), dim, spins.beta)
     drive = spins.inputs + fluctuations.received(spins.couplings, m)
-    moments = fluctuations.moments(fields, drive - fields, m, covariances, spins.couplings)
+    moments = fluctuations.moments(fields, drive - fields, m, known, spins.couplings)
     return drive + fluctuations.onsager_field(fields, at, moments)
 
 

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 
 from spinbook import fixed_point, sphere, validate
 from spinbook.fixed_point import FixedPoint
-from spinbook.sphere import Response
+from spinbook.sphere import Gains, Response
 from spinbook.vector import _arguments, fluctuations
 from spinbook.vector.fluctuations import Rule
 
@@ -78,9 +78,8 @@ def _invert(m: Array, response: Response, beta: Array) -> Array:
     return response.inverse_gain(fluctuations.squared(m), dim, beta)[:, None] * m
 
 
-def _covariances(fields: Array, m: Array, response: Response, rule: Rule, beta: Array) -> Any:
-    dim = m.shape[0] * m.shape[2]
-    return rule(fluctuations.gains(fields, response, beta), fluctuations.squared(m), dim, beta)
+def _covariances(at: Gains, m: Array, rule: Rule, beta: Array) -> Any:
+    return rule(at, fluctuations.squared(m), m.shape[0] * m.shape[2], beta)
 
 
 def _moments(theta: Array, drive: Array, m: Array, covariances: Any, J: Array) -> Any:
@@ -108,7 +107,8 @@ def _tap(
     m: Array, J: Array, x: Array, beta: Array, tol: Array, response: Response, covariances: Rule, max_steps: int
 ) -> FixedPoint:
     def solve(m: Array, x: Array, J: Array) -> FixedPoint:
-        known = _covariances(_invert(m, response, beta), m, response, covariances, beta)
+        before = fluctuations.gains(_invert(m, response, beta), response, beta)
+        known = _covariances(before, m, covariances, beta)
         drive = x + fluctuations.received(J, m)
 
         def update(theta: Array) -> Array:
@@ -138,9 +138,11 @@ def in_fields(
 def _flat_tap(m: Array, J: Array, x: Array, beta: Array, response: Response, covariances: Rule) -> Array:
     def step(m: Array, x: Array, J: Array) -> Array:
         theta = _invert(m, response, beta)
-        known = _covariances(theta, m, response, covariances, beta)
+        at = fluctuations.gains(theta, response, beta)
+        known = _covariances(at, m, covariances, beta)
         drive = x + fluctuations.received(J, m)
-        return _respond(tap_field(theta, drive, m, known, J, response, beta), response, beta)
+        moments = _moments(theta, drive, m, known, J)
+        return _respond(drive + fluctuations.onsager_field(theta, at, moments), response, beta)
 
     return _batched(step, 2, m, x, J)
 
@@ -151,7 +153,8 @@ def _second_order(
 ) -> Array:
     def change(new: Array, m: Array, x: Array, J: Array) -> Array:
         theta = _invert(new, response, beta)
-        known = _covariances(_invert(m, response, beta), m, response, covariances, beta)
+        before = fluctuations.gains(_invert(m, response, beta), response, beta)
+        known = _covariances(before, m, covariances, beta)
         drive = x + fluctuations.received(J, m)
         moments = _moments(theta, drive, m, known, J)
         return fluctuations.magnetization_change(theta, fluctuations.gains(theta, response, beta), moments)
@@ -192,6 +195,7 @@ def tap_step(
     beta: Float[ArrayLike, ""],
     response: Response = sphere.large_d,
     covariances: Rule = fluctuations.of_senders,
+    tol: Float[ArrayLike, ""] = 1e-10,
 ) -> Float[Array, "*batch N D"]:
     """m_i = phi(theta_i), theta_i = x_i + sum_j J_ij m'_j + (1/2) (beta Var_i)^-1 d^2 m_i / da^2.
 
@@ -207,7 +211,8 @@ def tap_step(
     >>> tap_step(jax.numpy.zeros((2, 4)), [[0.0, 1.0], [-1.0, 0.0]], jax.numpy.ones((2, 4)), beta=1.0).shape
     (2, 4)
     """
-    solution = tap_solve(magnetizations, couplings, fields, beta=beta, response=response, covariances=covariances)
+    options: dict[str, Any] = {"response": response, "covariances": covariances, "tol": tol}
+    solution = tap_solve(magnetizations, couplings, fields, beta=beta, **options)
     return jnp.where(solution.converged[..., None, None], solution.value, jnp.nan)
 
 

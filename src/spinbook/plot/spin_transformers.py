@@ -1,0 +1,960 @@
+"""The figures of the chapter `spin-transformers`: results in, a matplotlib figure out. Nothing is computed here.
+
+Naive mean field is orange and dashed, TAP blue and solid, TAP without its self-interaction purple, the central-limit
+theory green, and what is sampled ink with error bars, wherever they meet. Each function says which shapes it expects.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib import ticker
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.collections import LineCollection
+from matplotlib.colors import LinearSegmentedColormap, to_rgb
+from matplotlib.figure import Figure
+from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch, Rectangle
+
+from spinbook.plot import style
+
+BLUE, ORANGE, GREEN, PURPLE, OCHRE, BROWN = style.QUALITATIVE
+THEORY_COLOURS = {"naive": ORANGE, "TAP": BLUE, "TAP, no self term": PURPLE, "central limit": GREEN}
+THEORY_LINES = {"naive": "--", "TAP": "-", "TAP, no self term": "-.", "central limit": ":"}
+THEORY_MARKERS = {"naive": "s", "TAP": "o", "TAP, no self term": "D", "central limit": "^"}
+"""How each theory looks."""
+
+FAMILY = [PURPLE, BLUE, GREEN, OCHRE, ORANGE, BROWN]
+FAMILY_LINES = ["-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 2))]
+FAMILY_MARKERS = ["D", "o", "^", "v", "s", "P"]
+"""The curves of a family with increasing parameter."""
+
+COSINE_COLOURS = {"previous": GREEN, "start": OCHRE, "fields": BLUE}
+COSINE_LABELS = {"previous": "with step before", "start": "with start", "fields": "with field"}
+
+
+def _label(
+    ax: Axes,
+    text: str,
+    point: tuple[float, float],
+    colour: str,
+    offset: tuple[float, float] = (4.0, -3.0),
+    *,
+    ha: str = "left",
+    va: str = "baseline",
+) -> None:
+    """Write `text` in the colour of its curve, `offset` points away from `point`."""
+    ax.annotate(
+        text,
+        point,
+        xytext=offset,
+        textcoords="offset points",
+        color=colour,
+        fontsize=8.5,
+        annotation_clip=False,
+        ha=ha,
+        va=va,
+    )
+
+
+def _plain_ticks(axis: Axis, ticks: Sequence[float]) -> None:
+    """Label a logarithmic axis with ordinary numbers at `ticks`."""
+    axis.set_major_locator(ticker.FixedLocator(list(ticks)))
+    axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_locator(ticker.NullLocator())
+
+
+def _decades(axis: Axis, step: int = 1) -> None:
+    """Ticks at every `step`-th power of ten and nowhere else: over many decades, minor ticks crowd the axis."""
+    axis.set_major_locator(ticker.LogLocator(base=10.0**step, numticks=20))
+    axis.set_minor_locator(ticker.NullLocator())
+
+
+def _letters(*axes: Axes) -> None:
+    for letter, ax in zip("abcdefghi", axes, strict=False):
+        style.panel_label(ax, letter)
+
+
+def _arrow(ax: Axes, start: tuple[float, float], end: tuple[float, float], colour: str, width: float = 1.4) -> None:
+    ax.add_patch(
+        FancyArrowPatch(
+            posA=start,
+            posB=end,
+            arrowstyle="-|>,head_length=4,head_width=2.4",
+            color=colour,
+            linewidth=width,
+            shrinkA=0,
+            shrinkB=0,
+            zorder=4,
+        )
+    )
+
+
+def _box(ax: Axes, centre: tuple[float, float], size: tuple[float, float], text: str, colour: str) -> None:
+    (x, y), (width, height) = centre, size
+    corner = (x - width / 2, y - height / 2)
+    ax.add_patch(
+        FancyBboxPatch(
+            corner,
+            width,
+            height,
+            boxstyle="round,pad=0,rounding_size=0.12",
+            facecolor=style.PAPER,
+            edgecolor=colour,
+            linewidth=1.3,
+            zorder=3,
+        )
+    )
+    ax.text(x, y, text, ha="center", va="center", fontsize=8.5, color=colour, zorder=5)
+
+
+def _plus(ax: Axes, x: float, y: float) -> None:
+    ax.add_patch(Circle((x, y), 0.17, facecolor=style.PAPER, edgecolor=style.INK, linewidth=1.2, zorder=4))
+    ax.text(x, y, "+", ha="center", va="center_baseline", fontsize=9, color=style.INK, zorder=5)
+
+
+@style.house
+def schematic() -> Figure:
+    """Three drawings: one spin on its sphere, a transformer block, and the module that spins make."""
+    figure, (spin, block, module) = style.subplots(1, 3, height=3.1, width_ratios=(1.0, 0.85, 1.25))
+    spin.add_patch(Circle((0, 0), 1.0, facecolor="none", edgecolor=style.GREY, linewidth=1.2))
+    angles = np.deg2rad([88, 70, 52, 36, 20, 5, -14, 112])
+    for angle in angles:
+        spin.plot([0, np.cos(angle)], [0, np.sin(angle)], color=style.FAINT, linewidth=1.2, linestyle="-", zorder=1)
+        spin.plot(np.cos(angle), np.sin(angle), color=style.GREY, marker="o", markersize=3, linestyle="none")
+    toward = np.deg2rad(45)
+    _arrow(spin, (0, 0), (1.5 * np.cos(toward), 1.5 * np.sin(toward)), ORANGE, 1.6)
+    _arrow(spin, (0, 0), (0.62 * np.cos(toward), 0.62 * np.sin(toward)), BLUE, 2.4)
+    spin.text(1.12, 1.12, r"field $\boldsymbol{\theta}$", color=ORANGE, fontsize=8.5)
+    spin.text(0.50, 0.14, r"mean $\mathbf{m}$", color=BLUE, fontsize=8.5)
+    spin.text(-0.52, 1.06, r"spin $\mathbf{s}$", color=style.GREY, fontsize=8.5, ha="center")
+    spin.plot([0, -0.707], [0, -0.707], color=style.GREY, linewidth=1.0, linestyle=":")
+    spin.text(-0.28, -0.52, "$R$", color=style.GREY, fontsize=9)
+    spin.set(xlim=(-1.15, 1.75), ylim=(-1.2, 1.7), aspect="equal")
+
+    for y, text, colour in ((0.9, "attention", ORANGE), (3.0, "feed-forward", PURPLE)):
+        block.plot([0, 0], [y - 0.95, y + 1.1], color=style.INK, linewidth=1.2, linestyle="-", zorder=1)
+        block.plot(
+            [0, 1.35, 1.35, 0.2],
+            [y - 0.6, y - 0.6, y + 0.72, y + 0.72],
+            color=style.GREY,
+            linewidth=1.1,
+            linestyle="-",
+            zorder=1,
+        )
+        _box(block, (1.35, y - 0.12), (1.5, 0.42), "normalise", GREEN)
+        _box(block, (1.35, y + 0.42), (1.5, 0.42), text, colour)
+        _plus(block, 0, y + 0.72)
+    _arrow(block, (0, 3.9), (0, 4.35), style.INK)
+    block.text(0, -0.2, r"$\mathbf{x}$", ha="center", fontsize=10)
+    block.text(-0.12, 0.9, "residual", rotation=90, ha="right", va="center", fontsize=8, color=BLUE)
+    block.set(xlim=(-0.6, 2.25), ylim=(-0.4, 4.5))
+
+    module.text(0, -0.2, r"$\mathbf{x}$", ha="center", fontsize=10)
+    module.plot([0, 0], [0.0, 1.78], color=style.INK, linewidth=1.2, linestyle="-", zorder=1)
+    module.plot([0, 2.1, 2.1], [0.42, 0.42, 0.9], color=style.GREY, linewidth=1.1, linestyle="-", zorder=1)
+    module.text(-0.12, 0.95, "fields:\nresidual", ha="right", va="center", fontsize=8, color=BLUE)
+    _box(module, (2.1, 1.05), (2.1, 0.42), r"couplings $J(\mathbf{x})$", ORANGE)
+    module.plot([2.1, 2.1, 0.2], [1.25, 1.95, 1.95], color=style.GREY, linewidth=1.1, linestyle="-", zorder=1)
+    module.text(1.2, 2.05, r"$J\mathbf{m}$: attention", ha="center", fontsize=8, color=ORANGE)
+    _plus(module, 0, 1.95)
+    module.plot([0, 0], [2.12, 3.2], color=style.INK, linewidth=1.2, linestyle="-", zorder=1)
+    _box(module, (0, 3.2), (1.7, 0.42), r"response $\boldsymbol{\varphi}$", GREEN)
+    _arrow(module, (0, 3.41), (0, 4.35), style.INK)
+    module.text(0.14, 4.12, r"$\mathbf{m}$", fontsize=10)
+    module.plot([0, 3.4, 3.4], [3.8, 3.8, 1.95], color=PURPLE, linewidth=1.1, linestyle=(0, (4, 2)), zorder=1)
+    module.plot([3.4, 2.1], [1.95, 1.95], color=PURPLE, linewidth=1.1, linestyle=(0, (4, 2)), zorder=1)
+    _box(module, (1.75, 2.72), (2.1, 0.42), "Onsager field", PURPLE)
+    _arrow(module, (0.7, 2.72), (0.0, 2.12), PURPLE, 1.1)
+    module.text(2.05, 3.88, "until m stays", ha="center", fontsize=8, color=PURPLE)
+    module.set(xlim=(-1.25, 3.6), ylim=(-0.4, 4.5))
+    for ax in (spin, block, module):
+        ax.set_axis_off()
+    for ax, letter, title in zip(
+        (spin, block, module), "abc", ("one vector spin", "transformer block", "spin module"), strict=True
+    ):
+        style.panel_label(ax, letter)
+        ax.set_title(title, loc="center")
+    return figure
+
+
+@style.house
+def response(
+    fields: np.ndarray,
+    norms: Mapping[float, np.ndarray],
+    *,
+    radius: float,
+    scaled: np.ndarray,
+    elasticity: np.ndarray,
+    marks: Mapping[str, tuple[float, float]],
+) -> Figure:
+    """|m| against |theta| for several beta; how fast the norm follows its field, against x = beta |theta| / R.
+
+    `norms` maps beta to values on `fields`, `elasticity` is d log|m| / d log|theta| on `scaled`; `marks` puts names at
+    (x, elasticity).
+    """
+    figure, (left, right) = style.subplots(1, 2, height=2.9, width_ratios=(1.3, 1))
+    for colour, line, (beta, values) in zip(FAMILY, FAMILY_LINES, norms.items(), strict=False):
+        left.plot(fields, values, color=colour, linestyle=line)
+        _label(left, rf"$\beta = {beta:g}$", (fields[-1], values[-1]), colour)
+    left.axhline(radius, color=style.GREY, linewidth=0.9, linestyle="--")
+    left.axvline(radius, color=style.GREY, linewidth=0.9, linestyle="--")
+    _label(left, "$R$", (fields[0], radius), style.GREY, (2, 3))
+    _label(left, "$R$", (radius, 0.0), style.GREY, (3, 3))
+    left.set(
+        xlim=(0, fields[-1]),
+        ylim=(0, 1.1 * radius),
+        xlabel=r"length of the field $|\boldsymbol{\theta}|$",
+        ylabel=r"length of the mean $|\mathbf{m}|$",
+    )
+    right.semilogx(scaled, elasticity, color=BLUE, linestyle="-")
+    for name, (x, value) in marks.items():
+        right.plot([x], [value], color=ORANGE, marker="o", markersize=4.5, linestyle="none", zorder=5)
+        _label(right, name, (x, value), ORANGE, (6, 2))
+    right.text(0.02, 0.90, "linear", transform=right.transAxes, color=style.GREY, fontsize=8.5)
+    right.text(0.98, 0.10, "normalised", transform=right.transAxes, color=style.GREY, fontsize=8.5, ha="right")
+    right.set(
+        ylim=(0, 1.05),
+        xlabel=r"$\beta |\boldsymbol{\theta}| / R$",
+        ylabel=r"d$\log|\mathbf{m}|$ / d$\log|\boldsymbol{\theta}|$",
+    )
+    _plain_ticks(right.xaxis, (0.1, 1.0, 10.0, 100.0))
+    _letters(left, right)
+    return figure
+
+
+@style.house
+def bessel(
+    orders: np.ndarray,
+    ratios: Mapping[str, np.ndarray],
+    quotients: Mapping[str, np.ndarray],
+    *,
+    iterations: np.ndarray,
+    errors: Mapping[float, np.ndarray],
+    failing_orders: np.ndarray,
+    failures: np.ndarray,
+    repaired: np.ndarray,
+) -> Figure:
+    """I_{nu+1}(x)/I_nu(x) by order; error against refinements; error of the source's routine at small orders.
+
+    `ratios` and `quotients` (nan where the plain quotient underflows) map the law of x to values on `orders`; `errors`
+    maps an order to the worst relative error after `iterations`; `failures` and `repaired` are on `failing_orders`.
+    """
+    figure, (left, middle, right) = style.subplots(1, 3, height=2.8, width_ratios=(1.25, 1, 1))
+    for colour, line, (name, values) in zip((BLUE, GREEN, ORANGE), FAMILY_LINES, ratios.items(), strict=False):
+        left.semilogx(orders, values, color=colour, linestyle=line)
+        left.semilogx(
+            orders[::6],
+            quotients[name][::6],
+            color=colour,
+            marker="o",
+            markersize=3.2,
+            linestyle="none",
+            markerfacecolor=style.PAPER,
+        )
+        place = int(0.42 * len(orders))
+        _label(left, f"$x = {name}$", (orders[place], values[place]), colour, (0, 7 if name != r"\nu^2" else -12))
+    left.set(ylim=(-0.02, 1.05), xlabel=r"order $\nu$", ylabel=r"$I_{\nu+1}(x) \,/\, I_\nu(x)$")
+    _plain_ticks(left.xaxis, (1, 10, 100, 1000))
+    for colour, marker, (order, values) in zip((PURPLE, OCHRE, BROWN), FAMILY_MARKERS, errors.items(), strict=False):
+        middle.semilogy(
+            iterations,
+            np.maximum(values, 1e-17),
+            color=colour,
+            marker=marker,
+            markersize=3.2,
+            linestyle="-",
+            linewidth=1.1,
+            label=rf"$\nu = {order:g}$",
+        )
+    middle.legend(loc="upper right", handlelength=1.6, labelspacing=0.25)
+    middle.set(xlabel="refinements", ylabel="worst relative error")
+    middle.xaxis.set_major_locator(ticker.MultipleLocator(2))
+    _decades(middle.yaxis, 4)
+    right.semilogy(
+        failing_orders, np.maximum(failures, 1e-17), color=ORANGE, marker="s", markersize=3.0, linestyle="none"
+    )
+    right.semilogy(
+        failing_orders, np.maximum(repaired, 1e-17), color=BLUE, marker="o", markersize=3.0, linestyle="none"
+    )
+    _label(right, "source's routine,\nhalf-integer orders", (2.0, 0.2), ORANGE, (10, -34))
+    _label(right, "this book", (8.0, 1e-13), BLUE, (0, 4))
+    right.set(xlabel=r"order $\nu$", ylabel="relative error", ylim=(1e-18, 3))
+    _decades(right.yaxis, 4)
+    _letters(left, middle, right)
+    return figure
+
+
+@style.house
+def large_d(
+    scaled: np.ndarray,
+    errors: Mapping[int, np.ndarray],
+    corrected: Mapping[int, np.ndarray],
+    *,
+    law: np.ndarray,
+    concentrations: np.ndarray,
+    sensitivity: np.ndarray,
+    choices: Mapping[str, tuple[float, float]],
+) -> Figure:
+    """Relative error of the large-D response by D; times nu, on its law; how sensitive the ratio is to its field.
+
+    `errors` and `corrected` (with the next order in 1/D) map D to values on `scaled`, `law` is (1 + gamma)/(2 gamma^2);
+    `sensitivity` is on `concentrations`; `choices` puts names at (x, sensitivity).
+    """
+    figure, (left, middle, right) = style.subplots(1, 3, height=2.8)
+    for colour, line, (dim, values) in zip(FAMILY, FAMILY_LINES, errors.items(), strict=False):
+        left.loglog(scaled, values, color=colour, linestyle=line)
+        left.loglog(scaled, corrected[dim], color=colour, linestyle=":", linewidth=0.9)
+        _label(left, f"$D = {dim}$" if dim == min(errors) else f"{dim}", (scaled[0], values[0]), colour, (2, 3))
+        middle.semilogx(scaled, (dim / 2 - 1) * values, color=colour, linestyle=line, linewidth=1.2)
+    middle.semilogx(scaled, law, color=style.INK, linestyle=(0, (1, 2)), linewidth=1.6)
+    _label(middle, r"$(1+\gamma)/2\gamma^2$", (scaled[len(scaled) // 2], law[len(law) // 2]), style.INK, (8, 6))
+    left.set(xlabel=r"$\beta|\mathbf{h}|/R$", ylabel=r"relative error of $|\mathbf{m}|$")
+    middle.set(xlabel=r"$\beta|\mathbf{h}|/R$", ylabel=r"relative error times $\nu$", ylim=(0, 1.15))
+    _decades(left.yaxis, 2)
+    right.semilogx(concentrations, sensitivity, color=BLUE, linestyle="-")
+    offsets = ((-6, -16), (0, 6), (6, -12))
+    sides = ("right", "center", "left")
+    for offset, side, (name, (x, value)) in zip(offsets, sides, choices.items(), strict=False):
+        right.plot([x], [value], color=ORANGE, marker="o", markersize=4.5, linestyle="none", zorder=5)
+        _label(right, name, (x, value), ORANGE, offset, ha=side)
+    right.set(ylim=(0, 0.36), xlabel=r"$\beta R|\mathbf{h}|/\nu$", ylabel="d ratio / d log field")
+    for ax in (left, middle, right):
+        _plain_ticks(ax.xaxis, (0.1, 1.0, 10.0))
+    _letters(left, middle, right)
+    return figure
+
+
+@style.house
+def yarn(couplings: np.ndarray, strongest: float, eigenvalues: np.ndarray) -> Figure:
+    """Chords between sites on a circle, the strongest fraction of them; eigenvalues with the unit circle."""
+    figure, (left, right) = style.subplots(1, 2, height=3.3)
+    count = len(couplings)
+    angles = 2 * np.pi * np.arange(count) / count
+    places = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    sizes = np.abs(couplings)
+    threshold = np.quantile(sizes, 1 - strongest)
+    targets, sources = np.nonzero(sizes >= threshold)
+    segments = np.stack([places[sources], places[targets]], axis=1)
+    opacity = 0.10 + 0.65 * (sizes[targets, sources] - threshold) / (sizes.max() - threshold)
+    for colour, chosen in ((BLUE, couplings[targets, sources] > 0), (ORANGE, couplings[targets, sources] < 0)):
+        colours = [(*to_rgb(colour), float(a)) for a in opacity[chosen]]
+        left.add_collection(LineCollection(list(segments[chosen]), colors=colours, linewidths=0.8))
+    left.plot(*places.T, color=style.INK, marker="o", markersize=3.0, linestyle="none", zorder=5)
+    left.text(0.0, -1.22, "positive", color=BLUE, fontsize=8.5, ha="right")
+    left.text(0.06, -1.22, "negative", color=ORANGE, fontsize=8.5, ha="left")
+    left.set(xlim=(-1.15, 1.15), ylim=(-1.28, 1.12), aspect="equal")
+    left.set_axis_off()
+    right.add_patch(Circle((0, 0), 1.0, facecolor="none", edgecolor=ORANGE, linewidth=1.2, linestyle="--"))
+    right.plot(eigenvalues.real, eigenvalues.imag, color=BLUE, marker="o", markersize=3.0, linestyle="none")
+    right.set(xlim=(-1.35, 1.35), ylim=(-1.35, 1.35), aspect="equal", xlabel="real part", ylabel="imaginary part")
+    _label(right, "circle of radius 1", (0.72, -0.72), ORANGE, (2, -10))
+    _letters(left, right)
+    return figure
+
+
+def _band(ax: Axes, values: np.ndarray, colour: str, line: str, width: float = 1.6) -> None:
+    """Mean over sites with the range from the smallest to the largest; `values` is (steps, sites)."""
+    steps = np.arange(1, len(values) + 1)
+    ax.fill_between(steps, values.min(axis=1), values.max(axis=1), color=(*to_rgb(colour), 0.16), linewidth=0)
+    ax.plot(steps, values.mean(axis=1), color=colour, linestyle=line, linewidth=width)
+
+
+@style.house
+def single_run(cosines: Mapping[str, np.ndarray], norms: np.ndarray, *, radius: float, shown: int) -> Figure:
+    """Cosines of every site with the step before, the start and the field; norms. Thin lines are single sites.
+
+    `cosines` maps "previous", "start", "fields" to (steps, sites); `norms` is (steps, sites); `shown` sites are drawn.
+    """
+    figure, (left, right) = style.subplots(1, 2, height=2.9, width_ratios=(1.25, 1))
+    steps = np.arange(1, len(norms) + 1)
+    lines = ("-", ":", "--")
+    for line, (name, values) in zip(lines, cosines.items(), strict=True):
+        colour = COSINE_COLOURS[name]
+        left.plot(steps, values[:, :shown], color=(*to_rgb(colour), 0.28), linewidth=0.6, linestyle="-")
+        _band(left, values, colour, line)
+        final = float(values[-1].mean())
+        _label(left, COSINE_LABELS[name], (steps[-1], final), colour, (5, 2 if name == "previous" else -3))
+    left.set(xlim=(1, len(norms)), ylim=(-0.35, 1.08), xlabel="step", ylabel="cosine")
+    right.plot(steps, norms[:, :shown], color=(*to_rgb(PURPLE), 0.28), linewidth=0.6, linestyle="-")
+    _band(right, norms, PURPLE, "-")
+    right.axhline(radius, color=style.GREY, linewidth=0.9, linestyle="--")
+    _label(right, "$R$", (1, radius), style.GREY, (2, -11))
+    right.set(xlim=(1, len(norms)), ylim=(0, 1.05 * radius), xlabel="step", ylabel=r"norm $|\mathbf{m}_i|$")
+    for ax in (left, right):
+        ax.xaxis.set_major_locator(ticker.MultipleLocator(5))
+    _letters(left, right)
+    return figure
+
+
+@style.house
+def naive_and_tap(runs: Mapping[str, Mapping[str, Mapping[str, np.ndarray]]], *, radius: float) -> Figure:
+    """Cosines (top) and norms (bottom) of both theories, a column for each case; bands from smallest to largest.
+
+    `runs` maps a title to {"naive" or "TAP": {"previous", "start", "fields", "norms": (steps, sites)}}.
+    """
+    figure, axes = style.subplots(2, len(runs), height=4.6, sharex=True, sharey="row", squeeze=False)
+    for column, (title, theories) in enumerate(runs.items()):
+        top, bottom = axes[:, column]
+        for theory, run in theories.items():
+            line = THEORY_LINES[theory]
+            for name in ("fields", "start", "previous"):
+                _band(top, run[name], COSINE_COLOURS[name], line, 1.4)
+            _band(bottom, run["norms"], THEORY_COLOURS[theory], line)
+            last = len(run["norms"])
+            _label(
+                bottom,
+                theory,
+                (last, float(run["norms"][-1].mean())),
+                THEORY_COLOURS[theory],
+                (-4, 7 if theory == "naive" else -13),
+                ha="right",
+            )
+        bottom.axhline(radius, color=style.GREY, linewidth=0.9, linestyle="--")
+        top.set_title(title, loc="center")
+        bottom.set(xlabel="step", xlim=(1, last), ylim=(0, 1.05 * radius))
+        bottom.xaxis.set_major_locator(ticker.MultipleLocator(5))
+    for name, place in (("previous", 0.74), ("fields", 0.63), ("start", 0.40)):
+        axes[0, 0].text(
+            0.98,
+            place,
+            COSINE_LABELS[name],
+            transform=axes[0, 0].transAxes,
+            fontsize=8.5,
+            ha="right",
+            color=COSINE_COLOURS[name],
+        )
+    _label(axes[1, 0], "$R$", (1, radius), style.GREY, (2, -11))
+    axes[0, 0].set(ylabel="cosine", ylim=(-0.35, 1.08))
+    axes[1, 0].set(ylabel=r"norm $|\mathbf{m}_i|$")
+    _letters(*axes[0], *axes[1])
+    return figure
+
+
+@style.house
+def strong_run(
+    runs: Mapping[str, Mapping[str, np.ndarray]],
+    *,
+    changes: Mapping[str, np.ndarray],
+    factors: Mapping[str, float],
+) -> Figure:
+    """Strong couplings, weak fields: cosine with the step before, norms, and the change per step of a long run.
+
+    `runs` maps a theory to {"previous", "norms": (steps, sites)}; `changes` maps it to values for steps 1, 2, ..., and
+    `factors` to the contraction factor whose power law is drawn beside them.
+    """
+    figure, (left, middle, right) = style.subplots(1, 3, height=2.8)
+    for theory, run in runs.items():
+        colour, line = THEORY_COLOURS[theory], THEORY_LINES[theory]
+        _band(left, run["previous"], colour, line)
+        _band(middle, run["norms"], colour, line)
+        _label(middle, theory, (len(run["norms"]), float(run["norms"][-1].mean())), colour, (-2, 8), ha="right")
+    left.set(xlabel="step", ylabel="cosine with step before")
+    middle.set(xlabel="step", ylabel=r"norm $|\mathbf{m}_i|$", ylim=(0, None))
+    for theory, values in changes.items():
+        colour, line = THEORY_COLOURS[theory], THEORY_LINES[theory]
+        steps = np.arange(1, len(values) + 1)
+        visible = values > 2e-7 * values[0]
+        right.semilogy(steps[visible], values[visible], color=colour, linestyle=line, linewidth=1.3)
+        start = min(3, len(values) - 1)
+        guide = values[start] * factors[theory] ** np.arange(0, min(len(values) - start, 260), dtype=float)
+        guide = 0.45 * guide[guide > 1e-7 * values[0]]
+        right.semilogy(start + np.arange(1, len(guide) + 1), guide, color=style.GREY, linestyle=":", linewidth=1.1)
+        _label(
+            right,
+            rf"$\propto {factors[theory]:.2f}^t$",
+            (start + len(guide), guide[-1]),
+            style.GREY,
+            (3, 3) if theory == "TAP" else (3, -13),
+            ha="left" if theory == "TAP" else "right",
+        )
+    right.set(xlabel="step", ylabel="change of a step, root mean square")
+    _decades(right.yaxis, 2)
+    for ax in (left, middle):
+        ax.xaxis.set_major_locator(ticker.MultipleLocator(5))
+    _letters(left, middle, right)
+    return figure
+
+
+@style.house
+def errata(
+    spreads: np.ndarray,
+    index_errors: Mapping[str, np.ndarray],
+    *,
+    dims: np.ndarray,
+    trace_errors: Mapping[str, np.ndarray],
+) -> Figure:
+    """What a wrong index costs against the spread of the norms; two conventions for a trace against the exact spin.
+
+    `index_errors` and `trace_errors` map a label to relative errors on `spreads` and on `dims`.
+    """
+    figure, (left, right) = style.subplots(1, 2, height=2.8)
+    for colour, line, marker, (name, values) in zip(
+        (ORANGE, BLUE), ("--", "-"), ("s", "o"), index_errors.items(), strict=True
+    ):
+        left.semilogy(spreads, values, color=colour, linestyle=line, marker=marker, markersize=3.5)
+        _label(left, name, (spreads[-1], values[-1]), colour, (-6, 5 if line == "--" else -13), ha="right")
+    left.set(xlabel=r"relative spread of the norms $|\mathbf{m}_j|$", ylabel="relative error")
+    for colour, line, marker, (name, values) in zip(
+        (BLUE, PURPLE), ("-", "-."), ("o", "D"), trace_errors.items(), strict=True
+    ):
+        right.loglog(dims, values, color=colour, linestyle=line, marker=marker, markersize=3.5)
+        _label(right, name, (dims[len(dims) // 2], values[len(dims) // 2]), colour, (6, 4))
+    right.set(xlabel="dimension $D$", ylabel="relative error")
+    _plain_ticks(right.xaxis, [float(dim) for dim in dims])
+    for ax in (left, right):
+        _decades(ax.yaxis)
+    _letters(left, right)
+    return figure
+
+
+@style.house
+def one_step(
+    dims: np.ndarray,
+    by_dim: Mapping[str, np.ndarray],
+    noise_by_dim: np.ndarray,
+    *,
+    strengths: np.ndarray,
+    by_strength: Mapping[str, np.ndarray],
+    noise_by_strength: np.ndarray,
+    guides: Mapping[int, float],
+) -> Figure:
+    """Root-mean-square error of one step against D, and against the strength of the couplings, with sampling noise.
+
+    Labels are "naive, large D", "TAP, large D", "naive, exact", "TAP, exact"; `guides` maps an exponent to the value of
+    its power law at the first strength.
+    """
+    figure, (left, right) = style.subplots(1, 2, height=3.1)
+    looks = {
+        "naive, large D": (ORANGE, "--", "s", style.PAPER),
+        "TAP, large D": (BLUE, "--", "o", style.PAPER),
+        "naive, exact": (ORANGE, "-", "s", ORANGE),
+        "TAP, exact": (BLUE, "-", "o", BLUE),
+    }
+    for ax, x, curves, noise in (
+        (left, dims, by_dim, noise_by_dim),
+        (right, strengths, by_strength, noise_by_strength),
+    ):
+        for name, values in curves.items():
+            colour, line, marker, face = looks[name]
+            ax.loglog(
+                x,
+                values,
+                color=colour,
+                linestyle=line,
+                marker=marker,
+                markersize=4,
+                markerfacecolor=face,
+                linewidth=1.3,
+                label=name,
+            )
+        ax.fill_between(x, noise, noise.min() / 30, color=style.FAINT, linewidth=0, zorder=0)
+        lowest = min(float(values.min()) for values in curves.values())
+        ax.set_ylim(min(lowest, float(noise.min())) / 2.5, None)
+        _decades(ax.yaxis)
+    _label(left, "sampling noise", (float(dims[0]), float(noise_by_dim[0])), style.GREY, (3, -11))
+    for exponent, value in guides.items():
+        line = value * (strengths / strengths[0]) ** exponent
+        right.loglog(strengths, line, color=style.GREY, linestyle=":", linewidth=1.0)
+        _label(right, f"$g^{exponent}$", (strengths[-1], line[-1]), style.GREY, (3, -2))
+    _plain_ticks(left.xaxis, [float(dim) for dim in dims])
+    _plain_ticks(right.xaxis, [float(strength) for strength in strengths])
+    left.set(xlabel="dimension $D$", ylabel="error of one step / $R$")
+    right.set(xlabel="strength of the couplings $g$")
+    right.legend(
+        *left.get_legend_handles_labels(), loc="lower right", handlelength=2.4, labelspacing=0.25, fontsize=7.5
+    )
+    _letters(left, right)
+    return figure
+
+
+@style.house
+def temperatures(
+    fine: np.ndarray,
+    lengths: Mapping[str, np.ndarray],
+    *,
+    betas: np.ndarray,
+    sampled: np.ndarray,
+    sampled_error: np.ndarray,
+    errors: Mapping[str, np.ndarray],
+    noise: np.ndarray,
+    turning: float,
+) -> Figure:
+    """Mean length of each theory on `fine` with sampled spins on `betas`; error per site on `betas`, nan if none."""
+    figure, (left, right) = style.subplots(1, 2, height=3.1)
+    for theory, values in lengths.items():
+        left.semilogx(
+            fine, values, color=THEORY_COLOURS[theory], linestyle=THEORY_LINES[theory], linewidth=1.5, label=theory
+        )
+    left.errorbar(
+        betas,
+        sampled,
+        sampled_error,
+        color=style.INK,
+        marker="x",
+        markersize=5.5,
+        linestyle="none",
+        label="sampled spins",
+        zorder=6,
+    )
+    for theory, values in errors.items():
+        right.loglog(
+            betas,
+            values,
+            color=THEORY_COLOURS[theory],
+            linestyle=THEORY_LINES[theory],
+            marker=THEORY_MARKERS[theory],
+            markersize=4,
+            linewidth=1.3,
+        )
+        last = int(np.flatnonzero(np.isfinite(values))[-1])
+        _label(right, theory, (betas[last], values[last]), THEORY_COLOURS[theory], (-4, 7), ha="right")
+    right.fill_between(betas, noise, noise.min() / 10, color=style.FAINT, linewidth=0, zorder=0)
+    right.text(0.97, 0.05, "sampling noise", transform=right.transAxes, color=style.GREY, fontsize=8.5, ha="right")
+    for ax in (left, right):
+        ax.axvline(turning, color=BLUE, linewidth=0.9, linestyle=(0, (1, 2)))
+        _plain_ticks(ax.xaxis, (0.5, 1.0, 2.0, 4.0))
+        ax.set_xlabel(r"inverse temperature $\beta$")
+    _label(left, "turning point", (turning, 0.02), BLUE, (3, 0))
+    left.set(ylim=(0, 1), ylabel=r"mean length $|\mathbf{m}_i|/R$")
+    right.set(ylim=(float(noise.min()) / 1.6, 1), ylabel="error per site / $R$, root mean square")
+    _decades(right.yaxis)
+    left.legend(loc="upper left", handlelength=2.4, labelspacing=0.25)
+    _letters(left, right)
+    return figure
+
+
+@style.house
+def existence(
+    betas: np.ndarray,
+    strengths: np.ndarray,
+    maps: Mapping[str, np.ndarray],
+    *,
+    turned: Mapping[str, np.ndarray],
+    runs: Mapping[str, tuple[str, float, float]],
+    systems: Mapping[str, np.ndarray],
+) -> Figure:
+    """Contraction factor of one step at its steady state over beta and coupling strength; hatched where `turned`.
+
+    `maps` and `turned` map a title to (strengths, betas). `runs` maps a name to (title, beta, strength); `systems` maps
+    a title to rows (beta, strength, 1 where a finite system has turned, else 0), drawn as filled and open marks.
+    """
+    figure, axes = style.subplots(1, len(maps), height=3.0, sharex=True, sharey=True, squeeze=False)
+    shades = LinearSegmentedColormap.from_list("contraction", ["#f4f7fa", "#7fb2d3", "#0a4f7d", "#08233a"])
+    for ax, (title, values) in zip(axes[0], maps.items(), strict=True):
+        picture = ax.pcolormesh(
+            betas, strengths, values, cmap=shades, vmin=0, vmax=1, shading="nearest", rasterized=True
+        )
+        levels = (0.2, 0.4, 0.6, 0.8, 0.95)
+        lines = ax.contour(betas, strengths, np.nan_to_num(values, nan=0.0), levels=levels)
+        segments = [segment for level in lines.allsegs for segment in level if len(segment)]
+        lines.remove()
+        # A plain collection of lines: a contour set would get filled when its colours are exchanged.
+        ax.add_collection(LineCollection(segments, colors=[style.PAPER], linewidths=0.5))
+        if title in turned and turned[title].any():
+            ax.contourf(betas, strengths, turned[title], levels=[0.5, 1.5], colors="none", hatches=["////"])
+        for beta, strength, past in systems.get(title, np.empty((0, 3))):
+            ax.plot(
+                [beta],
+                [strength],
+                marker="o",
+                markersize=3.6,
+                linestyle="none",
+                markeredgecolor=OCHRE,
+                markerfacecolor=OCHRE if past else style.PAPER,
+                markeredgewidth=1.1,
+                zorder=5,
+            )
+        for name, (panel, beta, strength) in runs.items():
+            if panel == title:
+                ax.plot([beta], [strength], color=ORANGE, marker="*", markersize=9, linestyle="none", zorder=6)
+                _label(ax, name, (beta, strength), ORANGE, (-3, 7))
+        ax.set_title(title, loc="center")
+        ax.set(xscale="log", yscale="log", xlabel=r"inverse temp. $\beta$")
+        _plain_ticks(ax.xaxis, (0.3, 1.0, 3.0))
+        _plain_ticks(ax.yaxis, (0.1, 0.3, 1.0, 3.0))
+    axes[0, 0].set_ylabel("strength of the couplings $g$")
+    bar = figure.colorbar(picture, ax=list(axes[0]), aspect=28, pad=0.015)
+    bar.set_label("contraction factor of a step")
+    bar.outline.set_visible(False)
+    _letters(*axes[0])
+    return figure
+
+
+@style.house
+def terms(
+    betas: np.ndarray,
+    sizes: Mapping[str, np.ndarray],
+    *,
+    outside: np.ndarray,
+    shares: np.ndarray,
+) -> Figure:
+    """Length of the three terms of the field against beta; the part of the Onsager field off the site's own vectors.
+
+    `sizes` maps "residual", "attention", "Onsager" to |.|/R on `betas`, and `shares` is Onsager over attention.
+    """
+    figure, (left, right) = style.subplots(1, 2, height=2.8)
+    looks = {"residual": (BLUE, "-", "o"), "attention": (ORANGE, "--", "s"), "Onsager": (PURPLE, "-.", "D")}
+    for name, values in sizes.items():
+        colour, line, marker = looks[name]
+        left.loglog(betas, values, color=colour, linestyle=line, marker=marker, markersize=3.5)
+        _label(left, name, (betas[-1], values[-1]), colour)
+    left.set(xlabel=r"inverse temperature $\beta$", ylabel="length / $R$, root mean square")
+    right.loglog(betas, outside, color=PURPLE, linestyle="-", marker="D", markersize=3.5)
+    right.loglog(betas, shares, color=GREEN, linestyle="--", marker="^", markersize=3.5)
+    _label(
+        right,
+        "off the site's own\nvectors / Onsager",
+        (betas[len(betas) // 2], outside[len(betas) // 2]),
+        PURPLE,
+        (6, -26),
+    )
+    _label(right, "Onsager / attention", (betas[0], shares[0]), GREEN, (0, 14))
+    right.set(xlabel=r"inverse temperature $\beta$", ylabel="ratio of lengths")
+    _plain_ticks(left.xaxis, (0.125, 0.25, 0.5, 1.0, 2.0, 4.0))
+    _plain_ticks(right.xaxis, (0.125, 0.25, 0.5, 1.0, 2.0, 4.0))
+    right.set_ylim(None, 4 * float(shares.max()))
+    for ax in (left, right):
+        _decades(ax.yaxis)
+    _letters(left, right)
+    return figure
+
+
+@style.house
+def relaxation(
+    steps: np.ndarray,
+    distances: Mapping[str, Mapping[float, np.ndarray]],
+    *,
+    betas: np.ndarray,
+    first: Mapping[str, np.ndarray],
+    factor: np.ndarray,
+) -> Figure:
+    """Distance of a module to its steady state after a number of updates; after one, two and four against beta.
+
+    `distances` maps a theory to {beta: values on `steps`}; `first` maps a label to values on `betas`, and `factor` is
+    the contraction factor there.
+    """
+    figure, (left, right) = style.subplots(1, 2, height=3.0, width_ratios=(1.2, 1))
+    for theory, family in distances.items():
+        for shade, marker, values in zip((0.5, 0.75, 1.0), ("^", "o", "s"), family.values(), strict=False):
+            visible = values > 3e-7
+            faded = (*to_rgb(THEORY_COLOURS[theory]), shade)
+            left.semilogy(
+                steps[visible],
+                values[visible],
+                color=faded,
+                linestyle=THEORY_LINES[theory],
+                marker=marker,
+                markersize=3.2,
+                linewidth=1.2,
+            )
+    handles = [
+        left.plot([], [], color=THEORY_COLOURS[theory], linestyle=THEORY_LINES[theory], label=theory)[0]
+        for theory in distances
+    ]
+    family = next(iter(distances.values()))
+    for marker, beta in zip(("^", "o", "s"), family, strict=False):
+        handles += left.plot(
+            [], [], color=style.GREY, linestyle="none", marker=marker, markersize=3.5, label=rf"$\beta = {beta:g}$"
+        )
+    left.legend(handles=handles, loc="upper right", labelspacing=0.25, handlelength=2.2)
+    left.set(xlabel="updates", ylabel="distance to the steady state, relative")
+    left.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
+    _decades(left.yaxis, 2)
+    for colour, line, marker, (name, values) in zip(
+        (BLUE, GREEN, OCHRE), ("-", "--", "-."), ("o", "^", "v"), first.items(), strict=False
+    ):
+        right.loglog(betas, values, color=colour, linestyle=line, marker=marker, markersize=3.5)
+        _label(right, name, (betas[0], values[0]), colour, (-3, 8))
+    right.loglog(betas, factor, color=style.GREY, linestyle=":", linewidth=1.4)
+    _label(right, "contraction factor", (betas[0], factor[0]), style.GREY, (-3, 17))
+    right.set(xlabel=r"inverse temperature $\beta$", ylabel="relative distance, factor")
+    _plain_ticks(right.xaxis, [float(beta) for beta in betas])
+    _decades(right.yaxis)
+    _letters(left, right)
+    return figure
+
+
+@style.house
+def logits(
+    dims: np.ndarray,
+    deviations: Mapping[str, np.ndarray],
+    *,
+    laws: Mapping[str, np.ndarray],
+    scales: np.ndarray,
+    attended: np.ndarray,
+    factors: Mapping[str, np.ndarray],
+    marks: Mapping[str, float],
+) -> Figure:
+    """Standard deviation of the logits by D; sites attended to, and contraction, against a scale of the logits.
+
+    `deviations` and `laws` map "spin module" and "scaled dot product" to values on `dims`; `attended` is an effective
+    number on `scales`, `factors` maps a theory to values there; `marks` draws vertical lines.
+    """
+    figure, (left, middle, right) = style.subplots(1, 3, height=2.8)
+    for name, colour, marker in (("spin module", BLUE, "o"), ("scaled dot product", ORANGE, "s")):
+        left.loglog(dims, deviations[name], color=colour, marker=marker, markersize=4, linestyle="none")
+        left.loglog(dims, laws[name], color=colour, linestyle="-" if marker == "o" else "--", linewidth=1.1)
+        middle_place = len(dims) // 2
+        _label(left, name, (dims[middle_place], deviations[name][middle_place]), colour, (-6, 10), ha="center")
+    left.set(xlabel="dimension $D$", ylabel="standard deviation of the logits", ylim=(0.1, 10))
+    _plain_ticks(left.xaxis, [float(dim) for dim in dims])
+    _plain_ticks(left.yaxis, (0.1, 0.3, 1.0, 3.0, 10.0))
+    middle.loglog(scales, attended, color=GREEN, linestyle="-", marker="^", markersize=3.5)
+    middle.set(xlabel="deviation of the logits", ylabel="sites attended to")
+    for theory, values in factors.items():
+        right.semilogx(
+            scales,
+            values,
+            color=THEORY_COLOURS[theory],
+            linestyle=THEORY_LINES[theory],
+            marker=THEORY_MARKERS[theory],
+            markersize=3.5,
+        )
+        _label(right, theory, (scales[-1], values[-1]), THEORY_COLOURS[theory])
+    right.set(xlabel="deviation of the logits", ylabel="contraction factor")
+    for ax in (middle, right):
+        _plain_ticks(ax.xaxis, (0.1, 1.0, 10.0))
+        for name, place in marks.items():
+            ax.axvline(place, color=style.GREY, linewidth=0.9, linestyle=":")
+            if ax is middle:
+                ax.text(
+                    place,
+                    0.04,
+                    f" {name}",
+                    transform=ax.get_xaxis_transform(),
+                    color=style.GREY,
+                    fontsize=8,
+                    rotation=90,
+                    va="bottom",
+                    ha="right",
+                )
+    _plain_ticks(middle.yaxis, (1, 10, 100))
+    _letters(left, middle, right)
+    return figure
+
+
+@style.house
+def settling(
+    update: int,
+    cosines: Mapping[str, np.ndarray],
+    lengths: Mapping[str, np.ndarray],
+    distances: Mapping[str, np.ndarray],
+    *,
+    top: float,
+) -> Figure:
+    """A module after `update` updates, naive beside TAP: cosines between sites, their lengths, what is left to go.
+
+    Each argument maps "naive" and "TAP" to values: cosines to (sites, sites), lengths to (updates, sites) in units of
+    R, distances to (updates,). Of the matrix the naive theory has the lower triangle and TAP the upper; `top` is the
+    end of its grey scale.
+    """
+    figure, (left, middle, right) = style.subplots(1, 3, height=2.5, width_ratios=(1.05, 1.1, 1.1))
+    both = np.tril(cosines["naive"], -1) + np.triu(cosines["TAP"], 1)
+    np.fill_diagonal(both, np.nan)
+    left.imshow(both, cmap="Greys", vmin=0, vmax=top, interpolation="nearest")
+    left.set(ylabel="site", xticks=[], yticks=[])
+    left.set_title("cosines between sites", loc="center", fontsize=8.5)
+    below = {"transform": left.transAxes, "fontsize": 8.5, "va": "top"}
+    left.text(0.0, -0.03, "naive below", color=ORANGE, **below)
+    left.text(1.0, -0.03, "TAP above", color=BLUE, ha="right", **below)
+    highest = 1.12 * max(float(values.max()) for values in lengths.values())
+    for theory, values in lengths.items():
+        colour, marker = THEORY_COLOURS[theory], THEORY_MARKERS[theory]
+        middle.plot(values[update], color=colour, marker=marker, markersize=3, linestyle="none", label=theory)
+        middle.axhline(values[-1].mean(), color=colour, linestyle=THEORY_LINES[theory], linewidth=0.9)
+        passed = distances[theory][: update + 1]
+        right.semilogy(passed, color=colour, marker=marker, markersize=3, linestyle=THEORY_LINES[theory])
+    middle.set(xlabel="site", ylabel=r"length $|\mathbf{m}_i|/R$", ylim=(0, highest), xticks=[])
+    middle.legend(loc="lower right", handlelength=1.0, labelspacing=0.2)
+    every = np.concatenate(list(distances.values()))
+    count = len(next(iter(distances.values())))
+    right.set(xlim=(-0.5, count - 0.5), ylim=(every.min() / 2, 2 * every.max()))
+    right.set(xlabel="updates", ylabel="distance to go, relative")
+    right.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
+    _decades(right.yaxis)
+    _letters(left, middle, right)
+    return figure
+
+
+@style.house
+def heads(
+    counts: np.ndarray,
+    differences: Mapping[str, np.ndarray],
+    *,
+    shares: Mapping[str, np.ndarray],
+    response: Mapping[str, np.ndarray],
+) -> Figure:
+    """Two readings of several heads: how far apart, how the length of a site is shared, and who listens to whom.
+
+    `differences` maps a label to values on `counts`; `shares` maps a reading to |m^h|^2 / |m|^2 over sites and heads;
+    `response` maps a reading to (heads, heads) mean sizes of d m^h / d x^k.
+    """
+    figure, axes = style.subplots(1, 2 + len(response), height=2.7, width_ratios=(1.15, 1.15, *(1.0 for _ in response)))
+    left, middle = axes[:2]
+    for look, (name, values) in zip(((BLUE, "-", "o", 4), (PURPLE, ":", "D", 8)), differences.items(), strict=False):
+        colour, line, marker, size = look
+        options = {"markerfacecolor": "none", "linewidth": 1.2, "label": name}
+        left.loglog(counts, values, color=colour, marker=marker, markersize=size, linestyle=line, **options)
+    left.legend(loc="upper left", handlelength=2.2, labelspacing=0.3)
+    left.set(xlabel="number of heads", ylabel="relative difference of outputs")
+    _plain_ticks(left.xaxis, [float(count) for count in counts])
+    _plain_ticks(left.yaxis, (0.05, 0.1, 0.2))
+    edges = np.linspace(0, max(float(np.max(values)) for values in shares.values()) * 1.05, 31)
+    for (name, values), colour, line in zip(shares.items(), (BLUE, ORANGE), ("-", "--"), strict=True):
+        density, _ = np.histogram(values, bins=edges, density=True)
+        middle.stairs(density, edges, color=colour, linestyle=line, linewidth=1.3)
+        place = int(np.argmax(density)) + (5 if line == "-" else 1)
+        _label(middle, name, (edges[place], density[place - 1]), colour, (2, 4 if line == "-" else -6))
+    middle.set(xlabel="share of a head in $|\\mathbf{m}_i|^2$", ylabel="density")
+    top = max(float(values.max()) for values in response.values())
+    for ax, (name, values) in zip(axes[2:], response.items(), strict=True):
+        shown = np.log10(np.maximum(values / top, 1e-4))
+        count = len(values)
+        ax.imshow(shown, cmap="Greys", vmin=-4, vmax=0.5, origin="upper", interpolation="nearest")
+        for row in range(count):
+            for column in range(count):
+                # White in the dark as well, as the grey scale is.
+                if values[row, column] == 0:
+                    box = Rectangle((column - 0.5, row - 0.5), 1, 1, facecolor="#fefefe", edgecolor=style.FAINT)
+                    ax.add_patch(box)
+        ax.set(xlabel="head of the input", xticks=range(0, count, 2), yticks=range(0, count, 2))
+        ax.set_title(name, loc="center", fontsize=8.5)
+    axes[2].set_ylabel("head of the output")
+    _letters(*axes)
+    return figure
+
+
+@style.house
+def printed(deviations: Mapping[str, np.ndarray], rounding: Mapping[str, np.ndarray]) -> Figure:
+    """Deviation from every printed number, sorted, one panel per array; the last printed digit as a line.
+
+    Both map a title to the values of the 36 printed entries: |computed - printed| and half a unit of the last digit.
+    """
+    figure, axes = style.subplots(1, len(deviations), height=2.6, squeeze=False)
+    for ax, (title, values), colour in zip(axes[0], deviations.items(), (BLUE, GREEN, ORANGE), strict=False):
+        order = np.argsort(values)
+        rank = np.arange(1, values.size + 1)
+        ax.semilogy(
+            rank,
+            np.maximum(values[order], 1e-3 * rounding[title].min()),
+            color=colour,
+            marker="o",
+            markersize=3.2,
+            linestyle="none",
+        )
+        ax.semilogy(rank, rounding[title][order], color=style.GREY, marker="_", markersize=5, linestyle="none")
+        ax.set_title(title, loc="center")
+        ax.set(xlabel="printed entries, sorted")
+        _decades(ax.yaxis)
+    axes[0, 0].set_ylabel("deviation")
+    axes[0, 0].text(
+        0.98,
+        0.06,
+        "last digit printed: dashes",
+        transform=axes[0, 0].transAxes,
+        color=style.GREY,
+        fontsize=8,
+        ha="right",
+    )
+    _letters(*axes[0])
+    return figure
