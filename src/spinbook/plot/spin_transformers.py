@@ -903,7 +903,7 @@ def heads(
     for (name, values), colour, line in zip(shares.items(), (BLUE, ORANGE), ("-", "--"), strict=True):
         density, _ = np.histogram(values, bins=edges, density=True)
         middle.stairs(density, edges, color=colour, linestyle=line, linewidth=1.3)
-        place = int(np.argmax(density)) + (5 if line == "-" else 1)
+        place = min(int(np.argmax(density)) + (5 if line == "-" else 1), len(density))
         _label(middle, name, (edges[place], density[place - 1]), colour, (2, 4 if line == "-" else -6))
     middle.set(xlabel="share of a head in $|\\mathbf{m}_i|^2$", ylabel="density")
     top = max(float(values.max()) for values in response.values())
