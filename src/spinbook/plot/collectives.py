@@ -270,8 +270,9 @@ def approximations(
         colour = (BLUE, PURPLE)[k]
         axes[2].loglog(dims, values, color=colour, linestyle=LINES[k], marker=MARKERS[k], markersize=3.5)
         upper = values[-1] == max(v[-1] for v in saddle.values())
-        place = 2 if upper else 1
-        _label(axes[2], label, (float(dims[place]), float(values[place])), colour, (6, 5) if upper else (-14, -16))
+        place = 2 if upper else len(dims) - 2
+        point = (float(dims[place]), float(values[place]))
+        _label(axes[2], label, point, colour, (6, 5) if upper else (-10, -5), ha="left" if upper else "right")
     axes[2].set(xlabel="components $D$", ylabel="relative error at the saddle")
     _plain_ticks(axes[2].xaxis, dims[::2])
     _decades(axes[2].yaxis)
