@@ -274,13 +274,13 @@ class Memory(eqx.Module):
 
     def __init__(self, dim: int, steps: int, *, key: PRNGKeyArray) -> None:
         module = MemoryModule(dim, key=key)
-        module = jax.tree.map(lambda a: a.astype(jnp.float32) if eqx.is_inexact_array(a) else a, module)
-        # A number of NumPy is not trained: beta stays 1, as in the other modules of spins.
-        self.module = eqx.tree_at(lambda m: m.beta, module, np.float32(1))
+        self.module = jax.tree.map(lambda a: a.astype(jnp.float32) if eqx.is_inexact_array(a) else a, module)
         self.steps = steps
 
     def __call__(self, x: Float[Array, "N D"]) -> Settled:
-        return _settled(self.module(x, steps=self.steps).magnetizations, self.steps)
+        # Without a gradient beta stays 1, as in the other modules of spins.
+        held = eqx.tree_at(lambda m: m.beta, self.module, jax.lax.stop_gradient(self.module.beta))
+        return _settled(held(x, steps=self.steps).magnetizations, self.steps)
 
     def update(self, x: Float[Array, "N D"]) -> tuple[Callable[[Array], Array], Float[Array, "N D"]]:
         """The map of effective fields (N, D) that a time step makes, and those of the outputs."""
