@@ -7,10 +7,20 @@ import sys
 
 import jax
 
-from benchmarks import adaptive_tap, entropy_production, free_energy, ising, measure, rbm, self_attention, table
+from benchmarks import (
+    adaptive_tap,
+    comparison,
+    entropy_production,
+    free_energy,
+    ising,
+    measure,
+    rbm,
+    self_attention,
+    table,
+)
 
 # One module for each subject.
-SUBJECTS = (rbm, ising, adaptive_tap, free_energy, self_attention, entropy_production)
+SUBJECTS = (rbm, ising, adaptive_tap, free_energy, self_attention, entropy_production, comparison)
 
 
 def main() -> int:

@@ -1,4 +1,4 @@
-"""``python -m spinbook.comparison``: run the comparison, the quick one in minutes or with ``--full`` the recorded one."""
+"""``python -m spinbook.comparison``: run the comparison, a quick one in minutes or with ``--full`` the recorded one."""
 
 from __future__ import annotations
 

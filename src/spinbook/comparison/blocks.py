@@ -30,8 +30,8 @@ __all__ = [
     "Pooling",
     "Settled",
     "SpinBlock",
-    "without_residual",
     "with_residual",
+    "without_residual",
 ]
 
 _EPSILON = 1e-5

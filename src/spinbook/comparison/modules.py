@@ -156,4 +156,6 @@ def width(module: Module, task: Task) -> int:
     [32, 72]
     """
     wanted = num_parameters(MODULES[0], task, VANILLA_WIDTH)
-    return min(range(module.multiple, 1000, module.multiple), key=lambda dim: abs(num_parameters(module, task, dim) - wanted))
+    return min(
+        range(module.multiple, 1000, module.multiple), key=lambda dim: abs(num_parameters(module, task, dim) - wanted)
+    )

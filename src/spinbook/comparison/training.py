@@ -1,4 +1,4 @@
-"""One training run of one module on one task, in JAX or PyTorch, and what is measured before and after. Chooses nothing.
+"""One training run of a module on a task, in JAX or PyTorch, and what is measured before and after. Chooses nothing.
 
 Both frameworks get the same: features made vectors by one linear map, learned positions added to them, answers read off
 by one linear map from standardised vectors; the same start of these parts, the same batches in the same order, and Adam
@@ -46,8 +46,8 @@ class Recipe(NamedTuple):
 
     The learning rate rises for a tenth of the updates and then falls to zero as a cosine. A run has failed as diverged
     if more than ``allowed_skips`` of its updates had no finite gradient, each of which was left out, and as not
-    converged if more than ``allowed_unsolved`` of the test examples were left without a steady state. A run in which most examples of 25
-    updates have none is stopped.
+    converged if more than ``allowed_unsolved`` of the test examples were left without a steady state. A run in which
+    most examples of 25 updates have none is stopped.
     """
 
     num_updates: int = 300
@@ -523,7 +523,9 @@ def _train_torch(program: _TorchProgram, rate: float, seed: int, plan: np.ndarra
     except (ValueError, RuntimeError) as failed:
         # No steady state exists, or none was found: the run ends here, and says why.
         error = f"stopped after {len(records)} updates: {str(failed).splitlines()[0][:120]}"
-    loss, unsolved, skipped = (np.array(c, float) for c in zip(*records, strict=True)) if records else (np.empty(0),) * 3
+    loss, unsolved, skipped = (
+        (np.array(c, float) for c in zip(*records, strict=True)) if records else (np.empty(0),) * 3
+    )
     return out | {
         "accuracy": scores[0],
         "validation_accuracy": out.get("validation_accuracy", math.nan),
@@ -574,8 +576,7 @@ def train(
             except (ValueError, RuntimeError):
                 seconds = (math.nan, math.nan)
             sizes = [
-                _memory(m, task.name, d, recipe, holder)
-                for m, d in ((module, dim), (reference, modules.VANILLA_WIDTH))
+                _memory(m, task.name, d, recipe, holder) for m, d in ((module, dim), (reference, modules.VANILLA_WIDTH))
             ]
             measured = (*seconds, sizes[0] / sizes[1])
     before, after = run.pop("before"), run.pop("after")

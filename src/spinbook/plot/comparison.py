@@ -57,9 +57,7 @@ def _family_handles(summaries: Sequence[Summary]) -> list[Line2D]:
 def _task_handles() -> list[Line2D]:
     return [
         Line2D([], [], color=BLUE, marker="s", linestyle="none", label=TASKS["digits"]),
-        Line2D(
-            [], [], color=ORANGE, marker="o", linestyle="none", markerfacecolor=style.PAPER, label=TASKS["recall"]
-        ),
+        Line2D([], [], color=ORANGE, marker="o", linestyle="none", markerfacecolor=style.PAPER, label=TASKS["recall"]),
     ]
 
 
@@ -121,9 +119,7 @@ def cost(summaries: Sequence[Summary]) -> Figure:
         for s in (s for s in summaries if s.task == task and s.accuracies.size):
             colour, marker = FAMILIES[s.family]
             face = colour if filled[task] else style.PAPER
-            ax.plot(
-                [s.time_ratio], [s.accuracy], color=colour, marker=marker, markerfacecolor=face, linestyle="none"
-            )
+            ax.plot([s.time_ratio], [s.accuracy], color=colour, marker=marker, markerfacecolor=face, linestyle="none")
         _decades(ax)
         ax.set(xlabel="time of an update (vanilla = 1)", ylabel="accuracy", ylim=(0, 1.06))
         ax.set_title(TASKS[task], loc="center")
