@@ -24,6 +24,11 @@ def x():
     return jax.random.normal(jax.random.key(1), (SITES, DIM), jnp.float32)
 
 
+def _value(block, x):
+    """Compiled as a whole, which is faster than operation by operation."""
+    return np.asarray(eqx.filter_jit(lambda block, x: block(x).value)(block, x))
+
+
 def _vanilla(**options):
     a, b = jax.random.split(jax.random.key(0))
     return blocks.Block(DIM, blocks.Attention(DIM, 2, key=a), blocks.FeedForward(DIM, key=b), **options)
@@ -58,7 +63,7 @@ def test_the_vanilla_blocks_of_both_frameworks_are_one_function(x):
     )
     with torch.no_grad():
         theirs = _twin(block)(torch.tensor(np.asarray(x))[None]).value[0].numpy()
-    assert np.abs(np.asarray(block(x).value) - theirs).max() < ROUNDING * np.abs(theirs).max()
+    assert np.abs(_value(block, x) - theirs).max() < ROUNDING * np.abs(theirs).max()
 
 
 def test_the_vanilla_block_is_the_textbook_formula(x):
@@ -77,12 +82,12 @@ def test_the_vanilla_block_is_the_textbook_formula(x):
     ff = block.feed_forward
     hidden = norm(y) @ np.asarray(ff.up, float).T
     y = y + (hidden * stats.norm.cdf(hidden)) @ np.asarray(ff.down, float).T
-    assert np.abs(np.asarray(block(x).value) - y).max() < ROUNDING * np.abs(y).max()
+    assert np.abs(_value(block, x) - y).max() < ROUNDING * np.abs(y).max()
 
 
 def test_without_mixing_no_site_hears_of_another(x):
     block = blocks.Block(DIM, blocks.Identity(), blocks.FeedForward(DIM, key=jax.random.key(0)))
-    jacobian = np.asarray(jax.jacobian(lambda y: block(y).value)(x))
+    jacobian = np.asarray(jax.jit(jax.jacobian(lambda y: block(y).value))(x))
     assert not np.any(jacobian[~np.eye(SITES, dtype=bool)[:, :, None].repeat(DIM, 2).transpose(0, 2, 1)])
     assert np.any(jacobian)
 
@@ -94,14 +99,14 @@ def test_pooling_tells_every_site_the_same(x):
 
 def test_averaging_gives_every_site_the_mean_of_all(x):
     block = _vanilla()
-    value = np.asarray(blocks.Averaged(block)(x).value)
-    assert value == pytest.approx(np.tile(np.asarray(block(x).value).mean(0), (SITES, 1)), abs=10 * ROUNDING)
+    value = _value(blocks.Averaged(block), x)
+    assert value == pytest.approx(np.tile(_value(block, x).mean(0), (SITES, 1)), abs=10 * ROUNDING)
 
 
 def test_a_block_without_residual_forgets_the_size_of_its_inputs(x):
     gone = _vanilla(join=blocks.without_residual)
-    assert np.asarray(gone(x).value) == pytest.approx(np.asarray(gone(1000 * x).value), abs=1e-3)
-    assert np.abs(np.asarray(_vanilla()(1000 * x).value)).max() > 100
+    assert _value(gone, x) == pytest.approx(_value(gone, 1000 * x), abs=1e-3)
+    assert np.abs(_value(_vanilla(), 1000 * x)).max() > 100
 
 
 def test_a_block_without_normalisation_has_no_norms(x):
@@ -118,48 +123,64 @@ def test_one_naive_step_is_a_normalised_residual_block_without_values(x):
     phi = sphere.magnetization_large_d(scaled, beta=1.0)
     mixed = jnp.einsum("hij,jhd->ihd", block.module.couplings(x), phi.reshape(SITES, 2, -1)).reshape(SITES, DIM)
     expected = sphere.magnetization_large_d(scaled + mixed, beta=1.0)
-    assert np.asarray(block(x).value) == pytest.approx(np.asarray(expected), abs=ROUNDING)
+    assert _value(block, x) == pytest.approx(np.asarray(expected), abs=ROUNDING)
 
 
-@pytest.mark.parametrize("theory", [naive, tap])
+@pytest.mark.parametrize("theory", [naive, pytest.param(tap, marks=pytest.mark.slow)])
 def test_the_update_of_converged_spins_leaves_their_state_alone(x, theory):
     block = blocks.SpinBlock(DIM, 2, theory, Relax(tol=1e-5), key=jax.random.key(0))
-    update, state = block.update(x)
-    assert bool(block(x).converged)
+
+    @jax.jit
+    def change(x):
+        update, state = block.update(x)
+        return block(x).converged, jnp.max(jnp.abs(update(state) - state))
+
+    converged, largest = change(x)
+    assert bool(converged)
     # From fields to magnetizations and back costs some roundings more than the solver's tolerance.
-    assert float(jnp.abs(update(state) - state).max()) < 2e-5
+    assert float(largest) < 2e-5
 
 
 def test_the_memory_reads_its_own_past_and_settles_where_the_source_says(x):
     block = blocks.Memory(DIM, 40, key=jax.random.key(0))
-    output, found = block.module.steady_state(x)
-    assert bool(found.converged)
-    assert np.asarray(block(x).value) == pytest.approx(np.asarray(output.magnetizations), abs=1e-4)
-    assert float(block.entropy_production(x)) == pytest.approx(float(output.entropy_production) / SITES, rel=1e-3)
-    update, state = block.update(x)
-    assert float(jnp.abs(update(state) - state).max()) < 1e-4
+
+    @jax.jit
+    def look(x):
+        output, found = block.module.steady_state(x)
+        update, state = block.update(x)
+        change = jnp.max(jnp.abs(update(state) - state))
+        produced = output.entropy_production / SITES
+        return found.converged, block(x).value - output.magnetizations, block.entropy_production(x), produced, change
+
+    converged, gap, ours, produced, change = look(x)
+    assert bool(converged)
+    assert float(jnp.abs(gap).max()) < 1e-4
+    assert float(ours) == pytest.approx(float(produced), rel=1e-3)
+    assert float(change) < 1e-4
 
 
 def test_beta_of_the_memory_is_not_trained(x):
-    slope = eqx.filter_grad(lambda block: jnp.sum(block(x).value))(blocks.Memory(DIM, 3, key=jax.random.key(0)))
+    memory = blocks.Memory(DIM, 3, key=jax.random.key(0))
+    slope = eqx.filter_jit(eqx.filter_grad(lambda block: jnp.sum(block(x).value)))(memory)
     assert float(slope.module.beta) == 0
     assert float(jnp.abs(slope.module.to_keys.weight).max()) > 0
 
 
 def test_symmetric_couplings_produce_no_entropy_and_softmax_couplings_some(x):
     block = blocks.SpinBlock(DIM, 1, naive, Relax(), key=jax.random.key(0))
-    assert float(block.entropy_production(x)) > 0
+    produced = eqx.filter_jit(lambda block: block.entropy_production(x))
+    assert float(produced(block)) > 0
     # Queries and keys of zero: every coupling is 1 / N.
     flat = eqx.tree_at(lambda b: b.module.to_qk.weight, block, jnp.zeros_like(block.module.to_qk.weight))
-    assert float(flat.entropy_production(x)) == 0
+    assert float(produced(flat)) == 0
 
 
-@pytest.mark.parametrize("dim", [4, 40])
+@pytest.mark.parametrize("dim", [4, pytest.param(40, marks=pytest.mark.slow)])
 def test_the_krylov_space_has_the_contraction_factor_of_the_whole_jacobian(dim):
     inputs = jax.random.normal(jax.random.key(3), (SITES, dim), jnp.float32)
     block = blocks.SpinBlock(dim, 1, tap, Relax(), key=jax.random.key(0))
     update, state = block.update(inputs)
-    factor = training.spectral_radii(np.asarray(training.hessenberg(update, state))[None])[0]
+    factor = training.spectral_radii(np.asarray(jax.jit(lambda s: training.hessenberg(update, s))(state))[None])[0]
     assert factor == pytest.approx(contraction_factor(update, state), rel=1e-3)
 
 
@@ -194,11 +215,10 @@ def test_adaptive_tap_contracts_by_the_largest_eigenvalue_of_its_couplings(field
     block = torch_blocks.AdaptiveTAP(SITES, DIM)
     J = coupling_tensors.as_matrix(block.module.coupling_tensor().detach()).double()
     m, X = torch.zeros(SITES * DIM, dtype=torch.float64), torch_blocks.standardized(fields)[0].double().flatten()
-    changes = []
-    for _ in range(400):
-        m, old = X + J @ m, m
-        changes.append(float((m - old).norm()))
-    assert float(block.contraction_factors(fields)[0]) == pytest.approx(changes[-1] / changes[-2], rel=1e-3)
+    for _ in range(60):
+        m = X + J @ m
+    # For a symmetric matrix, the largest stretch of a vector.
+    assert float(block.contraction_factors(fields)[0]) == pytest.approx(np.linalg.norm(J.numpy(), 2), rel=1e-5)
     assert np.asarray(block(fields).value[0].detach()).ravel() == pytest.approx(m.numpy(), abs=1e-4)
 
 
