@@ -8,7 +8,7 @@ import benchmarks
 from benchmarks import comparison
 
 
-@pytest.mark.parametrize("make", [comparison.block, comparison.contraction])
+@pytest.mark.parametrize("make", [comparison.block, pytest.param(comparison.contraction, marks=pytest.mark.slow)])
 def test_ours_equals_the_baseline(make):
     benchmarks.verify(make(2, num_sites=4, dim=8))
 

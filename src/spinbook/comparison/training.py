@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -233,10 +233,20 @@ class _JaxProgram:
         self.data = (jnp.asarray(task.train.features), jnp.asarray(task.train.labels))
         plan = jnp.zeros((self.chunk, recipe.batch), jnp.int32), jnp.zeros(self.chunk, jnp.float32)
         self.advance = self._compiled(self._advance, state, self.data, *plan)
-        self.predict = self._compiled(self._predict, arrays, jnp.asarray(task.test.features))
-        self.predict_validation = self._compiled(self._predict, arrays, jnp.asarray(task.validation.features))
+        self.arrays = arrays
         self.seen = jnp.asarray(task.test.features[:_LOOKED_AT])
-        self.look = self._compiled(self._look, arrays, self.seen)
+
+    @cached_property
+    def predict(self) -> Any:
+        return self._compiled(self._predict, self.arrays, jnp.asarray(self.task.test.features))
+
+    @cached_property
+    def predict_validation(self) -> Any:
+        return self._compiled(self._predict, self.arrays, jnp.asarray(self.task.validation.features))
+
+    @cached_property
+    def look(self) -> Any:
+        return self._compiled(self._look, self.arrays, self.seen)
 
     def _compiled(self, function: Callable[..., Any], *arguments: Any) -> Any:
         return jax.jit(function).lower(*arguments).compile(_COMPILE_QUICKLY)

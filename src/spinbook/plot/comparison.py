@@ -25,6 +25,7 @@ FAMILIES = {
     "other mixers": (OCHRE, "P"),
     "ablations": (BROWN, "X"),
 }
+RATIOS = (0.5, 1, 2, 5, 10, 20, 50)
 TASKS = {"digits": "digits", "recall": "associative recall"}
 
 
@@ -61,8 +62,9 @@ def _task_handles() -> list[Line2D]:
     ]
 
 
-def _decades(ax: Axes) -> None:
+def _decades(ax: Axes, ticks: Sequence[float]) -> None:
     ax.set_xscale("log")
+    ax.xaxis.set_major_locator(ticker.FixedLocator(list(ticks)))
     ax.xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
     ax.xaxis.set_minor_locator(ticker.NullLocator())
 
@@ -100,7 +102,7 @@ def cost(summaries: Sequence[Summary]) -> Figure:
     names = _names(summaries)
     figure = style.subplots(1, 1, height=0.23 * len(names) + 1.6)[0]
     figure.clear()
-    grid = figure.add_gridspec(2, 3, width_ratios=(1, 1, 1.25))
+    grid = figure.add_gridspec(2, 3, width_ratios=(1, 1, 1.15))
     filled = {"digits": True, "recall": False}
     for letter, column, field, label in (("a", 0, "time_ratio", "time"), ("b", 1, "memory_ratio", "memory")):
         ax = figure.add_subplot(grid[:, column])
@@ -111,8 +113,8 @@ def cost(summaries: Sequence[Summary]) -> Figure:
             y = places[s.module] + (0.13 if filled[s.task] else -0.13)
             ax.plot([getattr(s, field)], [y], color=colour, marker=marker, markerfacecolor=face, linestyle="none")
         ax.axvline(1, color=style.GREY, linestyle="--", linewidth=1.0)
-        _decades(ax)
-        ax.set_xlabel(f"{label} of an update\n(vanilla = 1)")
+        _decades(ax, RATIOS)
+        ax.set_xlabel(f"{label} of an\nupdate (ratio)")
         style.panel_label(ax, letter)
     for letter, row, task in (("c", 0, "digits"), ("d", 1, "recall")):
         ax = figure.add_subplot(grid[row, 2])
@@ -120,8 +122,8 @@ def cost(summaries: Sequence[Summary]) -> Figure:
             colour, marker = FAMILIES[s.family]
             face = colour if filled[task] else style.PAPER
             ax.plot([s.time_ratio], [s.accuracy], color=colour, marker=marker, markerfacecolor=face, linestyle="none")
-        _decades(ax)
-        ax.set(xlabel="time of an update (vanilla = 1)", ylabel="accuracy", ylim=(0, 1.06))
+        _decades(ax, RATIOS)
+        ax.set(xlabel="time of an update (ratio)", ylabel="accuracy", ylim=(0, 1.06))
         ax.set_title(TASKS[task], loc="center")
         style.panel_label(ax, letter)
     _legend(figure, _family_handles(summaries), 4)
@@ -138,7 +140,7 @@ def diagnostics(summaries: Sequence[Summary]) -> Figure:
     shown = [s for s in summaries if np.isfinite([v for field in fields for v in getattr(s, field)]).any()]
     names = _names(shown)
     figure, axes = style.subplots(1, 3, height=0.3 * len(names) + 1.2, sharey=True)
-    labels = ("updates of the solver", "contraction factor", "entropy production per site (nats)")
+    labels = ("updates of\nthe solver", "contraction\nfactor", "entropy production\nper site (nats)")
     for letter, ax, field, label in zip("abc", axes, fields, labels, strict=True):
         places = _rows(ax, names)
         for s in shown:
@@ -151,7 +153,7 @@ def diagnostics(summaries: Sequence[Summary]) -> Figure:
             ax.plot([pair[1]], [y], color=colour, marker=marker, markerfacecolor=face, linestyle="none")
         ax.set_xlabel(label)
         style.panel_label(ax, letter)
-    _decades(axes[0])
+    _decades(axes[0], (1, 2, 5, 10, 20, 50, 100))
     axes[1].axvline(1, color=style.GREY, linestyle="--", linewidth=1.0)
     axes[2].set_xscale("symlog", linthresh=0.1)
     axes[2].xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
