@@ -171,10 +171,14 @@ def compare(
     data = {name: _TASKS[name]() for name in task_names}
     cells = [(known[name], data[task]) for name in names for task in task_names]
     labels = [f"{module.name} | {task.name}" for module, task in cells]
+
+    def compute(cell: tuple[Module, Task]) -> dict[str, np.ndarray]:
+        return _cell(*cell, plan)
+
     begin, commit, rows = time.perf_counter(), _commit(), {}
     done = {}
     for k, arrays in sweep.iterate(
-        lambda cell: _cell(*cell, plan),
+        compute,
         cells,
         identity=sweep.fingerprint(labels, list(plan.learning_rates), list(plan.seeds), list(plan.recipe)),
         folder=None if folder is None else Path(folder) / "cells",

@@ -34,7 +34,7 @@ from spinbook.comparison.tasks import Task
 __all__ = ["Outcome", "Recipe", "batches", "rate_profile", "spectral_radii", "train"]
 
 # More effort makes these programs no faster, and takes several times as long as running them.
-_COMPILE_QUICKLY = {"xla_backend_optimization_level": 1}
+_COMPILE_QUICKLY: Any = {"xla_backend_optimization_level": 1}
 _BETAS, _EPSILON, _CLIP = (0.9, 0.999), 1e-8, 1.0
 _CHUNK = 25
 _LOOKED_AT = 8
@@ -320,6 +320,11 @@ class _JaxProgram:
 
 
 class _TorchNetwork(nn.Module):
+    embedding: Tensor
+    positions: Tensor
+    readout: Tensor
+    bias: Tensor
+
     def __init__(self, module: Module, task: Task, dim: int, seed: int) -> None:
         super().__init__()
         for name, array in shared_start(task, dim, seed=seed).items():
@@ -591,7 +596,7 @@ def train(
             measured = (*seconds, sizes[0] / sizes[1])
     before, after = run.pop("before"), run.pop("after")
     names: Sequence[str] = ("steps", "contraction", "production")
-    looked = {f"{name}_before": value for name, value in zip(names, before, strict=True)}
+    looked: dict[str, Any] = {f"{name}_before": value for name, value in zip(names, before, strict=True)}
     looked |= {f"{name}_after": value for name, value in zip(names, after, strict=True)}
     costs = dict(zip(("seconds_per_update", "time_ratio", "memory_ratio"), measured, strict=True))
     return Outcome(**run, **looked, **costs)
