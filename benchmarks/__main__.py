@@ -9,6 +9,7 @@ import jax
 
 from benchmarks import (
     adaptive_tap,
+    comparison,
     entropy_production,
     free_energy,
     ising,
@@ -20,7 +21,7 @@ from benchmarks import (
 )
 
 # One module for each subject.
-SUBJECTS = (rbm, ising, adaptive_tap, free_energy, spin_transformer, self_attention, entropy_production)
+SUBJECTS = (rbm, ising, adaptive_tap, free_energy, spin_transformer, self_attention, entropy_production, comparison)
 
 
 def main() -> int:

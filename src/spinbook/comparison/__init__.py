@@ -1,0 +1,15 @@
+"""Modules of spins and transformer blocks on the same two tasks, under the same conditions.
+
+tasks         digits from patches, associative recall
+blocks        the modules in JAX, torch_blocks those in PyTorch, behind one face
+modules       the list of rows, and their widths under one budget of parameters
+training      one run, and what is measured before and after
+experiment    learning rates, seeds, a record that can be interrupted; ``recorded()`` is the full one
+summary       means, errors and tables
+
+What is the same for every row: examples, batches and their order, the number of updates, Adam, the linear embedding
+and the learned positions with their start, the linear readout from standardised vectors, and, as far as the
+architecture allows, the number of parameters. What is not: modules of spins scale or standardise their own inputs,
+have no values and no feed-forward network unless their chapter gives them one, and are therefore wider. Only the
+ablation without normalisation does without the readout's, too. All solvers stop at the same residual.
+"""

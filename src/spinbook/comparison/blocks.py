@@ -1,0 +1,303 @@
+"""The compared modules in JAX behind one face: vectors in, vectors out, with evidence and diagnostics. Trains nothing.
+
+A module maps (sites, dim) to a ``Settled`` value. Where it is one of spins it also knows the update whose fixed point
+it looks for, the state at which it stands, and its entropy production.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+
+from spinbook import sphere
+from spinbook.entropy_production import MemoryModule
+from spinbook.entropy_production.mean_field import vector_mean_field
+from spinbook.spin_transformer import Relax, Spins, SpinTransformerModule, Theory, Unroll
+
+__all__ = [
+    "Attention",
+    "Averaged",
+    "Block",
+    "FeedForward",
+    "Identity",
+    "Memory",
+    "Pooling",
+    "Settled",
+    "SpinBlock",
+    "with_residual",
+    "without_residual",
+]
+
+_EPSILON = 1e-5
+
+
+class Settled(NamedTuple):
+    """``value`` (sites, dim), and whether and in how many updates it was found; 1 for a module without a solver."""
+
+    value: Float[Array, "N D"]
+    converged: Bool[Array, ""]
+    num_steps: Int[Array, ""]
+
+
+def _settled(value: Array, num_steps: int = 1) -> Settled:
+    return Settled(value, jnp.asarray(True), jnp.asarray(num_steps, jnp.int32))
+
+
+def standardized(x: Float[Array, "*batch D"]) -> Float[Array, "*batch D"]:
+    """(x - mean) / standard deviation over the components: layer normalisation without parameters.
+
+    >>> float(jnp.abs(standardized(jnp.arange(8.0))).max().round(2))
+    1.53
+    """
+    centred = x - jnp.mean(x, axis=-1, keepdims=True)
+    return centred / jnp.sqrt(jnp.mean(centred * centred, axis=-1, keepdims=True) + np.float32(_EPSILON))
+
+
+class _Norm(eqx.Module):
+    gain: Array
+    bias: Array
+
+    def __init__(self, dim: int) -> None:
+        self.gain, self.bias = jnp.ones(dim, jnp.float32), jnp.zeros(dim, jnp.float32)
+
+    def __call__(self, x: Array) -> Array:
+        return self.gain * standardized(x) + self.bias
+
+
+def _weight(key: PRNGKeyArray, outputs: int, inputs: int) -> Array:
+    """Uniform within 1 / sqrt(inputs), as both frameworks draw linear maps."""
+    return jax.random.uniform(key, (outputs, inputs), jnp.float32, -1, 1) / np.float32(np.sqrt(inputs))
+
+
+class Attention(eqx.Module):
+    """x to W_O [softmax(q k^T / sqrt(D / heads)) v], q, k, v = W x: multi-head attention without biases.
+
+    >>> Attention(8, 2, key=jax.random.key(0))(jnp.ones((5, 8))).shape
+    (5, 8)
+    """
+
+    to_qkv: Array
+    to_output: Array
+    num_heads: int = eqx.field(static=True)
+
+    def __init__(self, dim: int, num_heads: int, *, key: PRNGKeyArray) -> None:
+        a, b = jax.random.split(key)
+        self.to_qkv, self.to_output = _weight(a, 3 * dim, dim), _weight(b, dim, dim)
+        self.num_heads = num_heads
+
+    def __call__(self, x: Float[Array, "N D"]) -> Float[Array, "N D"]:
+        sites, dim = x.shape
+        width = dim // self.num_heads
+        q, k, v = jnp.moveaxis((x @ self.to_qkv.T).reshape(sites, 3, self.num_heads, width), 0, 2)
+        weights = jax.nn.softmax(q @ jnp.swapaxes(k, -1, -2) / np.float32(np.sqrt(width)), axis=-1)
+        return jnp.moveaxis(weights @ v, 0, 1).reshape(sites, dim) @ self.to_output.T
+
+
+class Identity(eqx.Module):
+    """x to x: no site hears of another.
+
+    >>> Identity()(jnp.ones((5, 8))).shape
+    (5, 8)
+    """
+
+    def __call__(self, x: Float[Array, "N D"]) -> Float[Array, "N D"]:
+        return x
+
+
+class Pooling(eqx.Module):
+    """x_i to mean_j x_j - x_i: every site hears the same, whatever is on it.
+
+    The average is over all sites, since a class token has no neighbours. Source: PoolFormer, which pools locally.
+
+    >>> Pooling()(jnp.eye(2)).tolist()
+    [[-0.5, 0.5], [0.5, -0.5]]
+    """
+
+    def __call__(self, x: Float[Array, "N D"]) -> Float[Array, "N D"]:
+        return jnp.mean(x, axis=-2, keepdims=True) - x
+
+
+class FeedForward(eqx.Module):
+    """W_2 gelu(W_1 x + b_1) + b_2 with 4 D hidden units, for each site by itself.
+
+    >>> FeedForward(8, key=jax.random.key(0))(jnp.ones((5, 8))).shape
+    (5, 8)
+    """
+
+    up: Array
+    up_bias: Array
+    down: Array
+    down_bias: Array
+
+    def __init__(self, dim: int, *, key: PRNGKeyArray) -> None:
+        a, b = jax.random.split(key)
+        self.up, self.down = _weight(a, 4 * dim, dim), _weight(b, dim, 4 * dim)
+        self.up_bias, self.down_bias = jnp.zeros(4 * dim, jnp.float32), jnp.zeros(dim, jnp.float32)
+
+    def __call__(self, x: Float[Array, "N D"]) -> Float[Array, "N D"]:
+        return jax.nn.gelu(x @ self.up.T + self.up_bias, approximate=False) @ self.down.T + self.down_bias
+
+
+def with_residual(x: Array, change: Array) -> Array:
+    """x + change.
+
+    >>> with_residual(1, 2)
+    3
+    """
+    return x + change
+
+
+def without_residual(x: Array, change: Array) -> Array:
+    """change: what a layer makes of x is all that is left of it.
+
+    >>> without_residual(1, 2)
+    2
+    """
+    return change
+
+
+class Block(eqx.Module):
+    """x' = join(x, mixer(norm(x))), then join(x', feed_forward(norm(x'))): the pre-norm block, of exchangeable parts.
+
+    ``normalize`` False leaves both norms out, ``feed_forward`` None the second half, and ``join`` is one of
+    ``with_residual`` and ``without_residual``.
+
+    >>> key = jax.random.key(0)
+    >>> Block(8, Attention(8, 2, key=key), FeedForward(8, key=key))(jnp.ones((5, 8))).value.shape
+    (5, 8)
+    """
+
+    norms: tuple[_Norm, ...]
+    mixer: Callable[[Array], Array]
+    feed_forward: FeedForward | None
+    join: Callable[[Array, Array], Array] = eqx.field(static=True)
+
+    def __init__(
+        self,
+        dim: int,
+        mixer: Callable[[Array], Array],
+        feed_forward: FeedForward | None,
+        *,
+        join: Callable[[Array, Array], Array] = with_residual,
+        normalize: bool = True,
+    ) -> None:
+        self.norms = tuple(_Norm(dim) for _ in range(1 if feed_forward is None else 2)) if normalize else ()
+        self.mixer, self.feed_forward, self.join = mixer, feed_forward, join
+
+    def __call__(self, x: Float[Array, "N D"]) -> Settled:
+        for k, layer in enumerate((self.mixer, self.feed_forward)):
+            if layer is not None:
+                x = self.join(x, layer(self.norms[k](x) if self.norms else x))
+        return _settled(x)
+
+
+class Averaged(eqx.Module):
+    """Every site gets the mean over the sites of what ``block`` makes: answers are read off the average.
+
+    >>> Averaged(Block(8, Identity(), None))(jnp.ones((5, 8))).value.shape
+    (5, 8)
+    """
+
+    block: Block
+
+    def __call__(self, x: Float[Array, "N D"]) -> Settled:
+        y = self.block(x).value
+        return _settled(jnp.broadcast_to(jnp.mean(y, axis=0), y.shape))
+
+
+class SpinBlock(eqx.Module):
+    """m(x) of a ``SpinTransformerModule``: residual, attention and normalisation are one response; nothing is added.
+
+    The inputs are scaled to the radius of the sphere by the module itself. Where the steady state is not found the
+    value is the last state, and ``converged`` says so.
+
+    >>> from spinbook.spin_transformer import tap
+    >>> SpinBlock(8, 2, tap, Relax(), key=jax.random.key(0))(jnp.ones((5, 8))).value.shape
+    (5, 8)
+    """
+
+    module: SpinTransformerModule
+
+    def __init__(
+        self, dim: int, num_heads: int, theory: Theory, dynamics: Relax | Unroll, *, key: PRNGKeyArray
+    ) -> None:
+        self.module = SpinTransformerModule(
+            dim, num_heads, key=key, theory=theory, dynamics=dynamics, dtype=jnp.float32
+        )
+
+    def __call__(self, x: Float[Array, "N D"]) -> Settled:
+        found = self.module.steady_state(x)
+        # A number of updates is what was asked for, not a solver that failed.
+        asked = isinstance(self.module.dynamics, Unroll)
+        return Settled(found.value, found.converged | asked, found.num_steps)
+
+    def update(self, x: Float[Array, "N D"]) -> tuple[Callable[[Array], Array], Float[Array, "H N d"]]:
+        """The map of effective fields (heads, N, d) that is iterated, and the fields of the outputs."""
+        module = self.module
+        m, J = module.steady_state(x).value, module.couplings(x)
+        beta = jnp.asarray(module.beta, m.dtype)
+        theta = module.response.inverse_gain(jnp.sum(m * m, axis=-1), module.dim, beta)[:, None] * m
+        scaled = sphere.radius(module.dim) * x / jnp.linalg.norm(x, axis=-1, keepdims=True)
+
+        def by_heads(a: Array) -> Array:
+            return jnp.moveaxis(a.reshape(len(a), module.num_heads, -1), 1, 0)
+
+        spins = Spins(by_heads(scaled), J, None, module.response, beta)
+        return lambda fields: module.theory(fields, spins), by_heads(theta)
+
+    def entropy_production(self, x: Float[Array, "N D"]) -> Float[Array, ""]:
+        """Of the couplings at the effective fields of the outputs, as if these stayed, per site, in nats."""
+        _, theta = self.update(x)
+        joined = jnp.moveaxis(theta, 0, 1).reshape(len(x), -1)
+        module = self.module
+        sigma = vector_mean_field(module.couplings(x), joined, joined, beta=module.beta, response=module.response)
+        return sigma / len(x)
+
+
+class Memory(eqx.Module):
+    """m(x) of a ``MemoryModule`` after ``steps`` time steps from rest under constant inputs.
+
+    At rest there is nothing to attend to, so that the first step is the feed-forward network alone.
+
+    >>> Memory(8, 3, key=jax.random.key(0))(jnp.ones((5, 8))).value.shape
+    (5, 8)
+    """
+
+    module: MemoryModule
+    steps: int = eqx.field(static=True)
+
+    def __init__(self, dim: int, steps: int, *, key: PRNGKeyArray) -> None:
+        module = MemoryModule(dim, key=key)
+        self.module = jax.tree.map(lambda a: a.astype(jnp.float32) if eqx.is_inexact_array(a) else a, module)
+        self.steps = steps
+
+    def __call__(self, x: Float[Array, "N D"]) -> Settled:
+        # Without a gradient beta stays 1, as in the other modules of spins.
+        held = eqx.tree_at(lambda m: m.beta, self.module, jax.lax.stop_gradient(self.module.beta))
+        return _settled(held(x, steps=self.steps).magnetizations, self.steps)
+
+    def update(self, x: Float[Array, "N D"]) -> tuple[Callable[[Array], Array], Float[Array, "N D"]]:
+        """The map of effective fields (N, D) that a time step makes, and those of the outputs."""
+        module = self.module
+        h, J = module.fields(x), module.couplings(x)
+        beta = jnp.asarray(module.beta, h.dtype)
+
+        def advance(theta: Array) -> Array:
+            gain = sphere.large_d.gain(jnp.sum(theta * theta, axis=-1), module.dim, beta)
+            return h + J @ (gain[:, None] * theta)
+
+        return advance, module(x, steps=self.steps).state.effective_fields
+
+    def entropy_production(self, x: Float[Array, "N D"]) -> Float[Array, ""]:
+        """Of the couplings at the effective fields of the outputs, as if these stayed, per site, in nats."""
+        _, theta = self.update(x)
+        sigma = vector_mean_field(
+            self.module.couplings(x), theta, theta, beta=self.module.beta, response=sphere.large_d
+        )
+        return sigma / len(x)

@@ -1,0 +1,137 @@
+"""The compared modules in PyTorch behind one face, and a twin of the vanilla block to measure them by. Trains nothing.
+
+A module maps (batch, sites, dim) to a ``Settled`` value, one verdict for each example. Wrappers add no parameters.
+``symmetric`` marks modules whose couplings are symmetric, so that they produce no entropy.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+from torch.nn import functional
+
+from spinbook.adaptive_tap import AdaptiveTAPAttention, MeanFieldAttention
+from spinbook.adaptive_tap import couplings as coupling_tensors
+from spinbook.free_energy import VectorSpinAttention
+from spinbook.free_energy.couplings import QueryKeyCouplings
+
+__all__ = ["AdaptiveTAP", "FreeEnergy", "MeanField", "Settled", "Vanilla"]
+
+
+class Settled(NamedTuple):
+    """``value`` (batch, sites, dim), and for each example whether and in how many updates it was found."""
+
+    value: Float[Tensor, "B N D"]
+    converged: Bool[Tensor, " B"]
+    num_steps: Int[Tensor, " B"]
+
+
+def _settled(value: Tensor) -> Settled:
+    ones = torch.ones(len(value), dtype=torch.int64)
+    return Settled(value, ones.bool(), ones)
+
+
+def standardized(x: Float[Tensor, "*batch D"]) -> Float[Tensor, "*batch D"]:
+    """(x - mean) / standard deviation over the components: layer normalisation without parameters.
+
+    >>> standardized(torch.arange(8.0)).abs().max().round(decimals=2)
+    tensor(1.5300)
+    """
+    return functional.layer_norm(x, x.shape[-1:])
+
+
+class Vanilla(nn.Module):
+    """The pre-norm block of ``blocks.Block`` with attention and feed-forward network, with the same parameters.
+
+    >>> Vanilla(8, 2)(torch.ones(3, 5, 8)).value.shape
+    torch.Size([3, 5, 8])
+    """
+
+    def __init__(self, dim: int, num_heads: int) -> None:
+        super().__init__()
+        self.num_heads = num_heads
+        self.norms = nn.ModuleList([nn.LayerNorm(dim), nn.LayerNorm(dim)])
+        self.to_qkv, self.to_output = nn.Linear(dim, 3 * dim, bias=False), nn.Linear(dim, dim, bias=False)
+        self.up, self.down = nn.Linear(dim, 4 * dim), nn.Linear(4 * dim, dim)
+
+    def forward(self, x: Float[Tensor, "B N D"]) -> Settled:
+        batch, sites, dim = x.shape
+        width = dim // self.num_heads
+        q, k, v = self.to_qkv(self.norms[0](x)).reshape(batch, sites, 3, self.num_heads, width).permute(2, 0, 3, 1, 4)
+        weights = torch.softmax(q @ k.mT / width**0.5, dim=-1)
+        x = x + self.to_output((weights @ v).transpose(1, 2).reshape(x.shape))
+        return _settled(x + self.down(functional.gelu(self.up(self.norms[1](x)))))
+
+
+class MeanField(nn.Module):
+    """S_i = sum_j J_ij S_j - f(S_i) + X_i with free couplings and a learned correction; X are standardised inputs.
+
+    >>> MeanField(5, 8)(torch.ones(3, 5, 8)).value.shape
+    torch.Size([3, 5, 8])
+    """
+
+    def __init__(self, num_sites: int, dim: int, *, tol: float = 1e-3, max_steps: int = 100) -> None:
+        super().__init__()
+        self.module = MeanFieldAttention(num_sites, dim, tol=tol, max_steps=max_steps)
+
+    def forward(self, x: Float[Tensor, "B N D"]) -> Settled:
+        found = self.module.solve(standardized(x))
+        return Settled(found.value, found.converged, found.num_steps)
+
+    def contraction_factors(self, x: Float[Tensor, "B N D"]) -> Float[Tensor, " B"]:
+        """max |lambda| of the update's Jacobian at the solution of each example."""
+        fields = standardized(x)
+        with torch.no_grad():
+            spins = self.module.solve(fields).value
+            jacobians = []
+            for s, h in zip(spins, fields, strict=True):
+                jacobian = torch.func.jacrev(lambda y, h=h: self.module.step(y[None], h[None])[0])(s)
+                jacobians.append(jacobian.reshape(s.numel(), s.numel()))
+            return torch.linalg.eigvals(torch.stack(jacobians)).abs().amax(-1)
+
+
+class AdaptiveTAP(nn.Module):
+    """m = (1 - J)^-1 X with free symmetric couplings: adaptive TAP of Gaussian spins; X are standardised inputs.
+
+    >>> AdaptiveTAP(5, 8)(torch.ones(3, 5, 8)).value.shape
+    torch.Size([3, 5, 8])
+    """
+
+    symmetric = True
+
+    def __init__(self, num_sites: int, dim: int) -> None:
+        super().__init__()
+        self.module = AdaptiveTAPAttention(num_sites, dim)
+
+    def forward(self, x: Float[Tensor, "B N D"]) -> Settled:
+        return _settled(self.module(standardized(x)))
+
+    def contraction_factors(self, x: Float[Tensor, "B N D"]) -> Float[Tensor, " B"]:
+        """max |lambda| of J: of the update m = X + J m, which is not made, since the solution is known."""
+        matrix = coupling_tensors.as_matrix(self.module.coupling_tensor().detach())
+        return torch.linalg.eigvalsh(matrix).abs().amax().expand(len(x))
+
+
+class FreeEnergy(nn.Module):
+    """-df/dh of vector spins whose couplings are symmetric functions of the fields h, the standardised inputs.
+
+    >>> FreeEnergy(5, 8)(torch.ones(3, 5, 8)).value.shape
+    torch.Size([3, 5, 8])
+    """
+
+    symmetric = True
+
+    def __init__(self, num_sites: int, dim: int) -> None:
+        super().__init__()
+        self.module = VectorSpinAttention(num_sites, dim, couplings=QueryKeyCouplings(num_sites, dim))
+
+    def forward(self, x: Float[Tensor, "B N D"]) -> Settled:
+        return _settled(self.module(x))
+
+    def evidence(self, x: Float[Tensor, "B N D"]) -> Settled:
+        """The same with the steps of Newton's method that found the saddle point."""
+        found = self.module.spin_model.saddle_point(self.module.fields(x).detach())
+        return Settled(self.module(x).detach(), found.converged, found.num_steps)

@@ -1,0 +1,602 @@
+"""One training run of a module on a task, in JAX or PyTorch, and what is measured before and after. Chooses nothing.
+
+Both frameworks get the same: features made vectors by one linear map, learned positions added to them, answers read off
+by one linear map from standardised vectors; the same start of these parts, the same batches in the same order, and Adam
+with the same rates, gradients clipped to length 1. Single precision throughout, whatever the process is set to.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import torch
+from jaxtyping import Array, Float, Int
+from torch import Tensor, nn
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.nn import functional
+from torch.utils import _pytree
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from spinbook import validate
+from spinbook.comparison import blocks, modules, torch_blocks
+from spinbook.comparison.modules import Module
+from spinbook.comparison.tasks import Task
+
+__all__ = ["Outcome", "Recipe", "batches", "rate_profile", "spectral_radii", "train"]
+
+# More effort makes these programs no faster, and takes several times as long as running them.
+_COMPILE_QUICKLY: Any = {"xla_backend_optimization_level": 1}
+_BETAS, _EPSILON, _CLIP = (0.9, 0.999), 1e-8, 1.0
+_CHUNK = 25
+_LOOKED_AT = 8
+_KRYLOV = 30
+
+
+class Recipe(NamedTuple):
+    """``num_updates`` batches of ``batch`` examples: the same for every module, whatever its learning rate.
+
+    The learning rate rises for a tenth of the updates and then falls to zero as a cosine. A run has failed as diverged
+    if more than ``allowed_skips`` of its updates had no finite gradient, each of which was left out, and as not
+    converged if more than ``allowed_unsolved`` of the test examples were left without a steady state. A run in which
+    most examples of 25 updates have none is stopped.
+    """
+
+    num_updates: int = 300
+    batch: int = 32
+    allowed_skips: float = 0.1
+    allowed_unsolved: float = 0.01
+
+
+class Outcome(NamedTuple):
+    """What a run came to. NaN where a number is not defined for the module, or could not be had.
+
+    ``accuracy`` and ``validation_accuracy``: of answers, where an example without a steady state has only wrong ones.
+    ``loss``: the mean over the last 25 updates, in nats. ``skipped``: the part of the updates without a finite
+    gradient. ``unsolved_training`` and ``unsolved``: the parts of examples without a steady state, over all updates
+    and in the test. Before and after training, means over eight test examples: ``steps``, updates of the solver;
+    ``contraction``, max |lambda| of the Jacobian of an update at the state given out; ``production``, the entropy
+    production per site in nats. ``seconds_per_update`` and ``time_ratio``, in units of the vanilla block of the same
+    framework in turns with it; ``memory_ratio`` of temporary memory in the same units. ``failure``: the reason, or "".
+    """
+
+    accuracy: float
+    validation_accuracy: float
+    loss: float
+    skipped: float
+    unsolved_training: float
+    unsolved: float
+    steps_before: float
+    steps_after: float
+    contraction_before: float
+    contraction_after: float
+    production_before: float
+    production_after: float
+    seconds_per_update: float
+    time_ratio: float
+    memory_ratio: float
+    failure: str
+
+
+def batches(num_examples: int, recipe: Recipe, *, seed: int) -> Int[np.ndarray, "updates batch"]:
+    """Which examples each update sees: all of them once in random order, then again in another.
+
+    >>> batches(100, Recipe(num_updates=3, batch=4), seed=0).shape
+    (3, 4)
+    """
+    needed = recipe.num_updates * recipe.batch
+    rng = np.random.default_rng([seed, 1])
+    rounds = [rng.permutation(num_examples) for _ in range(math.ceil(needed / num_examples))]
+    return np.concatenate(rounds)[:needed].reshape(recipe.num_updates, recipe.batch).astype(np.int32)
+
+
+def rate_profile(num_updates: int) -> Float[np.ndarray, " updates"]:
+    """Learning rates in units of the largest: a linear rise over a tenth, then (1 + cos) / 2 down to zero.
+
+    >>> rate_profile(20).round(2)[:4].tolist()
+    [0.5, 1.0, 1.0, 0.99]
+    """
+    t = np.arange(num_updates)
+    rise = max(1, num_updates // 10)
+    fall = (1 + np.cos(np.pi * (t - rise) / max(1, num_updates - rise))) / 2
+    return np.where(t < rise, (t + 1) / rise, fall).astype(np.float32)
+
+
+def shared_start(task: Task, dim: int, *, seed: int) -> dict[str, np.ndarray]:
+    """Embedding, positions and readout as they are drawn for every module of this width, by name.
+
+    >>> from spinbook.comparison.tasks import recall
+    >>> shared_start(recall(num_train=1), 8, seed=0)["positions"].shape
+    (16, 8)
+    """
+    rng = np.random.default_rng([seed, 0])
+    arrays = {
+        "embedding": rng.normal(size=(dim, task.num_features)),
+        "positions": 0.5 * rng.normal(size=(task.num_sites, dim)),
+        "readout": rng.normal(size=(task.num_classes, dim)) / math.sqrt(dim),
+        "bias": np.zeros(task.num_classes),
+    }
+    return {name: array.astype(np.float32) for name, array in arrays.items()}
+
+
+def spectral_radii(hessenberg: Float[np.ndarray, "B K K"]) -> Float[np.ndarray, " B"]:
+    """max |lambda| of each matrix; NaN for one that is not finite.
+
+    >>> spectral_radii(np.array([[[0.0, 2.0], [-2.0, 0.0]]])).tolist()
+    [2.0]
+    """
+    return np.array([np.abs(np.linalg.eigvals(h)).max() if np.isfinite(h).all() else np.nan for h in hessenberg])
+
+
+def _failure(recipe: Recipe, skipped: float, unsolved: float, error: str) -> str:
+    if error:
+        return error
+    if skipped > recipe.allowed_skips:
+        return f"diverged: {100 * skipped:.0f} % of the updates had no finite gradient"
+    if not unsolved <= recipe.allowed_unsolved:
+        return f"not converged: {100 * unsolved:.0f} % of the test examples"
+    return ""
+
+
+def _hopeless(unsolved: np.ndarray, updates: int) -> str:
+    """Why a run that went on like this would only cost time, or nothing."""
+    part = float(unsolved.mean())
+    return f"not converged: {100 * part:.0f} % of the examples, stopped after {updates} updates" if part > 0.5 else ""
+
+
+def _mean(values: Any) -> float:
+    array = np.asarray(values, float)
+    return float(array.mean()) if array.size and np.isfinite(array).all() else math.nan
+
+
+class _Network(eqx.Module):
+    """Features (sites, features) to logits (answers, classes)."""
+
+    embedding: Array
+    positions: Array
+    readout: Array
+    bias: Array
+    block: Any
+    answer_sites: tuple[int, ...] = eqx.field(static=True)
+    normalized: bool = eqx.field(static=True)
+
+    def inputs(self, features: Array) -> Array:
+        return features @ self.embedding.T + self.positions
+
+    def __call__(self, features: Array) -> tuple[Array, blocks.Settled]:
+        found = self.block(self.inputs(features))
+        read = found.value[jnp.asarray(self.answer_sites)]
+        read = blocks.standardized(read) if self.normalized else read
+        return read @ self.readout.T + self.bias, found
+
+
+def _network(module: Module, task: Task, dim: int, seed: int) -> _Network:
+    start = {name: jnp.asarray(array) for name, array in shared_start(task, dim, seed=seed).items()}
+    block = module.make(jax.random.key(seed), task.num_sites, dim)
+    return _Network(**start, block=block, answer_sites=task.answer_sites, normalized=module.normalized)
+
+
+def hessenberg(
+    update: Callable[[Array], Array], state: Float[Array, "*shape"], steps: int = _KRYLOV
+) -> Float[Array, "K K"]:
+    """The Jacobian of ``update`` at ``state`` in a Krylov space of ``steps`` directions, by Arnoldi's method.
+
+    Its largest eigenvalues approach those of the Jacobian. Can be compiled and batched, as
+    ``relaxation.contraction_factor`` cannot.
+
+    >>> h = hessenberg(lambda m: jnp.array([0.5, -0.8, 0.1], m.dtype) * m, jnp.ones(3), 3)
+    >>> round(float(spectral_radii(np.asarray(h)[None])[0]), 5)
+    0.8
+    """
+    shape, steps = state.shape, min(steps, state.size)
+    start = jax.random.normal(jax.random.key(0), (state.size,), state.dtype)
+
+    def push(v: Array) -> Array:
+        out: Array = jax.jvp(update, (state,), (v.reshape(shape),))[1]
+        return out.ravel()
+
+    def advance(basis: Array, k: Array) -> tuple[Array, Array]:
+        w = push(basis[k])
+        first = basis @ w
+        w = w - first @ basis
+        second = basis @ w
+        w = w - second @ basis
+        length = jnp.linalg.norm(w)
+        # What is left when the space is exhausted is rounding: no direction.
+        open_ = length > 10 * jnp.finfo(w.dtype).eps * (1 + jnp.linalg.norm(first))
+        basis = basis.at[k + 1].set(jnp.where(open_, w / jnp.where(open_, length, 1), 0))
+        return basis, (first + second).at[k + 1].set(jnp.where(open_, length, 0))
+
+    basis = jnp.zeros((steps + 1, state.size), state.dtype).at[0].set(start / jnp.linalg.norm(start))
+    columns = jax.lax.scan(advance, basis, jnp.arange(steps))[1]
+    return columns[:, :steps].T
+
+
+class _JaxProgram:
+    """The compiled functions of a module on a task: shared by all seeds and learning rates."""
+
+    def __init__(self, module: Module, task: Task, dim: int, recipe: Recipe) -> None:
+        self.module, self.task, self.dim, self.recipe = module, task, dim, recipe
+        self.chunk = min(_CHUNK, recipe.num_updates)
+        example = _network(module, task, dim, 0)
+        arrays, self.rest = eqx.partition(example, eqx.is_array)
+        self.optimizer = optax.chain(optax.clip_by_global_norm(_CLIP), optax.scale_by_adam(*_BETAS, _EPSILON))
+        state = (arrays, self.optimizer.init(arrays))
+        self.data = (jnp.asarray(task.train.features), jnp.asarray(task.train.labels))
+        plan = jnp.zeros((self.chunk, recipe.batch), jnp.int32), jnp.zeros(self.chunk, jnp.float32)
+        self.advance = self._compiled(self._advance, state, self.data, *plan)
+        self.arrays = arrays
+        self.seen = jnp.asarray(task.test.features[:_LOOKED_AT])
+
+    @cached_property
+    def predict(self) -> Any:
+        return self._compiled(self._predict, self.arrays, jnp.asarray(self.task.test.features))
+
+    @cached_property
+    def predict_validation(self) -> Any:
+        return self._compiled(self._predict, self.arrays, jnp.asarray(self.task.validation.features))
+
+    @cached_property
+    def look(self) -> Any:
+        return self._compiled(self._look, self.arrays, self.seen)
+
+    def _compiled(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        return jax.jit(function).lower(*arguments).compile(_COMPILE_QUICKLY)
+
+    @property
+    def temporary_bytes(self) -> float:
+        """What the compiled updates hold at most, beside parameters and data."""
+        return float(self.advance.memory_analysis().temp_size_in_bytes)
+
+    def start(self, seed: int) -> Any:
+        arrays = eqx.filter(_network(self.module, self.task, self.dim, seed), eqx.is_array)
+        return arrays, self.optimizer.init(arrays)
+
+    def _loss(self, arrays: Any, features: Array, labels: Array) -> tuple[Array, Any]:
+        logits, found = jax.vmap(eqx.combine(arrays, self.rest))(features)
+        errors = jnp.mean(optax.softmax_cross_entropy_with_integer_labels(logits, labels), axis=-1)
+        solved = found.converged.astype(jnp.float32)
+        total = jnp.sum(jnp.where(found.converged, errors, 0)) / jnp.maximum(jnp.sum(solved), 1)
+        return total, jnp.mean(1 - solved)
+
+    def _advance(self, state: Any, data: Any, indices: Array, rates: Array) -> Any:
+        def update(state: Any, plan: tuple[Array, Array]) -> tuple[Any, Any]:
+            arrays, moments = state
+            chosen, rate = plan
+            (loss, unsolved), slopes = jax.value_and_grad(self._loss, has_aux=True)(
+                arrays, data[0][chosen], data[1][chosen]
+            )
+            fine = jnp.isfinite(loss)
+            for leaf in jax.tree.leaves(slopes):
+                fine = fine & jnp.all(jnp.isfinite(leaf))
+            changes, new_moments = self.optimizer.update(slopes, moments, arrays)
+            new = jax.tree.map(lambda a, c: a - rate * c, arrays, changes), new_moments
+            return jax.tree.map(lambda a, b: jnp.where(fine, a, b), new, state), (loss, unsolved, ~fine)
+
+        return jax.lax.scan(update, state, (indices, rates))
+
+    def _predict(self, arrays: Any, features: Array) -> tuple[Array, Array]:
+        logits, found = jax.vmap(eqx.combine(arrays, self.rest))(features)
+        return logits, found.converged
+
+    def _look(self, arrays: Any, features: Array) -> dict[str, Array]:
+        net = eqx.combine(arrays, self.rest)
+        inputs = jax.vmap(net.inputs)(features)
+        if not hasattr(net.block, "update"):
+            return {}
+        return {
+            "steps": jax.vmap(net.block)(inputs).num_steps,
+            "jacobian": jax.vmap(lambda x: hessenberg(*net.block.update(x)))(inputs),
+            "production": jax.vmap(net.block.entropy_production)(inputs),
+        }
+
+    def diagnose(self, arrays: Any) -> tuple[float, float, float]:
+        """Steps, contraction factor and entropy production."""
+        seen = {name: np.asarray(value, float) for name, value in self.look(arrays, self.seen).items()}
+        if not seen:
+            return math.nan, math.nan, math.nan
+        return _mean(seen["steps"]), _mean(spectral_radii(seen["jacobian"])), _mean(seen["production"])
+
+    def score(self, predict: Any, arrays: Any, examples: Any) -> tuple[float, float]:
+        """Accuracy, and the part of the examples without a steady state."""
+        logits, converged = (np.asarray(a) for a in predict(arrays, jnp.asarray(examples.features)))
+        right = (logits.argmax(-1) == examples.labels) & np.isfinite(logits).all(-1)
+        return float((right & converged[:, None]).mean()), float(1 - converged.mean())
+
+    def seconds(self, state: Any, indices: np.ndarray) -> float:
+        """Per update, of one more chunk that changes nothing."""
+        plan = jnp.asarray(indices[: self.chunk]), jnp.zeros(self.chunk, jnp.float32)
+        begin = time.perf_counter()
+        jax.block_until_ready(self.advance(state, self.data, *plan))
+        return (time.perf_counter() - begin) / self.chunk
+
+
+class _TorchNetwork(nn.Module):
+    embedding: Tensor
+    positions: Tensor
+    readout: Tensor
+    bias: Tensor
+
+    def __init__(self, module: Module, task: Task, dim: int, seed: int) -> None:
+        super().__init__()
+        for name, array in shared_start(task, dim, seed=seed).items():
+            self.register_parameter(name, nn.Parameter(torch.from_numpy(array)))
+        # The global generator is what layers draw from; it is put back as it was.
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            self.block = module.make(None, task.num_sites, dim).float()
+        self.answer_sites, self.normalized = list(task.answer_sites), module.normalized
+
+    def inputs(self, features: Tensor) -> Tensor:
+        return features @ self.embedding.T + self.positions
+
+    def forward(self, features: Tensor) -> tuple[Tensor, torch_blocks.Settled]:
+        found = self.block(self.inputs(features))
+        read = found.value[:, self.answer_sites]
+        read = torch_blocks.standardized(read) if self.normalized else read
+        return read @ self.readout.T + self.bias, found
+
+
+class _LiveBytes(TorchDispatchMode):
+    """Counts the bytes of the tensors that operations make and that are still alive, and their peak."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.alive: dict[int, tuple[StorageWeakRef, int]] = {}
+        self.peak = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        out = func(*args, **(kwargs or {}))
+        known = [a for a in _pytree.tree_leaves((args, kwargs)) if isinstance(a, Tensor)]
+        given = {a.untyped_storage()._cdata for a in known}
+        for tensor in _pytree.tree_leaves(out):
+            if isinstance(tensor, Tensor) and tensor.untyped_storage()._cdata not in given:
+                storage = tensor.untyped_storage()
+                self.alive[storage._cdata] = (StorageWeakRef(storage), storage.nbytes())
+        self.alive = {key: entry for key, entry in self.alive.items() if not entry[0].expired()}
+        self.peak = max(self.peak, sum(size for _, size in self.alive.values()))
+        return out
+
+
+class _TorchProgram:
+    """The same face as ``_JaxProgram``; nothing is compiled."""
+
+    def __init__(self, module: Module, task: Task, dim: int, recipe: Recipe) -> None:
+        self.module, self.task, self.dim, self.recipe = module, task, dim, recipe
+        self.chunk = min(_CHUNK, recipe.num_updates)
+        self.features = torch.from_numpy(task.train.features)
+        self.labels = torch.from_numpy(task.train.labels.astype(np.int64))
+        self.seen = torch.from_numpy(task.test.features[:_LOOKED_AT])
+
+    def start(self, seed: int) -> Any:
+        net = _TorchNetwork(self.module, self.task, self.dim, seed)
+        return net, torch.optim.Adam(net.parameters(), lr=0.0, betas=_BETAS, eps=_EPSILON)
+
+    def update(self, state: Any, chosen: np.ndarray, rate: float) -> tuple[float, float, bool]:
+        """Loss, the part of examples without a solution, and whether the update was left out."""
+        net, optimizer = state
+        optimizer.zero_grad(set_to_none=True)
+        index = torch.from_numpy(chosen.astype(np.int64))
+        logits, found = net(self.features[index])
+        labels = self.labels[index]
+        errors = functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="none")
+        errors = errors.reshape(labels.shape).mean(-1)
+        solved = found.converged
+        loss = torch.where(solved, errors, 0).sum() / solved.sum().clamp_min(1)
+        loss.backward()
+        length = nn.utils.clip_grad_norm_(net.parameters(), _CLIP)
+        skip = not bool(torch.isfinite(loss) & torch.isfinite(length))
+        if not skip:
+            optimizer.param_groups[0]["lr"] = rate
+            optimizer.step()
+        return float(loss.detach()), 1 - float(solved.float().mean()), skip
+
+    @property
+    def temporary_bytes(self) -> float:
+        """The peak of what the operations of one update hold, beside parameters, moments and data."""
+        state = self.start(0)
+        indices = np.arange(self.recipe.batch) % len(self.features)
+        # The moments are made by the first update.
+        self.update(state, indices, 0.0)
+        with _LiveBytes() as live:
+            self.update(state, indices, 0.0)
+        return float(live.peak)
+
+    def diagnose(self, net: Any) -> tuple[float, float, float]:
+        """Steps, contraction factor and entropy production."""
+        block = net.block
+        inputs = net.inputs(self.seen).detach()
+        steps = contraction = math.nan
+        if hasattr(block, "evidence"):
+            steps = _mean(block.evidence(inputs).num_steps)
+        elif isinstance(block, torch_blocks.MeanField):
+            with torch.no_grad():
+                steps = _mean(block(inputs).num_steps)
+        if hasattr(block, "contraction_factors"):
+            contraction = _mean(block.contraction_factors(inputs))
+        return steps, contraction, 0.0 if getattr(block, "symmetric", False) else math.nan
+
+    def score(self, net: Any, examples: Any) -> tuple[float, float]:
+        """Accuracy, and the part of the examples without a steady state."""
+        with torch.no_grad():
+            logits, found = net(torch.from_numpy(examples.features))
+        right = (logits.argmax(-1).numpy() == examples.labels) & np.isfinite(logits.numpy()).all(-1)
+        converged = found.converged.numpy()
+        return float((right & converged[:, None]).mean()), float(1 - converged.mean())
+
+    def seconds(self, state: Any, indices: np.ndarray) -> float:
+        """Per update, of a few more that change nothing."""
+        few = indices[: min(10, self.chunk)]
+        begin = time.perf_counter()
+        for chosen in few:
+            self.update(state, chosen, 0.0)
+        return (time.perf_counter() - begin) / len(few)
+
+
+@lru_cache(maxsize=6)
+def _program(module: Module, task_name: str, dim: int, recipe: Recipe, holder: _Holder) -> Any:
+    kind = _JaxProgram if module.framework == "jax" else _TorchProgram
+    return kind(module, holder.task, dim, recipe)
+
+
+class _Holder:
+    """A task as an argument of a cache: equal for the same arrays."""
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+
+    def __hash__(self) -> int:
+        return id(self.task.train.features)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Holder) and other.task.train.features is self.task.train.features
+
+
+_TORCH_VANILLA = Module(
+    "vanilla, PyTorch",
+    "transformer",
+    lambda key, sites, dim: torch_blocks.Vanilla(dim, 4),
+    modules.MODULES[0].own,
+    "torch",
+)
+
+
+def _reference(module: Module) -> Module:
+    return modules.MODULES[0] if module.framework == "jax" else _TORCH_VANILLA
+
+
+@lru_cache(maxsize=64)
+def _memory(module: Module, task_name: str, dim: int, recipe: Recipe, holder: _Holder) -> float:
+    return float(_program(module, task_name, dim, recipe, holder).temporary_bytes)
+
+
+def _timed(program: Any, state: Any, reference: Any, plan: np.ndarray, repeats: int) -> tuple[float, float]:
+    """Seconds per update of the module, and in units of the reference's, in turns."""
+    other = reference.start(0)
+    reference.seconds(other, plan)
+    pairs = [(program.seconds(state, plan), reference.seconds(other, plan)) for _ in range(repeats)]
+    ours, theirs = np.median(np.array(pairs), axis=0)
+    return float(ours), float(ours / theirs)
+
+
+def _train_jax(program: _JaxProgram, rate: float, seed: int, plan: np.ndarray) -> dict[str, Any]:
+    recipe, size = program.recipe, program.chunk
+    state = program.start(seed)
+    before = program.diagnose(state[0])
+    profile = np.float32(rate) * rate_profile(len(plan))
+    records, error = [], ""
+    for k in range(0, len(plan) - size + 1, size):
+        state, record = program.advance(
+            state, program.data, jnp.asarray(plan[k : k + size]), jnp.asarray(profile[k : k + size])
+        )
+        records.append([np.asarray(a) for a in record])
+        if error := _hopeless(records[-1][1], k + size):
+            break
+    loss, unsolved, skipped = (np.concatenate(column) for column in zip(*records, strict=True))
+    accuracy, unsolved_test = program.score(program.predict, state[0], program.task.test)
+    validation, _ = program.score(program.predict_validation, state[0], program.task.validation)
+    return {
+        "state": state,
+        "accuracy": accuracy,
+        "validation_accuracy": validation,
+        "loss": float(loss[-size:].mean()),
+        "skipped": float(skipped.mean()),
+        "unsolved_training": float(unsolved.mean()),
+        "unsolved": unsolved_test,
+        "before": before,
+        "after": program.diagnose(state[0]),
+        "failure": _failure(recipe, float(skipped.mean()), unsolved_test, error),
+    }
+
+
+def _train_torch(program: _TorchProgram, rate: float, seed: int, plan: np.ndarray) -> dict[str, Any]:
+    recipe, size = program.recipe, program.chunk
+    state = program.start(seed)
+    net = state[0]
+    before = program.diagnose(net)
+    out: dict[str, Any] = {"state": state, "before": before, "after": (math.nan, math.nan, before[2])}
+    records: list[tuple[float, float, bool]] = []
+    scores, error = (math.nan, math.nan), ""
+    try:
+        for chosen, now in zip(plan, rate * rate_profile(len(plan)), strict=True):
+            records.append(program.update(state, chosen, float(now)))
+            if len(records) % size == 0:
+                error = _hopeless(np.array([r[1] for r in records[-size:]]), len(records))
+                if error:
+                    break
+        scores = program.score(net, program.task.test)
+        out["validation_accuracy"] = program.score(net, program.task.validation)[0]
+        out["after"] = program.diagnose(net)
+    except (ValueError, RuntimeError) as failed:
+        # No steady state exists, or none was found: the run ends here, and says why.
+        error = f"stopped after {len(records)} updates: {str(failed).splitlines()[0][:120]}"
+    loss, unsolved, skipped = (
+        (np.array(c, float) for c in zip(*records, strict=True)) if records else (np.empty(0),) * 3
+    )
+    return out | {
+        "accuracy": scores[0],
+        "validation_accuracy": out.get("validation_accuracy", math.nan),
+        "loss": _mean(loss[-size:]),
+        "skipped": _mean(skipped),
+        "unsolved_training": _mean(unsolved),
+        "unsolved": scores[1],
+        "failure": _failure(recipe, _mean(skipped), scores[1], error),
+    }
+
+
+def train(
+    module: Module,
+    task: Task,
+    *,
+    learning_rate: float,
+    seed: int,
+    recipe: Recipe = Recipe(),  # noqa: B008
+    repeats: int = 2,
+) -> Outcome:
+    """One run: the module of this task's width, trained from ``seed``, scored, looked at and timed.
+
+    The seed sets the start and the order of the batches, for every module the same. Updates without a finite gradient
+    are left out and counted; examples without a steady state do not count in the loss. ``repeats`` of timing in turns
+    with the vanilla block; 0 leaves them out. A run that fails comes back with its reason. On one machine the same
+    arguments give the same accuracy; rounding differs between machines and grows during training.
+
+    Raises ``ValueError`` for a learning rate that is not positive and a number of updates below 1, or no multiple of 25
+    beyond that.
+    """
+    rate = float(validate.positive(learning_rate, "learning_rate", ndim=0))
+    updates = validate.count(recipe.num_updates, "num_updates", minimum=1)
+    if updates % min(_CHUNK, updates):
+        raise ValueError(f"num_updates: expected a multiple of {_CHUNK}, got {updates}")
+    plan = batches(len(task.train.labels), recipe, seed=seed)
+    holder, reference = _Holder(task), _reference(module)
+    dim = modules.width(module, task)
+    # Single precision and mixed integers and reals are what the optimiser expects.
+    with jax.enable_x64(False), jax.numpy_dtype_promotion("standard"):
+        program = _program(module, task.name, dim, recipe, holder)
+        run = (_train_jax if module.framework == "jax" else _train_torch)(program, rate, seed, plan)
+        state = run.pop("state")
+        measured = (math.nan, math.nan, math.nan)
+        if repeats:
+            plain = _program(reference, task.name, modules.VANILLA_WIDTH, recipe, holder)
+            try:
+                seconds = _timed(program, state, plain, plan, repeats)
+            except (ValueError, RuntimeError):
+                seconds = (math.nan, math.nan)
+            sizes = [
+                _memory(m, task.name, d, recipe, holder) for m, d in ((module, dim), (reference, modules.VANILLA_WIDTH))
+            ]
+            measured = (*seconds, sizes[0] / sizes[1])
+    before, after = run.pop("before"), run.pop("after")
+    names: Sequence[str] = ("steps", "contraction", "production")
+    looked: dict[str, Any] = {f"{name}_before": value for name, value in zip(names, before, strict=True)}
+    looked |= {f"{name}_after": value for name, value in zip(names, after, strict=True)}
+    costs = dict(zip(("seconds_per_update", "time_ratio", "memory_ratio"), measured, strict=True))
+    return Outcome(**run, **looked, **costs)
