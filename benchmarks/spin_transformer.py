@@ -65,7 +65,8 @@ def _compared(name, model, parameters, block, x, gradient):
 
         def numbers(a):
             loss, slopes = gradient(a)
-            return jnp.stack([loss, *(jnp.mean(jnp.abs(leaf)) for leaf in jax.tree.leaves(slopes))])
+            # The two have different parameters: one number for all slopes, so that none is left out.
+            return jnp.stack([loss, sum(jnp.mean(jnp.abs(leaf)) for leaf in jax.tree.leaves(slopes))])
 
         return jax.jit(numbers)
 

@@ -154,6 +154,7 @@ def diagnostics(summaries: Sequence[Summary]) -> Figure:
         ax.set_xlabel(label)
         style.panel_label(ax, letter)
     _decades(axes[0], (1, 2, 5, 10, 20, 50, 100))
+    axes[1].set_xlim(left=0)
     axes[1].axvline(1, color=style.GREY, linestyle="--", linewidth=1.0)
     axes[2].set_xscale("symlog", linthresh=0.1)
     axes[2].xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
