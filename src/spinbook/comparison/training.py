@@ -598,5 +598,5 @@ def train(
     names: Sequence[str] = ("steps", "contraction", "production")
     looked: dict[str, Any] = {f"{name}_before": value for name, value in zip(names, before, strict=True)}
     looked |= {f"{name}_after": value for name, value in zip(names, after, strict=True)}
-    costs = dict(zip(("seconds_per_update", "time_ratio", "memory_ratio"), measured, strict=True))
+    costs: dict[str, Any] = dict(zip(("seconds_per_update", "time_ratio", "memory_ratio"), measured, strict=True))
     return Outcome(**run, **looked, **costs)
