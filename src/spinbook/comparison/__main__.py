@@ -1,4 +1,4 @@
-"""``python -m spinbook.comparison``: run the comparison, a quick one in minutes or with ``--full`` the recorded one."""
+"""``python -m spinbook.comparison``: a quick comparison in minutes, or with ``--full`` or ``--longer`` a recorded one."""
 
 from __future__ import annotations
 
@@ -6,19 +6,25 @@ import argparse
 
 import torch
 
-from spinbook.comparison.experiment import FULL, QUICK, compare
+from spinbook.comparison.experiment import FULL, LONGER, LONGER_MODULES, QUICK, compare
 
 
 def main() -> None:
     """Parse the arguments and run; an interrupted run goes on where it was when called again."""
     parser = argparse.ArgumentParser(prog="python -m spinbook.comparison", description=__doc__)
     parser.add_argument("--full", action="store_true", help="all seeds and all updates: about an hour on one core")
+    parser.add_argument(
+        "--longer", action="store_true", help="some modules on digits, five times as long: half an hour"
+    )
     parser.add_argument("--out", required=True, help="folder of the cells and of comparison.json; resumed if it exists")
     parser.add_argument("--module", action="append", help="this module only; may be given again")
     arguments = parser.parse_args()
     # One thread for both frameworks: what is compared is work, not how it is spread.
     torch.set_num_threads(1)
-    compare(FULL if arguments.full else QUICK, folder=arguments.out, module_names=arguments.module, progress=True)
+    if arguments.longer:
+        compare(LONGER, folder=arguments.out, module_names=LONGER_MODULES, task_names=["digits"], progress=True)
+    else:
+        compare(FULL if arguments.full else QUICK, folder=arguments.out, module_names=arguments.module, progress=True)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ from spinbook.comparison.modules import MODULES, Module
 from spinbook.comparison.tasks import Task
 from spinbook.comparison.training import Outcome, Recipe
 
-__all__ = ["FULL", "QUICK", "Plan", "compare", "recorded", "repeat"]
+__all__ = ["FULL", "LONGER", "LONGER_MODULES", "QUICK", "Plan", "compare", "recorded", "repeat"]
 
 _TASKS: dict[str, Callable[[], Task]] = {"digits": tasks.classify_digits, "recall": tasks.recall}
 _LIBRARIES = ("jax", "jaxlib", "equinox", "optax", "torch", "numpy", "scikit-learn")
@@ -44,6 +44,17 @@ class Plan(NamedTuple):
 
 FULL = Plan()
 QUICK = Plan(seeds=(1,), recipe=Recipe(num_updates=50))
+# Five times as long, for the question whether the order of the modules is one of speed only.
+LONGER = Plan(recipe=Recipe(num_updates=1500))
+LONGER_MODULES = (
+    "vanilla",
+    "memory, three steps",
+    "naive spins, one step, 4 heads",
+    "identity mixer, averaged",
+    "free energy, symmetric",
+    "naive spins, converged, 4 heads",
+)
+_OPTIONS = {FULL: " --full", LONGER: " --longer"}
 
 
 def choose(outcomes: Sequence[Outcome]) -> int:
@@ -129,7 +140,7 @@ def _commit() -> str:
 def _recipe(plan: Plan, commit: str, seconds: float, names: Sequence[str]) -> dict[str, Any]:
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     return {
-        "command": "python -m spinbook.comparison" + (" --full" if plan == FULL else ""),
+        "command": "python -m spinbook.comparison" + _OPTIONS.get(plan, ""),
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "commit": commit,
         "versions": {"python": platform.python_version()}
@@ -193,13 +204,16 @@ def compare(
     return done
 
 
-def recorded() -> dict[str, Any]:
+def recorded(*, longer: bool = False) -> dict[str, Any]:
     """``recipe`` and ``rows`` of the full comparison as it was run and recorded, from the file beside this module.
 
-    >>> sorted(recorded())
-    ['recipe', 'rows']
+    ``longer``: the runs of five times as many updates, some modules on digits only.
+
+    >>> recorded()["recipe"]["num_updates"], recorded(longer=True)["recipe"]["num_updates"]
+    (300, 1500)
     """
-    text = resources.files("spinbook.comparison").joinpath(_ARTIFACT).read_text(encoding="utf-8")
+    name = "longer.json" if longer else _ARTIFACT
+    text = resources.files("spinbook.comparison").joinpath(name).read_text(encoding="utf-8")
     result: dict[str, Any] = json.loads(text)
     return result
 
