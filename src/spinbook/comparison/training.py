@@ -565,8 +565,8 @@ def train(
 
     The seed sets the start and the order of the batches, for every module the same. Updates without a finite gradient
     are left out and counted; examples without a steady state do not count in the loss. ``repeats`` of timing in turns
-    with the vanilla block; 0 leaves them out. A run that fails comes back with its reason. On one machine the same
-    arguments give the same accuracy; rounding differs between machines and grows during training.
+    with the vanilla block; 0 leaves them out. A run that fails comes back with its reason. On one machine and
+    the same number of cores the same arguments give the same accuracy; else rounding differs, and grows in training.
 
     Raises ``ValueError`` for a learning rate that is not positive and a number of updates below 1, or no multiple of 25
     beyond that.
