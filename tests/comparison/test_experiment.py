@@ -124,3 +124,12 @@ def test_a_run_of_the_record_made_again_is_within_its_spread():
     accuracies = np.array([run["accuracy"] for run in row["runs"]])
     # Rounding differs between machines and grows: another machine is like another seed.
     assert abs(again.accuracy - accuracies.mean()) < 4 * accuracies.std(ddof=1) * math.sqrt(1 + 1 / accuracies.size)
+
+
+def test_the_longer_record_differs_from_the_full_one_in_the_updates_only():
+    full, longer = recorded(), recorded(longer=True)
+    assert [row["module"] for row in longer["rows"]] == list(experiment.LONGER_MODULES)
+    assert longer["recipe"]["num_updates"] == 5 * full["recipe"]["num_updates"]
+    for name in ("batch", "seeds", "learning_rates", "vanilla_width", "versions", "machine"):
+        assert longer["recipe"][name] == full["recipe"][name]
+    assert all(len(row["runs"]) == len(FULL.seeds) for row in longer["rows"])

@@ -74,6 +74,17 @@ def test_the_same_weights_and_batches_give_the_same_losses_in_both_frameworks(pa
     assert losses[-1] != pytest.approx(losses[0], rel=1e-2)
 
 
+def test_accuracy_is_the_share_of_answers_that_are_right(parts):
+    net = parts.theirs.start(4)[0]
+    with torch.no_grad():
+        logits = net(torch.from_numpy(TASK.test.features))[0].numpy()
+    right = [
+        int(np.argmax(logits[example, k]) == TASK.test.labels[example, k]) for example in range(60) for k in range(3)
+    ]
+    assert 0 < sum(right) < 180
+    assert parts.theirs.score(net, TASK.test) == (pytest.approx(sum(right) / 180), 0.0)
+
+
 def test_an_update_without_a_finite_gradient_changes_nothing_and_is_counted(parts):
     with jax.enable_x64(False), jax.numpy_dtype_promotion("standard"):
         arrays, moments = parts.ours.start(0)
@@ -130,6 +141,8 @@ def test_a_solver_that_gives_up_is_counted_and_its_answers_are_wrong():
     outcome = training.train(module, TASK, learning_rate=1e-3, seed=0, recipe=TINY, repeats=0)
     assert outcome.unsolved == outcome.unsolved_training == 1
     assert outcome.accuracy == 0
+    # No example counts in the loss.
+    assert outcome.loss == 0
     assert outcome.failure.startswith("not converged")
 
 

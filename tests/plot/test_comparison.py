@@ -94,3 +94,10 @@ def test_whole_block_keeps_the_order_it_is_given():
     (ax,) = plot.whole_block(SUMMARIES, ["spins", "vanilla"]).axes
     assert [label.get_text() for label in ax.get_yticklabels()] == ["spins", "vanilla"]
     assert {(0.85, 0.15), (1.0, -0.15), (0.55, 1.15)} <= {(round(x, 6), y) for x, y in _points(ax)}
+
+
+def test_longer_shows_both_accuracies_of_the_modules_that_were_trained_longer():
+    figure = plot.longer(SUMMARIES, [_summary("spins", "digits", [0.7, 0.8])], (300, 1500))
+    (ax,) = figure.axes
+    assert {(0.55, 0.0), (0.75, 0.0)} <= {(round(x, 6), y) for x, y in _points(ax)}
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["300 updates", "1500 updates"]

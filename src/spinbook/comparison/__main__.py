@@ -1,8 +1,9 @@
-"""``python -m spinbook.comparison``: a quick comparison in minutes, or with ``--full`` or ``--longer`` a recorded one."""
+"""``python -m spinbook.comparison``: a quick comparison in minutes; with ``--full`` or ``--longer``, a recorded one."""
 
 from __future__ import annotations
 
 import argparse
+import os
 
 import torch
 
@@ -19,8 +20,11 @@ def main() -> None:
     parser.add_argument("--out", required=True, help="folder of the cells and of comparison.json; resumed if it exists")
     parser.add_argument("--module", action="append", help="this module only; may be given again")
     arguments = parser.parse_args()
-    # One thread for both frameworks: what is compared is work, not how it is spread.
+    # One core for both frameworks: what is compared is work, not how it is spread, and sums that are spread round
+    # differently, so that a record can be repeated to the last digit on one core only.
     torch.set_num_threads(1)
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     if arguments.longer:
         compare(LONGER, folder=arguments.out, module_names=LONGER_MODULES, task_names=["digits"], progress=True)
     else:

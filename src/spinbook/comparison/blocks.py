@@ -56,7 +56,7 @@ def standardized(x: Float[Array, "*batch D"]) -> Float[Array, "*batch D"]:
     1.53
     """
     centred = x - jnp.mean(x, axis=-1, keepdims=True)
-    return centred / jnp.sqrt(jnp.mean(centred * centred, axis=-1, keepdims=True) + np.float32(_EPSILON))
+    return centred / jnp.sqrt(jnp.mean(centred * centred, axis=-1, keepdims=True) + _EPSILON)
 
 
 class _Norm(eqx.Module):
@@ -78,7 +78,7 @@ def _weight(key: PRNGKeyArray, outputs: int, inputs: int) -> Array:
 class Attention(eqx.Module):
     """x to W_O [softmax(q k^T / sqrt(D / heads)) v], q, k, v = W x: multi-head attention without biases.
 
-    >>> Attention(8, 2, key=jax.random.key(0))(jnp.ones((5, 8))).shape
+    >>> Attention(8, 2, key=jax.random.key(0))(jnp.ones((5, 8), jnp.float32)).shape
     (5, 8)
     """
 
@@ -102,7 +102,7 @@ class Attention(eqx.Module):
 class Identity(eqx.Module):
     """x to x: no site hears of another.
 
-    >>> Identity()(jnp.ones((5, 8))).shape
+    >>> Identity()(jnp.ones((5, 8), jnp.float32)).shape
     (5, 8)
     """
 
@@ -126,7 +126,7 @@ class Pooling(eqx.Module):
 class FeedForward(eqx.Module):
     """W_2 gelu(W_1 x + b_1) + b_2 with 4 D hidden units, for each site by itself.
 
-    >>> FeedForward(8, key=jax.random.key(0))(jnp.ones((5, 8))).shape
+    >>> FeedForward(8, key=jax.random.key(0))(jnp.ones((5, 8), jnp.float32)).shape
     (5, 8)
     """
 
@@ -169,7 +169,7 @@ class Block(eqx.Module):
     ``with_residual`` and ``without_residual``.
 
     >>> key = jax.random.key(0)
-    >>> Block(8, Attention(8, 2, key=key), FeedForward(8, key=key))(jnp.ones((5, 8))).value.shape
+    >>> Block(8, Attention(8, 2, key=key), FeedForward(8, key=key))(jnp.ones((5, 8), jnp.float32)).value.shape
     (5, 8)
     """
 
@@ -200,7 +200,7 @@ class Block(eqx.Module):
 class Averaged(eqx.Module):
     """Every site gets the mean over the sites of what ``block`` makes: answers are read off the average.
 
-    >>> Averaged(Block(8, Identity(), None))(jnp.ones((5, 8))).value.shape
+    >>> Averaged(Block(8, Identity(), None))(jnp.ones((5, 8), jnp.float32)).value.shape
     (5, 8)
     """
 
@@ -218,7 +218,7 @@ class SpinBlock(eqx.Module):
     value is the last state, and ``converged`` says so.
 
     >>> from spinbook.spin_transformer import tap
-    >>> SpinBlock(8, 2, tap, Relax(), key=jax.random.key(0))(jnp.ones((5, 8))).value.shape
+    >>> SpinBlock(8, 2, tap, Relax(), key=jax.random.key(0))(jnp.ones((5, 8), jnp.float32)).value.shape
     (5, 8)
     """
 
@@ -265,7 +265,7 @@ class Memory(eqx.Module):
 
     At rest there is nothing to attend to, so that the first step is the feed-forward network alone.
 
-    >>> Memory(8, 3, key=jax.random.key(0))(jnp.ones((5, 8))).value.shape
+    >>> Memory(8, 3, key=jax.random.key(0))(jnp.ones((5, 8), jnp.float32)).value.shape
     (5, 8)
     """
 

@@ -183,3 +183,27 @@ def whole_block(summaries: Sequence[Summary], modules: Sequence[str]) -> Figure:
     ax.set(xlim=(0, 1.04), xlabel="accuracy on the test set")
     _legend(figure, _task_handles(), 2)
     return figure
+
+
+@style.house
+def longer(summaries: Sequence[Summary], again: Sequence[Summary], updates: tuple[int, int]) -> Figure:
+    """Accuracy of the modules of `again` after fewer and after more `updates`: means with standard errors."""
+    names = _names(again)
+    figure, ax = style.subplots(1, 1, width="column", height=0.3 * len(names) + 1.2)
+    places = _rows(ax, names)
+    for rows, colour, marker, face in ((summaries, style.GREY, "o", style.PAPER), (again, BLUE, "s", BLUE)):
+        for s in (s for s in rows if s.module in names and s.task == again[0].task):
+            error = 0 if np.isnan(s.standard_error) else s.standard_error
+            y = places[s.module]
+            ax.errorbar(
+                [s.accuracy], [y], xerr=[error], color=colour, marker=marker, markerfacecolor=face, linestyle="none"
+            )
+    handles = [
+        Line2D([], [], color=colour, marker=marker, linestyle="none", markerfacecolor=face, label=f"{count} updates")
+        for count, colour, marker, face in zip(
+            updates, (style.GREY, BLUE), ("o", "s"), (style.PAPER, BLUE), strict=True
+        )
+    ]
+    ax.set(xlim=(0, 1.04), xlabel=f"accuracy on the test set, {TASKS[again[0].task]}")
+    _legend(figure, handles, 2)
+    return figure
