@@ -15,7 +15,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m spinbook.comparison", description=__doc__)
     parser.add_argument("--full", action="store_true", help="all seeds and all updates: about an hour on one core")
     parser.add_argument(
-        "--longer", action="store_true", help="some modules on digits, five times as long: half an hour"
+        "--longer", action="store_true", help="some modules on digits, five times as long: a quarter of an hour"
     )
     parser.add_argument("--out", required=True, help="folder of the cells and of comparison.json; resumed if it exists")
     parser.add_argument("--module", action="append", help="this module only; may be given again")
