@@ -4,6 +4,7 @@ import json
 import re
 from pathlib import Path
 
+import nbformat
 import pytest
 
 from spinbook import claims, project
@@ -27,6 +28,16 @@ def test_every_displayed_equation_is_numbered_and_begins_with_the_chapters_name(
     assert all(re.match(rf" \(eq:{name}-[a-z0-9-]+\)$", label) for label in displays), displays
 
 
+def pasted(name):
+    """What stands between the quotes of every number that the prose takes from the computation."""
+    return re.findall(r"\{glue:text\}`([^`]*)`", markdown(name))
+
+
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_every_pasted_number_is_a_key_with_a_format(name):
+    assert [text for text in pasted(name) if not re.fullmatch(r"[\w.]+(:[^\s{}$]+)?", text)] == []
+
+
 @pytest.mark.parametrize("name", CHAPTERS)
 def test_cells_are_short(name):
     cells = [cell for cell in notebooks.load(ROOT, name).notebook.cells if cell.cell_type == "code"]
@@ -48,6 +59,13 @@ def test_the_quick_profile_runs_and_measures_every_declared_claim(name, tmp_path
     measured = {json.loads(line)["id"] for line in (tmp_path / name / "measured.jsonl").read_text().splitlines()}
     declared = claims.declared(ROOT / "book" / "claims" / f"{name}.yml")
     assert measured == {claim.id for claim in declared if claim.verdict != "not-attempted"}
+    outputs = [
+        output
+        for cell in nbformat.read(tmp_path / name / f"{name}.ipynb", as_version=4).cells
+        for output in cell.get("outputs", [])
+    ]
+    computed = {output.get("metadata", {}).get("scrapbook", {}).get("name") for output in outputs}
+    assert {text.partition(":")[0] for text in pasted(name)} <= computed, "every number of the prose is computed"
     published = {path.parent.name for path in (tmp_path / name / "figures").glob("*/figure.json")}
     referenced = set(re.findall(r"\{numref\}`(?:[^`<]*<)?([a-z0-9-]+)>?`", markdown(name)))
     assert published <= referenced, "every figure is spoken of in the text"
