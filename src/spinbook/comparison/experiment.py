@@ -52,7 +52,6 @@ LONGER_MODULES = (
     "naive spins, one step, 4 heads",
     "identity mixer, averaged",
     "free energy, symmetric",
-    "naive spins, converged, 4 heads",
 )
 _OPTIONS = {FULL: " --full", LONGER: " --longer"}
 
