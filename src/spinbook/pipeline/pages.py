@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 _PAGE_LIMIT = 3_000_000
 """What all pages share, 0.9 MB for style and equations, is not counted."""
-_SITE_LIMIT = 100_000_000
+_SITE_LIMIT = 70_000_000
 # The edition for paper and the gallery show everything.
 _WHOLE_BOOK = {"print.html", "gallery.html"}
 _EXTERNAL = re.compile(r"^\s*(?:https?:)?//", re.IGNORECASE)
