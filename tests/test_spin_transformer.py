@@ -71,7 +71,9 @@ def test_the_printed_stack_to_the_tolerance_of_its_solver(printed_inputs):
     assert 1e-6 < difference < 2e-4
 
 
-@pytest.mark.parametrize("num_heads", [1, 2, 4])
+@pytest.mark.parametrize(
+    "num_heads", [1, pytest.param(2, marks=pytest.mark.slow), pytest.param(4, marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("theory", [naive, tap])
 def test_the_module_is_the_steady_state_of_a_vector_spin_model(num_heads, theory):
     x, m = inputs(), module(16, num_heads, theory=theory)
@@ -99,6 +101,7 @@ def test_a_sphere_for_each_head_is_as_many_smaller_models():
         np.testing.assert_allclose(out[:, part], mean_field.steady_state(J[h], fields, beta=1.0).value, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_only_on_one_sphere_do_heads_listen_to_each_other():
     # Fixed couplings: queries and keys of zero, so that attention is uniform and depends on nothing.
     x = inputs()
@@ -113,7 +116,9 @@ def test_one_head_has_one_reading():
     np.testing.assert_array_equal(module(spheres=one_sphere)(x), module(spheres=sphere_per_head)(x))
 
 
-@pytest.mark.parametrize("dynamics", [Relax(), Unroll(3)], ids=["steady", "three steps"])
+@pytest.mark.parametrize(
+    "dynamics", [pytest.param(Relax(), marks=pytest.mark.slow, id="steady"), pytest.param(Unroll(3), id="three steps")]
+)
 @pytest.mark.parametrize("num_heads", [1, 2])
 def test_a_causal_mask_stays_causal_through_the_relaxation(dynamics, num_heads):
     mask = np.tril(np.ones((6, 6), bool))
@@ -140,6 +145,7 @@ def test_a_context_of_the_inputs_themselves_is_one_step_of_attention():
     np.testing.assert_allclose(m(x, context=x), expected, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_a_context_has_any_length_and_a_mask_of_its_own():
     x, context = inputs(), inputs(4, seed=3)
     mask = np.ones((6, 4), bool)
@@ -149,7 +155,7 @@ def test_a_context_has_any_length_and_a_mask_of_its_own():
     assert m.couplings(x, mask, context).shape == (2, 6, 4)
 
 
-@pytest.mark.parametrize("num_heads", [1, 2])
+@pytest.mark.parametrize("num_heads", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_implicit_gradients_are_those_of_many_steps(num_heads):
     x = inputs()
 
@@ -182,6 +188,7 @@ def test_a_module_without_a_steady_state_says_nan():
     assert np.isnan(module(dynamics=Relax(max_steps=1))(inputs())).all()
 
 
+@pytest.mark.slow
 def test_the_eight_head_module_in_single_precision_is_finite_when_compiled():
     # jaxlib 0.10.2 multiplies a softmax with a start that is a constant of the compiled function wrongly on CPUs.
     x = jax.random.normal(jax.random.key(1), (512, 512), jnp.float32)

@@ -9,6 +9,7 @@ import benchmarks
 from benchmarks import spin_transformer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "make",
     [

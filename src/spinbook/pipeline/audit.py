@@ -59,6 +59,7 @@ def axe(root: Path) -> str:
 
 # What sticks out on the right although nothing around it scrolls: readers would have to push the whole page sideways.
 _STICKING_OUT = """
+document.querySelectorAll("details").forEach((fold) => { fold.open = true; });
 const page = document.documentElement;
 const scrolls = (part) => part && part !== document.body
   && (["auto", "scroll", "hidden", "clip"].includes(getComputedStyle(part).overflowX) || scrolls(part.parentElement));
