@@ -22,27 +22,6 @@ SIDE = 4
 """Patches along a side of the image."""
 
 
-def _label(
-    ax: Axes, text: str, point: tuple[float, float], colour: str, offset: tuple[float, float], *, ha: str = "left"
-) -> None:
-    """Write `text` in the colour of its curve, `offset` points away from `point`."""
-    ax.annotate(
-        text,
-        point,
-        xytext=offset,
-        textcoords="offset points",
-        color=colour,
-        fontsize=8.5,
-        annotation_clip=False,
-        ha=ha,
-    )
-
-
-def _letters(*axes: Axes) -> None:
-    for letter, ax in zip("abcdef", axes, strict=False):
-        style.panel_label(ax, letter)
-
-
 def _strengths(ax: Axes, strengths: np.ndarray) -> None:
     ax.set_xscale("log")
     shown = [value for value in (0.1, 0.2, 0.5, 1.0, 2.0) if strengths[0] <= value <= strengths[-1]]
@@ -86,14 +65,16 @@ def cavity(values: np.ndarray, weights: np.ndarray, *, edges: np.ndarray, mean: 
     density = np.exp(-((x - mean) ** 2) / (2 * variance)) / np.sqrt(2 * np.pi * variance)
     histogram.plot(x, density, color=GREEN, linestyle="-.", linewidth=2.0)
     histogram.axvline(mean, color=GREEN, linestyle=":", linewidth=1.0)
-    _label(
+    style.label(
         histogram, "enumerated", (float(edges[len(edges) // 4]), float(density.max()) * 0.62), BLUE, (-4, 0), ha="right"
     )
     place = int(np.argmax(density))
-    _label(histogram, "$a_i$, $V_i$ of adaptive TAP", (float(x[place]), 1.09 * float(density[place])), GREEN, (52, 0))
+    style.label(
+        histogram, "$a_i$, $V_i$ of adaptive TAP", (float(x[place]), 1.09 * float(density[place])), GREEN, (52, 0)
+    )
     histogram.set(xlabel=r"field on the empty place, $\sum_j J_{ij} S_j$", ylabel="probability density")
     histogram.set_ylim(0, 1.2 * float(density.max()))
-    _letters(drawing, histogram)
+    style.letters(drawing, histogram)
     return figure
 
 
@@ -128,7 +109,7 @@ def errors(strengths: np.ndarray, errors: Mapping[int, Mapping[str, np.ndarray]]
         ax.set_title(f"$N = {num_spins}$", loc="center")
     axes[0, 0].set_ylabel(quantity)
     axes[0, -1].legend(loc="lower right")
-    _letters(*axes[0])
+    style.letters(*axes[0])
     return figure
 
 
@@ -158,7 +139,7 @@ def convergence(
     for (name, eigenvalues), (colour, line, offset) in zip(traces.items(), looks, strict=False):
         steps = np.arange(len(eigenvalues))
         middle.plot(steps, eigenvalues, color=colour, linestyle=line, linewidth=1.3)
-        _label(middle, name, (float(steps[-1]), float(eigenvalues[-1])), colour, (-4, offset), ha="right")
+        style.label(middle, name, (float(steps[-1]), float(eigenvalues[-1])), colour, (-4, offset), ha="right")
     middle.axhline(0, color=style.INK, linewidth=0.9, linestyle=":")
     middle.set(xlabel="step", ylabel=r"smallest eigenvalue of $\Lambda - J$")
     middle.set_yscale("symlog", linthresh=1.0)
@@ -181,7 +162,7 @@ def convergence(
     _strengths(right, strengths)
     right.text(0.04, 0.20, "converged", color=GREEN, fontsize=8.5, transform=right.transAxes)
     right.text(0.04, 0.10, "did not", color=BROWN, fontsize=8.5, transform=right.transAxes)
-    _letters(left, middle, right)
+    style.letters(left, middle, right)
     return figure
 
 
@@ -197,7 +178,7 @@ def gaussian(radii: np.ndarray, deviations: Mapping[str, np.ndarray], *, residua
     for name, values in deviations.items():
         colour, line, marker = looks[name]
         left.plot(radii, values, color=colour, linestyle=line, marker=marker, markersize=4.0)
-        _label(left, rf"$\Sigma_i$: {name}", (float(radii[-1]), float(values[-1])), colour, (-4, 8), ha="right")
+        style.label(left, rf"$\Sigma_i$: {name}", (float(radii[-1]), float(values[-1])), colour, (-4, 8), ha="right")
     left.set(xlabel="spectral radius of $J$", ylabel="relative error of $V$")
     left.set_yscale("log")
     left.set_ylim(1e-17, 30)
@@ -206,11 +187,11 @@ def gaussian(radii: np.ndarray, deviations: Mapping[str, np.ndarray], *, residua
     for (name, values), colour, line in zip(residuals.items(), (ORANGE, GREEN, BROWN), ("--", "-.", "-"), strict=False):
         steps = np.arange(len(values))
         right.plot(steps, values, color=colour, linestyle=line)
-        _label(right, name, (float(steps[-1]), float(values[-1])), colour, (4, -3))
+        style.label(right, name, (float(steps[-1]), float(values[-1])), colour, (4, -3))
     right.set(xlabel="step", ylabel="largest change of a mean")
     right.set_yscale("log")
     right.yaxis.set_minor_locator(ticker.NullLocator())
-    _letters(left, right)
+    style.letters(left, right)
     return figure
 
 
@@ -247,7 +228,7 @@ def correction(
     right.set_xscale("log")
     right.set_yticks(range(len(names)), names)
     right.xaxis.set_minor_formatter(ticker.NullFormatter())
-    _letters(left, middle, right)
+    style.letters(left, middle, right)
     return figure
 
 
@@ -264,7 +245,7 @@ def steps(distances: Mapping[str, np.ndarray]) -> Figure:
     ax.axvline(1, color=style.GREY, linestyle=":", linewidth=1.0)
     ax.set(xlabel="mean-field steps", ylabel="distance from the fixed point")
     lowest = min(float(values.min()) for values in distances.values())
-    _label(ax, "a transformer\nstops here", (1.0, lowest), style.GREY, (4, 2))
+    style.label(ax, "a transformer\nstops here", (1.0, lowest), style.GREY, (4, 2))
     ax.set_yscale("log")
     ax.yaxis.set_minor_locator(ticker.NullLocator())
     ax.legend(loc="center right", bbox_to_anchor=(1.0, 0.62))
@@ -290,7 +271,7 @@ def training(
         left.plot(updates, values.T, color=colour, linewidth=0.6, linestyle="-", alpha=0.5)
         left.plot(updates, values.mean(axis=0), color=colour, linestyle=line, marker=marker, markersize=3.0, label=name)
     left.axhline(published, color=style.GREY, linestyle=":", linewidth=1.0)
-    _label(left, "published, MNIST", (float(updates[0]), published), style.GREY, (0, 3))
+    style.label(left, "published, MNIST", (float(updates[0]), published), style.GREY, (0, 3))
     left.set(xlabel="updates", ylabel="accuracy", ylim=(0, 1.1))
     left.legend(loc="lower right")
     middle.plot(updates, change.T, color=PURPLE, linewidth=0.6, linestyle="-", alpha=0.5)
@@ -304,7 +285,7 @@ def training(
     right.set(xlabel="updates", ylabel=r"mean norm $|J_{ij}|$", ylim=(0, None))
     right.legend(loc="upper left")
     right.set_ylim(0, 1.45 * max(float(values.max()) for values in norms.values()))
-    _letters(left, middle, right)
+    style.letters(left, middle, right)
     return figure
 
 

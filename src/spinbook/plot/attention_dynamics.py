@@ -176,13 +176,8 @@ def finite_size(
     left.yaxis.set_minor_formatter(NullFormatter())
     left.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     left.legend(handlelength=1.0)
-    _letters((left, right))
+    style.letters(*(left, right))
     return figure
-
-
-def _letters(axes: Sequence[Axes]) -> None:
-    for letter, ax in zip("abcdefghij", axes, strict=False):
-        style.panel_label(ax, letter)
 
 
 def _density_image(ax: Axes, betas: np.ndarray, bins: np.ndarray, counts: np.ndarray, regimes: np.ndarray) -> None:
@@ -347,7 +342,7 @@ def transitions(
     middle.plot(multipliers.real, multipliers.imag, color=PURPLE, marker="o", markersize=5, linestyle="none")
     middle.set(aspect="equal", xlim=(-1.25, 1.25), ylim=(-1.25, 1.25), xticks=(-1, 0, 1), yticks=(-1, 0, 1))
     middle.set(xlabel="real part", ylabel="imaginary part")
-    _letters((left, middle, right))
+    style.letters(*(left, middle, right))
     return figure
 
 
@@ -423,7 +418,7 @@ def memory(columns: Sequence[Mapping[str, Any]]) -> Figure:
     axes[1, 0].set_ylabel("$m^o_{1,t}$")
     axes[2, 0].set_ylabel(r"power $|\mathcal{F}_f|^2$")
     axes[3, 0].set_ylabel(r"autocorrelation $R_\ell$")
-    _letters(axes.flat)
+    style.letters(*axes.flat)
     return figure
 
 
@@ -484,7 +479,7 @@ def coexistence(
         right.plot(twin_times / 1e3, values, color=colour, linestyle=line, linewidth=1.1)
     right.axhline(0.0, color=style.GREY, linewidth=0.8, linestyle="-")
     right.set(xlabel="steps / 1000", ylabel=r"$\lambda_1$ of each block")
-    _letters((top, left, right))
+    style.letters(*(top, left, right))
     return figure
 
 
@@ -564,7 +559,7 @@ def dimension(betas: np.ndarray, exponents: np.ndarray, dimensions: np.ndarray, 
             )
     bottom.set(xlabel=r"inverse temperature of the output $\beta$", ylabel="Kaplan-Yorke\ndimension", ylim=(-0.15, 3.6))
     bottom.legend(loc="upper right", handletextpad=0.2, ncol=4, columnspacing=1.0)
-    _letters((top, bottom))
+    style.letters(*(top, bottom))
     return figure
 
 
@@ -608,7 +603,7 @@ def finite_chaos(
             ax.tick_params(labelsize=7)
             ax.set_title(_size_name(size), loc="right", fontsize=8.5)
         line[0].set_ylabel(rf"$\beta = {beta:g}$" "\n$m^o_{2,t}$")
-    _letters(axes[:, 0])
+    style.letters(*axes[:, 0])
     for colour, style_, (size, values) in zip(FAMILY, style.LINE_STYLES, correlations.items(), strict=False):
         left.plot(lags, values, color=colour, linestyle=style_, linewidth=1.0, label=_size_name(size))
     left.set(xlabel=r"lag $\ell$", ylabel="size of the\nautocorrelation", xscale="log", ylim=(0, 1.05))
@@ -685,7 +680,7 @@ def variations(
         bottom = bottom + share
     d.set(xlabel="features $M$", ylabel="share of random networks", ylim=(0, 1.42), yticks=(0, 0.5, 1))
     d.legend(fontsize=8, loc="upper left", ncol=1, labelspacing=0.2)
-    _letters((a, b, c, d))
+    style.letters(*(a, b, c, d))
     return figure
 
 
@@ -699,7 +694,7 @@ def other_fields(betas: np.ndarray, bins: np.ndarray, fields: Mapping[str, np.nd
         ax.set_ylabel(label)
     for ax in axes[-1]:
         ax.set_xlabel(r"$\beta$")
-    _letters(axes.flat)
+    style.letters(*axes.flat)
     return figure
 
 

@@ -82,43 +82,6 @@ MAP = (
 )
 
 
-def _label(
-    ax: Axes,
-    text: str,
-    point: tuple[float, float],
-    colour: str,
-    offset: tuple[float, float],
-    *,
-    ha: str = "left",
-    va: str = "baseline",
-) -> None:
-    """Write `text` in the colour of its curve, `offset` points away from `point`."""
-    ax.annotate(
-        text,
-        point,
-        xytext=offset,
-        textcoords="offset points",
-        color=colour,
-        fontsize=8.5,
-        annotation_clip=False,
-        zorder=8,
-        ha=ha,
-        va=va,
-    )
-
-
-def _letters(*axes: Axes) -> None:
-    for letter, ax in zip("abcdef", axes, strict=False):
-        style.panel_label(ax, letter)
-
-
-def _plain_ticks(axis: Axis, ticks: Sequence[float] | np.ndarray) -> None:
-    """Label a logarithmic axis with ordinary numbers at `ticks`."""
-    axis.set_major_locator(ticker.FixedLocator(list(ticks)))
-    axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
-    axis.set_minor_locator(ticker.NullLocator())
-
-
 def _decades(axis: Axis, base: float = 10.0) -> None:
     axis.set_major_locator(ticker.LogLocator(base=base))
     axis.set_minor_locator(ticker.NullLocator())
@@ -224,8 +187,8 @@ def response(
     for k, (label, share) in enumerate(shares.items()):
         middle.loglog(scales, share, color=FAMILY[k], linestyle=LINES[k], marker=MARKERS[k], markersize=3, label=label)
     middle.set(xlabel="scale of $W_Q$ and $W_K$", ylabel="induced term over mean spins")
-    _plain_ticks(middle.xaxis, (0.1, 0.3, 1, 3))
-    _plain_ticks(middle.yaxis, (0.03, 0.1, 0.3, 1))
+    style.plain_ticks(middle.xaxis, (0.1, 0.3, 1, 3))
+    style.plain_ticks(middle.yaxis, (0.03, 0.1, 0.3, 1))
     bins = np.linspace(0, 3, 49)
     for k, (label, values) in enumerate(lengths.items()):
         right.hist(values, bins=bins, color=FAMILY[k], histtype="step", linewidth=1.4, linestyle=LINES[k], density=True)
@@ -233,7 +196,7 @@ def response(
     right.axvline(1, color=style.GREY, linewidth=0.9, linestyle=":")
     right.set(xlabel="response / length of a spin", ylabel="density over inputs")
     right.set(ylim=(0, 1.3 * right.get_ylim()[1]), xlim=(0, 3))
-    _letters(left, middle, right)
+    style.letters(left, middle, right)
     return figure
 
 
@@ -255,7 +218,7 @@ def approximations(
             slope = np.log(values[0] / values[-1]) / np.log(scales[0] / scales[-1])
             text = f"{label}: slope {slope:.1f}"
             below = k > 0
-            _label(
+            style.label(
                 ax,
                 text,
                 (float(scales[middle]), float(values[middle])),
@@ -272,11 +235,11 @@ def approximations(
         upper = values[-1] == max(v[-1] for v in saddle.values())
         place = 2 if upper else len(dims) - 2
         point = (float(dims[place]), float(values[place]))
-        _label(axes[2], label, point, colour, (6, 5) if upper else (-10, -5), ha="left" if upper else "right")
+        style.label(axes[2], label, point, colour, (6, 5) if upper else (-10, -5), ha="left" if upper else "right")
     axes[2].set(xlabel="components $D$", ylabel="relative error at the saddle")
-    _plain_ticks(axes[2].xaxis, dims[::2])
+    style.plain_ticks(axes[2].xaxis, dims[::2])
     _decades(axes[2].yaxis)
-    _letters(*axes)
+    style.letters(*axes)
     return figure
 
 
@@ -326,9 +289,11 @@ def landscape(
     left.set_ylabel("$q_2$")
     for k, (label, share) in enumerate(shares.items()):
         right.semilogx(separations, share, color=FAMILY[k], linestyle=LINES[k], marker=MARKERS[k], markersize=3.5)
-        _label(right, label, (float(separations[-1]), float(share[-1])), FAMILY[k], (0, 10 if k else 6), ha="right")
+        style.label(
+            right, label, (float(separations[-1]), float(share[-1])), FAMILY[k], (0, 10 if k else 6), ha="right"
+        )
     right.set(xlabel=r"$b\,|k|^2$ of the keys", ylabel="queries that end at the nearest key", ylim=(-0.04, 1.15))
-    _plain_ticks(right.xaxis, (2, 10, 50))
+    style.plain_ticks(right.xaxis, (2, 10, 50))
     style.panel_label(right, "c")
     return figure
 
@@ -352,20 +317,20 @@ def terms(
         left.loglog(betas, values, color=TERMS[name], linestyle=LINES[k], marker=MARKERS[k], markersize=3)
         place = (len(betas) // 2, len(betas) // 2 + 1, len(betas) // 3)[k]
         offset, side = (((0, 5), "center"), ((-4, 5), "right"), ((6, -10), "left"))[k]
-        _label(left, name, (float(betas[place]), float(values[place])), TERMS[name], offset, ha=side)
+        style.label(left, name, (float(betas[place]), float(values[place])), TERMS[name], offset, ha=side)
     left.set(xlabel=r"$\beta$", ylabel="mean length of the field / $R$", ylim=(None, 4))
-    _plain_ticks(left.xaxis, (0.1, 0.3, 1, 3))
+    style.plain_ticks(left.xaxis, (0.1, 0.3, 1, 3))
     _decades(left.yaxis)
     looks = [(OCHRE, "-"), (style.INK, ":"), (style.INK, "-.")]
     for (name, values), (colour, line) in zip(gains.items(), looks, strict=False):
         middle.plot(lengths, values, color=colour, linestyle=line, label=name)
     middle.axhline(1, color=style.GREY, linewidth=0.9, linestyle="--")
-    _label(middle, "hard normalisation", (float(lengths[-1]), 1.0), style.GREY, (0, 4), ha="right")
+    style.label(middle, "hard normalisation", (float(lengths[-1]), 1.0), style.GREY, (0, 4), ha="right")
     middle.set(xlabel=r"$\beta|\theta| / R$", ylabel="$|m| / R$", ylim=(0, 1.15))
     middle.legend(loc="lower right")
     right.plot(*reactions, color=PURPLE, marker="D", markersize=3, linestyle="none")
     right.set(xlabel="$|m_i| / R$", ylabel=r"$-$(reaction of site $i$) / $\theta_i$", ylim=(0, None))
-    _letters(left, middle, right)
+    style.letters(left, middle, right)
     return figure
 
 
@@ -378,10 +343,10 @@ def extensivity(sizes: np.ndarray, energies: Mapping[str, np.ndarray]) -> Figure
         nearest = min((abs(np.log(v[-1] / values[-1])), v[-1]) for name, v in energies.items() if name != label)
         crowded = nearest[0] < 0.4
         shift = 0 if not crowded else 6 if values[-1] > nearest[1] else -6
-        _label(ax, label, (float(sizes[-1]), float(values[-1])), FAMILY[k], (6, shift), va="center")
+        style.label(ax, label, (float(sizes[-1]), float(values[-1])), FAMILY[k], (6, shift), va="center")
     ax.set(xlabel="number of sites $N$", ylabel="lowest energy: $-E / ND$")
     ax.set_xlim(None, sizes[-1] * 1.1)
-    _plain_ticks(ax.xaxis, sizes)
+    style.plain_ticks(ax.xaxis, sizes)
     _decades(ax.yaxis)
     return figure
 
@@ -410,14 +375,14 @@ def feed_forward(
     middle.barh(places, list(explained.values()), color=PURPLE, height=0.55, alpha=0.75)
     middle.axvline(bound[0], color=style.INK, linewidth=1.2, linestyle="--")
     middle.axvspan(bound[0] - bound[1], bound[0] + bound[1], color=style.INK, alpha=0.15, linewidth=0)
-    _label(middle, "most that $h_i$ can tell", (bound[0], float(places[0]) + 0.42), style.INK, (-4, 3), ha="right")
+    style.label(middle, "most that $h_i$ can tell", (bound[0], float(places[0]) + 0.42), style.INK, (-4, 3), ha="right")
     middle.set_yticks(places, list(explained))
     middle.set(xlabel="explained variance, new inputs", xlim=(0, 1), ylim=(-0.5, len(explained) - 0.1))
     right.semilogx(strengths, local.T, color=style.INK, linewidth=0.7, linestyle="-", alpha=0.5)
     right.semilogx(strengths, local.mean(axis=0), color=style.INK, linewidth=2.0, linestyle="--", marker="o")
     right.set(xlabel="factor on $W_Q$ and $W_K$", ylabel="most that $h_i$ can tell", ylim=(0, 1))
-    _plain_ticks(right.xaxis, strengths)
-    _letters(left, middle, right)
+    style.plain_ticks(right.xaxis, strengths)
+    style.letters(left, middle, right)
     return figure
 
 
@@ -464,7 +429,7 @@ def _loss(ax: Axes, updates: np.ndarray, losses: np.ndarray, levels: Mapping[str
     for name, level in levels.items():
         ax.axhline(level, color=style.GREY, linewidth=0.9, linestyle="--")
         below = level < losses.min()
-        _label(ax, name, (float(updates[-1]), level), style.GREY, (0, -11 if below else 3), ha="right")
+        style.label(ax, name, (float(updates[-1]), level), style.GREY, (0, -11 if below else 3), ha="right")
     top = max(float(losses.max()), *levels.values())
     ax.set(xlabel="updates", ylabel="loss, new inputs", ylim=(0, 1.12 * top))
 
@@ -508,15 +473,15 @@ def stack(
         left.plot(depths, own[label], color=FAMILY[k], linestyle="--", marker=MARKERS[k], markersize=3.5)
         left.plot(depths, others[label], color=FAMILY[k], linestyle="-", marker=MARKERS[k], markersize=3.5)
         right.plot(depths, similarity[label], color=FAMILY[k], linestyle="-", marker=MARKERS[k], markersize=3.5)
-        _label(right, label, (float(depths[-1]), float(similarity[label][-1])), FAMILY[k], (5, 0), va="center")
-        _label(left, label, (float(depths[-1]), float(others[label][-1])), FAMILY[k], (5, 0), va="center")
+        style.label(right, label, (float(depths[-1]), float(similarity[label][-1])), FAMILY[k], (5, 0), va="center")
+        style.label(left, label, (float(depths[-1]), float(others[label][-1])), FAMILY[k], (5, 0), va="center")
     left.plot([], [], color=style.GREY, linestyle="--", label="the pushed site")
     left.plot([], [], color=style.GREY, linestyle="-", label="all other sites")
     left.legend(loc="upper left")
     left.set(xlabel="modules passed", ylabel="response / push")
     left.set_ylim(0, 1.35 * max(float(max(own[k].max(), others[k].max())) for k in own))
     right.set(xlabel="modules passed", ylabel="mean cosine of two sites", ylim=(0, 1.05))
-    _letters(left, right)
+    style.letters(left, right)
     return figure
 
 

@@ -4,7 +4,7 @@ What maximises entropy production is orange, what minimises it blue; the truth (
 ink. Seeds are shown as a band from the least to the largest. Each function says which shapes it expects.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 from matplotlib import ticker
@@ -19,11 +19,6 @@ FAMILY = [PURPLE, GREEN, OCHRE, BROWN, BLUE, ORANGE]
 CORNERS = {(1, 1): (1.0, 1.0), (1, -1): (1.0, -1.0), (-1, -1): (-1.0, -1.0), (-1, 1): (-1.0, 1.0)}
 
 
-def _letters(*axes: Axes) -> None:
-    for letter, ax in zip("abcdef", axes, strict=False):
-        style.panel_label(ax, letter)
-
-
 def _band(ax: Axes, x: np.ndarray, values: np.ndarray, colour: str, line: str = "-", label: str | None = None) -> None:
     """The mean of `values` (x, seeds) over seeds, in the band of all of them."""
     ax.fill_between(x, values.min(axis=1), values.max(axis=1), color=colour, alpha=0.2, linewidth=0)
@@ -33,12 +28,6 @@ def _band(ax: Axes, x: np.ndarray, values: np.ndarray, colour: str, line: str = 
 def _decades(ax: Axes) -> None:
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_minor_locator(ticker.NullLocator())
-
-
-def _plain_ticks(ax: Axes, ticks: Sequence[float]) -> None:
-    ax.xaxis.set_major_locator(ticker.FixedLocator(list(ticks)))
-    ax.xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
-    ax.xaxis.set_minor_locator(ticker.NullLocator())
 
 
 @style.house
@@ -79,7 +68,7 @@ def arrow_of_time(
         last.plot(angles, values, color=colour, linestyle=line, label=label)
     last.set(xlabel="share of the antisymmetric part", ylabel=r"$\sigma$ per step (nats)", ylim=(0, None))
     last.legend(loc="upper left")
-    _letters(*axes)
+    style.letters(*axes)
     return figure
 
 
@@ -180,10 +169,10 @@ def identity(
         )
     right.axhline(1, color=style.INK, linewidth=1.0, linestyle="-")
     right.set(xscale="log", xlabel="strength of the couplings $g$", ylabel="estimate / exact")
-    _plain_ticks(right, [0.1, 0.3, 1.0, 2.0])
+    style.plain_ticks(right.xaxis, [0.1, 0.3, 1.0, 2.0])
     right.legend(loc="upper left")
     _decades(left)
-    _letters(left, right)
+    style.letters(left, right)
     return figure
 
 
@@ -230,7 +219,7 @@ def phase_diagram(
         ax.set(xlabel=r"inverse temperature $\beta$", ylim=(0, None))
     axes[1].set_ylabel(r"$\sigma / N$ (nats per spin)")
     axes[-1].legend(loc="best")
-    _letters(*axes)
+    style.letters(*axes)
     return figure
 
 
@@ -266,7 +255,7 @@ def vectors(
     middle.axhline(1, color=style.INK, linestyle="-", linewidth=1.0)
     middle.set(xscale="log", xlabel="components $D$", ylabel=r"$\sigma$ / sampled $\sigma$")
     for ax in (left, middle):
-        _plain_ticks(ax, [float(d) for d in dims])
+        style.plain_ticks(ax.xaxis, [float(d) for d in dims])
     order = np.argsort(printed)
     rank = np.arange(len(printed))
     right.plot(rank, printed[order], color=ORANGE, linestyle="--", label="as printed")
@@ -274,7 +263,7 @@ def vectors(
     right.axhline(0, color=style.INK, linestyle="-", linewidth=0.9)
     right.set(xlabel="systems, sorted", ylabel=r"$\sigma$ (nats)")
     right.legend(loc="upper left")
-    _letters(left, middle, right)
+    style.letters(left, middle, right)
     return figure
 
 
@@ -304,11 +293,11 @@ def vibe_check(
     right.loglog(dims, share[0] * dims[0] / dims, color=style.GREY, linestyle=":", linewidth=0.9)
     right.text(float(dims[1]), float(0.55 * share[1]), "slope −1", color=style.GREY, fontsize=8.5, ha="right")
     right.set(xlabel="components $D$", ylabel="share due to angles")
-    _plain_ticks(right, [float(d) for d in dims])
+    style.plain_ticks(right.xaxis, [float(d) for d in dims])
     right.yaxis.set_major_locator(ticker.FixedLocator([0.003, 0.01, 0.03, 0.1]))
     right.yaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
     right.yaxis.set_minor_locator(ticker.NullLocator())
-    _letters(left, right)
+    style.letters(left, right)
     return figure
 
 
@@ -342,7 +331,7 @@ def driven(
     axes[1].legend(loc="upper right")
     axes[1].set_ylim(None, 300 * float(residual.max()))
     axes[0].set_ylim(None, 1.8 * max(float(values.max()) for values in jump.values()))
-    _letters(*axes)
+    style.letters(*axes)
     return figure
 
 
@@ -365,9 +354,9 @@ def settling(
     _band(right, betas, rest, ORANGE, "--", "from rest")
     _band(right, betas, factors, style.GREY, ":", "contraction factor")
     right.set(xscale="log", xlabel=r"inverse temperature $\beta$", ylabel="left by the first iteration", ylim=(0, 1.0))
-    _plain_ticks(right, [float(b) for b in betas])
+    style.plain_ticks(right.xaxis, [float(b) for b in betas])
     right.legend(loc="upper left")
-    _letters(left, right)
+    style.letters(left, right)
     return figure
 
 
@@ -389,7 +378,7 @@ def environment(updates: np.ndarray, panels: Mapping[str, Mapping[str, np.ndarra
         ax.set_ylim(min(0.0, float(min(values.min() for values in curves.values()))), None)
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=7.5)
-    _letters(*axes)
+    style.letters(*axes)
     return figure
 
 
@@ -411,7 +400,7 @@ def mechanism(updates: np.ndarray, panels: Mapping[str, Mapping[str, np.ndarray]
         ax.set_ylim(0, None)
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=7.5)
-    _letters(*axes)
+    style.letters(*axes)
     return figure
 
 
@@ -437,7 +426,7 @@ def learning(
     left.set(xlabel="updates", ylabel="accuracy", ylim=(0, 1.02))
     right.set(xlabel="accuracy after the last update", xlim=(0, 1.03))
     right.set_yticks([-k for k in range(len(accuracy))], list(accuracy))
-    _letters(left, right)
+    style.letters(left, right)
     return figure
 
 
@@ -461,5 +450,5 @@ def growth(panels: Mapping[str, Mapping[str, np.ndarray]], production: Mapping[s
         _band(axes[-1], np.arange(1, len(values) + 1), values, colour, line, name)
     axes[-1].set(xlabel="steps after growth", ylabel=r"$\sigma$ / steady $\sigma$")
     axes[-1].legend(loc="upper right", fontsize=7)
-    _letters(*axes)
+    style.letters(*axes)
     return figure

@@ -30,45 +30,6 @@ TERM_LABELS = {
 }
 
 
-def _label(
-    ax: Axes,
-    text: str,
-    point: tuple[float, float],
-    colour: str,
-    offset: tuple[float, float],
-    *,
-    ha: str = "left",
-    va: str = "baseline",
-    box: bool = False,
-) -> None:
-    """Write `text` in the colour of its curve, `offset` points away from `point`; `box` clears the ground for it."""
-    ax.annotate(
-        text,
-        point,
-        bbox={"facecolor": style.PAPER, "edgecolor": style.PAPER, "pad": 0.6} if box else None,
-        zorder=8,
-        xytext=offset,
-        textcoords="offset points",
-        color=colour,
-        fontsize=8.5,
-        annotation_clip=False,
-        ha=ha,
-        va=va,
-    )
-
-
-def _letters(*axes: Axes) -> None:
-    for letter, ax in zip("abcdef", axes, strict=False):
-        style.panel_label(ax, letter)
-
-
-def _plain_ticks(axis: Axis, ticks: Sequence[float] | np.ndarray) -> None:
-    """Label a logarithmic axis with ordinary numbers at `ticks`."""
-    axis.set_major_locator(ticker.FixedLocator(list(ticks)))
-    axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
-    axis.set_minor_locator(ticker.NullLocator())
-
-
 def _few_ticks(axis: Axis, base: float) -> None:
     """Ticks at powers of `base` only: over many decades, minor ticks crowd the axis and take seconds to lay out."""
     axis.set_major_locator(ticker.LogLocator(base=base))
@@ -106,9 +67,9 @@ def contour(
     plane.axhline(0, color=style.INK, linewidth=1.0, linestyle="-")
     plane.plot(*saddle, color=BLUE, marker="o", markersize=6, linestyle="none", zorder=6)
     plane.plot(eigenvalues, np.zeros_like(eigenvalues), color=ORANGE, marker="x", linestyle="none", zorder=6)
-    _label(plane, "path of integration", (saddle[0], float(imaginary[-1])), BLUE, (-4, -8), ha="right", box=True)
-    _label(plane, "$t^*$", saddle, BLUE, (8, 8), box=True)
-    _label(plane, "eigenvalues of $J$", (float(eigenvalues[-1]), 0), ORANGE, (-12, -16), ha="right", box=True)
+    style.label(plane, "path of integration", (saddle[0], float(imaginary[-1])), BLUE, (-4, -8), ha="right", box=True)
+    style.label(plane, "$t^*$", saddle, BLUE, (8, 8), box=True)
+    style.label(plane, "eigenvalues of $J$", (float(eigenvalues[-1]), 0), ORANGE, (-12, -16), ha="right", box=True)
     plane.set(
         xlabel=r"$\mathrm{Re}\,t$",
         ylabel=r"$\mathrm{Im}\,t$",
@@ -121,7 +82,7 @@ def contour(
     up.set(xlabel=r"$\mathrm{Im}\,t$ at $\mathrm{Re}\,t = t^*$")
     for ax, place in ((right, saddle[0]), (up, 0.0)):
         ax.plot([place], [0], color=BLUE, marker="o", markersize=6, linestyle="none", zorder=6)
-    _letters(plane, right, up)
+    style.letters(plane, right, up)
     return figure
 
 
@@ -151,7 +112,7 @@ def auxiliary(
                 valid = t > largest_eigenvalue
                 ax.plot(t[valid], curve[valid], color=colour, linestyle=line, linewidth=1.1)
                 end = (float(t[-1]), float(curve[-1]))
-                _label(ax, TERM_LABELS[term], end, colour, (-2, TERM_OFFSETS[term]), ha="right")
+                style.label(ax, TERM_LABELS[term], end, colour, (-2, TERM_OFFSETS[term]), ha="right")
         else:
             ax.axhline(0, color=style.GREY, linewidth=0.8, linestyle="-", zorder=0)
         valid = t > largest_eigenvalue
@@ -159,9 +120,9 @@ def auxiliary(
         ax.plot(t[~valid], values[name][~valid], color=BLUE, linestyle="-", linewidth=0.4, alpha=0.6)
         ax.set(xlabel="$t$", ylabel=label, ylim=limits[name], xlim=(0, t[-1]))
     place = int(np.searchsorted(t, 1.9 * saddle))
-    _label(axes[0], r"$\varphi$", (float(t[place]), float(values["phi"][place])), BLUE, (-4, 6), ha="right")
-    _label(axes[0], "$t^*$", (saddle, limits["phi"][0]), style.GREY, (4, 4))
-    _letters(*axes)
+    style.label(axes[0], r"$\varphi$", (float(t[place]), float(values["phi"][place])), BLUE, (-4, 6), ha="right")
+    style.label(axes[0], "$t^*$", (saddle, limits["phi"][0]), style.GREY, (4, 4))
+    style.letters(*axes)
     return figure
 
 
@@ -187,7 +148,7 @@ def sweep_strip(t: np.ndarray, phis: np.ndarray, *, betas: np.ndarray, t_stars: 
         ax.set_ylabel(r"$(\varphi - \varphi^*) / N$")
     for ax in axes[-1]:
         ax.set_xlabel("$t$")
-        _plain_ticks(ax.xaxis, (0.2, 1, 5, 20))
+        style.plain_ticks(ax.xaxis, (0.2, 1, 5, 20))
     return figure
 
 
@@ -207,7 +168,7 @@ def sweep_frame(
     figure.subplots_adjust(left=0.08, right=0.97, bottom=0.2, top=0.9, wspace=0.25)
     _frame(left, t, phi, float(t_stars[frame]), float(betas[frame]))
     left.set(xlabel="$t$", ylabel=r"$(\varphi - \varphi^*) / N$", ylim=(-0.15, 3.0))
-    _plain_ticks(left.xaxis, (0.2, 1, 5, 20))
+    style.plain_ticks(left.xaxis, (0.2, 1, 5, 20))
     for name, (colour, line) in QUANTITIES.items():
         right.semilogx(betas, free_energy[name], color=colour, linestyle=line)
         right.plot(
@@ -215,10 +176,10 @@ def sweep_frame(
         )
         middle = len(betas) // 2 + 1
         place = (float(betas[middle]), float(free_energy[name][middle]))
-        _label(right, f"${name}$", place, colour, (-8, -12) if name == "u" else (6, 6), ha="center")
+        style.label(right, f"${name}$", place, colour, (-8, -12) if name == "u" else (6, 6), ha="center")
     right.axvline(float(betas[frame]), color=style.GREY, linewidth=0.9, linestyle=":")
     right.set(xlabel=r"$\beta$", ylabel="per site and component")
-    _plain_ticks(right.xaxis, (0.1, 1, 10))
+    style.plain_ticks(right.xaxis, (0.1, 1, 10))
     return figure
 
 
@@ -242,13 +203,13 @@ def thermodynamics(
     looks = {"f": (PURPLE, "-."), "u": (BLUE, "-"), "s": (OCHRE, "--")}
     for name, (colour, line) in looks.items():
         left.plot(temperature, curves[name], color=colour, linestyle=line)
-        _label(left, f"${name}$", (float(temperature[-1]), float(curves[name][-1])), colour, (4, -3))
+        style.label(left, f"${name}$", (float(temperature[-1]), float(curves[name][-1])), colour, (4, -3))
     right.plot(temperature, curves["c"], color=BLUE, linestyle="-")
     left.plot(temperature, next_order["u"], color=GREEN, linestyle=":", linewidth=2.0)
     right.plot(temperature, next_order["c"], color=GREEN, linestyle=":", linewidth=2.0)
     middle = len(temperature) // 3
-    _label(right, "saddle", (float(temperature[middle]), float(curves["c"][middle])), BLUE, (4, 6))
-    _label(
+    style.label(right, "saddle", (float(temperature[middle]), float(curves["c"][middle])), BLUE, (4, 6))
+    style.label(
         right, "next order", (float(temperature[middle]), float(next_order["c"][middle])), GREEN, (-6, -14), ha="right"
     )
     for ax, mean, error in ((left, energies, energy_errors), (right, heats, heat_errors)):
@@ -266,7 +227,7 @@ def thermodynamics(
         )
     left.set(xlabel=r"$T = 1/\beta$", ylabel="per site and component", xlim=(0, temperature[-1]))
     right.set(xlabel=r"$T = 1/\beta$", ylabel="$c$ per site and component", xlim=(0, temperature[-1]))
-    _letters(left, right)
+    style.letters(left, right)
     return figure
 
 
@@ -289,7 +250,7 @@ def landscape(
     levels = np.array([0.01, 0.04, 0.1, 0.2, 0.4, 0.7, 1.0, 1.5, 2.0, 3.0])
     _contour_lines(left, first, second, heights, levels)
     left.plot(*boundary, color=ORANGE, linestyle="--", linewidth=1.4)
-    _label(left, r"$\det V = 0$", (boundary[0][0], boundary[1][0]), ORANGE, (10, -10), box=True)
+    style.label(left, r"$\det V = 0$", (boundary[0][0], boundary[1][0]), ORANGE, (10, -10), box=True)
     for k, (path, residual) in enumerate(zip(paths, residuals, strict=True)):
         look = {
             "color": FAMILY[k],
@@ -301,12 +262,12 @@ def landscape(
         left.plot(path[:, 0], path[:, 1], **look)
         right.semilogy(np.arange(len(residual)), residual, **look)
     left.plot(*saddle, color=style.INK, marker="*", markersize=11, linestyle="none", zorder=7)
-    _label(left, "$t^*$", saddle, style.INK, (12, -4), box=True)
+    style.label(left, "$t^*$", saddle, style.INK, (12, -4), box=True)
     left.set(xlabel="$t_1$", ylabel="$t_2$", xlim=(first[0], first[-1]), ylim=(second[0], second[-1]))
     right.set(xlabel="Newton step", ylabel=r"$\max_i |\partial\varphi/\partial t_i| / \beta$")
     right.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
     _few_ticks(right.yaxis, 1e4)
-    _letters(left, right)
+    style.letters(left, right)
     return figure
 
 
@@ -326,23 +287,23 @@ def orders(dims: np.ndarray, errors: Mapping[str, Mapping[str, np.ndarray]]) -> 
             guide = values[-1] * (dims / dims[-1]) ** -float(order)
             ax.loglog(dims, guide, color=style.GREY, linestyle=":", linewidth=0.9, zorder=0)
             middle = len(dims) - 3
-            _label(ax, name, (float(dims[middle]), float(values[middle])), colour, (6, 6))
-            _label(
+            style.label(ax, name, (float(dims[middle]), float(values[middle])), colour, (6, 6))
+            style.label(
                 ax, f"slope $-{order}$", (float(dims[middle]), float(values[middle])), style.GREY, (-4, -13), ha="right"
             )
         for dim, name in models.items():
             if dim in dims:
                 height = float(np.abs(curves["saddle"])[list(dims).index(dim)])
-                _label(ax, name, (dim, height), style.INK, (0, 7 + 9 * (dim == 2)), ha="left")
+                style.label(ax, name, (dim, height), style.INK, (0, 7 + 9 * (dim == 2)), ha="left")
         ax.set_title(title, loc="center")
         ax.set_xlabel("$D$")
-        _plain_ticks(ax.xaxis, (1, 4, 16, 64, 256))
+        style.plain_ticks(ax.xaxis, (1, 4, 16, 64, 256))
     axes[0].set_ylabel(r"$|f - f_{\mathrm{exact}}|$")
     top = max(float(np.abs(c["saddle"]).max()) for c in errors.values())
     axes[0].set_ylim(top=6 * top)
     for ax in axes:
         _few_ticks(ax.yaxis, 10.0)
-    _letters(*axes)
+    style.letters(*axes)
     return figure
 
 
@@ -373,9 +334,9 @@ def response(
         left.plot(lengths, curves[name], color=colour, linestyle=line, linewidth=width)
     end = float(lengths[-1])
     place = int(np.searchsorted(curves["printed"], 1.2))
-    _label(left, "as printed", (float(lengths[place]), float(curves["printed"][place])), ORANGE, (8, -4))
-    _label(left, r"$\nu = D/2 - 1$", (end, float(curves["other source"][-1])), PURPLE, (0, 7), ha="right")
-    _label(left, "saddle and exact", (end, float(curves["saddle"][-1])), BLUE, (0, -26), ha="right")
+    style.label(left, "as printed", (float(lengths[place]), float(curves["printed"][place])), ORANGE, (8, -4))
+    style.label(left, r"$\nu = D/2 - 1$", (end, float(curves["other source"][-1])), PURPLE, (0, 7), ha="right")
+    style.label(left, "saddle and exact", (end, float(curves["saddle"][-1])), BLUE, (0, -26), ha="right")
     left.set(xlabel=r"$\Vert h\Vert$", ylabel=r"$|\langle\sigma\rangle| / \sqrt{D}$", ylim=(0, 1.9), xlim=(0, end))
     for k, (dim, errors) in enumerate(scaled_errors.items()):
         middle.plot(lengths, errors["saddle"], color=BLUE, linestyle=FAMILY_LINES[k])
@@ -387,7 +348,7 @@ def response(
         ("other source", r"$\nu = D/2 - 1$", PURPLE, int(0.55 * len(lengths)), 10),
         ("saddle", "saddle", BLUE, int(0.6 * len(lengths)), -14),
     ):
-        _label(middle, text, (float(lengths[place]), float(shortest[name][place])), colour, (0, dy))
+        style.label(middle, text, (float(lengths[place]), float(shortest[name][place])), colour, (0, dy))
     middle.axhline(0, color=style.INK, linewidth=1.0, linestyle="-", zorder=0)
     middle.set(
         xlabel=r"$\Vert h\Vert$", ylabel=r"$D \times$ error of $|\langle\sigma\rangle| / \sqrt{D}$", xlim=(0, end)
@@ -408,7 +369,7 @@ def response(
     right.set(xlabel="spin", ylabel="mean minus saddle, along $h_i$", xlim=(0.4, len(sites) + 0.6))
     right.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
     middle.set_ylim(bottom=1.8 * min(float(errors["saddle"].min()) for errors in scaled_errors.values()))
-    _letters(left, middle, right)
+    style.letters(left, middle, right)
     return figure
 
 
@@ -442,12 +403,12 @@ def curvature(
     for name, colour, line, marker in (("printed", ORANGE, "--", "s"), ("correct", BLUE, "-", "o")):
         right.loglog(strengths, gradient_errors[name], color=colour, linestyle=line, marker=marker)
         place = (float(strengths[-1]), float(gradient_errors[name][-1]))
-        _label(right, name, place, colour, (0, 8), ha="right")
+        style.label(right, name, place, colour, (0, 8), ha="right")
     right.set(xlabel=r"spread of $J_{ij}$ times $\sqrt{ND}$", ylabel="relative error of the gradient")
-    _plain_ticks(right.xaxis, strengths[:: max(1, len(strengths) // 4)].round(2))
+    style.plain_ticks(right.xaxis, strengths[:: max(1, len(strengths) // 4)].round(2))
     right.set_ylim(1e-16, 10)
     _few_ticks(right.yaxis, 1e4)
-    _letters(first, second, right)
+    style.letters(first, second, right)
     return figure
 
 
@@ -486,11 +447,11 @@ def attention(
         rising, steep = values[-1] > 1, values[-1] < 1e-8
         nearest = 2 * len(orders) // 3 if rising or steep else len(orders) - 1
         offset = (-8.0, 4.0) if rising else (-8.0, -10.0) if steep else (0.0, 16.0)
-        _label(right, label, (float(orders[nearest]), float(values[nearest])), FAMILY[k], offset, ha="right")
+        style.label(right, label, (float(orders[nearest]), float(values[nearest])), FAMILY[k], offset, ha="right")
     right.axhline(1, color=style.GREY, linewidth=0.8, linestyle=":")
     right.set(xlabel="number of terms", ylabel="relative error of the sum")
     _few_ticks(right.yaxis, 1e4)
-    _letters(right)
+    style.letters(right)
     return figure
 
 
@@ -519,11 +480,11 @@ def channels(
     left.ticklabel_format(style="sci", scilimits=(-2, 2))
     for k, (label, values) in enumerate(shares.items()):
         middle.loglog(dims, values, color=FAMILY[k], linestyle=FAMILY_LINES[k], marker=FAMILY_MARKERS[k])
-        _label(middle, label, (float(dims[0]), float(values[0])), FAMILY[k], (6, 6))
+        style.label(middle, label, (float(dims[0]), float(values[0])), FAMILY[k], (6, 6))
     middle.set(xlabel="$D$", ylabel="channel mixing / mean spins")
-    _plain_ticks(middle.xaxis, dims)
+    style.plain_ticks(middle.xaxis, dims)
     right.loglog(widths, gaps, color=ORANGE, linestyle="--", marker="s")
     right.set(xlabel="scale of the weights", ylabel=r"error of $\varphi$ with $J(H)$ as printed")
-    _plain_ticks(right.xaxis, widths)
-    _letters(left, middle, right)
+    style.plain_ticks(right.xaxis, widths)
+    style.letters(left, middle, right)
     return figure

@@ -27,30 +27,6 @@ FAMILY_MARKERS = ["D", "^", "v"]
 """Colours and marks of three temperatures or three sizes."""
 
 
-def _label(
-    ax: Axes,
-    text: str,
-    point: tuple[float, float],
-    colour: str,
-    offset: tuple[float, float],
-    *,
-    ha: str = "left",
-    va: str = "baseline",
-) -> None:
-    """Write `text` in the colour of its curve, `offset` points away from `point`."""
-    ax.annotate(
-        text,
-        point,
-        xytext=offset,
-        textcoords="offset points",
-        color=colour,
-        fontsize=8.5,
-        annotation_clip=False,
-        ha=ha,
-        va=va,
-    )
-
-
 def _truth(ax: Axes, x: np.ndarray, mean: np.ndarray, error: np.ndarray, *, size: float = 3.5) -> None:
     ax.errorbar(
         x,
@@ -70,7 +46,7 @@ def _guide(ax: Axes, strengths: np.ndarray, start: float, order: int, offset: tu
     """A dotted power law through `start` at the weakest coupling, with its exponent beside its third point."""
     line = start * (strengths / strengths[0]) ** order
     ax.plot(strengths, line, color=style.GREY, linewidth=0.9, linestyle=":", zorder=0)
-    _label(
+    style.label(
         ax,
         f"slope {order}",
         (float(strengths[2]), float(line[2])),
@@ -196,7 +172,7 @@ def expansion(
         colour, marker, size = looks[name]
         left.plot([x], [y], color=colour, marker=marker, markersize=size, linestyle="none", zorder=6)
         dx, dy, side = offsets[name]
-        _label(left, name, (x, y), colour, (dx, dy), ha=side)
+        style.label(left, name, (x, y), colour, (dx, dy), ha=side)
     left.set(xlabel="mean of one spin", ylabel="mean of another spin")
 
     right.axhline(float(interpolated[0]), color=style.GREY, linewidth=0.9, linestyle=":")
@@ -204,8 +180,8 @@ def expansion(
     names = {"naive": "first order", "TAP": "second order"}
     for name, values in partial_sums.items():
         right.plot(alphas, values, color=METHOD_COLOURS[name], linestyle=METHOD_LINES[name])
-        _label(right, names[name], (float(alphas[-1]), float(values[-1])), METHOD_COLOURS[name], (4, -3))
-    _label(right, "exact", (float(alphas[-1]), float(interpolated[-1])), style.INK, (4, -3))
+        style.label(right, names[name], (float(alphas[-1]), float(values[-1])), METHOD_COLOURS[name], (4, -3))
+    style.label(right, "exact", (float(alphas[-1]), float(interpolated[-1])), style.INK, (4, -3))
     right.set(xlabel=r"$\alpha$", ylabel=r"$m_i(\alpha)$", xlim=(0, 1))
     _letters(left, right)
     return figure
@@ -272,11 +248,11 @@ def naive_and_tap(
         close.plot(steps, values, **look)
         below = name == "TAP"
         place = (float(steps[-1]), float(values[-1]))
-        _label(whole, name, place, METHOD_COLOURS[name], (-2, -11 if below else 5), ha="right")
-        _label(close, name, place, METHOD_COLOURS[name], (-2, 5), ha="right")
+        style.label(whole, name, place, METHOD_COLOURS[name], (-2, -11 if below else 5), ha="right")
+        style.label(close, name, place, METHOD_COLOURS[name], (-2, 5), ha="right")
     _truth(close, sampled_steps, sampled, standard_errors)
     last = (float(sampled_steps[-1]), float(sampled[-1]))
-    _label(close, "sampled", last, style.INK, (-2, -16), ha="right")
+    style.label(close, "sampled", last, style.INK, (-2, -16), ha="right")
     whole.set(xlabel="step $t$", ylabel="mean magnetisation", ylim=(0, 1.03))
     top = 1.45 * float(magnetizations["naive"][-1])
     close.set(xlabel="step $t$", ylabel="mean magnetisation", ylim=(0.75 * float(sampled.min()), top))
@@ -321,10 +297,10 @@ def truth(
         right.errorbar(steps * (1 + 5 * shift), errors_in_time[name], standard_errors_in_time, **look)
         peak = int(np.argmax(mean_errors[name]))
         point = (float(ratios[peak]), float(mean_errors[name][peak]))
-        _label(left, name, point, METHOD_COLOURS[name], (8, 0))
-        _label(middle, name, (float(ratios[peak]), float(spin_errors[name][peak])), METHOD_COLOURS[name], (8, 0))
+        style.label(left, name, point, METHOD_COLOURS[name], (8, 0))
+        style.label(middle, name, (float(ratios[peak]), float(spin_errors[name][peak])), METHOD_COLOURS[name], (8, 0))
         end = (float(steps[-1]), float(errors_in_time[name][-1]))
-        _label(right, name, end, METHOD_COLOURS[name], (-6, 7), ha="right")
+        style.label(right, name, end, METHOD_COLOURS[name], (-6, 7), ha="right")
     for ax in (left, right):
         ax.axhline(0, color=style.GREY, linewidth=0.9, linestyle=":")
     left.set(xlabel=r"$\beta / \beta_c$", ylabel="error of the mean")
@@ -352,7 +328,7 @@ def starts(means: Mapping[str, np.ndarray], *, counts: Mapping[str, Mapping[floa
         for level, count in counts[title].items():
             colour = (BLUE if level > 0 else ORANGE) if len(counts[title]) > 1 else BLUE
             side = (-2, 6) if abs(level) < 0.5 or level < 0 else (-2, -12)
-            _label(ax, f"{count} of {len(values)}", (float(steps[-1]), level), colour, side, ha="right")
+            style.label(ax, f"{count} of {len(values)}", (float(steps[-1]), level), colour, side, ha="right")
         ax.set_title(title, loc="center")
         ax.set(xlabel="step $t$", xlim=(0, steps[-1]))
     axes[0, 0].set_ylabel("mean magnetisation")
@@ -375,7 +351,7 @@ def samples(
         )
     )
     left.plot(betas, absolute.mean(axis=0), color=ORANGE, linestyle="-", linewidth=2.0)
-    _label(left, "mean of the samples", (float(betas[-1]), 0.62), ORANGE, (0, 0), ha="right")
+    style.label(left, "mean of the samples", (float(betas[-1]), 0.62), ORANGE, (0, 0), ha="right")
     left.set(xlabel=r"inverse temperature $\beta$", ylabel="absolute mean magnetisation", ylim=(-0.01, 1.0))
     right.errorbar(
         betas,
@@ -391,7 +367,7 @@ def samples(
     right.set(xlabel=r"inverse temperature $\beta$", ylabel="standard deviation", ylim=(0, None))
     for ax in (left, right):
         ax.axvline(critical, color=style.GREY, linewidth=0.9, linestyle=":")
-    _label(left, r"$\beta_c$", (critical, 0.95), style.GREY, (-4, 0), ha="right", va="top")
+    style.label(left, r"$\beta_c$", (critical, 0.95), style.GREY, (-4, 0), ha="right", va="top")
     _letters(left, right)
     return figure
 
@@ -453,7 +429,7 @@ def accumulation(
             ax.plot(steps, mean, color=colour, linestyle="-", linewidth=1.1)
             few = np.unique(np.geomspace(1, len(steps), 9).round().astype(int)) - 1
             ax.plot(steps[few], mean[few], color=colour, marker=marker, markersize=3.5, linestyle="none")
-            _label(ax, label, (float(steps[-1]), float(values[-1])), colour, (5, -3))
+            style.label(ax, label, (float(steps[-1]), float(values[-1])), colour, (5, -3))
         ax.set(xscale="log", yscale="log", xlabel="step $t$")
         ax.set_title("naive mean field" if name == "naive" else name, loc="center")
         _plain_ticks(ax.xaxis, (2, 5, 10, 20, 50))
@@ -484,7 +460,7 @@ def transition(
     """
     figure, (left, middle, right) = style.subplots(1, 3, height=3.0, width_ratios=(1.25, 1, 1))
     left.plot(betas, limit, color=style.INK, linestyle="-", linewidth=1.6)
-    _label(left, r"$N = \infty$", (float(betas[-1]), float(limit[-1])), style.INK, (-2, 5), ha="right")
+    style.label(left, r"$N = \infty$", (float(betas[-1]), float(limit[-1])), style.INK, (-2, 5), ha="right")
     for colour, marker, (number, (mean, error)) in zip(FAMILY, FAMILY_MARKERS, sampled.items(), strict=False):
         left.errorbar(
             sampled_betas,
@@ -509,7 +485,7 @@ def transition(
         near, values = closures[name]
         place = int(np.argmin(np.abs(values - 0.12)))
         point = (float(near[place]), float(values[place]))
-        _label(middle, names[name], point, looks[name][0], offset, ha=side)
+        style.label(middle, names[name], point, looks[name][0], offset, ha=side)
     for name, beta in critical.items():
         middle.plot([beta], [0.0], color=looks[name][0], marker="|", markersize=9, linestyle="none", clip_on=False)
     middle.set(xlabel=r"inverse temperature $\beta$", ylabel="mean magnetisation, $N = \\infty$", ylim=(0, None))
@@ -533,9 +509,9 @@ def transition(
         )
         last = (float(sizes[-1]), float(mean[-1]))
         if method == "sampled":
-            _label(right, "sampled", last, ink[method], (-6, -3), ha="right")
+            style.label(right, "sampled", last, ink[method], (-6, -3), ha="right")
         elif not balanced:
-            _label(right, name, last, ink[method], (6, -3))
+            style.label(right, name, last, ink[method], (6, -3))
     right.axhline(naive_limit, color=ORANGE, linewidth=0.9, linestyle="--")
     right.set(xscale="log", yscale="log", xlabel="number of spins $N$", ylabel=r"absolute mean at $\beta = 1.1108$")
     _plain_ticks(right.xaxis, (64, 256, 1024))
@@ -581,12 +557,12 @@ def breakdown(
         ("TAP", finite["TAP"], (-8, -9), BLUE, "right"),
     ):
         place = len(points) // 2 + (2 if name == "sampled" else 0)
-        _label(left, name, (float(points[place]), float(values[place])), colour, offset, ha=ha)
+        style.label(left, name, (float(points[place]), float(values[place])), colour, offset, ha=ha)
     left.set(xlabel=r"disorder of the couplings $J_\sigma$", ylabel="mean magnetisation", ylim=(-0.03, 1.0))
     for name, values in runs.items():
         right.plot(steps, values, color=METHOD_COLOURS[name], linestyle=METHOD_LINES[name])
         above = name == "naive"
-        _label(
+        style.label(
             right,
             name,
             (float(steps[-1]), float(values[-1])),
@@ -595,7 +571,7 @@ def breakdown(
             ha="right",
         )
     _truth(right, run_steps, run_sampled, run_errors)
-    _label(right, "sampled", (float(run_steps[-1]), float(run_sampled[-1])), style.INK, (-2, 8), ha="right")
+    style.label(right, "sampled", (float(run_steps[-1]), float(run_sampled[-1])), style.INK, (-2, 8), ha="right")
     right.set(xlabel="step $t$", ylabel="mean magnetisation", ylim=(-0.03, 1.0))
     _letters(left, right)
     return figure

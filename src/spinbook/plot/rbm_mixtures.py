@@ -49,29 +49,6 @@ def _in_house_style(draw: Callable[..., Figure]) -> Callable[..., Figure]:
     return styled
 
 
-def _label(
-    ax: Axes, text: str, point: tuple[float, float], colour: str, offset: tuple[float, float], **options: Any
-) -> None:
-    """Write `text` in the colour of its curve, `offset` points away from `point`."""
-    ax.annotate(
-        text,
-        point,
-        xytext=offset,
-        textcoords="offset points",
-        color=colour,
-        fontsize=8.5,
-        annotation_clip=False,
-        **options,
-    )
-
-
-def _plain_ticks(ax: Axes, ticks: Sequence[float]) -> None:
-    """Label a logarithmic x axis with ordinary numbers at `ticks`."""
-    ax.xaxis.set_major_locator(ticker.FixedLocator(list(ticks)))
-    ax.xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
-    ax.xaxis.set_minor_locator(ticker.NullLocator())
-
-
 def _every_second_decade(axis: Axis) -> None:
     """Ticks at 1, 0.01, 0.0001, ...: over many decades, minor ticks crowd the axis and take seconds to lay out."""
     axis.set_major_locator(ticker.LogLocator(base=100.0))
@@ -170,7 +147,7 @@ def cumulants(
     }
     for prior in generating_functions:
         point, offset, side = places[prior]
-        _label(left, prior, point, PRIOR_COLOURS[prior], offset, ha=side)
+        style.label(left, prior, point, PRIOR_COLOURS[prior], offset, ha=side)
 
     offsets = ((2, 3), (5, -4), (-1, -11), (-15, 2))
     places_on_curves = (-4.9, -4.0, -4.75, -4.1)
@@ -180,7 +157,7 @@ def cumulants(
         middle.plot(series_arguments, values, color=colour, linestyle="-", linewidth=1.2)
         nearest = int(np.argmin(np.abs(series_arguments - place)))
         point = (series_arguments[nearest], float(np.clip(values[nearest], -1.0, 3.2)))
-        _label(middle, str(order), point, colour, offset)
+        style.label(middle, str(order), point, colour, offset)
     middle.plot(series_arguments, closed_form, color=style.INK, linestyle="--", linewidth=1.4)
     for edge in (-radius, radius):
         middle.axvline(edge, color=style.GREY, linewidth=0.9, linestyle=":")
@@ -190,7 +167,7 @@ def cumulants(
         (BLUE, ORANGE), "os", ((7, 5), (-8, 11)), errors.items(), strict=True
     ):
         right.semilogy(orders, values, color=colour, marker=marker, linestyle="-", markersize=2.8, linewidth=1.0)
-        _label(right, f"$t = {argument:g}$", (orders[12], values[12]), colour, offset)
+        style.label(right, f"$t = {argument:g}$", (orders[12], values[12]), colour, offset)
     right.set(xlabel="terms of the series", ylabel="error of the partial sum")
     _every_second_decade(right.yaxis)
     for letter, ax in zip("abc", (left, middle, right), strict=True):
@@ -220,7 +197,7 @@ def interactions(
         left.semilogy(n[real], values[real], linestyle="-", linewidth=1.1, label=prior, **look)
         left.semilogy(n[~real], np.full((~real).sum(), floor), linestyle="none", markerfacecolor="none", **look)
     left.axhline(floor, color=style.FAINT, linewidth=0.8, linestyle="-", zorder=0)
-    _label(left, "zero to rounding", (count + 0.4, floor), style.GREY, (0, 7), ha="right")
+    style.label(left, "zero to rounding", (count + 0.4, floor), style.GREY, (0, 7), ha="right")
     left.legend(loc="lower left", bbox_to_anchor=(0.0, 0.13), handlelength=1.6, labelspacing=0.3)
     left.set(
         xlim=(0.6, count + 0.5),
@@ -234,8 +211,8 @@ def interactions(
         for order, values in curves.items():
             line = style.LINE_STYLES[order - 2]
             right.semilogx(scales, values, color=PRIOR_COLOURS[prior], linestyle=line, linewidth=1.4)
-            _label(right, f"{prior}, {order}", (scales[-1], values[-1]), PRIOR_COLOURS[prior], (4, -3))
-    _plain_ticks(right, (0.01, 0.1, 1.0))
+            style.label(right, f"{prior}, {order}", (scales[-1], values[-1]), PRIOR_COLOURS[prior], (4, -3))
+    style.plain_ticks(right.xaxis, (0.01, 0.1, 1.0))
     right.set(xlabel="scale of the weights", ylabel=r"$J_S \,/\, (\kappa^{(n)} \prod_i W_i)$")
     for letter, ax in zip("ab", (left, right), strict=True):
         style.panel_label(ax, letter)
@@ -332,7 +309,7 @@ def weights(
     figure, (left, right) = style.subplots(1, 2, height=2.9)
     left.semilogy(norms, mixture_weights, color=BLUE, marker="o", markersize=1.8, linestyle="none", alpha=0.6)
     left.axhline(1 / len(norms), color=ORANGE, linewidth=1.2, linestyle="--")
-    _label(left, "$1/N$", (float(norms.min()), 1 / len(norms)), ORANGE, (0, 4))
+    style.label(left, "$1/N$", (float(norms.min()), 1 / len(norms)), ORANGE, (0, 4))
     left.set(xlabel=r"norm of the pattern $|\mathbf{x}_\mu|$", ylabel=r"mixture weight $w_\mu$")
     left.yaxis.set_minor_locator(ticker.NullLocator())
 
@@ -351,19 +328,19 @@ def weights(
         )
         right.plot(prediction_spreads, predictions[dim], color=colour, linestyle="-", linewidth=1.0)
         nearest = int(np.argmin(np.abs(predictions[dim] - 0.85)))
-        _label(
+        style.label(
             right, f"$n = {dim}$" if number == 0 else f"${dim}$", (prediction_spreads[nearest], 0.85), colour, (5, 2)
         )
     for name, (spread, fraction) in examples.items():
         right.plot([spread], [fraction], color=style.INK, marker="*", markersize=9, linestyle="none", zorder=5)
-        _label(right, name, (spread, fraction), style.INK, (6, -3))
+        style.label(right, name, (spread, fraction), style.INK, (6, -3))
     right.set(
         xscale="log",
         ylim=(-0.03, 1.06),
         xlabel=r"relative spread of the norms $\delta$",
         ylabel=r"effective fraction $N_\mathrm{eff}/N$",
     )
-    _plain_ticks(right, (0.001, 0.01, 0.1))
+    style.plain_ticks(right.xaxis, (0.001, 0.01, 0.1))
     for letter, ax in zip("ab", (left, right), strict=True):
         style.panel_label(ax, letter)
     return figure
@@ -391,7 +368,7 @@ def convergence(
         left.semilogy(steps, values, color=colour, marker=marker, markersize=3.5, linestyle="-", linewidth=1.4)
         last = int(np.flatnonzero(values > 2e-8)[-1])
         offset = (6 if side == "left" else -6, -3)
-        _label(left, rf"$\beta = {beta:g}$", (float(steps[last]), float(values[last])), colour, offset, ha=side)
+        style.label(left, rf"$\beta = {beta:g}$", (float(steps[last]), float(values[last])), colour, offset, ha=side)
     left.axhline(rule, color=style.GREY, linestyle=":", linewidth=0.9)
     left.set(ylim=(1e-8, 2), xlabel="step", ylabel="distance left to the fixed point")
     left.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
@@ -401,10 +378,10 @@ def convergence(
         (contraction, ORANGE, "s", "contraction\nper step", (0, 8), "bottom"),
     ):
         right.semilogx(betas, values, color=colour, marker=marker, linestyle="-", markersize=3.5, linewidth=1.4)
-        _label(right, text, (betas[-1], values[-1]), colour, offset, ha="right", va=side)
+        style.label(right, text, (betas[-1], values[-1]), colour, offset, ha="right", va=side)
     right.axvline(0.125, color=style.GREY, linewidth=0.9, linestyle=":")
     right.set(xlabel=r"inverse temperature $\beta$", ylabel="fraction, factor", ylim=(-0.04, 1.06))
-    _plain_ticks(right, (0.1, 0.2, 0.5, 1.0))
+    style.plain_ticks(right.xaxis, (0.1, 0.2, 0.5, 1.0))
     for letter, ax in zip("ab", (left, right), strict=True):
         style.panel_label(ax, letter)
     return figure
@@ -478,7 +455,7 @@ def recall(
     axes[0].legend(loc="lower left", handlelength=1.6, labelspacing=0.3)
     axes[2].legend(loc="lower right", handlelength=1.6, labelspacing=0.3)
     axes[2].axvline(0.125, color=style.GREY, linewidth=0.9, linestyle=":")
-    _plain_ticks(axes[0], (10, 100, 1000))
-    _plain_ticks(axes[2], (0.1, 0.3, 1.0, 4.0))
+    style.plain_ticks(axes[0].xaxis, (10, 100, 1000))
+    style.plain_ticks(axes[2].xaxis, (0.1, 0.3, 1.0, 4.0))
     axes[0].set_ylabel("fraction recalled in one step")
     return figure

@@ -4,7 +4,7 @@ Naive mean field is orange and dashed, TAP blue and solid, TAP without its self-
 theory green, and what is sampled ink with error bars, wherever they meet. Each function says which shapes it expects.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 from matplotlib import ticker
@@ -32,46 +32,10 @@ COSINE_COLOURS = {"previous": GREEN, "start": OCHRE, "fields": BLUE}
 COSINE_LABELS = {"previous": "with step before", "start": "with start", "fields": "with field"}
 
 
-def _label(
-    ax: Axes,
-    text: str,
-    point: tuple[float, float],
-    colour: str,
-    offset: tuple[float, float] = (4.0, -3.0),
-    *,
-    ha: str = "left",
-    va: str = "baseline",
-) -> None:
-    """Write `text` in the colour of its curve, `offset` points away from `point`."""
-    ax.annotate(
-        text,
-        point,
-        xytext=offset,
-        textcoords="offset points",
-        color=colour,
-        fontsize=8.5,
-        annotation_clip=False,
-        ha=ha,
-        va=va,
-    )
-
-
-def _plain_ticks(axis: Axis, ticks: Sequence[float]) -> None:
-    """Label a logarithmic axis with ordinary numbers at `ticks`."""
-    axis.set_major_locator(ticker.FixedLocator(list(ticks)))
-    axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
-    axis.set_minor_locator(ticker.NullLocator())
-
-
 def _decades(axis: Axis, step: int = 1) -> None:
     """Ticks at every `step`-th power of ten and nowhere else: over many decades, minor ticks crowd the axis."""
     axis.set_major_locator(ticker.LogLocator(base=10.0**step, numticks=20))
     axis.set_minor_locator(ticker.NullLocator())
-
-
-def _letters(*axes: Axes) -> None:
-    for letter, ax in zip("abcdefghi", axes, strict=False):
-        style.panel_label(ax, letter)
 
 
 def _arrow(ax: Axes, start: tuple[float, float], end: tuple[float, float], colour: str, width: float = 1.4) -> None:
@@ -195,11 +159,11 @@ def response(
     figure, (left, right) = style.subplots(1, 2, height=2.9, width_ratios=(1.3, 1))
     for colour, line, (beta, values) in zip(FAMILY, FAMILY_LINES, norms.items(), strict=False):
         left.plot(fields, values, color=colour, linestyle=line)
-        _label(left, rf"$\beta = {beta:g}$", (fields[-1], values[-1]), colour)
+        style.label(left, rf"$\beta = {beta:g}$", (fields[-1], values[-1]), colour)
     left.axhline(radius, color=style.GREY, linewidth=0.9, linestyle="--")
     left.axvline(radius, color=style.GREY, linewidth=0.9, linestyle="--")
-    _label(left, "$R$", (fields[0], radius), style.GREY, (2, 3))
-    _label(left, "$R$", (radius, 0.0), style.GREY, (3, 3))
+    style.label(left, "$R$", (fields[0], radius), style.GREY, (2, 3))
+    style.label(left, "$R$", (radius, 0.0), style.GREY, (3, 3))
     left.set(
         xlim=(0, fields[-1]),
         ylim=(0, 1.1 * radius),
@@ -209,7 +173,7 @@ def response(
     right.semilogx(scaled, elasticity, color=BLUE, linestyle="-")
     for name, (x, value) in marks.items():
         right.plot([x], [value], color=ORANGE, marker="o", markersize=4.5, linestyle="none", zorder=5)
-        _label(right, name, (x, value), ORANGE, (6, 2))
+        style.label(right, name, (x, value), ORANGE, (6, 2))
     right.text(0.02, 0.90, "linear", transform=right.transAxes, color=style.GREY, fontsize=8.5)
     right.text(0.98, 0.10, "normalised", transform=right.transAxes, color=style.GREY, fontsize=8.5, ha="right")
     right.set(
@@ -217,8 +181,8 @@ def response(
         xlabel=r"$\beta |\boldsymbol{\theta}| / R$",
         ylabel=r"d$\log|\mathbf{m}|$ / d$\log|\boldsymbol{\theta}|$",
     )
-    _plain_ticks(right.xaxis, (0.1, 1.0, 10.0, 100.0))
-    _letters(left, right)
+    style.plain_ticks(right.xaxis, (0.1, 1.0, 10.0, 100.0))
+    style.letters(left, right)
     return figure
 
 
@@ -252,9 +216,9 @@ def bessel(
             markerfacecolor=style.PAPER,
         )
         place = int(0.42 * len(orders))
-        _label(left, f"$x = {name}$", (orders[place], values[place]), colour, (0, 7 if name != r"\nu^2" else -12))
+        style.label(left, f"$x = {name}$", (orders[place], values[place]), colour, (0, 7 if name != r"\nu^2" else -12))
     left.set(ylim=(-0.02, 1.05), xlabel=r"order $\nu$", ylabel=r"$I_{\nu+1}(x) \,/\, I_\nu(x)$")
-    _plain_ticks(left.xaxis, (1, 10, 100, 1000))
+    style.plain_ticks(left.xaxis, (1, 10, 100, 1000))
     for colour, marker, (order, values) in zip((PURPLE, OCHRE, BROWN), FAMILY_MARKERS, errors.items(), strict=False):
         middle.semilogy(
             iterations,
@@ -276,11 +240,11 @@ def bessel(
     right.semilogy(
         failing_orders, np.maximum(repaired, 1e-17), color=BLUE, marker="o", markersize=3.0, linestyle="none"
     )
-    _label(right, "source's routine,\nhalf-integer orders", (2.0, 0.2), ORANGE, (10, -34))
-    _label(right, "this book", (8.0, 1e-13), BLUE, (0, 4))
+    style.label(right, "source's routine,\nhalf-integer orders", (2.0, 0.2), ORANGE, (10, -34))
+    style.label(right, "this book", (8.0, 1e-13), BLUE, (0, 4))
     right.set(xlabel=r"order $\nu$", ylabel="relative error", ylim=(1e-18, 3))
     _decades(right.yaxis, 4)
-    _letters(left, middle, right)
+    style.letters(left, middle, right)
     return figure
 
 
@@ -304,10 +268,10 @@ def large_d(
     for colour, line, (dim, values) in zip(FAMILY, FAMILY_LINES, errors.items(), strict=False):
         left.loglog(scaled, values, color=colour, linestyle=line)
         left.loglog(scaled, corrected[dim], color=colour, linestyle=":", linewidth=0.9)
-        _label(left, f"$D = {dim}$" if dim == min(errors) else f"{dim}", (scaled[0], values[0]), colour, (2, 3))
+        style.label(left, f"$D = {dim}$" if dim == min(errors) else f"{dim}", (scaled[0], values[0]), colour, (2, 3))
         middle.semilogx(scaled, (dim / 2 - 1) * values, color=colour, linestyle=line, linewidth=1.2)
     middle.semilogx(scaled, law, color=style.INK, linestyle=(0, (1, 2)), linewidth=1.6)
-    _label(middle, r"$(1+\gamma)/2\gamma^2$", (scaled[len(scaled) // 2], law[len(law) // 2]), style.INK, (8, 6))
+    style.label(middle, r"$(1+\gamma)/2\gamma^2$", (scaled[len(scaled) // 2], law[len(law) // 2]), style.INK, (8, 6))
     left.set(xlabel=r"$\beta|\mathbf{h}|/R$", ylabel=r"relative error of $|\mathbf{m}|$")
     middle.set(xlabel=r"$\beta|\mathbf{h}|/R$", ylabel=r"relative error times $\nu$", ylim=(0, 1.15))
     _decades(left.yaxis, 2)
@@ -316,11 +280,11 @@ def large_d(
     sides = ("right", "center", "left")
     for offset, side, (name, (x, value)) in zip(offsets, sides, choices.items(), strict=False):
         right.plot([x], [value], color=ORANGE, marker="o", markersize=4.5, linestyle="none", zorder=5)
-        _label(right, name, (x, value), ORANGE, offset, ha=side)
+        style.label(right, name, (x, value), ORANGE, offset, ha=side)
     right.set(ylim=(0, 0.36), xlabel=r"$\beta R|\mathbf{h}|/\nu$", ylabel="d ratio / d log field")
     for ax in (left, middle, right):
-        _plain_ticks(ax.xaxis, (0.1, 1.0, 10.0))
-    _letters(left, middle, right)
+        style.plain_ticks(ax.xaxis, (0.1, 1.0, 10.0))
+    style.letters(left, middle, right)
     return figure
 
 
@@ -347,8 +311,8 @@ def yarn(couplings: np.ndarray, strongest: float, eigenvalues: np.ndarray) -> Fi
     right.add_patch(Circle((0, 0), 1.0, facecolor="none", edgecolor=ORANGE, linewidth=1.2, linestyle="--"))
     right.plot(eigenvalues.real, eigenvalues.imag, color=BLUE, marker="o", markersize=3.0, linestyle="none")
     right.set(xlim=(-1.35, 1.35), ylim=(-1.35, 1.35), aspect="equal", xlabel="real part", ylabel="imaginary part")
-    _label(right, "circle of radius 1", (0.72, -0.72), ORANGE, (2, -10))
-    _letters(left, right)
+    style.label(right, "circle of radius 1", (0.72, -0.72), ORANGE, (2, -10))
+    style.letters(left, right)
     return figure
 
 
@@ -373,16 +337,16 @@ def single_run(cosines: Mapping[str, np.ndarray], norms: np.ndarray, *, radius: 
         left.plot(steps, values[:, :shown], color=(*to_rgb(colour), 0.28), linewidth=0.6, linestyle="-")
         _band(left, values, colour, line)
         final = float(values[-1].mean())
-        _label(left, COSINE_LABELS[name], (steps[-1], final), colour, (5, 2 if name == "previous" else -3))
+        style.label(left, COSINE_LABELS[name], (steps[-1], final), colour, (5, 2 if name == "previous" else -3))
     left.set(xlim=(1, len(norms)), ylim=(-0.35, 1.08), xlabel="step", ylabel="cosine")
     right.plot(steps, norms[:, :shown], color=(*to_rgb(PURPLE), 0.28), linewidth=0.6, linestyle="-")
     _band(right, norms, PURPLE, "-")
     right.axhline(radius, color=style.GREY, linewidth=0.9, linestyle="--")
-    _label(right, "$R$", (1, radius), style.GREY, (2, -11))
+    style.label(right, "$R$", (1, radius), style.GREY, (2, -11))
     right.set(xlim=(1, len(norms)), ylim=(0, 1.05 * radius), xlabel="step", ylabel=r"norm $|\mathbf{m}_i|$")
     for ax in (left, right):
         ax.xaxis.set_major_locator(ticker.MultipleLocator(5))
-    _letters(left, right)
+    style.letters(left, right)
     return figure
 
 
@@ -401,7 +365,7 @@ def naive_and_tap(runs: Mapping[str, Mapping[str, Mapping[str, np.ndarray]]], *,
                 _band(top, run[name], COSINE_COLOURS[name], line, 1.4)
             _band(bottom, run["norms"], THEORY_COLOURS[theory], line)
             last = len(run["norms"])
-            _label(
+            style.label(
                 bottom,
                 theory,
                 (last, float(run["norms"][-1].mean())),
@@ -423,10 +387,10 @@ def naive_and_tap(runs: Mapping[str, Mapping[str, Mapping[str, np.ndarray]]], *,
             ha="right",
             color=COSINE_COLOURS[name],
         )
-    _label(axes[1, 0], "$R$", (1, radius), style.GREY, (2, -11))
+    style.label(axes[1, 0], "$R$", (1, radius), style.GREY, (2, -11))
     axes[0, 0].set(ylabel="cosine", ylim=(-0.35, 1.08))
     axes[1, 0].set(ylabel=r"norm $|\mathbf{m}_i|$")
-    _letters(*axes[0], *axes[1])
+    style.letters(*axes[0], *axes[1])
     return figure
 
 
@@ -447,7 +411,7 @@ def strong_run(
         colour, line = THEORY_COLOURS[theory], THEORY_LINES[theory]
         _band(left, run["previous"], colour, line)
         _band(middle, run["norms"], colour, line)
-        _label(middle, theory, (len(run["norms"]), float(run["norms"][-1].mean())), colour, (-2, 8), ha="right")
+        style.label(middle, theory, (len(run["norms"]), float(run["norms"][-1].mean())), colour, (-2, 8), ha="right")
     left.set(xlabel="step", ylabel="cosine with step before")
     middle.set(xlabel="step", ylabel=r"norm $|\mathbf{m}_i|$", ylim=(0, None))
     for theory, values in changes.items():
@@ -459,7 +423,7 @@ def strong_run(
         guide = values[start] * factors[theory] ** np.arange(0, min(len(values) - start, 260), dtype=float)
         guide = 0.45 * guide[guide > 1e-7 * values[0]]
         right.semilogy(start + np.arange(1, len(guide) + 1), guide, color=style.GREY, linestyle=":", linewidth=1.1)
-        _label(
+        style.label(
             right,
             rf"$\propto {factors[theory]:.2f}^t$",
             (start + len(guide), guide[-1]),
@@ -471,7 +435,7 @@ def strong_run(
     _decades(right.yaxis, 2)
     for ax in (left, middle):
         ax.xaxis.set_major_locator(ticker.MultipleLocator(5))
-    _letters(left, middle, right)
+    style.letters(left, middle, right)
     return figure
 
 
@@ -492,18 +456,18 @@ def errata(
         (ORANGE, BLUE), ("--", "-"), ("s", "o"), index_errors.items(), strict=True
     ):
         left.semilogy(spreads, values, color=colour, linestyle=line, marker=marker, markersize=3.5)
-        _label(left, name, (spreads[-1], values[-1]), colour, (-6, 5 if line == "--" else -13), ha="right")
+        style.label(left, name, (spreads[-1], values[-1]), colour, (-6, 5 if line == "--" else -13), ha="right")
     left.set(xlabel=r"relative spread of the norms $|\mathbf{m}_j|$", ylabel="relative error")
     for colour, line, marker, (name, values) in zip(
         (BLUE, PURPLE), ("-", "-."), ("o", "D"), trace_errors.items(), strict=True
     ):
         right.loglog(dims, values, color=colour, linestyle=line, marker=marker, markersize=3.5)
-        _label(right, name, (dims[len(dims) // 2], values[len(dims) // 2]), colour, (6, 4))
+        style.label(right, name, (dims[len(dims) // 2], values[len(dims) // 2]), colour, (6, 4))
     right.set(xlabel="dimension $D$", ylabel="relative error")
-    _plain_ticks(right.xaxis, [float(dim) for dim in dims])
+    style.plain_ticks(right.xaxis, [float(dim) for dim in dims])
     for ax in (left, right):
         _decades(ax.yaxis)
-    _letters(left, right)
+    style.letters(left, right)
     return figure
 
 
@@ -551,19 +515,19 @@ def one_step(
         lowest = min(float(values.min()) for values in curves.values())
         ax.set_ylim(min(lowest, float(noise.min())) / 2.5, None)
         _decades(ax.yaxis)
-    _label(left, "sampling noise", (float(dims[0]), float(noise_by_dim[0])), style.GREY, (3, -11))
+    style.label(left, "sampling noise", (float(dims[0]), float(noise_by_dim[0])), style.GREY, (3, -11))
     for exponent, value in guides.items():
         line = value * (strengths / strengths[0]) ** exponent
         right.loglog(strengths, line, color=style.GREY, linestyle=":", linewidth=1.0)
-        _label(right, f"$g^{exponent}$", (strengths[-1], line[-1]), style.GREY, (3, -2))
-    _plain_ticks(left.xaxis, [float(dim) for dim in dims])
-    _plain_ticks(right.xaxis, [float(strength) for strength in strengths])
+        style.label(right, f"$g^{exponent}$", (strengths[-1], line[-1]), style.GREY, (3, -2))
+    style.plain_ticks(left.xaxis, [float(dim) for dim in dims])
+    style.plain_ticks(right.xaxis, [float(strength) for strength in strengths])
     left.set(xlabel="dimension $D$", ylabel="error of one step / $R$")
     right.set(xlabel="strength of the couplings $g$")
     right.legend(
         *left.get_legend_handles_labels(), loc="lower right", handlelength=2.4, labelspacing=0.25, fontsize=7.5
     )
-    _letters(left, right)
+    style.letters(left, right)
     return figure
 
 
@@ -607,19 +571,19 @@ def temperatures(
             linewidth=1.3,
         )
         last = int(np.flatnonzero(np.isfinite(values))[-1])
-        _label(right, theory, (betas[last], values[last]), THEORY_COLOURS[theory], (-4, 7), ha="right")
+        style.label(right, theory, (betas[last], values[last]), THEORY_COLOURS[theory], (-4, 7), ha="right")
     right.fill_between(betas, noise, noise.min() / 10, color=style.FAINT, linewidth=0, zorder=0)
     right.text(0.97, 0.05, "sampling noise", transform=right.transAxes, color=style.GREY, fontsize=8.5, ha="right")
     for ax in (left, right):
         ax.axvline(turning, color=BLUE, linewidth=0.9, linestyle=(0, (1, 2)))
-        _plain_ticks(ax.xaxis, (0.5, 1.0, 2.0, 4.0))
+        style.plain_ticks(ax.xaxis, (0.5, 1.0, 2.0, 4.0))
         ax.set_xlabel(r"inverse temperature $\beta$")
-    _label(left, "turning point", (turning, 0.02), BLUE, (3, 0))
+    style.label(left, "turning point", (turning, 0.02), BLUE, (3, 0))
     left.set(ylim=(0, 1), ylabel=r"mean length $|\mathbf{m}_i|/R$")
     right.set(ylim=(float(noise.min()) / 1.6, 1), ylabel="error per site / $R$, root mean square")
     _decades(right.yaxis)
     left.legend(loc="upper left", handlelength=2.4, labelspacing=0.25)
-    _letters(left, right)
+    style.letters(left, right)
     return figure
 
 
@@ -667,16 +631,16 @@ def existence(
         for name, (panel, beta, strength) in runs.items():
             if panel == title:
                 ax.plot([beta], [strength], color=ORANGE, marker="*", markersize=9, linestyle="none", zorder=6)
-                _label(ax, name, (beta, strength), ORANGE, (-3, 7))
+                style.label(ax, name, (beta, strength), ORANGE, (-3, 7))
         ax.set_title(title, loc="center")
         ax.set(xscale="log", yscale="log", xlabel=r"inverse temp. $\beta$")
-        _plain_ticks(ax.xaxis, (0.3, 1.0, 3.0))
-        _plain_ticks(ax.yaxis, (0.1, 0.3, 1.0, 3.0))
+        style.plain_ticks(ax.xaxis, (0.3, 1.0, 3.0))
+        style.plain_ticks(ax.yaxis, (0.1, 0.3, 1.0, 3.0))
     axes[0, 0].set_ylabel("strength of the couplings $g$")
     bar = figure.colorbar(picture, ax=list(axes[0]), aspect=28, pad=0.015)
     bar.set_label("contraction factor of a step")
     bar.outline.set_visible(False)
-    _letters(*axes[0])
+    style.letters(*axes[0])
     return figure
 
 
@@ -697,25 +661,25 @@ def terms(
     for name, values in sizes.items():
         colour, line, marker = looks[name]
         left.loglog(betas, values, color=colour, linestyle=line, marker=marker, markersize=3.5)
-        _label(left, name, (betas[-1], values[-1]), colour)
+        style.label(left, name, (betas[-1], values[-1]), colour)
     left.set(xlabel=r"inverse temperature $\beta$", ylabel="length / $R$, root mean square")
     right.loglog(betas, outside, color=PURPLE, linestyle="-", marker="D", markersize=3.5)
     right.loglog(betas, shares, color=GREEN, linestyle="--", marker="^", markersize=3.5)
-    _label(
+    style.label(
         right,
         "off the site's own\nvectors / Onsager",
         (betas[len(betas) // 2], outside[len(betas) // 2]),
         PURPLE,
         (6, -26),
     )
-    _label(right, "Onsager / attention", (betas[0], shares[0]), GREEN, (0, 14))
+    style.label(right, "Onsager / attention", (betas[0], shares[0]), GREEN, (0, 14))
     right.set(xlabel=r"inverse temperature $\beta$", ylabel="ratio of lengths")
-    _plain_ticks(left.xaxis, (0.125, 0.25, 0.5, 1.0, 2.0, 4.0))
-    _plain_ticks(right.xaxis, (0.125, 0.25, 0.5, 1.0, 2.0, 4.0))
+    style.plain_ticks(left.xaxis, (0.125, 0.25, 0.5, 1.0, 2.0, 4.0))
+    style.plain_ticks(right.xaxis, (0.125, 0.25, 0.5, 1.0, 2.0, 4.0))
     right.set_ylim(None, 4 * float(shares.max()))
     for ax in (left, right):
         _decades(ax.yaxis)
-    _letters(left, right)
+    style.letters(left, right)
     return figure
 
 
@@ -764,13 +728,13 @@ def relaxation(
         (BLUE, GREEN, OCHRE), ("-", "--", "-."), ("o", "^", "v"), first.items(), strict=False
     ):
         right.loglog(betas, values, color=colour, linestyle=line, marker=marker, markersize=3.5)
-        _label(right, name, (betas[0], values[0]), colour, (-3, 8))
+        style.label(right, name, (betas[0], values[0]), colour, (-3, 8))
     right.loglog(betas, factor, color=style.GREY, linestyle=":", linewidth=1.4)
-    _label(right, "contraction factor", (betas[0], factor[0]), style.GREY, (-3, 17))
+    style.label(right, "contraction factor", (betas[0], factor[0]), style.GREY, (-3, 17))
     right.set(xlabel=r"inverse temperature $\beta$", ylabel="relative distance, factor")
-    _plain_ticks(right.xaxis, [float(beta) for beta in betas])
+    style.plain_ticks(right.xaxis, [float(beta) for beta in betas])
     _decades(right.yaxis)
-    _letters(left, right)
+    style.letters(left, right)
     return figure
 
 
@@ -795,10 +759,10 @@ def logits(
         left.loglog(dims, deviations[name], color=colour, marker=marker, markersize=4, linestyle="none")
         left.loglog(dims, laws[name], color=colour, linestyle="-" if marker == "o" else "--", linewidth=1.1)
         middle_place = len(dims) // 2
-        _label(left, name, (dims[middle_place], deviations[name][middle_place]), colour, (-6, 10), ha="center")
+        style.label(left, name, (dims[middle_place], deviations[name][middle_place]), colour, (-6, 10), ha="center")
     left.set(xlabel="dimension $D$", ylabel="standard deviation of the logits", ylim=(0.1, 10))
-    _plain_ticks(left.xaxis, [float(dim) for dim in dims])
-    _plain_ticks(left.yaxis, (0.1, 0.3, 1.0, 3.0, 10.0))
+    style.plain_ticks(left.xaxis, [float(dim) for dim in dims])
+    style.plain_ticks(left.yaxis, (0.1, 0.3, 1.0, 3.0, 10.0))
     middle.loglog(scales, attended, color=GREEN, linestyle="-", marker="^", markersize=3.5)
     middle.set(xlabel="deviation of the logits", ylabel="sites attended to")
     for theory, values in factors.items():
@@ -810,10 +774,10 @@ def logits(
             marker=THEORY_MARKERS[theory],
             markersize=3.5,
         )
-        _label(right, theory, (scales[-1], values[-1]), THEORY_COLOURS[theory])
+        style.label(right, theory, (scales[-1], values[-1]), THEORY_COLOURS[theory])
     right.set(xlabel="deviation of the logits", ylabel="contraction factor")
     for ax in (middle, right):
-        _plain_ticks(ax.xaxis, (0.1, 1.0, 10.0))
+        style.plain_ticks(ax.xaxis, (0.1, 1.0, 10.0))
         for name, place in marks.items():
             ax.axvline(place, color=style.GREY, linewidth=0.9, linestyle=":")
             if ax is middle:
@@ -828,8 +792,8 @@ def logits(
                     va="bottom",
                     ha="right",
                 )
-    _plain_ticks(middle.yaxis, (1, 10, 100))
-    _letters(left, middle, right)
+    style.plain_ticks(middle.yaxis, (1, 10, 100))
+    style.letters(left, middle, right)
     return figure
 
 
@@ -872,7 +836,7 @@ def settling(
     right.set(xlabel="updates", ylabel="distance to go, relative")
     right.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
     _decades(right.yaxis)
-    _letters(left, middle, right)
+    style.letters(left, middle, right)
     return figure
 
 
@@ -897,14 +861,14 @@ def heads(
         left.loglog(counts, values, color=colour, marker=marker, markersize=size, linestyle=line, **options)
     left.legend(loc="upper left", handlelength=2.2, labelspacing=0.3)
     left.set(xlabel="number of heads", ylabel="relative difference of outputs")
-    _plain_ticks(left.xaxis, [float(count) for count in counts])
-    _plain_ticks(left.yaxis, (0.05, 0.1, 0.2))
+    style.plain_ticks(left.xaxis, [float(count) for count in counts])
+    style.plain_ticks(left.yaxis, (0.05, 0.1, 0.2))
     edges = np.linspace(0, max(float(np.max(values)) for values in shares.values()) * 1.05, 31)
     for (name, values), colour, line in zip(shares.items(), (BLUE, ORANGE), ("-", "--"), strict=True):
         density, _ = np.histogram(values, bins=edges, density=True)
         middle.stairs(density, edges, color=colour, linestyle=line, linewidth=1.3)
         place = min(int(np.argmax(density)) + (5 if line == "-" else 1), len(density))
-        _label(middle, name, (edges[place], density[place - 1]), colour, (2, 4 if line == "-" else -6))
+        style.label(middle, name, (edges[place], density[place - 1]), colour, (2, 4 if line == "-" else -6))
     middle.set(xlabel="share of a head in $|\\mathbf{m}_i|^2$", ylabel="density")
     top = max(float(values.max()) for values in response.values())
     for ax, (name, values) in zip(axes[2:], response.items(), strict=True):
@@ -920,7 +884,7 @@ def heads(
         ax.set(xlabel="head of the input", xticks=range(0, count, 2), yticks=range(0, count, 2))
         ax.set_title(name, loc="center", fontsize=8.5)
     axes[2].set_ylabel("head of the output")
-    _letters(*axes)
+    style.letters(*axes)
     return figure
 
 
@@ -956,5 +920,5 @@ def printed(deviations: Mapping[str, np.ndarray], rounding: Mapping[str, np.ndar
         fontsize=8,
         ha="right",
     )
-    _letters(*axes[0])
+    style.letters(*axes[0])
     return figure

@@ -4,15 +4,18 @@ A figure is drawn once, with the light colours below. `dark` exchanges them, art
 counterparts while a dark variant is saved; colours outside the palette, colour maps among them, stay as they are.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal, ParamSpec, TypeVar
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
+import numpy as np
 from cycler import cycler
+from matplotlib import ticker
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.cm import ScalarMappable
 from matplotlib.collections import Collection
 from matplotlib.colors import ListedColormap, to_hex, to_rgba
@@ -129,6 +132,46 @@ def subplots(
 def panel_label(ax: Axes, label: str) -> None:
     """Write a bold panel letter above the left end of the axes."""
     ax.set_title(label, loc="left", fontweight="bold", color=INK)
+
+
+def letters(*axes: Axes) -> None:
+    """Write panel letters, in the order given."""
+    for letter, ax in zip("abcdefghijkl", axes, strict=False):
+        panel_label(ax, letter)
+
+
+def label(
+    ax: Axes,
+    text: str,
+    point: tuple[float, float],
+    colour: str,
+    offset: tuple[float, float] = (4.0, -3.0),
+    *,
+    ha: str = "left",
+    va: str = "baseline",
+    box: bool = False,
+) -> None:
+    """Write `text` in the colour of its curve, `offset` points away from `point`; `box` clears the ground for it."""
+    ax.annotate(
+        text,
+        point,
+        bbox={"facecolor": PAPER, "edgecolor": PAPER, "pad": 0.6} if box else None,
+        zorder=8,
+        xytext=offset,
+        textcoords="offset points",
+        color=colour,
+        fontsize=8.5,
+        annotation_clip=False,
+        ha=ha,
+        va=va,
+    )
+
+
+def plain_ticks(axis: Axis, ticks: Sequence[float] | np.ndarray) -> None:
+    """Label a logarithmic axis with ordinary numbers at `ticks`."""
+    axis.set_major_locator(ticker.FixedLocator(list(ticks)))
+    axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_locator(ticker.NullLocator())
 
 
 @contextmanager
