@@ -366,6 +366,7 @@ def _solve(
     return _response(theory, model, point, num_steps, tol)
 
 
+@validate.finite_result
 def solve_ising(
     couplings: Float[TensorLike, "*batch N N"],
     fields: Float[TensorLike, "*batch N"],
@@ -395,6 +396,7 @@ def solve_ising(
     return _solve(_ADAPTIVE, couplings, fields, beta, tol, max_steps)
 
 
+@validate.finite_result
 def solve_tap_ising(
     couplings: Float[TensorLike, "*batch N N"],
     fields: Float[TensorLike, "*batch N"],
@@ -416,6 +418,7 @@ def solve_tap_ising(
     return _solve(_PLAIN_TAP, couplings, fields, beta, tol, max_steps)
 
 
+@validate.finite_result
 def solve_naive_ising(
     couplings: Float[TensorLike, "*batch N N"],
     fields: Float[TensorLike, "*batch N"],
@@ -543,8 +546,8 @@ class IsingIteration(NamedTuple):
     residual: Float[Tensor, "*batch"]
     num_steps: Int[Tensor, "*batch"]
     converged: Bool[Tensor, "*batch"]
-    residuals: Float[Tensor, states * batch]
-    smallest_eigenvalues: Float[Tensor, states * batch]
+    residuals: Float[Tensor, " states *batch"]
+    smallest_eigenvalues: Float[Tensor, " states *batch"]
 
 
 @torch.no_grad()

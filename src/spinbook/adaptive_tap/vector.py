@@ -96,6 +96,7 @@ def _gaussian_factor(J: Tensor, X: Tensor, prior: Gaussian) -> tuple[Tensor, Ten
     return require_positive_definite(matrix, "couplings", "the prior's precision minus J"), precision
 
 
+@validate.finite_result
 def mean_response(
     couplings: Float[TensorLike, "N N D D"], fields: Float[TensorLike, "*batch N D"], prior: Gaussian | None = None
 ) -> Float[Tensor, "*batch N D"]:
@@ -119,6 +120,7 @@ def _solved(factor: Tensor, X: Tensor) -> Tensor:
     return torch.cholesky_solve(columns, factor).T.reshape(X.shape)
 
 
+@validate.finite_result
 def solve_gaussian(
     couplings: Float[TensorLike, "N N D D"], fields: Float[TensorLike, "*batch N D"], prior: Gaussian | None = None
 ) -> VectorResponse:
@@ -189,6 +191,7 @@ def _update(prior: Prior, J: Tensor, X: Tensor, m: Tensor, V: Tensor) -> tuple[T
     return new_m, (new_V + new_V.mT) / 2, C
 
 
+@validate.finite_result
 def solve(
     couplings: Float[TensorLike, "N N D D"],
     fields: Float[TensorLike, "*batch N D"],

@@ -36,6 +36,7 @@ def _entropy(p: Array) -> Array:
     return -jnp.sum(jnp.where(p > 0, p * jnp.log(jnp.where(p > 0, p, 1)), 0))
 
 
+@validate.finite_result
 def entropy_budget(
     distribution: Float[ArrayLike, " 2**N"],
     couplings: Float[ArrayLike, "N N"],

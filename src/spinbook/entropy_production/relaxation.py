@@ -39,6 +39,7 @@ class Relaxation(NamedTuple):
     converged: Bool[Array, ""]
 
 
+@validate.finite_result
 def divergence(
     fields: Float[ArrayLike, "*#batch D"], other: Float[ArrayLike, "*#batch D"], *, beta: Float[ArrayLike, ""]
 ) -> Float[Array, "*batch"]:

@@ -108,6 +108,7 @@ def _log_partition(H: Tensor, J: Tensor, beta: Tensor) -> Tensor:
     return torch.logsumexp(exponent, dim=-1)
 
 
+@validate.finite_result
 def log_partition(
     h: Float[ArrayLike, "*batch N D"],
     couplings: Float[ArrayLike, "*batch N N"] | None = None,
@@ -127,6 +128,7 @@ def log_partition(
     return _log_partition(*_inputs(h, couplings, beta))
 
 
+@validate.finite_result
 def free_energy(
     h: Float[ArrayLike, "*batch N D"],
     couplings: Float[ArrayLike, "*batch N N"] | None = None,
@@ -158,6 +160,7 @@ def _derivative(index: int, h: Any, couplings: Any, beta: Any) -> tuple[Tensor, 
     return (slope if keep else slope.detach()), H, J, b
 
 
+@validate.finite_result
 def magnetizations(
     h: Float[ArrayLike, "*batch N D"],
     couplings: Float[ArrayLike, "*batch N N"] | None = None,
@@ -173,6 +176,7 @@ def magnetizations(
     return slope / (b[..., None, None] * H.shape[-1])
 
 
+@validate.finite_result
 def internal_energy(
     h: Float[ArrayLike, "*batch N D"],
     couplings: Float[ArrayLike, "*batch N N"] | None = None,
@@ -188,6 +192,7 @@ def internal_energy(
     return -slope / H.shape[-1]
 
 
+@validate.finite_result
 def correlations(
     h: Float[ArrayLike, "*batch N D"],
     couplings: Float[ArrayLike, "*batch N N"] | None = None,

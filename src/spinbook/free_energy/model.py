@@ -131,6 +131,7 @@ class VectorSpinModel(nn.Module):
             )
         return H, J, beta, found
 
+    @validate.finite_result
     def phi(self, t: Float[ArrayLike, "*batch N"], h: Float[ArrayLike, "*batch N D"]) -> Float[Tensor, "*batch"]:
         """phi(t) = beta sum_i t_i - 1/2 ln det V + beta/4 tr(H^T V^-1 H), V = diag(t) - J. Source: eq:varphinorm.
 
@@ -143,6 +144,7 @@ class VectorSpinModel(nn.Module):
         H, J, beta = self._inputs(h)
         return saddle.phi(self._auxiliaries(t, "t", H), J, H @ H.mT, beta)
 
+    @validate.finite_result
     def gradient(self, t: Float[ArrayLike, "*batch N"], h: Float[ArrayLike, "*batch N D"]) -> Float[Tensor, "*batch N"]:
         """d phi / d t_i = beta (1 - <|sigma_i|^2> / D), with the mean at this t. Arguments as for ``phi``.
 
@@ -152,6 +154,7 @@ class VectorSpinModel(nn.Module):
         H, J, beta = self._inputs(h)
         return saddle.gradient(self._auxiliaries(t, "t", H), J, H @ H.mT, beta)
 
+    @validate.finite_result
     def hessian(
         self, t: Float[ArrayLike, "*batch N"], h: Float[ArrayLike, "*batch N D"]
     ) -> Float[Tensor, "*batch N N"]:
@@ -163,6 +166,7 @@ class VectorSpinModel(nn.Module):
         H, J, beta = self._inputs(h)
         return saddle.hessian(self._auxiliaries(t, "t", H), J, H @ H.mT, beta)
 
+    @validate.finite_result
     def start(self, h: Float[ArrayLike, "*batch N D"]) -> Float[Tensor, "*batch N"]:
         """t_i from which Newton sets out: inside V > 0 for all couplings, and right to first order in weak ones.
 
@@ -176,6 +180,7 @@ class VectorSpinModel(nn.Module):
             batch = H.shape[:-2]
             return saddle.start(J.expand(*batch, *J.shape[-2:]), H @ H.mT, beta.expand(batch))
 
+    @validate.finite_result
     def saddle_point(
         self,
         h: Float[ArrayLike, "*batch N D"],
@@ -200,6 +205,7 @@ class VectorSpinModel(nn.Module):
     def _log_partition(self, beta: Tensor, phi: Tensor) -> Tensor:
         return phi - self.num_spins / 2 * (1 + torch.log(2 * beta))
 
+    @validate.finite_result
     def free_energy(
         self, h: Float[ArrayLike, "*batch N D"], *, t0: Float[ArrayLike, "*batch N"] | None = None
     ) -> Float[Tensor, "*batch"]:
@@ -215,6 +221,7 @@ class VectorSpinModel(nn.Module):
         _, _, beta, found = self._saddle(h, t0)
         return -self._log_partition(beta, found.phi) / beta
 
+    @validate.finite_result
     def free_energy_next_order(self, h: Float[ArrayLike, "*batch N D"]) -> Float[Tensor, "*batch"]:
         """f - (1/(beta D)) (N ln(sqrt(2) beta) - 1/2 ln det Hess phi(t*)): with the Gaussian fluctuations of t.
 
@@ -230,6 +237,7 @@ class VectorSpinModel(nn.Module):
         fluctuations = self.num_spins * torch.log(math.sqrt(2) * beta) - saddle.log_det(curvature) / 2
         return -(self._log_partition(beta, found.phi) + fluctuations / self.dim) / beta
 
+    @validate.finite_result
     def magnetizations(
         self, h: Float[ArrayLike, "*batch N D"], *, t0: Float[ArrayLike, "*batch N"] | None = None
     ) -> Float[Tensor, "*batch N D"]:
@@ -244,6 +252,7 @@ class VectorSpinModel(nn.Module):
         H, _, _, found = self._saddle(h, t0)
         return found.inverse @ H / 2
 
+    @validate.finite_result
     def magnetizations_next_order(self, h: Float[ArrayLike, "*batch N D"]) -> Float[Tensor, "*batch N D"]:
         """-d f_next_order / dh, for couplings that do not depend on h: <sigma_i> / sqrt(D) with an error of 1/D^2.
 
@@ -260,6 +269,7 @@ class VectorSpinModel(nn.Module):
             (slope,) = torch.autograd.grad(self.free_energy_next_order(source).sum(), source, create_graph=keep)
         return -slope
 
+    @validate.finite_result
     def correlations(
         self, h: Float[ArrayLike, "*batch N D"], *, t0: Float[ArrayLike, "*batch N"] | None = None
     ) -> Float[Tensor, "*batch N N"]:
@@ -278,6 +288,7 @@ class VectorSpinModel(nn.Module):
         m = found.inverse @ H / 2
         return found.inverse / (2 * beta[..., None, None]) + m @ m.mT
 
+    @validate.finite_result
     def internal_energy(
         self, h: Float[ArrayLike, "*batch N D"], *, t0: Float[ArrayLike, "*batch N"] | None = None
     ) -> Float[Tensor, "*batch"]:
@@ -292,6 +303,7 @@ class VectorSpinModel(nn.Module):
         sites = found.t.expand(*found.t.shape[:-1], self.num_spins).sum(-1)
         return self.num_spins / (2 * beta) - sites - ((H @ H.mT) * found.inverse).sum((-2, -1)) / 4
 
+    @validate.finite_result
     def entropy(
         self, h: Float[ArrayLike, "*batch N D"], *, t0: Float[ArrayLike, "*batch N"] | None = None
     ) -> Float[Tensor, "*batch"]:
@@ -305,6 +317,7 @@ class VectorSpinModel(nn.Module):
         _, _, beta, found = self._saddle(h, t0)
         return saddle.log_det(found.inverse / (2 * beta[..., None, None])) / 2
 
+    @validate.finite_result
     def specific_heat(
         self, h: Float[ArrayLike, "*batch N D"], *, t0: Float[ArrayLike, "*batch N"] | None = None
     ) -> Float[Tensor, "*batch"]:
@@ -329,6 +342,7 @@ class VectorSpinModel(nn.Module):
             curvature = curvature.sum((-2, -1), keepdim=True)
         return torch.linalg.solve(curvature, right)
 
+    @validate.finite_result
     def linear_response(
         self,
         h: Float[ArrayLike, "*batch N D"],
@@ -352,6 +366,7 @@ class VectorSpinModel(nn.Module):
         dt = self._solve_hessian(beta, found, m, w[..., None])
         return passed / 2 - found.inverse @ (dt * m)
 
+    @validate.finite_result
     def susceptibilities(
         self, h: Float[ArrayLike, "*batch N D"], *, t0: Float[ArrayLike, "*batch N"] | None = None
     ) -> Float[Tensor, "*batch N D N D"]:
@@ -377,6 +392,7 @@ class VectorSpinModel(nn.Module):
         free = P[..., :, None, :, None] * identity[:, None, :] / 2
         return free - stiff.reshape(free.shape)
 
+    @validate.finite_result
     def channel_mixing(
         self, h: Float[ArrayLike, "*batch N D"], *, t0: Float[ArrayLike, "*batch N"] | None = None
     ) -> Float[Tensor, "*batch N D"]:
@@ -404,6 +420,7 @@ class VectorSpinModel(nn.Module):
         mixing = torch.zeros_like(m) if mixing is None else mixing
         return (m, mixing) if keep else (m.detach(), mixing.detach())
 
+    @validate.finite_result
     def field_gradient(
         self, h: Float[ArrayLike, "*batch N D"], *, t0: Float[ArrayLike, "*batch N"] | None = None
     ) -> Float[Tensor, "*batch N D"]:
@@ -424,6 +441,7 @@ class VectorSpinModel(nn.Module):
         if callable(self.couplings):
             raise ValueError(f"couplings: expected a matrix for {method}, got couplings computed from the fields")
 
+    @validate.finite_result
     def log_prob(
         self,
         h: Float[ArrayLike, "*batch N D"],

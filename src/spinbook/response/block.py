@@ -37,6 +37,7 @@ class BlockTerms(NamedTuple):
         return self.gain * (self.residual + self.token_mixing + self.channel_mixing)
 
 
+@validate.finite_result
 def of_module(
     module: SpinTransformerModule, x: Float[ArrayLike, "N D"], mask: Bool[ArrayLike, "N N"] | None = None
 ) -> BlockTerms:

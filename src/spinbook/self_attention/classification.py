@@ -56,6 +56,7 @@ def random_windows(key: PRNGKeyArray, network: Network, num_windows: int) -> Flo
     >>> random_windows(jax.random.key(0), paper_network(), 5).shape
     (5, 4, 3)
     """
+    key = validate.key(key)
     shape = validate.count(num_windows, "num_windows"), network.context, network.num_features
     return np.asarray(jax.random.uniform(key, shape, minval=-1.0, maxval=1.0), np.float64)
 

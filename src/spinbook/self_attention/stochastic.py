@@ -49,7 +49,7 @@ def _sample(
     signs: Float[Array, "4 M S"],
     positions: Float[Array, "R 4 M"],
     sizes: Float[Array, " S"],
-    parameters: Float[Array, 3],
+    parameters: Float[Array, " 3"],
     window: Window,
     steps: int,
 ) -> tuple[Any, Any]:
@@ -88,6 +88,7 @@ def _sample(
     return end, jax.tree.map(lambda x: x[K - 1 :], fields)
 
 
+@validate.finite_result
 def sample_finite(
     key: PRNGKeyArray,
     network: Network,
@@ -115,6 +116,7 @@ def sample_finite(
     >>> sample_finite(jax.random.key(0), paper_network(), beta=0.8, num_spins=300, steps=7).attention.shape
     (7, 3)
     """
+    key = validate.key(key)
     steps = validate.count(steps, "steps", minimum=1)
     beta = validate.finite(beta, "beta", ndim=0)
     validate.require(lambda x: x >= 0, beta, "beta", "numbers >= 0")

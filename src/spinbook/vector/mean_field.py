@@ -162,6 +162,7 @@ def _second_order(
     return _batched(change, 3, new, m, x, J)
 
 
+@validate.finite_result
 def naive_step(
     magnetizations: Float[ArrayLike, "*batch N D"],
     couplings: Float[ArrayLike, "*heads N N"],
@@ -246,6 +247,7 @@ def tap_solve(
     return _tap(m, J, x, beta, tol, response, covariances, max_steps)
 
 
+@validate.finite_result
 def flat_tap_step(
     magnetizations: Float[ArrayLike, "*batch N D"],
     couplings: Float[ArrayLike, "*heads N N"],
@@ -267,6 +269,7 @@ def flat_tap_step(
     return _flat_tap(*_state(magnetizations, couplings, fields, beta), response, covariances)
 
 
+@validate.finite_result
 def second_order_magnetization(
     magnetizations: Float[ArrayLike, "*batch N D"],
     previous: Float[ArrayLike, "*#batch N D"],

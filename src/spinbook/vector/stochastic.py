@@ -54,6 +54,7 @@ def _step(key: PRNGKeyArray, s: Array, J: Array, x: Array, beta: Array) -> Array
     return sphere.sample(key, _fields(rows, J, fields), beta=beta).reshape(s.shape)
 
 
+@validate.finite_result
 def step(
     key: PRNGKeyArray,
     spins: Float[ArrayLike, "*batch N D"],
@@ -75,6 +76,7 @@ def step(
     >>> step(jax.random.key(0), start, [[0.0, 1.0], [-1.0, 0.0]], jax.numpy.ones((2, 4)), beta=1.0).shape
     (100, 2, 4)
     """
+    key = validate.key(key)
     return _step(key, *_state(spins, couplings, fields, beta))
 
 
@@ -197,6 +199,7 @@ def _simulate(
     )
 
 
+@validate.finite_result
 def simulate(
     key: PRNGKeyArray,
     spins: Float[ArrayLike, "*batch N D"],
@@ -228,6 +231,7 @@ def simulate(
     >>> result.spins.shape, result.magnetizations.shape
     ((200, 2, 4), (2, 4))
     """
+    key = validate.key(key)
     s, J, x, beta = _state(spins, couplings, fields, beta)
     steps = validate.count(steps, "steps", minimum=1)
     transient = validate.count(transient, "transient", maximum=steps - 1)
