@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, Bool, Float, Int, PyTree
-from numpy.typing import ArrayLike
+from jaxtyping import Array, Bool, Int, PyTree
 
 from spinbook import validate
+from spinbook.annotations import ArrayLike, Float
 
 __all__ = ["FixedPoint", "solve"]
 

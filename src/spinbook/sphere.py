@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
-from numpy.typing import ArrayLike
+from jaxtyping import Array, PRNGKeyArray
 
 from spinbook import validate
+from spinbook.annotations import ArrayLike, Float
 
 __all__ = [
     "Gains",
@@ -338,7 +338,8 @@ def inside_ball(magnetizations: Array, name: str = "magnetizations") -> None:
     if validate.is_traced(magnetizations):
         return
     length = radius(magnetizations.shape[-1])
-    lengths = np.linalg.norm(np.asarray(magnetizations), axis=-1)
+    with np.errstate(over="ignore"):
+        lengths = np.linalg.norm(np.asarray(magnetizations, np.float64), axis=-1)
     validate.require(lambda x: x < length, lengths, name, f"vectors shorter than the radius {length:g}")
 
 

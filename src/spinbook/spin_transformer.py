@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, PRNGKeyArray
-from numpy.typing import ArrayLike
+from jaxtyping import Array, PRNGKeyArray
 
 from spinbook import fixed_point, sphere, validate
+from spinbook.annotations import ArrayLike, Bool, Float
 from spinbook.fixed_point import FixedPoint
 from spinbook.sphere import Response
 from spinbook.vector import fluctuations

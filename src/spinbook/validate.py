@@ -57,6 +57,14 @@ T = TypeVar("T")
 # More steps or entries than this would not end, or not fit; JAX counts its loops in 32 bits.
 _LARGEST_COUNT = 2**31 - 1
 
+# What PyTorch and JAX say where they cannot go on, and what should have come.
+_REFUSALS = {
+    "not implemented for '": "a dtype that can be computed, float32 or float64",
+    "Unsupported dtype": "a dtype that can be computed, float32 or float64",
+    "The factorization could not be completed": "numbers whose matrices can be factorised",
+    "failed to converge because the input matrix": "numbers whose matrices have eigenvalues",
+}
+
 
 def is_traced(value: object) -> bool:
     """Whether the values are unknown because JAX is tracing.
@@ -412,9 +420,10 @@ def finite_result(function: Callable[P, T]) -> Callable[P, T]:
         try:
             result = function(*args, **kwargs)
         except (NotImplementedError, RuntimeError, ValueError, TypeError) as error:
-            if not _is_unsupported(error):
+            reasons = [reason for words, reason in _REFUSALS.items() if words in str(error)]
+            if not reasons:
                 raise
-            raise _refusal(function, args, kwargs, "a dtype that can be computed, float32 or float64") from error
+            raise _refusal(function, args, kwargs, reasons[0]) from error
         if all(_is_finite(leaf) for leaf in jax.tree.leaves(result)):
             return result
         converged = getattr(result, "converged", True)
@@ -423,13 +432,6 @@ def finite_result(function: Callable[P, T]) -> Callable[P, T]:
         raise _refusal(function, args, kwargs, "numbers with a finite result")
 
     return checked
-
-
-def _is_unsupported(error: Exception) -> bool:
-    """Whether PyTorch or JAX said that there is no code for a dtype."""
-    return any(
-        words in str(error) for words in ("not implemented for '", "Unsupported dtype", "Unsupported input type")
-    )
 
 
 def common_tensor_type(*values: Any) -> tuple[torch.dtype, torch.device]:

@@ -1,8 +1,8 @@
 """Bad inputs for good arguments, and the verdict on what a function makes of them.
 
-``python -m tests.policy.fuzz MODULE...`` spoils every argument of every function of a module in every way, each in
-turn, and prints one line of JSON for each: what the tests sample, in full. A call that does not come back in
-``PATIENCE`` seconds counts as hung, and the rest goes on in a new process.
+``python -m tests.policy.fuzz 1 MODULE...`` spoils every argument of every function of a module in every way, each in
+turn (with another number N, every Nth of them), and prints one line of JSON for each: what the tests sample, in full.
+A call that takes more than ``PATIENCE`` seconds counts as hung, and the rest goes on in a new process.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import faulthandler
 import json
 import re
+import signal
 import subprocess
 import sys
 import warnings
@@ -22,7 +23,8 @@ import numpy as np
 
 from tests.policy.registry import CASES, Case, Opaque
 
-PATIENCE = 60
+# Seconds of the processor, since seconds of the clock say nothing on a busy machine.
+PATIENCE = 30
 
 FINITE, CLEAR, UNCONVERGED, DOCUMENTED = "finite", "clear error", "not converged", "documented"
 UNCLEAR, SILENT, HUNG = "unclear error", "silent", "hung"
@@ -164,7 +166,9 @@ def verdict(case: Case, call: Callable[[], Any]) -> tuple[str, str]:
     """What became of a call, and the words for it."""
     from spinbook.entropy_production import NotSteadyWarning
 
-    faulthandler.dump_traceback_later(PATIENCE, exit=True)
+    # The signal ends the process, in the middle of compiled code too, after the traceback.
+    faulthandler.register(signal.SIGPROF, chain=True)
+    signal.setitimer(signal.ITIMER_PROF, PATIENCE)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
@@ -179,7 +183,7 @@ def verdict(case: Case, call: Callable[[], Any]) -> tuple[str, str]:
     except Exception as error:
         return UNCLEAR, f"{type(error).__name__}: {error}"
     finally:
-        faulthandler.cancel_dump_traceback_later()
+        signal.setitimer(signal.ITIMER_PROF, 0)
     if finite:
         return FINITE, ""
     if _says_not_converged(result):
@@ -211,8 +215,12 @@ def judge(case: Case, name: str, label: str, *, replacement: Any = None) -> tupl
     return verdict(case, lambda: case.function(**{**arguments, name: bad}))
 
 
-def _one_by_one(names: list[str], done: int) -> None:
-    jobs = [(name, *choice) for name in names for choice in choices(CASES[name])]
+def _jobs(names: list[str], every: int) -> list[tuple[str, str, str]]:
+    return [(name, *choice) for name in names for choice in choices(CASES[name])][::every]
+
+
+def _one_by_one(names: list[str], every: int, done: int) -> None:
+    jobs = _jobs(names, every)
     for index, (name, argument, label) in enumerate(jobs):
         if index < done:
             continue
@@ -221,13 +229,13 @@ def _one_by_one(names: list[str], done: int) -> None:
         print(json.dumps({"index": index, "verdict": kind, "words": words[:300]}), flush=True)
 
 
-def main(modules: list[str]) -> None:
-    """All of it, in processes that are replaced when they hang."""
+def main(every: int, modules: list[str]) -> None:
+    """All of it, or one call of so many, in processes that are replaced when they hang."""
     for module in modules:
         names = [name for name in CASES if name.startswith(module)]
-        done, total = 0, sum(len(choices(CASES[name])) for name in names)
+        done, total = 0, len(_jobs(names, every))
         while done < total:
-            command = [sys.executable, "-m", "tests.policy.fuzz", "--worker", str(done), *names]
+            command = [sys.executable, "-m", "tests.policy.fuzz", "--worker", str(every), str(done), *names]
             started: dict[int, Any] = {}
             with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
                 assert process.stdout is not None
@@ -248,6 +256,6 @@ if __name__ == "__main__":
     jax.config.update("jax_enable_x64", True)
     jax.config.update("jax_numpy_dtype_promotion", "strict")
     if sys.argv[1:2] == ["--worker"]:
-        _one_by_one(sys.argv[3:], int(sys.argv[2]))
+        _one_by_one(sys.argv[4:], int(sys.argv[2]), int(sys.argv[3]))
     else:
-        main(sys.argv[1:])
+        main(int(sys.argv[1]), sys.argv[2:])

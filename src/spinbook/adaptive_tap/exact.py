@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
 from spinbook import validate
 from spinbook.adaptive_tap.ising import TensorLike, checked_model
+from spinbook.annotations import Float
 
 __all__ = ["Moments", "log_partition", "magnetizations", "moments", "states", "susceptibilities"]
 

@@ -15,15 +15,15 @@ positive definiteness of Lambda - A.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
-from jaxtyping import Bool, Float, Int
-from numpy.typing import ArrayLike
+from jaxtyping import Bool, Int
 from torch import Tensor
 
 from spinbook import validate
 from spinbook.adaptive_tap import implicit
+from spinbook.annotations import ArrayLike, Float
 
 __all__ = [
     "IsingIteration",
@@ -137,6 +137,7 @@ class _Correction(NamedTuple):
     memory: Tensor
 
 
+@runtime_checkable
 class _Theory(Protocol):
     """Everything is scaled by sqrt(v_i v_j), so that saturated spins do no harm: the scaled inverse of chi has ones on
     the diagonal without couplings."""
@@ -574,6 +575,8 @@ def iterate_ising(
     """
     model = checked_model(couplings, fields, beta)
     A, x = model.A, model.x
+    if not x.numel():
+        raise ValueError(f"beta: expected at least one model, got a batch of shape {tuple(model.batch)}")
     tol = _tolerance(tol, x.dtype)
     rate = validate.tensor(damping, "damping", ndim=0, dtype=torch.float64)
     validate.require(lambda r: (r > 0) & (r <= 1), rate, "damping", "a number > 0 and <= 1")

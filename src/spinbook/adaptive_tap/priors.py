@@ -15,11 +15,11 @@ import math
 from typing import NamedTuple, Protocol
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
 from spinbook import validate
 from spinbook.adaptive_tap.ising import TensorLike
+from spinbook.annotations import Float
 
 __all__ = ["Binary", "Gaussian", "Prior", "Spherical", "SphericalLargeDim"]
 
@@ -65,6 +65,7 @@ class Gaussian:
     ([1.0, 2.0], [1.0, 1.0])
     """
 
+    @validate.finite_result
     def __init__(self, covariance: Float[TensorLike, "*spins dim dim"] | None = None) -> None:
         self.covariance = None if covariance is None else validate.tensor(covariance, "covariance")
         if self.covariance is not None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Int
 from torch import Tensor
 
 from spinbook import validate
@@ -18,6 +18,7 @@ from spinbook.adaptive_tap import implicit
 from spinbook.adaptive_tap.couplings import as_matrix
 from spinbook.adaptive_tap.ising import TensorLike
 from spinbook.adaptive_tap.priors import Gaussian, Prior, require_positive_definite
+from spinbook.annotations import Float
 
 __all__ = ["VectorResponse", "checked_couplings", "mean_response", "solve", "solve_gaussian"]
 

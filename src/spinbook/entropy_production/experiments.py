@@ -14,11 +14,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from jaxtyping import Array, Float, Int, PRNGKeyArray
-from numpy.typing import ArrayLike
+from jaxtyping import Array, Int, PRNGKeyArray
 from tqdm.auto import tqdm
 
 from spinbook import sphere, validate
+from spinbook.annotations import ArrayLike, Float
 from spinbook.entropy_production.memory import MemoryModule, MemoryStack, Output, State, causal
 
 # More effort makes these programs no faster, and takes several times as long as running them.

@@ -16,10 +16,10 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
-from numpy.typing import ArrayLike
+from jaxtyping import Array
 
 from spinbook import sphere, validate
+from spinbook.annotations import ArrayLike, Float
 from spinbook.entropy_production.steady import couplings_by_heads, warn_of_drift
 from spinbook.ising import _arguments
 from spinbook.sphere import Response

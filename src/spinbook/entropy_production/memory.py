@@ -13,10 +13,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, PRNGKeyArray
-from numpy.typing import ArrayLike
+from jaxtyping import Array, PRNGKeyArray
 
 from spinbook import fixed_point, sphere, validate
+from spinbook.annotations import ArrayLike, Bool, Float
 from spinbook.entropy_production import mean_field
 from spinbook.fixed_point import FixedPoint
 

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
-from numpy.typing import ArrayLike
+from jaxtyping import Array
 
 from spinbook import validate
+from spinbook.annotations import ArrayLike, Float
 from spinbook.ising.stochastic import Simulation
 
 __all__ = ["NotSteadyWarning", "SampledProduction", "from_delayed_correlations", "from_simulation"]

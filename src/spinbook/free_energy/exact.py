@@ -13,11 +13,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float
-from numpy.typing import ArrayLike
 from torch import Tensor
 
 from spinbook import validate
+from spinbook.annotations import ArrayLike, Float
 from spinbook.free_energy import arguments
 
 __all__ = ["correlations", "free_energy", "internal_energy", "log_partition", "magnetizations"]

@@ -13,11 +13,10 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from jaxtyping import Float
-from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
 from spinbook import validate
+from spinbook.annotations import ArrayLike, Float
 from spinbook.free_energy import arguments, saddle
 from spinbook.free_energy import couplings as coupling_matrices
 
@@ -197,7 +196,7 @@ class VectorSpinModel(nn.Module):
         >>> found.value.shape, found.converged
         (torch.Size([1, 4]), tensor([True]))
         """
-        tolerance = float(arguments.positive(tol, "tol", dtype=torch.float64))
+        tolerance = float(arguments.positive(tol, "tol", ndim=0, dtype=torch.float64))
         steps = validate.count(max_steps, "max_steps", minimum=1)
         *_, found = self._minimum(h, t0, tol=tolerance, max_steps=steps)
         return saddle.SaddlePoint(found.t, found.residual, found.num_steps, found.converged)
@@ -467,9 +466,7 @@ class VectorSpinModel(nn.Module):
         """
         self._require_fixed("log_prob")
         H, _, beta = self._inputs(h)
-        kappa = arguments.positive(field_stiffness, "field_stiffness", dtype=H.dtype, device=H.device)
-        if kappa.ndim:
-            raise ValueError(f"field_stiffness: expected a number, got shape {tuple(kappa.shape)}")
+        kappa = arguments.positive(field_stiffness, "field_stiffness", ndim=0, dtype=H.dtype, device=H.device)
         f = self.free_energy if free_energy is None else free_energy
         # beta may have one entry for each example, so the zero field needs as many.
         difference = f(H) - f(torch.zeros_like(H))

@@ -356,7 +356,8 @@ def _newton(
     if t0 is None:
         t, point = _start(couplings, gram, beta)
     else:
-        t = t0
+        # What PyTorch saves for the gradient must not be an argument itself, as it would be if no step were made.
+        t = t0.clone()
         point = _evaluate(t, couplings, gram, beta)
         if not point.inside.all():
             raise ValueError(_outside("t0", couplings))

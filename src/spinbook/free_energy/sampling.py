@@ -9,11 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from jaxtyping import Float
-from numpy.typing import ArrayLike
 from torch import Tensor
 
 from spinbook import validate
+from spinbook.annotations import ArrayLike, Float
 from spinbook.free_energy import arguments
 
 __all__ = ["simulate", "spin_given_field", "step", "uniform"]
@@ -108,7 +107,19 @@ def _inputs(spins: Any, h: Any, couplings: Any, beta: Any) -> tuple[Tensor, Tens
     lengths = torch.linalg.vector_norm(s, dim=-1)
     if not arguments.holds((lengths - 1).abs() <= 1e-3):
         raise ValueError(f"spins: expected unit vectors, got a length of {float(lengths.flatten()[0]):g} or another")
-    return s, H, J, arguments.positive(beta, "beta", dtype=dtype, device=device)
+    b = arguments.positive(beta, "beta", dtype=dtype, device=device)
+    for value, name, own in ((H, "h", 2), (J, "couplings", 2), (b, "beta", 0)):
+        leading = value.shape[: value.ndim - own]
+        try:
+            fits = torch.broadcast_shapes(leading, s.shape[:-2]) == s.shape[:-2]
+        except RuntimeError:
+            fits = False
+        if not fits:
+            raise ValueError(
+                f"{name}: expected leading axes that broadcast to those of spins, {tuple(s.shape[:-2])}, "
+                f"got {tuple(leading)}"
+            )
+    return s, H, J, b
 
 
 def _sweep(s: Tensor, H: Tensor, J: Tensor, beta: Tensor, generator: torch.Generator) -> Tensor:

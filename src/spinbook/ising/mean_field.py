@@ -14,10 +14,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
-from numpy.typing import ArrayLike
+from jaxtyping import Array
 
 from spinbook import fixed_point, validate
+from spinbook.annotations import ArrayLike, Float
 from spinbook.fixed_point import FixedPoint
 from spinbook.ising import _arguments
 

@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
-from numpy.typing import ArrayLike
+from jaxtyping import Array, PRNGKeyArray
 from scipy.optimize import brentq
 
 from spinbook import validate
+from spinbook.annotations import ArrayLike, Float
 
 __all__ = [
     "OrderParameters",
@@ -352,7 +352,9 @@ def _critical(parameters: tuple[float, float, float], slope: Callable[[_System],
         f"coupling_mean: expected a number large enough to order the system (field_width={parameters[0]:g}, "
         f"coupling_std={parameters[2]:g}), got {mu:g}"
     )
-    if mu == 0:
+    # The average over H of beta times a slope of m is at most the rise of m, 2, over the width of the fields, 2 X: in
+    # each of the theories the slope of M stays below mu / X.
+    if mu <= parameters[0]:
         raise ValueError(message)
     # The slope is at most beta mu, so that nothing orders before 1 / mu.
     low = high = 1 / mu

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
-from numpy.typing import ArrayLike
+from jaxtyping import Array, PRNGKeyArray
 
 from spinbook import replicas, validate
+from spinbook.annotations import ArrayLike, Float
 from spinbook.ising import _arguments
 
 __all__ = ["Simulation", "simulate", "step"]

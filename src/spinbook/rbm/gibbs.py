@@ -10,10 +10,10 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
-from jaxtyping import Array, Float, PRNGKeyArray
-from numpy.typing import ArrayLike
+from jaxtyping import Array, PRNGKeyArray
 
 from spinbook import validate
+from spinbook.annotations import ArrayLike, Float
 from spinbook.rbm import hidden_given_visible
 
 __all__ = ["hidden_given_visible", "simulate", "step"]

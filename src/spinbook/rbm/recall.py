@@ -16,10 +16,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.tree_util import Partial
-from jaxtyping import Array, Bool, Float, PRNGKeyArray
-from numpy.typing import ArrayLike
+from jaxtyping import Array, Bool, PRNGKeyArray
 
 from spinbook import validate
+from spinbook.annotations import ArrayLike, Float
 from spinbook.rbm.mixture import retrieve
 
 __all__ = ["Recall", "corrupt", "erasure", "gaussian_noise", "measure", "overlap", "sign_flips", "trajectory"]

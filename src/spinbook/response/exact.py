@@ -15,10 +15,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.nn import logsumexp, softmax
-from jaxtyping import Array, Float
-from numpy.typing import ArrayLike
+from jaxtyping import Array
 
 from spinbook import validate
+from spinbook.annotations import ArrayLike, Float
 from spinbook.response.terms import Moments
 
 __all__ = ["Configurations", "configurations", "energy", "free_energy", "moments"]

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
-from jaxtyping import Array, Float
-from numpy.typing import ArrayLike
+from jaxtyping import Array
 
 from spinbook import validate
+from spinbook.annotations import ArrayLike, Float
 
 __all__ = ["Moments", "Terms", "of_free_energy", "of_moments"]
 

@@ -15,9 +15,10 @@ from typing import NamedTuple
 import numba
 import numpy as np
 import xarray as xr
-from jaxtyping import Bool, Float, Int
-from numpy.typing import ArrayLike
+from jaxtyping import Bool
 from scipy.stats import norm
+
+from spinbook.annotations import ArrayLike, Float, Int
 
 __all__ = ["REGIMES", "Verdicts", "classify_sweep", "shortest_period", "verdicts"]
 

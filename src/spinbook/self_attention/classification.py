@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 import xarray as xr
-from jaxtyping import Float, PRNGKeyArray
-from numpy.typing import ArrayLike
+from jaxtyping import PRNGKeyArray
 from scipy.sparse.csgraph import connected_components
 
 from spinbook import validate
+from spinbook.annotations import ArrayLike, Float
 from spinbook.self_attention.attractors import REGIMES, UNDECIDED, classify_sweep
 from spinbook.self_attention.bifurcations import bifurcation
 from spinbook.self_attention.double import inverse_temperatures
@@ -56,6 +56,7 @@ def random_windows(key: PRNGKeyArray, network: Network, num_windows: int) -> Flo
     >>> random_windows(jax.random.key(0), paper_network(), 5).shape
     (5, 4, 3)
     """
+    validate.instance(network, Network, "network")
     key = validate.key(key)
     shape = validate.count(num_windows, "num_windows"), network.context, network.num_features
     return np.asarray(jax.random.uniform(key, shape, minval=-1.0, maxval=1.0), np.float64)
@@ -109,6 +110,7 @@ def classify(
     >>> verdict.regime, verdict.period, verdict.settled
     ('periodic', 96, True)
     """
+    validate.instance(network, Network, "network")
     betas = inverse_temperatures(beta, "beta", ndim=0)[None]
     num_random = validate.count(num_random_starts, "num_random_starts")
     sweep = partial(

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
-from numpy.typing import ArrayLike
+from jaxtyping import Array, Int
 
 from spinbook import validate
+from spinbook.annotations import ArrayLike, Float
 from spinbook.self_attention.network import Network
 from spinbook.self_attention.sign_classes import sign_classes
 from spinbook.self_attention.window import Window, token_window
@@ -58,6 +58,7 @@ def couplings(network: Network, *, beta: Float[ArrayLike, ""]) -> Couplings:
     >>> couplings(paper_network(), beta=1.27).weights.shape
     (4, 3, 3)
     """
+    validate.instance(network, Network, "network")
     beta = validate.finite(beta, "beta", ndim=0)
     validate.require(lambda x: x >= 0, beta, "beta", "numbers >= 0")
     arrays = (*sign_classes(network), network.gamma)
