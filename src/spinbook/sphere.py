@@ -639,7 +639,7 @@ def _sample(key: PRNGKeyArray, h: Array, beta: Array) -> Array:
     # With r = (D - 1) / (2 beta R |h|) no field is too strong or too weak: x0 goes from 1 at r = 0 to 0 at infinity.
     scale = jnp.max(jnp.abs(scaled), axis=-1) / jnp.max(jnp.abs(h), axis=-1)
     r = freedom / (2 * math.sqrt(_order(dim)) * length) * scale / beta
-    r = jnp.where(length > 0, r, jnp.inf)
+    r = jnp.where(length == 0, jnp.inf, r)
     root = jnp.sqrt(1 + r * r)
     x0 = 1 / (r + root)
     # 1 - x0 without cancellation; what is left of it decides how narrow the cone of a strong field is.

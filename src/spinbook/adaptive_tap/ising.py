@@ -440,6 +440,7 @@ def solve_naive_ising(
     return _solve(_NAIVE, couplings, fields, beta, tol, max_steps)
 
 
+@runtime_checkable
 class _Step(Protocol):
     def __call__(
         self,

@@ -12,7 +12,7 @@ prior is any object with the two methods of ``Prior``.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -24,6 +24,7 @@ from spinbook.annotations import Float
 __all__ = ["Binary", "Gaussian", "Prior", "Spherical", "SphericalLargeDim"]
 
 
+@runtime_checkable
 class Prior(Protocol):
     """What adaptive TAP asks of a prior. ``cavity_variances`` is a symmetric matrix for each field."""
 

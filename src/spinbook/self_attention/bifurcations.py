@@ -198,8 +198,8 @@ def bifurcation(
     beta = inverse_temperatures(betas, "betas", ndim=1)
     if field not in FIELDS:
         raise ValueError(f"field: expected one of {', '.join(FIELDS)}, got {field!r}")
-    if not plane_tolerance >= 0:
-        raise ValueError(f"plane_tolerance: expected a number >= 0, got {plane_tolerance!r}")
+    plane_tolerance = float(inverse_temperatures(plane_tolerance, "plane_tolerance", ndim=0))
+    period_tolerance = float(inverse_temperatures(period_tolerance, "period_tolerance", ndim=0))
     windows = None if starts is None else _start_windows(grid[0], starts)
     if windows is not None:
         axes["start"] = np.arange(len(windows))

@@ -50,6 +50,7 @@ class LyapunovExponents(NamedTuple):
     window: Window
 
 
+@validate.finite_result
 def lyapunov_exponents(
     network: Network,
     *,
@@ -111,6 +112,7 @@ class LogDeterminant(NamedTuple):
     window: Window
 
 
+@validate.finite_result
 def mean_log_determinant(
     network: Network,
     *,
