@@ -122,7 +122,7 @@ def publish(
         "files": {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(draft.iterdir())},
         **_citations(id, chapter or project.chapter_of(id), caption),
     }
-    (draft / "figure.json").write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n")
+    (draft / "figure.json").write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     shutil.rmtree(folder, ignore_errors=True)
     draft.rename(folder)
     for drawn in (figure, *(frames or {}).values()):
@@ -221,7 +221,7 @@ def _save_drawing(figure: Figure, path: Path, paper: str) -> None:
     """Without what matplotlib repeats for every marker and letter: half the size, and the same to 1/100 point."""
     drawn = io.StringIO()
     figure.savefig(drawn, format="svg", facecolor=paper, metadata={"Date": None})
-    path.write_text(scour.scourString(drawn.getvalue(), scour.sanitizeOptions(_SCOUR)))
+    path.write_text(scour.scourString(drawn.getvalue(), scour.sanitizeOptions(_SCOUR)), encoding="utf-8")
 
 
 def _save_picture(figure: Figure, path: Path, paper: str) -> None:
@@ -250,7 +250,7 @@ def _save_data(folder: Path, id: str, data: Mapping[str, Any]) -> None:
         header = ",".join(columns)
         rows = zip(*(column.tolist() for column in columns.values()), strict=True)
         lines = [",".join(_cell(value) for value in row) for row in rows]
-        (folder / f"{id}.csv").write_text("\n".join([header, *lines]) + "\n")
+        (folder / f"{id}.csv").write_text("\n".join([header, *lines]) + "\n", encoding="utf-8")
     else:
         np.savez_compressed(folder / f"{id}.npz", allow_pickle=False, **{k: _rounded(v) for k, v in columns.items()})
 

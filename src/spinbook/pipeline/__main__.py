@@ -1,10 +1,14 @@
 """Command line of the pipeline; the Makefile calls it."""
 
 import argparse
+import io
+import signal
 import sys
 from pathlib import Path
 
-from spinbook.pipeline import audit, browser, build, citation, notebooks, single_page
+import yaml
+
+from spinbook.pipeline import audit, browser, build, citation, disk, notebooks, single_page
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -20,6 +24,10 @@ def main(arguments: list[str] | None = None) -> int:
     commands.add_parser("sync", help="write the paired .ipynb files and CITATION.cff from their sources")
     commands.add_parser("check-sync", help="fail if a generated file that is committed is out of date")
     options = parser.parse_args(arguments)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A letter that the terminal cannot show must not end a build.
+            stream.reconfigure(errors="backslashreplace")
     try:
         if options.command in ("book", "chapter"):
             only = options.name if options.command == "chapter" else None
@@ -40,9 +48,16 @@ def main(arguments: list[str] | None = None) -> int:
         for name in stale:
             print(f"{name} is out of date: run `make fix`", file=sys.stderr)
         return 1 if stale else 0
-    except (ValueError, RuntimeError) as error:
+    except (ValueError, RuntimeError, yaml.YAMLError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    except OSError as error:
+        print(f"error: {disk.sentence(error)}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt as stopped:
+        number = stopped.args[0] if stopped.args else signal.SIGINT
+        print(f"stopped by {signal.Signals(number).name}: what was finished is kept", file=sys.stderr)
+        return 128 + int(number)
 
 
 if __name__ == "__main__":
