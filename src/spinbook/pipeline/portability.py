@@ -47,7 +47,6 @@ class ProcessorPath:
 
 PATHS = (
     ProcessorPath(AS_IS),
-    ProcessorPath(AGAIN, tests=False),
     ProcessorPath("MKL, compatible", {"MKL_CBWR": "COMPATIBLE"}, package="torch"),
     ProcessorPath("MKL, SSE 4.2", {"MKL_ENABLE_INSTRUCTIONS": "SSE4_2"}, package="torch"),
     ProcessorPath("PyTorch, plain loops", {"ATEN_CPU_CAPABILITY": "default"}, package="torch"),
@@ -63,6 +62,7 @@ PATHS = (
     ),
     ProcessorPath("four threads", threads=4),
     ProcessorPath("shuffled tests", {"SPINBOOK_SHUFFLE": "1"}, chapters=False),
+    ProcessorPath(AGAIN, tests=False),
 )
 
 
@@ -96,7 +96,7 @@ class Row:
 
 
 def jobs(root: Path) -> list[Job]:
-    """Everything there is to run, chapters first; a path skips what it cannot move."""
+    """Everything there is to run, in this order; a path skips what it cannot move."""
     chapters = {name: notebooks.load(root, name) for name in notebooks.names(root)}
     keys = {name: freshness.key(root, chapter) for name, chapter in chapters.items()}
     imports = {name: freshness.ingredients(root, chapter)["packages"] for name, chapter in chapters.items()}
@@ -110,14 +110,14 @@ def jobs(root: Path) -> list[Job]:
                 for name in chapters
                 if path.package is None or path.package in imports[name]
             ]
-    for path in PATHS:
         if path.tests:
             found += [
                 Job(path, unit, False, code)
                 for unit, files in units.items()
                 if path.package is None or any(path.package in file.read_text(encoding="utf-8") for file in files)
             ]
-    return found
+    # Tests as they are were run before anybody asks this; everything else needs the reference first.
+    return sorted(found, key=lambda job: (job.path.name == AS_IS) and not job.is_chapter)
 
 
 def _test_units(root: Path) -> dict[str, list[Path]]:
