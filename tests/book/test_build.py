@@ -515,7 +515,7 @@ def test_one_line_of_the_config_moves_the_book_and_its_title_cannot_break_a_page
         name: copy.path(name).read_bytes() for name in ("CITATION.cff", "notebooks/probe.ipynb")
     }
     assert len(everything) > 50
-    assert any(name.endswith(".zip/README.txt") for name in everything)
+    assert any(name.endswith("probe-line.zip/probe-line/README.txt") for name in everything)
     assert [name for name, content in everything.items() if owner.encode() in content] == []
     raw = re.compile(r"<script>1|<b>(?:\"|&quot;)friends|<i>Transformers")
     doubly = re.compile(r"&amp;(?:lt|amp|quot|#34);")
