@@ -47,8 +47,8 @@ check: $(STAMP) ## check format, lint, types and that generated files are in syn
 
 fix: $(STAMP) ## format, mend what the linter can mend, write the generated files
 	@$(BIN)/ruff format .
-	@$(BIN)/ruff check --fix .
 	@$(BIN)/python -m spinbook.pipeline sync
+	@$(BIN)/ruff check --fix .
 
 bench: $(STAMP) ## time the library against plain baselines in the same run
 	@$(BIN)/python -m benchmarks

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import time
 import zipfile
-from pathlib import Path
 
 import jsonschema
 import pytest
@@ -493,7 +492,9 @@ def test_one_line_of_the_config_moves_the_book_and_its_title_cannot_break_a_page
         f"url: {old}"
     ]
     copy.edit("_config.yml", old, address)
-    copy.edit("_config.yml", "title: Transformers as Spin Systems", "title: 'Spins <script>1</script> & <b>\"friends\"'")
+    copy.edit(
+        "_config.yml", "title: Transformers as Spin Systems", "title: 'Spins <script>1</script> & <b>\"friends\"'"
+    )
     copy.edit("_config.yml", "author: The Transformers", "author: The <i>Transformers</i>")
     assert set(notebooks.out_of_sync(copy.root)) == {"probe"}
     # What `make fix` does.

@@ -140,7 +140,7 @@ def test_arrays_that_do_not_read_back_are_not_published(rough, monkeypatch):
         np.savez(path, **{name: values.astype("f2") for name, values in arrays.items() if name != "allow_pickle"})
 
     monkeypatch.setattr(figures.np, "savez_compressed", careless)
-    with pytest.raises(RuntimeError, match="probe-line.npz does not read back: 'x' has changed"):
+    with pytest.raises(RuntimeError, match=r"probe-line\.npz does not read back: 'x' has changed"):
         publish(data={"x": np.linspace(0, 1, 3), "y": np.eye(2)})
     plt.close("all")
 

@@ -159,12 +159,13 @@ def _install_cell(root: Path) -> NotebookNode:
         '    %pip install --quiet "{requirement}"\n'
         "    importlib.invalidate_caches()\n"
         'if importlib.util.find_spec("spinbook") is None:\n'
-        '    raise ImportError(f"pip could not install {requirement}; its message is above")\n\n'
-        "import spinbook\n\n"
-        f'if spinbook.__version__ != "{who.version}":\n'
+        '    raise ImportError(f"pip could not install {requirement}; see above")\n\n'
+        'library = importlib.import_module("spinbook")\n'
+        f'if library.__version__ != "{who.version}":\n'
         "    raise ImportError(\n"
-        f'        f"this notebook belongs to spinbook {who.version}, and {{spinbook.__version__}} is installed "\n'
-        '        f"in {spinbook.__path__[0]}; install {requirement} and restart the kernel"\n'
+        f'        "this notebook belongs to spinbook {who.version}, and "\n'
+        '        f"{library.__version__} is installed in {library.__path__[0]}; "\n'
+        '        f"install {requirement} and restart the kernel"\n'
         "    )"
     )
     return nbformat.v4.new_code_cell(source, metadata={"tags": ["remove-cell"], "cellView": "form"})
