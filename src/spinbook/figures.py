@@ -148,7 +148,7 @@ def publish(
         "files": {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(draft.iterdir())},
         **_citations(id, chapter or project.chapter_of(id), caption),
     }
-    (draft / "figure.json").write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n")
+    (draft / "figure.json").write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     shutil.rmtree(folder, ignore_errors=True)
     draft.rename(folder)
     for drawn in (figure, *(frames or {}).values()):
@@ -248,7 +248,7 @@ def _save_drawing(figure: Figure, path: Path, paper: str) -> None:
     """Without what matplotlib repeats for every marker and letter: half the size, and the same to 1/100 point."""
     drawn = io.StringIO()
     figure.savefig(drawn, format="svg", facecolor=paper, metadata={"Date": None})
-    path.write_text(scour.scourString(drawn.getvalue(), scour.sanitizeOptions(_SCOUR)))
+    path.write_text(scour.scourString(drawn.getvalue(), scour.sanitizeOptions(_SCOUR)), encoding="utf-8")
 
 
 def _save_picture(figure: Figure, path: Path, paper: str) -> None:

@@ -83,7 +83,7 @@ def root() -> Path:
 def identity(base: Path | None = None) -> Identity:
     """Read the identity from `_config.yml` in `base` (default: `root()`)."""
     path = (base or root()) / "_config.yml"
-    config: dict[str, Any] = yaml.safe_load(path.read_text())
+    config: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
     repository = config["repository"]
     return Identity(
         title=config["title"],
@@ -116,7 +116,7 @@ def sources(base: Path | None = None) -> Mapping[str, str]:
 @cache
 def references(base: Path) -> Mapping[str, Mapping[str, str]]:
     """Fields of every entry of `references.bib`, by key. Only what citations need; Sphinx does the typesetting."""
-    text = (base / "book" / "references.bib").read_text()
+    text = (base / "book" / "references.bib").read_text(encoding="utf-8")
     entries: dict[str, Mapping[str, str]] = {}
     for block in re.split(r"^@", text, flags=re.MULTILINE)[1:]:
         if head := re.match(r"\w+\{([^,\s]+),", block):

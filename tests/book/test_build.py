@@ -19,23 +19,7 @@ from bs4 import BeautifulSoup
 from spinbook import project
 from spinbook.pipeline import __main__ as command_line
 from spinbook.pipeline import browser, build, compared, execution, freshness, ledger, notebooks, site
-from tests.book.conftest import CLAIMS, REPOSITORY, ToyBook, write_toy_book
-
-
-@pytest.fixture(scope="module")
-def built(tmp_path_factory):
-    """A toy book that was built once, for tests to copy."""
-    book = write_toy_book(tmp_path_factory.mktemp("built") / "book")
-    outcome, printed = book.build()
-    assert outcome.problems == [], printed
-    return book, outcome, printed
-
-
-@pytest.fixture
-def copy(built, tmp_path):
-    """A copy of the built book: its chapter is fresh."""
-    shutil.copytree(built[0].root, tmp_path / "book")
-    return ToyBook(tmp_path / "book")
+from tests.book.conftest import CLAIMS, REPOSITORY, write_toy_book
 
 
 def test_the_first_build_runs_the_chapter_and_says_where_the_site_is(built):
@@ -114,7 +98,7 @@ def test_the_archive_of_a_figure_stands_alone(built, tmp_path):
     assert json.loads((unpacked / "probe-line.csl.json").read_text())[0]["URL"].endswith("probe.html#probe-line")
 
 
-def test_gallery_and_page_say_what_agrees_with_the_published_figure_and_how_its_claims_stand(built):
+def test_gallery_and_page_say_what_agrees_with_the_published_figure_and_how_its_claims_stand(built, tmp_path):
     html = built[0].path("_build/html")
     card = BeautifulSoup((html / "book" / "gallery.html").read_text(), "html.parser").select_one(".spin-card")
     assert card.select_one(".spin-card-note").get_text() == "Figure 1 of Author (2000)"
@@ -126,7 +110,9 @@ def test_gallery_and_page_say_what_agrees_with_the_published_figure_and_how_its_
     fold = BeautifulSoup((html / "notebooks" / "probe.html").read_text(), "html.parser").select_one("figure .spin-cite")
     assert "Agrees: It is <as> steep. Differs: Ours is longer. Claims: top ✓ reproduced." in fold.get_text()
     assert fold.select('a[href="../book/claims.html#ledger-claim-probe-top"]')
-    assert not (built[0].path("_build/stage/book") / compared.NAME).exists()
+    stage = site._stage(built[0].root, tmp_path, {}, [])
+    assert (stage / "book" / "gallery.md").is_file()
+    assert not (stage / "book" / compared.NAME).exists()
 
 
 @pytest.mark.skipif(browser.find() is None, reason="no browser is installed")
@@ -370,8 +356,10 @@ BROKEN_CHAPTERS = {
 def test_the_run_names_chapter_cell_and_error_of(copy, case):
     old, new, cell, error = BROKEN_CHAPTERS[case]
     copy.edit("notebooks/probe.md", old, new)
-    failure = execution.publish(copy.root, "probe", threads=1)
-    assert failure == execution.failure(copy.root, "probe")
+    running = execution.start(copy.root, "probe", threads=1)
+    running.process.wait()
+    failure = execution.failure(copy.root, running)
+    execution.end(running)
     assert (failure.chapter, failure.cell) == ("probe", cell)
     assert error in failure.error
     assert copy.stale()
@@ -416,15 +404,17 @@ def test_a_notebook_out_of_sync_fails_the_build(copy):
 
 def test_an_interrupted_run_leaves_no_result_and_the_next_build_runs_it(copy):
     copy.edit("notebooks/probe.md", "x = np.linspace", "import time\ntime.sleep(60)\nx = np.linspace")
-    process = execution.start(copy.root, "probe", threads=1)
+    running = execution.start(copy.root, "probe", threads=1)
     deadline = time.monotonic() + 60
-    while execution.progress(copy.root, "probe").get("cell", 0) < 4:
+    while execution.progress(running).get("cell", 0) < 4:
         assert time.monotonic() < deadline
         time.sleep(0.1)
-    process.kill()
-    process.wait()
+    running.process.kill()
+    running.process.wait()
     assert copy.stale()
-    assert copy.path("_build/work/probe/probe.ipynb").is_file(), "papermill wrote a part, in the work folder only"
+    assert (running.folder / "run" / "probe.ipynb").is_file(), "papermill wrote a part, in the work folder only"
+    assert "was ended by SIGKILL" in execution.failure(copy.root, running).error
+    execution.end(running)
     copy.edit("notebooks/probe.md", "time.sleep(60)\n", "")
     assert execution.publish(copy.root, "probe", threads=1) is None
     assert not copy.stale()

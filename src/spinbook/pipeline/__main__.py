@@ -5,6 +5,8 @@ build the book.
 """
 
 import argparse
+import io
+import signal
 import sys
 from pathlib import Path
 
@@ -15,6 +17,10 @@ _FILES = ("_config.yml", "_toc.yml")
 def main(arguments: list[str] | None = None) -> int:
     """Run one command in the current folder; returns the exit status."""
     options = _parser().parse_args(arguments)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A letter that the terminal cannot show must not end a build.
+            stream.reconfigure(errors="backslashreplace")
     if missing := [name for name in _FILES if not (options.root / name).is_file()]:
         print(
             f"error: --root: expected the repository of the book, got {options.root}, which has no {missing[0]}; "
@@ -37,6 +43,15 @@ def main(arguments: list[str] | None = None) -> int:
     except (ValueError, RuntimeError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    except OSError as error:
+        from spinbook.pipeline import disk
+
+        print(f"error: {disk.sentence(error)}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt as stopped:
+        number = stopped.args[0] if stopped.args else signal.SIGINT
+        print(f"stopped by {signal.Signals(number).name}: what was finished is kept", file=sys.stderr)
+        return 128 + int(number)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -52,12 +67,23 @@ def _parser() -> argparse.ArgumentParser:
     chapter.add_argument("name")
     commands.add_parser("audit", help="the accessibility audit of the finished site, in a browser")
     commands.add_parser("pdf", help="print the book to _build/book.pdf, in a browser")
+    paths = commands.add_parser("portability", help="tests and claims on other paths through the processor, resumable")
+    paths.add_argument("only", nargs="*", metavar="PATH", help="names of paths (default: all of them)")
     commands.add_parser("sync", help="write the paired .ipynb files and CITATION.cff from their sources")
     commands.add_parser("check-sync", help="fail if a generated file that is committed is out of date")
     return parser
 
 
 def _run(options: argparse.Namespace) -> int:
+    import yaml
+
+    try:
+        return _dispatch(options)
+    except yaml.YAMLError as error:
+        raise ValueError(str(error)) from error
+
+
+def _dispatch(options: argparse.Namespace) -> int:
     if options.command in ("book", "chapter"):
         from spinbook.pipeline import build
 
@@ -67,6 +93,11 @@ def _run(options: argparse.Namespace) -> int:
         from spinbook.pipeline import audit
 
         return 1 if audit.site(options.root, sys.stdout) else 0
+    if options.command == "portability":
+        from spinbook.pipeline import portability
+
+        rows = portability.run(options.root, sys.stdout, only=options.only)
+        return 1 if any(row.failed or row.broken or row.missing for row in rows) else 0
     if options.command == "pdf":
         from spinbook.pipeline import browser, single_page
 

@@ -20,7 +20,7 @@ INDEX = "book.json"
 def write_index(root: Path, html: Path) -> None:
     """Write `book.json`: version, commit, addresses, the checksums of the records beside it, and the sources by key."""
     who = project.identity(root)
-    status = json.loads((html / "status.json").read_text())
+    status = json.loads((html / "status.json").read_text(encoding="utf-8"))
     index = {
         "title": who.title,
         "version": status["version"],
@@ -39,7 +39,7 @@ def write_index(root: Path, html: Path) -> None:
         "references": "references.bib",
         "sources": sources(root),
     }
-    (html / INDEX).write_text(json.dumps(index, indent=1, ensure_ascii=False) + "\n")
+    (html / INDEX).write_text(json.dumps(index, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def sources(root: Path) -> dict[str, dict[str, Any]]:

@@ -29,7 +29,7 @@ class Comparison:
 def read(root: Path) -> tuple[dict[str, Comparison], list[str]]:
     """The entries by figure, and what is wrong with those that are left out because they say nothing usable."""
     path = root / "book" / NAME
-    entries = (yaml.safe_load(path.read_text()) if path.is_file() else None) or {}
+    entries = (yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else None) or {}
     found, problems = {}, []
     for figure, entry in entries.items():
         if reason := _malformed(entry):

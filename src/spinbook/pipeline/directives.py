@@ -29,7 +29,7 @@ class _Directive(SphinxDirective):
         return Path(self.config.spinbook_root)
 
     def read(self, name: str) -> Any:
-        return json.loads((self.root / "_build" / name).read_text())
+        return json.loads((self.root / "_build" / name).read_text(encoding="utf-8"))
 
     def to_root(self) -> str:
         """Relative path from this page to the root of the site."""

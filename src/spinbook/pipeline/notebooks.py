@@ -50,7 +50,7 @@ def names(root: Path) -> list[str]:
     """
     listed = [
         Path(item["file"]).name
-        for part in yaml.safe_load((root / "_toc.yml").read_text()).get("parts", [])
+        for part in yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8")).get("parts", [])
         for item in part["chapters"]
         if str(item.get("file", "")).startswith("notebooks/")
     ]
@@ -65,7 +65,7 @@ def names(root: Path) -> list[str]:
 
 def pages(root: Path) -> list[str]:
     """Names of all pages of the site, without `.html`, in the order of the table of contents."""
-    toc = yaml.safe_load((root / "_toc.yml").read_text())
+    toc = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
     return [toc["root"], *(str(item["file"]) for part in toc.get("parts", []) for item in part["chapters"])]
 
 
@@ -183,7 +183,7 @@ def out_of_sync(root: Path) -> list[str]:
 
 def _committed(root: Path, name: str) -> str | None:
     path = root / "notebooks" / f"{name}.ipynb"
-    return path.read_text() if path.is_file() else None
+    return path.read_text(encoding="utf-8") if path.is_file() else None
 
 
 def sync(root: Path) -> list[Path]:
@@ -191,7 +191,7 @@ def sync(root: Path) -> list[Path]:
     changed = []
     for name in out_of_sync(root):
         path = root / "notebooks" / f"{name}.ipynb"
-        path.write_text(serialise(load(root, name).notebook))
+        path.write_text(serialise(load(root, name).notebook), encoding="utf-8")
         changed.append(path)
     for path in (root / "notebooks").glob("*.ipynb"):
         if not path.with_suffix(".md").is_file():
