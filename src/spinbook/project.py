@@ -123,3 +123,10 @@ def references(base: Path) -> Mapping[str, Mapping[str, str]]:
             fields = re.findall(r"^\s*(\w+)\s*=\s*[{\"](.+?)[}\"],?\s*$", block, flags=re.MULTILINE)
             entries[head[1]] = {name.lower(): re.sub(r"[{}]", "", value) for name, value in fields}
     return entries
+
+
+def names_and_year(work: Mapping[str, str]) -> str:
+    """How prose names a work: family names and year, as in "Bal (2020)" or "Aguilera et al. (2021)"."""
+    people = [person.partition(",")[0] for person in work["author"].split(" and ")]
+    names = people[0] if len(people) == 1 else " and ".join(people) if len(people) == 2 else f"{people[0]} et al."
+    return f"{names} ({work['year']})"

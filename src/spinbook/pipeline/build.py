@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from spinbook import claims, project
-from spinbook.pipeline import compared, disk, execution, freshness, ledger, lifeline, notebooks, site
+from spinbook.pipeline import catalogue, compared, disk, execution, freshness, ledger, lifeline, notebooks, site
 
 JOBS = 2
 """Chapters that run at the same time."""
@@ -164,7 +164,9 @@ def _collect(
     for folder in results.values():
         for figure in sorted((folder / "figures").glob("*/figure.json")):
             shutil.copytree(figure.parent, build / "figures" / figure.parent.name)
-    figures = site.figures_index(build / "figures")
+    figures = catalogue.with_sources(
+        root, site.figures_index(build / "figures"), {name: chapter.source for name, chapter in chapters.items()}
+    )
     disk.write(build / "figures.json", json.dumps(figures, indent=1, ensure_ascii=False) + "\n")
     book_ledger = ledger.collect(root, list(chapters), results)
     ledger.write(build / "claims.json", book_ledger.entries)
@@ -175,6 +177,7 @@ def _collect(
         for name, chapter in chapters.items()
         if name in results and chapter.thumbnail not in ids
     ]
+    problems += catalogue.unresolved(figure for figure in figures if figure["chapter"] in wanted)
     claim_ids = {entry["id"] for entry in book_ledger.entries}
     problems += compared.problems(root, figures, claim_ids, list(chapters), wanted, results)
     broken = {failure.chapter: failure for failure in failures}

@@ -149,12 +149,24 @@ def _finish(root: Path, name: str, notebook: NotebookNode) -> NotebookNode:
 
 
 def _install_cell(root: Path) -> NotebookNode:
-    requirement = project.install_requirement(project.identity(root))
+    """Installs the library of the page's version where there is none, and refuses any other version."""
+    who = project.identity(root)
     source = (
         "# @title Install the library where it is missing (Colab)\n"
         "import importlib.util\n\n"
+        f'requirement = "{project.install_requirement(who)}"\n'
         'if importlib.util.find_spec("spinbook") is None:\n'
-        f'    %pip install --quiet "{requirement}"'
+        '    %pip install --quiet "{requirement}"\n'
+        "    importlib.invalidate_caches()\n"
+        'if importlib.util.find_spec("spinbook") is None:\n'
+        '    raise ImportError(f"pip could not install {requirement}; see above")\n\n'
+        'library = importlib.import_module("spinbook")\n'
+        f'if library.__version__ != "{who.version}":\n'
+        "    raise ImportError(\n"
+        f'        "this notebook belongs to spinbook {who.version}, and "\n'
+        '        f"{library.__version__} is installed in {library.__path__[0]}; "\n'
+        '        f"install {requirement} and restart the kernel"\n'
+        "    )"
     )
     return nbformat.v4.new_code_cell(source, metadata={"tags": ["remove-cell"], "cellView": "form"})
 

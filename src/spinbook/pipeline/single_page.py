@@ -1,5 +1,6 @@
 """The whole book as one page, `print.html`, for paper and PDF. Made from the finished pages; checks nothing."""
 
+import html
 import re
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -26,7 +27,7 @@ def write(site: Path, pages: list[str], title: str) -> None:
     body = "\n".join(articles)
     attributes = 'lang="en" data-theme="light" data-mode="light" data-content_root="./"'
     (site / NAME).write_text(
-        f"<!DOCTYPE html>\n<html {attributes}>\n<head>\n{head}\n<title>{title}</title>\n</head>\n"
+        f"<!DOCTYPE html>\n<html {attributes}>\n<head>\n{head}\n<title>{html.escape(title)}</title>\n</head>\n"
         f'<body>\n<main class="bd-content spin-whole-book">\n{body}\n</main>\n</body>\n</html>\n',
         encoding="utf-8",
     )

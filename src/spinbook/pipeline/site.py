@@ -1,6 +1,7 @@
 """Staging the executed chapters beside the hand-written pages, and rendering them. Nothing is executed here."""
 
 import copy
+import hashlib
 import json
 import re
 import shutil
@@ -18,6 +19,7 @@ from nbformat import NotebookNode
 from spinbook import project
 from spinbook.pipeline import (
     accessibility,
+    catalogue,
     compared,
     disk,
     environment,
@@ -212,8 +214,11 @@ def _jupyter_book(stage: Path, output: Path, log: Path) -> list[str]:
 def _add_records(root: Path, html: Path) -> None:
     """The files that readers download, under names that do not change."""
     build = root / "_build"
-    for name in ("claims.json", "status.json", "figures.json"):
+    for name in catalogue.FILES:
         shutil.copy(build / name, html / name)
+    # The keys of the sources in the records are those of this file.
+    shutil.copy(root / "book" / "references.bib", html / "references.bib")
+    catalogue.write_index(root, html)
     if (root / "book" / "schemas").is_dir():
         shutil.copytree(root / "book" / "schemas", html / "schemas")
     if (build / "figures").is_dir():
@@ -244,7 +249,7 @@ def _redirect(root: Path, html: Path) -> None:
 
 
 def _bundle(root: Path, folder: Path) -> None:
-    """One archive that stands alone: the files of a figure with what they are, their licence and their checksums."""
+    """One archive that stands alone: every file of a figure, its record, what it is, its licence and all checksums."""
     record = json.loads((folder / "figure.json").read_text(encoding="utf-8"))
     id, who = record["id"], project.identity(root)
     citation = json.dumps([record["csl"]], indent=1, ensure_ascii=False) + "\n"
@@ -255,22 +260,18 @@ def _bundle(root: Path, folder: Path) -> None:
         f"From: {who.title}, version {record['library_version']}, commit {record['commit']}\n"
         f"Make it again: make chapter NAME={record['chapter']}\nLicence: CC BY 4.0, see LICENSE\n\n{record['bibtex']}\n"
     )
-    # The variants for dark pages can be had one by one; nobody prints or cites them.
-    kept = {name: digest for name, digest in sorted(record["files"].items()) if "-dark." not in name}
-    texts = {
-        "README.txt": readme,
-        "SHA256SUMS": "".join(f"{digest}  {name}\n" for name, digest in kept.items()),
-        f"{id}.csl.json": citation,
-    }
+    contents = {"README.txt": readme.encode(), f"{id}.csl.json": citation.encode()}
     licence = root / _LICENCE
     if licence.is_file():
-        texts["LICENSE"] = licence.read_text(encoding="utf-8")
+        contents["LICENSE"] = licence.read_bytes()
+    contents |= {name: (folder / name).read_bytes() for name in ("figure.json", *sorted(record["files"]))}
+    sums = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
+    if changed := [name for name, digest in record["files"].items() if sums[name] != digest]:
+        raise ValueError(f"figure {id}: the files {changed} are not those that figure.json lists")
+    contents["SHA256SUMS"] = "".join(f"{digest}  {name}\n" for name, digest in sorted(sums.items())).encode()
     with zipfile.ZipFile(folder / f"{id}.zip", "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, text in texts.items():
-            archive.writestr(zipfile.ZipInfo(f"{id}/{name}"), text, zipfile.ZIP_DEFLATED)
-        for name in kept:
-            entry = zipfile.ZipInfo(f"{id}/{name}")
-            archive.writestr(entry, (folder / name).read_bytes(), zipfile.ZIP_DEFLATED)
+        for name, content in contents.items():
+            archive.writestr(zipfile.ZipInfo(f"{id}/{name}"), content, zipfile.ZIP_DEFLATED)
 
 
 def figures_index(figures: Path) -> list[dict[str, Any]]:
