@@ -16,15 +16,15 @@ positive definiteness of Lambda - A.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
-from jaxtyping import Bool, Float, Int
-from numpy.typing import ArrayLike
+from jaxtyping import Bool, Int
 from torch import Tensor
 
 from spinbook import validate
 from spinbook.adaptive_tap import implicit
+from spinbook.annotations import ArrayLike, Float
 
 __all__ = [
     "IsingIteration",
@@ -143,6 +143,7 @@ class _Correction(NamedTuple):
     memory: Tensor
 
 
+@runtime_checkable
 class _Theory(Protocol):
     """Everything is scaled by sqrt(v_i v_j), so that saturated spins do no harm: the scaled inverse of chi has ones on
     the diagonal without couplings."""
@@ -405,6 +406,7 @@ def _solve(
     return _response(theory, model, point, num_steps, tol)
 
 
+@validate.finite_result
 def solve_ising(
     couplings: Float[TensorLike, "*batch N N"],
     fields: Float[TensorLike, "*batch N"],
@@ -434,6 +436,7 @@ def solve_ising(
     return _solve(_ADAPTIVE, couplings, fields, beta, tol, max_steps)
 
 
+@validate.finite_result
 def solve_tap_ising(
     couplings: Float[TensorLike, "*batch N N"],
     fields: Float[TensorLike, "*batch N"],
@@ -455,6 +458,7 @@ def solve_tap_ising(
     return _solve(_PLAIN_TAP, couplings, fields, beta, tol, max_steps)
 
 
+@validate.finite_result
 def solve_naive_ising(
     couplings: Float[TensorLike, "*batch N N"],
     fields: Float[TensorLike, "*batch N"],
@@ -475,6 +479,7 @@ def solve_naive_ising(
     return _solve(_NAIVE, couplings, fields, beta, tol, max_steps)
 
 
+@runtime_checkable
 class _Step(Protocol):
     def __call__(
         self,
@@ -582,8 +587,8 @@ class IsingIteration(NamedTuple):
     residual: Float[Tensor, "*batch"]
     num_steps: Int[Tensor, "*batch"]
     converged: Bool[Tensor, "*batch"]
-    residuals: Float[Tensor, states * batch]
-    smallest_eigenvalues: Float[Tensor, states * batch]
+    residuals: Float[Tensor, " states *batch"]
+    smallest_eigenvalues: Float[Tensor, " states *batch"]
 
 
 @torch.no_grad()
@@ -610,6 +615,8 @@ def iterate_ising(
     """
     model = checked_model(couplings, fields, beta)
     A, x = model.A, model.x
+    if not x.numel():
+        raise ValueError(f"beta: expected at least one model, got a batch of shape {tuple(model.batch)}")
     tol = _tolerance(tol, x.dtype)
     rate = validate.tensor(damping, "damping", ndim=0, dtype=torch.float64)
     validate.require(lambda r: (r > 0) & (r <= 1), rate, "damping", "a number > 0 and <= 1")

@@ -29,9 +29,11 @@ def holds(condition: Tensor) -> bool:
         return True
 
 
-def _finite(value: Any, name: str, dtype: torch.dtype | None, device: torch.device | None) -> Tensor:
+def _finite(
+    value: Any, name: str, dtype: torch.dtype | None, device: torch.device | None, ndim: int | None = None
+) -> Tensor:
     try:
-        return validate.tensor(value, name, dtype=dtype, device=device)
+        return validate.tensor(value, name, ndim=ndim, dtype=dtype, device=device)
     except RuntimeError:
         if not isinstance(value, Tensor):
             raise
@@ -60,14 +62,21 @@ def real(
     return array
 
 
-def positive(value: Any, name: str, *, dtype: torch.dtype | None = None, device: torch.device | None = None) -> Tensor:
-    """Finite numbers greater than zero.
+def positive(
+    value: Any,
+    name: str,
+    *,
+    ndim: int | None = None,
+    dtype: torch.dtype | None = None,
+    device: torch.device | None = None,
+) -> Tensor:
+    """Finite numbers greater than zero, of ``ndim`` dimensions if given.
 
     >>> positive(0.0, "beta")
     Traceback (most recent call last):
     ValueError: beta: expected numbers > 0, got 0
     """
-    array = _finite(value, name, dtype, device)
+    array = _finite(value, name, dtype, device, ndim)
     if not holds(array > 0):
         validate.require(lambda x: x > 0, array.detach().cpu().double().numpy(), name, "numbers > 0")
     return array
