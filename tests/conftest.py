@@ -1,11 +1,12 @@
-"""What all tests share: JAX in double precision, no silent mixing of dtypes, and annotations that are checked.
+"""What all tests share: JAX in double precision, no silent mixing of dtypes, annotations that may be checked, any order.
 
 With ``SPINBOOK_TYPES=1`` every function of the package is wrapped by jaxtyping and beartype while it is imported, and a
 call whose arguments or result are not what its annotations say fails. What a test expects to be refused goes through
-unwrapped: there the library's own words are wanted.
+unwrapped: there the library's own words are wanted. With ``SPINBOOK_SHUFFLE=SEED`` the order is shuffled.
 """
 
 import os
+import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -47,3 +48,14 @@ def unchecked() -> Iterator[None]:
     """Calls with arguments that no annotation allows."""
     with _unchecked():
         yield
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Modules run in a random order, and so do the tests of each, if that is asked for: none may need another."""
+    if seed := os.environ.get("SPINBOOK_SHUFFLE"):
+        rng = random.Random(seed)
+        modules = sorted({str(item.path) for item in items})
+        rng.shuffle(modules)
+        place = {module: index for index, module in enumerate(modules)}
+        rng.shuffle(items)
+        items.sort(key=lambda item: place[str(item.path)])

@@ -201,3 +201,19 @@ def write_toy_book(root: Path) -> ToyBook:
 def toy_book(tmp_path: Path) -> ToyBook:
     """A toy book that was never built."""
     return write_toy_book(tmp_path / "book")
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[ToyBook, build.Outcome, str]:
+    """A toy book that was built once, for tests to look at and to copy."""
+    book = write_toy_book(tmp_path_factory.mktemp("built") / "book")
+    outcome, printed = book.build()
+    assert outcome.problems == [], printed
+    return book, outcome, printed
+
+
+@pytest.fixture
+def copy(built: tuple[ToyBook, build.Outcome, str], tmp_path: Path) -> ToyBook:
+    """A copy of the built book: its chapter is fresh and its site whole."""
+    shutil.copytree(built[0].root, tmp_path / "book")
+    return ToyBook(tmp_path / "book")

@@ -1,7 +1,6 @@
 """When a chapter must run again, and when it must not."""
 
-import json
-
+import numpy as np
 import pytest
 
 from spinbook.pipeline import execution, freshness, notebooks
@@ -75,8 +74,9 @@ def finished_run(book):
     folder.mkdir(parents=True)
     (folder / "probe.ipynb").write_text("{}")
     digest = "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a"  # of the two characters {}
-    facts = dict.fromkeys(execution.Record.__dataclass_fields__, "") | {"key": key(book), "notebook_sha256": digest}
-    (folder / "record.json").write_text(json.dumps(facts))
+    facts = dict.fromkeys(execution.Record.__dataclass_fields__, "") | {"key": key(book)}
+    facts |= {"files": {"probe.ipynb": digest}, "packages": {"numpy": np.__version__}}
+    execution.write_record(folder, execution.Record(**facts))
     return folder
 
 
