@@ -271,8 +271,15 @@ def common_tensor_type(*values: Any) -> tuple[torch.dtype, torch.device]:
     # Imported here because PyTorch takes seconds to load and most of this package does without it.
     import torch
 
+    leaves: list[Any] = []
+    for value in values:
+        # torch.compile cannot trace JAX, and need not for what carries its type itself or none at all.
+        if isinstance(value, torch.Tensor):
+            leaves.append(value)
+        elif type(value) not in (int, float, type(None)):
+            leaves.extend(jax.tree.leaves(value))
     dtypes, devices = [], []
-    for leaf in jax.tree.leaves(values):
+    for leaf in leaves:
         if isinstance(leaf, torch.Tensor):
             devices.append(leaf.device)
         name = str(getattr(leaf, "dtype", "")).removeprefix("torch.")
@@ -294,7 +301,7 @@ def tensor(
     """Real, finite numbers as a PyTorch tensor that keeps its gradients, of ``ndim`` dimensions if given.
 
     Takes what every check here takes, and tensors that track gradients as well. ``dtype`` and ``device`` are its own
-    where none is given.
+    where none is given. Values are not checked where PyTorch hides them, see ``transforms``.
 
     >>> tensor([[1.0, 2.0]], "fields", ndim=1)
     Traceback (most recent call last):
@@ -302,9 +309,17 @@ def tensor(
     """
     import torch
 
+    from spinbook import transforms
+
     own_dtype, own_device = common_tensor_type(value)
     try:
-        array = value if isinstance(value, torch.Tensor) else torch.as_tensor(np.array(value))
+        if isinstance(value, torch.Tensor):
+            array = value
+        elif type(value) is float:
+            # torch.compile makes a float32 of what NumPy would keep in double precision.
+            array = torch.tensor(value, dtype=torch.float64)
+        else:
+            array = torch.as_tensor(np.array(value))
     except (TypeError, ValueError, RuntimeError) as error:
         raise ValueError(f"{name}: expected a rectangular array, got {type(value).__name__} ({error})") from error
     if array.is_complex():
@@ -314,6 +329,6 @@ def tensor(
         wanted = "a scalar" if ndim == 0 else f"an array of {ndim} dimensions"
         raise ValueError(f"{name}: expected {wanted}, got {_described(tuple(array.shape))}")
     # Only a tensor that fails is copied to the host to find its first bad entry.
-    if not bool(torch.isfinite(array).all()):
+    if not transforms.holds(torch.isfinite(array)):
         require(np.isfinite, array.detach().cpu().double().numpy(), name, "finite numbers")
     return array
