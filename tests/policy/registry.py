@@ -243,8 +243,8 @@ GROUPS = [
     Group("ising.mean_field", "simulate steady_state tap_solve tap_step", ISING, NOT_FOUND),
     Group(
         "ising.exact",
-        "correlations covariance delayed_correlations entropy_production magnetizations mean product_distribution states "
-        "stationary_distribution stationary_solve step transition_matrix",
+        "correlations covariance delayed_correlations entropy_production magnetizations mean product_distribution "
+        "states stationary_distribution stationary_solve step transition_matrix",
         ISING,
     ),
     Group("ising.exact", "kullback_leibler", ISING, DIVERGENT),
@@ -265,9 +265,7 @@ GROUPS = [
     Group("vector.mean_field", "flat_tap_step naive_step second_order_magnetization", VECTOR),
     Group("vector.mean_field", "simulate steady_state tap_solve tap_step", VECTOR, NOT_FOUND),
     Group("vector.stochastic", "simulate step", VECTOR, more={"spins": _ON_SPHERE}),
-    Group(
-        "vector.infinite", "steady_state", {"beta": 1.0, "coupling_std": 1.0, "field_length": 1.0}, NO_STATE
-    ),
+    Group("vector.infinite", "steady_state", {"beta": 1.0, "coupling_std": 1.0, "field_length": 1.0}, NO_STATE),
     Group(
         "entropy_production.mean_field",
         "angle_estimate leading_order source_delayed_correlations vector_delayed_correlations vector_mean_field",
@@ -279,15 +277,22 @@ GROUPS = [
     Group("entropy_production.relaxation", "divergence", VECTOR),
     Group("entropy_production.relaxation", "relax", VECTOR, NOT_FOUND),
     Group(
-        "entropy_production.relaxation", "contraction_factor",
+        "entropy_production.relaxation",
+        "contraction_factor",
         {"step": Opaque(lambda: lambda m: 0.5 * m), "state": _random(3)},
     ),
     Group("entropy_production.steady", "from_delayed_correlations", ISING),
     Group("entropy_production.memory", "causal", {"num_sites": 3}),
-    Group("fixed_point", "solve", {"f": Opaque(lambda: jnp.cos), "y0": _random(3), "damping": 0.9, "history": 2, **NUMERICS}),
+    Group(
+        "fixed_point",
+        "solve",
+        {"f": Opaque(lambda: jnp.cos), "y0": _random(3), "damping": 0.9, "history": 2, **NUMERICS},
+    ),
     Group("rbm.energies", "joint_energy", RBM),
     Group(
-        "rbm.energies", "effective_energy", RBM,
+        "rbm.energies",
+        "effective_energy",
+        RBM,
         more={"cumulant_generating_function": Opaque(lambda: lambda t: t * t / 2)},
     ),
     Group(
@@ -297,43 +302,56 @@ GROUPS = [
         RBM,
     ),
     Group(
-        "rbm.gibbs", "simulate step", RBM,
+        "rbm.gibbs",
+        "simulate step",
+        RBM,
         more={"hidden_sampler": Opaque(lambda: _class("spinbook.rbm.hidden_given_visible", "gaussian"))},
     ),
     Group("rbm.exact", "interaction_strength_by_order interactions states", RBM),
     Group("rbm.exact", "visible_distribution", RBM, more={"energy": Opaque(lambda: lambda v: v.sum(-1))}),
     Group("rbm.recall", "overlap trajectory", RBM),
     Group(
-        "rbm.recall", "corrupt measure", RBM,
+        "rbm.recall",
+        "corrupt measure",
+        RBM,
         more={"corruption": Opaque(lambda: _class("spinbook.rbm.recall", "sign_flips")(0.5))},
     ),
     Group("rbm.recall", "erasure gaussian_noise sign_flips", RBM, wrap=_of_corruption),
     Group("rbm.cumulants", "bernoulli constant exponential gaussian laplace poisson series", RBM | PRIOR),
     Group("rbm.convergence_radius", "bernoulli constant exponential gaussian laplace poisson", PRIOR, INFINITE),
     Group("rbm.cumulant_generating_functions", "gaussian", PRIOR),
-    Group(
-        "rbm.cumulant_generating_functions", "bernoulli constant exponential laplace poisson", PRIOR, wrap=_of_maker
-    ),
+    Group("rbm.cumulant_generating_functions", "bernoulli constant exponential laplace poisson", PRIOR, wrap=_of_maker),
     Group("rbm.hidden_sum", "gaussian", PRIOR),
     Group("rbm.hidden_sum", "bernoulli constant exponential laplace poisson", PRIOR, wrap=_of_maker),
     Group("rbm.hidden_given_visible", "gaussian", PRIOR | {"key": KEY}),
     Group(
-        "rbm.hidden_given_visible", "bernoulli constant exponential laplace poisson", PRIOR | {"key": KEY},
+        "rbm.hidden_given_visible",
+        "bernoulli constant exponential laplace poisson",
+        PRIOR | {"key": KEY},
         wrap=_of_sampler,
     ),
-    Group("rbm.visible_terms", "gaussian linear", {"mean": 0.1, "scale": 0.5, "bias": 0.3, "t": _random(3)}, wrap=_of_maker),
+    Group(
+        "rbm.visible_terms",
+        "gaussian linear",
+        {"mean": 0.1, "scale": 0.5, "bias": 0.3, "t": _random(3)},
+        wrap=_of_maker,
+    ),
     Group("response.exact", "configurations energy", RESPONSE),
     Group("response.exact", "free_energy moments", RESPONSE, more={"configurations": Opaque(_configurations)}),
     Group("response.mean_field", "naive_free_energy naive_solve tap_free_energy tap_solve", RESPONSE, NOT_FOUND),
     Group(
-        "response.terms", "of_free_energy", RESPONSE,
+        "response.terms",
+        "of_free_energy",
+        RESPONSE,
         more={
             "free_energy": Opaque(lambda: lambda J, h: -jnp.sum(J * (h @ h.T))),
             "couplings": Opaque(lambda: lambda h: h @ h.T),
         },
     ),
     Group(
-        "response.terms", "of_moments", RESPONSE,
+        "response.terms",
+        "of_moments",
+        RESPONSE,
         more={
             "moments": Opaque(lambda: _class("spinbook.response", "Moments")(jnp.zeros((3, 1)), jnp.eye(3))),
             "couplings": Opaque(lambda: lambda h: h @ h.T),
@@ -342,59 +360,82 @@ GROUPS = [
     Group("adaptive_tap.exact", "log_partition magnetizations moments states susceptibilities", TORCH),
     Group("adaptive_tap.ising", "solve_ising solve_naive_ising solve_tap_ising", TORCH),
     Group(
-        "adaptive_tap.ising", "adaptive_step naive_step tap_step", TORCH,
+        "adaptive_tap.ising",
+        "adaptive_step naive_step tap_step",
+        TORCH,
         "one undamped step, which looks at nothing: infinite where a spin is saturated",
     ),
     Group(
-        "adaptive_tap.ising", "iterate_ising", TORCH, "the trace of an iteration that may diverge",
+        "adaptive_tap.ising",
+        "iterate_ising",
+        TORCH,
+        "the trace of an iteration that may diverge",
         more={"step": Opaque(lambda: _class("spinbook.adaptive_tap.ising", "adaptive_step"))},
     ),
     Group("adaptive_tap.vector", "mean_response solve_gaussian", VECTOR_TORCH),
     Group(
-        "adaptive_tap.vector", "solve", VECTOR_TORCH,
+        "adaptive_tap.vector",
+        "solve",
+        VECTOR_TORCH,
         more={"prior": Opaque(lambda: _class("spinbook.adaptive_tap.priors", "Binary")())},
     ),
     Group("adaptive_tap.vector", "checked_couplings", {"couplings": Opaque(lambda: torch.zeros(3, 3, 1, 1))}),
     Group(
-        "adaptive_tap.implicit", "solve",
+        "adaptive_tap.implicit",
+        "solve",
         {"f": Opaque(lambda: torch.cos), "y0": _random(2, 3), "damping": 0.9, "history": 2, **NUMERICS},
     ),
-    Group(
-        "free_energy.exact", "correlations free_energy internal_energy log_partition magnetizations", FREE
-    ),
+    Group("free_energy.exact", "correlations free_energy internal_energy log_partition magnetizations", FREE),
     Group("free_energy.sampling", "simulate spin_given_field step", FREE),
-    Group("free_energy.sampling", "uniform", {"shape": 4}, wrap=lambda f: lambda shape: f(shape, generator=torch.Generator())),
+    Group(
+        "free_energy.sampling",
+        "uniform",
+        {"shape": 4},
+        wrap=lambda f: lambda shape: f(shape, generator=torch.Generator()),
+    ),
     Group("free_energy.attention", "neumann_terms", FREE),
     Group("free_energy.couplings", "sample", FREE),
     Group("self_attention.mean_field", "couplings", NETWORK),
     Group(
-        "self_attention.mean_field", "simulate", NETWORK,
+        "self_attention.mean_field",
+        "simulate",
+        NETWORK,
         more={
-            "couplings": Opaque(lambda: _class("spinbook.self_attention.mean_field", "couplings")(_network(), beta=1.2)),
+            "couplings": Opaque(
+                lambda: _class("spinbook.self_attention.mean_field", "couplings")(_network(), beta=1.2)
+            ),
             "window": Opaque(lambda: _class("spinbook.self_attention", "token_window")(_network())),
         },
     ),
     Group("self_attention.trajectories", "simulate", NETWORK),
     Group("self_attention.lyapunov", "kaplan_yorke_dimension lyapunov_exponents mean_log_determinant", NETWORK),
     Group(
-        "self_attention.bifurcations", "bifurcation", NETWORK,
+        "self_attention.bifurcations",
+        "bifurcation",
+        NETWORK,
         "crossings that were not there are NaN; exponents are minus infinity at beta = 0",
     ),
     Group(
-        "self_attention.classification", "classify", NETWORK | {"beta": 1.0},
-        "exponents are minus infinity at beta = 0", more={"key": Opaque(lambda: jax.random.key(0))},
+        "self_attention.classification",
+        "classify",
+        NETWORK | {"beta": 1.0},
+        "exponents are minus infinity at beta = 0",
+        more={"key": Opaque(lambda: jax.random.key(0))},
     ),
     Group("self_attention.classification", "random_windows", NETWORK),
     Group("self_attention.attractors", "shortest_period", NETWORK, "NaN where there is no period"),
     Group("self_attention.attractors", "verdicts", NETWORK),
     Group(
-        "self_attention.network", "pair_correlations paper_network positional_bits quad_correlations random_network",
+        "self_attention.network",
+        "pair_correlations paper_network positional_bits quad_correlations random_network",
         NETWORK,
     ),
     Group("self_attention.sign_classes", "sign_classes", NETWORK),
     Group("self_attention.stochastic", "sample_finite segment_sizes", NETWORK),
-    Group("self_attention.window", "attention_window start_window token_window", NETWORK | {"start": 0.3 * _random(4, 3)}),
-]  # fmt: skip
+    Group(
+        "self_attention.window", "attention_window start_window token_window", NETWORK | {"start": 0.3 * _random(4, 3)}
+    ),
+]
 
 # Classes: how they are made, and what is called then.
 CLASSES: dict[str, Case] = {}
