@@ -12,6 +12,8 @@ WORKERS ?= 2
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYDEVD_DISABLE_FILE_VALIDATION := 1
+# Text is UTF-8, whatever the locale says.
+export PYTHONUTF8 := 1
 
 .PHONY: help book chapter test check fix bench audit pdf lab lock newest clean
 

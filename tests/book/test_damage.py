@@ -18,6 +18,7 @@ import pytest
 
 from spinbook.pipeline import __main__ as command
 from spinbook.pipeline import build, disk, environment, execution, freshness, lifeline, notebooks, site
+from tests.book.conftest import processes_of, wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 FIGURE = "figures/probe-line"
@@ -491,13 +492,6 @@ def gone(pid):
         return True
 
 
-def wait_until(condition, seconds=30.0):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_children_and_their_children_end_with_a_process_that_gets(tmp_path, number):
     log = tmp_path / "log"
@@ -524,19 +518,6 @@ def test_a_child_that_does_not_listen_is_killed(tmp_path, monkeypatch):
     wait_until(lambda: log.read_text(encoding="utf-8"))
     lifeline.stop(process)
     assert process.returncode == -signal.SIGKILL
-
-
-def processes_of(root):
-    """Everything that runs for the book in `root`: builds, chapters, kernels, the renderer."""
-    found = []
-    for process in psutil.process_iter():
-        try:
-            words = " ".join(process.cmdline())
-            if process.status() != psutil.STATUS_ZOMBIE and process.pid != os.getpid() and str(root) in words:
-                found.append(f"{process.pid}: {words}")
-        except psutil.Error:
-            continue
-    return found
 
 
 MOMENTS = {
