@@ -215,7 +215,9 @@ def processes_of(root: Path) -> list[str]:
     for process in psutil.process_iter():
         try:
             words = " ".join(process.cmdline())
-            if process.status() != psutil.STATUS_ZOMBIE and process.pid != os.getpid() and str(root) in words:
+            # A kernel has the book in its environment only.
+            mine = str(root) in words or process.environ().get("SPINBOOK_ROOT") == str(root)
+            if process.status() != psutil.STATUS_ZOMBIE and process.pid != os.getpid() and mine:
                 found.append(f"{process.pid}: {words}")
         except psutil.Error:
             continue
