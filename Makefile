@@ -15,7 +15,7 @@ export PYDEVD_DISABLE_FILE_VALIDATION := 1
 # Text is UTF-8, whatever the locale says.
 export PYTHONUTF8 := 1
 
-.PHONY: help book chapter test check fix bench audit pdf lab lock newest clean
+.PHONY: help book chapter test check fix bench audit pdf portability lab lock newest clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "make %-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,6 +50,9 @@ audit: book ## the accessibility audit of every page in both themes (needs Chrom
 
 pdf: book ## print the whole book to _build/book.pdf (needs Chromium)
 	@$(BIN)/python -m spinbook.pipeline pdf
+
+portability: $(STAMP) ## tests and claims under other instructions, threads and orders (some 90 minutes, resumable)
+	@$(BIN)/python -m spinbook.pipeline portability
 
 lab: $(STAMP) ## JupyterLab on the notebooks, with the kernel ready
 	@test -x $(BIN)/jupyter-lab || $(BIN)/pip install --quiet -c constraints.txt "jupyterlab>=4"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import yaml
 
-from spinbook.pipeline import audit, browser, build, citation, disk, notebooks, single_page
+from spinbook.pipeline import audit, browser, build, citation, disk, notebooks, portability, single_page
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -21,6 +21,8 @@ def main(arguments: list[str] | None = None) -> int:
     chapter.add_argument("name")
     commands.add_parser("audit", help="the accessibility audit of the finished site, in a browser")
     commands.add_parser("pdf", help="print the book to _build/book.pdf, in a browser")
+    paths = commands.add_parser("portability", help="tests and claims on other paths through the processor, resumable")
+    paths.add_argument("only", nargs="*", metavar="PATH", help="names of paths (default: all of them)")
     commands.add_parser("sync", help="write the paired .ipynb files and CITATION.cff from their sources")
     commands.add_parser("check-sync", help="fail if a generated file that is committed is out of date")
     options = parser.parse_args(arguments)
@@ -34,6 +36,9 @@ def main(arguments: list[str] | None = None) -> int:
             return 1 if build.book(options.root, only=only).problems else 0
         if options.command == "audit":
             return 1 if audit.site(options.root, sys.stdout) else 0
+        if options.command == "portability":
+            rows = portability.run(options.root, sys.stdout, only=options.only)
+            return 1 if any(row.failed or row.broken or row.missing for row in rows) else 0
         if options.command == "pdf":
             target = options.root / "_build" / "book.pdf"
             browser.pdf(options.root / "_build" / "html" / single_page.NAME, target)

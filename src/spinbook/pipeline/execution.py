@@ -25,7 +25,7 @@ from typing import Any
 from spinbook.pipeline import disk, environment, freshness, lifeline, notebooks
 
 VERSIONS = ("spinbook", "numpy", "jax", "torch", "matplotlib", "scikit-learn", "scipy")
-_THREAD_VARIABLES = (
+THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
     "MKL_NUM_THREADS",
@@ -350,7 +350,7 @@ def _environment(
         "SPINBOOK_CHAPTER": chapter.name,
         "SPINBOOK_COMMIT": state.commit + ("+dirty" if state.dirty else ""),
         "SPINBOOK_PARAMETERS": json.dumps(dict(chapter.parameters) | dict(parameters)),
-        **{variable: str(threads) for variable in _THREAD_VARIABLES},
+        **{variable: str(threads) for variable in THREAD_VARIABLES},
     }
 
 
