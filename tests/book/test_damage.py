@@ -341,7 +341,7 @@ def test_settings_of_the_user_do_not_reach_a_kernel_and_an_extra_environment_doe
     # These four are set by ipykernel and its launcher, whoever starts it.
     ours = {"JPY_PARENT_PID", "JPY_SESSION_NAME", "TERM", "CLICOLOR", "FORCE_COLOR", "CLICOLOR_FORCE", "PAGER"}
     ours |= {"GIT_PAGER", "MPLBACKEND", "PYDEVD_USE_FRAME_EVAL", "KMP_DUPLICATE_LIB_OK", "KMP_INIT_AT_FORK"}
-    ours |= {"IPYTHONDIR", "MATPLOTLIBRC", "PYTHONPATH", *execution._THREAD_VARIABLES}
+    ours |= {"IPYTHONDIR", "MATPLOTLIBRC", "PYTHONPATH", *execution.THREAD_VARIABLES}
     known = {*environment.ALLOWED, *environment.FIXED, *ours, "ATEN_CPU_CAPABILITY"}
     assert {name for name in seen if not name.startswith(("SPINBOOK_", "JUPYTER_"))} - known == set()
     assert seen["ATEN_CPU_CAPABILITY"] == "default"
