@@ -15,6 +15,8 @@ export NAME
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYDEVD_DISABLE_FILE_VALIDATION := 1
+# Text is UTF-8, whatever the locale says.
+export PYTHONUTF8 := 1
 
 .PHONY: help book chapter test check fix bench audit pdf portability lab lock newest clean
 
