@@ -1,4 +1,4 @@
-"""What all tests share: double precision in JAX, no silent mixing of dtypes, annotations that may be checked, orders.
+"""What all tests share: JAX in double precision, no silent mixing of dtypes, annotations to check, tests in any order.
 
 With ``SPINBOOK_TYPES=1`` every function of the package is wrapped by jaxtyping and beartype while it is imported, and a
 call whose arguments or result are not what its annotations say fails. What a test expects to be refused goes through
