@@ -459,7 +459,8 @@ def _names_its_encoding(call):
     if name == "open":
         owner = getattr(getattr(call.func, "value", None), "id", "")
         modes = [argument.value for argument in call.args if isinstance(argument, ast.Constant)]
-        return owner in ("Image", "tarfile", "os") or "b" in "".join(map(str, modes)) or "encoding" in given
+        holds_bytes = owner in ("Image", "archive", "os", "tarfile")
+        return holds_bytes or "b" in "".join(map(str, modes)) or "encoding" in given
     if name == "run":
         return "text" not in given
     return name not in ("read_text", "write_text") or "encoding" in given
