@@ -1,7 +1,7 @@
 """Every chapter of the book: what it must have, and that its quick profile runs."""
 
-import os
 import json
+import os
 import re
 from pathlib import Path
 
