@@ -236,7 +236,7 @@ def test_jax_gathers_the_same_from_the_definition(other):
         ({"field": "spin"}, "field: expected one of output_semantic, values, queries, keys, attention, got 'spin'"),
         ({"component": 3}, "component: expected an integer from 0 to 2, got 3"),
         ({"plane": -1}, "plane: expected an integer from 0 to 2, got -1"),
-        ({"plane_tolerance": np.nan}, "plane_tolerance: expected a number >= 0, got nan"),
+        ({"plane_tolerance": np.nan}, "plane_tolerance: expected finite numbers, got nan"),
         ({"num_exponents": 13}, "num_exponents: expected an integer from 0 to 12, got 13"),
         ({"num_bins": 1}, "num_bins: expected an integer >= 2, got 1"),
         ({"num_blocks": 101}, "num_blocks: expected an integer from 2 to 100, got 101"),

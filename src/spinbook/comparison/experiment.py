@@ -137,14 +137,17 @@ def _commit() -> str:
     """The commit of the checkout, marked where files of the library differ from it, or "unknown"."""
     folder = Path(__file__).parent
     try:
+        # A copy inside another repository is no part of that repository's commit.
+        tracked = ["git", "ls-files", "--error-unmatch", "--", __file__]
+        subprocess.run(tracked, cwd=folder, capture_output=True, check=True)
         commit = subprocess.run(
-            ["git", "rev-parse", "HEAD"], cwd=folder, capture_output=True, text=True, check=True
+            ["git", "rev-parse", "HEAD"], cwd=folder, capture_output=True, encoding="utf-8", check=True
         ).stdout.strip()
         changed = subprocess.run(
             ["git", "status", "--porcelain", "--", str(folder.parent)],
             cwd=folder,
             capture_output=True,
-            text=True,
+            encoding="utf-8",
             check=True,
         ).stdout.strip()
     except (OSError, subprocess.CalledProcessError):

@@ -17,10 +17,9 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from jaxtyping import Float
-from numpy.typing import ArrayLike
 
 from spinbook import sweep, validate
+from spinbook.annotations import ArrayLike, Float
 from spinbook.self_attention import kernel, lanes
 from spinbook.self_attention.attractors import shortest_period
 from spinbook.self_attention.double import inverse_temperatures, numbers
@@ -40,8 +39,8 @@ def _networks(
     network: Network | Sequence[Network], gammas: Any, epsilons: Any
 ) -> tuple[list[Network], dict[str, np.ndarray]]:
     """All combinations, the last axis fastest, and the axes."""
-    many = not isinstance(network, Network)
-    grid = list(network) if not isinstance(network, Network) else [network]
+    many = isinstance(network, Sequence) and not isinstance(network, str)
+    grid = [validate.instance(x, Network, "network") for x in (network if many else [network])]
     if not grid:
         raise ValueError("network: expected at least one, got none")
     sizes = {(x.num_features, x.context, x.period) for x in grid}
@@ -218,8 +217,8 @@ def bifurcation(
     beta = inverse_temperatures(betas, "betas", ndim=1)
     if field not in FIELDS:
         raise ValueError(f"field: expected one of {', '.join(FIELDS)}, got {field!r}")
-    if not plane_tolerance >= 0:
-        raise ValueError(f"plane_tolerance: expected a number >= 0, got {plane_tolerance!r}")
+    plane_tolerance = float(inverse_temperatures(plane_tolerance, "plane_tolerance", ndim=0))
+    period_tolerance = float(inverse_temperatures(period_tolerance, "period_tolerance", ndim=0))
     windows = None if starts is None else _start_windows(grid[0], starts)
     if windows is not None:
         axes["start"] = np.arange(len(windows))
