@@ -17,6 +17,7 @@ from __future__ import annotations
 import functools
 import inspect
 import operator
+import sys
 from collections.abc import Callable
 from functools import reduce
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
@@ -417,6 +418,9 @@ def finite_result(function: Callable[P, T]) -> Callable[P, T]:
 
     @functools.wraps(function)
     def checked(*args: P.args, **kwargs: P.kwargs) -> T:
+        if (torch := sys.modules.get("torch")) and torch.compiler.is_compiling():
+            # Values are unknown, and the compiler cannot trace JAX.
+            return function(*args, **kwargs)
         try:
             result = function(*args, **kwargs)
         except (NotImplementedError, RuntimeError, ValueError, TypeError) as error:
@@ -447,8 +451,15 @@ def common_tensor_type(*values: Any) -> tuple[torch.dtype, torch.device]:
     # Imported here because PyTorch takes seconds to load and most of this package does without it.
     import torch
 
+    leaves: list[Any] = []
+    for value in values:
+        # torch.compile cannot trace JAX, and need not for what carries its type itself or none at all.
+        if isinstance(value, torch.Tensor):
+            leaves.append(value)
+        elif type(value) not in (int, float, type(None)):
+            leaves.extend(jax.tree.leaves(value))
     dtypes, devices = [], []
-    for leaf in jax.tree.leaves(values):
+    for leaf in leaves:
         if isinstance(leaf, torch.Tensor):
             devices.append(leaf.device)
         name = str(getattr(leaf, "dtype", "")).removeprefix("torch.")
@@ -470,7 +481,7 @@ def tensor(
     """Real, finite numbers as a PyTorch tensor that keeps its gradients, of ``ndim`` dimensions if given.
 
     Takes what every check here takes, and tensors that track gradients as well. ``dtype`` and ``device`` are its own
-    where none is given.
+    where none is given. Values are not checked where PyTorch hides them, see ``transforms``.
 
     >>> tensor([[1.0, 2.0]], "fields", ndim=1)
     Traceback (most recent call last):
@@ -478,9 +489,14 @@ def tensor(
     """
     import torch
 
+    from spinbook import transforms
+
     own_dtype, own_device = common_tensor_type(value)
     if isinstance(value, torch.Tensor):
         array = value
+    elif type(value) is float:
+        # torch.compile makes a float32 of what NumPy would keep in double precision.
+        array = torch.tensor(value, dtype=torch.float64)
     else:
         known = _rectangular(value, name, np)
         # PyTorch does not know the short types that NumPy has from elsewhere.
@@ -492,6 +508,6 @@ def tensor(
         wanted = "a scalar" if ndim == 0 else f"an array of {ndim} dimensions"
         raise ValueError(f"{name}: expected {wanted}, got {_described(tuple(array.shape))}")
     # Only a tensor that fails is copied to the host to find its first bad entry.
-    if not bool(torch.isfinite(array).all()):
+    if not transforms.holds(torch.isfinite(array)):
         require(np.isfinite, array.detach().cpu().double().numpy(), name, "finite numbers")
     return array

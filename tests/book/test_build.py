@@ -19,7 +19,7 @@ from bs4 import BeautifulSoup
 from spinbook import project
 from spinbook.pipeline import __main__ as command_line
 from spinbook.pipeline import browser, build, compared, execution, freshness, ledger, notebooks, site
-from tests.book.conftest import CLAIMS, REPOSITORY, write_toy_book
+from tests.book.conftest import CLAIMS, REPOSITORY, processes_of, wait_until, write_toy_book
 
 
 def test_the_first_build_runs_the_chapter_and_says_where_the_site_is(built):
@@ -405,12 +405,11 @@ def test_a_notebook_out_of_sync_fails_the_build(copy):
 def test_an_interrupted_run_leaves_no_result_and_the_next_build_runs_it(copy):
     copy.edit("notebooks/probe.md", "x = np.linspace", "import time\ntime.sleep(60)\nx = np.linspace")
     running = execution.start(copy.root, "probe", threads=1)
-    deadline = time.monotonic() + 60
-    while execution.progress(running).get("cell", 0) < 4:
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    wait_until(lambda: execution.progress(running).get("cell", 0) == 4, seconds=60)
+    assert len(processes_of(copy.root)) == 2, "the chapter and its kernel"
     running.process.kill()
     running.process.wait()
+    wait_until(lambda: not processes_of(copy.root), seconds=10)
     assert copy.stale()
     assert (running.folder / "run" / "probe.ipynb").is_file(), "papermill wrote a part, in the work folder only"
     assert "was ended by SIGKILL" in execution.failure(copy.root, running).error

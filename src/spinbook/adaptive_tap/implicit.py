@@ -17,7 +17,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from spinbook import validate
+from spinbook import transforms, validate
 
 __all__ = ["FixedPoint", "differentiable_once", "floor", "solve"]
 
@@ -86,7 +86,7 @@ def _anderson(
     for k in range(max_steps):
         # A NaN compares as false and ends the loop; infinity has to be asked for.
         open_ = ((residual > accepted(y)) & (residual < math.inf))[:, None]
-        if not bool(open_.any()):
+        if transforms.decided(~open_, "a fixed point"):
             break
         move = damping * step
         if history and k:
@@ -170,6 +170,7 @@ def differentiable_once(value: Tensor) -> Tensor:
     return out
 
 
+@transforms.uncompiled
 def solve(
     f: Callable[[Float[Tensor, " batch *state"]], Float[Tensor, " batch *state"]],
     y0: Float[Tensor, " batch *state"],

@@ -17,7 +17,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
-from spinbook import validate
+from spinbook import transforms, validate
 from spinbook.adaptive_tap.ising import TensorLike
 from spinbook.annotations import Float
 
@@ -40,9 +40,12 @@ class Prior(Protocol):
 
 
 def require_positive_definite(matrix: Tensor, name: str, meaning: str) -> Tensor:
-    """The lower Cholesky factor, or an error that quotes the smallest eigenvalue."""
+    """The lower Cholesky factor, or an error that quotes the smallest eigenvalue; NaN where values are hidden."""
     factor, info = torch.linalg.cholesky_ex(matrix)
-    if bool((info > 0).any()):
+    definite = transforms.known(info == 0)
+    if definite is None:
+        return torch.where((info == 0)[..., None, None], factor, torch.nan)
+    if not definite:
         smallest = float(torch.linalg.eigvalsh(matrix.detach()).min())
         raise ValueError(f"{name}: expected {meaning} to be positive definite, got smallest eigenvalue {smallest:.6g}")
     return factor

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from spinbook import validate
+from spinbook import transforms, validate
 from spinbook.annotations import ArrayLike, Float
 from spinbook.free_energy import arguments
 from spinbook.free_energy.model import VectorSpinModel
@@ -24,7 +24,8 @@ class VectorSpinAttention(nn.Module):
     components with a gain and a bias for each. Inputs and outputs are (..., N, D).
 
     A module whose couplings are a parameter knows its spins by their place; one with ``QueryKeyCouplings`` is
-    equivariant under permutations of them. Source: "The attention module".
+    equivariant under permutations of them. In half precision the module converts, solves in float32, and converts
+    back; compiled, exported and transformed it is as ``VectorSpinModel`` is. Source: "The attention module".
 
     >>> VectorSpinAttention(32, 128)(torch.ones(1, 32, 128)).shape
     torch.Size([1, 32, 128])
@@ -60,6 +61,14 @@ class VectorSpinAttention(nn.Module):
         self, x: Float[Tensor, "*batch N D"], *, t0: Float[ArrayLike, "*batch N"] | None = None
     ) -> Float[Tensor, "*batch N D"]:
         """-df/dh of the normalised inputs; ``t0`` as for ``VectorSpinModel``."""
+        dtype = self.norm.weight.dtype
+        if dtype == transforms.at_least_single(dtype):
+            return self._respond(x, t0)
+        shape = self.spin_model.num_spins, self.spin_model.dim
+        inputs = arguments.real(x, "x", shape, dtype=dtype)
+        return transforms.in_single_precision(self, lambda owner, x: owner._respond(x, t0), inputs).to(dtype)
+
+    def _respond(self, x: Tensor, t0: Float[ArrayLike, "*batch N"] | None) -> Tensor:
         return self.spin_model.field_gradient(self.fields(x), t0=t0)
 
 

@@ -13,8 +13,7 @@ import torch
 from jaxtyping import Bool, Complex, Float, Int
 from torch import Tensor
 
-from spinbook import validate
-from spinbook.free_energy import arguments
+from spinbook import transforms, validate
 
 __all__ = [
     "Saddle",
@@ -143,7 +142,10 @@ def log_det(matrix: Float[Tensor, "*batch N N"]) -> Float[Tensor, "*batch"]:
 def _log_det_and_inverse(t: Tensor, couplings: Tensor) -> tuple[Tensor, Tensor]:
     """Of V(t), or an error that says where V is positive definite."""
     logdet, inverse, definite = _LogDetAndInverse.apply(_v(t, couplings))
-    if not arguments.holds(definite):
+    inside = transforms.known(definite)
+    if inside is None:
+        return torch.where(definite, logdet, torch.nan), torch.where(definite[..., None, None], inverse, torch.nan)
+    if not inside:
         raise ValueError(_outside("t", couplings))
     return logdet, inverse
 
@@ -365,7 +367,7 @@ def _newton(
     length = torch.ones_like(point.phi)
     converged = point.residual <= torch.clamp(_floor(t, point, beta), min=tol)
     for _ in range(max_steps):
-        if converged.all():
+        if transforms.decided(converged, "a saddle point"):
             break
         step = _direction(point)
         trial = t + length[..., None] * step
@@ -484,6 +486,7 @@ class _Minimum(torch.autograd.Function):
         return _Minimum.apply(*moved, tol, max_steps), 0
 
 
+@transforms.uncompiled
 def minimum(
     couplings: Float[Tensor, "*batch N N"],
     gram: Float[Tensor, "*batch N N"],

@@ -32,7 +32,9 @@ def remove(path: Path) -> None:
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
-        path.unlink(missing_ok=True)
+        # Where a folder on the way is a file, nothing stands at `path` either.
+        with suppress(NotADirectoryError):
+            path.unlink(missing_ok=True)
 
 
 def folder(path: Path) -> Path:

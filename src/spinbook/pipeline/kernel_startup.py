@@ -28,18 +28,25 @@ def _end_with_parent() -> None:
 def _watch(root: str, own: str) -> set[str]:
     """Paths below `root` that are opened from now on, without those in the folder `own` and in this environment."""
     opened: set[str] = set()
-    real = os.path.realpath
-    places = (root + os.sep, real(root) + os.sep)
-    apart = tuple(path + os.sep for folder in (own, sys.prefix) for path in (os.path.abspath(folder), real(folder)))
+
+    def inside(*folders: str) -> tuple[str, ...]:
+        return tuple(
+            path + os.sep for folder in folders for path in (os.path.abspath(folder), os.path.realpath(folder))
+        )
+
+    repository, environment, apart = inside(root), inside(sys.prefix), inside(sys.prefix, own)
 
     def note(event: str, arguments: tuple[object, ...]) -> None:
-        if event != "open" or isinstance(arguments[0], int) or arguments[0] is None:
+        if event != "open" or not isinstance(arguments[0], str | bytes | os.PathLike):
             return
-        path = os.path.abspath(os.fsdecode(arguments[0]))  # type: ignore[arg-type]
-        if path not in opened and not path.startswith(apart):
-            target = real(path)
-            if (path.startswith(places) or target.startswith(places)) and not target.startswith(apart):
-                opened.add(path if path.startswith(places) else target)
+        path = os.path.abspath(os.fsdecode(arguments[0]))
+        if path not in opened and not path.startswith(environment):
+            # A link may lead into the repository, or out of it.
+            target = os.path.realpath(path)
+            if path.startswith(repository) and not path.startswith(apart):
+                opened.add(path)
+            elif target.startswith(repository) and not target.startswith(apart):
+                opened.add(target)
 
     sys.addaudithook(note)
     return opened
@@ -90,6 +97,8 @@ def _install() -> None:
     warnings.filterwarnings("error")
     for category in (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning):
         warnings.filterwarnings("ignore", category=category)
+    # Another process was still writing what this one wanted to load, which is then compiled here.
+    warnings.filterwarnings("ignore", message="Error (reading|writing) persistent compilation cache entry")
 
 
 # Only a kernel that the pipeline starts has a folder to write to.
