@@ -58,7 +58,7 @@ EXEMPT = {
     "spinbook.comparison": "programs that train: their arguments are plans and recipes of the book, not numbers",
     "spinbook.entropy_production.experiments": "programs that train, see spinbook.comparison",
     "spinbook.adaptive_tap.network": "the example network and its training, see spinbook.comparison",
-    "spinbook.sweep": "tasks and folders, no numbers; tests/test_sweep.py",
+    "spinbook.sweep": "tasks and folders, no numbers; tests/sweep",
     "spinbook.printed": "text of the sources",
     "spinbook.digits": "no arguments",
     "spinbook.validate": "the checks themselves; tests/test_validate.py",
