@@ -67,6 +67,8 @@ EXEMPT = {
     "spinbook.vector._arguments": "checks, see spinbook.validate",
     "spinbook.self_attention.double": "checks, see spinbook.validate",
     "spinbook.replicas": UNCHECKED,
+    "spinbook.transforms": "what checks and modules share with PyTorch's transforms; it takes no input of its own",
+    "spinbook.adaptive_tap.vector.gaussian_mean": UNCHECKED,
     "spinbook.vector.fluctuations": UNCHECKED,
     "spinbook.vector.infinite.naive": UNCHECKED,
     "spinbook.vector.infinite.tap": UNCHECKED,
