@@ -1,16 +1,35 @@
-"""What all tests share: JAX in double precision and strict about dtypes, and functions that are compiled once."""
+"""What all tests share: strict double precision in JAX, functions compiled once, annotations to check, any order.
+
+With ``SPINBOOK_TYPES=1`` every function of the package is wrapped by jaxtyping and beartype while it is imported, and a
+call whose arguments or result are not what its annotations say fails. What a test expects to be refused goes through
+unwrapped: there the library's own words are wanted. With ``SPINBOOK_SHUFFLE=SEED`` the order is shuffled.
+"""
 
 import os
+import random
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import jax
+import jaxtyping
 import pytest
 
 pytest_plugins = ["tests.budget"]
 
+CHECKED = bool(os.environ.get("SPINBOOK_TYPES"))
 _COMPILED = "JAX_COMPILATION_CACHE_DIR"
+
+
+@contextmanager
+def _unchecked() -> Iterator[None]:
+    jaxtyping.config.update("jaxtyping_disable", True)
+    try:
+        yield
+    finally:
+        jaxtyping.config.update("jaxtyping_disable", False)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -19,10 +38,12 @@ def pytest_configure(config: pytest.Config) -> None:
     # Tests compile thousands of functions and run most of them once: compiling them quickly saves more than it costs.
     jax.config.update("jax_disable_most_optimizations", True)
     _share_compiled_functions(config)
+    if CHECKED:
+        _check_annotations()
 
 
 def _share_compiled_functions(config: pytest.Config) -> None:
-    """What one process compiles, the others load: workers and the kernels that they start, which inherit the folder.
+    """What one process compiles, the others load: workers and the kernels that they start, which are given the folder.
 
     The folder lives as long as the run. Whoever names one in the environment keeps it from run to run.
     """
@@ -38,9 +59,40 @@ def _share_compiled_functions(config: pytest.Config) -> None:
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 
 
+def _check_annotations() -> None:
+    jaxtyping.install_import_hook("spinbook", "beartype.beartype")
+    raises = pytest.raises
+
+    @contextmanager
+    def unchecked_raises(*args: Any, **kwargs: Any) -> Iterator[Any]:
+        with raises(*args, **kwargs) as caught, _unchecked():
+            yield caught
+
+    pytest.raises = unchecked_raises
+
+
 @pytest.fixture
 def optimised() -> Iterator[None]:
     """For a test that computes longer than it compiles, or of what the compiler makes of the code."""
     jax.config.update("jax_disable_most_optimizations", False)
     yield
     jax.config.update("jax_disable_most_optimizations", True)
+
+
+@pytest.fixture
+def unchecked() -> Iterator[None]:
+    """Calls with arguments that no annotation allows."""
+    with _unchecked():
+        yield
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Modules run in a random order, and so do the tests of each, if that is asked for: none may need another."""
+    if seed := os.environ.get("SPINBOOK_SHUFFLE"):
+        rng = random.Random(seed)
+        modules = sorted({str(item.path) for item in items})
+        rng.shuffle(modules)
+        place = {module: index for index, module in enumerate(modules)}
+        rng.shuffle(items)
+        items.sort(key=lambda item: place[str(item.path)])

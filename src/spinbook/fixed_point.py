@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, Bool, Float, Int, PyTree
-from numpy.typing import ArrayLike
+from jaxtyping import Array, Bool, Int, PyTree
 
 from spinbook import validate
+from spinbook.annotations import ArrayLike, Float
 
 __all__ = ["FixedPoint", "solve"]
 
@@ -34,10 +34,10 @@ class FixedPoint(NamedTuple):
     ``num_steps``: updates made. ``converged``: whether the residual is at most the tolerance that was applied.
     """
 
-    value: PyTree[Float[Array, ...]]
-    residual: Float[Array, ...]
-    num_steps: Int[Array, ...]
-    converged: Bool[Array, ...]
+    value: PyTree[Float[Array, "..."]]
+    residual: Float[Array, "..."]
+    num_steps: Int[Array, "..."]
+    converged: Bool[Array, "..."]
 
 
 def _tolerance(y: Array, tol: Array) -> Array:
@@ -154,7 +154,7 @@ def _described(tree: Any) -> str:
 
 def solve(
     f: Callable[[Any], Any],
-    y0: PyTree[Float[ArrayLike, ...]],
+    y0: PyTree[Float[ArrayLike, "..."]],
     *,
     tol: Float[ArrayLike, ""] = 1e-10,
     max_steps: int = 1000,

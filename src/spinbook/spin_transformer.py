@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, PRNGKeyArray
-from numpy.typing import ArrayLike
+from jaxtyping import Array, PRNGKeyArray
 
 from spinbook import fixed_point, sphere, validate
+from spinbook.annotations import ArrayLike, Bool, Float
 from spinbook.fixed_point import FixedPoint
 from spinbook.sphere import Response
 from spinbook.vector import fluctuations
@@ -260,6 +260,7 @@ class SpinTransformerModule(eqx.Module):
         dynamics: Relax | Unroll = Relax(),
         dtype: Any = None,
     ) -> None:
+        key = validate.key(key)
         self.dim = validate.count(dim, "dim", minimum=1)
         self.num_heads = validate.count(num_heads, "num_heads", minimum=1)
         if self.dim % self.num_heads:
@@ -278,6 +279,7 @@ class SpinTransformerModule(eqx.Module):
         a = validate.matrix(x, name, columns=self.dim, dtype=self.to_qk.weight.dtype)
         spheres = self.spheres(self.num_heads)
         parts = a.reshape(len(a), spheres, self.dim // spheres)
+        parts = sphere.balanced(parts)
         lengths = jnp.linalg.norm(parts, axis=-1, keepdims=True)
         validate.require(lambda n: n > 0, lengths[..., 0], name, "vectors that are not zero")
         scaled = sphere.radius(self.dim // spheres) * parts / lengths
@@ -380,6 +382,7 @@ class SpinTransformer(eqx.Module):
         dynamics: Relax | Unroll = Relax(),
         dtype: Any = None,
     ) -> None:
+        key = validate.key(key)
         self.depth = validate.count(depth, "depth", minimum=1)
 
         def module(key: PRNGKeyArray) -> SpinTransformerModule:
@@ -406,6 +409,10 @@ class SpinTransformer(eqx.Module):
         """The magnetizations of the last module (sites, dim)."""
         arrays, rest = eqx.partition(self.modules, eqx.is_array)
         x = validate.matrix(x, "x", columns=self.modules.dim, dtype=self.modules.to_qk.weight.dtype)
+        # In the scan below their values are hidden from the modules.
+        self.modules._inputs(x, "x")
+        if context is not None:
+            self.modules._inputs(context, "context")
 
         def layer(x: Array, arrays: Any) -> tuple[Array, None]:
             return eqx.combine(arrays, rest)(x, mask, context), None

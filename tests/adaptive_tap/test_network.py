@@ -73,9 +73,18 @@ def test_class_is_read_off_the_response_of_the_first_spin(images):
     net = made()
     with torch.no_grad():
         S = net.attention.solve(net.fields(images.train[:3])).value
+        found = net.solve(images.train[:3])
         np.testing.assert_allclose(net(images.train[:3]), net.final(S[:, 0]), atol=1e-6)
-    assert net.num_unresolved == 0
-    assert net.num_steps > 0
+    np.testing.assert_array_equal(net(images.train[:3]).detach(), found.logits)
+    assert bool(found.converged.all())
+    assert int(found.num_steps.min()) > 0
+
+
+def test_a_call_leaves_the_network_as_it_was(images):
+    net = made()
+    before = {name: value for name, value in vars(net).items() if not name.startswith("_")}
+    net(images.train[:2])
+    assert {name: value for name, value in vars(net).items() if not name.startswith("_")} == before
 
 
 def test_any_attention_module_fits_in(images):

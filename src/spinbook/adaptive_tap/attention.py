@@ -6,6 +6,12 @@ output. No training, no embedding, no normalisation of the inputs, which should 
 ``AdaptiveTAPAttention`` computes the correction from the couplings. ``MeanFieldAttention`` learns it. The interactions
 ``SoftmaxCouplings`` and ``MixerCouplings`` put a transformer and an MLP-mixer into the same equation, of which
 ``transformer_block`` is one step.
+
+Modules solve in float32 or float64. In half precision they convert, solve in float32, and convert the answer back;
+``torch.autocast`` is off inside. The linear system of a Gaussian prior can be compiled as one graph, exported, and
+transformed by ``torch.vmap`` and ``torch.func``; an error that depends on values is NaN there. What iterates runs
+between the graphs of ``torch.compile``, takes its batch in the leading axis, and is differentiated by ``backward`` or
+``torch.autograd.functional``.
 """
 
 from __future__ import annotations
@@ -13,14 +19,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
-from jaxtyping import Float
 from torch import Tensor, nn
 
-from spinbook import validate
+from spinbook import transforms, validate
 from spinbook.adaptive_tap import couplings as coupling_tensors
 from spinbook.adaptive_tap import implicit, vector
 from spinbook.adaptive_tap.ising import TensorLike
 from spinbook.adaptive_tap.priors import Gaussian, Prior
+from spinbook.annotations import Float
 
 __all__ = [
     "AdaptiveTAPAttention",
@@ -58,9 +64,12 @@ def _initial(
     return given
 
 
-def _unresolved(converged: Tensor, residual: Tensor) -> str:
+@transforms.uncompiled
+def _require_converged(converged: Tensor, residual: Tensor) -> None:
+    if bool(converged.all()):
+        return
     worst, failed = float(residual.detach()[~converged].max()), int((~converged).sum())
-    return f"{failed} of {converged.numel()} examples did not converge, with residuals up to {worst:.2g}"
+    raise RuntimeError(f"{failed} of {converged.numel()} examples did not converge, with residuals up to {worst:.2g}")
 
 
 class AdaptiveTAPAttention(nn.Module):
@@ -74,8 +83,13 @@ class AdaptiveTAPAttention(nn.Module):
     ``couplings`` (num_spins, num_spins, dim, dim) are a parameter. They must have a zero block diagonal and
     J_ij^{ab} = J_ji^{ba}; or ``symmetry`` from ``couplings`` is given, and then applied to whatever they are.
     Drawn couplings have the source's variance 1 / (N D^2) before symmetrisation, scaled down to a largest eigenvalue
-    of 1/2 where they would exceed it, as they do for dim < 8: at 1 the Gaussian model ceases to exist, and
-    ``ValueError`` with the smallest eigenvalue is what comes back then. Source: "Slow and explicit".
+    of 1/2 where they would exceed it, as they do for dim < 8: at 1 the Gaussian model ceases to exist. So that training
+    cannot lead there, the symmetry for a Gaussian prior is ``couplings.Bounded`` unless given: couplings are used as
+    they are up to a largest eigenvalue of 0.9, or half of the way from that of the given couplings to 1, and approach a
+    bound beyond; ``state_dict`` keeps that eigenvalue with the couplings. The source's class has no bound: with
+    ``symmetry=couplings.symmetrize``, or its own ``couplings.symmetrize_separately``, the couplings are literally the
+    parameter, and ``ValueError`` with the smallest eigenvalue is what comes back once they have left the domain.
+    Source: "Slow and explicit".
 
     >>> AdaptiveTAPAttention(7, 3)(torch.ones(2, 7, 3)).shape
     torch.Size([2, 7, 3])
@@ -97,24 +111,60 @@ class AdaptiveTAPAttention(nn.Module):
         self.num_spins = validate.count(num_spins, "num_spins", minimum=1)
         self.dim = validate.count(dim, "dim", minimum=1)
         self.prior = Gaussian() if prior is None else prior
-        self.symmetry = coupling_tensors.symmetrize if symmetry is None else symmetry
         self.tol, self.max_steps = tol, validate.count(max_steps, "max_steps", minimum=1)
         start = _initial(couplings, self.num_spins, self.dim, generator)
         if couplings is None:
-            start = self.symmetry(start)
+            start = (coupling_tensors.symmetrize if symmetry is None else symmetry)(start)
             # A symmetry may leave a direction, which is refused below; its symmetric part sets the scale.
             largest = torch.linalg.eigvalsh(coupling_tensors.as_matrix(coupling_tensors.symmetrize(start)))[-1]
             start = start / (2 * largest).clamp_min(1)
         self.couplings = nn.Parameter(start)
-        vector.checked_couplings(start if symmetry is None else self.coupling_tensor())
+        if symmetry is None:
+            vector.checked_couplings(start)
+        self.symmetry = self._own_symmetry() if symmetry is None else symmetry
+        vector.checked_couplings(self.coupling_tensor())
+
+    def _own_symmetry(self) -> Callable[[Tensor], Tensor]:
+        """The one that leaves the couplings of now, and those around them, as they are."""
+        if not isinstance(self.prior, Gaussian):
+            return coupling_tensors.symmetrize
+        J = self.couplings.detach().to(transforms.at_least_single(self.couplings.dtype))
+        # Refuses couplings without a model.
+        vector.mean_response(J, J.new_zeros(self.num_spins, self.dim), self.prior)
+        bound = coupling_tensors.Bounded(self.prior.covariance)
+        halfway = (1 + float(bound.largest(J))) / 2
+        return bound if halfway <= bound.inner else bound.within(halfway)
+
+    def get_extra_state(self) -> Float[Tensor, ""]:
+        """The largest eigenvalue up to which couplings are what they are, for ``state_dict``; infinity without bound.
+
+        >>> float(AdaptiveTAPAttention(7, 3).get_extra_state())
+        0.9
+        """
+        inner = self.symmetry.inner if isinstance(self.symmetry, coupling_tensors.Bounded) else torch.inf
+        return torch.tensor(inner, dtype=torch.float64)
+
+    def set_extra_state(self, state: Float[Tensor, ""]) -> None:
+        """What ``load_state_dict`` calls once the couplings are loaded.
+
+        >>> module = AdaptiveTAPAttention(7, 3)
+        >>> module.set_extra_state(torch.tensor(0.5))
+        >>> module.symmetry.inner
+        0.5
+        """
+        if isinstance(self.symmetry, coupling_tensors.Bounded):
+            # Couplings of a module without bound are taken as given ones are.
+            self.symmetry = self.symmetry.within(float(state)) if state < torch.inf else self._own_symmetry()
 
     def coupling_tensor(self) -> Float[Tensor, "N N D D"]:
-        """J as it is used: the parameter with its symmetry and without self-couplings.
+        """J as it is used: the parameter with its symmetry and without self-couplings, in float32 or float64.
 
         >>> AdaptiveTAPAttention(7, 3).coupling_tensor().shape
         torch.Size([7, 7, 3, 3])
         """
-        return coupling_tensors.without_self_couplings(self.symmetry(self.couplings))
+        free = self.couplings.to(transforms.at_least_single(self.couplings.dtype))
+        J = self.symmetry(free)
+        return J if isinstance(self.symmetry, coupling_tensors.Bounded) else coupling_tensors.without_self_couplings(J)
 
     def solve(self, x: Float[TensorLike, "batch N D"]) -> vector.VectorResponse:
         """Magnetizations, cavity variances and covariances with the evidence.
@@ -124,18 +174,28 @@ class AdaptiveTAPAttention(nn.Module):
         """
         X, J = _spins(x, "x", self.num_spins, self.dim, self.couplings), self.coupling_tensor()
         if isinstance(self.prior, Gaussian):
-            return vector.solve_gaussian(J, X, self.prior)
-        tol = _ROUNDINGS * torch.finfo(X.dtype).eps if self.tol is None else self.tol
-        return vector.solve(J, X, self.prior, tol=tol, max_steps=self.max_steps)
+            found = vector.solve_gaussian(J, X, self.prior)
+        else:
+            tol = _ROUNDINGS * torch.finfo(J.dtype).eps if self.tol is None else self.tol
+            found = vector.solve(J, X, self.prior, tol=tol, max_steps=self.max_steps)
+        m, V, C = (entry.to(X.dtype) for entry in found[:3])
+        return found._replace(magnetizations=m, cavity_variances=V, covariances=C)
+
+    @transforms.full_precision
+    def _gaussian_mean(self, X: Tensor, prior: Gaussian) -> Tensor:
+        J = self.coupling_tensor()
+        # What the bound returns is right by construction; other functions may return anything.
+        if isinstance(self.symmetry, coupling_tensors.Bounded):
+            return vector.gaussian_mean(J, X.to(J.dtype), prior)
+        return vector.mean_response(J, X, prior)
 
     def forward(self, x: Float[TensorLike, "batch N D"]) -> Float[Tensor, "batch N D"]:
         """m; see the class."""
         if isinstance(self.prior, Gaussian):
             X = _spins(x, "x", self.num_spins, self.dim, self.couplings)
-            return vector.mean_response(self.coupling_tensor(), X, self.prior)
+            return self._gaussian_mean(X, self.prior).to(X.dtype)
         found = self.solve(x)
-        if not bool(found.converged.all()):
-            raise RuntimeError(_unresolved(found.converged, found.residual))
+        _require_converged(found.converged, found.residual)
         return found.magnetizations
 
 
@@ -319,6 +379,8 @@ class EquilibriumAttention(nn.Module):
     def _step(self, over_couplings: Callable[[Tensor], Tensor], spins: Tensor, x: Tensor) -> Tensor:
         return self.response(over_couplings(spins) - self.correction(spins) + x)
 
+    @transforms.uncompiled
+    @transforms.full_precision
     def solve(self, x: Float[Tensor, "batch N D"]) -> implicit.FixedPoint:
         """The fixed point from S = 0, with residual, number of steps and whether it converged, for each example.
 
@@ -328,6 +390,12 @@ class EquilibriumAttention(nn.Module):
         inputs = validate.tensor(x, "x")
         if inputs.ndim != 3 or inputs.numel() == 0:
             raise ValueError(f"x: expected shape (batch, num_spins, dim), got shape {tuple(inputs.shape)}")
+        if inputs.dtype == transforms.at_least_single(inputs.dtype):
+            return self._solved(inputs)
+        found = transforms.in_single_precision(self, EquilibriumAttention._solved, inputs)
+        return found._replace(value=found.value.to(inputs.dtype))
+
+    def _solved(self, inputs: Tensor) -> implicit.FixedPoint:
         tol = _ROUNDINGS * torch.finfo(inputs.dtype).eps if self.tol is None else self.tol
         # Couplings are computed once, not in every step.
         over_couplings, start = self.interaction(inputs), torch.zeros_like(inputs)
@@ -338,8 +406,7 @@ class EquilibriumAttention(nn.Module):
     def forward(self, x: Float[Tensor, "batch N D"]) -> Float[Tensor, "batch N D"]:
         """The fixed point; see the class."""
         found = self.solve(x)
-        if not bool(found.converged.all()):
-            raise RuntimeError(_unresolved(found.converged, found.residual))
+        _require_converged(found.converged, found.residual)
         return found.value
 
 

@@ -13,9 +13,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from spinbook import validate
+from spinbook import transforms, validate
 
 __all__ = [
+    "Bounded",
     "as_matrix",
     "count_free",
     "sample",
@@ -30,6 +31,8 @@ __all__ = [
 
 Symmetry = Callable[[Tensor], Tensor]
 _LARGEST = 0.95
+# Couplings up to this largest eigenvalue are what they are; beyond, they approach a bound halfway from here to 1.
+_INNER = 0.9
 
 
 def as_matrix(couplings: Float[Tensor, "N N D D"]) -> Float[Tensor, "N*D N*D"]:
@@ -107,6 +110,74 @@ def symmetrize_bounded(couplings: Float[Tensor, "N N D D"]) -> Float[Tensor, "N 
     return J / (torch.linalg.eigvalsh(as_matrix(J))[-1] / _LARGEST).clamp_min(1)
 
 
+class Bounded:
+    """c J, J hollow and symmetric, and a factor c(lambda) <= 1 that keeps a Gaussian model existing in training.
+
+    lambda is the largest eigenvalue of Sigma J, and a model with the prior N(0, Sigma) exists while it is below 1.
+    Up to lambda = ``inner`` nothing changes: c = 1. Beyond, c lambda = inner + w u / sqrt(1 + u^2) with
+    u = (lambda - inner) / w and w = (1 - inner) / 2: twice differentiable, increasing, and below (1 + inner) / 2 for
+    every J. So no step of an optimiser leaves the domain, all directions of J keep a gradient, and
+    Sigma^-1 - c J is as well conditioned as 1 / w allows. Couplings are symmetrised by ``symmetrize``; they may have
+    more symmetry before. ``covariance`` is Sigma, (dim, dim) or one for each spin; the unit matrix unless given.
+    Cost: a Cholesky factorisation of N D rows, and the eigenvalues where lambda > inner.
+
+    >>> J = Bounded()(torch.ones(3, 3, 2, 2))  # lambda = 4
+    >>> round(float(torch.linalg.eigvalsh(as_matrix(J))[-1]), 4)
+    0.95
+    >>> torch.equal(Bounded()(J / 2), J / 2)
+    True
+    """
+
+    def __init__(self, covariance: Float[Tensor, "*spins D D"] | None = None, *, inner: float = _INNER) -> None:
+        number = validate.tensor(inner, "inner", ndim=0, dtype=torch.float64)
+        validate.require(lambda x: (x > 0) & (x < 1), number, "inner", "a number > 0 and < 1")
+        self.inner, self.covariance = float(number), covariance
+
+    def within(self, inner: float) -> Bounded:
+        """The same with another eigenvalue up to which nothing changes.
+
+        >>> Bounded().within(0.5).inner
+        0.5
+        """
+        return Bounded(self.covariance, inner=inner)
+
+    def _standardized(self, couplings: Tensor) -> Tensor:
+        """F^T J F as one matrix, Sigma = F F^T: what has lambda as its largest eigenvalue."""
+        if self.covariance is None:
+            return as_matrix(couplings)
+        N, _, D, _ = couplings.shape
+        F = torch.linalg.cholesky(self.covariance.to(couplings)).expand(N, D, D)
+        return as_matrix(torch.einsum("iba,ijbc,jcd->ijad", F, couplings, F))
+
+    def largest(self, couplings: Float[Tensor, "N N D D"]) -> Float[Tensor, ""]:
+        """lambda of hollow symmetric couplings.
+
+        >>> round(float(Bounded().largest(without_self_couplings(torch.ones(3, 3, 1, 1)))), 4)
+        2.0
+        """
+        return torch.linalg.eigvalsh(self._standardized(couplings))[-1]
+
+    @transforms.full_precision
+    def __call__(self, couplings: Float[Tensor, "N N D D"]) -> Float[Tensor, "N N D D"]:
+        J = without_self_couplings(symmetrize(couplings.to(transforms.at_least_single(couplings.dtype))))
+        with torch.no_grad():
+            room = -self._standardized(J)
+            room.diagonal().add_(self.inner)
+            _, beyond = torch.linalg.cholesky_ex(room)
+        # Eigenvalues cost several factorisations, and are not needed inside; what is not finite is never there.
+        if transforms.known(beyond == 0):
+            return J
+        validate.tensor(J, "couplings")
+        largest = self.largest(J)
+        outside = largest > self.inner
+        # Inside, a number that is not used must not make the gradient NaN.
+        size = torch.where(outside, largest, 1.0)
+        width = (1 - self.inner) / 2
+        u = (size - self.inner) / width
+        held = self.inner + width * u / torch.sqrt(1 + u * u)
+        return torch.where(outside, held / size, 1.0) * J
+
+
 def without_self_couplings(couplings: Float[Tensor, "N N D D"]) -> Float[Tensor, "N N D D"]:
     """J_ii^{ab} = 0, and the others as they are.
 
@@ -117,6 +188,7 @@ def without_self_couplings(couplings: Float[Tensor, "N N D D"]) -> Float[Tensor,
     return others[:, :, None, None] * couplings
 
 
+@validate.finite_result
 def sample(
     num_spins: int,
     dim: int,

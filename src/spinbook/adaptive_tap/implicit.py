@@ -17,7 +17,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from spinbook import validate
+from spinbook import transforms, validate
 
 __all__ = ["FixedPoint", "differentiable_once", "floor", "solve"]
 
@@ -37,7 +37,7 @@ class FixedPoint(NamedTuple):
     ``converged``: whether the residual is at most the tolerance that was applied.
     """
 
-    value: Float[Tensor, batch * state]
+    value: Float[Tensor, " batch *state"]
     residual: Float[Tensor, " batch"]
     num_steps: Int[Tensor, " batch"]
     converged: Bool[Tensor, " batch"]
@@ -86,7 +86,7 @@ def _anderson(
     for k in range(max_steps):
         # A NaN compares as false and ends the loop; infinity has to be asked for.
         open_ = ((residual > accepted(y)) & (residual < math.inf))[:, None]
-        if not bool(open_.any()):
+        if transforms.decided(~open_, "a fixed point"):
             break
         move = damping * step
         if history and k:
@@ -170,9 +170,10 @@ def differentiable_once(value: Tensor) -> Tensor:
     return out
 
 
+@transforms.uncompiled
 def solve(
-    f: Callable[[Float[Tensor, batch * state]], Float[Tensor, batch * state]],
-    y0: Float[Tensor, batch * state],
+    f: Callable[[Float[Tensor, " batch *state"]], Float[Tensor, " batch *state"]],
+    y0: Float[Tensor, " batch *state"],
     *,
     tol: float = 1e-10,
     max_steps: int = 1000,

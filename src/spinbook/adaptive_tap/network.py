@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from spinbook import validate
@@ -22,7 +22,7 @@ from spinbook.adaptive_tap.attention import (
     MeanFieldAttention,
 )
 
-__all__ = ["DigitNetwork", "Images", "Training", "count_parameters", "load", "train"]
+__all__ = ["Answers", "DigitNetwork", "Images", "Training", "count_parameters", "load", "train"]
 
 _NUM_PATCHES, _NUM_CLASSES = 16, 10
 _SIDE = 28
@@ -70,6 +70,14 @@ def load(dataset: str = "digits", *, num_test: int | None = None, seed: int = 0)
     return Images(square[known], targets[known], square[unseen], targets[unseen])
 
 
+class Answers(NamedTuple):
+    """``logits`` (batch, 10); whether the response behind them was found to the tolerance, and in how many steps."""
+
+    logits: Float[Tensor, "batch 10"]
+    converged: Bool[Tensor, " batch"]
+    num_steps: Int[Tensor, " batch"]
+
+
 class DigitNetwork(nn.Module):
     """logits = final(S_0), S the response of 17 spins to the class token and the 16 patches of an image.
 
@@ -101,8 +109,6 @@ class DigitNetwork(nn.Module):
             attention = MeanFieldAttention(_NUM_PATCHES + 1, dim, symmetry=symmetry, tol=1e-4, max_steps=40)
         self.attention = attention
         self.final = nn.Linear(dim, _NUM_CLASSES)
-        # Examples whose response was not found to the tolerance, and steps of the slowest one, in the last call.
-        self.num_unresolved, self.num_steps = 0, 0
 
     def fields(self, images: Float[Tensor, "batch 1 28 28"]) -> Float[Tensor, "batch 17 dim"]:
         """X: the class token, then the patches row by row.
@@ -118,15 +124,24 @@ class DigitNetwork(nn.Module):
         return torch.cat([self.class_token.expand(len(images), -1, -1), patches], dim=1)
 
     def forward(self, images: Float[Tensor, "batch 1 28 28"]) -> Float[Tensor, "batch 10"]:
-        """Logits. An example that does not converge keeps its best state, and is counted in ``num_unresolved``."""
+        """Logits. An example that does not converge keeps its best state; ``solve`` says which ones."""
+        return self.solve(images).logits
+
+    def solve(self, images: Float[Tensor, "batch 1 28 28"]) -> Answers:
+        """Logits with the evidence for the response that they are read off.
+
+        The evidence is that of an attention module that is an ``EquilibriumAttention``. Others say themselves what they
+        cannot solve, and count as solved in no step.
+
+        >>> DigitNetwork().solve(torch.zeros(2, 1, 28, 28)).converged
+        tensor([True, True])
+        """
         X = self.fields(images)
         if isinstance(self.attention, EquilibriumAttention):
             found = self.attention.solve(X)
-            self.num_unresolved, self.num_steps = int((~found.converged).sum()), int(found.num_steps.max())
-            spins = found.value
-        else:
-            spins = self.attention(X)
-        return self.final(spins[:, 0])
+            return Answers(self.final(found.value[:, 0]), found.converged, found.num_steps)
+        none = torch.zeros(len(X), dtype=torch.int64, device=X.device)
+        return Answers(self.final(self.attention(X)[:, 0]), none == 0, none)
 
 
 def count_parameters(network: nn.Module, *, free: bool = True) -> int:
@@ -216,9 +231,10 @@ def train(
             order = torch.randperm(len(images.train), generator=generator)
         batch, order = order[:batch_size], order[batch_size:]
         optimizer.zero_grad()
-        loss = nn.functional.cross_entropy(network(images.train[batch]), images.train_labels[batch])
-        unresolved += network.num_unresolved
-        steps.append(network.num_steps)
+        found = network.solve(images.train[batch])
+        loss = nn.functional.cross_entropy(found.logits, images.train_labels[batch])
+        unresolved += int((~found.converged).sum())
+        steps.append(int(found.num_steps.max()))
         loss.backward()
         optimizer.step()
         losses.append(loss.detach())

@@ -7,7 +7,7 @@ it looks for, the state at which it stands, and its entropy production.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -30,6 +30,7 @@ __all__ = [
     "Pooling",
     "Settled",
     "SpinBlock",
+    "Updating",
     "with_residual",
     "without_residual",
 ]
@@ -43,6 +44,17 @@ class Settled(NamedTuple):
     value: Float[Array, "N D"]
     converged: Bool[Array, ""]
     num_steps: Int[Array, ""]
+
+
+@runtime_checkable
+class Updating(Protocol):
+    """A module of spins: it knows the update that it looks for a fixed point of, and its entropy production."""
+
+    def update(self, x: Float[Array, "N D"]) -> tuple[Callable[[Array], Array], Float[Array, "*state"]]:
+        """The map of effective fields that is iterated, and the fields of the outputs."""
+
+    def entropy_production(self, x: Float[Array, "N D"]) -> Float[Array, ""]:
+        """Of the couplings at the effective fields of the outputs, as if these stayed, per site, in nats."""
 
 
 def _settled(value: Array, num_steps: int = 1) -> Settled:

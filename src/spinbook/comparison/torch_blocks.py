@@ -1,12 +1,12 @@
 """The compared modules in PyTorch behind one face, and a twin of the vanilla block to measure them by. Trains nothing.
 
 A module maps (batch, sites, dim) to a ``Settled`` value, one verdict for each example. Wrappers add no parameters.
-``symmetric`` marks modules whose couplings are symmetric, so that they produce no entropy.
+What else can be asked of some of them is a protocol: ``Solving``, ``Contracting``, ``Symmetric``.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -18,7 +18,16 @@ from spinbook.adaptive_tap import couplings as coupling_tensors
 from spinbook.free_energy import VectorSpinAttention
 from spinbook.free_energy.couplings import QueryKeyCouplings
 
-__all__ = ["AdaptiveTAP", "FreeEnergy", "MeanField", "Settled", "Vanilla"]
+__all__ = [
+    "AdaptiveTAP",
+    "Contracting",
+    "FreeEnergy",
+    "MeanField",
+    "Settled",
+    "Solving",
+    "Symmetric",
+    "Vanilla",
+]
 
 
 class Settled(NamedTuple):
@@ -27,6 +36,29 @@ class Settled(NamedTuple):
     value: Float[Tensor, "B N D"]
     converged: Bool[Tensor, " B"]
     num_steps: Int[Tensor, " B"]
+
+
+@runtime_checkable
+class Solving(Protocol):
+    """A module with a solver that takes steps."""
+
+    def evidence(self, x: Float[Tensor, "B N D"]) -> Settled:
+        """The value, without gradient, with whether and in how many steps it was found."""
+
+
+@runtime_checkable
+class Contracting(Protocol):
+    """A module whose value is the fixed point of an update."""
+
+    def contraction_factors(self, x: Float[Tensor, "B N D"]) -> Float[Tensor, " B"]:
+        """max |lambda| of the update's Jacobian at the fixed point of each example."""
+
+
+@runtime_checkable
+class Symmetric(Protocol):
+    """A module whose couplings are symmetric, so that it produces no entropy."""
+
+    symmetric: Literal[True]
 
 
 def _settled(value: Tensor) -> Settled:
@@ -81,6 +113,12 @@ class MeanField(nn.Module):
         found = self.module.solve(standardized(x))
         return Settled(found.value, found.converged, found.num_steps)
 
+    @torch.no_grad()
+    def evidence(self, x: Float[Tensor, "B N D"]) -> Settled:
+        """The value, without gradient, with whether and in how many steps it was found."""
+        found: Settled = self(x)
+        return found
+
     def contraction_factors(self, x: Float[Tensor, "B N D"]) -> Float[Tensor, " B"]:
         """max |lambda| of the update's Jacobian at the solution of each example."""
         fields = standardized(x)
@@ -100,11 +138,12 @@ class AdaptiveTAP(nn.Module):
     torch.Size([3, 5, 8])
     """
 
-    symmetric = True
+    symmetric: Literal[True] = True
 
     def __init__(self, num_sites: int, dim: int) -> None:
         super().__init__()
-        self.module = AdaptiveTAPAttention(num_sites, dim)
+        # The literal parametrisation, which training can take out of the model's domain: that it does is a result.
+        self.module = AdaptiveTAPAttention(num_sites, dim, symmetry=coupling_tensors.symmetrize)
 
     def forward(self, x: Float[Tensor, "B N D"]) -> Settled:
         return _settled(self.module(standardized(x)))
@@ -122,7 +161,7 @@ class FreeEnergy(nn.Module):
     torch.Size([3, 5, 8])
     """
 
-    symmetric = True
+    symmetric: Literal[True] = True
 
     def __init__(self, num_sites: int, dim: int) -> None:
         super().__init__()

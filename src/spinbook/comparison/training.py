@@ -290,12 +290,13 @@ class _JaxProgram:
     def _look(self, arrays: Any, features: Array) -> dict[str, Array]:
         net = eqx.combine(arrays, self.rest)
         inputs = jax.vmap(net.inputs)(features)
-        if not hasattr(net.block, "update"):
+        block = net.block
+        if not isinstance(block, blocks.Updating):
             return {}
         return {
             "steps": jax.vmap(net.block)(inputs).num_steps,
-            "jacobian": jax.vmap(lambda x: hessenberg(*net.block.update(x)))(inputs),
-            "production": jax.vmap(net.block.entropy_production)(inputs),
+            "jacobian": jax.vmap(lambda x: hessenberg(*block.update(x)))(inputs),
+            "production": jax.vmap(block.entropy_production)(inputs),
         }
 
     def diagnose(self, arrays: Any) -> tuple[float, float, float]:
@@ -415,14 +416,11 @@ class _TorchProgram:
         block = net.block
         inputs = net.inputs(self.seen).detach()
         steps = contraction = math.nan
-        if hasattr(block, "evidence"):
+        if isinstance(block, torch_blocks.Solving):
             steps = _mean(block.evidence(inputs).num_steps)
-        elif isinstance(block, torch_blocks.MeanField):
-            with torch.no_grad():
-                steps = _mean(block(inputs).num_steps)
-        if hasattr(block, "contraction_factors"):
+        if isinstance(block, torch_blocks.Contracting):
             contraction = _mean(block.contraction_factors(inputs))
-        return steps, contraction, 0.0 if getattr(block, "symmetric", False) else math.nan
+        return steps, contraction, 0.0 if isinstance(block, torch_blocks.Symmetric) else math.nan
 
     def score(self, net: Any, examples: Any) -> tuple[float, float]:
         """Accuracy, and the part of the examples without a steady state."""

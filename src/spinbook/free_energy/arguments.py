@@ -12,30 +12,9 @@ import torch
 from torch import Tensor
 
 from spinbook import validate
+from spinbook.transforms import holds
 
 __all__ = ["holds", "positive", "real", "symmetric_zero_diagonal"]
-
-
-def holds(condition: Tensor) -> bool:
-    """Whether all entries are true; true if ``torch.vmap`` hides them.
-
-    >>> holds(torch.tensor([True, False]))
-    False
-    """
-    try:
-        return bool(condition.all())
-    except RuntimeError:
-        # Under vmap there is no single answer, and PyTorch refuses to give one.
-        return True
-
-
-def _finite(value: Any, name: str, dtype: torch.dtype | None, device: torch.device | None) -> Tensor:
-    try:
-        return validate.tensor(value, name, dtype=dtype, device=device)
-    except RuntimeError:
-        if not isinstance(value, Tensor):
-            raise
-        return value.to(dtype=dtype, device=device)
 
 
 def real(
@@ -52,7 +31,7 @@ def real(
     Traceback (most recent call last):
     ValueError: h: expected shape (..., 3), got (1, 2)
     """
-    array = _finite(value, name, dtype, device)
+    array = validate.tensor(value, name, dtype=dtype, device=device)
     last = array.shape[array.ndim - len(shape) :]
     if array.ndim < len(shape) or any(want not in (None, got) for want, got in zip(shape, last, strict=True)):
         sizes = ", ".join("*" if size is None else str(size) for size in shape)
@@ -60,14 +39,21 @@ def real(
     return array
 
 
-def positive(value: Any, name: str, *, dtype: torch.dtype | None = None, device: torch.device | None = None) -> Tensor:
-    """Finite numbers greater than zero.
+def positive(
+    value: Any,
+    name: str,
+    *,
+    ndim: int | None = None,
+    dtype: torch.dtype | None = None,
+    device: torch.device | None = None,
+) -> Tensor:
+    """Finite numbers greater than zero, of ``ndim`` dimensions if given.
 
     >>> positive(0.0, "beta")
     Traceback (most recent call last):
     ValueError: beta: expected numbers > 0, got 0
     """
-    array = _finite(value, name, dtype, device)
+    array = validate.tensor(value, name, ndim=ndim, dtype=dtype, device=device)
     if not holds(array > 0):
         validate.require(lambda x: x > 0, array.detach().cpu().double().numpy(), name, "numbers > 0")
     return array

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
-from jaxtyping import Float
-from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
-from spinbook import validate
+from spinbook import transforms, validate
+from spinbook.annotations import ArrayLike, Float
 from spinbook.free_energy import arguments
 from spinbook.free_energy.model import VectorSpinModel
 
@@ -25,7 +24,8 @@ class VectorSpinAttention(nn.Module):
     components with a gain and a bias for each. Inputs and outputs are (..., N, D).
 
     A module whose couplings are a parameter knows its spins by their place; one with ``QueryKeyCouplings`` is
-    equivariant under permutations of them. Source: "The attention module".
+    equivariant under permutations of them. In half precision the module converts, solves in float32, and converts
+    back; compiled, exported and transformed it is as ``VectorSpinModel`` is. Source: "The attention module".
 
     >>> VectorSpinAttention(32, 128)(torch.ones(1, 32, 128)).shape
     torch.Size([1, 32, 128])
@@ -44,6 +44,7 @@ class VectorSpinAttention(nn.Module):
         self.spin_model = VectorSpinModel(num_spins, dim, beta, couplings, generator=generator)
         self.norm = nn.LayerNorm(self.spin_model.dim)
 
+    @validate.finite_result
     def fields(self, x: Float[Tensor, "*batch N D"]) -> Float[Tensor, "*batch N D"]:
         """h = LayerNorm(x) / sqrt(D), so that |h_i| is about 1.
 
@@ -55,13 +56,23 @@ class VectorSpinAttention(nn.Module):
         inputs = arguments.real(x, "x", shape, dtype=self.norm.weight.dtype)
         return self.norm(inputs) / self.spin_model.dim**0.5
 
+    @validate.finite_result
     def forward(
         self, x: Float[Tensor, "*batch N D"], *, t0: Float[ArrayLike, "*batch N"] | None = None
     ) -> Float[Tensor, "*batch N D"]:
         """-df/dh of the normalised inputs; ``t0`` as for ``VectorSpinModel``."""
+        dtype = self.norm.weight.dtype
+        if dtype == transforms.at_least_single(dtype):
+            return self._respond(x, t0)
+        shape = self.spin_model.num_spins, self.spin_model.dim
+        inputs = arguments.real(x, "x", shape, dtype=dtype)
+        return transforms.in_single_precision(self, lambda owner, x: owner._respond(x, t0), inputs).to(dtype)
+
+    def _respond(self, x: Tensor, t0: Float[ArrayLike, "*batch N"] | None) -> Tensor:
         return self.spin_model.field_gradient(self.fields(x), t0=t0)
 
 
+@validate.finite_result
 def neumann_terms(
     t: Float[ArrayLike, "*batch N"], couplings: Float[ArrayLike, "*batch N N"], num_terms: int
 ) -> Float[Tensor, "num_terms *batch N N"]:

@@ -13,15 +13,19 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from jaxtyping import Float
-from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
-from spinbook import validate
+from spinbook import transforms, validate
+from spinbook.annotations import ArrayLike, Float
 from spinbook.free_energy import arguments, saddle
 from spinbook.free_energy import couplings as coupling_matrices
 
 __all__ = ["VectorSpinModel"]
+
+
+def _like(flags: Tensor, values: Tensor) -> Tensor:
+    """Flags (...) with axes of length one for all that ``values`` (..., *) have more."""
+    return flags.reshape(flags.shape + (1,) * (values.ndim - flags.ndim))
 
 
 class VectorSpinModel(nn.Module):
@@ -36,7 +40,10 @@ class VectorSpinModel(nn.Module):
     Fields ``h`` are (..., N, D), **already divided by sqrt(D)**. Every method solves for the saddle itself, one t for
     each spin; with ``t0`` (N) or (..., N) from there, and with ``t0`` of shape (1) for one t at all sites, which holds
     the spins at their length on average over the sites only. ``RuntimeError`` where that does not converge, and
-    ``ValueError`` for h, couplings, beta or t0 outside their domain. Results follow the widest dtype among them.
+    ``ValueError`` for h, couplings, beta or t0 outside their domain. Results follow the widest dtype among them, and
+    are float32 for half precision; ``torch.autocast`` is off inside. The saddle is found between the graphs of
+    ``torch.compile``, by example under ``torch.vmap``, where NaN takes the place of errors that depend on values, and
+    not under ``torch.export``. All methods can be differentiated by ``torch.func`` too.
 
     >>> model = VectorSpinModel(4, 9, couplings=torch.zeros(4, 4))
     >>> model.free_energy(torch.zeros(1, 4, 9))
@@ -79,12 +86,14 @@ class VectorSpinModel(nn.Module):
     def _inputs(self, h: Any) -> tuple[Tensor, Tensor, Tensor]:
         """Fields, couplings and beta in one dtype, on one device."""
         fixed = None if callable(self.couplings) else self.couplings
-        dtype, device = validate.common_tensor_type(h, fixed, self.beta)
+        carried, device = validate.common_tensor_type(h, fixed, self.beta)
+        dtype = transforms.at_least_single(carried)
         H = arguments.real(h, "h", (self.num_spins, self.dim), dtype=dtype, device=device)
         if fixed is None:
             J = arguments.real(self.couplings(H), "couplings", (self.num_spins, self.num_spins))
-            if J.dtype != dtype:
+            if transforms.at_least_single(J.dtype) != dtype:
                 raise ValueError(f"couplings: expected the dtype of the fields, {dtype}, got {J.dtype}")
+            J = J.to(dtype)
         else:
             J = arguments.real(fixed, "couplings", (self.num_spins, self.num_spins), dtype=dtype, device=device)
         J = coupling_matrices.symmetric_traceless(self._checked(J))
@@ -121,9 +130,14 @@ class VectorSpinModel(nn.Module):
         initial = None if t0 is None else self._auxiliaries(t0, "t0", H)
         return H, J, beta, saddle.minimum(J, H @ H.mT, beta, t0=initial, **numerics)
 
+    @transforms.uncompiled
     def _saddle(self, h: Any, t0: Any = None) -> tuple[Tensor, Tensor, Tensor, saddle.Saddle]:
         H, J, beta, found = self._minimum(h, t0)
-        if not arguments.holds(found.converged):
+        verdict = transforms.known(found.converged)
+        if verdict is None:
+            phi, t, inverse = (torch.where(_like(found.converged, x), x, torch.nan) for x in found[:3])
+            found = found._replace(phi=phi, t=t, inverse=inverse)
+        elif not verdict:
             worst = float(found.residual[~found.converged].max())
             raise RuntimeError(
                 f"h: expected fields with a saddle point within reach, got a residual of {worst:.2g} after "
@@ -131,6 +145,8 @@ class VectorSpinModel(nn.Module):
             )
         return H, J, beta, found
 
+    @validate.finite_result
+    @transforms.full_precision
     def phi(self, t: Float[ArrayLike, "*batch N"], h: Float[ArrayLike, "*batch N D"]) -> Float[Tensor, "*batch"]:
         """phi(t) = beta sum_i t_i - 1/2 ln det V + beta/4 tr(H^T V^-1 H), V = diag(t) - J. Source: eq:varphinorm.
 
@@ -143,6 +159,8 @@ class VectorSpinModel(nn.Module):
         H, J, beta = self._inputs(h)
         return saddle.phi(self._auxiliaries(t, "t", H), J, H @ H.mT, beta)
 
+    @validate.finite_result
+    @transforms.full_precision
     def gradient(self, t: Float[ArrayLike, "*batch N"], h: Float[ArrayLike, "*batch N D"]) -> Float[Tensor, "*batch N"]:
         """d phi / d t_i = beta (1 - <|sigma_i|^2> / D), with the mean at this t. Arguments as for ``phi``.
 
@@ -152,6 +170,8 @@ class VectorSpinModel(nn.Module):
         H, J, beta = self._inputs(h)
         return saddle.gradient(self._auxiliaries(t, "t", H), J, H @ H.mT, beta)
 
+    @validate.finite_result
+    @transforms.full_precision
     def hessian(
         self, t: Float[ArrayLike, "*batch N"], h: Float[ArrayLike, "*batch N D"]
     ) -> Float[Tensor, "*batch N N"]:
@@ -163,6 +183,8 @@ class VectorSpinModel(nn.Module):
         H, J, beta = self._inputs(h)
         return saddle.hessian(self._auxiliaries(t, "t", H), J, H @ H.mT, beta)
 
+    @validate.finite_result
+    @transforms.full_precision
     def start(self, h: Float[ArrayLike, "*batch N D"]) -> Float[Tensor, "*batch N"]:
         """t_i from which Newton sets out: inside V > 0 for all couplings, and right to first order in weak ones.
 
@@ -176,6 +198,8 @@ class VectorSpinModel(nn.Module):
             batch = H.shape[:-2]
             return saddle.start(J.expand(*batch, *J.shape[-2:]), H @ H.mT, beta.expand(batch))
 
+    @validate.finite_result
+    @transforms.full_precision
     def saddle_point(
         self,
         h: Float[ArrayLike, "*batch N D"],
@@ -192,7 +216,7 @@ class VectorSpinModel(nn.Module):
         >>> found.value.shape, found.converged
         (torch.Size([1, 4]), tensor([True]))
         """
-        tolerance = float(arguments.positive(tol, "tol", dtype=torch.float64))
+        tolerance = float(arguments.positive(tol, "tol", ndim=0, dtype=torch.float64))
         steps = validate.count(max_steps, "max_steps", minimum=1)
         *_, found = self._minimum(h, t0, tol=tolerance, max_steps=steps)
         return saddle.SaddlePoint(found.t, found.residual, found.num_steps, found.converged)
@@ -200,6 +224,8 @@ class VectorSpinModel(nn.Module):
     def _log_partition(self, beta: Tensor, phi: Tensor) -> Tensor:
         return phi - self.num_spins / 2 * (1 + torch.log(2 * beta))
 
+    @validate.finite_result
+    @transforms.full_precision
     def free_energy(
         self, h: Float[ArrayLike, "*batch N D"], *, t0: Float[ArrayLike, "*batch N"] | None = None
     ) -> Float[Tensor, "*batch"]:
@@ -215,6 +241,8 @@ class VectorSpinModel(nn.Module):
         _, _, beta, found = self._saddle(h, t0)
         return -self._log_partition(beta, found.phi) / beta
 
+    @validate.finite_result
+    @transforms.full_precision
     def free_energy_next_order(self, h: Float[ArrayLike, "*batch N D"]) -> Float[Tensor, "*batch"]:
         """f - (1/(beta D)) (N ln(sqrt(2) beta) - 1/2 ln det Hess phi(t*)): with the Gaussian fluctuations of t.
 
@@ -230,6 +258,8 @@ class VectorSpinModel(nn.Module):
         fluctuations = self.num_spins * torch.log(math.sqrt(2) * beta) - saddle.log_det(curvature) / 2
         return -(self._log_partition(beta, found.phi) + fluctuations / self.dim) / beta
 
+    @validate.finite_result
+    @transforms.full_precision
     def magnetizations(
         self, h: Float[ArrayLike, "*batch N D"], *, t0: Float[ArrayLike, "*batch N"] | None = None
     ) -> Float[Tensor, "*batch N D"]:
@@ -244,6 +274,8 @@ class VectorSpinModel(nn.Module):
         H, _, _, found = self._saddle(h, t0)
         return found.inverse @ H / 2
 
+    @validate.finite_result
+    @transforms.full_precision
     def magnetizations_next_order(self, h: Float[ArrayLike, "*batch N D"]) -> Float[Tensor, "*batch N D"]:
         """-d f_next_order / dh, for couplings that do not depend on h: <sigma_i> / sqrt(D) with an error of 1/D^2.
 
@@ -260,6 +292,8 @@ class VectorSpinModel(nn.Module):
             (slope,) = torch.autograd.grad(self.free_energy_next_order(source).sum(), source, create_graph=keep)
         return -slope
 
+    @validate.finite_result
+    @transforms.full_precision
     def correlations(
         self, h: Float[ArrayLike, "*batch N D"], *, t0: Float[ArrayLike, "*batch N"] | None = None
     ) -> Float[Tensor, "*batch N N"]:
@@ -278,6 +312,8 @@ class VectorSpinModel(nn.Module):
         m = found.inverse @ H / 2
         return found.inverse / (2 * beta[..., None, None]) + m @ m.mT
 
+    @validate.finite_result
+    @transforms.full_precision
     def internal_energy(
         self, h: Float[ArrayLike, "*batch N D"], *, t0: Float[ArrayLike, "*batch N"] | None = None
     ) -> Float[Tensor, "*batch"]:
@@ -292,6 +328,8 @@ class VectorSpinModel(nn.Module):
         sites = found.t.expand(*found.t.shape[:-1], self.num_spins).sum(-1)
         return self.num_spins / (2 * beta) - sites - ((H @ H.mT) * found.inverse).sum((-2, -1)) / 4
 
+    @validate.finite_result
+    @transforms.full_precision
     def entropy(
         self, h: Float[ArrayLike, "*batch N D"], *, t0: Float[ArrayLike, "*batch N"] | None = None
     ) -> Float[Tensor, "*batch"]:
@@ -305,6 +343,8 @@ class VectorSpinModel(nn.Module):
         _, _, beta, found = self._saddle(h, t0)
         return saddle.log_det(found.inverse / (2 * beta[..., None, None])) / 2
 
+    @validate.finite_result
+    @transforms.full_precision
     def specific_heat(
         self, h: Float[ArrayLike, "*batch N D"], *, t0: Float[ArrayLike, "*batch N"] | None = None
     ) -> Float[Tensor, "*batch"]:
@@ -329,6 +369,8 @@ class VectorSpinModel(nn.Module):
             curvature = curvature.sum((-2, -1), keepdim=True)
         return torch.linalg.solve(curvature, right)
 
+    @validate.finite_result
+    @transforms.full_precision
     def linear_response(
         self,
         h: Float[ArrayLike, "*batch N D"],
@@ -352,6 +394,8 @@ class VectorSpinModel(nn.Module):
         dt = self._solve_hessian(beta, found, m, w[..., None])
         return passed / 2 - found.inverse @ (dt * m)
 
+    @validate.finite_result
+    @transforms.full_precision
     def susceptibilities(
         self, h: Float[ArrayLike, "*batch N D"], *, t0: Float[ArrayLike, "*batch N"] | None = None
     ) -> Float[Tensor, "*batch N D N D"]:
@@ -377,6 +421,8 @@ class VectorSpinModel(nn.Module):
         free = P[..., :, None, :, None] * identity[:, None, :] / 2
         return free - stiff.reshape(free.shape)
 
+    @validate.finite_result
+    @transforms.full_precision
     def channel_mixing(
         self, h: Float[ArrayLike, "*batch N D"], *, t0: Float[ArrayLike, "*batch N"] | None = None
     ) -> Float[Tensor, "*batch N D"]:
@@ -404,6 +450,8 @@ class VectorSpinModel(nn.Module):
         mixing = torch.zeros_like(m) if mixing is None else mixing
         return (m, mixing) if keep else (m.detach(), mixing.detach())
 
+    @validate.finite_result
+    @transforms.full_precision
     def field_gradient(
         self, h: Float[ArrayLike, "*batch N D"], *, t0: Float[ArrayLike, "*batch N"] | None = None
     ) -> Float[Tensor, "*batch N D"]:
@@ -424,6 +472,8 @@ class VectorSpinModel(nn.Module):
         if callable(self.couplings):
             raise ValueError(f"couplings: expected a matrix for {method}, got couplings computed from the fields")
 
+    @validate.finite_result
+    @transforms.full_precision
     def log_prob(
         self,
         h: Float[ArrayLike, "*batch N D"],
@@ -449,9 +499,7 @@ class VectorSpinModel(nn.Module):
         """
         self._require_fixed("log_prob")
         H, _, beta = self._inputs(h)
-        kappa = arguments.positive(field_stiffness, "field_stiffness", dtype=H.dtype, device=H.device)
-        if kappa.ndim:
-            raise ValueError(f"field_stiffness: expected a number, got shape {tuple(kappa.shape)}")
+        kappa = arguments.positive(field_stiffness, "field_stiffness", ndim=0, dtype=H.dtype, device=H.device)
         f = self.free_energy if free_energy is None else free_energy
         # beta may have one entry for each example, so the zero field needs as many.
         difference = f(H) - f(torch.zeros_like(H))

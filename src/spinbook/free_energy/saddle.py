@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Bool, Complex, Float, Int
 from torch import Tensor
 
-from spinbook.free_energy import arguments
+from spinbook import transforms, validate
 
 __all__ = [
     "Saddle",
@@ -142,7 +142,10 @@ def log_det(matrix: Float[Tensor, "*batch N N"]) -> Float[Tensor, "*batch"]:
 def _log_det_and_inverse(t: Tensor, couplings: Tensor) -> tuple[Tensor, Tensor]:
     """Of V(t), or an error that says where V is positive definite."""
     logdet, inverse, definite = _LogDetAndInverse.apply(_v(t, couplings))
-    if not arguments.holds(definite):
+    inside = transforms.known(definite)
+    if inside is None:
+        return torch.where(definite, logdet, torch.nan), torch.where(definite[..., None, None], inverse, torch.nan)
+    if not inside:
         raise ValueError(_outside("t", couplings))
     return logdet, inverse
 
@@ -160,6 +163,7 @@ def _traced(gram: Tensor, inverse: Tensor) -> Tensor:
     return (gram * inverse).sum((-2, -1))
 
 
+@validate.finite_result
 def phi(
     t: Float[Tensor, "*batch K"],
     couplings: Float[Tensor, "*batch N N"],
@@ -188,6 +192,7 @@ def _derivatives(inverse: Tensor, gram: Tensor, beta: Tensor, num_auxiliaries: i
     return per_auxiliary(slope, num_auxiliaries), _matrix_per_auxiliary(curvature, num_auxiliaries)
 
 
+@validate.finite_result
 def gradient(
     t: Float[Tensor, "*batch K"],
     couplings: Float[Tensor, "*batch N N"],
@@ -207,6 +212,7 @@ def gradient(
     return _derivatives(inverse, gram, beta, t.shape[-1])[0]
 
 
+@validate.finite_result
 def hessian(
     t: Float[Tensor, "*batch K"],
     couplings: Float[Tensor, "*batch N N"],
@@ -227,6 +233,7 @@ def hessian(
     return _derivatives(inverse, gram, beta, t.shape[-1])[1]
 
 
+@validate.finite_result
 def real_phi(
     t: Float[Tensor, "*batch K"] | Complex[Tensor, "*batch K"],
     couplings: Float[Tensor, "*batch N N"],
@@ -256,6 +263,7 @@ def _single_site(squares: Tensor, beta: Tensor) -> Tensor:
     return (free + torch.sqrt(free**2 + squares)) / 2
 
 
+@validate.finite_result
 def start(
     couplings: Float[Tensor, "*batch N N"], gram: Float[Tensor, "*batch N N"], beta: Float[Tensor, "*batch"]
 ) -> Float[Tensor, "*batch N"]:
@@ -350,7 +358,8 @@ def _newton(
     if t0 is None:
         t, point = _start(couplings, gram, beta)
     else:
-        t = t0
+        # What PyTorch saves for the gradient must not be an argument itself, as it would be if no step were made.
+        t = t0.clone()
         point = _evaluate(t, couplings, gram, beta)
         if not point.inside.all():
             raise ValueError(_outside("t0", couplings))
@@ -358,7 +367,7 @@ def _newton(
     length = torch.ones_like(point.phi)
     converged = point.residual <= torch.clamp(_floor(t, point, beta), min=tol)
     for _ in range(max_steps):
-        if converged.all():
+        if transforms.decided(converged, "a saddle point"):
             break
         step = _direction(point)
         trial = t + length[..., None] * step
@@ -477,6 +486,7 @@ class _Minimum(torch.autograd.Function):
         return _Minimum.apply(*moved, tol, max_steps), 0
 
 
+@transforms.uncompiled
 def minimum(
     couplings: Float[Tensor, "*batch N N"],
     gram: Float[Tensor, "*batch N N"],

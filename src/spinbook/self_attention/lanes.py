@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int
-from numpy.typing import ArrayLike
+from jaxtyping import Int
 
+from spinbook.annotations import ArrayLike, Float
 from spinbook.self_attention import kernel
 from spinbook.self_attention.network import Network
 from spinbook.self_attention.sign_classes import SignClasses, sign_classes
@@ -50,7 +50,7 @@ class Numerics(NamedTuple):
     orthonormalise_every: int = 4
     seed: int = 0
 
-    def bounds(self) -> Int[np.ndarray, " B+1"]:
+    def bounds(self) -> Int[np.ndarray, " bounds"]:
         """Where the blocks begin and end, in steps after the transient.
 
         >>> Numerics(steps=10, transient=0, num_blocks=4).bounds()

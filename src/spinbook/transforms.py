@@ -1,0 +1,159 @@
+"""What PyTorch's transformations leave of a tensor's values, and the precision in which its modes let us solve.
+
+While ``torch.compile`` or ``torch.export`` traces, and under ``torch.vmap``, values are unknown: nothing can depend on
+them, errors cannot be raised, and what has no answer becomes NaN, as under JAX's ``jit``. Under ``torch.autocast``
+products are made in half precision, in which nothing here can be solved. Nothing here knows physics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+__all__ = ["at_least_single", "decided", "full_precision", "holds", "in_single_precision", "known", "uncompiled"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def known(condition: Tensor) -> bool | None:
+    """Whether all entries are true; None where a transformation hides them.
+
+    >>> known(torch.tensor([True, False]))
+    False
+    >>> torch.vmap(lambda x: x + (known(x > 0) is None))(torch.zeros(2))
+    tensor([1., 1.])
+    """
+    if torch.compiler.is_compiling():
+        return None
+    try:
+        return bool(condition.all())
+    except RuntimeError:
+        # Under vmap there is no single answer, and PyTorch refuses to give one.
+        return None
+
+
+def holds(condition: Tensor) -> bool:
+    """Whether all entries are true; true where a transformation hides them.
+
+    >>> holds(torch.tensor([True, False]))
+    False
+    """
+    return known(condition) is not False
+
+
+def at_least_single(dtype: torch.dtype) -> torch.dtype:
+    """The dtype to solve in: float32 for half precision, and otherwise the dtype itself.
+
+    >>> at_least_single(torch.bfloat16), at_least_single(torch.float64)
+    (torch.float32, torch.float64)
+    """
+    return torch.promote_types(dtype, torch.float32)
+
+
+def _autocasts(device: str) -> bool:
+    try:
+        return torch.is_autocast_enabled(device)
+    except RuntimeError:
+        # A device without autocast, such as meta.
+        return False
+
+
+def _device(args: tuple[object, ...]) -> str:
+    for value in args:
+        if isinstance(value, Tensor):
+            return value.device.type
+    for value in args:
+        if isinstance(value, nn.Module):
+            for state in (*value.parameters(), *value.buffers()):
+                return state.device.type
+    return "cpu"
+
+
+def full_precision(function: Callable[P, T]) -> Callable[P, T]:
+    """The function as it is without ``torch.autocast``, on the device of its first tensor or of a module's parameters.
+
+    >>> one = torch.ones(2, 2)
+    >>> with torch.autocast("cpu", torch.bfloat16):
+    ...     (one @ one).dtype, full_precision(torch.mm)(one, one).dtype
+    (torch.bfloat16, torch.float32)
+    """
+
+    @wraps(function)
+    def call(*args: P.args, **options: P.kwargs) -> T:
+        device = _device(args)
+        if not _autocasts(device):
+            return function(*args, **options)
+        with torch.autocast(device, enabled=False):
+            return function(*args, **options)
+
+    return call
+
+
+class _Method(nn.Module):
+    """One method of a module as a module, which is what ``functional_call`` calls."""
+
+    def __init__(self, owner: nn.Module, method: Callable[..., Any]) -> None:
+        super().__init__()
+        self.owner, self.method = owner, method
+
+    def forward(self, *args: Tensor) -> Any:
+        return self.method(self.owner, *args)
+
+
+def in_single_precision(module: nn.Module, method: Callable[..., T], *args: Tensor) -> T:
+    """``method(module, *args)`` with all arguments, parameters and buffers of half precision made float32.
+
+    Gradients reach the parameters through the conversion.
+
+    >>> in_single_precision(nn.Linear(2, 2).bfloat16(), nn.Linear.forward, torch.ones(1, 2).bfloat16()).dtype
+    torch.float32
+    """
+
+    def single(value: Tensor) -> Tensor:
+        return value.to(at_least_single(value.dtype)) if value.is_floating_point() else value
+
+    states = [*module.named_parameters(), *module.named_buffers()]
+    converted = {f"owner.{name}": single(value) for name, value in states}
+    out: T = torch.func.functional_call(_Method(module, method), converted, tuple(single(a) for a in args))
+    return out
+
+
+def uncompiled(function: Callable[P, T]) -> Callable[P, T]:
+    """The function, run as it is between the graphs of ``torch.compile``.
+
+    For loops that go on until they have converged: traced, they would be cut at every decision.
+
+    >>> uncompiled(torch.neg)(torch.ones(1))
+    tensor([-1.])
+    """
+
+    @wraps(function)
+    def call(*args: P.args, **options: P.kwargs) -> T:
+        # To disable it beforehand would import the compiler, which takes seconds, for those who do not compile too.
+        if torch.compiler.is_compiling():
+            out: T = torch.compiler.disable(function)(*args, **options)
+            return out
+        return function(*args, **options)
+
+    return call
+
+
+def decided(condition: Tensor, what: str) -> bool:
+    """Whether all entries are true, for a loop that goes on until they are; ``RuntimeError`` where values are hidden.
+
+    >>> decided(torch.tensor([True, False]), "a fixed point")
+    False
+    """
+    verdict = known(condition)
+    if verdict is None:
+        raise RuntimeError(
+            f"{what} takes a number of steps that depends on values, which torch.vmap, torch.export and "
+            "torch.compile(fullgraph=True) hide: batches go into the leading axes, and torch.compile without fullgraph "
+            "runs the steps between its graphs"
+        )
+    return verdict
