@@ -392,6 +392,12 @@ def test_the_commit_of_a_repository_around_the_book_is_not_the_books(tmp_path, m
     assert freshness.state(book) == freshness.State("unknown", True)
     # The root of another repository, and a hook of it.
     assert freshness.state(tmp_path) == freshness.State("unknown", True)
+    # A copy inside a repository of this very book.
+    (tmp_path / "_toc.yml").touch()
+    subprocess.run([*run, "add", "_toc.yml"], check=True)
+    subprocess.run([*run, "commit", "-qm", "second"], check=True)
+    assert freshness.state(tmp_path).commit != "unknown"
+    assert freshness.state(book) == freshness.State("unknown", True)
     own = repository(book)
     subprocess.run([*own, "add", "."], check=True)
     subprocess.run([*own, "commit", "-qm", "first"], check=True)
@@ -438,7 +444,7 @@ def test_claims_that_cannot_be_read_are_all_named_before_a_chapter_runs(toy_book
     toy_book.path("book/claims/probe.yml").write_text("- {id: probe.top}", encoding="utf-8")
     with pytest.raises(ValueError, match=r"probe\.yml, probe\.top: missing fields"):
         toy_book.build()
-    assert not toy_book.path("_build/chapters").exists()
+    assert not toy_book.path("_build/failed").exists()
 
 
 def test_every_file_is_read_and_written_as_utf_8():
