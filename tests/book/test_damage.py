@@ -491,6 +491,11 @@ with lifeline.orderly():
 """
 
 
+def listen():
+    """Shells start what runs in the background deaf to SIGINT, and children inherit that."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def gone(pid):
     try:
         return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
@@ -502,7 +507,11 @@ def gone(pid):
 def test_children_and_their_children_end_with_a_process_that_gets(tmp_path, number):
     log = tmp_path / "log"
     parent = subprocess.Popen(
-        [sys.executable, "-c", PARENT, str(log)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        [sys.executable, "-c", PARENT, str(log)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        preexec_fn=listen,
     )
     child = int(parent.stdout.readline())
     wait_until(lambda: log.read_text(encoding="utf-8").endswith("\n"))
@@ -548,7 +557,9 @@ def test_a_build_that_is_stopped_leaves_the_old_site_nothing_running_and_nothing
         # The chapter is stale in every round, and whole sites are told apart by their title.
         copy.edit("notebooks/probe.md", "# A probe" if round == 0 else f"# Probe {round - 1}\n", f"# Probe {round}\n")
         disk.remove(copy.path("_build/.lock"))
-        process = subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, encoding="utf-8")
+        process = subprocess.Popen(
+            line, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, encoding="utf-8", preexec_fn=listen
+        )
 
         def reached(sign: str = sign, process: subprocess.Popen[str] = process) -> bool:
             return process.poll() is not None or any(copy.path("_build").glob(sign))
@@ -578,6 +589,7 @@ def test_a_build_that_is_stopped_leaves_the_old_site_nothing_running_and_nothing
 def test_a_book_is_built_under_a_path_and_in_a_locale_that_know_little_of_letters(toy_book, tmp_path):
     root = tmp_path / "Bücher mit Leerzeichen"
     toy_book.root.rename(root)
+    notebooks.sync(root)
     plain = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
     (root / "book" / "claims.md").write_text("# Claims über ± all\n\n```{claims-ledger}\n```\n", encoding="utf-8")
     done = subprocess.run(
@@ -587,7 +599,8 @@ def test_a_book_is_built_under_a_path_and_in_a_locale_that_know_little_of_letter
         check=False,
         env=os.environ | plain,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
+    log = (root / "_build" / "sphinx.log").read_text(encoding="utf-8")
+    assert done.returncode == 0, done.stdout + done.stderr + log
     assert "über ±" in (root / "_build" / "html" / "book" / "claims.html").read_text(encoding="utf-8")
 
 
