@@ -63,7 +63,9 @@ def test_an_array_like_may_be_a_list_and_an_array_has_its_shape():
         assert isinstance(value, typing.get_args(hint)[0])
     for value in (None, 1j, object()):
         assert not isinstance(value, typing.get_args(hint)[0])
-    assert annotations.Float[jax.Array, "N N"] is jaxtyping.Float[jax.Array, "N N"]
+    # Of an array it is jaxtyping's own, which makes a new class for every use.
+    ours, theirs = annotations.Float[jax.Array, "N N"], jaxtyping.Float[jax.Array, "N N"]
+    assert (ours.array_type, ours.dtypes, ours.dim_str) == (theirs.array_type, theirs.dtypes, theirs.dim_str)
     with pytest.raises(ValueError, match="variadic"):
         annotations.Float[annotations.ArrayLike, "*a *b"]
 

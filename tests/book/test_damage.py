@@ -491,9 +491,13 @@ with lifeline.orderly():
 """
 
 
-def listen():
-    """Shells start what runs in the background deaf to SIGINT, and children inherit that."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+# Shells start what runs in the background deaf to SIGINT, and children inherit that. A function called between fork and
+# exec would do it too, but JAX is right to warn of forks.
+LISTENING = [
+    sys.executable,
+    "-c",
+    "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])",
+]
 
 
 def gone(pid):
@@ -507,11 +511,10 @@ def gone(pid):
 def test_children_and_their_children_end_with_a_process_that_gets(tmp_path, number):
     log = tmp_path / "log"
     parent = subprocess.Popen(
-        [sys.executable, "-c", PARENT, str(log)],
+        [*LISTENING, sys.executable, "-c", PARENT, str(log)],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
-        preexec_fn=listen,
     )
     child = int(parent.stdout.readline())
     wait_until(lambda: log.read_text(encoding="utf-8").endswith("\n"))
@@ -558,7 +561,7 @@ def test_a_build_that_is_stopped_leaves_the_old_site_nothing_running_and_nothing
         copy.edit("notebooks/probe.md", "# A probe" if round == 0 else f"# Probe {round - 1}\n", f"# Probe {round}\n")
         disk.remove(copy.path("_build/.lock"))
         process = subprocess.Popen(
-            line, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, encoding="utf-8", preexec_fn=listen
+            [*LISTENING, *line], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, encoding="utf-8"
         )
 
         def reached(sign: str = sign, process: subprocess.Popen[str] = process) -> bool:
