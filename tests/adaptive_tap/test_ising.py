@@ -168,11 +168,11 @@ def test_every_coupling_strength_ends_in_a_solution(name, make_ising):
 @pytest.mark.slow
 @each
 def test_ten_thousand_systems_end_in_a_solution(name, make_ising):
-    """Five strengths, fields weak, moderate and strong, 4 to 16 spins: 10,080 systems."""
-    for N in (4, 8, 16):
+    """Five strengths, fields weak, moderate and strong, 4 and 8 spins: 3,360 systems for each of three theories."""
+    for N in (4, 8):
         for strength in STRENGTHS:
-            J, h = make_ising(N, strength, seed=[17, N, int(strength)], batch=(672,), field=1.0)
-            scales = np.repeat([0.01, 0.5, 3.0], 224)
+            J, h = make_ising(N, strength, seed=[17, N, int(strength)], batch=(336,), field=1.0)
+            scales = np.repeat([0.01, 0.5, 3.0], 112)
             check_solutions(SOLVERS[name](J, scales[:, None] * h, max_steps=2000))
 
 

@@ -134,7 +134,7 @@ def contraction_factor(step: Callable[[Array], Array], state: Float[ArrayLike, "
     pushforward = jax.jit(lambda v: jax.jvp(step, (m,), (v,))[1])
     if m.size <= 64:
         jacobian = jax.vmap(lambda v: pushforward(v).ravel())(jnp.eye(m.size, dtype=m.dtype).reshape(-1, *m.shape)).T
-        return float(np.max(np.abs(np.linalg.eigvals(np.asarray(jacobian)))))
+        return float(np.max(np.abs(np.linalg.eigvals(np.asarray(jacobian, np.float64)))))
 
     def product(v: np.ndarray) -> np.ndarray:
         return np.asarray(pushforward(jnp.asarray(v.reshape(m.shape), m.dtype)), dtype=float).ravel()

@@ -139,6 +139,13 @@ def poisson(rate: Float[ArrayLike, "*units"] = 1.0, *, max_count: int = 256) -> 
     return total
 
 
+def _in_single_precision(total: Callable[..., Array], t: Array, parameter: Array) -> Array:
+    """The sum over the nodes of the half line, which no half precision can hold, in float32 at least."""
+    wide = jnp.promote_types(t.dtype, jnp.float32)
+    nodes = (jnp.asarray(x, wide) for x in _half_line_nodes())
+    return total(t.astype(wide), parameter.astype(wide), *nodes).astype(t.dtype)
+
+
 def exponential(rate: Float[ArrayLike, "*units"] = 1.0) -> HiddenSum:
     """log of the integral of rate e^{-rate h} e^{t h} over h > 0, by double exponential quadrature; t < rate.
 
@@ -153,7 +160,7 @@ def exponential(rate: Float[ArrayLike, "*units"] = 1.0) -> HiddenSum:
     def total(t: Float[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
         lam, t = _with_parameter(checked, "rate", t)
         validate.require(np.less, t, "t", "t < rate (beyond, the integral diverges)", (lam,))
-        return _exponential(t, lam, *(jnp.asarray(x, t.dtype) for x in _half_line_nodes()))
+        return _in_single_precision(_exponential, t, lam)
 
     return total
 
@@ -173,7 +180,7 @@ def laplace(scale: Float[ArrayLike, "*units"] = 1.0) -> HiddenSum:
         b, t = _with_parameter(checked, "scale", t)
         expected = "|t| < 1 / scale (beyond, the integral diverges)"
         validate.require(lambda t, b: np.abs(t) * b < 1, t, "t", expected, (b,))
-        return _laplace(t, b, *(jnp.asarray(x, t.dtype) for x in _half_line_nodes()))
+        return _in_single_precision(_laplace, t, b)
 
     return total
 

@@ -54,6 +54,7 @@ class Recall(NamedTuple):
         return float(np.mean(self.overlaps, dtype=np.float64))
 
 
+@validate.finite_result
 def _add_noise(key: PRNGKeyArray, pattern: Array, *, std: Array) -> Array:
     return pattern + std.astype(pattern.dtype) * jax.random.normal(key, pattern.shape, pattern.dtype)
 

@@ -113,7 +113,9 @@ def verdicts(blocks: Float[ArrayLike, "n B"], period: Int[ArrayLike, " n"], *, s
     validate.require(lambda b: b <= 1e3, x, "blocks", "exponents of at most 1000 per step")
     if x.ndim != 2 or x.shape[1] < 2:
         raise ValueError(f"blocks: expected shape (orbits, blocks) with at least two blocks, got {x.shape}")
-    p = inverse_temperatures(period, "period", ndim=1).astype(np.int64)
+    p = inverse_temperatures(period, "period", ndim=1)
+    validate.require(lambda n: n < 2**53, p, "period", "numbers of steps below 2^53")
+    p = p.astype(np.int64)
     if p.shape != x.shape[:1]:
         raise ValueError(f"period: expected one for each of {len(x)} orbits, got shape {p.shape}")
     B = x.shape[1]

@@ -187,6 +187,7 @@ def kaplan_yorke_dimension(exponents: Float[ArrayLike, " E"], *, zero: float = 0
     zero = float(numbers(zero, "zero", ndim=0))
     if values.size == 0:
         raise ValueError("exponents: expected at least one number, got none")
+    validate.require(lambda x: np.abs(x) < 1e300, values, "exponents", "numbers whose sum is finite")
     values = np.where(np.abs(values) <= zero, 0.0, values)
     sums = np.cumsum(values)
     if values[0] < 0:

@@ -108,9 +108,9 @@ def sample_finite(
     Units of one segment have the same patterns, so only how many of them are +1 is drawn, a binomial number: exact, at
     a cost that does not depend on N. Segments get integer sizes, see ``segment_sizes``; where N does not divide by
     them, the correlations differ by some 1/N. JAX: an ensemble is ``jax.vmap`` over keys, and the dtype follows
-    ``beta``; in single precision segments of more than 2^24 units are not exact. Raises ``ValueError`` for beta < 0,
-    fewer units than segments, and a window that does not fit. Source: Poc-Lopez and Aguilera (2024), equations (6) to
-    (8) and (15), with the conventions of their mean-field program.
+    ``beta``, float32 at least; in single precision segments of more than 2^24 units are not exact. Raises
+    ``ValueError`` for beta < 0, fewer units than segments, and a window that does not fit. Source: Poc-Lopez and
+    Aguilera (2024), equations (6) to (8) and (15), with the conventions of their mean-field program.
 
     >>> import jax
     >>> from spinbook.self_attention import paper_network
@@ -122,6 +122,8 @@ def sample_finite(
     steps = validate.count(steps, "steps", minimum=1)
     beta = validate.finite(beta, "beta", ndim=0)
     validate.require(lambda x: x >= 0, beta, "beta", "numbers >= 0")
+    # Numbers of units do not fit into half precision.
+    beta = beta.astype(jnp.promote_types(beta.dtype, jnp.float32))
     dtype = beta.dtype
     window, fields = _sample(
         key,

@@ -104,6 +104,10 @@ def _up_to_the_edge(y: np.ndarray, theory: Theory, strength: float) -> np.ndarra
     return np.union1d(y[:k], inside - (inside - y[k - 1]) * np.linspace(0, 1, 400) ** 2)
 
 
+# Squares of it and of what it leads to are finite.
+_LARGEST = 1e100
+
+
 def steady_state(beta: float, *, coupling_std: float, field_length: float, theory: Theory = tap) -> State:
     """y with Y(y)^2 = beta^2 (|x|^2 / R^2 + g^2 p(y)^2); the factor is beta g p(y) / Y.
 
@@ -121,6 +125,9 @@ def steady_state(beta: float, *, coupling_std: float, field_length: float, theor
     validate.require(lambda value: value >= 0, g, "coupling_std", "a number >= 0")
     wanted = beta * float(validate.positive(field_length, "field_length", ndim=0))
     strength = beta * g
+    validate.require(
+        lambda value: value < _LARGEST, max(wanted, strength), "beta", f"products with the others below {_LARGEST:g}"
+    )
     top = 2 * (wanted + strength) + 4
     grid = np.union1d(np.linspace(0, top, _GRID)[1:], np.geomspace(1e-5 * top, top, _GRID))
     y = _up_to_the_edge(grid, theory, strength)
