@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
 from spinbook import fixed_point, sphere, validate
@@ -270,7 +271,8 @@ class SpinTransformerModule(eqx.Module):
                 f"num_heads: expected more than 2 components for each head, got {self.dim // self.num_heads}"
             )
         validate.positive(beta, "beta", ndim=0)
-        self.beta = beta
+        # A masked array without masked entries passes every check, and no function of JAX.
+        self.beta = np.asarray(beta) if np.ma.isMaskedArray(beta) else beta
         self.theory, self.response, self.spheres, self.dynamics = theory, response, spheres, dynamics
         self.to_qk = eqx.nn.Linear(self.dim, 2 * self.dim, use_bias=False, dtype=dtype, key=key)
 

@@ -63,6 +63,7 @@ _REFUSALS = {
     "not implemented for '": "a dtype that can be computed, float32 or float64",
     "Unsupported dtype": "a dtype that can be computed, float32 or float64",
     "The factorization could not be completed": "numbers whose matrices can be factorised",
+    "The solver failed because the input matrix is singular": "numbers whose matrices can be inverted",
     "failed to converge because the input matrix": "numbers whose matrices have eigenvalues",
 }
 

@@ -74,7 +74,7 @@ class Gaussian:
         self.covariance = None if covariance is None else validate.tensor(covariance, "covariance")
         if self.covariance is not None:
             shape = tuple(self.covariance.shape)
-            if len(shape) not in (2, 3) or shape[-1] != shape[-2]:
+            if len(shape) not in (2, 3) or shape[-1] != shape[-2] or 0 in shape:
                 raise ValueError(f"covariance: expected shape (dim, dim) or (num_spins, dim, dim), got {shape}")
             known = self.covariance.detach()
             gap = float((known - known.mT).abs().max())

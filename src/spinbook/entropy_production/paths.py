@@ -103,7 +103,7 @@ def relax(
     steps = validate.count(steps, "steps", minimum=1)
     stationary = exact.stationary_distribution(couplings, fields, beta=beta)
     rows = []
-    p = jnp.asarray(distribution, stationary.dtype)
+    p = validate.finite(distribution, "distribution", dtype=stationary.dtype)
     for _ in range(steps):
         budget = entropy_budget(p, couplings, fields, beta=beta)
         D = exact.delayed_correlations(couplings, fields, beta=beta, distribution=p)

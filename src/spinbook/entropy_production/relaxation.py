@@ -128,6 +128,8 @@ def contraction_factor(step: Callable[[Array], Array], state: Float[ArrayLike, "
     0.8
     """
     m = validate.finite(state, "state")
+    if m.size == 0:
+        raise ValueError(f"state: expected at least one number, got shape {m.shape}")
     out = jax.eval_shape(step, m)
     if out.shape != m.shape:
         raise ValueError(f"step: expected a result of the shape of state, {m.shape}, got {out.shape}")

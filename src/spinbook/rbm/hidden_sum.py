@@ -141,7 +141,7 @@ def poisson(rate: Float[ArrayLike, "*units"] = 1.0, *, max_count: int = 256) -> 
 
 def _in_single_precision(total: Callable[..., Array], t: Array, parameter: Array) -> Array:
     """The sum over the nodes of the half line, which no half precision can hold, in float32 at least."""
-    wide = jnp.promote_types(t.dtype, jnp.float32)
+    wide = np.promote_types(t.dtype, np.float32)
     nodes = (jnp.asarray(x, wide) for x in _half_line_nodes())
     return total(t.astype(wide), parameter.astype(wide), *nodes).astype(t.dtype)
 

@@ -123,7 +123,7 @@ def sample_finite(
     beta = validate.finite(beta, "beta", ndim=0)
     validate.require(lambda x: x >= 0, beta, "beta", "numbers >= 0")
     # Numbers of units do not fit into half precision.
-    beta = beta.astype(jnp.promote_types(beta.dtype, jnp.float32))
+    beta = beta.astype(np.promote_types(beta.dtype, np.float32))
     dtype = beta.dtype
     window, fields = _sample(
         key,

@@ -120,7 +120,8 @@ def steady_state(beta: float, *, coupling_std: float, field_length: float, theor
     >>> round(float(state.length), 3), round(float(state.factor), 3), state.turned
     (0.44, 0.403, False)
     """
-    beta = float(validate.positive(beta, "beta", ndim=0))
+    # A search on a grid cannot be traced.
+    beta = float(validate.positive(validate.known_numbers(beta, "beta"), "beta", ndim=0))
     g = float(validate.finite(coupling_std, "coupling_std", ndim=0))
     validate.require(lambda value: value >= 0, g, "coupling_std", "a number >= 0")
     wanted = beta * float(validate.positive(field_length, "field_length", ndim=0))

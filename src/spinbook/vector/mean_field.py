@@ -294,7 +294,7 @@ def second_order_magnetization(
     (2, 4)
     """
     dtype = validate.common_dtype(magnetizations, previous, couplings, fields)
-    m, J, x, beta = _state(jnp.asarray(previous, dtype), couplings, fields, beta)
+    m, J, x, beta = _state(validate.finite(previous, "previous", dtype=dtype), couplings, fields, beta)
     new = _arguments.sites(magnetizations, "magnetizations", x.shape[-2], dtype=dtype, dim=x.shape[-1])
     sphere.inside_ball(new)
     new, m, x = jnp.broadcast_arrays(new, m, x)
