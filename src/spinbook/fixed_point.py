@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float, Int, PyTree
 from numpy.typing import ArrayLike
@@ -47,13 +48,17 @@ def _tolerance(y: Array, tol: Array) -> Array:
 
 def _extrapolation(differences: Array, residual: Array) -> Array:
     """gamma that minimises |residual - gamma @ differences|; 0 for rows of zeros."""
+    # In half precision the Gram matrix is singular, and LAPACK has no routine for it.
+    dtype = residual.dtype
+    precise = np.promote_types(dtype, np.float32)
+    differences, residual = differences.astype(precise), residual.astype(precise)
     # Rows of unit length, or the newest differences, by far the shortest, would drown in the regularisation.
     lengths = jnp.linalg.norm(differences, axis=1)
     lengths = jnp.where(lengths > 0, lengths, 1)
     rows = differences / lengths[:, None]
     ridge = 10 * jnp.finfo(rows.dtype).eps
     gram = rows @ rows.T + ridge * jnp.eye(len(rows), dtype=rows.dtype)
-    return jax.scipy.linalg.solve(gram, rows @ residual, assume_a="pos") / lengths
+    return (jax.scipy.linalg.solve(gram, rows @ residual, assume_a="pos") / lengths).astype(dtype)
 
 
 class _State(NamedTuple):

@@ -59,6 +59,10 @@ def standard_error(
 ) -> Float[Array, "*shape"]:
     """Of sum_g w_g x_g, for independent x_g with variances that go as 1 / w_g; NaN for a single one.
 
+    It is itself an estimate: from G samples, deviations in units of it follow Student's t with G - 1 degrees of freedom
+    rather than a normal distribution. For the 16 groups of many replicas these are 15, a spread of sqrt(15/13) = 1.07,
+    and 99.7 % of the deviations are within 3.5 units, not 3.
+
     >>> float(standard_error(jnp.array([1.0, 3.0])))
     1.0
     """

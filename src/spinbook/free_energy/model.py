@@ -44,7 +44,8 @@ class VectorSpinModel(nn.Module):
     ``ValueError`` for h, couplings, beta or t0 outside their domain. Results follow the widest dtype among them, and
     are float32 for half precision; ``torch.autocast`` is off inside. The saddle is found between the graphs of
     ``torch.compile``, by example under ``torch.vmap``, where NaN takes the place of errors that depend on values, and
-    not under ``torch.export``. All methods can be differentiated by ``torch.func`` too.
+    not under ``torch.export``. Couplings that are computed from the fields are differentiated inside, which
+    ``torch.vmap`` and ``torch.func`` do not allow.
 
     >>> model = VectorSpinModel(4, 9, couplings=torch.zeros(4, 4))
     >>> model.free_energy(torch.zeros(1, 4, 9))

@@ -115,8 +115,9 @@ class Simulation(NamedTuple):
     and of s_i(t) s_l(t - 1) over time and over the replicas of each of G groups (G, N, N), with as many replicas as
     ``group_sizes`` (G,) says; None if correlations were not asked for. ``observed``: the observable after every step.
 
-    Standard errors come from the scatter of the replicas, or of the groups, which are independent whatever the
-    correlations in time; of a single replica they are NaN.
+    Standard errors come from the scatter of the replicas, or for correlations of the ``num_groups`` groups, at most 16,
+    which are independent whatever the correlations in time; of a single replica they are NaN. Deviations in units of
+    them follow Student's t with one degree of freedom less than there are replicas or groups: 15 for 16 groups.
     """
 
     spins: Float[Array, "*batch N"]
@@ -126,6 +127,11 @@ class Simulation(NamedTuple):
     group_delayed_products: Float[Array, "G N N"] | None
     group_sizes: Float[Array, " G"]
     observed: Any
+
+    @property
+    def num_groups(self) -> int:
+        """G, the number of groups behind the standard errors of correlations."""
+        return len(self.group_sizes)
 
     @property
     def magnetizations(self) -> Float[Array, " N"]:
@@ -154,7 +160,7 @@ class Simulation(NamedTuple):
 
     @property
     def correlation_standard_errors(self) -> Float[Array, "N N"]:
-        """Of C_ik."""
+        """Of C_ik, from ``num_groups`` groups: Student's t with ``num_groups - 1`` degrees of freedom."""
         return replicas.standard_error(self._equal_time(), self._weights())
 
     @property
@@ -164,7 +170,7 @@ class Simulation(NamedTuple):
 
     @property
     def delayed_correlation_standard_errors(self) -> Float[Array, "N N"]:
-        """Of D_il."""
+        """Of D_il, from ``num_groups`` groups: Student's t with ``num_groups - 1`` degrees of freedom."""
         return replicas.standard_error(self._delayed(), self._weights())
 
     def _weights(self) -> Array:
@@ -180,7 +186,7 @@ class Simulation(NamedTuple):
         """The average of (s_i - m_i) (s'_l - m'_l) in each group, with the m and m' of all groups."""
         if products is None:
             raise ValueError("correlations: expected a simulation made with correlations=True, got one without")
-        a, b = (replicas.group_means(x, len(self.group_sizes)) for x in (self.replica_magnetizations, second))
+        a, b = (replicas.group_means(x, self.num_groups) for x in (self.replica_magnetizations, second))
         mean_a, mean_b = replicas.weighted_mean(a, self._weights()), replicas.weighted_mean(b, self._weights())
         outer = partial(jnp.einsum, "...i,...l->...il")
         return products - outer(a, mean_b) - outer(mean_a, b) + outer(mean_a, mean_b)
