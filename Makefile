@@ -9,11 +9,16 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 # Tests of chapters and of the pipeline start kernels; two workers fill two cores.
 WORKERS ?= 2
+# As it was typed, without make or the shell evaluating anything in it.
+override NAME := $(value NAME)
+export NAME
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYDEVD_DISABLE_FILE_VALIDATION := 1
+# Text is UTF-8, whatever the locale says.
+export PYTHONUTF8 := 1
 
-.PHONY: help book chapter test check fix bench audit pdf lab lock newest clean
+.PHONY: help book chapter test check fix bench audit pdf portability lab lock newest clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "make %-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -21,9 +26,16 @@ help: ## list the targets
 book: $(STAMP) ## run the chapters that changed, check their claims, build the site at _build/html/index.html
 	@$(BIN)/python -m spinbook.pipeline book
 
-chapter: $(STAMP) ## NAME=rbm-mixtures: the same for one chapter and its page
-	@test -n "$(NAME)" || { echo "make chapter: NAME is missing, as in make chapter NAME=rbm-mixtures" >&2; exit 2; }
-	@$(BIN)/python -m spinbook.pipeline chapter $(NAME)
+# The name is checked before minutes are spent on installing.
+chapter: ## NAME=rbm-mixtures: the same for one chapter and its page
+	@fail() { echo "make chapter: $$1, as in make chapter NAME=rbm-mixtures" >&2; exit 2; }; LC_ALL=C; \
+	case "$$NAME" in \
+	  "") fail "NAME is missing";; \
+	  *[!a-z0-9-]*) fail "NAME: expected lower-case letters, digits and hyphens";; \
+	esac; \
+	test -f "notebooks/$$NAME.md" || fail "NAME: expected a chapter, a file of notebooks/, got $$NAME"
+	@$(MAKE) $(STAMP)
+	@$(BIN)/python -m spinbook.pipeline chapter "$$NAME"
 
 test: $(STAMP) ## run the fast tests; SLOW=1 runs the slow ones too
 	@$(BIN)/python -m pytest -n $(WORKERS) -m "$(if $(SLOW),slow or not slow,not slow)"
@@ -37,8 +49,8 @@ check: $(STAMP) ## check format, lint, types and that generated files are in syn
 
 fix: $(STAMP) ## format, mend what the linter can mend, write the generated files
 	@$(BIN)/ruff format .
-	@$(BIN)/ruff check --fix .
 	@$(BIN)/python -m spinbook.pipeline sync
+	@$(BIN)/ruff check --fix .
 
 bench: $(STAMP) ## time the library against plain baselines in the same run
 	@$(BIN)/python -m benchmarks
@@ -49,14 +61,18 @@ audit: book ## the accessibility audit of every page in both themes (needs Chrom
 pdf: book ## print the whole book to _build/book.pdf (needs Chromium)
 	@$(BIN)/python -m spinbook.pipeline pdf
 
+portability: $(STAMP) ## tests and claims under other instructions, threads and orders (some 90 minutes, resumable)
+	@$(BIN)/python -m spinbook.pipeline portability
+
 lab: $(STAMP) ## JupyterLab on the notebooks, with the kernel ready
 	@test -x $(BIN)/jupyter-lab || $(BIN)/pip install --quiet -c constraints.txt "jupyterlab>=4"
 	@cd notebooks && ../$(BIN)/jupyter-lab
 
+# Without torch, whose build, and so whose checksum, differs between machines; constraints.txt pins its version.
 lock: $(STAMP) ## compile requirements.lock anew from pyproject.toml and constraints.txt
-	@$(BIN)/pip-compile --quiet --all-extras --strip-extras --allow-unsafe --no-emit-find-links --no-emit-index-url \
-	  --no-header --resolver=backtracking -c constraints.txt -o requirements.lock pyproject.toml
-	@sed -i.bak -e 's/^\([a-z0-9._-]*==[^ ]*\)+cpu/\1/' requirements.lock && rm requirements.lock.bak
+	@$(BIN)/pip-compile --quiet --generate-hashes --all-extras --strip-extras --unsafe-package torch \
+	  --no-emit-find-links --no-emit-index-url --no-header --resolver=backtracking -c constraints.txt \
+	  -o requirements.lock pyproject.toml
 
 newest: ## install the newest versions that pyproject.toml allows instead of the locked ones
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -66,13 +82,15 @@ newest: ## install the newest versions that pyproject.toml allows instead of the
 clean: ## remove everything generated, the environment too
 	rm -rf _build .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
-# torch first and alone: with no torch installed, a range asked for by another package takes the newest CUDA build.
+# Every package of the lock must have one of its checksums. torch follows alone, by its pin in constraints.txt: with no
+# torch installed, a range asked for by another package takes the newest CUDA build. The last line adds what the lock
+# cannot know: packages that only another system or another Python needs.
 $(STAMP): pyproject.toml constraints.txt requirements.lock
 	@echo "Installing into .venv (several minutes the first time)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@$(BIN)/python -c 'import sys; sys.exit("Python 3.11 or newer is needed" if sys.version_info < (3, 11) else 0)'
+	@$(BIN)/pip install --quiet --require-hashes --no-deps -r requirements.lock
 	@$(BIN)/pip install --quiet -c constraints.txt torch
-	@$(BIN)/pip install --quiet -c constraints.txt -r requirements.lock
-	@$(BIN)/pip install --quiet --no-deps --no-build-isolation -e .
+	@$(BIN)/pip install --quiet -c constraints.txt --no-build-isolation -e ".[book,test,dev]"
 	@$(BIN)/pip check
 	@touch $@

@@ -155,11 +155,14 @@ def test_pytrees_are_solved_as_one_vector():
         y = jnp.tanh(A @ jnp.concatenate([state["a"].ravel(), state["b"][0]]) + b)
         return {"a": y[:4].reshape(2, 2), "b": (y[4:],)}
 
-    solution = solve(split, {"a": jnp.zeros((2, 2)), "b": (jnp.zeros(3),)})
-    whole = relax(A, b)
+    solution = solve(split, {"a": jnp.zeros((2, 2)), "b": (jnp.zeros(3),)}, tol=1e-14)
+    whole = relax(A, b, tol=1e-14)
+    assert bool(solution.converged)
     joined = jnp.concatenate([solution.value["a"].ravel(), solution.value["b"][0]])
-    np.testing.assert_allclose(joined, whole.value, atol=1e-13)
-    assert int(solution.num_steps) == int(whole.num_steps)
+    # |y - y*| <= |(1 - Jacobian)^-1| residual, for both.
+    jacobian = (1 - np.asarray(whole.value) ** 2)[:, None] * np.asarray(A)
+    factor = np.linalg.norm(np.linalg.inv(np.eye(7) - jacobian), np.inf)
+    np.testing.assert_allclose(joined, whole.value, atol=2e-14 * factor)
 
 
 def test_a_list_of_numbers_is_an_array():
@@ -241,12 +244,13 @@ def test_each_lane_of_a_batch_has_its_own_evidence_and_stops_by_itself():
         return solve(lambda y: slope * y + 1.0, 1.0, history=0, max_steps=300)
 
     together = jax.jit(jax.vmap(lane))(slopes)
-    for i, slope in enumerate(slopes):
-        alone = lane(slope)
-        # The same arithmetic as alone: a lane that went on would come closer to its limit.
-        assert jax.tree.map(lambda x, i=i: x[i].item(), together) == jax.tree.map(lambda x: x.item(), alone)
     assert together.converged.tolist() == [True, True, False, True]
-    assert len(set(together.num_steps.tolist())) == 4
+    for i in (0, 1, 3):
+        # Steps shrink by the slope: a lane that went on, as its slower neighbours do, would come closer to its limit.
+        assert slopes[i] * 1e-10 * (1 - 1e-4) < together.residual[i] <= 1e-10
+        np.testing.assert_allclose(together.value[i], 1 / (1 - slopes[i]), atol=1e-10 / (1 - slopes[i]))
+    # This one has no limit: it was let go on to the end, one unit a step, of which the start is as good as any.
+    assert (float(together.residual[2]), int(together.num_steps[2])) == (1.0, 300)
     np.testing.assert_allclose(
         jax.jit(jax.vmap(jax.grad(lambda slope: lane(slope).value)))(slopes[:2]), 1 / (1 - slopes[:2]) ** 2, rtol=1e-8
     )

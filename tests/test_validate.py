@@ -61,7 +61,7 @@ REFUSED = [
     (lambda: validate.finite([1.0, float("nan")], "h"), r"h: expected finite numbers, got nan at index \(1,\)"),
     (lambda: validate.finite([[1.0], [-np.inf]], "x"), r"x: expected finite numbers, got -inf at index \(1, 0\)"),
     (lambda: validate.finite("word", "x"), "x: expected real numbers, got dtype <U4"),
-    (lambda: validate.finite(None, "x"), "x: expected real numbers, got dtype object"),
+    (lambda: validate.finite(None, "x"), "x: expected real numbers, got None"),
     (lambda: validate.finite([[1.0, 2.0], [3.0]], "x"), "x: expected a rectangular array, got list"),
     (lambda: validate.finite([1j], "x"), "x: expected real numbers, got dtype complex128"),
     (lambda: validate.finite(jax.random.key(0), "x"), "x: expected real numbers, got dtype key<fry>"),

@@ -71,7 +71,7 @@ def declared(path: Path) -> list[Claim]:
     ValueError
         naming the file, the claim and the field, for anything that `judge` could not decide on.
     """
-    entries = yaml.safe_load(path.read_text()) or []
+    entries = yaml.safe_load(path.read_text(encoding="utf-8")) or []
     claims = [_claim(path, entry) for entry in entries]
     ids = [claim.id for claim in claims]
     if repeated := sorted({id_ for id_ in ids if ids.count(id_) > 1}):
@@ -169,7 +169,7 @@ def measure(id: str, value: Any, *, uncertainty: Any = 0.0) -> None:
     if measurement.uncertainty < 0:
         raise ValueError(f"uncertainty of {id}: expected a number >= 0, got {measurement.uncertainty}")
     if folder := os.environ.get("SPINBOOK_OUT"):
-        with (Path(folder) / "measured.jsonl").open("a") as record:
+        with (Path(folder) / "measured.jsonl").open("a", encoding="utf-8") as record:
             line = {"id": id, "value": measurement.value, "uncertainty": measurement.uncertainty}
             record.write(json.dumps(line) + "\n")
     path = project.root() / "book" / "claims" / f"{id.partition('.')[0]}.yml"

@@ -4,6 +4,7 @@
 """
 
 import base64
+import csv
 import hashlib
 import io
 import json
@@ -15,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, TypeVar
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
@@ -48,6 +49,30 @@ _SCOUR = SimpleNamespace(
 )
 SHORTEST_ALT = 60
 """Fewest characters of an alternative text that can say what is seen."""
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.,=+-]*(?: [A-Za-z0-9_.,=+-]+)*")
+"""Names of columns and arrays: plain words, with single spaces."""
+_TAKEN = {"file", "allow_pickle"}
+_SPOKEN = (
+    (r"\\langle\s*(.+?)\s*\\rangle", r"mean of \1"),
+    (r"\|([^|]+)\|", r"length of \1"),
+    (r"\\sqrt\s*\{?(\w+)\}?", r"root of \1"),
+    (r"\\geq?\b", " at least "),
+    (r"\\infty\b", "infinity"),
+    (r"\\times\b|\\cdot\b", " times "),
+    (r"\\[,;! ]", " "),
+    (r"_\{?\\?(\w+)\}?", r"_\1"),
+    (r"\\([A-Za-z]+)", r" \1"),
+    (r"/", " over "),
+    (r"\^\{?(-?\w+)\}?", r" to the \1 "),
+    (r"^-", "minus "),
+    (r"'s\b", ""),
+    (r"[${}()']", ""),
+    (r"[–—−]", "-"),
+    (r":", ","),
+    (r"\s*=\s*", " = "),
+)
+"""What TeX and signs in the label of a legend are called, in the order in which they are replaced."""
+_Values = TypeVar("_Values")
 
 
 def publish(
@@ -63,10 +88,10 @@ def publish(
     """Write `figure` to the folder `figures/ID` and show it.
 
     The folder holds ID.png, ID.svg, ID.pdf, a dark variant of the kind that pages show (ID-dark.svg, or ID-dark.png
-    where the drawing is heavier than `HEAVIEST_DRAWING`), the plotted numbers (ID.csv for columns of one length, ID.npz
-    otherwise, with arrays of more than `MANY_NUMBERS` rounded to five digits) and figure.json; with `frames` also
-    ID-frames.png and ID-frames-dark.png. Where the variable SPINBOOK_ROUGH is set, as in the tests of chapters, the
-    only picture is a small ID.png.
+    where the drawing is heavier than `HEAVIEST_DRAWING`), the plotted numbers (ID.csv for real columns of one length,
+    ID.npz otherwise, with arrays of more than `MANY_NUMBERS` rounded to five digits) and figure.json; with `frames`
+    also ID-frames.png and ID-frames-dark.png. Where the variable SPINBOOK_ROUGH is set, as in the tests of chapters,
+    the only picture is a small ID.png.
 
     Parameters
     ----------
@@ -75,7 +100,8 @@ def publish(
     id
         CHAPTER-NAME in lower case, digits and hyphens: the anchor that readers cite.
     data
-        every plotted number, by name.
+        every plotted number, under names in plain words, which are the columns or arrays that readers load; `in_words`
+        makes them of the labels of a legend.
     caption
         MyST text, self-contained.
     alt
@@ -122,7 +148,7 @@ def publish(
         "files": {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(draft.iterdir())},
         **_citations(id, chapter or project.chapter_of(id), caption),
     }
-    (draft / "figure.json").write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n")
+    (draft / "figure.json").write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     shutil.rmtree(folder, ignore_errors=True)
     draft.rename(folder)
     for drawn in (figure, *(frames or {}).values()):
@@ -143,6 +169,7 @@ def _check(id: str, chapter: str, data: Mapping[str, Any], caption: str, alt: st
         raise ValueError(f"id: expected it to begin with {chapter!r}-, got {id!r}")
     if not data:
         raise ValueError("data: expected every plotted number by name, got nothing")
+    _check_names(data)
     for name, text in {"caption": caption, "source": source}.items():
         if not text.strip():
             raise ValueError(f"{name}: expected a text, got an empty one")
@@ -221,7 +248,7 @@ def _save_drawing(figure: Figure, path: Path, paper: str) -> None:
     """Without what matplotlib repeats for every marker and letter: half the size, and the same to 1/100 point."""
     drawn = io.StringIO()
     figure.savefig(drawn, format="svg", facecolor=paper, metadata={"Date": None})
-    path.write_text(scour.scourString(drawn.getvalue(), scour.sanitizeOptions(_SCOUR)))
+    path.write_text(scour.scourString(drawn.getvalue(), scour.sanitizeOptions(_SCOUR)), encoding="utf-8")
 
 
 def _save_picture(figure: Figure, path: Path, paper: str) -> None:
@@ -241,18 +268,86 @@ def _quiet_fonts() -> Iterator[None]:
         logger.setLevel(level)
 
 
+def in_words(data: Mapping[str, _Values]) -> dict[str, _Values]:
+    r"""The same values under names in plain words: "TAP, $|x|=R$" becomes "TAP, length of x = R".
+
+    Labels of a legend are often the names of what is plotted; `publish` takes names that programs and people can type.
+
+    Raises
+    ------
+    ValueError
+        if a label has no name in plain words, or two labels have the same one.
+    """
+    named = {_words(label): values for label, values in data.items()}
+    _check_names(named)
+    if len(named) < len(data):
+        names = [_words(label) for label in data]
+        raise ValueError(f"data: two labels have the same name in plain words: {sorted(data)} become {sorted(names)}")
+    return named
+
+
+def _words(label: str) -> str:
+    words = str(label)
+    for pattern, spoken in _SPOKEN:
+        words = re.sub(pattern, spoken, words)
+    return " ".join(words.replace(" ,", ",").split())
+
+
+def _check_names(data: Mapping[str, Any]) -> None:
+    for name in data:
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            raise ValueError(
+                "data: expected names in plain words (letters, digits, spaces and _ . , = + -, a letter first), got "
+                f"{name!r}; spinbook.figures.in_words makes names of the labels of a legend"
+            )
+        if name in _TAKEN:
+            raise ValueError(f"data: {name!r} is an argument of numpy.savez and cannot be a name")
+
+
 def _save_data(folder: Path, id: str, data: Mapping[str, Any]) -> None:
+    """One table if the columns have one length, else arrays; both are read back, so that what is published loads."""
     columns = {name: np.asarray(values) for name, values in data.items()}
     if any(column.dtype == object for column in columns.values()):
         raise ValueError("data: expected arrays of numbers or text, got ragged or mixed values")
+    if masked := [name for name, values in data.items() if np.ma.is_masked(values)]:
+        raise ValueError(f"data: expected arrays without masked values, which a file cannot keep, got {masked}")
     shapes = {column.shape for column in columns.values()}
-    if len(shapes) == 1 and len(next(iter(shapes))) == 1:
-        header = ",".join(columns)
-        rows = zip(*(column.tolist() for column in columns.values()), strict=True)
-        lines = [",".join(_cell(value) for value in row) for row in rows]
-        (folder / f"{id}.csv").write_text("\n".join([header, *lines]) + "\n")
+    plain = not any(np.iscomplexobj(column) for column in columns.values())
+    if plain and len(shapes) == 1 and len(next(iter(shapes))) == 1:
+        path = folder / f"{id}.csv"
+        with path.open("w", newline="", encoding="utf-8") as table:
+            writer = csv.writer(table, lineterminator="\n")
+            writer.writerow(columns)
+            writer.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
+        _read_table_back(path, columns)
     else:
-        np.savez_compressed(folder / f"{id}.npz", allow_pickle=False, **{k: _rounded(v) for k, v in columns.items()})
+        path = folder / f"{id}.npz"
+        arrays = {name: _rounded(values) for name, values in columns.items()}
+        np.savez_compressed(path, allow_pickle=False, **arrays)
+        _read_arrays_back(path, arrays)
+
+
+def _read_table_back(path: Path, columns: Mapping[str, np.ndarray]) -> None:
+    """Any reader of CSV must find the columns that were given, or the chapter fails here."""
+    with path.open(newline="", encoding="utf-8") as table:
+        header, *rows = csv.reader(table, strict=True)
+    if ragged := [number for number, row in enumerate(rows, start=2) if len(row) != len(header)]:
+        raise RuntimeError(f"{path.name} is no table: line {ragged[0]} has not the {len(header)} fields of the header")
+    if header != list(columns):
+        raise RuntimeError(f"{path.name} does not read back: expected the columns {list(columns)}, got {header}")
+    for place, (name, column) in enumerate(columns.items()):
+        if [row[place] for row in rows] != [str(value) for value in column.tolist()]:
+            raise RuntimeError(f"{path.name} does not read back: the column {name!r} has changed")
+
+
+def _read_arrays_back(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
+    with np.load(path, allow_pickle=False) as stored:
+        if list(stored) != list(arrays):
+            raise RuntimeError(f"{path.name} does not read back: expected {list(arrays)}, got {list(stored)}")
+        for name, array in arrays.items():
+            kept = stored[name]
+            if (kept.dtype, kept.shape, kept.tobytes()) != (array.dtype, array.shape, array.tobytes()):
+                raise RuntimeError(f"{path.name} does not read back: {name!r} has changed")
 
 
 def _rounded(values: np.ndarray) -> np.ndarray:
@@ -261,11 +356,6 @@ def _rounded(values: np.ndarray) -> np.ndarray:
         return values
     mantissa, exponent = np.frexp(values)
     return np.ldexp(np.round(mantissa * 2**18), exponent - 18).astype(np.float32)
-
-
-def _cell(value: Any) -> str:
-    text = repr(value) if isinstance(value, float) else str(value)
-    return f'"{text}"' if "," in text else text
 
 
 def _citations(id: str, chapter: str, caption: str) -> dict[str, Any]:

@@ -13,10 +13,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, Bool, Float, Int, PyTree
-from numpy.typing import ArrayLike
+from jaxtyping import Array, Bool, Int, PyTree
 
 from spinbook import validate
+from spinbook.annotations import ArrayLike, Float
 
 __all__ = ["FixedPoint", "solve"]
 
@@ -35,10 +35,10 @@ class FixedPoint(NamedTuple):
     ``num_steps``: updates made. ``converged``: whether the residual is at most the tolerance that was applied.
     """
 
-    value: PyTree[Float[Array, ...]]
-    residual: Float[Array, ...]
-    num_steps: Int[Array, ...]
-    converged: Bool[Array, ...]
+    value: PyTree[Float[Array, "..."]]
+    residual: Float[Array, "..."]
+    num_steps: Int[Array, "..."]
+    converged: Bool[Array, "..."]
 
 
 def _tolerance(y: Array, tol: Array) -> Array:
@@ -159,7 +159,7 @@ def _described(tree: Any) -> str:
 
 def solve(
     f: Callable[[Any], Any],
-    y0: PyTree[Float[ArrayLike, ...]],
+    y0: PyTree[Float[ArrayLike, "..."]],
     *,
     tol: Float[ArrayLike, ""] = 1e-10,
     max_steps: int = 1000,

@@ -83,7 +83,7 @@ def root() -> Path:
 def identity(base: Path | None = None) -> Identity:
     """Read the identity from `_config.yml` in `base` (default: `root()`)."""
     path = (base or root()) / "_config.yml"
-    config: dict[str, Any] = yaml.safe_load(path.read_text())
+    config: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
     repository = config["repository"]
     return Identity(
         title=config["title"],
@@ -116,10 +116,17 @@ def sources(base: Path | None = None) -> Mapping[str, str]:
 @cache
 def references(base: Path) -> Mapping[str, Mapping[str, str]]:
     """Fields of every entry of `references.bib`, by key. Only what citations need; Sphinx does the typesetting."""
-    text = (base / "book" / "references.bib").read_text()
+    text = (base / "book" / "references.bib").read_text(encoding="utf-8")
     entries: dict[str, Mapping[str, str]] = {}
     for block in re.split(r"^@", text, flags=re.MULTILINE)[1:]:
         if head := re.match(r"\w+\{([^,\s]+),", block):
             fields = re.findall(r"^\s*(\w+)\s*=\s*[{\"](.+?)[}\"],?\s*$", block, flags=re.MULTILINE)
             entries[head[1]] = {name.lower(): re.sub(r"[{}]", "", value) for name, value in fields}
     return entries
+
+
+def names_and_year(work: Mapping[str, str]) -> str:
+    """How prose names a work: family names and year, as in "Bal (2020)" or "Aguilera et al. (2021)"."""
+    people = [person.partition(",")[0] for person in work["author"].split(" and ")]
+    names = people[0] if len(people) == 1 else " and ".join(people) if len(people) == 2 else f"{people[0]} et al."
+    return f"{names} ({work['year']})"

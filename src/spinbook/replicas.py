@@ -9,6 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from spinbook import validate
+
 __all__ = ["group_means", "group_size", "grouped", "standard_error", "weighted_mean"]
 
 # Enough for a standard error that is itself known to a fifth, and few enough to keep N^2 numbers for each.
@@ -24,7 +26,8 @@ def group_size(count: int) -> int:
     return -(-count // _MAX_GROUPS)
 
 
-def grouped(rows: Float[Array, R * shape]) -> Float[Array, "G size *shape"]:
+@validate.finite_result
+def grouped(rows: Float[Array, " R *shape"]) -> Float[Array, "G size *shape"]:
     """Replicas in groups of equal size; the last group is filled up with zeros, which add nothing to a sum.
 
     >>> grouped(jnp.ones((40, 5))).shape
@@ -34,7 +37,8 @@ def grouped(rows: Float[Array, R * shape]) -> Float[Array, "G size *shape"]:
     return jnp.pad(rows, ((0, -rows.shape[0] % size), *((0, 0),) * (rows.ndim - 1))).reshape(-1, size, *rows.shape[1:])
 
 
-def group_means(rows: Float[Array, R * shape], groups: int) -> Float[Array, G * shape]:
+@validate.finite_result
+def group_means(rows: Float[Array, " R *shape"], groups: int) -> Float[Array, " G *shape"]:
     """The mean of each group.
 
     >>> group_means(jnp.arange(40.0), 14).tolist()[-2:]
@@ -45,7 +49,8 @@ def group_means(rows: Float[Array, R * shape], groups: int) -> Float[Array, G * 
     return jnp.sum(grouped(rows), axis=1) / jnp.asarray(counts, rows.dtype)
 
 
-def weighted_mean(samples: Float[Array, G * shape], weights: Float[Array, " G"]) -> Float[Array, "*shape"]:
+@validate.finite_result
+def weighted_mean(samples: Float[Array, " G *shape"], weights: Float[Array, " G"]) -> Float[Array, "*shape"]:
     """sum_g w_g x_g.
 
     >>> float(weighted_mean(jnp.array([1.0, 3.0]), jnp.array([0.25, 0.75])))
@@ -55,7 +60,7 @@ def weighted_mean(samples: Float[Array, G * shape], weights: Float[Array, " G"])
 
 
 def standard_error(
-    samples: Float[Array, G * shape], weights: Float[Array, " G"] | None = None
+    samples: Float[Array, " G *shape"], weights: Float[Array, " G"] | None = None
 ) -> Float[Array, "*shape"]:
     """Of sum_g w_g x_g, for independent x_g with variances that go as 1 / w_g; NaN for a single one.
 

@@ -13,20 +13,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, wraps
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
-from numpy.typing import ArrayLike
+from jaxtyping import Array, PRNGKeyArray
 
 from spinbook import validate
+from spinbook.annotations import ArrayLike, Float
 
 __all__ = [
     "Gains",
     "Response",
+    "balanced",
     "bessel_ratio",
     "covariance",
     "covariance_large_d",
@@ -35,6 +36,7 @@ __all__ = [
     "field_large_d",
     "first_derivative",
     "first_derivative_large_d",
+    "in_range",
     "inside_ball",
     "large_d",
     "log_partition",
@@ -52,6 +54,28 @@ _RAISED = 20
 _LEVELS = 10
 _DEBYE_TERMS = 10
 _NEWTON_STEPS = 8
+# A round of rejection accepts more than half of all draws, so that so many rounds without end do not happen.
+_MAX_ROUNDS = 1000
+
+
+def _at_least_single(compute: Callable[..., Array]) -> Callable[..., Array]:
+    """``compute`` in single precision where the arrays have less, and its result in theirs.
+
+    Squares and high powers leave the range of float16, whose largest number is 65504, long before the fields do.
+    """
+
+    @wraps(compute)
+    def widened(*arguments: Any) -> Array:
+        def wide(x: Any) -> Any:
+            floating = isinstance(x, jax.Array) and jnp.issubdtype(x.dtype, jnp.floating)
+            return x.astype(jnp.float32) if floating else x
+
+        dtypes = [x.dtype for x in arguments if isinstance(x, jax.Array) and jnp.issubdtype(x.dtype, jnp.floating)]
+        if dtypes[0].itemsize >= 4:
+            return compute(*arguments)
+        return compute(*map(wide, arguments)).astype(dtypes[0])
+
+    return widened
 
 
 def _raised_ratio(order: Array | float, t: Array) -> Array:
@@ -85,6 +109,7 @@ def _ratio_over_x(order: Array | float, t: Array) -> Array:
     return _ratios(order, t)[0]
 
 
+@_at_least_single
 @jax.jit
 def _bessel_ratio(order: Array, x: Array) -> Array:
     # Beyond this the ratio rounds to one, and squares would overflow.
@@ -92,6 +117,7 @@ def _bessel_ratio(order: Array, x: Array) -> Array:
     return limited * _ratio_over_x(order, limited * limited)
 
 
+@validate.finite_result
 def bessel_ratio(order: Float[ArrayLike, "*#shape"], x: Float[ArrayLike, "*#shape"]) -> Float[Array, "*shape"]:
     """r_nu(x) = I_{nu+1}(x) / I_nu(x), for any real nu = ``order`` >= 0 and x >= 0.
 
@@ -274,12 +300,46 @@ def _checked_dim(dim: int, name: str) -> int:
     return size
 
 
+def balanced(vectors: Float[Array, "*batch D"]) -> Float[Array, "*batch D"]:
+    """Vectors times a power of two each, so that no square overflows, nor the largest one vanishes; 0 stays 0.
+
+    Of the same direction to the last bit, so that a / |a| may be computed for any a that is finite. Its derivative is
+    that of the direction only.
+
+    >>> balanced(jnp.array([3e38, 0.0, 4e-38]))[0] < 5
+    Array(True, dtype=bool)
+    """
+    range_ = jnp.finfo(vectors.dtype)
+    largest = jnp.max(jnp.abs(jax.lax.stop_gradient(vectors)), axis=-1, keepdims=True)
+    # The reciprocal must be a normal number: others are flushed to zero.
+    exponent = jnp.clip(jnp.frexp(largest)[1], range_.minexp, -range_.minexp)
+    return vectors * jnp.ldexp(jnp.ones_like(largest), -exponent)
+
+
+def in_range(fields: Array | np.ndarray, name: str, beta: Array, *, reach: float = 0.0, dtype: Any = None) -> None:
+    """Raise unless |h|^2 and (beta R |h|)^2 are finite in the dtype; silent under a trace.
+
+    ``reach`` is the length that the neighbours of a spin can add to its field. Where squares overflow, a mean would
+    silently be zero, as if there were no field.
+    """
+    if validate.is_traced((fields, beta)):
+        return
+    h, b = np.asarray(fields, np.float64), float(beta)
+    held = fields.dtype if dtype is None else dtype
+    largest = math.sqrt(float(jnp.finfo(held).max)) / 2 / max(1.0, b * radius(h.shape[-1]))
+    with np.errstate(over="ignore"):
+        lengths = np.sqrt(np.sum(h * h, axis=-1)) + reach
+    expected = f"effective fields of length below {largest:.3g}, so that their squares fit into {held} at beta = {b:g}"
+    validate.require(lambda x: x <= largest, lengths, name, expected)
+
+
 def inside_ball(magnetizations: Array, name: str = "magnetizations") -> None:
     """Raise unless every vector is shorter than the radius; silent under a trace."""
     if validate.is_traced(magnetizations):
         return
     length = radius(magnetizations.shape[-1])
-    lengths = np.linalg.norm(np.asarray(magnetizations), axis=-1)
+    with np.errstate(over="ignore"):
+        lengths = np.linalg.norm(np.asarray(magnetizations, np.float64), axis=-1)
     validate.require(lambda x: x < length, lengths, name, f"vectors shorter than the radius {length:g}")
 
 
@@ -290,6 +350,13 @@ def _arguments(vectors: Any, name: str, beta: Any, *others: Any) -> tuple[Array,
     return array, validate.positive(beta, "beta", ndim=0, dtype=dtype)
 
 
+def _field_arguments(fields: Any, beta: Any, *others: Any) -> tuple[Array, Array]:
+    h, beta = _arguments(fields, "fields", beta, *others)
+    in_range(h, "fields", beta, dtype=np.promote_types(h.dtype, np.float32))
+    return h, beta
+
+
+@_at_least_single
 @jax.jit
 def _log_partition(h: Array, beta: Array) -> Array:
     dim = h.shape[-1]
@@ -298,11 +365,13 @@ def _log_partition(h: Array, beta: Array) -> Array:
     return log_area + _log_scaled_bessel(order, beta**2 * order * _squared(h))
 
 
+@_at_least_single
 @partial(jax.jit, static_argnames="response")
 def _magnetization(h: Array, beta: Array, response: Response) -> Array:
     return response.gain(_squared(h), h.shape[-1], beta)[..., None] * h
 
 
+@_at_least_single
 @partial(jax.jit, static_argnames="response")
 def _field(m: Array, beta: Array, response: Response) -> Array:
     return response.inverse_gain(_squared(m), m.shape[-1], beta)[..., None] * m
@@ -312,18 +381,21 @@ def _along(h: Array, d: Array) -> Array:
     return jnp.sum(h * d, axis=-1, keepdims=True)
 
 
+@_at_least_single
 @partial(jax.jit, static_argnames="response")
 def _covariance(h: Array, beta: Array, response: Response) -> Array:
     f, f1, _ = (gain[..., None, None] for gain in response.gains(_squared(h), h.shape[-1], beta))
     return (f * jnp.eye(h.shape[-1], dtype=h.dtype) + f1 * h[..., :, None] * h[..., None, :]) / beta
 
 
+@_at_least_single
 @partial(jax.jit, static_argnames="response")
 def _first_derivative(h: Array, d: Array, beta: Array, response: Response) -> Array:
     f, f1, _ = (gain[..., None] for gain in response.gains(_squared(h), h.shape[-1], beta))
     return f * d + f1 * _along(h, d) * h
 
 
+@_at_least_single
 @partial(jax.jit, static_argnames="response")
 def _second_derivative(h: Array, d: Array, beta: Array, response: Response) -> Array:
     _, f1, f2 = (gain[..., None] for gain in response.gains(_squared(h), h.shape[-1], beta))
@@ -331,6 +403,7 @@ def _second_derivative(h: Array, d: Array, beta: Array, response: Response) -> A
     return f1 * (_along(d, d) * h + 2 * hd * d) + f2 * hd**2 * h
 
 
+@validate.finite_result
 def log_partition(fields: Float[ArrayLike, "*batch D"], *, beta: Float[ArrayLike, ""]) -> Float[Array, "*batch"]:
     """log Z = log[(2 pi R)^(D/2) I_{D/2-1}(beta R |h|) / (beta |h|)^(D/2-1)].
 
@@ -345,9 +418,10 @@ def log_partition(fields: Float[ArrayLike, "*batch D"], *, beta: Float[ArrayLike
     >>> abs(float(log_partition(h, beta=1.0)) - math.log(2 * math.pi * math.sinh(x) / x)) < 1e-5
     True
     """
-    return _log_partition(*_arguments(fields, "fields", beta))
+    return _log_partition(*_field_arguments(fields, beta))
 
 
+@validate.finite_result
 def magnetization(fields: Float[ArrayLike, "*batch D"], *, beta: Float[ArrayLike, ""]) -> Float[Array, "*batch D"]:
     """phi(h) = R I_{D/2}(beta R |h|) / I_{D/2-1}(beta R |h|) h / |h|.
 
@@ -358,9 +432,10 @@ def magnetization(fields: Float[ArrayLike, "*batch D"], *, beta: Float[ArrayLike
     >>> [round(float(m), 4) for m in magnetization([0.0, 3.0, 4.0], beta=1.0)]  # R coth(x) - 1 / x, x = R 5
     [0.0, 0.305, 0.4066]
     """
-    return _magnetization(*_arguments(fields, "fields", beta), exact)
+    return _magnetization(*_field_arguments(fields, beta), exact)
 
 
+@validate.finite_result
 def magnetization_large_d(
     fields: Float[ArrayLike, "*batch D"], *, beta: Float[ArrayLike, ""]
 ) -> Float[Array, "*batch D"]:
@@ -373,9 +448,10 @@ def magnetization_large_d(
     >>> [round(float(m), 4) for m in magnetization_large_d([0.0, 3.0, 4.0], beta=1.0)]
     [0.0, 0.3685, 0.4913]
     """
-    return _magnetization(*_arguments(fields, "fields", beta), large_d)
+    return _magnetization(*_field_arguments(fields, beta), large_d)
 
 
+@validate.finite_result
 def field(magnetizations: Float[ArrayLike, "*batch D"], *, beta: Float[ArrayLike, ""]) -> Float[Array, "*batch D"]:
     """h with magnetization(h) = m, for |m| < R.
 
@@ -391,6 +467,7 @@ def field(magnetizations: Float[ArrayLike, "*batch D"], *, beta: Float[ArrayLike
     return _field(m, beta, exact)
 
 
+@validate.finite_result
 def field_large_d(
     magnetizations: Float[ArrayLike, "*batch D"], *, beta: Float[ArrayLike, ""]
 ) -> Float[Array, "*batch D"]:
@@ -408,6 +485,7 @@ def field_large_d(
     return _field(m, beta, large_d)
 
 
+@validate.finite_result
 def covariance(fields: Float[ArrayLike, "*batch D"], *, beta: Float[ArrayLike, ""]) -> Float[Array, "*batch D D"]:
     """Var = R^2 [(r / k) 1 + (1 - r^2 - D r / k) n n^T], k = beta R |h|, r = I_{D/2}(k) / I_{D/2-1}(k), n = h / |h|.
 
@@ -419,9 +497,10 @@ def covariance(fields: Float[ArrayLike, "*batch D"], *, beta: Float[ArrayLike, "
     >>> covariance([0.0, 3.0, 4.0], beta=1.0).shape
     (3, 3)
     """
-    return _covariance(*_arguments(fields, "fields", beta), exact)
+    return _covariance(*_field_arguments(fields, beta), exact)
 
 
+@validate.finite_result
 def covariance_large_d(
     fields: Float[ArrayLike, "*batch D"], *, beta: Float[ArrayLike, ""]
 ) -> Float[Array, "*batch D D"]:
@@ -433,16 +512,17 @@ def covariance_large_d(
     >>> covariance_large_d([0.0, 3.0, 4.0], beta=1.0).shape
     (3, 3)
     """
-    return _covariance(*_arguments(fields, "fields", beta), large_d)
+    return _covariance(*_field_arguments(fields, beta), large_d)
 
 
 def _with_direction(fields: Any, direction: Any, beta: Any) -> tuple[Array, Array, Array]:
-    h, beta = _arguments(fields, "fields", beta, direction)
+    h, beta = _field_arguments(fields, beta, direction)
     d = validate.vectors(direction, "direction", dim=h.shape[-1], dtype=h.dtype)
     validate.same_batch(d, "direction", h, "fields")
     return h, d, beta
 
 
+@validate.finite_result
 def first_derivative(
     fields: Float[ArrayLike, "*#batch D"], direction: Float[ArrayLike, "*#batch D"], *, beta: Float[ArrayLike, ""]
 ) -> Float[Array, "*batch D"]:
@@ -458,6 +538,7 @@ def first_derivative(
     return _first_derivative(*_with_direction(fields, direction, beta), exact)
 
 
+@validate.finite_result
 def first_derivative_large_d(
     fields: Float[ArrayLike, "*#batch D"], direction: Float[ArrayLike, "*#batch D"], *, beta: Float[ArrayLike, ""]
 ) -> Float[Array, "*batch D"]:
@@ -471,6 +552,7 @@ def first_derivative_large_d(
     return _first_derivative(*_with_direction(fields, direction, beta), large_d)
 
 
+@validate.finite_result
 def second_derivative(
     fields: Float[ArrayLike, "*#batch D"], direction: Float[ArrayLike, "*#batch D"], *, beta: Float[ArrayLike, ""]
 ) -> Float[Array, "*batch D"]:
@@ -487,6 +569,7 @@ def second_derivative(
     return _second_derivative(*_with_direction(fields, direction, beta), exact)
 
 
+@validate.finite_result
 def second_derivative_large_d(
     fields: Float[ArrayLike, "*#batch D"], direction: Float[ArrayLike, "*#batch D"], *, beta: Float[ArrayLike, ""]
 ) -> Float[Array, "*batch D"]:
@@ -501,6 +584,7 @@ def second_derivative_large_d(
     return _second_derivative(*_with_direction(fields, direction, beta), large_d)
 
 
+@_at_least_single
 @jax.jit
 def _printed_second_derivative(h: Array, d: Array, beta: Array) -> Array:
     dim = h.shape[-1]
@@ -520,6 +604,7 @@ def _printed_second_derivative(h: Array, d: Array, beta: Array) -> Array:
     )
 
 
+@validate.finite_result
 def printed_second_derivative(
     fields: Float[ArrayLike, "*#batch D"], direction: Float[ArrayLike, "*#batch D"], *, beta: Float[ArrayLike, ""]
 ) -> Float[Array, "*batch D"]:
@@ -541,15 +626,24 @@ class _Draw(NamedTuple):
     key: PRNGKeyArray
     u: Array
     accepted: Array
+    rounds: Array
 
 
+@_at_least_single
 @jax.jit
 def _sample(key: PRNGKeyArray, h: Array, beta: Array) -> Array:
     dim = h.shape[-1]
     freedom = dim - 1
-    length = jnp.sqrt(_squared(h))
-    x0 = 2 * beta * math.sqrt(_order(dim)) * length
-    x0 = x0 / (freedom + jnp.sqrt(x0**2 + freedom**2))
+    scaled = balanced(h)
+    length = jnp.sqrt(_squared(scaled))
+    # With r = (D - 1) / (2 beta R |h|) no field is too strong or too weak: x0 goes from 1 at r = 0 to 0 at infinity.
+    scale = jnp.max(jnp.abs(scaled), axis=-1) / jnp.max(jnp.abs(h), axis=-1)
+    r = freedom / (2 * math.sqrt(_order(dim)) * length) * scale / beta
+    r = jnp.where(length == 0, jnp.inf, r)
+    root = jnp.sqrt(1 + r * r)
+    x0 = 1 / (r + root)
+    # 1 - x0 without cancellation; what is left of it decides how narrow the cone of a strong field is.
+    rest = jnp.where(r < 1, (r + r * r / (1 + root)) * x0, 1 - x0)
 
     # Marsaglia and Tsang: shape * (1 + slope * normal)^3 is nearly a gamma variable of shape (D - 1) / 2.
     shape = freedom / 2 - 1 / 3
@@ -566,23 +660,29 @@ def _sample(key: PRNGKeyArray, h: Array, beta: Array) -> Array:
         # Both rejections in one.
         log_acceptance = x**2 / 2 + shape * (1 - positive + jnp.log(positive)) + freedom * (w / (1 + w) - jnp.log1p(w))
         accepted = (v > 0) & (-jax.random.exponential(exponential_key, length.shape, h.dtype) <= log_acceptance)
-        return _Draw(key, jnp.where(state.accepted, state.u, u), state.accepted | accepted)
+        return _Draw(key, jnp.where(state.accepted, state.u, u), state.accepted | accepted, state.rounds + 1)
+
+    def unfinished(state: _Draw) -> Array:
+        return ~jnp.all(state.accepted) & (state.rounds < _MAX_ROUNDS)
 
     key, tangent_key = jax.random.split(key)
-    start = _Draw(key, jnp.zeros_like(length), jnp.zeros(length.shape, bool))
-    u = jax.lax.while_loop(lambda state: ~jnp.all(state.accepted), draw, start).u
+    # A field that is not a number has no direction, and nothing to wait for.
+    start = _Draw(key, jnp.full_like(length, jnp.nan), ~jnp.isfinite(x0), jnp.zeros((), jnp.int32))
+    last = jax.lax.while_loop(unfinished, draw, start)
+    u = jnp.where(last.accepted, last.u, jnp.nan)
 
     # Without a field every direction is as good.
     pole = jnp.zeros_like(h).at[..., 0].set(1)
-    n = jnp.where(length[..., None] > 0, h / jnp.where(length > 0, length, 1)[..., None], pole)
+    n = jnp.where(length[..., None] > 0, scaled / jnp.where(length > 0, length, 1)[..., None], pole)
     g = jax.random.normal(tangent_key, h.shape, h.dtype)
     g = g - _along(n, g) * n
     tangent = g / jnp.sqrt(_along(g, g))
     along = (x0 + u) / (1 + x0 * u)
-    across = jnp.sqrt((1 - x0) * (1 + x0) * (1 - u) * (1 + u)) / (1 + x0 * u)
+    across = jnp.sqrt(rest * (1 + x0) * (1 - u) * (1 + u)) / (1 + x0 * u)
     return math.sqrt(_order(dim)) * (along[..., None] * n + across[..., None] * tangent)
 
 
+@validate.finite_result
 def sample(
     key: PRNGKeyArray, fields: Float[ArrayLike, "*batch D"], *, beta: Float[ArrayLike, ""]
 ) -> Float[Array, "*batch D"]:
@@ -590,6 +690,7 @@ def sample(
 
     One draw of the von Mises-Fisher distribution for each field (..., D); the numbers depend on the key and the shape.
     By rejection: 1 / (acceptance) is below 2 for all D and fields, and each round draws all spins again that are left.
+    Any field that is finite will do, however strong; under a trace one that is not gives NaN, and nothing waits for it.
     Cost: D + 8 random numbers for each spin. Raises ``ValueError`` for D <= 2, NaN and beta <= 0.
     Source: Wood (1994), with the beta variable drawn as a ratio after Marsaglia & Tsang (2000).
 
@@ -598,4 +699,5 @@ def sample(
     >>> s.shape, round(float(s @ s), 4)
     ((3,), 0.5)
     """
+    key = validate.key(key)
     return _sample(key, *_arguments(fields, "fields", beta))

@@ -17,10 +17,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, PRNGKeyArray
-from numpy.typing import ArrayLike
+from jaxtyping import Array, PRNGKeyArray
 
 from spinbook import fixed_point, sphere, validate
+from spinbook.annotations import ArrayLike, Bool, Float
 from spinbook.fixed_point import FixedPoint
 from spinbook.sphere import Response
 from spinbook.vector import fluctuations
@@ -264,6 +264,7 @@ class SpinTransformerModule(eqx.Module):
         dynamics: Relax | Unroll = Relax(),
         dtype: Any = None,
     ) -> None:
+        key = validate.key(key)
         self.dim = validate.count(dim, "dim", minimum=1)
         self.num_heads = validate.count(num_heads, "num_heads", minimum=1)
         if self.dim % self.num_heads:
@@ -286,6 +287,7 @@ class SpinTransformerModule(eqx.Module):
         """Inputs by spheres and heads, (spheres, heads, sites, d), scaled to the radius; padding may be zero."""
         spheres = self.spheres(self.num_heads)
         parts = a.reshape(len(a), spheres, self.dim // spheres)
+        parts = sphere.balanced(parts)
         if padding is None:
             lengths = jnp.linalg.norm(parts, axis=-1, keepdims=True)
             validate.require(lambda n: n > 0, lengths[..., 0], name, "vectors that are not zero")
@@ -408,6 +410,7 @@ class SpinTransformer(eqx.Module):
         dynamics: Relax | Unroll = Relax(),
         dtype: Any = None,
     ) -> None:
+        key = validate.key(key)
         self.depth = validate.count(depth, "depth", minimum=1)
 
         def module(key: PRNGKeyArray) -> SpinTransformerModule:

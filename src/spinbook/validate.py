@@ -1,8 +1,12 @@
 """Argument checks that name the argument, what was expected and what came. Nothing here knows what an argument means.
 
+The policy of every public function: its result is finite and right; or an error names the argument, what was expected
+and what came; or the evidence that it returns says that it did not converge. Nothing hangs.
+
 Every check takes the value and its name, returns a JAX array (or an ``int``), and raises ``ValueError`` with the text
 ``NAME: expected ..., got ...``. Shapes are always checked. Values are checked only when they are known: under ``jit``,
-``vmap`` or ``grad`` an argument is a tracer, and a check of its values would break the trace.
+``vmap`` or ``grad`` an argument is a tracer, and a check of its values would break the trace; what cannot be computed
+is NaN there. ``finite_result`` looks at what comes out, because finite numbers can overflow on the way.
 
 Accepted are numbers, nested lists, NumPy and JAX arrays, and PyTorch tensors that do not track gradients (a gradient
 cannot cross from one framework to the other, and silence about that would be worse than an error).
@@ -10,15 +14,18 @@ cannot cross from one framework to the other, and silence about that would be wo
 
 from __future__ import annotations
 
+import functools
+import inspect
 import operator
+import sys
 from collections.abc import Callable
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PRNGKeyArray
 from numpy.typing import ArrayLike
 
 if TYPE_CHECKING:
@@ -31,7 +38,11 @@ __all__ = [
     "common_tensor_type",
     "count",
     "finite",
+    "finite_result",
+    "instance",
     "is_traced",
+    "key",
+    "known_numbers",
     "matrix",
     "positive",
     "probability",
@@ -40,6 +51,20 @@ __all__ = [
     "tensor",
     "vectors",
 ]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+# More steps or entries than this would not end, or not fit; JAX counts its loops in 32 bits.
+_LARGEST_COUNT = 2**31 - 1
+
+# What PyTorch and JAX say where they cannot go on, and what should have come.
+_REFUSALS = {
+    "not implemented for '": "a dtype that can be computed, float32 or float64",
+    "Unsupported dtype": "a dtype that can be computed, float32 or float64",
+    "The factorization could not be completed": "numbers whose matrices can be factorised",
+    "failed to converge because the input matrix": "numbers whose matrices have eigenvalues",
+}
 
 
 def is_traced(value: object) -> bool:
@@ -91,12 +116,50 @@ def require(
     if is_traced((value, parameters)):
         return
     known, *others = (np.asarray(x) for x in (value, *parameters))
-    holds, entries = np.broadcast_arrays(np.asarray(condition(known, *others)), known)
+    # A condition may overflow, and is then false.
+    with np.errstate(all="ignore"):
+        holds, entries = np.broadcast_arrays(np.asarray(condition(known, *others)), known)
     if holds.all():
         return
     index = tuple(int(i) for i in np.argwhere(~holds)[0])
     where = f" at index {index}" if index else ""
     raise ValueError(f"{name}: expected {expected}, got {float(entries[index]):g}{where}")
+
+
+def _rectangular(value: Any, name: str, library: Any) -> Any:
+    """The value as an array of real numbers of NumPy or JAX; what would be lost on the way is refused."""
+    if value is None:
+        raise ValueError(f"{name}: expected real numbers, got None")
+    # Converting a masked array drops its mask and shows what lies beneath.
+    if any(np.ma.is_masked(leaf) for leaf in (value if isinstance(value, list | tuple) else (value,))):
+        raise ValueError(f"{name}: expected an array without masked entries, got some that are masked")
+    # NumPy has no such type.
+    if str(getattr(value, "dtype", "")) == "torch.bfloat16":
+        value = value.float()
+    try:
+        array = library.asarray(value)
+    # NumPy tells a ragged list by ValueError, JAX a tracer by TypeError; an array-like object may raise anything.
+    except Exception as error:
+        raise ValueError(f"{name}: expected a rectangular array, got {type(value).__name__} ({error})") from error
+    real = jnp.issubdtype(array.dtype, jnp.integer) or jnp.issubdtype(array.dtype, jnp.floating)
+    # A duration counts as a signed integer.
+    if not (real or array.dtype == bool) or array.dtype.kind == "m":
+        raise ValueError(f"{name}: expected real numbers, got dtype {array.dtype}")
+    return array
+
+
+def known_numbers(value: Any, name: str) -> np.ndarray:
+    """Finite real numbers as a new array of doubles, for what computes in NumPy whatever JAX is set to.
+
+    >>> known_numbers([1, 2.5], "gammas")
+    array([1. , 2.5])
+    >>> known_numbers([1j], "betas")
+    Traceback (most recent call last):
+    ValueError: betas: expected real numbers, got dtype complex128
+    """
+    array = np.array(_rectangular(value, name, np), np.float64)
+    require(np.isfinite, array, name, "finite numbers")
+    return array
 
 
 def _real(value: Any, name: str, dtype: Any) -> Array:
@@ -107,12 +170,7 @@ def _real(value: Any, name: str, dtype: Any) -> Array:
         )
     # What JAX does not hold yet is converted by NumPy, which unlike JAX compiles nothing.
     library: Any = jnp if isinstance(value, jax.Array) or is_traced(value) else np
-    try:
-        array = library.asarray(value)
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise ValueError(f"{name}: expected a rectangular array, got {type(value).__name__} ({error})") from error
-    if not (jnp.issubdtype(array.dtype, jnp.number) or array.dtype == bool) or library.iscomplexobj(array):
-        raise ValueError(f"{name}: expected real numbers, got dtype {array.dtype}")
+    array = _rectangular(value, name, library)
     wanted = common_dtype(value) if dtype is None else dtype
     if library is np:
         with np.errstate(over="ignore"):
@@ -249,13 +307,135 @@ def count(value: Any, name: str, *, minimum: int = 0, maximum: int | None = None
     ValueError: num_units: expected an integer from 1 to 20, got 25
     """
     wanted = f"an integer >= {minimum}" if maximum is None else f"an integer from {minimum} to {maximum}"
+    limit = _LARGEST_COUNT if maximum is None else maximum
     try:
         number = operator.index(value)
     except TypeError:
         raise ValueError(f"{name}: expected {wanted}, got {value!r}") from None
-    if number < minimum or (maximum is not None and number > maximum):
+    if number > limit and maximum is None:
+        wanted = f"an integer from {minimum} to {limit}"
+    if not minimum <= number <= limit:
         raise ValueError(f"{name}: expected {wanted}, got {number}")
     return number
+
+
+def instance(value: T, kind: type | tuple[type, ...], name: str) -> T:
+    """The value itself, if it is of that type.
+
+    >>> instance(None, str, "field")
+    Traceback (most recent call last):
+    ValueError: field: expected a str, got None
+    """
+    if not isinstance(value, kind):
+        kinds = kind if isinstance(kind, tuple) else (kind,)
+        wanted = " or ".join(k.__name__ for k in kinds)
+        got = "None" if value is None else f"{type(value).__name__}"
+        article = "an" if wanted[0] in "AEIOUaeiou" else "a"
+        raise ValueError(f"{name}: expected {article} {wanted}, got {got}")
+    return value
+
+
+def key(value: Any, name: str = "key") -> PRNGKeyArray:
+    """One key of ``jax.random``, new or old style.
+
+    >>> key(0)
+    Traceback (most recent call last):
+    ValueError: key: expected one key of jax.random, as jax.random.key(0) makes it, got int
+    """
+    dtype, shape = getattr(value, "dtype", None), getattr(value, "shape", None)
+    new = dtype is not None and jnp.issubdtype(dtype, jax.dtypes.prng_key) and shape == ()
+    # An old key is two words, or four for some generators.
+    old = isinstance(value, jax.Array | np.ndarray) and dtype == np.uint32 and shape in ((2,), (4,))
+    if not new and not old:
+        got = type(value).__name__ if shape is None else f"an array of {dtype} with shape {tuple(shape)}"
+        raise ValueError(f"{name}: expected one key of jax.random, as jax.random.key(0) makes it, got {got}")
+    key: PRNGKeyArray = value
+    return key
+
+
+def _is_finite(leaf: Any) -> bool:
+    """Whether no entry is known to be NaN or infinite."""
+    if isinstance(leaf, float):
+        return np.isfinite(leaf).item()
+    if isinstance(leaf, np.ndarray | np.generic):
+        return leaf.dtype.kind != "f" or bool(np.isfinite(leaf).all())
+    if isinstance(leaf, jax.Array) and not isinstance(leaf, jax.core.Tracer):
+        # NumPy's copy of an array on the CPU is the array itself, and compiles nothing.
+        return not jnp.issubdtype(leaf.dtype, jnp.floating) or bool(np.isfinite(np.asarray(leaf)).all())
+    if type(leaf).__module__.startswith("torch"):
+        import torch
+
+        if not isinstance(leaf, torch.Tensor) or torch.compiler.is_compiling():
+            return True
+        try:
+            return bool(torch.isfinite(leaf.detach()).all())
+        except RuntimeError:
+            # Under torch.vmap there is no single answer.
+            return True
+    return True
+
+
+def _sizes(value: Any) -> np.ndarray:
+    """The sizes of the numbers in an argument, without zeros; none if there are no numbers."""
+    sizes = []
+    for leaf in jax.tree.leaves(value):
+        if is_traced(leaf) or isinstance(leaf, str | bytes):
+            continue
+        try:
+            array = np.asarray(leaf.detach().cpu() if hasattr(leaf, "detach") else leaf, np.float64)
+        except Exception:
+            continue
+        sizes.append(np.abs(array[array != 0]).ravel())
+    return np.concatenate([np.zeros(0), *sizes])
+
+
+def _refusal(function: Callable[..., Any], args: Any, kwargs: Any, reason: str) -> ValueError:
+    """Names the argument whose numbers are the farthest from one, since those overflow or vanish on the way."""
+    bound = inspect.signature(function).bind(*args, **kwargs)
+    sizes = {name: _sizes(value) for name, value in bound.arguments.items() if name not in ("self", "key")}
+    sizes = {name: size for name, size in sizes.items() if size.size} or {"arguments": np.ones(1)}
+    extremes = {name: max(abs(np.log(size.max())), abs(np.log(size.min()))) for name, size in sizes.items()}
+    name = max(extremes, key=lambda name: extremes[name])
+    return ValueError(
+        f"{name}: expected {reason}, got sizes from {sizes[name].min():.3g} to {sizes[name].max():.3g} "
+        "(a wider dtype may hold it)"
+    )
+
+
+def finite_result(function: Callable[P, T]) -> Callable[P, T]:
+    """The function, with ``ValueError`` in the place of a result that is known to be NaN or infinite.
+
+    For functions whose result has no business being so: what comes then is an overflow of numbers that are finite
+    themselves. The message names the argument whose numbers are the largest or smallest. Results with evidence are let
+    through where ``converged`` is not true, and NaN and infinity under a trace. So are the dtypes that a library
+    computes in part only, float16 foremost: its refusal becomes an error that says so.
+
+    >>> half = finite_result(lambda fields: jnp.asarray(fields, jnp.float16) ** 2)
+    >>> half([3.0, 300.0])
+    Traceback (most recent call last):
+    ValueError: fields: expected numbers with a finite result, got sizes from 3 to 300 (a wider dtype may hold it)
+    """
+
+    @functools.wraps(function)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> T:
+        if (torch := sys.modules.get("torch")) and torch.compiler.is_compiling():
+            # Values are unknown, and the compiler cannot trace JAX.
+            return function(*args, **kwargs)
+        try:
+            result = function(*args, **kwargs)
+        except (NotImplementedError, RuntimeError, ValueError, TypeError) as error:
+            reasons = [reason for words, reason in _REFUSALS.items() if words in str(error)]
+            if not reasons:
+                raise
+            raise _refusal(function, args, kwargs, reasons[0]) from error
+        if all(_is_finite(leaf) for leaf in jax.tree.leaves(result)):
+            return result
+        converged = getattr(result, "converged", True)
+        if is_traced(result) or not bool(np.all(np.asarray(converged))):
+            return result
+        raise _refusal(function, args, kwargs, "numbers with a finite result")
+
+    return checked
 
 
 def common_tensor_type(*values: Any) -> tuple[torch.dtype, torch.device]:
@@ -312,16 +492,15 @@ def tensor(
     from spinbook import transforms
 
     own_dtype, own_device = common_tensor_type(value)
-    try:
-        if isinstance(value, torch.Tensor):
-            array = value
-        elif type(value) is float:
-            # torch.compile makes a float32 of what NumPy would keep in double precision.
-            array = torch.tensor(value, dtype=torch.float64)
-        else:
-            array = torch.as_tensor(np.array(value))
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise ValueError(f"{name}: expected a rectangular array, got {type(value).__name__} ({error})") from error
+    if isinstance(value, torch.Tensor):
+        array = value
+    elif type(value) is float:
+        # torch.compile makes a float32 of what NumPy would keep in double precision.
+        array = torch.tensor(value, dtype=torch.float64)
+    else:
+        known = _rectangular(value, name, np)
+        # PyTorch does not know the short types that NumPy has from elsewhere.
+        array = torch.as_tensor(np.array(known, np.float32 if known.dtype.kind == "V" else known.dtype))
     if array.is_complex():
         raise ValueError(f"{name}: expected real numbers, got dtype {array.dtype}")
     array = array.to(dtype=dtype or own_dtype, device=device or own_device)

@@ -264,9 +264,10 @@ def test_examples_of_a_batch_do_not_feel_each_other():
     together = module.solve(x)
     for k in range(4):
         alone = module.solve(x[k : k + 1])
+        assert bool(together.converged[k])
+        assert bool(alone.converged)
         # Products of different numbers of rows are added up in different orders.
         np.testing.assert_allclose(together.value[k].detach(), alone.value[0].detach(), atol=1e-11)
-        assert int(together.num_steps[k]) == pytest.approx(int(alone.num_steps), abs=1)
 
 
 def test_unresolved_responses_are_an_error_and_evidence_on_request():

@@ -1,10 +1,14 @@
 """A book of one small chapter, complete enough to go through the whole pipeline in seconds. It tests no physics."""
 
 import io
+import os
 import shutil
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
 import pytest
 
 from spinbook.pipeline import build, citation, notebooks
@@ -197,7 +201,46 @@ def write_toy_book(root: Path) -> ToyBook:
     return ToyBook(root)
 
 
+def wait_until(condition: Callable[[], object], seconds: float = 30.0) -> None:
+    """Return when `condition()` is true; fail if it is not in time."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def processes_of(root: Path) -> list[str]:
+    """Everything that runs for the book in `root`: builds, chapters, kernels, the renderer."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            words = " ".join(process.cmdline())
+            # A kernel has the book in its environment only.
+            mine = str(root) in words or process.environ().get("SPINBOOK_ROOT") == str(root)
+            if process.status() != psutil.STATUS_ZOMBIE and process.pid != os.getpid() and mine:
+                found.append(f"{process.pid}: {words}")
+        except psutil.Error:
+            continue
+    return found
+
+
 @pytest.fixture
 def toy_book(tmp_path: Path) -> ToyBook:
     """A toy book that was never built."""
     return write_toy_book(tmp_path / "book")
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[ToyBook, build.Outcome, str]:
+    """A toy book that was built once, for tests to look at and to copy."""
+    book = write_toy_book(tmp_path_factory.mktemp("built") / "book")
+    outcome, printed = book.build()
+    assert outcome.problems == [], printed
+    return book, outcome, printed
+
+
+@pytest.fixture
+def copy(built: tuple[ToyBook, build.Outcome, str], tmp_path: Path) -> ToyBook:
+    """A copy of the built book: its chapter is fresh and its site whole."""
+    shutil.copytree(built[0].root, tmp_path / "book")
+    return ToyBook(tmp_path / "book")

@@ -10,31 +10,16 @@ import subprocess
 import sys
 import time
 import zipfile
-from pathlib import Path
 
 import jsonschema
 import pytest
+import yaml
 from bs4 import BeautifulSoup
 
 from spinbook import project
-from spinbook.pipeline import browser, build, compared, execution, freshness, ledger, notebooks
-from tests.book.conftest import CLAIMS, ToyBook, write_toy_book
-
-
-@pytest.fixture(scope="module")
-def built(tmp_path_factory):
-    """A toy book that was built once, for tests to copy."""
-    book = write_toy_book(tmp_path_factory.mktemp("built") / "book")
-    outcome, printed = book.build()
-    assert outcome.problems == [], printed
-    return book, outcome, printed
-
-
-@pytest.fixture
-def copy(built, tmp_path):
-    """A copy of the built book: its chapter is fresh."""
-    shutil.copytree(built[0].root, tmp_path / "book")
-    return ToyBook(tmp_path / "book")
+from spinbook.pipeline import __main__ as command_line
+from spinbook.pipeline import browser, build, compared, execution, freshness, ledger, notebooks, site
+from tests.book.conftest import CLAIMS, REPOSITORY, processes_of, wait_until, write_toy_book
 
 
 def test_the_first_build_runs_the_chapter_and_says_where_the_site_is(built):
@@ -102,20 +87,18 @@ def test_the_archive_of_a_figure_stands_alone(built, tmp_path):
         archive.extractall(tmp_path)
     unpacked = tmp_path / "probe-line"
     sums = dict(reversed(line.split()) for line in (unpacked / "SHA256SUMS").read_text().splitlines())
-    assert set(sums) == {path.name for path in unpacked.iterdir()} - {
-        "README.txt",
-        "SHA256SUMS",
-        "LICENSE",
-        "probe-line.csl.json",
-    }
+    assert set(sums) == {path.name for path in unpacked.iterdir()} - {"SHA256SUMS"}
     for name, digest in sums.items():
         assert hashlib.sha256((unpacked / name).read_bytes()).hexdigest() == digest
+    listed = json.loads((unpacked / "figure.json").read_text())["files"]
+    assert {"probe-line-dark.svg", "probe-line.csv"} < set(listed)
+    assert {name: sums.get(name) for name in listed} == listed
     assert "make chapter NAME=probe" in (unpacked / "README.txt").read_text()
     assert "CC BY 4.0" in (unpacked / "README.txt").read_text()
     assert json.loads((unpacked / "probe-line.csl.json").read_text())[0]["URL"].endswith("probe.html#probe-line")
 
 
-def test_gallery_and_page_say_what_agrees_with_the_published_figure_and_how_its_claims_stand(built):
+def test_gallery_and_page_say_what_agrees_with_the_published_figure_and_how_its_claims_stand(built, tmp_path):
     html = built[0].path("_build/html")
     card = BeautifulSoup((html / "book" / "gallery.html").read_text(), "html.parser").select_one(".spin-card")
     assert card.select_one(".spin-card-note").get_text() == "Figure 1 of Author (2000)"
@@ -127,7 +110,9 @@ def test_gallery_and_page_say_what_agrees_with_the_published_figure_and_how_its_
     fold = BeautifulSoup((html / "notebooks" / "probe.html").read_text(), "html.parser").select_one("figure .spin-cite")
     assert "Agrees: It is <as> steep. Differs: Ours is longer. Claims: top ✓ reproduced." in fold.get_text()
     assert fold.select('a[href="../book/claims.html#ledger-claim-probe-top"]')
-    assert not (built[0].path("_build/stage/book") / compared.NAME).exists()
+    stage = site._stage(built[0].root, tmp_path, {}, [])
+    assert (stage / "book" / "gallery.md").is_file()
+    assert not (stage / "book" / compared.NAME).exists()
 
 
 @pytest.mark.skipif(browser.find() is None, reason="no browser is installed")
@@ -184,7 +169,59 @@ def test_the_page_of_corrections_lists_the_claims_of_a_verdict_by_source(built):
     assert '<a href="../claims.json">claims.json</a>' in page
 
 
-@pytest.mark.parametrize("name", ["claims", "figures", "status"])
+def test_an_archive_is_not_made_of_files_that_have_changed(copy):
+    folder = copy.path("_build/html/figures/probe-line")
+    (folder / "probe-line.csv").write_text("x,y\n0,1\n")
+    with pytest.raises(ValueError, match=r"figure probe-line: the files \['probe-line.csv'\] are not those"):
+        site._bundle(copy.root, folder)
+
+
+def test_the_index_of_the_records_names_their_version_their_checksums_and_every_source(built):
+    html = built[0].path("_build/html")
+    index = json.loads((html / "book.json").read_text())
+    status = json.loads((html / "status.json").read_text())
+    assert {key: index[key] for key in ("version", "commit", "dirty")} == {
+        key: status[key] for key in ("version", "commit", "dirty")
+    }
+    for name, facts in index["files"].items():
+        assert hashlib.sha256((html / name).read_bytes()).hexdigest() == facts["sha256"]
+        assert (html / facts["schema"]).is_file()
+    cited = {claim["source"]["key"] for claim in json.loads((html / "claims.json").read_text())}
+    cited |= {key for figure in json.loads((html / "figures.json").read_text()) for key in figure["source_keys"]}
+    cited |= {page["source"] for page in status["chapters"]}
+    assert cited == {"author2000source"}
+    assert index["sources"]["author2000source"] == {
+        "title": "A source",
+        "authors": ["Author, Ann"],
+        "year": 2000,
+        "address": None,
+        "accompanied": True,
+    }
+    assert "@misc{author2000source," in (html / index["references"]).read_text()
+
+
+def fields(schema, place=""):
+    """Every field that a schema knows, by its place, with what the schema says of it."""
+    for name, field in schema.get("properties", {}).items():
+        yield f"{place}.{name}", field
+        yield from fields(field, f"{place}.{name}")
+    for word in ("items", "additionalProperties"):
+        if isinstance(schema.get(word), dict):
+            yield f"{place}[]", schema[word]
+            yield from fields(schema[word], f"{place}[]")
+
+
+@pytest.mark.parametrize("path", sorted((REPOSITORY / "book" / "schemas").glob("*.json")), ids=lambda path: path.name)
+def test_a_schema_describes_every_field(path):
+    schema = json.loads(path.read_text())
+    known = [*fields(schema), ("", schema)]
+    assert len(known) > 10
+    # The entries of a list are described by the list.
+    assert [place for place, field in known if not field.get("description") and not place.endswith("[]")] == []
+    assert all(field.get("additionalProperties") is not None for _, field in known if "properties" in field)
+
+
+@pytest.mark.parametrize("name", ["book", "claims", "figures", "status"])
 def test_the_files_for_programs_follow_their_schemas(built, name):
     html = built[0].path("_build/html")
     schema = json.loads((html / "schemas" / f"{name}.schema.json").read_text())
@@ -192,9 +229,9 @@ def test_the_files_for_programs_follow_their_schemas(built, name):
     jsonschema.Draft7Validator.check_schema(schema)
     jsonschema.Draft7Validator(schema).validate(content)
     # The schema describes every field: without any one of them, or with one more, the entry is refused.
-    entry = content["chapters"][0] if name == "status" else content[0]
+    entry = content if name == "book" else content["chapters"][0] if name == "status" else content[0]
     for broken in ({**entry, "more": 1}, *({k: v for k, v in entry.items() if k != left_out} for left_out in entry)):
-        whole = {**content, "chapters": [broken]} if name == "status" else [broken]
+        whole = broken if name == "book" else {**content, "chapters": [broken]} if name == "status" else [broken]
         assert list(jsonschema.Draft7Validator(schema).iter_errors(whole))
 
 
@@ -319,8 +356,10 @@ BROKEN_CHAPTERS = {
 def test_the_run_names_chapter_cell_and_error_of(copy, case):
     old, new, cell, error = BROKEN_CHAPTERS[case]
     copy.edit("notebooks/probe.md", old, new)
-    failure = execution.publish(copy.root, "probe", threads=1)
-    assert failure == execution.failure(copy.root, "probe")
+    running = execution.start(copy.root, "probe", threads=1)
+    running.process.wait()
+    failure = execution.failure(copy.root, running)
+    execution.end(running)
     assert (failure.chapter, failure.cell) == ("probe", cell)
     assert error in failure.error
     assert copy.stale()
@@ -365,15 +404,16 @@ def test_a_notebook_out_of_sync_fails_the_build(copy):
 
 def test_an_interrupted_run_leaves_no_result_and_the_next_build_runs_it(copy):
     copy.edit("notebooks/probe.md", "x = np.linspace", "import time\ntime.sleep(60)\nx = np.linspace")
-    process = execution.start(copy.root, "probe", threads=1)
-    deadline = time.monotonic() + 60
-    while execution.progress(copy.root, "probe").get("cell", 0) < 4:
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-    process.kill()
-    process.wait()
+    running = execution.start(copy.root, "probe", threads=1)
+    wait_until(lambda: execution.progress(running).get("cell", 0) == 4, seconds=60)
+    assert len(processes_of(copy.root)) == 2, "the chapter and its kernel"
+    running.process.kill()
+    running.process.wait()
+    wait_until(lambda: not processes_of(copy.root), seconds=10)
     assert copy.stale()
-    assert copy.path("_build/work/probe/probe.ipynb").is_file(), "papermill wrote a part, in the work folder only"
+    assert (running.folder / "run" / "probe.ipynb").is_file(), "papermill wrote a part, in the work folder only"
+    assert "was ended by SIGKILL" in execution.failure(copy.root, running).error
+    execution.end(running)
     copy.edit("notebooks/probe.md", "time.sleep(60)\n", "")
     assert execution.publish(copy.root, "probe", threads=1) is None
     assert not copy.stale()
@@ -424,22 +464,54 @@ def test_the_page_says_when_the_tree_was_not_committed(tmp_path):
     assert freshness.state(book.root).dirty
 
 
-@pytest.mark.parametrize("address", ["https://github.com/somebody/else-where"])
-def test_the_address_in_the_config_is_the_only_one(copy, address):
-    config = copy.path("_config.yml").read_text()
-    old = "https://github.com/transformers-as-spin-systems/spinbook"
-    assert config.count(old) == 1
+def texts(folder):
+    """Every file of a site by name, the members of archives too, as bytes."""
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        yield str(path.relative_to(folder)), path.read_bytes()
+        if path.suffix == ".zip":
+            with zipfile.ZipFile(path) as archive:
+                for member in archive.namelist():
+                    yield f"{path.relative_to(folder)}/{member}", archive.read(member)
+
+
+def test_one_line_of_the_config_moves_the_book_and_its_title_cannot_break_a_page(copy):
+    old, address = project.identity(copy.root).repository, "https://github.com/somebody/else-where"
+    owner = old.split("/")[-2]
+    assert [line.strip() for line in copy.path("_config.yml").read_text().splitlines() if owner in line] == [
+        f"url: {old}"
+    ]
     copy.edit("_config.yml", old, address)
+    copy.edit(
+        "_config.yml", "title: Transformers as Spin Systems", "title: 'Spins <script>1</script> & <b>\"friends\"'"
+    )
+    copy.edit("_config.yml", "author: The Transformers", "author: The <i>Transformers</i>")
     assert set(notebooks.out_of_sync(copy.root)) == {"probe"}
-    notebooks.sync(copy.root)
+    # What `make fix` does.
+    assert command_line.main(["--root", str(copy.root), "sync"]) == 0
     outcome, printed = copy.build()
     assert outcome.problems == [], printed
-    page = copy.path("_build/html/notebooks/probe.html").read_text()
+    html = copy.path("_build/html")
+    page = (html / "notebooks" / "probe.html").read_text()
     assert f"{address}/edit/main/notebooks/probe.md" in page
     assert f"{address}/issues/new" in page
     assert "https://colab.research.google.com/github/somebody/else-where/blob/main/notebooks/probe.ipynb" in page
+    assert "https://mybinder.org/v2/gh/somebody/else-where/main" in page
     assert "https://somebody.github.io/else-where/notebooks/probe.html#probe-line" in page
-    assert f"{address}/edit/main/book/index.md" in copy.path("_build/html/index.html").read_text()
+    assert f"{address}/edit/main/book/index.md" in (html / "index.html").read_text()
     assert f"spinbook @ git+{address}@main" in copy.path("notebooks/probe.ipynb").read_text()
-    for built_page in Path(copy.path("_build/html")).rglob("*.html"):
-        assert "transformers-as-spin-systems" not in built_page.read_text(), built_page
+    assert yaml.safe_load(copy.path("CITATION.cff").read_text())["repository-code"] == address
+    assert json.loads((html / "book.json").read_text())["repository"] == address
+    everything = dict(texts(html)) | {
+        name: copy.path(name).read_bytes() for name in ("CITATION.cff", "notebooks/probe.ipynb")
+    }
+    assert len(everything) > 50
+    assert any(name.endswith("probe-line.zip/probe-line/README.txt") for name in everything)
+    assert [name for name, content in everything.items() if owner.encode() in content] == []
+    raw = re.compile(r"<script>1|<b>(?:\"|&quot;)friends|<i>Transformers")
+    doubly = re.compile(r"&amp;(?:lt|amp|quot|#34);")
+    for name, content in everything.items():
+        if name.endswith(".html"):
+            text = content.decode()
+            assert not raw.search(text), name
+            assert not doubly.search(text), name
+    assert "Spins &lt;script&gt;1&lt;/script&gt; &amp; &lt;b&gt;" in page

@@ -1,5 +1,6 @@
 """Published figures: complete folders, the same bytes every time, and two themes from one drawing."""
 
+import csv
 import hashlib
 import io
 import json
@@ -28,6 +29,13 @@ def out(tmp_path, monkeypatch):
     monkeypatch.setenv("SPINBOOK_CHAPTER", "probe")
     monkeypatch.setenv("SPINBOOK_PARAMETERS", '{"size": 3}')
     return tmp_path
+
+
+@pytest.fixture
+def rough(out, monkeypatch):
+    """As `out`, where only what is not a picture matters."""
+    monkeypatch.setenv("SPINBOOK_ROUGH", "1")
+    return out
 
 
 @style.house
@@ -67,9 +75,121 @@ def test_the_folder_holds_every_format_the_numbers_and_a_record_with_their_diges
     assert (folder / "probe-line.csv").read_text() == "x,y\n0.0,0\n1.0,1\n2.0,2\n"
 
 
-def test_numbers_of_different_lengths_are_kept_as_arrays(out):
+COLUMNS = {
+    "g": np.array([0.1, 0.2, 1 / 3]),
+    "error of m, naive": np.array([1e-300, np.nan, -np.inf]),
+    "standard error, beta 1.4": np.arange(3, dtype=np.float32) / 7,
+    "count": np.array([0, -1, 2**40]),
+    "converged": np.array([True, False, True]),
+    "regime": np.array(['chaos, "weak"', "fixed\npoint", ""]),
+}
+
+
+def test_a_table_reads_back_as_the_columns_that_were_given(rough):
+    publish(data=COLUMNS)
+    with (rough / "figures" / "probe-line" / "probe-line.csv").open(newline="") as table:
+        rows = list(csv.reader(table, strict=True))
+    assert rows[0] == list(COLUMNS)
+    assert {len(row) for row in rows} == {len(COLUMNS)}
+    for place, (name, column) in enumerate(COLUMNS.items()):
+        cells = [row[place] for row in rows[1:]]
+        if name == "converged":
+            assert cells == ["True", "False", "True"]
+        elif column.dtype.kind in "fi":
+            assert np.array_equal(np.array(cells, dtype=float), column, equal_nan=True)
+        else:
+            assert cells == column.tolist()
+
+
+class Unquoted:
+    """What a writer that joins its fields would leave behind."""
+
+    def __init__(self, table, **_):
+        self.table = table
+
+    def writerow(self, row):
+        self.table.write(",".join(map(str, row)) + "\n")
+
+    def writerows(self, rows):
+        for row in rows:
+            self.writerow(row)
+
+
+@pytest.mark.parametrize("data", [COLUMNS, {"a,b": np.arange(2), "c": np.array(["x", "y"])}])
+def test_a_table_that_does_not_read_back_is_not_published(rough, monkeypatch, data):
+    monkeypatch.setattr(figures.csv, "writer", Unquoted)
+    with pytest.raises(RuntimeError, match=r"probe-line\.csv (is no table|does not read back)"):
+        publish(data=data)
+    assert not (rough / "figures" / "probe-line").exists()
+    plt.close("all")
+
+
+def test_columns_whose_numbers_changed_are_not_published(rough, monkeypatch):
+    class Rounding(Unquoted):
+        def writerows(self, rows):
+            super().writerows([f"{value:.3f}" for value in row] for row in rows)
+
+    monkeypatch.setattr(figures.csv, "writer", Rounding)
+    with pytest.raises(RuntimeError, match="the column 'x' has changed"):
+        publish(data={"x": np.array([0.0, 1 / 3])})
+    plt.close("all")
+
+
+def test_arrays_that_do_not_read_back_are_not_published(rough, monkeypatch):
+    def careless(path, **arrays):
+        np.savez(path, **{name: values.astype("f2") for name, values in arrays.items() if name != "allow_pickle"})
+
+    monkeypatch.setattr(figures.np, "savez_compressed", careless)
+    with pytest.raises(RuntimeError, match=r"probe-line\.npz does not read back: 'x' has changed"):
+        publish(data={"x": np.linspace(0, 1, 3), "y": np.eye(2)})
+    plt.close("all")
+
+
+def test_complex_numbers_are_kept_as_arrays_because_a_table_has_none(rough):
+    publish(data={"eigenvalues": np.array([1j, 2.0])})
+    with np.load(rough / "figures" / "probe-line" / "probe-line.npz") as stored:
+        assert stored["eigenvalues"].tolist() == [1j, 2.0]
+
+
+LABELS = {
+    "error of m, naive": "error of m, naive",
+    r"TAP, $|x|=R$": "TAP, length of x = R",
+    r"$\beta = 1/4$": "beta = 1 over 4",
+    r"$3\beta_c/2$, hot".replace("$3", "t $3"): "t 3 beta_c over 2, hot",
+    r"$J_\sigma = 0.5$": "J_sigma = 0.5",
+    r"random / $\sqrt{N}$": "random over root of N",
+    r"$h_i$, $\langle s_i\rangle$": "h_i, mean of s_i",
+    r"end to end $-\,0.1\sigma$": "end to end - 0.1 sigma",
+    r"$\beta = \infty$": "beta = infinity",
+    "delayed correlations $D_{il}$": "delayed correlations D_il",
+    "rest of $V^{-1}$: $k \\geq 2$": "rest of V to the -1, k at least 2",
+    "none (naive)": "none naive",
+    "the source's system": "the source system",
+    "-Ts": "minus Ts",
+    "Kaplan–Yorke": "Kaplan-Yorke",
+}
+
+
+@pytest.mark.parametrize("label", LABELS)
+def test_a_label_has_a_name_in_plain_words(label):
+    assert figures.in_words({label: 1}) == {LABELS[label]: 1}
+    assert figures.in_words({LABELS[label]: 1}) == {LABELS[label]: 1}
+
+
+def test_two_labels_with_one_name_are_refused():
+    with pytest.raises(ValueError, match="two labels have the same name"):
+        figures.in_words({r"$\beta=1$": 0, "beta = 1": 1})
+
+
+@pytest.mark.parametrize("label", ["", "1.5", "%", 2.5])
+def test_a_label_that_no_words_say_is_refused(label):
+    with pytest.raises(ValueError, match="data: expected names in plain words"):
+        figures.in_words({label: 0})
+
+
+def test_numbers_of_different_lengths_are_kept_as_arrays(rough):
     publish(data={"x": np.arange(3.0), "image": np.eye(2)})
-    stored = np.load(out / "figures" / "probe-line" / "probe-line.npz")
+    stored = np.load(rough / "figures" / "probe-line" / "probe-line.npz")
     assert stored["image"].tolist() == [[1.0, 0.0], [0.0, 1.0]]
 
 
@@ -208,6 +328,13 @@ def test_every_colour_of_a_figure_stands_out_in_both_themes(colour):
         ({"source": ""}, "source: expected a text"),
         ({"data": {}}, "data: expected every plotted number"),
         ({"data": {"x": [[1], [1, 2]]}}, "ragged|inhomogeneous"),
+        ({"data": {r"$\beta$": [1]}}, r"data: expected names in plain words .*, got '\$"),
+        ({"data": {"beta/beta_c": [1]}}, "data: expected names in plain words"),
+        ({"data": {" x": [1]}}, "data: expected names in plain words"),
+        ({"data": {"x\n": [1]}}, "data: expected names in plain words"),
+        ({"data": {1.5: [1]}}, "data: expected names in plain words .*, got 1.5"),
+        ({"data": {"file": [1], "x": 0.0}}, "data: 'file' is an argument of numpy.savez"),
+        ({"data": {"x": np.ma.masked_equal([1, 2], 2)}}, "data: expected arrays without masked values"),
         ({"frames": {}}, "frames: expected two or more"),
         ({"frames": {"one": draw()}}, "frames: expected two or more"),
         ({"frames": {"one": draw(), "other": wide()}}, "of one size"),

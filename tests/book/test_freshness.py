@@ -1,10 +1,14 @@
 """When a chapter must run again, and when it must not."""
 
-import json
+import importlib
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 from spinbook.pipeline import execution, freshness, notebooks
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def key(book):
@@ -50,6 +54,74 @@ def test_the_key_changes_with_a_data_file(toy_book):
         key(toy_book)
 
 
+def test_the_key_changes_with_data_that_lie_beside_an_imported_module_and_with_no_other(toy_book):
+    for folder, name in (("record", "rows.json"), ("record/more", "table.csv"), ("record/package", "data.json")):
+        toy_book.path(f"src/spinbook/{folder}").mkdir()
+        toy_book.path(f"src/spinbook/{folder}/{name}").write_text("1")
+    for folder in ("record", "record/package"):
+        toy_book.path(f"src/spinbook/{folder}/__init__.py").write_text("")
+    toy_book.path("src/spinbook/toy.py").write_text(
+        "def square(x):\n    from spinbook import record\n    return x**2\n"
+    )
+    seen = [key(toy_book)]
+    for name in ("record/rows.json", "record/more/table.csv"):
+        toy_book.path(f"src/spinbook/{name}").write_text("2")
+        seen.append(key(toy_book))
+    assert len(set(seen)) == 3
+    toy_book.path("src/spinbook/record/package/data.json").write_text("2")
+    toy_book.path("src/spinbook/record/.hidden").write_text("2")
+    assert key(toy_book) == seen[-1]
+
+
+def test_every_chapter_of_the_book_is_covered_for_the_data_that_its_library_holds():
+    chapter = notebooks.load(ROOT, "collectives")
+    covered = freshness.covered_files(ROOT, chapter)
+    assert {ROOT / f"src/spinbook/comparison/{name}.json" for name in ("comparison", "longer")} <= covered
+
+
+@pytest.fixture
+def installed(tmp_path, monkeypatch):
+    """A function that installs a package of one module, as pip leaves it."""
+    folder = tmp_path / "site-packages"
+    monkeypatch.syspath_prepend(folder)
+    caches = (freshness._holders, freshness._installed, freshness._required)
+
+    def install(name, version, requires=()):
+        facts = folder / f"{name}-0.dist-info"
+        facts.mkdir(parents=True, exist_ok=True)
+        lines = [f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}"]
+        lines += [f"Requires-Dist: {line}" for line in requires]
+        (facts / "METADATA").write_text("\n".join(lines) + "\n")
+        (facts / "top_level.txt").write_text(f"{name}_module\n")
+        importlib.invalidate_caches()
+        for cached in caches[1:]:
+            cached.cache_clear()
+
+    for name in ("one", "two", "three"):
+        install(name, "0")
+    caches[0].cache_clear()
+    yield install
+    for cached in caches:
+        cached.cache_clear()
+
+
+def test_the_key_changes_with_the_version_of_a_package_that_is_imported_or_required_by_one(toy_book, installed):
+    toy_book.path("src/spinbook/toy.py").write_text("import one_module\n\n\ndef square(x):\n    return x**2\n")
+    seen = []
+    extra = 'three; extra == "all"'
+    for versions in ("111", "211", "221", "222"):
+        installed("one", versions[0], ["two>=1", extra])
+        installed("two", versions[1])
+        installed("three", versions[2])
+        seen.append(key(toy_book))
+    assert len(set(seen)) == 3
+    assert seen[2] == seen[3], "what is not imported does not count"
+    packages = freshness.ingredients(toy_book.root, notebooks.load(toy_book.root, "probe"))["packages"]
+    assert {"one": "2", "two": "2"}.items() <= packages.items()
+    assert {"numpy", "matplotlib", "pillow", "ipykernel"} <= set(packages)
+    assert "three" not in packages
+
+
 def test_imports_are_followed_through_functions_relative_names_and_packages(tmp_path):
     package = tmp_path / "spinbook"
     (package / "deep").mkdir(parents=True)
@@ -75,8 +147,9 @@ def finished_run(book):
     folder.mkdir(parents=True)
     (folder / "probe.ipynb").write_text("{}")
     digest = "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a"  # of the two characters {}
-    facts = dict.fromkeys(execution.Record.__dataclass_fields__, "") | {"key": key(book), "notebook_sha256": digest}
-    (folder / "record.json").write_text(json.dumps(facts))
+    facts = dict.fromkeys(execution.Record.__dataclass_fields__, "") | {"key": key(book)}
+    facts |= {"files": {"probe.ipynb": digest}, "packages": {"numpy": np.__version__}}
+    execution.write_record(folder, execution.Record(**facts))
     return folder
 
 

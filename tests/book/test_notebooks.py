@@ -1,8 +1,13 @@
 """Text notebooks and their committed pairs."""
 
+import importlib.util
+
 import nbformat
 import pytest
+from IPython.core.inputtransformer2 import TransformerManager
 
+import spinbook
+from spinbook import project
 from spinbook.pipeline import citation, notebooks
 
 
@@ -44,6 +49,52 @@ def test_the_install_cell_comes_first_and_is_hidden_from_the_page(toy_book):
     assert "pip install" in first.source
     assert 'find_spec("spinbook") is None' in first.source
     assert "remove-cell" in first.metadata.tags
+
+
+class Shell:
+    """Stands for IPython: runs the install cell, and notes what pip was asked for."""
+
+    def __init__(self, after):
+        self.asked, self.after = [], after
+
+    def run_line_magic(self, name, line, **_):
+        self.asked.append((name, line))
+        self.after()
+
+
+def install(book, monkeypatch, *, found, installs=True):
+    """Run the install cell where the library is `found` or not, and pip can install it or cannot."""
+    here = [found]
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: object() if here[0] else None)
+    shell = Shell(lambda: here.__setitem__(0, installs))
+    source = notebooks.load(book.root, "probe").notebook.cells[0].source
+    variables = {"get_ipython": lambda: shell}
+    exec(TransformerManager().transform_cell(source), variables)
+    return shell.asked, variables["requirement"]
+
+
+def test_the_install_cell_installs_the_version_of_the_page_only_where_there_is_none(toy_book, monkeypatch):
+    requirement = project.install_requirement(project.identity(toy_book.root))
+    assert install(toy_book, monkeypatch, found=True) == ([], requirement)
+    asked, named = install(toy_book, monkeypatch, found=False)
+    assert asked == [("pip", 'install --quiet "{requirement}"')]
+    assert named == requirement
+
+
+def test_the_install_cell_says_what_it_got_if_that_is_not_the_library_of_the_page(toy_book, monkeypatch):
+    with (
+        monkeypatch.context() as patch,
+        pytest.raises(ImportError, match=r"pip could not install spinbook @ git\+http"),
+    ):
+        install(toy_book, patch, found=False, installs=False)
+    monkeypatch.setattr(spinbook, "__version__", "2.0.0")
+    # The notebook of version 2.0.0 where 1.0.0 is installed.
+    cell = notebooks.load(toy_book.root, "probe").notebook.cells[0].source
+    monkeypatch.setattr(spinbook, "__version__", "1.0.0")
+    with pytest.raises(
+        ImportError, match=r"belongs to spinbook 2.0.0, and 1.0.0 is installed in .*@v2.0.0 and restart"
+    ):
+        exec(TransformerManager().transform_cell(cell), {"get_ipython": lambda: Shell(lambda: None)})
 
 
 @pytest.mark.parametrize(

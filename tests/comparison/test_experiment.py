@@ -2,6 +2,9 @@
 
 import json
 import math
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from importlib import resources
 
 import numpy as np
@@ -57,6 +60,15 @@ def test_an_interrupted_comparison_computes_only_what_is_missing(calls, tmp_path
     again = compare(PLAN, folder=tmp_path, module_names=names, task_names=["recall"])
     assert {name for name, *_ in calls} == {"pooling mixer"}
     assert again["rows"] == whole["rows"]
+
+
+def test_cells_run_on_any_executor_and_travel_to_other_processes(calls, tmp_path):
+    options = {"module_names": ["vanilla", "pooling mixer"], "task_names": ["recall"]}
+    with ThreadPoolExecutor(2) as executor:
+        rows = compare(PLAN, executor=executor, **options)["rows"]
+    assert rows == compare(PLAN, **options)["rows"]
+    work = pickle.loads(pickle.dumps(partial(experiment._cell, plan=PLAN)))
+    assert np.array_equal(work(("vanilla", "recall"))["run_accuracy"], [0.1, 0.2])
 
 
 def test_a_folder_with_another_comparison_is_refused(calls, tmp_path):

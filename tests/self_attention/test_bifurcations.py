@@ -1,5 +1,6 @@
 """Sweeps: what is gathered against recorded orbits, where orbits start, and interruptions."""
 
+import json
 import tracemalloc
 from dataclasses import replace
 
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 
 from spinbook.self_attention import (
+    Network,
     attention_window,
     bifurcation,
     lanes,
@@ -17,6 +19,7 @@ from spinbook.self_attention import (
     scan,
     simulate,
 )
+from spinbook.sweep import Processes
 
 BETAS = [0.6, 1.255, 1.4, 2.0]
 FAST = {"steps": 200, "transient": 30}
@@ -158,6 +161,36 @@ def test_an_interrupted_sweep_loses_nothing_and_ends_as_an_uninterrupted_one(pap
         bifurcation(replace(paper, gamma=1.0), betas, folder=tmp_path, **options)
 
 
+def test_the_attributes_make_the_networks_again(paper, other):
+    diagram = bifurcation([other, replace(other, gamma=2.0, epsilon=0.3)], [0.5], **FAST)
+    written = json.loads(diagram.attrs["networks"])
+    again = bifurcation([Network(**arguments) for arguments in written], [0.5], **FAST)
+    assert again.identical(diagram)
+    assert [arguments["gamma"] for arguments in written] == [other.gamma, 2.0]
+    # The seed of the tangents is not the key that a network was drawn with, and is not called so.
+    assert "seed" not in diagram.attrs
+    assert diagram.attrs["tangent_seed"] == 0
+
+
+def test_a_bar_says_that_the_map_is_compiled(paper, capsys):
+    bifurcation(paper, [0.5, 0.6], progress=True, **FAST)
+    shown = capsys.readouterr().err
+    assert "highest beta" in shown
+    assert "other betas" in shown
+    assert "compiling for 3 features, 4 tokens, 3 sign classes" in shown
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("run", [lanes.run, scan.run])
+def test_other_processes_change_no_bit(paper, run, tmp_path):
+    options = {**FAST, "num_exponents": 1, "lanes_per_task": 2, "run": run}
+    betas = np.linspace(0.5, 2.5, 7)
+    with Processes(2) as executor:
+        away = bifurcation(paper, betas, executor=executor, folder=tmp_path, **options)
+    assert away.identical(bifurcation(paper, betas, **options))
+    assert away.identical(bifurcation(paper, betas, folder=tmp_path, **options))
+
+
 def test_threads_and_the_size_of_tasks_change_nothing(paper):
     betas = np.linspace(0.5, 2.5, 40)
     options = {**FAST, "num_exponents": 1, "start": None}
@@ -203,7 +236,7 @@ def test_jax_gathers_the_same_from_the_definition(other):
         ({"field": "spin"}, "field: expected one of output_semantic, values, queries, keys, attention, got 'spin'"),
         ({"component": 3}, "component: expected an integer from 0 to 2, got 3"),
         ({"plane": -1}, "plane: expected an integer from 0 to 2, got -1"),
-        ({"plane_tolerance": np.nan}, "plane_tolerance: expected a number >= 0, got nan"),
+        ({"plane_tolerance": np.nan}, "plane_tolerance: expected finite numbers, got nan"),
         ({"num_exponents": 13}, "num_exponents: expected an integer from 0 to 12, got 13"),
         ({"num_bins": 1}, "num_bins: expected an integer >= 2, got 1"),
         ({"num_blocks": 101}, "num_blocks: expected an integer from 2 to 100, got 101"),

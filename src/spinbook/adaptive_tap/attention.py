@@ -19,7 +19,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
-from jaxtyping import Float
 from torch import Tensor, nn
 
 from spinbook import transforms, validate
@@ -27,6 +26,7 @@ from spinbook.adaptive_tap import couplings as coupling_tensors
 from spinbook.adaptive_tap import implicit, vector
 from spinbook.adaptive_tap.ising import TensorLike
 from spinbook.adaptive_tap.priors import Gaussian, Prior
+from spinbook.annotations import Float
 
 __all__ = [
     "AdaptiveTAPAttention",

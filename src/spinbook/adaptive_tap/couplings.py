@@ -188,6 +188,7 @@ def without_self_couplings(couplings: Float[Tensor, "N N D D"]) -> Float[Tensor,
     return others[:, :, None, None] * couplings
 
 
+@validate.finite_result
 def sample(
     num_spins: int,
     dim: int,

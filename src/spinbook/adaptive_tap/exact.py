@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
 from spinbook import validate
 from spinbook.adaptive_tap.ising import TensorLike, checked_model
+from spinbook.annotations import Float
 
 __all__ = ["Moments", "log_partition", "magnetizations", "moments", "states", "susceptibilities"]
 
@@ -39,6 +39,7 @@ def states(num_spins: int) -> Float[Tensor, "2**N N"]:
     return (2 * bits - 1).to(torch.get_default_dtype())
 
 
+@validate.finite_result
 def moments(
     couplings: Float[TensorLike, "*batch N N"],
     fields: Float[TensorLike, "*batch N"],
@@ -70,6 +71,7 @@ def moments(
     return Moments(log_z.reshape(batch), m.reshape(*batch, N), chi.reshape(*batch, N, N))
 
 
+@validate.finite_result
 def log_partition(
     couplings: Float[TensorLike, "*batch N N"],
     fields: Float[TensorLike, "*batch N"],
@@ -84,6 +86,7 @@ def log_partition(
     return moments(couplings, fields, beta=beta).log_partition
 
 
+@validate.finite_result
 def magnetizations(
     couplings: Float[TensorLike, "*batch N N"],
     fields: Float[TensorLike, "*batch N"],
@@ -98,6 +101,7 @@ def magnetizations(
     return moments(couplings, fields, beta=beta).magnetizations
 
 
+@validate.finite_result
 def susceptibilities(
     couplings: Float[TensorLike, "*batch N N"],
     fields: Float[TensorLike, "*batch N"],

@@ -37,7 +37,7 @@ class FixedPoint(NamedTuple):
     ``converged``: whether the residual is at most the tolerance that was applied.
     """
 
-    value: Float[Tensor, batch * state]
+    value: Float[Tensor, " batch *state"]
     residual: Float[Tensor, " batch"]
     num_steps: Int[Tensor, " batch"]
     converged: Bool[Tensor, " batch"]
@@ -172,8 +172,8 @@ def differentiable_once(value: Tensor) -> Tensor:
 
 @transforms.uncompiled
 def solve(
-    f: Callable[[Float[Tensor, batch * state]], Float[Tensor, batch * state]],
-    y0: Float[Tensor, batch * state],
+    f: Callable[[Float[Tensor, " batch *state"]], Float[Tensor, " batch *state"]],
+    y0: Float[Tensor, " batch *state"],
     *,
     tol: float = 1e-10,
     max_steps: int = 1000,

@@ -9,21 +9,22 @@ A = beta J and x = beta h, and v_i = 1 - m_i^2:
     adaptive    adds log det(L - W) / 2 - sum_i (L_i - 1) / 2,  W_ij = A_ij sqrt(v_i v_j), [(L - W)^-1]_ii = 1
 
 ``solve_*`` go downhill on G, which is bounded below, so that they end in a stationary point at every coupling strength.
+Where rounding hides whether G fell, its slope decides; and where it hides the residual, the solver stops there.
 ``iterate_ising`` repeats the plain update of the source instead, which may diverge: what it loses on the way is the
 positive definiteness of Lambda - A.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
-from jaxtyping import Bool, Float, Int
-from numpy.typing import ArrayLike
+from jaxtyping import Bool, Int
 from torch import Tensor
 
 from spinbook import validate
 from spinbook.adaptive_tap import implicit
+from spinbook.annotations import ArrayLike, Float
 
 __all__ = [
     "IsingIteration",
@@ -48,7 +49,9 @@ class IsingResponse(NamedTuple):
     of the theory, its estimate of <S_i S_j> - m_i m_j. ``log_partition``: -G, its estimate of log Z.
     ``smallest_eigenvalue``: of chi^-1; negative or zero is the warning that chi is not a covariance. ``residual``:
     the largest error of the self-consistency conditions for m and (adaptive TAP) for the diagonal of chi.
-    ``num_steps``: updates tried. ``converged``: whether the residual is at most the tolerance.
+    ``num_steps``: updates tried. ``converged``: whether the residual is at most the tolerance, or at most the rounding
+    error with which it can be computed: that grows with the couplings and with the condition of Lambda - A, and
+    beyond beta J_ij of about 100 in double precision it is more than 1e-10.
     """
 
     magnetizations: Float[Tensor, "*batch N"]
@@ -133,10 +136,14 @@ class _Correction(NamedTuple):
     cavity_variances: Tensor
     # v_i |chi_ii / v_i - 1|, the error of the second self-consistency condition.
     inconsistency: Tensor
+    # Rounding errors to expect in the free energy and in v_i V_i, in units in the last place of one.
+    free_energy_blur: Tensor
+    cavity_blur: Tensor
     # What the next evaluation nearby starts from.
     memory: Tensor
 
 
+@runtime_checkable
 class _Theory(Protocol):
     """Everything is scaled by sqrt(v_i v_j), so that saturated spins do no harm: the scaled inverse of chi has ones on
     the diagonal without couplings."""
@@ -158,7 +165,7 @@ def _scaled(A: Tensor, v: Tensor) -> Tensor:
 class _Naive:
     def correction(self, A: Tensor, v: Tensor, memory: Tensor) -> _Correction:
         zero = torch.zeros_like(v)
-        return _Correction(zero.sum(-1), zero, zero, memory)
+        return _Correction(zero.sum(-1), zero, zero, zero.sum(-1), zero, memory)
 
     def response(self, A: Tensor, m: Tensor, v: Tensor, at: _Correction) -> Tensor:
         return _offset(torch.ones_like(v), -_scaled(A, v))
@@ -169,7 +176,8 @@ class _Naive:
 class _PlainTAP:
     def correction(self, A: Tensor, v: Tensor, memory: Tensor) -> _Correction:
         V = (A * A @ v[..., None])[..., 0]
-        return _Correction(-(v * V).sum(-1) / 4, V, torch.zeros_like(v), memory)
+        blur = v * V
+        return _Correction(-(v * V).sum(-1) / 4, V, torch.zeros_like(v), blur.sum(-1), blur, memory)
 
     def response(self, A: Tensor, m: Tensor, v: Tensor, at: _Correction) -> Tensor:
         s = v.sqrt()
@@ -195,13 +203,15 @@ def _self_consistent(W: Tensor, start: Tensor) -> Tensor:
     """L with [(diag L - W)^-1]_ii = 1 and diag L - W positive definite, by Newton's method.
 
     L minimises sum_i L_i - log det(diag L - W), which is convex and self-concordant: there is exactly one, and steps
-    shortened by 1 / (1 + decrement) find it from any admissible start.
+    shortened by 1 / (1 + decrement) find it from any admissible start. From outside, where diag L - W is far from
+    singular, they come quickly; from near the edge, where all decrements are about sqrt(N), they crawl. So ``start``
+    is used only where the solution is near.
     """
     dominant = 1 + W.abs().sum(-1)
     outside = torch.linalg.cholesky_ex(_offset(start, -W)).info > 0
     L = torch.where(outside[..., None], dominant, start)
     settled = torch.finfo(W.dtype).eps ** 0.75
-    for _ in range(_MAX_INNER):
+    for k in range(_MAX_INNER):
         K, _ = _inverse(_offset(L, -W))
         excess = torch.diagonal(K, dim1=-2, dim2=-1) - 1
         step = torch.linalg.solve(K * K, excess)
@@ -209,6 +219,8 @@ def _self_consistent(W: Tensor, start: Tensor) -> Tensor:
         # Below 1/4 full steps converge quadratically; above they may leave the domain.
         length = torch.where(decrement < 0.25, torch.ones_like(decrement), 1 / (1 + decrement))
         L = L + length[..., None] * step
+        if k == 0:
+            L = torch.where((decrement > 1)[..., None], dominant, L)
         if bool((decrement <= settled).all()):
             break
     return L
@@ -220,10 +232,17 @@ class _Adaptive:
         L = _self_consistent(W, memory)
         K, factor = _inverse(_offset(L, -W))
         log_det = 2 * torch.diagonal(factor, dim1=-2, dim2=-1).log().sum(-1)
-        kept = (W * K).sum(-1)
         # V_i = sum_j A_ij chi_ji / chi_ii; (L_i - 1) / v_i would divide rounding errors by v_i.
+        kept = (W * K).sum(-1)
         inconsistency = v * (torch.diagonal(K, dim1=-2, dim2=-1) - 1)
-        return _Correction((log_det - kept.sum(-1)) / 2, kept / v, inconsistency, L)
+        # A Cholesky factor is that of a matrix whose entries are off by eps sqrt(L_i L_j) or so; what that does to
+        # log det is |K| : sqrt(L_i L_j), and to K it is the outer product of |K| sqrt(L) with itself.
+        root = L.detach().sqrt()
+        reach = (K.detach().abs() @ root[..., None])[..., 0]
+        cavity_blur = reach * (W.detach().abs() @ reach[..., None])[..., 0]
+        # L is stationary here, so that its error is of second order in G; in kept it would be of first.
+        free_energy = (log_det - (L - 1).sum(-1)) / 2
+        return _Correction(free_energy, kept / v, inconsistency, (root * reach).sum(-1), cavity_blur, L)
 
     def response(self, A: Tensor, m: Tensor, v: Tensor, at: _Correction) -> Tensor:
         return _offset(at.memory, -_scaled(A, v))
@@ -243,14 +262,21 @@ class _Adaptive:
 _NAIVE, _PLAIN_TAP, _ADAPTIVE = _Naive(), _PlainTAP(), _Adaptive()
 
 
+# Rounding errors of sums over some ten terms, each in units in the last place of its largest part.
+_ROUNDINGS = 16
+# Armijo's constant: the decrease asked for, as a part of what the slope promises.
+_ARMIJO = 1e-4
+
+
 class _Point(NamedTuple):
     theta: Tensor
     free_energy: Tensor
     # dG/dm_i = theta_i - x_i - (A m)_i + V_i m_i with m = tanh(theta).
     gradient: Tensor
     residual: Tensor
-    # Rounding error to expect in G.
+    # Rounding errors to expect in G and in the residual.
     blur: Tensor
+    floor: Tensor
     at: _Correction
 
 
@@ -261,10 +287,14 @@ def _evaluate(theory: _Theory, model: IsingModel, theta: Tensor, memory: Tensor)
     gradient = theta - model.x - Am + at.cavity_variances * m
     terms = torch.stack([theta * m - torch.logaddexp(theta, -theta), -model.x * m, -Am * m / 2])
     free_energy = terms.sum(dim=(0, -1)) + at.free_energy
-    blur = 64 * torch.finfo(theta.dtype).eps * (1 + terms.abs().sum(dim=(0, -1)) + at.free_energy.abs())
     wrong = (torch.tanh(theta - gradient) - m).abs()
     residual = torch.maximum(wrong.amax(-1), at.inconsistency.abs().amax(-1))
-    return _Point(theta, free_energy, gradient, residual, blur, at)
+    with torch.no_grad():
+        unit = _ROUNDINGS * torch.finfo(theta.dtype).eps
+        blur = unit * (1 + terms.abs().sum(dim=(0, -1)) + at.free_energy.abs() + at.free_energy_blur)
+        local = theta.abs() + model.x.abs() + (model.A.abs() @ m.abs()[..., None])[..., 0]
+        floor = unit * (1 + v * local + at.cavity_blur * m.abs()).amax(-1)
+    return _Point(theta, free_energy, gradient, residual, blur, floor, at)
 
 
 def _direction(theory: _Theory, model: IsingModel, point: _Point) -> Tensor:
@@ -293,14 +323,23 @@ def _descend(theory: _Theory, model: IsingModel, tol: float, max_steps: int) -> 
     direction = _direction(theory, model, point)
     length = torch.ones_like(point.residual)
     num_steps = torch.zeros_like(point.residual, dtype=torch.int64)
+    stalled = torch.zeros_like(point.residual, dtype=torch.bool)
     for _ in range(max_steps):
-        open_ = point.residual > tol
+        open_ = (point.residual > tol) & ~stalled
         if not bool(open_.any()):
             break
         trial = _evaluate(theory, model, point.theta + length[..., None] * direction, point.at.memory)
         slope = (_sech2(point.theta) * point.gradient * direction).sum(-1)
-        # Armijo's rule, blind to differences that are only rounding.
-        better = trial.free_energy <= point.free_energy + 1e-4 * length * slope + point.blur
+        change = trial.free_energy - point.free_energy
+        # Where the change of G is lost in its rounding, the slope at the trial says whether it went down: for a
+        # parabola both rules are the same.
+        beyond = (_sech2(trial.theta) * trial.gradient * direction).sum(-1)
+        down = (change.abs() <= point.blur + trial.blur) & (beyond <= (1 - 2 * _ARMIJO) * slope.abs())
+        better = (change <= _ARMIJO * length * slope) | down
+        # Below the floor only steps that still help are made, and the first that does not is the last.
+        floored = point.residual <= point.floor
+        better = torch.where(floored, trial.residual <= point.residual / 2, better)
+        stalled = stalled | (open_ & floored & ~better)
         num_steps += open_
         point = _select(open_ & better, trial, point)
         length = torch.where(better, (4 * length).clamp_max(1), length / 4)
@@ -342,7 +381,8 @@ def _response(theory: _Theory, model: IsingModel, point: _Point, num_steps: Tens
         values = tuple(implicit.differentiable_once(value) for value in values)
     with torch.no_grad():
         smallest = _smallest_eigenvalue(response, chi)
-    evidence = smallest, point.residual.detach(), num_steps, point.residual.detach() <= tol
+    residual = point.residual.detach()
+    evidence = smallest, residual, num_steps, residual <= point.floor.clamp_min(tol)
     return IsingResponse(*(entry.reshape(model.batch + entry.shape[1:]) for entry in (*values, *evidence)))
 
 
@@ -366,6 +406,7 @@ def _solve(
     return _response(theory, model, point, num_steps, tol)
 
 
+@validate.finite_result
 def solve_ising(
     couplings: Float[TensorLike, "*batch N N"],
     fields: Float[TensorLike, "*batch N"],
@@ -395,6 +436,7 @@ def solve_ising(
     return _solve(_ADAPTIVE, couplings, fields, beta, tol, max_steps)
 
 
+@validate.finite_result
 def solve_tap_ising(
     couplings: Float[TensorLike, "*batch N N"],
     fields: Float[TensorLike, "*batch N"],
@@ -416,6 +458,7 @@ def solve_tap_ising(
     return _solve(_PLAIN_TAP, couplings, fields, beta, tol, max_steps)
 
 
+@validate.finite_result
 def solve_naive_ising(
     couplings: Float[TensorLike, "*batch N N"],
     fields: Float[TensorLike, "*batch N"],
@@ -436,6 +479,7 @@ def solve_naive_ising(
     return _solve(_NAIVE, couplings, fields, beta, tol, max_steps)
 
 
+@runtime_checkable
 class _Step(Protocol):
     def __call__(
         self,
@@ -543,8 +587,8 @@ class IsingIteration(NamedTuple):
     residual: Float[Tensor, "*batch"]
     num_steps: Int[Tensor, "*batch"]
     converged: Bool[Tensor, "*batch"]
-    residuals: Float[Tensor, states * batch]
-    smallest_eigenvalues: Float[Tensor, states * batch]
+    residuals: Float[Tensor, " states *batch"]
+    smallest_eigenvalues: Float[Tensor, " states *batch"]
 
 
 @torch.no_grad()
@@ -571,6 +615,8 @@ def iterate_ising(
     """
     model = checked_model(couplings, fields, beta)
     A, x = model.A, model.x
+    if not x.numel():
+        raise ValueError(f"beta: expected at least one model, got a batch of shape {tuple(model.batch)}")
     tol = _tolerance(tol, x.dtype)
     rate = validate.tensor(damping, "damping", ndim=0, dtype=torch.float64)
     validate.require(lambda r: (r > 0) & (r <= 1), rate, "damping", "a number > 0 and <= 1")

@@ -12,18 +12,19 @@ prior is any object with the two methods of ``Prior``.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
 from spinbook import transforms, validate
 from spinbook.adaptive_tap.ising import TensorLike
+from spinbook.annotations import Float
 
 __all__ = ["Binary", "Gaussian", "Prior", "Spherical", "SphericalLargeDim"]
 
 
+@runtime_checkable
 class Prior(Protocol):
     """What adaptive TAP asks of a prior. ``cavity_variances`` is a symmetric matrix for each field."""
 
@@ -68,6 +69,7 @@ class Gaussian:
     ([1.0, 2.0], [1.0, 1.0])
     """
 
+    @validate.finite_result
     def __init__(self, covariance: Float[TensorLike, "*spins dim dim"] | None = None) -> None:
         self.covariance = None if covariance is None else validate.tensor(covariance, "covariance")
         if self.covariance is not None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Int
 from torch import Tensor
 
 from spinbook import transforms, validate
@@ -18,6 +18,7 @@ from spinbook.adaptive_tap import implicit
 from spinbook.adaptive_tap.couplings import as_matrix
 from spinbook.adaptive_tap.ising import TensorLike
 from spinbook.adaptive_tap.priors import Gaussian, Prior, require_positive_definite
+from spinbook.annotations import Float
 
 __all__ = ["VectorResponse", "checked_couplings", "gaussian_mean", "mean_response", "solve", "solve_gaussian"]
 
@@ -98,6 +99,7 @@ def _gaussian_factor(J: Tensor, X: Tensor, prior: Gaussian) -> tuple[Tensor, Ten
     return require_positive_definite(matrix, "couplings", "the prior's precision minus J"), precision
 
 
+@validate.finite_result
 @transforms.full_precision
 def mean_response(
     couplings: Float[TensorLike, "N N D D"], fields: Float[TensorLike, "*batch N D"], prior: Gaussian | None = None
@@ -132,6 +134,7 @@ def _solved(factor: Tensor, X: Tensor) -> Tensor:
     return torch.cholesky_solve(columns, factor).T.reshape(X.shape)
 
 
+@validate.finite_result
 @transforms.full_precision
 def solve_gaussian(
     couplings: Float[TensorLike, "N N D D"], fields: Float[TensorLike, "*batch N D"], prior: Gaussian | None = None
@@ -203,6 +206,7 @@ def _update(prior: Prior, J: Tensor, X: Tensor, m: Tensor, V: Tensor) -> tuple[T
     return new_m, (new_V + new_V.mT) / 2, C
 
 
+@validate.finite_result
 @transforms.uncompiled
 @transforms.full_precision
 def solve(

@@ -15,6 +15,8 @@ import platform
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Executor
+from functools import cache, partial
 from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -72,8 +74,22 @@ def choose(outcomes: Sequence[Outcome]) -> int:
     return max(range(len(outcomes)), key=rank)
 
 
-def _cell(module: Module, task: Task, plan: Plan) -> dict[str, np.ndarray]:
-    """Outcomes of the trial runs and of the others, as arrays by name."""
+@cache
+def _known() -> dict[str, Module]:
+    return {module.name: module for module in MODULES}
+
+
+@cache
+def _task(name: str) -> Task:
+    return _TASKS[name]()
+
+
+def _cell(names: tuple[str, str], plan: Plan) -> dict[str, np.ndarray]:
+    """Outcomes of the trial runs and of the others, as arrays by name.
+
+    Takes names, because a module does not travel to another process: it is found again there.
+    """
+    module, task = _known()[names[0]], _task(names[1])
     trials = [
         training.train(module, task, learning_rate=rate, seed=0, recipe=plan.recipe, repeats=0)
         for rate in plan.learning_rates
@@ -121,14 +137,17 @@ def _commit() -> str:
     """The commit of the checkout, marked where files of the library differ from it, or "unknown"."""
     folder = Path(__file__).parent
     try:
+        # A copy inside another repository is no part of that repository's commit.
+        tracked = ["git", "ls-files", "--error-unmatch", "--", __file__]
+        subprocess.run(tracked, cwd=folder, capture_output=True, check=True)
         commit = subprocess.run(
-            ["git", "rev-parse", "HEAD"], cwd=folder, capture_output=True, text=True, check=True
+            ["git", "rev-parse", "HEAD"], cwd=folder, capture_output=True, encoding="utf-8", check=True
         ).stdout.strip()
         changed = subprocess.run(
             ["git", "status", "--porcelain", "--", str(folder.parent)],
             cwd=folder,
             capture_output=True,
-            text=True,
+            encoding="utf-8",
             check=True,
         ).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
@@ -161,41 +180,47 @@ def compare(
     folder: str | os.PathLike[str] | None = None,
     module_names: Sequence[str] | None = None,
     task_names: Sequence[str] = ("digits", "recall"),
+    executor: Executor | None = None,
+    time_limit: float | None = None,
     progress: bool = False,
 ) -> dict[str, Any]:
     """``recipe`` and ``rows``, one for each module and task: what is written to ``comparison.json`` in ``folder``.
 
     The finished cells are kept in the subfolder ``cells`` and not computed again; the file is written anew with each.
-    ``module_names``: some of the modules only. Runs one after another, for their times to mean something.
+    ``module_names``: some of the modules only. Runs one after another, for their times to mean something, unless an
+    ``executor`` is given (see ``spinbook.sweep``): cells that run side by side on one machine are as right, but slower.
+    ``time_limit``: seconds for one cell.
 
     Raises ``ValueError`` for names that are not in the list, and for a folder with another comparison.
     """
     names = [module.name for module in MODULES] if module_names is None else list(module_names)
-    known = {module.name: module for module in MODULES}
+    known = _known()
     for name in names:
         if name not in known:
             raise ValueError(f"module_names: expected some of {', '.join(known)}, got {name}")
     for name in task_names:
         if name not in _TASKS:
             raise ValueError(f"task_names: expected some of {', '.join(_TASKS)}, got {name}")
-    data = {name: _TASKS[name]() for name in task_names}
-    cells = [(known[name], data[task]) for name in names for task in task_names]
-    labels = [f"{module.name} | {task.name}" for module, task in cells]
-
-    def compute(cell: tuple[Module, Task]) -> dict[str, np.ndarray]:
-        return _cell(*cell, plan)
+    cells = [(name, task) for name in names for task in task_names]
+    labels = [f"{name} | {task}" for name, task in cells]
 
     begin, commit, rows = time.perf_counter(), _commit(), {}
     done = {}
     for k, arrays in sweep.iterate(
-        compute,
+        partial(_cell, plan=plan),
         cells,
-        identity=sweep.fingerprint(labels, list(plan.learning_rates), list(plan.seeds), list(plan.recipe)),
+        identity=sweep.fingerprint(
+            labels, list(plan.learning_rates), list(plan.seeds), list(plan.recipe), sweep.code_version(_cell)
+        ),
         folder=None if folder is None else Path(folder) / "cells",
-        num_threads=1,
+        executor=executor,
+        num_threads=1 if executor is None else None,
+        time_limit=time_limit,
         progress=progress,
+        label="cells",
+        note="compiling and training the first",
     ):
-        rows[k] = _row(*cells[k], plan, arrays)
+        rows[k] = _row(known[cells[k][0]], _task(cells[k][1]), plan, arrays)
         recipe = _recipe(plan, commit, time.perf_counter() - begin, labels)
         done = {"recipe": recipe, "rows": [rows[j] for j in sorted(rows)]}
         if folder is not None:

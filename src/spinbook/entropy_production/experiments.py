@@ -14,11 +14,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from jaxtyping import Array, Float, Int, PRNGKeyArray
-from numpy.typing import ArrayLike
+from jaxtyping import Array, Int, PRNGKeyArray
 from tqdm.auto import tqdm
 
 from spinbook import sphere, validate
+from spinbook.annotations import ArrayLike, Float
 from spinbook.entropy_production.memory import MemoryModule, MemoryStack, Output, State, causal
 
 # More effort makes these programs no faster, and takes several times as long as running them.
@@ -272,6 +272,7 @@ def sculpt(
     >>> run.updates.tolist(), run.entropy_production.shape
     ([0, 2], (2, 1, 2))
     """
+    key = validate.key(key)
     size, records = _blocks(num_updates, num_records)
     beta = float(validate.positive(beta, "beta", ndim=0))
 
@@ -409,6 +410,7 @@ def learn_recall(
     >>> learn_recall(jax.random.key(0), end_to_end, small, num_seeds=2, num_updates=2, num_records=1).accuracy.shape
     (1, 1, 2)
     """
+    key = validate.key(key)
     size, records = _blocks(num_updates, num_records)
     beta = float(validate.positive(beta, "beta", ndim=0))
     validate.count(task.lag, "lag", minimum=1, maximum=task.num_sites - 1)

@@ -16,10 +16,10 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
-from numpy.typing import ArrayLike
+from jaxtyping import Array
 
 from spinbook import sphere, validate
+from spinbook.annotations import ArrayLike, Float
 from spinbook.entropy_production.steady import couplings_by_heads, warn_of_drift
 from spinbook.ising import _arguments
 from spinbook.sphere import Response
@@ -45,6 +45,7 @@ def _ising(m: Array, previous: Array, J: Array, beta: Array) -> Array:
     return beta**2 / 2 * jnp.sum((J - J.T) ** 2 * symmetric, axis=(-2, -1))
 
 
+@validate.finite_result
 def ising_mean_field(
     magnetizations: Float[ArrayLike, "*#batch N"],
     previous: Float[ArrayLike, "*#batch N"],
@@ -135,6 +136,7 @@ def _drift(now: Array, before: Array, beta: Array) -> Array:
     return jnp.max(jnp.linalg.norm(change, axis=-1)) / sphere.radius(now.shape[-1])
 
 
+@validate.finite_result
 def vector_mean_field(
     couplings: Float[ArrayLike, "*heads N N"],
     fields: Float[ArrayLike, "N D"],
@@ -183,6 +185,7 @@ def _public_delayed(J: Array, now: Array, before: Array, beta: Array, response: 
     return jnp.sum(_delayed(J, now, before, beta, response), axis=0)
 
 
+@validate.finite_result
 def vector_delayed_correlations(
     couplings: Float[ArrayLike, "N N"],
     fields: Float[ArrayLike, "N D"],
@@ -224,6 +227,7 @@ def _source_delayed(J: Array, now: Array, before: Array, beta: Array) -> Array:
     return beta * J[0] * bracket
 
 
+@validate.finite_result
 def source_delayed_correlations(
     couplings: Float[ArrayLike, "N N"],
     fields: Float[ArrayLike, "N D"],
@@ -252,6 +256,7 @@ def _leading(J: Array, theta: Array, beta: Array) -> Array:
     return beta**2 * radius_squared * jnp.sum((J[0] - J[0].T) ** 2 * free[:, None] * free)
 
 
+@validate.finite_result
 def leading_order(
     couplings: Float[ArrayLike, "N N"], fields: Float[ArrayLike, "N D"], *, beta: Float[ArrayLike, ""]
 ) -> Float[Array, ""]:
@@ -268,6 +273,7 @@ def leading_order(
     return _leading(J, theta, beta)
 
 
+@validate.finite_result
 def angle_estimate(couplings: Float[ArrayLike, "N N"], fields: Float[ArrayLike, "N D"]) -> Float[Array, ""]:
     """sum_ij (J_ij^2 - J_ij J_ji) cos^2(theta_i, theta_j), the source's rough estimate, for its erratum.
 

@@ -13,10 +13,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, PRNGKeyArray
-from numpy.typing import ArrayLike
+from jaxtyping import Array, PRNGKeyArray
 
 from spinbook import fixed_point, sphere, validate
+from spinbook.annotations import ArrayLike, Bool, Float
 from spinbook.entropy_production import mean_field
 from spinbook.fixed_point import FixedPoint
 
@@ -87,6 +87,7 @@ class MemoryModule(eqx.Module):
     def __init__(
         self, dim: int, *, hidden_dim: int | None = None, beta: Float[ArrayLike, ""] = 1.0, key: PRNGKeyArray
     ) -> None:
+        key = validate.key(key)
         sphere.radius(dim)
         hidden = 4 * dim if hidden_dim is None else validate.count(hidden_dim, "hidden_dim", minimum=1)
         keys = jax.random.split(key, 3)
@@ -103,14 +104,17 @@ class MemoryModule(eqx.Module):
 
     def _inputs(self, x: Any) -> Array:
         x = validate.matrix(x, "x", columns=self.dim, dtype=self.to_keys.weight.dtype)
+        x = sphere.balanced(x)
         length = jnp.sqrt(jnp.sum(x * x, axis=-1, keepdims=True) + jnp.finfo(x.dtype).tiny)
         return sphere.radius(self.dim) * x / length
 
+    @validate.finite_result
     def fields(self, x: Float[ArrayLike, "N D"]) -> Float[Array, "N D"]:
         """x_i + FFN(x_i), with x_i scaled to length R."""
         scaled = self._inputs(x)
         return scaled + jax.vmap(self.memory)(scaled)
 
+    @validate.finite_result
     def couplings(self, x: Float[ArrayLike, "N D"], mask: Bool[ArrayLike, "N N"] | None = None) -> Float[Array, "N N"]:
         """J_ij = softmax_j(x_i Q K^T x_j^T), over the j that ``mask`` allows."""
         scaled = self._inputs(x)
@@ -138,6 +142,7 @@ class MemoryModule(eqx.Module):
         """
         return self(x, state, mask, steps=1)
 
+    @validate.finite_result
     def __call__(
         self,
         x: Float[ArrayLike, "N D"],
@@ -207,6 +212,7 @@ class MemoryStack(eqx.Module):
         beta: Float[ArrayLike, ""] = 1.0,
         key: PRNGKeyArray,
     ) -> None:
+        key = validate.key(key)
         keys = jax.random.split(key, validate.count(depth, "depth", minimum=1))
         self.modules = tuple(MemoryModule(dim, hidden_dim=hidden_dim, beta=beta, key=k) for k in keys)
 

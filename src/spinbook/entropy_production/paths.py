@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float
-from numpy.typing import ArrayLike
+from jaxtyping import Array
 
 from spinbook import validate
+from spinbook.annotations import ArrayLike, Float
 from spinbook.entropy_production.steady import from_delayed_correlations
 from spinbook.ising import exact
 
@@ -36,6 +36,7 @@ def _entropy(p: Array) -> Array:
     return -jnp.sum(jnp.where(p > 0, p * jnp.log(jnp.where(p > 0, p, 1)), 0))
 
 
+@validate.finite_result
 def entropy_budget(
     distribution: Float[ArrayLike, " 2**N"],
     couplings: Float[ArrayLike, "N N"],

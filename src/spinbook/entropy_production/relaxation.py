@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float
-from numpy.typing import ArrayLike
+from jaxtyping import Array, Bool
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigs
 
 from spinbook import sphere, validate
+from spinbook.annotations import ArrayLike, Float
 from spinbook.entropy_production import mean_field
 from spinbook.sphere import Response
 from spinbook.vector import mean_field as vector_mean_field
@@ -39,6 +39,7 @@ class Relaxation(NamedTuple):
     converged: Bool[Array, ""]
 
 
+@validate.finite_result
 def divergence(
     fields: Float[ArrayLike, "*#batch D"], other: Float[ArrayLike, "*#batch D"], *, beta: Float[ArrayLike, ""]
 ) -> Float[Array, "*batch"]:

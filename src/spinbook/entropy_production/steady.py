@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
-from numpy.typing import ArrayLike
+from jaxtyping import Array
 
 from spinbook import validate
+from spinbook.annotations import ArrayLike, Float
 from spinbook.ising.stochastic import Simulation
 
 __all__ = ["NotSteadyWarning", "SampledProduction", "from_delayed_correlations", "from_simulation"]
@@ -55,6 +55,7 @@ def _from_delayed(J: Array, D: Array, beta: Array) -> Array:
     return beta * jnp.sum(_antisymmetric(J) * D, axis=(-2, -1))
 
 
+@validate.finite_result
 def from_delayed_correlations(
     couplings: Float[ArrayLike, "N N"],
     delayed_correlations: Float[ArrayLike, "*batch N N"],

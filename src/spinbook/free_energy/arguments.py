@@ -39,14 +39,21 @@ def real(
     return array
 
 
-def positive(value: Any, name: str, *, dtype: torch.dtype | None = None, device: torch.device | None = None) -> Tensor:
-    """Finite numbers greater than zero.
+def positive(
+    value: Any,
+    name: str,
+    *,
+    ndim: int | None = None,
+    dtype: torch.dtype | None = None,
+    device: torch.device | None = None,
+) -> Tensor:
+    """Finite numbers greater than zero, of ``ndim`` dimensions if given.
 
     >>> positive(0.0, "beta")
     Traceback (most recent call last):
     ValueError: beta: expected numbers > 0, got 0
     """
-    array = validate.tensor(value, name, dtype=dtype, device=device)
+    array = validate.tensor(value, name, ndim=ndim, dtype=dtype, device=device)
     if not holds(array > 0):
         validate.require(lambda x: x > 0, array.detach().cpu().double().numpy(), name, "numbers > 0")
     return array

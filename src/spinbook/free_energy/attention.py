@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
-from jaxtyping import Float
-from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
 from spinbook import transforms, validate
+from spinbook.annotations import ArrayLike, Float
 from spinbook.free_energy import arguments
 from spinbook.free_energy.model import VectorSpinModel
 
@@ -45,6 +44,7 @@ class VectorSpinAttention(nn.Module):
         self.spin_model = VectorSpinModel(num_spins, dim, beta, couplings, generator=generator)
         self.norm = nn.LayerNorm(self.spin_model.dim)
 
+    @validate.finite_result
     def fields(self, x: Float[Tensor, "*batch N D"]) -> Float[Tensor, "*batch N D"]:
         """h = LayerNorm(x) / sqrt(D), so that |h_i| is about 1.
 
@@ -56,6 +56,7 @@ class VectorSpinAttention(nn.Module):
         inputs = arguments.real(x, "x", shape, dtype=self.norm.weight.dtype)
         return self.norm(inputs) / self.spin_model.dim**0.5
 
+    @validate.finite_result
     def forward(
         self, x: Float[Tensor, "*batch N D"], *, t0: Float[ArrayLike, "*batch N"] | None = None
     ) -> Float[Tensor, "*batch N D"]:
@@ -71,6 +72,7 @@ class VectorSpinAttention(nn.Module):
         return self.spin_model.field_gradient(self.fields(x), t0=t0)
 
 
+@validate.finite_result
 def neumann_terms(
     t: Float[ArrayLike, "*batch N"], couplings: Float[ArrayLike, "*batch N N"], num_terms: int
 ) -> Float[Tensor, "num_terms *batch N N"]:

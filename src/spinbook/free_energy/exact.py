@@ -13,11 +13,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float
-from numpy.typing import ArrayLike
 from torch import Tensor
 
 from spinbook import validate
+from spinbook.annotations import ArrayLike, Float
 from spinbook.free_energy import arguments
 
 __all__ = ["correlations", "free_energy", "internal_energy", "log_partition", "magnetizations"]
@@ -108,6 +107,7 @@ def _log_partition(H: Tensor, J: Tensor, beta: Tensor) -> Tensor:
     return torch.logsumexp(exponent, dim=-1)
 
 
+@validate.finite_result
 def log_partition(
     h: Float[ArrayLike, "*batch N D"],
     couplings: Float[ArrayLike, "*batch N N"] | None = None,
@@ -127,6 +127,7 @@ def log_partition(
     return _log_partition(*_inputs(h, couplings, beta))
 
 
+@validate.finite_result
 def free_energy(
     h: Float[ArrayLike, "*batch N D"],
     couplings: Float[ArrayLike, "*batch N N"] | None = None,
@@ -158,6 +159,7 @@ def _derivative(index: int, h: Any, couplings: Any, beta: Any) -> tuple[Tensor, 
     return (slope if keep else slope.detach()), H, J, b
 
 
+@validate.finite_result
 def magnetizations(
     h: Float[ArrayLike, "*batch N D"],
     couplings: Float[ArrayLike, "*batch N N"] | None = None,
@@ -173,6 +175,7 @@ def magnetizations(
     return slope / (b[..., None, None] * H.shape[-1])
 
 
+@validate.finite_result
 def internal_energy(
     h: Float[ArrayLike, "*batch N D"],
     couplings: Float[ArrayLike, "*batch N N"] | None = None,
@@ -188,6 +191,7 @@ def internal_energy(
     return -slope / H.shape[-1]
 
 
+@validate.finite_result
 def correlations(
     h: Float[ArrayLike, "*batch N D"],
     couplings: Float[ArrayLike, "*batch N N"] | None = None,

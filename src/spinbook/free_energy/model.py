@@ -13,11 +13,10 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from jaxtyping import Float
-from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
 from spinbook import transforms, validate
+from spinbook.annotations import ArrayLike, Float
 from spinbook.free_energy import arguments, saddle
 from spinbook.free_energy import couplings as coupling_matrices
 
@@ -147,6 +146,7 @@ class VectorSpinModel(nn.Module):
             )
         return H, J, beta, found
 
+    @validate.finite_result
     @transforms.full_precision
     def phi(self, t: Float[ArrayLike, "*batch N"], h: Float[ArrayLike, "*batch N D"]) -> Float[Tensor, "*batch"]:
         """phi(t) = beta sum_i t_i - 1/2 ln det V + beta/4 tr(H^T V^-1 H), V = diag(t) - J. Source: eq:varphinorm.
@@ -160,6 +160,7 @@ class VectorSpinModel(nn.Module):
         H, J, beta = self._inputs(h)
         return saddle.phi(self._auxiliaries(t, "t", H), J, H @ H.mT, beta)
 
+    @validate.finite_result
     @transforms.full_precision
     def gradient(self, t: Float[ArrayLike, "*batch N"], h: Float[ArrayLike, "*batch N D"]) -> Float[Tensor, "*batch N"]:
         """d phi / d t_i = beta (1 - <|sigma_i|^2> / D), with the mean at this t. Arguments as for ``phi``.
@@ -170,6 +171,7 @@ class VectorSpinModel(nn.Module):
         H, J, beta = self._inputs(h)
         return saddle.gradient(self._auxiliaries(t, "t", H), J, H @ H.mT, beta)
 
+    @validate.finite_result
     @transforms.full_precision
     def hessian(
         self, t: Float[ArrayLike, "*batch N"], h: Float[ArrayLike, "*batch N D"]
@@ -182,6 +184,7 @@ class VectorSpinModel(nn.Module):
         H, J, beta = self._inputs(h)
         return saddle.hessian(self._auxiliaries(t, "t", H), J, H @ H.mT, beta)
 
+    @validate.finite_result
     @transforms.full_precision
     def start(self, h: Float[ArrayLike, "*batch N D"]) -> Float[Tensor, "*batch N"]:
         """t_i from which Newton sets out: inside V > 0 for all couplings, and right to first order in weak ones.
@@ -196,6 +199,7 @@ class VectorSpinModel(nn.Module):
             batch = H.shape[:-2]
             return saddle.start(J.expand(*batch, *J.shape[-2:]), H @ H.mT, beta.expand(batch))
 
+    @validate.finite_result
     @transforms.full_precision
     def saddle_point(
         self,
@@ -213,7 +217,7 @@ class VectorSpinModel(nn.Module):
         >>> found.value.shape, found.converged
         (torch.Size([1, 4]), tensor([True]))
         """
-        tolerance = float(arguments.positive(tol, "tol", dtype=torch.float64))
+        tolerance = float(arguments.positive(tol, "tol", ndim=0, dtype=torch.float64))
         steps = validate.count(max_steps, "max_steps", minimum=1)
         *_, found = self._minimum(h, t0, tol=tolerance, max_steps=steps)
         return saddle.SaddlePoint(found.t, found.residual, found.num_steps, found.converged)
@@ -221,6 +225,7 @@ class VectorSpinModel(nn.Module):
     def _log_partition(self, beta: Tensor, phi: Tensor) -> Tensor:
         return phi - self.num_spins / 2 * (1 + torch.log(2 * beta))
 
+    @validate.finite_result
     @transforms.full_precision
     def free_energy(
         self, h: Float[ArrayLike, "*batch N D"], *, t0: Float[ArrayLike, "*batch N"] | None = None
@@ -237,6 +242,7 @@ class VectorSpinModel(nn.Module):
         _, _, beta, found = self._saddle(h, t0)
         return -self._log_partition(beta, found.phi) / beta
 
+    @validate.finite_result
     @transforms.full_precision
     def free_energy_next_order(self, h: Float[ArrayLike, "*batch N D"]) -> Float[Tensor, "*batch"]:
         """f - (1/(beta D)) (N ln(sqrt(2) beta) - 1/2 ln det Hess phi(t*)): with the Gaussian fluctuations of t.
@@ -253,6 +259,7 @@ class VectorSpinModel(nn.Module):
         fluctuations = self.num_spins * torch.log(math.sqrt(2) * beta) - saddle.log_det(curvature) / 2
         return -(self._log_partition(beta, found.phi) + fluctuations / self.dim) / beta
 
+    @validate.finite_result
     @transforms.full_precision
     def magnetizations(
         self, h: Float[ArrayLike, "*batch N D"], *, t0: Float[ArrayLike, "*batch N"] | None = None
@@ -268,6 +275,7 @@ class VectorSpinModel(nn.Module):
         H, _, _, found = self._saddle(h, t0)
         return found.inverse @ H / 2
 
+    @validate.finite_result
     @transforms.full_precision
     def magnetizations_next_order(self, h: Float[ArrayLike, "*batch N D"]) -> Float[Tensor, "*batch N D"]:
         """-d f_next_order / dh, for couplings that do not depend on h: <sigma_i> / sqrt(D) with an error of 1/D^2.
@@ -285,6 +293,7 @@ class VectorSpinModel(nn.Module):
             (slope,) = torch.autograd.grad(self.free_energy_next_order(source).sum(), source, create_graph=keep)
         return -slope
 
+    @validate.finite_result
     @transforms.full_precision
     def correlations(
         self, h: Float[ArrayLike, "*batch N D"], *, t0: Float[ArrayLike, "*batch N"] | None = None
@@ -304,6 +313,7 @@ class VectorSpinModel(nn.Module):
         m = found.inverse @ H / 2
         return found.inverse / (2 * beta[..., None, None]) + m @ m.mT
 
+    @validate.finite_result
     @transforms.full_precision
     def internal_energy(
         self, h: Float[ArrayLike, "*batch N D"], *, t0: Float[ArrayLike, "*batch N"] | None = None
@@ -319,6 +329,7 @@ class VectorSpinModel(nn.Module):
         sites = found.t.expand(*found.t.shape[:-1], self.num_spins).sum(-1)
         return self.num_spins / (2 * beta) - sites - ((H @ H.mT) * found.inverse).sum((-2, -1)) / 4
 
+    @validate.finite_result
     @transforms.full_precision
     def entropy(
         self, h: Float[ArrayLike, "*batch N D"], *, t0: Float[ArrayLike, "*batch N"] | None = None
@@ -333,6 +344,7 @@ class VectorSpinModel(nn.Module):
         _, _, beta, found = self._saddle(h, t0)
         return saddle.log_det(found.inverse / (2 * beta[..., None, None])) / 2
 
+    @validate.finite_result
     @transforms.full_precision
     def specific_heat(
         self, h: Float[ArrayLike, "*batch N D"], *, t0: Float[ArrayLike, "*batch N"] | None = None
@@ -358,6 +370,7 @@ class VectorSpinModel(nn.Module):
             curvature = curvature.sum((-2, -1), keepdim=True)
         return torch.linalg.solve(curvature, right)
 
+    @validate.finite_result
     @transforms.full_precision
     def linear_response(
         self,
@@ -382,6 +395,7 @@ class VectorSpinModel(nn.Module):
         dt = self._solve_hessian(beta, found, m, w[..., None])
         return passed / 2 - found.inverse @ (dt * m)
 
+    @validate.finite_result
     @transforms.full_precision
     def susceptibilities(
         self, h: Float[ArrayLike, "*batch N D"], *, t0: Float[ArrayLike, "*batch N"] | None = None
@@ -408,6 +422,7 @@ class VectorSpinModel(nn.Module):
         free = P[..., :, None, :, None] * identity[:, None, :] / 2
         return free - stiff.reshape(free.shape)
 
+    @validate.finite_result
     @transforms.full_precision
     def channel_mixing(
         self, h: Float[ArrayLike, "*batch N D"], *, t0: Float[ArrayLike, "*batch N"] | None = None
@@ -436,6 +451,7 @@ class VectorSpinModel(nn.Module):
         mixing = torch.zeros_like(m) if mixing is None else mixing
         return (m, mixing) if keep else (m.detach(), mixing.detach())
 
+    @validate.finite_result
     @transforms.full_precision
     def field_gradient(
         self, h: Float[ArrayLike, "*batch N D"], *, t0: Float[ArrayLike, "*batch N"] | None = None
@@ -457,6 +473,7 @@ class VectorSpinModel(nn.Module):
         if callable(self.couplings):
             raise ValueError(f"couplings: expected a matrix for {method}, got couplings computed from the fields")
 
+    @validate.finite_result
     @transforms.full_precision
     def log_prob(
         self,
@@ -483,9 +500,7 @@ class VectorSpinModel(nn.Module):
         """
         self._require_fixed("log_prob")
         H, _, beta = self._inputs(h)
-        kappa = arguments.positive(field_stiffness, "field_stiffness", dtype=H.dtype, device=H.device)
-        if kappa.ndim:
-            raise ValueError(f"field_stiffness: expected a number, got shape {tuple(kappa.shape)}")
+        kappa = arguments.positive(field_stiffness, "field_stiffness", ndim=0, dtype=H.dtype, device=H.device)
         f = self.free_energy if free_energy is None else free_energy
         # beta may have one entry for each example, so the zero field needs as many.
         difference = f(H) - f(torch.zeros_like(H))

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Bool, Complex, Float, Int
 from torch import Tensor
 
-from spinbook import transforms
+from spinbook import transforms, validate
 
 __all__ = [
     "Saddle",
@@ -163,6 +163,7 @@ def _traced(gram: Tensor, inverse: Tensor) -> Tensor:
     return (gram * inverse).sum((-2, -1))
 
 
+@validate.finite_result
 def phi(
     t: Float[Tensor, "*batch K"],
     couplings: Float[Tensor, "*batch N N"],
@@ -191,6 +192,7 @@ def _derivatives(inverse: Tensor, gram: Tensor, beta: Tensor, num_auxiliaries: i
     return per_auxiliary(slope, num_auxiliaries), _matrix_per_auxiliary(curvature, num_auxiliaries)
 
 
+@validate.finite_result
 def gradient(
     t: Float[Tensor, "*batch K"],
     couplings: Float[Tensor, "*batch N N"],
@@ -210,6 +212,7 @@ def gradient(
     return _derivatives(inverse, gram, beta, t.shape[-1])[0]
 
 
+@validate.finite_result
 def hessian(
     t: Float[Tensor, "*batch K"],
     couplings: Float[Tensor, "*batch N N"],
@@ -230,6 +233,7 @@ def hessian(
     return _derivatives(inverse, gram, beta, t.shape[-1])[1]
 
 
+@validate.finite_result
 def real_phi(
     t: Float[Tensor, "*batch K"] | Complex[Tensor, "*batch K"],
     couplings: Float[Tensor, "*batch N N"],
@@ -259,6 +263,7 @@ def _single_site(squares: Tensor, beta: Tensor) -> Tensor:
     return (free + torch.sqrt(free**2 + squares)) / 2
 
 
+@validate.finite_result
 def start(
     couplings: Float[Tensor, "*batch N N"], gram: Float[Tensor, "*batch N N"], beta: Float[Tensor, "*batch"]
 ) -> Float[Tensor, "*batch N"]:
@@ -353,7 +358,8 @@ def _newton(
     if t0 is None:
         t, point = _start(couplings, gram, beta)
     else:
-        t = t0
+        # What PyTorch saves for the gradient must not be an argument itself, as it would be if no step were made.
+        t = t0.clone()
         point = _evaluate(t, couplings, gram, beta)
         if not point.inside.all():
             raise ValueError(_outside("t0", couplings))

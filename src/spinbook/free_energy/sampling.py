@@ -9,14 +9,16 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from jaxtyping import Float
-from numpy.typing import ArrayLike
 from torch import Tensor
 
 from spinbook import validate
+from spinbook.annotations import ArrayLike, Float
 from spinbook.free_energy import arguments
 
 __all__ = ["simulate", "spin_given_field", "step", "uniform"]
+
+# Two of three proposals are taken, so that so many rounds without end do not happen.
+_MAX_ROUNDS = 1000
 
 
 def uniform(*shape: int, generator: torch.Generator, dtype: torch.dtype | None = None) -> Float[Tensor, "*batch D"]:
@@ -27,12 +29,14 @@ def uniform(*shape: int, generator: torch.Generator, dtype: torch.dtype | None =
             [1.0000, 1.0000],
             [1.0000, 1.0000]])
     """
-    if not shape or min(shape) < 0 or shape[-1] < 1:
+    validate.instance(generator, torch.Generator, "generator")
+    if not shape or min(validate.count(size, "shape") for size in shape) < 0 or shape[-1] < 1:
         raise ValueError(f"shape: expected (..., D) with D >= 1, got {shape}")
     normal = torch.randn(shape, generator=generator, dtype=dtype, device=generator.device)
     return normal / torch.linalg.vector_norm(normal, dim=-1, keepdim=True)
 
 
+@validate.finite_result
 def spin_given_field(field: Float[ArrayLike, "*batch D"], *, generator: torch.Generator) -> Float[Tensor, "*batch D"]:
     """s with density proportional to exp(field . s) on the unit sphere: von Mises-Fisher, by Wood's rejection.
 
@@ -43,6 +47,9 @@ def spin_given_field(field: Float[ArrayLike, "*batch D"], *, generator: torch.Ge
     torch.Size([4, 3])
     """
     b = arguments.real(field, "field", (None,))
+    validate.instance(generator, torch.Generator, "generator")
+    if b.shape[-1] < 1:
+        raise ValueError(f"field: expected shape (..., D) with D >= 1, got {tuple(b.shape)}")
     return _given_field(b, generator)
 
 
@@ -52,25 +59,37 @@ def _given_field(field: Tensor, generator: torch.Generator) -> Tensor:
     if d == 1:
         up = torch.rand(field.shape, **options) < torch.sigmoid(2 * field)
         return torch.where(up, 1.0, -1.0).to(field.dtype)
-    k = torch.linalg.vector_norm(field, dim=-1)
+    largest = field.abs().amax(-1, keepdim=True)
+    direction = field / torch.where(largest > 0, largest, 1)
+    length = torch.linalg.vector_norm(direction, dim=-1)
     first = torch.zeros_like(field)
     first[..., 0] = 1
-    mean = torch.where((k > 0)[..., None], field / torch.where(k > 0, k, 1)[..., None], first)
+    mean = torch.where((length > 0)[..., None], direction / torch.where(length > 0, length, 1)[..., None], first)
     m = d - 1
-    b = m / (2 * k + torch.sqrt(4 * k**2 + m**2))
-    x = (1 - b) / (1 + b)
-    # 1 - x^2 without the cancellation of strong fields.
-    ceiling = k * x + m * torch.log(4 * b / (1 + b) ** 2)
-    spins, open_ = torch.zeros_like(field), torch.ones(k.shape, dtype=torch.bool, device=field.device)
-    while open_.any():
+    # Wood's b = m / (2 k + sqrt(4 k^2 + m^2)) with q = 2 k / m: no field is too strong. Below x = (1 - b) / (1 + b).
+    q = 2 * length * largest[..., 0] / m
+    b = 1 / (q + torch.hypot(q, torch.ones_like(q)))
+    # 2 k b / m, which goes from 0 to 1/2.
+    pull = 1 / (1 + torch.hypot(1 / q, torch.ones_like(q)))
+    spins = torch.full_like(field, torch.nan)
+    # A field that is not a number has no direction, and nothing to wait for.
+    open_ = torch.isfinite(length)
+    for _ in range(_MAX_ROUNDS):
+        if not open_.any():
+            break
         normal = torch.randn(field.shape, **options)
         along = (normal * mean).sum(-1)
         across = normal - along[..., None] * mean
         across = across / torch.linalg.vector_norm(across, dim=-1, keepdim=True)
         z = (1 + along / torch.linalg.vector_norm(normal, dim=-1)) / 2
-        w = (1 - (1 + b) * z) / (1 - (1 - b) * z)
-        enough = k * w + m * torch.log1p(-x * w) - ceiling >= torch.log(torch.rand(k.shape, **options))
-        proposal = w[..., None] * mean + torch.sqrt(torch.clamp(1 - w**2, min=0))[..., None] * across
+        below = 1 - (1 - b) * z
+        # 1 - w, and the acceptance from it: k (w - x) + m log((1 - x w) / (1 - x^2)) without cancellation.
+        gap = 2 * b * z / below
+        share = z / below
+        work = m * pull * (1 / (1 + b) - share)
+        entropy = m * torch.log((1 + b) / 2 * (1 + (1 - b) * share))
+        enough = work + entropy >= torch.log(torch.rand(z.shape, **options))
+        proposal = (1 - gap)[..., None] * mean + torch.sqrt(torch.clamp(gap * (2 - gap), min=0))[..., None] * across
         spins = torch.where((open_ & enough)[..., None], proposal, spins)
         open_ = open_ & ~enough
     return spins
@@ -88,7 +107,19 @@ def _inputs(spins: Any, h: Any, couplings: Any, beta: Any) -> tuple[Tensor, Tens
     lengths = torch.linalg.vector_norm(s, dim=-1)
     if not arguments.holds((lengths - 1).abs() <= 1e-3):
         raise ValueError(f"spins: expected unit vectors, got a length of {float(lengths.flatten()[0]):g} or another")
-    return s, H, J, arguments.positive(beta, "beta", dtype=dtype, device=device)
+    b = arguments.positive(beta, "beta", dtype=dtype, device=device)
+    for value, name, own in ((H, "h", 2), (J, "couplings", 2), (b, "beta", 0)):
+        leading = value.shape[: value.ndim - own]
+        try:
+            fits = torch.broadcast_shapes(leading, s.shape[:-2]) == s.shape[:-2]
+        except RuntimeError:
+            fits = False
+        if not fits:
+            raise ValueError(
+                f"{name}: expected leading axes that broadcast to those of spins, {tuple(s.shape[:-2])}, "
+                f"got {tuple(leading)}"
+            )
+    return s, H, J, b
 
 
 def _sweep(s: Tensor, H: Tensor, J: Tensor, beta: Tensor, generator: torch.Generator) -> Tensor:
@@ -100,6 +131,7 @@ def _sweep(s: Tensor, H: Tensor, J: Tensor, beta: Tensor, generator: torch.Gener
     return s
 
 
+@validate.finite_result
 def step(
     spins: Float[ArrayLike, "*batch N D"],
     h: Float[ArrayLike, "*#batch N D"],
@@ -117,9 +149,11 @@ def step(
     >>> step(start, torch.zeros(3, 4), torch.zeros(3, 3), generator=generator).shape
     torch.Size([10, 3, 4])
     """
+    validate.instance(generator, torch.Generator, "generator")
     return _sweep(*_inputs(spins, h, couplings, beta), generator)
 
 
+@validate.finite_result
 def simulate(
     spins: Float[ArrayLike, "*batch N D"],
     h: Float[ArrayLike, "*#batch N D"],
@@ -137,6 +171,7 @@ def simulate(
     torch.Size([5, 10, 3, 4])
     """
     count = validate.count(steps, "steps", minimum=1)
+    validate.instance(generator, torch.Generator, "generator")
     s, H, J, b = _inputs(spins, h, couplings, beta)
     trajectory = torch.empty((count, *s.shape), dtype=s.dtype, device=s.device)
     for k in range(count):

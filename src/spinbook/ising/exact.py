@@ -14,10 +14,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
-from numpy.typing import ArrayLike
+from jaxtyping import Array
 
 from spinbook import validate
+from spinbook.annotations import ArrayLike, Float
 from spinbook.fixed_point import FixedPoint
 from spinbook.ising import _arguments
 
@@ -138,6 +138,7 @@ def states(num_spins: int) -> Float[Array, "2**N N"]:
     return _states(n, validate.common_dtype())
 
 
+@validate.finite_result
 def transition_matrix(
     couplings: Float[ArrayLike, "N N"], fields: Float[ArrayLike, " #N"], *, beta: Float[ArrayLike, ""]
 ) -> Float[Array, "2**N 2**N"]:
@@ -153,6 +154,7 @@ def transition_matrix(
     return _transition_matrix(*_model(couplings, fields, beta))
 
 
+@validate.finite_result
 def step(
     distribution: Distribution,
     couplings: Float[ArrayLike, "N N"],
@@ -174,6 +176,7 @@ def step(
     return _step(_distribution(distribution, dtype=J.dtype, num_spins=J.shape[0]), J, h, beta)
 
 
+@validate.finite_result
 def product_distribution(magnetizations: Float[ArrayLike, " N"]) -> Float[Array, " 2**N"]:
     """p(s) = prod_i (1 + s_i m_i) / 2, independent spins with means m_i.
 
@@ -243,6 +246,7 @@ def stationary_solve(
     return _stationary(J, h, beta, tol, validate.count(max_steps, "max_steps", minimum=1))
 
 
+@validate.finite_result
 def stationary_distribution(
     couplings: Float[ArrayLike, "N N"], fields: Float[ArrayLike, " #N"], *, beta: Float[ArrayLike, ""]
 ) -> Float[Array, " 2**N"]:
@@ -284,6 +288,7 @@ def _covariance(p: Array) -> Array:
     return centred.T @ (p[:, None] * centred)
 
 
+@validate.finite_result
 def mean(distribution: Distribution) -> Float[Array, " N"]:
     """m_i = sum_s s_i p(s).
 
@@ -293,6 +298,7 @@ def mean(distribution: Distribution) -> Float[Array, " N"]:
     return _mean(_distribution(distribution))
 
 
+@validate.finite_result
 def covariance(distribution: Distribution) -> Float[Array, "N N"]:
     """C_ik = sum_s s_i s_k p(s) - m_i m_k.
 
@@ -302,6 +308,7 @@ def covariance(distribution: Distribution) -> Float[Array, "N N"]:
     return _covariance(_distribution(distribution))
 
 
+@validate.finite_result
 def magnetizations(
     couplings: Float[ArrayLike, "N N"],
     fields: Float[ArrayLike, " #N"],
@@ -321,6 +328,7 @@ def magnetizations(
     return _mean(_given_or_stationary(distribution, J, h, beta))
 
 
+@validate.finite_result
 def correlations(
     couplings: Float[ArrayLike, "N N"],
     fields: Float[ArrayLike, " #N"],
@@ -347,6 +355,7 @@ def _delayed(p: Array, J: Array, h: Array, beta: Array) -> Array:
     return (response - p @ response).T @ (p[:, None] * (s - p @ s))
 
 
+@validate.finite_result
 def delayed_correlations(
     couplings: Float[ArrayLike, "N N"],
     fields: Float[ArrayLike, " #N"],
@@ -388,6 +397,7 @@ def _entropy_production(p: Array, J: Array, h: Array, beta: Array) -> Array:
     return p @ produced
 
 
+@validate.finite_result
 def entropy_production(
     couplings: Float[ArrayLike, "N N"],
     fields: Float[ArrayLike, " #N"],

@@ -14,10 +14,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
-from numpy.typing import ArrayLike
+from jaxtyping import Array
 
 from spinbook import fixed_point, validate
+from spinbook.annotations import ArrayLike, Float
 from spinbook.fixed_point import FixedPoint
 from spinbook.ising import _arguments
 
@@ -123,6 +123,7 @@ def _tap(m: Array, J: Array, h: Array, beta: Array, tol: Array) -> FixedPoint:
     return FixedPoint(new, residual, num_steps.astype(jnp.int32), residual <= jnp.maximum(tol, reachable))
 
 
+@validate.finite_result
 def naive_step(
     magnetizations: Float[ArrayLike, "*#batch N"],
     couplings: Float[ArrayLike, "N N"],
@@ -216,6 +217,7 @@ def _delayed(m: Array, previous: Array, J: Array, beta: Array) -> Array:
     return _first_order_delayed(m, previous, J, beta) * (1 + 2 * beta * J * m[..., :, None] * previous[..., None, :])
 
 
+@validate.finite_result
 def correlations(
     magnetizations: Float[ArrayLike, "*#batch N"],
     previous: Float[ArrayLike, "*#batch N"],
@@ -236,6 +238,7 @@ def correlations(
     return _correlations(*_two_times(magnetizations, previous, couplings, beta))
 
 
+@validate.finite_result
 def first_order_delayed_correlations(
     magnetizations: Float[ArrayLike, "*#batch N"],
     previous: Float[ArrayLike, "*#batch N"],
@@ -257,6 +260,7 @@ def first_order_delayed_correlations(
     return _first_order_delayed(*_two_times(magnetizations, previous, couplings, beta))
 
 
+@validate.finite_result
 def delayed_correlations(
     magnetizations: Float[ArrayLike, "*#batch N"],
     previous: Float[ArrayLike, "*#batch N"],

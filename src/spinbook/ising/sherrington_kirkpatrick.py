@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
-from numpy.typing import ArrayLike
+from jaxtyping import Array, PRNGKeyArray
 from scipy.optimize import brentq
 
 from spinbook import validate
+from spinbook.annotations import ArrayLike, Float
 
 __all__ = [
     "OrderParameters",
@@ -38,8 +38,11 @@ _EPSILON = float(np.finfo(np.float64).eps)
 # critical value.
 _SMALLEST_MAGNETIZATION = 1e-6
 _SMALLEST_OVERLAP = 1e-12
+# Numbers in one average of an average: half a minute, and at most 1 GiB of them at a time.
+_MAX_NUMBERS = 2**32
 
 
+@validate.finite_result
 def sample_couplings(
     key: PRNGKeyArray, num_spins: int, *, mean: Float[ArrayLike, ""], std: Float[ArrayLike, ""], dtype: Any = None
 ) -> Float[Array, "N N"]:
@@ -52,6 +55,7 @@ def sample_couplings(
     >>> sample_couplings(jax.random.key(0), 5, mean=1.0, std=0.1).shape
     (5, 5)
     """
+    key = validate.key(key)
     n = validate.count(num_spins, "num_spins", minimum=1)
     dtype = validate.common_dtype(mean, std) if dtype is None else jnp.dtype(dtype)
     mu = validate.finite(mean, "mean", ndim=0, dtype=dtype)
@@ -60,6 +64,7 @@ def sample_couplings(
     return mu / n + sigma * n**-0.5 * jax.random.normal(key, (n, n), dtype)
 
 
+@validate.finite_result
 def sample_fields(
     key: PRNGKeyArray, num_spins: int, *, width: Float[ArrayLike, ""], dtype: Any = None
 ) -> Float[Array, " N"]:
@@ -71,6 +76,7 @@ def sample_fields(
     >>> sample_fields(jax.random.key(0), 5, width=0.5).shape
     (5,)
     """
+    key = validate.key(key)
     n = validate.count(num_spins, "num_spins", minimum=1)
     dtype = validate.common_dtype(width) if dtype is None else jnp.dtype(dtype)
     x = validate.finite(width, "width", ndim=0, dtype=dtype)
@@ -88,6 +94,13 @@ class OrderParameters(NamedTuple):
     magnetization: Float[np.ndarray, "*betas"]
     self_overlap: Float[np.ndarray, "*betas"]
     entropy_production: Float[np.ndarray, "*betas"]
+
+
+def _can_be_resolved(system: _System) -> bool:
+    """Whether the values of z and H that resolve the averages, see ``_gaussian`` and ``_uniform``, are not too many."""
+    num_z = 18 * max(4.0, 40 / np.pi**2 * system.beta * system.coupling_std)
+    num_fields = 52 * max(1.0, system.beta * system.field_width / 2)
+    return max(num_z, num_fields) * num_z <= 2**27 and num_z * num_z * num_fields <= _MAX_NUMBERS
 
 
 def _gaussian(sharpness: float) -> tuple[np.ndarray, np.ndarray]:
@@ -221,20 +234,35 @@ def _closure(system: _System, response: Response) -> tuple[float, float, float]:
 
 def _parameters(field_width: Any, coupling_mean: Any, coupling_std: Any) -> tuple[float, float, float]:
     values = {"field_width": field_width, "coupling_mean": coupling_mean, "coupling_std": coupling_std}
-    for name, value in values.items():
-        validate.require(lambda x: np.isfinite(x) & (x >= 0), np.float64(value), name, "a finite number >= 0")
-    return float(field_width), float(coupling_mean), float(coupling_std)
+    width, mean, std = (_scalar(value, name) for name, value in values.items())
+    return width, mean, std
+
+
+def _scalar(value: Any, name: str) -> float:
+    number = validate.known_numbers(value, name)
+    if number.ndim:
+        raise ValueError(f"{name}: expected a number, got shape {number.shape}")
+    validate.require(lambda x: x >= 0, number, name, "a finite number >= 0")
+    return float(number)
 
 
 def _for_each(
     beta: Any, parameters: tuple[float, float, float], solve: Callable[[_System], tuple[float, float, float]]
 ) -> OrderParameters:
-    betas = np.asarray(beta, np.float64)
-    validate.require(lambda x: np.isfinite(x) & (x > 0), betas, "beta", "finite numbers > 0")
-    found = np.array([solve(_System(float(b), *parameters)) for b in betas.ravel()]).reshape(*betas.shape, 3)
+    betas = validate.known_numbers(beta, "beta")
+    validate.require(lambda x: x > 0, betas, "beta", "finite numbers > 0")
+    systems = [_System(float(b), *parameters) for b in betas.ravel()]
+    for system in systems:
+        if not _can_be_resolved(system):
+            raise ValueError(
+                f"beta: expected beta field_width and beta coupling_std for which {_MAX_NUMBERS:.2g} numbers resolve "
+                f"the averages, got beta = {system.beta:g}"
+            )
+    found = np.array([solve(system) for system in systems]).reshape(*betas.shape, 3)
     return OrderParameters(*(found[..., column] for column in range(3)))
 
 
+@validate.finite_result
 def order_parameters(
     beta: Float[ArrayLike, "*betas"],
     *,
@@ -261,6 +289,7 @@ def order_parameters(
     return _for_each(beta, _parameters(field_width, coupling_mean, coupling_std), _steady_state)
 
 
+@validate.finite_result
 def naive_order_parameters(
     beta: Float[ArrayLike, "*betas"],
     *,
@@ -281,6 +310,7 @@ def naive_order_parameters(
     return _for_each(beta, parameters, lambda system: _closure(system, _naive_response))
 
 
+@validate.finite_result
 def tap_order_parameters(
     beta: Float[ArrayLike, "*betas"],
     *,
@@ -322,19 +352,25 @@ def _critical(parameters: tuple[float, float, float], slope: Callable[[_System],
         f"coupling_mean: expected a number large enough to order the system (field_width={parameters[0]:g}, "
         f"coupling_std={parameters[2]:g}), got {mu:g}"
     )
-    if mu == 0:
+    # The average over H of beta times a slope of m is at most the rise of m, 2, over the width of the fields, 2 X: in
+    # each of the theories the slope of M stays below mu / X.
+    if mu <= parameters[0]:
         raise ValueError(message)
     # The slope is at most beta mu, so that nothing orders before 1 / mu.
     low = high = 1 / mu
-    while slope(_System(high, *parameters)) < 1 - 4 * _EPSILON:
-        low, high = high, 1.1 * high
-        if high > 100 / mu:
-            raise ValueError(message)
-    if low == high:
+    if not _can_be_resolved(_System(low, *parameters)):
+        raise ValueError(message)
+    if slope(_System(low, *parameters)) >= 1 - 4 * _EPSILON:
         return low
+    # A slope that rises to 1 without end, as for fields as wide as the couplings are strong, is 1 by rounding only.
+    while slope(_System(high, *parameters)) < 1 + 64 * _EPSILON:
+        low, high = high, 1.1 * high
+        if high > 100 / mu or not _can_be_resolved(_System(high, *parameters)):
+            raise ValueError(message)
     return float(brentq(lambda beta: slope(_System(beta, *parameters)) - 1, low, high, xtol=1e-15, rtol=1e-14))
 
 
+@validate.finite_result
 def critical_beta(
     *, field_width: Float[ArrayLike, ""], coupling_mean: Float[ArrayLike, ""], coupling_std: Float[ArrayLike, ""]
 ) -> float:
@@ -351,6 +387,7 @@ def critical_beta(
     return _critical(_parameters(field_width, coupling_mean, coupling_std), _true_slope)
 
 
+@validate.finite_result
 def naive_critical_beta(
     *, field_width: Float[ArrayLike, ""], coupling_mean: Float[ArrayLike, ""], coupling_std: Float[ArrayLike, ""]
 ) -> float:
@@ -366,6 +403,7 @@ def naive_critical_beta(
     return _critical(parameters, lambda system: _closure_slope(system, _naive_response, lambda q: 0.0))
 
 
+@validate.finite_result
 def tap_critical_beta(
     *, field_width: Float[ArrayLike, ""], coupling_mean: Float[ArrayLike, ""], coupling_std: Float[ArrayLike, ""]
 ) -> float:

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
-from numpy.typing import ArrayLike
+from jaxtyping import Array, PRNGKeyArray
 
 from spinbook import replicas, validate
+from spinbook.annotations import ArrayLike, Float
 from spinbook.ising import _arguments
 
 __all__ = ["Simulation", "simulate", "step"]
@@ -85,6 +85,7 @@ def _single(key: PRNGKeyArray, s: Array, J: Array, h: Array, beta: Array) -> Arr
     return _step(key, *_rows(s, J, h, beta)).reshape(s.shape)
 
 
+@validate.finite_result
 def step(
     key: PRNGKeyArray,
     spins: Float[ArrayLike, "*batch N"],
@@ -104,6 +105,7 @@ def step(
     >>> step(jax.random.key(0), [[1, 1], [-1, 1]], [[0.0, 1.0], [-1.0, 0.0]], 0.0, beta=30.0).tolist()
     [[1.0, -1.0], [1.0, 1.0]]
     """
+    key = validate.key(key)
     return _single(key, *_state(spins, couplings, fields, beta))
 
 
@@ -244,6 +246,7 @@ def _simulate(
     )
 
 
+@validate.finite_result
 def simulate(
     key: PRNGKeyArray,
     spins: Float[ArrayLike, "*batch N"],
@@ -275,6 +278,7 @@ def simulate(
     >>> result.spins.shape, result.magnetizations.shape, abs(float(result.magnetizations[0]) - 0.265) < 0.02
     ((1000, 2), (2,), True)
     """
+    key = validate.key(key)
     s, J, h, beta = _state(spins, couplings, fields, beta)
     steps = validate.count(steps, "steps", minimum=1)
     transient = validate.count(transient, "transient", maximum=steps - 1)

@@ -1,15 +1,65 @@
-"""Command line of the pipeline; the Makefile calls it."""
+"""Command line of the pipeline; the Makefile calls it.
+
+Nothing of the pipeline is imported before a command is chosen, so that the help is there without the packages that
+build the book.
+"""
 
 import argparse
+import io
+import signal
 import sys
 from pathlib import Path
 
-from spinbook.pipeline import audit, browser, build, citation, notebooks, single_page
+_FILES = ("_config.yml", "_toc.yml")
+"""What makes a folder the repository of the book."""
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command in the current folder; returns the exit status."""
-    parser = argparse.ArgumentParser(prog="spinbook", description="Build the book Transformers as Spin Systems.")
+    options = _parser().parse_args(arguments)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A letter that the terminal cannot show must not end a build.
+            stream.reconfigure(errors="backslashreplace")
+    if missing := [name for name in _FILES if not (options.root / name).is_file()]:
+        print(
+            f"error: --root: expected the repository of the book, got {options.root}, which has no {missing[0]}; "
+            "run the command there, or name the folder with --root",
+            file=sys.stderr,
+        )
+        return 2
+    try:
+        return _run(options)
+    except ModuleNotFoundError as error:
+        # A module of this project that is missing is a fault, not a package to install.
+        if not error.name or error.name.partition(".")[0] == "spinbook":
+            raise
+        print(
+            f"error: `spinbook {options.command}` needs the package {error.name!r}, which is not installed; "
+            "the extra `book` has everything that builds the book: pip install -e '.[book]' in the repository",
+            file=sys.stderr,
+        )
+        return 2
+    except (ValueError, RuntimeError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        from spinbook.pipeline import disk
+
+        print(f"error: {disk.sentence(error)}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt as stopped:
+        number = stopped.args[0] if stopped.args else signal.SIGINT
+        print(f"stopped by {signal.Signals(number).name}: what was finished is kept", file=sys.stderr)
+        return 128 + int(number)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="spinbook",
+        description="Build the book Transformers as Spin Systems, in a clone of its repository.",
+        epilog="The commands need the packages of the extra `book`; the library alone needs none of them.",
+    )
     parser.add_argument("--root", type=Path, default=Path.cwd(), help="the repository (default: this folder)")
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("book", help="run what changed, check the claims, build the site")
@@ -17,32 +67,55 @@ def main(arguments: list[str] | None = None) -> int:
     chapter.add_argument("name")
     commands.add_parser("audit", help="the accessibility audit of the finished site, in a browser")
     commands.add_parser("pdf", help="print the book to _build/book.pdf, in a browser")
+    paths = commands.add_parser("portability", help="tests and claims on other paths through the processor, resumable")
+    paths.add_argument("only", nargs="*", metavar="PATH", help="names of paths (default: all of them)")
     commands.add_parser("sync", help="write the paired .ipynb files and CITATION.cff from their sources")
     commands.add_parser("check-sync", help="fail if a generated file that is committed is out of date")
-    options = parser.parse_args(arguments)
+    return parser
+
+
+def _run(options: argparse.Namespace) -> int:
+    import yaml
+
     try:
-        if options.command in ("book", "chapter"):
-            only = options.name if options.command == "chapter" else None
-            return 1 if build.book(options.root, only=only).problems else 0
-        if options.command == "audit":
-            return 1 if audit.site(options.root, sys.stdout) else 0
-        if options.command == "pdf":
-            target = options.root / "_build" / "book.pdf"
-            browser.pdf(options.root / "_build" / "html" / single_page.NAME, target)
-            print(f"wrote {target.relative_to(options.root)}, {target.stat().st_size / 1e6:.1f} MB")
-            return 0
-        if options.command == "sync":
-            for path in [*notebooks.sync(options.root), *citation.sync(options.root)]:
-                print(f"wrote {path.relative_to(options.root)}")
-            return 0
-        stale = [f"notebooks/{name}.ipynb" for name in notebooks.out_of_sync(options.root)]
-        stale += citation.out_of_sync(options.root)
-        for name in stale:
-            print(f"{name} is out of date: run `make fix`", file=sys.stderr)
-        return 1 if stale else 0
-    except (ValueError, RuntimeError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+        return _dispatch(options)
+    except yaml.YAMLError as error:
+        raise ValueError(str(error)) from error
+
+
+def _dispatch(options: argparse.Namespace) -> int:
+    if options.command in ("book", "chapter"):
+        from spinbook.pipeline import build
+
+        only = options.name if options.command == "chapter" else None
+        return 1 if build.book(options.root, only=only).problems else 0
+    if options.command == "audit":
+        from spinbook.pipeline import audit
+
+        return 1 if audit.site(options.root, sys.stdout) else 0
+    if options.command == "portability":
+        from spinbook.pipeline import portability
+
+        rows = portability.run(options.root, sys.stdout, only=options.only)
+        return 1 if any(row.failed or row.broken or row.missing for row in rows) else 0
+    if options.command == "pdf":
+        from spinbook.pipeline import browser, single_page
+
+        target = options.root / "_build" / "book.pdf"
+        browser.pdf(options.root / "_build" / "html" / single_page.NAME, target)
+        print(f"wrote {target.relative_to(options.root)}, {target.stat().st_size / 1e6:.1f} MB")
+        return 0
+    from spinbook.pipeline import citation, notebooks
+
+    if options.command == "sync":
+        for path in [*notebooks.sync(options.root), *citation.sync(options.root)]:
+            print(f"wrote {path.relative_to(options.root)}")
+        return 0
+    stale = [f"notebooks/{name}.ipynb" for name in notebooks.out_of_sync(options.root)]
+    stale += citation.out_of_sync(options.root)
+    for name in stale:
+        print(f"{name} is out of date: run `make fix`", file=sys.stderr)
+    return 1 if stale else 0
 
 
 if __name__ == "__main__":

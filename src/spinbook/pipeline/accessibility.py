@@ -20,8 +20,8 @@ _EXCHANGES = [
 def mend(site: Path) -> None:
     """Rewrite the pages of `site` in place."""
     for page in site.rglob("*.html"):
-        text = mended = page.read_text()
+        text = mended = page.read_text(encoding="utf-8")
         for pattern, replacement in _EXCHANGES:
             mended = pattern.sub(replacement, mended)
         if mended != text:
-            page.write_text(mended)
+            page.write_text(mended, encoding="utf-8")

@@ -45,7 +45,11 @@ def axe(root: Path) -> str:
         if npm is None:
             raise RuntimeError("axe-core: expected npm, which fetches it, found none")
         done = subprocess.run(
-            [npm, "pack", "--silent", f"axe-core@{_VERSION}"], cwd=folder, capture_output=True, text=True, check=False
+            [npm, "pack", "--silent", f"axe-core@{_VERSION}"],
+            cwd=folder,
+            capture_output=True,
+            encoding="utf-8",
+            check=False,
         )
         archive = folder / f"axe-core-{_VERSION}.tgz"
         if not archive.is_file():
@@ -54,7 +58,7 @@ def axe(root: Path) -> str:
             files.extractall(folder, filter="data")
     if hashlib.sha256(kept.read_bytes()).hexdigest() != _DIGEST:
         raise RuntimeError(f"axe-core: expected version {_VERSION} with the pinned digest, got another file")
-    return kept.read_text()
+    return kept.read_text(encoding="utf-8")
 
 
 # What sticks out on the right although nothing around it scrolls: readers would have to push the whole page sideways.
@@ -126,4 +130,4 @@ def _shown(site: Path, name: str) -> bool:
     """Whether readers see the page: redirects lead on at once, and the edition for paper is not for screens."""
     if name.startswith(("_static/", "figures/")) or name == "print.html":
         return False
-    return 'http-equiv="refresh"' not in (site / name).read_text()[:1000]
+    return 'http-equiv="refresh"' not in (site / name).read_text(encoding="utf-8")[:1000]

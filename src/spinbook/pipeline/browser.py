@@ -51,7 +51,7 @@ def run(address: str, *options: str, budget_ms: int = 120_000, timeout: float = 
             address,
         ]
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
+            done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=timeout, check=False)
         except subprocess.TimeoutExpired:
             raise RuntimeError(f"browser: expected {address} within {timeout:g} s, it did not end") from None
     return done.stdout
@@ -80,13 +80,16 @@ def evaluate(page: Path, script: str, *, dark: bool = False, width: int = 1280, 
         "place.textContent = btoa(unescape(encodeURIComponent(String(text)))); document.body.append(place); "
         "if (parent !== window) parent.postMessage(place.outerHTML, '*'); });</script>"
     )
-    text = page.read_text()
+    text = page.read_text(encoding="utf-8")
     copy, frame = page.with_name(f"__{page.name}"), page.with_name(f"__frame-{page.name}")
-    copy.write_text(text.replace("<head>", "<head>" + begin, 1).replace("</body>", end + "</body>", 1))
+    copy.write_text(
+        text.replace("<head>", "<head>" + begin, 1).replace("</body>", end + "</body>", 1), encoding="utf-8"
+    )
     frame.write_text(
         "<!DOCTYPE html><body><script>addEventListener('message', (event) => "
         "{ document.body.insertAdjacentHTML('beforeend', event.data); });</script>"
-        f'<iframe src="{copy.name}" style="width:{width}px; height:{height}px; border:0"></iframe></body>'
+        f'<iframe src="{copy.name}" style="width:{width}px; height:{height}px; border:0"></iframe></body>',
+        encoding="utf-8",
     )
     try:
         out = elements(frame if width < _NARROWEST else copy, width=max(width, _NARROWEST), height=height)

@@ -4,7 +4,6 @@ import fcntl
 import json
 import os
 import shutil
-import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
-from spinbook import project
-from spinbook.pipeline import compared, execution, freshness, ledger, notebooks, site
+from spinbook import claims, project
+from spinbook.pipeline import catalogue, compared, disk, execution, freshness, ledger, lifeline, notebooks, site
 
 JOBS = 2
 """Chapters that run at the same time."""
@@ -39,7 +38,17 @@ def book(root: Path, *, only: str | None = None, jobs: int = JOBS, out: TextIO |
     """Bring every chapter (or `only` one) up to date, check its claims, render the site, and print a summary.
 
     Nothing stops half way: a chapter that fails, a claim that does not hold and a page that breaks are all reported at
-    the end, in `Outcome.problems`.
+    the end, in `Outcome.problems`. Every file of a finished chapter and of the site is compared with the digest
+    recorded when it was made; what was lost or altered is named and made again.
+
+    Raises
+    ------
+    ValueError
+        if `only` is no chapter, or a chapter or a declaration of claims cannot be read.
+    RuntimeError
+        if another build is running in this tree.
+    OSError
+        if `_build` cannot be written.
     """
     out = out or sys.stdout
     root = root.resolve()
@@ -47,15 +56,17 @@ def book(root: Path, *, only: str | None = None, jobs: int = JOBS, out: TextIO |
     names = notebooks.names(root)
     if only is not None and only not in names:
         raise ValueError(f"NAME: expected one of {names}, got {only!r}")
-    with _lock(root):
+    with lifeline.orderly(), _lock(root):
         outcome = Outcome(names)
         chapters = {name: notebooks.load(root, name) for name in names}
+        _check_claims(root, names)
         keys = {name: freshness.key(root, chapter) for name, chapter in chapters.items()}
         wanted = names if only is None else [only]
-        stale = [name for name in wanted if execution.finished(root, name, keys[name]) is None]
+        standing = {name: execution.standing(root, name, keys[name]) for name in names}
+        stale = [name for name in wanted if standing[name].record is None]
         for name in wanted:
-            if name not in stale:
-                print(f"{name}: unchanged, its last run stands", file=out)
+            reason = standing[name].reason
+            print(f"{name}: {f'{reason}: it runs' if name in stale else 'unchanged, its last run stands'}", file=out)
         outcome.executed = stale
         outcome.failures = _run(root, [chapters[name] for name in stale], jobs, out)
         outcome.problems += [
@@ -67,11 +78,14 @@ def book(root: Path, *, only: str | None = None, jobs: int = JOBS, out: TextIO |
             for name in notebooks.out_of_sync(root)
             if name in wanted
         ]
-        records = {name: record for name in names if (record := execution.finished(root, name, keys[name]))}
+        standing |= {name: execution.standing(root, name, keys[name]) for name in stale}
+        records = {name: one.record for name, one in standing.items() if one.record}
         results = {name: execution.results_folder(root, name) for name in records}
         outcome.problems += _collect(root, wanted, chapters, records, results, outcome.failures)
         print("Rendering the site", file=out, flush=True)
         built = site.render(root, results, outcome.failures)
+        if built.damage:
+            print(f"The site was damaged and is made again: {built.damage}", file=out)
         outcome.problems += built.problems
         outcome.rendered = built.rendered
     outcome.seconds = time.perf_counter() - started
@@ -79,10 +93,24 @@ def book(root: Path, *, only: str | None = None, jobs: int = JOBS, out: TextIO |
     return outcome
 
 
+def _check_claims(root: Path, names: Sequence[str]) -> None:
+    """Every declaration that cannot be read, before any chapter runs for nothing."""
+    problems = []
+    for name in names:
+        path = root / "book" / "claims" / f"{name}.yml"
+        try:
+            if path.is_file():
+                claims.declared(path)
+        except ValueError as error:
+            problems.append(str(error))
+    if problems:
+        raise ValueError("\n".join(problems))
+
+
 def _run(root: Path, chapters: Sequence[notebooks.Chapter], jobs: int, out: TextIO) -> list[execution.Failure]:
     """Run chapters, `jobs` at a time, each with its share of the processors."""
     waiting = list(chapters)
-    running: dict[str, tuple[notebooks.Chapter, subprocess.Popen[str], float, list[int]]] = {}
+    running: dict[str, tuple[notebooks.Chapter, execution.Running, float, list[int]]] = {}
     failures: list[execution.Failure] = []
     shares = _shares(min(jobs, len(chapters)))
     reported: dict[str, float] = {}
@@ -90,28 +118,29 @@ def _run(root: Path, chapters: Sequence[notebooks.Chapter], jobs: int, out: Text
         while waiting or running:
             while waiting and shares:
                 chapter, cpus = waiting.pop(0), shares.pop(0)
-                process = execution.start(root, chapter.name, threads=len(cpus), cpus=cpus)
-                running[chapter.name] = (chapter, process, time.perf_counter(), cpus)
+                run = execution.start(root, chapter.name, threads=len(cpus), cpus=cpus)
+                running[chapter.name] = (chapter, run, time.perf_counter(), cpus)
                 print(f"{chapter.name}: started", file=out, flush=True)
             time.sleep(_POLL_SECONDS)
-            for name, (chapter, process, began, cpus) in list(running.items()):
+            for name, (chapter, run, began, cpus) in list(running.items()):
                 elapsed = time.perf_counter() - began
-                if process.poll() is None:
+                if run.process.poll() is None:
                     if elapsed - reported.get(name, 0.0) >= _REPORT_SECONDS:
                         reported[name] = elapsed
-                        cell = execution.progress(root, name).get("cell", 0)
+                        cell = execution.progress(run).get("cell", 0)
                         print(f"{name}: cell {cell}/{chapter.num_code_cells}, {elapsed:.0f} s", file=out, flush=True)
                     continue
                 del running[name]
                 shares.append(cpus)
-                if process.returncode == 0:
+                if run.process.returncode == 0:
                     print(f"{name}: finished after {elapsed:.0f} s", file=out, flush=True)
                 else:
-                    failures.append(execution.failure(root, name))
+                    failures.append(execution.failure(root, run))
                     print(f"{name}: FAILED after {elapsed:.0f} s: {failures[-1].error}", file=out, flush=True)
+                execution.end(run)
     finally:
-        for _, process, _, _ in running.values():
-            process.terminate()
+        for _, run, _, _ in running.values():
+            execution.end(run)
     return failures
 
 
@@ -131,12 +160,14 @@ def _collect(
 ) -> list[str]:
     """Write `figures/`, `claims.json`, `figures.json` and `status.json` from the results; returns the problems."""
     build = root / "_build"
-    shutil.rmtree(build / "figures", ignore_errors=True)
+    disk.remove(build / "figures")
     for folder in results.values():
         for figure in sorted((folder / "figures").glob("*/figure.json")):
             shutil.copytree(figure.parent, build / "figures" / figure.parent.name)
-    figures = site.figures_index(build / "figures")
-    (build / "figures.json").write_text(json.dumps(figures, indent=1, ensure_ascii=False) + "\n")
+    figures = catalogue.with_sources(
+        root, site.figures_index(build / "figures"), {name: chapter.source for name, chapter in chapters.items()}
+    )
+    disk.write(build / "figures.json", json.dumps(figures, indent=1, ensure_ascii=False) + "\n")
     book_ledger = ledger.collect(root, list(chapters), results)
     ledger.write(build / "claims.json", book_ledger.entries)
     problems = [problem for problem in book_ledger.problems if _concerns(problem, wanted)]
@@ -146,12 +177,12 @@ def _collect(
         for name, chapter in chapters.items()
         if name in results and chapter.thumbnail not in ids
     ]
+    problems += catalogue.unresolved(figure for figure in figures if figure["chapter"] in wanted)
     claim_ids = {entry["id"] for entry in book_ledger.entries}
     problems += compared.problems(root, figures, claim_ids, list(chapters), wanted, results)
     broken = {failure.chapter: failure for failure in failures}
-    (build / "status.json").write_text(
-        json.dumps(_status(root, chapters, records, book_ledger.entries, figures, broken), indent=1) + "\n"
-    )
+    status = _status(root, chapters, records, book_ledger.entries, figures, broken)
+    disk.write(build / "status.json", json.dumps(status, indent=1) + "\n")
     return problems
 
 
@@ -205,7 +236,7 @@ def _status(
 
 
 def _summary(root: Path, outcome: Outcome, records: Mapping[str, execution.Record], out: TextIO) -> None:
-    status = json.loads((root / "_build" / "status.json").read_text())
+    status = json.loads((root / "_build" / "status.json").read_text(encoding="utf-8"))
     rows = [("chapter", "seconds", "peak MB", "claims", "figures", "")]
     for page in status["chapters"]:
         if page["state"] == "finished":
@@ -242,11 +273,22 @@ def _summary(root: Path, outcome: Outcome, records: Mapping[str, execution.Recor
 
 @contextmanager
 def _lock(root: Path) -> Iterator[None]:
-    """Two builds in one tree would overwrite each other's work."""
+    """Two builds in one tree would overwrite each other's work; the second one says so and ends."""
     (root / "_build").mkdir(exist_ok=True)
-    with (root / "_build" / ".lock").open("w") as handle:
+    path = root / "_build" / ".lock"
+    if path.is_dir():
+        disk.remove(path)
+    with path.open("a+", encoding="utf-8") as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise RuntimeError("another build is running in this tree (it holds _build/.lock)") from error
+            handle.seek(0)
+            holder = handle.read().strip() or "unknown"
+            raise RuntimeError(
+                f"another build is running in this tree (process {holder} holds _build/.lock)"
+            ) from error
+        handle.truncate(0)
+        handle.write(str(os.getpid()))
+        handle.flush()
+        disk.sweep_out(execution.work_folder(root))
         yield

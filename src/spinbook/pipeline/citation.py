@@ -46,12 +46,12 @@ def _person(name: str) -> dict[str, str]:
 def out_of_sync(root: Path) -> list[str]:
     """`["CITATION.cff"]` if the committed file is not what it should be."""
     path = root / _NAME
-    return [] if path.is_file() and path.read_text() == text(root) else [_NAME]
+    return [] if path.is_file() and path.read_text(encoding="utf-8") == text(root) else [_NAME]
 
 
 def sync(root: Path) -> list[Path]:
     """Write `CITATION.cff` if it is out of date. Returns what changed."""
     stale = out_of_sync(root)
     for name in stale:
-        (root / name).write_text(text(root))
+        (root / name).write_text(text(root), encoding="utf-8")
     return [root / name for name in stale]

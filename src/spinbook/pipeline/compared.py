@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 NAME = "compared.yml"
-_OWN = "this book"
+OWN = "this book"
 """The source of a figure that has nothing published beside it."""
 _FIELDS = {"agrees", "differs", "claims"}
 
@@ -29,7 +29,7 @@ class Comparison:
 def read(root: Path) -> tuple[dict[str, Comparison], list[str]]:
     """The entries by figure, and what is wrong with those that are left out because they say nothing usable."""
     path = root / "book" / NAME
-    entries = (yaml.safe_load(path.read_text()) if path.is_file() else None) or {}
+    entries = (yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else None) or {}
     found, problems = {}, []
     for figure, entry in entries.items():
         if reason := _malformed(entry):
@@ -80,5 +80,5 @@ def problems(
     return found + [
         f"{NAME}: {id}: no entry, but its source is {record['source']!r}"
         for id, record in records.items()
-        if record["chapter"] in wanted and id not in entries and record["source"].strip() != _OWN
+        if record["chapter"] in wanted and id not in entries and record["source"].strip() != OWN
     ]

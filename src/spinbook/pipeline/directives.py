@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from docutils import nodes
+from markupsafe import escape
 from sphinx.application import Sphinx
 from sphinx.config import Config
 from sphinx.util.docutils import SphinxDirective
@@ -28,7 +29,7 @@ class _Directive(SphinxDirective):
         return Path(self.config.spinbook_root)
 
     def read(self, name: str) -> Any:
-        return json.loads((self.root / "_build" / name).read_text())
+        return json.loads((self.root / "_build" / name).read_text(encoding="utf-8"))
 
     def to_root(self) -> str:
         """Relative path from this page to the root of the site."""
@@ -417,16 +418,10 @@ def _citation(works: Any, key: str) -> str:
     """Family names and year, as in "Bal (2020)", with the title where that does not tell two works apart."""
     if key not in works:
         return key
-    mine = _names_and_year(works[key])
+    mine = project.names_and_year(works[key])
     rivals = [work for work in works.values() if work.get("keywords") == works[key].get("keywords")]
-    alone = sum(_names_and_year(work) == mine for work in rivals) == 1
+    alone = sum(project.names_and_year(work) == mine for work in rivals) == 1
     return mine if alone else f"{mine}, “{works[key]['title'].partition(':')[0]}”"
-
-
-def _names_and_year(work: Any) -> str:
-    people = [person.partition(",")[0] for person in work["author"].split(" and ")]
-    names = people[0] if len(people) == 1 else " and ".join(people) if len(people) == 2 else f"{people[0]} et al."
-    return f"{names} ({work['year']})"
 
 
 def _short(value: float | None, kind: Any) -> str:
@@ -446,7 +441,10 @@ def _serve_everything(app: Sphinx, config: Config) -> None:
 
 
 def _finish_page(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
-    """Point the edit button at the text source, and leave out the script that would load Live Code from outside."""
+    """Point the edit button at the text source, leave out the script that would load Live Code, escape the title."""
+    # The theme writes these into its pages as they are; what is escaped once, its own filters do not escape again.
+    for name in ("docstitle", "shorttitle", "project", "author", "copyright"):
+        context[name] = escape(context.get(name, ""))
     branch = project.identity(Path(app.config.spinbook_root)).ref
     exchange = {f"/edit/{branch}/index.md": f"/edit/{branch}/book/index.md"}
     if pagename.startswith("notebooks/"):

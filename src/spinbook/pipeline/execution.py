@@ -1,7 +1,7 @@
 """Running one chapter with papermill, in a process of its own. It decides nothing about freshness or claims.
 
-A run writes to a work folder; only a run that finished is moved to the folder of results, so a half-written notebook is
-never taken for a finished one.
+A run writes to a work folder of its own; only a run that finished is moved to the folder of results, with the digest of
+every file, so that nothing half-written, lost or altered is ever taken for what was computed.
 """
 
 import argparse
@@ -10,20 +10,22 @@ import os
 import platform
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
-from importlib import metadata
+from importlib import metadata, util
 from pathlib import Path
 from typing import Any
 
-from spinbook.pipeline import freshness, notebooks
+from spinbook.pipeline import disk, environment, freshness, lifeline, notebooks
 
 VERSIONS = ("spinbook", "numpy", "jax", "torch", "matplotlib", "scikit-learn", "scipy")
-_THREAD_VARIABLES = (
+THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
     "MKL_NUM_THREADS",
@@ -31,6 +33,7 @@ _THREAD_VARIABLES = (
     "VECLIB_MAXIMUM_THREADS",
     "NPROC",
 )
+_RECORD = "record.json"
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,11 @@ class Failure:
 
 @dataclass(frozen=True)
 class Record:
-    """What a finished run leaves beside its notebook."""
+    """What a finished run leaves beside its notebook.
+
+    `packages` are the versions of the installed packages that its kernel had loaded, `files` the sha256 of every file
+    that it wrote.
+    """
 
     chapter: str
     key: str
@@ -58,7 +65,25 @@ class Record:
     seconds: float
     peak_bytes: int
     finished: str
-    notebook_sha256: str
+    packages: Mapping[str, str]
+    files: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Standing:
+    """The record of a finished run that stands, or None and the reason why the chapter has to run."""
+
+    record: Record | None
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Running:
+    """A chapter that runs in a process of its own, in a work folder that no other process uses."""
+
+    chapter: str
+    process: subprocess.Popen[bytes]
+    folder: Path
 
 
 def results_folder(root: Path, name: str) -> Path:
@@ -66,67 +91,161 @@ def results_folder(root: Path, name: str) -> Path:
     return root / "_build" / "chapters" / name
 
 
-def finished(root: Path, name: str, key: str) -> Record | None:
-    """The record of the finished run with this key, if there is one and its notebook is whole."""
+def work_folder(root: Path) -> Path:
+    """Where the folders of what is being made lie; what no living process owns there is rubbish."""
+    return root / "_build" / "work"
+
+
+def _failed_folder(root: Path, name: str) -> Path:
+    return root / "_build" / "failed" / name
+
+
+def standing(root: Path, name: str, key: str) -> Standing:
+    """Whether the last run of a chapter stands: made with this key and these packages, every file as it was left."""
     folder = results_folder(root, name)
+    if not folder.is_dir():
+        return Standing(None, "it has no finished run")
+    record = read_record(folder)
+    if record is None:
+        return Standing(None, f"its {_RECORD} is missing or damaged")
+    if record.key != key:
+        return Standing(None, "what it is made of has changed")
+    for package, then in record.packages.items():
+        if (now := _version(package)) != then:
+            return Standing(None, f"{package} was {then} when it ran and is {now} now")
+    if damage := disk.damage(folder, {**record.files, _RECORD: _file_digest(folder / _RECORD)}):
+        return Standing(None, f"its result is damaged, {damage}")
+    return Standing(record)
+
+
+def finished(root: Path, name: str, key: str) -> Record | None:
+    """The record of the finished run with this key, if there is one and it stands."""
+    return standing(root, name, key).record
+
+
+def write_record(folder: Path, record: Record) -> None:
+    """Write `record` to a folder of results, with a digest of itself."""
+    content = asdict(record)
+    disk.write(folder / _RECORD, json.dumps({**content, "digest": _own_digest(content)}, indent=1) + "\n")
+
+
+def read_record(folder: Path) -> Record | None:
+    """The record in a folder of results, if it is there and nothing in it was altered."""
     try:
-        record = Record(**json.loads((folder / "record.json").read_text()))
-        content = (folder / f"{name}.ipynb").read_bytes()
-    except (OSError, TypeError, ValueError):
+        content = json.loads((folder / _RECORD).read_text(encoding="utf-8"))
+        digest = content.pop("digest")
+        return Record(**content) if digest == _own_digest(content) else None
+    except (OSError, TypeError, ValueError, KeyError, AttributeError):
         return None
-    return record if record.key == key and sha256(content).hexdigest() == record.notebook_sha256 else None
 
 
-def start(root: Path, name: str, *, threads: int, cpus: Sequence[int] | None = None) -> subprocess.Popen[str]:
-    """Start the published run of a chapter in a new process; its output goes to `_build/work/NAME/log.txt`."""
-    work = root / "_build" / "work" / name
-    shutil.rmtree(work, ignore_errors=True)
-    work.mkdir(parents=True)
+def _own_digest(content: Mapping[str, Any]) -> str:
+    return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def _file_digest(path: Path) -> str:
+    return sha256(path.read_bytes()).hexdigest()
+
+
+def start(root: Path, name: str, *, threads: int, cpus: Sequence[int] | None = None) -> Running:
+    """Start the published run of a chapter in a new process, which ends when this one ends.
+
+    Its output goes to `log.txt` in its work folder.
+    """
+    disk.remove(_failed_folder(root, name))
+    folder = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=disk.folder(work_folder(root))))
     command = [sys.executable, "-m", "spinbook.pipeline.execution", str(root), name, f"--threads={threads}"]
+    command.append(f"--folder={folder}")
     if cpus:
         command.append("--cpus=" + ",".join(map(str, cpus)))
-    with (work / "log.txt").open("w") as log:
-        return subprocess.Popen(command, cwd=root, stdout=log, stderr=subprocess.STDOUT, text=True)
+    with (folder / "log.txt").open("wb") as log:
+        process = lifeline.start(command, output=log, environment=os.environ | {"PYTHONUTF8": "1"}, cwd=root)
+    return Running(name, process, folder)
 
 
-def progress(root: Path, name: str) -> Mapping[str, Any]:
+def progress(running: Running) -> Mapping[str, Any]:
     """The last progress record of a running chapter: cell, peak_bytes, ... (empty before the first cell)."""
-    try:
-        content: Mapping[str, Any] = json.loads((root / "_build" / "work" / name / "progress.json").read_text())
-    except (OSError, ValueError):
-        return {}
-    return content
+    return _read(running.folder / "run" / "progress.json")
 
 
-def failure(root: Path, name: str) -> Failure:
+def end(running: Running) -> None:
+    """End a chapter's process, if it still runs, and remove its work folder."""
+    lifeline.stop(running.process)
+    shutil.rmtree(running.folder, ignore_errors=True)
+
+
+def failure(root: Path, running: Running) -> Failure:
     """Why a chapter's process ended without a result."""
-    folder = root / "_build" / "failed" / name
+    name = running.chapter
     try:
-        return Failure(**json.loads((folder / "failure.json").read_text()))
-    except (OSError, TypeError, ValueError):
-        log = root / "_build" / "work" / name / "log.txt"
-        tail = log.read_text()[-2000:] if log.is_file() else "no log"
-        cell = int(progress(root, name).get("cell", 0))
-        return Failure(name, cell, f"the process ended without a result: {tail}", "")
+        return Failure(**_read(_failed_folder(root, name) / "failure.json"))
+    except TypeError:
+        status = running.process.returncode or 0
+        number = -status if status < 0 else status - 128
+        known = number in set(signal.Signals)
+        how = f"was ended by {signal.Signals(number).name}" if known else "ended without a result"
+        try:
+            tail = (running.folder / "log.txt").read_text(encoding="utf-8", errors="replace")[-2000:].strip()
+        except OSError:
+            tail = ""
+        return Failure(name, int(progress(running).get("cell", 0)), f"the process {how}: {tail or 'no log'}", "")
 
 
-def publish(root: Path, name: str, *, threads: int) -> Failure | None:
-    """Run a chapter with its committed parameters and keep the result, or the failure."""
+def publish(
+    root: Path,
+    name: str,
+    *,
+    threads: int,
+    folder: Path | None = None,
+    extra_environment: Mapping[str, str] | None = None,
+    target: Path | None = None,
+) -> Failure | None:
+    """Run a chapter with its committed parameters and keep the result, or the failure.
+
+    Parameters
+    ----------
+    folder
+        the work folder, which exists; one of its own is made, and removed, unless given.
+    extra_environment
+        variables for the kernel beside the clean environment, to compare machines and libraries. Such a run is part of
+        nothing published: it needs a `target`.
+    target
+        where the result goes; by default to the results that the book is made of.
+
+    Raises
+    ------
+    ValueError
+        if there is an `extra_environment` and no `target`.
+    """
+    if extra_environment and target is None:
+        raise ValueError(
+            "target: expected a folder for a run with an extra_environment, which is not part of the book, got None"
+        )
+    if folder is None:
+        with disk.owned(work_folder(root), name) as folder:
+            return _publish(root, name, threads, folder, extra_environment or {}, target)
+    with disk.own(folder):
+        return _publish(root, name, threads, folder, extra_environment or {}, target)
+
+
+def _publish(
+    root: Path, name: str, threads: int, folder: Path, extra_environment: Mapping[str, str], target: Path | None
+) -> Failure | None:
     chapter = notebooks.load(root, name)
     key = freshness.key(root, chapter)
     state = freshness.state(root)
-    work = root / "_build" / "work" / name
-    failed = root / "_build" / "failed" / name
-    shutil.rmtree(failed, ignore_errors=True)
+    work = folder / "run"
+    failed = _failed_folder(root, name) if target is None else target.with_name(f"{target.name}.failed")
+    disk.remove(failed)
     started = time.perf_counter()
-    problem = run(root, chapter, work, threads=threads, state=state)
+    problem = run(root, chapter, work, threads=threads, state=state, extra_environment=extra_environment)
     if problem is None:
-        problem = _unseen_modules(root, chapter, work)
+        problem = _unseen(root, chapter, work)
     if problem is not None:
-        (work / "failure.json").write_text(json.dumps(asdict(problem)))
-        failed.parent.mkdir(parents=True, exist_ok=True)
-        work.rename(failed)
+        disk.write(disk.folder(work) / "failure.json", json.dumps(asdict(problem)))
+        disk.put(work, failed)
         return problem
+    progress = _read(work / "progress.json")
     record = Record(
         chapter=name,
         key=key,
@@ -137,15 +256,13 @@ def publish(root: Path, name: str, *, threads: int) -> Failure | None:
         python=platform.python_version(),
         threads=threads,
         seconds=round(time.perf_counter() - started, 2),
-        peak_bytes=json.loads((work / "progress.json").read_text())["peak_bytes"],
+        peak_bytes=progress["peak_bytes"],
         finished=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        notebook_sha256=sha256((work / f"{name}.ipynb").read_bytes()).hexdigest(),
+        packages=freshness.loaded_versions(progress["others"]),
+        files=disk.digests(work),
     )
-    (work / "record.json").write_text(json.dumps(asdict(record), indent=1) + "\n")
-    target = results_folder(root, name)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    shutil.rmtree(target, ignore_errors=True)
-    work.rename(target)
+    write_record(work, record)
+    disk.put(work, target or results_folder(root, name))
     return None
 
 
@@ -157,26 +274,30 @@ def run(
     parameters: Mapping[str, Any] | None = None,
     threads: int = 1,
     state: freshness.State | None = None,
+    extra_environment: Mapping[str, str] | None = None,
     report: Callable[[str], None] = lambda line: None,
 ) -> Failure | None:
     """Execute a chapter into `folder`: NAME.ipynb, `figures/` and `measured.jsonl`.
 
-    `parameters` override the committed ones (the quick profile of the tests); the pictures are then rough. Returns the
-    failure, or None.
+    `parameters` override the committed ones (the quick profile of the tests); the pictures are then rough. The kernel
+    gets a clean environment (see `environment`), and of its own accord nobody's settings; `extra_environment` adds to
+    it. Returns the failure, or None.
     """
     import papermill
 
-    folder.mkdir(parents=True, exist_ok=True)
-    scratch = folder / "cwd"
-    scratch.mkdir(exist_ok=True)
-    given = folder / "input.ipynb"
-    given.write_text(notebooks.serialise(chapter.notebook))
+    private = folder / "kernel"
+    disk.remove(private)
+    scratch = private / "cwd"
+    scratch.mkdir(parents=True)
+    given = private / "input.ipynb"
+    given.write_text(notebooks.serialise(chapter.notebook), encoding="utf-8")
     output = folder / f"{chapter.name}.ipynb"
-    environment = _environment(root, chapter, folder, parameters or {}, threads, state or freshness.state(root))
+    variables = _environment(root, chapter, folder, parameters or {}, threads, state or freshness.state(root))
     if parameters is not None:
-        environment["SPINBOOK_ROUGH"] = "1"
+        variables["SPINBOOK_ROUGH"] = "1"
     saved = dict(os.environ)
-    os.environ.update(environment)
+    os.environ.clear()
+    os.environ.update(variables | dict(extra_environment or {}))
     try:
         papermill.execute_notebook(
             str(given),
@@ -189,16 +310,14 @@ def run(
         )
     except papermill.PapermillExecutionError as error:
         # papermill's count includes the cell of injected parameters and markdown cells; the kernel's is exact.
-        count = int(json.loads((folder / "progress.json").read_text())["cell"])
+        count = int(_read(folder / "progress.json").get("cell", 0))
         return Failure(chapter.name, count, f"{error.ename}: {error.evalue}", error.source)
     except Exception as error:  # the kernel died, or never started: still one chapter's failure, not the book's
         return Failure(chapter.name, int(_read(folder / "progress.json").get("cell", 0)), repr(error), "")
     finally:
         os.environ.clear()
         os.environ.update(saved)
-        shutil.rmtree(scratch, ignore_errors=True)
-        shutil.rmtree(folder / "ipython", ignore_errors=True)
-        given.unlink(missing_ok=True)
+        shutil.rmtree(private, ignore_errors=True)
     return None
 
 
@@ -210,34 +329,58 @@ def _environment(
     threads: int,
     state: freshness.State,
 ) -> dict[str, str]:
-    startup = folder / "ipython" / "profile_default" / "startup"
-    startup.mkdir(parents=True, exist_ok=True)
+    private = folder / "kernel"
+    startup = private / "ipython" / "profile_default" / "startup"
+    startup.mkdir(parents=True)
     shutil.copy(Path(__file__).with_name("kernel_startup.py"), startup / "00-spinbook.py")
-    path = os.pathsep.join(filter(None, [str(root / "src"), os.environ.get("PYTHONPATH", "")]))
+    (private / "matplotlibrc").touch()
     return {
+        **environment.clean(),
         # The library in the tree is the one whose modules the key covers.
-        "PYTHONPATH": path,
-        "PYTHONHASHSEED": "0",
-        "IPYTHONDIR": str(folder / "ipython"),
+        "PYTHONPATH": str(root / "src"),
+        # Empty places where a user may keep settings.
+        "IPYTHONDIR": str(private / "ipython"),
+        "MATPLOTLIBRC": str(private / "matplotlibrc"),
+        "JUPYTER_CONFIG_DIR": str(private / "jupyter"),
+        "JUPYTER_DATA_DIR": str(private / "jupyter"),
+        "JUPYTER_RUNTIME_DIR": str(private / "jupyter"),
         "JUPYTER_PREFER_ENV_PATH": "1",
-        "PYDEVD_DISABLE_FILE_VALIDATION": "1",
         "SPINBOOK_ROOT": str(root),
         "SPINBOOK_OUT": str(folder),
         "SPINBOOK_CHAPTER": chapter.name,
         "SPINBOOK_COMMIT": state.commit + ("+dirty" if state.dirty else ""),
         "SPINBOOK_PARAMETERS": json.dumps(dict(chapter.parameters) | dict(parameters)),
-        **{variable: str(threads) for variable in _THREAD_VARIABLES},
+        **{variable: str(threads) for variable in THREAD_VARIABLES},
     }
 
 
-def _unseen_modules(root: Path, chapter: notebooks.Chapter, work: Path) -> Failure | None:
-    """A module that the run loaded but the key does not cover would leave stale pages behind."""
-    loaded = set(json.loads((work / "progress.json").read_text())["modules"])
+def _unseen(root: Path, chapter: notebooks.Chapter, work: Path) -> Failure | None:
+    """A module that the run loaded, or a file that it opened, and the key does not cover would leave stale pages."""
+    progress = _read(work / "progress.json")
     covered = set(freshness.ingredients(root, chapter)["library"])
-    if unseen := sorted(loaded - covered):
+    if unseen := sorted(set(progress["modules"]) - covered):
         message = f"modules loaded but not covered by the freshness key (imported by a computed name?): {unseen}"
         return Failure(chapter.name, 0, message, "")
+    known = {os.path.realpath(path) for path in freshness.covered_files(root, chapter)}
+    opened = {source for path in progress["opened"] if (source := _source(path)) is not None}
+    if unseen := sorted(os.path.relpath(path, root) for path in opened if os.path.realpath(path) not in known):
+        message = (
+            f"files of the repository opened but not covered by the freshness key: {unseen}; name in the front "
+            "matter, spinbook: data, what the chapter reads"
+        )
+        return Failure(chapter.name, 0, message, "")
     return None
+
+
+def _source(path: str) -> str | None:
+    """The file that an opened one stands for: the source of compiled Python; None for folders and other caches."""
+    if os.path.basename(os.path.dirname(path)) == "__pycache__":
+        return (
+            util.source_from_cache(path)
+            if re.fullmatch(r"[^.]+\.[^.]+(\.opt-\w+)?\.pyc", os.path.basename(path))
+            else None
+        )
+    return None if os.path.isdir(path) else path
 
 
 def _version(package: str) -> str:
@@ -249,7 +392,7 @@ def _version(package: str) -> str:
 
 def _read(path: Path) -> Mapping[str, Any]:
     try:
-        content: Mapping[str, Any] = json.loads(path.read_text())
+        content: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
     return content
@@ -267,11 +410,18 @@ def main() -> int:
     parser.add_argument("name")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--cpus", default="")
+    parser.add_argument("--folder", type=Path)
     arguments = parser.parse_args()
+    lifeline.tie()
     if arguments.cpus and hasattr(os, "sched_setaffinity"):
         # JAX sizes its thread pool by the processors that it may use, not by OMP_NUM_THREADS.
         os.sched_setaffinity(0, {int(cpu) for cpu in arguments.cpus.split(",")})
-    return 0 if publish(arguments.root, arguments.name, threads=arguments.threads) is None else 1
+    try:
+        problem = publish(arguments.root, arguments.name, threads=arguments.threads, folder=arguments.folder)
+    except OSError as error:
+        print(disk.sentence(error), file=sys.stderr)
+        return 2
+    return 0 if problem is None else 1
 
 
 if __name__ == "__main__":

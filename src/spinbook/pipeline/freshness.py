@@ -1,22 +1,32 @@
 """What a chapter's result depends on, as one key. Nothing is run and nothing is imported to find it out.
 
 The key covers the chapter's cells and front matter, the modules of the library that it imports (directly and through
-others), its claims and data files, its parameters, the lock, the book's identity and the Python version. A result
-whose recorded key differs is stale.
+others), the data files that lie beside them, the versions of the installed packages that these import and of what those
+require, the chapter's claims and data files, its parameters, the lock, the book's identity and the Python version. A
+result whose recorded key differs is stale.
+
+What cannot be seen without running, `execution` finds out by running: modules imported by a computed name and files of
+the repository that no key covers fail the run, and the versions of all packages that were loaded are in its record.
 """
 
 import ast
 import dataclasses
 import hashlib
 import json
+import os
 import platform
+import re
 import subprocess
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from IPython.core.inputtransformer2 import TransformerManager
+from packaging.requirements import InvalidRequirement, Requirement
 
 from spinbook import project
 from spinbook.pipeline.notebooks import Chapter
@@ -24,6 +34,9 @@ from spinbook.pipeline.notebooks import Chapter
 PACKAGE = "spinbook"
 _LOCK_FILES = ("requirements.lock", "constraints.txt")
 _STARTUP = Path(__file__).with_name("kernel_startup.py")
+_RUNNERS = ("ipykernel", "ipython", "nbclient", "nbformat", "papermill")
+"""Packages that execute every chapter, whatever it imports."""
+_GIT_PLACES = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY", "GIT_NAMESPACE")
 
 
 @dataclass(frozen=True)
@@ -36,20 +49,24 @@ class State:
 
 def key(root: Path, chapter: Chapter, parameters: dict[str, Any] | None = None) -> str:
     """Hexadecimal digest of everything that the chapter's result depends on."""
-    return _digest(json.dumps(ingredients(root, chapter, parameters), sort_keys=True).encode())
+    return digest(json.dumps(ingredients(root, chapter, parameters), sort_keys=True).encode())
 
 
 def ingredients(root: Path, chapter: Chapter, parameters: dict[str, Any] | None = None) -> dict[str, Any]:
     """What the key is made of, by name: to see which part of two keys differs."""
-    python = TransformerManager().transform_cell
-    code = "\n".join(python(cell.source) for cell in chapter.notebook.cells if cell.cell_type == "code")
+    code = _code(chapter)
+    library = imported(root / "src", code)
     data = [root / name for name in chapter.data]
     if absent := [str(path.relative_to(root)) for path in data if not path.is_file()]:
         raise ValueError(f"chapter {chapter.name!r}: data files not found: {absent}")
     return {
         "cells": [[cell.cell_type, cell.source, cell.metadata.get("tags", [])] for cell in chapter.notebook.cells],
-        "library": {name: _module_digest(path) for name, path in sorted(imported(root / "src", code).items())},
-        "claims": _file_digest(root / "book" / "claims" / f"{chapter.name}.yml"),
+        "library": {name: _code_digest(path.read_text(encoding="utf-8")) for name, path in sorted(library.items())},
+        "beside the library": {
+            path.relative_to(root).as_posix(): _file_digest(path) for path in _beside(library.values())
+        },
+        "packages": versions(external(library.values(), code)),
+        "claims": _file_digest(_claims(root, chapter)),
         "data": {str(path.relative_to(root)): _file_digest(path) for path in data},
         "parameters": dict(chapter.parameters) | (parameters or {}),
         "lock": [_file_digest(root / name) for name in _LOCK_FILES],
@@ -57,6 +74,38 @@ def ingredients(root: Path, chapter: Chapter, parameters: dict[str, Any] | None 
         "startup": _file_digest(_STARTUP),
         "python": platform.python_version(),
     }
+
+
+def covered_files(root: Path, chapter: Chapter) -> set[Path]:
+    """The files of the repository that a run may read, because the key covers them."""
+    library = imported(root / "src", _code(chapter))
+    data = [root / name for name in chapter.data]
+    return {*library.values(), *_beside(library.values()), *data, _claims(root, chapter), root / "_config.yml"}
+
+
+def _code(chapter: Chapter) -> str:
+    python = TransformerManager().transform_cell
+    return "\n".join(python(cell.source) for cell in chapter.notebook.cells if cell.cell_type == "code")
+
+
+def _claims(root: Path, chapter: Chapter) -> Path:
+    return root / "book" / "claims" / f"{chapter.name}.yml"
+
+
+def _beside(modules: Iterable[Path]) -> list[Path]:
+    """The data files of the packages among `modules`: what lies in their folders and is neither code nor hidden."""
+    found: list[Path] = []
+    waiting = [path.parent for path in modules if path.name == "__init__.py"]
+    while waiting:
+        for path in waiting.pop().iterdir():
+            if path.name.startswith(".") or path.name == "__pycache__":
+                continue
+            if path.is_dir():
+                # A package of its own counts where it is imported.
+                waiting += [] if (path / "__init__.py").is_file() else [path]
+            elif path.suffix != ".py":
+                found.append(path)
+    return sorted(found)
 
 
 def imported(source_folder: Path, code: str) -> dict[str, Path]:
@@ -73,22 +122,97 @@ def imported(source_folder: Path, code: str) -> dict[str, Path]:
             if path is not None and name not in found:
                 found[name] = path
                 package = name if path.name == "__init__.py" else name.rpartition(".")[0]
-                waiting.extend(_mentioned(path.read_text(), package))
+                waiting.extend(_mentioned(path.read_text(encoding="utf-8"), package))
     return found
 
 
-def _mentioned(code: str, package: str) -> Iterator[str]:
-    """Dotted names that might be modules of the library."""
+def external(modules: Iterable[Path], code: str) -> set[str]:
+    """The first part of every name that `code` and the library's `modules` import from elsewhere."""
+    texts = [code, *(path.read_text(encoding="utf-8") for path in modules)]
+    names = {name.partition(".")[0] for text in texts for name in _mentioned(text, package="", relative=False)}
+    return names - {PACKAGE} - set(sys.stdlib_module_names)
+
+
+def versions(modules: Iterable[str]) -> dict[str, str]:
+    """Versions of the installed distributions that hold `modules`, of all that these require, and of the runners."""
+    holders = _holders()
+    waiting = {_canonical(name) for module in modules for name in holders.get(module, ())}
+    found = {name: _installed()[name].version for name in _RUNNERS if name in _installed()}
+    while waiting:
+        name = waiting.pop()
+        if name in _installed():
+            found[name] = _installed()[name].version
+            waiting |= set(_required(name)) - found.keys()
+    return dict(sorted(found.items()))
+
+
+def loaded_versions(modules: Iterable[str]) -> dict[str, str]:
+    """Versions of the installed distributions that hold `modules`, and of nothing else."""
+    names = {_canonical(name) for module in modules for name in _holders().get(module, ())}
+    return {name: _installed()[name].version for name in sorted(names) if name in _installed() and name != PACKAGE}
+
+
+@cache
+def _holders() -> Mapping[str, list[str]]:
+    return metadata.packages_distributions()
+
+
+@cache
+def _installed() -> Mapping[str, metadata.Distribution]:
+    """The distributions that an import would find, by name: of two with one name, the first on the path."""
+    found: dict[str, metadata.Distribution] = {}
+    for distribution in metadata.distributions():
+        found.setdefault(_canonical(distribution.metadata["Name"] or ""), distribution)
+    return found
+
+
+@cache
+def _required(name: str) -> list[str]:
+    """Names of what a distribution needs here, without what only its extras need."""
+    needed = []
+    for line in _installed()[name].requires or ():
+        try:
+            requirement = Requirement(line)
+        except InvalidRequirement:
+            continue
+        if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
+            needed.append(_canonical(requirement.name))
+    return needed
+
+
+def _canonical(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _mentioned(code: str, package: str, *, relative: bool = True) -> Iterator[str]:
+    """Dotted names that might be modules; those of relative imports are names within `package`."""
+    for level, base, names in _imports(code):
+        if level and not relative:
+            continue
+        if level:
+            parents = package.split(".")[: len(package.split(".")) - level + 1]
+            base = ".".join([*parents, *([base] if base else [])])
+        if base:
+            yield base
+        yield from (f"{base}.{name}" if base else name for name in names)
+
+
+@cache
+def _imports(code: str) -> list[tuple[int, str, list[str]]]:
+    """Level, module and names of every import in `code`."""
+    found = []
     for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            found.append((0, "", [alias.name for alias in node.names]))
         elif isinstance(node, ast.ImportFrom):
-            base = node.module or ""
-            if node.level:
-                parents = package.split(".")[: len(package.split(".")) - node.level + 1]
-                base = ".".join([*parents, *([node.module] if node.module else [])])
-            yield base
-            yield from (f"{base}.{alias.name}" for alias in node.names)
+            found.append((node.level, node.module or "", [alias.name for alias in node.names]))
+    return found
+
+
+@cache
+def _code_digest(code: str) -> str:
+    """Digest of the syntax tree: comments and layout do not make a result stale."""
+    return digest(ast.dump(ast.parse(code)).encode())
 
 
 def _with_parents(name: str) -> list[str]:
@@ -106,20 +230,16 @@ def _module_file(source_folder: Path, name: str) -> Path | None:
     return None
 
 
-def _module_digest(path: Path) -> str:
-    """Digest of the syntax tree: comments and layout do not make a result stale."""
-    return _digest(ast.dump(ast.parse(path.read_text())).encode())
-
-
 def _identity_digest(root: Path) -> str:
-    return _digest(json.dumps(dataclasses.asdict(project.identity(root)), sort_keys=True).encode())
+    return digest(json.dumps(dataclasses.asdict(project.identity(root)), sort_keys=True).encode())
 
 
 def _file_digest(path: Path) -> str:
-    return _digest(path.read_bytes()) if path.is_file() else ""
+    return digest(path.read_bytes()) if path.is_file() else ""
 
 
-def _digest(content: bytes) -> str:
+def digest(content: bytes) -> str:
+    """Hexadecimal sha256."""
     return hashlib.sha256(content).hexdigest()
 
 
@@ -136,15 +256,25 @@ def tree_digest(*paths: Path) -> str:
 
 
 def state(root: Path) -> State:
-    """The commit of the tree, and whether tracked or new files differ from it ("unknown", True outside git)."""
+    """The commit of the tree, and whether tracked or new files differ from it.
+
+    ("unknown", True) where the tree is not the root of a git repository whose commit holds this book, such as an export
+    inside the repository of something else.
+    """
     try:
+        if not Path(_git(root, "rev-parse", "--show-toplevel")).samefile(root):
+            return State("unknown", True)
         commit = _git(root, "rev-parse", "HEAD")
+        _git(root, "cat-file", "-e", f"{commit}:_toc.yml")
         return State(commit, bool(_git(root, "status", "--porcelain")))
     except (OSError, subprocess.CalledProcessError):
         return State("unknown", True)
 
 
 def _git(root: Path, *arguments: str) -> str:
+    # A build that a git hook starts would otherwise be told of the hook's repository.
+    environment = {name: value for name, value in os.environ.items() if name not in _GIT_PLACES}
+    command = ["git", "-C", str(root), *arguments]
     return subprocess.run(
-        ["git", "-C", str(root), *arguments], check=True, capture_output=True, text=True
-    ).stdout.strip()
+        command, check=True, capture_output=True, encoding="utf-8", errors="surrogateescape", env=environment
+    ).stdout.rstrip("\n")

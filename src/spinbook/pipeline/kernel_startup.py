@@ -1,21 +1,63 @@
 """Runs inside every chapter's kernel before its first cell: strict warnings, and a record of progress. No physics.
 
-The record (`progress.json` in the folder `SPINBOOK_OUT`) is rewritten after every cell, so it also survives a crash.
+The record (`progress.json` in the folder `SPINBOOK_OUT`) is rewritten after every cell, so it also survives a crash. It
+says which modules the kernel has loaded and which files of the repository Python has opened in it. What compiled code
+and processes that the kernel starts open for themselves is not seen.
 """
 
+import ctypes
 import json
 import os
 import resource
+import signal
 import sys
 import time
 import warnings
 from pathlib import Path
 
 
+def _end_with_parent() -> None:
+    """Linux kills this process when the one that started it is killed, even while it computes."""
+    if sys.platform == "linux":
+        set_death_signal = 1  # PR_SET_PDEATHSIG
+        ctypes.CDLL(None).prctl(set_death_signal, int(signal.SIGKILL), 0, 0, 0)
+        if os.getppid() != int(os.environ.get("JPY_PARENT_PID", os.getppid())):
+            os._exit(1)
+
+
+def _watch(root: str, own: str) -> set[str]:
+    """Paths below `root` that are opened from now on, without those in the folder `own` and in this environment."""
+    opened: set[str] = set()
+
+    def inside(*folders: str) -> tuple[str, ...]:
+        return tuple(
+            path + os.sep for folder in folders for path in (os.path.abspath(folder), os.path.realpath(folder))
+        )
+
+    repository, environment, apart = inside(root), inside(sys.prefix), inside(sys.prefix, own)
+
+    def note(event: str, arguments: tuple[object, ...]) -> None:
+        if event != "open" or not isinstance(arguments[0], str | bytes | os.PathLike):
+            return
+        path = os.path.abspath(os.fsdecode(arguments[0]))
+        if path not in opened and not path.startswith(environment):
+            # A link may lead into the repository, or out of it.
+            target = os.path.realpath(path)
+            if path.startswith(repository) and not path.startswith(apart):
+                opened.add(path)
+            elif target.startswith(repository) and not target.startswith(apart):
+                opened.add(target)
+
+    sys.addaudithook(note)
+    return opened
+
+
 def _install() -> None:
     from IPython import get_ipython
 
+    _end_with_parent()
     target = Path(os.environ["SPINBOOK_OUT"]) / "progress.json"
+    opened = _watch(os.path.abspath(os.environ["SPINBOOK_ROOT"]), os.environ["SPINBOOK_OUT"])
     count = 0
 
     def write(running: bool) -> None:
@@ -23,16 +65,20 @@ def _install() -> None:
         children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
         # ru_maxrss is in kilobytes on Linux and in bytes on macOS.
         unit = 1 if sys.platform == "darwin" else 1024
-        modules = sorted(name for name in list(sys.modules) if name.split(".")[0] == "spinbook")
+        names = list(sys.modules)
+        modules = sorted(name for name in names if name.split(".")[0] == "spinbook")
+        others = {name.partition(".")[0] for name in names} - {"spinbook"} - set(sys.stdlib_module_names)
         content = {
             "cell": count,
             "running": running,
             "time": time.time(),
             "peak_bytes": max(own, children) * unit,
             "modules": modules,
+            "others": sorted(others),
+            "opened": sorted(opened.copy()),
         }
         draft = target.with_suffix(".draft")
-        draft.write_text(json.dumps(content))
+        draft.write_text(json.dumps(content), encoding="utf-8")
         draft.replace(target)
 
     def before(info: object) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import nbformat
 
 from spinbook import claims, project
+from spinbook.pipeline import disk
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ def collect(root: Path, chapters: Sequence[str], results: Mapping[str, Path]) ->
 def _measured(folder: Path, chapter: str) -> tuple[dict[str, claims.Measurement], dict[str, float], list[str]]:
     """Measurements by claim, the seconds of the cell that made each, and the claims measured more than once."""
     record = folder / "measured.jsonl"
-    lines = [json.loads(line) for line in record.read_text().splitlines()] if record.is_file() else []
+    lines = [json.loads(line) for line in record.read_text(encoding="utf-8").splitlines()] if record.is_file() else []
     measured = {line["id"]: claims.Measurement(line["value"], line["uncertainty"]) for line in lines}
     repeated = sorted({line["id"] for line in lines if sum(other["id"] == line["id"] for other in lines) > 1})
     seconds: dict[str, float] = {}
@@ -86,4 +87,4 @@ def _measured(folder: Path, chapter: str) -> tuple[dict[str, claims.Measurement]
 
 def write(path: Path, entries: Iterable[Mapping[str, Any]]) -> None:
     """Write `claims.json`."""
-    path.write_text(json.dumps(list(entries), indent=1, ensure_ascii=False) + "\n")
+    disk.write(path, json.dumps(list(entries), indent=1, ensure_ascii=False) + "\n")

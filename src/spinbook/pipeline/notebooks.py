@@ -50,7 +50,7 @@ def names(root: Path) -> list[str]:
     """
     listed = [
         Path(item["file"]).name
-        for part in yaml.safe_load((root / "_toc.yml").read_text()).get("parts", [])
+        for part in yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8")).get("parts", [])
         for item in part["chapters"]
         if str(item.get("file", "")).startswith("notebooks/")
     ]
@@ -65,7 +65,7 @@ def names(root: Path) -> list[str]:
 
 def pages(root: Path) -> list[str]:
     """Names of all pages of the site, without `.html`, in the order of the table of contents."""
-    toc = yaml.safe_load((root / "_toc.yml").read_text())
+    toc = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
     return [toc["root"], *(str(item["file"]) for part in toc.get("parts", []) for item in part["chapters"])]
 
 
@@ -149,12 +149,24 @@ def _finish(root: Path, name: str, notebook: NotebookNode) -> NotebookNode:
 
 
 def _install_cell(root: Path) -> NotebookNode:
-    requirement = project.install_requirement(project.identity(root))
+    """Installs the library of the page's version where there is none, and refuses any other version."""
+    who = project.identity(root)
     source = (
         "# @title Install the library where it is missing (Colab)\n"
         "import importlib.util\n\n"
+        f'requirement = "{project.install_requirement(who)}"\n'
         'if importlib.util.find_spec("spinbook") is None:\n'
-        f'    %pip install --quiet "{requirement}"'
+        '    %pip install --quiet "{requirement}"\n'
+        "    importlib.invalidate_caches()\n"
+        'if importlib.util.find_spec("spinbook") is None:\n'
+        '    raise ImportError(f"pip could not install {requirement}; see above")\n\n'
+        'library = importlib.import_module("spinbook")\n'
+        f'if library.__version__ != "{who.version}":\n'
+        "    raise ImportError(\n"
+        f'        "this notebook belongs to spinbook {who.version}, and "\n'
+        '        f"{library.__version__} is installed in {library.__path__[0]}; "\n'
+        '        f"install {requirement} and restart the kernel"\n'
+        "    )"
     )
     return nbformat.v4.new_code_cell(source, metadata={"tags": ["remove-cell"], "cellView": "form"})
 
@@ -171,7 +183,7 @@ def out_of_sync(root: Path) -> list[str]:
 
 def _committed(root: Path, name: str) -> str | None:
     path = root / "notebooks" / f"{name}.ipynb"
-    return path.read_text() if path.is_file() else None
+    return path.read_text(encoding="utf-8") if path.is_file() else None
 
 
 def sync(root: Path) -> list[Path]:
@@ -179,7 +191,7 @@ def sync(root: Path) -> list[Path]:
     changed = []
     for name in out_of_sync(root):
         path = root / "notebooks" / f"{name}.ipynb"
-        path.write_text(serialise(load(root, name).notebook))
+        path.write_text(serialise(load(root, name).notebook), encoding="utf-8")
         changed.append(path)
     for path in (root / "notebooks").glob("*.ipynb"):
         if not path.with_suffix(".md").is_file():

@@ -81,7 +81,7 @@ class _Reader(HTMLParser):
 @cache
 def _read(path: Path, stamp: int) -> _Reader:
     reader = _Reader()
-    reader.feed(path.read_text(errors="replace"))
+    reader.feed(path.read_text(encoding="utf-8", errors="replace"))
     return reader
 
 
@@ -96,7 +96,8 @@ def external_loads(site: Path) -> list[str]:
         found += [f"{page.relative_to(site)}: {load}" for load in _reader(page).loads if _EXTERNAL.match(load)]
     for sheet in sorted(site.rglob("*.css")):
         found += [
-            f"{sheet.relative_to(site)}: {load}" for load in _STYLE_LOAD.findall(sheet.read_text(errors="replace"))
+            f"{sheet.relative_to(site)}: {load}"
+            for load in _STYLE_LOAD.findall(sheet.read_text(encoding="utf-8", errors="replace"))
         ]
     return found
 

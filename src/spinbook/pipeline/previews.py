@@ -22,7 +22,7 @@ _LINK = re.compile(r'<a class="[^"]*\breference internal\b[^"]*" href="([^"#]+\.
 @cache
 def _targets(page: Path, stamp: int) -> dict[str, str]:
     """Id to markup of everything on a page that can be previewed."""
-    soup = BeautifulSoup(page.read_text(), "html.parser")
+    soup = BeautifulSoup(page.read_text(encoding="utf-8"), "html.parser")
     found = {}
     for element in soup.select(_PREVIEWED):
         if id := element.get("id"):
@@ -62,7 +62,7 @@ def add(site: Path) -> int:
         folder = page.parent.relative_to(site).as_posix()
         if folder.startswith("_static"):
             continue
-        text = page.read_text()
+        text = page.read_text(encoding="utf-8")
         templates = []
         for link in sorted(set(_LINK.findall(text))):
             address = html.unescape(link)
@@ -77,6 +77,6 @@ def add(site: Path) -> int:
             templates.append(f'<template data-preview="{link}">{_relocated(markup, folder, there)}</template>')
         if templates and "</body>" in text:
             head, _, tail = text.rpartition("</body>")
-            page.write_text(head + "\n".join(templates) + "\n</body>" + tail)
+            page.write_text(head + "\n".join(templates) + "\n</body>" + tail, encoding="utf-8")
             added += len(templates)
     return added

@@ -1,5 +1,6 @@
 """The whole book as one page, `print.html`, for paper and PDF. Made from the finished pages; checks nothing."""
 
+import html
 import re
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -16,7 +17,7 @@ def write(site: Path, pages: list[str], title: str) -> None:
     the one. Pictures load at once, because paper does not scroll.
     """
     articles = [_article(site, name, set(pages)) for name in pages]
-    shell = BeautifulSoup((site / f"{pages[0]}.html").read_text(), "html.parser")
+    shell = BeautifulSoup((site / f"{pages[0]}.html").read_text(encoding="utf-8"), "html.parser")
     # Of the frame only the style sheets and the script that sets equations are of use.
     head = "\n".join(
         str(element)
@@ -26,8 +27,9 @@ def write(site: Path, pages: list[str], title: str) -> None:
     body = "\n".join(articles)
     attributes = 'lang="en" data-theme="light" data-mode="light" data-content_root="./"'
     (site / NAME).write_text(
-        f"<!DOCTYPE html>\n<html {attributes}>\n<head>\n{head}\n<title>{title}</title>\n</head>\n"
-        f'<body>\n<main class="bd-content spin-whole-book">\n{body}\n</main>\n</body>\n</html>\n'
+        f"<!DOCTYPE html>\n<html {attributes}>\n<head>\n{head}\n<title>{html.escape(title)}</title>\n</head>\n"
+        f'<body>\n<main class="bd-content spin-whole-book">\n{body}\n</main>\n</body>\n</html>\n',
+        encoding="utf-8",
     )
 
 
@@ -42,7 +44,7 @@ def _wanted(element: Tag) -> bool:
 
 def _article(site: Path, name: str, known: set[str]) -> str:
     page = site / f"{name}.html"
-    soup = BeautifulSoup(page.read_text(), "html.parser")
+    soup = BeautifulSoup(page.read_text(encoding="utf-8"), "html.parser")
     article = soup.select_one("article.bd-article") or soup.select_one("main")
     if article is None:
         raise ValueError(f"{page.name}: expected an article, found none")

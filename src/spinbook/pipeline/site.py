@@ -1,10 +1,10 @@
 """Staging the executed chapters beside the hand-written pages, and rendering them. Nothing is executed here."""
 
 import copy
+import hashlib
 import json
 import re
 import shutil
-import subprocess
 import sys
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -17,36 +17,70 @@ import yaml
 from nbformat import NotebookNode
 
 from spinbook import project
-from spinbook.pipeline import accessibility, compared, execution, freshness, notebooks, pages, previews, single_page
+from spinbook.pipeline import (
+    accessibility,
+    catalogue,
+    compared,
+    disk,
+    environment,
+    execution,
+    freshness,
+    lifeline,
+    notebooks,
+    pages,
+    previews,
+    single_page,
+)
+
+_MANIFEST = "site.json"
+_LICENCE = "LICENSE-CC-BY-4.0"
+_RENDERERS = ("jupyter_book", "sphinx_design", "bs4")
 
 
 @dataclass(frozen=True)
 class Build:
-    """Outcome of rendering: every reason why the site must not be published, and whether it was rendered at all."""
+    """Outcome of rendering: every reason why the site must not be published, and whether it was rendered at all.
+
+    `damage` says what was lost or altered in the site that stood there; it was then rendered again.
+    """
 
     problems: list[str]
     rendered: bool
+    damage: str = ""
 
 
 def render(root: Path, results: Mapping[str, Path], failures: Sequence[execution.Failure]) -> Build:
-    """Render the site to `_build/html`, unless the one there was made from the same material.
+    """Render the site to `_build/html`, unless the one there was made from the same material and is as it was made.
 
     `results` are the folders of the finished chapters. A chapter without one becomes a page that says so; references
-    into it are then allowed to break, since the run fails anyway.
+    into it are then allowed to break, since the run fails anyway. The new site is made in a work folder and takes the
+    place of the old one when all its pages are there.
     """
     build = root / "_build"
+    disk.recover(build / "html")
     key = _key(root, results)
-    stamp = build / "site-key.txt"
-    if not failures and stamp.is_file() and stamp.read_text() == key and (build / "html" / "index.html").is_file():
+    damage = None if failures else _damage(build, key)
+    if damage == "":
         return Build([], rendered=False)
-    stamp.unlink(missing_ok=True)
-    stage = _stage(root, results, failures)
-    draft = build / "site"
-    shutil.rmtree(draft, ignore_errors=True)
-    warnings = _jupyter_book(stage, draft, build / "sphinx.log")
-    html = draft / "_build" / "html"
-    if not (html / "index.html").is_file():
-        return Build([f"the site was not built; see {build.name}/sphinx.log", *warnings], rendered=True)
+    with disk.owned(execution.work_folder(root), "site") as work:
+        return _render(root, work, results, failures, key, damage or "")
+
+
+def _render(
+    root: Path,
+    work: Path,
+    results: Mapping[str, Path],
+    failures: Sequence[execution.Failure],
+    key: str,
+    damage: str,
+) -> Build:
+    build = root / "_build"
+    stage = _stage(root, work, results, failures)
+    warnings = _jupyter_book(stage, work / "site", build / "sphinx.log")
+    html = work / "site" / "_build" / "html"
+    if absent := [name for name in notebooks.pages(root) if not (html / f"{name}.html").is_file()]:
+        problem = f"the site was not built, it lacks {', '.join(absent)}; see {build.name}/sphinx.log"
+        return Build([problem, *warnings], rendered=True, damage=damage)
     accessibility.mend(html)
     for source_map in (html / "_static").rglob("*.map"):
         # For those who debug the theme; a third of the weight of the site's frame.
@@ -60,27 +94,47 @@ def render(root: Path, results: Mapping[str, Path], failures: Sequence[execution
     problems += [f"loads from outside: {load}" for load in pages.external_loads(html)]
     problems += [f"broken link: {link}" for link in pages.broken_links(html)] if whole else []
     problems += pages.overweight(html)
-    _swap(html, build / "html")
+    files = disk.digests(html)
+    disk.remove(build / _MANIFEST)
+    disk.put(html, build / "html")
     if whole and not problems:
-        stamp.write_text(key)
-    return Build(problems, rendered=True)
+        disk.write(build / _MANIFEST, json.dumps({"key": key, "files": files}, indent=1) + "\n")
+    return Build(problems, rendered=True, damage=damage)
+
+
+def _damage(build: Path, key: str) -> str | None:
+    """What was lost or altered in the site that was made with this key, in words; None if there is no such site."""
+    try:
+        manifest = json.loads((build / _MANIFEST).read_text(encoding="utf-8"))
+        if manifest["key"] != key:
+            return None
+        return disk.damage(build / "html", dict(manifest["files"]))
+    except (OSError, TypeError, ValueError, KeyError):
+        return None
 
 
 def _key(root: Path, results: Mapping[str, Path]) -> str:
     records = [freshness.tree_digest(folder / "record.json") for _, folder in sorted(results.items())]
-    material = [root / "book", root / "_config.yml", root / "_toc.yml", root / "src" / "spinbook"]
-    return freshness.tree_digest(*material) + "\n" + "\n".join(records) + f"\n{freshness.state(root).commit}"
+    material = [root / "book", root / "_config.yml", root / "_toc.yml", root / "src" / "spinbook", root / _LICENCE]
+    state = freshness.state(root)
+    facts = [
+        freshness.tree_digest(*material),
+        *records,
+        state.commit,
+        str(state.dirty),
+        json.dumps(freshness.versions(_RENDERERS)),
+    ]
+    return freshness.digest("\n".join(facts).encode())
 
 
-def _stage(root: Path, results: Mapping[str, Path], failures: Sequence[execution.Failure]) -> Path:
-    stage = root / "_build" / "stage"
-    shutil.rmtree(stage, ignore_errors=True)
+def _stage(root: Path, work: Path, results: Mapping[str, Path], failures: Sequence[execution.Failure]) -> Path:
+    stage = work / "stage"
     (stage / "notebooks").mkdir(parents=True)
     apart = shutil.ignore_patterns("_static", "claims", "schemas", "redirects.yml", compared.NAME)
     shutil.copytree(root / "book", stage / "book", ignore=apart)
     (stage / "book" / "index.md").rename(stage / "index.md")
     shutil.copy(root / "_toc.yml", stage / "_toc.yml")
-    config = yaml.safe_load((root / "_config.yml").read_text())
+    config = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))
     # The buttons open the notebook of this version, not whatever the branch has become since.
     config["repository"]["branch"] = project.identity(root).ref
     config["sphinx"]["config"] |= {
@@ -88,7 +142,7 @@ def _stage(root: Path, results: Mapping[str, Path], failures: Sequence[execution
         "html_baseurl": project.identity(root).site,
         "release": project.identity(root).version,
     }
-    (stage / "_config.yml").write_text(yaml.safe_dump(config, sort_keys=False))
+    (stage / "_config.yml").write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
     by_chapter = {failure.chapter: failure for failure in failures}
     for name in notebooks.names(root):
         if name in results:
@@ -137,25 +191,34 @@ def _directive(name: str, argument: str) -> NotebookNode:
 
 def _jupyter_book(stage: Path, output: Path, log: Path) -> list[str]:
     """Run Jupyter Book in strict mode; returns its warnings, all of them."""
-    entry = "from jupyter_book.cli.main import main; main()"
+    entry = "from spinbook.pipeline import lifeline; lifeline.tie(); from jupyter_book.cli.main import main; main()"
     command = [sys.executable, "-c", entry, "build", str(stage), "--path-output", str(output)]
     command += ["-W", "-n", "--keep-going", "--all"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    text = execution.plain(done.stdout + done.stderr)
-    log.write_text(text)
+    disk.remove(log)
+    with log.open("wb") as said:
+        process = lifeline.start(command, output=said, environment=environment.clean(), cwd=stage)
+        try:
+            status = process.wait()
+        finally:
+            lifeline.stop(process)
+    text = execution.plain(log.read_text(encoding="utf-8", errors="replace"))
+    disk.write(log, text)
     found = [
         line.replace(f"{stage}/", "") for line in text.splitlines() if re.search(r"\b(WARNING|ERROR|CRITICAL):", line)
     ]
-    if done.returncode and not found:
-        found = [f"Jupyter Book ended with status {done.returncode}; see {log.parent.name}/{log.name}"]
+    if status and not found:
+        found = [f"Jupyter Book ended with status {status}; see {log.parent.name}/{log.name}"]
     return [f"site: {line}" for line in dict.fromkeys(found)]
 
 
 def _add_records(root: Path, html: Path) -> None:
     """The files that readers download, under names that do not change."""
     build = root / "_build"
-    for name in ("claims.json", "status.json", "figures.json"):
+    for name in catalogue.FILES:
         shutil.copy(build / name, html / name)
+    # The keys of the sources in the records are those of this file.
+    shutil.copy(root / "book" / "references.bib", html / "references.bib")
+    catalogue.write_index(root, html)
     if (root / "book" / "schemas").is_dir():
         shutil.copytree(root / "book" / "schemas", html / "schemas")
     if (build / "figures").is_dir():
@@ -168,7 +231,7 @@ def _add_records(root: Path, html: Path) -> None:
 def _redirect(root: Path, html: Path) -> None:
     """A page at every old or short address of `book/redirects.yml` that leads to the right one."""
     listed = root / "book" / "redirects.yml"
-    for old, new in (yaml.safe_load(listed.read_text()) or {}).items() if listed.is_file() else ():
+    for old, new in (yaml.safe_load(listed.read_text(encoding="utf-8")) or {}).items() if listed.is_file() else ():
         page = html / old
         if page.exists():
             raise ValueError(f"redirects.yml: {old} is a page of the book")
@@ -180,50 +243,37 @@ def _redirect(root: Path, html: Path) -> None:
             f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>Moved</title>\n'
             f'<meta http-equiv="refresh" content="0; url={target}">\n<link rel="canonical" href="{target}">\n</head>\n'
             f'<body><main><h1>Moved</h1><p>This page is now <a href="{target}">{target}</a>.</p></main></body>\n'
-            "</html>\n"
+            "</html>\n",
+            encoding="utf-8",
         )
 
 
 def _bundle(root: Path, folder: Path) -> None:
-    """One archive that stands alone: the files of a figure with what they are, their licence and their checksums."""
-    record = json.loads((folder / "figure.json").read_text())
+    """One archive that stands alone: every file of a figure, its record, what it is, its licence and all checksums."""
+    record = json.loads((folder / "figure.json").read_text(encoding="utf-8"))
     id, who = record["id"], project.identity(root)
     citation = json.dumps([record["csl"]], indent=1, ensure_ascii=False) + "\n"
-    (folder / f"{id}.csl.json").write_text(citation)
+    (folder / f"{id}.csl.json").write_text(citation, encoding="utf-8")
     readme = (
         f"{record['csl']['title']}\n{record['csl']['URL']}\n\n{record['caption']}\n\nWhat is seen: {record['alt']}\n\n"
         f"Source: {record['source']}\n"
         f"From: {who.title}, version {record['library_version']}, commit {record['commit']}\n"
         f"Make it again: make chapter NAME={record['chapter']}\nLicence: CC BY 4.0, see LICENSE\n\n{record['bibtex']}\n"
     )
-    # The variants for dark pages can be had one by one; nobody prints or cites them.
-    kept = {name: digest for name, digest in sorted(record["files"].items()) if "-dark." not in name}
-    texts = {
-        "README.txt": readme,
-        "SHA256SUMS": "".join(f"{digest}  {name}\n" for name, digest in kept.items()),
-        f"{id}.csl.json": citation,
-    }
-    licence = root / "LICENSE-CC-BY-4.0"
+    contents = {"README.txt": readme.encode(), f"{id}.csl.json": citation.encode()}
+    licence = root / _LICENCE
     if licence.is_file():
-        texts["LICENSE"] = licence.read_text()
+        contents["LICENSE"] = licence.read_bytes()
+    contents |= {name: (folder / name).read_bytes() for name in ("figure.json", *sorted(record["files"]))}
+    sums = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
+    if changed := [name for name, digest in record["files"].items() if sums[name] != digest]:
+        raise ValueError(f"figure {id}: the files {changed} are not those that figure.json lists")
+    contents["SHA256SUMS"] = "".join(f"{digest}  {name}\n" for name, digest in sorted(sums.items())).encode()
     with zipfile.ZipFile(folder / f"{id}.zip", "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, text in texts.items():
-            archive.writestr(zipfile.ZipInfo(f"{id}/{name}"), text, zipfile.ZIP_DEFLATED)
-        for name in kept:
-            entry = zipfile.ZipInfo(f"{id}/{name}")
-            archive.writestr(entry, (folder / name).read_bytes(), zipfile.ZIP_DEFLATED)
-
-
-def _swap(new: Path, target: Path) -> None:
-    """Put the new site in the place of the old one; a reader sees one or the other."""
-    old = target.with_name("html.old")
-    shutil.rmtree(old, ignore_errors=True)
-    if target.exists():
-        target.rename(old)
-    shutil.move(new, target)
-    shutil.rmtree(old, ignore_errors=True)
+        for name, content in contents.items():
+            archive.writestr(zipfile.ZipInfo(f"{id}/{name}"), content, zipfile.ZIP_DEFLATED)
 
 
 def figures_index(figures: Path) -> list[dict[str, Any]]:
     """The records of all published figures, in the order of their ids."""
-    return [json.loads(path.read_text()) for path in sorted(figures.glob("*/figure.json"))]
+    return [json.loads(path.read_text(encoding="utf-8")) for path in sorted(figures.glob("*/figure.json"))]

@@ -6,10 +6,10 @@ Takes the parameters of the prior and returns the radius; says nothing about the
 from __future__ import annotations
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float
-from numpy.typing import ArrayLike
+from jaxtyping import Array
 
 from spinbook import validate
+from spinbook.annotations import ArrayLike, Float
 
 __all__ = ["bernoulli", "constant", "exponential", "gaussian", "laplace", "poisson"]
 
@@ -23,6 +23,7 @@ def gaussian() -> Float[Array, ""]:
     return jnp.asarray(jnp.inf)
 
 
+@validate.finite_result
 def bernoulli(probability: Float[ArrayLike, "*units"] = 0.5) -> Float[Array, "*shape"]:
     """R = |log(q / p) + i pi| with q = 1 - p, where q + p e^t = 0. Never smaller than pi.
 
@@ -42,6 +43,7 @@ def poisson(rate: Float[ArrayLike, "*units"] = 1.0) -> Float[Array, "*shape"]:
     return jnp.full_like(validate.positive(rate, "rate"), jnp.inf)
 
 
+@validate.finite_result
 def exponential(rate: Float[ArrayLike, "*units"] = 1.0) -> Float[Array, "*shape"]:
     """R = rate, where K itself ends.
 
@@ -51,6 +53,7 @@ def exponential(rate: Float[ArrayLike, "*units"] = 1.0) -> Float[Array, "*shape"
     return validate.positive(rate, "rate")
 
 
+@validate.finite_result
 def laplace(scale: Float[ArrayLike, "*units"] = 1.0) -> Float[Array, "*shape"]:
     """R = 1 / scale, where K itself ends.
 

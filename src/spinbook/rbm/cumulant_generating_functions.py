@@ -15,10 +15,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
-from numpy.typing import ArrayLike
+from jaxtyping import Array
 
 from spinbook import validate
+from spinbook.annotations import ArrayLike, Float
 
 __all__ = ["bernoulli", "constant", "exponential", "gaussian", "laplace", "poisson"]
 
@@ -53,6 +53,7 @@ def _laplace(t: Array, scale: Array) -> Array:
     return jnp.where(inside, -jnp.log1p(-((scale * jnp.where(inside, t, 0)) ** 2)), jnp.inf)
 
 
+@validate.finite_result
 def gaussian(t: Float[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
     """K(t) = t^2 / 2, the standard normal prior; all t.
 
@@ -77,6 +78,7 @@ def bernoulli(probability: Float[ArrayLike, "*units"] = 0.5) -> CumulantGenerati
     """
     checked = validate.probability(probability, "probability")
 
+    @validate.finite_result
     def K(t: Float[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
         p, t = _with_parameter(checked, "probability", t)
         return _bernoulli(t, p)
@@ -95,6 +97,7 @@ def poisson(rate: Float[ArrayLike, "*units"] = 1.0) -> CumulantGeneratingFunctio
     """
     checked = validate.positive(rate, "rate")
 
+    @validate.finite_result
     def K(t: Float[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
         lam, t = _with_parameter(checked, "rate", t)
         return lam * jnp.expm1(t)
@@ -111,6 +114,7 @@ def exponential(rate: Float[ArrayLike, "*units"] = 1.0) -> CumulantGeneratingFun
     """
     checked = validate.positive(rate, "rate")
 
+    @validate.finite_result
     def K(t: Float[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
         lam, t = _with_parameter(checked, "rate", t)
         expected = "t < rate (beyond, an exponential prior has no cumulant generating function)"
@@ -129,6 +133,7 @@ def laplace(scale: Float[ArrayLike, "*units"] = 1.0) -> CumulantGeneratingFuncti
     """
     checked = validate.positive(scale, "scale")
 
+    @validate.finite_result
     def K(t: Float[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
         b, t = _with_parameter(checked, "scale", t)
         expected = "|t| < 1 / scale (beyond, a Laplace prior has no cumulant generating function)"
@@ -149,6 +154,7 @@ def constant(value: Float[ArrayLike, "*units"] = 1.0) -> CumulantGeneratingFunct
     """
     checked = validate.finite(value, "value")
 
+    @validate.finite_result
     def K(t: Float[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
         c, t = _with_parameter(checked, "value", t)
         return c * t

@@ -11,10 +11,10 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
-from numpy.typing import ArrayLike
+from jaxtyping import Array
 
 from spinbook import validate
+from spinbook.annotations import ArrayLike, Float
 
 __all__ = ["effective_energy", "joint_energy"]
 
@@ -46,6 +46,7 @@ def _effective(v: Array, a: Array, K: Array) -> Array:
     return -_summed(a, v) - jnp.sum(K, axis=-1)
 
 
+@validate.finite_result
 def joint_energy(
     visible: Float[ArrayLike, "*#batch V"],
     hidden: Float[ArrayLike, "*#batch H"],
@@ -72,6 +73,7 @@ def joint_energy(
     return _joint(v, h, W, _term(visible_term, "visible_term", v), _term(hidden_term, "hidden_term", h))
 
 
+@validate.finite_result
 def effective_energy(
     visible: Float[ArrayLike, "*batch V"],
     weights: Float[ArrayLike, "V H"],

@@ -13,10 +13,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
-from numpy.typing import ArrayLike
+from jaxtyping import Array
 
 from spinbook import validate
+from spinbook.annotations import ArrayLike, Float
 from spinbook.rbm import hidden_sum
 
 __all__ = [
@@ -51,6 +51,7 @@ def states(num_units: int) -> Float[Array, "2**num_units num_units"]:
     return jnp.asarray((numbers[:, None] >> np.arange(n)) & 1, dtype=validate.common_dtype())
 
 
+@validate.finite_result
 def visible_distribution(energy: Callable[[Array], Array], num_units: int) -> Float[Array, " 2**num_units"]:
     """p(v) = exp(-E(v)) / sum_v exp(-E(v)), in the order of ``states``.
 
@@ -95,6 +96,7 @@ def _strengths(E: Array, n: int) -> Array:
     return jnp.sqrt(_interactions(E, n) ** 2 @ members.T / members.sum(axis=1))
 
 
+@validate.finite_result
 def interactions(energies: Float[ArrayLike, "... 2**num_units"]) -> Float[Array, "... 2**num_units"]:
     """J_S = sum_{T in S} (-1)^{|S| - |T|} (-E_T), so that -E(v) = sum_S J_S prod_{i in S} v_i on {0, 1}^n.
 
@@ -109,6 +111,7 @@ def interactions(energies: Float[ArrayLike, "... 2**num_units"]) -> Float[Array,
     return _interactions(E, n)
 
 
+@validate.finite_result
 def interaction_strength_by_order(energies: Float[ArrayLike, "... 2**num_units"]) -> Float[Array, "... num_units+1"]:
     """sqrt(mean of J_S^2 over the subsets S of k units), for k = 0, 1, ..., n.
 

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
-from jaxtyping import Array, Float, PRNGKeyArray
-from numpy.typing import ArrayLike
+from jaxtyping import Array, PRNGKeyArray
 
 from spinbook import validate
+from spinbook.annotations import ArrayLike, Float
 from spinbook.rbm import hidden_given_visible
 
 __all__ = ["hidden_given_visible", "simulate", "step"]
@@ -36,6 +36,7 @@ def _step(key: PRNGKeyArray, v: Array, W: Array, sampler: Callable[[PRNGKeyArray
     return jax.random.bernoulli(key_visible, jax.nn.sigmoid(a + h @ W.T)).astype(v.dtype)
 
 
+@validate.finite_result
 def step(
     key: PRNGKeyArray,
     visible: Float[ArrayLike, "*batch V"],
@@ -54,10 +55,12 @@ def step(
     >>> step(jax.random.key(0), [[0, 1], [1, 1]], [[0.5], [1.0]], hidden_given_visible.gaussian).shape
     (2, 2)
     """
+    key = validate.key(key)
     v, W, a = _arguments(visible, weights, bias)
     return _step(key, v, W, hidden_sampler, a)
 
 
+@validate.finite_result
 def simulate(
     key: PRNGKeyArray,
     visible: Float[ArrayLike, "*batch V"],
@@ -76,6 +79,7 @@ def simulate(
     >>> simulate(jax.random.key(0), [0, 1], [[0.5], [1.0]], hidden_given_visible.bernoulli(0.3), steps=7).shape
     (7, 2)
     """
+    key = validate.key(key)
     v, W, a = _arguments(visible, weights, bias)
     steps = validate.count(steps, "steps", minimum=1)
 

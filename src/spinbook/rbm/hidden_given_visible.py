@@ -13,10 +13,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
-from numpy.typing import ArrayLike
+from jaxtyping import Array, PRNGKeyArray
 
 from spinbook import validate
+from spinbook.annotations import ArrayLike, Float
 
 __all__ = ["bernoulli", "constant", "exponential", "gaussian", "laplace", "poisson"]
 
@@ -57,6 +57,7 @@ def _laplace(key: PRNGKeyArray, t: Array, scale: Array) -> Array:
     return sign * jax.random.exponential(key_size, t.shape, t.dtype) / rate
 
 
+@validate.finite_result
 def gaussian(key: PRNGKeyArray, t: Float[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
     """h ~ N(t, 1): the standard normal prior, shifted.
 
@@ -64,6 +65,7 @@ def gaussian(key: PRNGKeyArray, t: Float[ArrayLike, "*shape"]) -> Float[Array, "
     >>> gaussian(jax.random.key(0), [0.0, 100.0]).shape
     (2,)
     """
+    key = validate.key(key)
     t = validate.finite(t, "t")
     return _gaussian(key, t)
 
@@ -77,7 +79,9 @@ def bernoulli(probability: Float[ArrayLike, "*units"] = 0.5) -> Sampler:
     """
     checked = validate.probability(probability, "probability")
 
+    @validate.finite_result
     def sampler(key: PRNGKeyArray, t: Float[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
+        key = validate.key(key)
         p, t = _with_parameter(checked, "probability", t)
         return _bernoulli(key, t, p)
 
@@ -93,7 +97,9 @@ def poisson(rate: Float[ArrayLike, "*units"] = 1.0) -> Sampler:
     """
     checked = validate.positive(rate, "rate")
 
+    @validate.finite_result
     def sampler(key: PRNGKeyArray, t: Float[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
+        key = validate.key(key)
         lam, t = _with_parameter(checked, "rate", t)
         return _poisson(key, t, lam)
 
@@ -109,7 +115,9 @@ def exponential(rate: Float[ArrayLike, "*units"] = 1.0) -> Sampler:
     """
     checked = validate.positive(rate, "rate")
 
+    @validate.finite_result
     def sampler(key: PRNGKeyArray, t: Float[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
+        key = validate.key(key)
         lam, t = _with_parameter(checked, "rate", t)
         validate.require(np.less, t, "t", "t < rate (beyond, the hidden unit cannot be normalised)", (lam,))
         return _exponential(key, t, lam)
@@ -128,7 +136,9 @@ def laplace(scale: Float[ArrayLike, "*units"] = 1.0) -> Sampler:
     """
     checked = validate.positive(scale, "scale")
 
+    @validate.finite_result
     def sampler(key: PRNGKeyArray, t: Float[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
+        key = validate.key(key)
         b, t = _with_parameter(checked, "scale", t)
         expected = "|t| < 1 / scale (beyond, the hidden unit cannot be normalised)"
         validate.require(lambda t, b: np.abs(t) * b < 1, t, "t", expected, (b,))
@@ -146,7 +156,9 @@ def constant(value: Float[ArrayLike, "*units"] = 1.0) -> Sampler:
     """
     checked = validate.finite(value, "value")
 
+    @validate.finite_result
     def sampler(key: PRNGKeyArray, t: Float[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
+        key = validate.key(key)
         c, t = _with_parameter(checked, "value", t)
         return jnp.broadcast_to(c, t.shape)
 

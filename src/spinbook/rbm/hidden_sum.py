@@ -16,10 +16,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import logsumexp
-from jaxtyping import Array, Float
-from numpy.typing import ArrayLike
+from jaxtyping import Array
 
 from spinbook import validate
+from spinbook.annotations import ArrayLike, Float
 
 __all__ = ["bernoulli", "constant", "exponential", "gaussian", "laplace", "poisson"]
 
@@ -87,6 +87,7 @@ def _laplace(t: Array, scale: Array, h: Array, log_w: Array) -> Array:
     return jnp.where(jnp.abs(t) * scale < 1, integral, jnp.inf)
 
 
+@validate.finite_result
 def gaussian(t: Float[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
     """log sum_k w_k e^{t h_k} with the 96 nodes of Gauss-Hermite quadrature, for |t| <= 10.
 
@@ -107,6 +108,7 @@ def bernoulli(probability: Float[ArrayLike, "*units"] = 0.5) -> HiddenSum:
     """
     checked = validate.probability(probability, "probability")
 
+    @validate.finite_result
     def total(t: Float[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
         p, t = _with_parameter(checked, "probability", t)
         return _bernoulli(t, p)
@@ -126,6 +128,7 @@ def poisson(rate: Float[ArrayLike, "*units"] = 1.0, *, max_count: int = 256) -> 
     checked = validate.positive(rate, "rate")
     max_count = validate.count(max_count, "max_count", minimum=1)
 
+    @validate.finite_result
     def total(t: Float[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
         lam, t = _with_parameter(checked, "rate", t)
         value, complete = _poisson(t, lam, *(jnp.asarray(x, t.dtype) for x in _counts(max_count)))
@@ -146,6 +149,7 @@ def exponential(rate: Float[ArrayLike, "*units"] = 1.0) -> HiddenSum:
     """
     checked = validate.positive(rate, "rate")
 
+    @validate.finite_result
     def total(t: Float[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
         lam, t = _with_parameter(checked, "rate", t)
         validate.require(np.less, t, "t", "t < rate (beyond, the integral diverges)", (lam,))
@@ -164,6 +168,7 @@ def laplace(scale: Float[ArrayLike, "*units"] = 1.0) -> HiddenSum:
     """
     checked = validate.positive(scale, "scale")
 
+    @validate.finite_result
     def total(t: Float[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
         b, t = _with_parameter(checked, "scale", t)
         expected = "|t| < 1 / scale (beyond, the integral diverges)"
@@ -181,6 +186,7 @@ def constant(value: Float[ArrayLike, "*units"] = 1.0) -> HiddenSum:
     """
     checked = validate.finite(value, "value")
 
+    @validate.finite_result
     def total(t: Float[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
         h, t = _with_parameter(checked, "value", t)
         return t * h

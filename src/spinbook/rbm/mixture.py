@@ -13,10 +13,10 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 from jax.scipy.special import logsumexp
-from jaxtyping import Array, Float
-from numpy.typing import ArrayLike
+from jaxtyping import Array
 
 from spinbook import validate
+from spinbook.annotations import ArrayLike, Float
 
 __all__ = [
     "mixture_log_density",
@@ -87,6 +87,7 @@ def _retrieve(q: Array, X: Array, beta: Array) -> Array:
     return _softmax_route(q, X, beta) @ X
 
 
+@validate.finite_result
 def modern_hopfield_energy(
     visible: Float[ArrayLike, "*batch dim"],
     patterns: Float[ArrayLike, "num_patterns dim"],
@@ -106,6 +107,7 @@ def modern_hopfield_energy(
     return _energy(*_arguments(visible, "visible", patterns, beta))
 
 
+@validate.finite_result
 def mixture_weights(
     patterns: Float[ArrayLike, "num_patterns dim"], *, beta: Float[ArrayLike, ""] = 1.0
 ) -> Float[Array, " num_patterns"]:
@@ -122,6 +124,7 @@ def mixture_weights(
     return _weights(*_patterns(patterns, beta))
 
 
+@validate.finite_result
 def mixture_log_partition(
     patterns: Float[ArrayLike, "num_patterns dim"], *, beta: Float[ArrayLike, ""] = 1.0
 ) -> Float[Array, ""]:
@@ -135,6 +138,7 @@ def mixture_log_partition(
     return _log_partition(*_patterns(patterns, beta))
 
 
+@validate.finite_result
 def mixture_log_density(
     visible: Float[ArrayLike, "*batch dim"],
     patterns: Float[ArrayLike, "num_patterns dim"],
@@ -153,6 +157,7 @@ def mixture_log_density(
     return _log_density(v, X, beta)
 
 
+@validate.finite_result
 def responsibilities(
     queries: Float[ArrayLike, "*batch dim"],
     patterns: Float[ArrayLike, "num_patterns dim"],
@@ -170,6 +175,7 @@ def responsibilities(
     return _softmax_route(*_arguments(queries, "queries", patterns, beta))
 
 
+@validate.finite_result
 def posterior_mean(
     queries: Float[ArrayLike, "*batch dim"],
     patterns: Float[ArrayLike, "num_patterns dim"],
@@ -187,6 +193,7 @@ def posterior_mean(
     return _bayes_route(*_arguments(queries, "queries", patterns, beta))
 
 
+@validate.finite_result
 def retrieve(
     queries: Float[ArrayLike, "*batch dim"],
     patterns: Float[ArrayLike, "num_patterns dim"],

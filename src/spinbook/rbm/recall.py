@@ -16,10 +16,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.tree_util import Partial
-from jaxtyping import Array, Bool, Float, PRNGKeyArray
-from numpy.typing import ArrayLike
+from jaxtyping import Array, Bool, PRNGKeyArray
 
 from spinbook import validate
+from spinbook.annotations import ArrayLike, Float
 from spinbook.rbm.mixture import retrieve
 
 __all__ = ["Recall", "corrupt", "erasure", "gaussian_noise", "measure", "overlap", "sign_flips", "trajectory"]
@@ -125,6 +125,7 @@ def _corrupted(key: PRNGKeyArray, numbers: Array, x: Array, corruption: Corrupti
     return q
 
 
+@validate.finite_result
 def corrupt(
     key: PRNGKeyArray, patterns: Float[ArrayLike, "num_patterns dim"], corruption: Corruption
 ) -> Float[Array, "num_patterns dim"]:
@@ -134,10 +135,12 @@ def corrupt(
     >>> corrupt(jax.random.key(0), [[1.0, -1.0], [1.0, 1.0]], sign_flips(1.0)).tolist()
     [[-1.0, 1.0], [-1.0, -1.0]]
     """
+    key = validate.key(key)
     X = validate.matrix(patterns, "patterns")
     return _corrupted(key, jnp.arange(X.shape[0]), X, _as_pytree(corruption))
 
 
+@validate.finite_result
 def overlap(
     queries: Float[ArrayLike, "*#batch dim"], patterns: Float[ArrayLike, "*#batch dim"]
 ) -> Float[Array, "*batch"]:
@@ -159,6 +162,7 @@ def _overlap(q: Array, x: Array) -> Array:
     return jnp.where(norms > 0, jnp.sum(q * x, axis=-1) / norms, 0)
 
 
+@validate.finite_result
 def trajectory(
     queries: Float[ArrayLike, "*batch dim"],
     patterns: Float[ArrayLike, "num_patterns dim"],
@@ -205,6 +209,7 @@ def _measure(
     return jax.lax.map(batch, jnp.arange(num_batches * batch_size).reshape(num_batches, batch_size))
 
 
+@validate.finite_result
 def measure(
     key: PRNGKeyArray,
     patterns: Float[ArrayLike, "num_patterns dim"],
@@ -227,6 +232,7 @@ def measure(
     >>> result.fraction, result.overlaps.shape
     (1.0, (10,))
     """
+    key = validate.key(key)
     X = validate.matrix(patterns, "patterns")
     beta = validate.positive(beta, "beta", ndim=0, dtype=X.dtype)
     steps = validate.count(steps, "steps")

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
-from jaxtyping import Array, Float
-from numpy.typing import ArrayLike
+from jaxtyping import Array
 
 from spinbook import validate
+from spinbook.annotations import ArrayLike, Float
 
 __all__ = ["gaussian", "linear"]
 
@@ -36,6 +36,7 @@ def linear(bias: Float[ArrayLike, "*units"]) -> Term:
     """
     checked = validate.finite(bias, "bias")
 
+    @validate.finite_result
     def term(v: Float[ArrayLike, "... V"]) -> Float[Array, "... V"]:
         v = validate.finite(v, "v")
         validate.broadcastable(checked, "bias", v.shape)
@@ -57,6 +58,7 @@ def gaussian(mean: Float[ArrayLike, "*units"] = 0.0, scale: Float[ArrayLike, "*u
     centre = validate.finite(mean, "mean")
     width = validate.positive(scale, "scale")
 
+    @validate.finite_result
     def term(v: Float[ArrayLike, "... V"]) -> Float[Array, "... V"]:
         v = validate.finite(v, "v")
         validate.broadcastable(centre, "mean", v.shape)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
-from numpy.typing import ArrayLike
+from jaxtyping import Array
 
 from spinbook import sphere, validate
+from spinbook.annotations import ArrayLike, Bool, Float
 from spinbook.spin_transformer import SpinTransformerModule, one_sphere
 
 __all__ = ["BlockTerms", "of_module"]
@@ -37,6 +37,7 @@ class BlockTerms(NamedTuple):
         return self.gain * (self.residual + self.token_mixing + self.channel_mixing)
 
 
+@validate.finite_result
 def of_module(
     module: SpinTransformerModule, x: Float[ArrayLike, "N D"], mask: Bool[ArrayLike, "N N"] | None = None
 ) -> BlockTerms:

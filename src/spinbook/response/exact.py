@@ -15,10 +15,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.nn import logsumexp, softmax
-from jaxtyping import Array, Float
-from numpy.typing import ArrayLike
+from jaxtyping import Array
 
 from spinbook import validate
+from spinbook.annotations import ArrayLike, Float
 from spinbook.response.terms import Moments
 
 __all__ = ["Configurations", "configurations", "energy", "free_energy", "moments"]
@@ -79,6 +79,7 @@ def _model(configurations: Configurations, couplings: Any, fields: Any, beta: An
     return J, h, validate.positive(beta, "beta", ndim=0, dtype=dtype)
 
 
+@validate.finite_result
 def energy(
     spins: Float[ArrayLike, "*batch N D"], couplings: Float[ArrayLike, "N N"], fields: Float[ArrayLike, "N D"]
 ) -> Float[Array, "*batch"]:
@@ -118,6 +119,7 @@ def _moments(s: Array, w: Array, J: Array, h: Array, beta: Array) -> Moments:
     return Moments((p @ flat).reshape(n, d), jnp.einsum("iaja->ij", pairs.reshape(n, d, n, d)))
 
 
+@validate.finite_result
 def free_energy(
     configurations: Configurations,
     couplings: Float[ArrayLike, "N N"],
@@ -137,6 +139,7 @@ def free_energy(
     return _free_energy(*configurations, *_model(configurations, couplings, fields, beta))
 
 
+@validate.finite_result
 def moments(
     configurations: Configurations,
     couplings: Float[ArrayLike, "N N"],

@@ -13,10 +13,10 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
-from numpy.typing import ArrayLike
+from jaxtyping import Array
 
 from spinbook import fixed_point, validate
+from spinbook.annotations import ArrayLike, Float
 from spinbook.fixed_point import FixedPoint
 
 __all__ = ["naive_free_energy", "naive_solve", "tap_free_energy", "tap_solve"]

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
-from jaxtyping import Array, Float
-from numpy.typing import ArrayLike
+from jaxtyping import Array
 
 from spinbook import validate
+from spinbook.annotations import ArrayLike, Float
 
 __all__ = ["Moments", "Terms", "of_free_energy", "of_moments"]
 
@@ -53,6 +53,7 @@ def _through(couplings: Couplings, fields: Array, weights: Array) -> Array:
     return force
 
 
+@validate.finite_result
 def of_free_energy(free_energy: FreeEnergy, couplings: Couplings, fields: Float[ArrayLike, "N D"]) -> Terms:
     """-dF/dh_i = -dF(J, h)/dh_i at fixed J, plus sum_mn (-dF/dJ_mn) dJ_mn/dh_i.
 
@@ -72,6 +73,7 @@ def of_free_energy(free_energy: FreeEnergy, couplings: Couplings, fields: Float[
     return Terms(-by_fields, _through(couplings, h, -by_couplings))
 
 
+@validate.finite_result
 def of_moments(moments: Moments, couplings: Couplings, fields: Float[ArrayLike, "N D"]) -> Terms:
     """-dF/dh_i = <s_i> + sum_mn <s_m . s_n> dJ_mn/dh_i, from moments found in any way.
 

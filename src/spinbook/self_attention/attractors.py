@@ -10,14 +10,17 @@ symmetries: a fixed point here is one of the R-step map, an orbit that repeats a
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
 import xarray as xr
-from jaxtyping import Bool, Float, Int
-from numpy.typing import ArrayLike
+from jaxtyping import Bool
 from scipy.stats import norm
+
+from spinbook import validate
+from spinbook.annotations import ArrayLike, Float, Int
+from spinbook.self_attention.double import inverse_temperatures, numbers
 
 __all__ = ["REGIMES", "Verdicts", "classify_sweep", "shortest_period", "verdicts"]
 
@@ -58,13 +61,20 @@ def shortest_period(
     >>> shortest_period(np.cos(2 * np.pi * t / 5)[None, :, None])[0].tolist()
     [5]
     """
-    x = np.ascontiguousarray(states, np.float64)
+    x = np.ascontiguousarray(numbers(states, "states"))
     if x.ndim != 3:
         raise ValueError(f"states: expected shape (orbits, steps, features), got {x.shape}")
+    tolerance = inverse_temperatures(tolerance, "tolerance", ndim=0)
     periods = np.zeros(len(x), np.int64)
     errors = np.full(len(x), np.nan)
     _shortest_period(x, float(tolerance), periods, errors)
     return periods, errors
+
+
+def _at_least(value: Any, smallest: float) -> Any:
+    """An array of floating numbers without the smaller ones, and what is none as it is."""
+    floating = isinstance(value, np.ndarray) and value.dtype.kind == "f"
+    return np.maximum(value, smallest) if floating else value
 
 
 class Verdicts(NamedTuple):
@@ -96,9 +106,15 @@ def verdicts(blocks: Float[ArrayLike, "n B"], period: Int[ArrayLike, " n"], *, s
     >>> [REGIMES[k] for k in verdicts(blocks, [0, 0, 28], steps=20_000, map_period=4).regime]
     ['chaotic', 'quasi-periodic', 'periodic']
     """
+    steps = validate.count(steps, "steps", minimum=1)
+    map_period = validate.count(map_period, "map_period", minimum=1)
     # Minus infinity, at beta = 0, would make every difference NaN.
-    x = np.maximum(np.asarray(blocks, np.float64), -1e3)
-    p = np.asarray(period)
+    x = validate.known_numbers(_at_least(blocks, -1e3), "blocks")
+    if x.ndim != 2 or x.shape[1] < 2:
+        raise ValueError(f"blocks: expected shape (orbits, blocks) with at least two blocks, got {x.shape}")
+    p = inverse_temperatures(period, "period", ndim=1).astype(np.int64)
+    if p.shape != x.shape[:1]:
+        raise ValueError(f"period: expected one for each of {len(x)} orbits, got shape {p.shape}")
     B = x.shape[1]
     resolution = _LOG_FACTOR / steps
 

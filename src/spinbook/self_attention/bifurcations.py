@@ -1,24 +1,25 @@
 """Sweeps of the mean-field map over temperatures, networks and starts, gathered while they run: one call, one Dataset.
 
-No orbit is ever in memory but for its last steps. The sweep is cut into tasks, which run in threads and, with a folder
-given, survive an interruption (see ``spinbook.sweep``). Nothing is drawn here and no regime is named: see
-``attractors``.
+No orbit is ever in memory but for its last steps. The sweep is cut into tasks, which run in threads, in processes or on
+a cluster and, with a folder given, survive an interruption (see ``spinbook.sweep``). Nothing is drawn here and no
+regime is named: see ``attractors``.
 """
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from concurrent.futures import Executor
+from dataclasses import fields, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 import xarray as xr
-from jaxtyping import Float
-from numpy.typing import ArrayLike
 
 from spinbook import sweep, validate
+from spinbook.annotations import ArrayLike, Float
 from spinbook.self_attention import kernel, lanes
 from spinbook.self_attention.attractors import shortest_period
 from spinbook.self_attention.double import inverse_temperatures, numbers
@@ -38,8 +39,8 @@ def _networks(
     network: Network | Sequence[Network], gammas: Any, epsilons: Any
 ) -> tuple[list[Network], dict[str, np.ndarray]]:
     """All combinations, the last axis fastest, and the axes."""
-    many = not isinstance(network, Network)
-    grid = list(network) if not isinstance(network, Network) else [network]
+    many = isinstance(network, Sequence) and not isinstance(network, str)
+    grid = [validate.instance(x, Network, "network") for x in (network if many else [network])]
     if not grid:
         raise ValueError("network: expected at least one, got none")
     sizes = {(x.num_features, x.context, x.period) for x in grid}
@@ -58,6 +59,15 @@ def _networks(
     if not grid:
         raise ValueError("gammas, epsilons: expected at least one number each, got none")
     return grid, axes
+
+
+def _written(networks: Sequence[Network]) -> str:
+    """Networks as JSON: lists of the arguments that make them again."""
+
+    def plain(value: Any) -> Any:
+        return value.tolist() if isinstance(value, np.ndarray) else value
+
+    return json.dumps([{field.name: plain(getattr(x, field.name)) for field in fields(x)} for x in networks])
 
 
 def _start_windows(network: Network, starts: Any) -> list[Window]:
@@ -150,7 +160,9 @@ def bifurcation(
     period_tolerance: float = 1e-6,
     orthonormalise_every: int | None = None,
     folder: str | os.PathLike[str] | None = None,
+    executor: Executor | None = None,
     num_threads: int | None = None,
+    time_limit: float | None = None,
     progress: bool = False,
     run: Run = lanes.run,
     lanes_per_task: int = kernel.LANES,
@@ -182,9 +194,15 @@ def bifurcation(
 
     Cost: on one core some 25 million steps a second without exponents, 15 with the largest, 3 with all 12 of the
     paper's network. Memory: about 13 kB for each orbit with the default options. A ``folder`` keeps what is finished;
-    the same call with the same folder continues an interrupted sweep, and the result is the same. ``progress`` shows a
-    bar. ``run=scan.run`` computes with JAX on its default device, a GPU if there is one; take ``lanes_per_task`` in
-    the thousands for it.
+    the same call with the same folder continues an interrupted sweep, and the result is the same. ``executor``: where
+    the tasks run instead of in ``num_threads`` threads, and ``time_limit``: how many seconds one may take (see
+    ``spinbook.sweep``); no choice of them changes a bit of the result. ``progress`` shows a bar, which says that every
+    process compiles the map before its first task is done. ``run=scan.run`` computes with JAX on its default device, a
+    GPU if there is one; take ``lanes_per_task`` in the thousands for it.
+
+    The attributes say what was computed: ``networks`` is the list of them in JSON, each the arguments of ``Network``
+    (before ``gammas`` and ``epsilons`` replace theirs); ``tangent_seed`` is that of the first tangents, the only
+    random numbers of a sweep.
 
     Raises ``ValueError`` for beta < 0, epsilon outside [0, 1), windows that do not fit, and a folder with another
     sweep. Source: Poc-Lopez and Aguilera (2024), section 4.1 and figure 3.
@@ -199,8 +217,8 @@ def bifurcation(
     beta = inverse_temperatures(betas, "betas", ndim=1)
     if field not in FIELDS:
         raise ValueError(f"field: expected one of {', '.join(FIELDS)}, got {field!r}")
-    if not plane_tolerance >= 0:
-        raise ValueError(f"plane_tolerance: expected a number >= 0, got {plane_tolerance!r}")
+    plane_tolerance = float(inverse_temperatures(plane_tolerance, "plane_tolerance", ndim=0))
+    period_tolerance = float(inverse_temperatures(period_tolerance, "period_tolerance", ndim=0))
     windows = None if starts is None else _start_windows(grid[0], starts)
     if windows is not None:
         axes["start"] = np.arange(len(windows))
@@ -250,10 +268,16 @@ def bifurcation(
         results = sweep.iterate(
             partial(_gather, run=run, observation=observation, tolerance=period_tolerance, numerics=numerics),
             tasks,
-            identity=sweep.fingerprint(run.__module__, tasks, observation, period_tolerance, numerics),
+            identity=sweep.fingerprint(
+                run.__module__, sweep.code_version(run), tasks, observation, period_tolerance, numerics
+            ),
             folder=None if folder is None else os.path.join(folder, name),
+            executor=executor,
             num_threads=num_threads,
+            time_limit=time_limit,
             progress=progress,
+            label={"highest": "highest beta", "others": "other betas", "all": "all betas"}[name],
+            note=f"compiling for {M} features, {K} tokens, {every_lane.classes.signs.shape[1]} sign classes",
         )
         # Each result is let go as soon as it is copied, so that a sweep is in memory only once.
         for k, result in results:
@@ -286,6 +310,7 @@ def bifurcation(
         "period_tolerance": float(period_tolerance),
         "map_period": grid[0].period,
         "start": begun,
-        **numerics._asdict(),
+        "networks": _written([network] if isinstance(network, Network) else network),
+        **{"tangent_seed" if name == "seed" else name: value for name, value in numerics._asdict().items()},
     }
     return _dataset(gathered, axes, attributes)

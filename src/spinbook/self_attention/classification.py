@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 import xarray as xr
-from jaxtyping import Float, PRNGKeyArray
-from numpy.typing import ArrayLike
+from jaxtyping import PRNGKeyArray
 from scipy.sparse.csgraph import connected_components
 
 from spinbook import validate
+from spinbook.annotations import ArrayLike, Float
 from spinbook.self_attention.attractors import REGIMES, UNDECIDED, classify_sweep
 from spinbook.self_attention.bifurcations import bifurcation
-from spinbook.self_attention.double import inverse_temperatures
+from spinbook.self_attention.double import inverse_temperatures, numbers
 from spinbook.self_attention.network import Network
 from spinbook.self_attention.window import attention_window, start_window
 
@@ -56,6 +56,8 @@ def random_windows(key: PRNGKeyArray, network: Network, num_windows: int) -> Flo
     >>> random_windows(jax.random.key(0), paper_network(), 5).shape
     (5, 4, 3)
     """
+    validate.instance(network, Network, "network")
+    key = validate.key(key)
     shape = validate.count(num_windows, "num_windows"), network.context, network.num_features
     return np.asarray(jax.random.uniform(key, shape, minval=-1.0, maxval=1.0), np.float64)
 
@@ -108,7 +110,11 @@ def classify(
     >>> verdict.regime, verdict.period, verdict.settled
     ('periodic', 96, True)
     """
+    validate.instance(network, Network, "network")
     betas = inverse_temperatures(beta, "beta", ndim=0)[None]
+    key = jax.random.key(0) if key is None else validate.key(key)
+    perturbation = float(numbers(perturbation, "perturbation", ndim=0))
+    period_tolerance = float(inverse_temperatures(period_tolerance, "period_tolerance", ndim=0))
     num_random = validate.count(num_random_starts, "num_random_starts")
     sweep = partial(
         bifurcation,
@@ -126,7 +132,7 @@ def classify(
     )
     itself = sweep(starts=[start_window(network, start)])
     end = itself.isel(start=0, beta=0)
-    keys = jax.random.split(jax.random.key(0) if key is None else key)
+    keys = jax.random.split(key)
     nudge, others = random_windows(keys[0], network, 1), random_windows(keys[1], network, num_random)
     windows = [*(end.final_attention.values + perturbation * nudge), *others]
     again = sweep(starts=[attention_window(network, A, position=int(end.final_position)) for A in windows])

@@ -22,13 +22,9 @@ def numbers(value: Any, name: str, *, ndim: int | None = None) -> np.ndarray:
     Traceback (most recent call last):
     ValueError: gamma: expected a number, got shape (1,)
     """
-    try:
-        array = np.array(value, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name}: expected a rectangular array of numbers, got {value!r}") from error
+    array = validate.known_numbers(value, name)
     if ndim is not None and array.ndim != ndim:
         raise ValueError(f"{name}: expected {_SHAPES[ndim]}, got shape {array.shape}")
-    validate.require(np.isfinite, array, name, "finite numbers")
     return array
 
 

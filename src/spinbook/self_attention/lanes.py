@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int
-from numpy.typing import ArrayLike
+from jaxtyping import Int
 
+from spinbook.annotations import ArrayLike, Float
 from spinbook.self_attention import kernel
 from spinbook.self_attention.network import Network
 from spinbook.self_attention.sign_classes import SignClasses, sign_classes

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Float
-from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
 from spinbook import validate
+from spinbook.annotations import ArrayLike, Float
 from spinbook.self_attention import lanes
 from spinbook.self_attention.double import inverse_temperatures, numbers
 from spinbook.self_attention.lanes import Numerics, Observation
@@ -51,6 +50,7 @@ class LyapunovExponents(NamedTuple):
     window: Window
 
 
+@validate.finite_result
 def lyapunov_exponents(
     network: Network,
     *,
@@ -76,13 +76,14 @@ def lyapunov_exponents(
     ``orthonormalise_every=4`` and 1, and all K M are right only if they add up to ``mean_log_determinant``.
 
     Cost: ``simulate``'s times 1.5 for one exponent, 10 for all 12 of the paper's network. Raises ``ValueError`` for
-    beta < 0, more than K M exponents, and a window that does not fit. Source: Poc-Lopez and Aguilera's code; the
+    beta <= 0, more than K M exponents, and a window that does not fit. Source: Poc-Lopez and Aguilera's code; the
     method is that of Benettin et al. (1980).
 
     >>> from spinbook.self_attention import paper_network
     >>> lyapunov_exponents(paper_network(), beta=1.0, steps=4000, transient=400, num_exponents=2).exponents.round(3)
     array([-0.083, -0.083])
     """
+    validate.instance(network, Network, "network")
     maximum = network.context * network.num_features
     num_blocks = validate.count(num_blocks, "num_blocks", minimum=2)
     numerics = Numerics(
@@ -92,7 +93,9 @@ def lyapunov_exponents(
         num_blocks=num_blocks,
         orthonormalise_every=validate.count(orthonormalise_every, "orthonormalise_every", minimum=1),
     )
-    one = lanes.single(network, inverse_temperatures(beta, "beta", ndim=0), start_window(network, start))
+    inverse = inverse_temperatures(beta, "beta", ndim=0)
+    validate.require(lambda x: x > 0, inverse, "beta", "a number > 0 (at 0 all exponents are minus infinity)")
+    one = lanes.single(network, inverse, start_window(network, start))
     result = lanes.run(one, Observation(), numerics)
     blocks = result.growth[0]
     blocks = blocks[:, np.argsort(-blocks.mean(axis=0), kind="stable")]
@@ -109,6 +112,7 @@ class LogDeterminant(NamedTuple):
     window: Window
 
 
+@validate.finite_result
 def mean_log_determinant(
     network: Network,
     *,
@@ -123,8 +127,8 @@ def mean_log_determinant(
     J, the Jacobian of one step in the window of K attention vectors, shifts all but the oldest, so that its
     determinant is that of d A_t / d A_{t-K} alone, (M, M): with p_K the softmax weight of the oldest token, m^v and
     m^k its mean fields and d their derivatives with respect to the attention that made it. No tangent is followed, and
-    nothing is orthonormalised: an independent route. It is minus infinity if beta = 0, and where fewer than M sign
-    classes occur, which make the map singular, rounding leaves some tens below zero.
+    nothing is orthonormalised: an independent route. Where fewer than M sign classes occur, which
+    make the map singular, rounding leaves some tens below zero.
 
     Arguments as for ``lyapunov_exponents``; the orbit is the same but for the first K + 1 steps, which fill the window.
     Memory: some hundred numbers per step.
@@ -133,11 +137,14 @@ def mean_log_determinant(
     >>> round(mean_log_determinant(paper_network(), beta=1.0, steps=200, transient=200).value, 2)
     -4.76
     """
+    validate.instance(network, Network, "network")
     K, M = network.context, network.num_features
     num_blocks = validate.count(num_blocks, "num_blocks", minimum=2)
     steps = validate.count(steps, "steps", minimum=num_blocks)
     # The first window must be full for the oldest of its tokens to exist.
     inverse = float(inverse_temperatures(beta, "beta", ndim=0))
+    if inverse == 0:
+        raise ValueError("beta: expected a number > 0 (at 0 the logarithm is minus infinity), got 0")
     window = simulate(network, beta=beta, steps=1, transient=K + validate.count(transient, "transient"), start=start)
     orbit = simulate(network, beta=beta, steps=steps, start=window)
     signs, weights, positions = sign_classes(network)
@@ -177,6 +184,7 @@ def kaplan_yorke_dimension(exponents: Float[ArrayLike, " E"], *, zero: float = 0
     (0.0, 1.0)
     """
     values = np.sort(numbers(exponents, "exponents", ndim=1))[::-1]
+    zero = float(numbers(zero, "zero", ndim=0))
     if values.size == 0:
         raise ValueError("exponents: expected at least one number, got none")
     values = np.where(np.abs(values) <= zero, 0.0, values)

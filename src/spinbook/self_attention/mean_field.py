@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
-from numpy.typing import ArrayLike
+from jaxtyping import Array, Int
 
 from spinbook import validate
+from spinbook.annotations import ArrayLike, Float
 from spinbook.self_attention.network import Network
 from spinbook.self_attention.sign_classes import sign_classes
 from spinbook.self_attention.window import Window, token_window
@@ -58,6 +58,7 @@ def couplings(network: Network, *, beta: Float[ArrayLike, ""]) -> Couplings:
     >>> couplings(paper_network(), beta=1.27).weights.shape
     (4, 3, 3)
     """
+    validate.instance(network, Network, "network")
     beta = validate.finite(beta, "beta", ndim=0)
     validate.require(lambda x: x >= 0, beta, "beta", "numbers >= 0")
     arrays = (*sign_classes(network), network.gamma)
@@ -65,6 +66,7 @@ def couplings(network: Network, *, beta: Float[ArrayLike, ""]) -> Couplings:
     return Couplings(signs, weights, positions, beta, gamma)
 
 
+@validate.finite_result
 def overlaps(couplings: Couplings, attention: Float[Array, " M"], position: Int[Any, ""]) -> Float[Array, "4 M"]:
     """m^alpha_a = (1 - epsilon) <W^alpha_a tanh(beta W^o . A)> + epsilon / P sum_p W^alpha_{a,p} p_p, all four alpha.
 
@@ -79,6 +81,7 @@ def overlaps(couplings: Couplings, attention: Float[Array, " M"], position: Int[
     return average + couplings.positions[position % len(couplings.positions)]
 
 
+@validate.finite_result
 def step(couplings: Couplings, window: Window) -> tuple[Window, Overlaps]:
     """A_t = sum_tau softmax_tau(gamma m^q_t . m^k_tau) m^v_tau over the new token t and the K - 1 before it.
 
@@ -108,6 +111,7 @@ def step(couplings: Couplings, window: Window) -> tuple[Window, Overlaps]:
     return after, Overlaps(semantic, values[0], queries[0], keys[0], attention)
 
 
+@validate.finite_result
 def simulate(couplings: Couplings, window: Window, *, steps: int) -> tuple[Window, Overlaps]:
     """``steps`` repetitions of ``step``: the window after them, and what each computed, (steps, M).
 

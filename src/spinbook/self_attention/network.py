@@ -47,7 +47,7 @@ def positional_bits(num_bits: int) -> Float[np.ndarray, "R P"]:
 
 
 def _signs(value: Any, name: str) -> np.ndarray:
-    array = np.asarray(value)
+    array = validate.known_numbers(value, name)
     if array.ndim != 3 or array.shape[0] != len(MATRICES) or array.shape[1] == 0:
         raise ValueError(f"{name}: expected shape (4, features, ...) with at least one feature, got {array.shape}")
     validate.require(lambda x: np.abs(x) == 1, array, name, "signs that are -1 or 1")
@@ -184,6 +184,7 @@ def random_network(
     >>> random_network(jax.random.key(0), num_features=5, context=8, num_positional_bits=3).period
     8
     """
+    key = validate.key(key)
     M = validate.count(num_features, "num_features", minimum=1)
     S = validate.count(num_segments, "num_segments", minimum=1)
     P = validate.count(num_positional_bits, "num_positional_bits", maximum=_MAX_POSITIONAL_BITS)
@@ -201,6 +202,7 @@ def pair_correlations(network: Network) -> Float[np.ndarray, "4 M M"]:
     >>> pair_correlations(paper_network())[1].round(3).tolist()
     [[0.333, 0.333, 1.0], [1.0, -0.333, 0.333], [-0.333, -0.333, 0.333]]
     """
+    validate.instance(network, Network, "network")
     W = network.semantic_signs.astype(np.float64)
     return np.einsum("bi,xai,i->xba", W[0], W, network.segment_weights)
 
@@ -211,6 +213,7 @@ def quad_correlations(network: Network) -> Float[np.ndarray, "4 T M"]:
     >>> quad_correlations(paper_network())[1].round(3).tolist()
     [[0.333, -1.0, -0.333]]
     """
+    validate.instance(network, Network, "network")
     W = network.semantic_signs.astype(np.float64)
     triples = list(combinations(range(network.num_features), 3))
     products = np.array([W[0, list(triple)].prod(axis=0) for triple in triples]).reshape(len(triples), W.shape[2])

@@ -12,10 +12,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, PRNGKeyArray
-from numpy.typing import ArrayLike
+from jaxtyping import Array, Int, PRNGKeyArray
 
 from spinbook import validate
+from spinbook.annotations import ArrayLike, Float
 from spinbook.self_attention.lanes import FIELDS
 from spinbook.self_attention.network import Network
 from spinbook.self_attention.sign_classes import sign_classes
@@ -32,7 +32,8 @@ def segment_sizes(network: Network, num_spins: int) -> Int[np.ndarray, " S"]:
     >>> segment_sizes(paper_network(), 100).tolist()
     [34, 33, 33]
     """
-    N = validate.count(num_spins, "num_spins", minimum=1)
+    validate.instance(network, Network, "network")
+    N = validate.count(num_spins, "num_spins", minimum=1, maximum=2**53)
     shares = network.segment_weights * N
     # The rounding guards against 32.999... for a share that is 33.
     sizes = np.floor(shares + 1e-9).astype(np.int64)
@@ -49,7 +50,7 @@ def _sample(
     signs: Float[Array, "4 M S"],
     positions: Float[Array, "R 4 M"],
     sizes: Float[Array, " S"],
-    parameters: Float[Array, 3],
+    parameters: Float[Array, " 3"],
     window: Window,
     steps: int,
 ) -> tuple[Any, Any]:
@@ -88,6 +89,7 @@ def _sample(
     return end, jax.tree.map(lambda x: x[K - 1 :], fields)
 
 
+@validate.finite_result
 def sample_finite(
     key: PRNGKeyArray,
     network: Network,
@@ -115,6 +117,8 @@ def sample_finite(
     >>> sample_finite(jax.random.key(0), paper_network(), beta=0.8, num_spins=300, steps=7).attention.shape
     (7, 3)
     """
+    validate.instance(network, Network, "network")
+    key = validate.key(key)
     steps = validate.count(steps, "steps", minimum=1)
     beta = validate.finite(beta, "beta", ndim=0)
     validate.require(lambda x: x >= 0, beta, "beta", "numbers >= 0")

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from jaxtyping import Float
-from numpy.typing import ArrayLike
-
 from spinbook import validate
+from spinbook.annotations import ArrayLike, Float
 from spinbook.self_attention import lanes
 from spinbook.self_attention.double import inverse_temperatures
 from spinbook.self_attention.lanes import Numerics, Observation
@@ -52,6 +50,7 @@ def simulate(
     >>> simulate(paper_network(), beta=1.27, steps=8).output_semantic.shape
     (8, 3)
     """
+    validate.instance(network, Network, "network")
     steps = validate.count(steps, "steps", minimum=1)
     result = lanes.run(
         lanes.single(network, inverse_temperatures(beta, "beta", ndim=0), start_window(network, start)),

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int
-from numpy.typing import ArrayLike
+from jaxtyping import Int
 
 from spinbook import validate
+from spinbook.annotations import ArrayLike, Float
 from spinbook.self_attention.double import numbers
 from spinbook.self_attention.network import Network, positional_bits
 
@@ -38,6 +38,7 @@ def token_window(network: Network, token: Float[ArrayLike, " S"] | None = None, 
     >>> token_window(paper_network()).attention[0].round(4).tolist()
     [0.3467, 0.3267, 0.98]
     """
+    validate.instance(network, Network, "network")
     W = network.semantic_signs.astype(np.float64)
     x = W[0, 0] if token is None else numbers(token, "token")
     if x.shape != W.shape[2:]:
@@ -62,6 +63,7 @@ def attention_window(network: Network, attention: Float[ArrayLike, "K M"], *, po
     Traceback (most recent call last):
     ValueError: attention: expected shape (4, 3), 4 tokens in the window and 3 features, got (3, 3)
     """
+    validate.instance(network, Network, "network")
     A = numbers(attention, "attention")
     K, M = network.context, network.num_features
     if A.shape != (K, M):
@@ -78,6 +80,7 @@ def start_window(network: Network, start: Any) -> Window:
     >>> start_window(paper_network(), None).length
     np.int64(1)
     """
+    validate.instance(network, Network, "network")
     start = getattr(start, "window", start)
     if start is None:
         return token_window(network)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from spinbook import sphere, validate
 
-__all__ = ["by_heads", "from_heads", "model", "sites"]
+__all__ = ["by_heads", "from_heads", "model", "sites", "strongest"]
 
 
 def _couplings(couplings: Any, dtype: Any) -> Array:
@@ -38,7 +39,18 @@ def model(
     sphere.radius(dim)
     if dim % len(J):
         raise ValueError(f"couplings: expected a number of heads that divides {dim} components, got {len(J)}")
-    return J, x, validate.positive(beta, "beta", ndim=0, dtype=dtype)
+    beta = validate.positive(beta, "beta", ndim=0, dtype=dtype)
+    sphere.in_range(x, "fields", beta)
+    if not validate.is_traced(J):
+        reach = sphere.radius(dim) * strongest(J)
+        sphere.in_range(np.zeros(dim, J.dtype), "couplings", beta, reach=reach)
+    return J, x, beta
+
+
+def strongest(couplings: Float[Array, "H N M"]) -> float:
+    """max_i sum_j |J_ij|, the largest of all heads: a bound on what neighbours of length one add to a field."""
+    with np.errstate(over="ignore"):
+        return float(np.abs(np.asarray(couplings, np.float64)).sum(axis=-1).max())
 
 
 def by_heads(vectors: Float[Array, "... N D"], heads: int) -> Float[Array, "... H N d"]:

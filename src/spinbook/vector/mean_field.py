@@ -18,10 +18,10 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
-from numpy.typing import ArrayLike
+from jaxtyping import Array
 
 from spinbook import fixed_point, sphere, validate
+from spinbook.annotations import ArrayLike, Float
 from spinbook.fixed_point import FixedPoint
 from spinbook.sphere import Gains, Response
 from spinbook.vector import _arguments, fluctuations
@@ -162,6 +162,7 @@ def _second_order(
     return _batched(change, 3, new, m, x, J)
 
 
+@validate.finite_result
 def naive_step(
     magnetizations: Float[ArrayLike, "*batch N D"],
     couplings: Float[ArrayLike, "*heads N N"],
@@ -246,6 +247,7 @@ def tap_solve(
     return _tap(m, J, x, beta, tol, response, covariances, max_steps)
 
 
+@validate.finite_result
 def flat_tap_step(
     magnetizations: Float[ArrayLike, "*batch N D"],
     couplings: Float[ArrayLike, "*heads N N"],
@@ -267,6 +269,7 @@ def flat_tap_step(
     return _flat_tap(*_state(magnetizations, couplings, fields, beta), response, covariances)
 
 
+@validate.finite_result
 def second_order_magnetization(
     magnetizations: Float[ArrayLike, "*batch N D"],
     previous: Float[ArrayLike, "*#batch N D"],

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
-from numpy.typing import ArrayLike
+from jaxtyping import Array, PRNGKeyArray
 
 from spinbook import replicas, sphere, validate
+from spinbook.annotations import ArrayLike, Float
 from spinbook.vector import _arguments
 
 __all__ = ["Simulation", "simulate", "step"]
@@ -31,7 +31,8 @@ def _state(spins: Any, couplings: Any, fields: Any, beta: Any) -> tuple[Array, A
     radius = sphere.radius(s.shape[-1])
     if not validate.is_traced(s):
         # A length in single precision is off by a few units in the last place, and a few thousand steps do not add up.
-        off = np.abs(np.linalg.norm(np.asarray(s), axis=-1) / radius - 1)
+        with np.errstate(over="ignore"):
+            off = np.abs(np.linalg.norm(np.asarray(s, np.float64), axis=-1) / radius - 1)
         validate.require(lambda r: r < 1e-4, off, "spins", f"vectors of length {radius:g}, to 1e-4 of it")
     validate.broadcastable(x, "fields", s.shape)
     return s, J, x, beta
@@ -54,6 +55,7 @@ def _step(key: PRNGKeyArray, s: Array, J: Array, x: Array, beta: Array) -> Array
     return sphere.sample(key, _fields(rows, J, fields), beta=beta).reshape(s.shape)
 
 
+@validate.finite_result
 def step(
     key: PRNGKeyArray,
     spins: Float[ArrayLike, "*batch N D"],
@@ -75,6 +77,7 @@ def step(
     >>> step(jax.random.key(0), start, [[0.0, 1.0], [-1.0, 0.0]], jax.numpy.ones((2, 4)), beta=1.0).shape
     (100, 2, 4)
     """
+    key = validate.key(key)
     return _step(key, *_state(spins, couplings, fields, beta))
 
 
@@ -203,6 +206,7 @@ def _simulate(
     )
 
 
+@validate.finite_result
 def simulate(
     key: PRNGKeyArray,
     spins: Float[ArrayLike, "*batch N D"],
@@ -234,6 +238,7 @@ def simulate(
     >>> result.spins.shape, result.magnetizations.shape
     ((200, 2, 4), (2, 4))
     """
+    key = validate.key(key)
     s, J, x, beta = _state(spins, couplings, fields, beta)
     steps = validate.count(steps, "steps", minimum=1)
     transient = validate.count(transient, "transient", maximum=steps - 1)

@@ -1,0 +1,41 @@
+"""The environment variables that a chapter's kernel and the renderer get: an allow-list, and values that are fixed.
+
+A page must not depend on the settings of whoever builds it, such as a MATPLOTLIBRC or JAX_ENABLE_X64. What is not
+listed here does not reach a page.
+"""
+
+import os
+from collections.abc import Mapping
+
+ALLOWED = (
+    # Where programs, shared libraries and the user's folders are.
+    "PATH",
+    "LD_LIBRARY_PATH",
+    "DYLD_LIBRARY_PATH",
+    "DYLD_FALLBACK_LIBRARY_PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    # Where temporary files and caches may be written. Settings of matplotlib that lie there are not read.
+    "TMPDIR",
+    "TEMP",
+    "TMP",
+    "XDG_CACHE_HOME",
+    "MPLCONFIGDIR",
+)
+"""Variables that are passed on as they are."""
+
+FIXED: Mapping[str, str] = {
+    "LC_ALL": "C.UTF-8",
+    "LANG": "C.UTF-8",
+    "TZ": "UTC",
+    "PYTHONUTF8": "1",
+    "PYTHONHASHSEED": "0",
+    "PYDEVD_DISABLE_FILE_VALIDATION": "1",
+}
+"""Variables that have the same value wherever the book is built."""
+
+
+def clean() -> dict[str, str]:
+    """The variables of this process that are allowed, and those that are fixed."""
+    return {name: os.environ[name] for name in ALLOWED if name in os.environ} | dict(FIXED)

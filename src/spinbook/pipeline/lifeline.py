@@ -1,0 +1,97 @@
+"""Child processes that end with the process that started them, however that one ends, and leave nothing running.
+
+The parent holds one end of a pipe and never writes to it. When the parent is gone, killed or not, the child reads the
+end of the file, kills its own children and ends. POSIX only.
+"""
+
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import FrameType
+from typing import IO
+
+import psutil
+
+_PATIENCE_SECONDS = 5.0
+"""How long a child may take to end in good order."""
+
+
+def start(
+    command: Sequence[str], *, output: IO[bytes], environment: Mapping[str, str], cwd: Path
+) -> subprocess.Popen[bytes]:
+    """Start a command that calls `tie`; what it prints goes to `output`.
+
+    It has a session of its own: Ctrl-C in a terminal reaches the parent only, which then stops it.
+    """
+    return subprocess.Popen(
+        command,
+        cwd=cwd,
+        env=dict(environment),
+        stdin=subprocess.PIPE,
+        stdout=output,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+
+
+def stop(process: subprocess.Popen[bytes]) -> None:
+    """End a child and wait until it is gone; nothing happens to one that has ended."""
+    if process.poll() is None:
+        process.terminate()
+        try:
+            process.wait(_PATIENCE_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+    if process.stdin:
+        process.stdin.close()
+
+
+@contextmanager
+def orderly() -> Iterator[None]:
+    """Let SIGTERM and a closed terminal raise KeyboardInterrupt(number), as Ctrl-C does, so that children are ended.
+
+    In a thread that is not the main one signals stay as they are.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt(number)
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def tie() -> None:
+    """In a child that `start` started: end, and end its own children, when the parent is gone or asks for it."""
+    line = os.dup(0)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda number, frame: _end(128 + number))
+    threading.Thread(target=_hold, args=(line,), daemon=True).start()
+
+
+def _hold(line: int) -> None:
+    with suppress(OSError):
+        while os.read(line, 1024):
+            pass
+    _end(128 + signal.SIGHUP)
+
+
+def _end(status: int) -> None:
+    for child in psutil.Process().children(recursive=True):
+        with suppress(psutil.Error):
+            child.kill()
+    os._exit(status)

@@ -1,0 +1,341 @@
+"""The book on other paths through the processor: its tests and claims, and how far each number moves. No new rules.
+
+A path is a set of environment variables under which the numerical libraries take other instructions or another number
+of threads, or an order of the tests. Every job (one chapter, or one folder of tests, on one path) leaves a result of
+its own under `_build/portability`, with the key of what it was made of: a run that was interrupted goes on where it
+was. The table says for every path which tests fail, which claims no longer hold, and how much of a claim's bound the
+largest move takes.
+"""
+
+import argparse
+import json
+import math
+import os
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TextIO
+
+from spinbook import claims
+from spinbook.pipeline import disk, execution, freshness, lifeline, notebooks
+
+AS_IS = "as is"
+AGAIN = "again"
+_JOBS = 2
+_NOT_NUMERICAL = ("book", "plot")
+"""Folders of tests that hold no numbers of the library."""
+_OUTCOME = "outcome.json"
+
+
+@dataclass(frozen=True)
+class ProcessorPath:
+    """One path: variables, threads, and what it can move."""
+
+    name: str
+    variables: Mapping[str, str] = field(default_factory=dict)
+    threads: int | None = 1
+    # Only what imports this package can move; None: everything can.
+    package: str | None = None
+    chapters: bool = True
+    tests: bool = True
+
+
+PATHS = (
+    ProcessorPath(AS_IS),
+    ProcessorPath("MKL, compatible", {"MKL_CBWR": "COMPATIBLE"}, package="torch"),
+    ProcessorPath("MKL, SSE 4.2", {"MKL_ENABLE_INSTRUCTIONS": "SSE4_2"}, package="torch"),
+    ProcessorPath("PyTorch, plain loops", {"ATEN_CPU_CAPABILITY": "default"}, package="torch"),
+    # XLA, OpenBLAS (NumPy, SciPy and JAX's linear algebra), NumPy and numba, all as on a processor of 2009.
+    ProcessorPath(
+        "JAX and NumPy, SSE 4.2",
+        {
+            "XLA_FLAGS": "--xla_cpu_max_isa=SSE4_2",
+            "OPENBLAS_CORETYPE": "Nehalem",
+            "NUMBA_CPU_NAME": "nehalem",
+            "NUMBA_CPU_FEATURES": "",
+        },
+    ),
+    ProcessorPath("four threads", threads=4),
+    ProcessorPath("shuffled tests", {"SPINBOOK_SHUFFLE": "1"}, chapters=False),
+    ProcessorPath(AGAIN, tests=False),
+)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One unit (a chapter, or a folder of tests) on one path."""
+
+    path: ProcessorPath
+    unit: str
+    is_chapter: bool
+    key: str
+
+    def folder(self, root: Path) -> Path:
+        """Where its result lies."""
+        slug = "".join(letter if letter.isalnum() else "-" for letter in self.path.name.lower())
+        return root / "_build" / "portability" / slug / f"{'chapter' if self.is_chapter else 'tests'}-{self.unit}"
+
+
+@dataclass(frozen=True)
+class Row:
+    """What one path did: counts, what failed, and the claims that moved, the farthest first."""
+
+    path: str
+    tests: int
+    failed: list[str]
+    claims: int
+    equal: int
+    moved: list[tuple[str, float, float]]
+    broken: list[str]
+    missing: list[str]
+
+
+def jobs(root: Path) -> list[Job]:
+    """Everything there is to run, in this order; a path skips what it cannot move."""
+    chapters = {name: notebooks.load(root, name) for name in notebooks.names(root)}
+    keys = {name: freshness.key(root, chapter) for name, chapter in chapters.items()}
+    imports = {name: freshness.ingredients(root, chapter)["packages"] for name, chapter in chapters.items()}
+    units = _test_units(root)
+    code = freshness.tree_digest(root / "src", root / "tests")
+    found = []
+    for path in PATHS:
+        if path.chapters:
+            found += [
+                Job(path, name, True, keys[name])
+                for name in chapters
+                if path.package is None or path.package in imports[name]
+            ]
+        if path.tests:
+            found += [
+                Job(path, unit, False, code)
+                for unit, files in units.items()
+                if path.package is None or any(path.package in file.read_text(encoding="utf-8") for file in files)
+            ]
+    # Tests as they are were run before anybody asks this; everything else needs the reference first.
+    return sorted(found, key=lambda job: (job.path.name == AS_IS) and not job.is_chapter)
+
+
+def _test_units(root: Path) -> dict[str, list[Path]]:
+    """Files of numerical tests by unit: a folder, the files beside the folders, and the examples of the library."""
+    tests = root / "tests"
+    units = {
+        folder.name: sorted(folder.rglob("test_*.py"))
+        for folder in sorted(tests.iterdir())
+        if folder.is_dir() and folder.name not in _NOT_NUMERICAL
+    }
+    units["single"] = sorted(tests.glob("test_*.py"))
+    units["examples"] = [
+        path
+        for path in sorted((root / "src").rglob("*.py"))
+        if ">>>" in path.read_text(encoding="utf-8") and "pipeline" not in path.parts
+    ]
+    return {name: files for name, files in units.items() if files}
+
+
+def outcome(root: Path, job: Job) -> dict[str, object] | None:
+    """The result of a job, if it is there and was made of what there is now."""
+    try:
+        found: dict[str, object] = json.loads((job.folder(root) / _OUTCOME).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return found if found.get("key") == job.key else None
+
+
+def run(root: Path, out: TextIO, *, only: Sequence[str] = ()) -> list[Row]:
+    """Run what has no result yet, `_JOBS` at a time, and print the table.
+
+    ``only`` names paths; all of them by default.
+
+    Raises
+    ------
+    ValueError
+        if `only` names a path that does not exist.
+    """
+    root = root.resolve()
+    names = [path.name for path in PATHS]
+    if unknown := sorted(set(only) - set(names)):
+        raise ValueError(f"only: expected some of {names}, got {unknown}")
+    wanted = [job for job in jobs(root) if not only or job.path.name in (*only, AS_IS)]
+    waiting = [job for job in wanted if outcome(root, job) is None]
+    print(f"{len(wanted)} jobs, {len(wanted) - len(waiting)} of them done before", file=out, flush=True)
+    cpus = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [0]
+    free = [cpus[index % len(cpus)] for index in range(_JOBS)]
+    with lifeline.orderly(), ThreadPoolExecutor(_JOBS) as pool:
+        running: dict[Future[float], tuple[Job, int]] = {}
+        try:
+            while waiting or running:
+                while waiting and free:
+                    job, cpu = waiting.pop(0), free.pop(0)
+                    running[pool.submit(_start, root, job, cpu)] = (job, cpu)
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    job, cpu = running.pop(future)
+                    free.append(cpu)
+                    seconds = future.result()
+                    left = len(waiting) + len(running)
+                    print(f"{job.path.name}, {job.unit}: {seconds:.0f} s, {left} left", file=out, flush=True)
+        finally:
+            for future in running:
+                future.cancel()
+            for process in list(_PROCESSES):
+                lifeline.stop(process)
+    rows = table(root, wanted)
+    _print(rows, out)
+    disk.write(root / "_build" / "portability" / "table.json", json.dumps([row.__dict__ for row in rows], indent=1))
+    return rows
+
+
+_PROCESSES: set[subprocess.Popen[bytes]] = set()
+
+
+def _start(root: Path, job: Job, cpu: int) -> float:
+    """Run a job in a process of its own and return its seconds."""
+    began = time.perf_counter()
+    folder = disk.folder(job.folder(root).parent)
+    kind = "chapter" if job.is_chapter else "tests"
+    module = "spinbook.pipeline.portability"
+    command = [sys.executable, "-m", module, str(root), job.path.name, kind, job.unit, job.key, str(cpu)]
+    with (folder / f"{job.unit}.log").open("wb") as log:
+        process = lifeline.start(command, output=log, environment=os.environ | {"PYTHONUTF8": "1"}, cwd=root)
+        _PROCESSES.add(process)
+        process.wait()
+        _PROCESSES.discard(process)
+    return time.perf_counter() - began
+
+
+def _run_chapter(root: Path, job: Job) -> dict[str, object]:
+    target = job.folder(root) / "result"
+    if job.path.name == AS_IS and (standing := execution.finished(root, job.unit, job.key)):
+        target, problem = execution.results_folder(root, job.unit), None
+        del standing
+    else:
+        # Without any variable a run of its own needs no other place, but the book's results must stay what they are.
+        variables = dict(job.path.variables) or {"PYTHONHASHSEED": "0"}
+        problem = execution.publish(
+            root, job.unit, threads=job.path.threads or 1, extra_environment=variables, target=target
+        )
+    if problem is not None:
+        return {"key": job.key, "problem": f"cell {problem.cell}: {execution.plain(problem.error)}"}
+    lines = [json.loads(line) for line in (target / "measured.jsonl").read_text(encoding="utf-8").splitlines()]
+    return {"key": job.key, "measured": {line["id"]: [line["value"], line["uncertainty"]] for line in lines}}
+
+
+def _run_tests(root: Path, job: Job) -> dict[str, object]:
+    folder = disk.folder(job.folder(root))
+    report = folder / "report.xml"
+    threads = {} if job.path.threads is None else {name: str(job.path.threads) for name in execution.THREAD_VARIABLES}
+    files = [str(path.relative_to(root)) for path in _test_units(root)[job.unit]]
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", "-m", "not slow"]
+    command += [f"--junitxml={report}", *files]
+    subprocess.run(command, cwd=root, env=os.environ | threads | dict(job.path.variables), check=False)
+    cases = list(ElementTree.parse(report).iter("testcase"))
+    failed = [
+        f"{case.get('classname', '')}::{case.get('name', '')}"
+        for case in cases
+        if case.find("failure") is not None or case.find("error") is not None
+    ]
+    return {"key": job.key, "tests": len(cases), "failed": failed}
+
+
+def table(root: Path, wanted: Sequence[Job]) -> list[Row]:
+    """One row for each path, from the results that are there."""
+    declared = {
+        claim.id: claim
+        for name in notebooks.names(root)
+        for claim in claims.declared(root / "book" / "claims" / f"{name}.yml")
+    }
+    reference = {id: value for id, value, _ in _measured(root, wanted, AS_IS)}
+    rows = []
+    for path in PATHS:
+        mine = [job for job in wanted if job.path.name == path.name]
+        if not mine:
+            continue
+        missing = [job.unit for job in mine if (found := outcome(root, job)) is None or "problem" in found]
+        tests = [found for job in mine if not job.is_chapter and (found := outcome(root, job)) is not None]
+        moved, broken, count = [], [], 0
+        for id, value, uncertainty in _measured(root, wanted, path.name):
+            if id not in declared or id not in reference or declared[id].verdict == "not-attempted":
+                continue
+            count += 1
+            judgement = claims.judge(declared[id], claims.Measurement(value, uncertainty))
+            if judgement.holds is False:
+                broken.append(id)
+            move = abs(float(value) - float(reference[id]))
+            if move > 0 or type(value) is not type(reference[id]):
+                moved.append((id, move, move / judgement.bound if judgement.bound else math.inf))
+        rows.append(
+            Row(
+                path.name,
+                sum(int(str(found["tests"])) for found in tests),
+                [str(test) for found in tests for test in _list(found["failed"])],
+                count,
+                count - len(moved),
+                sorted(moved, key=lambda entry: -entry[2]),
+                broken,
+                missing,
+            )
+        )
+    return rows
+
+
+def _list(value: object) -> list[object]:
+    assert isinstance(value, list)
+    return value
+
+
+def _measured(root: Path, wanted: Sequence[Job], path: str) -> Iterator[tuple[str, claims.Value, float]]:
+    for job in wanted:
+        if job.path.name == path and job.is_chapter:
+            found = outcome(root, job) or {}
+            measured = found.get("measured", {})
+            assert isinstance(measured, dict)
+            for id, (value, uncertainty) in measured.items():
+                yield id, value, uncertainty
+
+
+def _print(rows: Sequence[Row], out: TextIO) -> None:
+    print(
+        f"\n{'path':26}{'tests':>7}{'failed':>8}{'claims':>8}{'equal':>7}{'fail':>6}   largest move, in bounds",
+        file=out,
+    )
+    for row in rows:
+        far = f"{row.moved[0][2]:.2g} ({row.moved[0][0]})" if row.moved else "none"
+        print(
+            f"{row.path:26}{row.tests:>7}{len(row.failed):>8}{row.claims:>8}{row.equal:>7}{len(row.broken):>6}   {far}",
+            file=out,
+        )
+    for row in rows:
+        for kind, entries in (("fails", row.failed), ("does not hold", row.broken), ("has no result", row.missing)):
+            for entry in entries:
+                print(f"  {row.path}: {entry} {kind}", file=out)
+        for id, move, share in row.moved[:8]:
+            if share > 0.1:
+                print(f"  {row.path}: {id} moves by {move:.2g}, {share:.2g} of its bound", file=out)
+
+
+def main() -> int:
+    """Entry point of the process that runs one job."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("root", type=Path)
+    parser.add_argument("path")
+    parser.add_argument("kind", choices=("chapter", "tests"))
+    parser.add_argument("unit")
+    parser.add_argument("key")
+    parser.add_argument("cpu", type=int)
+    options = parser.parse_args()
+    lifeline.tie()
+    path = next(path for path in PATHS if path.name == options.path)
+    job = Job(path, options.unit, options.kind == "chapter", options.key)
+    if path.threads == 1 and hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {options.cpu})
+    content = (_run_chapter if job.is_chapter else _run_tests)(options.root, job)
+    disk.write(disk.folder(job.folder(options.root)) / _OUTCOME, json.dumps(content, indent=1))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

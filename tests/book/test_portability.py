@@ -1,0 +1,95 @@
+"""Paths through the processor: what runs on which, what is kept, and what the table says."""
+
+import io
+import json
+
+import pytest
+
+from spinbook.pipeline import disk, portability
+
+PATHS = {path.name: path for path in portability.PATHS}
+
+
+@pytest.fixture
+def book(toy_book):
+    """The toy book with two folders of tests; one of them fails where SPINBOOK_SHUFFLE is set."""
+    for folder, text in {
+        "waves": "import os\n\ndef test_wave():\n    assert 'SPINBOOK_SHUFFLE' not in os.environ\n",
+        "heat": "torch = None\n\ndef test_heat():\n    assert torch is None\n",
+        "book": "def test_page():\n    raise AssertionError\n",
+    }.items():
+        toy_book.path(f"tests/{folder}").mkdir(parents=True)
+        toy_book.path(f"tests/{folder}/test_{folder}.py").write_text(text)
+    for path in toy_book.path("src").rglob("*.py"):
+        # The library's own examples are not what is tested here.
+        path.write_text(path.read_text().replace(">>>", "..."))
+    return toy_book
+
+
+def finish(book, job, **content):
+    disk.write(disk.folder(job.folder(book.root)) / "outcome.json", json.dumps({"key": job.key, **content}))
+
+
+def test_a_path_skips_what_it_cannot_move(book):
+    found = {(job.path.name, job.unit) for job in portability.jobs(book.root)}
+    assert ("as is", "probe") in found
+    assert ("as is", "waves") in found
+    assert ("MKL, compatible", "heat") in found
+    # Neither of them imports PyTorch.
+    assert ("MKL, compatible", "waves") not in found
+    assert ("MKL, compatible", "probe") not in found
+    assert ("shuffled tests", "probe") not in found
+    assert not any(unit == "book" for _, unit in found)
+
+
+def test_results_of_other_code_do_not_count(book):
+    job = next(job for job in portability.jobs(book.root) if job.unit == "waves")
+    finish(book, job, tests=1, failed=[])
+    assert portability.outcome(book.root, job) is not None
+    book.edit("tests/waves/test_waves.py", "test_wave", "test_surf")
+    job = next(job for job in portability.jobs(book.root) if job.unit == "waves")
+    assert portability.outcome(book.root, job) is None
+    (job.folder(book.root) / "outcome.json").write_text("{")
+    assert portability.outcome(book.root, job) is None
+
+
+def test_the_table_measures_moves_in_bounds_and_names_what_no_longer_holds(book):
+    narrow = "JAX and NumPy, SSE 4.2"
+    jobs = portability.jobs(book.root)
+    for job in jobs:
+        # The published value is 1, the bound 0.001 and three uncertainties.
+        value = {"as is": 1.0, "again": 1.0, narrow: 1.0005, "four threads": 1.01}.get(job.path.name)
+        if job.is_chapter:
+            finish(book, job, measured={"probe.top": [value, 0.0]})
+        elif job.path.name != "shuffled tests":
+            finish(book, job, tests=3, failed=["waves::test_wave"] if job.path.name == narrow else [])
+    rows = {row.path: row for row in portability.table(book.root, jobs)}
+    assert (rows["again"].claims, rows["again"].equal, rows["again"].broken) == (1, 1, [])
+    ((id, move, share),) = rows[narrow].moved
+    assert (id, rows[narrow].equal, rows[narrow].broken) == ("probe.top", 0, [])
+    assert move == pytest.approx(0.0005)
+    assert share == pytest.approx(0.5)
+    assert set(rows[narrow].failed) == {"waves::test_wave"}
+    assert rows["four threads"].broken == ["probe.top"]
+    assert set(rows["shuffled tests"].missing) == {"waves", "heat"}
+    out = io.StringIO()
+    portability._print(list(rows.values()), out)
+    assert "four threads: probe.top does not hold" in out.getvalue()
+    assert f"{narrow}: probe.top moves by 0.0005, 0.5 of its bound" in out.getvalue()
+
+
+def test_a_path_that_does_not_exist_is_named(book):
+    with pytest.raises(ValueError, match=r"only: expected some of \['as is'.*got \['sideways'\]"):
+        portability.run(book.root, io.StringIO(), only=["sideways"])
+
+
+@pytest.mark.slow
+def test_jobs_run_under_their_variables_and_a_second_run_finds_them_done(book):
+    out = io.StringIO()
+    rows = {row.path: row for row in portability.run(book.root, out, only=["shuffled tests"])}
+    assert rows["as is"].failed == []
+    assert (rows["as is"].tests, rows["as is"].claims, rows["as is"].missing) == (2, 1, [])
+    assert [name.split("::")[-1] for name in rows["shuffled tests"].failed] == ["test_wave"]
+    again = io.StringIO()
+    portability.run(book.root, again, only=["shuffled tests"])
+    assert "5 jobs, 5 of them done before" in again.getvalue()

@@ -1,0 +1,615 @@
+"""Every public function with arguments that it accepts, small and of one shape each, so that compiled code is shared.
+
+An entry names the module and gives the arguments by name; those that are an ``Opaque`` are passed as they are and never
+spoilt: functions, networks, modules. ``EXEMPT`` says what has no entry, and why.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+import types
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import torch
+
+import spinbook
+
+
+@dataclass(frozen=True)
+class Opaque:
+    """An argument that is made when it is needed, and not spoilt."""
+
+    make: Callable[[], Any]
+
+
+@dataclass(frozen=True)
+class Case:
+    function: Callable[..., Any]
+    arguments: dict[str, Any]
+    # Why NaN or infinity may come out although every argument was good, as the docstring says; empty if it may not.
+    documented: str = ""
+
+
+@dataclass
+class Group:
+    """Functions of one module with a table of arguments in common."""
+
+    module: str
+    names: str
+    table: dict[str, Any]
+    documented: str = ""
+    wrap: Callable[[Callable[..., Any]], Callable[..., Any]] | None = None
+    more: dict[str, Any] = field(default_factory=dict)
+
+
+KEY = Opaque(lambda: jax.random.key(0))
+UNCHECKED = "takes what its callers have checked, and says so"
+
+# Modules, or single names in them, without an entry.
+EXEMPT = {
+    "spinbook.comparison": "programs that train: their arguments are plans and recipes of the book, not numbers",
+    "spinbook.entropy_production.experiments": "programs that train, see spinbook.comparison",
+    "spinbook.adaptive_tap.network": "the example network and its training, see spinbook.comparison",
+    "spinbook.sweep": "tasks and folders, no numbers; tests/test_sweep.py",
+    "spinbook.printed": "text of the sources",
+    "spinbook.digits": "no arguments",
+    "spinbook.validate": "the checks themselves; tests/test_validate.py",
+    "spinbook.free_energy.arguments": "checks of tensors, see spinbook.validate",
+    "spinbook.ising._arguments": "checks, see spinbook.validate",
+    "spinbook.vector._arguments": "checks, see spinbook.validate",
+    "spinbook.self_attention.double": "checks, see spinbook.validate",
+    "spinbook.replicas": UNCHECKED,
+    "spinbook.vector.fluctuations": UNCHECKED,
+    "spinbook.vector.infinite.naive": UNCHECKED,
+    "spinbook.vector.infinite.tap": UNCHECKED,
+    "spinbook.vector.infinite.tap_without_self_term": UNCHECKED,
+    "spinbook.vector.infinite.central_limit": UNCHECKED,
+    "spinbook.free_energy.saddle": UNCHECKED,
+    "spinbook.free_energy.couplings.symmetric_traceless": UNCHECKED,
+    "spinbook.adaptive_tap.couplings": "linear maps of tensors; those that take numbers have entries",
+    "spinbook.adaptive_tap.implicit.floor": "a dtype",
+    "spinbook.adaptive_tap.implicit.differentiable_once": UNCHECKED,
+    "spinbook.adaptive_tap.priors": UNCHECKED,
+    "spinbook.adaptive_tap.attention": "modules: their calls have entries, what they are made of takes checked tensors",
+    "spinbook.self_attention.kernel": UNCHECKED,
+    "spinbook.self_attention.lanes": UNCHECKED,
+    "spinbook.self_attention.scan": UNCHECKED,
+    "spinbook.self_attention.mean_field.overlaps": UNCHECKED,
+    "spinbook.self_attention.mean_field.step": UNCHECKED,
+    "spinbook.self_attention.lyapunov.mean_and_error": UNCHECKED,
+    "spinbook.self_attention.attractors.classify_sweep": "takes a Dataset of bifurcation",
+    "spinbook.spin_transformer.naive": UNCHECKED,
+    "spinbook.spin_transformer.tap": UNCHECKED,
+    "spinbook.spin_transformer.one_sphere": "a number of heads, checked by the module",
+    "spinbook.spin_transformer.sphere_per_head": "a number of heads, checked by the module",
+    "spinbook.spin_transformer.Relax": "options of a solver, which checks them",
+    "spinbook.sphere.Response": "two functions",
+    "spinbook.sphere.balanced": UNCHECKED,
+    "spinbook.sphere.in_range": "a check, see spinbook.validate",
+    "spinbook.sphere.inside_ball": "a check, see spinbook.validate",
+    "spinbook.response.couplings": UNCHECKED,
+    "spinbook.entropy_production.steady.from_simulation": "takes a Simulation, which is checked where it is made",
+}
+
+NOT_FOUND = "NaN where no solution was found"
+NO_STATE = "NaN where there is no state"
+INFINITE = "infinite where the series converges everywhere"
+DIVERGENT = "infinite where q is zero and p is not"
+
+
+def _random(*shape: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=shape)
+
+
+_J = 0.3 * _random(3, 3)
+_SYMMETRIC = (_J + _J.T) * (1 - np.eye(3))
+_SPINS = np.where(_random(2, 3, seed=1) > 0, 1.0, -1.0)
+_P = np.full(8, 1 / 8)
+
+NUMERICS: dict[str, Any] = {"tol": 1e-8, "max_steps": 50}
+ISING: dict[str, Any] = {
+    "couplings": _J, "fields": 0.1 * _random(3), "beta": 0.7, "magnetizations": 0.1 * _random(3, seed=2),
+    "previous": 0.1 * _random(3, seed=2), "spins": _SPINS, "distribution": _P, "other": _P, "num_spins": 3,
+    "steps": 3, "transient": 1, "key": KEY, "start": 0.5, "max_steps": 50,
+    "delayed_correlations": _random(3, 3), "tol": 1e-8,
+}  # fmt: skip
+SK: dict[str, Any] = {
+    "beta": 1.5, "field_width": 0.5, "coupling_mean": 1.0, "coupling_std": 0.1,
+    "key": KEY, "num_spins": 3, "mean": 1.0, "std": 0.1, "width": 0.5,
+}  # fmt: skip
+SPHERE: dict[str, Any] = {
+    "fields": _random(2, 4), "direction": _random(2, 4, seed=1), "beta": 0.7, "magnetizations": 0.2 * _random(2, 4),
+    "order": 1.5, "x": 2.0, "dim": 4, "key": KEY,
+}  # fmt: skip
+_ON_SPHERE = _random(2, 3, 4)
+_ON_SPHERE /= np.linalg.norm(_ON_SPHERE, axis=-1, keepdims=True)
+VECTOR: dict[str, Any] = {
+    "couplings": _J, "fields": 0.5 * _random(3, 4), "beta": 0.7, "magnetizations": 0.1 * _random(3, 4),
+    "previous": 0.1 * _random(3, 4, seed=1), "previous_fields": 0.5 * _random(3, 4), "other": 0.5 * _random(3, 4),
+    "start": 0.1 * _random(3, 4), "steps": 3, "transient": 1, "key": KEY, "tol": 1e-8, "max_steps": 50,
+}  # fmt: skip
+RBM: dict[str, Any] = {
+    "visible": np.array([[0.0, 1.0, 1.0], [1.0, 0.0, 1.0]]), "hidden": _random(2, 2), "weights": 0.5 * _random(3, 2),
+    "patterns": _random(4, 3), "queries": _random(2, 3, seed=1), "beta": 1.5, "key": KEY, "steps": 3, "bias": 0.1,
+    "num_units": 3, "energies": _random(8), "std": 0.1, "fraction": 0.5, "fill": 0.0, "order": 4, "t": _random(2, 3),
+    "kappas": _random(4), "num_queries": 5, "batch_size": 2,
+}  # fmt: skip
+PRIOR: dict[str, Any] = {"probability": 0.3, "rate": 4.0, "scale": 0.2, "value": 1.5, "t": np.array([0.5, -1.0, 2.0])}
+RESPONSE: dict[str, Any] = {
+    "couplings": _J, "fields": 0.2 * _random(3, 1), "beta": 0.7, "spins": _SPINS[..., None], "num_spins": 2, "dim": 2,
+    "num_nodes": 4, **NUMERICS,
+}  # fmt: skip
+TORCH: dict[str, Any] = {
+    "couplings": 0.5 * _SYMMETRIC, "fields": 0.3 * _random(3), "beta": 0.7, "magnetizations": 0.1 * _random(3),
+    "cavity_variances": 0.1 * np.ones(3), "num_spins": 3, "damping": 0.5, "dim": 2, "std": 0.1, **NUMERICS,
+}  # fmt: skip
+VECTOR_TORCH: dict[str, Any] = {
+    "couplings": 0.3 * _SYMMETRIC[:, :, None, None], "fields": 0.3 * _random(3, 1), "damping": 0.5, **NUMERICS,
+}  # fmt: skip
+FREE: dict[str, Any] = {
+    "h": 0.5 * _random(2, 4), "couplings": np.array([[0.0, 0.2], [0.2, 0.0]]), "beta": 0.7, "t": np.full(2, 2.0),
+    "t0": np.full(2, 2.0), "direction": _random(2, 4), "num_terms": 3, "num_spins": 2, "dim": 4, "steps": 2,
+    "field": _random(2, 4), "spins": _ON_SPHERE[0, :2], "field_stiffness": 1.0, "tol": 1e-10, "max_steps": 50,
+    "generator": Opaque(lambda: torch.Generator().manual_seed(0)),
+}  # fmt: skip
+
+
+@cache
+def _network() -> Any:
+    from spinbook.self_attention import paper_network
+
+    return paper_network()
+
+
+NETWORK: dict[str, Any] = {
+    "network": Opaque(_network), "beta": 1.2, "betas": [0.5, 1.2], "steps": 40, "transient": 5, "num_blocks": 4,
+    "num_exponents": 1, "orthonormalise_every": 2, "num_spins": 30, "key": KEY, "num_bits": 2, "position": 0,
+    "token": np.array([1.0, -1.0, 1.0]), "attention": 0.3 * _random(4, 3), "num_features": 3, "num_segments": 3,
+    "context": 4, "num_positional_bits": 2, "epsilon": 0.02, "gamma": 100.0, "num_windows": 2, "exponents": [0.1, -0.4],
+    "zero": 0.0, "states": _random(1, 10, 2), "tolerance": 1e-6, "blocks": _random(2, 20), "period": [0, 3],
+    "map_period": 4, "num_tail": 10, "num_bins": 20, "max_crossings": 4, "gammas": [100.0], "epsilons": [0.02],
+    "component": 0, "plane": 1, "plane_tolerance": 1e-3, "period_tolerance": 1e-6, "num_random_starts": 1,
+}  # fmt: skip
+
+
+def _of_maker(maker: Callable[..., Any]) -> Callable[..., Any]:
+    """maker(parameters)(t)."""
+
+    def call(t: Any, **parameters: Any) -> Any:
+        return maker(**parameters)(t)
+
+    return _with_parameters(call, [*inspect.signature(maker).parameters, "t"])
+
+
+def _of_sampler(maker: Callable[..., Any]) -> Callable[..., Any]:
+    def call(key: Any, t: Any, **parameters: Any) -> Any:
+        return maker(**parameters)(key, t)
+
+    return _with_parameters(call, [*inspect.signature(maker).parameters, "t", "key"])
+
+
+def _of_corruption(maker: Callable[..., Any]) -> Callable[..., Any]:
+    def call(key: Any, **parameters: Any) -> Any:
+        return maker(**parameters)(key, jnp.ones(4))
+
+    return _with_parameters(call, [*inspect.signature(maker).parameters, "key"])
+
+
+def _with_parameters(call: Callable[..., Any], names: list[str]) -> Callable[..., Any]:
+    kind = inspect.Parameter.KEYWORD_ONLY
+    signature = inspect.Signature([inspect.Parameter(name, kind) for name in names if name != "max_count"])
+    call.__signature__ = signature  # type: ignore[attr-defined]
+    return call
+
+
+def _method(make: Callable[[], Any], name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """A method of an object that is made once, in the place of its class."""
+    made = cache(make)
+    return lambda _: lambda **arguments: getattr(made(), name)(**arguments)
+
+
+def _model() -> Any:
+    from spinbook.free_energy import VectorSpinModel
+
+    return VectorSpinModel(2, 4, 0.7, torch.tensor([[0.0, 0.2], [0.2, 0.0]], dtype=torch.float64))
+
+
+def _naive(**_: Any) -> Any:
+    from spinbook.ising.mean_field import naive_step
+
+    return naive_step
+
+
+def _configurations() -> Any:
+    from spinbook.response.exact import configurations
+
+    return configurations(3, 1)
+
+
+def _class(name: str, class_name: str) -> Any:
+    return getattr(importlib.import_module(name), class_name)
+
+
+GROUPS = [
+    Group("ising.mean_field", "correlations delayed_correlations first_order_delayed_correlations naive_step", ISING),
+    Group("ising.mean_field", "simulate steady_state tap_solve tap_step", ISING, NOT_FOUND),
+    Group(
+        "ising.exact",
+        "correlations covariance delayed_correlations entropy_production magnetizations mean product_distribution "
+        "states stationary_distribution stationary_solve step transition_matrix",
+        ISING,
+    ),
+    Group("ising.exact", "kullback_leibler", ISING, DIVERGENT),
+    Group("ising.stochastic", "simulate step", ISING),
+    Group(
+        "ising.sherrington_kirkpatrick",
+        "critical_beta naive_critical_beta naive_order_parameters order_parameters sample_couplings sample_fields "
+        "tap_critical_beta tap_order_parameters",
+        SK,
+    ),
+    Group(
+        "sphere",
+        "bessel_ratio covariance covariance_large_d field field_large_d first_derivative first_derivative_large_d "
+        "log_partition magnetization magnetization_large_d printed_second_derivative radius sample second_derivative "
+        "second_derivative_large_d",
+        SPHERE,
+    ),
+    Group("vector.mean_field", "flat_tap_step naive_step second_order_magnetization", VECTOR),
+    Group("vector.mean_field", "simulate steady_state tap_solve tap_step", VECTOR, NOT_FOUND),
+    Group("vector.stochastic", "simulate step", VECTOR, more={"spins": _ON_SPHERE}),
+    Group("vector.infinite", "steady_state", {"beta": 1.0, "coupling_std": 1.0, "field_length": 1.0}, NO_STATE),
+    Group(
+        "entropy_production.mean_field",
+        "angle_estimate leading_order source_delayed_correlations vector_delayed_correlations vector_mean_field",
+        VECTOR,
+    ),
+    Group("entropy_production.mean_field", "ising_mean_field", ISING),
+    Group("entropy_production.paths", "entropy_budget", ISING),
+    Group("entropy_production.paths", "relax", ISING, DIVERGENT),
+    Group("entropy_production.relaxation", "divergence", VECTOR),
+    Group("entropy_production.relaxation", "relax", VECTOR, NOT_FOUND),
+    Group(
+        "entropy_production.relaxation",
+        "contraction_factor",
+        {"step": Opaque(lambda: lambda m: 0.5 * m), "state": _random(3)},
+    ),
+    Group("entropy_production.steady", "from_delayed_correlations", ISING),
+    Group("entropy_production.memory", "causal", {"num_sites": 3}),
+    Group(
+        "fixed_point",
+        "solve",
+        {"f": Opaque(lambda: jnp.cos), "y0": _random(3), "damping": 0.9, "history": 2, **NUMERICS},
+    ),
+    Group("rbm.energies", "joint_energy", RBM),
+    Group(
+        "rbm.energies",
+        "effective_energy",
+        RBM,
+        more={"cumulant_generating_function": Opaque(lambda: lambda t: t * t / 2)},
+    ),
+    Group(
+        "rbm.mixture",
+        "mixture_log_density mixture_log_partition mixture_weights modern_hopfield_energy posterior_mean "
+        "responsibilities retrieve",
+        RBM,
+    ),
+    Group(
+        "rbm.gibbs",
+        "simulate step",
+        RBM,
+        more={"hidden_sampler": Opaque(lambda: _class("spinbook.rbm.hidden_given_visible", "gaussian"))},
+    ),
+    Group("rbm.exact", "interaction_strength_by_order interactions states", RBM),
+    Group("rbm.exact", "visible_distribution", RBM, more={"energy": Opaque(lambda: lambda v: v.sum(-1))}),
+    Group("rbm.recall", "overlap trajectory", RBM),
+    Group(
+        "rbm.recall",
+        "corrupt measure",
+        RBM,
+        more={"corruption": Opaque(lambda: _class("spinbook.rbm.recall", "sign_flips")(0.5))},
+    ),
+    Group("rbm.recall", "erasure gaussian_noise sign_flips", RBM, wrap=_of_corruption),
+    Group("rbm.cumulants", "bernoulli constant exponential gaussian laplace poisson series", RBM | PRIOR),
+    Group("rbm.convergence_radius", "bernoulli constant exponential gaussian laplace poisson", PRIOR, INFINITE),
+    Group("rbm.cumulant_generating_functions", "gaussian", PRIOR),
+    Group("rbm.cumulant_generating_functions", "bernoulli constant exponential laplace poisson", PRIOR, wrap=_of_maker),
+    Group("rbm.hidden_sum", "gaussian", PRIOR),
+    Group("rbm.hidden_sum", "bernoulli constant exponential laplace poisson", PRIOR, wrap=_of_maker),
+    Group("rbm.hidden_given_visible", "gaussian", PRIOR | {"key": KEY}),
+    Group(
+        "rbm.hidden_given_visible",
+        "bernoulli constant exponential laplace poisson",
+        PRIOR | {"key": KEY},
+        wrap=_of_sampler,
+    ),
+    Group(
+        "rbm.visible_terms",
+        "gaussian linear",
+        {"mean": 0.1, "scale": 0.5, "bias": 0.3, "t": _random(3)},
+        wrap=_of_maker,
+    ),
+    Group("response.exact", "configurations energy", RESPONSE),
+    Group("response.exact", "free_energy moments", RESPONSE, more={"configurations": Opaque(_configurations)}),
+    Group("response.mean_field", "naive_free_energy naive_solve tap_free_energy tap_solve", RESPONSE, NOT_FOUND),
+    Group(
+        "response.terms",
+        "of_free_energy",
+        RESPONSE,
+        more={
+            "free_energy": Opaque(lambda: lambda J, h: -jnp.sum(J * (h @ h.T))),
+            "couplings": Opaque(lambda: lambda h: h @ h.T),
+        },
+    ),
+    Group(
+        "response.terms",
+        "of_moments",
+        RESPONSE,
+        more={
+            "moments": Opaque(lambda: _class("spinbook.response", "Moments")(jnp.zeros((3, 1)), jnp.eye(3))),
+            "couplings": Opaque(lambda: lambda h: h @ h.T),
+        },
+    ),
+    Group("adaptive_tap.exact", "log_partition magnetizations moments states susceptibilities", TORCH),
+    Group("adaptive_tap.ising", "solve_ising solve_naive_ising solve_tap_ising", TORCH),
+    Group(
+        "adaptive_tap.ising",
+        "adaptive_step naive_step tap_step",
+        TORCH,
+        "one undamped step, which looks at nothing: infinite where a spin is saturated",
+    ),
+    Group(
+        "adaptive_tap.ising",
+        "iterate_ising",
+        TORCH,
+        "the trace of an iteration that may diverge",
+        more={"step": Opaque(lambda: _class("spinbook.adaptive_tap.ising", "adaptive_step"))},
+    ),
+    Group("adaptive_tap.vector", "mean_response solve_gaussian", VECTOR_TORCH),
+    Group(
+        "adaptive_tap.vector",
+        "solve",
+        VECTOR_TORCH,
+        more={"prior": Opaque(lambda: _class("spinbook.adaptive_tap.priors", "Binary")())},
+    ),
+    Group("adaptive_tap.vector", "checked_couplings", {"couplings": Opaque(lambda: torch.zeros(3, 3, 1, 1))}),
+    Group(
+        "adaptive_tap.implicit",
+        "solve",
+        {"f": Opaque(lambda: torch.cos), "y0": _random(2, 3), "damping": 0.9, "history": 2, **NUMERICS},
+    ),
+    Group("free_energy.exact", "correlations free_energy internal_energy log_partition magnetizations", FREE),
+    Group("free_energy.sampling", "simulate spin_given_field step", FREE),
+    Group(
+        "free_energy.sampling",
+        "uniform",
+        {"shape": 4},
+        wrap=lambda f: lambda shape: f(shape, generator=torch.Generator()),
+    ),
+    Group("free_energy.attention", "neumann_terms", FREE),
+    Group("free_energy.couplings", "sample", FREE),
+    Group("self_attention.mean_field", "couplings", NETWORK),
+    Group(
+        "self_attention.mean_field",
+        "simulate",
+        NETWORK,
+        more={
+            "couplings": Opaque(
+                lambda: _class("spinbook.self_attention.mean_field", "couplings")(_network(), beta=1.2)
+            ),
+            "window": Opaque(lambda: _class("spinbook.self_attention", "token_window")(_network())),
+        },
+    ),
+    Group("self_attention.trajectories", "simulate", NETWORK),
+    Group("self_attention.lyapunov", "kaplan_yorke_dimension lyapunov_exponents mean_log_determinant", NETWORK),
+    Group(
+        "self_attention.bifurcations",
+        "bifurcation",
+        NETWORK,
+        "crossings that were not there are NaN; exponents are minus infinity at beta = 0",
+    ),
+    Group(
+        "self_attention.classification",
+        "classify",
+        NETWORK | {"beta": 1.0},
+        "exponents are minus infinity at beta = 0",
+        more={"key": Opaque(lambda: jax.random.key(0))},
+    ),
+    Group("self_attention.classification", "random_windows", NETWORK),
+    Group("self_attention.attractors", "shortest_period", NETWORK, "NaN where there is no period"),
+    Group("self_attention.attractors", "verdicts", NETWORK),
+    Group(
+        "self_attention.network",
+        "pair_correlations paper_network positional_bits quad_correlations random_network",
+        NETWORK,
+    ),
+    Group("self_attention.sign_classes", "sign_classes", NETWORK),
+    Group("self_attention.stochastic", "sample_finite segment_sizes", NETWORK),
+    Group(
+        "self_attention.window", "attention_window start_window token_window", NETWORK | {"start": 0.3 * _random(4, 3)}
+    ),
+]
+
+# Classes: how they are made, and what is called then.
+CLASSES: dict[str, Case] = {}
+
+
+def _add(name: str, function: Callable[..., Any], arguments: dict[str, Any], documented: str = "") -> None:
+    CLASSES[f"spinbook.{name}"] = Case(function, arguments, documented)
+
+
+def _spin_module(depth: bool) -> Callable[..., Any]:
+    @cache
+    def made() -> Any:
+        module = importlib.import_module("spinbook.spin_transformer")
+        key = jax.random.key(0)
+        return module.SpinTransformer(2, 6, 2, key=key) if depth else module.SpinTransformerModule(6, 2, key=key)
+
+    return lambda x, context: made()(x, context=context)
+
+
+@cache
+def _single_module() -> Any:
+    return importlib.import_module("spinbook.spin_transformer").SpinTransformerModule(6, key=jax.random.key(0))
+
+
+def _memory_module(x: Any) -> Any:
+    return _memory()(x)
+
+
+@cache
+def _memory() -> Any:
+    return importlib.import_module("spinbook.entropy_production.memory").MemoryModule(4, key=jax.random.key(0))
+
+
+def _torch_module(make: Callable[[], Any]) -> Callable[..., Any]:
+    made = cache(make)
+    return lambda x: made()(x)
+
+
+_X = {"x": _random(3, 6), "context": _random(2, 6, seed=1)}
+_add("spin_transformer.SpinTransformerModule", _spin_module(False), _X, NOT_FOUND)
+_add("spin_transformer.SpinTransformer", _spin_module(True), _X, NOT_FOUND)
+_add(
+    "spin_transformer.SpinTransformerModule.new",
+    lambda **a: _class("spinbook.spin_transformer", "SpinTransformerModule")(**a),
+    {"dim": 6, "num_heads": 2, "beta": 0.7, "key": KEY},
+)
+_add(
+    "spin_transformer.SpinTransformer.new",
+    lambda **a: _class("spinbook.spin_transformer", "SpinTransformer")(**a),
+    {"depth": 2, "dim": 6, "num_heads": 2, "beta": 0.7, "key": KEY},
+)
+_add("entropy_production.memory.MemoryModule", _memory_module, {"x": _random(3, 4)})
+_add(
+    "entropy_production.memory.MemoryModule.new",
+    lambda **a: _class("spinbook.entropy_production.memory", "MemoryModule")(**a),
+    {"dim": 4, "hidden_dim": 5, "beta": 0.7, "key": KEY},
+)
+_add(
+    "entropy_production.memory.MemoryStack",
+    lambda x: _class("spinbook.entropy_production.memory", "MemoryStack")(2, 4, key=jax.random.key(0)).step(x),
+    {"x": _random(3, 4)},
+)
+_add(
+    "response.block.of_module",
+    lambda x: _class("spinbook.response.block", "of_module")(_single_module(), x),
+    {"x": _random(3, 6)},
+    NOT_FOUND,
+)
+for _name, _arguments in {
+    "AdaptiveTAPAttention": (3, 2), "MeanFieldAttention": (3, 2),
+}.items():  # fmt: skip
+    _add(
+        f"adaptive_tap.attention.{_name}",
+        _torch_module(lambda n=_name, a=_arguments: _class("spinbook.adaptive_tap.attention", n)(*a)),
+        {"x": _random(2, 3, 2)},
+    )
+    _add(
+        f"adaptive_tap.attention.{_name}.new",
+        lambda n=_name, **a: _class("spinbook.adaptive_tap.attention", n)(**a),
+        {"num_spins": 3, "dim": 2},
+    )
+_add(
+    "free_energy.attention.VectorSpinAttention",
+    _torch_module(lambda: _class("spinbook.free_energy.attention", "VectorSpinAttention")(2, 4)),
+    {"x": _random(2, 4)},
+)
+_add(
+    "free_energy.couplings.QueryKeyCouplings",
+    lambda h: _class("spinbook.free_energy.couplings", "QueryKeyCouplings")(2, 4)(h),
+    {"h": _random(2, 4)},
+)
+_add(
+    "free_energy.model.VectorSpinModel.new",
+    lambda **a: _class("spinbook.free_energy.model", "VectorSpinModel")(**a),
+    {k: FREE[k] for k in ("num_spins", "dim", "beta", "couplings")},
+)
+for _name, _arguments in {
+    "phi": "t h", "gradient": "t h", "hessian": "t h", "start": "h", "saddle_point": "h t0 tol max_steps",
+    "free_energy": "h t0", "free_energy_next_order": "h", "magnetizations": "h t0", "magnetizations_next_order": "h",
+    "correlations": "h t0", "internal_energy": "h t0", "entropy": "h t0", "specific_heat": "h t0",
+    "linear_response": "h direction t0", "susceptibilities": "h t0", "channel_mixing": "h t0", "field_gradient": "h t0",
+    "log_prob": "h field_stiffness",
+}.items():  # fmt: skip
+    _add(
+        f"free_energy.model.VectorSpinModel.{_name}",
+        _method(_model, _name)(_model),
+        {k: FREE[k] for k in _arguments.split()},
+    )
+_add(
+    "self_attention.network.Network",
+    lambda **a: _class("spinbook.self_attention", "Network")(**a),
+    {
+        "semantic_signs": np.ones((4, 2, 3), int), "positional_signs": np.ones((4, 2, 1), int), "context": 3,
+        "epsilon": 0.02, "gamma": 10.0, "segment_weights": [1.0, 2.0, 1.0],
+    },
+)  # fmt: skip
+_add("spin_transformer.Unroll", lambda **a: _class("spinbook.spin_transformer", "Unroll")(**a), {"num_steps": 2})
+_add(
+    "adaptive_tap.priors.Gaussian",
+    lambda **a: _class("spinbook.adaptive_tap.priors", "Gaussian")(**a),
+    {"covariance": np.eye(2)},
+)
+for _name in ("Spherical", "SphericalLargeDim"):
+    _add(
+        f"adaptive_tap.priors.{_name}",
+        lambda n=_name, **a: _class("spinbook.adaptive_tap.priors", n)(**a),
+        {"radius": 1.5},
+    )
+for _name in ("sample", "count_free"):
+    _add(
+        f"adaptive_tap.couplings.{_name}",
+        lambda n=_name, **a: _class("spinbook.adaptive_tap.couplings", n)(**a),
+        {"num_spins": 3, "dim": 2} | ({"std": 0.1} if _name == "sample" else {"symmetry": Opaque(lambda: lambda J: J)}),
+    )
+
+
+def _cases() -> dict[str, Case]:
+    found = dict(CLASSES)
+    for group in GROUPS:
+        module = importlib.import_module(f"spinbook.{group.module}")
+        for name in group.names.split():
+            function = getattr(module, name)
+            call = function if group.wrap is None else group.wrap(function)
+            table = group.table | group.more
+            parameters = inspect.signature(call).parameters.values()
+            missing = [p.name for p in parameters if p.default is p.empty and p.name not in table and p.kind < 4]
+            assert not missing, f"{group.module}.{name}: no argument in the table for {missing}"
+            arguments = {p.name: table[p.name] for p in parameters if p.name in table}
+            found[f"spinbook.{group.module}.{name}"] = Case(call, arguments, group.documented)
+    return found
+
+
+CASES = _cases()
+
+
+def public_names() -> list[str]:
+    """Functions, and classes that are more than a record, in the ``__all__`` of the module that defines them."""
+    names = []
+    for info in pkgutil.walk_packages(spinbook.__path__, "spinbook."):
+        if info.name.startswith(("spinbook.plot", "spinbook.pipeline")) or info.name.endswith("__main__"):
+            continue
+        module = importlib.import_module(info.name)
+        for name in getattr(module, "__all__", ()):
+            value = getattr(module, name)
+            defined_here = getattr(value, "__module__", None) == info.name
+            record = isinstance(value, type) and (
+                issubclass(value, tuple | Exception) or hasattr(value, "_is_protocol")
+            )
+            if defined_here and callable(value) and not isinstance(value, types.ModuleType) and not record:
+                names.append(f"{info.name}.{name}")
+    return names
+
+
+def is_exempt(name: str) -> bool:
+    """Whether the name, or a module that it is in, is in ``EXEMPT``."""
+    parts = name.split(".")
+    return any(".".join(parts[:k]) in EXEMPT for k in range(2, len(parts) + 1))

@@ -1,0 +1,85 @@
+"""The policy of every public function: a finite result, an error that names the argument, or evidence of failure.
+
+The inputs are in ``fuzz``, the functions in ``registry``. The fast tests take five of the bad inputs of each function,
+the slow ones hundreds, with numbers of any size.
+"""
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.policy import fuzz, registry
+
+SETTINGS = {"deadline": None, "derandomize": True, "database": None, "suppress_health_check": list(HealthCheck)}
+
+
+def test_every_public_function_has_an_entry():
+    names = registry.public_names()
+    # A class is covered by its methods.
+    covered = {*registry.CASES, *(name.rpartition(".")[0] for name in registry.CLASSES)}
+    missing = [name for name in names if name not in covered and not registry.is_exempt(name)]
+    assert not missing, f"no entry in tests/policy/registry.py for {missing}"
+    assert len(names) > 300
+
+
+def test_no_entry_and_no_exemption_is_left_over():
+    names = set(registry.public_names())
+    gone = [name for name in registry.CASES if name not in names and name.rpartition(".")[0] not in names]
+    assert not gone
+    assert not [name for name in registry.CASES if registry.is_exempt(name) and name not in registry.CLASSES]
+    unused = [name for name in registry.EXEMPT if not any(f"{x}.".startswith(f"{name}.") for x in names)]
+    assert unused == []
+
+
+def _judge(name, choice):
+    argument, label = choice
+    kind, words = fuzz.judge(registry.CASES[name], argument, label)
+    assert kind in fuzz.ALLOWED, f"{name} with {argument} = {label}: {kind} ({words})"
+
+
+@pytest.mark.parametrize("name", registry.CASES)
+def test_bad_input_is_neither_silent_nor_unclear(name):
+    options = fuzz.choices(registry.CASES[name])
+    if not options:
+        pytest.skip("no arguments")
+
+    # A traced function and another dtype are compiled anew, which takes long: those are left to the slow tests.
+    quick = [choice for choice in options if "float" not in choice[1] and choice[1] != fuzz.TRACED] or options
+
+    @settings(max_examples=5, **SETTINGS)
+    @given(st.sampled_from(quick))
+    def run(choice):
+        _judge(name, choice)
+
+    run()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", registry.CASES)
+def test_any_bad_input_is_neither_silent_nor_unclear(name):
+    for choice in fuzz.choices(registry.CASES[name]):
+        _judge(name, choice)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", registry.CASES)
+def test_numbers_of_any_size_are_neither_silent_nor_unclear(name):
+    case = registry.CASES[name]
+    numbers = [k for k, v in case.arguments.items() if not isinstance(v, (registry.Opaque, int))]
+    if not numbers:
+        pytest.skip("no numbers among the arguments")
+    dtypes = {"float16": (-7, 4), "float32": (-45, 38), "float64": (-320, 308)}
+
+    @settings(max_examples=100, **SETTINGS)
+    @given(st.sampled_from(numbers), st.sampled_from(sorted(dtypes)), st.floats(0, 1), st.booleans())
+    def run(argument, dtype, exponent, negative):
+        low, high = dtypes[dtype]
+        size = 10.0 ** round(low + exponent * (high - low)) * (-1 if negative else 1)
+        good = np.asarray(case.arguments[argument], np.float64)
+        with np.errstate(all="ignore"):
+            value = np.full_like(good, size).astype(dtype)
+        kind, words = fuzz.judge(case, argument, "", replacement=value)
+        assert kind in fuzz.ALLOWED, f"{name} with {argument} = {size:g} in {dtype}: {kind} ({words})"
+
+    run()

@@ -1,0 +1,111 @@
+"""Inputs that once hung, came out as NaN, or were taken for others: each must now be right, or refused in words."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import torch
+
+from spinbook import rbm, sphere
+from spinbook.free_energy import sampling
+from spinbook.ising import sherrington_kirkpatrick as sk
+from spinbook.self_attention import bifurcation, paper_network, simulate
+from spinbook.spin_transformer import SpinTransformer
+from spinbook.vector import stochastic
+
+
+@pytest.mark.parametrize("field", [np.full(6, 150, "f2"), np.full(6, 1e20, "f4"), np.full(6, 3e38, "f4")])
+def test_a_spin_in_a_field_beyond_all_squares_points_along_it(field):
+    s = np.asarray(sphere.sample(jax.random.key(0), field, beta=1.0), float)
+    assert s == pytest.approx(sphere.radius(6) / np.sqrt(6) * np.ones(6), abs=0.2 if field.dtype == "f2" else 1e-6)
+
+
+def test_strong_fields_leave_the_width_of_their_cone():
+    # k (1 - cos) of the angle to a strong field is a gamma variable of shape (D - 1) / 2, at any strength.
+    strength, dim = 1e12, 5
+    h = jnp.zeros((4000, dim)).at[:, 0].set(strength)
+    s = sphere.sample(jax.random.key(0), h, beta=1.0) / sphere.radius(dim)
+    across = jnp.sum(s[:, 1:] ** 2, axis=-1) / 2 * strength * sphere.radius(dim)
+    shape = (dim - 1) / 2
+    assert abs(float(across.mean()) - shape) < 4 * (shape / 4000) ** 0.5
+
+
+def test_a_strong_field_holds_the_unit_spins_of_the_saddle_point_too():
+    generator = torch.Generator().manual_seed(0)
+    s = sampling.spin_given_field(torch.full((4000, 5), 1e300, dtype=torch.float64), generator=generator)
+    assert torch.allclose(s, torch.full_like(s, 5**-0.5))
+    h = torch.zeros(4000, 5, dtype=torch.float64)
+    h[:, 0] = 1e12
+    across = (sampling.spin_given_field(h, generator=generator)[:, 1:] ** 2).sum(-1) / 2 * 1e12
+    assert abs(float(across.mean()) - 2) < 4 * (2 / 4000) ** 0.5
+
+
+def test_what_is_not_a_number_ends_a_sampler_under_a_trace():
+    fields = jnp.array([[1.0, 0, 0], [jnp.nan, 0, 0]])
+    s = jax.jit(lambda h: sphere.sample(jax.random.key(0), h, beta=1.0))(fields)
+    assert np.isfinite(s[0]).all()
+    assert np.isnan(s[1]).all()
+
+
+def test_spins_whose_fields_overflow_are_refused():
+    start = np.zeros((2, 4), np.float32)
+    start[:, 0] = 1
+    J, x = np.zeros((2, 2), np.float32), np.full((2, 4), 3e38, np.float32)
+    with pytest.raises(ValueError, match=r"^fields: expected effective fields of length below"):
+        stochastic.step(jax.random.key(0), start, J, x, beta=1.0)
+    with pytest.raises(ValueError, match=r"^couplings: expected effective fields of length below"):
+        stochastic.simulate(jax.random.key(0), start, J + np.float32(1e38), 0 * x, beta=1.0, steps=3)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, jnp.bfloat16])
+def test_half_precision_gives_what_double_rounds_to(dtype):
+    h = np.array([0.5, 3.0, -4.0, 1.0])
+    rounded = jnp.asarray(h, dtype)
+    for function in (sphere.log_partition, sphere.magnetization, sphere.covariance):
+        exact = np.asarray(function(np.asarray(rounded, np.float64), beta=1.0))
+        found = function(rounded, beta=1.0)
+        assert found.dtype == dtype
+        assert np.asarray(found, float) == pytest.approx(exact, rel=2 * float(jnp.finfo(dtype).eps), abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda: sphere.magnetization(np.full(6, 1e19, "f4"), beta=1.0), "fields"),
+        (lambda: sphere.magnetization_large_d(np.full(6, 1e20, "f4"), beta=1.0), "fields"),
+        (lambda: rbm.mixture_weights(np.full((2, 3), 300, "f2")), "patterns"),
+        (lambda: rbm.modern_hopfield_energy(np.full(3, 300, "f2"), np.full((2, 3), 300, "f2")), "visible"),
+        (lambda: bifurcation(paper_network(), [1 + 5j]), "betas"),
+        (lambda: bifurcation(paper_network(), np.array(["2020"], "datetime64[Y]")), "betas"),
+        (lambda: bifurcation(paper_network(), np.ma.masked_array([1.0, 2.0], [True, False])), "betas"),
+        (lambda: sphere.magnetization([np.ma.masked_array([1.0] * 3, [True] * 3)], beta=1.0), "fields"),
+        (lambda: simulate(None, beta=1.0, steps=3), "network"),
+        (lambda: simulate(paper_network(), beta=1.0, steps=10**15), "steps"),
+        (lambda: sk.critical_beta(field_width=1.0, coupling_mean=1.0, coupling_std=0.1), "coupling_mean"),
+        (lambda: sk.order_parameters(1e4, field_width=0.5, coupling_mean=1.0, coupling_std=0.1), "beta"),
+        (lambda: sphere.sample(None, [1.0, 0.0, 0.0], beta=1.0), "key"),
+    ],
+)
+def test_what_cannot_be_computed_names_its_argument(call, name):
+    with pytest.raises(ValueError, match=rf"^{name}: expected .*got "):
+        call()
+
+
+def test_a_row_of_zeros_is_refused_by_a_stack_as_by_a_module():
+    stack = SpinTransformer(2, 6, key=jax.random.key(0))
+    x = np.ones((3, 6))
+    x[1] = 0
+    with pytest.raises(ValueError, match=r"^x: expected vectors that are not zero"):
+        stack(x)
+    with pytest.raises(ValueError, match=r"^context: expected vectors that are not zero"):
+        stack(np.ones((3, 6)), context=x)
+
+
+def test_inputs_of_any_size_have_the_direction_they_have():
+    def direction(x):
+        a = np.asarray(sphere.balanced(jnp.asarray(x)))
+        return a / np.linalg.norm(a, axis=-1, keepdims=True)
+
+    x = np.random.default_rng(0).normal(size=(3, 6)).astype(np.float32)
+    for scale in (np.float32(2.0**100), np.float32(2.0**-100)):
+        assert np.array_equal(direction(x * scale), x / np.linalg.norm(x, axis=-1, keepdims=True))

@@ -1,0 +1,60 @@
+"""What the workers of these tests compute: functions of a module, as other processes need them."""
+
+import os
+import signal
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+
+class Task(NamedTuple):
+    """A seed, a pause, a place to note that it was begun, and what is to happen."""
+
+    seed: int
+    seconds: float = 0.0
+    log: str = ""
+    fate: str = ""
+
+
+def draw(task):
+    """Numbers that follow from the seed, by NumPy and by JAX, whatever happens on the way."""
+    if task.log:
+        with Path(task.log).open("a") as file:
+            file.write(f"{task.seed} {os.getpid()}\n")
+    time.sleep(task.seconds)
+    if task.fate == "raise":
+        raise ZeroDivisionError(f"seed {task.seed}")
+    if task.fate == "hang":
+        time.sleep(600)
+    if task.fate == "die":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if task.fate == "eat":
+        return {"x": np.ones(2**33)}
+    if task.fate == "exit":
+        raise SystemExit(3)
+    noise = np.random.default_rng(task.seed).normal(size=50)
+    return {
+        "numpy": np.cumsum(noise),
+        "jax": jnp.sin(jnp.asarray(noise)) + jax.random.normal(jax.random.key(task.seed), (50,)),
+        "python": task.seed,
+    }
+
+
+def begun(log):
+    """How often each seed was begun, in order."""
+    return [int(line.split()[0]) for line in Path(log).read_text().splitlines()] if Path(log).exists() else []
+
+
+class Unreadable(Exception):
+    """An exception that can be written but not read again."""
+
+    def __init__(self, one, two):
+        super().__init__(f"{one} and {two}")
+
+
+def fail_unreadably(task):
+    raise Unreadable(task, "more")
