@@ -66,7 +66,7 @@ def standard_error(
 
     It is itself an estimate: from G samples, deviations in units of it follow Student's t with G - 1 degrees of freedom
     rather than a normal distribution. For the 16 groups of many replicas these are 15, a spread of sqrt(15/13) = 1.07,
-    and 99.7 % of the deviations are within 3.5 units, not 3.
+    and 99.7 % of the deviations are within 3.6 units, not 3.
 
     >>> float(standard_error(jnp.array([1.0, 3.0])))
     1.0
