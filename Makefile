@@ -38,7 +38,8 @@ chapter: ## NAME=rbm-mixtures: the same for one chapter and its page
 	@$(BIN)/python -m spinbook.pipeline chapter "$$NAME"
 
 test: $(STAMP) ## run the fast tests; SLOW=1 runs the slow ones too
-	@$(BIN)/python -m pytest -n $(WORKERS) -m "$(if $(SLOW),slow or not slow,not slow)"
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "$(if $(SLOW),slow or not slow,not slow)" \
+	  $(if $(LIMIT),--longest-fast-test $(LIMIT))
 
 check: $(STAMP) ## check format, lint, types and that generated files are in sync
 	@$(BIN)/ruff format --check --quiet . || { $(BIN)/ruff format --check . ; exit 1; }

@@ -1,4 +1,4 @@
-"""What all tests share: double precision in JAX, no silent mixing of dtypes, annotations that may be checked, orders.
+"""What all tests share: strict double precision in JAX, functions compiled once, annotations to check, any order.
 
 With ``SPINBOOK_TYPES=1`` every function of the package is wrapped by jaxtyping and beartype while it is imported, and a
 call whose arguments or result are not what its annotations say fails. What a test expects to be refused goes through
@@ -7,6 +7,8 @@ unwrapped: there the library's own words are wanted. With ``SPINBOOK_SHUFFLE=SEE
 
 import os
 import random
+import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -15,7 +17,10 @@ import jax
 import jaxtyping
 import pytest
 
+pytest_plugins = ["tests.budget"]
+
 CHECKED = bool(os.environ.get("SPINBOOK_TYPES"))
+_COMPILED = "JAX_COMPILATION_CACHE_DIR"
 
 
 @contextmanager
@@ -27,11 +32,34 @@ def _unchecked() -> Iterator[None]:
         jaxtyping.config.update("jaxtyping_disable", False)
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     jax.config.update("jax_enable_x64", True)
     jax.config.update("jax_numpy_dtype_promotion", "strict")
-    if not CHECKED:
-        return
+    # Tests compile thousands of functions and run most of them once: compiling them quickly saves more than it costs.
+    jax.config.update("jax_disable_most_optimizations", True)
+    _share_compiled_functions(config)
+    if CHECKED:
+        _check_annotations()
+
+
+def _share_compiled_functions(config: pytest.Config) -> None:
+    """What one process compiles, the others load: workers and the kernels that they start, which are given the folder.
+
+    The folder lives as long as the run. Whoever names one in the environment keeps it from run to run.
+    """
+    if _COMPILED not in os.environ:
+        os.environ[_COMPILED] = tempfile.mkdtemp(prefix="compiled-")
+
+        def forget() -> None:
+            shutil.rmtree(os.environ.pop(_COMPILED), ignore_errors=True)
+
+        config.add_cleanup(forget)
+    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
+    jax.config.update("jax_compilation_cache_dir", os.environ[_COMPILED])
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+
+
+def _check_annotations() -> None:
     jaxtyping.install_import_hook("spinbook", "beartype.beartype")
     raises = pytest.raises
 
@@ -44,12 +72,21 @@ def pytest_configure() -> None:
 
 
 @pytest.fixture
+def optimised() -> Iterator[None]:
+    """For a test that computes longer than it compiles, or of what the compiler makes of the code."""
+    jax.config.update("jax_disable_most_optimizations", False)
+    yield
+    jax.config.update("jax_disable_most_optimizations", True)
+
+
+@pytest.fixture
 def unchecked() -> Iterator[None]:
     """Calls with arguments that no annotation allows."""
     with _unchecked():
         yield
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Modules run in a random order, and so do the tests of each, if that is asked for: none may need another."""
     if seed := os.environ.get("SPINBOOK_SHUFFLE"):

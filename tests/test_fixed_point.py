@@ -8,22 +8,6 @@ from scipy import optimize
 
 from spinbook.fixed_point import FixedPoint, solve
 
-
-@pytest.fixture(autouse=True, scope="module")
-def _compile_quickly():
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
-
-
-@pytest.fixture
-def optimised():
-    """For a test of what the compiler makes of the code."""
-    jax.config.update("jax_disable_most_optimizations", False)
-    yield
-    jax.config.update("jax_disable_most_optimizations", True)
-
-
 # cos(y) = y, to 20 digits (the Dottie number, OEIS A003957).
 DOTTIE = 0.73908513321516064166
 

@@ -83,7 +83,7 @@ def _raised_ratio(order: Array | float, t: Array) -> Array:
     shape = (_LEVELS + 1,) + (1,) * jnp.ndim(t)
     orders = order + jnp.arange(_LEVELS + 1, dtype=t.dtype).reshape(shape)
 
-    def refine(_: int, q: Array) -> Array:
+    def refine(_: Array, q: Array) -> Array:
         # A shorter triangle each time; what is kept at its end is never read. A loop that is written out would take
         # ten times longer to compile, and its derivatives minutes.
         return 1 / (orders + 1 + jnp.sqrt((orders + 1) ** 2 + t * jnp.concatenate([q[1:], q[-1:]]) / q))
@@ -216,7 +216,7 @@ def _squared_argument(order: float, squared_ratio: Array) -> Array:
     ratio = jnp.sqrt(squared_ratio)
     a = order + 0.5
 
-    def climb(_: int, x: Array) -> Array:
+    def climb(_: Array, x: Array) -> Array:
         q, slope = jax.jvp(partial(_ratio_over_x, order), (x * x,), (2 * x,))
         # The slope of r = x q is q + x dq/dx.
         return x + (ratio - x * q) / (q + x * slope)

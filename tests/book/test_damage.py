@@ -445,7 +445,7 @@ def test_every_file_is_read_and_written_as_utf_8():
     careless = []
     for path in sorted((ROOT / "src").rglob("*.py")):
         text = path.read_text(encoding="utf-8")
-        if not re.search(r"open\(|read_text|write_text|run\(", text):
+        if not re.search(r"open\(|read_text|write_text|text=True", text):
             continue
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.Call) and not _names_its_encoding(node):
@@ -459,7 +459,8 @@ def _names_its_encoding(call):
     if name == "open":
         owner = getattr(getattr(call.func, "value", None), "id", "")
         modes = [argument.value for argument in call.args if isinstance(argument, ast.Constant)]
-        return owner in ("Image", "tarfile", "os") or "b" in "".join(map(str, modes)) or "encoding" in given
+        holds_bytes = owner in ("Image", "archive", "os", "tarfile")
+        return holds_bytes or "b" in "".join(map(str, modes)) or "encoding" in given
     if name == "run":
         return "text" not in given
     return name not in ("read_text", "write_text") or "encoding" in given

@@ -1,21 +1,12 @@
-"""These tests compile many small functions and run each once: compiling them quickly saves time."""
+"""Networks that these tests share, and what the authors' program prints."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
-import jax
 import numpy as np
 import pytest
 
 from spinbook.self_attention import Network, paper_network
-
-
-@pytest.fixture(autouse=True, scope="package")
-def _compile_quickly() -> Iterator[None]:
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
 
 
 @pytest.fixture(scope="session")

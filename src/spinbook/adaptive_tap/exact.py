@@ -28,7 +28,7 @@ class Moments(NamedTuple):
     susceptibilities: Float[Tensor, "*batch N N"]
 
 
-def states(num_spins: int) -> Float[Tensor, "2**N N"]:
+def states(num_spins: int) -> Float[Tensor, "states N"]:
     """S_i = 2 b_i - 1 with b_i bit i of the row number: all 2^N states.
 
     >>> states(2).tolist()

@@ -29,7 +29,7 @@ class EntropyBudget(NamedTuple):
     total: Float[Array, ""]
     system: Float[Array, ""]
     environment: Float[Array, ""]
-    distribution: Float[Array, " 2**N"]
+    distribution: Float[Array, " states"]
 
 
 def _entropy(p: Array) -> Array:

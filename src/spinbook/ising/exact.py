@@ -127,7 +127,7 @@ def _step(p: Array, J: Array, h: Array, beta: Array) -> Array:
     return _advance(p, *_halves(J, h, beta))
 
 
-def states(num_spins: int) -> Float[Array, "2**N N"]:
+def states(num_spins: int) -> Float[Array, "states N"]:
     """s_i = 2 (bit i of the row number) - 1: all 2^N states of N spins.
 
     >>> states(2).tolist()
@@ -141,7 +141,7 @@ def states(num_spins: int) -> Float[Array, "2**N N"]:
 @validate.finite_result
 def transition_matrix(
     couplings: Float[ArrayLike, "N N"], fields: Float[ArrayLike, " #N"], *, beta: Float[ArrayLike, ""]
-) -> Float[Array, "2**N 2**N"]:
+) -> Float[Array, "states states"]:
     """P(s | s') = prod_i exp(beta s_i H_i(s')) / (2 cosh(beta H_i(s'))), as a matrix [new, old] whose columns sum to 1.
 
     Memory: 8 * 4^N bytes in float64, 2.1 GB at N = 14, and as much again while it is built; ``step`` does without.
@@ -161,7 +161,7 @@ def step(
     fields: Float[ArrayLike, " #N"],
     *,
     beta: Float[ArrayLike, ""],
-) -> Float[Array, " 2**N"]:
+) -> Float[Array, " states"]:
     """p(s) = sum_s' P(s | s') p'(s'), with p' = ``distribution``.
 
     Cost: 2 * 4^N multiplications without the transition matrix, half a second at N = 14. Errors as for
@@ -177,7 +177,7 @@ def step(
 
 
 @validate.finite_result
-def product_distribution(magnetizations: Float[ArrayLike, " N"]) -> Float[Array, " 2**N"]:
+def product_distribution(magnetizations: Float[ArrayLike, " N"]) -> Float[Array, " states"]:
     """p(s) = prod_i (1 + s_i m_i) / 2, independent spins with means m_i.
 
     >>> product_distribution([1.0, 0.5]).tolist()
@@ -249,7 +249,7 @@ def stationary_solve(
 @validate.finite_result
 def stationary_distribution(
     couplings: Float[ArrayLike, "N N"], fields: Float[ArrayLike, " #N"], *, beta: Float[ArrayLike, ""]
-) -> Float[Array, " 2**N"]:
+) -> Float[Array, " states"]:
     """p = P p, the value of ``stationary_solve``.
 
     Raises ``ArithmeticError`` where that did not converge; under a trace the result is then NaN. Other errors as for

@@ -276,7 +276,7 @@ def _lock(root: Path) -> Iterator[None]:
     """Two builds in one tree would overwrite each other's work; the second one says so and ends."""
     (root / "_build").mkdir(exist_ok=True)
     path = root / "_build" / ".lock"
-    if path.is_dir():
+    if path.is_dir() or path.is_symlink():
         disk.remove(path)
     with path.open("a+", encoding="utf-8") as handle:
         try:

@@ -97,6 +97,8 @@ def _install() -> None:
     warnings.filterwarnings("error")
     for category in (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning):
         warnings.filterwarnings("ignore", category=category)
+    # Another process was still writing what this one wanted to load, which is then compiled here.
+    warnings.filterwarnings("ignore", message="Error (reading|writing) persistent compilation cache entry")
 
 
 # Only a kernel that the pipeline starts has a folder to write to.

@@ -160,7 +160,8 @@ def run(root: Path, out: TextIO, *, only: Sequence[str] = ()) -> list[Row]:
     names = [path.name for path in PATHS]
     if unknown := sorted(set(only) - set(names)):
         raise ValueError(f"only: expected some of {names}, got {unknown}")
-    wanted = [job for job in jobs(root) if not only or job.path.name in (*only, AS_IS)]
+    everything = jobs(root)
+    wanted = [job for job in everything if not only or job.path.name in (*only, AS_IS)]
     waiting = [job for job in wanted if outcome(root, job) is None]
     print(f"{len(wanted)} jobs, {len(wanted) - len(waiting)} of them done before", file=out, flush=True)
     cpus = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [0]
@@ -170,8 +171,14 @@ def run(root: Path, out: TextIO, *, only: Sequence[str] = ()) -> list[Row]:
         try:
             while waiting or running:
                 while waiting and free:
-                    job, cpu = waiting.pop(0), free.pop(0)
+                    job = waiting.pop(0)
+                    if not _concerned(root, job):
+                        wanted.remove(job)
+                        continue
+                    cpu = free.pop(0)
                     running[pool.submit(_start, root, job, cpu)] = (job, cpu)
+                if not running:
+                    break
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
                     job, cpu = running.pop(future)
                     free.append(cpu)
@@ -187,6 +194,18 @@ def run(root: Path, out: TextIO, *, only: Sequence[str] = ()) -> list[Row]:
     _print(rows, out)
     disk.write(root / "_build" / "portability" / "table.json", json.dumps([row.__dict__ for row in rows], indent=1))
     return rows
+
+
+def _concerned(root: Path, job: Job) -> bool:
+    """Whether a chapter's run as it is had loaded the package that the path is about.
+
+    The imports of the library name more than a run loads. Unknown before the run as it is: then it is concerned.
+    """
+    if job.path.package is None or not job.is_chapter:
+        return True
+    own = Job(next(path for path in PATHS if path.name == AS_IS), job.unit, True, job.key).folder(root) / "result"
+    record = execution.read_record(own) or execution.read_record(execution.results_folder(root, job.unit))
+    return record is None or record.key != job.key or job.path.package in record.packages
 
 
 _PROCESSES: set[subprocess.Popen[bytes]] = set()

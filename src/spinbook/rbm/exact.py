@@ -38,7 +38,7 @@ def _num_units(num_units: Any) -> int:
     return n
 
 
-def states(num_units: int) -> Float[Array, "2**num_units num_units"]:
+def states(num_units: int) -> Float[Array, "states num_units"]:
     """v_i = bit i of the row number: all 2^n states of n units in {0, 1}.
 
     Memory: 8 n 2^n bytes in float64, 168 MB at the limit of n = 20; more units raise ``ValueError``.
@@ -52,7 +52,7 @@ def states(num_units: int) -> Float[Array, "2**num_units num_units"]:
 
 
 @validate.finite_result
-def visible_distribution(energy: Callable[[Array], Array], num_units: int) -> Float[Array, " 2**num_units"]:
+def visible_distribution(energy: Callable[[Array], Array], num_units: int) -> Float[Array, " states"]:
     """p(v) = exp(-E(v)) / sum_v exp(-E(v)), in the order of ``states``.
 
     ``energy`` maps (..., V) to (...), for example ``effective_energy`` with its other arguments bound.
@@ -97,7 +97,7 @@ def _strengths(E: Array, n: int) -> Array:
 
 
 @validate.finite_result
-def interactions(energies: Float[ArrayLike, "... 2**num_units"]) -> Float[Array, "... 2**num_units"]:
+def interactions(energies: Float[ArrayLike, "... 2**num_units"]) -> Float[Array, "... states"]:
     """J_S = sum_{T in S} (-1)^{|S| - |T|} (-E_T), so that -E(v) = sum_S J_S prod_{i in S} v_i on {0, 1}^n.
 
     ``energies`` is (..., 2^n) in the order of ``states``; entry S of the result belongs to the units that are 1 in
@@ -112,7 +112,7 @@ def interactions(energies: Float[ArrayLike, "... 2**num_units"]) -> Float[Array,
 
 
 @validate.finite_result
-def interaction_strength_by_order(energies: Float[ArrayLike, "... 2**num_units"]) -> Float[Array, "... num_units+1"]:
+def interaction_strength_by_order(energies: Float[ArrayLike, "... 2**num_units"]) -> Float[Array, "... orders"]:
     """sqrt(mean of J_S^2 over the subsets S of k units), for k = 0, 1, ..., n.
 
     Arguments as for ``interactions``. Entry 0 is the size of the constant.

@@ -169,7 +169,7 @@ def trajectory(
     *,
     beta: Float[ArrayLike, ""] = 1.0,
     steps: int,
-) -> Float[Array, "steps+1 *batch dim"]:
+) -> Float[Array, "states *batch dim"]:
     """q_0, q_1, ..., q_steps with q_{n+1} = softmax(beta q_n X^T) X, the start included.
 
     Arguments as for ``retrieve``. Memory: all states.

@@ -64,7 +64,7 @@ def shortest_period(
     x = np.ascontiguousarray(numbers(states, "states"))
     if x.ndim != 3:
         raise ValueError(f"states: expected shape (orbits, steps, features), got {x.shape}")
-    tolerance = inverse_temperatures(tolerance, "tolerance", ndim=0)
+    tolerance = float(inverse_temperatures(tolerance, "tolerance", ndim=0))
     periods = np.zeros(len(x), np.int64)
     errors = np.full(len(x), np.nan)
     _shortest_period(x, float(tolerance), periods, errors)

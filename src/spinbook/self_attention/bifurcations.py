@@ -39,8 +39,9 @@ def _networks(
     network: Network | Sequence[Network], gammas: Any, epsilons: Any
 ) -> tuple[list[Network], dict[str, np.ndarray]]:
     """All combinations, the last axis fastest, and the axes."""
-    many = isinstance(network, Sequence) and not isinstance(network, str)
-    grid = [validate.instance(x, Network, "network") for x in (network if many else [network])]
+    given: Any = network
+    many = isinstance(given, Sequence) and not isinstance(given, str)
+    grid: list[Network] = [validate.instance(x, Network, "network") for x in (given if many else [given])]
     if not grid:
         raise ValueError("network: expected at least one, got none")
     sizes = {(x.num_features, x.context, x.period) for x in grid}

@@ -50,7 +50,7 @@ class Numerics(NamedTuple):
     orthonormalise_every: int = 4
     seed: int = 0
 
-    def bounds(self) -> Int[np.ndarray, " B+1"]:
+    def bounds(self) -> Int[np.ndarray, " bounds"]:
         """Where the blocks begin and end, in steps after the transient.
 
         >>> Numerics(steps=10, transient=0, num_blocks=4).bounds()

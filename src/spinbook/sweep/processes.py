@@ -174,9 +174,13 @@ class Processes(Executor):
 
     def _run(self, seconds: float | None, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         data = pickle.dumps((function, args, kwargs))
-        code = None
+        problem = BrokenExecutor("")
         for _ in range(_ATTEMPTS):
-            worker = self._worker()
+            try:
+                worker = self._worker()
+            except BrokenExecutor as error:
+                problem = error
+                continue
             begun = time.monotonic()
             try:
                 value = worker.call(data, seconds)
@@ -184,7 +188,7 @@ class Processes(Executor):
                 worker.kill()
                 raise TimeoutError(f"took longer than {time.monotonic() - begun:.3g} s and was ended") from None
             except EOFError:
-                code = worker.exit_code()
+                problem = BrokenExecutor(f"its process died {_ATTEMPTS} times (exit code {worker.exit_code()})")
                 worker.kill()
                 continue
             except _Raised as raised:
@@ -195,4 +199,4 @@ class Processes(Executor):
                 raise
             self._idle.put(worker)
             return value
-        raise BrokenExecutor(f"its process died {_ATTEMPTS} times (exit code {code})")
+        raise problem

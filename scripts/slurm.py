@@ -1,0 +1,76 @@
+"""The book's sweeps on a Slurm cluster: one job for each worker, started by dask-jobqueue. See README.md beside it.
+
+Run it on a node that can submit jobs, inside tmux or in a job of its own; it lives as long as the sweep.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+# Each worker computes one task at a time; libraries that take all cores for themselves would slow their neighbours.
+SINGLE_THREADED = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+
+
+def parser() -> argparse.ArgumentParser:
+    """The arguments of the command line."""
+    result = argparse.ArgumentParser(description=__doc__)
+    result.add_argument("names", nargs="*", default=["paper"], help="sweeps, as `python -m spinbook.sweep` lists them")
+    result.add_argument("--out", type=Path, required=True, help="a folder that all nodes see under this path")
+    result.add_argument("--workers", type=int, default=10, help="jobs of one core each")
+    result.add_argument("--memory", default="2GB", help="of each job")
+    result.add_argument("--walltime", default="01:00:00", help="of each job; a worker whose time is up is replaced")
+    result.add_argument("--queue", help="the partition")
+    result.add_argument("--account", help="who pays")
+    result.add_argument("--directive", action="append", default=[], help="a line for #SBATCH; may be given again")
+    result.add_argument("--time-limit", type=float, metavar="SECONDS", help="a task that takes longer has failed")
+    result.add_argument("--quick", action="store_true", help="few values and few steps, to try it")
+    result.add_argument("--print-job", action="store_true", help="print the job of one worker and submit nothing")
+    return result
+
+
+def cluster(options: argparse.Namespace) -> Any:
+    """A cluster without workers."""
+    from dask_jobqueue import SLURMCluster
+
+    return SLURMCluster(
+        cores=1,
+        processes=1,
+        memory=options.memory,
+        walltime=options.walltime,
+        queue=options.queue,
+        account=options.account,
+        job_extra_directives=options.directive,
+        job_script_prologue=[f"export {name}=1" for name in SINGLE_THREADED],
+        scheduler_options={"dashboard_address": ":0"},
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Start the workers, run the sweeps, end the workers; returns the exit status."""
+    options = parser().parse_args(arguments)
+    from spinbook.sweep import published
+
+    published.chosen(options.names)
+    with cluster(options) as jobs:
+        if options.print_job:
+            print(jobs.job_script())
+            return 0
+        # A job that ends is followed by another one, for as long as there are tasks.
+        jobs.adapt(minimum_jobs=options.workers, maximum_jobs=options.workers)
+        with jobs.get_client() as client:
+            published.compute(
+                options.names,
+                options.out.absolute(),
+                quick=options.quick,
+                executor=client.get_executor(),
+                time_limit=options.time_limit,
+            )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
