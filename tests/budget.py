@@ -14,10 +14,13 @@ import pytest
 SUITE_SECONDS = 8 * 60 * 2
 """Eight minutes on two cores, for all fast tests together."""
 
-LONG = 6
+LONG = 4
 """How many times the limit a test with the mark `long` may take."""
 
 SHOWN = 10
+WORTH_TELLING = 60.0
+"""Seconds from which on a run without a limit shows its account."""
+
 _COST = "cpu_seconds"
 
 
@@ -101,6 +104,8 @@ class _Account:
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         fast = sum(cost for test, cost in self.cost.items() if test not in self.slow)
+        if self.limit is None and sum(self.cost.values()) < WORTH_TELLING:
+            return
         files: Counter[str] = Counter()
         for test, cost in self.cost.items():
             files[test.partition("::")[0]] += cost

@@ -2,14 +2,20 @@
 
 import importlib
 import inspect
+import os
 import pkgutil
+import subprocess
+import sys
 import typing
+from pathlib import Path
 
+import jax
 import jaxtyping
 import pytest
 import torch
 
 import spinbook
+from spinbook import annotations
 
 MODULES = [info.name for info in pkgutil.walk_packages(spinbook.__path__, "spinbook.") if "__main__" not in info.name]
 
@@ -47,3 +53,45 @@ def test_a_shape_that_is_arithmetic_is_found():
     for name, error in (("f", NameError), ("g", Exception)):
         with pytest.raises(error):
             _hints(namespace[name])
+
+
+def test_an_array_like_may_be_a_list_and_an_array_has_its_shape():
+    hint = annotations.Float[annotations.ArrayLike, "N N"]
+    assert typing.get_origin(hint) is typing.Annotated
+    assert typing.get_args(hint)[1] == "N N"
+    for value in ([[1, 2], [3, 4]], 1, 2.5, torch.ones(2), jax.numpy.ones(2)):
+        assert isinstance(value, typing.get_args(hint)[0])
+    for value in (None, 1j, object()):
+        assert not isinstance(value, typing.get_args(hint)[0])
+    # Of an array it is jaxtyping's own, which makes a new class for every use.
+    ours, theirs = annotations.Float[jax.Array, "N N"], jaxtyping.Float[jax.Array, "N N"]
+    assert (ours.array_type, ours.dtypes, ours.dim_str) == (theirs.array_type, theirs.dtypes, theirs.dim_str)
+    with pytest.raises(ValueError, match="variadic"):
+        annotations.Float[annotations.ArrayLike, "*a *b"]
+
+
+# Modules whose every function, private ones too, was called under the import hook and found to be what it says.
+CHECKED = ["ising", "replicas.py", "rbm/exact.py", "rbm/mixture.py", "sphere.py"]
+
+
+@pytest.mark.slow
+def test_examples_in_docstrings_hold_their_annotations():
+    root = Path(__file__).parents[1]
+    paths = [str(root / "src" / "spinbook" / name) for name in CHECKED]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-n",
+        "0",
+        "-q",
+        "-p",
+        "tests.conftest",
+        "-p",
+        "no:cacheprovider",
+        *paths,
+    ]
+    run = subprocess.run(
+        command, cwd=root, env=os.environ | {"SPINBOOK_TYPES": "1"}, capture_output=True, text=True, timeout=1800
+    )
+    assert run.returncode == 0, run.stdout[-3000:]

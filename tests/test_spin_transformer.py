@@ -189,7 +189,7 @@ def test_a_module_without_a_steady_state_says_nan():
 
 
 @pytest.mark.slow
-def test_the_eight_head_module_in_single_precision_is_finite_when_compiled():
+def test_the_eight_head_module_in_single_precision_is_finite_when_compiled(optimised):
     # jaxlib 0.10.2 multiplies a softmax with a start that is a constant of the compiled function wrongly on CPUs.
     x = jax.random.normal(jax.random.key(1), (512, 512), jnp.float32)
     m = SpinTransformerModule(512, 8, key=jax.random.key(0), dynamics=Unroll(1), dtype=jnp.float32)

@@ -49,11 +49,23 @@ def begun(log):
     return [int(line.split()[0]) for line in Path(log).read_text().splitlines()] if Path(log).exists() else []
 
 
+def _refuse():
+    raise TypeError("this cannot be read")
+
+
+class Trap:
+    """Written, and not read again."""
+
+    def __reduce__(self):
+        return _refuse, ()
+
+
 class Unreadable(Exception):
-    """An exception that can be written but not read again."""
+    """An exception that can be written but not read again, even where a library mends how exceptions are read."""
 
     def __init__(self, one, two):
         super().__init__(f"{one} and {two}")
+        self.trap = Trap()
 
 
 def fail_unreadably(task):

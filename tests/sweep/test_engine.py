@@ -1,6 +1,7 @@
 """Sweeps: order, what is kept on disk, what an interruption or a failure costs, and the same bits from any executor."""
 
 import gc
+import shutil
 import threading
 import time
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
@@ -170,9 +171,9 @@ def test_a_task_that_hangs_fails_and_stops_no_other():
 
 
 def test_a_time_limit_changes_nothing_for_tasks_that_keep_it():
-    assert [int(r["square"]) for r in sweep.run(square, [1, 2, 3], time_limit=100)] == [1, 4, 9]
+    assert [int(r["square"]) for r in sweep.run(square, [1, 2, 3], time_limit=100.0)] == [1, 4, 9]
     with pytest.raises(KeyboardInterrupt):
-        sweep.run(Counting(failing=[1]), [1], time_limit=100)
+        sweep.run(Counting(failing=[1]), [1], time_limit=100.0)
 
 
 RESULTS = {
@@ -366,7 +367,7 @@ def test_what_a_worker_has_kept_counts_even_if_it_never_came_back(tmp_path):
 
 
 class Elsewhere(Executor):
-    """A machine that does not see the folder."""
+    """A machine that sees another folder under the same path."""
 
     def __init__(self, folder):
         self._folder = folder
@@ -374,8 +375,10 @@ class Elsewhere(Executor):
     def submit(self, function, /, *args, **kwargs):
         away = self._folder.with_name("away")
         self._folder.rename(away)
+        self._folder.mkdir()
         future = Future()
         future.set_result(function(*args, **kwargs))
+        shutil.rmtree(self._folder)
         away.rename(self._folder)
         return future
 

@@ -46,7 +46,7 @@ def test_one_process_survives_every_kind_of_failure_and_keeps_the_rest(tmp_path)
         # Started and ready before the clock of a task begins.
         executor.submit(abs, -1).result()
         with pytest.raises(sweep.FailedTasks) as caught:
-            sweep.run(work.draw, tasks, folder=tmp_path / "kept", executor=executor, time_limit=5)
+            sweep.run(work.draw, tasks, folder=tmp_path / "kept", executor=executor, time_limit=5.0)
     failures = caught.value.failures
     assert {k: type(error) for k, error in failures.items()} == {
         1: ZeroDivisionError, 2: BrokenExecutor, 3: TimeoutError, 4: failures[4].__class__, 5: RuntimeError,

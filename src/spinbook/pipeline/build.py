@@ -79,6 +79,11 @@ def book(root: Path, *, only: str | None = None, jobs: int = JOBS, out: TextIO |
             if name in wanted
         ]
         standing |= {name: execution.standing(root, name, keys[name]) for name in stale}
+        outcome.problems += [
+            f"chapter {name}: its run does not stand, {standing[name].reason} meanwhile; build again"
+            for name in stale
+            if standing[name].record is None and name not in {failure.chapter for failure in outcome.failures}
+        ]
         records = {name: one.record for name, one in standing.items() if one.record}
         results = {name: execution.results_folder(root, name) for name in records}
         outcome.problems += _collect(root, wanted, chapters, records, results, outcome.failures)

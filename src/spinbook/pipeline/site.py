@@ -3,6 +3,7 @@
 import copy
 import hashlib
 import json
+import os
 import re
 import shutil
 import sys
@@ -138,7 +139,8 @@ def _stage(root: Path, work: Path, results: Mapping[str, Path], failures: Sequen
     # The buttons open the notebook of this version, not whatever the branch has become since.
     config["repository"]["branch"] = project.identity(root).ref
     config["sphinx"]["config"] |= {
-        "spinbook_root": str(root),
+        # Sphinx reads it as UTF-8, whatever this process takes for the encoding of paths.
+        "spinbook_root": os.fsencode(root).decode("utf-8", "surrogateescape"),
         "html_baseurl": project.identity(root).site,
         "release": project.identity(root).version,
     }

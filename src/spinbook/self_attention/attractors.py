@@ -109,7 +109,8 @@ def verdicts(blocks: Float[ArrayLike, "n B"], period: Int[ArrayLike, " n"], *, s
     steps = validate.count(steps, "steps", minimum=1)
     map_period = validate.count(map_period, "map_period", minimum=1)
     # Minus infinity, at beta = 0, would make every difference NaN.
-    x = validate.known_numbers(_at_least(blocks, -1e3), "blocks")
+    x = np.maximum(validate.known_numbers(_at_least(blocks, -1e3), "blocks"), -1e3)
+    validate.require(lambda b: b <= 1e3, x, "blocks", "exponents of at most 1000 per step")
     if x.ndim != 2 or x.shape[1] < 2:
         raise ValueError(f"blocks: expected shape (orbits, blocks) with at least two blocks, got {x.shape}")
     p = inverse_temperatures(period, "period", ndim=1).astype(np.int64)
