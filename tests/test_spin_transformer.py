@@ -244,19 +244,28 @@ def padded(mask_of):
 @pytest.mark.parametrize("theory", [naive, pytest.param(tap, marks=pytest.mark.slow)])
 def test_masked_padding_reaches_nothing_and_its_gradient_is_zero(theory):
     x, mask = padded(np.tril(np.ones((4, 4), bool)))
+
+    @eqx.filter_jit
+    def evaluated(model, x, mask):
+        def loss(inputs):
+            model, x = inputs
+            out = model(x, mask)
+            # The slope is one at zero, so that the padding counts.
+            return jnp.sum(out + out**3), out
+
+        (_, out), (weights, gradient) = eqx.filter_value_and_grad(loss, has_aux=True)((model, x))
+        return out, gradient, weights
+
     for model in (module(16, 2, theory=theory), SpinTransformer(2, 16, 2, key=jax.random.key(0), theory=theory)):
-        out = model(x, mask)
-        np.testing.assert_allclose(out[:4], model(x[:4], mask[:4, :4]), atol=1e-9)
+        out, gradient, weights = evaluated(model, jnp.asarray(x), mask)
+        expected = evaluated(model, jnp.asarray(x[:4]), mask[:4, :4])
         np.testing.assert_array_equal(out[4:], 0)
-
-        def loss(model, x, mask=mask):
-            return jnp.sum(model(x, mask) ** 3)
-
-        gradient = jax.grad(loss, argnums=1)(model, jnp.asarray(x))
         np.testing.assert_array_equal(gradient[4:], 0)
-        weights, short = (eqx.filter_grad(loss)(model, *args) for args in ((x, mask), (x[:4], mask[:4, :4])))
-        for ours, truth in zip(jax.tree.leaves(weights), jax.tree.leaves(short), strict=True):
-            np.testing.assert_allclose(ours, truth, atol=1e-8)
+        ours, truth = jax.tree.leaves((out[:4], gradient[:4], weights)), jax.tree.leaves(expected)
+        for part, exact in zip(ours, truth, strict=True):
+            np.testing.assert_allclose(part, exact, atol=1e-8)
+    # Where values are known they are not refused.
+    np.testing.assert_array_equal(module(16, 2).couplings(x, mask)[:, 4:], 0)
 
 
 def test_padding_of_a_context_reaches_nothing():
@@ -292,6 +301,8 @@ def test_half_precision_is_solved_in_single_precision(dtype):
     np.testing.assert_allclose(found.value.astype(jnp.float32), exact, rtol=float(jnp.finfo(dtype).eps), atol=2e-5)
     gradient = eqx.filter_grad(lambda m: jnp.sum(m(x).astype(jnp.float32) ** 2))(half)
     assert np.isfinite(gradient.to_qk.weight.astype(jnp.float32)).all()
+    stack = SpinTransformer(2, 16, key=jax.random.key(0), theory=naive, dynamics=Unroll(1), dtype=dtype)
+    assert stack(x).dtype == stack.steady_state(x).value.dtype == dtype
 
 
 def test_parameters_are_those_of_queries_and_keys_alone():

@@ -197,7 +197,9 @@ def solve(
     False
     """
     flat, unravel = _start(y0)
-    tolerance = validate.positive(tol, "tol", ndim=0, dtype=flat.dtype)
+    # The default is below the smallest number of float16; what rounding allows is the tolerance there anyway.
+    precise = np.promote_types(flat.dtype, np.float32)
+    tolerance = validate.positive(tol, "tol", ndim=0, dtype=precise).astype(flat.dtype)
     step_size = validate.positive(damping, "damping", ndim=0, dtype=flat.dtype)
     validate.require(lambda x: x <= 1, step_size, "damping", "a number > 0 and <= 1")
     max_steps = validate.count(max_steps, "max_steps", minimum=1)

@@ -299,6 +299,8 @@ class SpinTransformerModule(eqx.Module):
             lengths = jnp.where(refused, 0, lengths)
             expected = "vectors that are not zero, but for padding, which the mask keeps apart both ways"
             validate.require(lambda n: n > 0, lengths[..., 0], name, expected)
+            # Nor has the direction of zero: padding stays where it is.
+            parts = jnp.where(empty, 0, parts)
         scaled = sphere.radius(self.dim // spheres) * parts / lengths
         return jnp.moveaxis(scaled.reshape(len(a), spheres, self.num_heads // spheres, -1), 0, 2)
 
@@ -434,7 +436,7 @@ class SpinTransformer(eqx.Module):
         mask: Bool[ArrayLike, "N M"] | None = None,
         context: Float[ArrayLike, "M D"] | None = None,
     ) -> Float[Array, "N D"]:
-        """The magnetizations of the last module (sites, dim); NaN if a module has no steady state."""
+        """The magnetizations of the last module (sites, dim); NaN if ``Relax`` finds no steady state of a module."""
 
         def layer(x: Array, module: SpinTransformerModule) -> tuple[Array, None]:
             return module(x, mask, context), None
@@ -451,7 +453,7 @@ class SpinTransformer(eqx.Module):
 
         Each entry as in the ``steady_state`` of a module. A module that does not converge passes on the best state that
         it met, so that the evidence of those after it is their own: ``jnp.argmin(found.converged)`` is the first that
-        failed, where not all converged, and from where on a call of the stack is NaN.
+        failed, where not all converged, and from where on a call of a stack that is to ``Relax`` is NaN.
 
         >>> stack = SpinTransformer(3, 8, 2, key=jax.random.key(0))
         >>> stack.steady_state(jax.random.normal(jax.random.key(1), (5, 8))).converged.tolist()
