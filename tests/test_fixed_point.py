@@ -44,6 +44,16 @@ def test_the_solution_is_that_of_a_newton_solver_whatever_the_method(options):
     np.testing.assert_allclose(solution.value, reference, atol=30**0.5 * 1e-10 / (1 - contraction))
 
 
+@pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float16])
+def test_half_precision_is_solved_to_its_own_rounding(dtype):
+    solution = solve(jnp.cos, jnp.ones((), dtype))
+    assert solution.value.dtype == solution.residual.dtype == dtype
+    assert bool(solution.converged)
+    # The residual over 1 - slope, which is 1.67, and the rounding of the cosine and of the difference.
+    assert abs(float(solution.value) - DOTTIE) <= float(solution.residual) + 2 * float(jnp.finfo(dtype).eps)
+    assert float(solution.residual) <= 16 * float(jnp.finfo(dtype).eps)
+
+
 @pytest.mark.parametrize("options", [{}, {"max_steps": 3}, {"history": 0, "max_steps": 7}])
 def test_the_residual_is_that_of_the_value_returned(options):
     A, b = network(1, 30, 1.5)

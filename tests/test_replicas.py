@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy import stats
 
 from spinbook import replicas
 
@@ -23,3 +24,14 @@ def test_the_standard_error_is_that_of_a_mean():
         replicas.standard_error(jnp.asarray(rows)), rows.std(0, ddof=1) / np.sqrt(50), rtol=1e-12
     )
     assert np.isnan(replicas.standard_error(jnp.ones((1, 2)))).all()
+
+
+def test_deviations_in_units_of_the_standard_error_are_students_t_with_one_degree_less_than_groups():
+    groups, trials = 16, 4000
+    samples = np.random.default_rng(2).normal(size=(groups, trials))
+    pulls = np.asarray(samples.mean(0) / replicas.standard_error(jnp.asarray(samples)))
+    assert stats.kstest(pulls, stats.t(groups - 1).cdf).pvalue > 1e-3
+    beyond = (np.abs(pulls) > 3).mean()
+    error = np.sqrt(2 * stats.t(groups - 1).sf(3) / trials)
+    assert beyond == pytest.approx(2 * stats.t(groups - 1).sf(3), abs=4 * error)
+    assert beyond > 2 * stats.norm.sf(3) + 4 * np.sqrt(2 * stats.norm.sf(3) / trials)

@@ -208,6 +208,103 @@ def test_a_stack_is_its_modules_in_a_row():
     assert len({float(w[0, 0]) for w in arrays.to_qk.weight}) == 3
 
 
+def test_a_stack_says_which_module_failed():
+    stack = SpinTransformer(3, 16, 2, key=jax.random.key(0), beta=jnp.asarray(1.0))
+    # So cold that the second module finds no steady state.
+    stack = eqx.tree_at(lambda s: s.modules.beta, stack, jnp.array([1.0, 50.0, 1.0]))
+    x = inputs()
+    found = stack.steady_state(x)
+    assert found.value.shape == (3, 6, 16)
+    assert found.converged.tolist() == [True, False, True]
+    assert int(jnp.argmin(found.converged)) == 1
+    assert float(found.residual[1]) > 1e-6 > float(found.residual[0])
+    assert np.isfinite(found.value).all()
+    assert np.isnan(stack(x)).all()
+
+
+def test_evidence_of_a_stack_is_that_of_its_modules():
+    stack = SpinTransformer(2, 16, 2, key=jax.random.key(0))
+    x = inputs()
+    found = stack.steady_state(x)
+    assert bool(found.converged.all())
+    np.testing.assert_allclose(found.value[-1], stack(x), atol=1e-9)
+    arrays, rest = eqx.partition(stack.modules, eqx.is_array)
+    first = eqx.combine(jax.tree.map(lambda a: a[0], arrays), rest).steady_state(x)
+    np.testing.assert_allclose(found.value[0], first.value, atol=1e-9)
+
+
+def padded(mask_of):
+    x = np.asarray(inputs()).copy()
+    x[4:] = 0
+    mask = np.zeros((6, 6), bool)
+    mask[:4, :4] = mask_of
+    return x, mask
+
+
+@pytest.mark.parametrize("theory", [naive, pytest.param(tap, marks=pytest.mark.slow)])
+def test_masked_padding_reaches_nothing_and_its_gradient_is_zero(theory):
+    x, mask = padded(np.tril(np.ones((4, 4), bool)))
+
+    @eqx.filter_jit
+    def evaluated(model, x, mask):
+        def loss(inputs):
+            model, x = inputs
+            out = model(x, mask)
+            # The slope is one at zero, so that the padding counts.
+            return jnp.sum(out + out**3), out
+
+        (_, out), (weights, gradient) = eqx.filter_value_and_grad(loss, has_aux=True)((model, x))
+        return out, gradient, weights
+
+    for model in (module(16, 2, theory=theory), SpinTransformer(2, 16, 2, key=jax.random.key(0), theory=theory)):
+        out, gradient, weights = evaluated(model, jnp.asarray(x), mask)
+        expected = evaluated(model, jnp.asarray(x[:4]), mask[:4, :4])
+        np.testing.assert_array_equal(out[4:], 0)
+        np.testing.assert_array_equal(gradient[4:], 0)
+        ours, truth = jax.tree.leaves((out[:4], gradient[:4], weights)), jax.tree.leaves(expected)
+        for part, exact in zip(ours, truth, strict=True):
+            np.testing.assert_allclose(part, exact, atol=1e-8)
+    # Where values are known they are not refused.
+    np.testing.assert_array_equal(module(16, 2).couplings(x, mask)[:, 4:], 0)
+
+
+def test_padding_of_a_context_reaches_nothing():
+    x, context = np.asarray(inputs()).copy(), np.asarray(inputs(4, seed=3)).copy()
+    x[5], context[3] = 0, 0
+    mask = np.ones((6, 4), bool)
+    mask[5], mask[:, 3] = False, False
+    m = module(16, 2, theory=naive)
+    out = m(x, mask, context)
+    np.testing.assert_allclose(out[:5], m(x[:5], None, context[:3]), atol=1e-9)
+    np.testing.assert_array_equal(out[5], 0)
+
+
+def test_rows_of_zeros_that_are_not_padding_are_nan_where_values_are_hidden():
+    x, mask = padded(True)
+    mask[0, 4] = True
+    assert np.isnan(jax.jit(lambda x: module()(x, mask))(x)).any()
+    assert np.isnan(jax.jit(lambda x: module()(x))(x)).any()
+
+
+@pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float16])
+def test_half_precision_is_solved_in_single_precision(dtype):
+    x = inputs().astype(dtype)
+    half = module(16, 2, dtype=dtype)
+    single = eqx.tree_at(lambda m: m.to_qk.weight, module(16, 2), half.to_qk.weight.astype(jnp.float32))
+    found = half.steady_state(x)
+    assert found.value.dtype == half.couplings(x).dtype == dtype
+    assert bool(found.converged)
+    # The tolerance of single precision, eps^0.7.
+    assert float(found.residual) < 2e-5
+    exact = single(x.astype(jnp.float32))
+    # Rounded once, at the end.
+    np.testing.assert_allclose(found.value.astype(jnp.float32), exact, rtol=float(jnp.finfo(dtype).eps), atol=2e-5)
+    gradient = eqx.filter_grad(lambda m: jnp.sum(m(x).astype(jnp.float32) ** 2))(half)
+    assert np.isfinite(gradient.to_qk.weight.astype(jnp.float32)).all()
+    stack = SpinTransformer(2, 16, key=jax.random.key(0), theory=naive, dynamics=Unroll(1), dtype=dtype)
+    assert stack(x).dtype == stack.steady_state(x).value.dtype == dtype
+
+
 def test_parameters_are_those_of_queries_and_keys_alone():
     count = sum(a.size for a in jax.tree.leaves(eqx.filter(module(16, 2), eqx.is_array)))
     assert count == 2 * 16 * 16
@@ -223,6 +320,13 @@ def test_modules_are_safe_under_vmap():
         np.testing.assert_allclose(m(x), out, atol=1e-10)
 
 
+def zero_but(attending):
+    """A row of zeros that attends to others, or to which another attends."""
+    x, mask = padded(True)
+    mask[(4, 0) if attending else (0, 4)] = True
+    return x, mask
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -236,6 +340,9 @@ def test_modules_are_safe_under_vmap():
         (lambda: module()(np.ones((3, 8))), "x: expected shape"),
         (lambda: module()(np.full((3, 16), np.nan)), "x: expected finite"),
         (lambda: module()(np.zeros((3, 16))), "x: expected vectors that are not zero"),
+        (lambda: SpinTransformer(2, 16, key=jax.random.key(0))(np.zeros((3, 16))), "x: expected vectors that are not"),
+        (lambda: module()(*zero_but(attending=True)), "x: expected vectors that are not zero, but for padding"),
+        (lambda: module()(*zero_but(attending=False)), "x: expected vectors that are not zero, but for padding"),
         (lambda: module()(inputs(), np.ones((6, 5), bool)), r"mask: expected booleans of shape \(6, 6\)"),
         (lambda: module()(inputs(), np.ones((6, 6))), "mask: expected booleans"),
         (lambda: module()(inputs(), np.ones((6, 6), bool), inputs(4)), r"mask: expected booleans of shape \(6, 4\)"),

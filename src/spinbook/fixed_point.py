@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Int, PyTree
 
@@ -47,13 +48,17 @@ def _tolerance(y: Array, tol: Array) -> Array:
 
 def _extrapolation(differences: Array, residual: Array) -> Array:
     """gamma that minimises |residual - gamma @ differences|; 0 for rows of zeros."""
+    # In half precision the Gram matrix is singular, and LAPACK has no routine for it.
+    dtype = residual.dtype
+    precise = np.promote_types(dtype, np.float32)
+    differences, residual = differences.astype(precise), residual.astype(precise)
     # Rows of unit length, or the newest differences, by far the shortest, would drown in the regularisation.
     lengths = jnp.linalg.norm(differences, axis=1)
     lengths = jnp.where(lengths > 0, lengths, 1)
     rows = differences / lengths[:, None]
     ridge = 10 * jnp.finfo(rows.dtype).eps
     gram = rows @ rows.T + ridge * jnp.eye(len(rows), dtype=rows.dtype)
-    return jax.scipy.linalg.solve(gram, rows @ residual, assume_a="pos") / lengths
+    return (jax.scipy.linalg.solve(gram, rows @ residual, assume_a="pos") / lengths).astype(dtype)
 
 
 class _State(NamedTuple):
@@ -192,7 +197,9 @@ def solve(
     False
     """
     flat, unravel = _start(y0)
-    tolerance = validate.positive(tol, "tol", ndim=0, dtype=flat.dtype)
+    # The default is below the smallest number of float16; what rounding allows is the tolerance there anyway.
+    precise = np.promote_types(flat.dtype, np.float32)
+    tolerance = validate.positive(tol, "tol", ndim=0, dtype=precise).astype(flat.dtype)
     step_size = validate.positive(damping, "damping", ndim=0, dtype=flat.dtype)
     validate.require(lambda x: x <= 1, step_size, "damping", "a number > 0 and <= 1")
     max_steps = validate.count(max_steps, "max_steps", minimum=1)

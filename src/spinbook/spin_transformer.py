@@ -226,11 +226,14 @@ class SpinTransformerModule(eqx.Module):
 
     Calls take ``x`` (N, D), a boolean ``mask`` (N, N), True = may attend, and ``context`` (M, D), whose spins answer to
     their own fields and are attended to in the place of x; the mask is (N, M) then. A row of the mask without True
-    leaves its site alone with its field. The result (N, D) has the dtype of the weights. Batches take ``jax.vmap``.
-    Cost of an update: 2 N^2 D for the naive theory, 6 N^2 D for TAP.
+    leaves its site alone with its field. A site whose row and column are without True is padding: nothing else depends
+    on it, and it may be zero, with zero as its result. The result (N, D) has the dtype of the weights; with weights of
+    half precision everything between is float32. Batches take ``jax.vmap``. Cost of an update: 2 N^2 D for the naive
+    theory, 6 N^2 D for TAP.
 
     Raises ``ValueError`` for a ``dim`` that heads do not divide, two components or fewer for a head, beta <= 0, shapes
-    that do not fit, NaN, inputs of length zero, and masks that are not booleans.
+    that do not fit, NaN, inputs of length zero but for padding (NaN comes out where values are hidden), and masks that
+    are not booleans.
     Source: Bal (2023), section "A simple JAX implementation", labels softmaxcouplings and crosssoftmaxcouplings.
 
     >>> module = SpinTransformerModule(8, 2, key=jax.random.key(0))
@@ -276,22 +279,50 @@ class SpinTransformerModule(eqx.Module):
         self.theory, self.response, self.spheres, self.dynamics = theory, response, spheres, dynamics
         self.to_qk = eqx.nn.Linear(self.dim, 2 * self.dim, use_bias=False, dtype=dtype, key=key)
 
-    def _inputs(self, x: Any, name: str) -> Array:
-        """Inputs by spheres and heads, (spheres, heads, sites, d), scaled to the radius."""
-        a = validate.matrix(x, name, columns=self.dim, dtype=self.to_qk.weight.dtype)
+    @property
+    def _precision(self) -> Any:
+        """The dtype of all arithmetic: that of the weights, but for half precision, in which nothing can be solved."""
+        return np.promote_types(self.to_qk.weight.dtype, np.float32)
+
+    def _scaled(self, a: Array, name: str, padding: Array | None) -> Array:
+        """Inputs by spheres and heads, (spheres, heads, sites, d), scaled to the radius; padding may be zero."""
         spheres = self.spheres(self.num_heads)
         parts = a.reshape(len(a), spheres, self.dim // spheres)
         parts = sphere.balanced(parts)
-        lengths = jnp.linalg.norm(parts, axis=-1, keepdims=True)
-        validate.require(lambda n: n > 0, lengths[..., 0], name, "vectors that are not zero")
+        if padding is None:
+            lengths = jnp.linalg.norm(parts, axis=-1, keepdims=True)
+            validate.require(lambda n: n > 0, lengths[..., 0], name, "vectors that are not zero")
+        else:
+            empty = jnp.all(parts == 0, axis=-1, keepdims=True)
+            refused = empty & ~padding[:, None, None]
+            # A length of zero has no derivative, and the NaN would reach every parameter.
+            lengths = jnp.linalg.norm(jnp.where(empty, 1, parts), axis=-1, keepdims=True)
+            lengths = jnp.where(refused, 0, lengths)
+            expected = "vectors that are not zero, but for padding, which the mask keeps apart both ways"
+            validate.require(lambda n: n > 0, lengths[..., 0], name, expected)
+            # Nor has the direction of zero: padding stays where it is.
+            parts = jnp.where(empty, 0, parts)
         scaled = sphere.radius(self.dim // spheres) * parts / lengths
         return jnp.moveaxis(scaled.reshape(len(a), spheres, self.num_heads // spheres, -1), 0, 2)
+
+    def _inputs(self, x: Any, mask: Any, context: Any) -> tuple[Array, Array | None, Array | None]:
+        """Inputs and context scaled, and the mask."""
+        a = validate.matrix(x, "x", columns=self.dim, dtype=self._precision)
+        if context is None:
+            allowed = self._mask(mask, (len(a), len(a)))
+            # A site of one layer is the same site of the next: nothing may come in or go out.
+            apart = None if allowed is None else ~(jnp.any(allowed, axis=0) | jnp.any(allowed, axis=1))
+            return self._scaled(a, "x", apart), None, allowed
+        c = validate.matrix(context, "context", columns=self.dim, dtype=self._precision)
+        allowed = self._mask(mask, (len(a), len(c)))
+        silent, unheard = (None, None) if allowed is None else (~jnp.any(allowed, axis=k) for k in (1, 0))
+        return self._scaled(a, "x", silent), self._scaled(c, "context", unheard), allowed
 
     def _rows(self, a: Array) -> Array:
         return jnp.moveaxis(a, 2, 0).reshape(a.shape[2], self.dim)
 
     def _projected(self, a: Array, weight: Array) -> Array:
-        b = self._rows(a) @ weight.T
+        b = self._rows(a) @ weight.T.astype(a.dtype)
         return jnp.moveaxis(b.reshape(len(b), *a.shape[:2], -1), 0, 2)
 
     def _mask(self, mask: Any, shape: tuple[int, int]) -> Array | None:
@@ -318,18 +349,15 @@ class SpinTransformerModule(eqx.Module):
         context: Float[ArrayLike, "M D"] | None = None,
     ) -> Float[Array, "H N M"]:
         """J^h_ij = softmax_j(q^h_i . k^h_j), (heads, sites, sites or context sites); 0 where the mask is False."""
-        a = self._inputs(x, "x")
-        c = a if context is None else self._inputs(context, "context")
-        J = self._couplings(a, c, self._mask(mask, (a.shape[2], c.shape[2])))
-        return J.reshape(self.num_heads, *J.shape[2:])
+        a, c, allowed = self._inputs(x, mask, context)
+        J = self._couplings(a, a if c is None else c, allowed)
+        return J.reshape(self.num_heads, *J.shape[2:]).astype(self.to_qk.weight.dtype)
 
     def _settle(self, x: Any, mask: Any, context: Any) -> FixedPoint:
-        a = self._inputs(x, "x")
-        c = None if context is None else self._inputs(context, "context")
-        keys = a if c is None else c
-        J = self._couplings(a, keys, self._mask(mask, (a.shape[2], keys.shape[2])))
+        a, c, allowed = self._inputs(x, mask, context)
+        J = self._couplings(a, a if c is None else c, allowed)
         solution = _settle(a, J, c, jnp.asarray(self.beta, a.dtype), self.theory, self.response, self.dynamics)
-        return solution._replace(value=self._rows(solution.value))
+        return solution._replace(value=self._rows(solution.value).astype(self.to_qk.weight.dtype))
 
     def __call__(
         self,
@@ -360,7 +388,8 @@ class SpinTransformer(eqx.Module):
     """``depth`` modules in a row, with couplings of their own: the magnetizations of one are the fields of the next.
 
     Arguments as for ``SpinTransformerModule``; the mask and the context are those of every module. Compiled once
-    whatever the depth. Source: Bal (2023), section "A simple JAX implementation".
+    whatever the depth. ``steady_state`` says of every module whether it converged.
+    Source: Bal (2023), section "A simple JAX implementation".
 
     >>> stack = SpinTransformer(3, 8, 2, key=jax.random.key(0))
     >>> stack(jax.random.normal(jax.random.key(1), (5, 8))).shape
@@ -408,15 +437,41 @@ class SpinTransformer(eqx.Module):
         mask: Bool[ArrayLike, "N M"] | None = None,
         context: Float[ArrayLike, "M D"] | None = None,
     ) -> Float[Array, "N D"]:
-        """The magnetizations of the last module (sites, dim)."""
+        """The magnetizations of the last module (sites, dim); NaN if ``Relax`` finds no steady state of a module."""
+
+        def layer(x: Array, module: SpinTransformerModule) -> tuple[Array, None]:
+            return module(x, mask, context), None
+
+        return self._scan(layer, x, mask, context)[0]
+
+    def steady_state(
+        self,
+        x: Float[ArrayLike, "N D"],
+        mask: Bool[ArrayLike, "N M"] | None = None,
+        context: Float[ArrayLike, "M D"] | None = None,
+    ) -> FixedPoint:
+        """The magnetizations of every module (depth, sites, dim), and the evidence of each (depth,).
+
+        Each entry as in the ``steady_state`` of a module. A module that does not converge passes on the best state that
+        it met, so that the evidence of those after it is their own: ``jnp.argmin(found.converged)`` is the first that
+        failed, where not all converged, and from where on a call of a stack that is to ``Relax`` is NaN.
+
+        >>> stack = SpinTransformer(3, 8, 2, key=jax.random.key(0))
+        >>> stack.steady_state(jax.random.normal(jax.random.key(1), (5, 8))).converged.tolist()
+        [True, True, True]
+        """
+
+        def layer(x: Array, module: SpinTransformerModule) -> tuple[Array, FixedPoint]:
+            found = module.steady_state(x, mask, context)
+            return found.value, found
+
+        return self._scan(layer, x, mask, context)[1]
+
+    def _scan(
+        self, layer: Callable[[Array, SpinTransformerModule], tuple[Array, Any]], x: Any, mask: Any, context: Any
+    ) -> tuple[Array, Any]:
         arrays, rest = eqx.partition(self.modules, eqx.is_array)
-        x = validate.matrix(x, "x", columns=self.modules.dim, dtype=self.modules.to_qk.weight.dtype)
-        # In the scan below their values are hidden from the modules.
-        self.modules._inputs(x, "x")
-        if context is not None:
-            self.modules._inputs(context, "context")
-
-        def layer(x: Array, arrays: Any) -> tuple[Array, None]:
-            return eqx.combine(arrays, rest)(x, mask, context), None
-
-        return jax.lax.scan(layer, x, arrays)[0]
+        # Within the loop values are hidden, and nothing would be refused.
+        self.modules._inputs(x, mask, context)
+        start = validate.matrix(x, "x", columns=self.modules.dim, dtype=self.modules.to_qk.weight.dtype)
+        return jax.lax.scan(lambda x, arrays: layer(x, eqx.combine(arrays, rest)), start, arrays)

@@ -79,7 +79,7 @@ def full_precision(function: Callable[P, T]) -> Callable[P, T]:
 
     >>> one = torch.ones(2, 2)
     >>> with torch.autocast("cpu", torch.bfloat16):
-    ...     (one @ one).dtype, full_precision(torch.mm)(one, one).dtype
+    ...     torch.mm(one, one).dtype, full_precision(torch.mm)(one, one).dtype
     (torch.bfloat16, torch.float32)
     """
 
@@ -123,8 +123,16 @@ def in_single_precision(module: nn.Module, method: Callable[..., T], *args: Tens
     return out
 
 
+def _undecided(what: str) -> str:
+    return (
+        f"{what} takes a number of steps that depends on values, which torch.vmap, torch.export and "
+        "torch.compile(fullgraph=True) hide: batches go into the leading axes, and torch.compile without fullgraph "
+        "runs the steps between its graphs"
+    )
+
+
 def uncompiled(function: Callable[P, T]) -> Callable[P, T]:
-    """The function, run as it is between the graphs of ``torch.compile``.
+    """The function, run as it is between the graphs of ``torch.compile``; ``RuntimeError`` under ``torch.export``.
 
     For loops that go on until they have converged: traced, they would be cut at every decision.
 
@@ -134,11 +142,13 @@ def uncompiled(function: Callable[P, T]) -> Callable[P, T]:
 
     @wraps(function)
     def call(*args: P.args, **options: P.kwargs) -> T:
+        if not torch.compiler.is_compiling():
+            return function(*args, **options)
+        if not torch.compiler.is_dynamo_compiling():
+            raise RuntimeError(_undecided(function.__qualname__))
         # To disable it beforehand would import the compiler, which takes seconds, for those who do not compile too.
-        if torch.compiler.is_compiling():
-            out: T = torch.compiler.disable(function)(*args, **options)
-            return out
-        return function(*args, **options)
+        out: T = torch.compiler.disable(function)(*args, **options)
+        return out
 
     return call
 
@@ -151,9 +161,5 @@ def decided(condition: Tensor, what: str) -> bool:
     """
     verdict = known(condition)
     if verdict is None:
-        raise RuntimeError(
-            f"{what} takes a number of steps that depends on values, which torch.vmap, torch.export and "
-            "torch.compile(fullgraph=True) hide: batches go into the leading axes, and torch.compile without fullgraph "
-            "runs the steps between its graphs"
-        )
+        raise RuntimeError(_undecided(what))
     return verdict

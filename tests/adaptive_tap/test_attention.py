@@ -109,6 +109,69 @@ def test_symmetry_survives_training():
     assert (module.coupling_tensor().detach() - before).abs().max() > 1e-3
 
 
+def trained(module, learning_rate, num_updates, seed):
+    """Adam on a task that asks for strong couplings: every spin answers with twice the field of its neighbour."""
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.randn(16, module.num_spins, module.dim, generator=generator)
+    optimizer = torch.optim.Adam(module.parameters(), lr=learning_rate)
+    losses = []
+    for _ in range(num_updates):
+        optimizer.zero_grad()
+        loss = (module(x) - 2 * x.roll(1, 1)).square().mean()
+        loss.backward()
+        optimizer.step()
+        losses.append(float(loss.detach()))
+    return losses
+
+
+def test_training_cannot_leave_the_domain_that_literal_couplings_leave():
+    def drawn(**options):
+        return attention.AdaptiveTAPAttention(8, 6, generator=torch.Generator().manual_seed(0), **options)
+
+    literal = drawn(symmetry=couplings.symmetrize)
+    assert torch.equal(literal.coupling_tensor(), drawn().coupling_tensor())
+    with pytest.raises(ValueError, match="positive definite, got smallest eigenvalue"):
+        trained(literal, 0.1, 40, 0)
+    losses = trained(drawn(), 0.1, 40, 0)
+    assert np.isfinite(losses).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("learning_rate", [3e-3, 3e-2])
+def test_eight_seeds_of_hundreds_of_updates_learn_without_a_failure(learning_rate):
+    for seed in range(8):
+        module = attention.AdaptiveTAPAttention(16, 8, generator=torch.Generator().manual_seed(seed))
+        losses = trained(module, learning_rate, 300, seed)
+        assert np.mean(losses[-20:]) < losses[0]
+        assert float(torch.linalg.eigvalsh(dense(module.coupling_tensor()))[-1]) < 0.95 + 1e-5
+
+
+@pytest.mark.parametrize("strength", [0.5, 0.85, 0.97, 0.9999])
+def test_given_couplings_are_represented_exactly_and_survive_saving(make_vectors, strength):
+    J, X = make_vectors(4, 3, 0.5, seed=1)
+    J = strength * J / torch.linalg.eigvalsh(couplings.as_matrix(J))[-1]
+    module = attention.AdaptiveTAPAttention(4, 3, J)
+    assert torch.equal(module.coupling_tensor().detach(), J)
+    # The neighbourhood too: half of the way to where the model ends.
+    with torch.no_grad():
+        module.couplings.mul_(1 + 0.4 * (1 / strength - 1))
+    assert torch.equal(module.coupling_tensor(), couplings.symmetrize(module.couplings))
+    copy = attention.AdaptiveTAPAttention(4, 3).double()
+    copy.load_state_dict(module.state_dict())
+    assert torch.equal(copy(X), module(X))
+
+
+def test_couplings_saved_without_a_bound_are_taken_as_given(make_vectors):
+    J, _ = make_vectors(4, 3, 0.5, seed=1)
+    J = 0.97 * J / torch.linalg.eigvalsh(couplings.as_matrix(J))[-1]
+    literal = attention.AdaptiveTAPAttention(4, 3, J, symmetry=couplings.symmetrize)
+    bounded = attention.AdaptiveTAPAttention(4, 3).double()
+    bounded.load_state_dict(literal.state_dict())
+    assert torch.equal(bounded.coupling_tensor(), literal.coupling_tensor())
+    literal.load_state_dict(bounded.state_dict())
+    assert literal.symmetry is couplings.symmetrize
+
+
 def test_naive_mean_field_module_is_a_linear_solve_with_any_couplings():
     module = seeded(attention.MeanFieldAttention, 5, 3, correction=attention.NoCorrection())
     J = dense(module.coupling_tensor())

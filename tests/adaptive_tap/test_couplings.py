@@ -64,3 +64,61 @@ def test_bad_sizes_are_named():
         couplings.sample(0, 3)
     with pytest.raises(ValueError, match="dim: expected an integer >= 1"):
         couplings.count_free(couplings.symmetrize, 3, 0)
+
+
+def hollow(N=4, D=3, strength=1.0):
+    J = couplings.without_self_couplings(couplings.symmetrize(generic(N, D) - 0.5))
+    return strength * J / torch.linalg.eigvalsh(couplings.as_matrix(J))[-1]
+
+
+def largest(J, covariance=None):
+    """Of Sigma J, which is not symmetric: another route than the one of the library."""
+    N, _, D, _ = J.shape
+    sigma = torch.eye(D, dtype=J.dtype) if covariance is None else torch.tensor(covariance)
+    spread = torch.block_diag(*sigma.expand(N, D, D))
+    return float(torch.linalg.eigvals(spread @ couplings.as_matrix(J)).real.max())
+
+
+@pytest.mark.parametrize(
+    "covariance", [None, np.diag([0.5, 2.0, 1.0]), np.stack([np.eye(3) * k for k in (1, 2, 3, 4)])]
+)
+def test_bounded_couplings_are_themselves_inside_and_below_the_bound_outside(covariance):
+    sigma = None if covariance is None else torch.tensor(covariance)
+    bound = couplings.Bounded(sigma)
+    scale = largest(hollow(), covariance)
+    inside = hollow(strength=0.89 / scale)
+    assert torch.equal(bound(inside), inside)
+    assert float(bound.largest(inside)) == pytest.approx(0.89, rel=1e-12)
+    values = [largest(bound(hollow(strength=s / scale)), covariance) for s in (0.91, 1.0, 3.0, 1e6)]
+    assert values == sorted(values)
+    # By hand: 0.9 + 0.05 u / sqrt(1 + u^2) at u = 2.
+    assert values[1] == pytest.approx(0.9 + 0.05 * 2 / np.sqrt(5), rel=1e-10)
+    assert values[-1] < 0.95 + 1e-12
+
+
+def test_the_bound_is_twice_differentiable_where_it_sets_in():
+    J, bound, step = hollow(), couplings.Bounded(), 1e-3
+
+    def strength(s):
+        return largest(bound(s * J))
+
+    below, at, above = (np.array([strength(s + k * step) for k in (-1, 0, 1)]) for s in (0.9 - step, 0.9, 0.9 + step))
+    slopes = [(part[2] - part[0]) / (2 * step) for part in (below, at, above)]
+    curvatures = [(part[2] - 2 * part[1] + part[0]) / step**2 for part in (below, at, above)]
+    # The next order of c lambda is -(3/2) u^2 / w: continuous, and 1200 times the distance.
+    assert slopes == pytest.approx([1, 1, 1], abs=1200 * (2 * step) ** 2)
+    assert curvatures == pytest.approx([0, 0, 0], abs=1200 * 2 * step + 1e-6)
+
+
+def test_gradients_of_bounded_couplings_are_right_on_both_sides():
+    bound = couplings.Bounded(torch.diag(torch.tensor([0.5, 2.0], dtype=torch.float64)))
+    for strength in (0.3, 2.0):
+        J = hollow(2, 2, strength).requires_grad_()
+        assert torch.autograd.gradcheck(bound, (J,))
+
+
+def test_a_bound_names_what_is_wrong():
+    with pytest.raises(ValueError, match="inner: expected a number > 0 and < 1, got 1"):
+        couplings.Bounded(inner=1.0)
+    with pytest.raises(ValueError, match="couplings: expected finite numbers, got nan"):
+        couplings.Bounded()(torch.full((2, 2, 1, 1), torch.nan))

@@ -188,6 +188,7 @@ def test_groups_of_unequal_size_give_the_plain_averages():
         jax.random.key(7), np.ones((37, 4)), J, h, beta=1.0, steps=6, transient=2, correlations=True, observable=keep
     )
     assert result.group_sizes.tolist() == [3.0] * 12 + [1.0]
+    assert result.num_groups == 13
     now, before = np.asarray(result.observed)[2:], np.asarray(result.observed)[1:-1]
     centred, centred_before = now - now.mean((0, 1)), before - before.mean((0, 1))
     C = np.einsum("tri,trk->ik", centred, centred) / (4 * 37)
