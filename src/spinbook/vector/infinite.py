@@ -129,9 +129,9 @@ def steady_state(beta: float, *, coupling_std: float, field_length: float, theor
     >>> round(float(state.length), 3), round(float(state.factor), 3), state.turned
     (0.44, 0.403, False)
     """
-    beta = _known(beta, "beta", lambda value: value > 0, "a number > 0")
+    beta = _known(beta, "beta", lambda value: value > 0, "numbers > 0")
     g = _known(coupling_std, "coupling_std", lambda value: value >= 0, "a number >= 0")
-    wanted = beta * _known(field_length, "field_length", lambda value: value > 0, "a number > 0")
+    wanted = beta * _known(field_length, "field_length", lambda value: value > 0, "numbers > 0")
     strength = beta * g
     validate.require(
         lambda value: value < _LARGEST, max(wanted, strength), "beta", f"products with the others below {_LARGEST:g}"
