@@ -275,7 +275,8 @@ class SpinTransformerModule(eqx.Module):
             )
         validate.positive(beta, "beta", ndim=0)
         # A masked array without masked entries passes every check, and no function of JAX.
-        self.beta = np.asarray(beta) if np.ma.isMaskedArray(beta) else beta
+        given: Any = beta
+        self.beta = jnp.asarray(np.asarray(given)) if np.ma.isMaskedArray(given) else beta
         self.theory, self.response, self.spheres, self.dynamics = theory, response, spheres, dynamics
         self.to_qk = eqx.nn.Linear(self.dim, 2 * self.dim, use_bias=False, dtype=dtype, key=key)
 

@@ -288,7 +288,13 @@ GROUPS = [
     Group(
         "fixed_point",
         "solve",
-        {"f": Opaque(lambda: jnp.cos), "y0": _random(3), "damping": 0.9, "history": 2, **NUMERICS},
+        {
+            "f": Opaque(lambda: lambda y: jax.tree.map(jnp.cos, y)),
+            "y0": _random(3),
+            "damping": 0.9,
+            "history": 2,
+            **NUMERICS,
+        },
     ),
     Group("rbm.energies", "joint_energy", RBM),
     Group(

@@ -128,8 +128,9 @@ def contraction_factor(step: Callable[[Array], Array], state: Float[ArrayLike, "
     0.8
     """
     m = validate.finite(state, "state")
-    if m.size == 0:
-        raise ValueError(f"state: expected at least one number, got shape {m.shape}")
+    if m.size == 0 or validate.is_traced(m):
+        got = "a tracer, whose values are unknown" if m.size else f"shape {m.shape}"
+        raise ValueError(f"state: expected numbers that are known, at least one, got {got}")
     out = jax.eval_shape(step, m)
     if out.shape != m.shape:
         raise ValueError(f"step: expected a result of the shape of state, {m.shape}, got {out.shape}")

@@ -30,9 +30,10 @@ def uniform(*shape: int, generator: torch.Generator, dtype: torch.dtype | None =
             [1.0000, 1.0000]])
     """
     validate.instance(generator, torch.Generator, "generator")
-    if not shape or min(validate.count(size, "shape") for size in shape) < 0 or shape[-1] < 1:
+    sizes = [validate.count(size, "shape") for size in shape]
+    if not sizes or sizes[-1] < 1:
         raise ValueError(f"shape: expected (..., D) with D >= 1, got {shape}")
-    normal = torch.randn(shape, generator=generator, dtype=dtype, device=generator.device)
+    normal = torch.randn(sizes, generator=generator, dtype=dtype, device=generator.device)
     return normal / torch.linalg.vector_norm(normal, dim=-1, keepdim=True)
 
 

@@ -221,8 +221,12 @@ def _start(root: Path, job: Job, cpu: int) -> float:
     with (folder / f"{job.unit}.log").open("wb") as log:
         process = lifeline.start(command, output=log, environment=os.environ | {"PYTHONUTF8": "1"}, cwd=root)
         _PROCESSES.add(process)
-        process.wait()
-        _PROCESSES.discard(process)
+        try:
+            process.wait()
+        finally:
+            # Closes the line that the child listens to.
+            lifeline.stop(process)
+            _PROCESSES.discard(process)
     return time.perf_counter() - began
 
 

@@ -56,7 +56,8 @@ class Recall(NamedTuple):
 
 @validate.finite_result
 def _add_noise(key: PRNGKeyArray, pattern: Array, *, std: Array) -> Array:
-    return pattern + std.astype(pattern.dtype) * jax.random.normal(key, pattern.shape, pattern.dtype)
+    noise = jax.random.normal(validate.key(key), pattern.shape, pattern.dtype)
+    return pattern + std.astype(pattern.dtype) * noise
 
 
 def gaussian_noise(std: Float[ArrayLike, ""]) -> Corruption:
@@ -79,7 +80,7 @@ def _fraction(fraction: Float[ArrayLike, ""]) -> Array:
 
 def _chosen(key: PRNGKeyArray, pattern: Array, fraction: Array) -> Array:
     """True in the given fraction of the entries, exactly (rounded), at random places."""
-    rank = jax.random.permutation(key, pattern.shape[-1])
+    rank = jax.random.permutation(validate.key(key), pattern.shape[-1])
     return rank.astype(fraction.dtype) < jnp.round(fraction * pattern.shape[-1])
 
 

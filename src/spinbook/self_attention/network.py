@@ -188,6 +188,11 @@ def random_network(
     M = validate.count(num_features, "num_features", minimum=1)
     S = validate.count(num_segments, "num_segments", minimum=1)
     P = validate.count(num_positional_bits, "num_positional_bits", maximum=_MAX_POSITIONAL_BITS)
+    context = validate.count(context, "context", minimum=1)
+    # A network holds signs in NumPy, and cannot be made while JAX traces.
+    for value, name in ((epsilon, "epsilon"), (gamma, "gamma")):
+        if value is not None:
+            validate.known_numbers(value, name)
     keys = jax.random.split(key)
     semantic, positional = (
         2 * np.asarray(jax.random.bernoulli(k, 0.5, (4, M, size)), np.int8) - 1

@@ -10,7 +10,7 @@ them, (roots, points), in ascending order.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -104,6 +104,15 @@ def _up_to_the_edge(y: np.ndarray, theory: Theory, strength: float) -> np.ndarra
     return np.union1d(y[:k], inside - (inside - y[k - 1]) * np.linspace(0, 1, 400) ** 2)
 
 
+def _known(value: Any, name: str, condition: Callable[..., Any], expected: str) -> float:
+    """One number that is known: a search on a grid cannot be traced."""
+    number = validate.known_numbers(value, name)
+    if number.ndim:
+        raise ValueError(f"{name}: expected a scalar, got shape {number.shape}")
+    validate.require(condition, number, name, expected)
+    return float(number)
+
+
 # Squares of it and of what it leads to are finite.
 _LARGEST = 1e100
 
@@ -120,11 +129,9 @@ def steady_state(beta: float, *, coupling_std: float, field_length: float, theor
     >>> round(float(state.length), 3), round(float(state.factor), 3), state.turned
     (0.44, 0.403, False)
     """
-    # A search on a grid cannot be traced.
-    beta = float(validate.positive(validate.known_numbers(beta, "beta"), "beta", ndim=0))
-    g = float(validate.finite(coupling_std, "coupling_std", ndim=0))
-    validate.require(lambda value: value >= 0, g, "coupling_std", "a number >= 0")
-    wanted = beta * float(validate.positive(field_length, "field_length", ndim=0))
+    beta = _known(beta, "beta", lambda value: value > 0, "a number > 0")
+    g = _known(coupling_std, "coupling_std", lambda value: value >= 0, "a number >= 0")
+    wanted = beta * _known(field_length, "field_length", lambda value: value > 0, "a number > 0")
     strength = beta * g
     validate.require(
         lambda value: value < _LARGEST, max(wanted, strength), "beta", f"products with the others below {_LARGEST:g}"
