@@ -80,6 +80,12 @@ def optimised() -> Iterator[None]:
 
 
 @pytest.fixture
+def workers_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For a test that compares bits with processes it starts: they compile as this one does, which changes bits."""
+    monkeypatch.setenv("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
+
+
+@pytest.fixture
 def unchecked() -> Iterator[None]:
     """Calls with arguments that no annotation allows."""
     with _unchecked():

@@ -300,7 +300,7 @@ def test_the_precision_of_the_caller_holds_in_every_thread():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [1, 2])
-def test_processes_change_no_bit(expected, number, tmp_path):
+def test_processes_change_no_bit(expected, number, workers_alike, tmp_path):
     with ProcessPoolExecutor(number, mp_context=get_context("spawn")) as pool:
         assert_same_bits(sweep.run(work.draw, TASKS, executor=pool, folder=tmp_path), expected)
         # Called again in the other order: the results are those of other numbers, and equal.
@@ -310,7 +310,7 @@ def test_processes_change_no_bit(expected, number, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [1, 2])
-def test_a_cluster_of_dask_changes_no_bit(expected, number, tmp_path):
+def test_a_cluster_of_dask_changes_no_bit(expected, number, workers_alike, tmp_path):
     distributed = pytest.importorskip("distributed")
     with (
         distributed.LocalCluster(n_workers=number, threads_per_worker=1, dashboard_address=None) as cluster,

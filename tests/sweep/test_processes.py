@@ -29,7 +29,7 @@ def assert_same_bits(ours, expected):
     ("options", "message"),
     [
         ({"num_processes": 0}, "num_processes: expected an integer >= 1, got 0"),
-        ({"memory_limit": -1}, "memory_limit: expected an integer >= 1, got -1"),
+        ({"memory_limit": -1}, f"memory_limit: expected an integer from 1 to {sys.maxsize}, got -1"),
     ],
 )
 def test_numbers_that_are_none_are_refused(options, message):
@@ -37,8 +37,13 @@ def test_numbers_that_are_none_are_refused(options, message):
         Processes(**options)
 
 
+def test_memory_may_be_more_than_a_count_of_32_bits():
+    with Processes(1, memory_limit=8 * 2**30):
+        pass
+
+
 @pytest.mark.slow
-def test_one_process_survives_every_kind_of_failure_and_keeps_the_rest(tmp_path):
+def test_one_process_survives_every_kind_of_failure_and_keeps_the_rest(workers_alike, tmp_path):
     log = str(tmp_path / "log")
     fates = ["", "raise", "die", "hang", "eat", "exit", ""]
     tasks = [Task(k, 0.0, log, fate) for k, fate in enumerate(fates)]
@@ -71,6 +76,7 @@ def test_what_cannot_be_sent_is_told_and_harms_nothing():
 
 
 SCRIPT = """
+import signal
 import sys
 import jax
 from spinbook import sweep
@@ -78,6 +84,8 @@ from spinbook.sweep import Processes
 from tests.sweep.tasks import Task, draw
 
 if __name__ == "__main__":
+    # A shell has what runs in its background ignore Ctrl-C, and so whatever the tests start from there.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     # In the parent only: the workers learn it from the sweep.
     jax.config.update("jax_enable_x64", True)
     folder, log, number, seconds = sys.argv[1:]
@@ -145,7 +153,7 @@ def test_a_killed_worker_costs_the_task_that_it_was_at(script, tmp_path):
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc").exists(), reason="looks for processes in /proc")
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
-def test_a_killed_client_loses_what_was_in_flight_and_leaves_no_process(script, tmp_path, how):
+def test_a_killed_client_loses_what_was_in_flight_and_leaves_no_process(script, workers_alike, tmp_path, how):
     process = script(number=10, seconds=0.3)
     wait_until(lambda: len(begun(tmp_path / "log")) >= 5)
     workers = workers_of(process.pid)

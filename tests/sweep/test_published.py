@@ -94,7 +94,8 @@ def test_ctrl_c_says_how_to_go_on(fake, tmp_path, capsys):
     assert "the same command goes on" in capsys.readouterr().err
 
 
-SMALL = Sizes(num_betas=5, transient=40, steps=40, num_networks=2, map_size=4, num_explored=3)
+# A quarter of the steps, as the smallest sweeps take, still fills the 20 blocks.
+SMALL = Sizes(num_betas=5, transient=40, steps=80, num_networks=2, map_size=4, num_explored=3)
 
 
 @pytest.mark.slow

@@ -143,7 +143,8 @@ class _Work:
     function: Callable[[Any], Mapping[str, Any]]
     store: Store | None
     time_limit: float | None
-    # The only setting of the caller that changes what JAX computes and that other threads and processes do not know.
+    # A setting of the caller that changes what JAX computes and that other threads and processes do not know. Those of
+    # the compiler change bits as well, but are of a whole process: all that begin with one environment have the same.
     double_precision: bool
 
     def _compute(self, task: Any) -> Result:

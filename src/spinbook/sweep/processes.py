@@ -12,6 +12,7 @@ import os
 import pickle
 import queue
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -143,7 +144,7 @@ class Processes(Executor):
         self._number = validate.count(number, "num_processes", minimum=1)
         self._memory_limit = None
         if memory_limit is not None:
-            self._memory_limit = validate.count(memory_limit, "memory_limit", minimum=1)
+            self._memory_limit = validate.count(memory_limit, "memory_limit", minimum=1, maximum=sys.maxsize)
         self._threads = ThreadPoolExecutor(self._number, thread_name_prefix="spinbook-processes")
         self._idle: queue.SimpleQueue[_Worker] = queue.SimpleQueue()
 
