@@ -64,7 +64,7 @@ def _settled(value: Array, num_steps: int = 1) -> Settled:
 def standardized(x: Float[Array, "*batch D"]) -> Float[Array, "*batch D"]:
     """(x - mean) / standard deviation over the components: layer normalisation without parameters.
 
-    >>> float(jnp.abs(standardized(jnp.arange(8.0))).max().round(2))
+    >>> round(float(jnp.abs(standardized(jnp.arange(8.0))).max()), 2)
     1.53
     """
     centred = x - jnp.mean(x, axis=-1, keepdims=True)

@@ -253,6 +253,8 @@ def _run_tests(root: Path, job: Job) -> dict[str, object]:
     threads = {} if job.path.threads is None else {name: str(job.path.threads) for name in execution.THREAD_VARIABLES}
     files = [str(path.relative_to(root)) for path in _test_units(root)[job.unit]]
     command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", "-m", "not slow"]
+    # The settings of all tests lie beside them, where examples in the library do not find them.
+    command += ["-p", "tests.conftest"] if job.unit == "examples" else []
     command += [f"--junitxml={report}", *files]
     subprocess.run(command, cwd=root, env=os.environ | threads | dict(job.path.variables), check=False)
     cases = list(ElementTree.parse(report).iter("testcase"))
