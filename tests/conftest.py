@@ -5,12 +5,15 @@ call whose arguments or result are not what its annotations say fails. What a te
 unwrapped: there the library's own words are wanted. With ``SPINBOOK_SHUFFLE=SEED`` the order is shuffled.
 """
 
+import gc
 import os
 import random
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -69,6 +72,26 @@ def _check_annotations() -> None:
             yield caught
 
     pytest.raises = unchecked_raises
+
+
+_CROWDED = 20_000
+_checked_at = 0.0
+
+
+def pytest_runtest_teardown() -> None:
+    """Forget compiled functions before they fill the table of memory maps.
+
+    Each compiled function holds some maps of the process; Linux allows 65,530, and beyond them compiled code can only
+    crash. Counting them takes milliseconds, so it is done every two seconds.
+    """
+    global _checked_at
+    maps = Path("/proc/self/maps")
+    if time.monotonic() - _checked_at < 2 or not maps.exists():
+        return
+    _checked_at = time.monotonic()
+    if maps.read_bytes().count(b"\n") > _CROWDED:
+        jax.clear_caches()
+        gc.collect()
 
 
 @pytest.fixture
