@@ -18,7 +18,7 @@ export PYDEVD_DISABLE_FILE_VALIDATION := 1
 # Text is UTF-8, whatever the locale says.
 export PYTHONUTF8 := 1
 
-.PHONY: help book chapter test check fix bench audit pdf portability lab lock newest clean
+.PHONY: help book chapter sources test check fix bench audit pdf portability lab lock newest clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "make %-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,6 +36,10 @@ chapter: ## NAME=rbm-mixtures: the same for one chapter and its page
 	test -f "notebooks/$$NAME.md" || fail "NAME: expected a chapter, a file of notebooks/, got $$NAME"
 	@$(MAKE) $(STAMP)
 	@$(BIN)/python -m companion chapter "$$NAME"
+
+sources: $(STAMP) ## FOLDER=...: newer copies of the sources against what was read, and the claims that rest on what changed
+	@test -n "$(FOLDER)" || { echo "make sources: FOLDER is missing, the folder of the copies" >&2; exit 2; }
+	@$(BIN)/python -m companion sources "$(FOLDER)"
 
 test: $(STAMP) ## run the fast tests; SLOW=1 runs the slow ones too
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "$(if $(SLOW),slow or not slow,not slow)" \

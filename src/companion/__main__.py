@@ -66,6 +66,13 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("book", help="run what changed, check the claims, build the site")
     chapter = commands.add_parser("chapter", help="the same for one chapter and its page")
     chapter.add_argument("name")
+    check = commands.add_parser(
+        "check", help="every rule of a chapter's claims and pages that needs no run, in seconds"
+    )
+    check.add_argument("name")
+    sources = commands.add_parser("sources", help="newer copies of the texts against what was read, by section")
+    sources.add_argument("folder", type=Path, help="the folder of the copies, under the names in book/sources.yml")
+    sources.add_argument("--record", action="store_true", help="write their digests into book/sources.yml instead")
     commands.add_parser("audit", help="the accessibility audit of the finished site, in a browser")
     commands.add_parser("pdf", help="print the book to _build/book.pdf, in a browser")
     paths = commands.add_parser("portability", help="tests and claims on other paths through the processor, resumable")
@@ -90,6 +97,25 @@ def _dispatch(options: argparse.Namespace) -> int:
 
         only = options.name if options.command == "chapter" else None
         return 1 if build.book(options.root, only=only).problems else 0
+    if options.command == "check":
+        from companion.pipeline import check, notebooks
+
+        if options.name not in (known := notebooks.chapters(options.root)):
+            raise ValueError(f"NAME: expected one of {known}, got {options.name!r}")
+        found = check.book(options.root, only=options.name)
+        print("\n".join(map(str, found)) or f"{options.name}: no rule is broken")
+        return 1 if found else 0
+    if options.command == "sources":
+        from companion.pipeline import texts
+
+        if not options.folder.is_dir():
+            raise ValueError(f"FOLDER: expected a folder, got {options.folder}")
+        if options.record:
+            print(f"recorded {', '.join(texts.record(options.root, options.folder)) or 'nothing'}")
+            return 0
+        changes, absent = texts.compare(options.root, options.folder)
+        print(texts.report(changes, absent))
+        return 1 if any(changes) else 0
     if options.command == "audit":
         from companion.pipeline import audit
 

@@ -338,5 +338,7 @@ def _labels(root: Path) -> set[str]:
 def _figure_ids(root: Path) -> set[str]:
     """Ids of figures of all pages, where they are written out."""
     return {
-        id for _, text in _markdown(root) for id in re.findall(r"figures\.publish\([^\"']*[\"']([a-z0-9-]+)[\"']", text)
+        id
+        for _, text in _markdown(root)
+        for id in re.findall(r"[\"']([a-z0-9-]+)[\"'],\s*(?:data|caption|alt|source|frames)=", text)
     }

@@ -114,7 +114,8 @@ def sections(text: str, titles: Sequence[str] = ()) -> list[Section]:
     """
     lines = text.splitlines()
     depths = _depths(lines, titles)
-    top = min((depth for depth, _ in depths.values()), default=1)
+    # The first heading is one of the main ones; those above it, as of footnotes, are no deeper.
+    top = next((depth for depth, _ in depths.values()), 1)
     counts: list[int] = []
     found: list[tuple[str, str, list[str]]] = [("0", "", [])]
     fenced = False
@@ -122,11 +123,14 @@ def sections(text: str, titles: Sequence[str] = ()) -> list[Section]:
         fenced ^= line.lstrip().startswith("```")
         if place in depths and not fenced:
             depth, title = depths[place]
-            depth -= top
+            depth = max(depth - top, 0)
             counts = [*counts[: depth + 1], *([0] * (depth + 1 - len(counts)))]
             counts[depth] += 1
-            own = re.match(r"([A-Z0-9](?:\.\d+)*)\.?\s+(?=\S)", title) if re.match(r"[A-Z]?\.?\d", title) else None
-            number = own[1] if own else ".".join(map(str, counts))
+            own = re.match(r"(\d+(?:\.\d+)*|[A-Z]\.\d+)\.?\s+(?=\S)", title)
+            number = own[1] if own else ".".join(str(count) for count in counts if count)
+            if own and own[1][0].isdigit():
+                # What follows without a number of its own is counted on from here.
+                counts = list(map(int, own[1].split(".")))
             found.append((number, title, []))
         else:
             found[-1][2].append(line)
@@ -147,9 +151,10 @@ def _depths(lines: Sequence[str], titles: Sequence[str]) -> dict[int, tuple[int,
             del marked[first]
         return marked
     for place, line in enumerate(lines):
-        words = line.strip()
-        if words in titles or re.fullmatch(r"(?:\d+|[A-Z])(?:\.\d+)*\.?\s+[A-Z][^.]{2,80}", words):
-            number = re.match(r"((?:\d+|[A-Z])(?:\.\d+)*)\.?\s", words)
+        # An indented line belongs to a table of contents.
+        words = line.rstrip()
+        if (words and words in titles) or re.fullmatch(r"\d+(?:\.\d+)*\.?\s+[A-Z][^.]{2,80}", words):
+            number = re.match(r"(\d+(?:\.\d+)*)\.?\s", words)
             marked[place] = (number[1].count(".") + 1 if number else 2, words)
     return marked
 
@@ -228,6 +233,53 @@ def compare(root: Path, folder: Path) -> tuple[list[Change], list[str]]:
                 resting.append(claim.id)
         changes.append(Change(key, _named(changed), _named(gone), _named(new), resting, unplaced))
     return changes, absent
+
+
+def record(root: Path, folder: Path) -> list[str]:
+    """Write the digests of the copies in `folder` into `book/sources.yml`; returns the keys whose copy was read.
+
+    Titles that are listed there already tell the sections of a text whose headings are not marked.
+    """
+    path = root / "book" / NAME
+    text = path.read_text(encoding="utf-8")
+    head = "".join(f"{line}\n" for line in text.splitlines() if line.startswith("#"))
+    entries, found = yaml.safe_load(text), []
+    for entry in entries:
+        copy = folder / entry["file"]
+        if copy.is_file():
+            titles = [section["title"] for section in entry.get("sections", [])]
+            now = sections(copy.read_text(encoding="utf-8"), titles)
+            entry["sections"] = [{"number": one.number, "title": one.title, "sha256": one.sha256} for one in now]
+            found.append(entry["key"])
+    written = []
+    for entry in entries:
+        rows = "".join(f"    - {_flow(section)}\n" for section in entry.pop("sections", []))
+        plain = "".join(f"  {name}: {_flow(value)}\n" for name, value in entry.items())
+        written.append(f"- {plain.lstrip()}  sections:{' []' if not rows else ''}\n{rows}")
+    path.write_text(head + "\n" + "\n".join(written), encoding="utf-8")
+    return found
+
+
+def _flow(value: Any) -> str:
+    """YAML in one line."""
+    shown: str = yaml.safe_dump(value, default_flow_style=True, sort_keys=False, allow_unicode=True, width=10**6)
+    return shown.removesuffix("...\n").strip()
+
+
+def report(changes: Sequence[Change], absent: Sequence[str]) -> str:
+    """What `compare` found, in words."""
+    said = []
+    for change in changes:
+        if not change:
+            said.append(f"{change.key}: as it was read")
+            continue
+        said.append(f"{change.key}: another text than the one that was read")
+        for word, titles in (("changed", change.changed), ("gone", change.gone), ("new", change.new)):
+            said += [f"  section {word}: {title or '(before the first heading)'}" for title in titles]
+        said += [f"  claim that rests on it: {id}" for id in change.claims]
+        said += [f"  claim at no section that is listed, look for yourself: {id}" for id in change.unplaced]
+    said += [f"no newer copy of {one}" for one in absent]
+    return "\n".join(said)
 
 
 def _by_title(listed: Sequence[Section]) -> dict[tuple[str, int], Section]:
