@@ -5,13 +5,14 @@ chapter calls `measure`, which sees no declaration; `judge` compares, when pages
 a measurement, and a measurement never changes a declaration.
 """
 
-from companion.claims.declaration import KINDS, STATES, VERDICTS, Claim, Value, check, declared
+from companion.claims.declaration import KINDS, OWN, STATES, VERDICTS, Claim, Value, check, declared
 from companion.claims.judgement import Judgement, Measurement, factor, judge
 from companion.claims.measuring import measure, recorded
-from companion.claims.words import anchor_of, format_value, line, sentence
+from companion.claims.words import anchor_of, expectation_of, format_value, line, sentence, with_error
 
 __all__ = [
     "KINDS",
+    "OWN",
     "STATES",
     "VERDICTS",
     "Claim",
@@ -21,6 +22,7 @@ __all__ = [
     "anchor_of",
     "check",
     "declared",
+    "expectation_of",
     "factor",
     "format_value",
     "judge",
@@ -28,4 +30,5 @@ __all__ = [
     "measure",
     "recorded",
     "sentence",
+    "with_error",
 ]

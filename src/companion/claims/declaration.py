@@ -17,6 +17,7 @@ from companion.findings import Finding, Findings
 
 KINDS = ("number", "figure", "formula", "order", "statement", "program", "own")
 """What is compared: see `book/claims.md`. `own` is a result of the book and never counts among the source's."""
+OWN = "own"
 VERDICTS = ("reproduced", "partly", "corrected", "not-reproduced", "not-attempted", "established")
 """What is expected of a source's claim, and, last, of the book's own."""
 STATES = ("standing", "mended in the successor", "withdrawn")

@@ -2,6 +2,8 @@
 
 import html
 import math
+from collections.abc import Mapping
+from typing import Any
 
 from companion.claims.declaration import Claim, Value
 from companion.claims.judgement import Judgement, Measurement, expected, judge
@@ -50,7 +52,12 @@ def wanted(claim: Claim) -> str:
 
 def expectation(claim: Claim) -> str:
     """The values that count as right."""
-    name, value = next(iter(expected(claim).items()))
+    return expectation_of(expected(claim))
+
+
+def expectation_of(values: Mapping[str, Any]) -> str:
+    """The same for one of value, above, below and between, as it is declared."""
+    name, value = next((name, value) for name, value in values.items() if name != "why")
     if name == "between":
         return f"between {format_value(value[0])} and {format_value(value[1])}"
     return format_value(value) if name == "value" else f"{name} {format_value(value)}"

@@ -6,6 +6,7 @@ Every directive reads the plain files in `_build` (figure.json, claims.json, sta
 import html
 import json
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from sphinx.config import Config
 from sphinx.util.docutils import SphinxDirective
 
 from companion import claims, project
-from companion.pipeline import compared, items
+from companion.pipeline import catalogue, compared, items, texts
 
 VERDICT_MARKS = {
     "reproduced": "✓",
@@ -221,10 +222,17 @@ class ChapterCards(_Directive):
         return [self.raw(f'<ul class="book-cards book-chapters">{"".join(cards)}</ul>')]
 
     def _badge(self, page: dict[str, Any]) -> str:
-        """How many claims of a chapter are confirmed, and how many have which verdict, as links to the ledger."""
+        """How many claims of a chapter's source are confirmed, and how many have which verdict, with links."""
         ledger = f"{self.to_root()}book/claims.html?chapter={page['chapter']}"
-        verdicts = [entry["verdict"] for entry in self.read("claims.json") if entry["chapter"] == page["chapter"]]
-        held, all_held = page["claims_held"], page["claims_held"] == page["claims"]
+        entries = [
+            entry
+            for entry in self.read("claims.json")
+            if entry["chapter"] == page["chapter"] and entry["kind"] != claims.OWN
+        ]
+        verdicts = [entry["verdict"] for entry in entries]
+        judged = sum(entry["holds"] is not None for entry in entries)
+        held = sum(bool(entry["holds"]) for entry in entries)
+        all_held = held == judged
         marks = "".join(
             f'<a class="book-verdict-{verdict}" href="{ledger}&amp;verdict={verdict}"><span aria-hidden="true">'
             f"{VERDICT_MARKS[verdict]}</span> {count} {verdict.replace('-', ' ')}</a>"
@@ -234,65 +242,164 @@ class ChapterCards(_Directive):
         colour = "reproduced" if all_held else "failed"
         return (
             f'<p class="book-badge"><a class="book-badge-total book-verdict-{colour}" href="{ledger}">'
-            f"{held} of {page['claims']} verdicts confirmed</a>{marks}</p>"
+            f"{held} of {judged} verdicts confirmed</a>{marks}</p>"
         )
 
 
 class ClaimsLedger(_Directive):
-    """`{claims-ledger}`: the table of all claims, sortable by its headings."""
+    """`{claims-ledger}`: totals by kind and verdict, the table of all claims, sortable, and what was retired."""
 
-    HEADINGS = ("Claim", "Source", "Published", "Ours", "Gap", "Bound", "Verdict")
+    HEADINGS = ("Claim", "Kind", "Source", "Published", "Ours", "Rival", "Gap", "Bound", "Verdict")
 
     def run(self) -> list[nodes.Node]:
-        works = project.references(self.root)
+        works, read = project.references(self.root), texts.read(self.root)
         entries = self.read("claims.json")
-        held = sum(bool(entry["holds"]) for entry in entries)
-        judged = sum(entry["holds"] is not None for entry in entries)
-        counts = {verdict: sum(entry["verdict"] == verdict for entry in entries) for verdict in claims.VERDICTS}
-        totals = ", ".join(f"{count} {verdict.replace('-', ' ')}" for verdict, count in counts.items())
         head = "".join(f'<th scope="col" aria-sort="none">{heading}</th>' for heading in self.HEADINGS)
-        rows = "".join(self._row(entry, works) for entry in entries)
+        rows = "".join(self._row(entry, works, read) for entry in entries)
         return [
             self.raw(
-                f'<p class="book-totals">{len(entries)} claims: {totals}. '
-                f"In this build {held} of {judged} verdicts are confirmed.</p>"
+                f"{_totals(entries)}"
                 '<div class="book-table"><table class="book-sortable book-filterable table">'
                 f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
+                f"{self._retired()}"
             )
         ]
 
-    def _row(self, entry: dict[str, Any], works: Any) -> str:
+    def _row(self, entry: dict[str, Any], works: Any, read: Mapping[str, texts.Text]) -> str:
         anchor = claims.anchor_of(entry["id"])
-        measured = claims.format_value(entry["measured"])
-        if entry["uncertainty"]:
-            measured += f" ± {entry['uncertainty']:.1g}"
-        published = claims.format_value(entry["published"])
-        if entry["corrected"] is not None:
-            published = f"<del>{published}</del> {claims.format_value(entry['corrected'])}"
+        measured = claims.with_error(entry["measured"], entry["uncertainty"])
         cell = f"{self.to_root()}notebooks/{entry['page']}.html"
         link = f'<a href="{cell}#{anchor}">' if entry["measured"] is not None else f'<a href="{cell}">'
-        source = "this book"
-        if entry["source"]["key"]:
-            source = f"{_citation(works, entry['source']['key'])}, {entry['source']['where']}"
-        external = ' <span class="book-external">external</span>' if entry["external"] else ""
-        because = f'<p class="book-because">{html.escape(entry["because"])}</p>' if entry["because"] else ""
-        rule = f'<p class="book-because">Bound: {html.escape(entry["rule"])}</p>' if entry["rule"] else ""
+        older = "".join(f'<span id="ledger-{claims.anchor_of(old)}"></span>' for old in entry["was"])
+        notes = {
+            "": entry["because"],
+            "Bound": entry["rule"],
+            "Route": entry["route"],
+            "Run by": entry["run_by"] and f"{entry['run_by']}, {entry['commit']}",
+            "Expected": entry["expects"] and entry["expects"]["why"],
+            "Found": entry["found"] and _found(entry["found"]),
+        }
+        said = "".join(
+            f'<p class="book-because">{name and f"{name}: "}{html.escape(" ".join(note.split()))}</p>'
+            for name, note in notes.items()
+            if note
+        )
+        parts = ", ".join(
+            f'<a href="#ledger-{claims.anchor_of(part)}">{html.escape(part.partition(".")[2])}</a>'
+            for part in entry["parts"]
+        )
         verdict, label, mark = _verdict(entry)
+        kind = entry["kind"] or "old form"
         return (
-            f'<tr id="ledger-{anchor}" data-chapter="{entry["chapter"]}" data-verdict="{label}">'
-            f"<td>{link}<code>{html.escape(entry['id'])}</code></a>"
-            f"<p>{html.escape(entry['says'])}</p>{because}{rule}</td>"
-            f"<td>{html.escape(source)}{external}</td>"
-            f'<td data-value="{_sort_value(entry["published"])}">{published}</td>'
+            f'<tr id="ledger-{anchor}" data-chapter="{entry["chapter"]}" data-kind="{kind}" data-verdict="{verdict}">'
+            f"<td>{older}{link}<code>{html.escape(entry['id'])}</code></a>"
+            f"<p>{html.escape(entry['says'])}</p>{said}{f'<p>Parts: {parts}</p>' if parts else ''}</td>"
+            f"<td>{kind}</td><td>{_place(entry, works, read)}</td>"
+            f'<td data-value="{_sort_value(entry["published"])}">{_wanted(entry)}</td>'
             f'<td data-value="{_sort_value(entry["measured"])}">{measured}</td>'
-            f'<td data-value="{_sort_value(entry["gap"])}">{_short(entry["gap"], entry["published"])}</td>'
-            f'<td data-value="{_sort_value(entry["bound"])}">{_short(entry["bound"], entry["published"])}</td>'
+            f"<td>{_rival(entry)}</td>"
+            f'<td data-value="{_sort_value(entry["gap"])}">{_short(entry["gap"], entry["measured"])}</td>'
+            f'<td data-value="{_sort_value(entry["bound"])}">{_short(entry["bound"], entry["measured"])}</td>'
             f'<td class="book-verdict book-verdict-{verdict}"><span aria-hidden="true">{mark}</span> {label}</td></tr>'
         )
 
+    def _retired(self) -> str:
+        """Claims that are no longer made, so that whoever cited one finds out why."""
+        gone = self.read("status.json")["retired"]
+        rows = "".join(
+            f'<li id="ledger-{claims.anchor_of(one["id"])}"><code>{html.escape(one["id"])}</code> '
+            f"{html.escape(one['says'])} <em>{html.escape(one['reason'])}</em></li>"
+            for one in gone
+        )
+        summary = f"{len(gone)} claims were retired: their ids stay, with the reason"
+        return f"<details><summary>{summary}</summary><ul>{rows}</ul></details>" if gone else ""
+
+
+def _totals(entries: Sequence[Mapping[str, Any]]) -> str:
+    """How many claims of the sources have which kind and which verdict; the book's own results stand apart."""
+    said = [entry for entry in entries if entry["kind"] != claims.OWN]
+    own = [entry for entry in entries if entry["kind"] == claims.OWN]
+    old = [entry for entry in said if entry["kind"] is None]
+    verdicts = [verdict for verdict in claims.VERDICTS if any(entry["verdict"] == verdict for entry in said)]
+    kinds = [kind for kind in (*claims.KINDS, None) if any(entry["kind"] == kind for entry in said)]
+    head = "".join(f'<th scope="col">{_verdict_words(verdict)}</th>' for verdict in verdicts)
+
+    def row(name: str, some: Sequence[Mapping[str, Any]]) -> str:
+        counts = "".join(f"<td>{sum(one['verdict'] == verdict for one in some)}</td>" for verdict in verdicts)
+        return f'<tr><th scope="row">{name}</th>{counts}<td>{len(some)}</td></tr>'
+
+    rows = "".join(row(kind or "old form", [one for one in said if one["kind"] == kind]) for kind in kinds)
+    held = sum(bool(entry["holds"]) for entry in said)
+    judged = sum(entry["holds"] is not None for entry in said)
+    words = [f"{len(said)} claims of the sources. In this build {held} of {judged} verdicts are confirmed."]
+    if own:
+        right = sum(bool(entry["holds"]) for entry in own)
+        words.append(
+            f"{len(own)} results of this book stand beside them, and {right} are established; no total counts them."
+        )
+    if old:
+        chapters = len({entry["chapter"] for entry in old})
+        words.append(
+            f"{len(old)} claims of {chapters} chapter{'s' if chapters > 1 else ''} are still declared in the old form, "
+            "without a kind and without a rival."
+        )
+    return (
+        f'<p class="book-totals">{" ".join(words)}</p>'
+        '<div class="book-table"><table class="book-counts table"><thead><tr><th scope="col">Kind</th>'
+        f'{head}<th scope="col">all</th></tr></thead><tbody>{rows}{row("all", said)}</tbody></table></div>'
+    )
+
+
+def _verdict_words(verdict: str) -> str:
+    return f'<span aria-hidden="true">{VERDICT_MARKS[verdict]}</span> {verdict.replace("-", " ")}'
+
+
+def _place(entry: Mapping[str, Any], works: Any, read: Mapping[str, texts.Text]) -> str:
+    """Where a statement stands, and what became of its text."""
+    key = entry["source"]["key"]
+    if not key:
+        return "this book"
+    said = html.escape(f"{_citation(works, key)}, {entry['source']['where']}")
+    if entry["external"]:
+        said += ' <span class="book-external">external</span>'
+    text = read.get(key)
+    if text is not None and text.status == "superseded":
+        since = html.escape(f"superseded by {text.by} since {text.since}; the claim is {entry['state']}")
+        said += f' <span class="book-state">{since}</span>'
+    return said
+
+
+def _wanted(entry: Mapping[str, Any]) -> str:
+    """What is printed, or expected by us; the printed value of a correction is struck out."""
+    published = claims.format_value(entry["published"])
+    if entry["corrected"] is not None:
+        struck = f"<del>{published}</del> " if entry["published"] is not None else ""
+        return f"{struck}{claims.format_value(entry['corrected'])}"
+    if entry["published"] is None and entry["expects"]:
+        return html.escape(f"expected {claims.expectation_of(entry['expects'])}")
+    return published
+
+
+def _rival(entry: Mapping[str, Any]) -> str:
+    """The wrong answer, or the case where a refuted statement is true, with what it gives and how far it is off."""
+    name, other = ("rival", entry["rival"]) if entry["rival"] else ("control", entry["control"])
+    if not other:
+        return "–"
+    shown = "diverges" if other["diverges"] else claims.with_error(other["value"], other["uncertainty"])
+    far = f", {other['gap'] / other['bound']:.3g} bounds off" if other["gap"] and other["bound"] else ""
+    far = "" if isinstance(other["value"], bool) or name == "control" else far
+    words = f"<p>{html.escape(other['says'] or 'the printed form')}</p>"
+    null = "" if entry["resolves"] else "<p>A null model: the reading is too coarse for a believable rival.</p>"
+    return f"{words}{name} {shown}{far}{null}"
+
+
+def _found(found: Mapping[str, Any]) -> str:
+    bound = f" within {found['bound']:.2g}" if found.get("bound") else ""
+    return f"{claims.format_value(found['value'])}{bound}. {found.get('why', '')}".strip()
+
 
 class Corrections(_Directive):
-    """`{corrections} VERDICT`: the claims of that verdict by source, each with the published form and what is right."""
+    """`{corrections} VERDICT`: the claims of that verdict by source, a card each that can be understood alone."""
 
     required_arguments = 1
 
@@ -304,37 +411,71 @@ class Corrections(_Directive):
         by_source: dict[str, list[dict[str, Any]]] = {}
         for entry in self.read("claims.json"):
             if entry["verdict"] == verdict:
-                by_source.setdefault(entry["source"]["key"], []).append(entry)
+                by_source.setdefault(entry["source"]["key"] or "", []).append(entry)
         if not by_source:
             return [self.raw("<p>None so far.</p>")]
-        parts = []
+        parts: list[nodes.Node] = []
         for key in sorted(by_source, key=lambda key: _citation(works, key)):
-            items = "".join(self._item(entry) for entry in by_source[key])
             title = f", {html.escape(works[key]['title'])}" if key in works else ""
             parts.append(
-                f'<section class="book-corrections" aria-label="{html.escape(_citation(works, key), quote=True)}">'
-                f"<p><strong>{html.escape(_citation(works, key))}</strong>{title}</p><ol>{items}</ol></section>"
+                self.raw(
+                    f'<section class="book-corrections" aria-label="{html.escape(_citation(works, key), quote=True)}">'
+                    f"<p><strong>{html.escape(_citation(works, key))}</strong>{title}</p><ol>"
+                )
             )
-        return [self.raw("".join(parts))]
+            for entry in by_source[key]:
+                parts += self._card(entry)
+            parts.append(self.raw("</ol></section>"))
+        return parts
 
-    def _item(self, entry: dict[str, Any]) -> str:
+    def _card(self, entry: dict[str, Any]) -> list[nodes.Node]:
         anchor = claims.anchor_of(entry["id"])
         cell = f"{self.to_root()}notebooks/{entry['page']}.html#{anchor}"
-        facts = {"Where": entry["source"]["where"], "It says": entry["says"]}
+        before = {"It says": html.escape(entry["says"]), "Where": self._where(entry)}
+        after: dict[str, str] = {}
         if entry["published"] is not None:
-            facts["Published"] = claims.format_value(entry["published"])
+            after["Published"] = claims.format_value(entry["published"])
         if entry["corrected"] is not None:
-            facts["Right"] = claims.format_value(entry["corrected"])
+            after["Right"] = claims.format_value(entry["corrected"])
         if entry["measured"] is not None:
-            error = f" ± {entry['uncertainty']:.1g}" if entry["uncertainty"] else ""
-            facts["Measured here"] = claims.format_value(entry["measured"]) + error
-        facts["Because"] = entry["because"]
-        rows = "".join(f"<dt>{name}</dt><dd>{html.escape(text)}</dd>" for name, text in facts.items())
+            after["Measured here"] = claims.with_error(entry["measured"], entry["uncertainty"])
+        if entry["found"]:
+            after["Found"] = html.escape(_found(entry["found"]))
+        if entry["rival"] or entry["control"]:
+            after["Rival" if entry["rival"] else "Control"] = _rival(entry)
+        if entry["route"]:
+            after["Shown by"] = html.escape(entry["route"])
+        after["Because"] = html.escape(entry["because"] or "")
         link = cell if entry["measured"] is not None else cell.partition("#")[0]
-        return (
-            f'<li id="{entry["verdict"]}-{anchor}"><dl>{rows}<dt>Proof</dt>'
-            f'<dd><a href="{link}">{html.escape(entry["id"])}</a></dd></dl></li>'
-        )
+        after["Proof"] = f'<a href="{link}">{html.escape(entry["id"])}</a>'
+
+        def rows(facts: Mapping[str, str]) -> str:
+            return "<dl>" + "".join(f"<dt>{name}</dt><dd>{fact}</dd>" for name, fact in facts.items()) + "</dl>"
+
+        start, end = f'<li id="{entry["verdict"]}-{anchor}">{rows(before)}', f"{rows(after)}</li>"
+        if not (entry["printed_tex"] and entry["corrected_tex"]):
+            return [self.raw(start + end)]
+        return [
+            self.raw(f'{start}<div class="book-formulas"><div><p>As printed</p>'),
+            _formula(entry["printed_tex"]),
+            self.raw("</div><div><p>As it should be</p>"),
+            _formula(entry["corrected_tex"]),
+            self.raw(f"</div></div>{end}"),
+        ]
+
+    def _where(self, entry: dict[str, Any]) -> str:
+        """The place in the source, with a link to it."""
+        key = entry["source"]["key"]
+        text = texts.read(self.root).get(key)
+        address = text.address if text else (catalogue.sources(self.root).get(key) or {}).get("address")
+        version = f", version {text.version}" if text else ""
+        words = html.escape(f"{entry['source']['where']}{version}")
+        return f'<a href="{html.escape(address, quote=True)}">{words}</a>' if address else words
+
+
+def _formula(tex: str) -> nodes.paragraph:
+    """A formula that is set by the script of the page, as large as a displayed one."""
+    return nodes.paragraph("", "", nodes.math("", rf"\displaystyle {tex.strip()}"))
 
 
 class SourceItems(_Directive):

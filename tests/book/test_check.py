@@ -1,0 +1,93 @@
+"""Every rule of pages that needs no run is seen to fail, all at once, with its line, before a kernel starts."""
+
+import pytest
+
+from companion import __main__ as command_line
+from companion.pipeline import build, check, execution
+from tests.book.conftest import add_audit
+
+LESSON, AUDIT, CLAIMS = "notebooks/probe.md", "notebooks/audits/probe.md", "book/claims/probe.yml"
+
+BROKEN = {
+    "equation-label": (AUDIT, "$$ (eq:probe-slope)", "$$ (eq:slope)"),
+    "glue-key": (LESSON, "{glue:text}`probe-max:.2f`", "{glue:text}`probe-max: .2f`"),
+    "glue-missing": (LESSON, "{glue:text}`probe-max:.2f`", "{glue:text}`probe-min:.2f`"),
+    "reference": (LESSON, "{cite:p}`author2000source`", "{cite:p}`nobody1999`"),
+    "long-cell": (LESSON, "x = np.linspace(0, 1, size)\n", "x = np.linspace(0, 1, size)\n" + "x = 1 * x\n" * 25),
+    "figure-id": (AUDIT, '    "probe-slope",\n', '    "slope-probe",\n'),
+    "figure-unspoken": (AUDIT, "{numref}`probe-slope`", "the figure"),
+    "alt": (AUDIT, "A straight line that rises from zero at the left to two at the right end.", "A line."),
+    "compared": ("book/compared.yml", "probe-line:", "probe-other:"),
+    "source": (LESSON, "source: author2000source", "source: nobody1999"),
+    "thumbnail": (LESSON, "thumbnail: probe-line", "thumbnail: probe-curve"),
+    "repeated-figure": (AUDIT, '    "probe-slope",\n', '    "probe-line",\n'),
+    "repeated-label": (AUDIT, "(eq:probe-slope)", "(eq:probe-square)"),
+    "measured-twice": (AUDIT, 'measure("probe.slope"', 'measure("probe.top"'),
+    "undeclared-claim": (AUDIT, 'measure("probe.slope"', 'measure("probe.gradient"'),
+    "unmeasured-claim": (AUDIT, 'measure("probe.slope"', 'measure("probe.gradient"'),
+    "not-measured": (AUDIT, 'measure("probe.slope"', 'measure("probe.biases"'),
+    "rival-unmeasured": (LESSON, ", rival=y.max() / 2", ""),
+    "lesson-size": (LESSON, "A parabola {cite", "word " * 3500 + "\n\nA parabola {cite"),
+    "page": (AUDIT, "  budget: 60\n", ""),
+    "state": (CLAIMS, "  says: The slope is x.", "  state: withdrawn\n  says: The slope is x."),
+    "section": (CLAIMS, "section: The slope}", "section: The end}"),
+    "functions": (CLAIMS, "spinbook.toy.square", "spinbook.toy.cube"),
+    "equation": (CLAIMS, "equation: eq:probe-slope", "equation: eq:probe-gradient"),
+    "text": ("book/sources.yml", "status: current", "status: stale"),
+    "item": ("book/items/author2000source.yml", "probe.summit", "probe.hill"),
+    "pair": (None, "", ""),
+}
+
+
+@pytest.mark.parametrize("rule", BROKEN)
+def test_the_check_finds(toy_book, rule):
+    add_audit(toy_book)
+    assert check.book(toy_book.root, only="probe") == []
+    name, old, new = BROKEN[rule]
+    if name is None:
+        toy_book.path("notebooks/audits/probe.ipynb").write_text("{}")
+    else:
+        path = toy_book.path(name)
+        assert old in path.read_text()
+        path.write_text(path.read_text().replace(old, new, 1))
+    found = [finding for finding in check.book(toy_book.root, only="probe") if finding.rule == rule]
+    assert found
+    # The line is that of the place, where there is one.
+    whole = {"thumbnail", "source", "lesson-size", "page", "pair", "compared"}
+    if rule not in whole:
+        last = max(
+            len(path.read_text().splitlines()) for path in toy_book.root.rglob("probe.*") if path.suffix != ".ipynb"
+        )
+        assert all(0 < finding.line <= last for finding in found)
+
+
+def test_a_finding_has_the_line_of_its_cell(toy_book):
+    add_audit(toy_book)
+    toy_book.path(AUDIT).write_text(
+        toy_book.path(AUDIT).read_text().replace('measure("probe.slope"', 'measure("probe.no"')
+    )
+    (line,) = [
+        number for number, text in enumerate(toy_book.path(AUDIT).read_text().splitlines(), 1) if "probe.no" in text
+    ]
+    found = {finding.rule: finding for finding in check.book(toy_book.root, only="probe")}
+    assert (found["undeclared-claim"].file, found["undeclared-claim"].line) == (AUDIT, line)
+
+
+def test_one_chapter_is_checked_whole_before_a_kernel_starts(toy_book, monkeypatch, capsys):
+    add_audit(toy_book)
+    monkeypatch.setattr(execution, "start", lambda *_, **__: pytest.fail("a kernel was started"))
+    rules = ("glue-missing", "rival-unmeasured", "equation-label", "state", "item")
+    for name, old, new in (BROKEN[rule] for rule in rules):
+        toy_book.path(name).write_text(toy_book.path(name).read_text().replace(old, new))
+    with pytest.raises(ValueError, match="glue-missing") as refusal:
+        build.book(toy_book.root, only="probe")
+    assert {line.partition("[")[2].partition("]")[0] for line in str(refusal.value).splitlines()} >= set(rules)
+    assert command_line.main(["--root", str(toy_book.root), "check", "probe"]) == 1
+    assert str(refusal.value) in capsys.readouterr().out
+
+
+def test_a_chapter_without_an_audit_and_with_claims_of_the_old_form_goes_on_working(toy_book, capsys):
+    assert check.book(toy_book.root, only="probe") == []
+    assert command_line.main(["--root", str(toy_book.root), "check", "probe"]) == 0
+    assert "no rule is broken" in capsys.readouterr().out
+    assert command_line.main(["--root", str(toy_book.root), "check", "other"]) == 2

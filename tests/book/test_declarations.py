@@ -1,0 +1,277 @@
+"""Claims of the new form: every rule of a declaration is seen to fail, and every way in which a claim holds or not."""
+
+import math
+
+import pytest
+import scipy.stats
+import yaml
+
+from companion import claims
+from companion.claims import Claim, Measurement, judge
+
+NUMBER = {
+    "id": "probe.one",
+    "says": "One.",
+    "source": {"key": "a", "where": "section 1"},
+    "kind": "number",
+    "published": 1.0,
+    "reading_error": 0.01,
+    "rival": "a half",
+    "verdict": "reproduced",
+}
+FORMULA = NUMBER | {
+    "kind": "formula",
+    "route": "quadrature",
+    "accuracy": 1e-9,
+    "published": None,
+    "reading_error": None,
+}
+STATEMENT = NUMBER | {"kind": "statement", "published": None, "expects": {"above": 0.5, "why": "ours"}}
+CORRECTED = NUMBER | {"verdict": "corrected", "corrected": 2.0, "because": "x", "rival": None}
+REFUTED = NUMBER | {
+    "verdict": "not-reproduced",
+    "because": "x",
+    "rival": None,
+    "control": "at zero",
+    "found": {"value": 3.0, "bound": 0.1},
+}
+OWN = {name: value for name, value in STATEMENT.items() if name != "source"} | {
+    "kind": "own",
+    "verdict": "established",
+    "because": "x",
+}
+PROGRAM = NUMBER | {"kind": "program", "commit": "abc", "run_by": "the authors' script"}
+SKY = {"id": "probe.sky", "says": "x", "source": NUMBER["source"], "kind": "statement", "verdict": "not-attempted"}
+
+
+def write(folder, *entries, **head):
+    entries = [{name: value for name, value in entry.items() if value is not None} for entry in entries]
+    path = folder / "probe.yml"
+    path.write_text(yaml.safe_dump({"format": 2, **head, "claims": entries}, sort_keys=False))
+    return path
+
+
+@pytest.mark.parametrize("entry", [NUMBER, FORMULA, STATEMENT, CORRECTED, REFUTED, OWN, PROGRAM])
+def test_a_whole_declaration_breaks_no_rule(tmp_path, entry):
+    (claim,) = claims.declared(write(tmp_path, entry))
+    assert (claim.id, claim.kind, claim.is_measured) == ("probe.one", entry["kind"], True)
+
+
+BROKEN = {
+    "unknown-field": (NUMBER | {"colour": "red"}, "unknown fields"),
+    "missing-field": (NUMBER | {"kind": None}, "missing fields"),
+    "id": (NUMBER | {"id": "other.one"}, "expected it to begin with 'probe.'"),
+    "kind": (NUMBER | {"kind": "guess"}, "kind: expected one of"),
+    "verdict": (NUMBER | {"verdict": "proved"}, "verdict: expected one of"),
+    "source": (NUMBER | {"source": {"key": "a"}}, "expected the fields key and where"),
+    "own": (
+        NUMBER | {"kind": "own", "source": None, "published": None, "expects": STATEMENT["expects"]},
+        "established",
+    ),
+    "because": (CORRECTED | {"because": None}, "because: required"),
+    "state": (NUMBER | {"state": "gone"}, "state: expected one of"),
+    "published": (NUMBER | {"published": None}, "a number is printed in the text"),
+    "discrete": (NUMBER | {"published": True, "reading_error": None}, "a yes or no is for the kinds"),
+    "expects": (STATEMENT | {"expects": {"above": 0.5}}, "why: required"),
+    "target": (STATEMENT | {"expects": None}, "expected published, or expects"),
+    "corrected": (CORRECTED | {"corrected": None}, "corrected: required"),
+    "reading-error": (NUMBER | {"reading_error": -1.0}, "expected a number >= 0"),
+    "bound": (NUMBER | {"reading_error": None, "bound": {"absolute": 0.1}}, "bound: expected"),
+    "allowance": (NUMBER | {"bound": {"absolute": 0.1, "why": "x"}}, "expected one allowance"),
+    "wide-bound": (NUMBER | {"reading_error": 0.2}, "over 10% of the published value"),
+    "accuracy": (FORMULA | {"accuracy": None}, "accuracy: required for a formula"),
+    "route": (FORMULA | {"route": None}, "route: required for a formula"),
+    "error": (NUMBER | {"error": "guessed"}, "expected numerical or sampled"),
+    "samples": (NUMBER | {"samples": 1}, "expected a whole number >= 2"),
+    "comparisons": (NUMBER | {"comparisons": 0}, "expected a whole number >= 2"),
+    "rival": (NUMBER | {"rival": None}, "rival: required"),
+    "control": (REFUTED | {"control": None}, "control: required"),
+    "found": (REFUTED | {"found": None}, "found: required"),
+    "parts": (SKY | {"verdict": "partly", "because": "x"}, "parts: ids of claims"),
+    "resolves": (NUMBER | {"resolves": "maybe"}, "expected yes or no"),
+    "program": (PROGRAM | {"commit": None}, "commit: required for a program"),
+    "tex": (FORMULA | {"verdict": "corrected", "because": "x"}, "printed_tex: required for a corrected formula"),
+    "not-measured": (SKY | {"because": "x", "rival": "x"}, "measures nothing"),
+    "retired": (SKY | {"retired": ""}, "expected the reason"),
+    "was": (NUMBER | {"was": ["One"]}, "was: expected ids of claims"),
+    "equation": (NUMBER | {"equation": "square"}, "labels of equations"),
+    "functions": (NUMBER | {"functions": ["square"]}, "names of functions"),
+}
+
+
+@pytest.mark.parametrize("rule", BROKEN)
+def test_a_declaration_is_refused_by_the_rule(tmp_path, rule):
+    entry, message = BROKEN[rule]
+    _, findings = claims.check(write(tmp_path, SKY | {"id": "probe.first", "because": "x"}, entry))
+    assert any(finding.rule == rule and message in finding.message for finding in findings), findings
+    text = (tmp_path / "probe.yml").read_text().splitlines()
+    second = next(
+        number for number, line in enumerate(text, start=1) if line.startswith("- id:") and "first" not in line
+    )
+    assert {finding.file for finding in findings} == {"probe.yml"}
+    assert all(second <= finding.line <= len(text) for finding in findings)
+
+
+def test_everything_that_is_wrong_with_a_file_is_said_at_once_with_its_lines(tmp_path):
+    path = write(tmp_path, NUMBER | {"rival": None}, NUMBER | {"id": "probe.two", "verdict": "proved"}, NUMBER)
+    with pytest.raises(ValueError, match="rival: required") as refusal:
+        claims.declared(path)
+    said = str(refusal.value).splitlines()
+    assert [line.partition("]")[0] for line in said] == [
+        "probe.yml:3: [rival",
+        "probe.yml:19: [verdict",
+        "probe.yml:20: [repeated-id",
+    ]
+
+
+def test_a_file_of_no_known_form_a_repeated_field_and_text_that_is_no_yaml_are_findings(tmp_path):
+    path = tmp_path / "probe.yml"
+    for text, rule in (
+        ("format: 3\nclaims: []\n", "format"),
+        ("format: 2\nclaims:\n- 1\n", "format"),
+        ("just words\n", "format"),
+        ("- id: [\n", "yaml"),
+        ("- id: probe.one\n  says: a\n  says: b\n", "repeated-field"),
+    ):
+        path.write_text(text)
+        assert rule in [finding.rule for finding in claims.check(path)[1]], text
+
+
+def test_the_parts_of_a_whole_are_claims_of_the_file_some_right_and_some_not(tmp_path):
+    whole = SKY | {"id": "probe.all", "verdict": "partly", "because": "x", "parts": ["probe.one", "probe.two"]}
+    two = CORRECTED | {"id": "probe.two"}
+    assert len(claims.declared(write(tmp_path, NUMBER, two, whole))) == 3
+    for others, message in (
+        ((NUMBER,), "no wholes themselves"),
+        ((NUMBER, NUMBER | {"id": "probe.two"}), "some that are"),
+    ):
+        assert message in claims.check(write(tmp_path, *others, whole))[1][0].message
+
+
+def test_an_id_of_before_is_an_id(tmp_path):
+    _, (finding,) = claims.check(write(tmp_path, NUMBER, CORRECTED | {"id": "probe.two", "was": ["probe.one"]}))
+    assert finding.rule == "repeated-id"
+
+
+def claim(entry, **fields):
+    return Claim(**{name: value for name, value in (entry | fields).items() if value is not None})
+
+
+@pytest.mark.parametrize(
+    ("measured", "uncertainty", "rival", "holds"),
+    [
+        (1.005, 0.0, 0.5, True),
+        (1.02, 0.0, 0.5, False),  # the value misses
+        (1.0, 0.0, 0.995, False),  # the rival passes
+        (1.0, 0.0, None, False),  # nobody measured the rival
+        (1.0, 0.02, (0.5, 0.02), True),
+        (1.0, 0.02, (0.5, 0.2), False),  # the rival is too uncertain to have failed
+        (1.0, 0.0, math.nan, True),  # a rival that diverges has failed
+        (1.0, 0.0, (math.inf, 0.0), True),
+        (1.0, 0.0, True, False),
+        (True, 0.0, 0.5, False),
+    ],
+)
+def test_a_reproduced_number_passes_and_its_rival_fails_by_more_than_both_errors(measured, uncertainty, rival, holds):
+    assert judge(claim(NUMBER), Measurement(measured, uncertainty, rival)).holds is holds
+
+
+def test_an_inflated_uncertainty_hides_nothing():
+    fits = claim(NUMBER, bound={"absolute": 0.01, "why": "so that only the rival can tell"}, reading_error=None)
+    assert judge(fits, Measurement(1.15, 0.06, 0.5)).holds
+    swallowed = judge(fits, Measurement(1.15, 0.3, 0.5))
+    assert swallowed.gap < swallowed.bound
+    assert not swallowed.holds
+    assert "the rival passes too" in swallowed.reason
+
+
+def test_a_bound_over_a_tenth_of_the_published_value_needs_its_reason():
+    assert judge(claim(NUMBER), Measurement(1.0, 0.029, 0.0)).holds
+    assert "over 10%" in judge(claim(NUMBER), Measurement(1.0, 0.031, 0.0)).reason
+
+
+@pytest.mark.parametrize(
+    ("expects", "right", "wrong"),
+    [
+        ({"above": 0.5}, 0.6, 0.5),
+        ({"below": 0.5}, 0.4, 0.5),
+        ({"between": [1, 2]}, 2.0, 2.1),
+        ({"value": 3}, 3, 2),
+        ({"value": True}, True, False),
+    ],
+)
+def test_a_statement_is_held_against_what_is_expected(expects, right, wrong):
+    said = claim(STATEMENT, expects=expects | {"why": "ours"}, reading_error=None)
+    assert judge(said, Measurement(right, 0.0, wrong)).holds
+    assert not judge(said, Measurement(wrong, 0.0, wrong)).holds
+    assert not judge(said, Measurement(right, 0.0, right)).holds
+
+
+def test_a_formula_is_a_deviation_within_its_accuracy():
+    assert judge(claim(FORMULA), Measurement(1e-10, 0.0, 0.1)).holds
+    assert not judge(claim(FORMULA), Measurement(1e-8, 0.0, 0.1)).holds
+    assert not judge(claim(FORMULA), Measurement(1e-10, 0.0, 1e-10)).holds
+
+
+def test_the_rival_of_a_correction_is_the_printed_form():
+    assert judge(claim(CORRECTED), Measurement(2.0)).holds
+    assert not judge(claim(CORRECTED), Measurement(1.0)).holds
+    close = judge(claim(CORRECTED, corrected=1.005), Measurement(1.005))
+    assert "the printed form passes too" in close.reason
+    formula = claim(FORMULA, verdict="corrected", because="x")
+    assert judge(formula, Measurement(1e-10, 0.0, 0.5)).holds
+    assert not judge(formula, Measurement(1e-10)).holds
+
+
+@pytest.mark.parametrize(
+    ("measurement", "reason"),
+    [
+        (Measurement(3.05, 0.0, control=1.0), ""),
+        (Measurement(3.05, 0.0, rival=1.0), ""),
+        (Measurement(1.0, 0.0, control=1.0), "is within the bound"),
+        (Measurement(3.5, 0.0, control=1.0), "the value declared as found"),
+        (Measurement(3.0, 0.0, control=2.0), "the control, where the statement is true, misses"),
+        (Measurement(3.0, 0.0, control=math.nan), "diverges"),
+        (Measurement(3.0), "no control was measured"),
+        (Measurement(3.0, 1.0, control=1.0), "is within the bound"),
+    ],
+)
+def test_a_refutation_finds_what_it_found_and_has_power(measurement, reason):
+    judgement = judge(claim(REFUTED, reading_error=0.01), measurement)
+    assert judgement.holds is not bool(reason)
+    assert reason in judgement.reason
+
+
+def test_what_is_not_measured_is_not_judged():
+    for entry in (SKY, SKY | {"verdict": "partly"}, NUMBER | {"retired": "x"}):
+        assert judge(claim(entry), None).holds is None
+    assert judge(claim(NUMBER), None).holds is False
+
+
+def test_k_follows_the_kind_of_the_error():
+    # The chance of more than 4 standard errors to one side, in the tails of other distributions.
+    chance = scipy.stats.norm.sf(4)
+    assert claims.factor(claim(NUMBER)) == 3
+    assert claims.factor(claim(NUMBER, error="sampled")) == 4
+    assert claims.factor(claim(NUMBER, samples=16)) == pytest.approx(scipy.stats.t(15).isf(chance))
+    assert claims.factor(claim(NUMBER, samples=10**6)) == pytest.approx(4.0, abs=1e-3)
+    assert claims.factor(claim(NUMBER, comparisons=100)) == pytest.approx(scipy.stats.norm.isf(chance / 100))
+    assert claims.factor(claim(NUMBER, samples=16, comparisons=100)) > claims.factor(claim(NUMBER, samples=16))
+
+
+def test_rival_and_control_are_recorded_with_their_uncertainty(tmp_path, monkeypatch):
+    monkeypatch.setenv("COMPANION_OUT", str(tmp_path))
+    claims.measure("probe.one", 1.0, rival=0.5)
+    claims.measure("probe.two", 1.0, uncertainty=0.1, rival=(math.inf, 0.2))
+    claims.measure("probe.three", True, control=True)
+    assert dict(claims.recorded(tmp_path)) == {
+        "probe.one": Measurement(1.0, 0.0, (0.5, 0.0)),
+        "probe.two": Measurement(1.0, 0.1, (math.inf, 0.2)),
+        "probe.three": Measurement(True, 0.0, None, (True, 0.0)),
+    }
+    with pytest.raises(ValueError, match=r"control of probe\.one: expected a finite number"):
+        claims.measure("probe.one", 1.0, control=math.nan)
+    with pytest.raises(ValueError, match=r"rival of probe\.one: expected a value or"):
+        claims.measure("probe.one", 1.0, rival=(1, 2, 3))
+    with pytest.raises(ValueError, match=r"rival uncertainty of probe\.one: expected a number >= 0"):
+        claims.measure("probe.one", 1.0, rival=(1.0, -1.0))
