@@ -3,10 +3,11 @@
 import json
 import re
 
+import jsonschema
 import pytest
 from bs4 import BeautifulSoup
 
-from companion.pipeline import build, execution, freshness, notebooks
+from companion.pipeline import build, directives, execution, freshness, notebooks, texts
 from tests.book.conftest import add_audit
 
 
@@ -161,3 +162,62 @@ def test_a_claim_that_both_pages_measure_is_a_problem(pair):
     records = {name: execution.read_record(folder) for name, folder in results.items()}
     problems = build._collect(pair.root, list(chapters), chapters, records, results, [])
     assert problems == ["claim probe.top: measured more than once, on probe and audits/probe"]
+
+
+def test_the_ledger_counts_by_kind_and_verdict_and_no_total_counts_our_own(two_pages, tmp_path):
+    book = two_pages[0]
+    page = html(book, "book/claims")
+    assert page.select_one(".book-totals").get_text().startswith("4 claims of the sources. In this build 3 of 3")
+    rows = [[cell.get_text(strip=True) for cell in row.select("th, td")] for row in page.select(".book-counts tr")]
+    assert rows[0] == ["Kind", "✓reproduced", "◐partly", "✎corrected", "–not attempted", "all"]
+    assert rows[1:] == [
+        ["number", "1", "0", "0", "0", "1"],
+        ["formula", "0", "0", "1", "0", "1"],
+        ["statement", "0", "1", "0", "1", "2"],
+        ["all", "1", "1", "1", "1", "4"],
+    ]
+    entries = json.loads(book.path("_build/claims.json").read_text())
+    own = entries[0] | {"kind": "own", "verdict": "established"}
+    said = directives._totals([*entries, own, entries[0] | {"kind": None}])
+    assert "5 claims of the sources" in said
+    assert "1 results of this book stand beside them" in said
+    assert "1 claims of 1 chapter are still declared in the old form" in said
+
+
+def test_a_row_of_the_ledger_shows_the_rival_the_parts_and_what_was_retired(two_pages):
+    page = html(two_pages[0], "book/claims")
+    rival = page.select_one("#ledger-claim-probe-top").select("td")[5].get_text()
+    assert rival == "half of the parabolarival 0.5, 500 bounds off"
+    row = page.select_one("#ledger-claim-probe-both")
+    assert row["data-verdict"] == "partly"
+    assert [link.get_text() for link in row.select("a[href^='#ledger']")] == ["top", "slope"]
+    assert page.select_one("#ledger-claim-probe-summit")
+    assert "True by construction." in page.select_one("#ledger-claim-probe-biases").get_text()
+    badge = html(two_pages[0], "index").select_one(".book-badge")
+    assert "3 of 3 verdicts confirmed" in badge.get_text()
+    assert "1 partly" in badge.get_text()
+
+
+def test_a_correction_is_a_card_with_both_formulas_and_a_link_to_the_source(two_pages):
+    card = html(two_pages[0], "book/corrections").select_one("#corrected-claim-probe-slope")
+    formulas = [one.get_text(" ", strip=True) for one in card.select(".book-formulas > div")]
+    assert formulas == [r"As printed \(\displaystyle y' = x\)", r"As it should be \(\displaystyle y' = 2 x\)"]
+    assert card.select_one("a[href='https://example.org/source']").get_text() == "section 3, version 2000-01-02"
+    assert "A factor <two> is missing." in card.get_text()
+    assert card.select_one("a[href='../notebooks/audits/probe.html#claim-probe-slope']")
+
+
+def test_the_ledger_says_what_became_of_a_superseded_text(two_pages):
+    entries = json.loads(two_pages[0].path("_build/claims.json").read_text())
+    works = {"author2000source": {"author": "Author, Ann", "year": "2000", "title": "A source"}}
+    text = texts.Text("author2000source", "1", "x", "f", "superseded", (), by="Another", since="2026-08")
+    assert "superseded by Another since 2026-08; the claim is standing" in directives._place(
+        entries[0], works, {"author2000source": text}
+    )
+
+
+def test_the_records_of_two_pages_follow_their_schemas(two_pages):
+    folder = two_pages[0].path("_build/html")
+    for name in ("claims", "figures", "status"):
+        schema = json.loads((folder / "schemas" / f"{name}.schema.json").read_text())
+        jsonschema.Draft7Validator(schema).validate(json.loads((folder / f"{name}.json").read_text()))
