@@ -2,7 +2,7 @@
 
 With ``SPINBOOK_TYPES=1`` every function of the package is wrapped by jaxtyping and beartype while it is imported, and a
 call whose arguments or result are not what its annotations say fails. What a test expects to be refused goes through
-unwrapped: there the library's own words are wanted. With ``SPINBOOK_SHUFFLE=SEED`` the order is shuffled.
+unwrapped: there the library's own words are wanted. With ``COMPANION_SHUFFLE=SEED`` the order is shuffled.
 """
 
 import gc
@@ -128,7 +128,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Modules run in a random order, and so do the tests of each, if that is asked for: none may need another."""
-    if seed := os.environ.get("SPINBOOK_SHUFFLE"):
+    if seed := os.environ.get("COMPANION_SHUFFLE"):
         rng = random.Random(seed)
         modules = sorted({str(item.path) for item in items})
         rng.shuffle(modules)

@@ -8,8 +8,8 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from spinbook import claims, project
-from spinbook.pipeline import execution, notebooks
+from companion import claims, project
+from companion.pipeline import execution, notebooks
 
 ROOT = Path(__file__).resolve().parents[2]
 CHAPTERS = notebooks.names(ROOT)
