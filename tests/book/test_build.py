@@ -498,7 +498,7 @@ def test_one_line_of_the_config_moves_the_book_and_its_title_cannot_break_a_page
     assert "https://mybinder.org/v2/gh/somebody/else-where/main" in page
     assert "https://somebody.github.io/else-where/notebooks/probe.html#probe-line" in page
     assert f"{address}/edit/main/book/index.md" in (html / "index.html").read_text()
-    assert f"spinbook @ git+{address}@main" in copy.path("notebooks/probe.ipynb").read_text()
+    assert f"spinbook[notebook] @ git+{address}@main" in copy.path("notebooks/probe.ipynb").read_text()
     assert yaml.safe_load(copy.path("CITATION.cff").read_text())["repository-code"] == address
     assert json.loads((html / "book.json").read_text())["repository"] == address
     everything = dict(texts(html)) | {

@@ -84,7 +84,7 @@ def test_the_install_cell_installs_the_version_of_the_page_only_where_there_is_n
 def test_the_install_cell_says_what_it_got_if_that_is_not_the_library_of_the_page(toy_book, monkeypatch):
     with (
         monkeypatch.context() as patch,
-        pytest.raises(ImportError, match=r"pip could not install spinbook @ git\+http"),
+        pytest.raises(ImportError, match=r"pip could not install spinbook\[notebook\] @ git\+http"),
     ):
         install(toy_book, patch, found=False, installs=False)
     # The notebook of version 2.0.0 where 1.0.0 is installed.
