@@ -1,5 +1,6 @@
 """The whole way, from text to page, on a toy book; and every way in which it must fail."""
 
+import csv
 import dataclasses
 import hashlib
 import json
@@ -10,8 +11,10 @@ import subprocess
 import sys
 import time
 import zipfile
+from pathlib import Path
 
 import jsonschema
+import numpy as np
 import pytest
 import yaml
 from bs4 import BeautifulSoup
@@ -20,6 +23,8 @@ from companion import __main__ as command_line
 from companion import project
 from companion.pipeline import browser, build, compared, execution, freshness, ledger, notebooks, site
 from tests.book.conftest import CLAIMS, REPOSITORY, processes_of, wait_until, write_toy_book
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_the_first_build_runs_the_chapter_and_says_where_the_site_is(built):
@@ -198,6 +203,27 @@ def test_the_index_of_the_records_names_their_version_their_checksums_and_every_
         "accompanied": True,
     }
     assert "@misc{author2000source," in (html / index["references"]).read_text()
+
+
+def test_the_listings_of_the_page_on_data_run_on_a_built_site(built, tmp_path):
+    html = shutil.copytree(built[0].path("_build/html"), tmp_path / "site")
+    table = next(html.glob("figures/*/*.csv"))
+    (html / "figures" / "OTHER").mkdir()
+    np.savez(html / "figures" / "OTHER" / "OTHER.npz", words=np.arange(3))
+    page = (ROOT / "book" / "data.md").read_text(encoding="utf-8")
+    listings = re.findall(r"^```python\n(.*?)^```", page, flags=re.DOTALL | re.MULTILINE)
+    assert len(listings) == 2
+    shown = []
+    for listing in listings:
+        code = listing.replace("figures/ID/ID.csv", table.relative_to(html).as_posix())
+        done = subprocess.run([sys.executable, "-c", code], cwd=html, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        shown.append(done.stdout)
+    assert shown[0].startswith(json.loads((html / "book.json").read_text())["title"])
+    with table.open(newline="") as rows:
+        names = next(csv.reader(rows))
+    assert shown[1].startswith(str(names))
+    assert "words" in shown[1]
 
 
 def fields(schema, place=""):
