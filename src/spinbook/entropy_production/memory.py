@@ -130,7 +130,7 @@ class MemoryModule(eqx.Module):
 
     def _respond(self, theta: Array) -> Array:
         beta = self.beta.astype(theta.dtype)
-        return sphere.large_d.gain(jnp.sum(theta * theta, axis=-1), self.dim, beta)[:, None] * theta
+        return sphere.large_d(theta, beta)
 
     def step(
         self, x: Float[ArrayLike, "N D"], state: State | None = None, mask: Bool[ArrayLike, "N N"] | None = None

@@ -71,7 +71,7 @@ def _path(J: Array, x: Array, m: Array, theta: Array, beta: Array, response: Res
     def advance(state: tuple[Array, Array], _: None) -> tuple[tuple[Array, Array], Any]:
         m, before = state
         now = x + jnp.einsum("ij,jd->id", J, m)
-        new = response.gain(jnp.sum(now * now, axis=-1), now.shape[-1], beta)[:, None] * now
+        new = response(now, beta)
         residual = jnp.max(jnp.linalg.norm(new - m, axis=-1)) / sphere.radius(now.shape[-1])
         sigma = mean_field.vector_mean_field(J, now, before, beta=beta, response=response)
         return (new, now), (new, now, residual, sigma)
@@ -108,7 +108,7 @@ def relax(
     vector_mean_field.naive_step(start, J, x, beta=beta, response=response)
     m = jnp.asarray(start, dtype)
     b = validate.positive(beta, "beta", ndim=0, dtype=dtype)
-    theta = response.inverse_gain(jnp.sum(m * m, axis=-1), m.shape[-1], b)[:, None] * m
+    theta = response.inverse(m, b)
     end = vector_mean_field.steady_state(J, x, beta=b, step=_naive_step(response))
     final = x + J @ end.value
     magnetizations, thetas, residual, sigma = _path(J, x, m, theta, b, response, steps)

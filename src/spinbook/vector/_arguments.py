@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from spinbook import sphere, validate
 
-__all__ = ["by_heads", "from_heads", "model", "sites", "strongest"]
+__all__ = ["model", "sites", "strongest"]
 
 
 def _couplings(couplings: Any, dtype: Any) -> Array:
@@ -51,15 +50,3 @@ def strongest(couplings: Float[Array, "H N M"]) -> float:
     """max_i sum_j |J_ij|, the largest of all heads: a bound on what neighbours of length one add to a field."""
     with np.errstate(over="ignore"):
         return float(np.abs(np.asarray(couplings, np.float64)).sum(axis=-1).max())
-
-
-def by_heads(vectors: Float[Array, "... N D"], heads: int) -> Float[Array, "... H N d"]:
-    """Slices of the components in front of the sites."""
-    *batch, num_sites, dim = vectors.shape
-    return jnp.moveaxis(vectors.reshape(*batch, num_sites, heads, dim // heads), -2, -3)
-
-
-def from_heads(vectors: Float[Array, "... H N d"]) -> Float[Array, "... N D"]:
-    """The inverse of ``by_heads``."""
-    a = jnp.moveaxis(vectors, -3, -2)
-    return a.reshape(*a.shape[:-2], -1)

@@ -20,6 +20,7 @@ from jaxtyping import Array, PRNGKeyArray
 from spinbook import replicas, sphere, validate
 from spinbook.annotations import ArrayLike, Float
 from spinbook.vector import _arguments
+from spinbook.vector.heads import by_heads, from_heads
 
 __all__ = ["Simulation", "simulate", "step"]
 
@@ -39,7 +40,7 @@ def _state(spins: Any, couplings: Any, fields: Any, beta: Any) -> tuple[Array, A
 
 
 def _fields(rows: Array, J: Array, x: Array) -> Array:
-    received = _arguments.from_heads(jnp.einsum("hij,rhjd->rhid", J, _arguments.by_heads(rows, len(J))))
+    received = from_heads(jnp.einsum("hij,rhjd->rhid", J, by_heads(rows, len(J))))
     return x + received
 
 
