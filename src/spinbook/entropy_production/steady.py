@@ -12,12 +12,11 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array
 
-from spinbook import validate
+from spinbook import replicas, validate
 from spinbook.annotations import ArrayLike, Float
-from spinbook.ising.stochastic import Simulation
+from spinbook.simulation import Simulation
 
 __all__ = ["NotSteadyWarning", "SampledProduction", "from_delayed_correlations", "from_simulation"]
 
@@ -122,15 +121,14 @@ def from_simulation(
         raise ValueError("simulation: expected one made with correlations=True, got one without")
     products = simulation.group_delayed_products
     values = from_delayed_correlations(couplings, products, beta=beta)
-    weights = simulation.group_sizes / jnp.sum(simulation.group_sizes)
-    mean = weights @ values
-    count = values.shape[0]
-    error = jnp.sqrt(weights @ (values - mean) ** 2 / (count - 1)) if count > 1 else jnp.full_like(mean, jnp.nan)
+    mean = replicas.weighted_mean(values, simulation.weights)
+    error = replicas.standard_error(values, simulation.weights)
     change = simulation.replica_magnetizations - simulation.replica_previous
-    replicas = change.shape[0]
-    scatter = jnp.std(change, axis=0) / np.sqrt(max(replicas - 1, 1))
+    several = len(change) > 1
+    # Of a single replica there is no scatter to compare with.
+    scatter = replicas.standard_error(change) if several else jnp.zeros_like(change[0])
     floor = jnp.finfo(change.dtype).eps
     drift = jnp.max(jnp.abs(jnp.mean(change, axis=0)) / jnp.maximum(scatter, floor))
-    if replicas > 1:
+    if several:
         warn_of_drift(drift, 6.0, "simulation")
     return SampledProduction(mean, error, drift)
