@@ -21,7 +21,7 @@ from jaxtyping import Array, PRNGKeyArray
 
 from spinbook import fixed_point, sphere, validate
 from spinbook.annotations import ArrayLike, Bool, Float
-from spinbook.fixed_point import FixedPoint
+from spinbook.fixed_point import Adjoint, FixedPoint
 from spinbook.sphere import Response, squared_length
 from spinbook.vector import fluctuations
 from spinbook.vector.fluctuations import COMPONENTS, Rule, received, tap_field
@@ -115,22 +115,6 @@ def sphere_per_head(num_heads: int) -> int:
     return num_heads
 
 
-def _implicit(update: Callable[[Array], Array], solution: Array, tol: float, max_steps: int, history: int) -> Array:
-    """The solution of theta = update(theta), with its derivatives by the implicit function theorem."""
-
-    def solve(apply: Callable[[Array], Array], b: Array) -> Array:
-        size = jnp.max(jnp.abs(b))
-        unit = b / jnp.where(size > 0, size, 1)
-        linear = fixed_point.solve(lambda u: apply(u) + u - unit, -unit, tol=tol, max_steps=max_steps, history=history)
-        return jnp.where(linear.converged, size * linear.value, jnp.nan)
-
-    def tangent_solve(apply: Callable[[Array], Array], b: Array) -> Array:
-        return jax.lax.custom_linear_solve(apply, b, solve, solve)
-
-    guess = jax.lax.stop_gradient(solution)
-    return jax.lax.custom_root(lambda theta: update(theta) - theta, guess, lambda _, theta: theta, tangent_solve)
-
-
 @dataclass(frozen=True)
 class Relax:
     """Solve for the steady state, to a change of the fields of ``tol`` in an update; NaN comes out where that fails.
@@ -149,8 +133,10 @@ class Relax:
 
     def __call__(self, update: Callable[[Array], Array], start: Array) -> FixedPoint:
         tol = float(jnp.finfo(start.dtype).eps) ** 0.7 if self.tol is None else self.tol
-        solution = fixed_point.solve(update, start, tol=tol, max_steps=self.max_steps, history=self.history)
-        return solution._replace(value=_implicit(update, solution.value, tol, self.max_steps, self.history))
+        adjoint = Adjoint(self.history, self.max_steps)
+        return fixed_point.solve(
+            update, start, tol=tol, max_steps=self.max_steps, history=self.history, adjoint=adjoint
+        )
 
     def output(self, value: Array, converged: Array) -> Array:
         return jnp.where(converged, value, jnp.nan)
