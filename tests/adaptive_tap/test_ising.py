@@ -235,8 +235,11 @@ ZERO, FIELD = np.zeros((3, 3)), np.zeros(3)
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"couplings": np.eye(3)}, "couplings: expected a zero diagonal, got 1 at spin 0"),
-        ({"couplings": np.triu(np.ones((3, 3)), 1)}, r"couplings: expected J_ij = J_ji, got 1 at \(0, 1\) and 0"),
+        ({"couplings": np.eye(3)}, "couplings: expected a zero diagonal, got 1 on it"),
+        (
+            {"couplings": np.triu(np.ones((3, 3)), 1)},
+            r"couplings: expected a symmetric matrix, got entries \(0, 1\) and \(1, 0\)",
+        ),
         ({"couplings": np.zeros((3, 2))}, r"couplings: expected shape \(..., N, N\)"),
         ({"couplings": ZERO + np.nan}, "couplings: expected finite numbers"),
         ({"fields": np.zeros(4)}, r"fields: expected shape \(..., 3\)"),

@@ -22,7 +22,7 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from spinbook import validate
+from spinbook import tensors, validate
 from spinbook.adaptive_tap import implicit
 from spinbook.annotations import ArrayLike, Float
 
@@ -72,35 +72,13 @@ class IsingModel(NamedTuple):
     batch: torch.Size
 
 
-def _offending(couplings: Tensor, bad: Tensor) -> tuple[tuple[int, ...], float]:
-    index = tuple(int(i) for i in torch.nonzero(bad)[0])
-    return index, float(couplings.detach()[index])
-
-
-def checked_couplings(couplings: TensorLike, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """J as a tensor (..., N, N), or an error that quotes an entry that breaks J_ij = J_ji or J_ii = 0."""
-    J = validate.tensor(couplings, "couplings", dtype=dtype, device=device)
-    if J.ndim < 2 or J.shape[-1] != J.shape[-2] or J.shape[-1] == 0:
-        raise ValueError(f"couplings: expected shape (..., N, N) with N >= 1, got shape {tuple(J.shape)}")
-    diagonal = torch.diagonal(J, dim1=-2, dim2=-1)
-    if bool((diagonal != 0).any()):
-        index, value = _offending(diagonal, diagonal != 0)
-        raise ValueError(f"couplings: expected a zero diagonal, got {value:g} at spin {index[-1]}")
-    # Symmetrised products of matrices differ from their transpose by rounding.
-    gap = (J - J.mT).abs()
-    allowed = 8 * torch.finfo(dtype).eps * J.abs().amax(dim=(-2, -1), keepdim=True)
-    if bool((gap > allowed).any()):
-        index, value = _offending(J, gap > allowed)
-        i, j = index[-2:]
-        mirrored = float(J.detach()[(*index[:-2], j, i)])
-        raise ValueError(f"couplings: expected J_ij = J_ji, got {value:g} at {(i, j)} and {mirrored:g} at {(j, i)}")
-    return J
-
-
 def checked_model(couplings: TensorLike, fields: TensorLike, beta: TensorLike) -> IsingModel:
     """A and x of a batch of models, or the error that names the argument."""
     dtype, device = validate.common_tensor_type(couplings, fields, beta)
-    J = checked_couplings(couplings, dtype, device)
+    J = tensors.real(couplings, "couplings", (None, None), dtype=dtype, device=device)
+    if J.shape[-1] != J.shape[-2] or J.shape[-1] == 0:
+        raise ValueError(f"couplings: expected shape (..., N, N) with N >= 1, got shape {tuple(J.shape)}")
+    tensors.symmetric_zero_diagonal(J, "couplings")
     h = validate.tensor(fields, "fields", dtype=dtype, device=device)
     N = J.shape[-1]
     if h.ndim < 1 or h.shape[-1] != N:

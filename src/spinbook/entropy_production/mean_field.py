@@ -18,10 +18,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from spinbook import sphere, validate
+from spinbook import arguments, sphere, validate
 from spinbook.annotations import ArrayLike, Float
-from spinbook.entropy_production.steady import couplings_by_heads, warn_of_drift
-from spinbook.ising import _arguments
+from spinbook.entropy_production.steady import warn_of_drift
 from spinbook.sphere import Response, squared_length, squared_radius
 from spinbook.vector.heads import by_heads
 
@@ -68,9 +67,9 @@ def ising_mean_field(
     1.96
     """
     dtype = validate.common_dtype(magnetizations, previous, couplings)
-    J, _, beta = _arguments.model(couplings, 0.0, beta, dtype=dtype)
-    m = _arguments.magnetizations(magnetizations, "magnetizations", J.shape[0], dtype=dtype)
-    old = _arguments.magnetizations(previous, "previous", J.shape[0], dtype=dtype)
+    J, _, beta = arguments.ising_model(couplings, 0.0, beta, dtype=dtype)
+    m = arguments.magnetizations(magnetizations, "magnetizations", J.shape[0], dtype=dtype)
+    old = arguments.magnetizations(previous, "previous", J.shape[0], dtype=dtype)
     validate.same_batch(old, "previous", m, "magnetizations")
     warn_of_drift(jnp.max(jnp.abs(m - old)), _ALLOWED_DRIFT, "magnetizations")
     return _ising(m, old, J, beta)
@@ -80,7 +79,7 @@ def _arguments_of_vectors(
     couplings: Any, fields: Any, previous_fields: Any, beta: Any
 ) -> tuple[Array, Array, Array, Array]:
     dtype = validate.common_dtype(couplings, fields, previous_fields)
-    J = couplings_by_heads(couplings, dtype)
+    J = arguments.couplings_by_heads(couplings, dtype=dtype)
     thetas = []
     for value, name in ((fields, "fields"), (previous_fields, "previous_fields")):
         theta = validate.matrix(value, name, rows=J.shape[-1], dtype=dtype)

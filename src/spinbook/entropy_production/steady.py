@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from spinbook import replicas, validate
+from spinbook import arguments, replicas, validate
 from spinbook.annotations import ArrayLike, Float
 from spinbook.simulation import Simulation
 
@@ -35,14 +35,6 @@ def warn_of_drift(drift: Any, allowed: float, what: str) -> None:
         NotSteadyWarning,
         stacklevel=3,
     )
-
-
-def couplings_by_heads(couplings: Any, dtype: Any) -> Float[Array, "H N N"]:
-    """Square couplings, one matrix or one for each head, as (heads, N, N)."""
-    J = validate.finite(couplings, "couplings", dtype=dtype)
-    if J.ndim not in (2, 3) or J.shape[-1] != J.shape[-2] or J.size == 0:
-        raise ValueError(f"couplings: expected shape (N, N) or (heads, N, N), got shape {J.shape}")
-    return J[None] if J.ndim == 2 else J
 
 
 def _antisymmetric(J: Array) -> Array:
@@ -76,9 +68,7 @@ def from_delayed_correlations(
     1.68
     """
     dtype = validate.common_dtype(couplings, delayed_correlations)
-    J = validate.finite(couplings, "couplings", ndim=2, dtype=dtype)
-    if J.shape[0] != J.shape[1] or J.size == 0:
-        raise ValueError(f"couplings: expected a square matrix (N, N), got shape {J.shape}")
+    J = arguments.one_matrix(couplings, dtype=dtype)
     D = validate.finite(delayed_correlations, "delayed_correlations", dtype=dtype)
     if D.shape[-2:] != J.shape:
         raise ValueError(f"delayed_correlations: expected shape (..., {J.shape[0]}, {J.shape[0]}), got {D.shape}")

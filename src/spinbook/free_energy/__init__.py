@@ -13,7 +13,7 @@ The sum over pairs counts each twice here, as in the source: couplings J are the
 
 from __future__ import annotations
 
-from spinbook.free_energy import arguments, attention, couplings, exact, model, saddle, sampling
+from spinbook.free_energy import attention, couplings, exact, model, saddle, sampling
 from spinbook.free_energy.attention import VectorSpinAttention, neumann_terms
 from spinbook.free_energy.couplings import QueryKeyCouplings, symmetric_traceless
 from spinbook.free_energy.model import VectorSpinModel

@@ -11,8 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from spinbook import validate
-from spinbook.free_energy import arguments
+from spinbook import tensors, validate
 
 __all__ = ["QueryKeyCouplings", "sample", "symmetric_traceless"]
 
@@ -70,7 +69,7 @@ class QueryKeyCouplings(nn.Module):
         >>> QueryKeyCouplings(4, 9).as_written(torch.ones(2, 4, 9)).shape
         torch.Size([2, 4, 4])
         """
-        H = arguments.real(h, "h", (self.num_spins, self.dim), dtype=self.query.weight.dtype)
+        H = tensors.real(h, "h", (self.num_spins, self.dim), dtype=self.query.weight.dtype)
         scores = self.query(H) @ self.key(H).mT
         return torch.tanh(self.dim**0.5 * scores) / (self.num_spins * self.dim) ** 0.5
 
@@ -93,8 +92,8 @@ class QueryKeyCouplings(nn.Module):
         torch.Size([4, 9])
         """
         n = self.num_spins
-        H = arguments.real(h, "h", (n, self.dim), dtype=self.query.weight.dtype)
-        C = arguments.real(correlations, "correlations", (n, n), dtype=H.dtype)
+        H = tensors.real(h, "h", (n, self.dim), dtype=self.query.weight.dtype)
+        C = tensors.real(correlations, "correlations", (n, n), dtype=H.dtype)
         unsaturated = 1 - n * self.dim * self.as_written(H) ** 2
         A = symmetric_traceless(C) * unsaturated / n**0.5
         W = self.query.weight.mT @ self.key.weight

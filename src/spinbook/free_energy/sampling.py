@@ -11,9 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from spinbook import validate
+from spinbook import tensors, transforms, validate
 from spinbook.annotations import ArrayLike, Float
-from spinbook.free_energy import arguments
 
 __all__ = ["simulate", "spin_given_field", "step", "uniform"]
 
@@ -47,7 +46,7 @@ def spin_given_field(field: Float[ArrayLike, "*batch D"], *, generator: torch.Ge
     >>> spin_given_field(torch.zeros(4, 3), generator=torch.Generator().manual_seed(0)).shape
     torch.Size([4, 3])
     """
-    b = arguments.real(field, "field", (None,))
+    b = tensors.real(field, "field", (None,))
     validate.instance(generator, torch.Generator, "generator")
     if b.shape[-1] < 1:
         raise ValueError(f"field: expected shape (..., D) with D >= 1, got {tuple(b.shape)}")
@@ -98,17 +97,17 @@ def _given_field(field: Tensor, generator: torch.Generator) -> Tensor:
 
 def _inputs(spins: Any, h: Any, couplings: Any, beta: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     dtype, device = validate.common_tensor_type(spins, h, couplings, beta)
-    s = arguments.real(spins, "spins", (None, None), dtype=dtype, device=device)
+    s = tensors.real(spins, "spins", (None, None), dtype=dtype, device=device)
     n, d = s.shape[-2:]
     if d < 1:
         raise ValueError(f"spins: expected shape (..., N, D) with D >= 1, got {tuple(s.shape)}")
-    H = arguments.real(h, "h", (n, d), dtype=dtype, device=device)
-    J = arguments.real(couplings, "couplings", (n, n), dtype=dtype, device=device)
-    arguments.symmetric_zero_diagonal(J, "couplings")
+    H = tensors.real(h, "h", (n, d), dtype=dtype, device=device)
+    J = tensors.real(couplings, "couplings", (n, n), dtype=dtype, device=device)
+    tensors.symmetric_zero_diagonal(J, "couplings")
     lengths = torch.linalg.vector_norm(s, dim=-1)
-    if not arguments.holds((lengths - 1).abs() <= 1e-3):
+    if not transforms.holds((lengths - 1).abs() <= 1e-3):
         raise ValueError(f"spins: expected unit vectors, got a length of {float(lengths.flatten()[0]):g} or another")
-    b = arguments.positive(beta, "beta", dtype=dtype, device=device)
+    b = tensors.positive(beta, "beta", dtype=dtype, device=device)
     for value, name, own in ((H, "h", 2), (J, "couplings", 2), (b, "beta", 0)):
         leading = value.shape[: value.ndim - own]
         try:

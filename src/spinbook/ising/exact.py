@@ -16,10 +16,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from spinbook import validate
+from spinbook import arguments, validate
 from spinbook.annotations import ArrayLike, Float
 from spinbook.fixed_point import FixedPoint
-from spinbook.ising import _arguments
 
 __all__ = [
     "correlations",
@@ -60,7 +59,7 @@ def _refuse_many(num_spins: int, name: str) -> None:
 
 
 def _model(couplings: Any, fields: Any, beta: Any, *others: Any) -> tuple[Array, Array, Array]:
-    J, h, beta = _arguments.model(couplings, fields, beta, dtype=validate.common_dtype(couplings, fields, *others))
+    J, h, beta = arguments.ising_model(couplings, fields, beta, dtype=validate.common_dtype(couplings, fields, *others))
     _refuse_many(J.shape[0], "couplings")
     if h.ndim != 1:
         raise ValueError(f"fields: expected a number or shape {J.shape[:1]}, got shape {h.shape}")
@@ -186,7 +185,7 @@ def product_distribution(magnetizations: Float[ArrayLike, " N"]) -> Float[Array,
     dtype = validate.common_dtype(magnetizations)
     m = validate.vectors(validate.finite(magnetizations, "magnetizations", ndim=1, dtype=dtype), "magnetizations")
     _refuse_many(m.shape[0], "magnetizations")
-    m = _arguments.magnetizations(m, "magnetizations", m.shape[0], dtype=dtype)[None]
+    m = arguments.magnetizations(m, "magnetizations", m.shape[0], dtype=dtype)[None]
     return _products((1 + m) / 2, (1 - m) / 2)[:, 0]
 
 

@@ -16,9 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from spinbook import simulation, validate
+from spinbook import arguments, simulation, validate
 from spinbook.annotations import ArrayLike, Float
-from spinbook.ising import _arguments
 from spinbook.simulation import Simulation
 
 __all__ = ["simulate", "step"]
@@ -26,8 +25,8 @@ __all__ = ["simulate", "step"]
 
 def _state(spins: Any, couplings: Any, fields: Any, beta: Any) -> tuple[Array, Array, Array, Array]:
     dtype = validate.common_dtype(spins, couplings, fields)
-    J, h, beta = _arguments.model(couplings, fields, beta, dtype=dtype)
-    s = _arguments.spins(spins, "spins", J.shape[0], dtype=dtype)
+    J, h, beta = arguments.ising_model(couplings, fields, beta, dtype=dtype)
+    s = arguments.spins(spins, "spins", J.shape[0], dtype=dtype)
     validate.broadcastable(h, "fields", s.shape)
     return s, J, h, beta
 

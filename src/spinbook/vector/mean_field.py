@@ -20,11 +20,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from spinbook import fixed_point, sphere, validate
+from spinbook import arguments, fixed_point, sphere, validate
 from spinbook.annotations import ArrayLike, Float
 from spinbook.fixed_point import FixedPoint
 from spinbook.sphere import Response, squared_length
-from spinbook.vector import _arguments, fluctuations
+from spinbook.vector import fluctuations
 from spinbook.vector.fluctuations import COMPONENTS, Covariances, Rule, received, tap_field
 from spinbook.vector.heads import by_heads, from_heads
 
@@ -41,8 +41,8 @@ __all__ = [
 
 def _state(magnetizations: Any, couplings: Any, fields: Any, beta: Any) -> tuple[Array, Array, Array, Array]:
     dtype = validate.common_dtype(magnetizations, couplings, fields)
-    J, x, beta = _arguments.model(couplings, fields, beta, dtype=dtype)
-    m = _arguments.sites(magnetizations, "magnetizations", J.shape[-1], dtype=dtype, dim=x.shape[-1])
+    J, x, beta = arguments.vector_model(couplings, fields, beta, dtype=dtype)
+    m = arguments.sites(magnetizations, "magnetizations", J.shape[-1], dtype=dtype, dim=x.shape[-1])
     sphere.inside_ball(m)
     try:
         m, x = jnp.broadcast_arrays(m, x)
@@ -265,7 +265,7 @@ def second_order_magnetization(
     """
     dtype = validate.common_dtype(magnetizations, previous, couplings, fields)
     m, J, x, beta = _state(validate.finite(previous, "previous", dtype=dtype), couplings, fields, beta)
-    new = _arguments.sites(magnetizations, "magnetizations", x.shape[-2], dtype=dtype, dim=x.shape[-1])
+    new = arguments.sites(magnetizations, "magnetizations", x.shape[-2], dtype=dtype, dim=x.shape[-1])
     sphere.inside_ball(new)
     new, m, x = jnp.broadcast_arrays(new, m, x)
     return _second_order(new, m, J, x, beta, response, covariances)

@@ -17,10 +17,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from spinbook import simulation, sphere, validate
+from spinbook import arguments, simulation, sphere, validate
 from spinbook.annotations import ArrayLike, Float
 from spinbook.simulation import Simulation
-from spinbook.vector import _arguments
 from spinbook.vector.heads import by_heads, from_heads
 
 __all__ = ["simulate", "step"]
@@ -28,8 +27,8 @@ __all__ = ["simulate", "step"]
 
 def _state(spins: Any, couplings: Any, fields: Any, beta: Any) -> tuple[Array, Array, Array, Array]:
     dtype = validate.common_dtype(spins, couplings, fields)
-    J, x, beta = _arguments.model(couplings, fields, beta, dtype=dtype)
-    s = _arguments.sites(spins, "spins", J.shape[-1], dtype=dtype, dim=x.shape[-1])
+    J, x, beta = arguments.vector_model(couplings, fields, beta, dtype=dtype)
+    s = arguments.sites(spins, "spins", J.shape[-1], dtype=dtype, dim=x.shape[-1])
     radius = sphere.radius(s.shape[-1])
     if not validate.is_traced(s):
         # A length in single precision is off by a few units in the last place, and a few thousand steps do not add up.
