@@ -12,7 +12,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap, TwoSlopeNorm, to_rgba
 from matplotlib.figure import Figure
-from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch, Rectangle
+from matplotlib.patches import Circle, FancyBboxPatch, Rectangle
 from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
 
 from spinbook.plot import style
@@ -28,13 +28,6 @@ REGIME_COLOURS = {
 REGIME_MARKERS = {"fixed point": "x", "periodic": "o", "quasi-periodic": "s", "chaotic": "^", "undecided": "+"}
 REPEATING = ("fixed point", "periodic")
 FAMILY = [PURPLE, BLUE, GREEN, ORANGE, OCHRE, BROWN]
-
-
-def _arrow(ax: Axes, start: tuple[float, float], end: tuple[float, float], **options: Any) -> None:
-    """An arrow from `start` to `end` in data coordinates, ending exactly there."""
-    look: dict[str, Any] = {"arrowstyle": "-|>", "mutation_scale": 9, "shrinkA": 0, "shrinkB": 0}
-    look |= {"color": style.GREY, "linewidth": 1.1, "zorder": 2} | options
-    ax.add_patch(FancyArrowPatch(posA=start, posB=end, **look))
 
 
 def _circles(ax: Axes, x: float, ys: np.ndarray, colour: str, *, radius: float = 0.13, filled: bool = True) -> None:
@@ -71,7 +64,7 @@ def hopfield() -> Figure:
     for number, y in enumerate(features, start=1):
         _square(left, 1.15, y, f"$m^q_{number}$", BLUE, size=0.44)
         _square(left, 2.55, y, f"$m^k_{number}$", ORANGE, size=0.44)
-        _arrow(left, (1.39, y), (2.31, y))
+        style.arrow(left, (1.39, y), (2.31, y))
     left.text(1.85, 1.06, r"$\gamma$", ha="center", va="bottom", color=style.INK, fontsize=12)
     for x, text, colour in ((0.57, "$W^q$", BLUE), (3.13, "$W^k$", ORANGE)):
         left.text(x, 2.24, text, ha="center", color=colour, fontsize=12)
@@ -83,7 +76,7 @@ def hopfield() -> Figure:
     _bonds(right, 0.9, features, 2.5, bits, style.GREY)
     for number, y in enumerate(features, start=1):
         _square(right, 0.68, y, f"$A_{number}$", GREEN, size=0.44)
-        _arrow(right, (-0.15, y), (0.44, y), color=GREEN)
+        style.arrow(right, (-0.15, y), (0.44, y), GREEN)
     _circles(right, 2.5, bits, PURPLE, filled=False)
     right.text(1.55, 2.24, "$W^o$", ha="center", color=GREEN, fontsize=12)
     right.text(-0.35, -0.32, "attention\nvalues", ha="left", va="top", fontsize=8.5, color=GREEN)
@@ -105,12 +98,12 @@ def layer() -> Figure:
     for x, name in zip(xs, names, strict=True):
         _token(ax, x, BLUE, positions=int(x))
         ax.text(x, -0.95, name, ha="center", va="top", color=BLUE, fontsize=11)
-        _arrow(ax, (x - 0.1, 0.95), (x - 0.1, 1.42))
-        _arrow(ax, (x + 0.17, 0.95), (x + 0.17, 1.42))
+        style.arrow(ax, (x - 0.1, 0.95), (x - 0.1, 1.42))
+        style.arrow(ax, (x + 0.17, 0.95), (x + 0.17, 1.42))
         ax.text(x - 0.1, 1.58, "$k$", ha="center", va="center", color=ORANGE, fontsize=11)
         ax.text(x + 0.17, 1.58, "$v$", ha="center", va="center", color=GREEN, fontsize=11)
     ax.text(3.55, 1.58, "$q$", ha="center", va="center", color=BLUE, fontsize=11)
-    _arrow(ax, (3.25, 0.75), (3.5, 1.42))
+    style.arrow(ax, (3.25, 0.75), (3.5, 1.42))
     box = FancyBboxPatch(
         (-0.35, 1.82), 4.2, 0.62, boxstyle="round,pad=0.03", facecolor=style.PAPER, edgecolor=style.GREY, linewidth=1.0
     )
@@ -123,9 +116,9 @@ def layer() -> Figure:
         va="center",
         fontsize=11,
     )
-    _arrow(ax, (3.92, 2.13), (4.75, 2.13), color=GREEN)
+    style.arrow(ax, (3.92, 2.13), (4.75, 2.13), GREEN)
     _square(ax, 5.0, 2.13, "$A_t$", GREEN, size=0.5)
-    _arrow(ax, (5.0, 1.86), (5.0, 1.0), color=GREEN)
+    style.arrow(ax, (5.0, 1.86), (5.0, 1.0), GREEN)
     ax.text(5.12, 1.42, r"$W^o$, $\beta$: each bit drawn", ha="left", va="center", fontsize=8.5, color=GREEN)
     _token(ax, 5.0, PURPLE, positions=4)
     ax.text(5.0, -0.95, "$x_{t+1}$", ha="center", va="top", color=PURPLE, fontsize=11)
@@ -133,7 +126,7 @@ def layer() -> Figure:
     ax.text(
         5.3, -0.62, r"positional bits, weight $\varepsilon$", ha="left", va="center", fontsize=8.5, color=style.GREY
     )
-    _arrow(ax, (4.75, 0.1), (3.35, 0.1), color=PURPLE, linestyle=(0, (4, 2)))
+    style.arrow(ax, (4.75, 0.1), (3.35, 0.1), PURPLE, linestyle=(0, (4, 2)))
     ax.text(4.05, 0.22, "enters,\noldest leaves", ha="center", va="bottom", fontsize=8.5, color=PURPLE)
     ax.set(xlim=(-0.6, 7.3), ylim=(-1.35, 2.6), aspect="equal")
     ax.axis("off")
@@ -163,7 +156,7 @@ def finite_size(
     mean of the products, weighted by their standard errors.
     """
     figure, (left, right) = style.subplots(1, 2, height=2.7)
-    for colour, marker, (beta, values) in zip(FAMILY, style.MARKERS, errors.items(), strict=False):
+    for colour, marker, (beta, values) in style.dressed(FAMILY, style.MARKERS, errors.items()):
         look = {"color": colour, "marker": marker, "linestyle": "none", "markersize": 4.0, "elinewidth": 0.9}
         left.errorbar(sizes, values, standard_errors[beta], label=rf"$\beta = {beta:g}$", **look)
         left.plot(sizes, values[-1] * np.sqrt(sizes[-1] / sizes), color=colour, linewidth=0.9, linestyle="-")
@@ -356,7 +349,7 @@ def attractors(panels: Sequence[tuple[str, str, np.ndarray]]) -> Figure:
     rows = -(-len(panels) // columns)
     figure, axes = style.subplots(rows, columns, height=1.95 * rows + 0.1, squeeze=False)
     figure.set_dpi(220)
-    for ax, (title, regime, points) in zip(axes.flat, panels, strict=False):
+    for ax, (title, regime, points) in style.dressed(axes.flat, panels):
         few = len(np.unique(np.round(points, 6), axis=0)) < 200
         ax.plot(
             *points.T,
@@ -463,7 +456,7 @@ def coexistence(
     for handle in legend.legend_handles:
         handle.set_alpha(1.0)
 
-    for colour, marker, (beta, alive) in zip(FAMILY, style.MARKERS, survival.items(), strict=False):
+    for colour, marker, (beta, alive) in style.dressed(FAMILY, style.MARKERS, survival.items()):
         seen = alive > 0
         left.plot(
             times[seen] / 1e3, alive[seen], color=colour, marker=marker, markersize=2.5, linestyle="none", markevery=2
@@ -475,7 +468,7 @@ def coexistence(
     left.legend(
         title=r"$\beta$: mean lifetime", title_fontsize=8, fontsize=8, handlelength=1.2, ncol=2, loc="lower center"
     )
-    for colour, line, values in zip(FAMILY, style.LINE_STYLES, twins, strict=False):
+    for colour, line, values in style.dressed(FAMILY, style.LINE_STYLES, twins):
         right.plot(twin_times / 1e3, values, color=colour, linestyle=line, linewidth=1.1)
     right.axhline(0.0, color=style.GREY, linewidth=0.8, linestyle="-")
     right.set(xlabel="steps / 1000", ylabel=r"$\lambda_1$ of each block")
@@ -604,7 +597,7 @@ def finite_chaos(
             ax.set_title(_size_name(size), loc="right", fontsize=8.5)
         line[0].set_ylabel(rf"$\beta = {beta:g}$" "\n$m^o_{2,t}$")
     style.letters(*axes[:, 0])
-    for colour, style_, (size, values) in zip(FAMILY, style.LINE_STYLES, correlations.items(), strict=False):
+    for colour, style_, (size, values) in style.dressed(FAMILY, style.LINE_STYLES, correlations.items()):
         left.plot(lags, values, color=colour, linestyle=style_, linewidth=1.0, label=_size_name(size))
     left.set(xlabel=r"lag $\ell$", ylabel="size of the\nautocorrelation", xscale="log", ylim=(0, 1.05))
     left.legend(fontsize=7.5, handlelength=1.6, ncol=2, loc="lower left")
@@ -646,7 +639,7 @@ def variations(
     a.set_xticks([0, 0.01, 0.1, 0.5], ["0", "0.01", "0.1", "0.5"])
     a.xaxis.set_minor_locator(NullLocator())
     a.set_xlim(-0.001, 0.6)
-    for colour, line, (length, values) in zip(FAMILY, style.LINE_STYLES, by_context.items(), strict=False):
+    for colour, line, (length, values) in style.dressed(FAMILY, style.LINE_STYLES, by_context.items()):
         b.plot(betas, length * values, color=colour, linestyle=line, linewidth=1.0, label=f"$K = {length}$")
     b.axhline(0.0, color=style.GREY, linewidth=0.8, linestyle="-")
     b.set(xlabel=r"$\beta$", ylabel=r"$K\lambda_1$, exponent per window", ylim=(-0.9, None))

@@ -62,13 +62,6 @@ def _task_handles() -> list[Line2D]:
     ]
 
 
-def _decades(ax: Axes, ticks: Sequence[float]) -> None:
-    ax.set_xscale("log")
-    ax.xaxis.set_major_locator(ticker.FixedLocator(list(ticks)))
-    ax.xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
-    ax.xaxis.set_minor_locator(ticker.NullLocator())
-
-
 @style.house
 def accuracy(summaries: Sequence[Summary], chances: dict[str, float]) -> Figure:
     """Accuracy on the test set: a marker for the mean, small points for the seeds, a dashed line for chance.
@@ -77,7 +70,7 @@ def accuracy(summaries: Sequence[Summary], chances: dict[str, float]) -> Figure:
     """
     names = _names(summaries)
     figure, axes = style.subplots(1, len(chances), height=0.23 * len(names) + 1.2, sharey=True, squeeze=False)
-    for letter, ax, (task, chance) in zip("ab", axes[0], chances.items(), strict=False):
+    for letter, ax, (task, chance) in style.dressed("ab", axes[0], chances.items()):
         places = _rows(ax, names)
         for s in (s for s in summaries if s.task == task):
             colour, marker = FAMILIES[s.family]
@@ -113,7 +106,8 @@ def cost(summaries: Sequence[Summary]) -> Figure:
             y = places[s.module] + (0.13 if filled[s.task] else -0.13)
             ax.plot([getattr(s, field)], [y], color=colour, marker=marker, markerfacecolor=face, linestyle="none")
         ax.axvline(1, color=style.GREY, linestyle="--", linewidth=1.0)
-        _decades(ax, RATIOS)
+        ax.set_xscale("log")
+        style.plain_ticks(ax.xaxis, RATIOS)
         ax.set_xlabel(f"{label} of an\nupdate (ratio)")
         style.panel_label(ax, letter)
     for letter, row, task in (("c", 0, "digits"), ("d", 1, "recall")):
@@ -122,7 +116,8 @@ def cost(summaries: Sequence[Summary]) -> Figure:
             colour, marker = FAMILIES[s.family]
             face = colour if filled[task] else style.PAPER
             ax.plot([s.time_ratio], [s.accuracy], color=colour, marker=marker, markerfacecolor=face, linestyle="none")
-        _decades(ax, RATIOS)
+        ax.set_xscale("log")
+        style.plain_ticks(ax.xaxis, RATIOS)
         ax.set(xlabel="time of an update (ratio)", ylabel="accuracy", ylim=(0, 1.06))
         ax.set_title(TASKS[task], loc="center")
         style.panel_label(ax, letter)
@@ -153,7 +148,8 @@ def diagnostics(summaries: Sequence[Summary]) -> Figure:
             ax.plot([pair[1]], [y], color=colour, marker=marker, markerfacecolor=face, linestyle="none")
         ax.set_xlabel(label)
         style.panel_label(ax, letter)
-    _decades(axes[0], (1, 2, 5, 10, 20, 50, 100))
+    axes[0].set_xscale("log")
+    style.plain_ticks(axes[0].xaxis, (1, 2, 5, 10, 20, 50, 100))
     axes[1].set_xlim(left=0)
     axes[1].axvline(1, color=style.GREY, linestyle="--", linewidth=1.0)
     axes[2].set_xscale("symlog", linthresh=0.1)

@@ -10,7 +10,6 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib import ticker
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
@@ -28,12 +27,6 @@ TERM_LABELS = {
     "determinant": r"$-\frac{1}{2}\ln\det V$",
     "field": r"$\frac{\beta}{4}\,\mathrm{tr}\,H^{T}V^{-1}H$",
 }
-
-
-def _few_ticks(axis: Axis, base: float) -> None:
-    """Ticks at powers of `base` only: over many decades, minor ticks crowd the axis and take seconds to lay out."""
-    axis.set_major_locator(ticker.LogLocator(base=base))
-    axis.set_minor_locator(ticker.NullLocator())
 
 
 def _contour_lines(ax: Axes, x: np.ndarray, y: np.ndarray, heights: np.ndarray, levels: np.ndarray) -> None:
@@ -266,7 +259,7 @@ def landscape(
     left.set(xlabel="$t_1$", ylabel="$t_2$", xlim=(first[0], first[-1]), ylim=(second[0], second[-1]))
     right.set(xlabel="Newton step", ylabel=r"$\max_i |\partial\varphi/\partial t_i| / \beta$")
     right.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
-    _few_ticks(right.yaxis, 1e4)
+    style.decades(right.yaxis, 4)
     style.letters(left, right)
     return figure
 
@@ -302,7 +295,7 @@ def orders(dims: np.ndarray, errors: Mapping[str, Mapping[str, np.ndarray]]) -> 
     top = max(float(np.abs(c["saddle"]).max()) for c in errors.values())
     axes[0].set_ylim(top=6 * top)
     for ax in axes:
-        _few_ticks(ax.yaxis, 10.0)
+        style.decades(ax.yaxis)
     style.letters(*axes)
     return figure
 
@@ -407,7 +400,7 @@ def curvature(
     right.set(xlabel=r"spread of $J_{ij}$ times $\sqrt{ND}$", ylabel="relative error of the gradient")
     style.plain_ticks(right.xaxis, strengths[:: max(1, len(strengths) // 4)].round(2))
     right.set_ylim(1e-16, 10)
-    _few_ticks(right.yaxis, 1e4)
+    style.decades(right.yaxis, 4)
     style.letters(first, second, right)
     return figure
 
@@ -450,7 +443,7 @@ def attention(
         style.label(right, label, (float(orders[nearest]), float(values[nearest])), FAMILY[k], offset, ha="right")
     right.axhline(1, color=style.GREY, linewidth=0.8, linestyle=":")
     right.set(xlabel="number of terms", ylabel="relative error of the sum")
-    _few_ticks(right.yaxis, 1e4)
+    style.decades(right.yaxis, 4)
     style.letters(right)
     return figure
 

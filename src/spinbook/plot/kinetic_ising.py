@@ -4,17 +4,16 @@ Naive mean field is orange and dashed, TAP blue and solid, the truth (sampled or
 wherever they meet. Each function says which shapes it expects.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib import ticker
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis
 from matplotlib.collections import LineCollection
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
-from matplotlib.patches import Circle, FancyArrowPatch
+from matplotlib.patches import Circle
 
 from spinbook.plot import style
 
@@ -56,55 +55,10 @@ def _guide(ax: Axes, strengths: np.ndarray, start: float, order: int, offset: tu
     )
 
 
-def _plain_ticks(axis: Axis, ticks: Sequence[float]) -> None:
-    """Label a logarithmic axis with ordinary numbers at `ticks`."""
-    axis.set_major_locator(ticker.FixedLocator(list(ticks)))
-    axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
-    axis.set_minor_locator(ticker.NullLocator())
-
-
-def _every_second_decade(axis: Axis) -> None:
-    """Ticks at 1, 0.01, 0.0001, ...: over many decades, minor ticks crowd the axis and take seconds to lay out."""
-    axis.set_major_locator(ticker.LogLocator(base=100.0))
-    axis.set_minor_locator(ticker.NullLocator())
-
-
-def _letters(*axes: Axes) -> None:
-    for letter, ax in zip("abcdef", axes, strict=False):
-        style.panel_label(ax, letter)
-
-
 def _spin(ax: Axes, x: float, y: float, up: bool, colour: str) -> None:
     ax.add_patch(Circle((x, y), 0.11, facecolor=colour, edgecolor=colour, linewidth=1.0, zorder=4))
     half = 0.36 if up else -0.36
-    arrow = FancyArrowPatch(
-        posA=(x, y - half),
-        posB=(x, y + half),
-        arrowstyle="-|>",
-        mutation_scale=11,
-        color=colour,
-        linewidth=1.8,
-        shrinkA=0,
-        shrinkB=0,
-        zorder=5,
-    )
-    ax.add_patch(arrow)
-
-
-def _arrow(ax: Axes, start: tuple[float, float], end: tuple[float, float], colour: str, width: float) -> None:
-    ax.add_patch(
-        FancyArrowPatch(
-            posA=start,
-            posB=end,
-            arrowstyle="-|>",
-            mutation_scale=7 + 2 * width,
-            color=colour,
-            linewidth=width,
-            shrinkA=0,
-            shrinkB=0,
-            zorder=3,
-        )
-    )
+    style.arrow(ax, (x, y - half), (x, y + half), colour, width=1.8, size=11, zorder=5)
 
 
 @style.house
@@ -123,19 +77,18 @@ def schematic() -> Figure:
             for i, end in enumerate(heights):
                 if alpha:
                     colour, width = special.get((i, j), (style.FAINT, 0.9))
-                    _arrow(ax, (-0.75, y), (0.72, end), colour, width * (0.4 + 0.6 * alpha))
+                    thickness = width * (0.4 + 0.6 * alpha)
+                    style.arrow(ax, (-0.75, y), (0.72, end), colour, width=thickness, size=7 + 2 * thickness, zorder=3)
         for y, up in zip(heights, new, strict=True):
             _spin(ax, 0.95, y, up, BLUE)
-            _arrow(ax, (1.75, y), (1.2, y), GREEN, 1.6)
+            style.arrow(ax, (1.75, y), (1.2, y), GREEN, width=1.6, size=10.2, zorder=3)
         ax.text(1.8, 2.1, field, color=GREEN, ha="right", fontsize=9)
         ax.text(-0.95, -2.25, "$t-1$", ha="center", va="center", color=style.GREY, fontsize=9)
         ax.text(0.95, -2.25, "$t$", ha="center", va="center", color=BLUE, fontsize=9)
         ax.set(xlim=(-1.4, 1.9), ylim=(-2.45, 2.45), aspect="equal")
         ax.set_title(title, loc="center")
         ax.axis("off")
-    for ax, (strong, weak) in zip(
-        axes, (("$J_{ij}$", "$J_{ji}$"), (r"$\alpha J_{ij}$", r"$\alpha J_{ji}$")), strict=False
-    ):
+    for ax, (strong, weak) in style.dressed(axes, (("$J_{ij}$", "$J_{ji}$"), (r"$\alpha J_{ij}$", r"$\alpha J_{ji}$"))):
         ax.text(-0.28, -2.25, strong, color=ORANGE, ha="center", va="center", fontsize=9)
         ax.text(0.33, -2.25, weak, color=PURPLE, ha="center", va="center", fontsize=9)
     return figure
@@ -183,7 +136,7 @@ def expansion(
         style.label(right, names[name], (float(alphas[-1]), float(values[-1])), METHOD_COLOURS[name], (4, -3))
     style.label(right, "exact", (float(alphas[-1]), float(interpolated[-1])), style.INK, (4, -3))
     right.set(xlabel=r"$\alpha$", ylabel=r"$m_i(\alpha)$", xlim=(0, 1))
-    _letters(left, right)
+    style.letters(left, right)
     return figure
 
 
@@ -223,7 +176,7 @@ def trajectories(
     response.plot(field_axis, average_response, color=style.INK, linestyle="--", linewidth=1.2)
     response.axhline(0, color=style.FAINT, linewidth=0.8, linestyle="-", zorder=0)
     response.set(xlabel="field $x_i$", ylabel="$m_{i,t}$ at the last step")
-    _letters(mean, response)
+    style.letters(mean, response)
     return figure
 
 
@@ -262,7 +215,7 @@ def naive_and_tap(
     )
     loose.set(xlabel="step $t$", ylabel="loose minus tight TAP")
     loose.yaxis.set_minor_locator(ticker.NullLocator())
-    _letters(whole, close, loose)
+    style.letters(whole, close, loose)
     return figure
 
 
@@ -306,8 +259,8 @@ def truth(
     left.set(xlabel=r"$\beta / \beta_c$", ylabel="error of the mean")
     middle.set(xlabel=r"$\beta / \beta_c$", ylabel="error per spin (rms)", ylim=(0, None))
     right.set(xlabel="step $t$", ylabel="error of the mean", xscale="log")
-    _plain_ticks(right.xaxis, (1, 10, 100))
-    _letters(left, middle, right)
+    style.plain_ticks(right.xaxis, (1, 10, 100))
+    style.letters(left, middle, right)
     return figure
 
 
@@ -332,7 +285,7 @@ def starts(means: Mapping[str, np.ndarray], *, counts: Mapping[str, Mapping[floa
         ax.set_title(title, loc="center")
         ax.set(xlabel="step $t$", xlim=(0, steps[-1]))
     axes[0, 0].set_ylabel("mean magnetisation")
-    _letters(*axes[0])
+    style.letters(*axes[0])
     return figure
 
 
@@ -368,7 +321,7 @@ def samples(
     for ax in (left, right):
         ax.axvline(critical, color=style.GREY, linewidth=0.9, linestyle=":")
     style.label(left, r"$\beta_c$", (critical, 0.95), style.GREY, (-4, 0), ha="right", va="top")
-    _letters(left, right)
+    style.letters(left, right)
     return figure
 
 
@@ -404,11 +357,11 @@ def error_law(
             ax.text(*place, name, color=ends[name][1], transform=ax.transAxes, fontsize=8.5, ha="right", va="bottom")
         ax.set_title(title, loc="center")
         ax.set_xlabel("strength of the couplings $g$")
-        _plain_ticks(ax.xaxis, (0.01, 0.1, 1.0))
+        style.plain_ticks(ax.xaxis, (0.01, 0.1, 1.0))
     axes[0, 0].set_ylabel("root-mean-square error")
     for ax in axes[0]:
-        _every_second_decade(ax.yaxis)
-    _letters(*axes[0])
+        style.decades(ax.yaxis, 2)
+    style.letters(*axes[0])
     return figure
 
 
@@ -422,7 +375,7 @@ def accumulation(
     """
     figure, axes = style.subplots(1, len(errors), height=2.9, sharey=True, squeeze=False)
     for ax, (name, curves) in zip(axes[0], errors.items(), strict=True):
-        for colour, marker, (label, values) in zip(FAMILY, FAMILY_MARKERS, curves.items(), strict=False):
+        for colour, marker, (label, values) in style.dressed(FAMILY, FAMILY_MARKERS, curves.items()):
             steps = np.arange(2, len(values) + 1)
             mean, error = values[1:], standard_errors[name][label][1:]
             ax.fill_between(steps, mean - error, mean + error, color=colour, alpha=0.25, linewidth=0)
@@ -432,11 +385,11 @@ def accumulation(
             style.label(ax, label, (float(steps[-1]), float(values[-1])), colour, (5, -3))
         ax.set(xscale="log", yscale="log", xlabel="step $t$")
         ax.set_title("naive mean field" if name == "naive" else name, loc="center")
-        _plain_ticks(ax.xaxis, (2, 5, 10, 20, 50))
+        style.plain_ticks(ax.xaxis, (2, 5, 10, 20, 50))
     axes[0, 0].set_ylabel("root-mean-square error")
     for ax in axes[0]:
         ax.yaxis.set_minor_locator(ticker.NullLocator())
-    _letters(*axes[0])
+    style.letters(*axes[0])
     return figure
 
 
@@ -461,7 +414,7 @@ def transition(
     figure, (left, middle, right) = style.subplots(1, 3, height=3.0, width_ratios=(1.25, 1, 1))
     left.plot(betas, limit, color=style.INK, linestyle="-", linewidth=1.6)
     style.label(left, r"$N = \infty$", (float(betas[-1]), float(limit[-1])), style.INK, (-2, 5), ha="right")
-    for colour, marker, (number, (mean, error)) in zip(FAMILY, FAMILY_MARKERS, sampled.items(), strict=False):
+    for colour, marker, (number, (mean, error)) in style.dressed(FAMILY, FAMILY_MARKERS, sampled.items()):
         left.errorbar(
             sampled_betas,
             mean,
@@ -514,9 +467,9 @@ def transition(
             style.label(right, name, last, ink[method], (6, -3))
     right.axhline(naive_limit, color=ORANGE, linewidth=0.9, linestyle="--")
     right.set(xscale="log", yscale="log", xlabel="number of spins $N$", ylabel=r"absolute mean at $\beta = 1.1108$")
-    _plain_ticks(right.xaxis, (64, 256, 1024))
-    _plain_ticks(right.yaxis, (0.1, 0.2, 0.3, 0.4))
-    _letters(left, middle, right)
+    style.plain_ticks(right.xaxis, (64, 256, 1024))
+    style.plain_ticks(right.yaxis, (0.1, 0.2, 0.3, 0.4))
+    style.letters(left, middle, right)
     return figure
 
 
@@ -573,5 +526,5 @@ def breakdown(
     _truth(right, run_steps, run_sampled, run_errors)
     style.label(right, "sampled", (float(run_steps[-1]), float(run_sampled[-1])), style.INK, (-2, 8), ha="right")
     right.set(xlabel="step $t$", ylabel="mean magnetisation", ylim=(-0.03, 1.0))
-    _letters(left, right)
+    style.letters(left, right)
     return figure

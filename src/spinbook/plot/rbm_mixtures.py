@@ -3,15 +3,11 @@
 Arguments are arrays or mappings of arrays as the chapter measured them; each function says which shapes it expects.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import wraps
-from typing import Any
+from collections.abc import Mapping, Sequence
 
-import matplotlib as mpl
 import numpy as np
 from matplotlib import ticker
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis
 from matplotlib.collections import LineCollection
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
@@ -36,25 +32,6 @@ _VISIBLE = np.array([[-0.95, -0.20], [-0.52, -0.54], [0.0, -0.67], [0.52, -0.54]
 _HIDDEN = np.array([[-0.55, 0.72], [0.0, 0.88], [0.55, 0.72]])
 
 
-def _in_house_style(draw: Callable[..., Figure]) -> Callable[..., Figure]:
-    """Texts added to finished axes would otherwise have matplotlib's own fonts and sizes."""
-
-    settings: Any = style.RC
-
-    @wraps(draw)
-    def styled(*arguments: Any, **options: Any) -> Figure:
-        with mpl.rc_context(settings):
-            return draw(*arguments, **options)
-
-    return styled
-
-
-def _every_second_decade(axis: Axis) -> None:
-    """Ticks at 1, 0.01, 0.0001, ...: over many decades, minor ticks crowd the axis and take seconds to lay out."""
-    axis.set_major_locator(ticker.LogLocator(base=100.0))
-    axis.set_minor_locator(ticker.NullLocator())
-
-
 def _unit(ax: Axes, position: np.ndarray, name: str, *, face: str, edge: str, ink: str) -> None:
     x, y = position
     ax.add_patch(Circle((x, y), 0.165, facecolor=face, edgecolor=edge, linewidth=1.3, zorder=4))
@@ -66,7 +43,7 @@ def _bonds(ax: Axes, start: np.ndarray, ends: np.ndarray, colour: str, width: fl
         ax.plot(*np.stack([start, end], axis=1), color=colour, linewidth=width, linestyle="-", zorder=zorder)
 
 
-@_in_house_style
+@style.house
 def schematic() -> Figure:
     """Four drawings: the bipartite graph, then what is left on the visible units for three kinds of hidden prior."""
     figure, axes = style.subplots(1, 4, height=1.85)
@@ -116,7 +93,7 @@ def schematic() -> Figure:
     return figure
 
 
-@_in_house_style
+@style.house
 def cumulants(
     arguments: np.ndarray,
     generating_functions: Mapping[str, np.ndarray],
@@ -169,13 +146,13 @@ def cumulants(
         right.semilogy(orders, values, color=colour, marker=marker, linestyle="-", markersize=2.8, linewidth=1.0)
         style.label(right, f"$t = {argument:g}$", (orders[12], values[12]), colour, offset)
     right.set(xlabel="terms of the series", ylabel="error of the partial sum")
-    _every_second_decade(right.yaxis)
+    style.decades(right.yaxis, 2)
     for letter, ax in zip("abc", (left, middle, right), strict=True):
         style.panel_label(ax, letter)
     return figure
 
 
-@_in_house_style
+@style.house
 def interactions(
     strengths: Mapping[str, np.ndarray],
     *,
@@ -205,7 +182,7 @@ def interactions(
         xlabel="order $n$ of the interaction",
         ylabel="root-mean-square $J_S$, $|S| = n$",
     )
-    _every_second_decade(left.yaxis)
+    style.decades(left.yaxis, 2)
     right.axhline(1.0, color=style.GREY, linewidth=0.9, linestyle=":")
     for prior, curves in ratios.items():
         for order, values in curves.items():
@@ -219,7 +196,7 @@ def interactions(
     return figure
 
 
-@_in_house_style
+@style.house
 def landscape(
     axis: np.ndarray,
     energies: np.ndarray,
@@ -248,7 +225,8 @@ def landscape(
         "shrinkA": 0,
         "shrinkB": 0,
     }
-    for letter, ax, beta, energy, flow, update in zip("abcdef", panels, betas, energies, flows, updates, strict=False):
+    shown = zip(betas, energies, flows, updates, strict=True)
+    for letter, ax, (beta, energy, flow, update) in style.dressed("abcdef", panels, shown):
         ax.contourf(axis, axis, energy, levels=levels, colors=shades)
         lines = ax.contour(axis, axis, energy, levels=levels[1:])
         segments = [segment for level in lines.allsegs for segment in level]
@@ -289,7 +267,7 @@ def landscape(
     return figure
 
 
-@_in_house_style
+@style.house
 def weights(
     norms: np.ndarray,
     mixture_weights: np.ndarray,
@@ -346,7 +324,7 @@ def weights(
     return figure
 
 
-@_in_house_style
+@style.house
 def convergence(
     median: Mapping[float, np.ndarray],
     *,
@@ -372,7 +350,7 @@ def convergence(
     left.axhline(rule, color=style.GREY, linestyle=":", linewidth=0.9)
     left.set(ylim=(1e-8, 2), xlabel="step", ylabel="distance left to the fixed point")
     left.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
-    _every_second_decade(left.yaxis)
+    style.decades(left.yaxis, 2)
     for values, colour, marker, text, offset, side in (
         (own_pattern, BLUE, "o", "ends at its\nown pattern", (0, -8), "top"),
         (contraction, ORANGE, "s", "contraction\nper step", (0, 8), "bottom"),
@@ -387,7 +365,7 @@ def convergence(
     return figure
 
 
-@_in_house_style
+@style.house
 def retrieval(
     originals: np.ndarray,
     corrupted: np.ndarray,
@@ -419,7 +397,7 @@ def retrieval(
     return figure
 
 
-@_in_house_style
+@style.house
 def recall(
     number: Mapping[str, np.ndarray], noise: Mapping[str, np.ndarray], temperature: Mapping[str, np.ndarray]
 ) -> Figure:
@@ -436,7 +414,7 @@ def recall(
     )
     for letter, ax, (curves, name, scale, family) in zip("abc", axes, panels, strict=True):
         labels = [key for key in curves if key != "x" and not key.endswith(" error")]
-        for colour, marker, label in zip(family, style.MARKERS, labels, strict=False):
+        for colour, marker, label in style.dressed(family, style.MARKERS, labels):
             reference = colour == style.GREY
             ax.errorbar(
                 curves["x"],

@@ -4,7 +4,7 @@ A figure is drawn once, with the light colours below. `dark` exchanges them, art
 counterparts while a dark variant is saved; colours outside the palette, colour maps among them, stay as they are.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal, ParamSpec, TypeVar
 
@@ -18,10 +18,10 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.cm import ScalarMappable
 from matplotlib.collections import Collection
-from matplotlib.colors import ListedColormap, to_hex, to_rgba
+from matplotlib.colors import ListedColormap, to_hex, to_rgb, to_rgba
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
+from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Patch
 from matplotlib.text import Annotation, Text
 
 P = ParamSpec("P")
@@ -134,9 +134,24 @@ def panel_label(ax: Axes, label: str) -> None:
     ax.set_title(label, loc="left", fontweight="bold", color=INK)
 
 
+def dressed(*looks_and_items: Iterable[Any]) -> Iterator[Any]:
+    """The items that the last argument holds, each behind its own look from every argument before.
+
+    Looks (colours, lines, markers, axes) may be left over, items may not: a curve without a look is an error.
+
+    >>> list(dressed("abc", {"naive": 2, "TAP": 3}.items()))
+    [('a', ('naive', 2)), ('b', ('TAP', 3))]
+    """
+    *looks, items = (list(column) for column in looks_and_items)
+    for column in looks:
+        if len(column) < len(items):
+            raise ValueError(f"items: expected at most {len(column)}, as many as there are looks, got {len(items)}")
+    return zip(*(column[: len(items)] for column in looks), items, strict=True)
+
+
 def letters(*axes: Axes) -> None:
     """Write panel letters, in the order given."""
-    for letter, ax in zip("abcdefghijkl", axes, strict=False):
+    for letter, ax in dressed("abcdefghijkl", axes):
         panel_label(ax, letter)
 
 
@@ -172,6 +187,57 @@ def plain_ticks(axis: Axis, ticks: Sequence[float] | np.ndarray) -> None:
     axis.set_major_locator(ticker.FixedLocator(list(ticks)))
     axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
     axis.set_minor_locator(ticker.NullLocator())
+
+
+def decades(axis: Axis, step: int = 1) -> None:
+    """Ticks at every ``step``-th power of ten and nowhere else.
+
+    Over many decades minor ticks crowd the axis, and take seconds to lay out.
+    """
+    axis.set_major_locator(ticker.LogLocator(base=10.0**step, numticks=20))
+    axis.set_minor_locator(ticker.NullLocator())
+
+
+def arrow(
+    ax: Axes,
+    start: tuple[float, float],
+    end: tuple[float, float],
+    colour: str = GREY,
+    *,
+    width: float = 1.3,
+    size: float = 10.0,
+    bend: float = 0.0,
+    **options: Any,
+) -> None:
+    """An arrow between two points in data coordinates, ending exactly there, bent by a part of its length."""
+    look: dict[str, Any] = {"arrowstyle": "-|>", "mutation_scale": size, "shrinkA": 0, "shrinkB": 0, "zorder": 2}
+    look |= {"color": colour, "linewidth": width, "connectionstyle": f"arc3,rad={bend}"} | options
+    ax.add_patch(FancyArrowPatch(posA=start, posB=end, **look))
+
+
+def box(
+    ax: Axes,
+    centre: tuple[float, float],
+    size: tuple[float, float],
+    text: str,
+    colour: str,
+    *,
+    ink: str = INK,
+    fontsize: float = 9.0,
+    boxstyle: str = "round,pad=0,rounding_size=0.12",
+) -> None:
+    """A rounded box on paper with its text in the middle; ``size`` is (width, height) in data coordinates."""
+    (x, y), (width, height) = centre, size
+    corner = (x - width / 2, y - height / 2)
+    look: dict[str, Any] = {"boxstyle": boxstyle, "facecolor": PAPER, "edgecolor": colour, "linewidth": 1.3}
+    ax.add_patch(FancyBboxPatch(corner, width, height, zorder=3, **look))
+    ax.text(x, y, text, ha="center", va="center", color=ink, fontsize=fontsize, zorder=4)
+
+
+def band(ax: Axes, x: np.ndarray, values: np.ndarray, colour: str, **line: Any) -> None:
+    """The mean of ``values`` (x, samples), in the band of all of them."""
+    ax.fill_between(x, values.min(axis=1), values.max(axis=1), color=(*to_rgb(colour), 0.18), linewidth=0)
+    ax.plot(x, values.mean(axis=1), color=colour, **line)
 
 
 @contextmanager
