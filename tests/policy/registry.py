@@ -71,6 +71,7 @@ EXEMPT = {
     "spinbook.adaptive_tap.vector.gaussian_mean": UNCHECKED,
     "spinbook.vector.fluctuations": UNCHECKED,
     "spinbook.vector.heads": UNCHECKED,
+    "spinbook.vector.reference": UNCHECKED,
     "spinbook.vector.infinite.naive": UNCHECKED,
     "spinbook.vector.infinite.tap": UNCHECKED,
     "spinbook.vector.infinite.tap_without_self_term": UNCHECKED,
@@ -273,7 +274,7 @@ GROUPS = [
     Group("vector.mean_field", "flat_tap_step naive_step second_order_magnetization", VECTOR),
     Group("vector.mean_field", "simulate steady_state tap_solve tap_step", VECTOR, NOT_FOUND),
     Group("vector.stochastic", "simulate step", VECTOR, more={"spins": _ON_SPHERE}),
-    Group("vector.infinite", "steady_state", {"beta": 1.0, "coupling_std": 1.0, "field_length": 1.0}, NO_STATE),
+    Group("vector.infinite", "steady_length", {"beta": 1.0, "coupling_std": 1.0, "field_length": 1.0}, NO_STATE),
     Group(
         "entropy_production.mean_field",
         "angle_estimate leading_order source_delayed_correlations vector_delayed_correlations vector_mean_field",
@@ -375,7 +376,7 @@ GROUPS = [
     Group("adaptive_tap.ising", "solve_ising solve_naive_ising solve_tap_ising", TORCH),
     Group(
         "adaptive_tap.ising",
-        "adaptive_step naive_step tap_step",
+        "adaptive_update naive_update tap_update",
         TORCH,
         "one undamped step, which looks at nothing: infinite where a spin is saturated",
     ),
@@ -384,7 +385,7 @@ GROUPS = [
         "iterate_ising",
         TORCH,
         "the trace of an iteration that may diverge",
-        more={"step": Opaque(lambda: _class("spinbook.adaptive_tap.ising", "adaptive_step"))},
+        more={"step": Opaque(lambda: _class("spinbook.adaptive_tap.ising", "adaptive_update"))},
     ),
     Group("adaptive_tap.vector", "mean_response solve_gaussian", VECTOR_TORCH),
     Group(
@@ -423,6 +424,7 @@ GROUPS = [
     ),
     Group("self_attention.trajectories", "simulate", NETWORK),
     Group("self_attention.lyapunov", "kaplan_yorke_dimension lyapunov_exponents mean_log_determinant", NETWORK),
+    Group("self_attention.lyapunov", "exponents_by_definition", NETWORK, "exponents are minus infinity at beta = 0"),
     Group(
         "self_attention.bifurcations",
         "bifurcation",

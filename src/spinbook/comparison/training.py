@@ -339,7 +339,7 @@ class _TorchNetwork(nn.Module):
     def inputs(self, features: Tensor) -> Tensor:
         return features @ self.embedding.T + self.positions
 
-    def forward(self, features: Tensor) -> tuple[Tensor, torch_blocks.Settled]:
+    def forward(self, features: Tensor) -> tuple[Tensor, torch_blocks.SettledBatch]:
         found = self.block(self.inputs(features))
         read = found.value[:, self.answer_sites]
         read = torch_blocks.standardized(read) if self.normalized else read

@@ -6,7 +6,6 @@ couplings   matrices drawn, projected, or computed from inputs by queries and ke
 attention   VectorSpinAttention, and V^-1 as an attention matrix
 exact       one or two spins at any D, by quadrature
 sampling    any number of spins, by Gibbs sampling
-arguments   checks of tensors
 
 The sum over pairs counts each twice here, as in the source: couplings J are the couplings 2 J of the rest of the book.
 """
@@ -24,7 +23,6 @@ __all__ = [
     "SaddlePoint",
     "VectorSpinAttention",
     "VectorSpinModel",
-    "arguments",
     "attention",
     "couplings",
     "exact",

@@ -95,7 +95,7 @@ def _given_field(field: Tensor, generator: torch.Generator) -> Tensor:
     return spins
 
 
-def _inputs(spins: Any, h: Any, couplings: Any, beta: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def _inputs(spins: Any, couplings: Any, h: Any, beta: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     dtype, device = validate.common_tensor_type(spins, h, couplings, beta)
     s = tensors.real(spins, "spins", (None, None), dtype=dtype, device=device)
     n, d = s.shape[-2:]
@@ -134,8 +134,8 @@ def _sweep(s: Tensor, H: Tensor, J: Tensor, beta: Tensor, generator: torch.Gener
 @validate.finite_result
 def step(
     spins: Float[ArrayLike, "*batch N D"],
-    h: Float[ArrayLike, "*#batch N D"],
     couplings: Float[ArrayLike, "*#batch N N"],
+    h: Float[ArrayLike, "*#batch N D"],
     *,
     beta: Float[ArrayLike, "*#batch"] = 1.0,
     generator: torch.Generator,
@@ -146,18 +146,18 @@ def step(
 
     >>> generator = torch.Generator().manual_seed(0)
     >>> start = uniform(10, 3, 4, generator=generator)
-    >>> step(start, torch.zeros(3, 4), torch.zeros(3, 3), generator=generator).shape
+    >>> step(start, torch.zeros(3, 3), torch.zeros(3, 4), generator=generator).shape
     torch.Size([10, 3, 4])
     """
     validate.instance(generator, torch.Generator, "generator")
-    return _sweep(*_inputs(spins, h, couplings, beta), generator)
+    return _sweep(*_inputs(spins, couplings, h, beta), generator)
 
 
 @validate.finite_result
 def simulate(
     spins: Float[ArrayLike, "*batch N D"],
-    h: Float[ArrayLike, "*#batch N D"],
     couplings: Float[ArrayLike, "*#batch N N"],
+    h: Float[ArrayLike, "*#batch N D"],
     *,
     beta: Float[ArrayLike, "*#batch"] = 1.0,
     steps: int,
@@ -167,12 +167,12 @@ def simulate(
 
     >>> generator = torch.Generator().manual_seed(0)
     >>> start = uniform(10, 3, 4, generator=generator)
-    >>> simulate(start, torch.zeros(3, 4), torch.zeros(3, 3), steps=5, generator=generator).shape
+    >>> simulate(start, torch.zeros(3, 3), torch.zeros(3, 4), steps=5, generator=generator).shape
     torch.Size([5, 10, 3, 4])
     """
     count = validate.count(steps, "steps", minimum=1)
     validate.instance(generator, torch.Generator, "generator")
-    s, H, J, b = _inputs(spins, h, couplings, beta)
+    s, H, J, b = _inputs(spins, couplings, h, beta)
     trajectory = torch.empty((count, *s.shape), dtype=s.dtype, device=s.device)
     for k in range(count):
         s = _sweep(s, H, J, b, generator)

@@ -251,7 +251,7 @@ def stationary_distribution(
 ) -> Float[Array, " states"]:
     """p = P p, the value of ``stationary_solve``.
 
-    Raises ``ArithmeticError`` where that did not converge; under a trace the result is then NaN. Other errors as for
+    Raises ``RuntimeError`` where that did not converge; under a trace the result is then NaN. Other errors as for
     ``transition_matrix``. The functions of the stationary state below take it as ``distribution``, so that it need be
     found only once.
 
@@ -261,7 +261,7 @@ def stationary_distribution(
     """
     solution = stationary_solve(couplings, fields, beta=beta)
     if not validate.is_traced(solution) and not bool(solution.converged):
-        raise ArithmeticError(
+        raise RuntimeError(
             f"stationary distribution: expected different starts to end in one distribution, got a distance of "
             f"{float(solution.residual):.2g} after {int(solution.num_steps)} steps; the chain is too slow "
             f"(stationary_solve takes max_steps and returns what was reached)"

@@ -1,8 +1,10 @@
-"""The figures of the chapter `adaptive-tap`: results in, a matplotlib figure out. Nothing is computed here.
+"""The figures of the chapter ``adaptive-tap``: results in, a matplotlib figure out. Nothing is computed here.
 
 Naive mean field is orange and dashed, plain TAP blue and solid, adaptive TAP green and dash-dotted, wherever they meet.
 Each function says which shapes it expects.
 """
+
+from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
@@ -13,6 +15,20 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle
 
 from spinbook.plot import style
+
+__all__ = [
+    "SIDE",
+    "cavity",
+    "convergence",
+    "correction",
+    "errors",
+    "gaussian",
+    "network",
+    "organisation",
+    "places",
+    "steps",
+    "training",
+]
 
 BLUE, ORANGE, GREEN, PURPLE, OCHRE, BROWN = style.QUALITATIVE
 COLOURS = {"naive": ORANGE, "TAP": BLUE, "adaptive": GREEN}
@@ -33,8 +49,8 @@ def _strengths(ax: Axes, strengths: np.ndarray) -> None:
 def cavity(values: np.ndarray, weights: np.ndarray, *, edges: np.ndarray, mean: float, variance: float) -> Figure:
     """A spin taken out of a system, and the field that the others would have sent it.
 
-    `values` of the field have `weights` that sum to one; `edges` are those of the histogram. `mean` and `variance` are
-    those of the normal density drawn on top.
+    ``values`` of the field have ``weights`` that sum to one; ``edges`` are those of the histogram. ``mean`` and
+    ``variance`` are those of the normal density drawn on top.
     """
     figure, (drawing, histogram) = style.subplots(1, 2, height=2.7, width_ratios=(1, 1.5))
     angles = np.pi / 2 + 2 * np.pi * np.arange(7) / 7
@@ -120,8 +136,8 @@ def convergence(
 ) -> Figure:
     """Where plain iteration converges, how it fails, and what the smallest eigenvalue has to do with it.
 
-    `fractions[method]` (strengths,) of the systems converge. `traces` maps a description to the smallest eigenvalue
-    after each step. `lowest` eigenvalue met and `converged` are (strengths, systems) of adaptive TAP.
+    ``fractions[method]`` (strengths,) of the systems converge. ``traces`` maps a description to the smallest eigenvalue
+    after each step. ``lowest`` eigenvalue met and ``converged`` are (strengths, systems) of adaptive TAP.
     """
     figure, (left, middle, right) = style.subplots(1, 3, height=2.8)
     for name, values in fractions.items():
@@ -166,8 +182,8 @@ def convergence(
 def gaussian(radii: np.ndarray, deviations: Mapping[str, np.ndarray], *, residuals: Mapping[str, np.ndarray]) -> Figure:
     """Two readings of one symbol, and two ways to the mean of a Gaussian model.
 
-    `deviations` "spin's variance" and "prior's covariance" (radii,): largest relative error of V by either reading.
-    `residuals` maps a description of an iteration to |change| after each step.
+    ``deviations`` "spin's variance" and "prior's covariance" (radii,): largest relative error of V by either reading.
+    ``residuals`` maps a description of an iteration to |change| after each step.
     """
     figure, (left, right) = style.subplots(1, 2, height=2.9)
     looks = {"spin's variance": (GREEN, "-.", "^"), "prior's covariance": (ORANGE, "--", "s")}
@@ -202,8 +218,8 @@ def correction(
 ) -> Figure:
     """The Onsager term V_i m_i against the mean it corrects, what networks make of it, and what that does to the means.
 
-    `spins`, `truth`, `fitted` and `random` are matching flat arrays of one component; `quartiles[name]` are the
-    three of the errors of the magnetisations, with names in the order in which they are drawn.
+    ``spins``, ``truth``, ``fitted`` and ``random`` are matching flat arrays of one component; ``quartiles[name]`` are
+    the three of the errors of the magnetisations, with names in the order in which they are drawn.
     """
     figure, (left, middle, right) = style.subplots(1, 3, height=2.8, width_ratios=(1, 1, 1.25))
     left.plot(spins, truth, color=style.INK, marker=".", markersize=2.5, linestyle="none")
@@ -258,7 +274,8 @@ def training(
 ) -> Figure:
     """Accuracy on unseen digits, how far the couplings have come, and which of them grow; lines are seeds and means.
 
-    `accuracies[module]`, `change` and `norms[name]` are (seeds, updates); `change` is relative to the whole way.
+    ``accuracies[module]``, ``change`` and ``norms[name]`` are (seeds, updates); ``change`` is relative to the whole
+    way.
     """
     figure, (left, middle, right) = style.subplots(1, 3, height=2.9)
     looks = ((GREEN, "-.", "^"), (BLUE, "-", "o"), (ORANGE, "--", "s"))
@@ -311,7 +328,7 @@ def _network(ax: Axes, norms: np.ndarray, *, top: float, scale: float = 1.0) -> 
 
 @style.house
 def network(norms: np.ndarray, *, top: float) -> Figure:
-    """One frame of the animation: the couplings (17, 17) as lines, of which the widest stands for the norm `top`."""
+    """One frame of the animation: the couplings (17, 17) as lines, of which the widest stands for the norm ``top``."""
     figure, ax = style.subplots(width="column", height=2.6)
     _network(ax, norms, top=top, scale=1.8)
     return figure
@@ -321,7 +338,7 @@ def network(norms: np.ndarray, *, top: float) -> Figure:
 def organisation(updates: Sequence[int], norms: np.ndarray) -> Figure:
     """Couplings between the class token and the patches at several times: pictures of the network above, |J_ij| below.
 
-    `norms` is (times, 17, 17); row i holds what acts on spin i. Of each picture the strongest tenth is drawn.
+    ``norms`` is (times, 17, 17); row i holds what acts on spin i. Of each picture the strongest tenth is drawn.
     """
     figure, axes = style.subplots(2, len(updates), height=2.9, squeeze=False)
     top = float(norms.max())

@@ -1,7 +1,9 @@
-"""The figures of the chapter `attention-dynamics`: results in, a matplotlib figure out. Nothing is computed here.
+"""The figures of the chapter ``attention-dynamics``: results in, a matplotlib figure out. Nothing is computed here.
 
 Arguments are arrays or mappings of arrays as the chapter measured them; each function says which shapes it expects.
 """
+
+from __future__ import annotations
 
 import base64
 import json
@@ -16,6 +18,26 @@ from matplotlib.patches import Circle, FancyBboxPatch, Rectangle
 from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
 
 from spinbook.plot import style
+
+__all__ = [
+    "LEAST_EXPONENT",
+    "REGIME_COLOURS",
+    "attractors",
+    "bifurcation",
+    "coexistence",
+    "dimension",
+    "explorer",
+    "explorer_markup",
+    "exponent_map",
+    "finite_chaos",
+    "finite_size",
+    "hopfield",
+    "layer",
+    "memory",
+    "other_fields",
+    "transitions",
+    "variations",
+]
 
 BLUE, ORANGE, GREEN, PURPLE, OCHRE, BROWN = style.QUALITATIVE
 REGIME_COLOURS = {
@@ -152,8 +174,8 @@ def finite_size(
 ) -> Figure:
     """Distance between sampled and infinite network against N, and the same times sqrt(N).
 
-    `errors` and `standard_errors` map beta to values on `sizes`. Lines: 1 / sqrt(N) through the last point, and the
-    mean of the products, weighted by their standard errors.
+    ``errors`` and ``standard_errors`` map beta to values on ``sizes``. Lines: 1 / sqrt(N) through the last point, and
+    the mean of the products, weighted by their standard errors.
     """
     figure, (left, right) = style.subplots(1, 2, height=2.7)
     for colour, marker, (beta, values) in style.dressed(FAMILY, style.MARKERS, errors.items()):
@@ -240,9 +262,9 @@ def bifurcation(
 ) -> Figure:
     """Values of the first output overlap for every beta, coloured by regime, above the largest exponents.
 
-    With n = len(betas) and b centres in `bins`: `counts` (n, b) of all points, `crossings` (n, c) the values on the
-    plane where the second output overlap vanishes (filled up with nan), `regimes` (n,) names, `exponents` (n, 1 or
-    more), of which two are drawn. `marks` are drawn as lines with their values above; `zoom` as a bracket.
+    With n = len(betas) and b centres in ``bins``: ``counts`` (n, b) of all points, ``crossings`` (n, c) the values on
+    the plane where the second output overlap vanishes (filled up with nan), ``regimes`` (n,) names, ``exponents`` (n, 1
+    or more), of which two are drawn. ``marks`` are drawn as lines with their values above; ``zoom`` as a bracket.
     """
     figure, (top, bottom) = style.subplots(2, 1, height=5.0, height_ratios=(2.4, 1), sharex=True)
     figure.set_dpi(220)
@@ -315,8 +337,8 @@ def transitions(
 ) -> Figure:
     """Leading exponents around the two transitions, and the multipliers of the cycle as it loses its stability.
 
-    `first` and `second` hold `beta` (n,) and `exponents` (n, 3); `onset` and `chaos` (a bracket) are drawn as lines;
-    `multipliers` (k,) are the complex multipliers at the onset of the first transition.
+    ``first`` and ``second`` hold ``beta`` (n,) and ``exponents`` (n, 3); ``onset`` and ``chaos`` (a bracket) are drawn
+    as lines; ``multipliers`` (k,) are the complex multipliers at the onset of the first transition.
     """
     figure, (left, middle, right) = style.subplots(1, 3, height=2.75, width_ratios=(1.05, 0.8, 1.15))
     for ax, part, top in ((left, first, None), (right, second, None)):
@@ -343,7 +365,7 @@ def transitions(
 def attractors(panels: Sequence[tuple[str, str, np.ndarray]]) -> Figure:
     """Orbits in the plane of the first two output overlaps, one panel each.
 
-    `panels` holds (title, regime, points); points have shape (n, 2).
+    ``panels`` holds (title, regime, points); points have shape (n, 2).
     """
     columns = 4
     rows = -(-len(panels) // columns)
@@ -376,8 +398,9 @@ def attractors(panels: Sequence[tuple[str, str, np.ndarray]]) -> Figure:
 def memory(columns: Sequence[Mapping[str, Any]]) -> Figure:
     """For each orbit: a short and a long stretch of it, its power spectrum, its autocorrelation. One column per orbit.
 
-    Every column holds `title`, `regime`, `orbit` (n,), `long_orbit` (longer,), `frequency` and `power` (f,), `lags` and
-    `autocorrelation` (l,), and `clip`, the largest power drawn (the true peak is written beside it).
+    Every column holds ``title``, ``regime``, ``orbit`` (n,), ``long_orbit`` (longer,), ``frequency`` and ``power``
+    (f,), ``lags`` and ``autocorrelation`` (l,), and ``clip``, the largest power drawn (the true peak is written beside
+    it).
     """
     figure, axes = style.subplots(4, len(columns), height=6.9, squeeze=False)
     figure.set_dpi(220)
@@ -429,9 +452,9 @@ def coexistence(
 ) -> Figure:
     """Where many starts end, how long chaos lasts before it ends, and orbits that began next to each other.
 
-    `amplitudes` and `regimes` have shape (betas, starts). `survival` maps beta to the share of orbits that are still
-    chaotic at `times`, `lifetimes` beta to the mean lifetime whose exponential is drawn. `twins` (orbits, blocks) holds
-    the largest exponent of successive blocks that end at `twin_times`.
+    ``amplitudes`` and ``regimes`` have shape (betas, starts). ``survival`` maps beta to the share of orbits that are
+    still chaotic at ``times``, ``lifetimes`` beta to the mean lifetime whose exponential is drawn. ``twins`` (orbits,
+    blocks) holds the largest exponent of successive blocks that end at ``twin_times``.
     """
     figure, ((top, beside), (left, right)) = style.subplots(2, 2, height=5.2)
     beside.remove()
@@ -484,9 +507,9 @@ def exponent_map(
     *,
     paper: tuple[float, tuple[float, float]],
 ) -> Figure:
-    """The largest exponent over both inverse temperatures; `exponents` has shape (gammas, betas).
+    """The largest exponent over both inverse temperatures; ``exponents`` has shape (gammas, betas).
 
-    `paper` is the source's gamma and its range of beta, drawn as a line.
+    ``paper`` is the source's gamma and its range of beta, drawn as a line.
     """
     figure, ax = style.subplots(height=3.9)
     figure.set_dpi(220)
@@ -521,7 +544,7 @@ def exponent_map(
 def dimension(betas: np.ndarray, exponents: np.ndarray, dimensions: np.ndarray, regimes: np.ndarray) -> Figure:
     """The leading exponents against beta, above the Kaplan-Yorke dimension.
 
-    `exponents` (n, k) in descending order, `dimensions` (n,), `regimes` (n,).
+    ``exponents`` (n, k) in descending order, ``dimensions`` (n,), ``regimes`` (n,).
     """
     figure, (top, bottom) = style.subplots(2, 1, height=4.3, sharex=True)
     top.axhline(0.0, color=style.GREY, linewidth=0.8, linestyle="-")
@@ -567,8 +590,8 @@ def finite_chaos(
 ) -> Figure:
     """Sampled networks of several sizes in the plane of Figure 4, and how long their oscillation stays in step.
 
-    `rows` maps beta to {N: points (n, 2)}, with N = inf for the mean field. `correlations` maps N to the normalised
-    autocorrelation at `lags` for the first of the betas, `coherence` (sizes,) is its decay time in steps.
+    ``rows`` maps beta to {N: points (n, 2)}, with N = inf for the mean field. ``correlations`` maps N to the normalised
+    autocorrelation at ``lags`` for the first of the betas, ``coherence`` (sizes,) is its decay time in steps.
     """
     columns = max(len(row) for row in rows.values())
     grid = (len(rows) + 1, columns)
@@ -627,9 +650,9 @@ def variations(
 ) -> Figure:
     """What becomes of the chaos when epsilon, the window, the patterns or the number of features change.
 
-    `epsilon_shares` is the share of chaotic betas on `epsilons`; `by_context` maps the window length to the largest
-    exponent on `betas`; `by_seed` (networks, seed_betas) are largest exponents of random networks in the order
-    drawn; `feature_shares` (features, 3) are the shares of networks that are chaotic at some beta, that are
+    ``epsilon_shares`` is the share of chaotic betas on ``epsilons``; ``by_context`` maps the window length to the
+    largest exponent on ``betas``; ``by_seed`` (networks, seed_betas) are largest exponents of random networks in the
+    order drawn; ``feature_shares`` (features, 3) are the shares of networks that are chaotic at some beta, that are
     quasi-periodic at most, and the rest.
     """
     figure, ((a, b), (c, d)) = style.subplots(2, 2, height=5.0, width_ratios=(1, 1.25))
@@ -679,7 +702,7 @@ def variations(
 
 @style.house
 def other_fields(betas: np.ndarray, bins: np.ndarray, fields: Mapping[str, np.ndarray], regimes: np.ndarray) -> Figure:
-    """Bifurcation diagrams of four other mean fields; `fields` maps a label to counts (betas, bins)."""
+    """Bifurcation diagrams of four other mean fields; ``fields`` maps a label to counts (betas, bins)."""
     figure, axes = style.subplots(2, 2, height=4.6, sharex=True)
     figure.set_dpi(220)
     for ax, (label, counts) in zip(axes.flat, fields.items(), strict=True):
@@ -695,8 +718,8 @@ def other_fields(betas: np.ndarray, bins: np.ndarray, fields: Mapping[str, np.nd
 def explorer(panels: Sequence[Mapping[str, Any]]) -> Figure:
     """The still version of the interactive figure: a few betas, each with orbit, spectrum and plane.
 
-    Each panel holds `beta`, `regime`, `exponents` (1 or more), `orbit` (n,), `power` (f,) at frequencies from 0 to 1/2,
-    and `points` (p, 2).
+    Each panel holds ``beta``, ``regime``, ``exponents`` (1 or more), ``orbit`` (n,), ``power`` (f,) at frequencies from
+    0 to 1/2, and ``points`` (p, 2).
     """
     figure, axes = style.subplots(len(panels), 3, height=1.35 * len(panels) + 0.4, width_ratios=(1.6, 1.3, 1))
     figure.set_dpi(220)
@@ -740,10 +763,11 @@ LEAST_EXPONENT = -99.0
 def explorer_markup(ranges: Mapping[str, Mapping[str, np.ndarray]], *, marks: Sequence[float], start: float) -> str:
     """The numbers of the interactive figure and the script that draws them, as markup for the page.
 
-    Each of `ranges`, by the name the reader sees, holds `beta` (n,), `regime` (n,) names, `period` (n,), `exponents`
-    (n, 2), `standard_error` (n,), `orbit` (n, steps), `power` (n, f) and `points` (n, p, 2). Orbits are kept as 16-bit
-    integers, powers (on a logarithmic scale) and points as bytes. `marks` are offered as buttons, `start` is shown
-    first. The script is `book/_static/attention-dynamics.js`; where it is missing, nothing of this is seen.
+    Each of ``ranges``, by the name the reader sees, holds ``beta`` (n,), ``regime`` (n,) names, ``period`` (n,),
+    ``exponents`` (n, 2), ``standard_error`` (n,), ``orbit`` (n, steps), ``power`` (n, f) and ``points`` (n, p, 2).
+    Orbits are kept as 16-bit integers, powers (on a logarithmic scale) and points as bytes. ``marks`` are offered as
+    buttons, ``start`` is shown first. The script is ``book/_static/attention-dynamics.js``; where it is missing,
+    nothing of this is seen.
     """
     names = list(REGIME_COLOURS)
     parts = []

@@ -1,8 +1,10 @@
-"""The figures of the chapter `collectives`: results in, a matplotlib figure out. Nothing is computed here.
+"""The figures of the chapter ``collectives``: results in, a matplotlib figure out. Nothing is computed here.
 
 The four terms of a block keep their colours in all figures: residual green, token mixing blue, normalisation ochre,
 channel mixing purple. What is exact is in ink, and what a source prints and this book corrects is orange and dashed.
 """
+
+from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -16,6 +18,22 @@ from matplotlib.figure import Figure
 
 from spinbook.plot import style
 
+__all__ = [
+    "TERMS",
+    "Row",
+    "approximations",
+    "book_map",
+    "extensivity",
+    "feed_forward",
+    "landscape",
+    "module",
+    "response",
+    "stack",
+    "terms",
+    "training",
+    "training_frame",
+]
+
 BLUE, ORANGE, GREEN, PURPLE, OCHRE, BROWN = style.QUALITATIVE
 TERMS = {"residual": GREEN, "token mixing": BLUE, "normalisation": OCHRE, "channel mixing": PURPLE}
 LINES = ["-", "--", "-.", ":"]
@@ -26,7 +44,7 @@ FAMILY = [BLUE, ORANGE, GREEN, PURPLE, OCHRE]
 class Row(NamedTuple):
     """One row of the map: a chapter, what it approximates, and what gives each of the four terms ("" for nothing).
 
-    `driven`: couplings of any symmetry, so that there is no free energy.
+    ``driven``: couplings of any symmetry, so that there is no free energy.
     """
 
     name: str
@@ -119,8 +137,8 @@ def response(
 ) -> Figure:
     """Both sides of the formula; the size of its second term; and how long a response gets.
 
-    `pairs` maps a system to (two-point functions, derivative of F), entry by entry; `shares` to |induced| / |mean|
-    over `scales`; `lengths` to the lengths of responses over that of a spin, over many inputs.
+    ``pairs`` maps a system to (two-point functions, derivative of F), entry by entry; ``shares`` to |induced| / |mean|
+    over ``scales``; ``lengths`` to the lengths of responses over that of a spin, over many inputs.
     """
     figure, (left, middle, right) = style.subplots(1, 3, height=2.75)
     for k, (label, (formula, derivative)) in enumerate(pairs.items()):
@@ -207,8 +225,8 @@ def landscape(
 ) -> Figure:
     """The right energy and the printed one over the plane with queries running downhill, and where queries end.
 
-    `energies`: two arrays (s, s) indexed [y, x], from their minimum. `paths`: two arrays (steps, queries, 2). `shares`
-    maps a kind of keys to the share of queries that end at the nearest key, over `separations`.
+    ``energies``: two arrays (s, s) indexed [y, x], from their minimum. ``paths``: two arrays (steps, queries, 2).
+    ``shares`` maps a kind of keys to the share of queries that end at the nearest key, over ``separations``.
     """
     figure, (left, middle, right) = style.subplots(1, 3, height=2.7, width_ratios=(1, 1, 0.9))
     top = max(float(e.max()) for e in energies)
@@ -261,8 +279,8 @@ def terms(
 ) -> Figure:
     """The three fields of a spin-transformer module against beta; the normalisation; and the reaction, site by site.
 
-    `fields` maps a term to its mean length over R; `gains` a response to |m| / R over `lengths` = beta |theta| / R;
-    `reactions` is (length of the output over R, minus the coefficient of the reaction), one entry for each site.
+    ``fields`` maps a term to its mean length over R; ``gains`` a response to |m| / R over ``lengths`` = beta |theta| /
+    R; ``reactions`` is (length of the output over R, minus the coefficient of the reaction), one entry for each site.
     """
     figure, (left, middle, right) = style.subplots(1, 3, height=2.75)
     for k, (name, values) in enumerate(fields.items()):
@@ -315,8 +333,8 @@ def feed_forward(
 ) -> Figure:
     """The induced term against what a network makes of it, the variance that networks explain, and what is local.
 
-    `truth` and `prediction` are (n,). `bound`: the most that any function of one site's input explains, with its
-    standard error; `local` (weights, strengths) the same for other weights of queries and keys.
+    ``truth`` and ``prediction`` are (n,). ``bound``: the most that any function of one site's input explains, with its
+    standard error; ``local`` (weights, strengths) the same for other weights of queries and keys.
     """
     figure, (left, middle, right) = style.subplots(1, 3, height=2.75, width_ratios=(1, 1.2, 1))
     left.plot(truth, prediction, color=PURPLE, marker="o", markersize=1.6, linestyle="none", alpha=0.5)
@@ -358,8 +376,8 @@ def training(
 ) -> Figure:
     """Couplings (top) and responses (bottom) at three records, and the loss on held-out inputs.
 
-    `couplings` and `responses` are (records, N, N), `losses` (records,); `levels` are losses to compare with.
-    `tops` are the ends of the colour scales of couplings and responses.
+    ``couplings`` and ``responses`` are (records, N, N), ``losses`` (records,); ``levels`` are losses to compare with.
+    ``tops`` are the ends of the colour scales of couplings and responses.
     """
     figure = plt.figure(figsize=(style.WIDTHS["page"], 3.3))
     grid = figure.add_gridspec(2, 4, width_ratios=(1, 1, 1, 1.7))
@@ -418,7 +436,7 @@ def stack(
 ) -> Figure:
     """What a small push at one site does to that site and to all others, module after module; and how alike sites get.
 
-    Each maps a label to a curve over `depths`, the number of modules passed.
+    Each maps a label to a curve over ``depths``, the number of modules passed.
     """
     figure, (left, right) = style.subplots(1, 2, height=2.7)
     for k, label in enumerate(own):

@@ -4,6 +4,8 @@ A module keeps its row and a family its colour and marker in every figure. Where
 filled and recall is open.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 
 import numpy as np
@@ -14,6 +16,8 @@ from matplotlib.lines import Line2D
 
 from spinbook.comparison.summary import Summary
 from spinbook.plot import style
+
+__all__ = ["accuracy", "cost", "diagnostics", "longer", "whole_block"]
 
 BLUE, ORANGE, GREEN, PURPLE, OCHRE, BROWN = style.QUALITATIVE
 FAMILIES = {
@@ -66,7 +70,7 @@ def _task_handles() -> list[Line2D]:
 def accuracy(summaries: Sequence[Summary], chances: dict[str, float]) -> Figure:
     """Accuracy on the test set: a marker for the mean, small points for the seeds, a dashed line for chance.
 
-    One panel for each task of `chances`; a module without a run that counts says so.
+    One panel for each task of ``chances``; a module without a run that counts says so.
     """
     names = _names(summaries)
     figure, axes = style.subplots(1, len(chances), height=0.23 * len(names) + 1.2, sharey=True, squeeze=False)
@@ -183,7 +187,7 @@ def whole_block(summaries: Sequence[Summary], modules: Sequence[str]) -> Figure:
 
 @style.house
 def longer(summaries: Sequence[Summary], again: Sequence[Summary], updates: tuple[int, int]) -> Figure:
-    """Accuracy of the modules of `again` after fewer and after more `updates`: means with standard errors."""
+    """Accuracy of the modules of ``again`` after fewer and after more ``updates``: means with standard errors."""
     names = _names(again)
     figure, ax = style.subplots(1, 1, width="column", height=0.3 * len(names) + 1.2)
     places = _rows(ax, names)

@@ -1,8 +1,10 @@
-"""The figures of the chapter `entropy-production`: results in, a matplotlib figure out. Nothing is computed here.
+"""The figures of the chapter ``entropy-production``: results in, a matplotlib figure out. Nothing is computed here.
 
 What maximises entropy production is orange, what minimises it blue; the truth (enumerated, sampled or infinite) is in
 ink. Seeds are shown as a band from the least to the largest. Each function says which shapes it expects.
 """
+
+from __future__ import annotations
 
 from collections.abc import Mapping
 
@@ -12,6 +14,21 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyArrowPatch
 
 from spinbook.plot import style
+
+__all__ = [
+    "arrow_of_time",
+    "driven",
+    "environment",
+    "growth",
+    "identity",
+    "learning",
+    "mechanism",
+    "module",
+    "phase_diagram",
+    "settling",
+    "vectors",
+    "vibe_check",
+]
 
 BLUE, ORANGE, GREEN, PURPLE, OCHRE, BROWN = style.QUALITATIVE
 FAMILY = [PURPLE, GREEN, OCHRE, BROWN, BLUE, ORANGE]
@@ -24,7 +41,7 @@ def arrow_of_time(
 ) -> Figure:
     """Net flow of probability between the four states of two spins, one panel per title, and sigma against the mixture.
 
-    `fluxes` maps a title to (4, 4) net flows [to, from] per step; `production` maps a label to sigma at `angles`.
+    ``fluxes`` maps a title to (4, 4) net flows [to, from] per step; ``production`` maps a label to sigma at ``angles``.
     """
     figure, axes = style.subplots(1, len(fluxes) + 1, height=2.6, width_ratios=[1] * len(fluxes) + [1.3])
     largest = max(float(np.abs(flux).max()) for flux in fluxes.values())
@@ -95,7 +112,7 @@ def identity(
 ) -> Figure:
     """Entropy production of random systems by formulas against path probabilities; closures divided by the truth.
 
-    `paths` and each of `estimates` are (systems,); each of `ratios` is (strengths, systems of that strength).
+    ``paths`` and each of ``estimates`` are (systems,); each of ``ratios`` is (strengths, systems of that strength).
     """
     figure, (left, right) = style.subplots(1, 2, height=3.0)
     ends = np.array([0.7 * paths.min(), 1.4 * paths.max()])
@@ -149,8 +166,8 @@ def phase_diagram(
 ) -> Figure:
     """Entropy production per spin over the plane (widths, betas), and cuts with naive mean field and sampling.
 
-    `critical` is the line (widths, betas) of the transition, `marks` the critical beta of a cut where there is one;
-    `sampled` holds means and standard errors.
+    ``critical`` is the line (widths, betas) of the transition, ``marks`` the critical beta of a cut where there is one;
+    ``sampled`` holds means and standard errors.
     """
     figure, axes = style.subplots(1, 1 + len(cuts), height=2.9, width_ratios=[1.35] + [1] * len(cuts))
     image = axes[0].pcolormesh(
@@ -192,7 +209,8 @@ def vectors(
 ) -> Figure:
     """Error of delayed correlations against D, sigma over the sampled one, and its sign in near-symmetric systems.
 
-    `errors` and `ratios` map a form to values at `dims`; `noise` is the standard error of the sampling behind `errors`.
+    ``errors`` and ``ratios`` map a form to values at ``dims``; ``noise`` is the standard error of the sampling behind
+    ``errors``.
     """
     figure, (left, middle, right) = style.subplots(1, 3, height=2.9)
     looks = list(style.dressed((ORANGE, BLUE), ("s", "o"), ("--", "-"), errors))
@@ -234,7 +252,7 @@ def vibe_check(
 ) -> Figure:
     """Entropy production against the angle between two spins, over the leading order; the angles' share against D.
 
-    `angles` in degrees; `curves` maps a label to values at `angles`, `estimate` is the source's, at most one.
+    ``angles`` in degrees; ``curves`` maps a label to values at ``angles``, ``estimate`` is the source's, at most one.
     """
     figure, (left, right) = style.subplots(1, 2, height=2.9, width_ratios=(1.4, 1))
     for colour, line, (label, values) in style.dressed((PURPLE, GREEN, BLUE), ("-.", "--", "-"), curves.items()):
@@ -263,7 +281,7 @@ def driven(
 ) -> Figure:
     """Entropy budget after a jump of the drive, how the state settles, and the budget under a drive that turns.
 
-    `jump` and `turning` map "total", "system", "environment", "identity" to values at steps 1, 2, ...
+    ``jump`` and ``turning`` map "total", "system", "environment", "identity" to values at steps 1, 2, ...
     """
     figure, axes = style.subplots(1, 3, height=2.9, width_ratios=(1, 1, 1.25))
     looks = {
@@ -297,8 +315,8 @@ def settling(
 ) -> Figure:
     """Distance from the new steady state against iterations, and what the first iteration leaves, against beta.
 
-    `left_over` maps a label to (steps, seeds), relative to step 0; `first` and `rest` are (betas, seeds) after a change
-    of inputs and from rest; `factors` (betas, seeds) are contraction factors.
+    ``left_over`` maps a label to (steps, seeds), relative to step 0; ``first`` and ``rest`` are (betas, seeds) after a
+    change of inputs and from rest; ``factors`` (betas, seeds) are contraction factors.
     """
     figure, (left, right) = style.subplots(1, 2, height=2.9)
     for colour, line, (label, values) in style.dressed(FAMILY, ("-", "--", "-.", ":"), left_over.items()):
@@ -366,7 +384,7 @@ def learning(
 ) -> Figure:
     """Accuracy on sequences not seen before against updates, and that after the last one.
 
-    `accuracy` maps a way of learning to (records, seeds), `final` to (seeds,).
+    ``accuracy`` maps a way of learning to (records, seeds), ``final`` to (seeds,).
     """
     figure, (left, right) = style.subplots(1, 2, height=3.2, width_ratios=(1.1, 1))
     colours = [style.INK, GREEN, PURPLE, BROWN, BLUE, ORANGE, OCHRE, style.GREY]
@@ -390,7 +408,7 @@ def learning(
 def growth(panels: Mapping[str, Mapping[str, np.ndarray]], production: Mapping[str, np.ndarray]) -> Figure:
     """Distance from the new steady state after sites or layers were added, and the entropy production of the steps.
 
-    Every panel maps a label to (steps, seeds); `production` maps a label to (steps, seeds).
+    Every panel maps a label to (steps, seeds); ``production`` maps a label to (steps, seeds).
     """
     figure, axes = style.subplots(1, len(panels) + 1, height=2.9)
     lines = ("-", "--", "-.", ":")

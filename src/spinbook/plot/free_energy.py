@@ -1,8 +1,10 @@
-"""The figures of the chapter `free-energy`: results in, a matplotlib figure out. Nothing is computed here.
+"""The figures of the chapter ``free-energy``: results in, a matplotlib figure out. Nothing is computed here.
 
 The saddle point is blue, its next order green, the truth (exact or sampled) in ink, and what a source prints and this
 book corrects orange and dashed, wherever they meet. Each function says which shapes it expects.
 """
+
+from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
@@ -14,6 +16,20 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
 from spinbook.plot import style
+
+__all__ = [
+    "attention",
+    "auxiliary",
+    "channels",
+    "contour",
+    "curvature",
+    "landscape",
+    "orders",
+    "response",
+    "sweep_frame",
+    "sweep_strip",
+    "thermodynamics",
+]
 
 BLUE, ORANGE, GREEN, PURPLE, OCHRE, BROWN = style.QUALITATIVE
 FAMILY = [PURPLE, GREEN, OCHRE, BROWN]
@@ -50,8 +66,8 @@ def contour(
 ) -> Figure:
     """Re phi over complex t (one t at all sites), and along the two lines through its saddle.
 
-    `heights` (len(imaginary), len(real)) and both pairs (position, Re phi) are measured from the saddle, which is given
-    as (t*, 0). `eigenvalues` are those of the couplings: the singularities.
+    ``heights`` (len(imaginary), len(real)) and both pairs (position, Re phi) are measured from the saddle, which is
+    given as (t*, 0). ``eigenvalues`` are those of the couplings: the singularities.
     """
     figure, (plane, right, up) = style.subplots(1, 3, height=2.8, width_ratios=(1.5, 1, 1))
     levels = np.array([-3.0, -2.0, -1.0, -0.5, -0.2, 0.0, 0.2, 0.5, 1.0, 2.0, 3.0])
@@ -90,8 +106,8 @@ def auxiliary(
 ) -> Figure:
     """phi with its three terms, phi' and phi'' per site along one auxiliary variable.
 
-    `values` holds "phi", "slope", "curvature"; `terms` "linear", "determinant", "field". Below the largest eigenvalue
-    of the couplings the ground is hatched.
+    ``values`` holds "phi", "slope", "curvature"; ``terms`` "linear", "determinant", "field". Below the largest
+    eigenvalue of the couplings the ground is hatched.
     """
     figure, axes = style.subplots(1, 3, height=2.9, width_ratios=(1.35, 1, 1))
     names = {"phi": r"$\varphi / N$", "slope": r"$\varphi' / N$", "curvature": r"$\varphi'' / N$"}
@@ -131,7 +147,7 @@ def _frame(ax: Axes, t: np.ndarray, phi: np.ndarray, t_star: float, beta: float)
 def sweep_strip(t: np.ndarray, phis: np.ndarray, *, betas: np.ndarray, t_stars: np.ndarray) -> Figure:
     """phi(t) / N above its saddle at six inverse temperatures, all on the same axes: a strip of frames.
 
-    `phis` is (6, len(t)).
+    ``phis`` is (6, len(t)).
     """
     figure, axes = style.subplots(2, 3, height=3.6, sharex=True, sharey=True)
     for ax, phi, t_star, beta in zip(axes.flat, phis, t_stars, betas, strict=True):
@@ -190,7 +206,7 @@ def thermodynamics(
 ) -> Figure:
     """f, u and s, and the specific heat, per site and component against temperature, with sampled points.
 
-    `curves` holds "f", "u", "s", "c" at the saddle and `next_order` "u", "c".
+    ``curves`` holds "f", "u", "s", "c" at the saddle and ``next_order`` "u", "c".
     """
     figure, (left, right) = style.subplots(1, 2, height=2.9)
     looks = {"f": (PURPLE, "-."), "u": (BLUE, "-"), "s": (OCHRE, "--")}
@@ -237,7 +253,7 @@ def landscape(
 ) -> Figure:
     """phi(t1, t2) of two spins above its minimum with the paths of Newton's method, and their residuals step by step.
 
-    `heights` (len(second), len(first)) is NaN outside V > 0, whose edge is `boundary`; each path is (steps, 2).
+    ``heights`` (len(second), len(first)) is NaN outside V > 0, whose edge is ``boundary``; each path is (steps, 2).
     """
     figure, (left, right) = style.subplots(1, 2, height=3.1, width_ratios=(1.15, 1))
     levels = np.array([0.01, 0.04, 0.1, 0.2, 0.4, 0.7, 1.0, 1.5, 2.0, 3.0])
@@ -268,7 +284,7 @@ def landscape(
 def orders(dims: np.ndarray, errors: Mapping[str, Mapping[str, np.ndarray]]) -> Figure:
     """|error| of the free energy against D, for one and two spins: the saddle, the next order, guides of both slopes.
 
-    `errors` maps "one spin" and "two spins" to {"saddle": ..., "next order": ...}, each (len(dims),).
+    ``errors`` maps "one spin" and "two spins" to {"saddle": ..., "next order": ...}, each (len(dims),).
     """
     figure, axes = style.subplots(1, 2, height=3.0, sharey=True)
     looks = {"saddle": (BLUE, "o", 1), "next order": (GREEN, "^", 2)}
@@ -312,9 +328,9 @@ def response(
 ) -> Figure:
     """Mean of one spin in a field by three formulas, their errors times D, and sampled means of coupled spins.
 
-    `curves` holds "exact", "printed", "saddle" and "other source" against |h|; `scaled_errors` maps D to "saddle" and
-    "other source". `differences` are sampled minus saddle for each spin along its field, with standard errors;
-    `predicted` is the same for the next order.
+    ``curves`` holds "exact", "printed", "saddle" and "other source" against |h|; ``scaled_errors`` maps D to "saddle"
+    and "other source". ``differences`` are sampled minus saddle for each spin along its field, with standard errors;
+    ``predicted`` is the same for the next order.
     """
     figure, (left, middle, right) = style.subplots(1, 3, height=2.9)
     looks = {
@@ -375,8 +391,8 @@ def curvature(
 ) -> Figure:
     """The Hessian by autodiff and as printed, and the error of a gradient through the saddle that uses each.
 
-    `matrices` holds "autodiff" and "printed", (N, N); `gradient_errors` "printed" and "correct" against the spread of
-    the couplings in units of 1 / sqrt(N D).
+    ``matrices`` holds "autodiff" and "printed", (N, N); ``gradient_errors`` "printed" and "correct" against the spread
+    of the couplings in units of 1 / sqrt(N D).
     """
     figure, (first, second, right) = style.subplots(1, 3, height=2.7, width_ratios=(1, 1, 1.35))
     top = max(float(np.abs(m).max()) for m in matrices.values())
@@ -415,7 +431,7 @@ def attention(
 ) -> Figure:
     """V^-1 as an attention matrix, the first terms of its Neumann series, and the error of partial sums.
 
-    All matrices share one scale; `errors` maps a label to the relative error after each number of terms.
+    All matrices share one scale; ``errors`` maps a label to the relative error after each number of terms.
     """
     figure = plt.figure(figsize=(style.WIDTHS["page"], 3.5))
     grid = figure.add_gridspec(2, 4, height_ratios=(1, 1), width_ratios=(1, 1, 0.15, 2.0))
@@ -460,8 +476,9 @@ def channels(
 ) -> Figure:
     """Channel mixing by autodiff against its closed form; its size against D; phi with J(H) as printed.
 
-    `closed_form` and `automatic` have equal shapes; `shares` maps a label to the norm of the mixing over that of the
-    mean spins, against D; `gaps` is |phi as printed - phi of the symmetric part| against the `widths` of the weights.
+    ``closed_form`` and ``automatic`` have equal shapes; ``shares`` maps a label to the norm of the mixing over that of
+    the mean spins, against D; ``gaps`` is |phi as printed - phi of the symmetric part| against the ``widths`` of the
+    weights.
     """
     figure, (left, middle, right) = style.subplots(1, 3, height=2.8)
     ends = np.array([closed_form.min(), closed_form.max()])

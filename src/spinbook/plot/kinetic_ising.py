@@ -1,8 +1,10 @@
-"""The figures of the chapter `kinetic-ising`: results in, a matplotlib figure out. Nothing is computed here.
+"""The figures of the chapter ``kinetic-ising``: results in, a matplotlib figure out. Nothing is computed here.
 
 Naive mean field is orange and dashed, TAP blue and solid, the truth (sampled or enumerated) in ink with error bars,
 wherever they meet. Each function says which shapes it expects.
 """
+
+from __future__ import annotations
 
 from collections.abc import Mapping
 
@@ -16,6 +18,20 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle
 
 from spinbook.plot import style
+
+__all__ = [
+    "accumulation",
+    "breakdown",
+    "error_law",
+    "expansion",
+    "naive_and_tap",
+    "samples",
+    "schematic",
+    "starts",
+    "trajectories",
+    "transition",
+    "truth",
+]
 
 BLUE, ORANGE, GREEN, PURPLE, OCHRE, BROWN = style.QUALITATIVE
 METHOD_COLOURS = {"naive": ORANGE, "TAP": BLUE}
@@ -42,7 +58,7 @@ def _truth(ax: Axes, x: np.ndarray, mean: np.ndarray, error: np.ndarray, *, size
 
 
 def _guide(ax: Axes, strengths: np.ndarray, start: float, order: int, offset: tuple[float, float]) -> None:
-    """A dotted power law through `start` at the weakest coupling, with its exponent beside its third point."""
+    """A dotted power law through ``start`` at the weakest coupling, with its exponent beside its third point."""
     line = start * (strengths / strengths[0]) ** order
     ax.plot(strengths, line, color=style.GREY, linewidth=0.9, linestyle=":", zorder=0)
     style.label(
@@ -107,8 +123,9 @@ def expansion(
 ) -> Figure:
     """Divergence from the truth in a plane of factorised models, and one mean along the path of the expansion.
 
-    `divergence` (len(second), len(first)) is measured from its minimum. `points` maps "exact", "naive", "TAP" to a
-    place in the plane; `interpolated` and the `partial_sums` ("naive", "TAP" for first and second order) are m(alpha).
+    ``divergence`` (len(second), len(first)) is measured from its minimum. ``points`` maps "exact", "naive", "TAP" to a
+    place in the plane; ``interpolated`` and the ``partial_sums`` ("naive", "TAP" for first and second order) are
+    m(alpha).
     """
     figure, (left, right) = style.subplots(1, 2, height=2.9, width_ratios=(1, 1.15))
     levels = np.array([0.0, 0.001, 0.004, 0.01, 0.02, 0.035, 0.055, 0.08, 0.12, 0.2])
@@ -146,7 +163,8 @@ def trajectories(
 ) -> Figure:
     """All magnetisations against time with their mean on top, and the last ones against the fields.
 
-    `magnetizations` is (steps, spins), `fields` (spins,); `average_response` on `field_axis` is drawn as a curve.
+    ``magnetizations`` is (steps, spins), ``fields`` (spins,); ``average_response`` on ``field_axis`` is drawn as a
+    curve.
     """
     figure, axes = plt.subplot_mosaic(
         [["mean", "response"], ["spins", "response"]],
@@ -191,7 +209,8 @@ def naive_and_tap(
 ) -> Figure:
     """Mean magnetisation of both methods against time; the same with sampled values; what a loose solver changes.
 
-    `magnetizations` maps "naive" and "TAP" to means at steps 0, 1, ...; `loose_difference` is |loose - tight| of TAP.
+    ``magnetizations`` maps "naive" and "TAP" to means at steps 0, 1, ...; ``loose_difference`` is |loose - tight| of
+    TAP.
     """
     figure, (whole, close, loose) = style.subplots(1, 3, height=2.8, width_ratios=(1, 1.25, 0.9))
     for name, values in magnetizations.items():
@@ -268,7 +287,7 @@ def truth(
 def starts(means: Mapping[str, np.ndarray], *, counts: Mapping[str, Mapping[float, int]]) -> Figure:
     """Mean magnetisation against time from many random starts, one panel per temperature.
 
-    `means` maps the panel's title to (starts, steps); `counts` maps it to {final mean: number of starts}.
+    ``means`` maps the panel's title to (starts, steps); ``counts`` maps it to {final mean: number of starts}.
     """
     figure, axes = style.subplots(1, len(means), height=2.7, sharey=True, squeeze=False)
     for ax, (title, values) in zip(axes[0], means.items(), strict=True):
@@ -295,7 +314,7 @@ def samples(
 ) -> Figure:
     """|mean| against beta for many parameter samples, and its spread over the samples.
 
-    `absolute` is (samples, betas); `spreads` are standard deviations with their standard errors.
+    ``absolute`` is (samples, betas); ``spreads`` are standard deviations with their standard errors.
     """
     figure, (left, right) = style.subplots(1, 2, height=2.9, width_ratios=(1.35, 1))
     left.add_collection(
@@ -335,7 +354,8 @@ def error_law(
 ) -> Figure:
     """Root-mean-square error against the strength of the couplings, one panel per moment, with the expected slopes.
 
-    `errors` maps the panel's title to {curve: values}, `orders` to {curve: exponent}; `sizes` is the moment itself.
+    ``errors`` maps the panel's title to {curve: values}, ``orders`` to {curve: exponent}; ``sizes`` is the moment
+    itself.
     """
     figure, axes = style.subplots(1, len(errors), height=3.1, sharey=True, squeeze=False)
     colours = {"naive": ORANGE, "TAP": BLUE, "first order": ORANGE, "second order": BLUE}
@@ -407,9 +427,9 @@ def transition(
 ) -> Figure:
     """Magnetisation against beta for finite and infinite systems; the three critical points; finite size at one beta.
 
-    `sampled` maps the number of spins to (mean, standard error) on `sampled_betas`. `closures` maps "infinite", "naive"
-    and "TAP" to (betas, magnetisations) near the transition. `at_source_beta` maps "sampled", "naive", "TAP", "naive,
-    balanced" and "TAP, balanced" to (numbers of spins, mean, standard error); `naive_limit` is drawn across.
+    ``sampled`` maps the number of spins to (mean, standard error) on ``sampled_betas``. ``closures`` maps "infinite",
+    "naive" and "TAP" to (betas, magnetisations) near the transition. ``at_source_beta`` maps "sampled", "naive", "TAP",
+    "naive, balanced" and "TAP, balanced" to (numbers of spins, mean, standard error); ``naive_limit`` is drawn across.
     """
     figure, (left, middle, right) = style.subplots(1, 3, height=3.0, width_ratios=(1.25, 1, 1))
     left.plot(betas, limit, color=style.INK, linestyle="-", linewidth=1.6)
@@ -490,8 +510,9 @@ def breakdown(
 ) -> Figure:
     """Magnetisation against the disorder of the couplings at low temperature, and one run where TAP has left the truth.
 
-    `limits` maps "infinite", "naive", "TAP" to curves of infinite systems on `widths`; `finite` maps "naive", "TAP" to
-    one system on `points`, where `sampled` has standard errors; `runs` maps methods to means at `steps`.
+    ``limits`` maps "infinite", "naive", "TAP" to curves of infinite systems on ``widths``; ``finite`` maps "naive",
+    "TAP" to one system on ``points``, where ``sampled`` has standard errors; ``runs`` maps methods to means at
+    ``steps``.
     """
     figure, (left, right) = style.subplots(1, 2, height=3.0, width_ratios=(1.2, 1))
     looks = {"infinite": (style.INK, "-"), "naive": (ORANGE, "--"), "TAP": (BLUE, "-")}

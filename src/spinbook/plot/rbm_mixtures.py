@@ -1,7 +1,9 @@
-"""The figures of the chapter `rbm-mixtures`: results in, a matplotlib figure out. Nothing is computed here.
+"""The figures of the chapter ``rbm-mixtures``: results in, a matplotlib figure out. Nothing is computed here.
 
 Arguments are arrays or mappings of arrays as the chapter measured them; each function says which shapes it expects.
 """
+
+from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
@@ -14,6 +16,18 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyArrowPatch
 
 from spinbook.plot import style
+
+__all__ = [
+    "PRIOR_COLOURS",
+    "convergence",
+    "cumulants",
+    "interactions",
+    "landscape",
+    "recall",
+    "retrieval",
+    "schematic",
+    "weights",
+]
 
 BLUE, ORANGE, GREEN, PURPLE, OCHRE, BROWN = style.QUALITATIVE
 PRIOR_COLOURS = dict(
@@ -107,8 +121,8 @@ def cumulants(
 ) -> Figure:
     """K(t) of each prior; partial sums of one cumulant series with its radius; their error against the order.
 
-    `generating_functions` maps prior to values on `arguments` (nan outside the domain), `partial_sums` maps order to
-    values on `series_arguments`, `errors` maps an argument t to |partial sum - K(t)| for `orders`.
+    ``generating_functions`` maps prior to values on ``arguments`` (nan outside the domain), ``partial_sums`` maps order
+    to values on ``series_arguments``, ``errors`` maps an argument t to |partial sum - K(t)| for ``orders``.
     """
     figure, (left, middle, right) = style.subplots(1, 3, height=2.7, width_ratios=(1.25, 1, 1))
     for prior, values in generating_functions.items():
@@ -162,8 +176,8 @@ def interactions(
 ) -> Figure:
     """Root-mean-square interaction by order for each prior, and how far the n-th cumulant alone fixes it.
 
-    `strengths` maps prior to values for orders 1, 2, ...; values under `floor` are rounding and are drawn hollow on the
-    floor. `ratios` maps prior to {order: J_S / (kappa_n prod W)} on `scales`.
+    ``strengths`` maps prior to values for orders 1, 2, ...; values under ``floor`` are rounding and are drawn hollow on
+    the floor. ``ratios`` maps prior to {order: J_S / (kappa_n prod W)} on ``scales``.
     """
     figure, (left, right) = style.subplots(1, 2, height=3.0, width_ratios=(1.3, 1))
     count = max(len(values) for values in strengths.values())
@@ -209,8 +223,8 @@ def landscape(
 ) -> Figure:
     """Energy contours in the plane, the direction of one step, and the very steps of a few queries, one panel per beta.
 
-    Shapes, with s = len(axis): `energies` (panels, s, s) indexed [y, x] and measured from their minimum, `flows`
-    (panels, s, s, 2), `queries` (q, 2), `updates` (panels, q, 2), `patterns` (N, 2).
+    Shapes, with s = len(axis): ``energies`` (panels, s, s) indexed [y, x] and measured from their minimum, ``flows``
+    (panels, s, s, 2), ``queries`` (q, 2), ``updates`` (panels, q, 2), ``patterns`` (N, 2).
     """
     figure, axes = style.subplots(1, len(betas), height=2.75, sharex=True, sharey=True, squeeze=False)
     panels = axes[0]
@@ -281,8 +295,8 @@ def weights(
 ) -> Figure:
     """Weight against norm for real patterns; effective fraction of the patterns against the relative norm spread.
 
-    `fractions` and `standard_errors` map dimension to values on `spreads`, `predictions` to values on
-    `prediction_spreads`; `examples` maps a name to a (spread, fraction).
+    ``fractions`` and ``standard_errors`` map dimension to values on ``spreads``, ``predictions`` to values on
+    ``prediction_spreads``; ``examples`` maps a name to a (spread, fraction).
     """
     figure, (left, right) = style.subplots(1, 2, height=2.9)
     left.semilogy(norms, mixture_weights, color=BLUE, marker="o", markersize=1.8, linestyle="none", alpha=0.6)
@@ -335,9 +349,9 @@ def convergence(
 ) -> Figure:
     """Distance to the fixed point per step for several beta; where queries end, and how fast, against beta.
 
-    `median` maps beta to the median of |xi_n - xi_inf| / |xi_0 - xi_inf| for n = 0, 1, ...; `rule` is drawn across.
-    `own_pattern` (fraction of queries that end at the pattern they came from) and `contraction` (median factor per step
-    at the end) are on `betas`.
+    ``median`` maps beta to the median of |xi_n - xi_inf| / |xi_0 - xi_inf| for n = 0, 1, ...; ``rule`` is drawn across.
+    ``own_pattern`` (fraction of queries that end at the pattern they came from) and ``contraction`` (median factor per
+    step at the end) are on ``betas``.
     """
     figure, (left, right) = style.subplots(1, 2, height=2.9, width_ratios=(1.25, 1))
     sides = ("left", "left", "left", "right")
@@ -378,8 +392,8 @@ def retrieval(
 ) -> Figure:
     """Stored images, their corrupted queries, and what one step returns, with the overlap with the stored image.
 
-    Shapes: `originals` and `corrupted` (rows, pixels), `retrieved` (rows, betas, pixels), `overlaps` (rows, 1 + betas)
-    beginning with the overlap of the query itself.
+    Shapes: ``originals`` and ``corrupted`` (rows, pixels), ``retrieved`` (rows, betas, pixels), ``overlaps`` (rows, 1 +
+    betas) beginning with the overlap of the query itself.
     """
     figure, axes = style.subplots(len(originals), 2 + len(betas), height=1.3 * len(originals) + 0.3, squeeze=False)
     titles = ["stored", "query", *[rf"$\beta = {beta:g}$" for beta in betas]]
@@ -403,7 +417,7 @@ def recall(
 ) -> Figure:
     """Fraction of queries recalled in one step against patterns stored, noise and beta, with standard errors.
 
-    Each mapping holds `x`, and for each curve its values under its label and its errors under "LABEL error". In the
+    Each mapping holds ``x``, and for each curve its values under its label and its errors under "LABEL error". In the
     first two, the last curve is the reference.
     """
     figure, axes = style.subplots(1, 3, height=2.7, sharey=True)

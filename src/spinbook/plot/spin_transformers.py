@@ -1,8 +1,10 @@
-"""The figures of the chapter `spin-transformers`: results in, a matplotlib figure out. Nothing is computed here.
+"""The figures of the chapter ``spin-transformers``: results in, a matplotlib figure out. Nothing is computed here.
 
 Naive mean field is orange and dashed, TAP blue and solid, TAP without its self-interaction purple, the central-limit
 theory green, and what is sampled ink with error bars, wherever they meet. Each function says which shapes it expects.
 """
+
+from __future__ import annotations
 
 from collections.abc import Mapping
 
@@ -15,6 +17,27 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle, Rectangle
 
 from spinbook.plot import style
+
+__all__ = [
+    "bessel",
+    "errata",
+    "existence",
+    "heads",
+    "large_d",
+    "logits",
+    "naive_and_tap",
+    "one_step",
+    "printed",
+    "relaxation",
+    "response",
+    "schematic",
+    "settling",
+    "single_run",
+    "strong_run",
+    "temperatures",
+    "terms",
+    "yarn",
+]
 
 BLUE, ORANGE, GREEN, PURPLE, OCHRE, BROWN = style.QUALITATIVE
 THEORY_COLOURS = {"naive": ORANGE, "TAP": BLUE, "TAP, no self term": PURPLE, "central limit": GREEN}
@@ -113,8 +136,8 @@ def response(
 ) -> Figure:
     """|m| against |theta| for several beta; how fast the norm follows its field, against x = beta |theta| / R.
 
-    `norms` maps beta to values on `fields`, `elasticity` is d log|m| / d log|theta| on `scaled`; `marks` puts names at
-    (x, elasticity).
+    ``norms`` maps beta to values on ``fields``, ``elasticity`` is d log|m| / d log|theta| on ``scaled``; ``marks`` puts
+    names at (x, elasticity).
     """
     figure, (left, right) = style.subplots(1, 2, height=2.9, width_ratios=(1.3, 1))
     for colour, line, (beta, values) in style.dressed(FAMILY, FAMILY_LINES, norms.items()):
@@ -160,8 +183,9 @@ def bessel(
 ) -> Figure:
     """I_{nu+1}(x)/I_nu(x) by order; error against refinements; error of the source's routine at small orders.
 
-    `ratios` and `quotients` (nan where the plain quotient underflows) map the law of x to values on `orders`; `errors`
-    maps an order to the worst relative error after `iterations`; `failures` and `repaired` are on `failing_orders`.
+    ``ratios`` and ``quotients`` (nan where the plain quotient underflows) map the law of x to values on ``orders``;
+    ``errors`` maps an order to the worst relative error after ``iterations``; ``failures`` and ``repaired`` are on
+    ``failing_orders``.
     """
     figure, (left, middle, right) = style.subplots(1, 3, height=2.8, width_ratios=(1.25, 1, 1))
     for colour, line, (name, values) in style.dressed((BLUE, GREEN, ORANGE), FAMILY_LINES, ratios.items()):
@@ -221,8 +245,8 @@ def large_d(
 ) -> Figure:
     """Relative error of the large-D response by D; times nu, on its law; how sensitive the ratio is to its field.
 
-    `errors` and `corrected` (with the next order in 1/D) map D to values on `scaled`, `law` is (1 + gamma)/(2 gamma^2);
-    `sensitivity` is on `concentrations`; `choices` puts names at (x, sensitivity).
+    ``errors`` and ``corrected`` (with the next order in 1/D) map D to values on ``scaled``, ``law`` is (1 + gamma)/(2
+    gamma^2); ``sensitivity`` is on ``concentrations``; ``choices`` puts names at (x, sensitivity).
     """
     figure, (left, middle, right) = style.subplots(1, 3, height=2.8)
     for colour, line, (dim, values) in style.dressed(FAMILY, FAMILY_LINES, errors.items()):
@@ -280,7 +304,8 @@ def yarn(couplings: np.ndarray, strongest: float, eigenvalues: np.ndarray) -> Fi
 def single_run(cosines: Mapping[str, np.ndarray], norms: np.ndarray, *, radius: float, shown: int) -> Figure:
     """Cosines of every site with the step before, the start and the field; norms. Thin lines are single sites.
 
-    `cosines` maps "previous", "start", "fields" to (steps, sites); `norms` is (steps, sites); `shown` sites are drawn.
+    ``cosines`` maps "previous", "start", "fields" to (steps, sites); ``norms`` is (steps, sites); ``shown`` sites are
+    drawn.
     """
     figure, (left, right) = style.subplots(1, 2, height=2.9, width_ratios=(1.25, 1))
     steps = np.arange(1, len(norms) + 1)
@@ -307,7 +332,7 @@ def single_run(cosines: Mapping[str, np.ndarray], norms: np.ndarray, *, radius: 
 def naive_and_tap(runs: Mapping[str, Mapping[str, Mapping[str, np.ndarray]]], *, radius: float) -> Figure:
     """Cosines (top) and norms (bottom) of both theories, a column for each case; bands from smallest to largest.
 
-    `runs` maps a title to {"naive" or "TAP": {"previous", "start", "fields", "norms": (steps, sites)}}.
+    ``runs`` maps a title to {"naive" or "TAP": {"previous", "start", "fields", "norms": (steps, sites)}}.
     """
     figure, axes = style.subplots(2, len(runs), height=4.6, sharex=True, sharey="row", squeeze=False)
     for column, (title, theories) in enumerate(runs.items()):
@@ -357,8 +382,8 @@ def strong_run(
 ) -> Figure:
     """Strong couplings, weak fields: cosine with the step before, norms, and the change per step of a long run.
 
-    `runs` maps a theory to {"previous", "norms": (steps, sites)}; `changes` maps it to values for steps 1, 2, ..., and
-    `factors` to the contraction factor whose power law is drawn beside them.
+    ``runs`` maps a theory to {"previous", "norms": (steps, sites)}; ``changes`` maps it to values for steps 1, 2, ...,
+    and ``factors`` to the contraction factor whose power law is drawn beside them.
     """
     figure, (left, middle, right) = style.subplots(1, 3, height=2.8)
     for theory, run in runs.items():
@@ -403,7 +428,7 @@ def errata(
 ) -> Figure:
     """What a wrong index costs against the spread of the norms; two conventions for a trace against the exact spin.
 
-    `index_errors` and `trace_errors` map a label to relative errors on `spreads` and on `dims`.
+    ``index_errors`` and ``trace_errors`` map a label to relative errors on ``spreads`` and on ``dims``.
     """
     figure, (left, right) = style.subplots(1, 2, height=2.8)
     for colour, line, marker, (name, values) in zip(
@@ -438,8 +463,8 @@ def one_step(
 ) -> Figure:
     """Root-mean-square error of one step against D, and against the strength of the couplings, with sampling noise.
 
-    Labels are "naive, large D", "TAP, large D", "naive, exact", "TAP, exact"; `guides` maps an exponent to the value of
-    its power law at the first strength.
+    Labels are "naive, large D", "TAP, large D", "naive, exact", "TAP, exact"; ``guides`` maps an exponent to the value
+    of its power law at the first strength.
     """
     figure, (left, right) = style.subplots(1, 2, height=3.1)
     looks = {
@@ -497,7 +522,7 @@ def temperatures(
     noise: np.ndarray,
     turning: float,
 ) -> Figure:
-    """Mean length of each theory on `fine` with sampled spins on `betas`; error per site on `betas`, nan if none."""
+    """Mean length of each theory on ``fine``, sampled spins on ``betas``; error per site on ``betas``, nan if none."""
     figure, (left, right) = style.subplots(1, 2, height=3.1)
     for theory, values in lengths.items():
         left.semilogx(
@@ -551,10 +576,11 @@ def existence(
     runs: Mapping[str, tuple[str, float, float]],
     systems: Mapping[str, np.ndarray],
 ) -> Figure:
-    """Contraction factor of one step at its steady state over beta and coupling strength; hatched where `turned`.
+    """Contraction factor of one step at its steady state over beta and coupling strength; hatched where ``turned``.
 
-    `maps` and `turned` map a title to (strengths, betas). `runs` maps a name to (title, beta, strength); `systems` maps
-    a title to rows (beta, strength, 1 where a finite system has turned, else 0), drawn as filled and open marks.
+    ``maps`` and ``turned`` map a title to (strengths, betas). ``runs`` maps a name to (title, beta, strength);
+    ``systems`` maps a title to rows (beta, strength, 1 where a finite system has turned, else 0), drawn as filled and
+    open marks.
     """
     figure, axes = style.subplots(1, len(maps), height=3.0, sharex=True, sharey=True, squeeze=False)
     shades = LinearSegmentedColormap.from_list("contraction", ["#f4f7fa", "#7fb2d3", "#0a4f7d", "#08233a"])
@@ -608,7 +634,7 @@ def terms(
 ) -> Figure:
     """Length of the three terms of the field against beta; the part of the Onsager field off the site's own vectors.
 
-    `sizes` maps "residual", "attention", "Onsager" to |.|/R on `betas`, and `shares` is Onsager over attention.
+    ``sizes`` maps "residual", "attention", "Onsager" to |.|/R on ``betas``, and ``shares`` is Onsager over attention.
     """
     figure, (left, right) = style.subplots(1, 2, height=2.8)
     looks = {"residual": (BLUE, "-", "o"), "attention": (ORANGE, "--", "s"), "Onsager": (PURPLE, "-.", "D")}
@@ -648,8 +674,8 @@ def relaxation(
 ) -> Figure:
     """Distance of a module to its steady state after a number of updates; after one, two and four against beta.
 
-    `distances` maps a theory to {beta: values on `steps`}; `first` maps a label to values on `betas`, and `factor` is
-    the contraction factor there.
+    ``distances`` maps a theory to {beta: values on ``steps``}; ``first`` maps a label to values on ``betas``, and
+    ``factor`` is the contraction factor there.
     """
     figure, (left, right) = style.subplots(1, 2, height=3.0, width_ratios=(1.2, 1))
     for theory, family in distances.items():
@@ -705,8 +731,8 @@ def logits(
 ) -> Figure:
     """Standard deviation of the logits by D; sites attended to, and contraction, against a scale of the logits.
 
-    `deviations` and `laws` map "spin module" and "scaled dot product" to values on `dims`; `attended` is an effective
-    number on `scales`, `factors` maps a theory to values there; `marks` draws vertical lines.
+    ``deviations`` and ``laws`` map "spin module" and "scaled dot product" to values on ``dims``; ``attended`` is an
+    effective number on ``scales``, ``factors`` maps a theory to values there; ``marks`` draws vertical lines.
     """
     figure, (left, middle, right) = style.subplots(1, 3, height=2.8)
     for name, colour, marker in (("spin module", BLUE, "o"), ("scaled dot product", ORANGE, "s")):
@@ -760,10 +786,10 @@ def settling(
     *,
     top: float,
 ) -> Figure:
-    """A module after `update` updates, naive beside TAP: cosines between sites, their lengths, what is left to go.
+    """A module after ``update`` updates, naive beside TAP: cosines between sites, their lengths, what is left to go.
 
     Each argument maps "naive" and "TAP" to values: cosines to (sites, sites), lengths to (updates, sites) in units of
-    R, distances to (updates,). Of the matrix the naive theory has the lower triangle and TAP the upper; `top` is the
+    R, distances to (updates,). Of the matrix the naive theory has the lower triangle and TAP the upper; ``top`` is the
     end of its grey scale.
     """
     figure, (left, middle, right) = style.subplots(1, 3, height=2.5, width_ratios=(1.05, 1.1, 1.1))
@@ -805,9 +831,9 @@ def heads(
 ) -> Figure:
     """Two readings of several heads: how far apart, how the length of a site is shared, and who listens to whom.
 
-    `differences` maps a label to values on `counts`; `shares` maps a reading to the density of |m^h|^2 / |m|^2
-    over sites and heads, in the bins between the `edges`;
-    `response` maps a reading to (heads, heads) mean sizes of d m^h / d x^k.
+    ``differences`` maps a label to values on ``counts``; ``shares`` maps a reading to the density of |m^h|^2 / |m|^2
+    over sites and heads, in the bins between the ``edges``;
+    ``response`` maps a reading to (heads, heads) mean sizes of d m^h / d x^k.
     """
     figure, axes = style.subplots(1, 2 + len(response), height=2.7, width_ratios=(1.15, 1.15, *(1.0 for _ in response)))
     left, middle = axes[:2]

@@ -1,8 +1,10 @@
 """Sizes, fonts and palettes of every figure in the book, in a light and a dark variant. No figure is drawn here.
 
-A figure is drawn once, with the light colours below. `dark` exchanges them, artist by artist, for their dark
+A figure is drawn once, with the light colours below. ``dark`` exchanges them, artist by artist, for their dark
 counterparts while a dark variant is saved; colours outside the palette, colour maps among them, stay as they are.
 """
+
+from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -23,6 +25,33 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Patch
 from matplotlib.text import Annotation, Text
+
+__all__ = [
+    "DARK",
+    "DIVERGING",
+    "FAINT",
+    "GREY",
+    "INK",
+    "LINE_STYLES",
+    "MARKERS",
+    "PAPER",
+    "QUALITATIVE",
+    "RC",
+    "SEQUENTIAL",
+    "WIDTHS",
+    "arrow",
+    "band",
+    "box",
+    "dark",
+    "decades",
+    "dressed",
+    "house",
+    "label",
+    "letters",
+    "panel_label",
+    "plain_ticks",
+    "subplots",
+]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -114,9 +143,10 @@ def subplots(
     height: float = 2.8,
     **options: Any,
 ) -> tuple[Figure, Any]:
-    """`matplotlib.pyplot.subplots` in the house style.
+    """``matplotlib.pyplot.subplots`` in the house style.
 
-    `width` names an entry of `WIDTHS`, `height` is in inches; other keywords go to `matplotlib.pyplot.subplots`.
+    ``width`` names an entry of ``WIDTHS``, ``height`` is in inches; other keywords go to
+    ``matplotlib.pyplot.subplots``.
 
     >>> figure, axes = subplots(1, 2, height=2.0)
     >>> figure.get_size_inches().tolist()
@@ -166,7 +196,7 @@ def label(
     va: str = "baseline",
     box: bool = False,
 ) -> None:
-    """Write `text` in the colour of its curve, `offset` points away from `point`; `box` clears the ground for it."""
+    """Write ``text`` in the colour of its curve, ``offset`` points from ``point``; ``box`` clears the ground for it."""
     ax.annotate(
         text,
         point,
@@ -183,7 +213,7 @@ def label(
 
 
 def plain_ticks(axis: Axis, ticks: Sequence[float] | np.ndarray) -> None:
-    """Label a logarithmic axis with ordinary numbers at `ticks`."""
+    """Label a logarithmic axis with ordinary numbers at ``ticks``."""
     axis.set_major_locator(ticker.FixedLocator(list(ticks)))
     axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
     axis.set_minor_locator(ticker.NullLocator())
@@ -242,7 +272,7 @@ def band(ax: Axes, x: np.ndarray, values: np.ndarray, colour: str, **line: Any) 
 
 @contextmanager
 def dark(figure: Figure) -> Iterator[Figure]:
-    """Show `figure`, drawn once before, in its dark colours inside the block; the light ones return at its end."""
+    """Show ``figure``, drawn once before, in its dark colours inside the block; the light ones return at its end."""
     _recolour(figure, DARK)
     try:
         yield figure
@@ -260,7 +290,7 @@ def _recolour(figure: Figure, exchange: Mapping[str, str]) -> None:
 
 
 def _with_hidden_parts(artist: Artist) -> Iterator[Artist]:
-    """The artist and the patches that `findobj` does not reach."""
+    """The artist and the patches that ``findobj`` does not reach."""
     yield artist
     if isinstance(artist, Annotation) and artist.arrow_patch is not None:
         yield artist.arrow_patch

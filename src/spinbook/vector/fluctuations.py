@@ -20,10 +20,10 @@ from spinbook.sphere import Gains, squared_length, squared_radius
 __all__ = [
     "COMPONENTS",
     "Covariances",
-    "Moments",
+    "FieldMoments",
     "Rule",
+    "field_moments",
     "magnetization_change",
-    "moments",
     "of_receivers",
     "of_senders",
     "of_senders_untied",
@@ -82,7 +82,7 @@ def received(couplings: Float[Array, "H N M"], magnetizations: Float[Array, "H M
     return couplings @ magnetizations
 
 
-class Moments(NamedTuple):
+class FieldMoments(NamedTuple):
     """E[dh dh^T] theta, tr E[dh dh^T] and theta . E[dh dh^T] theta, for dh = v + sum_j J_ij (s_j - m_j)."""
 
     product: Float[Array, "H N d"]
@@ -97,13 +97,13 @@ def _sent(squared_couplings: Array, numbers: Array) -> Array:
     return jnp.sum(squared_couplings * numbers, axis=-1)
 
 
-def moments(
+def field_moments(
     fields: Float[Array, "H N d"],
     shift: Float[Array, "H N d"],
     magnetizations: Float[Array, "H M d"],
     covariances: Covariances,
     couplings: Float[Array, "H N M"],
-) -> Moments:
+) -> FieldMoments:
     """E[dh dh^T] theta_i, tr E[dh dh^T] and theta_i . E[dh dh^T] theta_i, for dh = v_i + sum_j J_ij (s_j - m_j).
 
     ``fields`` are the theta_i, ``shift`` the v_i, ``magnetizations`` the m_j before. With several heads the first is,
@@ -112,7 +112,7 @@ def moments(
 
     >>> a = jnp.ones((1, 2, 4))
     >>> one = jnp.ones((1, 2))
-    >>> moments(a, a, a, Covariances(one, one, one), jnp.ones((1, 2, 2))).product.shape
+    >>> field_moments(a, a, a, Covariances(one, one, one), jnp.ones((1, 2, 2))).product.shape
     (1, 2, 4)
     """
     heads = len(couplings)
@@ -129,17 +129,17 @@ def moments(
     sent_trace = _sent(squared_couplings, isotropic[None] - along[None] * own[:, None, :])
     along_shift = _dot(fields, shift)
     product = shift * along_shift[:, None] + sent_transverse[..., None] * fields - correlated
-    return Moments(product, squared_length(shift, COMPONENTS) + jnp.sum(sent_trace, axis=0), _dot(fields, product))
+    return FieldMoments(product, squared_length(shift, COMPONENTS) + jnp.sum(sent_trace, axis=0), _dot(fields, product))
 
 
-def magnetization_change(fields: Float[Array, "H N d"], gains: Gains, moments: Moments) -> Float[Array, "H N d"]:
+def magnetization_change(fields: Float[Array, "H N d"], gains: Gains, moments: FieldMoments) -> Float[Array, "H N d"]:
     """d^2 m_i / da^2 = E[phi''(theta_i)(dh, dh)]."""
     _, f1, f2 = gains
     scale = f1 * moments.trace + f2 * moments.expectation
     return scale[:, None] * fields + 2 * f1[:, None] * moments.product
 
 
-def onsager_field(fields: Float[Array, "H N d"], gains: Gains, moments: Moments) -> Float[Array, "H N d"]:
+def onsager_field(fields: Float[Array, "H N d"], gains: Gains, moments: FieldMoments) -> Float[Array, "H N d"]:
     """(1/2) (beta Var_i)^-1 d^2 m_i / da^2, the field that the second order adds."""
     f, f1, f2 = gains
     along = f + f1 * squared_length(fields, COMPONENTS)
@@ -158,7 +158,8 @@ def tap_field(
     """theta_i = x_i + sum_j J_ij m_j + (1/2) (beta Var_i)^-1 d^2 m_i / da^2, the TAP equation of vector spins.
 
     Its right side at theta_i = ``fields``, where the response has the ``gains``; ``drive`` is the sum of the first two
-    terms, and ``covariances`` are those of the spins before, of means m_j = ``magnetizations``.
+    terms, and ``covariances`` are those of the spins before, of means m_j = ``magnetizations``. With nothing multiplied
+    out: ``reference.tap_field``.
     """
-    around = moments(fields, drive - fields, magnetizations, covariances, couplings)
+    around = field_moments(fields, drive - fields, magnetizations, covariances, couplings)
     return drive + onsager_field(fields, gains, around)
