@@ -318,5 +318,5 @@ def test_bad_input_is_named(make_vectors):
         attention.EquilibriumAttention(attention.SoftmaxCouplings(3))(X[0].float())
     with pytest.raises(ValueError, match="num_heads: expected a divisor of dim = 4, got 3"):
         attention.SoftmaxCouplings(4, 3)
-    with pytest.raises(ValueError, match="hidden: expected an integer >= 1"):
+    with pytest.raises(ValueError, match="hidden_dim: expected an integer >= 1"):
         attention.FeedForward(3, 0)
