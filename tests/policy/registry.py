@@ -96,6 +96,8 @@ EXEMPT = {
     "spinbook.spin_transformer.sphere_per_head": "a number of heads, checked by the module",
     "spinbook.spin_transformer.Relax": "options of a solver, which checks them",
     "spinbook.sphere.Response": "two functions",
+    "spinbook.sphere.exact": UNCHECKED,
+    "spinbook.sphere.large_d": UNCHECKED,
     "spinbook.sphere.balanced": UNCHECKED,
     "spinbook.sphere.squared_length": UNCHECKED,
     "spinbook.sphere.in_range": "a check, see spinbook.validate",

@@ -111,10 +111,10 @@ def relax(
     theta = response.inverse(m, b)
     end = vector_mean_field.steady_state(J, x, beta=b, step=_naive_step(response))
     final = x + J @ end.value
-    magnetizations, thetas, residual, sigma = _path(J, x, m, theta, b, response, steps)
+    means, thetas, residual, sigma = _path(J, x, m, theta, b, response, steps)
     mismatch = jnp.sum(divergence(thetas, final, beta=b), axis=-1)
     steady = mean_field.vector_mean_field(J, final, final, beta=b, response=response)
-    return Relaxation(magnetizations, thetas, mismatch, residual, sigma, steady, end.converged)
+    return Relaxation(means, thetas, mismatch, residual, sigma, steady, end.converged)
 
 
 def contraction_factor(step: Callable[[Array], Array], state: Float[ArrayLike, "*shape"]) -> float:
