@@ -16,4 +16,4 @@ ablation without normalisation does without the readout's, too. All solvers stop
 
 from __future__ import annotations
 
-__all__ = ["blocks", "experiment", "modules", "summary", "tasks", "torch_blocks", "training"]
+__all__: list[str] = []

@@ -2,4 +2,4 @@
 
 from __future__ import annotations
 
-__all__ = ["exact", "mean_field", "sherrington_kirkpatrick", "stochastic"]
+__all__: list[str] = []

@@ -5,15 +5,4 @@
 
 from __future__ import annotations
 
-__all__ = [
-    "adaptive_tap",
-    "attention_dynamics",
-    "collectives",
-    "comparison",
-    "entropy_production",
-    "free_energy",
-    "kinetic_ising",
-    "rbm_mixtures",
-    "spin_transformers",
-    "style",
-]
+__all__: list[str] = []

@@ -2,4 +2,4 @@
 
 from __future__ import annotations
 
-__all__ = ["fluctuations", "heads", "infinite", "mean_field", "stochastic"]
+__all__: list[str] = []
