@@ -57,9 +57,10 @@ def _share_compiled_functions(config: pytest.Config) -> None:
             shutil.rmtree(os.environ.pop(_COMPILED), ignore_errors=True)
 
         config.add_cleanup(forget)
-    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
+    # To keep a small program costs more than to compile it again.
+    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.5"
     jax.config.update("jax_compilation_cache_dir", os.environ[_COMPILED])
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
 
 
 def _check_annotations() -> None:
@@ -113,6 +114,15 @@ def unchecked() -> Iterator[None]:
     """Calls with arguments that no annotation allows."""
     with _unchecked():
         yield
+
+
+SLOW_EXAMPLES = {f"spinbook.entropy_production.experiments.{name}" for name in ("learn_recall", "sculpt")}
+"""Examples in docstrings that train, and compile for ten seconds of processor time and more."""
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    if item.name in SLOW_EXAMPLES:
+        item.add_marker(pytest.mark.slow)
 
 
 @pytest.hookimpl(trylast=True)

@@ -39,8 +39,13 @@ def pasted(name):
 COMPILER = ("JAX_COMPILATION_CACHE_DIR", "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS")
 
 
+# Quick profiles that compile for more than 40 seconds of processor time. `.ci/run`, whose book runs these chapters in
+# full before, has them too.
+HEAVY = {"collectives", "entropy-production", "kinetic-ising", "spin-transformers"}
+
+
 @pytest.mark.long
-@pytest.mark.parametrize("name", CHAPTERS)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n in HEAVY)) for n in CHAPTERS])
 def test_the_quick_profile_runs_and_measures_every_declared_claim(name, tmp_path):
     compiler = {variable: os.environ[variable] for variable in COMPILER} | {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
     measured, published = [], []

@@ -12,6 +12,8 @@ bifurcations        sweeps over temperatures, networks and starts
 attractors          fixed point, periodic, quasi-periodic or chaotic, decided by numbers
 classification      the same for one orbit and what coexists with it
 
+``kernel`` is imported when orbits first run, because numba takes a second to load.
+
 Nothing here trains a network, and there is no other part of a transformer than attention and the output.
 """
 
@@ -21,7 +23,6 @@ from spinbook.self_attention import (
     attractors,
     bifurcations,
     classification,
-    kernel,
     lanes,
     lyapunov,
     mean_field,
@@ -33,8 +34,9 @@ from spinbook.self_attention import (
     window,
 )
 from spinbook.self_attention.attractors import REGIMES, Verdicts, classify_sweep, shortest_period, verdicts
-from spinbook.self_attention.bifurcations import bifurcation
+from spinbook.self_attention.bifurcations import DIAGRAM, EXPONENTS_ONLY, MEASURED, bifurcation
 from spinbook.self_attention.classification import Classification, classify, random_windows
+from spinbook.self_attention.lanes import Numerics, Observation
 from spinbook.self_attention.lyapunov import (
     LogDeterminant,
     LyapunovExponents,
@@ -56,11 +58,16 @@ from spinbook.self_attention.trajectories import Trajectory, simulate
 from spinbook.self_attention.window import Window, attention_window, token_window
 
 __all__ = [
+    "DIAGRAM",
+    "EXPONENTS_ONLY",
+    "MEASURED",
     "REGIMES",
     "Classification",
     "LogDeterminant",
     "LyapunovExponents",
     "Network",
+    "Numerics",
+    "Observation",
     "Trajectory",
     "Verdicts",
     "Window",
@@ -73,7 +80,6 @@ __all__ = [
     "classify_sweep",
     "couplings",
     "kaplan_yorke_dimension",
-    "kernel",
     "lanes",
     "lyapunov",
     "lyapunov_exponents",
