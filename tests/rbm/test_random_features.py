@@ -30,11 +30,11 @@ def test_directions_are_normal_and_orthogonal_within_a_block():
 def test_the_error_falls_like_the_root_of_the_number_of_features():
     rng = np.random.default_rng(4)
     queries, patterns = rng.normal(size=(20, 8)), rng.normal(size=(30, 8))
-    exact = np.asarray(rbm.retrieve(queries, patterns, beta=0.1))
+    exact = np.asarray(rbm.retrieve(queries, patterns, beta=0.02))
 
     def error(num_features):
         keys = jax.random.split(jax.random.key(5), 40)
-        found = [random_features.retrieve(key, queries, patterns, num_features=num_features, beta=0.1) for key in keys]
+        found = [random_features.retrieve(key, queries, patterns, num_features=num_features, beta=0.02) for key in keys]
         return np.sqrt(np.mean((np.array(found) - exact) ** 2))
 
     slope = np.log(error(4096) / error(64)) / np.log(64)
