@@ -24,7 +24,7 @@ help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "make %-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 book: $(STAMP) ## run the chapters that changed, check their claims, build the site at _build/html/index.html
-	@$(BIN)/python -m spinbook.pipeline book
+	@$(BIN)/python -m companion book
 
 # The name is checked before minutes are spent on installing.
 chapter: ## NAME=rbm-mixtures: the same for one chapter and its page
@@ -35,7 +35,7 @@ chapter: ## NAME=rbm-mixtures: the same for one chapter and its page
 	esac; \
 	test -f "notebooks/$$NAME.md" || fail "NAME: expected a chapter, a file of notebooks/, got $$NAME"
 	@$(MAKE) $(STAMP)
-	@$(BIN)/python -m spinbook.pipeline chapter "$$NAME"
+	@$(BIN)/python -m companion chapter "$$NAME"
 
 test: $(STAMP) ## run the fast tests; SLOW=1 runs the slow ones too
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "$(if $(SLOW),slow or not slow,not slow)" \
@@ -45,25 +45,25 @@ check: $(STAMP) ## check format, lint, types and that generated files are in syn
 	@$(BIN)/ruff format --check --quiet . || { $(BIN)/ruff format --check . ; exit 1; }
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy
-	@$(BIN)/python -m spinbook.pipeline check-sync
+	@$(BIN)/python -m companion check-sync
 	@$(BIN)/cffconvert --validate -i CITATION.cff
 
 fix: $(STAMP) ## format, mend what the linter can mend, write the generated files
 	@$(BIN)/ruff format .
-	@$(BIN)/python -m spinbook.pipeline sync
+	@$(BIN)/python -m companion sync
 	@$(BIN)/ruff check --fix .
 
 bench: $(STAMP) ## time the library against plain baselines in the same run
 	@$(BIN)/python -m benchmarks
 
 audit: book ## the accessibility audit of every page in both themes (needs Chromium and npm)
-	@$(BIN)/python -m spinbook.pipeline audit
+	@$(BIN)/python -m companion audit
 
 pdf: book ## print the whole book to _build/book.pdf (needs Chromium)
-	@$(BIN)/python -m spinbook.pipeline pdf
+	@$(BIN)/python -m companion pdf
 
 portability: $(STAMP) ## tests and claims under other instructions, threads and orders (some 90 minutes, resumable)
-	@$(BIN)/python -m spinbook.pipeline portability
+	@$(BIN)/python -m companion portability
 
 lab: $(STAMP) ## JupyterLab on the notebooks, with the kernel ready
 	@test -x $(BIN)/jupyter-lab || $(BIN)/pip install --quiet -c constraints.txt "jupyterlab>=4"

@@ -2,7 +2,7 @@
 
 With ``SPINBOOK_TYPES=1`` every function of the package is wrapped by jaxtyping and beartype while it is imported, and a
 call whose arguments or result are not what its annotations say fails. What a test expects to be refused goes through
-unwrapped: there the library's own words are wanted. With ``SPINBOOK_SHUFFLE=SEED`` the order is shuffled.
+unwrapped: there the library's own words are wanted. With ``COMPANION_SHUFFLE=SEED`` the order is shuffled.
 """
 
 import gc
@@ -57,9 +57,10 @@ def _share_compiled_functions(config: pytest.Config) -> None:
             shutil.rmtree(os.environ.pop(_COMPILED), ignore_errors=True)
 
         config.add_cleanup(forget)
-    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
+    # To keep a small program costs more than to compile it again.
+    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.5"
     jax.config.update("jax_compilation_cache_dir", os.environ[_COMPILED])
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
 
 
 def _check_annotations() -> None:
@@ -115,10 +116,19 @@ def unchecked() -> Iterator[None]:
         yield
 
 
+SLOW_EXAMPLES = {f"spinbook.entropy_production.experiments.{name}" for name in ("learn_recall", "sculpt")}
+"""Examples in docstrings that train, and compile for ten seconds of processor time and more."""
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    if item.name in SLOW_EXAMPLES:
+        item.add_marker(pytest.mark.slow)
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Modules run in a random order, and so do the tests of each, if that is asked for: none may need another."""
-    if seed := os.environ.get("SPINBOOK_SHUFFLE"):
+    if seed := os.environ.get("COMPANION_SHUFFLE"):
         rng = random.Random(seed)
         modules = sorted({str(item.path) for item in items})
         rng.shuffle(modules)

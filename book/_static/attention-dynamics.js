@@ -43,7 +43,7 @@ html[data-theme="dark"] .dyn { --dyn-periodic: #5ab8f0; --dyn-quasi: #ff9a57; --
     const figure = document.getElementById("attention-dynamics-explorer");
     if (!source || !figure) return;
     const data = JSON.parse(source.textContent);
-    const still = figure.querySelector(".spin-picture");
+    const still = figure.querySelector(".book-picture");
     const style = document.createElement("style");
     style.textContent = CSS;
     document.head.append(style);

@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from spinbook.pipeline import build, citation, notebooks
+from companion.pipeline import build, citation, notebooks
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -20,7 +20,7 @@ CHAPTER = """\
 jupytext:
   text_representation: {extension: .md, format_name: myst}
 kernelspec: {display_name: Python 3, language: python, name: python3}
-spinbook:
+companion:
   summary: A parabola.
   source: author2000source
   thumbnail: probe-line
@@ -45,8 +45,9 @@ size = 20
 
 ```{code-cell} ipython3
 import numpy as np
-from spinbook import claims, figures, toy
-from spinbook.notebook import glue
+from companion import claims, figures
+from companion.numbers import glue
+from spinbook import toy
 from spinbook.plot import style
 ```
 
@@ -168,7 +169,7 @@ class ToyBook:
 
     def stale(self) -> bool:
         """Whether the chapter would run again."""
-        from spinbook.pipeline import execution, freshness
+        from companion.pipeline import execution, freshness
 
         key = freshness.key(self.root, notebooks.load(self.root, "probe"))
         return execution.finished(self.root, "probe", key) is None
@@ -216,7 +217,7 @@ def processes_of(root: Path) -> list[str]:
         try:
             words = " ".join(process.cmdline())
             # A kernel has the book in its environment only.
-            mine = str(root) in words or process.environ().get("SPINBOOK_ROOT") == str(root)
+            mine = str(root) in words or process.environ().get("COMPANION_ROOT") == str(root)
             if process.status() != psutil.STATUS_ZOMBIE and process.pid != os.getpid() and mine:
                 found.append(f"{process.pid}: {words}")
         except psutil.Error:

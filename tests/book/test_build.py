@@ -1,5 +1,6 @@
 """The whole way, from text to page, on a toy book; and every way in which it must fail."""
 
+import csv
 import dataclasses
 import hashlib
 import json
@@ -10,16 +11,20 @@ import subprocess
 import sys
 import time
 import zipfile
+from pathlib import Path
 
 import jsonschema
+import numpy as np
 import pytest
 import yaml
 from bs4 import BeautifulSoup
 
-from spinbook import project
-from spinbook.pipeline import __main__ as command_line
-from spinbook.pipeline import browser, build, compared, execution, freshness, ledger, notebooks, site
+from companion import __main__ as command_line
+from companion import project
+from companion.pipeline import browser, build, compared, execution, freshness, ledger, notebooks, site
 from tests.book.conftest import CLAIMS, REPOSITORY, processes_of, wait_until, write_toy_book
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_the_first_build_runs_the_chapter_and_says_where_the_site_is(built):
@@ -56,7 +61,7 @@ def test_the_pages_show_figure_claim_number_and_provenance(built):
 
 def test_the_badge_of_a_chapter_counts_its_claims_by_verdict(built):
     html = built[0].path("_build/html")
-    badge = re.search(r'<p class="spin-badge">.*?</p>', (html / "index.html").read_text(), flags=re.DOTALL)[0]
+    badge = re.search(r'<p class="book-badge">.*?</p>', (html / "index.html").read_text(), flags=re.DOTALL)[0]
     entries = json.loads((html / "claims.json").read_text())
     held = sum(entry["holds"] is True for entry in entries)
     judged = sum(entry["holds"] is not None for entry in entries)
@@ -100,14 +105,14 @@ def test_the_archive_of_a_figure_stands_alone(built, tmp_path):
 
 def test_gallery_and_page_say_what_agrees_with_the_published_figure_and_how_its_claims_stand(built, tmp_path):
     html = built[0].path("_build/html")
-    card = BeautifulSoup((html / "book" / "gallery.html").read_text(), "html.parser").select_one(".spin-card")
-    assert card.select_one(".spin-card-note").get_text() == "Figure 1 of Author (2000)"
-    facts = {row.dt.get_text(): row.dd for row in card.select(".spin-beside > div")}
+    card = BeautifulSoup((html / "book" / "gallery.html").read_text(), "html.parser").select_one(".book-card")
+    assert card.select_one(".book-card-note").get_text() == "Figure 1 of Author (2000)"
+    facts = {row.dt.get_text(): row.dd for row in card.select(".book-beside > div")}
     assert facts["Agrees"].get_text() == "It is <as> steep."
     assert facts["Differs"].get_text() == "Ours is longer."
     assert facts["Claims"].get_text() == "top ✓ reproduced"
     assert facts["Claims"].a["href"] == "../book/claims.html#ledger-claim-probe-top"
-    fold = BeautifulSoup((html / "notebooks" / "probe.html").read_text(), "html.parser").select_one("figure .spin-cite")
+    fold = BeautifulSoup((html / "notebooks" / "probe.html").read_text(), "html.parser").select_one("figure .book-cite")
     assert "Agrees: It is <as> steep. Differs: Ours is longer. Claims: top ✓ reproduced." in fold.get_text()
     assert fold.select('a[href="../book/claims.html#ledger-claim-probe-top"]')
     stage = site._stage(built[0].root, tmp_path, {}, [])
@@ -118,8 +123,8 @@ def test_gallery_and_page_say_what_agrees_with_the_published_figure_and_how_its_
 @pytest.mark.skipif(browser.find() is None, reason="no browser is installed")
 def test_the_gallery_can_be_filtered_by_what_agrees_and_its_claims_reached_by_keyboard(built):
     script = """
-    const search = document.querySelector('.spin-filter input[type=search]');
-    const [card] = document.querySelectorAll('.spin-card');
+    const search = document.querySelector('.book-filter input[type=search]');
+    const [card] = document.querySelectorAll('.book-card');
     const seen = [];
     for (const words of ['steep reproduced', 'shallow']) {
       search.value = words;
@@ -128,7 +133,7 @@ def test_the_gallery_can_be_filtered_by_what_agrees_and_its_claims_reached_by_ke
     }
     search.value = '';
     search.dispatchEvent(new Event('input', {bubbles: true}));
-    const link = card.querySelector('.spin-beside a');
+    const link = card.querySelector('.book-beside a');
     link.focus();
     return JSON.stringify([...seen, document.activeElement === link]);
     """
@@ -152,7 +157,7 @@ def test_the_build_refuses_a_figure_with_a_source_and_nothing_said_of_it(copy):
 def test_no_label_hides_the_visible_text_of_a_control(built):
     pages = [page.read_text() for page in built[0].path("_build/html").rglob("*.html")]
     assert any("theme-switch-button" in page for page in pages)
-    # What the theme writes, and axe-core calls serious: see spinbook.pipeline.accessibility.
+    # What the theme writes, and axe-core calls serious: see companion.pipeline.accessibility.
     for page in pages:
         assert not re.search(r'<button class="[^"]*search-button-field[^>]*aria-label', page)
         assert not re.search(r'<i class="theme-switch[^>]*title', page)
@@ -198,6 +203,27 @@ def test_the_index_of_the_records_names_their_version_their_checksums_and_every_
         "accompanied": True,
     }
     assert "@misc{author2000source," in (html / index["references"]).read_text()
+
+
+def test_the_listings_of_the_page_on_data_run_on_a_built_site(built, tmp_path):
+    html = shutil.copytree(built[0].path("_build/html"), tmp_path / "site")
+    table = next(html.glob("figures/*/*.csv"))
+    (html / "figures" / "OTHER").mkdir()
+    np.savez(html / "figures" / "OTHER" / "OTHER.npz", words=np.arange(3))
+    page = (ROOT / "book" / "data.md").read_text(encoding="utf-8")
+    listings = re.findall(r"^```python\n(.*?)^```", page, flags=re.DOTALL | re.MULTILINE)
+    assert len(listings) == 2
+    shown = []
+    for listing in listings:
+        code = listing.replace("figures/ID/ID.csv", table.relative_to(html).as_posix())
+        done = subprocess.run([sys.executable, "-c", code], cwd=html, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        shown.append(done.stdout)
+    assert shown[0].startswith(json.loads((html / "book.json").read_text())["title"])
+    with table.open(newline="") as rows:
+        names = next(csv.reader(rows))
+    assert shown[1].startswith(str(names))
+    assert "words" in shown[1]
 
 
 def fields(schema, place=""):
@@ -432,7 +458,7 @@ def test_two_builds_in_one_tree_are_refused(copy):
 
 def test_an_unknown_chapter_is_named(copy):
     done = subprocess.run(
-        [sys.executable, "-m", "spinbook.pipeline", "--root", str(copy.root), "chapter", "nothing"],
+        [sys.executable, "-m", "companion", "--root", str(copy.root), "chapter", "nothing"],
         capture_output=True,
         text=True,
         check=False,

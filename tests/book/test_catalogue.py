@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from spinbook import project
-from spinbook.pipeline import catalogue, notebooks
+from companion import project
+from companion.pipeline import catalogue, notebooks
 from tests.book.conftest import REPOSITORY
 
 WORKS = {

@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from spinbook import claims
-from spinbook.claims import Claim, Measurement, judge
+from companion import claims
+from companion.claims import Claim, Measurement, judge
 
 
 def claim(**fields):
@@ -114,8 +114,8 @@ def test_a_negative_uncertainty_is_refused():
 
 
 def test_a_measurement_is_recorded_as_a_plain_number_and_shown_as_a_line(tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv("SPINBOOK_OUT", str(tmp_path))
-    monkeypatch.setenv("SPINBOOK_ROOT", str(tmp_path))
+    monkeypatch.setenv("COMPANION_OUT", str(tmp_path))
+    monkeypatch.setenv("COMPANION_ROOT", str(tmp_path))
     (tmp_path / "book" / "claims").mkdir(parents=True)
     (tmp_path / "book" / "claims" / "probe.yml").write_text(json.dumps([GOOD]))
     claims.measure("probe.one", np.float64(1.0), uncertainty=np.float32(0.5))

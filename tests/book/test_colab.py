@@ -1,7 +1,8 @@
 """Every notebook as Colab runs it: alone, in an empty folder, with nothing installed but what its first cell installs.
 
-The environment is new and holds no `spinbook`; the other packages are lent to it, as Colab brings its own. The install
-cell is executed as it is committed; git is told to read this repository where the cell names the public one.
+The environment is new and holds neither the library nor the machinery; the other packages are lent to it, as Colab
+brings its own. The install cell is executed as it is committed; git is told to read this repository where the cell
+names the public one.
 """
 
 import json
@@ -15,8 +16,8 @@ import nbformat
 import pytest
 import yaml
 
-from spinbook import project
-from spinbook.pipeline import notebooks
+from companion import project
+from companion.pipeline import notebooks
 
 ROOT = Path(__file__).resolve().parents[2]
 PUBLIC = project.identity(ROOT).repository
@@ -58,7 +59,7 @@ def colab(tmp_path_factory, repository):
     lent = folder / "lent"
     lent.mkdir()
     for entry in Path(sysconfig.get_path("purelib")).iterdir():
-        if not entry.name.startswith(("spinbook", "_spinbook")):
+        if not entry.name.startswith(("companion", "spinbook", "_spinbook")):
             (lent / entry.name).symlink_to(entry)
     (Path(site) / "lent.pth").write_text(f"{lent}\n")
     (Path(site) / "google" / "colab").mkdir(parents=True)
@@ -68,11 +69,17 @@ def colab(tmp_path_factory, repository):
     argv = [str(python), "-m", "ipykernel_launcher", "-f", "{connection_file}"]
     spec = {"argv": argv, "display_name": "Colab", "language": "python"}
     (kernel / "kernel.json").write_text(json.dumps(spec))
-    variables = {name: value for name, value in os.environ.items() if not name.startswith(("SPINBOOK", "PYTHONPATH"))}
+    variables = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("COMPANION", "SPINBOOK", "PYTHONPATH"))
+    }
     # Only now: the tests install the library.
-    code = "import importlib.util as u; print(u.find_spec('spinbook') is None and u.find_spec('jax') is not None)"
+    code = "from importlib.util import find_spec; print(*map(bool, map(find_spec, ('spinbook', 'companion', 'jax'))))"
     bare = subprocess.run([str(python), "-c", code], capture_output=True, text=True, env=variables, cwd="/", check=True)
-    assert bare.stdout.strip() == "True", "the environment lacks the library and has all that it needs"
+    assert bare.stdout.split() == ["False", "False", "True"], (
+        "the environment lacks the library and has all that it needs"
+    )
     variables |= {
         "GIT_CONFIG_COUNT": "1",
         "GIT_CONFIG_KEY_0": f"url.file://{repository}.insteadOf",
@@ -81,7 +88,7 @@ def colab(tmp_path_factory, repository):
         "PIP_NO_BUILD_ISOLATION": "no",
         "JUPYTER_PATH": str(folder / "jupyter"),
         "COLAB_RELEASE_TAG": "stand-in",
-        "SPINBOOK_ROUGH": "1",
+        "COMPANION_ROUGH": "1",
         # As the quick profiles among the fast tests, whose compiled functions are then loaded here.
         "JAX_DISABLE_MOST_OPTIMIZATIONS": "1",
     }

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from spinbook import claims
-from spinbook.pipeline import compared, notebooks
+from companion import claims
+from companion.pipeline import compared, notebooks
 
 ROOT = Path(__file__).resolve().parents[2]
 CHAPTERS = ["one", "one-more", "two"]

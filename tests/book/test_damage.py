@@ -15,8 +15,8 @@ import nbformat
 import psutil
 import pytest
 
-from spinbook.pipeline import __main__ as command
-from spinbook.pipeline import build, disk, environment, execution, freshness, lifeline, notebooks, site
+from companion import __main__ as command
+from companion.pipeline import build, disk, environment, execution, freshness, lifeline, notebooks, site
 from tests.book.conftest import processes_of, wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -149,7 +149,7 @@ SITES = {
     "a page is deleted": (delete("html/notebooks/probe.html"), "notebooks/probe.html is missing"),
     "a page is truncated": (truncate("html/book/claims.html"), "book/claims.html was altered"),
     "a number on a page is altered": (exchange("html/index.html", "1 of 1", "2 of 2"), "index.html was altered"),
-    "a script is deleted": (delete("html/_static/spinbook.js"), "_static/spinbook.js is missing"),
+    "a script is deleted": (delete("html/_static/companion.js"), "_static/companion.js is missing"),
     "a bit of a picture flips": (flip("html/figures/probe-line/probe-line.png"), "probe-line.png was altered"),
     "the data for programs are emptied": (empty("html/claims.json"), "claims.json was altered"),
     "a page comes from nowhere": (add("html/book/other.html"), "book/other.html does not belong there"),
@@ -280,7 +280,7 @@ BARE = """\
 jupytext:
   text_representation: {extension: .md, format_name: myst}
 kernelspec: {display_name: Python 3, language: python, name: python3}
-spinbook:
+companion:
   summary: No figures.
   source: author2000source
   thumbnail: none
@@ -319,7 +319,7 @@ def test_settings_of_the_user_do_not_reach_a_kernel_and_an_extra_environment_doe
         "XDG_CONFIG_HOME": str(settings),
         "MPLCONFIGDIR": str(settings / "matplotlib"),
         "JAX_ENABLE_X64": "1",
-        "SPINBOOK_ROUGH": "1",
+        "COMPANION_ROUGH": "1",
         "PYTHONPATH": str(settings),
         "MKL_CBWR": "AVX",
         "LC_ALL": "de_DE.UTF-8",
@@ -343,16 +343,16 @@ def test_settings_of_the_user_do_not_reach_a_kernel_and_an_extra_environment_doe
     ours |= {"GIT_PAGER", "MPLBACKEND", "PYDEVD_USE_FRAME_EVAL", "KMP_DUPLICATE_LIB_OK", "KMP_INIT_AT_FORK"}
     ours |= {"IPYTHONDIR", "MATPLOTLIBRC", "PYTHONPATH", *execution.THREAD_VARIABLES}
     known = {*environment.ALLOWED, *environment.FIXED, *ours, "ATEN_CPU_CAPABILITY"}
-    assert {name for name in seen if not name.startswith(("SPINBOOK_", "JUPYTER_"))} - known == set()
+    assert {name for name in seen if not name.startswith(("COMPANION_", "JUPYTER_"))} - known == set()
     assert seen["ATEN_CPU_CAPABILITY"] == "default"
     assert seen["PYTHONPATH"] == str(toy_book.root / "src")
     assert seen["LC_ALL"] == "C.UTF-8"
-    assert not {"JAX_ENABLE_X64", "SPINBOOK_ROUGH", "MKL_CBWR", "XDG_CONFIG_HOME"} & set(seen)
+    assert not {"JAX_ENABLE_X64", "COMPANION_ROUGH", "MKL_CBWR", "XDG_CONFIG_HOME"} & set(seen)
 
 
 def test_a_file_of_the_repository_that_no_key_covers_fails_the_run(toy_book, tmp_path):
     code = (
-        "import os, pathlib\nroot = pathlib.Path(os.environ['SPINBOOK_ROOT'])\n"
+        "import os, pathlib\nroot = pathlib.Path(os.environ['COMPANION_ROOT'])\n"
         "(root / 'declared.txt').read_text()\nopen(root / 'book' / 'claims' / 'probe.yml').close()\n"
         "(root / 'src' / 'spinbook' / 'beside.json').read_text()\n"
         "open('own.txt', 'w').close()\nopen(os.path.relpath(root / 'notes.txt')).close()\n"
@@ -475,8 +475,8 @@ def _names_its_encoding(call):
 PARENT = """
 import subprocess, sys, time
 from pathlib import Path
-from spinbook.pipeline import lifeline
-child = "from spinbook.pipeline import lifeline; lifeline.tie(); import subprocess, sys, time\\n" \\
+from companion.pipeline import lifeline
+child = "from companion.pipeline import lifeline; lifeline.tie(); import subprocess, sys, time\\n" \\
     "p = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(100)'], start_new_session=True)\\n" \\
     "print(p.pid, flush=True); time.sleep(100)"
 with open(sys.argv[1], "wb") as log:
@@ -554,7 +554,7 @@ MOMENTS = {
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_build_that_is_stopped_leaves_the_old_site_nothing_running_and_nothing_in_the_way(copy, number):
     before = disk.digests(copy.path("_build/html"))
-    line = [sys.executable, "-m", "spinbook.pipeline", "--root", str(copy.root), "book"]
+    line = [sys.executable, "-m", "companion", "--root", str(copy.root), "book"]
     stopped = []
     for round, (moment, sign) in enumerate(MOMENTS.items()):
         # The chapter is stale in every round, and whole sites are told apart by their title.
@@ -596,7 +596,7 @@ def test_a_book_is_built_under_a_path_and_in_a_locale_that_know_little_of_letter
     plain = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
     (root / "book" / "claims.md").write_text("# Claims über ± all\n\n```{claims-ledger}\n```\n", encoding="utf-8")
     done = subprocess.run(
-        [sys.executable, "-m", "spinbook.pipeline", "--root", str(root), "book"],
+        [sys.executable, "-m", "companion", "--root", str(root), "book"],
         capture_output=True,
         encoding="utf-8",
         check=False,

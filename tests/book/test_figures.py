@@ -12,8 +12,8 @@ import pytest
 from matplotlib.colors import to_hex
 from PIL import Image
 
-from spinbook import figures
-from spinbook.pipeline import directives
+from companion import figures, themes
+from companion.pipeline import directives
 from spinbook.plot import style
 
 TEXT = {
@@ -25,16 +25,16 @@ TEXT = {
 
 @pytest.fixture
 def out(tmp_path, monkeypatch):
-    monkeypatch.setenv("SPINBOOK_OUT", str(tmp_path))
-    monkeypatch.setenv("SPINBOOK_CHAPTER", "probe")
-    monkeypatch.setenv("SPINBOOK_PARAMETERS", '{"size": 3}')
+    monkeypatch.setenv("COMPANION_OUT", str(tmp_path))
+    monkeypatch.setenv("COMPANION_CHAPTER", "probe")
+    monkeypatch.setenv("COMPANION_PARAMETERS", '{"size": 3}')
     return tmp_path
 
 
 @pytest.fixture
 def rough(out, monkeypatch):
     """As `out`, where only what is not a picture matters."""
-    monkeypatch.setenv("SPINBOOK_ROUGH", "1")
+    monkeypatch.setenv("COMPANION_ROUGH", "1")
     return out
 
 
@@ -272,7 +272,7 @@ def test_frames_are_stacked_in_order_in_both_themes_and_described(out):
 def test_two_publications_of_one_figure_are_the_same_bytes(out, monkeypatch):
     publish()
     first = json.loads((out / "figures" / "probe-line" / "figure.json").read_text())["files"]
-    monkeypatch.delenv("SPINBOOK_CHAPTER")
+    monkeypatch.delenv("COMPANION_CHAPTER")
     publish()
     assert json.loads((out / "figures" / "probe-line" / "figure.json").read_text())["files"] == first
 
@@ -295,7 +295,7 @@ def test_the_dark_variant_exchanges_the_palette_and_gives_it_back():
         ]
 
     light = colours()
-    with style.dark(figure):
+    with themes.dark(figure, style.DARK):
         assert colours() == [style.DARK[colour] for colour in light]
         assert ax.collections[0].get_facecolor()[0][3] == 0.5
         assert ax.images[0].get_cmap().name == style.SEQUENTIAL
@@ -376,7 +376,7 @@ def test_markup_of_an_animation_is_hidden_without_script_and_carries_the_words_o
 
 
 def test_a_rough_figure_is_one_small_picture_with_its_record(out, monkeypatch):
-    monkeypatch.setenv("SPINBOOK_ROUGH", "1")
+    monkeypatch.setenv("COMPANION_ROUGH", "1")
     publish(frames={"first": draw(), "second": draw()})
     folder = out / "figures" / "probe-line"
     assert {path.name for path in folder.iterdir()} == {"probe-line.png", "probe-line.csv", "figure.json"}

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spinbook.pipeline import execution, freshness, notebooks
+from companion.pipeline import execution, freshness, notebooks
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -20,7 +20,7 @@ CHANGES = {
     "the prose": ("notebooks/probe.md", "The largest value", "The top"),
     "a parameter": ("notebooks/probe.md", "size = 20", "size = 21"),
     "an imported function": ("src/spinbook/toy.py", "x**2", "x * x"),
-    "a module imported by an imported one": ("src/spinbook/project.py", "https:", "http:"),
+    "a module imported by an imported one": ("src/companion/project.py", "https:", "http:"),
     "a claim": ("book/claims/probe.yml", "1.0", "2.0"),
     "the lock": ("requirements.lock", "numpy==", "numpy==1"),
     "the address": ("_config.yml", "transformers-as-spin-systems/", "elsewhere/"),
@@ -136,7 +136,7 @@ def test_imports_are_followed_through_functions_relative_names_and_packages(tmp_
     }
     for name, text in files.items():
         (package / name).write_text(text)
-    found = freshness.imported(tmp_path, "import spinbook.one as one")
+    found = freshness.imported({"spinbook": package}, "import spinbook.one as one")
     expected = {"", ".one", ".deep", ".deep.leaf", ".deep.side", ".two"}
     assert set(found) == {f"spinbook{name}" for name in expected}
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from matplotlib import pyplot as plt
 
+from companion.pipeline import browser
 from spinbook import rbm
-from spinbook.pipeline import browser
 from spinbook.plot import rbm_mixtures as plot
 
 LIVE = Path(__file__).resolve().parents[2] / "book" / "_static" / "live"

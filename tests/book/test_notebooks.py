@@ -7,8 +7,8 @@ import pytest
 from IPython.core.inputtransformer2 import TransformerManager
 
 import spinbook
-from spinbook import project
-from spinbook.pipeline import citation, notebooks
+from companion import project
+from companion.pipeline import citation, notebooks
 
 
 def test_the_pair_is_the_same_bytes_every_time_and_has_no_outputs(toy_book):
@@ -87,8 +87,8 @@ def test_the_install_cell_says_what_it_got_if_that_is_not_the_library_of_the_pag
         pytest.raises(ImportError, match=r"pip could not install spinbook @ git\+http"),
     ):
         install(toy_book, patch, found=False, installs=False)
-    monkeypatch.setattr(spinbook, "__version__", "2.0.0")
     # The notebook of version 2.0.0 where 1.0.0 is installed.
+    toy_book.path("src/spinbook/__init__.py").write_text('__version__ = "2.0.0"\n')
     cell = notebooks.load(toy_book.root, "probe").notebook.cells[0].source
     monkeypatch.setattr(spinbook, "__version__", "1.0.0")
     with pytest.raises(

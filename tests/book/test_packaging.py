@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from spinbook import project
-from spinbook.pipeline import citation, notebooks
+from companion import project
+from companion.pipeline import citation, notebooks
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -159,11 +159,11 @@ import sys
 
 class Missing:
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] not in sys.stdlib_module_names | {"spinbook"}:
+        if name.partition(".")[0] not in sys.stdlib_module_names | {"companion"}:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name.partition(".")[0])
 
 sys.meta_path.insert(0, Missing())
-from spinbook.pipeline.__main__ import main
+from companion.__main__ import main
 sys.exit(main(sys.argv[1:]))
 """
 
@@ -191,7 +191,7 @@ def test_the_command_helps_without_the_packages_of_the_book_and_outside_the_repo
     assert "Traceback" not in refused.stderr
     lacking = command("--root", str(ROOT), "check-sync", folder=tmp_path)
     assert lacking.returncode == 2
-    assert re.match(r"error: `spinbook check-sync` needs the package '\w+', which is not installed;", lacking.stderr)
+    assert re.match(r"error: `companion check-sync` needs the package '\w+', which is not installed;", lacking.stderr)
     assert "extra `book`" in lacking.stderr
     assert len(lacking.stderr.splitlines()) == 1
 
@@ -227,7 +227,7 @@ def test_the_wheel_carries_claims_and_references_and_works_in_an_empty_folder(tm
         [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(site), str(wheel)], check=True
     )
     code = (
-        "import spinbook.project as p; from spinbook import claims; assert 'site' in p.__file__, p.__file__; "
+        "import companion.project as p; from companion import claims; assert 'site' in p.__file__, p.__file__; "
         "claims.measure('rbm-mixtures.convex-hull', 0.0)"
     )
     shown = subprocess.run(

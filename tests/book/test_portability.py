@@ -5,16 +5,16 @@ import json
 
 import pytest
 
-from spinbook.pipeline import disk, portability
+from companion.pipeline import disk, portability
 
 PATHS = {path.name: path for path in portability.PATHS}
 
 
 @pytest.fixture
 def book(toy_book):
-    """The toy book with two folders of tests; one of them fails where SPINBOOK_SHUFFLE is set."""
+    """The toy book with two folders of tests; one of them fails where COMPANION_SHUFFLE is set."""
     for folder, text in {
-        "waves": "import os\n\ndef test_wave():\n    assert 'SPINBOOK_SHUFFLE' not in os.environ\n",
+        "waves": "import os\n\ndef test_wave():\n    assert 'COMPANION_SHUFFLE' not in os.environ\n",
         "heat": "torch = None\n\ndef test_heat():\n    assert torch is None\n",
         "book": "def test_page():\n    raise AssertionError\n",
     }.items():

@@ -63,7 +63,7 @@ def test_without_disorder_nothing_is_irreversible_and_the_overlap_is_that_of_the
     ("step", "closure"),
     [(mean_field.naive_step, sk.naive_order_parameters), (mean_field.tap_step, sk.tap_order_parameters)],
 )
-def test_the_closures_are_the_iterations_of_a_large_system(step, closure):
+def test_the_closures_are_the_iterations_of_a_large_system(step, closure, optimised):
     n, beta, samples = 1000, 1.5, 6
     parameters = {"field_width": 0.5, "coupling_mean": 1.0, "coupling_std": 0.3}
     means = []

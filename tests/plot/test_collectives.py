@@ -9,6 +9,7 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
+from companion import themes
 from spinbook.plot import collectives as plot
 from spinbook.plot import style
 
@@ -42,7 +43,7 @@ def test_the_map_has_a_box_for_every_term_that_a_chapter_has():
 
 def test_the_map_and_the_module_have_no_colour_that_stays_dark_in_the_dark():
     for figure in (plot.book_map(), plot.module()):
-        with style.dark(figure):
+        with themes.dark(figure, style.DARK):
             colours = {to_hex(text.get_color()) for ax in figure.axes for text in ax.texts}
             colours |= {to_hex(patch.get_edgecolor()) for patch in figure.axes[0].patches}
         assert colours <= set(style.DARK.values())

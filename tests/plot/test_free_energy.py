@@ -8,6 +8,7 @@ import pytest
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
+from companion import themes
 from spinbook.plot import free_energy as plot
 from spinbook.plot import style
 
@@ -42,7 +43,7 @@ def test_contour_marks_the_eigenvalues_and_draws_both_cuts():
     assert _shows(figure, -(T**2))
     crosses = [line for line in figure.axes[0].lines if line.get_marker() == "x"]
     assert [line.get_xdata().tolist() for line in crosses] == [[-0.9, -0.5]]
-    with style.dark(figure):
+    with themes.dark(figure, style.DARK):
         (lines,) = [c for c in figure.axes[0].collections if isinstance(c, LineCollection)]
         assert len(lines.get_segments()) > 3
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
+from companion import themes
 from spinbook.plot import rbm_mixtures as plot
 from spinbook.plot import style
 
@@ -132,6 +133,6 @@ def test_dark_variant_of_the_landscape_keeps_its_lines_unfilled():
         patterns=point,
         betas=(1.0, 1.0)[:1],
     )
-    with style.dark(figure):
+    with themes.dark(figure, style.DARK):
         (lines,) = [c for c in figure.axes[0].collections if c.get_label() == "contour lines"]
         assert len(lines.get_facecolor()) == 0

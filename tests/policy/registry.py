@@ -603,7 +603,7 @@ def public_names() -> list[str]:
     """Functions, and classes that are more than a record, in the ``__all__`` of the module that defines them."""
     names = []
     for info in pkgutil.walk_packages(spinbook.__path__, "spinbook."):
-        if info.name.startswith(("spinbook.plot", "spinbook.pipeline")) or info.name.endswith("__main__"):
+        if info.name.startswith("spinbook.plot") or info.name.endswith("__main__"):
             continue
         module = importlib.import_module(info.name)
         for name in getattr(module, "__all__", ()):

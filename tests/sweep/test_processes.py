@@ -152,6 +152,18 @@ def test_a_killed_worker_costs_the_task_that_it_was_at(script, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc").exists(), reason="looks for processes in /proc")
+def test_workers_do_not_finish_a_long_task_for_a_client_that_was_killed(script, tmp_path):
+    process = script(number=2, seconds=600)
+    wait_until(lambda: len(begun(tmp_path / "log")) == 2)
+    workers = workers_of(process.pid)
+    assert len(workers) == 2
+    process.kill()
+    process.wait()
+    wait_until(lambda: not any(Path(f"/proc/{worker}").exists() for worker in workers))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc").exists(), reason="looks for processes in /proc")
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
 def test_a_killed_client_loses_what_was_in_flight_and_leaves_no_process(script, workers_alike, tmp_path, how):
     process = script(number=10, seconds=0.3)

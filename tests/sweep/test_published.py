@@ -10,6 +10,7 @@ import pytest
 import xarray as xr
 import yaml
 
+from spinbook.self_attention import paper_network
 from spinbook.sweep import FailedTasks, published
 from spinbook.sweep.__main__ import main
 from spinbook.sweep.published import PUBLISHED, QUICK, SWEEPS, Published, Sizes, chosen, compute
@@ -42,6 +43,15 @@ def test_the_list_names_every_sweep_once_and_needs_no_folder(capsys):
 
 def test_the_paper_s_diagrams_are_both_ranges_of_all_five_fields():
     assert len(chosen(["paper"])) == 10
+    found = []
+    for diagram in chosen(["paper"]):
+        network, betas, options = diagram.compute.args[1](PUBLISHED)
+        np.testing.assert_array_equal(network.semantic_signs, paper_network().semantic_signs)
+        # The source: 4001 values, 120,000 steps of which the last 20,000 are kept.
+        assert (betas.size, options["steps"], options["transient"]) == (4001, 20000, 100000)
+        found.append((betas[0], betas[-1], options["field"]))
+    fields = ["output_semantic", "values", "queries", "keys", "attention"]
+    assert sorted(found) == sorted((*ends, field) for ends in ((0.0, 3.0), (1.24, 1.28)) for field in fields)
     assert all(sweep.paper for sweep in chosen(["paper"]))
     assert chosen(["all"]) == list(SWEEPS)
 

@@ -1,11 +1,10 @@
 """Sizes, fonts and palettes of every figure in the book, in a light and a dark variant. No figure is drawn here.
 
-A figure is drawn once, with the light colours below. `dark` exchanges them, artist by artist, for their dark
-counterparts while a dark variant is saved; colours outside the palette, colour maps among them, stay as they are.
+A figure is drawn once, with the light colours below. What saves it exchanges them for their dark counterparts, `DARK`,
+and reads `RC` and `PAPER`; colours outside the palette, colour maps among them, stay as they are.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, ParamSpec, TypeVar
 
 import matplotlib as mpl
@@ -13,16 +12,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 from cycler import cycler
 from matplotlib import ticker
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
-from matplotlib.cm import ScalarMappable
-from matplotlib.collections import Collection
-from matplotlib.colors import ListedColormap, to_hex, to_rgba
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
-from matplotlib.text import Annotation, Text
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -172,72 +164,3 @@ def plain_ticks(axis: Axis, ticks: Sequence[float] | np.ndarray) -> None:
     axis.set_major_locator(ticker.FixedLocator(list(ticks)))
     axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
     axis.set_minor_locator(ticker.NullLocator())
-
-
-@contextmanager
-def dark(figure: Figure) -> Iterator[Figure]:
-    """Show `figure`, drawn once before, in its dark colours inside the block; the light ones return at its end."""
-    _recolour(figure, DARK)
-    try:
-        yield figure
-    finally:
-        _recolour(figure, {night: day for day, night in DARK.items()})
-
-
-def _recolour(figure: Figure, exchange: Mapping[str, str]) -> None:
-    seen: set[int] = set()
-    for artist in figure.findobj():
-        for part in _with_hidden_parts(artist):
-            if id(part) not in seen:
-                seen.add(id(part))
-                _recolour_artist(part, exchange)
-
-
-def _with_hidden_parts(artist: Artist) -> Iterator[Artist]:
-    """The artist and the patches that `findobj` does not reach."""
-    yield artist
-    if isinstance(artist, Annotation) and artist.arrow_patch is not None:
-        yield artist.arrow_patch
-    if isinstance(artist, Text) and (box := artist.get_bbox_patch()) is not None:
-        yield box
-
-
-def _recolour_artist(artist: Artist, exchange: Mapping[str, str]) -> None:
-    if isinstance(artist, ScalarMappable) and artist.get_array() is not None:
-        # Its colours follow from its numbers; contour lines, given colours of their own, would be filled with them.
-        _recolour_listed_map(artist, exchange)
-    elif isinstance(artist, Text):
-        artist.set_color(_swap(artist.get_color(), exchange))
-    elif isinstance(artist, Line2D):
-        markers = {"markerfacecolor": artist.get_markerfacecolor(), "markeredgecolor": artist.get_markeredgecolor()}
-        artist.set_color(_swap(artist.get_color(), exchange))
-        for name, colour in markers.items():
-            artist.set(**{name: _swap(colour, exchange)})
-    elif isinstance(artist, Patch):
-        # An alpha set on the patch itself would be applied twice if the colours were read back with it.
-        alpha = artist.get_alpha()
-        face, edge = artist.get_facecolor(), artist.get_edgecolor()
-        artist.set_facecolor(_swap(face, exchange))
-        artist.set_edgecolor(_swap(edge, exchange))
-        artist.set_alpha(alpha)
-    elif isinstance(artist, Collection):
-        artist.set_facecolor(_swap_many(artist.get_facecolor(), exchange))
-        artist.set_edgecolor(_swap_many(artist.get_edgecolor(), exchange))
-
-
-def _recolour_listed_map(artist: Any, exchange: Mapping[str, str]) -> None:
-    """Contours drawn with named colours keep them in a listed colour map."""
-    if isinstance(artist.cmap, ListedColormap) and artist.cmap.N <= 32:
-        artist.set_cmap(ListedColormap(_swap_many(artist.cmap(range(artist.cmap.N)), exchange)))
-
-
-def _swap(colour: Any, exchange: Mapping[str, str]) -> Any:
-    if isinstance(colour, str) and colour in ("auto", "none"):
-        return colour
-    rgba = to_rgba(colour)
-    other = exchange.get(to_hex(rgba))
-    return colour if other is None else (*to_rgba(other)[:3], rgba[3])
-
-
-def _swap_many(colours: Any, exchange: Mapping[str, str]) -> list[tuple[float, float, float, float]]:
-    return [to_rgba(_swap(colour, exchange)) for colour in colours]

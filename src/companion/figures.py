@@ -26,9 +26,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 from scour import scour
 
-import spinbook
-from spinbook import project
-from spinbook.plot import style
+from companion import project, themes
 
 DOTS_PER_INCH = 200
 FRAME_DOTS_PER_INCH = 115
@@ -90,13 +88,13 @@ def publish(
     The folder holds ID.png, ID.svg, ID.pdf, a dark variant of the kind that pages show (ID-dark.svg, or ID-dark.png
     where the drawing is heavier than `HEAVIEST_DRAWING`), the plotted numbers (ID.csv for real columns of one length,
     ID.npz otherwise, with arrays of more than `MANY_NUMBERS` rounded to five digits) and figure.json; with `frames`
-    also ID-frames.png and ID-frames-dark.png. Where the variable SPINBOOK_ROUGH is set, as in the tests of chapters,
+    also ID-frames.png and ID-frames-dark.png. Where the variable COMPANION_ROUGH is set, as in the tests of chapters,
     the only picture is a small ID.png.
 
     Parameters
     ----------
     figure
-        drawn with the colours of `spinbook.plot.style`, from which the dark variant follows.
+        drawn in the colours of the book's style (see `companion.themes`), from which the dark variant follows.
     id
         CHAPTER-NAME in lower case, digits and hyphens: the anchor that readers cite.
     data
@@ -118,16 +116,16 @@ def publish(
     ValueError
         naming the argument that is missing, too short or malformed, or an `id` that was published before.
     """
-    chapter = os.environ.get("SPINBOOK_CHAPTER", "")
+    chapter = os.environ.get("COMPANION_CHAPTER", "")
     _check(id, chapter, data, caption, alt, source)
     _check_frames(frames)
-    folder = Path(os.environ.get("SPINBOOK_OUT", "_build")) / "figures" / id
+    folder = Path(os.environ.get("COMPANION_OUT", "_build")) / "figures" / id
     if folder.exists() and chapter:
         raise ValueError(f"id: a figure {id!r} was published before in this chapter")
     draft = folder.with_name(f".{id}.draft")
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir(parents=True)
-    rough = "SPINBOOK_ROUGH" in os.environ
+    rough = "COMPANION_ROUGH" in os.environ
     if rough:
         _save_rough(figure, draft, id)
     else:
@@ -140,9 +138,9 @@ def publish(
         "caption": " ".join(caption.split()),
         "alt": " ".join(alt.split()),
         "source": source,
-        "parameters": json.loads(os.environ.get("SPINBOOK_PARAMETERS", "{}")),
-        "library_version": spinbook.__version__,
-        "commit": os.environ.get("SPINBOOK_COMMIT", "unknown"),
+        "parameters": json.loads(os.environ.get("COMPANION_PARAMETERS", "{}")),
+        "library_version": project.identity().version,
+        "commit": os.environ.get("COMPANION_COMMIT", "unknown"),
         "size": [round(side * DOTS_PER_INCH) for side in figure.get_size_inches()],
         **animation,
         "files": {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(draft.iterdir())},
@@ -154,7 +152,7 @@ def publish(
     for drawn in (figure, *(frames or {}).values()):
         plt.close(drawn)
     picture = (folder / f"{id}.png").read_bytes()
-    metadata = {"spinbook": {"figure": id}, "image/png": {"width": int(100 * figure.get_size_inches()[0])}}
+    metadata = {"companion": {"figure": id}, "image/png": {"width": int(100 * figure.get_size_inches()[0])}}
     display(
         {"image/png": base64.b64encode(picture).decode("ascii"), "text/plain": record["alt"]},
         metadata=metadata,
@@ -180,26 +178,27 @@ def _check(id: str, chapter: str, data: Mapping[str, Any], caption: str, alt: st
 
 
 def _save_images(figure: Figure, folder: Path, id: str) -> None:
+    style = themes.of_the_book()
     # A fixed salt and no dates make the files the same bytes in every run.
-    with mpl.rc_context({**style.RC, "svg.hashsalt": id}), _quiet_fonts():
+    with mpl.rc_context({**style.rc, "svg.hashsalt": id}), _quiet_fonts():
         # The layout is the same in all files: it is computed once. Without an engine no save draws twice; the
         # setting must stay off meanwhile, or the first save puts an engine back.
         figure.draw_without_rendering()
         with mpl.rc_context({"figure.constrained_layout.use": False}):
             figure.set_layout_engine(None)
             drawing, picture = folder / f"{id}.svg", folder / f"{id}.png"
-            _save_drawing(figure, drawing, style.PAPER)
-            _save_picture(figure, picture, style.PAPER)
+            _save_drawing(figure, drawing, style.paper)
+            _save_picture(figure, picture, style.paper)
             figure.savefig(folder / f"{id}.pdf", metadata={"CreationDate": None, "ModDate": None})
             heavy = drawing.stat().st_size > HEAVIEST_DRAWING
             save, shown = (_save_picture, picture) if heavy else (_save_drawing, drawing)
-            with style.dark(figure):
-                save(figure, shown.with_stem(f"{id}-dark"), style.DARK[style.PAPER])
+            with themes.dark(figure, style.exchange):
+                save(figure, shown.with_stem(f"{id}-dark"), style.night)
 
 
 def _save_rough(figure: Figure, folder: Path, id: str) -> None:
     """One small picture: enough to see that a figure can be drawn, at a tenth of the time."""
-    with mpl.rc_context(style.RC), _quiet_fonts():
+    with mpl.rc_context(themes.of_the_book().rc), _quiet_fonts():
         figure.savefig(folder / f"{id}.png", dpi=40, metadata={"Software": None})
 
 
@@ -213,12 +212,12 @@ def _check_frames(frames: Mapping[str, Figure] | None) -> None:
 
 def _save_frames(frames: Mapping[str, Figure], folder: Path, id: str) -> dict[str, Any]:
     """Stack the frames from top to bottom, in both themes, and say how to cut them."""
-    light, dark = [], []
-    with mpl.rc_context(style.RC):
+    light, dark, style = [], [], themes.of_the_book()
+    with mpl.rc_context(style.rc):
         for frame in frames.values():
-            light.append(_picture(frame, style.PAPER, FRAME_DOTS_PER_INCH))
-            with style.dark(frame):
-                dark.append(_picture(frame, style.DARK[style.PAPER], FRAME_DOTS_PER_INCH))
+            light.append(_picture(frame, style.paper, FRAME_DOTS_PER_INCH))
+            with themes.dark(frame, style.exchange):
+                dark.append(_picture(frame, style.night, FRAME_DOTS_PER_INCH))
             plt.close(frame)
     for pictures, variant in ((light, ""), (dark, "-dark")):
         width, height = pictures[0].size
@@ -298,7 +297,7 @@ def _check_names(data: Mapping[str, Any]) -> None:
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise ValueError(
                 "data: expected names in plain words (letters, digits, spaces and _ . , = + -, a letter first), got "
-                f"{name!r}; spinbook.figures.in_words makes names of the labels of a legend"
+                f"{name!r}; companion.figures.in_words makes names of the labels of a legend"
             )
         if name in _TAKEN:
             raise ValueError(f"data: {name!r} is an argument of numpy.savez and cannot be a name")
@@ -361,5 +360,5 @@ def _rounded(values: np.ndarray) -> np.ndarray:
 def _citations(id: str, chapter: str, caption: str) -> dict[str, Any]:
     who = project.identity()
     first = re.split(r"(?<=[.:])\s", " ".join(caption.split()))[0].rstrip(".:")
-    entry = f"spinbook:{id}", f"Figure {id}: {first}", who.chapter_url(chapter, id)
+    entry = f"{who.library}:{id}", f"Figure {id}: {first}", who.chapter_url(chapter, id)
     return {"bibtex": who.bibtex(*entry), "csl": who.csl(*entry)}

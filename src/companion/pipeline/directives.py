@@ -15,8 +15,8 @@ from sphinx.application import Sphinx
 from sphinx.config import Config
 from sphinx.util.docutils import SphinxDirective
 
-from spinbook import claims, project
-from spinbook.pipeline import compared
+from companion import claims, project
+from companion.pipeline import compared
 
 VERDICT_MARKS = {"reproduced": "✓", "corrected": "✎", "not-reproduced": "✗", "not-attempted": "–"}
 
@@ -26,7 +26,7 @@ class _Directive(SphinxDirective):
 
     @property
     def root(self) -> Path:
-        return Path(self.config.spinbook_root)
+        return Path(self.config.companion_root)
 
     def read(self, name: str) -> Any:
         return json.loads((self.root / "_build" / name).read_text(encoding="utf-8"))
@@ -53,7 +53,7 @@ class PublishedFigure(_Directive):
     def run(self) -> list[nodes.Node]:
         id = self.arguments[0]
         record = self.read(f"figures/{id}/figure.json")
-        figure = nodes.figure(classes=["spin-figure"])
+        figure = nodes.figure(classes=["book-figure"])
         figure += self.raw(picture(record, self.to_root()))
         if "frames" in record:
             figure += self.raw(_frames(record, self.to_root()))
@@ -78,7 +78,7 @@ def picture(record: dict[str, Any], to_root: str, *, lazy: bool = True) -> str:
         f'height="{height // 2}" alt="{alt}"{" loading=lazy" if lazy else ""}>'
         for css, variant in (("only-light", ""), ("only-dark", "-dark"))
     ]
-    return f'<div class="spin-picture">{"".join(images)}</div>'
+    return f'<div class="book-picture">{"".join(images)}</div>'
 
 
 def _frames(record: dict[str, Any], to_root: str) -> str:
@@ -93,8 +93,8 @@ def _frames(record: dict[str, Any], to_root: str) -> str:
         for css, variant in (("only-light", ""), ("only-dark", "-dark"))
     )
     return (
-        f'<div class="spin-frames" data-labels="{labels}" hidden>'
-        f'<div class="spin-frames-window" style="aspect-ratio: {width} / {height}" role="img">{images}</div></div>'
+        f'<div class="book-frames" data-labels="{labels}" hidden>'
+        f'<div class="book-frames-window" style="aspect-ratio: {width} / {height}" role="img">{images}</div></div>'
     )
 
 
@@ -108,9 +108,9 @@ def _fold(record: dict[str, Any], to_root: str, who: project.Identity, beside: s
     address = who.chapter_url(chapter, id)
     parameters = ", ".join(f"{name} = {value}" for name, value in record["parameters"].items())
     return (
-        '<details class="spin-cite"><summary>Cite, download, reproduce</summary>'
+        '<details class="book-cite"><summary>Cite, download, reproduce</summary>'
         f'<p>Permanent address: <a href="#{id}">{html.escape(address)}</a>{_versioned(record, who)}</p>'
-        f'<pre class="spin-bibtex">{html.escape(record["bibtex"])}</pre>'
+        f'<pre class="book-bibtex">{html.escape(record["bibtex"])}</pre>'
         f'<p>Download: <a href="{folder}/{id}.zip" download>everything (zip)</a>, {downloads}. '
         f"Source: {html.escape(record['source'])}.{beside}</p>"
         f"<p>Make it again: <code>make chapter NAME={chapter}</code>, version {record['library_version']}, commit "
@@ -137,13 +137,13 @@ class FigureGallery(_Directive):
         for record in self.read("figures.json"):
             target = f"{self.to_root()}notebooks/{record['chapter']}.html#{record['id']}"
             cards.append(
-                f'<li class="spin-card" data-chapter="{record["chapter"]}" data-source="{_kind(record["source"])}">'
+                f'<li class="book-card" data-chapter="{record["chapter"]}" data-source="{_kind(record["source"])}">'
                 f'<a href="{target}">{picture(record, self.to_root())}'
-                f'<span class="spin-card-title">{html.escape(record["id"])}</span></a>'
-                f'<span class="spin-card-note">{html.escape(record["source"])}</span>'
+                f'<span class="book-card-title">{html.escape(record["id"])}</span></a>'
+                f'<span class="book-card-note">{html.escape(record["source"])}</span>'
                 f"{_beside(comparisons.get(record['id']), entries, self.to_root())}</li>"
             )
-        return [self.raw(f'<ul class="spin-cards spin-filterable">{"".join(cards)}</ul>')]
+        return [self.raw(f'<ul class="book-cards book-filterable">{"".join(cards)}</ul>')]
 
 
 def _beside(comparison: compared.Comparison | None, entries: list[dict[str, Any]], to_root: str) -> str:
@@ -154,7 +154,7 @@ def _beside(comparison: compared.Comparison | None, entries: list[dict[str, Any]
     links = "".join(f"<li>{link}</li>" for link in _claim_links(comparison, entries, to_root))
     facts["Claims"] = f"<ul>{links}</ul>" if links else ""
     rows = "".join(f"<div><dt>{name}</dt><dd>{fact}</dd></div>" for name, fact in facts.items() if fact)
-    return f'<dl class="spin-beside">{rows}</dl>'
+    return f'<dl class="book-beside">{rows}</dl>'
 
 
 def _beside_in_a_line(comparison: compared.Comparison | None, entries: list[dict[str, Any]], to_root: str) -> str:
@@ -174,7 +174,7 @@ def _claim_links(comparison: compared.Comparison, entries: list[dict[str, Any]],
             verdict, label, mark = _verdict(by_id[id])
             links.append(
                 f'<a href="{to_root}book/claims.html#ledger-{claims.anchor_of(id)}">'
-                f'{html.escape(id.partition(".")[2])}</a> <span class="spin-verdict spin-verdict-{verdict}">'
+                f'{html.escape(id.partition(".")[2])}</a> <span class="book-verdict book-verdict-{verdict}">'
                 f'<span aria-hidden="true">{mark}</span> {label}</span>'
             )
     return links
@@ -203,13 +203,13 @@ class ChapterCards(_Directive):
             record = figures.get(page["thumbnail"])
             image = picture(record, self.to_root(), lazy=False) if record else ""
             cards.append(
-                f'<li class="spin-card spin-chapter"><a href="{target}">{image}'
-                f'<span class="spin-card-title">{html.escape(page["title"])}</span></a>'
+                f'<li class="book-card book-chapter"><a href="{target}">{image}'
+                f'<span class="book-card-title">{html.escape(page["title"])}</span></a>'
                 f"<p>{html.escape(page['summary'])}</p>"
-                f'<p class="spin-card-note">After {html.escape(_citation(works, page["source"]))}. '
+                f'<p class="book-card-note">After {html.escape(_citation(works, page["source"]))}. '
                 f"You need: {html.escape(page['prerequisites'])}.</p>{self._badge(page)}</li>"
             )
-        return [self.raw(f'<ul class="spin-cards spin-chapters">{"".join(cards)}</ul>')]
+        return [self.raw(f'<ul class="book-cards book-chapters">{"".join(cards)}</ul>')]
 
     def _badge(self, page: dict[str, Any]) -> str:
         """How many claims of a chapter are confirmed, and how many have which verdict, as links to the ledger."""
@@ -217,14 +217,14 @@ class ChapterCards(_Directive):
         verdicts = [entry["verdict"] for entry in self.read("claims.json") if entry["chapter"] == page["chapter"]]
         held, all_held = page["claims_held"], page["claims_held"] == page["claims"]
         marks = "".join(
-            f'<a class="spin-verdict-{verdict}" href="{ledger}&amp;verdict={verdict}"><span aria-hidden="true">'
+            f'<a class="book-verdict-{verdict}" href="{ledger}&amp;verdict={verdict}"><span aria-hidden="true">'
             f"{VERDICT_MARKS[verdict]}</span> {count} {verdict.replace('-', ' ')}</a>"
             for verdict in claims.VERDICTS
             if (count := verdicts.count(verdict))
         )
         colour = "reproduced" if all_held else "failed"
         return (
-            f'<p class="spin-badge"><a class="spin-badge-total spin-verdict-{colour}" href="{ledger}">'
+            f'<p class="book-badge"><a class="book-badge-total book-verdict-{colour}" href="{ledger}">'
             f"{held} of {page['claims']} verdicts confirmed</a>{marks}</p>"
         )
 
@@ -245,9 +245,9 @@ class ClaimsLedger(_Directive):
         rows = "".join(self._row(entry, works) for entry in entries)
         return [
             self.raw(
-                f'<p class="spin-totals">{len(entries)} claims: {totals}. '
+                f'<p class="book-totals">{len(entries)} claims: {totals}. '
                 f"In this build {held} of {judged} verdicts are confirmed.</p>"
-                '<div class="spin-table"><table class="spin-sortable spin-filterable table">'
+                '<div class="book-table"><table class="book-sortable book-filterable table">'
                 f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
             )
         ]
@@ -263,9 +263,9 @@ class ClaimsLedger(_Directive):
         cell = f"{self.to_root()}notebooks/{entry['chapter']}.html"
         link = f'<a href="{cell}#{anchor}">' if entry["measured"] is not None else f'<a href="{cell}">'
         source = f"{_citation(works, entry['source']['key'])}, {entry['source']['where']}"
-        external = ' <span class="spin-external">external</span>' if entry["external"] else ""
-        because = f'<p class="spin-because">{html.escape(entry["because"])}</p>' if entry["because"] else ""
-        rule = f'<p class="spin-because">Bound: {html.escape(entry["rule"])}</p>' if entry["rule"] else ""
+        external = ' <span class="book-external">external</span>' if entry["external"] else ""
+        because = f'<p class="book-because">{html.escape(entry["because"])}</p>' if entry["because"] else ""
+        rule = f'<p class="book-because">Bound: {html.escape(entry["rule"])}</p>' if entry["rule"] else ""
         verdict, label, mark = _verdict(entry)
         return (
             f'<tr id="ledger-{anchor}" data-chapter="{entry["chapter"]}" data-verdict="{label}">'
@@ -276,7 +276,7 @@ class ClaimsLedger(_Directive):
             f'<td data-value="{_sort_value(entry["measured"])}">{measured}</td>'
             f'<td data-value="{_sort_value(entry["gap"])}">{_short(entry["gap"], entry["published"])}</td>'
             f'<td data-value="{_sort_value(entry["bound"])}">{_short(entry["bound"], entry["published"])}</td>'
-            f'<td class="spin-verdict spin-verdict-{verdict}"><span aria-hidden="true">{mark}</span> {label}</td></tr>'
+            f'<td class="book-verdict book-verdict-{verdict}"><span aria-hidden="true">{mark}</span> {label}</td></tr>'
         )
 
 
@@ -301,7 +301,7 @@ class Corrections(_Directive):
             items = "".join(self._item(entry) for entry in by_source[key])
             title = f", {html.escape(works[key]['title'])}" if key in works else ""
             parts.append(
-                f'<section class="spin-corrections" aria-label="{html.escape(_citation(works, key), quote=True)}">'
+                f'<section class="book-corrections" aria-label="{html.escape(_citation(works, key), quote=True)}">'
                 f"<p><strong>{html.escape(_citation(works, key))}</strong>{title}</p><ol>{items}</ol></section>"
             )
         return [self.raw("".join(parts))]
@@ -352,7 +352,7 @@ class ChapterStatus(_Directive):
                 f"<p>This site was built from commit <code>{html.escape(status['commit'][:12])}</code>{dirty}, "
                 f"version {html.escape(status['version'])}. The same facts for programs: "
                 f'<a href="{self.to_root()}status.json">status.json</a>.</p>'
-                f'<div class="spin-table"><table class="spin-sortable table"><thead><tr>{head}</tr></thead>'
+                f'<div class="book-table"><table class="book-sortable table"><thead><tr>{head}</tr></thead>'
                 f"<tbody>{rows}</tbody></table></div>"
             )
         ]
@@ -390,12 +390,12 @@ class Provenance(_Directive):
         }
         items = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in facts.items())
         who = project.identity(self.root)
-        entry = who.bibtex(f"spinbook:{page['chapter']}", page["title"], who.chapter_url(page["chapter"]))
+        entry = who.bibtex(f"{who.library}:{page['chapter']}", page["title"], who.chapter_url(page["chapter"]))
         return [
             self.raw(
-                f'<aside class="spin-provenance" aria-label="How this page was made"><dl>{items}</dl>'
-                '<details class="spin-cite"><summary>Cite this chapter</summary>'
-                f'<pre class="spin-bibtex">{html.escape(entry)}</pre></details></aside>'
+                f'<aside class="book-provenance" aria-label="How this page was made"><dl>{items}</dl>'
+                '<details class="book-cite"><summary>Cite this chapter</summary>'
+                f'<pre class="book-bibtex">{html.escape(entry)}</pre></details></aside>'
             )
         ]
 
@@ -415,7 +415,7 @@ def _commit(page: dict[str, Any]) -> str:
 
 
 def _citation(works: Any, key: str) -> str:
-    """Family names and year, as in "Bal (2020)", with the title where that does not tell two works apart."""
+    """Family names and year, as in "Author (2000)", with the title where that does not tell two works apart."""
     if key not in works:
         return key
     mine = project.names_and_year(works[key])
@@ -434,7 +434,7 @@ def _sort_value(value: float | bool | None) -> str:
 
 def _serve_everything(app: Sphinx, config: Config) -> None:
     """Style sheet, scripts and MathJax come from book/_static; the theme's second search bar goes."""
-    static = Path(config.spinbook_root) / "book" / "_static"
+    static = Path(config.companion_root) / "book" / "_static"
     config.html_static_path.append(str(static))
     # sphinx-book-theme 1.3 with pydata-sphinx-theme 0.17 otherwise draws the search field twice.
     config.html_theme_options["navbar_persistent"] = []
@@ -445,7 +445,7 @@ def _finish_page(app: Sphinx, pagename: str, templatename: str, context: dict[st
     # The theme writes these into its pages as they are; what is escaped once, its own filters do not escape again.
     for name in ("docstitle", "shorttitle", "project", "author", "copyright"):
         context[name] = escape(context.get(name, ""))
-    branch = project.identity(Path(app.config.spinbook_root)).ref
+    branch = project.identity(Path(app.config.companion_root)).ref
     exchange = {f"/edit/{branch}/index.md": f"/edit/{branch}/book/index.md"}
     if pagename.startswith("notebooks/"):
         exchange[f"/edit/{branch}/{pagename}.ipynb"] = f"/edit/{branch}/{pagename}.md"
@@ -467,7 +467,7 @@ def _exchange_urls(buttons: list[dict[str, Any]], exchange: dict[str, str]) -> N
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register the directives and the two hooks."""
-    app.add_config_value("spinbook_root", "", "env")
+    app.add_config_value("companion_root", "", "env")
     app.add_directive("published-figure", PublishedFigure)
     app.add_directive("figure-gallery", FigureGallery)
     app.add_directive("chapter-cards", ChapterCards)
@@ -476,8 +476,8 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("chapter-status", ChapterStatus)
     app.add_directive("provenance", Provenance)
     app.add_role("siteurl", _site_url)
-    app.add_css_file("spinbook.css")
-    app.add_js_file("spinbook.js", defer="defer")
+    app.add_css_file("companion.css")
+    app.add_js_file("companion.js", defer="defer")
     app.connect("config-inited", _serve_everything)
     app.connect("html-page-context", _finish_page, priority=900)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
-from spinbook import claims, project
-from spinbook.pipeline import catalogue, compared, disk, execution, freshness, ledger, lifeline, notebooks, site
+from companion import claims, project
+from companion.pipeline import catalogue, compared, disk, execution, freshness, ledger, lifeline, notebooks, site
 
 JOBS = 2
 """Chapters that run at the same time."""

@@ -31,11 +31,12 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         return _run(options)
     except ModuleNotFoundError as error:
-        # A module of this project that is missing is a fault, not a package to install.
-        if not error.name or error.name.partition(".")[0] == "spinbook":
+        # A module of the machinery or of the book's library that is missing is a fault, not a package to install.
+        package = (error.name or __package__).partition(".")[0]
+        if package == __package__ or (options.root / "src" / package).exists():
             raise
         print(
-            f"error: `spinbook {options.command}` needs the package {error.name!r}, which is not installed; "
+            f"error: `companion {options.command}` needs the package {error.name!r}, which is not installed; "
             "the extra `book` has everything that builds the book: pip install -e '.[book]' in the repository",
             file=sys.stderr,
         )
@@ -44,7 +45,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except OSError as error:
-        from spinbook.pipeline import disk
+        from companion.pipeline import disk
 
         print(f"error: {disk.sentence(error)}", file=sys.stderr)
         return 2
@@ -56,8 +57,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="spinbook",
-        description="Build the book Transformers as Spin Systems, in a clone of its repository.",
+        prog="companion",
+        description="Build a book that checks its claims, in the repository that holds it.",
         epilog="The commands need the packages of the extra `book`; the library alone needs none of them.",
     )
     parser.add_argument("--root", type=Path, default=Path.cwd(), help="the repository (default: this folder)")
@@ -85,27 +86,27 @@ def _run(options: argparse.Namespace) -> int:
 
 def _dispatch(options: argparse.Namespace) -> int:
     if options.command in ("book", "chapter"):
-        from spinbook.pipeline import build
+        from companion.pipeline import build
 
         only = options.name if options.command == "chapter" else None
         return 1 if build.book(options.root, only=only).problems else 0
     if options.command == "audit":
-        from spinbook.pipeline import audit
+        from companion.pipeline import audit
 
         return 1 if audit.site(options.root, sys.stdout) else 0
     if options.command == "portability":
-        from spinbook.pipeline import portability
+        from companion.pipeline import portability
 
         rows = portability.run(options.root, sys.stdout, only=options.only)
         return 1 if any(row.failed or row.broken or row.missing for row in rows) else 0
     if options.command == "pdf":
-        from spinbook.pipeline import browser, single_page
+        from companion.pipeline import browser, single_page
 
         target = options.root / "_build" / "book.pdf"
         browser.pdf(options.root / "_build" / "html" / single_page.NAME, target)
         print(f"wrote {target.relative_to(options.root)}, {target.stat().st_size / 1e6:.1f} MB")
         return 0
-    from spinbook.pipeline import citation, notebooks
+    from companion.pipeline import citation, notebooks
 
     if options.command == "sync":
         for path in [*notebooks.sync(options.root), *citation.sync(options.root)]:

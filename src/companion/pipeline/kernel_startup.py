@@ -1,8 +1,8 @@
-"""Runs inside every chapter's kernel before its first cell: strict warnings, and a record of progress. No physics.
+"""Runs inside every chapter's kernel before its first cell: strict warnings, and a record of progress.
 
-The record (`progress.json` in the folder `SPINBOOK_OUT`) is rewritten after every cell, so it also survives a crash. It
-says which modules the kernel has loaded and which files of the repository Python has opened in it. What compiled code
-and processes that the kernel starts open for themselves is not seen.
+The record (`progress.json` in the folder `COMPANION_OUT`) is rewritten after every cell, so it also survives a crash.
+It says which modules of the packages in `COMPANION_PACKAGES` the kernel has loaded and which files of the repository
+Python has opened in it. What compiled code and processes that the kernel starts open for themselves is not seen.
 """
 
 import ctypes
@@ -56,8 +56,9 @@ def _install() -> None:
     from IPython import get_ipython
 
     _end_with_parent()
-    target = Path(os.environ["SPINBOOK_OUT"]) / "progress.json"
-    opened = _watch(os.path.abspath(os.environ["SPINBOOK_ROOT"]), os.environ["SPINBOOK_OUT"])
+    target = Path(os.environ["COMPANION_OUT"]) / "progress.json"
+    opened = _watch(os.path.abspath(os.environ["COMPANION_ROOT"]), os.environ["COMPANION_OUT"])
+    own_packages = set(os.environ["COMPANION_PACKAGES"].split())
     count = 0
 
     def write(running: bool) -> None:
@@ -66,8 +67,8 @@ def _install() -> None:
         # ru_maxrss is in kilobytes on Linux and in bytes on macOS.
         unit = 1 if sys.platform == "darwin" else 1024
         names = list(sys.modules)
-        modules = sorted(name for name in names if name.split(".")[0] == "spinbook")
-        others = {name.partition(".")[0] for name in names} - {"spinbook"} - set(sys.stdlib_module_names)
+        modules = sorted(name for name in names if name.partition(".")[0] in own_packages)
+        others = {name.partition(".")[0] for name in names} - own_packages - set(sys.stdlib_module_names)
         content = {
             "cell": count,
             "running": running,
@@ -102,5 +103,5 @@ def _install() -> None:
 
 
 # Only a kernel that the pipeline starts has a folder to write to.
-if "SPINBOOK_OUT" in os.environ:
+if "COMPANION_OUT" in os.environ:
     _install()

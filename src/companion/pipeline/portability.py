@@ -21,8 +21,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO
 
-from spinbook import claims
-from spinbook.pipeline import disk, execution, freshness, lifeline, notebooks
+from companion import claims
+from companion.pipeline import disk, execution, freshness, lifeline, notebooks
 
 AS_IS = "as is"
 AGAIN = "again"
@@ -61,7 +61,7 @@ PATHS = (
         },
     ),
     ProcessorPath("four threads", threads=4),
-    ProcessorPath("shuffled tests", {"SPINBOOK_SHUFFLE": "1"}, chapters=False),
+    ProcessorPath("shuffled tests", {"COMPANION_SHUFFLE": "1"}, chapters=False),
     ProcessorPath(AGAIN, tests=False),
 )
 
@@ -132,7 +132,7 @@ def _test_units(root: Path) -> dict[str, list[Path]]:
     units["examples"] = [
         path
         for path in sorted((root / "src").rglob("*.py"))
-        if ">>>" in path.read_text(encoding="utf-8") and "pipeline" not in path.parts
+        if ">>>" in path.read_text(encoding="utf-8") and path.relative_to(root / "src").parts[0] != freshness.MACHINERY
     ]
     return {name: files for name, files in units.items() if files}
 
@@ -216,7 +216,7 @@ def _start(root: Path, job: Job, cpu: int) -> float:
     began = time.perf_counter()
     folder = disk.folder(job.folder(root).parent)
     kind = "chapter" if job.is_chapter else "tests"
-    module = "spinbook.pipeline.portability"
+    module = "companion.pipeline.portability"
     command = [sys.executable, "-m", module, str(root), job.path.name, kind, job.unit, job.key, str(cpu)]
     with (folder / f"{job.unit}.log").open("wb") as log:
         process = lifeline.start(command, output=log, environment=os.environ | {"PYTHONUTF8": "1"}, cwd=root)

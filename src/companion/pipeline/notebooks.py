@@ -13,7 +13,7 @@ import nbformat
 import yaml
 from nbformat import NotebookNode
 
-from spinbook import project
+from companion import project
 
 _KNOWN = {"summary", "source", "thumbnail", "prerequisites", "budget", "data", "quick"}
 
@@ -82,11 +82,11 @@ def load(root: Path, name: str) -> Chapter:
         known = sorted(entry.stem for entry in (root / "notebooks").glob("*.md"))
         raise ValueError(f"chapter {name!r}: no such chapter; expected one of {known}")
     notebook = jupytext.read(path, fmt="md:myst")
-    facts = dict(notebook.metadata.get("spinbook", {}))
+    facts = dict(notebook.metadata.get("companion", {}))
     if unknown := set(facts) - _KNOWN:
-        raise ValueError(f"{path.name}: front matter, spinbook: unknown entries {sorted(unknown)}")
+        raise ValueError(f"{path.name}: front matter, companion: unknown entries {sorted(unknown)}")
     if missing := {"summary", "source", "thumbnail", "prerequisites", "budget", "quick"} - set(facts):
-        raise ValueError(f"{path.name}: front matter, spinbook: missing entries {sorted(missing)}")
+        raise ValueError(f"{path.name}: front matter, companion: missing entries {sorted(missing)}")
     parameters = _parameters(path, notebook)
     if strangers := set(facts["quick"]) - set(parameters):
         raise ValueError(f"{path.name}: quick profile: {sorted(strangers)} are not in the parameters cell")
@@ -155,15 +155,15 @@ def _install_cell(root: Path) -> NotebookNode:
         "# @title Install the library where it is missing (Colab)\n"
         "import importlib.util\n\n"
         f'requirement = "{project.install_requirement(who)}"\n'
-        'if importlib.util.find_spec("spinbook") is None:\n'
+        f'if importlib.util.find_spec("{who.library}") is None:\n'
         '    %pip install --quiet "{requirement}"\n'
         "    importlib.invalidate_caches()\n"
-        'if importlib.util.find_spec("spinbook") is None:\n'
+        f'if importlib.util.find_spec("{who.library}") is None:\n'
         '    raise ImportError(f"pip could not install {requirement}; see above")\n\n'
-        'library = importlib.import_module("spinbook")\n'
+        f'library = importlib.import_module("{who.library}")\n'
         f'if library.__version__ != "{who.version}":\n'
         "    raise ImportError(\n"
-        f'        "this notebook belongs to spinbook {who.version}, and "\n'
+        f'        "this notebook belongs to {who.library} {who.version}, and "\n'
         '        f"{library.__version__} is installed in {library.__path__[0]}; "\n'
         '        f"install {requirement} and restart the kernel"\n'
         "    )"

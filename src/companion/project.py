@@ -1,16 +1,25 @@
-"""The book's identity (title, authors, public address, references), read from `_config.yml`. Nothing is computed."""
+"""The book's identity (title, authors, public address, library, references), read from `_config.yml`.
 
+The section `companion` of `_config.yml` holds what the machinery must know of the book: `library`, the package that the
+chapters import and the notebooks install; `style`, a module of the library that gives the figures their look (see
+`companion.themes`); `versions`, the packages whose versions a page names.
+"""
+
+import ast
+import importlib
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from importlib import metadata, util
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-import spinbook
+BOOKS = "companion.books"
+"""Entry points of this group name the packages that carry a book's claims and references in their wheel."""
 
 
 @dataclass(frozen=True)
@@ -22,6 +31,7 @@ class Identity:
     year: str
     repository: str
     branch: str
+    library: str
     version: str
 
     @property
@@ -71,19 +81,81 @@ class Identity:
 def root() -> Path:
     """The folder that holds `_config.yml` and `book/`: the repository, or its copy inside an installed wheel.
 
-    `SPINBOOK_ROOT` overrides it; the pipeline sets it for the kernels that it starts.
+    It is `COMPANION_ROOT`, which the pipeline sets for the kernels that it starts; or the book that the current folder
+    lies in; or the one of the installed library.
+
+    Raises
+    ------
+    ValueError
+        if there is no book, or several are installed.
     """
-    if override := os.environ.get("SPINBOOK_ROOT"):
+    if override := os.environ.get("COMPANION_ROOT"):
         return Path(override)
-    package = Path(__file__).resolve().parent
-    repository = package.parent.parent
-    return repository if (repository / "_config.yml").is_file() else package / "_book"
+    here = Path.cwd()
+    for folder in (here, *here.parents):
+        if is_book(folder):
+            return folder
+    return _installed()
+
+
+def is_book(folder: Path) -> bool:
+    """Whether `folder` holds a book: a `_config.yml` with the section `companion`."""
+    path = folder / "_config.yml"
+    return path.is_file() and re.search(r"^companion:", path.read_text(encoding="utf-8"), re.MULTILINE) is not None
+
+
+@cache
+def _installed() -> Path:
+    """The book beside this package, where both lie in one repository, or in the wheel of a library."""
+    if is_book(repository := Path(__file__).resolve().parents[2]):
+        return repository
+    found = {}
+    for entry in metadata.entry_points(group=BOOKS):
+        spec = util.find_spec(entry.value)
+        for place in (spec.submodule_search_locations or []) if spec else []:
+            if book := next((path for path in (Path(place) / "_book", Path(place).parents[1]) if is_book(path)), None):
+                found[entry.name] = book
+    if len(found) != 1:
+        raise ValueError(f"COMPANION_ROOT: expected the folder of a book; installed books: {sorted(found) or 'none'}")
+    return found.popitem()[1]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The section `companion` of `_config.yml`."""
+
+    library: str
+    style: str = ""
+    versions: Sequence[str] = ()
+
+
+def settings(base: Path | None = None) -> Settings:
+    """Read the section `companion` of `_config.yml` in `base` (default: `root()`).
+
+    Raises
+    ------
+    ValueError
+        if it is missing, names no library, or has an entry that nobody reads.
+    """
+    section = _config(base or root()).get("companion") or {}
+    known = set(Settings.__dataclass_fields__)
+    if "library" not in section or (unknown := set(section) - known):
+        raise ValueError(
+            f"_config.yml: companion: expected library and some of {sorted(known - {'library'})}, got "
+            f"{sorted(unknown if 'library' in section else section)}"
+        )
+    return Settings(**section)
+
+
+def _config(base: Path) -> dict[str, Any]:
+    config: dict[str, Any] = yaml.safe_load((base / "_config.yml").read_text(encoding="utf-8"))
+    return config
 
 
 def identity(base: Path | None = None) -> Identity:
     """Read the identity from `_config.yml` in `base` (default: `root()`)."""
-    path = (base or root()) / "_config.yml"
-    config: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    base = base or root()
+    config, library = _config(base), settings(base).library
     repository = config["repository"]
     return Identity(
         title=config["title"],
@@ -91,8 +163,25 @@ def identity(base: Path | None = None) -> Identity:
         year=str(config["copyright"]),
         repository=repository["url"].rstrip("/"),
         branch=repository["branch"],
-        version=spinbook.__version__,
+        library=library,
+        version=_version(base, library),
     )
+
+
+def version_file(base: Path, library: str) -> Path:
+    """Where the repository in `base` says the version of its library."""
+    return base / "src" / library / "__init__.py"
+
+
+def _version(base: Path, library: str) -> str:
+    """`__version__` of the library in the repository, read without importing it; of the installed one elsewhere."""
+    path = version_file(base, library)
+    if not path.is_file():
+        return str(importlib.import_module(library).__version__)
+    for statement in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "__version__":
+            return str(ast.literal_eval(statement.value))
+    raise ValueError(f"{path}: expected a line that sets __version__, got none")
 
 
 def chapter_of(figure_id: str) -> str:
@@ -103,7 +192,7 @@ def chapter_of(figure_id: str) -> str:
 
 def install_requirement(who: Identity) -> str:
     """What pip installs on a machine that has only the notebook: the library of the notebook's own version."""
-    return f"spinbook @ git+{who.repository}@{who.ref}"
+    return f"{who.library} @ git+{who.repository}@{who.ref}"
 
 
 def sources(base: Path | None = None) -> Mapping[str, str]:
@@ -126,7 +215,7 @@ def references(base: Path) -> Mapping[str, Mapping[str, str]]:
 
 
 def names_and_year(work: Mapping[str, str]) -> str:
-    """How prose names a work: family names and year, as in "Bal (2020)" or "Aguilera et al. (2021)"."""
+    """How prose names a work: family names and year, as in "Author (2000)" or "Author et al. (2001)"."""
     people = [person.partition(",")[0] for person in work["author"].split(" and ")]
     names = people[0] if len(people) == 1 else " and ".join(people) if len(people) == 2 else f"{people[0]} et al."
     return f"{names} ({work['year']})"

@@ -17,8 +17,8 @@ import nbformat
 import yaml
 from nbformat import NotebookNode
 
-from spinbook import project
-from spinbook.pipeline import (
+from companion import project
+from companion.pipeline import (
     accessibility,
     catalogue,
     compared,
@@ -116,7 +116,8 @@ def _damage(build: Path, key: str) -> str | None:
 
 def _key(root: Path, results: Mapping[str, Path]) -> str:
     records = [freshness.tree_digest(folder / "record.json") for _, folder in sorted(results.items())]
-    material = [root / "book", root / "_config.yml", root / "_toc.yml", root / "src" / "spinbook", root / _LICENCE]
+    material = [root / "book", root / "_config.yml", root / "_toc.yml", root / _LICENCE]
+    material += freshness.own_packages(root).values()
     state = freshness.state(root)
     facts = [
         freshness.tree_digest(*material),
@@ -140,7 +141,7 @@ def _stage(root: Path, work: Path, results: Mapping[str, Path], failures: Sequen
     config["repository"]["branch"] = project.identity(root).ref
     config["sphinx"]["config"] |= {
         # Sphinx reads it as UTF-8, whatever this process takes for the encoding of paths.
-        "spinbook_root": os.fsencode(root).decode("utf-8", "surrogateescape"),
+        "companion_root": os.fsencode(root).decode("utf-8", "surrogateescape"),
         "html_baseurl": project.identity(root).site,
         "release": project.identity(root).version,
     }
@@ -164,11 +165,11 @@ def page_notebook(executed: NotebookNode, name: str) -> NotebookNode:
         cells.append(cell)
         figures = []
         for output in cell.get("outputs", []):
-            if id := output.get("metadata", {}).get("spinbook", {}).get("figure"):
+            if id := output.get("metadata", {}).get("companion", {}).get("figure"):
                 figures.append(id)
         if figures:
             cell.outputs = [
-                output for output in cell.outputs if not output.get("metadata", {}).get("spinbook", {}).get("figure")
+                output for output in cell.outputs if not output.get("metadata", {}).get("companion", {}).get("figure")
             ]
             cells += [_directive("published-figure", id) for id in figures]
     cells.append(_directive("provenance", name))
@@ -193,7 +194,7 @@ def _directive(name: str, argument: str) -> NotebookNode:
 
 def _jupyter_book(stage: Path, output: Path, log: Path) -> list[str]:
     """Run Jupyter Book in strict mode; returns its warnings, all of them."""
-    entry = "from spinbook.pipeline import lifeline; lifeline.tie(); from jupyter_book.cli.main import main; main()"
+    entry = "from companion.pipeline import lifeline; lifeline.tie(); from jupyter_book.cli.main import main; main()"
     command = [sys.executable, "-c", entry, "build", str(stage), "--path-output", str(output)]
     command += ["-W", "-n", "--keep-going", "--all"]
     disk.remove(log)

@@ -28,7 +28,7 @@ def write(site: Path, pages: list[str], title: str) -> None:
     attributes = 'lang="en" data-theme="light" data-mode="light" data-content_root="./"'
     (site / NAME).write_text(
         f"<!DOCTYPE html>\n<html {attributes}>\n<head>\n{head}\n<title>{html.escape(title)}</title>\n</head>\n"
-        f'<body>\n<main class="bd-content spin-whole-book">\n{body}\n</main>\n</body>\n</html>\n',
+        f'<body>\n<main class="bd-content book-whole-book">\n{body}\n</main>\n</body>\n</html>\n',
         encoding="utf-8",
     )
 
@@ -49,7 +49,7 @@ def _article(site: Path, name: str, known: set[str]) -> str:
     if article is None:
         raise ValueError(f"{page.name}: expected an article, found none")
     for gone in article.select(
-        "script, template, .headerlink, .only-dark, .spin-cite, .spin-no-print, .prev-next-area, button"
+        "script, template, .headerlink, .only-dark, .book-cite, .book-no-print, .prev-next-area, button"
     ):
         gone.decompose()
     prefix = _prefix(name)
@@ -66,7 +66,7 @@ def _article(site: Path, name: str, known: set[str]) -> str:
         del image["loading"]
     for fold in article.select("details"):
         fold["open"] = ""
-    return f'<section class="spin-page" id="{prefix}page">{article.decode_contents()}</section>'
+    return f'<section class="book-page" id="{prefix}page">{article.decode_contents()}</section>'
 
 
 def _prefix(name: str) -> str:

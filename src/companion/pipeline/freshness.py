@@ -1,9 +1,9 @@
 """What a chapter's result depends on, as one key. Nothing is run and nothing is imported to find it out.
 
-The key covers the chapter's cells and front matter, the modules of the library that it imports (directly and through
-others), the data files that lie beside them, the versions of the installed packages that these import and of what those
-require, the chapter's claims and data files, its parameters, the lock, the book's identity and the Python version. A
-result whose recorded key differs is stale.
+The key covers the chapter's cells and front matter, the modules of the library and of the machinery that it imports
+(directly and through others), the data files that lie beside them, the versions of the installed packages that these
+import and of what those require, the chapter's claims and data files, its parameters, the lock, the book's identity and
+the Python version. A result whose recorded key differs is stale.
 
 What cannot be seen without running, `execution` finds out by running: modules imported by a computed name and files of
 the repository that no key covers fail the run, and the versions of all packages that were loaded are in its record.
@@ -28,10 +28,10 @@ from typing import Any
 from IPython.core.inputtransformer2 import TransformerManager
 from packaging.requirements import InvalidRequirement, Requirement
 
-from spinbook import project
-from spinbook.pipeline.notebooks import Chapter
+from companion import project
+from companion.pipeline.notebooks import Chapter
 
-PACKAGE = "spinbook"
+MACHINERY = __name__.partition(".")[0]
 _LOCK_FILES = ("requirements.lock", "constraints.txt")
 _STARTUP = Path(__file__).with_name("kernel_startup.py")
 _RUNNERS = ("ipykernel", "ipython", "nbclient", "nbformat", "papermill")
@@ -54,18 +54,17 @@ def key(root: Path, chapter: Chapter, parameters: dict[str, Any] | None = None) 
 
 def ingredients(root: Path, chapter: Chapter, parameters: dict[str, Any] | None = None) -> dict[str, Any]:
     """What the key is made of, by name: to see which part of two keys differs."""
-    code = _code(chapter)
-    library = imported(root / "src", code)
+    code = _code(root, chapter)
+    own = own_packages(root)
+    library = imported(own, code)
     data = [root / name for name in chapter.data]
     if absent := [str(path.relative_to(root)) for path in data if not path.is_file()]:
         raise ValueError(f"chapter {chapter.name!r}: data files not found: {absent}")
     return {
         "cells": [[cell.cell_type, cell.source, cell.metadata.get("tags", [])] for cell in chapter.notebook.cells],
         "library": {name: _code_digest(path.read_text(encoding="utf-8")) for name, path in sorted(library.items())},
-        "beside the library": {
-            path.relative_to(root).as_posix(): _file_digest(path) for path in _beside(library.values())
-        },
-        "packages": versions(external(library.values(), code)),
+        "beside the library": {_name(path, own): _file_digest(path) for path in _beside(library.values())},
+        "packages": versions(external(library.values(), code) - own.keys()),
         "claims": _file_digest(_claims(root, chapter)),
         "data": {str(path.relative_to(root)): _file_digest(path) for path in data},
         "parameters": dict(chapter.parameters) | (parameters or {}),
@@ -78,14 +77,24 @@ def ingredients(root: Path, chapter: Chapter, parameters: dict[str, Any] | None 
 
 def covered_files(root: Path, chapter: Chapter) -> set[Path]:
     """The files of the repository that a run may read, because the key covers them."""
-    library = imported(root / "src", _code(chapter))
+    library = imported(own_packages(root), _code(root, chapter))
     data = [root / name for name in chapter.data]
-    return {*library.values(), *_beside(library.values()), *data, _claims(root, chapter), root / "_config.yml"}
+    identity = [root / "_config.yml", project.version_file(root, project.settings(root).library)]
+    return {*library.values(), *_beside(library.values()), *data, *identity, _claims(root, chapter)}
 
 
-def _code(chapter: Chapter) -> str:
+def own_packages(root: Path) -> dict[str, Path]:
+    """The packages whose modules the key covers one by one, by name: those of the repository, and the machinery."""
+    found = {path.parent.name: path.parent for path in sorted((root / "src").glob("*/__init__.py"))}
+    return {MACHINERY: Path(__file__).resolve().parents[1]} | found
+
+
+def _code(root: Path, chapter: Chapter) -> str:
+    """The code of all cells, and an import of the style, which the machinery imports by its name."""
     python = TransformerManager().transform_cell
-    return "\n".join(python(cell.source) for cell in chapter.notebook.cells if cell.cell_type == "code")
+    cells = [python(cell.source) for cell in chapter.notebook.cells if cell.cell_type == "code"]
+    style = project.settings(root).style
+    return "\n".join([*cells, *([f"import {style}"] if style else [])])
 
 
 def _claims(root: Path, chapter: Chapter) -> Path:
@@ -108,8 +117,14 @@ def _beside(modules: Iterable[Path]) -> list[Path]:
     return sorted(found)
 
 
-def imported(source_folder: Path, code: str) -> dict[str, Path]:
-    """Modules of the library that `code` imports, directly or through one another: name -> file.
+def _name(path: Path, packages: Mapping[str, Path]) -> str:
+    """What a file of one of `packages` is called wherever they lie."""
+    name, folder = next((name, folder) for name, folder in packages.items() if path.is_relative_to(folder))
+    return f"{name}/{path.relative_to(folder).as_posix()}"
+
+
+def imported(packages: Mapping[str, Path], code: str) -> dict[str, Path]:
+    """Modules of `packages` (name -> folder) that `code` imports, directly or through one another: name -> file.
 
     Imports are read from the syntax tree, those inside functions included; an import by a computed name is not seen,
     which `execution` guards against by comparing with the modules that a run really loaded.
@@ -118,7 +133,7 @@ def imported(source_folder: Path, code: str) -> dict[str, Path]:
     waiting = list(_mentioned(code, package=""))
     while waiting:
         for name in _with_parents(waiting.pop()):
-            path = _module_file(source_folder, name)
+            path = _module_file(packages, name)
             if path is not None and name not in found:
                 found[name] = path
                 package = name if path.name == "__init__.py" else name.rpartition(".")[0]
@@ -127,10 +142,10 @@ def imported(source_folder: Path, code: str) -> dict[str, Path]:
 
 
 def external(modules: Iterable[Path], code: str) -> set[str]:
-    """The first part of every name that `code` and the library's `modules` import from elsewhere."""
+    """The first part of every name that `code` and `modules` import, without the standard library."""
     texts = [code, *(path.read_text(encoding="utf-8") for path in modules)]
     names = {name.partition(".")[0] for text in texts for name in _mentioned(text, package="", relative=False)}
-    return names - {PACKAGE} - set(sys.stdlib_module_names)
+    return names - set(sys.stdlib_module_names)
 
 
 def versions(modules: Iterable[str]) -> dict[str, str]:
@@ -149,7 +164,7 @@ def versions(modules: Iterable[str]) -> dict[str, str]:
 def loaded_versions(modules: Iterable[str]) -> dict[str, str]:
     """Versions of the installed distributions that hold `modules`, and of nothing else."""
     names = {_canonical(name) for module in modules for name in _holders().get(module, ())}
-    return {name: _installed()[name].version for name in sorted(names) if name in _installed() and name != PACKAGE}
+    return {name: _installed()[name].version for name in sorted(names) if name in _installed()}
 
 
 @cache
@@ -217,13 +232,14 @@ def _code_digest(code: str) -> str:
 
 def _with_parents(name: str) -> list[str]:
     parts = name.split(".")
-    if parts[0] != PACKAGE:
-        return []
     return [".".join(parts[:count]) for count in range(1, len(parts) + 1)]
 
 
-def _module_file(source_folder: Path, name: str) -> Path | None:
-    stem = source_folder.joinpath(*name.split("."))
+def _module_file(packages: Mapping[str, Path], name: str) -> Path | None:
+    package, *rest = name.split(".")
+    if package not in packages:
+        return None
+    stem = packages[package].joinpath(*rest)
     for candidate in (stem / "__init__.py", stem.with_suffix(".py")):
         if candidate.is_file():
             return candidate

@@ -8,8 +8,8 @@ from typing import Any
 
 import nbformat
 
-from spinbook import claims, project
-from spinbook.pipeline import disk
+from companion import claims, project
+from companion.pipeline import disk
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def _measured(folder: Path, chapter: str) -> tuple[dict[str, claims.Measurement]
     notebook = nbformat.read(folder / f"{chapter}.ipynb", as_version=4)
     for cell in notebook.cells:
         for output in cell.get("outputs", []):
-            if id := output.get("metadata", {}).get("spinbook", {}).get("claim"):
+            if id := output.get("metadata", {}).get("companion", {}).get("claim"):
                 seconds[id] = round(float(cell.metadata.get("papermill", {}).get("duration") or 0.0), 3)
     return measured, seconds, repeated
 

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from spinbook import project
-from spinbook.pipeline import compared
+from companion import project
+from companion.pipeline import compared
 
 FILES = ("claims.json", "figures.json", "status.json")
 INDEX = "book.json"
@@ -79,7 +79,7 @@ def with_sources(
 def _named(text: str, works: Mapping[str, Mapping[str, str]], own: str) -> list[str]:
     """Keys of the works that `text` names by family names and year, as in "Figure 1 of Author (2000)".
 
-    Works of the same names and year are told apart by a word of the title after a comma ("Bal (2021), Collectives");
+    Works of the same names and year are told apart by a word of the title after a comma ("Author (2000), Waves");
     without one the work that the chapter accompanies, `own`, is meant.
     """
     by_name: dict[str, list[str]] = {}

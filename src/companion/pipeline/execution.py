@@ -22,9 +22,9 @@ from importlib import metadata, util
 from pathlib import Path
 from typing import Any
 
-from spinbook.pipeline import disk, environment, freshness, lifeline, notebooks
+from companion import project
+from companion.pipeline import disk, environment, freshness, lifeline, notebooks
 
-VERSIONS = ("spinbook", "numpy", "jax", "torch", "matplotlib", "scikit-learn", "scipy")
 THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
@@ -154,7 +154,7 @@ def start(root: Path, name: str, *, threads: int, cpus: Sequence[int] | None = N
     """
     disk.remove(_failed_folder(root, name))
     folder = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=disk.folder(work_folder(root))))
-    command = [sys.executable, "-m", "spinbook.pipeline.execution", str(root), name, f"--threads={threads}"]
+    command = [sys.executable, "-m", "companion.pipeline.execution", str(root), name, f"--threads={threads}"]
     command.append(f"--folder={folder}")
     if cpus:
         command.append("--cpus=" + ",".join(map(str, cpus)))
@@ -252,7 +252,7 @@ def _publish(
         commit=state.commit,
         dirty=state.dirty,
         parameters=chapter.parameters,
-        versions={package: _version(package) for package in VERSIONS},
+        versions=_versions(root),
         python=platform.python_version(),
         threads=threads,
         seconds=round(time.perf_counter() - started, 2),
@@ -294,7 +294,7 @@ def run(
     output = folder / f"{chapter.name}.ipynb"
     variables = _environment(root, chapter, folder, parameters or {}, threads, state or freshness.state(root))
     if parameters is not None:
-        variables["SPINBOOK_ROUGH"] = "1"
+        variables["COMPANION_ROUGH"] = "1"
     saved = dict(os.environ)
     os.environ.clear()
     os.environ.update(variables | dict(extra_environment or {}))
@@ -332,7 +332,7 @@ def _environment(
     private = folder / "kernel"
     startup = private / "ipython" / "profile_default" / "startup"
     startup.mkdir(parents=True)
-    shutil.copy(Path(__file__).with_name("kernel_startup.py"), startup / "00-spinbook.py")
+    shutil.copy(Path(__file__).with_name("kernel_startup.py"), startup / "00-companion.py")
     (private / "matplotlibrc").touch()
     return {
         **environment.clean(),
@@ -345,11 +345,12 @@ def _environment(
         "JUPYTER_DATA_DIR": str(private / "jupyter"),
         "JUPYTER_RUNTIME_DIR": str(private / "jupyter"),
         "JUPYTER_PREFER_ENV_PATH": "1",
-        "SPINBOOK_ROOT": str(root),
-        "SPINBOOK_OUT": str(folder),
-        "SPINBOOK_CHAPTER": chapter.name,
-        "SPINBOOK_COMMIT": state.commit + ("+dirty" if state.dirty else ""),
-        "SPINBOOK_PARAMETERS": json.dumps(dict(chapter.parameters) | dict(parameters)),
+        "COMPANION_ROOT": str(root),
+        "COMPANION_OUT": str(folder),
+        "COMPANION_CHAPTER": chapter.name,
+        "COMPANION_PACKAGES": " ".join(sorted(freshness.own_packages(root))),
+        "COMPANION_COMMIT": state.commit + ("+dirty" if state.dirty else ""),
+        "COMPANION_PARAMETERS": json.dumps(dict(chapter.parameters) | dict(parameters)),
         **{variable: str(threads) for variable in THREAD_VARIABLES},
     }
 
@@ -366,7 +367,7 @@ def _unseen(root: Path, chapter: notebooks.Chapter, work: Path) -> Failure | Non
     if unseen := sorted(os.path.relpath(path, root) for path in opened if os.path.realpath(path) not in known):
         message = (
             f"files of the repository opened but not covered by the freshness key: {unseen}; name in the front "
-            "matter, spinbook: data, what the chapter reads"
+            "matter, companion: data, what the chapter reads"
         )
         return Failure(chapter.name, 0, message, "")
     return None
@@ -381,6 +382,12 @@ def _source(path: str) -> str | None:
             else None
         )
     return None if os.path.isdir(path) else path
+
+
+def _versions(root: Path) -> dict[str, str]:
+    """What a page says that it was made with: the library, and the packages that the book's settings name."""
+    who = project.identity(root)
+    return {who.library: who.version} | {package: _version(package) for package in project.settings(root).versions}
 
 
 def _version(package: str) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
-from spinbook.pipeline import browser
+from companion.pipeline import browser
 
 # Pinned with its digest: an audit must not run whatever an address serves that day.
 _VERSION = "4.14.1"

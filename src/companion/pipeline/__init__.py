@@ -1,4 +1,4 @@
-"""From text to a page that has proved its numbers: pairing, freshness, execution, claims, site. No physics.
+"""From text to a page that has proved its numbers: pairing, freshness, execution, claims, site. It computes no results.
 
     text notebook -> paired .ipynb -> papermill -> claims and figures -> Jupyter Book -> checks of the pages
 

@@ -76,7 +76,7 @@ def evaluate(page: Path, script: str, *, dark: bool = False, width: int = 1280, 
     end = (
         "<script>window.addEventListener('load', async () => { await window.MathJax?.startup?.promise; let text; "
         f"try {{ text = await (async () => {{ {script} }})(); }} catch (error) {{ text = 'ERROR ' + error; }}"
-        "const place = document.createElement('pre'); place.id = 'spin-result'; "
+        "const place = document.createElement('pre'); place.id = 'book-result'; "
         "place.textContent = btoa(unescape(encodeURIComponent(String(text)))); document.body.append(place); "
         "if (parent !== window) parent.postMessage(place.outerHTML, '*'); });</script>"
     )
@@ -96,7 +96,7 @@ def evaluate(page: Path, script: str, *, dark: bool = False, width: int = 1280, 
     finally:
         copy.unlink()
         frame.unlink()
-    found = re.search(r'<pre id="spin-result"[^>]*>([^<]*)</pre>', out)
+    found = re.search(r'<pre id="book-result"[^>]*>([^<]*)</pre>', out)
     if found is None:
         raise RuntimeError(f"browser: expected {page.name} to finish loading, it did not")
     result = base64.b64decode(found[1]).decode()

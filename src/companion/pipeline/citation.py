@@ -4,7 +4,7 @@ from pathlib import Path
 
 import yaml
 
-from spinbook import project
+from companion import project
 
 _NAME = "CITATION.cff"
 

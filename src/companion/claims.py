@@ -1,4 +1,4 @@
-"""What the sources say, what a chapter measured, and whether the two agree. Nothing here computes physics.
+"""What the sources say, what a chapter measured, and whether the two agree. Nothing here computes results.
 
 `book/claims/CHAPTER.yml` declares a claim with its published value; a chapter calls `measure`; `judge` compares. The
 declaration never enters a measurement, and a measurement never changes a declaration.
@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 from IPython.display import display
 
-from spinbook import project
+from companion import project
 
 VERDICTS = ("reproduced", "corrected", "not-reproduced", "not-attempted")
 _FIELDS = {"id", "says", "source", "published", "corrected", "reading_error", "bound", "verdict", "because", "unit"}
@@ -168,7 +168,7 @@ def measure(id: str, value: Any, *, uncertainty: Any = 0.0) -> None:
     measurement = Measurement(_scalar("value", id, value), float(_scalar("uncertainty", id, uncertainty)))
     if measurement.uncertainty < 0:
         raise ValueError(f"uncertainty of {id}: expected a number >= 0, got {measurement.uncertainty}")
-    if folder := os.environ.get("SPINBOOK_OUT"):
+    if folder := os.environ.get("COMPANION_OUT"):
         with (Path(folder) / "measured.jsonl").open("a", encoding="utf-8") as record:
             line = {"id": id, "value": measurement.value, "uncertainty": measurement.uncertainty}
             record.write(json.dumps(line) + "\n")
@@ -219,17 +219,17 @@ def _sentence(claim: Claim | None, measurement: Measurement) -> tuple[str, str]:
 def _show(id: str, claim: Claim | None, measurement: Measurement) -> None:
     state, sentence = _sentence(claim, measurement)
     says = claim.says.strip() if claim else ""
-    ledger = "../book/claims.html" if os.environ.get("SPINBOOK_OUT") else f"{project.identity().site}book/claims.html"
+    ledger = "../book/claims.html" if os.environ.get("COMPANION_OUT") else f"{project.identity().site}book/claims.html"
     anchor = anchor_of(id)
     markup = (
-        f'<div class="spin-claim spin-claim-{state}" id="{anchor}">'
-        '<span class="spin-claim-mark" aria-hidden="true"></span>'
-        f'<a class="spin-claim-id" href="{ledger}#ledger-{anchor}">{html.escape(id)}</a> '
-        f'<span class="spin-claim-says">{html.escape(says)}</span> '
-        f'<span class="spin-claim-result">{html.escape(sentence[0].upper() + sentence[1:])}</span></div>'
+        f'<div class="book-claim book-claim-{state}" id="{anchor}">'
+        '<span class="book-claim-mark" aria-hidden="true"></span>'
+        f'<a class="book-claim-id" href="{ledger}#ledger-{anchor}">{html.escape(id)}</a> '
+        f'<span class="book-claim-says">{html.escape(says)}</span> '
+        f'<span class="book-claim-result">{html.escape(sentence[0].upper() + sentence[1:])}</span></div>'
     )
     text = f"Claim {id}: {says} {sentence}"
-    display({"text/html": markup, "text/plain": text}, metadata={"spinbook": {"claim": id}}, raw=True)
+    display({"text/html": markup, "text/plain": text}, metadata={"companion": {"claim": id}}, raw=True)
 
 
 def anchor_of(id: str) -> str:

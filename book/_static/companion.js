@@ -1,6 +1,6 @@
-// Tables with the class spin-sortable: every heading becomes a button that sorts the rows. Works without a network.
+// Tables with the class book-sortable: every heading becomes a button that sorts the rows. Works without a network.
 document.addEventListener("DOMContentLoaded", () => {
-  for (const table of document.querySelectorAll("table.spin-sortable")) {
+  for (const table of document.querySelectorAll("table.book-sortable")) {
     const headings = [...table.tHead.rows[0].cells];
     headings.forEach((heading, column) => {
       const button = document.createElement("button");
@@ -29,15 +29,15 @@ function compare(first, second) {
   return Number(a) - Number(b);
 }
 
-// Tables and lists with the class spin-filterable: a search field and a choice for every kind of mark (data-chapter,
+// Tables and lists with the class book-filterable: a search field and a choice for every kind of mark (data-chapter,
 // data-verdict, ...) above them hide the entries that do not match. The choices are kept in the address, so that a
 // filtered view can be linked to. Without this script everything is shown.
 document.addEventListener("DOMContentLoaded", () => {
-  for (const whole of document.querySelectorAll(".spin-filterable")) {
+  for (const whole of document.querySelectorAll(".book-filterable")) {
     const rows = [...(whole.tBodies?.[0].rows ?? whole.children)];
     if (!rows.length) continue;
     const form = document.createElement("form");
-    form.className = "spin-filter";
+    form.className = "book-filter";
     form.setAttribute("role", "search");
     const text = field(form, "Search", Object.assign(document.createElement("input"), { type: "search", name: "q" }));
     const choices = Object.keys(rows[0].dataset).map((name) => {
@@ -72,7 +72,7 @@ document.addEventListener("DOMContentLoaded", () => {
     // A row that the address points to is never hidden.
     const wanted = document.getElementById(decodeURIComponent(location.hash.slice(1)));
     if (wanted) wanted.hidden = false;
-    (whole.closest(".spin-table") ?? whole).before(form);
+    (whole.closest(".book-table") ?? whole).before(form);
   }
 });
 
@@ -83,7 +83,7 @@ function field(form, name, control) {
   return control;
 }
 
-const SCROLLING = "mjx-container[display=true], .spin-table, .pst-scrollable-table-container, .highlight pre";
+const SCROLLING = "mjx-container[display=true], .book-table, .pst-scrollable-table-container, .highlight pre";
 
 // What can be scrolled, wide equations, tables and code, can be reached and scrolled with the keyboard.
 window.addEventListener("load", async () => {
@@ -100,7 +100,7 @@ window.addEventListener("load", async () => {
 // Links to equations, figures and terms show them while the mouse or the keyboard is on them. What lies on another page
 // was copied into a <template> of this one when the site was made, so that it works from the file system too.
 document.addEventListener("DOMContentLoaded", () => {
-  const shown = Object.assign(document.createElement("div"), { id: "spin-preview", hidden: true });
+  const shown = Object.assign(document.createElement("div"), { id: "book-preview", hidden: true });
   shown.setAttribute("role", "tooltip");
   document.body.append(shown);
   let link = null;
@@ -139,7 +139,7 @@ document.addEventListener("DOMContentLoaded", () => {
     shown.replaceChildren(copy);
     for (const image of shown.querySelectorAll("img")) image.loading = "eager";
     shown.hidden = false;
-    link.setAttribute("aria-describedby", "spin-preview");
+    link.setAttribute("aria-describedby", "book-preview");
     if (!shown.querySelector("mjx-container")) await window.MathJax?.typesetPromise?.([shown]);
     if (link !== anchor) return;
     const place = anchor.getBoundingClientRect();
@@ -160,15 +160,15 @@ document.addEventListener("DOMContentLoaded", () => {
   document.addEventListener("keydown", (event) => { if (event.key === "Escape") hide(); });
 });
 
-// Animations (spin-frames): one picture holds all frames from top to bottom. A slider chooses one, with the arrow keys
+// Animations (book-frames): one picture holds all frames from top to bottom. A slider chooses one, with the arrow keys
 // too, and a button plays them; nothing moves by itself. Each frame's words stand below it and are its name for readers
 // who do not see it. Without this script the figure above says the same in one still picture.
 document.addEventListener("DOMContentLoaded", () => {
-  for (const player of document.querySelectorAll(".spin-frames")) {
+  for (const player of document.querySelectorAll(".book-frames")) {
     const labels = JSON.parse(player.dataset.labels);
-    const stage = player.querySelector(".spin-frames-window");
+    const stage = player.querySelector(".book-frames-window");
     const controls = document.createElement("div");
-    controls.className = "spin-frames-controls";
+    controls.className = "book-frames-controls";
     const play = Object.assign(document.createElement("button"), { type: "button", textContent: "Play" });
     controls.append(play);
     const slider = field(controls, "Frame", Object.assign(document.createElement("input"), {
