@@ -136,15 +136,16 @@
         }
       }
       const deepest = Math.min(...depth);
-      const side = stage.width / CELLS;
+      // Whole pixels, so that cells neither overlap nor leave seams.
+      const edge = (k) => Math.round((k * stage.width) / CELLS);
       pen.fillStyle = colours.blue;
       depth.forEach((value, cell) => {
         const band = LEVELS.findIndex((level) => value - deepest < level);
         if (band < 0) return;
         pen.globalAlpha = 0.5 * (1 - band / LEVELS.length);
-        const [left, top] = [(cell % CELLS) * side, Math.floor(cell / CELLS) * side];
-        // Half a pixel wider than the cell: no seams between cells.
-        pen.fillRect(left, top, side + 0.5, side + 0.5);
+        const [column, row] = [cell % CELLS, Math.floor(cell / CELLS)];
+        const [left, top] = [edge(column), edge(row)];
+        pen.fillRect(left, top, edge(column + 1) - left, edge(row + 1) - top);
       });
       pen.globalAlpha = 1;
       state.patterns.forEach((pattern, k) => {
@@ -233,11 +234,12 @@
   // Ink from 0 (paper) to 1, row by row.
   function picture(pen, ink, left, top, side, colours) {
     const width = Math.round(Math.sqrt(ink.length));
-    const pixel = side / width;
+    const edge = (place) => Math.round((place * side) / width);
     pen.fillStyle = colours.ink;
     ink.forEach((share, k) => {
       pen.globalAlpha = Math.max(0, Math.min(1, share));
-      pen.fillRect(left + (k % width) * pixel, top + Math.floor(k / width) * pixel, pixel + 0.3, pixel + 0.3);
+      const [x, y] = [left + edge(k % width), top + edge(Math.floor(k / width))];
+      pen.fillRect(x, y, edge((k % width) + 1) - edge(k % width), edge(Math.floor(k / width) + 1) - y + top);
     });
     pen.globalAlpha = 1;
     pen.lineWidth = 1;

@@ -266,7 +266,7 @@ def live(
     Shapes, with s = len(axis): `energies` (panels, s, s) from their minimum, `query` (2,), `patterns` (N, 2),
     `weights` (panels, N), `steps` and `ends` (panels, 2): after one step and at rest, `returned` (panels, 8, 8) ink.
     """
-    figure, axes = style.subplots(1, 2 * len(betas), height=2.7, width_ratios=(1, 0.42) * len(betas))
+    figure, axes = style.subplots(1, 2 * len(betas), height=1.95, width_ratios=(1, 0.42) * len(betas))
     panels = zip(axes[::2], axes[1::2], betas, energies, weights, steps, ends, returned, strict=True)
     for plane, answer, beta, energy, shares, step, end, image in panels:
         _shaded(plane, axis, energy)
