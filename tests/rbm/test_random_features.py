@@ -34,7 +34,10 @@ def test_the_error_falls_like_the_root_of_the_number_of_features():
 
     def error(num_features):
         keys = jax.random.split(jax.random.key(5), 40)
-        found = [random_features.retrieve(key, queries, patterns, num_features=num_features, beta=0.02) for key in keys]
+        found = [
+            random_features.retrieve(queries, patterns, random_features.directions(key, num_features, 8), beta=0.02)
+            for key in keys
+        ]
         return np.sqrt(np.mean((np.array(found) - exact) ** 2))
 
     slope = np.log(error(4096) / error(64)) / np.log(64)
@@ -44,12 +47,16 @@ def test_the_error_falls_like_the_root_of_the_number_of_features():
 def test_large_norms_neither_overflow_nor_leave_the_convex_hull():
     rng = np.random.default_rng(6)
     patterns = 40 * rng.normal(size=(10, 3))
-    found = np.asarray(random_features.retrieve(jax.random.key(7), patterns, patterns, num_features=16))
+    w = random_features.directions(jax.random.key(7), 16, 3)
+    found = np.asarray(random_features.retrieve(patterns, patterns, w))
     assert np.isfinite(found).all()
     assert (found <= patterns.max(axis=0) + 1e-9).all()
     assert (found >= patterns.min(axis=0) - 1e-9).all()
 
 
-def test_queries_and_patterns_of_different_dimensions_are_refused():
-    with pytest.raises(ValueError, match="queries"):
-        random_features.retrieve(jax.random.key(0), [[1.0]], [[1.0, 2.0]], num_features=4)
+@pytest.mark.parametrize(
+    ("queries", "w", "name"), [([[1.0]], [[1.0, 2.0]], "queries"), ([[1.0, 2.0]], [[1.0]], "directions")]
+)
+def test_dimensions_that_differ_are_refused(queries, w, name):
+    with pytest.raises(ValueError, match=name):
+        random_features.retrieve(queries, [[1.0, 2.0]], w)

@@ -62,26 +62,28 @@ def _retrieve(q: Array, X: Array, w: Array, beta: Array) -> Array:
 
 @validate.finite_result
 def retrieve(
-    key: PRNGKeyArray,
     queries: Float[ArrayLike, "*batch dim"],
     patterns: Float[ArrayLike, "num_patterns dim"],
+    directions: Float[ArrayLike, "features dim"],
     *,
-    num_features: int,
     beta: Float[ArrayLike, ""] = 1.0,
 ) -> Float[Array, "*batch dim"]:
     """q' = sum_k f_k(q) (sum_mu f_k(x_mu) x_mu) / sum_k f_k(q) sum_mu f_k(x_mu), f_k(x) = exp(w_k . x - |x|^2 / 2).
 
-    With x and q multiplied by sqrt(beta) first: ``mixture.retrieve`` with ``num_features`` random directions in place
-    of the exact exponentials. The error falls like num_features^(-1/2), from a size that grows exponentially with
-    beta |q + x|^2. Cost: num_features products for a query, whatever the number of patterns.
+    With x and q multiplied by sqrt(beta) first: ``mixture.retrieve`` with one exponential for each of the random
+    ``directions`` w_k in place of the exact ones. The error falls like (number of directions)^(-1/2), from a size that
+    grows exponentially with beta |q + x|^2. Cost: one product a direction for a query, whatever the number of patterns.
     Source: Choromanski et al. (2020), on which Bal (2020), section 3, builds.
 
     >>> import jax
-    >>> retrieve(jax.random.key(0), [[0.0, 0.0]], [[1.0, 0.0], [3.0, 4.0]], num_features=8).shape
+    >>> w = directions(jax.random.key(0), 8, 2)
+    >>> retrieve([[0.0, 0.0]], [[1.0, 0.0], [3.0, 4.0]], w).shape
     (1, 2)
     """
-    dtype = validate.common_dtype(queries, patterns)
+    dtype = validate.common_dtype(queries, patterns, directions)
     X = validate.matrix(patterns, "patterns", dtype=dtype)
     q = validate.vectors(queries, "queries", dim=X.shape[1], dtype=dtype)
-    beta = validate.positive(beta, "beta", ndim=0, dtype=dtype)
-    return _retrieve(q, X, directions(key, num_features, X.shape[1], dtype=dtype), beta)
+    w = validate.matrix(directions, "directions", dtype=dtype)
+    if w.shape[1] != X.shape[1]:
+        raise ValueError(f"directions: expected shape (features, {X.shape[1]}), got {w.shape}")
+    return _retrieve(q, X, w, validate.positive(beta, "beta", ndim=0, dtype=dtype))
