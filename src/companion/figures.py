@@ -117,6 +117,7 @@ def publish(
         naming the argument that is missing, too short or malformed, or an `id` that was published before.
     """
     chapter = os.environ.get("COMPANION_CHAPTER", "")
+    page = os.environ.get("COMPANION_PAGE", chapter)
     _check(id, chapter, data, caption, alt, source)
     _check_frames(frames)
     folder = Path(os.environ.get("COMPANION_OUT", "_build")) / "figures" / id
@@ -135,6 +136,7 @@ def publish(
     record: dict[str, Any] = {
         "id": id,
         "chapter": chapter or project.chapter_of(id),
+        "page": page or project.chapter_of(id),
         "caption": " ".join(caption.split()),
         "alt": " ".join(alt.split()),
         "source": source,
@@ -144,7 +146,7 @@ def publish(
         "size": [round(side * DOTS_PER_INCH) for side in figure.get_size_inches()],
         **animation,
         "files": {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(draft.iterdir())},
-        **_citations(id, chapter or project.chapter_of(id), caption),
+        **_citations(id, page or project.chapter_of(id), caption),
     }
     (draft / "figure.json").write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     shutil.rmtree(folder, ignore_errors=True)
@@ -357,8 +359,8 @@ def _rounded(values: np.ndarray) -> np.ndarray:
     return np.ldexp(np.round(mantissa * 2**18), exponent - 18).astype(np.float32)
 
 
-def _citations(id: str, chapter: str, caption: str) -> dict[str, Any]:
+def _citations(id: str, page: str, caption: str) -> dict[str, Any]:
     who = project.identity()
     first = re.split(r"(?<=[.:])\s", " ".join(caption.split()))[0].rstrip(".:")
-    entry = f"{who.library}:{id}", f"Figure {id}: {first}", who.chapter_url(chapter, id)
+    entry = f"{who.library}:{id}", f"Figure {id}: {first}", who.chapter_url(page, id)
     return {"bibtex": who.bibtex(*entry), "csl": who.csl(*entry)}

@@ -49,9 +49,9 @@ class Identity:
         owner, name = self.repository.rstrip("/").split("/")[-2:]
         return f"https://{owner}.github.io/{name}/"
 
-    def chapter_url(self, chapter: str, anchor: str = "") -> str:
-        """Public address of a chapter, or of one place in it."""
-        return f"{self.site}notebooks/{chapter}.html" + (f"#{anchor}" if anchor else "")
+    def chapter_url(self, page: str, anchor: str = "") -> str:
+        """Public address of a page of a chapter, or of one place in it."""
+        return f"{self.site}notebooks/{page}.html" + (f"#{anchor}" if anchor else "")
 
     def bibtex(self, key: str, title: str, url: str) -> str:
         """A BibTeX entry for one part of the book."""

@@ -136,6 +136,142 @@ parts:
       - file: book/references
 """
 
+AUDIT = """\
+---
+jupytext:
+  text_representation: {extension: .md, format_name: myst}
+kernelspec: {display_name: Python 3, language: python, name: python3}
+companion:
+  budget: 60
+  quick: {points: 5}
+---
+
+# The probe, checked
+
+What the lesson leaves out, see {numref}`probe-slope` and {eq}`eq:probe-slope`:
+
+$$
+y' = 2 x
+$$ (eq:probe-slope)
+
+```{code-cell} ipython3
+:tags: [parameters]
+
+points = 9
+```
+
+```{code-cell} ipython3
+import numpy as np
+from companion import claims, figures
+from spinbook import toy
+from spinbook.plot import style
+
+x = np.linspace(0, 1, points)
+```
+
+The slope, which the source gives as $x$:
+
+```{code-cell} ipython3
+:name: claim-probe-slope
+:tags: [hide-input]
+
+slope = (toy.square(x + 1e-4) - toy.square(x - 1e-4)) / 2e-4
+claims.measure("probe.slope", np.max(abs(slope - 2 * x)), uncertainty=1e-11, rival=np.max(abs(slope - x)))
+```
+
+```{code-cell} ipython3
+:tags: [hide-input]
+
+figure, ax = style.subplots(width="column")
+ax.plot(x, slope)
+figures.publish(
+    figure,
+    "probe-slope",
+    data={"x": x, "slope": slope},
+    caption="The slope of the parabola, which is a line.",
+    alt="A straight line that rises from zero at the left to two at the right end.",
+    source="this book",
+)
+```
+
+## What the source says, and where it is answered
+
+```{source-items} author2000source
+```
+"""
+
+TWO_PAGES = """\
+format: 2
+claims:
+- id: probe.top
+  was: [probe.summit]
+  says: The parabola reaches one.
+  source: {key: author2000source, where: section 2}
+  kind: number
+  published: 1.0
+  reading_error: 0.001
+  rival: half of the parabola
+  verdict: reproduced
+
+- id: probe.slope
+  says: The slope is x.
+  source: {key: author2000source, where: section 3, section: The slope}
+  equation: eq:probe-slope
+  functions: [spinbook.toy.square]
+  kind: formula
+  route: central differences
+  accuracy: 1.0e-9
+  printed_tex: y' = x
+  corrected_tex: y' = 2 x
+  verdict: corrected
+  because: A factor <two> is missing.
+
+- id: probe.both
+  says: The parabola and its slope are as printed.
+  source: {key: author2000source, where: section 3}
+  kind: statement
+  parts: [probe.top, probe.slope]
+  verdict: partly
+  because: The slope is not.
+
+- id: probe.sky
+  says: The parabola reaches the sky.
+  source: {key: author2000source, where: section 3}
+  kind: statement
+  verdict: not-attempted
+  because: The page ends <before> it does.
+
+- id: probe.biases
+  says: There are no biases.
+  retired: True by construction.
+"""
+
+SOURCES = """\
+- key: author2000source
+  version: "2000-01-02"
+  address: https://example.org/source
+  file: source.md
+  status: current
+  sections:
+    - {number: "0", title: "", sha256: e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855}
+    - {number: "3", title: The slope, sha256: e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855}
+"""
+
+ITEMS = """\
+- item: The parabola
+  kind: equation
+  section: "2"
+  answered: {claim: probe.top, figure: probe-line, page: "probe#equation-eq-probe-square"}
+- item: Its slope, as <printed>
+  kind: statement
+  section: "3"
+  answered: {claim: [probe.slope, probe.summit]}
+- item: Its colour
+  kind: statement
+  section: "3"
+  answered: {reason: It has none.}
+"""
+
 LIBRARY = 'def square(x):\n    """x^2."""\n    return x**2\n'
 UNRELATED = 'def cube(x):\n    """x^3."""\n    return x**3\n'
 
@@ -202,6 +338,23 @@ def write_toy_book(root: Path) -> ToyBook:
     return ToyBook(root)
 
 
+def add_audit(book: ToyBook) -> ToyBook:
+    """Give the toy chapter an audit and claims of the new form: the template of a chapter in two pages."""
+    book.path("notebooks/audits").mkdir()
+    book.path("notebooks/audits/probe.md").write_text(AUDIT)
+    book.path("book/claims/probe.yml").write_text(TWO_PAGES)
+    book.path("book/sources.yml").write_text(SOURCES)
+    book.path("book/items").mkdir()
+    book.path("book/items/author2000source.yml").write_text(ITEMS)
+    text = book.chapter.read_text()
+    book.chapter.write_text(text.replace("uncertainty=1e-9)", "uncertainty=1e-9, rival=y.max() / 2)"))
+    contents = book.path("_toc.yml").read_text()
+    beneath = "      - file: notebooks/probe\n        sections:\n          - file: notebooks/audits/probe\n"
+    book.path("_toc.yml").write_text(contents.replace("      - file: notebooks/probe\n", beneath))
+    notebooks.sync(book.root)
+    return book
+
+
 def wait_until(condition: Callable[[], object], seconds: float = 30.0) -> None:
     """Return when `condition()` is true; fail if it is not in time."""
     deadline = time.monotonic() + seconds
@@ -238,6 +391,22 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[ToyBook, build.Outc
     outcome, printed = book.build()
     assert outcome.problems == [], printed
     return book, outcome, printed
+
+
+@pytest.fixture(scope="session")
+def two_pages(tmp_path_factory: pytest.TempPathFactory) -> tuple[ToyBook, build.Outcome, str]:
+    """A toy book whose chapter has a lesson and an audit, built once."""
+    book = add_audit(write_toy_book(tmp_path_factory.mktemp("pair") / "book"))
+    outcome, printed = book.build()
+    assert outcome.problems == [], printed
+    return book, outcome, printed
+
+
+@pytest.fixture
+def pair(two_pages: tuple[ToyBook, build.Outcome, str], tmp_path: Path) -> ToyBook:
+    """A copy of the built book of two pages."""
+    shutil.copytree(two_pages[0].root, tmp_path / "book")
+    return ToyBook(tmp_path / "book")
 
 
 @pytest.fixture

@@ -1,11 +1,12 @@
 """Claims: declarations that are checked, measurements that are recorded, and the comparison between them."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
 
-from companion import claims
+from companion import claims, project
 from companion.claims import Claim, Measurement, judge
 
 
@@ -115,9 +116,10 @@ def test_a_negative_uncertainty_is_refused():
 
 def test_a_measurement_is_recorded_as_a_plain_number_and_shown_as_a_line(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("COMPANION_OUT", str(tmp_path))
-    monkeypatch.setenv("COMPANION_ROOT", str(tmp_path))
     (tmp_path / "book" / "claims").mkdir(parents=True)
     (tmp_path / "book" / "claims" / "probe.yml").write_text(json.dumps([GOOD]))
+    shutil.copy(project.root() / "_config.yml", tmp_path)
+    monkeypatch.setenv("COMPANION_ROOT", str(tmp_path))
     claims.measure("probe.one", np.float64(1.0), uncertainty=np.float32(0.5))
     claims.measure("probe.two", np.bool_(True))
     lines = [json.loads(line) for line in (tmp_path / "measured.jsonl").read_text().splitlines()]
@@ -125,6 +127,11 @@ def test_a_measurement_is_recorded_as_a_plain_number_and_shown_as_a_line(tmp_pat
         {"id": "probe.one", "value": 1.0, "uncertainty": 0.5},
         {"id": "probe.two", "value": True, "uncertainty": 0.0},
     ]
+    assert "Claim probe.one: measured 1 ± 0.5'" in capsys.readouterr().out, "a run sees no declaration"
+    monkeypatch.delenv("COMPANION_OUT")
+    claims.measure("probe.one", np.float64(1.0), uncertainty=np.float32(0.5))
+    claims.measure("probe.two", np.bool_(True))
     shown = capsys.readouterr().out
     assert "Claim probe.one: One. measured 1 ± 0.5, published 1" in shown
     assert "no such claim is declared" in shown
+    assert len((tmp_path / "measured.jsonl").read_text().splitlines()) == 2

@@ -101,7 +101,7 @@ def run(name, folder, colab):
     folder.mkdir()
     quick = folder.with_name("quick.yml")
     quick.write_text(yaml.safe_dump(dict(notebooks.load(ROOT, name).quick)))
-    out = folder.with_name(f"{name}.ipynb")
+    out = folder.with_name(f"{notebooks.slug(name)}.ipynb")
     command = [sys.executable, "-m", "papermill", str(ROOT / "notebooks" / f"{name}.ipynb"), str(out)]
     command += ["--kernel", "colab", "--cwd", str(folder), "-f", str(quick), "--no-progress-bar"]
     done = subprocess.run(command, capture_output=True, text=True, env=variables, check=False)

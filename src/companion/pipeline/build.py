@@ -6,14 +6,15 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
-from companion import claims, project
-from companion.pipeline import catalogue, compared, disk, execution, freshness, ledger, lifeline, notebooks, site
+from companion import project
+from companion.findings import Findings
+from companion.pipeline import catalogue, check, compared, disk, execution, freshness, ledger, lifeline, notebooks, site
 
 JOBS = 2
 """Chapters that run at the same time."""
@@ -27,6 +28,7 @@ class Outcome:
     """What a build found. `problems` is empty exactly when the book may be published."""
 
     chapters: list[str]
+    """Pages, in the order of the table of contents."""
     executed: list[str] = field(default_factory=list)
     failures: list[execution.Failure] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
@@ -54,14 +56,16 @@ def book(root: Path, *, only: str | None = None, jobs: int = JOBS, out: TextIO |
     root = root.resolve()
     started = time.perf_counter()
     names = notebooks.names(root)
-    if only is not None and only not in names:
-        raise ValueError(f"NAME: expected one of {names}, got {only!r}")
+    known = notebooks.chapters(root)
+    if only is not None and only not in known:
+        raise ValueError(f"NAME: expected one of {known}, got {only!r}")
     with lifeline.orderly(), _lock(root):
         outcome = Outcome(names)
         chapters = {name: notebooks.load(root, name) for name in names}
-        _check_claims(root, names)
+        if findings := check.book(root, only=only):
+            raise Findings(findings)
         keys = {name: freshness.key(root, chapter) for name, chapter in chapters.items()}
-        wanted = names if only is None else [only]
+        wanted = names if only is None else [name for name in names if notebooks.chapter_of(name) == only]
         standing = {name: execution.standing(root, name, keys[name]) for name in names}
         stale = [name for name in wanted if standing[name].record is None]
         for name in wanted:
@@ -96,20 +100,6 @@ def book(root: Path, *, only: str | None = None, jobs: int = JOBS, out: TextIO |
     outcome.seconds = time.perf_counter() - started
     _summary(root, outcome, records, out)
     return outcome
-
-
-def _check_claims(root: Path, names: Sequence[str]) -> None:
-    """Every declaration that cannot be read, before any chapter runs for nothing."""
-    problems = []
-    for name in names:
-        path = root / "book" / "claims" / f"{name}.yml"
-        try:
-            if path.is_file():
-                claims.declared(path)
-        except ValueError as error:
-            problems.append(str(error))
-    if problems:
-        raise ValueError("\n".join(problems))
 
 
 def _run(root: Path, chapters: Sequence[notebooks.Chapter], jobs: int, out: TextIO) -> list[execution.Failure]:
@@ -166,40 +156,47 @@ def _collect(
     """Write `figures/`, `claims.json`, `figures.json` and `status.json` from the results; returns the problems."""
     build = root / "_build"
     disk.remove(build / "figures")
-    for folder in results.values():
+    problems = []
+    for name, folder in results.items():
         for figure in sorted((folder / "figures").glob("*/figure.json")):
-            shutil.copytree(figure.parent, build / "figures" / figure.parent.name)
-    figures = catalogue.with_sources(
-        root, site.figures_index(build / "figures"), {name: chapter.source for name, chapter in chapters.items()}
-    )
+            if (target := build / "figures" / figure.parent.name).exists():
+                problems.append(f"figure {figure.parent.name}: published on two pages, the second is {name}")
+                continue
+            shutil.copytree(figure.parent, target)
+    by_chapter = {chapter.chapter: chapter.source for chapter in chapters.values() if not chapter.is_audit}
+    figures = catalogue.with_sources(root, site.figures_index(build / "figures"), by_chapter)
     disk.write(build / "figures.json", json.dumps(figures, indent=1, ensure_ascii=False) + "\n")
-    book_ledger = ledger.collect(root, list(chapters), results)
+    book_ledger = ledger.collect(root, list(by_chapter), results)
     ledger.write(build / "claims.json", book_ledger.entries)
-    problems = [problem for problem in book_ledger.problems if _concerns(problem, wanted)]
+    concerned = {notebooks.chapter_of(name) for name in wanted}
+    problems += [problem for problem in book_ledger.problems if _concerns(problem, concerned)]
     ids = {figure["id"] for figure in figures}
     problems += [
         f"chapter {name}: its thumbnail {chapter.thumbnail!r} is not among its published figures"
         for name, chapter in chapters.items()
-        if name in results and chapter.thumbnail not in ids
+        if name in results and not chapter.is_audit and chapter.thumbnail not in ids
     ]
-    problems += catalogue.unresolved(figure for figure in figures if figure["chapter"] in wanted)
+    problems += catalogue.unresolved(figure for figure in figures if figure["chapter"] in concerned)
     claim_ids = {entry["id"] for entry in book_ledger.entries}
-    problems += compared.problems(root, figures, claim_ids, list(chapters), wanted, results)
+    whole = {
+        name for name in by_chapter if all(page in results for page in chapters if notebooks.chapter_of(page) == name)
+    }
+    problems += compared.problems(root, figures, claim_ids, list(by_chapter), sorted(concerned), whole)
     broken = {failure.chapter: failure for failure in failures}
-    status = _status(root, chapters, records, book_ledger.entries, figures, broken)
+    status = _status(root, chapters, records, book_ledger, figures, broken)
     disk.write(build / "status.json", json.dumps(status, indent=1) + "\n")
     return problems
 
 
-def _concerns(problem: str, wanted: Sequence[str]) -> bool:
-    return any(problem.startswith(f"claim {name}.") for name in wanted)
+def _concerns(problem: str, chapters: Collection[str]) -> bool:
+    return any(problem.startswith(f"claim {name}.") for name in chapters)
 
 
 def _status(
     root: Path,
     chapters: Mapping[str, notebooks.Chapter],
     records: Mapping[str, execution.Record],
-    entries: Sequence[Mapping[str, Any]],
+    book_ledger: ledger.Ledger,
     figures: Sequence[Mapping[str, Any]],
     broken: Mapping[str, execution.Failure],
 ) -> dict[str, Any]:
@@ -207,9 +204,10 @@ def _status(
     pages = []
     for name, chapter in chapters.items():
         record = records.get(name)
-        own = [entry for entry in entries if entry["chapter"] == name]
+        own = [entry for entry in book_ledger.entries if entry["page"] == name]
         page: dict[str, Any] = {
-            "chapter": name,
+            "chapter": chapter.chapter,
+            "page": name,
             "title": chapter.title,
             "summary": " ".join(chapter.summary.split()),
             "source": chapter.source,
@@ -219,7 +217,7 @@ def _status(
             "state": "finished" if record else "failed" if name in broken else "not run",
             "claims": len([entry for entry in own if entry["holds"] is not None]),
             "claims_held": len([entry for entry in own if entry["holds"]]),
-            "figures": len([figure for figure in figures if figure["chapter"] == name]),
+            "figures": len([figure for figure in figures if figure["page"] == name]),
         }
         if record:
             page |= {
@@ -237,7 +235,14 @@ def _status(
         if name in broken:
             page["failure"] = {"cell": broken[name].cell, "error": execution.plain(broken[name].error)}
         pages.append(page)
-    return {"book": who.title, "version": who.version, "commit": state.commit, "dirty": state.dirty, "chapters": pages}
+    return {
+        "book": who.title,
+        "version": who.version,
+        "commit": state.commit,
+        "dirty": state.dirty,
+        "chapters": pages,
+        "retired": book_ledger.retired,
+    }
 
 
 def _summary(root: Path, outcome: Outcome, records: Mapping[str, execution.Record], out: TextIO) -> None:
@@ -250,7 +255,7 @@ def _summary(root: Path, outcome: Outcome, records: Mapping[str, execution.Recor
             )
             rows.append(
                 (
-                    page["chapter"],
+                    page["page"],
                     f"{page['seconds']:.1f}",
                     f"{page['peak_bytes'] / 1e6:.0f}",
                     f"{page['claims_held']}/{page['claims']}",
@@ -259,7 +264,7 @@ def _summary(root: Path, outcome: Outcome, records: Mapping[str, execution.Recor
                 )
             )
         else:
-            rows.append((page["chapter"], "-", "-", f"0/{page['claims']}", "-", page["state"]))
+            rows.append((page["page"], "-", "-", f"0/{page['claims']}", "-", page["state"]))
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     print(file=out)
     for row in rows:

@@ -16,9 +16,16 @@ from sphinx.config import Config
 from sphinx.util.docutils import SphinxDirective
 
 from companion import claims, project
-from companion.pipeline import compared
+from companion.pipeline import compared, items
 
-VERDICT_MARKS = {"reproduced": "✓", "corrected": "✎", "not-reproduced": "✗", "not-attempted": "–"}
+VERDICT_MARKS = {
+    "reproduced": "✓",
+    "partly": "◐",
+    "corrected": "✎",
+    "not-reproduced": "✗",
+    "not-attempted": "–",
+    "established": "■",
+}
 
 
 class _Directive(SphinxDirective):
@@ -105,7 +112,7 @@ def _fold(record: dict[str, Any], to_root: str, who: project.Identity, beside: s
     downloads = ", ".join(
         f'<a href="{folder}/{name}" download>{name.removeprefix(id).lstrip(".-")}</a>' for name in names
     )
-    address = who.chapter_url(chapter, id)
+    address = who.chapter_url(record["page"], id)
     parameters = ", ".join(f"{name} = {value}" for name, value in record["parameters"].items())
     return (
         '<details class="book-cite"><summary>Cite, download, reproduce</summary>'
@@ -123,7 +130,7 @@ def _versioned(record: dict[str, Any], who: project.Identity) -> str:
     """The text of the chapter as it was when it made the figure, where that is a commit."""
     if not re.fullmatch(r"[0-9a-f]{40}", record["commit"]):
         return ""
-    source = who.source_url(f"notebooks/{record['chapter']}.md", record["commit"])
+    source = who.source_url(f"notebooks/{record['page']}.md", record["commit"])
     return f', <a href="{html.escape(source)}">its text in this version</a>'
 
 
@@ -135,7 +142,7 @@ class FigureGallery(_Directive):
         comparisons, _ = compared.read(self.root)
         entries = self.read("claims.json")
         for record in self.read("figures.json"):
-            target = f"{self.to_root()}notebooks/{record['chapter']}.html#{record['id']}"
+            target = f"{self.to_root()}notebooks/{record['page']}.html#{record['id']}"
             cards.append(
                 f'<li class="book-card" data-chapter="{record["chapter"]}" data-source="{_kind(record["source"])}">'
                 f'<a href="{target}">{picture(record, self.to_root())}'
@@ -199,6 +206,8 @@ class ChapterCards(_Directive):
         works = project.references(self.root)
         cards = []
         for page in self.read("status.json")["chapters"]:
+            if page["page"] != page["chapter"]:
+                continue
             target = f"{self.to_root()}notebooks/{page['chapter']}.html"
             record = figures.get(page["thumbnail"])
             image = picture(record, self.to_root(), lazy=False) if record else ""
@@ -260,9 +269,11 @@ class ClaimsLedger(_Directive):
         published = claims.format_value(entry["published"])
         if entry["corrected"] is not None:
             published = f"<del>{published}</del> {claims.format_value(entry['corrected'])}"
-        cell = f"{self.to_root()}notebooks/{entry['chapter']}.html"
+        cell = f"{self.to_root()}notebooks/{entry['page']}.html"
         link = f'<a href="{cell}#{anchor}">' if entry["measured"] is not None else f'<a href="{cell}">'
-        source = f"{_citation(works, entry['source']['key'])}, {entry['source']['where']}"
+        source = "this book"
+        if entry["source"]["key"]:
+            source = f"{_citation(works, entry['source']['key'])}, {entry['source']['where']}"
         external = ' <span class="book-external">external</span>' if entry["external"] else ""
         because = f'<p class="book-because">{html.escape(entry["because"])}</p>' if entry["because"] else ""
         rule = f'<p class="book-because">Bound: {html.escape(entry["rule"])}</p>' if entry["rule"] else ""
@@ -308,7 +319,7 @@ class Corrections(_Directive):
 
     def _item(self, entry: dict[str, Any]) -> str:
         anchor = claims.anchor_of(entry["id"])
-        cell = f"{self.to_root()}notebooks/{entry['chapter']}.html#{anchor}"
+        cell = f"{self.to_root()}notebooks/{entry['page']}.html#{anchor}"
         facts = {"Where": entry["source"]["where"], "It says": entry["says"]}
         if entry["published"] is not None:
             facts["Published"] = claims.format_value(entry["published"])
@@ -323,6 +334,60 @@ class Corrections(_Directive):
         return (
             f'<li id="{entry["verdict"]}-{anchor}"><dl>{rows}<dt>Proof</dt>'
             f'<dd><a href="{link}">{html.escape(entry["id"])}</a></dd></dl></li>'
+        )
+
+
+class SourceItems(_Directive):
+    """`{source-items} KEY`: every item of a text by section, and where it is answered."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        listed = items.read(self.root, self.arguments[0])
+        if not listed:
+            raise self.error(f"source-items: nothing lists the items of {self.arguments[0]!r}")
+        entries = self.read("claims.json")
+        by_id = {old: entry for entry in entries for old in (entry["id"], *entry["was"])}
+        pages = {record["id"]: record["page"] for record in self.read("figures.json")}
+        head = "".join(
+            f'<th scope="col" aria-sort="none">{name}</th>' for name in ("Section", "Kind", "Item", "Answered")
+        )
+        rows = "".join(
+            f'<tr data-kind="{item.kind}"><td>{html.escape(item.section)}</td><td>{item.kind}</td>'
+            f"<td>{html.escape(item.item)}</td><td>{self._answers(item, by_id, pages)}</td></tr>"
+            for item in listed
+        )
+        return [
+            self.raw(
+                '<div class="book-table"><table class="book-sortable book-filterable table">'
+                f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
+            )
+        ]
+
+    def _answers(self, item: items.Item, by_id: dict[str, dict[str, Any]], pages: dict[str, str]) -> str:
+        found = [self._claim(id, by_id) for id in item.answered.get("claim", ())]
+        for id in item.answered.get("figure", ()):
+            # A figure that is not published leads to a place that is not there, which the check of links finds.
+            target = f"{self.to_root()}notebooks/{pages.get(id, 'unknown')}.html#{id}"
+            found.append(f'<a href="{target}">figure {html.escape(id)}</a>')
+        for place in item.answered.get("page", ()):
+            page, _, anchor = place.partition("#")
+            folder = "" if page.startswith("book/") else "notebooks/"
+            target = f"{self.to_root()}{folder}{page}.html" + (f"#{anchor}" if anchor else "")
+            found.append(f'<a href="{target}">{html.escape(place)}</a>')
+        found += [html.escape(reason) for reason in item.answered.get("reason", ())]
+        return "<br>".join(found)
+
+    def _claim(self, id: str, by_id: dict[str, dict[str, Any]]) -> str:
+        if id not in by_id:
+            return f"<code>{html.escape(id)}</code>, retired"
+        entry = by_id[id]
+        verdict, label, mark = _verdict(entry)
+        anchor = f"#{claims.anchor_of(entry['id'])}" if entry["measured"] is not None else ""
+        target = f"{self.to_root()}notebooks/{entry['page']}.html{anchor}"
+        return (
+            f'<a href="{target}">{html.escape(entry["id"].partition(".")[2])}</a> '
+            f'<span class="book-verdict book-verdict-{verdict}"><span aria-hidden="true">{mark}</span> {label}</span>'
         )
 
 
@@ -358,7 +423,7 @@ class ChapterStatus(_Directive):
         ]
 
     def _row(self, page: dict[str, Any]) -> str:
-        name = f'<a href="{self.to_root()}notebooks/{page["chapter"]}.html">{html.escape(page["title"])}</a>'
+        name = f'<a href="{self.to_root()}notebooks/{page["page"]}.html">{html.escape(page["title"])}</a>'
         if page["state"] != "finished":
             return f"<tr><td>{name}</td><td>{page['state']}</td>{'<td>–</td>' * 7}</tr>"
         return (
@@ -376,7 +441,7 @@ class Provenance(_Directive):
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
-        page = next(page for page in self.read("status.json")["chapters"] if page["chapter"] == self.arguments[0])
+        page = next(page for page in self.read("status.json")["chapters"] if page["page"] == self.arguments[0])
         versions = ", ".join(f"{name} {version}" for name, version in page["versions"].items())
         parameters = ", ".join(f"{name} = {value}" for name, value in page["parameters"].items())
         facts = {
@@ -390,7 +455,8 @@ class Provenance(_Directive):
         }
         items = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in facts.items())
         who = project.identity(self.root)
-        entry = who.bibtex(f"{who.library}:{page['chapter']}", page["title"], who.chapter_url(page["chapter"]))
+        address = who.chapter_url(page["page"])
+        entry = who.bibtex(f"{who.library}:{page['page'].replace('/', '-')}", page["title"], address)
         return [
             self.raw(
                 f'<aside class="book-provenance" aria-label="How this page was made"><dl>{items}</dl>'
@@ -473,6 +539,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("chapter-cards", ChapterCards)
     app.add_directive("claims-ledger", ClaimsLedger)
     app.add_directive("corrections", Corrections)
+    app.add_directive("source-items", SourceItems)
     app.add_directive("chapter-status", ChapterStatus)
     app.add_directive("provenance", Provenance)
     app.add_role("siteurl", _site_url)

@@ -100,6 +100,11 @@ def _failed_folder(root: Path, name: str) -> Path:
     return root / "_build" / "failed" / name
 
 
+def notebook_file(folder: Path, name: str) -> Path:
+    """The executed notebook of a page in the folder of its run."""
+    return folder / f"{notebooks.chapter_of(name)}.ipynb"
+
+
 def standing(root: Path, name: str, key: str) -> Standing:
     """Whether the last run of a chapter stands: made with this key and these packages, every file as it was left."""
     folder = results_folder(root, name)
@@ -153,7 +158,7 @@ def start(root: Path, name: str, *, threads: int, cpus: Sequence[int] | None = N
     Its output goes to `log.txt` in its work folder.
     """
     disk.remove(_failed_folder(root, name))
-    folder = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=disk.folder(work_folder(root))))
+    folder = Path(tempfile.mkdtemp(prefix=f"{notebooks.slug(name)}-", dir=disk.folder(work_folder(root))))
     command = [sys.executable, "-m", "companion.pipeline.execution", str(root), name, f"--threads={threads}"]
     command.append(f"--folder={folder}")
     if cpus:
@@ -222,7 +227,7 @@ def publish(
             "target: expected a folder for a run with an extra_environment, which is not part of the book, got None"
         )
     if folder is None:
-        with disk.owned(work_folder(root), name) as folder:
+        with disk.owned(work_folder(root), notebooks.slug(name)) as folder:
             return _publish(root, name, threads, folder, extra_environment or {}, target)
     with disk.own(folder):
         return _publish(root, name, threads, folder, extra_environment or {}, target)
@@ -291,7 +296,7 @@ def run(
     scratch.mkdir(parents=True)
     given = private / "input.ipynb"
     given.write_text(notebooks.serialise(chapter.notebook), encoding="utf-8")
-    output = folder / f"{chapter.name}.ipynb"
+    output = notebook_file(folder, chapter.name)
     variables = _environment(root, chapter, folder, parameters or {}, threads, state or freshness.state(root))
     if parameters is not None:
         variables["COMPANION_ROUGH"] = "1"
@@ -347,7 +352,8 @@ def _environment(
         "JUPYTER_PREFER_ENV_PATH": "1",
         "COMPANION_ROOT": str(root),
         "COMPANION_OUT": str(folder),
-        "COMPANION_CHAPTER": chapter.name,
+        "COMPANION_CHAPTER": chapter.chapter,
+        "COMPANION_PAGE": chapter.name,
         "COMPANION_PACKAGES": " ".join(sorted(freshness.own_packages(root))),
         "COMPANION_COMMIT": state.commit + ("+dirty" if state.dirty else ""),
         "COMPANION_PARAMETERS": json.dumps(dict(chapter.parameters) | dict(parameters)),

@@ -1,9 +1,12 @@
 """What a chapter's result depends on, as one key. Nothing is run and nothing is imported to find it out.
 
-The key covers the chapter's cells and front matter, the modules of the library and of the machinery that it imports
-(directly and through others), the data files that lie beside them, the versions of the installed packages that these
-import and of what those require, the chapter's claims and data files, its parameters, the lock, the book's identity and
-the Python version. A result whose recorded key differs is stale.
+The key covers the code of a page's cells, the modules of the library and of the machinery that it imports (directly
+and through others), the data files that lie beside them, the versions of the installed packages that these import and
+of what those require, the page's data files, its parameters, the lock, the book's identity and the Python version. A
+result whose recorded key differs is stale.
+
+Words are no part of it: the prose of a page and the declarations of its claims enter when pages are made. A cell emits
+what it measured and sees no declaration, so that changing one runs nothing.
 
 What cannot be seen without running, `execution` finds out by running: modules imported by a computed name and files of
 the repository that no key covers fail the run, and the versions of all packages that were loaded are in its record.
@@ -33,6 +36,8 @@ from companion.pipeline.notebooks import Chapter
 
 MACHINERY = __name__.partition(".")[0]
 _LOCK_FILES = ("requirements.lock", "constraints.txt")
+_TAGS = ("parameters", "raises-exception")
+"""Tags that change what a cell does; all others say how it is shown."""
 _STARTUP = Path(__file__).with_name("kernel_startup.py")
 _RUNNERS = ("ipykernel", "ipython", "nbclient", "nbformat", "papermill")
 """Packages that execute every chapter, whatever it imports."""
@@ -61,11 +66,14 @@ def ingredients(root: Path, chapter: Chapter, parameters: dict[str, Any] | None 
     if absent := [str(path.relative_to(root)) for path in data if not path.is_file()]:
         raise ValueError(f"chapter {chapter.name!r}: data files not found: {absent}")
     return {
-        "cells": [[cell.cell_type, cell.source, cell.metadata.get("tags", [])] for cell in chapter.notebook.cells],
+        "cells": [
+            [cell.source, [tag for tag in cell.metadata.get("tags", []) if tag in _TAGS]]
+            for cell in chapter.notebook.cells
+            if cell.cell_type == "code"
+        ],
         "library": {name: _code_digest(path.read_text(encoding="utf-8")) for name, path in sorted(library.items())},
         "beside the library": {_name(path, own): _file_digest(path) for path in _beside(library.values())},
         "packages": versions(external(library.values(), code) - own.keys()),
-        "claims": _file_digest(_claims(root, chapter)),
         "data": {str(path.relative_to(root)): _file_digest(path) for path in data},
         "parameters": dict(chapter.parameters) | (parameters or {}),
         "lock": [_file_digest(root / name) for name in _LOCK_FILES],
@@ -80,7 +88,7 @@ def covered_files(root: Path, chapter: Chapter) -> set[Path]:
     library = imported(own_packages(root), _code(root, chapter))
     data = [root / name for name in chapter.data]
     identity = [root / "_config.yml", project.version_file(root, project.settings(root).library)]
-    return {*library.values(), *_beside(library.values()), *data, *identity, _claims(root, chapter)}
+    return {*library.values(), *_beside(library.values()), *data, *identity}
 
 
 def own_packages(root: Path) -> dict[str, Path]:
@@ -95,10 +103,6 @@ def _code(root: Path, chapter: Chapter) -> str:
     cells = [python(cell.source) for cell in chapter.notebook.cells if cell.cell_type == "code"]
     style = project.settings(root).style
     return "\n".join([*cells, *([f"import {style}"] if style else [])])
-
-
-def _claims(root: Path, chapter: Chapter) -> Path:
-    return root / "book" / "claims" / f"{chapter.name}.yml"
 
 
 def _beside(modules: Iterable[Path]) -> list[Path]:

@@ -1,9 +1,13 @@
-"""Text notebooks and their paired .ipynb files. Nothing is executed here."""
+"""Text notebooks and their paired .ipynb files. Nothing is executed here.
+
+A chapter NAME has one or two pages: its lesson, `notebooks/NAME.md`, and its audit, `notebooks/audits/NAME.md`. A page
+is called by its path below `notebooks`: NAME, or audits/NAME.
+"""
 
 import ast
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,12 +19,17 @@ from nbformat import NotebookNode
 
 from companion import project
 
-_KNOWN = {"summary", "source", "thumbnail", "prerequisites", "budget", "data", "quick"}
+AUDITS = "audits"
+"""The folder of the audits, in `notebooks` and on the site."""
+_CHAPTER = {"summary", "source", "thumbnail", "prerequisites"}
+"""What the front matter of a lesson says of its chapter; an audit need not say it again."""
+_PAGE = {"budget", "quick"}
+_KNOWN = _CHAPTER | _PAGE | {"data"}
 
 
 @dataclass(frozen=True)
 class Chapter:
-    """One chapter: its notebook without outputs, and what its front matter says."""
+    """One page of a chapter: its notebook without outputs, and what its front matter says."""
 
     name: str
     title: str
@@ -35,38 +44,89 @@ class Chapter:
     notebook: NotebookNode
 
     @property
+    def chapter(self) -> str:
+        """The chapter that the page belongs to."""
+        return chapter_of(self.name)
+
+    @property
+    def is_audit(self) -> bool:
+        """Whether the page is the audit of its chapter."""
+        return self.name != self.chapter
+
+    @property
     def num_code_cells(self) -> int:
         """Number of code cells, the install cell included."""
         return sum(cell.cell_type == "code" for cell in self.notebook.cells)
 
 
+def chapter_of(page: str) -> str:
+    """The chapter of a page: NAME for NAME and for audits/NAME."""
+    return page.rpartition("/")[2]
+
+
+def slug(page: str) -> str:
+    """The name of a page as that of one file or folder."""
+    return page.replace("/", "-")
+
+
 def names(root: Path) -> list[str]:
-    """Names of all chapters, in the order of the table of contents.
+    """Names of all pages of chapters, in the order of the table of contents: an audit follows its lesson.
 
     Raises
     ------
     ValueError
-        if a chapter is missing from `_toc.yml`, or one listed there does not exist.
+        if a page is missing from `_toc.yml`, or one listed there does not exist, or an audit does not lie beneath its
+        lesson.
     """
-    listed = [
-        Path(item["file"]).name
-        for part in yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8")).get("parts", [])
-        for item in part["chapters"]
-        if str(item.get("file", "")).startswith("notebooks/")
-    ]
-    present = {path.stem for path in (root / "notebooks").glob("*.md")}
-    if set(listed) != present:
+    listed = [(page, above) for page, above in _contents(root) if page.startswith("notebooks/")]
+    found = [page.removeprefix("notebooks/") for page, _ in listed]
+    present = {path.relative_to(root / "notebooks").with_suffix("").as_posix() for path in _texts(root)}
+    if set(found) != present:
         raise ValueError(
-            f"_toc.yml: chapters listed but absent {sorted(set(listed) - present)}, present but not listed "
-            f"{sorted(present - set(listed))}"
+            f"_toc.yml: chapters listed but absent {sorted(set(found) - present)}, present but not listed "
+            f"{sorted(present - set(found))}"
         )
-    return listed
+    if astray := [
+        page
+        for page, above in listed
+        if page.startswith(f"notebooks/{AUDITS}/") and above != f"notebooks/{chapter_of(page)}"
+    ]:
+        raise ValueError(
+            f"_toc.yml: audits that are not beneath their lesson: {astray}; expected `sections: [file: "
+            "notebooks/audits/NAME]` at `file: notebooks/NAME`"
+        )
+    return found
+
+
+def chapters(root: Path) -> list[str]:
+    """Names of all chapters, in the order of the table of contents."""
+    return [name for name in names(root) if chapter_of(name) == name]
+
+
+def _texts(root: Path) -> list[Path]:
+    """The text notebooks of all pages."""
+    return sorted([*(root / "notebooks").glob("*.md"), *(root / "notebooks" / AUDITS).glob("*.md")])
 
 
 def pages(root: Path) -> list[str]:
     """Names of all pages of the site, without `.html`, in the order of the table of contents."""
     toc = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
-    return [toc["root"], *(str(item["file"]) for part in toc.get("parts", []) for item in part["chapters"])]
+    return [toc["root"], *(page for page, _ in _contents(root))]
+
+
+def _contents(root: Path) -> Iterator[tuple[str, str]]:
+    """Every page in the table of contents and the page above it, "" for none."""
+
+    def below(items: list[dict[str, Any]], above: str) -> Iterator[tuple[str, str]]:
+        for item in items:
+            page = str(item.get("file", ""))
+            if page:
+                yield page, above
+            yield from below(item.get("sections", []), page)
+
+    toc = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
+    for part in toc.get("parts", []):
+        yield from below(part["chapters"], "")
 
 
 def load(root: Path, name: str) -> Chapter:
@@ -79,20 +139,24 @@ def load(root: Path, name: str) -> Chapter:
     """
     path = root / "notebooks" / f"{name}.md"
     if not path.is_file():
-        known = sorted(entry.stem for entry in (root / "notebooks").glob("*.md"))
+        known = sorted(entry.relative_to(root / "notebooks").with_suffix("").as_posix() for entry in _texts(root))
         raise ValueError(f"chapter {name!r}: no such chapter; expected one of {known}")
     notebook = jupytext.read(path, fmt="md:myst")
+    shown = f"{path.parent.name}/{path.name}" if chapter_of(name) != name else path.name
     facts = dict(notebook.metadata.get("companion", {}))
     if unknown := set(facts) - _KNOWN:
-        raise ValueError(f"{path.name}: front matter, companion: unknown entries {sorted(unknown)}")
-    if missing := {"summary", "source", "thumbnail", "prerequisites", "budget", "quick"} - set(facts):
-        raise ValueError(f"{path.name}: front matter, companion: missing entries {sorted(missing)}")
-    parameters = _parameters(path, notebook)
+        raise ValueError(f"{shown}: front matter, companion: unknown entries {sorted(unknown)}")
+    if chapter_of(name) != name:
+        lesson = load(root, chapter_of(name))
+        facts = {fact: getattr(lesson, fact) for fact in sorted(_CHAPTER)} | facts
+    if missing := (_CHAPTER | _PAGE) - set(facts):
+        raise ValueError(f"{shown}: front matter, companion: missing entries {sorted(missing)}")
+    parameters = _parameters(shown, notebook)
     if strangers := set(facts["quick"]) - set(parameters):
-        raise ValueError(f"{path.name}: quick profile: {sorted(strangers)} are not in the parameters cell")
+        raise ValueError(f"{shown}: quick profile: {sorted(strangers)} are not in the parameters cell")
     return Chapter(
         name=name,
-        title=_title(path, notebook),
+        title=_title(shown, notebook),
         summary=facts["summary"],
         source=facts["source"],
         thumbnail=facts["thumbnail"],
@@ -105,23 +169,23 @@ def load(root: Path, name: str) -> Chapter:
     )
 
 
-def _title(path: Path, notebook: NotebookNode) -> str:
+def _title(shown: str, notebook: NotebookNode) -> str:
     for cell in notebook.cells:
         for line in cell.source.splitlines() if cell.cell_type == "markdown" else ():
             if line.startswith("# "):
                 return str(line[2:].strip())
-    raise ValueError(f"{path.name}: expected a title, a line that begins with '# '")
+    raise ValueError(f"{shown}: expected a title, a line that begins with '# '")
 
 
-def _parameters(path: Path, notebook: NotebookNode) -> dict[str, Any]:
+def _parameters(shown: str, notebook: NotebookNode) -> dict[str, Any]:
     """The assignments of the cell tagged `parameters`; each value is a literal."""
     cells = [cell for cell in notebook.cells if "parameters" in cell.metadata.get("tags", [])]
     if len(cells) != 1:
-        raise ValueError(f"{path.name}: expected one cell tagged parameters, got {len(cells)}")
+        raise ValueError(f"{shown}: expected one cell tagged parameters, got {len(cells)}")
     values: dict[str, Any] = {}
     for statement in ast.parse(cells[0].source).body:
         if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
-            raise ValueError(f"{path.name}: parameters cell: expected assignments only, got {ast.unparse(statement)!r}")
+            raise ValueError(f"{shown}: parameters cell: expected assignments only, got {ast.unparse(statement)!r}")
         values[statement.targets[0].id] = ast.literal_eval(statement.value)
     return values
 
@@ -177,7 +241,7 @@ def serialise(notebook: NotebookNode) -> str:
 
 
 def out_of_sync(root: Path) -> list[str]:
-    """Names of the chapters whose committed .ipynb is not what their text says."""
+    """Names of the pages whose committed .ipynb is not what their text says."""
     return [name for name in names(root) if _committed(root, name) != serialise(load(root, name).notebook)]
 
 
@@ -193,7 +257,7 @@ def sync(root: Path) -> list[Path]:
         path = root / "notebooks" / f"{name}.ipynb"
         path.write_text(serialise(load(root, name).notebook), encoding="utf-8")
         changed.append(path)
-    for path in (root / "notebooks").glob("*.ipynb"):
+    for path in [*(root / "notebooks").glob("*.ipynb"), *(root / "notebooks" / AUDITS).glob("*.ipynb")]:
         if not path.with_suffix(".md").is_file():
             path.unlink()
             changed.append(path)

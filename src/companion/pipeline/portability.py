@@ -78,7 +78,13 @@ class Job:
     def folder(self, root: Path) -> Path:
         """Where its result lies."""
         slug = "".join(letter if letter.isalnum() else "-" for letter in self.path.name.lower())
-        return root / "_build" / "portability" / slug / f"{'chapter' if self.is_chapter else 'tests'}-{self.unit}"
+        return (
+            root
+            / "_build"
+            / "portability"
+            / slug
+            / f"{'chapter' if self.is_chapter else 'tests'}-{notebooks.slug(self.unit)}"
+        )
 
 
 @dataclass(frozen=True)
@@ -218,7 +224,7 @@ def _start(root: Path, job: Job, cpu: int) -> float:
     kind = "chapter" if job.is_chapter else "tests"
     module = "companion.pipeline.portability"
     command = [sys.executable, "-m", module, str(root), job.path.name, kind, job.unit, job.key, str(cpu)]
-    with (folder / f"{job.unit}.log").open("wb") as log:
+    with (folder / f"{notebooks.slug(job.unit)}.log").open("wb") as log:
         process = lifeline.start(command, output=log, environment=os.environ | {"PYTHONUTF8": "1"}, cwd=root)
         _PROCESSES.add(process)
         try:
@@ -243,8 +249,12 @@ def _run_chapter(root: Path, job: Job) -> dict[str, object]:
         )
     if problem is not None:
         return {"key": job.key, "problem": f"cell {problem.cell}: {execution.plain(problem.error)}"}
-    lines = [json.loads(line) for line in (target / "measured.jsonl").read_text(encoding="utf-8").splitlines()]
-    return {"key": job.key, "measured": {line["id"]: [line["value"], line["uncertainty"]] for line in lines}}
+    return {
+        "key": job.key,
+        "measured": {
+            id: [found.value, found.uncertainty, found.rival, found.control] for id, found in claims.recorded(target)
+        },
+    }
 
 
 def _run_tests(root: Path, job: Job) -> dict[str, object]:
@@ -270,10 +280,10 @@ def table(root: Path, wanted: Sequence[Job]) -> list[Row]:
     """One row for each path, from the results that are there."""
     declared = {
         claim.id: claim
-        for name in notebooks.names(root)
+        for name in notebooks.chapters(root)
         for claim in claims.declared(root / "book" / "claims" / f"{name}.yml")
     }
-    reference = {id: value for id, value, _ in _measured(root, wanted, AS_IS)}
+    reference = {id: measurement.value for id, measurement in _measured(root, wanted, AS_IS)}
     rows = []
     for path in PATHS:
         mine = [job for job in wanted if job.path.name == path.name]
@@ -282,11 +292,12 @@ def table(root: Path, wanted: Sequence[Job]) -> list[Row]:
         missing = [job.unit for job in mine if (found := outcome(root, job)) is None or "problem" in found]
         tests = [found for job in mine if not job.is_chapter and (found := outcome(root, job)) is not None]
         moved, broken, count = [], [], 0
-        for id, value, uncertainty in _measured(root, wanted, path.name):
-            if id not in declared or id not in reference or declared[id].verdict == "not-attempted":
+        for id, measurement in _measured(root, wanted, path.name):
+            if id not in declared or id not in reference or not declared[id].is_measured:
                 continue
             count += 1
-            judgement = claims.judge(declared[id], claims.Measurement(value, uncertainty))
+            value = measurement.value
+            judgement = claims.judge(declared[id], measurement)
             if judgement.holds is False:
                 broken.append(id)
             move = abs(float(value) - float(reference[id]))
@@ -312,14 +323,14 @@ def _list(value: object) -> list[object]:
     return value
 
 
-def _measured(root: Path, wanted: Sequence[Job], path: str) -> Iterator[tuple[str, claims.Value, float]]:
+def _measured(root: Path, wanted: Sequence[Job], path: str) -> Iterator[tuple[str, claims.Measurement]]:
     for job in wanted:
         if job.path.name == path and job.is_chapter:
             found = outcome(root, job) or {}
             measured = found.get("measured", {})
             assert isinstance(measured, dict)
-            for id, (value, uncertainty) in measured.items():
-                yield id, value, uncertainty
+            for id, numbers in measured.items():
+                yield id, claims.Measurement(*numbers)
 
 
 def _print(rows: Sequence[Row], out: TextIO) -> None:

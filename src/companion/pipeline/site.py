@@ -17,7 +17,7 @@ import nbformat
 import yaml
 from nbformat import NotebookNode
 
-from companion import project
+from companion import claims, project
 from companion.pipeline import (
     accessibility,
     catalogue,
@@ -31,6 +31,7 @@ from companion.pipeline import (
     pages,
     previews,
     single_page,
+    texts,
 )
 
 _MANIFEST = "site.json"
@@ -117,7 +118,7 @@ def _damage(build: Path, key: str) -> str | None:
 def _key(root: Path, results: Mapping[str, Path]) -> str:
     records = [freshness.tree_digest(folder / "record.json") for _, folder in sorted(results.items())]
     material = [root / "book", root / "_config.yml", root / "_toc.yml", root / _LICENCE]
-    material += freshness.own_packages(root).values()
+    material += [*sorted((root / "notebooks").rglob("*.md")), *freshness.own_packages(root).values()]
     state = freshness.state(root)
     facts = [
         freshness.tree_digest(*material),
@@ -132,7 +133,7 @@ def _key(root: Path, results: Mapping[str, Path]) -> str:
 def _stage(root: Path, work: Path, results: Mapping[str, Path], failures: Sequence[execution.Failure]) -> Path:
     stage = work / "stage"
     (stage / "notebooks").mkdir(parents=True)
-    apart = shutil.ignore_patterns("_static", "claims", "schemas", "redirects.yml", compared.NAME)
+    apart = shutil.ignore_patterns("_static", "claims", "items", "schemas", "redirects.yml", texts.NAME, compared.NAME)
     shutil.copytree(root / "book", stage / "book", ignore=apart)
     (stage / "book" / "index.md").rename(stage / "index.md")
     shutil.copy(root / "_toc.yml", stage / "_toc.yml")
@@ -147,34 +148,60 @@ def _stage(root: Path, work: Path, results: Mapping[str, Path], failures: Sequen
     }
     (stage / "_config.yml").write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
     by_chapter = {failure.chapter: failure for failure in failures}
+    declared = {
+        claim.id: claim for path in sorted((root / "book" / "claims").glob("*.yml")) for claim in claims.declared(path)
+    }
     for name in notebooks.names(root):
+        chapter = notebooks.load(root, name)
         if name in results:
-            page = page_notebook(nbformat.read(results[name] / f"{name}.ipynb", as_version=4), name)
+            executed = nbformat.read(execution.notebook_file(results[name], name), as_version=4)
+            page = page_notebook(chapter, executed, dict(claims.recorded(results[name])), declared)
         else:
-            page = _missing_page(notebooks.load(root, name), by_chapter.get(name))
-        nbformat.write(page, stage / "notebooks" / f"{name}.ipynb")
+            page = _missing_page(chapter, by_chapter.get(name))
+        target = stage / "notebooks" / f"{name}.ipynb"
+        target.parent.mkdir(exist_ok=True)
+        nbformat.write(page, target)
     return stage
 
 
-def page_notebook(executed: NotebookNode, name: str) -> NotebookNode:
-    """The executed notebook as its page shows it: published figures become numbered ones, provenance is appended."""
-    page = copy.deepcopy(executed)
+def page_notebook(
+    chapter: notebooks.Chapter,
+    executed: NotebookNode,
+    measured: Mapping[str, claims.Measurement],
+    declared: Mapping[str, claims.Claim],
+) -> NotebookNode:
+    """The page of a chapter: its text as it is now, with the outputs of the run.
+
+    What the run emitted as a claim's id gets the claim's words and its judgement, published figures become numbered
+    ones, and provenance is appended.
+    """
+    page = copy.deepcopy(chapter.notebook)
+    outputs = [cell.outputs for cell in executed.cells if cell.cell_type == "code"]
+    ran = [cell.source for cell in executed.cells if cell.cell_type == "code"]
+    if ran != [cell.source for cell in page.cells if cell.cell_type == "code"]:
+        raise ValueError(f"chapter {chapter.name}: its run executed other code than the chapter has")
+    # The address of the ledger, from a page in `notebooks` or in a folder of it.
+    ledger = "../" * (chapter.name.count("/") + 1) + "book/claims.html"
     cells: list[NotebookNode] = []
     for cell in page.cells:
-        cell.metadata.pop("papermill", None)
         cells.append(cell)
+        if cell.cell_type == "code":
+            cell.outputs = outputs.pop(0)
         figures = []
         for output in cell.get("outputs", []):
-            if id := output.get("metadata", {}).get("companion", {}).get("figure"):
+            facts = output.get("metadata", {}).get("companion", {})
+            if id := facts.get("figure"):
                 figures.append(id)
+            elif (id := facts.get("claim")) in measured:
+                markup, text = claims.line(id, declared.get(id), measured[id], ledger)
+                output["data"] = {"text/html": markup, "text/plain": text}
         if figures:
             cell.outputs = [
                 output for output in cell.outputs if not output.get("metadata", {}).get("companion", {}).get("figure")
             ]
             cells += [_directive("published-figure", id) for id in figures]
-    cells.append(_directive("provenance", name))
+    cells.append(_directive("provenance", chapter.name))
     page.cells = cells
-    page.metadata.pop("papermill", None)
     return page
 
 

@@ -1,0 +1,31 @@
+"""What the sources say, what a chapter measured, and whether the two agree. Nothing here computes results.
+
+`book/claims/CHAPTER.yml` declares a claim with its published value and a wrong answer to it, the rival; a page of the
+chapter calls `measure`, which sees no declaration; `judge` compares, when pages are made. The declaration never enters
+a measurement, and a measurement never changes a declaration.
+"""
+
+from companion.claims.declaration import KINDS, STATES, VERDICTS, Claim, Value, check, declared
+from companion.claims.judgement import Judgement, Measurement, factor, judge
+from companion.claims.measuring import measure, recorded
+from companion.claims.words import anchor_of, format_value, line, sentence
+
+__all__ = [
+    "KINDS",
+    "STATES",
+    "VERDICTS",
+    "Claim",
+    "Judgement",
+    "Measurement",
+    "Value",
+    "anchor_of",
+    "check",
+    "declared",
+    "factor",
+    "format_value",
+    "judge",
+    "line",
+    "measure",
+    "recorded",
+    "sentence",
+]

@@ -1,0 +1,95 @@
+"""How a claim reads: on its page, in the ledger, in a terminal. Nothing here judges."""
+
+import html
+import math
+
+from companion.claims.declaration import Claim, Value
+from companion.claims.judgement import Judgement, Measurement, expected, judge
+
+
+def anchor_of(id: str) -> str:
+    """The HTML anchor of a claim."""
+    return "claim-" + id.replace(".", "-")
+
+
+def format_value(value: Value | None, digits: int = 6) -> str:
+    """A value as readers see it: yes, no, or a number with `digits` significant digits."""
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.{digits}g}" if math.isfinite(value) else "diverges"
+
+
+def with_error(value: Value | None, uncertainty: float | None) -> str:
+    """A value with its uncertainty, where it has one."""
+    return format_value(value) + (f" ± {uncertainty:.1g}" if uncertainty else "")
+
+
+def plain(measurement: Measurement) -> str:
+    """The numbers alone."""
+    said = f"measured {with_error(measurement.value, measurement.uncertainty)}"
+    for name in ("rival", "control"):
+        if (other := getattr(measurement, name)) is not None:
+            value, uncertainty = other if isinstance(other, tuple) else (other, 0.0)
+            said += f", {name} {with_error(value, uncertainty)}"
+    return said
+
+
+def wanted(claim: Claim) -> str:
+    """What the measured value is compared with: published, corrected, or expected by us."""
+    if claim.verdict == "corrected" and claim.corrected is not None:
+        printed = f"published {format_value(claim.published)}, " if claim.published is not None else ""
+        return f"{printed}corrected {format_value(claim.corrected)}"
+    if claim.published is not None and claim.verdict != "corrected":
+        return f"published {format_value(claim.published)}"
+    if claim.expects is None:
+        return "a deviation, which should be 0"
+    return f"expected {expectation(claim)}"
+
+
+def expectation(claim: Claim) -> str:
+    """The values that count as right."""
+    name, value = next(iter(expected(claim).items()))
+    if name == "between":
+        return f"between {format_value(value[0])} and {format_value(value[1])}"
+    return format_value(value) if name == "value" else f"{name} {format_value(value)}"
+
+
+def sentence(claim: Claim | None, measurement: Measurement) -> tuple[str, str]:
+    """The state (for the style sheet) and the words of a claim's line."""
+    if claim is None:
+        return "undeclared", f"{plain(measurement)}; no such claim is declared."
+    verdict = judge(claim, measurement)
+    said = f"{plain(measurement)}, {wanted(claim)}"
+    if verdict.gap is not None and not isinstance(measurement.value, bool):
+        said += f", gap {verdict.gap:.2g}, bound {verdict.bound:.2g}"
+    state, outcome = outcome_of(claim, verdict)
+    return state, f"{said}: {outcome}."
+
+
+def outcome_of(claim: Claim, judgement: Judgement) -> tuple[str, str]:
+    """Kind and words of a verdict; one that the measurement does not confirm is one of its own."""
+    if judgement.holds is False:
+        return "failed", f"not confirmed: {judgement.reason}"
+    return claim.verdict, claim.verdict.replace("-", " ")
+
+
+def line(id: str, claim: Claim | None, measurement: Measurement, ledger: str) -> tuple[str, str]:
+    """The line that a page shows in place of the bare numbers, as HTML and as text; `ledger` is the address of all."""
+    state, said = sentence(claim, measurement)
+    says = " ".join(claim.says.split()) if claim else ""
+    anchor = anchor_of(id)
+    older = "".join(f'<span id="{anchor_of(old)}"></span>' for old in (claim.was if claim else ()))
+    rival = ""
+    if claim and (claim.rival or claim.control):
+        name, words = ("Rival", claim.rival) if claim.rival else ("Control", claim.control)
+        rival = f'<span class="book-claim-rival">{name}: {html.escape(" ".join((words or "").split()))}.</span> '
+    markup = (
+        f'<div class="book-claim book-claim-{state}" id="{anchor}">{older}'
+        '<span class="book-claim-mark" aria-hidden="true"></span>'
+        f'<a class="book-claim-id" href="{ledger}#ledger-{anchor}">{html.escape(id)}</a> '
+        f'<span class="book-claim-says">{html.escape(says)}</span> {rival}'
+        f'<span class="book-claim-result">{html.escape(said[0].upper() + said[1:])}</span></div>'
+    )
+    return markup, f"Claim {id}: {says} {said}"

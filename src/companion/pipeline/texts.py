@@ -1,0 +1,245 @@
+"""`book/sources.yml`: which version of each text was read, section by section, as digests. It holds no text.
+
+A text changes without notice, or is superseded; what a claim rests on is then another text. The digests say which
+section changed, and `compare` which claims rest on it.
+"""
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from companion import claims
+from companion.findings import Finding
+
+NAME = "sources.yml"
+STATUSES = ("current", "superseded")
+_FIELDS = {"key", "version", "address", "file", "status", "by", "since", "sections"}
+
+
+@dataclass(frozen=True)
+class Section:
+    """One section of a text: its number in the order of the headings, its title, and the digest of its words."""
+
+    number: str
+    title: str
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Text:
+    """One text as it was read; `file` is the name of its copy in the folder that `compare` is given."""
+
+    key: str
+    version: str
+    address: str
+    file: str
+    status: str
+    sections: Sequence[Section]
+    by: str = ""
+    since: str = ""
+
+
+def read(root: Path) -> dict[str, Text]:
+    """The texts by key; a file that breaks a rule is read as far as it goes (see `problems`)."""
+    found = {}
+    for entry, _ in _entries(root):
+        if not _broken(entry):
+            sections = [Section(**section) for section in entry["sections"]]
+            words = {name: str(entry[name]) for name in sorted(_FIELDS - {"sections"}) if name in entry}
+            found[entry["key"]] = Text(**words, sections=sections)
+    return found
+
+
+def problems(root: Path, known: Sequence[str]) -> list[Finding]:
+    """Everything that is wrong with the file; `known` are the keys of references.bib."""
+    found, seen = [], set()
+    for entry, line in _entries(root):
+        reasons = _broken(entry)
+        if not reasons and entry["key"] not in known:
+            reasons = [f"key: {entry['key']!r} is not in references.bib"]
+        if not reasons and entry["key"] in seen:
+            reasons = [f"key: {entry['key']!r} is listed more than once"]
+        if not reasons:
+            seen.add(entry["key"])
+        name = entry.get("key", "a text") if isinstance(entry, Mapping) else "a text"
+        found += [Finding(NAME, line, "text", f"{name}: {reason}") for reason in reasons]
+    return found
+
+
+def _entries(root: Path) -> list[tuple[Any, int]]:
+    """Every entry with its line."""
+    path = root / "book" / NAME
+    if not path.is_file():
+        return []
+    text = path.read_text(encoding="utf-8")
+    node = yaml.compose(text, Loader=yaml.SafeLoader)
+    if node is None:
+        return []
+    return [(entry, one.start_mark.line + 1) for entry, one in zip(yaml.safe_load(text), node.value, strict=True)]
+
+
+def _broken(entry: Any) -> list[str]:
+    if not isinstance(entry, Mapping):
+        return [f"expected some of {sorted(_FIELDS)}, got {entry!r}"]
+    reasons = []
+    if unknown := set(entry) - _FIELDS:
+        reasons.append(f"unknown fields {sorted(map(str, unknown))}; expected some of {sorted(_FIELDS)}")
+    if missing := {"key", "version", "address", "file", "status", "sections"} - set(entry):
+        reasons.append(f"missing fields {sorted(missing)}")
+    if entry.get("status") not in STATUSES:
+        reasons.append(f"status: expected one of {STATUSES}, got {entry.get('status')!r}")
+    if (entry.get("status") == "superseded") != (bool(entry.get("by")) and bool(entry.get("since"))):
+        reasons.append("by, since: required for the status superseded, and only there")
+    sections = entry.get("sections")
+    wanted = {"number", "title", "sha256"}
+    if not isinstance(sections, list) or not all(isinstance(one, Mapping) and set(one) == wanted for one in sections):
+        reasons.append(f"sections: expected a list of {sorted(wanted)}")
+    elif wrong := [one["title"] for one in sections if not re.fullmatch(r"[0-9a-f]{64}", str(one["sha256"]))]:
+        reasons.append(f"sections: sha256: expected 64 hexadecimal digits for {wrong}")
+    return reasons
+
+
+def sections(text: str, titles: Sequence[str] = ()) -> list[Section]:
+    """The sections of a text, what stands before the first heading as section 0.
+
+    Headings are lines of Markdown that begin with #, or, in a text that has none, lines that are one of `titles` or
+    begin with the number of a section. They are numbered by their depth, 1, 1.1, 1.2, 2, as readers count them; a
+    number that the heading itself has counts instead.
+    """
+    lines = text.splitlines()
+    depths = _depths(lines, titles)
+    top = min((depth for depth, _ in depths.values()), default=1)
+    counts: list[int] = []
+    found: list[tuple[str, str, list[str]]] = [("0", "", [])]
+    fenced = False
+    for place, line in enumerate(lines):
+        fenced ^= line.lstrip().startswith("```")
+        if place in depths and not fenced:
+            depth, title = depths[place]
+            depth -= top
+            counts = [*counts[: depth + 1], *([0] * (depth + 1 - len(counts)))]
+            counts[depth] += 1
+            own = re.match(r"([A-Z0-9](?:\.\d+)*)\.?\s+(?=\S)", title) if re.match(r"[A-Z]?\.?\d", title) else None
+            number = own[1] if own else ".".join(map(str, counts))
+            found.append((number, title, []))
+        else:
+            found[-1][2].append(line)
+    return [Section(number, title, digest("\n".join([title, *body]))) for number, title, body in found]
+
+
+def _depths(lines: Sequence[str], titles: Sequence[str]) -> dict[int, tuple[int, str]]:
+    """Depth and title of every heading by the place of its line; the title of the text itself is none."""
+    marked, fenced = {}, False
+    for place, line in enumerate(lines):
+        fenced ^= line.lstrip().startswith("```")
+        if not fenced and (heading := re.match(r"(#{1,6})\s+(.+?)\s*#*$", line)):
+            marked[place] = (len(heading[1]), heading[2])
+    if marked:
+        first = min(marked)
+        levels = [depth for depth, _ in marked.values()]
+        if levels.count(marked[first][0]) == 1 and marked[first][0] == min(levels):
+            del marked[first]
+        return marked
+    for place, line in enumerate(lines):
+        words = line.strip()
+        if words in titles or re.fullmatch(r"(?:\d+|[A-Z])(?:\.\d+)*\.?\s+[A-Z][^.]{2,80}", words):
+            number = re.match(r"((?:\d+|[A-Z])(?:\.\d+)*)\.?\s", words)
+            marked[place] = (number[1].count(".") + 1 if number else 2, words)
+    return marked
+
+
+def digest(text: str) -> str:
+    """sha256 of the words: spaces, kinds of quotation marks and hyphens, and marks of emphasis make no difference."""
+    plain = unicodedata.normalize("NFKC", text).casefold()
+    for kinds, one in (("‘’", "'"), ("“”", '"'), ("–—", "-"), ("\u00ad", "")):
+        plain = re.sub(f"[{kinds}]", one, plain)
+    plain = re.sub(r"[*`#]|(?<!\w)_|_(?!\w)", "", plain)
+    return hashlib.sha256(" ".join(plain.split()).encode()).hexdigest()
+
+
+def section_of(where: str, text: Text) -> list[str]:
+    """Numbers of the sections of `text` that a place names, with all that lies below them; [] where none is named.
+
+    A place is a title, or begins with a number as in "section 2.5, below the figure".
+    """
+    numbers = [section.number for section in text.sections]
+    titled = [section.number for section in text.sections if section.title and section.title.lower() == where.lower()]
+    named = titled or re.findall(r"(?:sections?|appendix|§)\s*([A-Z]?\.?\d+(?:\.\d+)*|[A-Z](?:\.\d+)*)", where)
+    named = named or [
+        section.number for section in text.sections if len(section.title) > 3 and section.title.lower() in where.lower()
+    ]
+    return [number for number in numbers if any(number == one or number.startswith(f"{one}.") for one in named)]
+
+
+@dataclass(frozen=True)
+class Change:
+    """What differs between a newer copy of a text and the one that was read, and the claims that rest on it."""
+
+    key: str
+    changed: Sequence[str]
+    gone: Sequence[str]
+    new: Sequence[str]
+    claims: Sequence[str]
+    unplaced: Sequence[str]
+
+    def __bool__(self) -> bool:
+        return bool(self.changed or self.gone or self.new)
+
+
+def compare(root: Path, folder: Path) -> tuple[list[Change], list[str]]:
+    """Newer copies of the texts in `folder` against the digests, section by section; and the texts without a copy."""
+    changes, absent = [], []
+    declared = [
+        claim
+        for path in sorted((root / "book" / "claims").glob("*.yml"))
+        for claim in claims.declared(path)
+        if not claim.retired
+    ]
+    for key, text in read(root).items():
+        path = folder / text.file
+        if not path.is_file():
+            absent.append(f"{key}: {text.file}")
+            continue
+        titles = [section.title for section in text.sections]
+        now = sections(path.read_text(encoding="utf-8"), titles)
+        then_by_title, now_by_title = _by_title(text.sections), _by_title(now)
+        changed = [
+            section
+            for title, section in then_by_title.items()
+            if title in now_by_title and now_by_title[title].sha256 != section.sha256
+        ]
+        gone = [section for title, section in then_by_title.items() if title not in now_by_title]
+        new = [section for title, section in now_by_title.items() if title not in then_by_title]
+        touched = {section.number for section in (*changed, *gone)}
+        resting, unplaced = [], []
+        for claim in declared:
+            if claim.source.get("key") != key:
+                continue
+            place = section_of(claim.source.get("section") or claim.source["where"], text)
+            if not place:
+                unplaced.append(claim.id)
+            elif touched & set(place):
+                resting.append(claim.id)
+        changes.append(Change(key, _named(changed), _named(gone), _named(new), resting, unplaced))
+    return changes, absent
+
+
+def _by_title(listed: Sequence[Section]) -> dict[tuple[str, int], Section]:
+    """Sections by title, those of one title in their order."""
+    found: dict[tuple[str, int], Section] = {}
+    for section in listed:
+        place = 0
+        while (section.title, place) in found:
+            place += 1
+        found[section.title, place] = section
+    return found
+
+
+def _named(listed: Sequence[Section]) -> list[str]:
+    return [f"{section.number} {section.title}".strip() for section in listed]
