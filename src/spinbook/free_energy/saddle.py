@@ -488,11 +488,11 @@ class _Minimum(torch.autograd.Function):
 
 @transforms.uncompiled
 def minimum(
-    couplings: Float[Tensor, "*batch N N"],
-    gram: Float[Tensor, "*batch N N"],
-    beta: Float[Tensor, "*batch"],
+    couplings: Float[Tensor, "*#batch N N"],
+    gram: Float[Tensor, "*#batch N N"],
+    beta: Float[Tensor, "*#batch"],
     *,
-    t0: Float[Tensor, "*batch K"] | None = None,
+    t0: Float[Tensor, "*#batch K"] | None = None,
     tol: float = 1e-12,
     max_steps: int = 100,
 ) -> Saddle:
