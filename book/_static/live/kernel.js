@@ -10,7 +10,7 @@
   const CSS = `
 .live { --live-ink: #1b1f24; --live-paper: #ffffff; --live-grey: #5f6773; --live-faint: #d5d9df; --live-blue: #0069a8;
   --live-orange: #c94f00; --live-green: #00805c; --live-purple: #9a4294; --live-ochre: #9a7400; --live-brown: #7a2e2e;
-  margin: 0 0 0.8rem; }
+  margin: 0 0 0.8rem; text-align: left; }
 html[data-theme="dark"] .live { --live-ink: #e6e9ee; --live-paper: #14181e; --live-grey: #a3acb9; --live-faint: #3a4150;
   --live-blue: #5ab8f0; --live-orange: #ff9a57; --live-green: #3ecfa3; --live-purple: #dd97d8; --live-ochre: #e8c455;
   --live-brown: #e58f8f; }
