@@ -136,3 +136,11 @@ def test_dark_variant_of_the_landscape_keeps_its_lines_unfilled():
     with themes.dark(figure, style.DARK):
         (lines,) = [c for c in figure.axes[0].collections if c.get_label() == "contour lines"]
         assert len(lines.get_facecolor()) == 0
+
+
+def test_orders_is_the_first_panel_of_interactions_alone():
+    strengths = {"Gaussian": np.array([0.3, 0.1, 1e-18]), "Poisson": np.array([0.3, 0.2, 0.1])}
+    figure = plot.orders(strengths, floor=1e-15)
+    assert len(figure.axes) == 1
+    assert _shows(figure, strengths["Gaussian"][:2])
+    assert _shows(figure, strengths["Poisson"])

@@ -326,6 +326,20 @@ GROUPS = [
     ),
     Group("rbm.exact", "interaction_strength_by_order interactions states", RBM),
     Group("rbm.exact", "visible_distribution", RBM, more={"energy": Opaque(lambda: lambda v: v.sum(-1))}),
+    Group(
+        "rbm.random_features",
+        "directions retrieve",
+        RBM | {"num_features": 5, "dim": 3, "directions": _random(5, 3, seed=2)},
+    ),
+    Group(
+        "rbm.stack",
+        "effective_energy",
+        {
+            "visible": RBM["visible"],
+            "weights": Opaque(lambda: [_random(3, 2), _random(2, 2, seed=1)]),
+            "biases": Opaque(lambda: [np.zeros(2), np.zeros(2)]),
+        },
+    ),
     Group("rbm.recall", "overlap trajectory", RBM),
     Group(
         "rbm.recall",

@@ -5,6 +5,7 @@ Arguments are arrays or mappings of arrays as the chapter measured them; each fu
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -23,6 +24,9 @@ __all__ = [
     "cumulants",
     "interactions",
     "landscape",
+    "live",
+    "live_markup",
+    "orders",
     "recall",
     "retrieval",
     "schematic",
@@ -166,6 +170,34 @@ def cumulants(
     return figure
 
 
+def _strengths(ax: Axes, strengths: Mapping[str, np.ndarray], floor: float) -> None:
+    count = max(len(values) for values in strengths.values())
+    for rank, (prior, values) in enumerate(strengths.items()):
+        n = np.arange(1, len(values) + 1) + 0.07 * (rank - (len(strengths) - 1) / 2)
+        real = values > floor
+        look = {"color": PRIOR_COLOURS[prior], "marker": PRIOR_MARKERS[prior]}
+        ax.semilogy(n[real], values[real], linestyle="-", linewidth=1.1, label=prior, **look)
+        ax.semilogy(n[~real], np.full((~real).sum(), floor), linestyle="none", markerfacecolor="none", **look)
+    ax.axhline(floor, color=style.FAINT, linewidth=0.8, linestyle="-", zorder=0)
+    style.label(ax, "zero to rounding", (count + 0.4, floor), style.GREY, (0, 7), ha="right")
+    ax.legend(loc="lower left", bbox_to_anchor=(0.0, 0.13), handlelength=1.6, labelspacing=0.3)
+    ax.set(
+        xlim=(0.6, count + 0.5),
+        xticks=range(1, count + 1),
+        xlabel="order $n$ of the interaction",
+        ylabel="root-mean-square $J_S$, $|S| = n$",
+    )
+    style.decades(ax.yaxis, 2)
+
+
+@style.house
+def orders(strengths: Mapping[str, np.ndarray], *, floor: float) -> Figure:
+    """Root-mean-square interaction by order for each prior: panel (a) of ``interactions``, alone."""
+    figure, ax = style.subplots(width="column", height=3.0)
+    _strengths(ax, strengths, floor)
+    return figure
+
+
 @style.house
 def interactions(
     strengths: Mapping[str, np.ndarray],
@@ -180,23 +212,7 @@ def interactions(
     the floor. ``ratios`` maps prior to {order: J_S / (kappa_n prod W)} on ``scales``.
     """
     figure, (left, right) = style.subplots(1, 2, height=3.0, width_ratios=(1.3, 1))
-    count = max(len(values) for values in strengths.values())
-    for rank, (prior, values) in enumerate(strengths.items()):
-        n = np.arange(1, len(values) + 1) + 0.07 * (rank - (len(strengths) - 1) / 2)
-        real = values > floor
-        look = {"color": PRIOR_COLOURS[prior], "marker": PRIOR_MARKERS[prior]}
-        left.semilogy(n[real], values[real], linestyle="-", linewidth=1.1, label=prior, **look)
-        left.semilogy(n[~real], np.full((~real).sum(), floor), linestyle="none", markerfacecolor="none", **look)
-    left.axhline(floor, color=style.FAINT, linewidth=0.8, linestyle="-", zorder=0)
-    style.label(left, "zero to rounding", (count + 0.4, floor), style.GREY, (0, 7), ha="right")
-    left.legend(loc="lower left", bbox_to_anchor=(0.0, 0.13), handlelength=1.6, labelspacing=0.3)
-    left.set(
-        xlim=(0.6, count + 0.5),
-        xticks=range(1, count + 1),
-        xlabel="order $n$ of the interaction",
-        ylabel="root-mean-square $J_S$, $|S| = n$",
-    )
-    style.decades(left.yaxis, 2)
+    _strengths(left, strengths, floor)
     right.axhline(1.0, color=style.GREY, linewidth=0.9, linestyle=":")
     for prior, curves in ratios.items():
         for order, values in curves.items():
@@ -208,6 +224,85 @@ def interactions(
     for letter, ax in zip("ab", (left, right), strict=True):
         style.panel_label(ax, letter)
     return figure
+
+
+SHADES = np.array([0.0, 0.05, 0.15, 0.35, 0.65, 1.1, 1.7, 2.5, 3.5, 5.0])
+"""Borders of the shades of an energy landscape, measured from its minimum; the live model has the same."""
+
+
+def _shaded(ax: Axes, axis: np.ndarray, energy: np.ndarray) -> None:
+    """The landscape in shades of one colour with contour lines; the dark variant exchanges it like any other."""
+    shades = [(*to_rgb(BLUE), float(depth)) for depth in np.linspace(0.62, 0.0, len(SHADES) - 1)]
+    ax.contourf(axis, axis, energy, levels=SHADES, colors=shades)
+    lines = ax.contour(axis, axis, energy, levels=SHADES[1:])
+    segments = [segment for level in lines.allsegs for segment in level]
+    lines.remove()
+    # A plain collection of lines: a contour set would get filled when its colours are exchanged.
+    ax.add_collection(LineCollection(segments, colors=[BLUE], linewidths=0.4, label="contour lines"))
+
+
+@style.house
+def live(
+    axis: np.ndarray,
+    energies: np.ndarray,
+    *,
+    query: np.ndarray,
+    patterns: np.ndarray,
+    weights: np.ndarray,
+    steps: np.ndarray,
+    ends: np.ndarray,
+    returned: np.ndarray,
+    betas: Sequence[float],
+    names: Sequence[str],
+) -> Figure:
+    """The still version of the live model: one query among patterns at a few betas, and the picture that comes back.
+
+    Shapes, with s = len(axis): ``energies`` (panels, s, s) from their minimum, ``query`` (2,), ``patterns`` (N, 2),
+    ``weights`` (panels, N), ``steps`` and ``ends`` (panels, 2): after one step and at rest, ``returned`` (panels, 8, 8) ink.
+    """
+    figure, axes = style.subplots(1, 2 * len(betas), height=1.95, width_ratios=(1, 0.42) * len(betas))
+    panels = zip(axes[::2], axes[1::2], betas, energies, weights, steps, ends, returned, strict=True)
+    for plane, answer, beta, energy, shares, step, end, image in panels:
+        _shaded(plane, axis, energy)
+        for pattern, share, name in zip(patterns, shares, names, strict=True):
+            line = np.stack([query, pattern], axis=1)
+            plane.plot(*line, color=ORANGE, linewidth=0.4 + 5 * share, linestyle="-", zorder=2)
+            plane.plot(*pattern, color=ORANGE, marker="o", markersize=10, markeredgecolor=style.PAPER, zorder=4)
+            plane.text(*pattern, name, color=style.PAPER, ha="center", va="center_baseline", fontsize=7.5, zorder=5)
+        plane.plot(*step, color=style.INK, marker="o", markersize=6.5, markerfacecolor="none", zorder=6)
+        plane.plot(*end, color=style.INK, marker="x", markersize=6, markeredgewidth=1.6, zorder=6)
+        plane.plot(*query, color=BLUE, marker="o", markersize=7, markeredgecolor=style.PAPER, zorder=7)
+        limits = (axis[0], axis[-1])
+        plane.set(xlim=limits, ylim=limits, aspect="equal", xticks=[], yticks=[])
+        plane.set_title(rf"$\beta = {beta:g}$", loc="center")
+        plane.spines[:].set(visible=True, color=style.FAINT)
+        answer.imshow(image, cmap="Greys", vmin=0.0, vmax=1.0, interpolation="nearest")
+        answer.set(xticks=[], yticks=[])
+        answer.set_title("returned", loc="center", fontsize=8)
+        answer.spines[:].set(visible=True, color=style.FAINT)
+    return figure
+
+
+def live_markup(
+    patterns: np.ndarray, pictures: np.ndarray, *, names: Sequence[str], query: np.ndarray, beta: float, reach: float
+) -> str:
+    """The numbers of the live model and the scripts that draw it, as markup for the page.
+
+    ``patterns`` (N, 2) are places in the plane from -``reach`` to ``reach``, ``pictures`` (N, pixels) their ink from 0 to 1,
+    kept to three digits. The scripts are ``book/_static/live/kernel.js`` and ``rbm-mixtures.js`` beside it; where they are
+    missing, nothing of this is seen.
+    """
+    content = {
+        "names": list(names),
+        "patterns": np.asarray(patterns, dtype=float).tolist(),
+        "pictures": np.round(np.asarray(pictures, dtype=float), 3).tolist(),
+        "query": np.asarray(query, dtype=float).tolist(),
+        "beta": float(beta),
+        "reach": float(reach),
+    }
+    data = json.dumps(content, allow_nan=False)
+    scripts = "".join(f'<script src="../_static/live/{name}.js" defer></script>' for name in ("kernel", "rbm-mixtures"))
+    return f'<script type="application/json" id="rbm-mixtures-live-data">{data}</script>{scripts}'
 
 
 @style.house
@@ -228,10 +323,7 @@ def landscape(
     """
     figure, axes = style.subplots(1, len(betas), height=2.75, sharex=True, sharey=True, squeeze=False)
     panels = axes[0]
-    levels = np.array([0.0, 0.05, 0.15, 0.35, 0.65, 1.1, 1.7, 2.5, 3.5, 5.0])
     stride = max(1, len(axis) // 16)
-    # One colour with falling opacity, so that the dark variant exchanges it like any other.
-    shades = [(*to_rgb(BLUE), float(depth)) for depth in np.linspace(0.62, 0.0, len(levels) - 1)]
     arrow = {
         "arrowstyle": "-|>,head_width=0.16,head_length=0.32",
         "color": style.INK,
@@ -239,14 +331,8 @@ def landscape(
         "shrinkA": 0,
         "shrinkB": 0,
     }
-    shown = zip(betas, energies, flows, updates, strict=True)
-    for letter, ax, (beta, energy, flow, update) in style.dressed("abcdef", panels, shown):
-        ax.contourf(axis, axis, energy, levels=levels, colors=shades)
-        lines = ax.contour(axis, axis, energy, levels=levels[1:])
-        segments = [segment for level in lines.allsegs for segment in level]
-        lines.remove()
-        # A plain collection of lines: a contour set would get filled when its colours are exchanged.
-        ax.add_collection(LineCollection(segments, colors=[BLUE], linewidths=0.4, label="contour lines"))
+    for letter, ax, beta, energy, flow, update in zip("abcdef", panels, betas, energies, flows, updates, strict=False):
+        _shaded(ax, axis, energy)
         length = np.linalg.norm(flow, axis=-1, keepdims=True)
         direction = np.divide(flow, length, out=np.zeros_like(flow), where=length > 0)[::stride, ::stride]
         ax.quiver(

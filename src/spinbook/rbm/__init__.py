@@ -9,6 +9,8 @@ hidden_given_visible, gibbs     sampling
 exact                           enumeration of few visible units, and their effective interactions
 mixture                         the modern Hopfield energy as a mixture of normal densities; softmax attention
 recall                          corrupt, retrieve, compare
+random_features                 softmax attention approximated by random features
+stack                           several layers of binary units, summed exactly
 
 Nothing here trains a model.
 """
@@ -25,7 +27,9 @@ from spinbook.rbm import (
     hidden_given_visible,
     hidden_sum,
     mixture,
+    random_features,
     recall,
+    stack,
     visible_terms,
 )
 from spinbook.rbm.energies import effective_energy, joint_energy
@@ -56,8 +60,10 @@ __all__ = [
     "mixture_weights",
     "modern_hopfield_energy",
     "posterior_mean",
+    "random_features",
     "recall",
     "responsibilities",
     "retrieve",
+    "stack",
     "visible_terms",
 ]

@@ -1,0 +1,193 @@
+"""The live models compute what the library computes, answer mouse and keyboard, and stay still pictures without
+scripts."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib import pyplot as plt
+
+from companion.pipeline import browser
+from spinbook import rbm
+from spinbook.plot import rbm_mixtures as plot
+
+LIVE = Path(__file__).resolve().parents[2] / "book" / "_static" / "live"
+MODELS = sorted(path.stem for path in LIVE.glob("*.js") if path.stem != "kernel")
+HEAVIEST = 15_000
+"""Most bytes of the shared kernel, and of one model."""
+needs_browser = pytest.mark.skipif(browser.find() is None, reason="no browser is installed")
+
+PATTERNS = np.array([[1.8, 0.8], [1.0, 1.7], [-1.9, 0.5], [-0.4, -1.9], [1.6, -1.2]])
+PICTURES = np.random.default_rng(0).random((5, 16)).round(3)
+QUERY, BETA = np.array([0.3, -0.4]), 0.7
+PAGE = (
+    '<!DOCTYPE html><html lang="en" data-theme="light"><head><meta charset="utf-8"></head><body><main>'
+    '<figure id="rbm-mixtures-live"><div class="spin-picture"><img alt="still" src="data:,"></div></figure>'
+    "{markup}</main></body></html>"
+)
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Path:
+    """A page with the live model beside the scripts, at the depth of a chapter."""
+    (tmp_path / "_static" / "live").mkdir(parents=True)
+    for name in ("kernel", "rbm-mixtures"):
+        (tmp_path / "_static" / "live" / f"{name}.js").write_text((LIVE / f"{name}.js").read_text())
+    markup = plot.live_markup(PATTERNS, PICTURES, names="ABCDE", query=QUERY, beta=BETA, reach=2.8)
+    (tmp_path / "notebooks").mkdir()
+    path = tmp_path / "notebooks" / "page.html"
+    path.write_text(PAGE.format(markup=markup))
+    return path
+
+
+@pytest.mark.parametrize("name", ["kernel", *MODELS])
+def test_a_script_is_light_and_loads_nothing(name):
+    text = (LIVE / f"{name}.js").read_text()
+    assert len(text.encode()) <= HEAVIEST
+    assert not re.search(r"https?:|fetch\(|import\s|XMLHttpRequest|eval\(|innerHTML", text)
+
+
+def test_the_markup_carries_the_numbers_and_names_scripts_that_exist():
+    markup = plot.live_markup(PATTERNS, PICTURES, names="ABCDE", query=QUERY, beta=BETA, reach=2.8)
+    data = re.search(r'<script type="application/json" id="rbm-mixtures-live-data">(.*?)</script>', markup)
+    assert data
+    content = json.loads(data[1])
+    assert content["patterns"] == PATTERNS.tolist()
+    assert content["pictures"] == PICTURES.tolist()
+    scripts = re.findall(r'src="\.\./_static/live/([^"]+)" defer', markup)
+    assert scripts == ["kernel.js", "rbm-mixtures.js"]
+    assert all((LIVE / script).is_file() for script in scripts)
+
+
+def test_the_still_picture_shows_the_query_its_step_and_its_end():
+    axis = np.linspace(-2.8, 2.8, 9)
+    energy = axis[:, None] ** 2 + axis**2
+    shares = np.full((2, 5), 0.2)
+    steps, ends = np.array([[0.1, 0.2], [0.3, 0.4]]), np.array([[0.5, 0.6], [0.7, 0.8]])
+    figure = plot.live(
+        axis,
+        np.stack([energy, energy]),
+        query=QUERY,
+        patterns=PATTERNS,
+        weights=shares,
+        steps=steps,
+        ends=ends,
+        returned=np.zeros((2, 4, 4)),
+        betas=(0.5, 2.0),
+        names="ABCDE",
+    )
+    for ax, step, end in zip(figure.axes[::2], steps, ends, strict=True):
+        marks = {tuple(line.get_xydata()[0]) for line in ax.lines if len(line.get_xydata()) == 1}
+        assert {tuple(QUERY), tuple(step), tuple(end)} <= marks
+    plt.close(figure)
+
+
+def _ask(page: Path, script: str, **options) -> dict:
+    return json.loads(browser.evaluate(page, f"{script}; return JSON.stringify(answer);", **options))
+
+
+@needs_browser
+def test_weights_retrieval_and_rest_are_those_of_the_library(page):
+    rng = np.random.default_rng(3)
+    cases = [
+        {"query": (2 * rng.normal(size=2)).tolist(), "patterns": (2 * rng.normal(size=(n, 2))).tolist(), "beta": beta}
+        for n, beta in [(2, 0.1), (5, 0.7), (5, 1.0), (6, 3.0), (5, 10.0), (3, 400.0)]
+    ]
+    found = _ask(
+        page,
+        "const m = Live.models['rbm-mixtures'];"
+        f"const answer = {json.dumps(cases)}.map((c) => {{ const a = [c.query, c.patterns, c.beta];"
+        "const rest = m.converge(...a); return {weights: m.weights(...a), once: m.retrieve(...a),"
+        "energy: m.energy(...a), end: rest.path[rest.path.length - 1], steps: rest.path.length - 1,"
+        "converged: rest.converged}; })",
+    )
+    for case, answer in zip(cases, found, strict=True):
+        query, patterns, beta = np.array(case["query"]), np.array(case["patterns"]), float(case["beta"])
+        given = {"patterns": patterns, "beta": beta}
+        path = rbm.recall.trajectory(query, **given, steps=int(answer["steps"]))
+        assert answer["converged"]
+        assert np.abs(rbm.responsibilities(query, **given) - np.array(answer["weights"], dtype=float)).max() < 1e-12
+        assert np.abs(rbm.retrieve(query, **given) - np.array(answer["once"], dtype=float)).max() < 1e-12
+        assert abs(float(rbm.modern_hopfield_energy(query, **given)) - answer["energy"]) < 1e-12
+        assert np.abs(path[-1] - np.array(answer["end"], dtype=float)).max() < 1e-12
+        assert np.abs(rbm.retrieve(path[-1], **given) - path[-1]).max() < 1e-9
+
+
+_WAIT = "const pause = () => new Promise((done) => setTimeout(done, 1500));"
+_SAYS = "document.querySelector('.live-says').textContent"
+
+
+@needs_browser
+@pytest.mark.parametrize("dark", [False, True])
+def test_the_model_replaces_the_still_picture_and_every_control_has_a_name(page, dark):
+    answer = _ask(
+        page,
+        f"{_WAIT} await pause(); const names = [...document.querySelectorAll('.live button, .live canvas')]"
+        ".map((node) => node.getAttribute('aria-label') || node.textContent);"
+        "const still = getComputedStyle(document.querySelector('.spin-picture')).display;"
+        "const slider = document.querySelector('.live input').getAttribute('aria-valuetext');"
+        f"const answer = {{names, still, slider, says: {_SAYS}}}",
+        dark=dark,
+    )
+    assert answer["still"] == "none"
+    assert answer["slider"] == "β 0.70"
+    assert all(name and len(name) > 3 for name in answer["names"])
+    assert sum("arrow keys move it" in name for name in answer["names"]) == 6
+    shares = np.asarray(rbm.responsibilities(QUERY, PATTERNS, beta=BETA))
+    best = int(shares.argmax())
+    assert f"pattern {'ABCDE'[best]} has {100 * shares[best]:.0f} % of the weight" in answer["says"]
+
+
+@needs_browser
+def test_keys_move_the_query_and_the_slider_turns_beta(page):
+    answer = _ask(
+        page,
+        f"{_WAIT} await pause(); const handles = [...document.querySelectorAll('.live-point')];"
+        "const query = handles[handles.length - 1]; const before = query.getAttribute('aria-label');"
+        "query.dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowRight', shiftKey: true}));"
+        "query.dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowUp'})); await pause();"
+        "const after = query.getAttribute('aria-label');"
+        "const slider = document.querySelector('.live input'); slider.value = slider.max;"
+        "slider.dispatchEvent(new Event('input')); await pause();"
+        f"const cold = {_SAYS};"
+        "const step = [...document.querySelectorAll('.live-button')][0]; step.click(); await pause();"
+        "const answer = {before, after, cold, stepped: query.getAttribute('aria-label')}",
+    )
+    assert "0.30, −0.40" in answer["before"]
+    assert "0.80, −0.35" in answer["after"]
+    assert answer["cold"].startswith("β = 10.00: pattern E has 100 % of the weight")
+    x, y = np.asarray(rbm.retrieve(np.array([0.8, -0.35]), PATTERNS, beta=10.0))
+    assert f"at {x:.2f}, {y:.2f}".replace("-", "−") in answer["stepped"]
+
+
+@needs_browser
+def test_a_drag_moves_a_pattern_and_stays_in_the_plane(page):
+    answer = _ask(
+        page,
+        f"{_WAIT} await pause(); const handle = document.querySelector('.live-point');"
+        "const frame = document.querySelector('.live canvas').getBoundingClientRect();"
+        "handle.setPointerCapture = () => {}; handle.hasPointerCapture = () => true;"
+        "const at = (x, y) => ({pointerId: 1, clientX: frame.left + x * frame.width,"
+        " clientY: frame.top + y * frame.height});"
+        "const names = []; for (const [x, y] of [[0.5, 0.5], [2, -1]]) {"
+        "handle.dispatchEvent(new PointerEvent('pointermove', at(x, y))); await pause();"
+        "names.push(handle.getAttribute('aria-label')); } const answer = names",
+    )
+    assert "at 0.00, 0.00" in answer[0]
+    assert "at 2.80, 2.80" in answer[1]
+
+
+@needs_browser
+@pytest.mark.parametrize("width", [1400, 390])
+def test_the_model_fits_the_window(page, width):
+    answer = _ask(
+        page,
+        f"{_WAIT} await pause(); const wide = document.querySelector('.live').scrollWidth;"
+        "const answer = {wide, page: document.documentElement.clientWidth,"
+        "smallest: Math.min(...[...document.querySelectorAll('.live-point')].map((n) => n.clientWidth))}",
+        width=width,
+    )
+    assert answer["wide"] <= answer["page"]
+    assert answer["smallest"] >= 24
