@@ -69,10 +69,11 @@ lab: $(STAMP) ## JupyterLab on the notebooks, with the kernel ready
 	@test -x $(BIN)/jupyter-lab || $(BIN)/pip install --quiet -c constraints.txt "jupyterlab>=4"
 	@cd notebooks && ../$(BIN)/jupyter-lab
 
-# Without torch, whose build, and so whose checksum, differs between machines; constraints.txt pins its version.
+# Without torch, whose build, and so whose checksum, differs between machines; constraints.txt pins its version. And
+# without the project, which those of its extras that contain another one name.
 lock: $(STAMP) ## compile requirements.lock anew from pyproject.toml and constraints.txt
 	@$(BIN)/pip-compile --quiet --generate-hashes --all-extras --strip-extras --unsafe-package torch \
-	  --no-emit-find-links --no-emit-index-url --no-header --resolver=backtracking -c constraints.txt \
+	  --unsafe-package spinbook --no-emit-find-links --no-emit-index-url --no-header --resolver=backtracking -c constraints.txt \
 	  -o requirements.lock pyproject.toml
 
 newest: ## install the newest versions that pyproject.toml allows instead of the locked ones

@@ -70,7 +70,9 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("pdf", help="print the book to _build/book.pdf, in a browser")
     paths = commands.add_parser("portability", help="tests and claims on other paths through the processor, resumable")
     paths.add_argument("only", nargs="*", metavar="PATH", help="names of paths (default: all of them)")
-    commands.add_parser("sync", help="write the paired .ipynb files and CITATION.cff from their sources")
+    installs = commands.add_parser("installs", help="the size of every extra here, and how long modules take to import")
+    installs.add_argument("modules", nargs="*", metavar="MODULE")
+    commands.add_parser("sync", help="write the paired .ipynb files, CITATION.cff and the map in README.md")
     commands.add_parser("check-sync", help="fail if a generated file that is committed is out of date")
     return parser
 
@@ -106,14 +108,19 @@ def _dispatch(options: argparse.Namespace) -> int:
         browser.pdf(options.root / "_build" / "html" / single_page.NAME, target)
         print(f"wrote {target.relative_to(options.root)}, {target.stat().st_size / 1e6:.1f} MB")
         return 0
-    from companion.pipeline import citation, notebooks
+    if options.command == "installs":
+        from companion.pipeline import installs as sizes
+
+        print(sizes.table(options.root, options.modules))
+        return 0
+    from companion.pipeline import citation, notebooks, package_map
 
     if options.command == "sync":
-        for path in [*notebooks.sync(options.root), *citation.sync(options.root)]:
+        for path in [*notebooks.sync(options.root), *citation.sync(options.root), *package_map.sync(options.root)]:
             print(f"wrote {path.relative_to(options.root)}")
         return 0
     stale = [f"notebooks/{name}.ipynb" for name in notebooks.out_of_sync(options.root)]
-    stale += citation.out_of_sync(options.root)
+    stale += [*citation.out_of_sync(options.root), *package_map.out_of_sync(options.root)]
     for name in stale:
         print(f"{name} is out of date: run `make fix`", file=sys.stderr)
     return 1 if stale else 0

@@ -191,8 +191,8 @@ def chapter_of(figure_id: str) -> str:
 
 
 def install_requirement(who: Identity) -> str:
-    """What pip installs on a machine that has only the notebook: the library of the notebook's own version."""
-    return f"{who.library} @ git+{who.repository}@{who.ref}"
+    """What pip installs where there is only the notebook: the library of its version with the extra `notebook`."""
+    return f"{who.library}[notebook] @ git+{who.repository}@{who.ref}"
 
 
 def sources(base: Path | None = None) -> Mapping[str, str]:

@@ -1,4 +1,7 @@
-"""A book of one small chapter, complete enough to go through the whole pipeline in seconds. It tests no physics."""
+"""A book about random walks, of one small chapter and a library of its own, built with the machinery alone.
+
+It is complete enough to go through the whole pipeline, and small enough for that to take seconds.
+"""
 
 import io
 import os
@@ -10,6 +13,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+import yaml
 
 from companion.pipeline import build, citation, notebooks
 
@@ -21,7 +25,7 @@ jupytext:
   text_representation: {extension: .md, format_name: myst}
 kernelspec: {display_name: Python 3, language: python, name: python3}
 companion:
-  summary: A parabola.
+  summary: Two walkers.
   source: author2000source
   thumbnail: probe-line
   prerequisites: nothing
@@ -31,7 +35,7 @@ companion:
 
 # A probe
 
-A parabola {cite:p}`author2000source`:
+Two independent walkers {cite:p}`author2000source` who step to the right with probability $x$ both do so with
 
 $$
 y = x^2
@@ -47,15 +51,15 @@ size = 20
 import numpy as np
 from companion import claims, figures
 from companion.numbers import glue
-from spinbook import toy
-from spinbook.plot import style
+from matplotlib import pyplot as plt
+from walks import pairs
 ```
 
 The largest value is {glue:text}`probe-max:.2f`, see {numref}`probe-line` and {eq}`eq:probe-square`.
 
 ```{code-cell} ipython3
 x = np.linspace(0, 1, size)
-y = toy.square(x)
+y = pairs.both(x)
 glue("probe-max", y.max())
 claims.measure("probe.top", y.max(), uncertainty=1e-9)
 ```
@@ -63,13 +67,13 @@ claims.measure("probe.top", y.max(), uncertainty=1e-9)
 ```{code-cell} ipython3
 :tags: [hide-input]
 
-figure, ax = style.subplots(width="column")
+figure, ax = plt.subplots()
 ax.plot(x, y)
 figures.publish(
     figure,
     "probe-line",
     data={"x": x, "y": y},
-    caption=r"A parabola. It shows $x^2$ as in {eq}`eq:probe-square`.",
+    caption=r"Two walkers. It shows $x^2$ as in {eq}`eq:probe-square`.",
     alt="A convex curve that rises from zero at the left to one at the right end.",
     source="Figure 1 of Author (2000)",
 )
@@ -78,7 +82,7 @@ figures.publish(
 
 CLAIMS = """\
 - id: probe.top
-  says: The parabola reaches one.
+  says: Walkers who always step to the right do so together.
   source: {key: author2000source, where: section 2}
   published: 1.0
   reading_error: 0.001
@@ -87,7 +91,7 @@ CLAIMS = """\
 
 UNATTEMPTED = """\
 - id: probe.sky
-  says: The parabola reaches the sky.
+  says: The walkers reach the sky.
   source: {key: author2000source, where: section 3}
   verdict: not-attempted
   because: The page ends <before> it does.
@@ -136,8 +140,21 @@ parts:
       - file: book/references
 """
 
-LIBRARY = 'def square(x):\n    """x^2."""\n    return x**2\n'
-UNRELATED = 'def cube(x):\n    """x^3."""\n    return x**3\n'
+LIBRARY = {
+    "__init__": '"""Random walks."""\n\n__version__ = "0.1.0.dev0"\n',
+    "pairs": 'from walks.steps import LENGTH\n\n\ndef both(x):\n    """x^2."""\n    return LENGTH * x**2\n',
+    "steps": "LENGTH = 1.0\n",
+    "unrelated": 'def three(x):\n    """x^3."""\n    return x**3\n',
+}
+
+
+def config() -> str:
+    """The configuration of this repository with another title, author, address and library, and no style."""
+    facts = yaml.safe_load((REPOSITORY / "_config.yml").read_text())
+    facts |= {"title": "Random Walks", "author": "The Walkers"}
+    facts["repository"]["url"] = "https://github.com/random-walkers/walks"
+    facts["companion"] = {"library": "walks", "versions": ["numpy", "matplotlib"]}
+    return yaml.safe_dump(facts, sort_keys=False)
 
 
 @dataclass
@@ -176,19 +193,14 @@ class ToyBook:
 
 
 def write_toy_book(root: Path) -> ToyBook:
-    """Write the toy book, with a copy of the library and two modules more."""
-    for folder in ("notebooks", "book/claims"):
+    """Write the toy book; the machinery is the installed one."""
+    for folder in ("notebooks", "book/claims", "book/_static/mathjax", "src/walks"):
         (root / folder).mkdir(parents=True)
-    shutil.copytree(REPOSITORY / "src", root / "src", ignore=shutil.ignore_patterns("__pycache__"))
-    (root / "src" / "spinbook" / "toy.py").write_text(LIBRARY)
-    (root / "src" / "spinbook" / "unrelated.py").write_text(UNRELATED)
-    shutil.copytree(
-        REPOSITORY / "book" / "_static", root / "book" / "_static", ignore=shutil.ignore_patterns("mathjax")
-    )
-    shutil.copytree(REPOSITORY / "book" / "schemas", root / "book" / "schemas")
-    (root / "book" / "_static" / "mathjax").mkdir()
+    for name, text in LIBRARY.items():
+        (root / "src" / "walks" / f"{name}.py").write_text(text)
     (root / "book" / "_static" / "mathjax" / "tex-mml-chtml.js").write_text("")
-    for name in ("_config.yml", "constraints.txt", "requirements.lock"):
+    (root / "_config.yml").write_text(config())
+    for name in ("constraints.txt", "requirements.lock"):
         shutil.copy(REPOSITORY / name, root / name)
     (root / "_toc.yml").write_text(CONTENTS)
     (root / "notebooks" / "probe.md").write_text(CHAPTER)

@@ -56,7 +56,7 @@ def test_the_pages_show_figure_claim_number_and_provenance(built):
     assert (html / "figures" / "probe-line" / "probe-line.pdf").is_file()
     assert 'href="../figures/probe-line/probe-line.zip"' in page
     assert 'id="ledger-claim-probe-top"' in (html / "book" / "claims.html").read_text()
-    assert "@misc{spinbook:probe," in page
+    assert "@misc{walks:probe," in page
 
 
 def test_the_badge_of_a_chapter_counts_its_claims_by_verdict(built):
@@ -237,7 +237,9 @@ def fields(schema, place=""):
             yield from fields(schema[word], f"{place}[]")
 
 
-@pytest.mark.parametrize("path", sorted((REPOSITORY / "book" / "schemas").glob("*.json")), ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path", sorted((REPOSITORY / "src" / "companion" / "schemas").glob("*.json")), ids=lambda path: path.name
+)
 def test_a_schema_describes_every_field(path):
     schema = json.loads(path.read_text())
     known = [*fields(schema), ("", schema)]
@@ -273,9 +275,9 @@ def test_a_second_build_with_nothing_changed_runs_nothing_and_takes_seconds(copy
 
 
 def test_an_edit_in_an_imported_function_runs_the_chapter_again_and_one_elsewhere_does_not(copy):
-    copy.edit("src/spinbook/unrelated.py", "x**3", "x * x * x")
+    copy.edit("src/walks/unrelated.py", "x**3", "x * x * x")
     assert not copy.stale()
-    copy.edit("src/spinbook/toy.py", "x**2", "0.5 * x**2")
+    copy.edit("src/walks/pairs.py", "x**2", "0.5 * x**2")
     assert copy.stale()
     assert execution.publish(copy.root, "probe", threads=1) is None
     assert not copy.stale()
@@ -393,7 +395,7 @@ def test_the_run_names_chapter_cell_and_error_of(copy, case):
 
 
 def test_a_failing_chapter_does_not_stop_the_others(copy):
-    text = copy.chapter.read_text().replace("probe", "other").replace("A parabola", "Another")
+    text = copy.chapter.read_text().replace("probe", "other").replace("Two walkers", "Another")
     text = text.replace("Figure 1 of Author (2000)", "this book")
     copy.path("notebooks/other.md").write_text(text.replace("x = np.linspace", "1 / 0\nx = np.linspace"))
     copy.path("book/claims/other.yml").write_text(CLAIMS.replace("probe", "other"))
@@ -415,10 +417,10 @@ def test_a_failing_chapter_does_not_stop_the_others(copy):
 
 
 def test_a_module_imported_by_a_computed_name_is_refused(copy):
-    copy.edit("notebooks/probe.md", "x = np.linspace", '__import__("spinbook." + "unrelated")\nx = np.linspace')
+    copy.edit("notebooks/probe.md", "x = np.linspace", '__import__("walks." + "unrelated")\nx = np.linspace')
     failure = execution.publish(copy.root, "probe", threads=1)
     assert "modules loaded but not covered" in failure.error
-    assert "spinbook.unrelated" in failure.error
+    assert "walks.unrelated" in failure.error
 
 
 def test_a_notebook_out_of_sync_fails_the_build(copy):
@@ -507,10 +509,8 @@ def test_one_line_of_the_config_moves_the_book_and_its_title_cannot_break_a_page
         f"url: {old}"
     ]
     copy.edit("_config.yml", old, address)
-    copy.edit(
-        "_config.yml", "title: Transformers as Spin Systems", "title: 'Spins <script>1</script> & <b>\"friends\"'"
-    )
-    copy.edit("_config.yml", "author: The Transformers", "author: The <i>Transformers</i>")
+    copy.edit("_config.yml", "title: Random Walks", "title: 'Walks <script>1</script> & <b>\"friends\"'")
+    copy.edit("_config.yml", "author: The Walkers", "author: The <i>Walkers</i>")
     assert set(notebooks.out_of_sync(copy.root)) == {"probe"}
     # What `make fix` does.
     assert command_line.main(["--root", str(copy.root), "sync"]) == 0
@@ -524,7 +524,7 @@ def test_one_line_of_the_config_moves_the_book_and_its_title_cannot_break_a_page
     assert "https://mybinder.org/v2/gh/somebody/else-where/main" in page
     assert "https://somebody.github.io/else-where/notebooks/probe.html#probe-line" in page
     assert f"{address}/edit/main/book/index.md" in (html / "index.html").read_text()
-    assert f"spinbook @ git+{address}@main" in copy.path("notebooks/probe.ipynb").read_text()
+    assert f"walks[notebook] @ git+{address}@main" in copy.path("notebooks/probe.ipynb").read_text()
     assert yaml.safe_load(copy.path("CITATION.cff").read_text())["repository-code"] == address
     assert json.loads((html / "book.json").read_text())["repository"] == address
     everything = dict(texts(html)) | {
@@ -533,11 +533,11 @@ def test_one_line_of_the_config_moves_the_book_and_its_title_cannot_break_a_page
     assert len(everything) > 50
     assert any(name.endswith("probe-line.zip/probe-line/README.txt") for name in everything)
     assert [name for name, content in everything.items() if owner.encode() in content] == []
-    raw = re.compile(r"<script>1|<b>(?:\"|&quot;)friends|<i>Transformers")
+    raw = re.compile(r"<script>1|<b>(?:\"|&quot;)friends|<i>Walkers")
     doubly = re.compile(r"&amp;(?:lt|amp|quot|#34);")
     for name, content in everything.items():
         if name.endswith(".html"):
             text = content.decode()
             assert not raw.search(text), name
             assert not doubly.search(text), name
-    assert "Spins &lt;script&gt;1&lt;/script&gt; &amp; &lt;b&gt;" in page
+    assert "Walks &lt;script&gt;1&lt;/script&gt; &amp; &lt;b&gt;" in page

@@ -354,14 +354,14 @@ def test_a_file_of_the_repository_that_no_key_covers_fails_the_run(toy_book, tmp
     code = (
         "import os, pathlib\nroot = pathlib.Path(os.environ['COMPANION_ROOT'])\n"
         "(root / 'declared.txt').read_text()\nopen(root / 'book' / 'claims' / 'probe.yml').close()\n"
-        "(root / 'src' / 'spinbook' / 'beside.json').read_text()\n"
+        "(root / 'src' / 'walks' / 'beside.json').read_text()\n"
         "open('own.txt', 'w').close()\nopen(os.path.relpath(root / 'notes.txt')).close()\n"
         "(root / '_build' / 'chapters.txt').read_text()\n"
-        "os.symlink(root / 'requirements.lock', 'link')\nopen('link').close()\nfrom spinbook import toy"
+        "os.symlink(root / 'requirements.lock', 'link')\nopen('link').close()\nfrom walks import pairs"
     )
     chapter = bare(toy_book, code)
     toy_book.path("_build").mkdir()
-    for name in ("notes.txt", "src/spinbook/beside.json", "_build/chapters.txt"):
+    for name in ("notes.txt", "src/walks/beside.json", "_build/chapters.txt"):
         toy_book.path(name).write_text("{}", encoding="utf-8")
     failure = execution.publish(toy_book.root, "probe", threads=1)
     unseen = ["_build/chapters.txt", "notes.txt", "requirements.lock"]

@@ -19,11 +19,11 @@ CHANGES = {
     "a code cell": ("notebooks/probe.md", "x = np.linspace(0, 1, size)", "x = np.linspace(0, 2, size)"),
     "the prose": ("notebooks/probe.md", "The largest value", "The top"),
     "a parameter": ("notebooks/probe.md", "size = 20", "size = 21"),
-    "an imported function": ("src/spinbook/toy.py", "x**2", "x * x"),
-    "a module imported by an imported one": ("src/companion/project.py", "https:", "http:"),
+    "an imported function": ("src/walks/pairs.py", "x**2", "x * x"),
+    "a module imported by an imported one": ("src/walks/steps.py", "1.0", "2.0"),
     "a claim": ("book/claims/probe.yml", "1.0", "2.0"),
     "the lock": ("requirements.lock", "numpy==", "numpy==1"),
-    "the address": ("_config.yml", "transformers-as-spin-systems/", "elsewhere/"),
+    "the address": ("_config.yml", "random-walkers/", "elsewhere/"),
 }
 
 
@@ -37,8 +37,8 @@ def test_the_key_changes_with(toy_book, change):
 
 def test_the_key_stays_when_an_unrelated_module_a_comment_or_another_claim_file_changes(toy_book):
     before = key(toy_book)
-    toy_book.edit("src/spinbook/unrelated.py", "x**3", "x * x * x")
-    toy_book.edit("src/spinbook/toy.py", "    return", "    # The same.\n    return")
+    toy_book.edit("src/walks/unrelated.py", "x**3", "x * x * x")
+    toy_book.edit("src/walks/pairs.py", "    return", "    # The same.\n    return")
     toy_book.path("book/claims/other.yml").write_text("[]")
     assert key(toy_book) == before
 
@@ -56,20 +56,18 @@ def test_the_key_changes_with_a_data_file(toy_book):
 
 def test_the_key_changes_with_data_that_lie_beside_an_imported_module_and_with_no_other(toy_book):
     for folder, name in (("record", "rows.json"), ("record/more", "table.csv"), ("record/package", "data.json")):
-        toy_book.path(f"src/spinbook/{folder}").mkdir()
-        toy_book.path(f"src/spinbook/{folder}/{name}").write_text("1")
+        toy_book.path(f"src/walks/{folder}").mkdir()
+        toy_book.path(f"src/walks/{folder}/{name}").write_text("1")
     for folder in ("record", "record/package"):
-        toy_book.path(f"src/spinbook/{folder}/__init__.py").write_text("")
-    toy_book.path("src/spinbook/toy.py").write_text(
-        "def square(x):\n    from spinbook import record\n    return x**2\n"
-    )
+        toy_book.path(f"src/walks/{folder}/__init__.py").write_text("")
+    toy_book.path("src/walks/pairs.py").write_text("def both(x):\n    from walks import record\n    return x**2\n")
     seen = [key(toy_book)]
     for name in ("record/rows.json", "record/more/table.csv"):
-        toy_book.path(f"src/spinbook/{name}").write_text("2")
+        toy_book.path(f"src/walks/{name}").write_text("2")
         seen.append(key(toy_book))
     assert len(set(seen)) == 3
-    toy_book.path("src/spinbook/record/package/data.json").write_text("2")
-    toy_book.path("src/spinbook/record/.hidden").write_text("2")
+    toy_book.path("src/walks/record/package/data.json").write_text("2")
+    toy_book.path("src/walks/record/.hidden").write_text("2")
     assert key(toy_book) == seen[-1]
 
 
@@ -106,7 +104,7 @@ def installed(tmp_path, monkeypatch):
 
 
 def test_the_key_changes_with_the_version_of_a_package_that_is_imported_or_required_by_one(toy_book, installed):
-    toy_book.path("src/spinbook/toy.py").write_text("import one_module\n\n\ndef square(x):\n    return x**2\n")
+    toy_book.path("src/walks/pairs.py").write_text("import one_module\n\n\ndef both(x):\n    return x**2\n")
     seen = []
     extra = 'three; extra == "all"'
     for versions in ("111", "211", "221", "222"):

@@ -1,12 +1,12 @@
 """Text notebooks and their committed pairs."""
 
 import importlib.util
+import sys
 
 import nbformat
 import pytest
 from IPython.core.inputtransformer2 import TransformerManager
 
-import spinbook
 from companion import project
 from companion.pipeline import citation, notebooks
 
@@ -47,7 +47,7 @@ def test_a_pair_whose_text_is_gone_is_removed(toy_book):
 def test_the_install_cell_comes_first_and_is_hidden_from_the_page(toy_book):
     first = notebooks.load(toy_book.root, "probe").notebook.cells[0]
     assert "pip install" in first.source
-    assert 'find_spec("spinbook") is None' in first.source
+    assert 'find_spec("walks") is None' in first.source
     assert "remove-cell" in first.metadata.tags
 
 
@@ -62,8 +62,15 @@ class Shell:
         self.after()
 
 
+def library_of(book, monkeypatch):
+    """The book's own library can be imported."""
+    monkeypatch.syspath_prepend(book.root / "src")
+    monkeypatch.delitem(sys.modules, "walks", raising=False)
+
+
 def install(book, monkeypatch, *, found, installs=True):
     """Run the install cell where the library is `found` or not, and pip can install it or cannot."""
+    library_of(book, monkeypatch)
     here = [found]
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: object() if here[0] else None)
     shell = Shell(lambda: here.__setitem__(0, installs))
@@ -84,23 +91,22 @@ def test_the_install_cell_installs_the_version_of_the_page_only_where_there_is_n
 def test_the_install_cell_says_what_it_got_if_that_is_not_the_library_of_the_page(toy_book, monkeypatch):
     with (
         monkeypatch.context() as patch,
-        pytest.raises(ImportError, match=r"pip could not install spinbook @ git\+http"),
+        pytest.raises(ImportError, match=r"pip could not install walks\[notebook\] @ git\+http"),
     ):
         install(toy_book, patch, found=False, installs=False)
     # The notebook of version 2.0.0 where 1.0.0 is installed.
-    toy_book.path("src/spinbook/__init__.py").write_text('__version__ = "2.0.0"\n')
+    toy_book.path("src/walks/__init__.py").write_text('__version__ = "2.0.0"\n')
     cell = notebooks.load(toy_book.root, "probe").notebook.cells[0].source
-    monkeypatch.setattr(spinbook, "__version__", "1.0.0")
-    with pytest.raises(
-        ImportError, match=r"belongs to spinbook 2.0.0, and 1.0.0 is installed in .*@v2.0.0 and restart"
-    ):
+    toy_book.path("src/walks/__init__.py").write_text('__version__ = "1.0.0"\n')
+    library_of(toy_book, monkeypatch)
+    with pytest.raises(ImportError, match=r"belongs to walks 2.0.0, and 1.0.0 is installed in .*@v2.0.0 and restart"):
         exec(TransformerManager().transform_cell(cell), {"get_ipython": lambda: Shell(lambda: None)})
 
 
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("  summary: A parabola.\n", "", r"missing entries \['summary'\]"),
+        ("  summary: Two walkers.\n", "", r"missing entries \['summary'\]"),
         ("  budget: 60", "  budget: 60\n  colour: red", r"unknown entries \['colour'\]"),
         ("quick: {size: 3}", "quick: {sizes: 3}", r"\['sizes'\] are not in the parameters cell"),
         ("size = 20", "size = 20 + 1", "malformed node|literal"),
@@ -126,7 +132,7 @@ def test_a_chapter_must_be_in_the_table_of_contents_and_exist(toy_book):
 
 def test_the_citation_file_follows_the_config(toy_book):
     assert citation.out_of_sync(toy_book.root) == []
-    toy_book.edit("_config.yml", "title: Transformers", "title: Networks")
+    toy_book.edit("_config.yml", "title: Random", "title: Straight")
     assert citation.out_of_sync(toy_book.root) == ["CITATION.cff"]
     citation.sync(toy_book.root)
-    assert "Networks as Spin Systems" in toy_book.path("CITATION.cff").read_text()
+    assert "Straight Walks" in toy_book.path("CITATION.cff").read_text()

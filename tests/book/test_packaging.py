@@ -32,8 +32,9 @@ def test_the_lock_pins_every_direct_dependency():
     direct = names(PROJECT["dependencies"]).union(
         *(names(extra) for extra in PROJECT["optional-dependencies"].values())
     )
-    # torch is pinned by constraints.txt, because its build, and so its checksum, differs between machines.
-    assert direct <= {canonical(name) for name in PINS} | {"torch"}
+    # torch is pinned by constraints.txt, because its build, and so its checksum, differs between machines. An extra
+    # that contains another names the project itself.
+    assert direct - {PROJECT["name"]} <= {canonical(name) for name in PINS} | {"torch"}
 
 
 def test_the_lock_holds_no_cuda_package_no_address_and_no_local_version():
@@ -213,30 +214,3 @@ def test_the_repository_address_is_typed_in_one_file_only():
 def test_committed_pairs_and_citation_are_in_sync():
     assert notebooks.out_of_sync(ROOT) == []
     assert citation.out_of_sync(ROOT) == []
-
-
-@pytest.mark.slow
-def test_the_wheel_carries_claims_and_references_and_works_in_an_empty_folder(tmp_path):
-    build = "from hatchling.build import build_wheel; import sys; print(build_wheel(sys.argv[1]))"
-    done = subprocess.run(
-        [sys.executable, "-c", build, str(tmp_path)], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    wheel = tmp_path / done.stdout.split()[-1]
-    site = tmp_path / "site"
-    subprocess.run(
-        [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(site), str(wheel)], check=True
-    )
-    code = (
-        "import companion.project as p; from companion import claims; assert 'site' in p.__file__, p.__file__; "
-        "claims.measure('rbm-mixtures.convex-hull', 0.0)"
-    )
-    shown = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=tmp_path,
-        env={"PYTHONPATH": str(site), "PATH": ""},
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    assert "Claim rbm-mixtures.convex-hull" in shown
-    assert "no such claim" not in shown

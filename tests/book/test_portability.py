@@ -20,9 +20,6 @@ def book(toy_book):
     }.items():
         toy_book.path(f"tests/{folder}").mkdir(parents=True)
         toy_book.path(f"tests/{folder}/test_{folder}.py").write_text(text)
-    for path in toy_book.path("src").rglob("*.py"):
-        # The library's own examples are not what is tested here.
-        path.write_text(path.read_text().replace(">>>", "..."))
     return toy_book
 
 

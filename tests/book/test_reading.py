@@ -133,7 +133,7 @@ def test_a_page_weighs_what_one_theme_loads_and_too_much_is_said(html):
 
 @pytest.mark.skipif(browser.find() is None, reason="no browser is installed")
 def test_a_link_in_focus_shows_its_target_and_escape_hides_it(html):
-    script = (ROOT / "book" / "_static" / "companion.js").read_text()
+    script = (ROOT / "src" / "companion" / "static" / "companion.js").read_text()
     for name in ("notebooks/one", "book/two"):
         page = html / f"{name}.html"
         page.write_text(page.read_text().replace("</head>", f"<script>{script}</script></head>"))

@@ -150,7 +150,7 @@ def test_errors_fall_as_one_over_d_and_of_the_next_order_as_its_square(name, bet
     plane, J = (torch.tensor(x, dtype=torch.float64) for x in SYSTEMS[name])
     dims = np.array([64, 128, 256])
     errors = {"f": [], "f next": [], "m": [], "m next": [], "u": [], "C": []}
-    for d in dims:
+    for d in dims.tolist():
         h = torch.zeros(len(plane), d, dtype=torch.float64)
         h[:, :2] = plane
         model = VectorSpinModel(len(plane), d, beta, J)

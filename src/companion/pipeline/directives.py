@@ -433,9 +433,12 @@ def _sort_value(value: float | bool | None) -> str:
 
 
 def _serve_everything(app: Sphinx, config: Config) -> None:
-    """Style sheet, scripts and MathJax come from book/_static; the theme's second search bar goes."""
-    static = Path(config.companion_root) / "book" / "_static"
-    config.html_static_path.append(str(static))
+    """The machinery's style sheet and script, then what the book has in book/_static: MathJax, scripts of its own.
+
+    The theme's second search bar goes.
+    """
+    own = Path(__file__).resolve().parents[1] / "static"
+    config.html_static_path += [str(own), str(Path(config.companion_root) / "book" / "_static")]
     # sphinx-book-theme 1.3 with pydata-sphinx-theme 0.17 otherwise draws the search field twice.
     config.html_theme_options["navbar_persistent"] = []
 

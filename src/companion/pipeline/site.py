@@ -135,7 +135,7 @@ def _key(root: Path, results: Mapping[str, Path]) -> str:
 def _stage(root: Path, work: Path, results: Mapping[str, Path], failures: Sequence[execution.Failure]) -> Path:
     stage = work / "stage"
     (stage / "notebooks").mkdir(parents=True)
-    apart = shutil.ignore_patterns("_static", "claims", "schemas", "redirects.yml", compared.NAME)
+    apart = shutil.ignore_patterns("_static", "claims", "redirects.yml", compared.NAME)
     shutil.copytree(root / "book", stage / "book", ignore=apart)
     (stage / "book" / "index.md").rename(stage / "index.md")
     shutil.copy(root / "_toc.yml", stage / "_toc.yml")
@@ -226,8 +226,7 @@ def _add_records(root: Path, html: Path) -> None:
     # The keys of the sources in the records are those of this file.
     shutil.copy(root / "book" / "references.bib", html / "references.bib")
     catalogue.write_index(root, html)
-    if (root / "book" / "schemas").is_dir():
-        shutil.copytree(root / "book" / "schemas", html / "schemas")
+    shutil.copytree(Path(__file__).resolve().parents[1] / "schemas", html / "schemas")
     if (build / "figures").is_dir():
         shutil.copytree(build / "figures", html / "figures")
     for folder in sorted((html / "figures").glob("*")):

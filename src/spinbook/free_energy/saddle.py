@@ -43,28 +43,28 @@ class SaddlePoint(NamedTuple):
     ``converged``: whether the residual is at most the tolerance, or what rounding allows if that is more.
     """
 
-    value: Float[Tensor, "*batch K"]
-    residual: Float[Tensor, "*batch"]
-    num_steps: Int[Tensor, "*batch"]
-    converged: Bool[Tensor, "*batch"]
+    value: Float[Tensor, "*#batch K"]
+    residual: Float[Tensor, "*#batch"]
+    num_steps: Int[Tensor, "*#batch"]
+    converged: Bool[Tensor, "*#batch"]
 
 
 class Saddle(NamedTuple):
     """The minimum of phi: its value, its place, and V^-1 there, all differentiable; and the evidence."""
 
-    phi: Float[Tensor, "*batch"]
-    t: Float[Tensor, "*batch K"]
-    inverse: Float[Tensor, "*batch N N"]
-    residual: Float[Tensor, "*batch"]
-    num_steps: Int[Tensor, "*batch"]
-    converged: Bool[Tensor, "*batch"]
+    phi: Float[Tensor, "*#batch"]
+    t: Float[Tensor, "*#batch K"]
+    inverse: Float[Tensor, "*#batch N N"]
+    residual: Float[Tensor, "*#batch"]
+    num_steps: Int[Tensor, "*#batch"]
+    converged: Bool[Tensor, "*#batch"]
 
 
 def _diagonal(matrix: Tensor) -> Tensor:
     return matrix.diagonal(dim1=-2, dim2=-1)
 
 
-def per_auxiliary(values: Float[Tensor, "*batch N"], num_auxiliaries: int) -> Float[Tensor, "*batch K"]:
+def per_auxiliary(values: Float[Tensor, "*#batch N"], num_auxiliaries: int) -> Float[Tensor, "*#batch K"]:
     """sum over the sites that share an auxiliary variable: all of them if there is one, none if there are N.
 
     >>> per_auxiliary(torch.ones(2, 5), 1).tolist()
@@ -129,7 +129,7 @@ class _LogDetAndInverse(torch.autograd.Function):
         return _LogDetAndInverse.apply(moved), 0
 
 
-def log_det(matrix: Float[Tensor, "*batch N N"]) -> Float[Tensor, "*batch"]:
+def log_det(matrix: Float[Tensor, "*#batch N N"]) -> Float[Tensor, "*#batch"]:
     """ln det M of positive definite matrices, with derivatives of any order in any mode; NaN for others.
 
     >>> log_det(torch.eye(3) * 2)  # 3 ln 2
@@ -165,11 +165,11 @@ def _traced(gram: Tensor, inverse: Tensor) -> Tensor:
 
 @validate.finite_result
 def phi(
-    t: Float[Tensor, "*batch K"],
-    couplings: Float[Tensor, "*batch N N"],
-    gram: Float[Tensor, "*batch N N"],
-    beta: Float[Tensor, "*batch"],
-) -> Float[Tensor, "*batch"]:
+    t: Float[Tensor, "*#batch K"],
+    couplings: Float[Tensor, "*#batch N N"],
+    gram: Float[Tensor, "*#batch N N"],
+    beta: Float[Tensor, "*#batch"],
+) -> Float[Tensor, "*#batch"]:
     """phi(t) = beta sum_i t_i - 1/2 ln det V + beta/4 tr(H^T V^-1 H), with V = diag(t) - J.
 
     Convex where V > 0, which is where the Gaussian integral behind it exists; ``ValueError`` elsewhere. One t for all
@@ -194,11 +194,11 @@ def _derivatives(inverse: Tensor, gram: Tensor, beta: Tensor, num_auxiliaries: i
 
 @validate.finite_result
 def gradient(
-    t: Float[Tensor, "*batch K"],
-    couplings: Float[Tensor, "*batch N N"],
-    gram: Float[Tensor, "*batch N N"],
-    beta: Float[Tensor, "*batch"],
-) -> Float[Tensor, "*batch K"]:
+    t: Float[Tensor, "*#batch K"],
+    couplings: Float[Tensor, "*#batch N N"],
+    gram: Float[Tensor, "*#batch N N"],
+    beta: Float[Tensor, "*#batch"],
+) -> Float[Tensor, "*#batch K"]:
     """d phi / d t_i = beta - 1/2 [V^-1]_ii - beta/4 [V^-1 H H^T V^-1]_ii, summed over i for scalar t.
 
     Divided by beta it is 1 - <|sigma_i|^2> / D: the saddle is where the spins have their length on average. Source:
@@ -214,11 +214,11 @@ def gradient(
 
 @validate.finite_result
 def hessian(
-    t: Float[Tensor, "*batch K"],
-    couplings: Float[Tensor, "*batch N N"],
-    gram: Float[Tensor, "*batch N N"],
-    beta: Float[Tensor, "*batch"],
-) -> Float[Tensor, "*batch K K"]:
+    t: Float[Tensor, "*#batch K"],
+    couplings: Float[Tensor, "*#batch N N"],
+    gram: Float[Tensor, "*#batch N N"],
+    beta: Float[Tensor, "*#batch"],
+) -> Float[Tensor, "*#batch K K"]:
     """d^2 phi / d t_i d t_j = 1/2 (V^-1_ij)^2 + beta/2 V^-1_ij [V^-1 H H^T V^-1]_ij, summed over i, j for scalar t.
 
     Entry-wise products of positive definite and positive semidefinite matrices, hence positive definite: phi is
@@ -235,11 +235,11 @@ def hessian(
 
 @validate.finite_result
 def real_phi(
-    t: Float[Tensor, "*batch K"] | Complex[Tensor, "*batch K"],
-    couplings: Float[Tensor, "*batch N N"],
-    gram: Float[Tensor, "*batch N N"],
-    beta: Float[Tensor, "*batch"] | float,
-) -> Float[Tensor, "*batch"]:
+    t: Float[Tensor, "*#batch K"] | Complex[Tensor, "*#batch K"],
+    couplings: Float[Tensor, "*#batch N N"],
+    gram: Float[Tensor, "*#batch N N"],
+    beta: Float[Tensor, "*#batch"] | float,
+) -> Float[Tensor, "*#batch"]:
     """Re phi(t) by an LU factorisation, wherever V is regular: for complex t, beyond V > 0, and for any square J.
 
     For looking at phi, not for physics: outside V > 0 no Gaussian integral converges to it, and with J that is not
@@ -265,8 +265,8 @@ def _single_site(squares: Tensor, beta: Tensor) -> Tensor:
 
 @validate.finite_result
 def start(
-    couplings: Float[Tensor, "*batch N N"], gram: Float[Tensor, "*batch N N"], beta: Float[Tensor, "*batch"]
-) -> Float[Tensor, "*batch N"]:
+    couplings: Float[Tensor, "*#batch N N"], gram: Float[Tensor, "*#batch N N"], beta: Float[Tensor, "*#batch"]
+) -> Float[Tensor, "*#batch N"]:
     """t_i = s(|u_i|) + sum_j J_ij^2 g_j: each site alone in the field u_i = h_i + sum_j J_ij g_j h_j of the others.
 
     Here g_j = 1 / s(|h_j|) is V^-1_jj without couplings and s(u) the exact saddle of one spin. The start is wrong at
@@ -488,11 +488,11 @@ class _Minimum(torch.autograd.Function):
 
 @transforms.uncompiled
 def minimum(
-    couplings: Float[Tensor, "*batch N N"],
-    gram: Float[Tensor, "*batch N N"],
-    beta: Float[Tensor, "*batch"],
+    couplings: Float[Tensor, "*#batch N N"],
+    gram: Float[Tensor, "*#batch N N"],
+    beta: Float[Tensor, "*#batch"],
     *,
-    t0: Float[Tensor, "*batch K"] | None = None,
+    t0: Float[Tensor, "*#batch K"] | None = None,
     tol: float = 1e-12,
     max_steps: int = 100,
 ) -> Saddle:

@@ -12,6 +12,8 @@ bifurcations        sweeps over temperatures, networks and starts
 attractors          fixed point, periodic, quasi-periodic or chaotic, decided by numbers
 classification      the same for one orbit and what coexists with it
 
+``kernel`` is imported when orbits first run, because numba takes a second to load.
+
 Nothing here trains a network, and there is no other part of a transformer than attention and the output.
 """
 
@@ -21,7 +23,6 @@ from spinbook.self_attention import (
     attractors,
     bifurcations,
     classification,
-    kernel,
     lanes,
     lyapunov,
     mean_field,
@@ -73,7 +74,6 @@ __all__ = [
     "classify_sweep",
     "couplings",
     "kaplan_yorke_dimension",
-    "kernel",
     "lanes",
     "lyapunov",
     "lyapunov_exponents",

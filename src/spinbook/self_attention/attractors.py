@@ -5,14 +5,12 @@ of the run agree. The map is driven by the positions, so that time shifts only b
 symmetries: a fixed point here is one of the R-step map, an orbit that repeats after R steps or a divisor of R.
 """
 
-# numba's decorators have no types.
-# mypy: disable-error-code="untyped-decorator"
-
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 import xarray as xr
 from jaxtyping import Bool
@@ -33,7 +31,6 @@ _SIGMAS = 3.0
 _COARSEST = 2e-3
 
 
-@numba.njit(nogil=True)
 def _shortest_period(states: np.ndarray, tolerance: float, periods: np.ndarray, errors: np.ndarray) -> None:
     n, T, M = states.shape
     for lane in range(n):
@@ -48,6 +45,15 @@ def _shortest_period(states: np.ndarray, tolerance: float, periods: np.ndarray, 
                 periods[lane] = p
                 errors[lane] = error
                 break
+
+
+@cache
+def _compiled() -> Callable[..., None]:
+    # numba is loaded by those who need it: it takes a second.
+    import numba
+
+    compiled: Callable[..., None] = numba.njit(nogil=True)(_shortest_period)
+    return compiled
 
 
 def shortest_period(
@@ -67,7 +73,7 @@ def shortest_period(
     tolerance = float(inverse_temperatures(tolerance, "tolerance", ndim=0))
     periods = np.zeros(len(x), np.int64)
     errors = np.full(len(x), np.nan)
-    _shortest_period(x, float(tolerance), periods, errors)
+    _compiled()(x, float(tolerance), periods, errors)
     return periods, errors
 
 

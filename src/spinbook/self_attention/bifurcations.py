@@ -20,7 +20,7 @@ import xarray as xr
 
 from spinbook import sweep, validate
 from spinbook.annotations import ArrayLike, Float
-from spinbook.self_attention import kernel, lanes
+from spinbook.self_attention import lanes
 from spinbook.self_attention.attractors import shortest_period
 from spinbook.self_attention.double import inverse_temperatures, numbers
 from spinbook.self_attention.lanes import FIELDS, Lanes, Numerics, Observation, Statistics
@@ -166,7 +166,7 @@ def bifurcation(
     time_limit: float | None = None,
     progress: bool = False,
     run: Run = lanes.run,
-    lanes_per_task: int = kernel.LANES,
+    lanes_per_task: int = lanes.LANES,
 ) -> xr.Dataset:
     """x_0 -> x_transient, dropped; x_transient -> x_{transient + steps}, gathered: for every combination of parameters.
 

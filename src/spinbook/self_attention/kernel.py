@@ -22,10 +22,10 @@ import numba
 import numpy as np
 from numba.extending import intrinsic
 
+from spinbook.self_attention.lanes import LANES
+
 __all__ = ["LANES", "Kernel", "compiled"]
 
-# Several vector registers, and too many for the compiler to unroll a loop over lanes before it can make vectors of it.
-LANES = 32
 # Fused multiply-adds are allowed, no other change of the arithmetic. Division by zero is not checked: the check would
 # stand in the way of vectors, and every divisor is positive.
 _OPTIONS: dict[str, Any] = {"fastmath": {"contract", "nsz"}, "error_model": "numpy", "nogil": True}

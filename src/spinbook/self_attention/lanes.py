@@ -13,12 +13,26 @@ import numpy as np
 from jaxtyping import Int
 
 from spinbook.annotations import ArrayLike, Float
-from spinbook.self_attention import kernel
 from spinbook.self_attention.network import Network
 from spinbook.self_attention.sign_classes import SignClasses, sign_classes
 from spinbook.self_attention.window import Window
 
-__all__ = ["FIELDS", "Lanes", "Numerics", "Observation", "Statistics", "run", "single", "stack", "turning_steps"]
+__all__ = [
+    "FIELDS",
+    "LANES",
+    "Lanes",
+    "Numerics",
+    "Observation",
+    "Statistics",
+    "run",
+    "single",
+    "stack",
+    "turning_steps",
+]
+
+# The orbits that the compiled kernel takes at once: several vector registers, and too many for the compiler to unroll a
+# loop over lanes before it can make vectors of it.
+LANES = 32
 
 FIELDS = ("output_semantic", "values", "queries", "keys", "attention")
 
@@ -144,7 +158,7 @@ def turning_steps(numerics: Numerics) -> int:
 
 
 def run(lanes: Lanes, observation: Observation, numerics: Numerics) -> Statistics:
-    """All orbits through the transient and the blocks, in groups of ``kernel.LANES``, in the calling thread.
+    """All orbits through the transient and the blocks, in groups of ``LANES``, in the calling thread.
 
     >>> from spinbook.self_attention import paper_network, token_window
     >>> start = token_window(paper_network())
@@ -152,7 +166,7 @@ def run(lanes: Lanes, observation: Observation, numerics: Numerics) -> Statistic
     >>> run(lanes, Observation(), Numerics(steps=100, transient=10, num_exponents=2, num_blocks=5)).growth.shape
     (1, 5, 2)
     """
-    groups = [slice(k, k + kernel.LANES) for k in range(0, len(lanes.betas), kernel.LANES)]
+    groups = [slice(k, k + LANES) for k in range(0, len(lanes.betas), LANES)]
     parts = [
         _run_group(
             Lanes(
@@ -176,9 +190,12 @@ def run(lanes: Lanes, observation: Observation, numerics: Numerics) -> Statistic
 
 
 def _run_group(lanes: Lanes, observation: Observation, numerics: Numerics) -> Statistics:
-    """At most ``kernel.LANES`` orbits."""
+    """At most ``LANES`` orbits."""
+    # Loaded by those who run orbits: numba takes a second.
+    from spinbook.self_attention import kernel
+
     n, K, M = lanes.windows.attention.shape
-    L, E, B = kernel.LANES, numerics.num_exponents, numerics.num_blocks
+    L, E, B = LANES, numerics.num_exponents, numerics.num_blocks
     compiled = kernel.compiled(M, K, lanes.classes.signs.shape[1])
     state = np.zeros((compiled.size // L, L))
 

@@ -1,0 +1,96 @@
+"""What an install of the library brings: for every extra the distributions that it needs here, and their size.
+
+What is read is the environment that this runs in. Nothing is installed or imported, but for the time that an import
+takes, which a new interpreter measures.
+"""
+
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+PLAIN = "plain"
+
+
+def extras(root: Path) -> dict[str, list[Requirement]]:
+    """What `pyproject.toml` asks for: of everybody, under `PLAIN`, and by extra."""
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    lines = {PLAIN: project.get("dependencies", []), **project.get("optional-dependencies", {})}
+    return {extra: [Requirement(line) for line in lines] for extra, lines in lines.items()}
+
+
+def distributions(root: Path, extra: str = PLAIN) -> dict[str, metadata.Distribution]:
+    """What a plain install, or one with an extra, needs of other projects here, by name.
+
+    Raises
+    ------
+    ValueError
+        if something that is needed is not installed.
+    """
+    asked = extras(root)
+    own = canonicalize_name(tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]["name"])
+    waiting, seen = [*asked[PLAIN], *asked[extra]], set()
+    found: dict[str, metadata.Distribution] = {}
+    while waiting:
+        requirement = waiting.pop()
+        name = canonicalize_name(requirement.name)
+        if (mark := (name, frozenset(requirement.extras))) in seen:
+            continue
+        seen.add(mark)
+        if name == own:
+            waiting += [line for more in requirement.extras for line in asked[more]]
+            continue
+        if (distribution := _installed().get(name)) is None:
+            raise ValueError(f"{extra}: expected {requirement} to be installed, it is not")
+        found[name] = distribution
+        waiting += _required(distribution, requirement.extras)
+    return dict(sorted(found.items()))
+
+
+@cache
+def _installed() -> Mapping[str, metadata.Distribution]:
+    found: dict[str, metadata.Distribution] = {}
+    for distribution in metadata.distributions():
+        found.setdefault(canonicalize_name(distribution.metadata["Name"] or ""), distribution)
+    return found
+
+
+def _required(distribution: metadata.Distribution, with_extras: Iterable[str]) -> list[Requirement]:
+    lines = [Requirement(line) for line in distribution.requires or ()]
+    wanted = ["", *with_extras]
+    return [
+        line for line in lines if not line.marker or any(line.marker.evaluate({"extra": extra}) for extra in wanted)
+    ]
+
+
+def megabytes(found: Iterable[metadata.Distribution]) -> float:
+    """The size of all files of some distributions."""
+    paths = (Path(str(file.locate())) for distribution in found for file in distribution.files or ())
+    return sum(path.stat().st_size for path in paths if path.is_file()) / 1e6
+
+
+def import_seconds(module: str) -> float:
+    """Processor seconds of a new interpreter that imports `module`, less those of one that imports nothing."""
+    code = "import time; start = time.process_time(); import {}; print(time.process_time() - start)"
+    done = subprocess.run(
+        [sys.executable, "-c", code.format(module)], capture_output=True, encoding="utf-8", check=True
+    )
+    return float(done.stdout)
+
+
+def table(root: Path, modules: Iterable[str] = ()) -> str:
+    """The Markdown tables that a README shows: packages and megabytes by extra, seconds by module."""
+    lines = ["| install | packages | MB |", "|---|---|---|"]
+    for extra in extras(root):
+        found = distributions(root, extra)
+        size = megabytes(found.values())
+        lines.append(f"| {extra if extra == PLAIN else f'`[{extra}]`'} | {len(found)} | {size:.0f} |")
+    if rows := [f"| `import {module}` | {import_seconds(module):.1f} |" for module in modules]:
+        lines += ["", "| import | processor seconds |", "|---|---|", *rows]
+    return "\n".join(lines)

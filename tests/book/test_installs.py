@@ -1,0 +1,150 @@
+"""What every extra brings, and that it is enough."""
+
+import os
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+from packaging.utils import canonicalize_name
+
+from companion.pipeline import installs
+from tests import test_imports
+
+ROOT = Path(__file__).resolve().parents[2]
+README = (ROOT / "README.md").read_text()
+LOCK = (ROOT / "requirements.lock").read_text()
+
+
+def test_sizes_and_counts_in_the_readme_are_those_of_this_environment():
+    rows = re.findall(r"^\| (plain|`\[\w+\]`) \| (\d+) \| (\d+) \|$", README, flags=re.MULTILINE)
+    printed = {extra.strip("`[]"): (int(count), float(size)) for extra, count, size in rows}
+    assert printed.keys() == installs.extras(ROOT).keys()
+    for extra, (count, size) in printed.items():
+        found = installs.distributions(ROOT, extra)
+        # Another platform has other builds, and needs a package more or less.
+        assert count == pytest.approx(len(found), abs=4), extra
+        assert size == pytest.approx(installs.megabytes(found.values()), rel=0.3), extra
+
+
+def test_an_extra_brings_what_it_says_and_a_plain_install_neither_torch_nor_the_book():
+    found = {extra: set(installs.distributions(ROOT, extra)) for extra in installs.extras(ROOT)}
+    plain = found[installs.PLAIN]
+    assert {"jax", "jaxlib", "numba", "scipy", "equinox", "xarray"} <= plain
+    assert not {"torch", "scikit-learn", "matplotlib", "ipython", "pyyaml", "sphinx", "spinbook"} & plain
+    assert all(plain <= packages for packages in found.values())
+    assert found["torch"] - plain >= {"torch"}
+    assert found["torch"] <= found["notebook"] < found["book"]
+    assert {"matplotlib", "scikit-learn", "scour", "ipython"} <= found["notebook"]
+    assert "distributed" in found["cluster"]
+
+
+def test_the_lock_pins_what_every_extra_needs_here():
+    pins = {canonicalize_name(name) for name in re.findall(r"^([\w.-]+)==", LOCK, flags=re.MULTILINE)}
+    for extra in installs.extras(ROOT):
+        unpinned = set(installs.distributions(ROOT, extra)) - pins
+        # PyTorch's build, and what only that build needs, differ between machines.
+        assert {name for name in unpinned if not name.startswith(("torch", "nvidia-", "triton"))} == set(), extra
+
+
+def test_the_time_of_an_import_is_that_of_the_module():
+    nothing = installs.import_seconds("spinbook")
+    assert 0 <= nothing < 0.2
+    assert installs.import_seconds("numpy") > nothing
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory):
+    """The folder of the wheel, unpacked."""
+    folder = tmp_path_factory.mktemp("wheel")
+    build = "from hatchling.build import build_wheel; import sys; print(build_wheel(sys.argv[1]))"
+    done = subprocess.run(
+        [sys.executable, "-c", build, str(folder)], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    with zipfile.ZipFile(folder / done.stdout.split()[-1]) as archive:
+        archive.extractall(folder / "site")
+    return folder / "site"
+
+
+def environment(wheel, extra, folder):
+    """A search path that holds the wheel and what an extra declares, lent from this environment, and nothing else."""
+    folder.mkdir()
+    for distribution in installs.distributions(ROOT, extra).values():
+        for name in {file.parts[0] for file in distribution.files if file.parts[0] not in ("..", "__pycache__")}:
+            if not (folder / name).exists():
+                (folder / name).symlink_to(distribution.locate_file(name))
+    return os.pathsep.join(map(str, (wheel, folder)))
+
+
+def python(path, cwd, code, *arguments):
+    """Run code in an interpreter that sees the standard library and `path`."""
+    return subprocess.run(
+        [sys.executable, "-S", "-c", code, *arguments],
+        cwd=cwd,
+        env={"PYTHONPATH": path, "PATH": "", "HOME": str(cwd)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+IMPORT = "import importlib, sys\nfor name in sys.argv[1:]:\n    importlib.import_module(name)\n"
+COMPUTE = """
+from spinbook import self_attention as sa, sphere
+assert sa.simulate(sa.paper_network(), beta=1.3, steps=3).attention.shape[0] == 3
+assert sphere.magnetization([1.0, 0.0, 0.0], beta=1.0).shape == (3,)
+"""
+PUBLISH = """
+from companion import claims, figures, project
+import matplotlib.pyplot as plt
+claims.measure("rbm-mixtures.convex-hull", 0.0)
+figure, ax = plt.subplots()
+figures.publish(figure, "probe-line", data={"x": [1]}, caption="A line.", alt="A line " * 10, source="this book")
+assert project.root().name == "_book", project.root()
+"""
+
+
+@pytest.mark.slow
+def test_a_plain_install_of_the_wheel_imports_and_computes_the_physics_in_jax(wheel, tmp_path):
+    """Shown is that the wheel and its declared requirements suffice; that pip would fetch them is not."""
+    path = environment(wheel, installs.PLAIN, tmp_path / "lent")
+    done = python(path, tmp_path, IMPORT + COMPUTE, *test_imports.TABLE["the physics in JAX"][0])
+    assert done.returncode == 0, done.stderr
+    for absent in ("torch", "matplotlib", "sklearn", "IPython", "yaml"):
+        assert f"No module named '{absent}'" in python(path, tmp_path, f"import {absent}").stderr
+    shown = python(path, tmp_path, "from companion.__main__ import main; main(['--help'])")
+    assert shown.returncode == 0, shown.stderr
+    assert "usage: companion" in shown.stdout
+
+
+@pytest.mark.slow
+def test_the_extra_torch_is_enough_for_the_physics_in_pytorch(wheel, tmp_path):
+    names = test_imports.TABLE["the physics in PyTorch"][0]
+    done = python(environment(wheel, "torch", tmp_path / "lent"), tmp_path, IMPORT, *names)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.slow
+def test_the_extra_notebook_is_enough_for_every_module_that_a_notebook_imports(wheel, tmp_path):
+    cells = "\n".join(path.read_text() for path in sorted((ROOT / "notebooks").glob("*.md")))
+    names = set(re.findall(r"^(?:from|import) ([\w.]+) ?(?:import|as|$)", cells, flags=re.MULTILINE))
+    assert {"companion", "spinbook", "companion.numbers", "spinbook.free_energy", "torch"} <= names
+    plots = test_imports.TABLE["what draws the figures"][0]
+    done = python(environment(wheel, "notebook", tmp_path / "lent"), tmp_path, IMPORT + PUBLISH, *sorted(names), *plots)
+    assert done.returncode == 0, done.stderr
+    assert "Claim rbm-mixtures.convex-hull" in done.stdout
+    assert "no such claim" not in done.stdout
+    assert (tmp_path / "_build" / "figures" / "probe-line" / "probe-line.svg").is_file()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("extra", ["book", "cluster"])
+def test_an_extra_is_enough_for_what_it_is_for(wheel, tmp_path, extra):
+    names = {
+        "book": test_imports.TABLE["the whole machinery"][0],
+        "cluster": ["distributed", "spinbook.sweep"],
+    }
+    done = python(environment(wheel, extra, tmp_path / "lent"), tmp_path, IMPORT, *names[extra])
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,93 @@
+"""What importing a module loads besides it: no package that readers of other modules would have to install."""
+
+import pkgutil
+import subprocess
+import sys
+
+import pytest
+
+import companion
+import spinbook
+
+# In PyTorch, or both frameworks side by side.
+TORCH = (
+    "spinbook.adaptive_tap",
+    "spinbook.comparison.experiment",
+    "spinbook.comparison.modules",
+    "spinbook.comparison.torch_blocks",
+    "spinbook.comparison.training",
+    "spinbook.free_energy",
+    "spinbook.transforms",
+)
+NUMBA = ("spinbook.self_attention.kernel",)
+PLOT = ("spinbook.plot",)
+HEAVY = {"torch", "numba", "sklearn", "matplotlib"}
+BOOK = {"IPython", "jupyter_book", "nbformat", "papermill", "sphinx", "yaml"}
+
+
+def within(name, packages):
+    return any(name == package or name.startswith(f"{package}.") for package in packages)
+
+
+def modules(package):
+    """Every module but the commands, which import nothing before a command is chosen."""
+    found = [info.name for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")]
+    return [name for name in found if not name.endswith("__main__")]
+
+
+LIBRARY = modules(spinbook)
+TABLE = {
+    "the physics in JAX": (
+        [name for name in LIBRARY if not within(name, (*TORCH, *NUMBA, *PLOT))],
+        HEAVY | BOOK | {"companion"},
+    ),
+    "the physics in PyTorch": (
+        [name for name in LIBRARY if within(name, TORCH)],
+        HEAVY - {"torch"} | BOOK | {"companion"},
+    ),
+    # numba reads its settings with yaml.
+    "what numba compiles": (list(NUMBA), HEAVY - {"numba"} | BOOK - {"yaml"} | {"companion"}),
+    "what draws the figures": (
+        [name for name in LIBRARY if within(name, PLOT)],
+        HEAVY - {"matplotlib"} | BOOK | {"companion", "jax"},
+    ),
+    "numbers and claims": (
+        ["companion.numbers", "companion.claims"],
+        {*HEAVY, "jax", "numpy", "spinbook", "sphinx", "papermill"},
+    ),
+    "figures": (["companion.figures"], HEAVY - {"matplotlib"} | {"jax", "spinbook", "sphinx", "papermill"}),
+    "the whole machinery": (
+        [name for name in modules(companion) if not name.endswith("kernel_startup")],
+        HEAVY - {"matplotlib"} | {"jax", "spinbook"},
+    ),
+}
+
+
+def loaded_by(names):
+    """First names of all modules in a new interpreter that has imported `names`."""
+    code = (
+        "import importlib, sys\nfor name in sys.argv[1:]:\n    importlib.import_module(name)\n"
+        "print(*{name.partition('.')[0] for name in sys.modules})"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *names], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return set(done.stdout.split())
+
+
+@pytest.mark.parametrize("group", TABLE)
+def test_a_group_of_modules_loads_no_package_that_others_need(group):
+    names, forbidden = TABLE[group]
+    loaded = loaded_by(names)
+    assert names
+    assert {name.partition(".")[0] for name in names} <= loaded
+    assert loaded & forbidden == set()
+
+
+@pytest.mark.parametrize("package", ["spinbook", "companion"])
+def test_importing_a_package_loads_nothing_else(package):
+    code = (
+        f"import sys; before = set(sys.modules); import {package}; "
+        f"print(sorted(set(sys.modules) - before - set(sys.stdlib_module_names)))"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert shown.strip() == f"['{package}']"
