@@ -164,7 +164,7 @@ def rendered(game, tmp_path_factory):
         "companion_root": str(ROOT),
         "intersphinx_mapping": {key: [url, str(ROOT / path)] for key, (url, path) in inventories.items()},
     }
-    config["sphinx"]["extra_extensions"] = ["companion.pipeline.reference"]
+    config["sphinx"]["extra_extensions"] = [reference.__name__]
     config["bibtex_bibfiles"] = []
     (stage / "_config.yml").write_text(yaml.safe_dump(config))
     used = {name: ["night"] for name in names.used(LINES, game.find)}
@@ -176,6 +176,14 @@ def rendered(game, tmp_path_factory):
     html = root / "site" / "_build" / "html"
     unknown = names.link(html, "game")
     return html, problems, unknown
+
+
+def test_a_page_of_the_reference_knows_the_file_it_was_made_from():
+    library = reference.read(ROOT)
+    for name, module in library.modules.items():
+        assert ROOT / reference.source(ROOT, f"reference/{name}") == module.path
+    assert reference.source(ROOT, reference.INDEX) is None
+    assert reference.source(ROOT, f"notebooks/{library.name}") is None
 
 
 def test_the_pages_are_made_without_a_warning(rendered):

@@ -16,14 +16,13 @@ LISTING = re.compile(r"^```python\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
 @pytest.fixture(scope="module")
 def printed():
     """What the listings of each section print: one process for all, since most of its time is spent on imports."""
-    program = ["import time"]
+    program = []
     for title, text in SECTIONS.items():
         listings = LISTING.findall(text)
         assert listings, title
         # A section stands alone: its listings share their names with each other and with nothing else.
         code = "\n".join(listings)
         program += [f"print('#', {title!r})", f"exec(compile({code!r}, {title!r}, 'exec'), {{'__name__': 'listing'}})"]
-    program += ["print('# seconds')", "print(time.process_time())"]
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", "\n".join(program)], capture_output=True, text=True, check=False
     )
@@ -53,6 +52,7 @@ def test_training_lowers_the_loss(printed, section):
 def test_a_trained_stack_converges_and_padding_changes_nothing(printed):
     assert "converged, layer by layer: [True]" in printed["Train in JAX"]
     assert "padding changes nothing: True" in printed["Train in JAX"]
+    assert "and stays what it was: True" in printed["Train in JAX"]
 
 
 def test_a_module_works_under_autocast_and_zeros_are_no_padding(printed):
@@ -65,7 +65,7 @@ def test_a_module_works_under_autocast_and_zeros_are_no_padding(printed):
 def test_the_sweep_goes_on_and_refuses_another_identity(printed):
     shown = printed["A sweep that can be interrupted"]
     assert len(re.findall(r"^task \d is kept$", shown, flags=re.MULTILINE)) == 1
-    assert len(re.findall(r"^beta ", shown, flags=re.MULTILINE)) == 6
+    assert len(re.findall(r"^beta ", shown, flags=re.MULTILINE)) == 4
     assert "refused: " in shown
 
 
@@ -82,7 +82,3 @@ def test_the_three_entropy_productions_agree_as_the_page_says(printed):
     assert exact < approximate < 2 * exact
     assert "converged: True" in lines[2]
     assert symmetric == 0.0
-
-
-def test_the_listings_take_seconds(printed):
-    assert float(printed["seconds"]) < 20

@@ -42,6 +42,16 @@ an entry stand the chapters that use it; in the chapters every name of the libra
 """
 
 
+def source(root: Path, page: str) -> str | None:
+    """The file that a page of the reference was made from, by its place in the repository; None for other pages."""
+    folder, _, module = page.partition("/")
+    stem = Path("src", *module.split("."))
+    for path in (stem.with_name(f"{stem.name}.py"), stem / "__init__.py"):
+        if folder == _FOLDER and (root / path).is_file():
+            return path.as_posix()
+    return None
+
+
 def wanted(root: Path) -> bool:
     """Whether the contents of the book name the reference."""
     return INDEX in notebooks.pages(root)
