@@ -116,6 +116,8 @@ def _escaped(text: str) -> str:
         head = re.match(r"\s*(?:[-*] |:[a-z]+(?: [^:`]+)?: )?", words)
         start = head[0] if head else ""
         rest = re.sub(r"([\\*|`])", r"\\\1", words[len(start) :])
+        # The number of an equation, or an initial, is no item of a list.
+        rest = re.sub(r"^(\s*)(?=\(\w+\) |(?:[A-Za-z]|0|\d\d+)[.)](?: |$))", r"\1\\", rest)
         return start + re.sub(r"_(?=\W|$)", r"\\_", rest)
 
     return "\n".join(line(words) for words in text.split("\n"))
