@@ -167,7 +167,8 @@ def rendered(game, tmp_path_factory):
         "intersphinx_mapping": {key: [url, str(ROOT / path)] for key, (url, path) in inventories.items()},
     }
     config["sphinx"]["extra_extensions"] = [reference.__name__]
-    config["bibtex_bibfiles"] = []
+    config["bibtex_bibfiles"] = ["references.bib"]
+    (stage / "references.bib").write_text("")
     (stage / "_config.yml").write_text(yaml.safe_dump(config))
     used = {name: ["night"] for name in names.used(LINES, game.find)}
     toc = {"format": "jb-book", "root": "index", "parts": [{"chapters": [{"file": "notebooks/night"}]}]}

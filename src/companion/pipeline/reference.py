@@ -252,16 +252,21 @@ def _as_written(app: Sphinx, doctree: nodes.document) -> None:
             text.children = [nodes.Text(f'"{words[1:-1]}"')]
 
 
-def _without_link(app: Sphinx, env: BuildEnvironment, node: Any, content: nodes.Element) -> nodes.Element | None:
-    """A name without a dot in an annotation: a type variable, or what no inventory holds. It stays plain."""
-    annotation = node.get("refdomain") == "py" and node.get("reftype") in ("class", "exc", "obj")
-    here = str(node.get("refdoc", "")).startswith(f"{_FOLDER}/")
-    return content if here and annotation and "." not in node.get("reftarget", ".") else None
+def _in_annotation(app: Sphinx, env: BuildEnvironment, node: Any, content: nodes.Element) -> nodes.Element | None:
+    """What Sphinx does not find in an annotation because it looks for classes alone.
+
+    A type may be a constant of a module. A name without a dot is a type variable, or what no inventory holds: plain.
+    """
+    place, target = str(node.get("refdoc", "")), str(node.get("reftarget", ""))
+    if node.get("refdomain") != "py" or node.get("reftype") == "mod" or not place.startswith(f"{_FOLDER}/"):
+        return None
+    found = env.get_domain("py").resolve_xref(env, place, app.builder, "obj", target, node, content)
+    return found or (content if "." not in target else None)
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register the three hooks."""
     app.connect("env-updated", _second_names)
     app.connect("doctree-read", _as_written)
-    app.connect("missing-reference", _without_link, priority=900)
+    app.connect("missing-reference", _in_annotation, priority=900)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
