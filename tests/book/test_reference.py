@@ -120,7 +120,7 @@ def test_a_first_line_that_is_a_formula_is_code_up_to_its_words():
 
 def test_no_sign_of_a_docstring_is_taken_for_markup():
     assert docstrings.prose("side_ *all* |m| `x`") == r"side\_ \*all\* \|m\| ``x``"
-    assert docstrings.restructured("A.\n\na    one\nb    two\n") == "A.\n\n::\n\n   a    one\n   b    two\n"
+    assert docstrings.restructured("Two.\n\na    one\nb    two\n") == "Two.\n\n::\n\n   a    one\n   b    two\n"
     assert ":raises ValueError: if there are none." in docstrings.restructured(
         ast.get_docstring(ast.parse(RULES).body[-2])
     )
@@ -158,12 +158,12 @@ def rendered(game, tmp_path_factory):
     (stage / "notebooks").mkdir(parents=True)
     (stage / "index.md").write_text("# A book\n\nSee `game.rules.points` and `game.nothing`.\n")
     cells = [nbformat.v4.new_markdown_cell("# A night"), *(nbformat.v4.new_code_cell(line) for line in LINES)]
-    nbformat.write(nbformat.v4.new_notebook(cells=cells), stage / "notebooks" / "night.ipynb")
+    metadata = {"language_info": {"name": "python"}}
+    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=metadata), stage / "notebooks" / "night.ipynb")
     config = yaml.safe_load((ROOT / "_config.yml").read_text())
     inventories = config["sphinx"]["config"]["intersphinx_mapping"]
     config["sphinx"]["config"] = {
         "nitpicky": True,
-        "companion_root": str(ROOT),
         "intersphinx_mapping": {key: [url, str(ROOT / path)] for key, (url, path) in inventories.items()},
     }
     config["sphinx"]["extra_extensions"] = [reference.__name__]
