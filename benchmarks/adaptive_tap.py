@@ -13,7 +13,7 @@ import torch
 
 from benchmarks import Benchmark
 from spinbook.adaptive_tap import AdaptiveTAPAttention, MeanFieldAttention, couplings, solve_ising
-from spinbook.adaptive_tap.ising import adaptive_step, iterate_ising
+from spinbook.adaptive_tap.ising import adaptive_update, iterate_ising
 
 __all__ = ["BENCHMARKS", "binary_spins", "gaussian_response", "implicit_gradient"]
 
@@ -105,7 +105,7 @@ def binary_spins(size=24, *, batch=64, strength=0.4):
     J, h = J + np.swapaxes(J, 1, 2), rng.normal(scale=0.5, size=(batch, size))
 
     def baseline():
-        found = iterate_ising(adaptive_step, J, h, damping=0.5, tol=1e-12, max_steps=2000)
+        found = iterate_ising(adaptive_update, J, h, damping=0.5, tol=1e-12, max_steps=2000)
         return found.magnetizations.numpy()
 
     return Benchmark(

@@ -2,6 +2,9 @@
 
 Every answer carries its own residual, and whether that is small enough. Gradients come from the implicit function
 theorem, so that they cost one linear solve and do not depend on how the solution was found.
+
+The solver is our own because none that we know combines Anderson acceleration with implicit derivatives in JAX: in
+optimistix it is proposed and not merged (pull requests 145 and 217).
 """
 
 from __future__ import annotations
@@ -18,14 +21,22 @@ from jaxtyping import Array, Bool, Int, PyTree
 from spinbook import validate
 from spinbook.annotations import ArrayLike, Float
 
-__all__ = ["FixedPoint", "solve"]
+__all__ = ["Adjoint", "FixedPoint", "solve"]
 
 # Rounding in f keeps the residual from falling below a few units in the last place of the largest entry.
 _FLOOR = 16
-# The derivative's linear system is as hard as the last steps of the solution, without their free choice of a start;
-# measured over random networks, five steps of memory fail where ten do not.
-_ADJOINT_HISTORY = 10
-_ADJOINT_STEPS = 1000
+
+
+class Adjoint(NamedTuple):
+    """How the linear system of the derivatives is solved: with ``history`` earlier steps, in ``max_steps`` at most.
+
+    In as many as the solution itself may take, if that is more.
+    """
+
+    # The system is as hard as the last steps of the solution, without their free choice of a start; measured over
+    # random networks, five steps of memory fail where ten do not.
+    history: int = 10
+    max_steps: int = 1000
 
 
 class FixedPoint(NamedTuple):
@@ -132,13 +143,14 @@ def _iterate(
     return last.best_y, tuple(entry.astype(y0.dtype) for entry in evidence)
 
 
-def _linear_solve(apply: Callable[[Array], Array], b: Array, tol: Array, f_steps: int) -> Array:
+def _linear_solve(apply: Callable[[Array], Array], b: Array, tol: Array, adjoint: Adjoint) -> Array:
     """x with apply(x) = b, where apply(x) = A x - x, as the fixed point of A x - b; NaN where that was not reached."""
     size = jnp.max(jnp.abs(b), initial=0)
     size = jnp.where(size > 0, size, 1)
     unit = b / size
     one = jnp.ones((), b.dtype)
-    x, (_, _, converged) = _iterate(lambda x: apply(x) + x - unit, -unit, tol, f_steps, _ADJOINT_HISTORY, one)
+    steps, history = adjoint.max_steps, adjoint.history
+    x, (_, _, converged) = _iterate(lambda x: apply(x) + x - unit, -unit, tol, steps, history, one)
     return jnp.where(converged.astype(bool), x * size, jnp.nan)
 
 
@@ -165,6 +177,7 @@ def solve(
     max_steps: int = 1000,
     history: int = 5,
     damping: Float[ArrayLike, ""] = 1.0,
+    adjoint: Adjoint = Adjoint(),  # noqa: B008
 ) -> FixedPoint:
     """y = f(y), by Anderson acceleration: y' = the combination of the last steps whose f(y) - y would be smallest.
 
@@ -180,13 +193,13 @@ def solve(
 
     Derivatives, forward and reverse and of any order, are those of the solution with respect to what ``f`` closes over
     (none with respect to ``y0``), by the implicit function theorem at the value returned. Their linear system is solved
-    iteratively, without the matrix, to ``tol`` relative to its right side; where that fails they are NaN. Of an
-    unconverged value they mean little. Under ``jax.vmap`` every lane has its own evidence, and one that is done does
-    not change any more.
+    iteratively, without the matrix, to ``tol`` relative to its right side, as ``adjoint`` says; where that fails they
+    are NaN. Of an unconverged value they mean little. Under ``jax.vmap`` every lane has its own evidence, and one that
+    is done does not change any more.
 
     Cost: num_steps + 1 calls of ``f``, memory for 2 history + 5 copies of y. Outside ``jax.jit`` every call compiles
     ``f`` anew. Raises ``ValueError`` for a ``y0`` with NaN or of mixed dtypes, an ``f`` that changes shapes or dtypes,
-    tol <= 0, max_steps < 1, history < 0. Source: Anderson (1965), in the
+    tol <= 0, max_steps < 1, history < 0, in ``adjoint`` too. Source: Anderson (1965), in the
     form of Walker & Ni (2011), section 2; for the gradient Bai, Kolter & Koltun (2019), theorem 1.
 
     >>> import jax.numpy as jnp
@@ -204,6 +217,11 @@ def solve(
     validate.require(lambda x: x <= 1, step_size, "damping", "a number > 0 and <= 1")
     max_steps = validate.count(max_steps, "max_steps", minimum=1)
     history = validate.count(history, "history")
+    validate.instance(adjoint, Adjoint, "adjoint")
+    adjoint = Adjoint(
+        validate.count(adjoint.history, "adjoint.history"),
+        max(max_steps, validate.count(adjoint.max_steps, "adjoint.max_steps", minimum=1)),
+    )
     start = unravel(flat)
     out = jax.eval_shape(f, start)
     if _described(out) != _described(start):
@@ -216,7 +234,7 @@ def solve(
 
     def tangent_solve(apply: Callable[[Array], Array], b: Array) -> Array:
         def linear(apply: Callable[[Array], Array], b: Array) -> Array:
-            return _linear_solve(apply, b, tolerance, max(max_steps, _ADJOINT_STEPS))
+            return _linear_solve(apply, b, tolerance, adjoint)
 
         return jax.lax.custom_linear_solve(apply, b, linear, linear)
 

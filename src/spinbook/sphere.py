@@ -47,6 +47,8 @@ __all__ = [
     "sample",
     "second_derivative",
     "second_derivative_large_d",
+    "squared_length",
+    "squared_radius",
 ]
 
 # Orders are raised by this much, where the bounds of Amos converge fast, and brought back by the recursion.
@@ -147,6 +149,9 @@ def bessel_ratio(order: Float[ArrayLike, "*#shape"], x: Float[ArrayLike, "*#shap
     return _bessel_ratio(nu, argument)
 
 
+Axes = tuple[int, ...]
+
+
 class Gains(NamedTuple):
     """phi(h) = f h, and f1 = 2 df/ds, f2 = 4 d^2f/ds^2 with s = |h|^2, so that for any increment d of the field
 
@@ -158,55 +163,83 @@ class Gains(NamedTuple):
     f2: Array
 
 
+def squared_length(vectors: Array, axes: Axes = (-1,)) -> Array:
+    """|a|^2, the components lying in the given axes.
+
+    >>> squared_length(jnp.array([[3.0, 4.0], [1.0, 0.0]])).tolist()
+    [25.0, 1.0]
+    """
+    squares = vectors * vectors
+    for axis in sorted(axes, reverse=True):
+        squares = jnp.sum(squares, axis=axis)
+    return squares
+
+
+def _num_components(vectors: Array, axes: Axes) -> int:
+    return math.prod(vectors.shape[axis] for axis in axes)
+
+
 @dataclass(frozen=True)
 class Response:
-    """phi(h) = gain(|h|^2, D, beta) h, the mean of a spin, and h = inverse_gain(|m|^2, D, beta) m.
+    """phi(h) = gain(|h|^2, D, beta) h, the mean of a spin in the effective field h; ``inverse`` leads back.
 
-    Both functions act on arrays of squared lengths and must be differentiable twice, also at 0. ``D`` is a Python
-    integer, and ``beta`` a scalar array. Mean-field functions take a response as an option: ``exact`` or ``large_d``.
+    ``response(effective_fields, beta)`` takes one vector for each leading index; where heads split the components,
+    ``axes`` says in which axes these lie. Both gains act on arrays of squared lengths and must be differentiable twice,
+    also at 0; ``D`` is a Python integer, and ``beta`` a scalar array. Nothing is checked. Mean-field functions take a
+    response as an option, ``large_d`` unless another is passed.
 
-    >>> large_d
-    sphere.large_d
+    >>> large_d, large_d(jnp.array([0.0, 3.0, 4.0, 0.0]), jnp.ones(())).round(3).tolist()
+    (sphere.large_d, [0.0, 0.492..., 0.656..., 0.0])
     """
 
     name: str
     gain: Callable[[Array, int, Array], Array]
     inverse_gain: Callable[[Array, int, Array], Array]
 
-    def gains(self, squared_field: Array, dim: int, beta: Array) -> Gains:
+    def __call__(self, effective_fields: Array, beta: Array, *, axes: Axes = (-1,)) -> Array:
+        """m = phi(h)."""
+        h = effective_fields
+        f = self.gain(squared_length(h, axes), _num_components(h, axes), beta)
+        return jnp.expand_dims(f, axes) * h
+
+    def inverse(self, magnetizations: Array, beta: Array, *, axes: Axes = (-1,)) -> Array:
+        """h with phi(h) = m."""
+        m = magnetizations
+        f = self.inverse_gain(squared_length(m, axes), _num_components(m, axes), beta)
+        return jnp.expand_dims(f, axes) * m
+
+    def slopes(self, effective_fields: Array, beta: Array, *, axes: Axes = (-1,)) -> tuple[Array, Array]:
+        """f and f1 at h, of which the covariance is made, Var = (f 1 + f1 h h^T) / beta."""
+        return self._slopes(squared_length(effective_fields, axes), _num_components(effective_fields, axes), beta)
+
+    def gains(self, effective_fields: Array, beta: Array, *, axes: Axes = (-1,)) -> Gains:
+        """f, f1 and f2 at h."""
+        return self.gains_at(squared_length(effective_fields, axes), _num_components(effective_fields, axes), beta)
+
+    def gains_at(self, squared_field: Array, dim: int, beta: Array) -> Gains:
         """f, f1 and f2 where the field has the given squared length, the last two by differentiating ``gain``."""
-
-        two = jnp.full_like(squared_field, 2)
-
-        def first(s: Array) -> tuple[Array, Array]:
-            return jax.jvp(lambda s: self.gain(s, dim, beta), (s,), (two,))
-
+        s = squared_field
         # Nested once, not each order by itself: the compiler does not see that their loops are the same.
-        (f, f1), (_, f2) = jax.jvp(first, (squared_field,), (two,))
+        (f, f1), (_, f2) = jax.jvp(lambda s: self._slopes(s, dim, beta), (s,), (jnp.full_like(s, 2),))
         return Gains(f, f1, f2)
+
+    def _slopes(self, s: Array, dim: int, beta: Array) -> tuple[Array, Array]:
+        return jax.jvp(lambda s: self.gain(s, dim, beta), (s,), (jnp.full_like(s, 2),))
 
     def __repr__(self) -> str:
         return f"sphere.{self.name}"
 
 
-def _squared(vectors: Array) -> Array:
-    return jnp.sum(vectors * vectors, axis=-1)
-
-
-def _order(dim: int) -> float:
-    return dim / 2 - 1
-
-
 def _large_d_gain(s: Array, dim: int, beta: Array) -> Array:
-    return beta / (1 + jnp.sqrt(1 + beta**2 * s / _order(dim)))
+    return beta / (1 + jnp.sqrt(1 + beta**2 * s / squared_radius(dim)))
 
 
 def _large_d_inverse_gain(squared_magnetization: Array, dim: int, beta: Array) -> Array:
-    return 2 * _order(dim) / (beta * (_order(dim) - squared_magnetization))
+    return 2 * squared_radius(dim) / (beta * (squared_radius(dim) - squared_magnetization))
 
 
 def _exact_gain(s: Array, dim: int, beta: Array) -> Array:
-    order = _order(dim)
+    order = squared_radius(dim)
     return beta * order * _ratio_over_x(order, beta**2 * order * s)
 
 
@@ -235,7 +268,7 @@ def _squared_argument_jvp(order: float, primals: tuple[Array], tangents: tuple[A
 
 
 def _exact_inverse_gain(squared_magnetization: Array, dim: int, beta: Array) -> Array:
-    order = _order(dim)
+    order = squared_radius(dim)
     t = _squared_argument(order, squared_magnetization / order)
     return 1 / (beta * order * _ratio_over_x(order, t))
 
@@ -282,15 +315,24 @@ def _log_scaled_bessel_jvp(order: float, primals: tuple[Array], tangents: tuple[
     return _log_scaled_bessel(order, *primals), tangents[0] * _ratio_over_x(order, *primals) / 2
 
 
-def radius(dim: int) -> float:
-    """R = sqrt(D/2 - 1), the length of a spin of ``dim`` = D components.
+def squared_radius(dim: int) -> float:
+    """R^2 = D/2 - 1, for a spin of ``dim`` = D components; also the order of its Bessel functions.
 
     Raises ``ValueError`` for D <= 2. Source: Bal (2023), the unlabelled equation nu = D/2 - 1 = R^2.
+
+    >>> squared_radius(512)
+    255.0
+    """
+    return _checked_dim(dim, "dim") / 2 - 1
+
+
+def radius(dim: int) -> float:
+    """R = sqrt(D/2 - 1), the length of a spin of ``dim`` = D components. Raises ``ValueError`` for D <= 2.
 
     >>> round(radius(512), 4)
     15.9687
     """
-    return math.sqrt(_order(_checked_dim(dim, "dim")))
+    return math.sqrt(squared_radius(dim))
 
 
 def _checked_dim(dim: int, name: str) -> int:
@@ -360,21 +402,21 @@ def _field_arguments(fields: Any, beta: Any, *others: Any) -> tuple[Array, Array
 @jax.jit
 def _log_partition(h: Array, beta: Array) -> Array:
     dim = h.shape[-1]
-    order = _order(dim)
+    order = squared_radius(dim)
     log_area = math.log(2) + dim / 2 * math.log(math.pi) - math.lgamma(dim / 2) + (dim - 1) / 2 * math.log(order)
-    return log_area + _log_scaled_bessel(order, beta**2 * order * _squared(h))
+    return log_area + _log_scaled_bessel(order, beta**2 * order * squared_length(h))
 
 
 @_at_least_single
 @partial(jax.jit, static_argnames="response")
 def _magnetization(h: Array, beta: Array, response: Response) -> Array:
-    return response.gain(_squared(h), h.shape[-1], beta)[..., None] * h
+    return response(h, beta)
 
 
 @_at_least_single
 @partial(jax.jit, static_argnames="response")
 def _field(m: Array, beta: Array, response: Response) -> Array:
-    return response.inverse_gain(_squared(m), m.shape[-1], beta)[..., None] * m
+    return response.inverse(m, beta)
 
 
 def _along(h: Array, d: Array) -> Array:
@@ -384,21 +426,21 @@ def _along(h: Array, d: Array) -> Array:
 @_at_least_single
 @partial(jax.jit, static_argnames="response")
 def _covariance(h: Array, beta: Array, response: Response) -> Array:
-    f, f1, _ = (gain[..., None, None] for gain in response.gains(_squared(h), h.shape[-1], beta))
+    f, f1 = (gain[..., None, None] for gain in response.slopes(h, beta))
     return (f * jnp.eye(h.shape[-1], dtype=h.dtype) + f1 * h[..., :, None] * h[..., None, :]) / beta
 
 
 @_at_least_single
 @partial(jax.jit, static_argnames="response")
 def _first_derivative(h: Array, d: Array, beta: Array, response: Response) -> Array:
-    f, f1, _ = (gain[..., None] for gain in response.gains(_squared(h), h.shape[-1], beta))
+    f, f1 = (gain[..., None] for gain in response.slopes(h, beta))
     return f * d + f1 * _along(h, d) * h
 
 
 @_at_least_single
 @partial(jax.jit, static_argnames="response")
 def _second_derivative(h: Array, d: Array, beta: Array, response: Response) -> Array:
-    _, f1, f2 = (gain[..., None] for gain in response.gains(_squared(h), h.shape[-1], beta))
+    _, f1, f2 = (gain[..., None] for gain in response.gains(h, beta))
     hd = _along(h, d)
     return f1 * (_along(d, d) * h + 2 * hd * d) + f2 * hd**2 * h
 
@@ -588,7 +630,7 @@ def second_derivative_large_d(
 @jax.jit
 def _printed_second_derivative(h: Array, d: Array, beta: Array) -> Array:
     dim = h.shape[-1]
-    order = _order(dim)
+    order = squared_radius(dim)
     phi = _magnetization(h, beta, exact)
     first = _first_derivative(h, d, beta, exact)
     squared = _along(h, h)
@@ -618,7 +660,9 @@ def printed_second_derivative(
     (3,)
     """
     h, d, beta = _with_direction(fields, direction, beta)
-    validate.require(lambda s: s > 0, _squared(h), "fields", "fields that are not zero: the expression divides by |h|")
+    validate.require(
+        lambda s: s > 0, squared_length(h), "fields", "fields that are not zero: the expression divides by |h|"
+    )
     return _printed_second_derivative(h, d, beta)
 
 
@@ -635,10 +679,10 @@ def _sample(key: PRNGKeyArray, h: Array, beta: Array) -> Array:
     dim = h.shape[-1]
     freedom = dim - 1
     scaled = balanced(h)
-    length = jnp.sqrt(_squared(scaled))
+    length = jnp.sqrt(squared_length(scaled))
     # With r = (D - 1) / (2 beta R |h|) no field is too strong or too weak: x0 goes from 1 at r = 0 to 0 at infinity.
     scale = jnp.max(jnp.abs(scaled), axis=-1) / jnp.max(jnp.abs(h), axis=-1)
-    r = freedom / (2 * math.sqrt(_order(dim)) * length) * scale / beta
+    r = freedom / (2 * math.sqrt(squared_radius(dim)) * length) * scale / beta
     r = jnp.where(length == 0, jnp.inf, r)
     root = jnp.sqrt(1 + r * r)
     x0 = 1 / (r + root)
@@ -679,7 +723,7 @@ def _sample(key: PRNGKeyArray, h: Array, beta: Array) -> Array:
     tangent = g / jnp.sqrt(_along(g, g))
     along = (x0 + u) / (1 + x0 * u)
     across = jnp.sqrt(rest * (1 + x0) * (1 - u) * (1 + u)) / (1 + x0 * u)
-    return math.sqrt(_order(dim)) * (along[..., None] * n + across[..., None] * tangent)
+    return math.sqrt(squared_radius(dim)) * (along[..., None] * n + across[..., None] * tangent)
 
 
 @validate.finite_result

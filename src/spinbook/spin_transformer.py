@@ -21,10 +21,11 @@ from jaxtyping import Array, PRNGKeyArray
 
 from spinbook import fixed_point, sphere, validate
 from spinbook.annotations import ArrayLike, Bool, Float
-from spinbook.fixed_point import FixedPoint
-from spinbook.sphere import Response
+from spinbook.fixed_point import Adjoint, FixedPoint
+from spinbook.sphere import Response, squared_length
 from spinbook.vector import fluctuations
-from spinbook.vector.fluctuations import Rule
+from spinbook.vector.fluctuations import COMPONENTS, Rule, received, tap_field
+from spinbook.vector.heads import by_heads, from_heads
 
 __all__ = [
     "Relax",
@@ -53,11 +54,6 @@ class Spins(NamedTuple):
     beta: Array
 
 
-def _respond(fields: Array, response: Response, beta: Array) -> Array:
-    dim = fields.shape[0] * fields.shape[2]
-    return response.gain(fluctuations.squared(fields), dim, beta)[:, None] * fields
-
-
 def naive(fields: Float[Array, "H N d"], spins: Spins) -> Float[Array, "H N d"]:
     """theta_i = x_i + sum_j J_ij phi(theta_j): residual and attention, the first order in the couplings.
 
@@ -69,7 +65,8 @@ def naive(fields: Float[Array, "H N d"], spins: Spins) -> Float[Array, "H N d"]:
     (1, 2, 4)
     """
     sources = fields if spins.sources is None else spins.sources
-    return spins.inputs + fluctuations.received(spins.couplings, _respond(sources, spins.response, spins.beta))
+    m = spins.response(sources, spins.beta, axes=COMPONENTS)
+    return spins.inputs + received(spins.couplings, m)
 
 
 def tap(
@@ -87,14 +84,14 @@ def tap(
     (1, 2, 4)
     """
     dim = fields.shape[0] * fields.shape[2]
-    at = fluctuations.gains(fields, spins.response, spins.beta)
-    sources = fields if spins.sources is None else spins.sources
-    source_gains = at if spins.sources is None else fluctuations.gains(sources, spins.response, spins.beta)
+    gains = spins.response.gains(fields, spins.beta, axes=COMPONENTS)
+    sources, source_gains = fields, gains
+    if spins.sources is not None:
+        sources, source_gains = spins.sources, spins.response.gains(spins.sources, spins.beta, axes=COMPONENTS)
     m = source_gains.f[:, None] * sources
-    known = covariances(source_gains, fluctuations.squared(m), dim, spins.beta)
-    drive = spins.inputs + fluctuations.received(spins.couplings, m)
-    moments = fluctuations.moments(fields, drive - fields, m, known, spins.couplings)
-    return drive + fluctuations.onsager_field(fields, at, moments)
+    before = covariances(source_gains, squared_length(m, COMPONENTS), dim, spins.beta)
+    drive = spins.inputs + received(spins.couplings, m)
+    return tap_field(fields, gains, drive, m, before, spins.couplings)
 
 
 Theory = Callable[[Array, Spins], Array]
@@ -118,22 +115,6 @@ def sphere_per_head(num_heads: int) -> int:
     return num_heads
 
 
-def _implicit(update: Callable[[Array], Array], solution: Array, tol: float, max_steps: int, history: int) -> Array:
-    """The solution of theta = update(theta), with its derivatives by the implicit function theorem."""
-
-    def solve(apply: Callable[[Array], Array], b: Array) -> Array:
-        size = jnp.max(jnp.abs(b))
-        unit = b / jnp.where(size > 0, size, 1)
-        linear = fixed_point.solve(lambda u: apply(u) + u - unit, -unit, tol=tol, max_steps=max_steps, history=history)
-        return jnp.where(linear.converged, size * linear.value, jnp.nan)
-
-    def tangent_solve(apply: Callable[[Array], Array], b: Array) -> Array:
-        return jax.lax.custom_linear_solve(apply, b, solve, solve)
-
-    guess = jax.lax.stop_gradient(solution)
-    return jax.lax.custom_root(lambda theta: update(theta) - theta, guess, lambda _, theta: theta, tangent_solve)
-
-
 @dataclass(frozen=True)
 class Relax:
     """Solve for the steady state, to a change of the fields of ``tol`` in an update; NaN comes out where that fails.
@@ -152,8 +133,10 @@ class Relax:
 
     def __call__(self, update: Callable[[Array], Array], start: Array) -> FixedPoint:
         tol = float(jnp.finfo(start.dtype).eps) ** 0.7 if self.tol is None else self.tol
-        solution = fixed_point.solve(update, start, tol=tol, max_steps=self.max_steps, history=self.history)
-        return solution._replace(value=_implicit(update, solution.value, tol, self.max_steps, self.history))
+        adjoint = Adjoint(self.history, self.max_steps)
+        return fixed_point.solve(
+            update, start, tol=tol, max_steps=self.max_steps, history=self.history, adjoint=adjoint
+        )
 
     def output(self, value: Array, converged: Array) -> Array:
         return jnp.where(converged, value, jnp.nan)
@@ -207,7 +190,7 @@ def _settle(
         return jax.vmap(sphere_by_sphere)(fields, inputs, couplings, context)
 
     solution = dynamics(update, inputs)
-    return solution._replace(value=jax.vmap(lambda f: _respond(f, response, beta))(solution.value))
+    return solution._replace(value=jax.vmap(lambda f: response(f, beta, axes=COMPONENTS))(solution.value))
 
 
 class SpinTransformerModule(eqx.Module):
@@ -304,7 +287,8 @@ class SpinTransformerModule(eqx.Module):
             # Nor has the direction of zero: padding stays where it is.
             parts = jnp.where(empty, 0, parts)
         scaled = sphere.radius(self.dim // spheres) * parts / lengths
-        return jnp.moveaxis(scaled.reshape(len(a), spheres, self.num_heads // spheres, -1), 0, 2)
+        heads = by_heads(scaled.reshape(len(a), self.dim), self.num_heads)
+        return heads.reshape(spheres, -1, *heads.shape[1:])
 
     def _inputs(self, x: Any, mask: Any, context: Any) -> tuple[Array, Array | None, Array | None]:
         """Inputs and context scaled, and the mask."""
@@ -320,11 +304,10 @@ class SpinTransformerModule(eqx.Module):
         return self._scaled(a, "x", silent), self._scaled(c, "context", unheard), allowed
 
     def _rows(self, a: Array) -> Array:
-        return jnp.moveaxis(a, 2, 0).reshape(a.shape[2], self.dim)
+        return from_heads(a.reshape(self.num_heads, *a.shape[2:]))
 
     def _projected(self, a: Array, weight: Array) -> Array:
-        b = self._rows(a) @ weight.T.astype(a.dtype)
-        return jnp.moveaxis(b.reshape(len(b), *a.shape[:2], -1), 0, 2)
+        return by_heads(self._rows(a) @ weight.T.astype(a.dtype), self.num_heads).reshape(a.shape)
 
     def _mask(self, mask: Any, shape: tuple[int, int]) -> Array | None:
         if mask is None:

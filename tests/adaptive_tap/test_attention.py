@@ -204,7 +204,7 @@ def test_softmax_interaction_is_the_attention_of_pytorch(num_heads):
         return vectors.unflatten(-1, (num_heads, -1)).transpose(1, 2)
 
     expected = nn.functional.scaled_dot_product_attention(
-        heads(module.query(x)), heads(module.key(x)), heads(module.value(x))
+        heads(module.to_queries(x)), heads(module.to_keys(x)), heads(module.to_values(x))
     )
     out = module(x)(x)
     np.testing.assert_allclose(out.detach(), expected.transpose(1, 2).flatten(2).detach(), atol=ROUNDING)
@@ -318,5 +318,5 @@ def test_bad_input_is_named(make_vectors):
         attention.EquilibriumAttention(attention.SoftmaxCouplings(3))(X[0].float())
     with pytest.raises(ValueError, match="num_heads: expected a divisor of dim = 4, got 3"):
         attention.SoftmaxCouplings(4, 3)
-    with pytest.raises(ValueError, match="hidden: expected an integer >= 1"):
+    with pytest.raises(ValueError, match="hidden_dim: expected an integer >= 1"):
         attention.FeedForward(3, 0)

@@ -6,8 +6,8 @@ import pytest
 
 from spinbook.entropy_production import experiments as ex
 
-WORLD = ex.World(num_sites=3, num_symbols=2, dim=4, hidden_dim=4, batch=4, steps=3)
-TASK = ex.Task(num_sites=3, num_symbols=2, dim=8, hidden_dim=8, batch=8, steps=2, depth=2, lag=1)
+WORLD = ex.World(num_sites=3, num_symbols=2, dim=4, hidden_dim=4, batch_size=4, steps=3)
+TASK = ex.RecallTask(num_sites=3, num_symbols=2, dim=8, hidden_dim=8, batch_size=8, steps=2, depth=2, lag=1)
 
 
 @pytest.fixture(scope="module")

@@ -32,7 +32,7 @@ def test_a_change_of_drive_is_followed_to_the_new_steady_state():
     J, x = 0.3 * rng.normal(size=(4, 4)), rng.normal(size=(2, 4, 6))
     step = partial(mean_field.naive_step, response=sphere.large_d)
     old = mean_field.steady_state(J, x[0], beta=1.0, step=step).value
-    path = ep.relax(J, x[1], old, beta=1.0, steps=60)
+    path = ep.relax(old, J, x[1], beta=1.0, steps=60)
     assert bool(path.converged)
     new = mean_field.steady_state(J, x[1], beta=1.0, step=step).value
     np.testing.assert_allclose(path.magnetizations[-1], new, atol=1e-8)
@@ -47,7 +47,7 @@ def test_late_steps_shrink_by_the_contraction_factor():
     J, x = 0.6 * rng.uniform(size=(4, 4)), 0.3 * rng.normal(size=(4, 6))
     step = partial(mean_field.naive_step, couplings=J, fields=x, beta=1.0, response=sphere.large_d)
     # A start outside the span of the fields: it has a share of every mode.
-    path = ep.relax(J, x, 0.1 * rng.normal(size=(4, 6)), beta=1.0, steps=24)
+    path = ep.relax(0.1 * rng.normal(size=(4, 6)), J, x, beta=1.0, steps=24)
     steady = mean_field.steady_state(J, x, beta=1.0, step=partial(mean_field.naive_step, response=sphere.large_d)).value
     factor = ep.contraction_factor(lambda m: step(m), steady)
     distance = np.linalg.norm(np.asarray(path.magnetizations) - np.asarray(steady), axis=(1, 2))
@@ -65,9 +65,9 @@ def test_many_variables_go_through_arnoldi_and_give_the_dense_answer():
     [
         (lambda: ep.divergence([1.0, 0.0], [1.0, 0.0], beta=1.0), "more than 2 dimensions"),
         (lambda: ep.divergence([1.0, 0.0, 0.0], [1.0, 0.0], beta=1.0), "other: expected shape"),
-        (lambda: ep.relax(np.zeros((2, 2)), np.ones((2, 4)), np.zeros((2, 4)), beta=1.0, steps=0), "steps: expected"),
+        (lambda: ep.relax(np.zeros((2, 4)), np.zeros((2, 2)), np.ones((2, 4)), beta=1.0, steps=0), "steps: expected"),
         (
-            lambda: ep.relax(np.zeros((2, 2)), np.ones((2, 4)), np.full((2, 4), 9.0), beta=1.0, steps=1),
+            lambda: ep.relax(np.full((2, 4), 9.0), np.zeros((2, 2)), np.ones((2, 4)), beta=1.0, steps=1),
             "magnetizations",
         ),
         (lambda: ep.contraction_factor(lambda m: m[:1], jnp.ones(3)), "step: expected a result of the shape"),

@@ -73,7 +73,7 @@ def test_computed_couplings_are_the_symmetric_hollow_part_of_what_the_source_pri
     torch.manual_seed(0)
     couplings = QueryKeyCouplings(5, 9).double()
     h = inputs(2, 5, 9) / 9
-    Q, K = couplings.query.weight.detach().numpy(), couplings.key.weight.detach().numpy()
+    Q, K = couplings.to_queries.weight.detach().numpy(), couplings.to_keys.weight.detach().numpy()
     H = h[1].numpy()
     printed = np.tanh(H @ Q.T @ (H @ K.T).T * 3) / np.sqrt(45)
     np.testing.assert_allclose(couplings.as_written(h)[1].detach(), printed, atol=ROUNDING)

@@ -184,7 +184,7 @@ def test_sampled_spins_are_on_the_side_of_the_next_order(make_system, num_spins)
     h, J = make_system(num_spins, dim, seed=num_spins, coupling=0.5)
     generator = torch.Generator().manual_seed(5)
     start = sampling.uniform(chains, num_spins, dim, generator=generator, dtype=torch.float64)
-    spins = sampling.simulate(start, h, J, steps=sweeps, generator=generator)[10:]
+    spins = sampling.simulate(start, J, h, steps=sweeps, generator=generator)[10:]
     model = VectorSpinModel(num_spins, dim, 1.0, J)
     by_chain = spins.mean(0)
     m, error = by_chain.mean(0), by_chain.std(0) / chains**0.5
@@ -208,7 +208,7 @@ def test_fluctuations_of_sampled_spins_are_the_susceptibility(make_system):
     h, J = make_system(3, dim, seed=6, coupling=0.6)
     generator = torch.Generator().manual_seed(7)
     start = sampling.uniform(chains, 3, dim, generator=generator, dtype=torch.float64)
-    spins = sampling.simulate(start, h, J, steps=15, generator=generator)[-1]
+    spins = sampling.simulate(start, J, h, steps=15, generator=generator)[-1]
     model = VectorSpinModel(3, dim, 1.0, J)
     chi = torch.einsum("iaja->ij", model.susceptibilities(h))
     centred = spins - model.magnetizations(h)
@@ -348,10 +348,10 @@ def test_derivative_of_the_free_energy_is_mean_spins_plus_channel_mixing(attenti
 
 def test_weights_of_computed_couplings_can_be_trained(attentive):
     model, h = attentive
-    weight = model.couplings.query.weight
+    weight = model.couplings.to_queries.weight
 
     def loss(w):
-        parameters = {"couplings.query.weight": w}
+        parameters = {"couplings.to_queries.weight": w}
         return torch.func.functional_call(_Whole(model), {f"model.{k}": v for k, v in parameters.items()}, (h[0],))
 
     step = torch.zeros_like(weight)

@@ -54,7 +54,7 @@ def test_chains_of_two_spins_arrive_at_the_exact_means(dim):
     h[0, 0], h[1, -1] = 0.5, -0.3
     J = torch.tensor([[0.0, 0.25], [0.25, 0.0]], dtype=torch.float64)
     start = sampling.uniform(chains, 2, dim, generator=generator(3), dtype=torch.float64)
-    spins = sampling.simulate(start, h, J, beta=beta, steps=12, generator=generator(4))[-1]
+    spins = sampling.simulate(start, J, h, beta=beta, steps=12, generator=generator(4))[-1]
     np.testing.assert_allclose(spins.norm(dim=-1), 1, atol=1e-12)
     scores = (spins.mean(0) - exact.magnetizations(h, J, beta=beta)) * chains**0.5 / spins.std(0)
     assert scores.abs().max() < 4.5
@@ -68,12 +68,12 @@ def test_simulation_is_repeated_stepping_and_the_generator_is_all_the_randomness
     h, J = torch.ones(2, 3), torch.zeros(2, 2)
     start = sampling.uniform(5, 2, 3, generator=generator(5))
     torch.manual_seed(0)
-    trajectory = sampling.simulate(start, h, J, steps=3, generator=generator(6))
+    trajectory = sampling.simulate(start, J, h, steps=3, generator=generator(6))
     torch.manual_seed(1)
     one = generator(6)
     spins = start
     for state in trajectory:
-        spins = sampling.step(spins, h, J, generator=one)
+        spins = sampling.step(spins, J, h, generator=one)
         assert torch.equal(spins, state)
     assert not torch.equal(trajectory[0], trajectory[1])
     assert trajectory.dtype == torch.float32

@@ -37,12 +37,12 @@ def test_cavity_draws_the_normal_density_that_it_is_given():
 
 
 def test_errors_are_medians_over_systems_in_a_panel_for_each_size():
-    errors = {N: {name: RNG.uniform(0.01, 1, (3, 7)) for name in METHODS} for N in (10, 12)}
-    figure = plot.errors(STRENGTHS, errors, quantity="error")
+    quartiles = {N: {name: np.sort(RNG.uniform(0.01, 1, (3, 3)), axis=0) for name in METHODS} for N in (10, 12)}
+    figure = plot.errors(STRENGTHS, quartiles, quantity="error")
     assert [ax.get_title(loc="center") for ax in figure.axes] == ["$N = 10$", "$N = 12$"]
-    for by_method in errors.values():
-        for values in by_method.values():
-            assert _shows(figure, np.median(values, axis=1))
+    for by_method in quartiles.values():
+        for _, middle, _ in by_method.values():
+            assert _shows(figure, middle)
 
 
 def test_convergence_separates_runs_that_converged_from_those_that_did_not():
@@ -68,13 +68,13 @@ def test_gaussian_shows_both_readings_and_all_iterations():
 
 def test_correction_shows_points_and_medians_in_the_order_given():
     spins, truth = RNG.uniform(-1, 1, (2, 20))
-    errors = {"none": RNG.uniform(0.1, 1, 9), "trained": RNG.uniform(0.01, 0.1, 9)}
-    figure = plot.correction(spins, truth, fitted=truth / 2, random=spins, errors=errors)
+    quartiles = {"none": np.array([0.1, 0.3, 0.9]), "trained": np.array([0.01, 0.02, 0.05])}
+    figure = plot.correction(spins, truth, fitted=truth / 2, random=spins, quartiles=quartiles)
     assert _shows(figure, truth)
     assert _shows(figure, truth / 2)
     dots = [line.get_xdata()[0] for line in figure.axes[2].lines if len(line.get_xdata()) == 1]
-    assert dots == [np.median(values) for values in errors.values()]
-    assert [label.get_text() for label in figure.axes[2].get_yticklabels()] == list(errors)
+    assert dots == [middle for _, middle, _ in quartiles.values()]
+    assert [label.get_text() for label in figure.axes[2].get_yticklabels()] == list(quartiles)
 
 
 def test_steps_have_a_line_and_a_name_for_each_module():

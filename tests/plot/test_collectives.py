@@ -66,7 +66,8 @@ def test_response_pairs_formula_and_differences():
 def test_approximations_name_the_slopes_of_their_lines():
     means, pairs = {"naive": X**2, "TAP": X**3}, {"naive": X, "TAP": X**2}
     saddle = {"mean spins": 2 / X, "induced term": 1 / X}
-    figure = plot.approximations(X, means, pairs, dims=X, saddle=saddle)
+    slopes = {"naive": (2.0, 1.0), "TAP": (3.0, 2.0)}
+    figure = plot.approximations(X, means, pairs, dims=X, saddle=saddle, slopes=slopes)
     assert all(_shows(figure, values) for values in (X, X**2, X**3, 2 / X, 1 / X))
     assert {"naive: slope 2.0", "TAP: slope 3.0", "naive: slope 1.0", "induced term"} <= set(_texts(figure))
 

@@ -147,6 +147,9 @@ def test_every_other_figure_draws():
     two = {"spin module": x, "scaled dot product": x}
     options = {"laws": two, "scales": x, "attended": 10 * x, "factors": {"TAP": x}, "marks": {"here": 0.3}}
     assert len(plot.logits(x, two, **options).axes) == 3
-    heads = {"one sphere": np.full((3, 4), 0.25), "one per head": np.full((3, 4), 0.2)}
+    heads, edges = (
+        {"one sphere": np.array([0.0, 4.0, 1.0]), "one per head": np.array([1.0, 3.0, 1.0])},
+        np.arange(4) / 5,
+    )
     response = {"one sphere": np.ones((4, 4)), "one per head": np.eye(4)}
-    assert len(plot.heads(np.array([1, 2, 4]), {"a": x[:3]}, shares=heads, response=response).axes) == 4
+    assert len(plot.heads(np.array([1, 2, 4]), {"a": x[:3]}, shares=heads, edges=edges, response=response).axes) == 4

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from spinbook.self_attention import (
+    DIAGRAM,
     REGIMES,
     bifurcation,
     classify,
@@ -114,7 +115,9 @@ def test_what_does_not_repeat_twice_has_no_period():
 def test_one_periodic_two_quasi_periodic_and_three_chaotic_as_the_paper_says(paper):
     # The list of June 2024, and the one temperature by which today's list differs; from the default token.
     betas = [1.255, 1.26405, 1.266, 1.27, 1.28, 1.4, 1.26451]
-    diagram = bifurcation(paper, betas, start=None, steps=20_000, num_exponents=2, num_tail=200)
+    diagram = bifurcation(
+        paper, betas, start=None, steps=20_000, num_exponents=2, observation=DIAGRAM._replace(num_tail=200)
+    )
     result = classify_sweep(diagram)
     regimes = [REGIMES[k] for k in result.regime.values]
     assert regimes[:6] == ["quasi-periodic", "quasi-periodic", "chaotic", "periodic", "chaotic", "chaotic"]

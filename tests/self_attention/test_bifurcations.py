@@ -9,7 +9,11 @@ import numpy as np
 import pytest
 
 from spinbook.self_attention import (
+    DIAGRAM,
+    MEASURED,
     Network,
+    Numerics,
+    Observation,
     attention_window,
     bifurcation,
     lanes,
@@ -29,10 +33,9 @@ FAST = {"steps": 200, "transient": 30}
     ("field", "component", "plane"), [("output_semantic", 0, 1), ("keys", 2, 0), ("attention", 1, 2)]
 )
 def test_what_is_gathered_is_what_a_recorded_orbit_shows(paper, field, component, plane):
-    diagram = bifurcation(
-        paper, BETAS, start=None, field=field, component=component, plane=plane, plane_tolerance=0.02,
-        num_bins=50, max_crossings=4, num_blocks=7, num_tail=9, **FAST,
-    )  # fmt: skip
+    observation = Observation(field, component, plane, tolerance=0.02, num_bins=50, max_crossings=4, num_tail=9)
+    numerics = MEASURED._replace(num_blocks=7)
+    diagram = bifurcation(paper, BETAS, start=None, observation=observation, numerics=numerics, **FAST)
     edges = np.linspace(-1, 1, 51)
     for k, beta in enumerate(BETAS):
         orbit = simulate(paper, beta=beta, **FAST)
@@ -54,7 +57,8 @@ def test_what_is_gathered_is_what_a_recorded_orbit_shows(paper, field, component
 
 
 def test_exponents_in_a_sweep_are_those_of_single_orbits(paper):
-    diagram = bifurcation(paper, BETAS, start=None, num_exponents=3, num_blocks=10, **FAST)
+    numerics = MEASURED._replace(num_exponents=3, num_blocks=10)
+    diagram = bifurcation(paper, BETAS, start=None, numerics=numerics, **FAST)
     for k, beta in enumerate(BETAS):
         single = lyapunov_exponents(paper, beta=beta, num_exponents=3, num_blocks=10, **FAST)
         assert np.array_equal(diagram.block_exponents[k], single.blocks)
@@ -202,9 +206,10 @@ def test_threads_and_the_size_of_tasks_change_nothing(paper):
 def test_jax_gathers_the_same_from_the_definition(other):
     # Contracting temperatures, so that rounding stays small.
     options = {
-        "start": None, "steps": 200, "transient": 20, "num_exponents": 2, "num_blocks": 2, "num_tail": 120,
-        "plane_tolerance": 0.3, "num_bins": 40, "max_crossings": 9,
-    }  # fmt: skip
+        "start": None,
+        "numerics": Numerics(200, 20, num_exponents=2, num_blocks=2),
+        "observation": DIAGRAM._replace(tolerance=0.3, num_bins=40, max_crossings=9, num_tail=120),
+    }
     ours = bifurcation(other, [0.5, 0.9], **options)
     theirs = bifurcation(other, [0.5, 0.9], run=scan.run, **options)
     assert ours.sizes == theirs.sizes
@@ -233,13 +238,26 @@ def test_jax_gathers_the_same_from_the_definition(other):
         ({"epsilons": []}, "gammas, epsilons: expected at least one number each, got none"),
         ({"gammas": [-1.0]}, "gamma: expected a number >= 0, got -1"),
         ({"network": []}, "network: expected at least one, got none"),
-        ({"field": "spin"}, "field: expected one of output_semantic, values, queries, keys, attention, got 'spin'"),
-        ({"component": 3}, "component: expected an integer from 0 to 2, got 3"),
-        ({"plane": -1}, "plane: expected an integer from 0 to 2, got -1"),
-        ({"plane_tolerance": np.nan}, "plane_tolerance: expected finite numbers, got nan"),
+        (
+            {"observation": Observation("spin")},
+            "observation.field: expected one of output_semantic, values, queries, keys, attention, got 'spin'",
+        ),
+        (
+            {"observation": DIAGRAM._replace(component=3)},
+            "observation.component: expected an integer from 0 to 2, got 3",
+        ),
+        ({"observation": DIAGRAM._replace(plane=-1)}, "observation.plane: expected an integer from 0 to 2, got -1"),
+        (
+            {"observation": DIAGRAM._replace(tolerance=np.nan)},
+            "observation.tolerance: expected finite numbers, got nan",
+        ),
         ({"num_exponents": 13}, "num_exponents: expected an integer from 0 to 12, got 13"),
-        ({"num_bins": 1}, "num_bins: expected an integer >= 2, got 1"),
-        ({"num_blocks": 101}, "num_blocks: expected an integer from 2 to 100, got 101"),
+        ({"observation": DIAGRAM._replace(num_bins=1)}, "observation.num_bins: expected an integer >= 2, got 1"),
+        (
+            {"numerics": MEASURED._replace(num_blocks=101)},
+            "numerics.num_blocks: expected an integer from 2 to 100, got 101",
+        ),
+        ({"observation": 2000}, "observation: expected an Observation, got int"),
         ({"starts": []}, "starts: expected at least one window, got none"),
         ({"starts": np.zeros((2, 3, 3))}, r"attention: expected shape \(4, 3\), 4 tokens"),
         ({"start": np.zeros((5, 3))}, r"attention: expected shape \(4, 3\), 4 tokens"),
@@ -265,7 +283,13 @@ def test_the_paper_s_figure_fits_into_a_fifth_of_500_megabytes_whatever_its_numb
     for steps in (200, 1000):
         tracemalloc.start()
         diagram = bifurcation(
-            paper, np.linspace(0, 3, 4001), steps=steps, transient=0, num_exponents=1, num_tail=200, num_threads=2
+            paper,
+            np.linspace(0, 3, 4001),
+            steps=steps,
+            transient=0,
+            num_exponents=1,
+            observation=DIAGRAM._replace(num_tail=200),
+            num_threads=2,
         )
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()

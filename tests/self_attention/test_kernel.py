@@ -74,27 +74,28 @@ def advance(network, beta, directions, steps):
     K, M, L = network.context, network.num_features, kernel.LANES
     classes = sign_classes(network)
     compiled = kernel.compiled(M, K, len(classes.signs))
-    state = np.zeros((compiled.size // L, L))
-    for name, values in {
-        "signs": classes.signs,
-        "weights": classes.weights,
-        "beta": beta,
-        "gamma": network.gamma,
-        "attention": token_window(network).attention,
-    }.items():
+    at = compiled.layout
+    state = np.zeros((at.size // L, L))
+    for begin, values in (
+        (at.signs, classes.signs),
+        (at.weights, classes.weights),
+        (at.beta, beta),
+        (at.gamma, network.gamma),
+        (at.attention, token_window(network).attention),
+    ):
         rows = np.reshape(values, (-1, 1))
-        first = compiled.offsets[name] // L
-        state[first : first + len(rows)] = rows
+        state[begin // L : begin // L + len(rows)] = rows
     positions = np.repeat(classes.positions.reshape(network.period, -1, 1), L, axis=2).reshape(network.period, -1)
     tangents = np.zeros((1, compiled.tangent_size // L, L))
     tangents[0, :M, : len(directions)] = directions.T
     tangents = tangents.reshape(1, -1)
     logs = np.zeros((1, L))
-    nothing = np.zeros((2, M, L))
-    compiled.advance(
-        state.reshape(-1), positions, 0, 1, steps, tangents, 10**9, logs, compiled.offsets["output"], nothing,
-        np.zeros((L, 0), np.int32), 0, 0, 0.0, np.zeros((L, 0)), np.zeros(L, np.int64), np.zeros((0, 1, 5, M)),
+    unwatched = kernel.Watched(
+        at.output_semantic, 0, 0, 0.0, np.zeros((2, M, L)), np.zeros((L, 0), np.int32), np.zeros((L, 0)),
+        np.zeros(L, np.int64),
     )  # fmt: skip
+    nothing = np.zeros((0, 1, 5, M))
+    compiled.advance(state.reshape(-1), positions, 0, 1, steps, tangents, 10**9, logs, unwatched, nothing)
     # The length that the only normalisation took away.
     return (tangents.reshape(-1, L)[:M] * np.exp(logs[0]))[:, : len(directions)].T
 

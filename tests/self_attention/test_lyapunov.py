@@ -14,6 +14,7 @@ from spinbook.self_attention import (
     mean_log_determinant,
     simulate,
 )
+from spinbook.self_attention.lyapunov import exponents_by_definition
 
 
 @jax.jit
@@ -98,6 +99,17 @@ def test_the_exponents_sum_to_the_mean_log_determinant_where_rounding_allows(pap
     leading = lyapunov_exponents(paper, **options, num_exponents=3, orthonormalise_every=1)
     errors = 3 * np.hypot(leading.standard_errors, spectrum.standard_errors[:3]) + 10 / 8000
     assert np.all(np.abs(leading.exponents - spectrum.exponents[:3]) < errors)
+
+
+@pytest.mark.parametrize("beta", [1.0, 1.28])
+def test_the_compiled_exponents_are_those_of_the_definition(paper, beta):
+    steps = 2000
+    begun = simulate(paper, beta=beta, steps=1, transient=2000).window
+    compiled = lyapunov_exponents(paper, beta=beta, steps=steps, transient=0, num_exponents=2, start=begun)
+    defined = exponents_by_definition(paper, beta=beta, steps=steps, num_exponents=2, start=begun)
+    # Other tangents to begin with and another norm; a chaotic orbit is another one as well after some dozens of steps.
+    scatter = 4 * compiled.standard_errors if beta > 1.2 else 0
+    assert np.all(np.abs(compiled.exponents - defined) < 10 / steps + scatter)
 
 
 def test_the_first_exponents_do_not_depend_on_how_many_are_asked_for(paper):

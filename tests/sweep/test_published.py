@@ -22,7 +22,7 @@ def parameters_of(chapter):
     text = (ROOT / "notebooks" / f"{chapter}.md").read_text(encoding="utf-8")
     values: dict[str, object] = {}
     exec(text.partition(":tags: [parameters]")[2].partition("```")[0], values)
-    quick = yaml.safe_load(text.split("---\n")[1])["spinbook"]["quick"]
+    quick = yaml.safe_load(text.split("---\n")[1])["companion"]["quick"]
     return values, quick
 
 
@@ -49,7 +49,7 @@ def test_the_paper_s_diagrams_are_both_ranges_of_all_five_fields():
         np.testing.assert_array_equal(network.semantic_signs, paper_network().semantic_signs)
         # The source: 4001 values, 120,000 steps of which the last 20,000 are kept.
         assert (betas.size, options["steps"], options["transient"]) == (4001, 20000, 100000)
-        found.append((betas[0], betas[-1], options["field"]))
+        found.append((betas[0], betas[-1], options["observation"].field))
     fields = ["output_semantic", "values", "queries", "keys", "attention"]
     assert sorted(found) == sorted((*ends, field) for ends in ((0.0, 3.0), (1.24, 1.28)) for field in fields)
     assert all(sweep.paper for sweep in chosen(["paper"]))

@@ -31,7 +31,7 @@ def test_a_large_system_has_the_length_of_the_infinite_one(theory, step, beta):
     J, x = finite_system()
     found = mean_field.steady_state(J, x, beta=beta, step=step, max_steps=200)
     assert bool(found.converged)
-    expected = infinite.steady_state(beta, coupling_std=1.0, field_length=1.0, theory=theory)
+    expected = infinite.steady_length(beta=beta, coupling_std=1.0, field_length=1.0, theory=theory)
     assert expected.turned == (beta > 2.1)
     # Of one draw of the couplings, the row sums of squares scatter by sqrt(2 / N), and of their mean by sqrt(2) / N;
     # overlaps of 1 / sqrt(D) between fields enter squared.
@@ -44,7 +44,7 @@ def test_a_step_shrinks_a_random_change_by_the_factor():
     m = np.asarray(mean_field.steady_state(J, x, beta=1.0, max_steps=200).value)
     change = np.random.default_rng(1).normal(size=m.shape) * 1e-4
     after = np.asarray(mean_field.tap_step(m + change, J, x, beta=1.0)) - m
-    factor = float(infinite.steady_state(1.0, coupling_std=1.0, field_length=1.0).factor)
+    factor = float(infinite.steady_length(beta=1.0, coupling_std=1.0, field_length=1.0).factor)
     # One draw of the couplings, 1 / sqrt(N); along the mean itself, one direction of D, the factor is smaller.
     assert np.linalg.norm(after) / np.linalg.norm(change) == pytest.approx(factor, rel=1 / np.sqrt(160))
 
@@ -76,7 +76,7 @@ def test_both_roots_solve_the_quadratic_equation_and_meet_at_the_end():
 
 def test_the_length_passes_the_turning_point_without_a_jump_and_falls():
     betas = np.linspace(1.98, 2.05, 15)
-    states = [infinite.steady_state(b, coupling_std=1.0, field_length=1.0) for b in betas]
+    states = [infinite.steady_length(beta=b, coupling_std=1.0, field_length=1.0) for b in betas]
     turned = [state.turned for state in states]
     assert turned == sorted(turned)
     assert turned[0] is False
@@ -90,7 +90,7 @@ def test_the_length_passes_the_turning_point_without_a_jump_and_falls():
 def test_weak_couplings_leave_the_spin_alone():
     alone = 0.7 / (1 + np.sqrt(1 + 0.49))
     for theory in (infinite.naive, infinite.tap, infinite.tap_without_self_term):
-        state = infinite.steady_state(0.7, coupling_std=0.0, field_length=1.0, theory=theory)
+        state = infinite.steady_length(beta=0.7, coupling_std=0.0, field_length=1.0, theory=theory)
         assert float(state.length) == pytest.approx(alone, rel=1e-5)
         assert float(state.factor) == 0
 
@@ -107,4 +107,4 @@ def test_weak_couplings_leave_the_spin_alone():
 def test_bad_input_is_refused_by_name(arguments, message):
     options = {"beta": 1.0, "coupling_std": 1.0, "field_length": 1.0} | arguments
     with pytest.raises(ValueError, match=message):
-        infinite.steady_state(options.pop("beta"), **options)
+        infinite.steady_length(**options)

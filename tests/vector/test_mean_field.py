@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from spinbook import sphere
-from spinbook.vector import fluctuations, mean_field, stochastic
+from spinbook.vector import fluctuations, mean_field, reference, stochastic
 from spinbook.vector.mean_field import flat_tap_step, naive_step, tap_solve, tap_step
 
 BETA = 1.3
@@ -81,6 +81,27 @@ def test_the_trace_that_the_sphere_demands_is_the_one_that_is_used(system, heads
     ours = mean_field.second_order_magnetization(new, m, J, x, beta=BETA)
     truth = expected_curvature(new, m, J, x, *LARGE[1:], True)
     np.testing.assert_allclose(ours, truth, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("heads", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("response", "rule"), [(sphere.exact, fluctuations.of_senders), (sphere.large_d, fluctuations.of_senders_untied)]
+)
+def test_the_tap_equation_is_that_of_the_page_with_matrices(system, heads, response, rule):
+    J, x, m = map(jnp.asarray, system(heads=heads))
+    beta = jnp.asarray(BETA)
+    solution = tap_solve(m, J, x, beta=BETA, response=response, covariances=rule, tol=1e-13)
+    theta = response.inverse(solution.value, beta)
+    again = reference.tap_field(theta, m, J, x, beta=beta, response=response)
+    assert bool(solution.converged)
+    np.testing.assert_allclose(again, theta, rtol=0, atol=1e-10)
+    # Not only at the solution.
+    away = theta + 0.3 * x
+    change = reference.second_order_magnetization(away, m, J, x, beta=beta, response=response)
+    ours = mean_field.second_order_magnetization(
+        response(away, beta), m, J, x, beta=BETA, response=response, covariances=rule
+    )
+    np.testing.assert_allclose(ours, change, rtol=1e-9, atol=1e-11)
 
 
 def test_several_heads_meet_in_the_second_order(system):

@@ -256,9 +256,9 @@ class SoftmaxCouplings(nn.Module):
         self.num_heads = validate.count(num_heads, "num_heads", minimum=1)
         if self.dim % self.num_heads:
             raise ValueError(f"num_heads: expected a divisor of dim = {self.dim}, got {self.num_heads}")
-        self.query = nn.Linear(self.dim, self.dim, bias=False)
-        self.key = nn.Linear(self.dim, self.dim, bias=False)
-        self.value = nn.Linear(self.dim, self.dim, bias=False) if value else nn.Identity()
+        self.to_queries = nn.Linear(self.dim, self.dim, bias=False)
+        self.to_keys = nn.Linear(self.dim, self.dim, bias=False)
+        self.to_values = nn.Linear(self.dim, self.dim, bias=False) if value else nn.Identity()
 
     def _heads(self, vectors: Tensor) -> Tensor:
         return vectors.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
@@ -269,7 +269,7 @@ class SoftmaxCouplings(nn.Module):
         >>> SoftmaxCouplings(4, 2).weights(torch.ones(2, 7, 4)).sum(-1).shape
         torch.Size([2, 2, 7])
         """
-        Q, K = self._heads(self.query(inputs)), self._heads(self.key(inputs))
+        Q, K = self._heads(self.to_queries(inputs)), self._heads(self.to_keys(inputs))
         return torch.softmax(Q @ K.mT / (self.dim / self.num_heads) ** 0.5, dim=-1)
 
     def coupling_tensor(self, inputs: Float[Tensor, "batch N D"]) -> Float[Tensor, "batch N N D D"]:
@@ -278,7 +278,7 @@ class SoftmaxCouplings(nn.Module):
         >>> SoftmaxCouplings(4, 2).coupling_tensor(torch.ones(2, 7, 4)).shape
         torch.Size([2, 7, 7, 4, 4])
         """
-        mixing = torch.eye(self.dim).to(inputs) if isinstance(self.value, nn.Identity) else self.value.weight
+        mixing = torch.eye(self.dim).to(inputs) if isinstance(self.to_values, nn.Identity) else self.to_values.weight
         each = self.weights(inputs).repeat_interleave(self.dim // self.num_heads, dim=1)
         return torch.einsum("baij,ac->bijac", each, mixing)
 
@@ -287,36 +287,36 @@ class SoftmaxCouplings(nn.Module):
         weights = self.weights(inputs)
 
         def mixed(spins: Tensor) -> Tensor:
-            return (weights @ self._heads(self.value(spins))).transpose(1, 2).reshape(spins.shape)
+            return (weights @ self._heads(self.to_values(spins))).transpose(1, 2).reshape(spins.shape)
 
         return mixed
 
 
 class FeedForward(nn.Sequential):
-    """W_2 gelu(W_1 S + b_1) + b_2 for each spin by itself, with ``hidden`` units, 4 dim unless given.
+    """W_2 gelu(W_1 S + b_1) + b_2 for each spin by itself, with ``hidden_dim`` units, 4 dim unless given.
 
     >>> FeedForward(3)(torch.ones(2, 7, 3)).shape
     torch.Size([2, 7, 3])
     """
 
-    def __init__(self, dim: int, hidden: int | None = None) -> None:
+    def __init__(self, dim: int, hidden_dim: int | None = None) -> None:
         dim = validate.count(dim, "dim", minimum=1)
-        units = 4 * dim if hidden is None else validate.count(hidden, "hidden", minimum=1)
+        units = 4 * dim if hidden_dim is None else validate.count(hidden_dim, "hidden_dim", minimum=1)
         super().__init__(nn.Linear(dim, units), nn.GELU(), nn.Linear(units, dim))
 
 
 class MixerCouplings(nn.Module):
     """S to g({S_j}): a feed-forward network over the sites, the same for every component, in place of sum_j J_ij S_j.
 
-    ``hidden`` units, 4 num_spins unless given. Source: "Mean-field theory framework for transformer architectures".
+    ``hidden_dim`` units, 4 num_spins unless given. Source: "Mean-field theory framework for transformer architectures".
 
     >>> MixerCouplings(7)(torch.ones(2, 7, 3))(torch.ones(2, 7, 3)).shape
     torch.Size([2, 7, 3])
     """
 
-    def __init__(self, num_spins: int, hidden: int | None = None) -> None:
+    def __init__(self, num_spins: int, hidden_dim: int | None = None) -> None:
         super().__init__()
-        self.network = FeedForward(validate.count(num_spins, "num_spins", minimum=1), hidden)
+        self.network = FeedForward(validate.count(num_spins, "num_spins", minimum=1), hidden_dim)
 
     def forward(self, inputs: Float[Tensor, "batch N D"]) -> Callable[[Tensor], Tensor]:
         """g as a function of the spins; the inputs do not matter."""
@@ -382,7 +382,7 @@ class EquilibriumAttention(nn.Module):
 
     @transforms.uncompiled
     @transforms.full_precision
-    def solve(self, x: Float[Tensor, "batch N D"]) -> implicit.FixedPoint:
+    def solve(self, x: Float[Tensor, "batch N D"]) -> implicit.FixedPoints:
         """The fixed point from S = 0, with residual, number of steps and whether it converged, for each example.
 
         >>> EquilibriumAttention(CouplingTensor(7, 3)).solve(torch.ones(2, 7, 3)).converged
@@ -396,7 +396,7 @@ class EquilibriumAttention(nn.Module):
         found = transforms.in_single_precision(self, EquilibriumAttention._solved, inputs)
         return found._replace(value=found.value.to(inputs.dtype))
 
-    def _solved(self, inputs: Tensor) -> implicit.FixedPoint:
+    def _solved(self, inputs: Tensor) -> implicit.FixedPoints:
         tol = _ROUNDINGS * torch.finfo(inputs.dtype).eps if self.tol is None else self.tol
         # Couplings are computed once, not in every step.
         over_couplings, start = self.interaction(inputs), torch.zeros_like(inputs)
@@ -457,7 +457,7 @@ class MeanFieldAttention(EquilibriumAttention):
         """
         return self.interaction.coupling_tensor()
 
-    def solve(self, x: Float[TensorLike, "batch N D"]) -> implicit.FixedPoint:
+    def solve(self, x: Float[TensorLike, "batch N D"]) -> implicit.FixedPoints:
         """The fixed point from S = 0 with its evidence; see ``EquilibriumAttention``.
 
         >>> MeanFieldAttention(7, 3).solve(torch.ones(2, 7, 3)).converged

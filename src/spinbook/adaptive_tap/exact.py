@@ -15,12 +15,12 @@ from spinbook import validate
 from spinbook.adaptive_tap.ising import TensorLike, checked_model
 from spinbook.annotations import Float
 
-__all__ = ["Moments", "log_partition", "magnetizations", "moments", "states", "susceptibilities"]
+__all__ = ["ExactMoments", "log_partition", "magnetizations", "moments", "states", "susceptibilities"]
 
 _MAX_SPINS = 14
 
 
-class Moments(NamedTuple):
+class ExactMoments(NamedTuple):
     """``log_partition``: log Z. ``magnetizations``: <S_i>. ``susceptibilities``: <S_i S_j> - <S_i> <S_j>."""
 
     log_partition: Float[Tensor, "*batch"]
@@ -45,7 +45,7 @@ def moments(
     fields: Float[TensorLike, "*batch N"],
     *,
     beta: Float[TensorLike, "*batch"] = 1.0,
-) -> Moments:
+) -> ExactMoments:
     """log Z, <S_i> and <S_i S_j> - <S_i> <S_j> by summing over all 2^N states.
 
     Leading axes are a batch, and broadcast. Cost and memory: 2^N N^2 and 2^N N for each model of the batch. Errors as
@@ -68,7 +68,7 @@ def moments(
     centred = S - m[:, None, :]
     chi = torch.einsum("bs,bsi,bsj->bij", p, centred, centred)
     batch = model.batch
-    return Moments(log_z.reshape(batch), m.reshape(*batch, N), chi.reshape(*batch, N, N))
+    return ExactMoments(log_z.reshape(batch), m.reshape(*batch, N), chi.reshape(*batch, N, N))
 
 
 @validate.finite_result

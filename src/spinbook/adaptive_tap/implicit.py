@@ -19,7 +19,7 @@ from torch import Tensor
 
 from spinbook import transforms, validate
 
-__all__ = ["FixedPoint", "differentiable_once", "floor", "solve"]
+__all__ = ["FixedPoints", "differentiable_once", "floor", "solve"]
 
 # Rounding in f keeps the residual from falling below a few units in the last place of the largest entry.
 _FLOOR = 16
@@ -30,7 +30,7 @@ _AMPLIFICATION = 1e3
 _MAX_DENSE = 2**27
 
 
-class FixedPoint(NamedTuple):
+class FixedPoints(NamedTuple):
     """What was found for each example of the batch, and how good it is.
 
     ``value``: y. ``residual``: max |f(y) - y| over the entries of this very y. ``num_steps``: updates made.
@@ -68,7 +68,7 @@ def _extrapolation(gram: Tensor, products: Tensor) -> Tensor:
 @torch.no_grad()
 def _anderson(
     f: Callable[[Tensor], Tensor], y: Tensor, tol: Tensor | float, max_steps: int, history: int, damping: float
-) -> FixedPoint:
+) -> FixedPoints:
     """On (batch, entries). ``tol`` is absolute, one number or one for each example."""
     step = f(y) - y
     residual = step.abs().amax(-1)
@@ -111,7 +111,7 @@ def _anderson(
         best_residual = torch.where(better, residual, best_residual)
     converged = residual <= accepted(y)
     value = torch.where(converged[:, None], y, best_y)
-    return FixedPoint(value, torch.where(converged, residual, best_residual), num_steps, converged)
+    return FixedPoints(value, torch.where(converged, residual, best_residual), num_steps, converged)
 
 
 def _dense_adjoint(vjp: Callable[[Tensor], Tensor], gradient: Tensor) -> Tensor:
@@ -181,7 +181,7 @@ def solve(
     history: int = 5,
     damping: float = 1.0,
     adjoint_tol: float | None = None,
-) -> FixedPoint:
+) -> FixedPoints:
     """y = f(y), from ``y0``, by Anderson acceleration over the last ``history`` steps, for each example by itself.
 
     ``f`` maps the states of a batch (batch, ...) to new ones, each example by itself. An example stops when

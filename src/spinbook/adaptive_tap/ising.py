@@ -22,20 +22,20 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from spinbook import validate
+from spinbook import tensors, validate
 from spinbook.adaptive_tap import implicit
 from spinbook.annotations import ArrayLike, Float
 
 __all__ = [
     "IsingIteration",
     "IsingResponse",
-    "adaptive_step",
+    "adaptive_update",
     "iterate_ising",
-    "naive_step",
+    "naive_update",
     "solve_ising",
     "solve_naive_ising",
     "solve_tap_ising",
-    "tap_step",
+    "tap_update",
 ]
 
 TensorLike = Tensor | ArrayLike
@@ -72,35 +72,13 @@ class IsingModel(NamedTuple):
     batch: torch.Size
 
 
-def _offending(couplings: Tensor, bad: Tensor) -> tuple[tuple[int, ...], float]:
-    index = tuple(int(i) for i in torch.nonzero(bad)[0])
-    return index, float(couplings.detach()[index])
-
-
-def checked_couplings(couplings: TensorLike, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """J as a tensor (..., N, N), or an error that quotes an entry that breaks J_ij = J_ji or J_ii = 0."""
-    J = validate.tensor(couplings, "couplings", dtype=dtype, device=device)
-    if J.ndim < 2 or J.shape[-1] != J.shape[-2] or J.shape[-1] == 0:
-        raise ValueError(f"couplings: expected shape (..., N, N) with N >= 1, got shape {tuple(J.shape)}")
-    diagonal = torch.diagonal(J, dim1=-2, dim2=-1)
-    if bool((diagonal != 0).any()):
-        index, value = _offending(diagonal, diagonal != 0)
-        raise ValueError(f"couplings: expected a zero diagonal, got {value:g} at spin {index[-1]}")
-    # Symmetrised products of matrices differ from their transpose by rounding.
-    gap = (J - J.mT).abs()
-    allowed = 8 * torch.finfo(dtype).eps * J.abs().amax(dim=(-2, -1), keepdim=True)
-    if bool((gap > allowed).any()):
-        index, value = _offending(J, gap > allowed)
-        i, j = index[-2:]
-        mirrored = float(J.detach()[(*index[:-2], j, i)])
-        raise ValueError(f"couplings: expected J_ij = J_ji, got {value:g} at {(i, j)} and {mirrored:g} at {(j, i)}")
-    return J
-
-
 def checked_model(couplings: TensorLike, fields: TensorLike, beta: TensorLike) -> IsingModel:
     """A and x of a batch of models, or the error that names the argument."""
     dtype, device = validate.common_tensor_type(couplings, fields, beta)
-    J = checked_couplings(couplings, dtype, device)
+    J = tensors.real(couplings, "couplings", (None, None), dtype=dtype, device=device)
+    if J.shape[-1] != J.shape[-2] or J.shape[-1] == 0:
+        raise ValueError(f"couplings: expected shape (..., N, N) with N >= 1, got shape {tuple(J.shape)}")
+    tensors.symmetric_zero_diagonal(J, "couplings")
     h = validate.tensor(fields, "fields", dtype=dtype, device=device)
     N = J.shape[-1]
     if h.ndim < 1 or h.shape[-1] != N:
@@ -512,7 +490,7 @@ def _updated(
     return model, V, torch.tanh(model.x + (model.A @ m[..., None])[..., 0] - V * m)
 
 
-def naive_step(
+def naive_update(
     magnetizations: Float[TensorLike, "*batch N"],
     cavity_variances: Float[TensorLike, "*batch N"],
     couplings: Float[TensorLike, "*batch N N"],
@@ -522,7 +500,7 @@ def naive_step(
 ) -> tuple[Float[Tensor, "*batch N"], Float[Tensor, "*batch N"]]:
     """m' = tanh(x + A m - V m), V' = 0: one undamped step.
 
-    >>> m, V = naive_step([0.0, 0.0], [0.0, 0.0], [[0.0, 0.5], [0.5, 0.0]], [0.3, -0.2])
+    >>> m, V = naive_update([0.0, 0.0], [0.0, 0.0], [[0.0, 0.5], [0.5, 0.0]], [0.3, -0.2])
     >>> V.tolist()
     [0.0, 0.0]
     """
@@ -531,7 +509,7 @@ def naive_step(
     return m, torch.zeros_like(m)
 
 
-def tap_step(
+def tap_update(
     magnetizations: Float[TensorLike, "*batch N"],
     cavity_variances: Float[TensorLike, "*batch N"],
     couplings: Float[TensorLike, "*batch N N"],
@@ -541,7 +519,7 @@ def tap_step(
 ) -> tuple[Float[Tensor, "*batch N"], Float[Tensor, "*batch N"]]:
     """m' = tanh(x + A m - V m), V'_i = sum_j A_ij^2 (1 - m'_j^2): one undamped step.
 
-    >>> m, V = tap_step([0.0, 0.0], [0.0, 0.0], [[0.0, 0.5], [0.5, 0.0]], [0.0, 0.0])
+    >>> m, V = tap_update([0.0, 0.0], [0.0, 0.0], [[0.0, 0.5], [0.5, 0.0]], [0.0, 0.0])
     >>> V.tolist()
     [0.25, 0.25]
     """
@@ -550,7 +528,7 @@ def tap_step(
     return m.reshape(*model.batch, -1), V.reshape(*model.batch, -1)
 
 
-def adaptive_step(
+def adaptive_update(
     magnetizations: Float[TensorLike, "*batch N"],
     cavity_variances: Float[TensorLike, "*batch N"],
     couplings: Float[TensorLike, "*batch N N"],
@@ -562,7 +540,7 @@ def adaptive_step(
 
     One undamped step of the source's iteration, which does not look whether Lambda - A is positive definite.
 
-    >>> m, V = adaptive_step([0.0, 0.0], [0.0, 0.0], [[0.0, 0.5], [0.5, 0.0]], [0.0, 0.0])
+    >>> m, V = adaptive_update([0.0, 0.0], [0.0, 0.0], [[0.0, 0.5], [0.5, 0.0]], [0.0, 0.0])
     >>> [round(x, 12) for x in V.tolist()]
     [0.25, 0.25]
     """
@@ -604,12 +582,12 @@ def iterate_ising(
 ) -> IsingIteration:
     """(m, V) <- (m, V) + damping (step(m, V) - (m, V)), from m = tanh(x) and V = 0.
 
-    ``step`` is ``adaptive_step``, ``tap_step``, ``naive_step`` or the like; ``damping`` is in (0, 1], and 1 is the
+    ``step`` is ``adaptive_update``, ``tap_update``, ``naive_update`` or the like; ``damping`` is in (0, 1], 1 is the
     undamped update of the source. Nothing rescues it: it may cycle, diverge or leave the region where Lambda - A is
     positive definite. ``solve_ising`` does not. Gradients are not tracked.
 
     >>> J, h = [[0.0, 0.5], [0.5, 0.0]], [0.3, -0.2]
-    >>> result = iterate_ising(adaptive_step, J, h)
+    >>> result = iterate_ising(adaptive_update, J, h)
     >>> [round(m, 4) for m in result.magnetizations.tolist()], bool(result.converged)
     ([0.2136, -0.0776], True)
     """

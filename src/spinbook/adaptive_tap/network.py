@@ -6,12 +6,13 @@ field of one spin more. The class is read off the response of that spin alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
+from tqdm.auto import tqdm
 
 from spinbook import validate
 from spinbook.adaptive_tap import couplings as coupling_tensors
@@ -199,12 +200,12 @@ def train(
     learning_rate: float = 5e-4,
     frames: Iterable[int] = (),
     generator: torch.Generator | None = None,
-    progress: Callable[[Iterable[int]], Iterable[int]] = iter,
+    progress: bool = False,
 ) -> Training:
     """Adam on the cross-entropy of random batches, in place; looked at before each update in ``frames`` and at the end.
 
-    Batches go through the training set in an order that is drawn anew each time. ``progress`` wraps the loop, as
-    ``tqdm`` does. The defaults are those of the source's code.
+    Batches go through the training set in an order that is drawn anew each time. ``progress`` shows
+    a bar. The defaults are those of the source's code.
 
     >>> images = load(num_test=97)
     >>> training = train(DigitNetwork(), images, num_updates=2, frames=[0, 1])
@@ -225,7 +226,7 @@ def train(
                 (update, _coupling_norms(network.attention), *_tested(network, images.test, images.test_labels))
             )
 
-    for update in progress(range(num_updates)):
+    for update in tqdm(range(num_updates), disable=not progress, mininterval=5, unit="update"):
         look(update)
         if len(order) < batch_size:
             order = torch.randperm(len(images.train), generator=generator)

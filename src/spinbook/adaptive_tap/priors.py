@@ -17,7 +17,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
-from spinbook import transforms, validate
+from spinbook import tensors, transforms, validate
 from spinbook.adaptive_tap.ising import TensorLike
 from spinbook.annotations import Float
 
@@ -78,8 +78,7 @@ class Gaussian:
                 raise ValueError(f"covariance: expected shape (dim, dim) or (num_spins, dim, dim), got {shape}")
             known = self.covariance.detach()
             gap = float((known - known.mT).abs().max())
-            # Computed inverses differ from their transpose by rounding.
-            if gap > 8 * torch.finfo(known.dtype).eps * float(known.abs().max()):
+            if gap > float(tensors.symmetry_slack(known, ())):
                 raise ValueError(f"covariance: expected a symmetric matrix, got entries that differ by {gap:.3g}")
             require_positive_definite(self.covariance, "covariance", "the matrix")
 

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from spinbook import transforms, validate
+from spinbook import tensors, transforms, validate
 from spinbook.adaptive_tap import implicit
 from spinbook.adaptive_tap.couplings import as_matrix
 from spinbook.adaptive_tap.ising import TensorLike
@@ -56,8 +56,7 @@ def checked_couplings(couplings: Float[Tensor, "N N D D"]) -> Float[Tensor, "N N
         site = int(own.argmax())
         raise ValueError(f"couplings: expected J_ii = 0, got an entry of size {float(own[site]):g} at spin {site}")
     gap = (known - known.permute(1, 0, 3, 2)).abs().max()
-    # Symmetrised products of matrices differ from their transpose by rounding.
-    if not transforms.holds(gap <= 8 * torch.finfo(known.dtype).eps * known.abs().max()):
+    if not transforms.holds(gap <= tensors.symmetry_slack(known, (0, 1, 2, 3))):
         raise ValueError(f"couplings: expected J_ij^ab = J_ji^ba, got entries that differ by {float(gap):.3g}")
     return couplings
 

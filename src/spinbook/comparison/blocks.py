@@ -19,6 +19,7 @@ from spinbook import sphere
 from spinbook.entropy_production import MemoryModule
 from spinbook.entropy_production.mean_field import vector_mean_field
 from spinbook.spin_transformer import Relax, Spins, SpinTransformerModule, Theory, Unroll
+from spinbook.vector.heads import by_heads, from_heads
 
 __all__ = [
     "Attention",
@@ -254,19 +255,16 @@ class SpinBlock(eqx.Module):
         module = self.module
         m, J = module.steady_state(x).value, module.couplings(x)
         beta = jnp.asarray(module.beta, m.dtype)
-        theta = module.response.inverse_gain(jnp.sum(m * m, axis=-1), module.dim, beta)[:, None] * m
+        theta = module.response.inverse(m, beta)
         scaled = sphere.radius(module.dim) * x / jnp.linalg.norm(x, axis=-1, keepdims=True)
 
-        def by_heads(a: Array) -> Array:
-            return jnp.moveaxis(a.reshape(len(a), module.num_heads, -1), 1, 0)
-
-        spins = Spins(by_heads(scaled), J, None, module.response, beta)
-        return lambda fields: module.theory(fields, spins), by_heads(theta)
+        spins = Spins(by_heads(scaled, module.num_heads), J, None, module.response, beta)
+        return lambda fields: module.theory(fields, spins), by_heads(theta, module.num_heads)
 
     def entropy_production(self, x: Float[Array, "N D"]) -> Float[Array, ""]:
         """Of the couplings at the effective fields of the outputs, as if these stayed, per site, in nats."""
         _, theta = self.update(x)
-        joined = jnp.moveaxis(theta, 0, 1).reshape(len(x), -1)
+        joined = from_heads(theta)
         module = self.module
         sigma = vector_mean_field(module.couplings(x), joined, joined, beta=module.beta, response=module.response)
         return sigma / len(x)
@@ -301,8 +299,7 @@ class Memory(eqx.Module):
         beta = jnp.asarray(module.beta, h.dtype)
 
         def advance(theta: Array) -> Array:
-            gain = sphere.large_d.gain(jnp.sum(theta * theta, axis=-1), module.dim, beta)
-            return h + J @ (gain[:, None] * theta)
+            return h + J @ sphere.large_d(theta, beta)
 
         return advance, module(x, steps=self.steps).state.effective_fields
 

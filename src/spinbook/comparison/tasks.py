@@ -6,6 +6,7 @@ and it is one of some classes. How features become vectors is the same for every
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -23,10 +24,12 @@ class Examples(NamedTuple):
     labels: Int[np.ndarray, "B Q"]
 
 
-class Task(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Task:
     """Examples to learn from, to choose a learning rate by, and to report, and the sites where answers are read.
 
-    No example is in two of the three sets. ``chance`` is the accuracy of guessing at random.
+    A task equals itself alone, so that what is compiled for it can be kept by it. No example is in two of the three
+    sets. ``chance`` is the accuracy of guessing at random.
     """
 
     name: str

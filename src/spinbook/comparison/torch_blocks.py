@@ -1,6 +1,6 @@
 """The compared modules in PyTorch behind one face, and a twin of the vanilla block to measure them by. Trains nothing.
 
-A module maps (batch, sites, dim) to a ``Settled`` value, one verdict for each example. Wrappers add no parameters.
+A module maps (batch, sites, dim) to a ``SettledBatch`` value, one verdict for each example. Wrappers add no parameters.
 What else can be asked of some of them is a protocol: ``Solving``, ``Contracting``, ``Symmetric``.
 """
 
@@ -23,14 +23,14 @@ __all__ = [
     "Contracting",
     "FreeEnergy",
     "MeanField",
-    "Settled",
+    "SettledBatch",
     "Solving",
     "Symmetric",
     "Vanilla",
 ]
 
 
-class Settled(NamedTuple):
+class SettledBatch(NamedTuple):
     """``value`` (batch, sites, dim), and for each example whether and in how many updates it was found."""
 
     value: Float[Tensor, "B N D"]
@@ -42,7 +42,7 @@ class Settled(NamedTuple):
 class Solving(Protocol):
     """A module with a solver that takes steps."""
 
-    def evidence(self, x: Float[Tensor, "B N D"]) -> Settled:
+    def evidence(self, x: Float[Tensor, "B N D"]) -> SettledBatch:
         """The value, without gradient, with whether and in how many steps it was found."""
 
 
@@ -61,9 +61,9 @@ class Symmetric(Protocol):
     symmetric: Literal[True]
 
 
-def _settled(value: Tensor) -> Settled:
+def _settled(value: Tensor) -> SettledBatch:
     ones = torch.ones(len(value), dtype=torch.int64)
-    return Settled(value, ones.bool(), ones)
+    return SettledBatch(value, ones.bool(), ones)
 
 
 def standardized(x: Float[Tensor, "*batch D"]) -> Float[Tensor, "*batch D"]:
@@ -89,7 +89,7 @@ class Vanilla(nn.Module):
         self.to_qkv, self.to_output = nn.Linear(dim, 3 * dim, bias=False), nn.Linear(dim, dim, bias=False)
         self.up, self.down = nn.Linear(dim, 4 * dim), nn.Linear(4 * dim, dim)
 
-    def forward(self, x: Float[Tensor, "B N D"]) -> Settled:
+    def forward(self, x: Float[Tensor, "B N D"]) -> SettledBatch:
         batch, sites, dim = x.shape
         width = dim // self.num_heads
         q, k, v = self.to_qkv(self.norms[0](x)).reshape(batch, sites, 3, self.num_heads, width).permute(2, 0, 3, 1, 4)
@@ -109,14 +109,14 @@ class MeanField(nn.Module):
         super().__init__()
         self.module = MeanFieldAttention(num_sites, dim, tol=tol, max_steps=max_steps)
 
-    def forward(self, x: Float[Tensor, "B N D"]) -> Settled:
+    def forward(self, x: Float[Tensor, "B N D"]) -> SettledBatch:
         found = self.module.solve(standardized(x))
-        return Settled(found.value, found.converged, found.num_steps)
+        return SettledBatch(found.value, found.converged, found.num_steps)
 
     @torch.no_grad()
-    def evidence(self, x: Float[Tensor, "B N D"]) -> Settled:
+    def evidence(self, x: Float[Tensor, "B N D"]) -> SettledBatch:
         """The value, without gradient, with whether and in how many steps it was found."""
-        found: Settled = self(x)
+        found: SettledBatch = self(x)
         return found
 
     def contraction_factors(self, x: Float[Tensor, "B N D"]) -> Float[Tensor, " B"]:
@@ -145,7 +145,7 @@ class AdaptiveTAP(nn.Module):
         # The literal parametrisation, which training can take out of the model's domain: that it does is a result.
         self.module = AdaptiveTAPAttention(num_sites, dim, symmetry=coupling_tensors.symmetrize)
 
-    def forward(self, x: Float[Tensor, "B N D"]) -> Settled:
+    def forward(self, x: Float[Tensor, "B N D"]) -> SettledBatch:
         return _settled(self.module(standardized(x)))
 
     def contraction_factors(self, x: Float[Tensor, "B N D"]) -> Float[Tensor, " B"]:
@@ -167,10 +167,10 @@ class FreeEnergy(nn.Module):
         super().__init__()
         self.module = VectorSpinAttention(num_sites, dim, couplings=QueryKeyCouplings(num_sites, dim))
 
-    def forward(self, x: Float[Tensor, "B N D"]) -> Settled:
+    def forward(self, x: Float[Tensor, "B N D"]) -> SettledBatch:
         return _settled(self.module(x))
 
-    def evidence(self, x: Float[Tensor, "B N D"]) -> Settled:
+    def evidence(self, x: Float[Tensor, "B N D"]) -> SettledBatch:
         """The same with the steps of Newton's method that found the saddle point."""
         found = self.module.spin_model.saddle_point(self.module.fields(x).detach())
-        return Settled(self.module(x).detach(), found.converged, found.num_steps)
+        return SettledBatch(self.module(x).detach(), found.converged, found.num_steps)

@@ -339,7 +339,7 @@ class _TorchNetwork(nn.Module):
     def inputs(self, features: Tensor) -> Tensor:
         return features @ self.embedding.T + self.positions
 
-    def forward(self, features: Tensor) -> tuple[Tensor, torch_blocks.Settled]:
+    def forward(self, features: Tensor) -> tuple[Tensor, torch_blocks.SettledBatch]:
         found = self.block(self.inputs(features))
         read = found.value[:, self.answer_sites]
         read = torch_blocks.standardized(read) if self.normalized else read
@@ -440,22 +440,9 @@ class _TorchProgram:
 
 
 @lru_cache(maxsize=6)
-def _program(module: Module, task_name: str, dim: int, recipe: Recipe, holder: _Holder) -> Any:
+def _program(module: Module, task: Task, dim: int, recipe: Recipe) -> Any:
     kind = _JaxProgram if module.framework == "jax" else _TorchProgram
-    return kind(module, holder.task, dim, recipe)
-
-
-class _Holder:
-    """A task as an argument of a cache: equal for the same arrays."""
-
-    def __init__(self, task: Task) -> None:
-        self.task = task
-
-    def __hash__(self) -> int:
-        return id(self.task.train.features)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Holder) and other.task.train.features is self.task.train.features
+    return kind(module, task, dim, recipe)
 
 
 _TORCH_VANILLA = Module(
@@ -472,8 +459,8 @@ def _reference(module: Module) -> Module:
 
 
 @lru_cache(maxsize=64)
-def _memory(module: Module, task_name: str, dim: int, recipe: Recipe, holder: _Holder) -> float:
-    return float(_program(module, task_name, dim, recipe, holder).temporary_bytes)
+def _memory(module: Module, task: Task, dim: int, recipe: Recipe) -> float:
+    return float(_program(module, task, dim, recipe).temporary_bytes)
 
 
 def _timed(program: Any, state: Any, reference: Any, plan: np.ndarray, repeats: int) -> tuple[float, float]:
@@ -574,23 +561,22 @@ def train(
     if updates % min(_CHUNK, updates):
         raise ValueError(f"num_updates: expected a multiple of {_CHUNK}, got {updates}")
     plan = batches(len(task.train.labels), recipe, seed=seed)
-    holder, reference = _Holder(task), _reference(module)
+    reference = _reference(module)
     dim = modules.width(module, task)
     # Single precision and mixed integers and reals are what the optimiser expects.
     with jax.enable_x64(False), jax.numpy_dtype_promotion("standard"):
-        program = _program(module, task.name, dim, recipe, holder)
+        program = _program(module, task, dim, recipe)
         run = (_train_jax if module.framework == "jax" else _train_torch)(program, rate, seed, plan)
         state = run.pop("state")
         measured = (math.nan, math.nan, math.nan)
         if repeats:
-            plain = _program(reference, task.name, modules.VANILLA_WIDTH, recipe, holder)
+            plain = _program(reference, task, modules.VANILLA_WIDTH, recipe)
             try:
                 seconds = _timed(program, state, plain, plan, repeats)
             except (ValueError, RuntimeError):
                 seconds = (math.nan, math.nan)
-            sizes = [
-                _memory(m, task.name, d, recipe, holder) for m, d in ((module, dim), (reference, modules.VANILLA_WIDTH))
-            ]
+            widths = ((module, dim), (reference, modules.VANILLA_WIDTH))
+            sizes = [_memory(m, task, width, recipe) for m, width in widths]
             measured = (*seconds, sizes[0] / sizes[1])
     before, after = run.pop("before"), run.pop("after")
     names: Sequence[str] = ("steps", "contraction", "production")

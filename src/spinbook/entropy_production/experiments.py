@@ -24,21 +24,21 @@ from spinbook.entropy_production.memory import MemoryModule, MemoryStack, Output
 # More effort makes these programs no faster, and takes several times as long as running them.
 _COMPILE_QUICKLY = {"xla_backend_optimization_level": 1}
 
-__all__ = ["Conditions", "Objectives", "Recall", "Sculpture", "Task", "World", "learn_recall", "sculpt"]
+__all__ = ["Conditions", "Objectives", "RecallRun", "RecallTask", "Sculpture", "World", "learn_recall", "sculpt"]
 
 
 class World(NamedTuple):
     """What a module lives in: ``num_sites`` sites that show one of ``num_symbols`` symbols each for ``steps`` steps.
 
     Symbols have embeddings of ``dim`` components and length R, which belong to the system and learn with it; the noise
-    that is added to them does not. ``batch`` independent worlds are drawn for every update.
+    that is added to them does not. ``batch_size`` independent worlds are drawn for every update.
     """
 
     num_sites: int = 8
     num_symbols: int = 8
     dim: int = 16
     hidden_dim: int = 32
-    batch: int = 8
+    batch_size: int = 8
     steps: int = 5
 
 
@@ -118,8 +118,8 @@ def _live(net: _Perceiver, world: World, symbols: Array, noise: Array, mask: Arr
 
 def _draw(key: PRNGKeyArray, world: World, noise: Array) -> tuple[Array, Array]:
     a, b = jax.random.split(key)
-    symbols = jax.random.randint(a, (world.batch, world.num_sites), 0, world.num_symbols, jnp.int32)
-    shape = (world.batch, world.steps, world.num_sites, world.dim)
+    symbols = jax.random.randint(a, (world.batch_size, world.num_sites), 0, world.num_symbols, jnp.int32)
+    shape = (world.batch_size, world.steps, world.num_sites, world.dim)
     # A vector of independent components of this width is as long as an embedding.
     width = noise * (sphere.radius(world.dim) / world.dim**0.5)
     return symbols, width * _normal(b, shape)
@@ -294,7 +294,7 @@ def sculpt(
     return Sculpture(size * np.arange(records + 1), *seen)
 
 
-class Task(NamedTuple):
+class RecallTask(NamedTuple):
     """Recall: every site is to name the symbol ``lag`` sites before it, in a sequence that is shown once.
 
     ``depth`` modules in a row with a causal mask, ``steps`` time steps under a constant sequence.
@@ -304,7 +304,7 @@ class Task(NamedTuple):
     num_symbols: int = 8
     dim: int = 16
     hidden_dim: int = 32
-    batch: int = 16
+    batch_size: int = 16
     steps: int = 3
     depth: int = 2
     lag: int = 2
@@ -324,7 +324,7 @@ class Objectives(NamedTuple):
     production: Float[ArrayLike, " C"]
 
 
-class Recall(NamedTuple):
+class RecallRun(NamedTuple):
     """Averages over the ``updates`` (T,) of each block, on sequences before they are learned from: (T, C, S).
 
     ``accuracy``: of the last layer's readout; chance is 1 / num_symbols. ``entropy_production``: per site, layer and
@@ -344,7 +344,7 @@ class _Reader(eqx.Module):
     readouts: tuple[eqx.nn.Linear, ...]
 
 
-def _reader(key: PRNGKeyArray, task: Task, beta: float) -> _Reader:
+def _reader(key: PRNGKeyArray, task: RecallTask, beta: float) -> _Reader:
     keys = jax.random.split(key, 4)
     stack = MemoryStack(task.depth, task.dim, hidden_dim=task.hidden_dim, beta=beta, key=keys[2])
     readouts = tuple(eqx.nn.Linear(task.dim, task.num_symbols, key=k) for k in jax.random.split(keys[3], task.depth))
@@ -357,7 +357,7 @@ def _gate(x: Array, open_: Array) -> Array:
     return open_ * x + (1 - open_) * jax.lax.stop_gradient(x)
 
 
-def _read(net: _Reader, task: Task, symbols: Array, through: Array) -> tuple[list[Array], Array]:
+def _read(net: _Reader, task: RecallTask, symbols: Array, through: Array) -> tuple[list[Array], Array]:
     """The last magnetizations of every layer, and their entropy production per site."""
     inputs = net.embedding[symbols] + net.place
     mask = causal(task.num_sites)
@@ -373,8 +373,8 @@ def _read(net: _Reader, task: Task, symbols: Array, through: Array) -> tuple[lis
     return [out.magnetizations for out in outputs], jnp.mean(sigma)
 
 
-def _errors(net: _Reader, key: PRNGKeyArray, task: Task, goal: Any) -> tuple[Array, tuple[Array, Array]]:
-    symbols = jax.random.randint(key, (task.batch, task.num_sites), 0, task.num_symbols, jnp.int32)
+def _errors(net: _Reader, key: PRNGKeyArray, task: RecallTask, goal: Any) -> tuple[Array, tuple[Array, Array]]:
+    symbols = jax.random.randint(key, (task.batch_size, task.num_sites), 0, task.num_symbols, jnp.int32)
     layers, sigma = jax.vmap(lambda s: _read(net, task, s, goal.through))(symbols)
     wanted = symbols[:, : -task.lag]
     loss = -goal.production * jnp.mean(sigma) * task.depth
@@ -390,7 +390,7 @@ def _errors(net: _Reader, key: PRNGKeyArray, task: Task, goal: Any) -> tuple[Arr
 def learn_recall(
     key: PRNGKeyArray,
     objectives: Objectives,
-    task: Task = Task(),  # noqa: B008
+    task: RecallTask = RecallTask(),  # noqa: B008
     *,
     beta: float = 1.0,
     num_seeds: int = 3,
@@ -398,7 +398,7 @@ def learn_recall(
     num_records: int = 20,
     learning_rate: float = 3e-3,
     progress: bool = False,
-) -> Recall:
+) -> RecallRun:
     """parameters <- Adam(d loss / d parameters), loss = cross-entropies of the readouts - production x sigma.
 
     Which part of the loss reaches which parameters is what the objectives differ in. The first ``lag`` sites have
@@ -406,7 +406,7 @@ def learn_recall(
     (2026), section "Global coherence from local backpropagation", which has no experiment.
 
     >>> end_to_end = Objectives(task=[1.0], layer_task=[0.0], through=[1.0], production=[0.0])
-    >>> small = Task(num_sites=3, num_symbols=2, dim=4, hidden_dim=4, batch=2, lag=1)
+    >>> small = RecallTask(num_sites=3, num_symbols=2, dim=4, hidden_dim=4, batch_size=2, lag=1)
     >>> learn_recall(jax.random.key(0), end_to_end, small, num_seeds=2, num_updates=2, num_records=1).accuracy.shape
     (1, 1, 2)
     """
@@ -423,10 +423,10 @@ def learn_recall(
     lanes = _Lanes(
         lambda key: _reader(key, task, beta),
         gradient,
-        lambda net, key, goal: _errors(net, key, task._replace(batch=16 * task.batch), goal)[1][0],
+        lambda net, key, goal: _errors(net, key, task._replace(batch_size=16 * task.batch_size), goal)[1][0],
         size,
         learning_rate,
     )
     seeds = validate.count(num_seeds, "num_seeds", minimum=1)
     seen, (accuracy, sigma) = _run(key, lanes, objectives, seeds, records, progress)
-    return Recall(size * np.arange(1, records + 1), accuracy, sigma, seen[-1])
+    return RecallRun(size * np.arange(1, records + 1), accuracy, sigma, seen[-1])

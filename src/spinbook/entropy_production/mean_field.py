@@ -18,11 +18,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from spinbook import sphere, validate
+from spinbook import arguments, sphere, validate
 from spinbook.annotations import ArrayLike, Float
-from spinbook.entropy_production.steady import couplings_by_heads, warn_of_drift
-from spinbook.ising import _arguments
-from spinbook.sphere import Response
+from spinbook.entropy_production.steady import warn_of_drift
+from spinbook.sphere import Response, squared_length, squared_radius
+from spinbook.vector.heads import by_heads
 
 __all__ = [
     "angle_estimate",
@@ -67,9 +67,9 @@ def ising_mean_field(
     1.96
     """
     dtype = validate.common_dtype(magnetizations, previous, couplings)
-    J, _, beta = _arguments.model(couplings, 0.0, beta, dtype=dtype)
-    m = _arguments.magnetizations(magnetizations, "magnetizations", J.shape[0], dtype=dtype)
-    old = _arguments.magnetizations(previous, "previous", J.shape[0], dtype=dtype)
+    J, _, beta = arguments.ising_model(couplings, 0.0, beta, dtype=dtype)
+    m = arguments.magnetizations(magnetizations, "magnetizations", J.shape[0], dtype=dtype)
+    old = arguments.magnetizations(previous, "previous", J.shape[0], dtype=dtype)
     validate.same_batch(old, "previous", m, "magnetizations")
     warn_of_drift(jnp.max(jnp.abs(m - old)), _ALLOWED_DRIFT, "magnetizations")
     return _ising(m, old, J, beta)
@@ -79,7 +79,7 @@ def _arguments_of_vectors(
     couplings: Any, fields: Any, previous_fields: Any, beta: Any
 ) -> tuple[Array, Array, Array, Array]:
     dtype = validate.common_dtype(couplings, fields, previous_fields)
-    J = couplings_by_heads(couplings, dtype)
+    J = arguments.couplings_by_heads(couplings, dtype=dtype)
     thetas = []
     for value, name in ((fields, "fields"), (previous_fields, "previous_fields")):
         theta = validate.matrix(value, name, rows=J.shape[-1], dtype=dtype)
@@ -96,13 +96,8 @@ def _arguments_of_vectors(
 
 def _spread(theta: Array, beta: Array, response: Response) -> tuple[Array, Array]:
     """a_i and b_i with Var_i = a_i 1 + b_i theta_i theta_i^T, each (N,)."""
-    s = jnp.sum(theta * theta, axis=-1)
-    f, slope = jax.jvp(lambda s: response.gain(s, theta.shape[-1], beta), (s,), (jnp.full_like(s, 2),))
-    return f / beta, slope / beta
-
-
-def _by_heads(theta: Array, heads: int) -> Array:
-    return jnp.moveaxis(theta.reshape(theta.shape[0], heads, -1), 1, 0)
+    f, f1 = response.slopes(theta, beta)
+    return f / beta, f1 / beta
 
 
 def _delayed(J: Array, now: Array, before: Array, beta: Array, response: Response) -> Float[Array, "H N N"]:
@@ -110,9 +105,9 @@ def _delayed(J: Array, now: Array, before: Array, beta: Array, response: Respons
     heads = len(J)
     a, b = _spread(now, beta, response)
     a_old, b_old = _spread(before, beta, response)
-    x, y = _by_heads(now, heads), _by_heads(before, heads)
+    x, y = by_heads(now, heads), by_heads(before, heads)
     overlaps = x @ jnp.swapaxes(y, -1, -2)
-    squares, squares_old = jnp.sum(x * x, axis=-1), jnp.sum(y * y, axis=-1)
+    squares, squares_old = squared_length(x), squared_length(y)
     own = (
         x.shape[-1] * a[:, None] * a_old
         + a[:, None] * (b_old * squares_old)[:, None, :]
@@ -210,19 +205,19 @@ def vector_delayed_correlations(
 
 
 def _gamma(theta: Array, beta: Array) -> Array:
-    return jnp.sqrt(1 + beta**2 * jnp.sum(theta * theta, axis=-1) / (theta.shape[-1] / 2 - 1))
+    return jnp.sqrt(1 + beta**2 * squared_length(theta) / squared_radius(theta.shape[-1]))
 
 
 @jax.jit
 def _source_delayed(J: Array, now: Array, before: Array, beta: Array) -> Array:
-    radius_squared = now.shape[-1] / 2 - 1
+    R2 = squared_radius(now.shape[-1])
     gamma, gamma_old = _gamma(now, beta)[:, None], _gamma(before, beta)[None]
     m, old = beta * now / (1 + gamma), beta * before / (1 + gamma_old.T)
-    squares, squares_old = jnp.sum(m * m, axis=-1)[:, None], jnp.sum(old * old, axis=-1)[None]
+    squares, squares_old = squared_length(m)[:, None], squared_length(old)[None]
     bracket = (
-        (radius_squared - squares_old) / (1 + gamma)
-        - squares / (radius_squared * gamma * (1 + gamma_old))
-        + (m @ old.T) ** 2 / (radius_squared**2 * gamma * gamma_old)
+        (R2 - squares_old) / (1 + gamma)
+        - squares / (R2 * gamma * (1 + gamma_old))
+        + (m @ old.T) ** 2 / (R2**2 * gamma * gamma_old)
     )
     return beta * J[0] * bracket
 
@@ -252,8 +247,8 @@ def source_delayed_correlations(
 @jax.jit
 def _leading(J: Array, theta: Array, beta: Array) -> Array:
     free = 1 / (1 + _gamma(theta, beta))
-    radius_squared = theta.shape[-1] / 2 - 1
-    return beta**2 * radius_squared * jnp.sum((J[0] - J[0].T) ** 2 * free[:, None] * free)
+    R2 = squared_radius(theta.shape[-1])
+    return beta**2 * R2 * jnp.sum((J[0] - J[0].T) ** 2 * free[:, None] * free)
 
 
 @validate.finite_result

@@ -130,7 +130,7 @@ class MemoryModule(eqx.Module):
 
     def _respond(self, theta: Array) -> Array:
         beta = self.beta.astype(theta.dtype)
-        return sphere.large_d.gain(jnp.sum(theta * theta, axis=-1), self.dim, beta)[:, None] * theta
+        return sphere.large_d(theta, beta)
 
     def step(
         self, x: Float[ArrayLike, "N D"], state: State | None = None, mask: Bool[ArrayLike, "N N"] | None = None
@@ -175,17 +175,17 @@ class MemoryModule(eqx.Module):
 
     def steady_state(
         self, x: Float[ArrayLike, "N D"], mask: Bool[ArrayLike, "N N"] | None = None, *, max_steps: int = 200
-    ) -> tuple[Output, FixedPoint]:
-        """The output that repeats itself under constant inputs, and the evidence; gradients are implicit.
+    ) -> FixedPoint:
+        """The output that repeats itself under constant inputs, as ``value``, with its evidence.
 
-        The value of the evidence are the effective fields. Where it did not converge the output is that of the last
-        step made.
+        Gradients are implicit. The residual is the largest change of the effective fields in another step. Where it did
+        not converge the output is that of the last step made.
         """
         J, h = self.couplings(x, mask), self.fields(x)
         tol = float(jnp.finfo(h.dtype).eps) ** 0.7
         solution = fixed_point.solve(lambda theta: h + J @ self._respond(theta), h, tol=tol, max_steps=max_steps)
         theta = solution.value
-        return self._output(J, State(self._respond(theta), theta), theta), solution
+        return solution._replace(value=self._output(J, State(self._respond(theta), theta), theta))
 
 
 class MemoryStack(eqx.Module):

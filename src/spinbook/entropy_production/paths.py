@@ -16,7 +16,7 @@ from spinbook.annotations import ArrayLike, Float
 from spinbook.entropy_production.steady import from_delayed_correlations
 from spinbook.ising import exact
 
-__all__ = ["EntropyBudget", "Relaxation", "entropy_budget", "relax"]
+__all__ = ["EntropyBudget", "EntropyPath", "entropy_budget", "relax"]
 
 
 class EntropyBudget(NamedTuple):
@@ -64,7 +64,7 @@ def entropy_budget(
     return EntropyBudget(system + environment, system, environment, after)
 
 
-class Relaxation(NamedTuple):
+class EntropyPath(NamedTuple):
     """After a change of drive, at each step t = 1, ..., T.
 
     ``mismatch``: the divergence D(p(t) || p*) from the steady state p*. ``residual``: sum_s |p(t) - p(t-1)|.
@@ -89,7 +89,7 @@ def relax(
     *,
     beta: Float[ArrayLike, ""],
     steps: int,
-) -> Relaxation:
+) -> EntropyPath:
     """p(t) = P p(t-1) from p(0) = ``distribution``, with the entropy budget of every step.
 
     The mismatch D(p(t) || p*) never grows. Cost: ``steps`` times that of ``entropy_budget``. Errors as for
@@ -121,4 +121,4 @@ def relax(
     columns = [jnp.stack(column) for column in zip(*rows, strict=True)]
     steady = exact.entropy_production(couplings, fields, beta=beta, distribution=stationary)
     mismatch, residual, total, system, environment, identity = columns
-    return Relaxation(mismatch, residual, total, system, environment, identity, steady)
+    return EntropyPath(mismatch, residual, total, system, environment, identity, steady)

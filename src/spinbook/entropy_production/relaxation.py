@@ -71,7 +71,7 @@ def _path(J: Array, x: Array, m: Array, theta: Array, beta: Array, response: Res
     def advance(state: tuple[Array, Array], _: None) -> tuple[tuple[Array, Array], Any]:
         m, before = state
         now = x + jnp.einsum("ij,jd->id", J, m)
-        new = response.gain(jnp.sum(now * now, axis=-1), now.shape[-1], beta)[:, None] * now
+        new = response(now, beta)
         residual = jnp.max(jnp.linalg.norm(new - m, axis=-1)) / sphere.radius(now.shape[-1])
         sigma = mean_field.vector_mean_field(J, now, before, beta=beta, response=response)
         return (new, now), (new, now, residual, sigma)
@@ -80,48 +80,48 @@ def _path(J: Array, x: Array, m: Array, theta: Array, beta: Array, response: Res
 
 
 def relax(
+    magnetizations: Float[ArrayLike, "N D"],
     couplings: Float[ArrayLike, "N N"],
     fields: Float[ArrayLike, "N D"],
-    start: Float[ArrayLike, "N D"],
     *,
     beta: Float[ArrayLike, ""],
     steps: int,
     response: Response = sphere.large_d,
 ) -> Relaxation:
-    """m_i(t) = phi(theta_i(t)), theta_i(t) = x_i + sum_j J_ij m_j(t-1), from m(0) = ``start``, with diagnostics.
+    """m_i(t) = phi(theta_i(t)), theta_i(t) = x_i + sum_j J_ij m_j(t-1), from m(0) = ``magnetizations``.
 
-    ``start`` is usually the steady state of the old drive, and ``couplings`` and ``fields`` are the new ones. The
-    fields before the first step are those that make ``start`` the mean of each spin. Arguments and errors as for
+    They are usually the steady state of the old drive, and ``couplings`` and ``fields`` are the new ones. The fields
+    before the first step are those of which they are the means. Arguments and errors as for
     ``spinbook.vector.mean_field.naive_step``, and ``steps`` < 1. Source: this book, for Bal (2026), section "Background
     and intuitions".
 
     >>> import numpy as np
-    >>> path = relax(np.full((2, 2), 0.1), np.eye(2, 4), np.zeros((2, 4)), beta=1.0, steps=20)
+    >>> path = relax(np.zeros((2, 4)), np.full((2, 2), 0.1), np.eye(2, 4), beta=1.0, steps=20)
     >>> path.mismatch.shape, bool(path.residual[-1] < 1e-5)
     ((20,), True)
     """
     steps = validate.count(steps, "steps", minimum=1)
-    dtype = validate.common_dtype(couplings, fields, start)
+    dtype = validate.common_dtype(magnetizations, couplings, fields)
     J = validate.finite(couplings, "couplings", ndim=2, dtype=dtype)
     x = validate.finite(fields, "fields", ndim=2, dtype=dtype)
     # One step, for its checks of the arguments.
-    vector_mean_field.naive_step(start, J, x, beta=beta, response=response)
-    m = jnp.asarray(start, dtype)
+    vector_mean_field.naive_step(magnetizations, J, x, beta=beta, response=response)
+    m = jnp.asarray(magnetizations, dtype)
     b = validate.positive(beta, "beta", ndim=0, dtype=dtype)
-    theta = response.inverse_gain(jnp.sum(m * m, axis=-1), m.shape[-1], b)[:, None] * m
+    theta = response.inverse(m, b)
     end = vector_mean_field.steady_state(J, x, beta=b, step=_naive_step(response))
     final = x + J @ end.value
-    magnetizations, thetas, residual, sigma = _path(J, x, m, theta, b, response, steps)
+    means, thetas, residual, sigma = _path(J, x, m, theta, b, response, steps)
     mismatch = jnp.sum(divergence(thetas, final, beta=b), axis=-1)
     steady = mean_field.vector_mean_field(J, final, final, beta=b, response=response)
-    return Relaxation(magnetizations, thetas, mismatch, residual, sigma, steady, end.converged)
+    return Relaxation(means, thetas, mismatch, residual, sigma, steady, end.converged)
 
 
 def contraction_factor(step: Callable[[Array], Array], state: Float[ArrayLike, "*shape"]) -> float:
     """max |lambda| of the Jacobian of ``step`` at ``state``, by Arnoldi iteration on Jacobian-vector products.
 
     At a fixed point errors shrink by this factor per step in the long run; at 1 the fixed point loses its stability.
-    Cost: some tens of steps. Raises ``ValueError`` where ``step`` changes the shape, and ``ArithmeticError`` where the
+    Cost: some tens of steps. Raises ``ValueError`` where ``step`` changes the shape, and ``RuntimeError`` where the
     iteration did not converge. Source: this book.
 
     >>> round(contraction_factor(lambda m: jax.numpy.array([0.5, -0.8, 0.1]) * m, jax.numpy.ones(3)), 6)
@@ -147,5 +147,5 @@ def contraction_factor(step: Callable[[Array], Array], state: Float[ArrayLike, "
     try:
         leading = eigs(operator, k=1, which="LM", return_eigenvectors=False, v0=start, ncv=20, tol=1e-6)
     except ArpackNoConvergence as error:
-        raise ArithmeticError("contraction factor: expected the Arnoldi iteration to converge, it did not") from error
+        raise RuntimeError("contraction factor: expected the Arnoldi iteration to converge, it did not") from error
     return float(np.abs(leading[0]))

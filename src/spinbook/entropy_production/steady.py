@@ -12,12 +12,11 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array
 
-from spinbook import validate
+from spinbook import arguments, replicas, validate
 from spinbook.annotations import ArrayLike, Float
-from spinbook.ising.stochastic import Simulation
+from spinbook.simulation import Simulation
 
 __all__ = ["NotSteadyWarning", "SampledProduction", "from_delayed_correlations", "from_simulation"]
 
@@ -36,14 +35,6 @@ def warn_of_drift(drift: Any, allowed: float, what: str) -> None:
         NotSteadyWarning,
         stacklevel=3,
     )
-
-
-def couplings_by_heads(couplings: Any, dtype: Any) -> Float[Array, "H N N"]:
-    """Square couplings, one matrix or one for each head, as (heads, N, N)."""
-    J = validate.finite(couplings, "couplings", dtype=dtype)
-    if J.ndim not in (2, 3) or J.shape[-1] != J.shape[-2] or J.size == 0:
-        raise ValueError(f"couplings: expected shape (N, N) or (heads, N, N), got shape {J.shape}")
-    return J[None] if J.ndim == 2 else J
 
 
 def _antisymmetric(J: Array) -> Array:
@@ -77,9 +68,7 @@ def from_delayed_correlations(
     1.68
     """
     dtype = validate.common_dtype(couplings, delayed_correlations)
-    J = validate.finite(couplings, "couplings", ndim=2, dtype=dtype)
-    if J.shape[0] != J.shape[1] or J.size == 0:
-        raise ValueError(f"couplings: expected a square matrix (N, N), got shape {J.shape}")
+    J = arguments.one_matrix(couplings, dtype=dtype)
     D = validate.finite(delayed_correlations, "delayed_correlations", dtype=dtype)
     if D.shape[-2:] != J.shape:
         raise ValueError(f"delayed_correlations: expected shape (..., {J.shape[0]}, {J.shape[0]}), got {D.shape}")
@@ -122,15 +111,14 @@ def from_simulation(
         raise ValueError("simulation: expected one made with correlations=True, got one without")
     products = simulation.group_delayed_products
     values = from_delayed_correlations(couplings, products, beta=beta)
-    weights = simulation.group_sizes / jnp.sum(simulation.group_sizes)
-    mean = weights @ values
-    count = values.shape[0]
-    error = jnp.sqrt(weights @ (values - mean) ** 2 / (count - 1)) if count > 1 else jnp.full_like(mean, jnp.nan)
+    mean = replicas.weighted_mean(values, simulation.weights)
+    error = replicas.standard_error(values, simulation.weights)
     change = simulation.replica_magnetizations - simulation.replica_previous
-    replicas = change.shape[0]
-    scatter = jnp.std(change, axis=0) / np.sqrt(max(replicas - 1, 1))
+    several = len(change) > 1
+    # Of a single replica there is no scatter to compare with.
+    scatter = replicas.standard_error(change) if several else jnp.zeros_like(change[0])
     floor = jnp.finfo(change.dtype).eps
     drift = jnp.max(jnp.abs(jnp.mean(change, axis=0)) / jnp.maximum(scatter, floor))
-    if replicas > 1:
+    if several:
         warn_of_drift(drift, 6.0, "simulation")
     return SampledProduction(mean, error, drift)

@@ -6,14 +6,13 @@ couplings   matrices drawn, projected, or computed from inputs by queries and ke
 attention   VectorSpinAttention, and V^-1 as an attention matrix
 exact       one or two spins at any D, by quadrature
 sampling    any number of spins, by Gibbs sampling
-arguments   checks of tensors
 
 The sum over pairs counts each twice here, as in the source: couplings J are the couplings 2 J of the rest of the book.
 """
 
 from __future__ import annotations
 
-from spinbook.free_energy import arguments, attention, couplings, exact, model, saddle, sampling
+from spinbook.free_energy import attention, couplings, exact, model, saddle, sampling
 from spinbook.free_energy.attention import VectorSpinAttention, neumann_terms
 from spinbook.free_energy.couplings import QueryKeyCouplings, symmetric_traceless
 from spinbook.free_energy.model import VectorSpinModel
@@ -24,7 +23,6 @@ __all__ = [
     "SaddlePoint",
     "VectorSpinAttention",
     "VectorSpinModel",
-    "arguments",
     "attention",
     "couplings",
     "exact",

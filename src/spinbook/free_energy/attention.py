@@ -7,9 +7,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from spinbook import transforms, validate
+from spinbook import tensors, transforms, validate
 from spinbook.annotations import ArrayLike, Float
-from spinbook.free_energy import arguments
 from spinbook.free_energy.model import VectorSpinModel
 
 __all__ = ["VectorSpinAttention", "neumann_terms"]
@@ -53,7 +52,7 @@ class VectorSpinAttention(nn.Module):
         tensor([[1.0000, 1.0000]])
         """
         shape = self.spin_model.num_spins, self.spin_model.dim
-        inputs = arguments.real(x, "x", shape, dtype=self.norm.weight.dtype)
+        inputs = tensors.real(x, "x", shape, dtype=self.norm.weight.dtype)
         return self.norm(inputs) / self.spin_model.dim**0.5
 
     @validate.finite_result
@@ -65,7 +64,7 @@ class VectorSpinAttention(nn.Module):
         if dtype == transforms.at_least_single(dtype):
             return self._respond(x, t0)
         shape = self.spin_model.num_spins, self.spin_model.dim
-        inputs = arguments.real(x, "x", shape, dtype=dtype)
+        inputs = tensors.real(x, "x", shape, dtype=dtype)
         return transforms.in_single_precision(self, lambda owner, x: owner._respond(x, t0), inputs).to(dtype)
 
     def _respond(self, x: Tensor, t0: Float[ArrayLike, "*batch N"] | None) -> Tensor:
@@ -87,10 +86,10 @@ def neumann_terms(
             [0.3333, 0.6667]])
     """
     dtype, device = validate.common_tensor_type(t, couplings)
-    sites = arguments.positive(t, "t", dtype=dtype, device=device)
+    sites = tensors.positive(t, "t", dtype=dtype, device=device)
     if sites.ndim == 0:
         raise ValueError("t: expected shape (..., N), got a scalar")
-    J = arguments.real(couplings, "couplings", (sites.shape[-1], sites.shape[-1]), dtype=dtype, device=device)
+    J = tensors.real(couplings, "couplings", (sites.shape[-1], sites.shape[-1]), dtype=dtype, device=device)
     count = validate.count(num_terms, "num_terms", minimum=1)
     terms = [torch.diag_embed(1 / sites).expand(torch.broadcast_shapes(J.shape, (*sites.shape, sites.shape[-1])))]
     for _ in range(count - 1):

@@ -11,8 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from spinbook import validate
-from spinbook.free_energy import arguments
+from spinbook import tensors, validate
 
 __all__ = ["QueryKeyCouplings", "sample", "symmetric_traceless"]
 
@@ -60,8 +59,8 @@ class QueryKeyCouplings(nn.Module):
         super().__init__()
         self.num_spins = validate.count(num_spins, "num_spins", minimum=1)
         self.dim = validate.count(dim, "dim", minimum=1)
-        self.query = nn.Linear(self.dim, self.dim, bias=False)
-        self.key = nn.Linear(self.dim, self.dim, bias=False)
+        self.to_queries = nn.Linear(self.dim, self.dim, bias=False)
+        self.to_keys = nn.Linear(self.dim, self.dim, bias=False)
 
     @validate.finite_result
     def as_written(self, h: Float[Tensor, "*batch N D"]) -> Float[Tensor, "*batch N N"]:
@@ -70,8 +69,8 @@ class QueryKeyCouplings(nn.Module):
         >>> QueryKeyCouplings(4, 9).as_written(torch.ones(2, 4, 9)).shape
         torch.Size([2, 4, 4])
         """
-        H = arguments.real(h, "h", (self.num_spins, self.dim), dtype=self.query.weight.dtype)
-        scores = self.query(H) @ self.key(H).mT
+        H = tensors.real(h, "h", (self.num_spins, self.dim), dtype=self.to_queries.weight.dtype)
+        scores = self.to_queries(H) @ self.to_keys(H).mT
         return torch.tanh(self.dim**0.5 * scores) / (self.num_spins * self.dim) ** 0.5
 
     @validate.finite_result
@@ -93,9 +92,9 @@ class QueryKeyCouplings(nn.Module):
         torch.Size([4, 9])
         """
         n = self.num_spins
-        H = arguments.real(h, "h", (n, self.dim), dtype=self.query.weight.dtype)
-        C = arguments.real(correlations, "correlations", (n, n), dtype=H.dtype)
+        H = tensors.real(h, "h", (n, self.dim), dtype=self.to_queries.weight.dtype)
+        C = tensors.real(correlations, "correlations", (n, n), dtype=H.dtype)
         unsaturated = 1 - n * self.dim * self.as_written(H) ** 2
         A = symmetric_traceless(C) * unsaturated / n**0.5
-        W = self.query.weight.mT @ self.key.weight
+        W = self.to_queries.weight.mT @ self.to_keys.weight
         return A @ H @ W.mT + A.mT @ H @ W

@@ -15,9 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from spinbook import validate
+from spinbook import tensors, validate
 from spinbook.annotations import ArrayLike, Float
-from spinbook.free_energy import arguments
 
 __all__ = ["correlations", "free_energy", "internal_energy", "log_partition", "magnetizations"]
 
@@ -69,14 +68,14 @@ def _log_mean(squared: Tensor, dim: int) -> Tensor:
 
 def _inputs(h: Any, couplings: Any, beta: Any) -> tuple[Tensor, Tensor, Tensor]:
     dtype, device = validate.common_tensor_type(h, couplings, beta)
-    H = arguments.real(h, "h", (None, None), dtype=dtype, device=device)
+    H = tensors.real(h, "h", (None, None), dtype=dtype, device=device)
     n, d = H.shape[-2:]
     if n not in (1, 2) or d < 1:
         raise ValueError(f"h: expected shape (..., N, D) with N = 1 or 2 and D >= 1, got {tuple(H.shape)}")
     J = torch.zeros(n, n) if couplings is None else couplings
-    J = arguments.real(J, "couplings", (n, n), dtype=dtype, device=device)
-    arguments.symmetric_zero_diagonal(J, "couplings")
-    return H, J, arguments.positive(beta, "beta", dtype=dtype, device=device)
+    J = tensors.real(J, "couplings", (n, n), dtype=dtype, device=device)
+    tensors.symmetric_zero_diagonal(J, "couplings")
+    return H, J, tensors.positive(beta, "beta", dtype=dtype, device=device)
 
 
 def _log_partition(H: Tensor, J: Tensor, beta: Tensor) -> Tensor:

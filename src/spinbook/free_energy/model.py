@@ -15,10 +15,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from spinbook import transforms, validate
+from spinbook import tensors, transforms, validate
 from spinbook.annotations import ArrayLike, Float
-from spinbook.free_energy import arguments, saddle
 from spinbook.free_energy import couplings as coupling_matrices
+from spinbook.free_energy import saddle
 
 __all__ = ["VectorSpinModel"]
 
@@ -63,7 +63,7 @@ class VectorSpinModel(nn.Module):
         super().__init__()
         self.num_spins = validate.count(num_spins, "num_spins", minimum=1)
         self.dim = validate.count(dim, "dim", minimum=1)
-        arguments.positive(beta, "beta")
+        tensors.positive(beta, "beta")
         self.beta = beta
         if couplings is None:
             couplings = nn.Parameter(coupling_matrices.sample(self.num_spins, self.dim, generator=generator))
@@ -71,7 +71,7 @@ class VectorSpinModel(nn.Module):
         if callable(couplings):
             self.couplings = couplings
             return
-        matrix = self._checked(arguments.real(couplings, "couplings", (self.num_spins, self.num_spins)))
+        matrix = self._checked(tensors.real(couplings, "couplings", (self.num_spins, self.num_spins)))
         if matrix.ndim != 2:
             raise ValueError(
                 f"couplings: expected one matrix, or a function of the fields, got shape {tuple(matrix.shape)}"
@@ -82,23 +82,23 @@ class VectorSpinModel(nn.Module):
             self.register_buffer("couplings", matrix)
 
     def _checked(self, matrix: Tensor) -> Tensor:
-        return arguments.symmetric_zero_diagonal(matrix, "couplings")
+        return tensors.symmetric_zero_diagonal(matrix, "couplings")
 
     def _inputs(self, h: Any) -> tuple[Tensor, Tensor, Tensor]:
         """Fields, couplings and beta in one dtype, on one device."""
         fixed = None if callable(self.couplings) else self.couplings
         carried, device = validate.common_tensor_type(h, fixed, self.beta)
         dtype = transforms.at_least_single(carried)
-        H = arguments.real(h, "h", (self.num_spins, self.dim), dtype=dtype, device=device)
+        H = tensors.real(h, "h", (self.num_spins, self.dim), dtype=dtype, device=device)
         if fixed is None:
-            J = arguments.real(self.couplings(H), "couplings", (self.num_spins, self.num_spins))
+            J = tensors.real(self.couplings(H), "couplings", (self.num_spins, self.num_spins))
             if transforms.at_least_single(J.dtype) != dtype:
                 raise ValueError(f"couplings: expected the dtype of the fields, {dtype}, got {J.dtype}")
             J = J.to(dtype)
         else:
-            J = arguments.real(fixed, "couplings", (self.num_spins, self.num_spins), dtype=dtype, device=device)
+            J = tensors.real(fixed, "couplings", (self.num_spins, self.num_spins), dtype=dtype, device=device)
         J = coupling_matrices.symmetric_traceless(self._checked(J))
-        beta = arguments.positive(self.beta, "beta", dtype=dtype, device=device)
+        beta = tensors.positive(self.beta, "beta", dtype=dtype, device=device)
         try:
             fits = torch.broadcast_shapes(beta.shape, H.shape[:-2]) == H.shape[:-2]
         except RuntimeError:
@@ -111,7 +111,7 @@ class VectorSpinModel(nn.Module):
         return H, J, beta
 
     def _auxiliaries(self, t: Any, name: str, like: Tensor) -> Tensor:
-        value = arguments.real(t, name, (None,), dtype=like.dtype, device=like.device)
+        value = tensors.real(t, name, (None,), dtype=like.dtype, device=like.device)
         batch = like.shape[:-2]
         try:
             shape = torch.broadcast_shapes(value.shape[:-1], batch)
@@ -217,7 +217,7 @@ class VectorSpinModel(nn.Module):
         >>> found.value.shape, found.converged
         (torch.Size([1, 4]), tensor([True]))
         """
-        tolerance = float(arguments.positive(tol, "tol", ndim=0, dtype=torch.float64))
+        tolerance = float(tensors.positive(tol, "tol", ndim=0, dtype=torch.float64))
         steps = validate.count(max_steps, "max_steps", minimum=1)
         *_, found = self._minimum(h, t0, tol=tolerance, max_steps=steps)
         return saddle.SaddlePoint(found.t, found.residual, found.num_steps, found.converged)
@@ -389,7 +389,7 @@ class VectorSpinModel(nn.Module):
         torch.Size([1, 4, 9])
         """
         H, _, beta, found = self._saddle(h, t0)
-        dh = arguments.real(direction, "direction", (self.num_spins, self.dim), dtype=H.dtype, device=H.device)
+        dh = tensors.real(direction, "direction", (self.num_spins, self.dim), dtype=H.dtype, device=H.device)
         m, passed = found.inverse @ H / 2, found.inverse @ dh
         w = beta[..., None] * saddle.per_auxiliary((m * passed).sum(-1), found.t.shape[-1])
         dt = self._solve_hessian(beta, found, m, w[..., None])
@@ -500,7 +500,7 @@ class VectorSpinModel(nn.Module):
         """
         self._require_fixed("log_prob")
         H, _, beta = self._inputs(h)
-        kappa = arguments.positive(field_stiffness, "field_stiffness", ndim=0, dtype=H.dtype, device=H.device)
+        kappa = tensors.positive(field_stiffness, "field_stiffness", ndim=0, dtype=H.dtype, device=H.device)
         f = self.free_energy if free_energy is None else free_energy
         # beta may have one entry for each example, so the zero field needs as many.
         difference = f(H) - f(torch.zeros_like(H))

@@ -11,9 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from spinbook import validate
+from spinbook import tensors, transforms, validate
 from spinbook.annotations import ArrayLike, Float
-from spinbook.free_energy import arguments
 
 __all__ = ["simulate", "spin_given_field", "step", "uniform"]
 
@@ -47,7 +46,7 @@ def spin_given_field(field: Float[ArrayLike, "*batch D"], *, generator: torch.Ge
     >>> spin_given_field(torch.zeros(4, 3), generator=torch.Generator().manual_seed(0)).shape
     torch.Size([4, 3])
     """
-    b = arguments.real(field, "field", (None,))
+    b = tensors.real(field, "field", (None,))
     validate.instance(generator, torch.Generator, "generator")
     if b.shape[-1] < 1:
         raise ValueError(f"field: expected shape (..., D) with D >= 1, got {tuple(b.shape)}")
@@ -96,19 +95,19 @@ def _given_field(field: Tensor, generator: torch.Generator) -> Tensor:
     return spins
 
 
-def _inputs(spins: Any, h: Any, couplings: Any, beta: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def _inputs(spins: Any, couplings: Any, h: Any, beta: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     dtype, device = validate.common_tensor_type(spins, h, couplings, beta)
-    s = arguments.real(spins, "spins", (None, None), dtype=dtype, device=device)
+    s = tensors.real(spins, "spins", (None, None), dtype=dtype, device=device)
     n, d = s.shape[-2:]
     if d < 1:
         raise ValueError(f"spins: expected shape (..., N, D) with D >= 1, got {tuple(s.shape)}")
-    H = arguments.real(h, "h", (n, d), dtype=dtype, device=device)
-    J = arguments.real(couplings, "couplings", (n, n), dtype=dtype, device=device)
-    arguments.symmetric_zero_diagonal(J, "couplings")
+    H = tensors.real(h, "h", (n, d), dtype=dtype, device=device)
+    J = tensors.real(couplings, "couplings", (n, n), dtype=dtype, device=device)
+    tensors.symmetric_zero_diagonal(J, "couplings")
     lengths = torch.linalg.vector_norm(s, dim=-1)
-    if not arguments.holds((lengths - 1).abs() <= 1e-3):
+    if not transforms.holds((lengths - 1).abs() <= 1e-3):
         raise ValueError(f"spins: expected unit vectors, got a length of {float(lengths.flatten()[0]):g} or another")
-    b = arguments.positive(beta, "beta", dtype=dtype, device=device)
+    b = tensors.positive(beta, "beta", dtype=dtype, device=device)
     for value, name, own in ((H, "h", 2), (J, "couplings", 2), (b, "beta", 0)):
         leading = value.shape[: value.ndim - own]
         try:
@@ -135,8 +134,8 @@ def _sweep(s: Tensor, H: Tensor, J: Tensor, beta: Tensor, generator: torch.Gener
 @validate.finite_result
 def step(
     spins: Float[ArrayLike, "*batch N D"],
-    h: Float[ArrayLike, "*#batch N D"],
     couplings: Float[ArrayLike, "*#batch N N"],
+    h: Float[ArrayLike, "*#batch N D"],
     *,
     beta: Float[ArrayLike, "*#batch"] = 1.0,
     generator: torch.Generator,
@@ -147,18 +146,18 @@ def step(
 
     >>> generator = torch.Generator().manual_seed(0)
     >>> start = uniform(10, 3, 4, generator=generator)
-    >>> step(start, torch.zeros(3, 4), torch.zeros(3, 3), generator=generator).shape
+    >>> step(start, torch.zeros(3, 3), torch.zeros(3, 4), generator=generator).shape
     torch.Size([10, 3, 4])
     """
     validate.instance(generator, torch.Generator, "generator")
-    return _sweep(*_inputs(spins, h, couplings, beta), generator)
+    return _sweep(*_inputs(spins, couplings, h, beta), generator)
 
 
 @validate.finite_result
 def simulate(
     spins: Float[ArrayLike, "*batch N D"],
-    h: Float[ArrayLike, "*#batch N D"],
     couplings: Float[ArrayLike, "*#batch N N"],
+    h: Float[ArrayLike, "*#batch N D"],
     *,
     beta: Float[ArrayLike, "*#batch"] = 1.0,
     steps: int,
@@ -168,12 +167,12 @@ def simulate(
 
     >>> generator = torch.Generator().manual_seed(0)
     >>> start = uniform(10, 3, 4, generator=generator)
-    >>> simulate(start, torch.zeros(3, 4), torch.zeros(3, 3), steps=5, generator=generator).shape
+    >>> simulate(start, torch.zeros(3, 3), torch.zeros(3, 4), steps=5, generator=generator).shape
     torch.Size([5, 10, 3, 4])
     """
     count = validate.count(steps, "steps", minimum=1)
     validate.instance(generator, torch.Generator, "generator")
-    s, H, J, b = _inputs(spins, h, couplings, beta)
+    s, H, J, b = _inputs(spins, couplings, h, beta)
     trajectory = torch.empty((count, *s.shape), dtype=s.dtype, device=s.device)
     for k in range(count):
         s = _sweep(s, H, J, b, generator)

@@ -16,10 +16,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from spinbook import validate
+from spinbook import arguments, validate
 from spinbook.annotations import ArrayLike, Float
 from spinbook.fixed_point import FixedPoint
-from spinbook.ising import _arguments
 
 __all__ = [
     "correlations",
@@ -60,7 +59,7 @@ def _refuse_many(num_spins: int, name: str) -> None:
 
 
 def _model(couplings: Any, fields: Any, beta: Any, *others: Any) -> tuple[Array, Array, Array]:
-    J, h, beta = _arguments.model(couplings, fields, beta, dtype=validate.common_dtype(couplings, fields, *others))
+    J, h, beta = arguments.ising_model(couplings, fields, beta, dtype=validate.common_dtype(couplings, fields, *others))
     _refuse_many(J.shape[0], "couplings")
     if h.ndim != 1:
         raise ValueError(f"fields: expected a number or shape {J.shape[:1]}, got shape {h.shape}")
@@ -186,7 +185,7 @@ def product_distribution(magnetizations: Float[ArrayLike, " N"]) -> Float[Array,
     dtype = validate.common_dtype(magnetizations)
     m = validate.vectors(validate.finite(magnetizations, "magnetizations", ndim=1, dtype=dtype), "magnetizations")
     _refuse_many(m.shape[0], "magnetizations")
-    m = _arguments.magnetizations(m, "magnetizations", m.shape[0], dtype=dtype)[None]
+    m = arguments.magnetizations(m, "magnetizations", m.shape[0], dtype=dtype)[None]
     return _products((1 + m) / 2, (1 - m) / 2)[:, 0]
 
 
@@ -252,7 +251,7 @@ def stationary_distribution(
 ) -> Float[Array, " states"]:
     """p = P p, the value of ``stationary_solve``.
 
-    Raises ``ArithmeticError`` where that did not converge; under a trace the result is then NaN. Other errors as for
+    Raises ``RuntimeError`` where that did not converge; under a trace the result is then NaN. Other errors as for
     ``transition_matrix``. The functions of the stationary state below take it as ``distribution``, so that it need be
     found only once.
 
@@ -262,7 +261,7 @@ def stationary_distribution(
     """
     solution = stationary_solve(couplings, fields, beta=beta)
     if not validate.is_traced(solution) and not bool(solution.converged):
-        raise ArithmeticError(
+        raise RuntimeError(
             f"stationary distribution: expected different starts to end in one distribution, got a distance of "
             f"{float(solution.residual):.2g} after {int(solution.num_steps)} steps; the chain is too slow "
             f"(stationary_solve takes max_steps and returns what was reached)"

@@ -16,15 +16,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from spinbook import fixed_point, validate
+from spinbook import arguments, fixed_point, validate
 from spinbook.annotations import ArrayLike, Float
 from spinbook.fixed_point import FixedPoint
-from spinbook.ising import _arguments
 
 __all__ = [
     "correlations",
     "delayed_correlations",
     "first_order_delayed_correlations",
+    "flat_tap_step",
     "naive_step",
     "simulate",
     "steady_state",
@@ -40,17 +40,17 @@ _NEWTON_STEPS = 40
 
 def _state(magnetizations: Any, couplings: Any, fields: Any, beta: Any) -> tuple[Array, Array, Array, Array]:
     dtype = validate.common_dtype(magnetizations, couplings, fields)
-    J, h, beta = _arguments.model(couplings, fields, beta, dtype=dtype)
-    m = _arguments.magnetizations(magnetizations, "magnetizations", J.shape[0], dtype=dtype)
+    J, h, beta = arguments.ising_model(couplings, fields, beta, dtype=dtype)
+    m = arguments.magnetizations(magnetizations, "magnetizations", J.shape[0], dtype=dtype)
     validate.same_batch(h, "fields", m, "magnetizations")
     return m, J, h, beta
 
 
 def _two_times(magnetizations: Any, previous: Any, couplings: Any, beta: Any) -> tuple[Array, Array, Array, Array]:
     dtype = validate.common_dtype(magnetizations, previous, couplings)
-    J, _, beta = _arguments.model(couplings, 0.0, beta, dtype=dtype)
-    m = _arguments.magnetizations(magnetizations, "magnetizations", J.shape[0], dtype=dtype)
-    old = _arguments.magnetizations(previous, "previous", J.shape[0], dtype=dtype)
+    J, _, beta = arguments.ising_model(couplings, 0.0, beta, dtype=dtype)
+    m = arguments.magnetizations(magnetizations, "magnetizations", J.shape[0], dtype=dtype)
+    old = arguments.magnetizations(previous, "previous", J.shape[0], dtype=dtype)
     validate.same_batch(old, "previous", m, "magnetizations")
     return m, old, J, beta
 
@@ -110,6 +110,11 @@ def _self_consistent_field_jvp(
 @jax.jit
 def _naive(m: Array, J: Array, h: Array, beta: Array) -> Array:
     return jnp.tanh(_drive(m, J, h, beta))
+
+
+@jax.jit
+def _flat_tap(m: Array, J: Array, h: Array, beta: Array) -> Array:
+    return jnp.tanh(_drive(m, J, h, beta) - _onsager(m, J, beta) * m)
 
 
 @jax.jit
@@ -196,6 +201,27 @@ def tap_step(
     """
     solution = tap_solve(magnetizations, couplings, fields, beta=beta)
     return jnp.where(solution.converged[..., None], solution.value, jnp.nan)
+
+
+@validate.finite_result
+def flat_tap_step(
+    magnetizations: Float[ArrayLike, "*#batch N"],
+    couplings: Float[ArrayLike, "N N"],
+    fields: Float[ArrayLike, "*#batch #N"],
+    *,
+    beta: Float[ArrayLike, ""],
+) -> Float[Array, "*batch N"]:
+    """m_i = tanh(beta (h_i + sum_j J_ij m'_j) - m'_i beta^2 sum_j J_ij^2 (1 - m'_j^2)).
+
+    The right-hand side of ``tap_step`` once, with the old magnetizations in the place of the new ones. It is no step in
+    time, but its steady states are those of ``tap_step``: what Thouless, Anderson and Palmer wrote down for an
+    equilibrium. Arguments and errors as for ``naive_step``.
+
+    >>> m = flat_tap_step([1.0, 0.5], [[0.0, 1.0], [-1.0, 0.0]], 0.5, beta=2.0)
+    >>> [round(float(x), 3) for x in m]
+    [-0.762, -0.762]
+    """
+    return _flat_tap(*_state(magnetizations, couplings, fields, beta))
 
 
 @jax.jit
@@ -317,6 +343,13 @@ def _simulate(
     return jax.lax.scan(advance, m, length=steps)[1]
 
 
+@partial(jax.jit, static_argnames=("step", "max_steps", "history"))
+def _steady(
+    m: Array, J: Array, h: Array, beta: Array, tol: Array, step: Step, max_steps: int, history: int
+) -> FixedPoint:
+    return fixed_point.solve(lambda m: step(m, J, h, beta=beta), m, tol=tol, max_steps=max_steps, history=history)
+
+
 def steady_state(
     couplings: Float[ArrayLike, "N N"],
     fields: Float[ArrayLike, " #N"],
@@ -340,10 +373,13 @@ def steady_state(
     ([0.95, 0.818], True)
     """
     dtype = validate.common_dtype(start, couplings, fields)
-    J, h, beta = _arguments.model(couplings, fields, beta, dtype=dtype)
+    J, h, beta = arguments.ising_model(couplings, fields, beta, dtype=dtype)
     if h.ndim != 1:
         raise ValueError(f"fields: expected a number or shape {J.shape[:1]}, got shape {h.shape}")
     m = validate.finite(start, "start", dtype=dtype)
     validate.broadcastable(m, "start", h.shape)
-    m = _arguments.magnetizations(jnp.broadcast_to(m, h.shape), "start", J.shape[0], dtype=dtype)
-    return fixed_point.solve(lambda m: step(m, J, h, beta=beta), m, tol=tol, max_steps=max_steps, history=history)
+    m = arguments.magnetizations(jnp.broadcast_to(m, h.shape), "start", J.shape[0], dtype=dtype)
+    # In half precision the default is below the smallest number.
+    tol = validate.positive(tol, "tol", ndim=0, dtype=np.promote_types(dtype, np.float32))
+    max_steps = validate.count(max_steps, "max_steps", minimum=1)
+    return _steady(m, J, h, beta, tol, step, max_steps, validate.count(history, "history"))

@@ -153,7 +153,7 @@ class _System(NamedTuple):
         return (self.beta * self.coupling_std) ** 2 * (1 - q)
 
 
-Response = Callable[[_System, np.ndarray, float], np.ndarray]
+Answer = Callable[[_System, np.ndarray, float], np.ndarray]
 
 
 def _naive_response(system: _System, theta: np.ndarray, q: float) -> np.ndarray:
@@ -214,14 +214,14 @@ def _steady_state(system: _System) -> tuple[float, float, float]:
     return M, q, system.onsager(q) * float(susceptibility)
 
 
-def _closure_overlap(system: _System, response: Response, M: float) -> float:
+def _closure_overlap(system: _System, response: Answer, M: float) -> float:
     def overlap(q: float) -> float:
         return float(system.average(lambda theta: response(system, theta, q) ** 2, M, q))
 
     return _largest_fixed_point(overlap, _SMALLEST_OVERLAP)
 
 
-def _closure(system: _System, response: Response) -> tuple[float, float, float]:
+def _closure(system: _System, response: Answer) -> tuple[float, float, float]:
     def magnetization(M: float) -> float:
         q = _closure_overlap(system, response, M)
         return float(system.average(lambda theta: response(system, theta, q), M, q))
@@ -335,7 +335,7 @@ def _true_slope(system: _System) -> float:
     return system.beta * system.coupling_mean * float(system.average(lambda x: 1 - np.tanh(x) ** 2, 0.0, 1.0))
 
 
-def _closure_slope(system: _System, response: Response, onsager: Callable[[float], float]) -> float:
+def _closure_slope(system: _System, response: Answer, onsager: Callable[[float], float]) -> float:
     q = _closure_overlap(system, response, 0.0)
 
     def susceptibility(theta: np.ndarray) -> np.ndarray:

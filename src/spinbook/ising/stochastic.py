@@ -9,24 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from spinbook import replicas, validate
+from spinbook import arguments, simulation, validate
 from spinbook.annotations import ArrayLike, Float
-from spinbook.ising import _arguments
+from spinbook.simulation import Simulation
 
-__all__ = ["Simulation", "simulate", "step"]
+__all__ = ["simulate", "step"]
 
 
 def _state(spins: Any, couplings: Any, fields: Any, beta: Any) -> tuple[Array, Array, Array, Array]:
     dtype = validate.common_dtype(spins, couplings, fields)
-    J, h, beta = _arguments.model(couplings, fields, beta, dtype=dtype)
-    s = _arguments.spins(spins, "spins", J.shape[0], dtype=dtype)
+    J, h, beta = arguments.ising_model(couplings, fields, beta, dtype=dtype)
+    s = arguments.spins(spins, "spins", J.shape[0], dtype=dtype)
     validate.broadcastable(h, "fields", s.shape)
     return s, J, h, beta
 
@@ -109,91 +109,6 @@ def step(
     return _single(key, *_state(spins, couplings, fields, beta))
 
 
-class Simulation(NamedTuple):
-    """What was averaged over the steps after the transient. Averages over the R replicas are taken when asked for.
-
-    ``spins``: the last state (..., N). ``replica_magnetizations``: the time average of s(t) in each replica (R, N), and
-    ``replica_previous`` that of s(t - 1). ``group_products`` and ``group_delayed_products``: averages of s_i(t) s_k(t)
-    and of s_i(t) s_l(t - 1) over time and over the replicas of each of G groups (G, N, N), with as many replicas as
-    ``group_sizes`` (G,) says; None if correlations were not asked for. ``observed``: the observable after every step.
-
-    Standard errors come from the scatter of the replicas, or for correlations of the ``num_groups`` groups, at most 16,
-    which are independent whatever the correlations in time; of a single replica they are NaN. Deviations in units of
-    them follow Student's t with one degree of freedom less than there are replicas or groups: 15 for 16 groups.
-    """
-
-    spins: Float[Array, "*batch N"]
-    replica_magnetizations: Float[Array, "R N"]
-    replica_previous: Float[Array, "R N"]
-    group_products: Float[Array, "G N N"] | None
-    group_delayed_products: Float[Array, "G N N"] | None
-    group_sizes: Float[Array, " G"]
-    observed: Any
-
-    @property
-    def num_groups(self) -> int:
-        """G, the number of groups behind the standard errors of correlations."""
-        return len(self.group_sizes)
-
-    @property
-    def magnetizations(self) -> Float[Array, " N"]:
-        """m_i = <s_i>."""
-        return jnp.mean(self.replica_magnetizations, axis=0)
-
-    @property
-    def magnetization_standard_errors(self) -> Float[Array, " N"]:
-        """Of m_i."""
-        return replicas.standard_error(self.replica_magnetizations)
-
-    @property
-    def mean_magnetization(self) -> Float[Array, ""]:
-        """The average of m_i over the spins."""
-        return jnp.mean(self.replica_magnetizations)
-
-    @property
-    def mean_magnetization_standard_error(self) -> Float[Array, ""]:
-        """Of the average of m_i over the spins."""
-        return replicas.standard_error(jnp.mean(self.replica_magnetizations, axis=1))
-
-    @property
-    def correlations(self) -> Float[Array, "N N"]:
-        """C_ik = <s_i(t) s_k(t)> - m_i m_k."""
-        return replicas.weighted_mean(self._equal_time(), self._weights())
-
-    @property
-    def correlation_standard_errors(self) -> Float[Array, "N N"]:
-        """Of C_ik, from ``num_groups`` groups: Student's t with ``num_groups - 1`` degrees of freedom."""
-        return replicas.standard_error(self._equal_time(), self._weights())
-
-    @property
-    def delayed_correlations(self) -> Float[Array, "N N"]:
-        """D_il = <s_i(t) s_l(t - 1)> - m_i m'_l, with m' the average of s(t - 1)."""
-        return replicas.weighted_mean(self._delayed(), self._weights())
-
-    @property
-    def delayed_correlation_standard_errors(self) -> Float[Array, "N N"]:
-        """Of D_il, from ``num_groups`` groups: Student's t with ``num_groups - 1`` degrees of freedom."""
-        return replicas.standard_error(self._delayed(), self._weights())
-
-    def _weights(self) -> Array:
-        return self.group_sizes / jnp.sum(self.group_sizes)
-
-    def _equal_time(self) -> Array:
-        return self._centred(self.group_products, self.replica_magnetizations)
-
-    def _delayed(self) -> Array:
-        return self._centred(self.group_delayed_products, self.replica_previous)
-
-    def _centred(self, products: Array | None, second: Array) -> Array:
-        """The average of (s_i - m_i) (s'_l - m'_l) in each group, with the m and m' of all groups."""
-        if products is None:
-            raise ValueError("correlations: expected a simulation made with correlations=True, got one without")
-        a, b = (replicas.group_means(x, self.num_groups) for x in (self.replica_magnetizations, second))
-        mean_a, mean_b = replicas.weighted_mean(a, self._weights()), replicas.weighted_mean(b, self._weights())
-        outer = partial(jnp.einsum, "...i,...l->...il")
-        return products - outer(a, mean_b) - outer(mean_a, b) + outer(mean_a, mean_b)
-
-
 @partial(jax.jit, static_argnames=("steps", "transient", "correlations", "observable"))
 def _simulate(
     key: PRNGKeyArray,
@@ -207,42 +122,17 @@ def _simulate(
     observable: Callable[[Array], Any] | None,
 ) -> Simulation:
     start, doubled_couplings, doubled_fields = _rows(s, J, h, beta)
-    groups = replicas.grouped(start).shape[0]
-    size = replicas.group_size(start.shape[0])
-
-    def advance(rows: Array, t: Array) -> tuple[Array, Any]:
-        rows = _step(jax.random.fold_in(key, t), rows, doubled_couplings, doubled_fields)
-        return rows, None if observable is None else observable(rows.reshape(s.shape))
-
-    def measure(state: tuple[Array, ...], t: Array) -> tuple[tuple[Array, ...], Any]:
-        old, total, *products = state
-        new, observed = advance(old, t)
-        if correlations:
-            now, before = replicas.grouped(new), replicas.grouped(old)
-            products[0] += jnp.einsum("gri,grk->gik", now, now)
-            products[1] += jnp.einsum("gri,grl->gil", now, before)
-        return (new, total + new.astype(jnp.int32), *products), observed
-
-    times = jnp.arange(steps)
-    first, early = jax.lax.scan(advance, start, times[:transient])
-    nothing = [jnp.zeros((groups, s.shape[-1], s.shape[-1]), s.dtype)] * (2 * correlations)
-    state = (first, jnp.zeros(start.shape, jnp.int32), *nothing)
-    (last, total, *products), late = jax.lax.scan(measure, state, times[transient:])
-
-    count = steps - transient
-    group_sizes = jnp.minimum(size, start.shape[0] - size * jnp.arange(groups)).astype(s.dtype)
-    # The states one step earlier are the same but for both ends.
-    previous = total + (first - last).astype(jnp.int32)
-    normalised = [product / (count * group_sizes[:, None, None]) for product in products]
-    equal_time, delayed = normalised if correlations else (None, None)
-    return Simulation(
-        last.reshape(s.shape),
-        total.astype(s.dtype) / count,
-        previous.astype(s.dtype) / count,
-        equal_time,
-        delayed,
-        group_sizes,
-        jax.tree.map(lambda *parts: jnp.concatenate(parts), early, late),
+    return simulation.run(
+        key,
+        start,
+        lambda key, rows: _step(key, rows, doubled_couplings, doubled_fields),
+        shape=s.shape,
+        steps=steps,
+        transient=transient,
+        correlations=correlations,
+        observable=observable,
+        # Sums of spins are exact as integers.
+        sum_dtype=jnp.int32,
     )
 
 

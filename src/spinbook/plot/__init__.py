@@ -1,4 +1,8 @@
 """One module per chapter, one function per figure. Nothing here computes a result.
 
-`style` holds the sizes, fonts and palettes of the whole book.
+``style`` holds the sizes, fonts and palettes of the whole book.
 """
+
+from __future__ import annotations
+
+__all__: list[str] = []

@@ -1,8 +1,10 @@
-"""The figures of the chapter `adaptive-tap`: results in, a matplotlib figure out. Nothing is computed here.
+"""The figures of the chapter ``adaptive-tap``: results in, a matplotlib figure out. Nothing is computed here.
 
 Naive mean field is orange and dashed, plain TAP blue and solid, adaptive TAP green and dash-dotted, wherever they meet.
 Each function says which shapes it expects.
 """
+
+from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
@@ -13,6 +15,20 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle
 
 from spinbook.plot import style
+
+__all__ = [
+    "SIDE",
+    "cavity",
+    "convergence",
+    "correction",
+    "errors",
+    "gaussian",
+    "network",
+    "organisation",
+    "places",
+    "steps",
+    "training",
+]
 
 BLUE, ORANGE, GREEN, PURPLE, OCHRE, BROWN = style.QUALITATIVE
 COLOURS = {"naive": ORANGE, "TAP": BLUE, "adaptive": GREEN}
@@ -25,9 +41,7 @@ SIDE = 4
 def _strengths(ax: Axes, strengths: np.ndarray) -> None:
     ax.set_xscale("log")
     shown = [value for value in (0.1, 0.2, 0.5, 1.0, 2.0) if strengths[0] <= value <= strengths[-1]]
-    ax.xaxis.set_major_locator(ticker.FixedLocator(shown))
-    ax.xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
-    ax.xaxis.set_minor_locator(ticker.NullLocator())
+    style.plain_ticks(ax.xaxis, shown)
     ax.set_xlabel(r"coupling strength $g$")
 
 
@@ -35,8 +49,8 @@ def _strengths(ax: Axes, strengths: np.ndarray) -> None:
 def cavity(values: np.ndarray, weights: np.ndarray, *, edges: np.ndarray, mean: float, variance: float) -> Figure:
     """A spin taken out of a system, and the field that the others would have sent it.
 
-    `values` of the field have `weights` that sum to one; `edges` are those of the histogram. `mean` and `variance` are
-    those of the normal density drawn on top.
+    ``values`` of the field have ``weights`` that sum to one; ``edges`` are those of the histogram. ``mean`` and
+    ``variance`` are those of the normal density drawn on top.
     """
     figure, (drawing, histogram) = style.subplots(1, 2, height=2.7, width_ratios=(1, 1.5))
     angles = np.pi / 2 + 2 * np.pi * np.arange(7) / 7
@@ -78,9 +92,8 @@ def cavity(values: np.ndarray, weights: np.ndarray, *, edges: np.ndarray, mean: 
     return figure
 
 
-def _errors(ax: Axes, strengths: np.ndarray, errors: Mapping[str, np.ndarray]) -> None:
-    for name, values in errors.items():
-        middle = np.median(values, axis=1)
+def _errors(ax: Axes, strengths: np.ndarray, quartiles: Mapping[str, np.ndarray]) -> None:
+    for name, (low, middle, high) in quartiles.items():
         ax.plot(
             strengths,
             middle,
@@ -90,7 +103,6 @@ def _errors(ax: Axes, strengths: np.ndarray, errors: Mapping[str, np.ndarray]) -
             markersize=4.0,
             label=name,
         )
-        low, high = np.quantile(values, (0.25, 0.75), axis=1)
         ax.fill_between(strengths, low, high, color=COLOURS[name], alpha=0.15, linewidth=0)
     ax.set_yscale("log")
     ax.yaxis.set_minor_locator(ticker.NullLocator())
@@ -98,13 +110,13 @@ def _errors(ax: Axes, strengths: np.ndarray, errors: Mapping[str, np.ndarray]) -
 
 
 @style.house
-def errors(strengths: np.ndarray, errors: Mapping[int, Mapping[str, np.ndarray]], *, quantity: str) -> Figure:
+def errors(strengths: np.ndarray, quartiles: Mapping[int, Mapping[str, np.ndarray]], *, quantity: str) -> Figure:
     """Medians of errors against the coupling strength, the middle half of the systems shaded, a panel for each size.
 
-    `errors[num_spins][method]` is (strengths, systems), with methods "naive", "TAP", "adaptive".
+    ``quartiles[num_spins][method]`` is (3, strengths), with methods "naive", "TAP", "adaptive".
     """
-    figure, axes = style.subplots(1, len(errors), height=3.0, sharey=True, squeeze=False)
-    for ax, (num_spins, by_method) in zip(axes[0], errors.items(), strict=True):
+    figure, axes = style.subplots(1, len(quartiles), height=3.0, sharey=True, squeeze=False)
+    for ax, (num_spins, by_method) in zip(axes[0], quartiles.items(), strict=True):
         _errors(ax, strengths, by_method)
         ax.set_title(f"$N = {num_spins}$", loc="center")
     axes[0, 0].set_ylabel(quantity)
@@ -124,8 +136,8 @@ def convergence(
 ) -> Figure:
     """Where plain iteration converges, how it fails, and what the smallest eigenvalue has to do with it.
 
-    `fractions[method]` (strengths,) of the systems converge. `traces` maps a description to the smallest eigenvalue
-    after each step. `lowest` eigenvalue met and `converged` are (strengths, systems) of adaptive TAP.
+    ``fractions[method]`` (strengths,) of the systems converge. ``traces`` maps a description to the smallest eigenvalue
+    after each step. ``lowest`` eigenvalue met and ``converged`` are (strengths, systems) of adaptive TAP.
     """
     figure, (left, middle, right) = style.subplots(1, 3, height=2.8)
     for name, values in fractions.items():
@@ -136,7 +148,7 @@ def convergence(
         left.text(0.06, height, name, color=COLOURS[name], fontsize=8.5, transform=left.transAxes)
 
     looks = ((GREEN, "-.", 8.0), (BROWN, "-", -14.0))
-    for (name, eigenvalues), (colour, line, offset) in zip(traces.items(), looks, strict=False):
+    for (colour, line, offset), (name, eigenvalues) in style.dressed(looks, traces.items()):
         steps = np.arange(len(eigenvalues))
         middle.plot(steps, eigenvalues, color=colour, linestyle=line, linewidth=1.3)
         style.label(middle, name, (float(steps[-1]), float(eigenvalues[-1])), colour, (-4, offset), ha="right")
@@ -170,8 +182,8 @@ def convergence(
 def gaussian(radii: np.ndarray, deviations: Mapping[str, np.ndarray], *, residuals: Mapping[str, np.ndarray]) -> Figure:
     """Two readings of one symbol, and two ways to the mean of a Gaussian model.
 
-    `deviations` "spin's variance" and "prior's covariance" (radii,): largest relative error of V by either reading.
-    `residuals` maps a description of an iteration to |change| after each step.
+    ``deviations`` "spin's variance" and "prior's covariance" (radii,): largest relative error of V by either reading.
+    ``residuals`` maps a description of an iteration to |change| after each step.
     """
     figure, (left, right) = style.subplots(1, 2, height=2.9)
     looks = {"spin's variance": (GREEN, "-.", "^"), "prior's covariance": (ORANGE, "--", "s")}
@@ -184,7 +196,7 @@ def gaussian(radii: np.ndarray, deviations: Mapping[str, np.ndarray], *, residua
     left.set_ylim(1e-17, 30)
     left.yaxis.set_major_locator(ticker.LogLocator(base=1e4))
     left.yaxis.set_minor_locator(ticker.NullLocator())
-    for (name, values), colour, line in zip(residuals.items(), (ORANGE, GREEN, BROWN), ("--", "-.", "-"), strict=False):
+    for colour, line, (name, values) in style.dressed((ORANGE, GREEN, BROWN), ("--", "-.", "-"), residuals.items()):
         steps = np.arange(len(values))
         right.plot(steps, values, color=colour, linestyle=line)
         style.label(right, name, (float(steps[-1]), float(values[-1])), colour, (4, -3))
@@ -202,12 +214,12 @@ def correction(
     *,
     fitted: np.ndarray,
     random: np.ndarray,
-    errors: Mapping[str, np.ndarray],
+    quartiles: Mapping[str, np.ndarray],
 ) -> Figure:
     """The Onsager term V_i m_i against the mean it corrects, what networks make of it, and what that does to the means.
 
-    `spins`, `truth`, `fitted` and `random` are matching flat arrays of one component; `errors[name]` (systems,) are of
-    the magnetisations, with names in the order in which they are drawn.
+    ``spins``, ``truth``, ``fitted`` and ``random`` are matching flat arrays of one component; ``quartiles[name]`` are
+    the three of the errors of the magnetisations, with names in the order in which they are drawn.
     """
     figure, (left, middle, right) = style.subplots(1, 3, height=2.8, width_ratios=(1, 1, 1.25))
     left.plot(spins, truth, color=style.INK, marker=".", markersize=2.5, linestyle="none")
@@ -219,9 +231,8 @@ def correction(
     middle.set(xlabel="true correction", ylabel="output of the network", xlim=(-limits, limits))
     middle.text(0.05, 0.92, "trained", color=BLUE, fontsize=8.5, transform=middle.transAxes)
     middle.text(0.05, 0.82, "random", color=PURPLE, fontsize=8.5, transform=middle.transAxes)
-    names = list(errors)
-    for row, name in enumerate(names):
-        low, centre, high = np.quantile(errors[name], (0.25, 0.5, 0.75))
+    names = list(quartiles)
+    for row, (low, centre, high) in enumerate(quartiles.values()):
         right.plot([low, high], [row, row], color=style.GREY, linewidth=3.0, linestyle="-", solid_capstyle="butt")
         right.plot([centre], [row], color=style.INK, marker="o", markersize=4.5, linestyle="none")
     right.set(xlabel="error of the means", ylim=(len(names) - 0.5, -0.5))
@@ -237,8 +248,8 @@ def steps(distances: Mapping[str, np.ndarray]) -> Figure:
     """Relative distance from the full response after each mean-field step from S = X, for several kinds of coupling."""
     figure, ax = style.subplots(width="column", height=3.0)
     colours = (GREEN, BLUE, ORANGE, PURPLE)
-    for (name, values), colour, line, marker in zip(
-        distances.items(), colours, style.LINE_STYLES, style.MARKERS, strict=False
+    for colour, line, marker, (name, values) in style.dressed(
+        colours, style.LINE_STYLES, style.MARKERS, distances.items()
     ):
         count = np.arange(len(values))
         ax.plot(count, values, color=colour, linestyle=line, marker=marker, markersize=3.5, label=name)
@@ -263,11 +274,12 @@ def training(
 ) -> Figure:
     """Accuracy on unseen digits, how far the couplings have come, and which of them grow; lines are seeds and means.
 
-    `accuracies[module]`, `change` and `norms[name]` are (seeds, updates); `change` is relative to the whole way.
+    ``accuracies[module]``, ``change`` and ``norms[name]`` are (seeds, updates); ``change`` is relative to the whole
+    way.
     """
     figure, (left, middle, right) = style.subplots(1, 3, height=2.9)
     looks = ((GREEN, "-.", "^"), (BLUE, "-", "o"), (ORANGE, "--", "s"))
-    for (name, values), (colour, line, marker) in zip(accuracies.items(), looks, strict=False):
+    for (colour, line, marker), (name, values) in style.dressed(looks, accuracies.items()):
         left.plot(updates, values.T, color=colour, linewidth=0.6, linestyle="-", alpha=0.5)
         left.plot(updates, values.mean(axis=0), color=colour, linestyle=line, marker=marker, markersize=3.0, label=name)
     left.axhline(published, color=style.GREY, linestyle=":", linewidth=1.0)
@@ -278,7 +290,7 @@ def training(
     middle.plot(updates, change.mean(axis=0), color=PURPLE, linestyle="-", marker="D", markersize=3.0)
     middle.axhline(0.5, color=style.GREY, linestyle=":", linewidth=1.0)
     middle.set(xlabel="updates", ylabel="change of the couplings", ylim=(-0.03, 1.05))
-    for (name, values), (colour, line, marker) in zip(norms.items(), looks, strict=False):
+    for (colour, line, marker), (name, values) in style.dressed(looks, norms.items()):
         right.plot(updates, values.T, color=colour, linewidth=0.6, linestyle="-", alpha=0.5)
         mean = values.mean(axis=0)
         right.plot(updates, mean, color=colour, linestyle=line, marker=marker, markersize=3.0, label=name)
@@ -316,7 +328,7 @@ def _network(ax: Axes, norms: np.ndarray, *, top: float, scale: float = 1.0) -> 
 
 @style.house
 def network(norms: np.ndarray, *, top: float) -> Figure:
-    """One frame of the animation: the couplings (17, 17) as lines, of which the widest stands for the norm `top`."""
+    """One frame of the animation: the couplings (17, 17) as lines, of which the widest stands for the norm ``top``."""
     figure, ax = style.subplots(width="column", height=2.6)
     _network(ax, norms, top=top, scale=1.8)
     return figure
@@ -326,7 +338,7 @@ def network(norms: np.ndarray, *, top: float) -> Figure:
 def organisation(updates: Sequence[int], norms: np.ndarray) -> Figure:
     """Couplings between the class token and the patches at several times: pictures of the network above, |J_ij| below.
 
-    `norms` is (times, 17, 17); row i holds what acts on spin i. Of each picture the strongest tenth is drawn.
+    ``norms`` is (times, 17, 17); row i holds what acts on spin i. Of each picture the strongest tenth is drawn.
     """
     figure, axes = style.subplots(2, len(updates), height=2.9, squeeze=False)
     top = float(norms.max())

@@ -1,7 +1,9 @@
-"""The figures of the chapter `attention-dynamics`: results in, a matplotlib figure out. Nothing is computed here.
+"""The figures of the chapter ``attention-dynamics``: results in, a matplotlib figure out. Nothing is computed here.
 
 Arguments are arrays or mappings of arrays as the chapter measured them; each function says which shapes it expects.
 """
+
+from __future__ import annotations
 
 import base64
 import json
@@ -12,10 +14,30 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap, TwoSlopeNorm, to_rgba
 from matplotlib.figure import Figure
-from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch, Rectangle
+from matplotlib.patches import Circle, FancyBboxPatch, Rectangle
 from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
 
 from spinbook.plot import style
+
+__all__ = [
+    "LEAST_EXPONENT",
+    "REGIME_COLOURS",
+    "attractors",
+    "bifurcation",
+    "coexistence",
+    "dimension",
+    "explorer",
+    "explorer_markup",
+    "exponent_map",
+    "finite_chaos",
+    "finite_size",
+    "hopfield",
+    "layer",
+    "memory",
+    "other_fields",
+    "transitions",
+    "variations",
+]
 
 BLUE, ORANGE, GREEN, PURPLE, OCHRE, BROWN = style.QUALITATIVE
 REGIME_COLOURS = {
@@ -28,13 +50,6 @@ REGIME_COLOURS = {
 REGIME_MARKERS = {"fixed point": "x", "periodic": "o", "quasi-periodic": "s", "chaotic": "^", "undecided": "+"}
 REPEATING = ("fixed point", "periodic")
 FAMILY = [PURPLE, BLUE, GREEN, ORANGE, OCHRE, BROWN]
-
-
-def _arrow(ax: Axes, start: tuple[float, float], end: tuple[float, float], **options: Any) -> None:
-    """An arrow from `start` to `end` in data coordinates, ending exactly there."""
-    look: dict[str, Any] = {"arrowstyle": "-|>", "mutation_scale": 9, "shrinkA": 0, "shrinkB": 0}
-    look |= {"color": style.GREY, "linewidth": 1.1, "zorder": 2} | options
-    ax.add_patch(FancyArrowPatch(posA=start, posB=end, **look))
 
 
 def _circles(ax: Axes, x: float, ys: np.ndarray, colour: str, *, radius: float = 0.13, filled: bool = True) -> None:
@@ -71,7 +86,7 @@ def hopfield() -> Figure:
     for number, y in enumerate(features, start=1):
         _square(left, 1.15, y, f"$m^q_{number}$", BLUE, size=0.44)
         _square(left, 2.55, y, f"$m^k_{number}$", ORANGE, size=0.44)
-        _arrow(left, (1.39, y), (2.31, y))
+        style.arrow(left, (1.39, y), (2.31, y))
     left.text(1.85, 1.06, r"$\gamma$", ha="center", va="bottom", color=style.INK, fontsize=12)
     for x, text, colour in ((0.57, "$W^q$", BLUE), (3.13, "$W^k$", ORANGE)):
         left.text(x, 2.24, text, ha="center", color=colour, fontsize=12)
@@ -83,7 +98,7 @@ def hopfield() -> Figure:
     _bonds(right, 0.9, features, 2.5, bits, style.GREY)
     for number, y in enumerate(features, start=1):
         _square(right, 0.68, y, f"$A_{number}$", GREEN, size=0.44)
-        _arrow(right, (-0.15, y), (0.44, y), color=GREEN)
+        style.arrow(right, (-0.15, y), (0.44, y), GREEN)
     _circles(right, 2.5, bits, PURPLE, filled=False)
     right.text(1.55, 2.24, "$W^o$", ha="center", color=GREEN, fontsize=12)
     right.text(-0.35, -0.32, "attention\nvalues", ha="left", va="top", fontsize=8.5, color=GREEN)
@@ -105,12 +120,12 @@ def layer() -> Figure:
     for x, name in zip(xs, names, strict=True):
         _token(ax, x, BLUE, positions=int(x))
         ax.text(x, -0.95, name, ha="center", va="top", color=BLUE, fontsize=11)
-        _arrow(ax, (x - 0.1, 0.95), (x - 0.1, 1.42))
-        _arrow(ax, (x + 0.17, 0.95), (x + 0.17, 1.42))
+        style.arrow(ax, (x - 0.1, 0.95), (x - 0.1, 1.42))
+        style.arrow(ax, (x + 0.17, 0.95), (x + 0.17, 1.42))
         ax.text(x - 0.1, 1.58, "$k$", ha="center", va="center", color=ORANGE, fontsize=11)
         ax.text(x + 0.17, 1.58, "$v$", ha="center", va="center", color=GREEN, fontsize=11)
     ax.text(3.55, 1.58, "$q$", ha="center", va="center", color=BLUE, fontsize=11)
-    _arrow(ax, (3.25, 0.75), (3.5, 1.42))
+    style.arrow(ax, (3.25, 0.75), (3.5, 1.42))
     box = FancyBboxPatch(
         (-0.35, 1.82), 4.2, 0.62, boxstyle="round,pad=0.03", facecolor=style.PAPER, edgecolor=style.GREY, linewidth=1.0
     )
@@ -123,9 +138,9 @@ def layer() -> Figure:
         va="center",
         fontsize=11,
     )
-    _arrow(ax, (3.92, 2.13), (4.75, 2.13), color=GREEN)
+    style.arrow(ax, (3.92, 2.13), (4.75, 2.13), GREEN)
     _square(ax, 5.0, 2.13, "$A_t$", GREEN, size=0.5)
-    _arrow(ax, (5.0, 1.86), (5.0, 1.0), color=GREEN)
+    style.arrow(ax, (5.0, 1.86), (5.0, 1.0), GREEN)
     ax.text(5.12, 1.42, r"$W^o$, $\beta$: each bit drawn", ha="left", va="center", fontsize=8.5, color=GREEN)
     _token(ax, 5.0, PURPLE, positions=4)
     ax.text(5.0, -0.95, "$x_{t+1}$", ha="center", va="top", color=PURPLE, fontsize=11)
@@ -133,7 +148,7 @@ def layer() -> Figure:
     ax.text(
         5.3, -0.62, r"positional bits, weight $\varepsilon$", ha="left", va="center", fontsize=8.5, color=style.GREY
     )
-    _arrow(ax, (4.75, 0.1), (3.35, 0.1), color=PURPLE, linestyle=(0, (4, 2)))
+    style.arrow(ax, (4.75, 0.1), (3.35, 0.1), PURPLE, linestyle=(0, (4, 2)))
     ax.text(4.05, 0.22, "enters,\noldest leaves", ha="center", va="bottom", fontsize=8.5, color=PURPLE)
     ax.set(xlim=(-0.6, 7.3), ylim=(-1.35, 2.6), aspect="equal")
     ax.axis("off")
@@ -159,11 +174,11 @@ def finite_size(
 ) -> Figure:
     """Distance between sampled and infinite network against N, and the same times sqrt(N).
 
-    `errors` and `standard_errors` map beta to values on `sizes`. Lines: 1 / sqrt(N) through the last point, and the
-    mean of the products, weighted by their standard errors.
+    ``errors`` and ``standard_errors`` map beta to values on ``sizes``. Lines: 1 / sqrt(N) through the last point, and
+    the mean of the products, weighted by their standard errors.
     """
     figure, (left, right) = style.subplots(1, 2, height=2.7)
-    for colour, marker, (beta, values) in zip(FAMILY, style.MARKERS, errors.items(), strict=False):
+    for colour, marker, (beta, values) in style.dressed(FAMILY, style.MARKERS, errors.items()):
         look = {"color": colour, "marker": marker, "linestyle": "none", "markersize": 4.0, "elinewidth": 0.9}
         left.errorbar(sizes, values, standard_errors[beta], label=rf"$\beta = {beta:g}$", **look)
         left.plot(sizes, values[-1] * np.sqrt(sizes[-1] / sizes), color=colour, linewidth=0.9, linestyle="-")
@@ -247,9 +262,9 @@ def bifurcation(
 ) -> Figure:
     """Values of the first output overlap for every beta, coloured by regime, above the largest exponents.
 
-    With n = len(betas) and b centres in `bins`: `counts` (n, b) of all points, `crossings` (n, c) the values on the
-    plane where the second output overlap vanishes (filled up with nan), `regimes` (n,) names, `exponents` (n, 1 or
-    more), of which two are drawn. `marks` are drawn as lines with their values above; `zoom` as a bracket.
+    With n = len(betas) and b centres in ``bins``: ``counts`` (n, b) of all points, ``crossings`` (n, c) the values on
+    the plane where the second output overlap vanishes (filled up with nan), ``regimes`` (n,) names, ``exponents`` (n, 1
+    or more), of which two are drawn. ``marks`` are drawn as lines with their values above; ``zoom`` as a bracket.
     """
     figure, (top, bottom) = style.subplots(2, 1, height=5.0, height_ratios=(2.4, 1), sharex=True)
     figure.set_dpi(220)
@@ -322,8 +337,8 @@ def transitions(
 ) -> Figure:
     """Leading exponents around the two transitions, and the multipliers of the cycle as it loses its stability.
 
-    `first` and `second` hold `beta` (n,) and `exponents` (n, 3); `onset` and `chaos` (a bracket) are drawn as lines;
-    `multipliers` (k,) are the complex multipliers at the onset of the first transition.
+    ``first`` and ``second`` hold ``beta`` (n,) and ``exponents`` (n, 3); ``onset`` and ``chaos`` (a bracket) are drawn
+    as lines; ``multipliers`` (k,) are the complex multipliers at the onset of the first transition.
     """
     figure, (left, middle, right) = style.subplots(1, 3, height=2.75, width_ratios=(1.05, 0.8, 1.15))
     for ax, part, top in ((left, first, None), (right, second, None)):
@@ -350,13 +365,13 @@ def transitions(
 def attractors(panels: Sequence[tuple[str, str, np.ndarray]]) -> Figure:
     """Orbits in the plane of the first two output overlaps, one panel each.
 
-    `panels` holds (title, regime, points); points have shape (n, 2).
+    ``panels`` holds (title, regime, points); points have shape (n, 2).
     """
     columns = 4
     rows = -(-len(panels) // columns)
     figure, axes = style.subplots(rows, columns, height=1.95 * rows + 0.1, squeeze=False)
     figure.set_dpi(220)
-    for ax, (title, regime, points) in zip(axes.flat, panels, strict=False):
+    for ax, (title, regime, points) in style.dressed(axes.flat, panels):
         few = len(np.unique(np.round(points, 6), axis=0)) < 200
         ax.plot(
             *points.T,
@@ -383,8 +398,9 @@ def attractors(panels: Sequence[tuple[str, str, np.ndarray]]) -> Figure:
 def memory(columns: Sequence[Mapping[str, Any]]) -> Figure:
     """For each orbit: a short and a long stretch of it, its power spectrum, its autocorrelation. One column per orbit.
 
-    Every column holds `title`, `regime`, `orbit` (n,), `long_orbit` (longer,), `frequency` and `power` (f,), `lags` and
-    `autocorrelation` (l,), and `clip`, the largest power drawn (the true peak is written beside it).
+    Every column holds ``title``, ``regime``, ``orbit`` (n,), ``long_orbit`` (longer,), ``frequency`` and ``power``
+    (f,), ``lags`` and ``autocorrelation`` (l,), and ``clip``, the largest power drawn (the true peak is written beside
+    it).
     """
     figure, axes = style.subplots(4, len(columns), height=6.9, squeeze=False)
     figure.set_dpi(220)
@@ -436,9 +452,9 @@ def coexistence(
 ) -> Figure:
     """Where many starts end, how long chaos lasts before it ends, and orbits that began next to each other.
 
-    `amplitudes` and `regimes` have shape (betas, starts). `survival` maps beta to the share of orbits that are still
-    chaotic at `times`, `lifetimes` beta to the mean lifetime whose exponential is drawn. `twins` (orbits, blocks) holds
-    the largest exponent of successive blocks that end at `twin_times`.
+    ``amplitudes`` and ``regimes`` have shape (betas, starts). ``survival`` maps beta to the share of orbits that are
+    still chaotic at ``times``, ``lifetimes`` beta to the mean lifetime whose exponential is drawn. ``twins`` (orbits,
+    blocks) holds the largest exponent of successive blocks that end at ``twin_times``.
     """
     figure, ((top, beside), (left, right)) = style.subplots(2, 2, height=5.2)
     beside.remove()
@@ -463,7 +479,7 @@ def coexistence(
     for handle in legend.legend_handles:
         handle.set_alpha(1.0)
 
-    for colour, marker, (beta, alive) in zip(FAMILY, style.MARKERS, survival.items(), strict=False):
+    for colour, marker, (beta, alive) in style.dressed(FAMILY, style.MARKERS, survival.items()):
         seen = alive > 0
         left.plot(
             times[seen] / 1e3, alive[seen], color=colour, marker=marker, markersize=2.5, linestyle="none", markevery=2
@@ -475,7 +491,7 @@ def coexistence(
     left.legend(
         title=r"$\beta$: mean lifetime", title_fontsize=8, fontsize=8, handlelength=1.2, ncol=2, loc="lower center"
     )
-    for colour, line, values in zip(FAMILY, style.LINE_STYLES, twins, strict=False):
+    for colour, line, values in style.dressed(FAMILY, style.LINE_STYLES, twins):
         right.plot(twin_times / 1e3, values, color=colour, linestyle=line, linewidth=1.1)
     right.axhline(0.0, color=style.GREY, linewidth=0.8, linestyle="-")
     right.set(xlabel="steps / 1000", ylabel=r"$\lambda_1$ of each block")
@@ -491,9 +507,9 @@ def exponent_map(
     *,
     paper: tuple[float, tuple[float, float]],
 ) -> Figure:
-    """The largest exponent over both inverse temperatures; `exponents` has shape (gammas, betas).
+    """The largest exponent over both inverse temperatures; ``exponents`` has shape (gammas, betas).
 
-    `paper` is the source's gamma and its range of beta, drawn as a line.
+    ``paper`` is the source's gamma and its range of beta, drawn as a line.
     """
     figure, ax = style.subplots(height=3.9)
     figure.set_dpi(220)
@@ -528,7 +544,7 @@ def exponent_map(
 def dimension(betas: np.ndarray, exponents: np.ndarray, dimensions: np.ndarray, regimes: np.ndarray) -> Figure:
     """The leading exponents against beta, above the Kaplan-Yorke dimension.
 
-    `exponents` (n, k) in descending order, `dimensions` (n,), `regimes` (n,).
+    ``exponents`` (n, k) in descending order, ``dimensions`` (n,), ``regimes`` (n,).
     """
     figure, (top, bottom) = style.subplots(2, 1, height=4.3, sharex=True)
     top.axhline(0.0, color=style.GREY, linewidth=0.8, linestyle="-")
@@ -574,8 +590,8 @@ def finite_chaos(
 ) -> Figure:
     """Sampled networks of several sizes in the plane of Figure 4, and how long their oscillation stays in step.
 
-    `rows` maps beta to {N: points (n, 2)}, with N = inf for the mean field. `correlations` maps N to the normalised
-    autocorrelation at `lags` for the first of the betas, `coherence` (sizes,) is its decay time in steps.
+    ``rows`` maps beta to {N: points (n, 2)}, with N = inf for the mean field. ``correlations`` maps N to the normalised
+    autocorrelation at ``lags`` for the first of the betas, ``coherence`` (sizes,) is its decay time in steps.
     """
     columns = max(len(row) for row in rows.values())
     grid = (len(rows) + 1, columns)
@@ -604,7 +620,7 @@ def finite_chaos(
             ax.set_title(_size_name(size), loc="right", fontsize=8.5)
         line[0].set_ylabel(rf"$\beta = {beta:g}$" "\n$m^o_{2,t}$")
     style.letters(*axes[:, 0])
-    for colour, style_, (size, values) in zip(FAMILY, style.LINE_STYLES, correlations.items(), strict=False):
+    for colour, style_, (size, values) in style.dressed(FAMILY, style.LINE_STYLES, correlations.items()):
         left.plot(lags, values, color=colour, linestyle=style_, linewidth=1.0, label=_size_name(size))
     left.set(xlabel=r"lag $\ell$", ylabel="size of the\nautocorrelation", xscale="log", ylim=(0, 1.05))
     left.legend(fontsize=7.5, handlelength=1.6, ncol=2, loc="lower left")
@@ -634,9 +650,9 @@ def variations(
 ) -> Figure:
     """What becomes of the chaos when epsilon, the window, the patterns or the number of features change.
 
-    `epsilon_shares` is the share of chaotic betas on `epsilons`; `by_context` maps the window length to the largest
-    exponent on `betas`; `by_seed` (networks, seed_betas) are largest exponents of random networks in the order
-    drawn; `feature_shares` (features, 3) are the shares of networks that are chaotic at some beta, that are
+    ``epsilon_shares`` is the share of chaotic betas on ``epsilons``; ``by_context`` maps the window length to the
+    largest exponent on ``betas``; ``by_seed`` (networks, seed_betas) are largest exponents of random networks in the
+    order drawn; ``feature_shares`` (features, 3) are the shares of networks that are chaotic at some beta, that are
     quasi-periodic at most, and the rest.
     """
     figure, ((a, b), (c, d)) = style.subplots(2, 2, height=5.0, width_ratios=(1, 1.25))
@@ -646,7 +662,7 @@ def variations(
     a.set_xticks([0, 0.01, 0.1, 0.5], ["0", "0.01", "0.1", "0.5"])
     a.xaxis.set_minor_locator(NullLocator())
     a.set_xlim(-0.001, 0.6)
-    for colour, line, (length, values) in zip(FAMILY, style.LINE_STYLES, by_context.items(), strict=False):
+    for colour, line, (length, values) in style.dressed(FAMILY, style.LINE_STYLES, by_context.items()):
         b.plot(betas, length * values, color=colour, linestyle=line, linewidth=1.0, label=f"$K = {length}$")
     b.axhline(0.0, color=style.GREY, linewidth=0.8, linestyle="-")
     b.set(xlabel=r"$\beta$", ylabel=r"$K\lambda_1$, exponent per window", ylim=(-0.9, None))
@@ -686,7 +702,7 @@ def variations(
 
 @style.house
 def other_fields(betas: np.ndarray, bins: np.ndarray, fields: Mapping[str, np.ndarray], regimes: np.ndarray) -> Figure:
-    """Bifurcation diagrams of four other mean fields; `fields` maps a label to counts (betas, bins)."""
+    """Bifurcation diagrams of four other mean fields; ``fields`` maps a label to counts (betas, bins)."""
     figure, axes = style.subplots(2, 2, height=4.6, sharex=True)
     figure.set_dpi(220)
     for ax, (label, counts) in zip(axes.flat, fields.items(), strict=True):
@@ -702,8 +718,8 @@ def other_fields(betas: np.ndarray, bins: np.ndarray, fields: Mapping[str, np.nd
 def explorer(panels: Sequence[Mapping[str, Any]]) -> Figure:
     """The still version of the interactive figure: a few betas, each with orbit, spectrum and plane.
 
-    Each panel holds `beta`, `regime`, `exponents` (1 or more), `orbit` (n,), `power` (f,) at frequencies from 0 to 1/2,
-    and `points` (p, 2).
+    Each panel holds ``beta``, ``regime``, ``exponents`` (1 or more), ``orbit`` (n,), ``power`` (f,) at frequencies from
+    0 to 1/2, and ``points`` (p, 2).
     """
     figure, axes = style.subplots(len(panels), 3, height=1.35 * len(panels) + 0.4, width_ratios=(1.6, 1.3, 1))
     figure.set_dpi(220)
@@ -747,10 +763,11 @@ LEAST_EXPONENT = -99.0
 def explorer_markup(ranges: Mapping[str, Mapping[str, np.ndarray]], *, marks: Sequence[float], start: float) -> str:
     """The numbers of the interactive figure and the script that draws them, as markup for the page.
 
-    Each of `ranges`, by the name the reader sees, holds `beta` (n,), `regime` (n,) names, `period` (n,), `exponents`
-    (n, 2), `standard_error` (n,), `orbit` (n, steps), `power` (n, f) and `points` (n, p, 2). Orbits are kept as 16-bit
-    integers, powers (on a logarithmic scale) and points as bytes. `marks` are offered as buttons, `start` is shown
-    first. The script is `book/_static/attention-dynamics.js`; where it is missing, nothing of this is seen.
+    Each of ``ranges``, by the name the reader sees, holds ``beta`` (n,), ``regime`` (n,) names, ``period`` (n,),
+    ``exponents`` (n, 2), ``standard_error`` (n,), ``orbit`` (n, steps), ``power`` (n, f) and ``points`` (n, p, 2).
+    Orbits are kept as 16-bit integers, powers (on a logarithmic scale) and points as bytes. ``marks`` are offered as
+    buttons, ``start`` is shown first. The script is ``book/_static/attention-dynamics.js``; where it is missing,
+    nothing of this is seen.
     """
     names = list(REGIME_COLOURS)
     parts = []

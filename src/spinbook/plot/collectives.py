@@ -1,23 +1,38 @@
-"""The figures of the chapter `collectives`: results in, a matplotlib figure out. Nothing is computed here.
+"""The figures of the chapter ``collectives``: results in, a matplotlib figure out. Nothing is computed here.
 
 The four terms of a block keep their colours in all figures: residual green, token mixing blue, normalisation ochre,
 channel mixing purple. What is exact is in ink, and what a source prints and this book corrects is orange and dashed.
 """
+
+from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import matplotlib.pyplot as plt
 import numpy as np
-from matplotlib import ticker
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis
 from matplotlib.collections import LineCollection
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
-from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
 from spinbook.plot import style
+
+__all__ = [
+    "TERMS",
+    "Row",
+    "approximations",
+    "book_map",
+    "extensivity",
+    "feed_forward",
+    "landscape",
+    "module",
+    "response",
+    "stack",
+    "terms",
+    "training",
+    "training_frame",
+]
 
 BLUE, ORANGE, GREEN, PURPLE, OCHRE, BROWN = style.QUALITATIVE
 TERMS = {"residual": GREEN, "token mixing": BLUE, "normalisation": OCHRE, "channel mixing": PURPLE}
@@ -29,7 +44,7 @@ FAMILY = [BLUE, ORANGE, GREEN, PURPLE, OCHRE]
 class Row(NamedTuple):
     """One row of the map: a chapter, what it approximates, and what gives each of the four terms ("" for nothing).
 
-    `driven`: couplings of any symmetry, so that there is no free energy.
+    ``driven``: couplings of any symmetry, so that there is no free energy.
     """
 
     name: str
@@ -82,76 +97,27 @@ MAP = (
 )
 
 
-def _decades(axis: Axis, base: float = 10.0) -> None:
-    axis.set_major_locator(ticker.LogLocator(base=base))
-    axis.set_minor_locator(ticker.NullLocator())
-
-
-def _box(ax: Axes, x: float, y: float, text: str, colour: str, *, width: float, height: float, size: float) -> None:
-    ax.add_patch(
-        FancyBboxPatch(
-            (x - width / 2, y - height / 2),
-            width,
-            height,
-            boxstyle="round,pad=0,rounding_size=0.12",
-            facecolor=style.PAPER,
-            edgecolor=colour,
-            linewidth=1.3,
-            zorder=3,
-        )
-    )
-    ax.text(x, y, text, ha="center", va="center", color=style.INK, fontsize=size, zorder=4)
-
-
-def _join(ax: Axes, start: tuple[float, float], end: tuple[float, float], colour: str, bend: float = 0.0) -> None:
-    ax.add_patch(
-        FancyArrowPatch(
-            start,
-            end,
-            arrowstyle="-|>",
-            mutation_scale=10,
-            color=colour,
-            linewidth=1.3,
-            shrinkA=0,
-            shrinkB=0,
-            connectionstyle=f"arc3,rad={bend}",
-            zorder=2,
-        )
-    )
-
-
 @style.house
 def module() -> Figure:
     """A module wrapped around a spin system: inputs are fields, and couplings if they like; outputs are responses."""
     figure, ax = style.subplots(1, 1, height=2.35)
-    _box(ax, 0.0, 0.0, "inputs\nas fields $h_i$", GREEN, width=1.7, height=0.8, size=9)
-    _box(ax, 3.0, 1.15, "couplings $J(h)$", PURPLE, width=2.0, height=0.62, size=9)
-    _box(ax, 5.6, 0.0, "spin system\n$F(J, h) = -\\beta^{-1}\\ln Z$", style.INK, width=2.6, height=0.9, size=9)
-    _box(
+    style.box(ax, (0.0, 0.0), (1.7, 0.8), "inputs\nas fields $h_i$", GREEN, fontsize=9)
+    style.box(ax, (3.0, 1.15), (2.0, 0.62), "couplings $J(h)$", PURPLE, fontsize=9)
+    style.box(ax, (5.6, 0.0), (2.6, 0.9), "spin system\n$F(J, h) = -\\beta^{-1}\\ln Z$", style.INK, fontsize=9)
+    style.box(ax, (9.6, 0.62), (2.7, 0.62), r"mean spins $\langle s_i\rangle$", BLUE, fontsize=9)
+    style.box(
         ax,
-        9.6,
-        0.62,
-        r"mean spins $\langle s_i\rangle$",
-        BLUE,
-        width=2.7,
-        height=0.62,
-        size=9,
-    )
-    _box(
-        ax,
-        9.6,
-        -0.62,
+        (9.6, -0.62),
+        (2.7, 0.7),
         r"$\sum_{mn}\langle s_m\!\cdot s_n\rangle\,\mathrm{d}J_{mn}/\mathrm{d}h_i$",
         PURPLE,
-        width=2.7,
-        height=0.7,
-        size=9,
+        fontsize=9,
     )
-    _join(ax, (0.85, 0.0), (4.28, 0.0), GREEN)
-    _join(ax, (0.7, 0.42), (1.98, 1.1), PURPLE)
-    _join(ax, (4.02, 1.1), (5.0, 0.48), PURPLE)
-    _join(ax, (6.92, 0.12), (8.22, 0.6), BLUE)
-    _join(ax, (6.92, -0.12), (8.22, -0.6), PURPLE)
+    style.arrow(ax, (0.85, 0.0), (4.28, 0.0), GREEN)
+    style.arrow(ax, (0.7, 0.42), (1.98, 1.1), PURPLE)
+    style.arrow(ax, (4.02, 1.1), (5.0, 0.48), PURPLE)
+    style.arrow(ax, (6.92, 0.12), (8.22, 0.6), BLUE)
+    style.arrow(ax, (6.92, -0.12), (8.22, -0.6), PURPLE)
     ax.text(7.45, 0.0, r"$-\mathrm{d}F/\mathrm{d}h_i$", ha="center", va="center", color=style.INK, fontsize=9.5)
     ax.text(9.6, 0.0, "+", ha="center", va="center", color=style.INK, fontsize=11)
     ax.text(2.55, -0.24, "probe", ha="center", va="center", color=GREEN, fontsize=8.5)
@@ -171,8 +137,8 @@ def response(
 ) -> Figure:
     """Both sides of the formula; the size of its second term; and how long a response gets.
 
-    `pairs` maps a system to (two-point functions, derivative of F), entry by entry; `shares` to |induced| / |mean|
-    over `scales`; `lengths` to the lengths of responses over that of a spin, over many inputs.
+    ``pairs`` maps a system to (two-point functions, derivative of F), entry by entry; ``shares`` to |induced| / |mean|
+    over ``scales``; ``lengths`` to the lengths of responses over that of a spin, over many inputs.
     """
     figure, (left, middle, right) = style.subplots(1, 3, height=2.75)
     for k, (label, (formula, derivative)) in enumerate(pairs.items()):
@@ -208,15 +174,19 @@ def approximations(
     *,
     dims: np.ndarray,
     saddle: Mapping[str, np.ndarray],
+    slopes: Mapping[str, tuple[float, float]],
 ) -> Figure:
-    """Errors of both ingredients of a response, against the couplings for binary spins and against D at the saddle."""
+    """Errors of both ingredients of a response, against the couplings for binary spins and against D at the saddle.
+
+    ``slopes`` maps the label of an approximation to the exponents of its errors, of the means and of the pairs.
+    """
     figure, axes = style.subplots(1, 3, height=2.75)
-    for ax, errors, name in zip(axes[:2], (means, pairs), ("mean spins", "two-point functions"), strict=True):
+    panels = zip(axes[:2], (means, pairs), ("mean spins", "two-point functions"), strict=True)
+    for panel, (ax, errors, name) in enumerate(panels):
         for k, (label, values) in enumerate(errors.items()):
             ax.loglog(scales, values, color=FAMILY[k], linestyle=LINES[k], marker=MARKERS[k], markersize=3.5)
             middle = (2 * len(scales)) // 3 if k == 0 else len(scales) // 2
-            slope = np.log(values[0] / values[-1]) / np.log(scales[0] / scales[-1])
-            text = f"{label}: slope {slope:.1f}"
+            text = f"{label}: slope {slopes[label][panel]:.1f}"
             below = k > 0
             style.label(
                 ax,
@@ -227,8 +197,8 @@ def approximations(
                 ha="left" if below else "right",
             )
         ax.set(xlabel="scale of the couplings", ylabel=f"error of the {name}")
-        _decades(ax.xaxis)
-        _decades(ax.yaxis, 100.0)
+        style.decades(ax.xaxis)
+        style.decades(ax.yaxis, 2)
     for k, (label, values) in enumerate(saddle.items()):
         colour = (BLUE, PURPLE)[k]
         axes[2].loglog(dims, values, color=colour, linestyle=LINES[k], marker=MARKERS[k], markersize=3.5)
@@ -238,7 +208,7 @@ def approximations(
         style.label(axes[2], label, point, colour, (6, 5) if upper else (-10, -5), ha="left" if upper else "right")
     axes[2].set(xlabel="components $D$", ylabel="relative error at the saddle")
     style.plain_ticks(axes[2].xaxis, dims[::2])
-    _decades(axes[2].yaxis)
+    style.decades(axes[2].yaxis)
     style.letters(*axes)
     return figure
 
@@ -255,8 +225,8 @@ def landscape(
 ) -> Figure:
     """The right energy and the printed one over the plane with queries running downhill, and where queries end.
 
-    `energies`: two arrays (s, s) indexed [y, x], from their minimum. `paths`: two arrays (steps, queries, 2). `shares`
-    maps a kind of keys to the share of queries that end at the nearest key, over `separations`.
+    ``energies``: two arrays (s, s) indexed [y, x], from their minimum. ``paths``: two arrays (steps, queries, 2).
+    ``shares`` maps a kind of keys to the share of queries that end at the nearest key, over ``separations``.
     """
     figure, (left, middle, right) = style.subplots(1, 3, height=2.7, width_ratios=(1, 1, 0.9))
     top = max(float(e.max()) for e in energies)
@@ -309,8 +279,8 @@ def terms(
 ) -> Figure:
     """The three fields of a spin-transformer module against beta; the normalisation; and the reaction, site by site.
 
-    `fields` maps a term to its mean length over R; `gains` a response to |m| / R over `lengths` = beta |theta| / R;
-    `reactions` is (length of the output over R, minus the coefficient of the reaction), one entry for each site.
+    ``fields`` maps a term to its mean length over R; ``gains`` a response to |m| / R over ``lengths`` = beta |theta| /
+    R; ``reactions`` is (length of the output over R, minus the coefficient of the reaction), one entry for each site.
     """
     figure, (left, middle, right) = style.subplots(1, 3, height=2.75)
     for k, (name, values) in enumerate(fields.items()):
@@ -320,9 +290,9 @@ def terms(
         style.label(left, name, (float(betas[place]), float(values[place])), TERMS[name], offset, ha=side)
     left.set(xlabel=r"$\beta$", ylabel="mean length of the field / $R$", ylim=(None, 4))
     style.plain_ticks(left.xaxis, (0.1, 0.3, 1, 3))
-    _decades(left.yaxis)
+    style.decades(left.yaxis)
     looks = [(OCHRE, "-"), (style.INK, ":"), (style.INK, "-.")]
-    for (name, values), (colour, line) in zip(gains.items(), looks, strict=False):
+    for (colour, line), (name, values) in style.dressed(looks, gains.items()):
         middle.plot(lengths, values, color=colour, linestyle=line, label=name)
     middle.axhline(1, color=style.GREY, linewidth=0.9, linestyle="--")
     style.label(middle, "hard normalisation", (float(lengths[-1]), 1.0), style.GREY, (0, 4), ha="right")
@@ -347,7 +317,7 @@ def extensivity(sizes: np.ndarray, energies: Mapping[str, np.ndarray]) -> Figure
     ax.set(xlabel="number of sites $N$", ylabel="lowest energy: $-E / ND$")
     ax.set_xlim(None, sizes[-1] * 1.1)
     style.plain_ticks(ax.xaxis, sizes)
-    _decades(ax.yaxis)
+    style.decades(ax.yaxis)
     return figure
 
 
@@ -363,8 +333,8 @@ def feed_forward(
 ) -> Figure:
     """The induced term against what a network makes of it, the variance that networks explain, and what is local.
 
-    `truth` and `prediction` are (n,). `bound`: the most that any function of one site's input explains, with its
-    standard error; `local` (weights, strengths) the same for other weights of queries and keys.
+    ``truth`` and ``prediction`` are (n,). ``bound``: the most that any function of one site's input explains, with its
+    standard error; ``local`` (weights, strengths) the same for other weights of queries and keys.
     """
     figure, (left, middle, right) = style.subplots(1, 3, height=2.75, width_ratios=(1, 1.2, 1))
     left.plot(truth, prediction, color=PURPLE, marker="o", markersize=1.6, linestyle="none", alpha=0.5)
@@ -406,8 +376,8 @@ def training(
 ) -> Figure:
     """Couplings (top) and responses (bottom) at three records, and the loss on held-out inputs.
 
-    `couplings` and `responses` are (records, N, N), `losses` (records,); `levels` are losses to compare with.
-    `tops` are the ends of the colour scales of couplings and responses.
+    ``couplings`` and ``responses`` are (records, N, N), ``losses`` (records,); ``levels`` are losses to compare with.
+    ``tops`` are the ends of the colour scales of couplings and responses.
     """
     figure = plt.figure(figsize=(style.WIDTHS["page"], 3.3))
     grid = figure.add_gridspec(2, 4, width_ratios=(1, 1, 1, 1.7))
@@ -466,7 +436,7 @@ def stack(
 ) -> Figure:
     """What a small push at one site does to that site and to all others, module after module; and how alike sites get.
 
-    Each maps a label to a curve over `depths`, the number of modules passed.
+    Each maps a label to a curve over ``depths``, the number of modules passed.
     """
     figure, (left, right) = style.subplots(1, 2, height=2.7)
     for k, label in enumerate(own):
@@ -491,20 +461,18 @@ def book_map(rows: Sequence[Row] = MAP) -> Figure:
     figure, ax = style.subplots(1, 1, height=5.0)
     columns = {name: 3.55 + 2.75 * k for k, name in enumerate(TERMS)}
     top = len(rows) * 0.86
-    _box(
+    style.box(
         ax,
-        7.7,
-        top + 2.05,
+        (7.7, top + 2.05),
+        (6.2, 0.95),
         r"$-\frac{\mathrm{d}F}{\mathrm{d}h_i} \;=\; \langle s_i\rangle \;+\; "
         r"\sum_{mn}\langle s_m\!\cdot s_n\rangle\,\frac{\mathrm{d}J_{mn}}{\mathrm{d}h_i}$",
         style.INK,
-        width=6.2,
-        height=0.95,
-        size=12,
+        fontsize=12,
     )
     meanings = ("the field", "the couplings", "the constraint", "self-correction, $\\mathrm{d}J/\\mathrm{d}h$")
     for (name, x), meaning in zip(columns.items(), meanings, strict=True):
-        _join(ax, (7.7 + 0.42 * (x - 7.7), top + 1.57), (x, top + 0.98), TERMS[name])
+        style.arrow(ax, (7.7 + 0.42 * (x - 7.7), top + 1.57), (x, top + 0.98), TERMS[name])
         ax.text(x, top + 0.74, name, ha="center", va="center", color=TERMS[name], fontsize=10, fontweight="bold")
         ax.text(x, top + 0.42, meaning, ha="center", va="center", color=style.GREY, fontsize=8)
     for number, row in enumerate(rows):
@@ -513,7 +481,7 @@ def book_map(rows: Sequence[Row] = MAP) -> Figure:
         ax.text(-1.2, y - 0.19, row.how, ha="left", va="center", color=style.GREY, fontsize=7.5)
         for (name, x), cell in zip(columns.items(), row.cells, strict=True):
             if cell:
-                _box(ax, x, y, cell, TERMS[name], width=2.58, height=0.62, size=7.7)
+                style.box(ax, (x, y), (2.58, 0.62), cell, TERMS[name], fontsize=7.7)
             else:
                 ax.text(x, y, "-", ha="center", va="center", color=style.GREY, fontsize=10)
         if row.driven and not rows[number - 1].driven:

@@ -4,6 +4,8 @@ A module keeps its row and a family its colour and marker in every figure. Where
 filled and recall is open.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 
 import numpy as np
@@ -14,6 +16,8 @@ from matplotlib.lines import Line2D
 
 from spinbook.comparison.summary import Summary
 from spinbook.plot import style
+
+__all__ = ["accuracy", "cost", "diagnostics", "longer", "whole_block"]
 
 BLUE, ORANGE, GREEN, PURPLE, OCHRE, BROWN = style.QUALITATIVE
 FAMILIES = {
@@ -62,22 +66,15 @@ def _task_handles() -> list[Line2D]:
     ]
 
 
-def _decades(ax: Axes, ticks: Sequence[float]) -> None:
-    ax.set_xscale("log")
-    ax.xaxis.set_major_locator(ticker.FixedLocator(list(ticks)))
-    ax.xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
-    ax.xaxis.set_minor_locator(ticker.NullLocator())
-
-
 @style.house
 def accuracy(summaries: Sequence[Summary], chances: dict[str, float]) -> Figure:
     """Accuracy on the test set: a marker for the mean, small points for the seeds, a dashed line for chance.
 
-    One panel for each task of `chances`; a module without a run that counts says so.
+    One panel for each task of ``chances``; a module without a run that counts says so.
     """
     names = _names(summaries)
     figure, axes = style.subplots(1, len(chances), height=0.23 * len(names) + 1.2, sharey=True, squeeze=False)
-    for letter, ax, (task, chance) in zip("ab", axes[0], chances.items(), strict=False):
+    for letter, ax, (task, chance) in style.dressed("ab", axes[0], chances.items()):
         places = _rows(ax, names)
         for s in (s for s in summaries if s.task == task):
             colour, marker = FAMILIES[s.family]
@@ -113,7 +110,8 @@ def cost(summaries: Sequence[Summary]) -> Figure:
             y = places[s.module] + (0.13 if filled[s.task] else -0.13)
             ax.plot([getattr(s, field)], [y], color=colour, marker=marker, markerfacecolor=face, linestyle="none")
         ax.axvline(1, color=style.GREY, linestyle="--", linewidth=1.0)
-        _decades(ax, RATIOS)
+        ax.set_xscale("log")
+        style.plain_ticks(ax.xaxis, RATIOS)
         ax.set_xlabel(f"{label} of an\nupdate (ratio)")
         style.panel_label(ax, letter)
     for letter, row, task in (("c", 0, "digits"), ("d", 1, "recall")):
@@ -122,7 +120,8 @@ def cost(summaries: Sequence[Summary]) -> Figure:
             colour, marker = FAMILIES[s.family]
             face = colour if filled[task] else style.PAPER
             ax.plot([s.time_ratio], [s.accuracy], color=colour, marker=marker, markerfacecolor=face, linestyle="none")
-        _decades(ax, RATIOS)
+        ax.set_xscale("log")
+        style.plain_ticks(ax.xaxis, RATIOS)
         ax.set(xlabel="time of an update (ratio)", ylabel="accuracy", ylim=(0, 1.06))
         ax.set_title(TASKS[task], loc="center")
         style.panel_label(ax, letter)
@@ -153,7 +152,8 @@ def diagnostics(summaries: Sequence[Summary]) -> Figure:
             ax.plot([pair[1]], [y], color=colour, marker=marker, markerfacecolor=face, linestyle="none")
         ax.set_xlabel(label)
         style.panel_label(ax, letter)
-    _decades(axes[0], (1, 2, 5, 10, 20, 50, 100))
+    axes[0].set_xscale("log")
+    style.plain_ticks(axes[0].xaxis, (1, 2, 5, 10, 20, 50, 100))
     axes[1].set_xlim(left=0)
     axes[1].axvline(1, color=style.GREY, linestyle="--", linewidth=1.0)
     axes[2].set_xscale("symlog", linthresh=0.1)
@@ -187,7 +187,7 @@ def whole_block(summaries: Sequence[Summary], modules: Sequence[str]) -> Figure:
 
 @style.house
 def longer(summaries: Sequence[Summary], again: Sequence[Summary], updates: tuple[int, int]) -> Figure:
-    """Accuracy of the modules of `again` after fewer and after more `updates`: means with standard errors."""
+    """Accuracy of the modules of ``again`` after fewer and after more ``updates``: means with standard errors."""
     names = _names(again)
     figure, ax = style.subplots(1, 1, width="column", height=0.3 * len(names) + 1.2)
     places = _rows(ax, names)

@@ -1,33 +1,38 @@
-"""The figures of the chapter `entropy-production`: results in, a matplotlib figure out. Nothing is computed here.
+"""The figures of the chapter ``entropy-production``: results in, a matplotlib figure out. Nothing is computed here.
 
 What maximises entropy production is orange, what minimises it blue; the truth (enumerated, sampled or infinite) is in
 ink. Seeds are shown as a band from the least to the largest. Each function says which shapes it expects.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 
 import numpy as np
 from matplotlib import ticker
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch
+from matplotlib.patches import Circle, FancyArrowPatch
 
 from spinbook.plot import style
+
+__all__ = [
+    "arrow_of_time",
+    "driven",
+    "environment",
+    "growth",
+    "identity",
+    "learning",
+    "mechanism",
+    "module",
+    "phase_diagram",
+    "settling",
+    "vectors",
+    "vibe_check",
+]
 
 BLUE, ORANGE, GREEN, PURPLE, OCHRE, BROWN = style.QUALITATIVE
 FAMILY = [PURPLE, GREEN, OCHRE, BROWN, BLUE, ORANGE]
 CORNERS = {(1, 1): (1.0, 1.0), (1, -1): (1.0, -1.0), (-1, -1): (-1.0, -1.0), (-1, 1): (-1.0, 1.0)}
-
-
-def _band(ax: Axes, x: np.ndarray, values: np.ndarray, colour: str, line: str = "-", label: str | None = None) -> None:
-    """The mean of `values` (x, seeds) over seeds, in the band of all of them."""
-    ax.fill_between(x, values.min(axis=1), values.max(axis=1), color=colour, alpha=0.2, linewidth=0)
-    ax.plot(x, values.mean(axis=1), color=colour, linestyle=line, label=label)
-
-
-def _decades(ax: Axes) -> None:
-    for axis in (ax.xaxis, ax.yaxis):
-        axis.set_minor_locator(ticker.NullLocator())
 
 
 @style.house
@@ -36,11 +41,11 @@ def arrow_of_time(
 ) -> Figure:
     """Net flow of probability between the four states of two spins, one panel per title, and sigma against the mixture.
 
-    `fluxes` maps a title to (4, 4) net flows [to, from] per step; `production` maps a label to sigma at `angles`.
+    ``fluxes`` maps a title to (4, 4) net flows [to, from] per step; ``production`` maps a label to sigma at ``angles``.
     """
     figure, axes = style.subplots(1, len(fluxes) + 1, height=2.6, width_ratios=[1] * len(fluxes) + [1.3])
     largest = max(float(np.abs(flux).max()) for flux in fluxes.values())
-    for ax, (title, flux) in zip(axes, fluxes.items(), strict=False):
+    for ax, (title, flux) in style.dressed(axes, fluxes.items()):
         places = [CORNERS[int(state[0]), int(state[1])] for state in states]
         for state, (x, y) in zip(states, places, strict=True):
             ax.add_patch(Circle((x, y), 0.34, facecolor=style.PAPER, edgecolor=style.GREY, linewidth=1.0, zorder=4))
@@ -62,9 +67,7 @@ def arrow_of_time(
         ax.set_title(title, loc="center")
         ax.axis("off")
     last = axes[-1]
-    for colour, line, (label, values) in zip(
-        (style.INK, ORANGE, BLUE), ("-", "--", ":"), production.items(), strict=False
-    ):
+    for colour, line, (label, values) in style.dressed((style.INK, ORANGE, BLUE), ("-", "--", ":"), production.items()):
         last.plot(angles, values, color=colour, linestyle=line, label=label)
     last.set(xlabel="share of the antisymmetric part", ylabel=r"$\sigma$ per step (nats)", ylim=(0, None))
     last.legend(loc="upper left")
@@ -72,57 +75,26 @@ def arrow_of_time(
     return figure
 
 
-def _box(ax: Axes, x: float, y: float, text: str, colour: str, width: float = 1.7) -> None:
-    ax.add_patch(
-        FancyBboxPatch(
-            (x - width / 2, y - 0.28),
-            width,
-            0.56,
-            boxstyle="round,pad=0.05",
-            facecolor=style.PAPER,
-            edgecolor=colour,
-            linewidth=1.3,
-        )
-    )
-    ax.text(x, y, text, ha="center", va="center", color=style.INK, fontsize=9)
-
-
-def _join(ax: Axes, start: tuple[float, float], end: tuple[float, float], colour: str, bend: float = 0.0) -> None:
-    ax.add_patch(
-        FancyArrowPatch(
-            start,
-            end,
-            arrowstyle="-|>",
-            mutation_scale=11,
-            color=colour,
-            linewidth=1.3,
-            shrinkA=0,
-            shrinkB=0,
-            connectionstyle=f"arc3,rad={bend}",
-        )
-    )
-
-
 @style.house
 def module() -> Figure:
     """The forward pass of the module, its loop through time, and where its entropy production is read."""
     figure, ax = style.subplots(1, 1, height=2.7)
-    _box(ax, 0.0, 0.0, "inputs $x_i(t)$", GREEN)
-    _box(ax, 3.0, 1.2, r"couplings $J(x)$, softmax", PURPLE, 2.4)
-    _box(ax, 3.0, 0.0, "$x_i$ + memory FFN$(x_i)$", GREEN, 2.4)
-    _box(ax, 6.2, 0.0, r"effective field $\theta_i(t)$", style.GREY, 2.2)
-    _box(ax, 9.2, 0.0, "outputs $m_i(t)$", BLUE, 1.8)
-    _box(ax, 6.2, 1.2, r"$\sum_j J_{ij}\,m_j(t-1)$", PURPLE, 2.2)
-    _box(ax, 6.2, -1.3, r"entropy production $\sigma$", ORANGE, 2.4)
-    _join(ax, (0.95, 0.15), (1.72, 1.1), PURPLE)
-    _join(ax, (0.95, 0.0), (1.72, 0.0), GREEN)
-    _join(ax, (4.28, 0.0), (5.02, 0.0), GREEN)
-    _join(ax, (4.28, 1.2), (5.02, 1.2), PURPLE)
-    _join(ax, (6.2, 0.85), (6.2, 0.36), PURPLE)
-    _join(ax, (7.38, 0.0), (8.22, 0.0), BLUE)
-    _join(ax, (9.2, 0.36), (7.42, 1.2), BLUE, 0.35)
-    _join(ax, (6.2, -0.36), (6.2, -0.95), ORANGE)
-    _join(ax, (4.9, -1.3), (3.0, -0.4), ORANGE, -0.3)
+    style.box(ax, (0.0, 0.0), (1.7, 0.56), "inputs $x_i(t)$", GREEN, boxstyle="round,pad=0.05")
+    style.box(ax, (3.0, 1.2), (2.4, 0.56), r"couplings $J(x)$, softmax", PURPLE, boxstyle="round,pad=0.05")
+    style.box(ax, (3.0, 0.0), (2.4, 0.56), "$x_i$ + memory FFN$(x_i)$", GREEN, boxstyle="round,pad=0.05")
+    style.box(ax, (6.2, 0.0), (2.2, 0.56), r"effective field $\theta_i(t)$", style.GREY, boxstyle="round,pad=0.05")
+    style.box(ax, (9.2, 0.0), (1.8, 0.56), "outputs $m_i(t)$", BLUE, boxstyle="round,pad=0.05")
+    style.box(ax, (6.2, 1.2), (2.2, 0.56), r"$\sum_j J_{ij}\,m_j(t-1)$", PURPLE, boxstyle="round,pad=0.05")
+    style.box(ax, (6.2, -1.3), (2.4, 0.56), r"entropy production $\sigma$", ORANGE, boxstyle="round,pad=0.05")
+    style.arrow(ax, (0.95, 0.15), (1.72, 1.1), PURPLE, size=11)
+    style.arrow(ax, (0.95, 0.0), (1.72, 0.0), GREEN, size=11)
+    style.arrow(ax, (4.28, 0.0), (5.02, 0.0), GREEN, size=11)
+    style.arrow(ax, (4.28, 1.2), (5.02, 1.2), PURPLE, size=11)
+    style.arrow(ax, (6.2, 0.85), (6.2, 0.36), PURPLE, size=11)
+    style.arrow(ax, (7.38, 0.0), (8.22, 0.0), BLUE, size=11)
+    style.arrow(ax, (9.2, 0.36), (7.42, 1.2), BLUE, bend=0.35, size=11)
+    style.arrow(ax, (6.2, -0.36), (6.2, -0.95), ORANGE, size=11)
+    style.arrow(ax, (4.9, -1.3), (3.0, -0.4), ORANGE, bend=-0.3, size=11)
     ax.text(9.25, 1.15, "one step\nlater", color=BLUE, fontsize=8.5, ha="left", va="center")
     ax.text(3.6, -1.35, "gradient, if it is a loss", color=ORANGE, fontsize=8.5, ha="right", va="center")
     ax.set(xlim=(-1.0, 10.4), ylim=(-1.8, 1.7))
@@ -140,12 +112,12 @@ def identity(
 ) -> Figure:
     """Entropy production of random systems by formulas against path probabilities; closures divided by the truth.
 
-    `paths` and each of `estimates` are (systems,); each of `ratios` is (strengths, systems of that strength).
+    ``paths`` and each of ``estimates`` are (systems,); each of ``ratios`` is (strengths, systems of that strength).
     """
     figure, (left, right) = style.subplots(1, 2, height=3.0)
     ends = np.array([0.7 * paths.min(), 1.4 * paths.max()])
     left.loglog(ends, ends, color=style.GREY, linestyle=":", linewidth=0.9)
-    looks = zip((style.INK, ORANGE), ("o", "s"), estimates.items(), strict=False)
+    looks = style.dressed((style.INK, ORANGE), ("o", "s"), estimates.items())
     for colour, marker, (label, values) in looks:
         left.plot(
             paths,
@@ -159,8 +131,8 @@ def identity(
         )
     left.set(xlabel=r"$\sigma$ from path probabilities (nats)", ylabel=r"$\sigma$ from correlations (nats)")
     left.legend(loc="upper left")
-    for colour, line, marker, (label, values) in zip(
-        (ORANGE, PURPLE), ("--", "-."), ("s", "D"), ratios.items(), strict=False
+    for colour, line, marker, (label, values) in style.dressed(
+        (ORANGE, PURPLE), ("--", "-."), ("s", "D"), ratios.items()
     ):
         middle = values.mean(axis=1)
         spread = values.std(axis=1, ddof=1) / np.sqrt(values.shape[1])
@@ -171,7 +143,8 @@ def identity(
     right.set(xscale="log", xlabel="strength of the couplings $g$", ylabel="estimate / exact")
     style.plain_ticks(right.xaxis, [0.1, 0.3, 1.0, 2.0])
     right.legend(loc="upper left")
-    _decades(left)
+    for axis in (left.xaxis, left.yaxis):
+        axis.set_minor_locator(ticker.NullLocator())
     style.letters(left, right)
     return figure
 
@@ -193,8 +166,8 @@ def phase_diagram(
 ) -> Figure:
     """Entropy production per spin over the plane (widths, betas), and cuts with naive mean field and sampling.
 
-    `critical` is the line (widths, betas) of the transition, `marks` the critical beta of a cut where there is one;
-    `sampled` holds means and standard errors.
+    ``critical`` is the line (widths, betas) of the transition, ``marks`` the critical beta of a cut where there is one;
+    ``sampled`` holds means and standard errors.
     """
     figure, axes = style.subplots(1, 1 + len(cuts), height=2.9, width_ratios=[1.35] + [1] * len(cuts))
     image = axes[0].pcolormesh(
@@ -236,10 +209,11 @@ def vectors(
 ) -> Figure:
     """Error of delayed correlations against D, sigma over the sampled one, and its sign in near-symmetric systems.
 
-    `errors` and `ratios` map a form to values at `dims`; `noise` is the standard error of the sampling behind `errors`.
+    ``errors`` and ``ratios`` map a form to values at ``dims``; ``noise`` is the standard error of the sampling behind
+    ``errors``.
     """
     figure, (left, middle, right) = style.subplots(1, 3, height=2.9)
-    looks = list(zip((ORANGE, BLUE), ("s", "o"), ("--", "-"), errors, strict=False))
+    looks = list(style.dressed((ORANGE, BLUE), ("s", "o"), ("--", "-"), errors))
     for colour, marker, line, name in looks:
         left.loglog(dims, errors[name], color=colour, marker=marker, linestyle=line, label=name)
         middle.errorbar(
@@ -278,10 +252,10 @@ def vibe_check(
 ) -> Figure:
     """Entropy production against the angle between two spins, over the leading order; the angles' share against D.
 
-    `angles` in degrees; `curves` maps a label to values at `angles`, `estimate` is the source's, at most one.
+    ``angles`` in degrees; ``curves`` maps a label to values at ``angles``, ``estimate`` is the source's, at most one.
     """
     figure, (left, right) = style.subplots(1, 2, height=2.9, width_ratios=(1.4, 1))
-    for colour, line, (label, values) in zip((PURPLE, GREEN, BLUE), ("-.", "--", "-"), curves.items(), strict=False):
+    for colour, line, (label, values) in style.dressed((PURPLE, GREEN, BLUE), ("-.", "--", "-"), curves.items()):
         left.plot(angles, values, color=colour, linestyle=line, label=label)
     left.plot(angles, estimate, color=ORANGE, linestyle=":", linewidth=2.2, label=r"estimate, $\cos^2\alpha$")
     left.set(
@@ -307,7 +281,7 @@ def driven(
 ) -> Figure:
     """Entropy budget after a jump of the drive, how the state settles, and the budget under a drive that turns.
 
-    `jump` and `turning` map "total", "system", "environment", "identity" to values at steps 1, 2, ...
+    ``jump`` and ``turning`` map "total", "system", "environment", "identity" to values at steps 1, 2, ...
     """
     figure, axes = style.subplots(1, 3, height=2.9, width_ratios=(1, 1, 1.25))
     looks = {
@@ -341,18 +315,18 @@ def settling(
 ) -> Figure:
     """Distance from the new steady state against iterations, and what the first iteration leaves, against beta.
 
-    `left_over` maps a label to (steps, seeds), relative to step 0; `first` and `rest` are (betas, seeds) after a change
-    of inputs and from rest; `factors` (betas, seeds) are contraction factors.
+    ``left_over`` maps a label to (steps, seeds), relative to step 0; ``first`` and ``rest`` are (betas, seeds) after a
+    change of inputs and from rest; ``factors`` (betas, seeds) are contraction factors.
     """
     figure, (left, right) = style.subplots(1, 2, height=2.9)
-    for colour, line, (label, values) in zip(FAMILY, ("-", "--", "-.", ":"), left_over.items(), strict=False):
-        _band(left, np.arange(len(values)), values, colour, line, label)
+    for colour, line, (label, values) in style.dressed(FAMILY, ("-", "--", "-.", ":"), left_over.items()):
+        style.band(left, np.arange(len(values)), values, colour, linestyle=line, label=label)
     left.set(yscale="log", xlabel="iteration", ylabel="distance left", ylim=(1e-6, 1.5), xlim=(0, 12))
     left.yaxis.set_minor_locator(ticker.NullLocator())
     left.legend(loc="lower left")
-    _band(right, betas, first, BLUE, "-", "after a change of inputs")
-    _band(right, betas, rest, ORANGE, "--", "from rest")
-    _band(right, betas, factors, style.GREY, ":", "contraction factor")
+    style.band(right, betas, first, BLUE, linestyle="-", label="after a change of inputs")
+    style.band(right, betas, rest, ORANGE, linestyle="--", label="from rest")
+    style.band(right, betas, factors, style.GREY, linestyle=":", label="contraction factor")
     right.set(xscale="log", xlabel=r"inverse temperature $\beta$", ylabel="left by the first iteration", ylim=(0, 1.0))
     style.plain_ticks(right.xaxis, [float(b) for b in betas])
     right.legend(loc="upper left")
@@ -373,7 +347,7 @@ def environment(updates: np.ndarray, panels: Mapping[str, Mapping[str, np.ndarra
     for ax, (title, curves) in zip(axes, panels.items(), strict=True):
         for name, values in curves.items():
             colour, line = looks[name]
-            _band(ax, updates, values, colour, line, name)
+            style.band(ax, updates, values, colour, linestyle=line, label=name)
         ax.set(xlabel="updates", ylabel=title)
         ax.set_ylim(min(0.0, float(min(values.min() for values in curves.values()))), None)
     handles, labels = axes[0].get_legend_handles_labels()
@@ -395,7 +369,7 @@ def mechanism(updates: np.ndarray, panels: Mapping[str, Mapping[str, np.ndarray]
     for ax, (title, curves) in zip(axes, panels.items(), strict=True):
         for name, values in curves.items():
             colour, line = looks[name]
-            _band(ax, updates, values, colour, line, name)
+            style.band(ax, updates, values, colour, linestyle=line, label=name)
         ax.set(xlabel="updates", ylabel=title)
         ax.set_ylim(0, None)
     handles, labels = axes[0].get_legend_handles_labels()
@@ -410,13 +384,13 @@ def learning(
 ) -> Figure:
     """Accuracy on sequences not seen before against updates, and that after the last one.
 
-    `accuracy` maps a way of learning to (records, seeds), `final` to (seeds,).
+    ``accuracy`` maps a way of learning to (records, seeds), ``final`` to (seeds,).
     """
     figure, (left, right) = style.subplots(1, 2, height=3.2, width_ratios=(1.1, 1))
     colours = [style.INK, GREEN, PURPLE, BROWN, BLUE, ORANGE, OCHRE, style.GREY]
     lines = ["-", "--", "-.", ":", "-.", "-", "--", ":"]
     for k, (name, values) in enumerate(accuracy.items()):
-        _band(left, updates, values, colours[k], lines[k], name)
+        style.band(left, updates, values, colours[k], linestyle=lines[k], label=name)
         right.plot(
             final[name], np.full(len(final[name]), -k), color=colours[k], marker="o", markersize=4, linestyle="none",
             alpha=0.7,
@@ -434,20 +408,20 @@ def learning(
 def growth(panels: Mapping[str, Mapping[str, np.ndarray]], production: Mapping[str, np.ndarray]) -> Figure:
     """Distance from the new steady state after sites or layers were added, and the entropy production of the steps.
 
-    Every panel maps a label to (steps, seeds); `production` maps a label to (steps, seeds).
+    Every panel maps a label to (steps, seeds); ``production`` maps a label to (steps, seeds).
     """
     figure, axes = style.subplots(1, len(panels) + 1, height=2.9)
     lines = ("-", "--", "-.", ":")
-    for ax, (title, curves) in zip(axes, panels.items(), strict=False):
-        for colour, line, (name, values) in zip((BLUE, ORANGE, GREEN, PURPLE), lines, curves.items(), strict=False):
-            _band(ax, np.arange(len(values)), np.maximum(values, 1e-7), colour, line, name)
+    for ax, (title, curves) in style.dressed(axes, panels.items()):
+        for colour, line, (name, values) in style.dressed((BLUE, ORANGE, GREEN, PURPLE), lines, curves.items()):
+            style.band(ax, np.arange(len(values)), np.maximum(values, 1e-7), colour, linestyle=line, label=name)
         ax.set(yscale="log", xlabel="steps after growth", ylim=(1e-5, 3))
         ax.set_title(title, loc="center", fontsize=8.5)
         ax.yaxis.set_minor_locator(ticker.NullLocator())
         ax.legend(loc="upper right", fontsize=7)
     axes[0].set_ylabel("distance from steady state / $R$")
-    for colour, line, (name, values) in zip((BLUE, ORANGE), lines, production.items(), strict=False):
-        _band(axes[-1], np.arange(1, len(values) + 1), values, colour, line, name)
+    for colour, line, (name, values) in style.dressed((BLUE, ORANGE), lines, production.items()):
+        style.band(axes[-1], np.arange(1, len(values) + 1), values, colour, linestyle=line, label=name)
     axes[-1].set(xlabel="steps after growth", ylabel=r"$\sigma$ / steady $\sigma$")
     axes[-1].legend(loc="upper right", fontsize=7)
     style.letters(*axes)

@@ -1,8 +1,10 @@
-"""The figures of the chapter `free-energy`: results in, a matplotlib figure out. Nothing is computed here.
+"""The figures of the chapter ``free-energy``: results in, a matplotlib figure out. Nothing is computed here.
 
 The saddle point is blue, its next order green, the truth (exact or sampled) in ink, and what a source prints and this
 book corrects orange and dashed, wherever they meet. Each function says which shapes it expects.
 """
+
+from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
@@ -10,11 +12,24 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib import ticker
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
 from spinbook.plot import style
+
+__all__ = [
+    "attention",
+    "auxiliary",
+    "channels",
+    "contour",
+    "curvature",
+    "landscape",
+    "orders",
+    "response",
+    "sweep_frame",
+    "sweep_strip",
+    "thermodynamics",
+]
 
 BLUE, ORANGE, GREEN, PURPLE, OCHRE, BROWN = style.QUALITATIVE
 FAMILY = [PURPLE, GREEN, OCHRE, BROWN]
@@ -28,12 +43,6 @@ TERM_LABELS = {
     "determinant": r"$-\frac{1}{2}\ln\det V$",
     "field": r"$\frac{\beta}{4}\,\mathrm{tr}\,H^{T}V^{-1}H$",
 }
-
-
-def _few_ticks(axis: Axis, base: float) -> None:
-    """Ticks at powers of `base` only: over many decades, minor ticks crowd the axis and take seconds to lay out."""
-    axis.set_major_locator(ticker.LogLocator(base=base))
-    axis.set_minor_locator(ticker.NullLocator())
 
 
 def _contour_lines(ax: Axes, x: np.ndarray, y: np.ndarray, heights: np.ndarray, levels: np.ndarray) -> None:
@@ -57,8 +66,8 @@ def contour(
 ) -> Figure:
     """Re phi over complex t (one t at all sites), and along the two lines through its saddle.
 
-    `heights` (len(imaginary), len(real)) and both pairs (position, Re phi) are measured from the saddle, which is given
-    as (t*, 0). `eigenvalues` are those of the couplings: the singularities.
+    ``heights`` (len(imaginary), len(real)) and both pairs (position, Re phi) are measured from the saddle, which is
+    given as (t*, 0). ``eigenvalues`` are those of the couplings: the singularities.
     """
     figure, (plane, right, up) = style.subplots(1, 3, height=2.8, width_ratios=(1.5, 1, 1))
     levels = np.array([-3.0, -2.0, -1.0, -0.5, -0.2, 0.0, 0.2, 0.5, 1.0, 2.0, 3.0])
@@ -97,8 +106,8 @@ def auxiliary(
 ) -> Figure:
     """phi with its three terms, phi' and phi'' per site along one auxiliary variable.
 
-    `values` holds "phi", "slope", "curvature"; `terms` "linear", "determinant", "field". Below the largest eigenvalue
-    of the couplings the ground is hatched.
+    ``values`` holds "phi", "slope", "curvature"; ``terms`` "linear", "determinant", "field". Below the largest
+    eigenvalue of the couplings the ground is hatched.
     """
     figure, axes = style.subplots(1, 3, height=2.9, width_ratios=(1.35, 1, 1))
     names = {"phi": r"$\varphi / N$", "slope": r"$\varphi' / N$", "curvature": r"$\varphi'' / N$"}
@@ -138,7 +147,7 @@ def _frame(ax: Axes, t: np.ndarray, phi: np.ndarray, t_star: float, beta: float)
 def sweep_strip(t: np.ndarray, phis: np.ndarray, *, betas: np.ndarray, t_stars: np.ndarray) -> Figure:
     """phi(t) / N above its saddle at six inverse temperatures, all on the same axes: a strip of frames.
 
-    `phis` is (6, len(t)).
+    ``phis`` is (6, len(t)).
     """
     figure, axes = style.subplots(2, 3, height=3.6, sharex=True, sharey=True)
     for ax, phi, t_star, beta in zip(axes.flat, phis, t_stars, betas, strict=True):
@@ -197,7 +206,7 @@ def thermodynamics(
 ) -> Figure:
     """f, u and s, and the specific heat, per site and component against temperature, with sampled points.
 
-    `curves` holds "f", "u", "s", "c" at the saddle and `next_order` "u", "c".
+    ``curves`` holds "f", "u", "s", "c" at the saddle and ``next_order`` "u", "c".
     """
     figure, (left, right) = style.subplots(1, 2, height=2.9)
     looks = {"f": (PURPLE, "-."), "u": (BLUE, "-"), "s": (OCHRE, "--")}
@@ -244,7 +253,7 @@ def landscape(
 ) -> Figure:
     """phi(t1, t2) of two spins above its minimum with the paths of Newton's method, and their residuals step by step.
 
-    `heights` (len(second), len(first)) is NaN outside V > 0, whose edge is `boundary`; each path is (steps, 2).
+    ``heights`` (len(second), len(first)) is NaN outside V > 0, whose edge is ``boundary``; each path is (steps, 2).
     """
     figure, (left, right) = style.subplots(1, 2, height=3.1, width_ratios=(1.15, 1))
     levels = np.array([0.01, 0.04, 0.1, 0.2, 0.4, 0.7, 1.0, 1.5, 2.0, 3.0])
@@ -266,7 +275,7 @@ def landscape(
     left.set(xlabel="$t_1$", ylabel="$t_2$", xlim=(first[0], first[-1]), ylim=(second[0], second[-1]))
     right.set(xlabel="Newton step", ylabel=r"$\max_i |\partial\varphi/\partial t_i| / \beta$")
     right.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
-    _few_ticks(right.yaxis, 1e4)
+    style.decades(right.yaxis, 4)
     style.letters(left, right)
     return figure
 
@@ -275,7 +284,7 @@ def landscape(
 def orders(dims: np.ndarray, errors: Mapping[str, Mapping[str, np.ndarray]]) -> Figure:
     """|error| of the free energy against D, for one and two spins: the saddle, the next order, guides of both slopes.
 
-    `errors` maps "one spin" and "two spins" to {"saddle": ..., "next order": ...}, each (len(dims),).
+    ``errors`` maps "one spin" and "two spins" to {"saddle": ..., "next order": ...}, each (len(dims),).
     """
     figure, axes = style.subplots(1, 2, height=3.0, sharey=True)
     looks = {"saddle": (BLUE, "o", 1), "next order": (GREEN, "^", 2)}
@@ -302,7 +311,7 @@ def orders(dims: np.ndarray, errors: Mapping[str, Mapping[str, np.ndarray]]) -> 
     top = max(float(np.abs(c["saddle"]).max()) for c in errors.values())
     axes[0].set_ylim(top=6 * top)
     for ax in axes:
-        _few_ticks(ax.yaxis, 10.0)
+        style.decades(ax.yaxis)
     style.letters(*axes)
     return figure
 
@@ -319,9 +328,9 @@ def response(
 ) -> Figure:
     """Mean of one spin in a field by three formulas, their errors times D, and sampled means of coupled spins.
 
-    `curves` holds "exact", "printed", "saddle" and "other source" against |h|; `scaled_errors` maps D to "saddle" and
-    "other source". `differences` are sampled minus saddle for each spin along its field, with standard errors;
-    `predicted` is the same for the next order.
+    ``curves`` holds "exact", "printed", "saddle" and "other source" against |h|; ``scaled_errors`` maps D to "saddle"
+    and "other source". ``differences`` are sampled minus saddle for each spin along its field, with standard errors;
+    ``predicted`` is the same for the next order.
     """
     figure, (left, middle, right) = style.subplots(1, 3, height=2.9)
     looks = {
@@ -382,8 +391,8 @@ def curvature(
 ) -> Figure:
     """The Hessian by autodiff and as printed, and the error of a gradient through the saddle that uses each.
 
-    `matrices` holds "autodiff" and "printed", (N, N); `gradient_errors` "printed" and "correct" against the spread of
-    the couplings in units of 1 / sqrt(N D).
+    ``matrices`` holds "autodiff" and "printed", (N, N); ``gradient_errors`` "printed" and "correct" against the spread
+    of the couplings in units of 1 / sqrt(N D).
     """
     figure, (first, second, right) = style.subplots(1, 3, height=2.7, width_ratios=(1, 1, 1.35))
     top = max(float(np.abs(m).max()) for m in matrices.values())
@@ -407,7 +416,7 @@ def curvature(
     right.set(xlabel=r"spread of $J_{ij}$ times $\sqrt{ND}$", ylabel="relative error of the gradient")
     style.plain_ticks(right.xaxis, strengths[:: max(1, len(strengths) // 4)].round(2))
     right.set_ylim(1e-16, 10)
-    _few_ticks(right.yaxis, 1e4)
+    style.decades(right.yaxis, 4)
     style.letters(first, second, right)
     return figure
 
@@ -422,7 +431,7 @@ def attention(
 ) -> Figure:
     """V^-1 as an attention matrix, the first terms of its Neumann series, and the error of partial sums.
 
-    All matrices share one scale; `errors` maps a label to the relative error after each number of terms.
+    All matrices share one scale; ``errors`` maps a label to the relative error after each number of terms.
     """
     figure = plt.figure(figsize=(style.WIDTHS["page"], 3.5))
     grid = figure.add_gridspec(2, 4, height_ratios=(1, 1), width_ratios=(1, 1, 0.15, 2.0))
@@ -450,7 +459,7 @@ def attention(
         style.label(right, label, (float(orders[nearest]), float(values[nearest])), FAMILY[k], offset, ha="right")
     right.axhline(1, color=style.GREY, linewidth=0.8, linestyle=":")
     right.set(xlabel="number of terms", ylabel="relative error of the sum")
-    _few_ticks(right.yaxis, 1e4)
+    style.decades(right.yaxis, 4)
     style.letters(right)
     return figure
 
@@ -467,8 +476,9 @@ def channels(
 ) -> Figure:
     """Channel mixing by autodiff against its closed form; its size against D; phi with J(H) as printed.
 
-    `closed_form` and `automatic` have equal shapes; `shares` maps a label to the norm of the mixing over that of the
-    mean spins, against D; `gaps` is |phi as printed - phi of the symmetric part| against the `widths` of the weights.
+    ``closed_form`` and ``automatic`` have equal shapes; ``shares`` maps a label to the norm of the mixing over that of
+    the mean spins, against D; ``gaps`` is |phi as printed - phi of the symmetric part| against the ``widths`` of the
+    weights.
     """
     figure, (left, middle, right) = style.subplots(1, 3, height=2.8)
     ends = np.array([closed_form.min(), closed_form.max()])

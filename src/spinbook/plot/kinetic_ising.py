@@ -1,22 +1,37 @@
-"""The figures of the chapter `kinetic-ising`: results in, a matplotlib figure out. Nothing is computed here.
+"""The figures of the chapter ``kinetic-ising``: results in, a matplotlib figure out. Nothing is computed here.
 
 Naive mean field is orange and dashed, TAP blue and solid, the truth (sampled or enumerated) in ink with error bars,
 wherever they meet. Each function says which shapes it expects.
 """
 
-from collections.abc import Mapping, Sequence
+from __future__ import annotations
+
+from collections.abc import Mapping
 
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib import ticker
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis
 from matplotlib.collections import LineCollection
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
-from matplotlib.patches import Circle, FancyArrowPatch
+from matplotlib.patches import Circle
 
 from spinbook.plot import style
+
+__all__ = [
+    "accumulation",
+    "breakdown",
+    "error_law",
+    "expansion",
+    "naive_and_tap",
+    "samples",
+    "schematic",
+    "starts",
+    "trajectories",
+    "transition",
+    "truth",
+]
 
 BLUE, ORANGE, GREEN, PURPLE, OCHRE, BROWN = style.QUALITATIVE
 METHOD_COLOURS = {"naive": ORANGE, "TAP": BLUE}
@@ -43,7 +58,7 @@ def _truth(ax: Axes, x: np.ndarray, mean: np.ndarray, error: np.ndarray, *, size
 
 
 def _guide(ax: Axes, strengths: np.ndarray, start: float, order: int, offset: tuple[float, float]) -> None:
-    """A dotted power law through `start` at the weakest coupling, with its exponent beside its third point."""
+    """A dotted power law through ``start`` at the weakest coupling, with its exponent beside its third point."""
     line = start * (strengths / strengths[0]) ** order
     ax.plot(strengths, line, color=style.GREY, linewidth=0.9, linestyle=":", zorder=0)
     style.label(
@@ -56,55 +71,10 @@ def _guide(ax: Axes, strengths: np.ndarray, start: float, order: int, offset: tu
     )
 
 
-def _plain_ticks(axis: Axis, ticks: Sequence[float]) -> None:
-    """Label a logarithmic axis with ordinary numbers at `ticks`."""
-    axis.set_major_locator(ticker.FixedLocator(list(ticks)))
-    axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
-    axis.set_minor_locator(ticker.NullLocator())
-
-
-def _every_second_decade(axis: Axis) -> None:
-    """Ticks at 1, 0.01, 0.0001, ...: over many decades, minor ticks crowd the axis and take seconds to lay out."""
-    axis.set_major_locator(ticker.LogLocator(base=100.0))
-    axis.set_minor_locator(ticker.NullLocator())
-
-
-def _letters(*axes: Axes) -> None:
-    for letter, ax in zip("abcdef", axes, strict=False):
-        style.panel_label(ax, letter)
-
-
 def _spin(ax: Axes, x: float, y: float, up: bool, colour: str) -> None:
     ax.add_patch(Circle((x, y), 0.11, facecolor=colour, edgecolor=colour, linewidth=1.0, zorder=4))
     half = 0.36 if up else -0.36
-    arrow = FancyArrowPatch(
-        posA=(x, y - half),
-        posB=(x, y + half),
-        arrowstyle="-|>",
-        mutation_scale=11,
-        color=colour,
-        linewidth=1.8,
-        shrinkA=0,
-        shrinkB=0,
-        zorder=5,
-    )
-    ax.add_patch(arrow)
-
-
-def _arrow(ax: Axes, start: tuple[float, float], end: tuple[float, float], colour: str, width: float) -> None:
-    ax.add_patch(
-        FancyArrowPatch(
-            posA=start,
-            posB=end,
-            arrowstyle="-|>",
-            mutation_scale=7 + 2 * width,
-            color=colour,
-            linewidth=width,
-            shrinkA=0,
-            shrinkB=0,
-            zorder=3,
-        )
-    )
+    style.arrow(ax, (x, y - half), (x, y + half), colour, width=1.8, size=11, zorder=5)
 
 
 @style.house
@@ -123,19 +93,18 @@ def schematic() -> Figure:
             for i, end in enumerate(heights):
                 if alpha:
                     colour, width = special.get((i, j), (style.FAINT, 0.9))
-                    _arrow(ax, (-0.75, y), (0.72, end), colour, width * (0.4 + 0.6 * alpha))
+                    thickness = width * (0.4 + 0.6 * alpha)
+                    style.arrow(ax, (-0.75, y), (0.72, end), colour, width=thickness, size=7 + 2 * thickness, zorder=3)
         for y, up in zip(heights, new, strict=True):
             _spin(ax, 0.95, y, up, BLUE)
-            _arrow(ax, (1.75, y), (1.2, y), GREEN, 1.6)
+            style.arrow(ax, (1.75, y), (1.2, y), GREEN, width=1.6, size=10.2, zorder=3)
         ax.text(1.8, 2.1, field, color=GREEN, ha="right", fontsize=9)
         ax.text(-0.95, -2.25, "$t-1$", ha="center", va="center", color=style.GREY, fontsize=9)
         ax.text(0.95, -2.25, "$t$", ha="center", va="center", color=BLUE, fontsize=9)
         ax.set(xlim=(-1.4, 1.9), ylim=(-2.45, 2.45), aspect="equal")
         ax.set_title(title, loc="center")
         ax.axis("off")
-    for ax, (strong, weak) in zip(
-        axes, (("$J_{ij}$", "$J_{ji}$"), (r"$\alpha J_{ij}$", r"$\alpha J_{ji}$")), strict=False
-    ):
+    for ax, (strong, weak) in style.dressed(axes, (("$J_{ij}$", "$J_{ji}$"), (r"$\alpha J_{ij}$", r"$\alpha J_{ji}$"))):
         ax.text(-0.28, -2.25, strong, color=ORANGE, ha="center", va="center", fontsize=9)
         ax.text(0.33, -2.25, weak, color=PURPLE, ha="center", va="center", fontsize=9)
     return figure
@@ -154,8 +123,9 @@ def expansion(
 ) -> Figure:
     """Divergence from the truth in a plane of factorised models, and one mean along the path of the expansion.
 
-    `divergence` (len(second), len(first)) is measured from its minimum. `points` maps "exact", "naive", "TAP" to a
-    place in the plane; `interpolated` and the `partial_sums` ("naive", "TAP" for first and second order) are m(alpha).
+    ``divergence`` (len(second), len(first)) is measured from its minimum. ``points`` maps "exact", "naive", "TAP" to a
+    place in the plane; ``interpolated`` and the ``partial_sums`` ("naive", "TAP" for first and second order) are
+    m(alpha).
     """
     figure, (left, right) = style.subplots(1, 2, height=2.9, width_ratios=(1, 1.15))
     levels = np.array([0.0, 0.001, 0.004, 0.01, 0.02, 0.035, 0.055, 0.08, 0.12, 0.2])
@@ -183,7 +153,7 @@ def expansion(
         style.label(right, names[name], (float(alphas[-1]), float(values[-1])), METHOD_COLOURS[name], (4, -3))
     style.label(right, "exact", (float(alphas[-1]), float(interpolated[-1])), style.INK, (4, -3))
     right.set(xlabel=r"$\alpha$", ylabel=r"$m_i(\alpha)$", xlim=(0, 1))
-    _letters(left, right)
+    style.letters(left, right)
     return figure
 
 
@@ -193,7 +163,8 @@ def trajectories(
 ) -> Figure:
     """All magnetisations against time with their mean on top, and the last ones against the fields.
 
-    `magnetizations` is (steps, spins), `fields` (spins,); `average_response` on `field_axis` is drawn as a curve.
+    ``magnetizations`` is (steps, spins), ``fields`` (spins,); ``average_response`` on ``field_axis`` is drawn as a
+    curve.
     """
     figure, axes = plt.subplot_mosaic(
         [["mean", "response"], ["spins", "response"]],
@@ -223,7 +194,7 @@ def trajectories(
     response.plot(field_axis, average_response, color=style.INK, linestyle="--", linewidth=1.2)
     response.axhline(0, color=style.FAINT, linewidth=0.8, linestyle="-", zorder=0)
     response.set(xlabel="field $x_i$", ylabel="$m_{i,t}$ at the last step")
-    _letters(mean, response)
+    style.letters(mean, response)
     return figure
 
 
@@ -238,7 +209,8 @@ def naive_and_tap(
 ) -> Figure:
     """Mean magnetisation of both methods against time; the same with sampled values; what a loose solver changes.
 
-    `magnetizations` maps "naive" and "TAP" to means at steps 0, 1, ...; `loose_difference` is |loose - tight| of TAP.
+    ``magnetizations`` maps "naive" and "TAP" to means at steps 0, 1, ...; ``loose_difference`` is |loose - tight| of
+    TAP.
     """
     figure, (whole, close, loose) = style.subplots(1, 3, height=2.8, width_ratios=(1, 1.25, 0.9))
     for name, values in magnetizations.items():
@@ -262,7 +234,7 @@ def naive_and_tap(
     )
     loose.set(xlabel="step $t$", ylabel="loose minus tight TAP")
     loose.yaxis.set_minor_locator(ticker.NullLocator())
-    _letters(whole, close, loose)
+    style.letters(whole, close, loose)
     return figure
 
 
@@ -306,8 +278,8 @@ def truth(
     left.set(xlabel=r"$\beta / \beta_c$", ylabel="error of the mean")
     middle.set(xlabel=r"$\beta / \beta_c$", ylabel="error per spin (rms)", ylim=(0, None))
     right.set(xlabel="step $t$", ylabel="error of the mean", xscale="log")
-    _plain_ticks(right.xaxis, (1, 10, 100))
-    _letters(left, middle, right)
+    style.plain_ticks(right.xaxis, (1, 10, 100))
+    style.letters(left, middle, right)
     return figure
 
 
@@ -315,7 +287,7 @@ def truth(
 def starts(means: Mapping[str, np.ndarray], *, counts: Mapping[str, Mapping[float, int]]) -> Figure:
     """Mean magnetisation against time from many random starts, one panel per temperature.
 
-    `means` maps the panel's title to (starts, steps); `counts` maps it to {final mean: number of starts}.
+    ``means`` maps the panel's title to (starts, steps); ``counts`` maps it to {final mean: number of starts}.
     """
     figure, axes = style.subplots(1, len(means), height=2.7, sharey=True, squeeze=False)
     for ax, (title, values) in zip(axes[0], means.items(), strict=True):
@@ -332,7 +304,7 @@ def starts(means: Mapping[str, np.ndarray], *, counts: Mapping[str, Mapping[floa
         ax.set_title(title, loc="center")
         ax.set(xlabel="step $t$", xlim=(0, steps[-1]))
     axes[0, 0].set_ylabel("mean magnetisation")
-    _letters(*axes[0])
+    style.letters(*axes[0])
     return figure
 
 
@@ -342,7 +314,7 @@ def samples(
 ) -> Figure:
     """|mean| against beta for many parameter samples, and its spread over the samples.
 
-    `absolute` is (samples, betas); `spreads` are standard deviations with their standard errors.
+    ``absolute`` is (samples, betas); ``spreads`` are standard deviations with their standard errors.
     """
     figure, (left, right) = style.subplots(1, 2, height=2.9, width_ratios=(1.35, 1))
     left.add_collection(
@@ -368,7 +340,7 @@ def samples(
     for ax in (left, right):
         ax.axvline(critical, color=style.GREY, linewidth=0.9, linestyle=":")
     style.label(left, r"$\beta_c$", (critical, 0.95), style.GREY, (-4, 0), ha="right", va="top")
-    _letters(left, right)
+    style.letters(left, right)
     return figure
 
 
@@ -382,7 +354,8 @@ def error_law(
 ) -> Figure:
     """Root-mean-square error against the strength of the couplings, one panel per moment, with the expected slopes.
 
-    `errors` maps the panel's title to {curve: values}, `orders` to {curve: exponent}; `sizes` is the moment itself.
+    ``errors`` maps the panel's title to {curve: values}, ``orders`` to {curve: exponent}; ``sizes`` is the moment
+    itself.
     """
     figure, axes = style.subplots(1, len(errors), height=3.1, sharey=True, squeeze=False)
     colours = {"naive": ORANGE, "TAP": BLUE, "first order": ORANGE, "second order": BLUE}
@@ -404,11 +377,11 @@ def error_law(
             ax.text(*place, name, color=ends[name][1], transform=ax.transAxes, fontsize=8.5, ha="right", va="bottom")
         ax.set_title(title, loc="center")
         ax.set_xlabel("strength of the couplings $g$")
-        _plain_ticks(ax.xaxis, (0.01, 0.1, 1.0))
+        style.plain_ticks(ax.xaxis, (0.01, 0.1, 1.0))
     axes[0, 0].set_ylabel("root-mean-square error")
     for ax in axes[0]:
-        _every_second_decade(ax.yaxis)
-    _letters(*axes[0])
+        style.decades(ax.yaxis, 2)
+    style.letters(*axes[0])
     return figure
 
 
@@ -422,7 +395,7 @@ def accumulation(
     """
     figure, axes = style.subplots(1, len(errors), height=2.9, sharey=True, squeeze=False)
     for ax, (name, curves) in zip(axes[0], errors.items(), strict=True):
-        for colour, marker, (label, values) in zip(FAMILY, FAMILY_MARKERS, curves.items(), strict=False):
+        for colour, marker, (label, values) in style.dressed(FAMILY, FAMILY_MARKERS, curves.items()):
             steps = np.arange(2, len(values) + 1)
             mean, error = values[1:], standard_errors[name][label][1:]
             ax.fill_between(steps, mean - error, mean + error, color=colour, alpha=0.25, linewidth=0)
@@ -432,11 +405,11 @@ def accumulation(
             style.label(ax, label, (float(steps[-1]), float(values[-1])), colour, (5, -3))
         ax.set(xscale="log", yscale="log", xlabel="step $t$")
         ax.set_title("naive mean field" if name == "naive" else name, loc="center")
-        _plain_ticks(ax.xaxis, (2, 5, 10, 20, 50))
+        style.plain_ticks(ax.xaxis, (2, 5, 10, 20, 50))
     axes[0, 0].set_ylabel("root-mean-square error")
     for ax in axes[0]:
         ax.yaxis.set_minor_locator(ticker.NullLocator())
-    _letters(*axes[0])
+    style.letters(*axes[0])
     return figure
 
 
@@ -454,14 +427,14 @@ def transition(
 ) -> Figure:
     """Magnetisation against beta for finite and infinite systems; the three critical points; finite size at one beta.
 
-    `sampled` maps the number of spins to (mean, standard error) on `sampled_betas`. `closures` maps "infinite", "naive"
-    and "TAP" to (betas, magnetisations) near the transition. `at_source_beta` maps "sampled", "naive", "TAP", "naive,
-    balanced" and "TAP, balanced" to (numbers of spins, mean, standard error); `naive_limit` is drawn across.
+    ``sampled`` maps the number of spins to (mean, standard error) on ``sampled_betas``. ``closures`` maps "infinite",
+    "naive" and "TAP" to (betas, magnetisations) near the transition. ``at_source_beta`` maps "sampled", "naive", "TAP",
+    "naive, balanced" and "TAP, balanced" to (numbers of spins, mean, standard error); ``naive_limit`` is drawn across.
     """
     figure, (left, middle, right) = style.subplots(1, 3, height=3.0, width_ratios=(1.25, 1, 1))
     left.plot(betas, limit, color=style.INK, linestyle="-", linewidth=1.6)
     style.label(left, r"$N = \infty$", (float(betas[-1]), float(limit[-1])), style.INK, (-2, 5), ha="right")
-    for colour, marker, (number, (mean, error)) in zip(FAMILY, FAMILY_MARKERS, sampled.items(), strict=False):
+    for colour, marker, (number, (mean, error)) in style.dressed(FAMILY, FAMILY_MARKERS, sampled.items()):
         left.errorbar(
             sampled_betas,
             mean,
@@ -514,9 +487,9 @@ def transition(
             style.label(right, name, last, ink[method], (6, -3))
     right.axhline(naive_limit, color=ORANGE, linewidth=0.9, linestyle="--")
     right.set(xscale="log", yscale="log", xlabel="number of spins $N$", ylabel=r"absolute mean at $\beta = 1.1108$")
-    _plain_ticks(right.xaxis, (64, 256, 1024))
-    _plain_ticks(right.yaxis, (0.1, 0.2, 0.3, 0.4))
-    _letters(left, middle, right)
+    style.plain_ticks(right.xaxis, (64, 256, 1024))
+    style.plain_ticks(right.yaxis, (0.1, 0.2, 0.3, 0.4))
+    style.letters(left, middle, right)
     return figure
 
 
@@ -537,8 +510,9 @@ def breakdown(
 ) -> Figure:
     """Magnetisation against the disorder of the couplings at low temperature, and one run where TAP has left the truth.
 
-    `limits` maps "infinite", "naive", "TAP" to curves of infinite systems on `widths`; `finite` maps "naive", "TAP" to
-    one system on `points`, where `sampled` has standard errors; `runs` maps methods to means at `steps`.
+    ``limits`` maps "infinite", "naive", "TAP" to curves of infinite systems on ``widths``; ``finite`` maps "naive",
+    "TAP" to one system on ``points``, where ``sampled`` has standard errors; ``runs`` maps methods to means at
+    ``steps``.
     """
     figure, (left, right) = style.subplots(1, 2, height=3.0, width_ratios=(1.2, 1))
     looks = {"infinite": (style.INK, "-"), "naive": (ORANGE, "--"), "TAP": (BLUE, "-")}
@@ -573,5 +547,5 @@ def breakdown(
     _truth(right, run_steps, run_sampled, run_errors)
     style.label(right, "sampled", (float(run_steps[-1]), float(run_sampled[-1])), style.INK, (-2, 8), ha="right")
     right.set(xlabel="step $t$", ylabel="mean magnetisation", ylim=(-0.03, 1.0))
-    _letters(left, right)
+    style.letters(left, right)
     return figure

@@ -1,23 +1,33 @@
-"""The figures of the chapter `rbm-mixtures`: results in, a matplotlib figure out. Nothing is computed here.
+"""The figures of the chapter ``rbm-mixtures``: results in, a matplotlib figure out. Nothing is computed here.
 
 Arguments are arrays or mappings of arrays as the chapter measured them; each function says which shapes it expects.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import wraps
-from typing import Any
+from __future__ import annotations
 
-import matplotlib as mpl
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 from matplotlib import ticker
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis
 from matplotlib.collections import LineCollection
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyArrowPatch
 
 from spinbook.plot import style
+
+__all__ = [
+    "PRIOR_COLOURS",
+    "convergence",
+    "cumulants",
+    "interactions",
+    "landscape",
+    "recall",
+    "retrieval",
+    "schematic",
+    "weights",
+]
 
 BLUE, ORANGE, GREEN, PURPLE, OCHRE, BROWN = style.QUALITATIVE
 PRIOR_COLOURS = dict(
@@ -36,25 +46,6 @@ _VISIBLE = np.array([[-0.95, -0.20], [-0.52, -0.54], [0.0, -0.67], [0.52, -0.54]
 _HIDDEN = np.array([[-0.55, 0.72], [0.0, 0.88], [0.55, 0.72]])
 
 
-def _in_house_style(draw: Callable[..., Figure]) -> Callable[..., Figure]:
-    """Texts added to finished axes would otherwise have matplotlib's own fonts and sizes."""
-
-    settings: Any = style.RC
-
-    @wraps(draw)
-    def styled(*arguments: Any, **options: Any) -> Figure:
-        with mpl.rc_context(settings):
-            return draw(*arguments, **options)
-
-    return styled
-
-
-def _every_second_decade(axis: Axis) -> None:
-    """Ticks at 1, 0.01, 0.0001, ...: over many decades, minor ticks crowd the axis and take seconds to lay out."""
-    axis.set_major_locator(ticker.LogLocator(base=100.0))
-    axis.set_minor_locator(ticker.NullLocator())
-
-
 def _unit(ax: Axes, position: np.ndarray, name: str, *, face: str, edge: str, ink: str) -> None:
     x, y = position
     ax.add_patch(Circle((x, y), 0.165, facecolor=face, edgecolor=edge, linewidth=1.3, zorder=4))
@@ -66,7 +57,7 @@ def _bonds(ax: Axes, start: np.ndarray, ends: np.ndarray, colour: str, width: fl
         ax.plot(*np.stack([start, end], axis=1), color=colour, linewidth=width, linestyle="-", zorder=zorder)
 
 
-@_in_house_style
+@style.house
 def schematic() -> Figure:
     """Four drawings: the bipartite graph, then what is left on the visible units for three kinds of hidden prior."""
     figure, axes = style.subplots(1, 4, height=1.85)
@@ -116,7 +107,7 @@ def schematic() -> Figure:
     return figure
 
 
-@_in_house_style
+@style.house
 def cumulants(
     arguments: np.ndarray,
     generating_functions: Mapping[str, np.ndarray],
@@ -130,8 +121,8 @@ def cumulants(
 ) -> Figure:
     """K(t) of each prior; partial sums of one cumulant series with its radius; their error against the order.
 
-    `generating_functions` maps prior to values on `arguments` (nan outside the domain), `partial_sums` maps order to
-    values on `series_arguments`, `errors` maps an argument t to |partial sum - K(t)| for `orders`.
+    ``generating_functions`` maps prior to values on ``arguments`` (nan outside the domain), ``partial_sums`` maps order
+    to values on ``series_arguments``, ``errors`` maps an argument t to |partial sum - K(t)| for ``orders``.
     """
     figure, (left, middle, right) = style.subplots(1, 3, height=2.7, width_ratios=(1.25, 1, 1))
     for prior, values in generating_functions.items():
@@ -169,13 +160,13 @@ def cumulants(
         right.semilogy(orders, values, color=colour, marker=marker, linestyle="-", markersize=2.8, linewidth=1.0)
         style.label(right, f"$t = {argument:g}$", (orders[12], values[12]), colour, offset)
     right.set(xlabel="terms of the series", ylabel="error of the partial sum")
-    _every_second_decade(right.yaxis)
+    style.decades(right.yaxis, 2)
     for letter, ax in zip("abc", (left, middle, right), strict=True):
         style.panel_label(ax, letter)
     return figure
 
 
-@_in_house_style
+@style.house
 def interactions(
     strengths: Mapping[str, np.ndarray],
     *,
@@ -185,8 +176,8 @@ def interactions(
 ) -> Figure:
     """Root-mean-square interaction by order for each prior, and how far the n-th cumulant alone fixes it.
 
-    `strengths` maps prior to values for orders 1, 2, ...; values under `floor` are rounding and are drawn hollow on the
-    floor. `ratios` maps prior to {order: J_S / (kappa_n prod W)} on `scales`.
+    ``strengths`` maps prior to values for orders 1, 2, ...; values under ``floor`` are rounding and are drawn hollow on
+    the floor. ``ratios`` maps prior to {order: J_S / (kappa_n prod W)} on ``scales``.
     """
     figure, (left, right) = style.subplots(1, 2, height=3.0, width_ratios=(1.3, 1))
     count = max(len(values) for values in strengths.values())
@@ -205,7 +196,7 @@ def interactions(
         xlabel="order $n$ of the interaction",
         ylabel="root-mean-square $J_S$, $|S| = n$",
     )
-    _every_second_decade(left.yaxis)
+    style.decades(left.yaxis, 2)
     right.axhline(1.0, color=style.GREY, linewidth=0.9, linestyle=":")
     for prior, curves in ratios.items():
         for order, values in curves.items():
@@ -219,7 +210,7 @@ def interactions(
     return figure
 
 
-@_in_house_style
+@style.house
 def landscape(
     axis: np.ndarray,
     energies: np.ndarray,
@@ -232,8 +223,8 @@ def landscape(
 ) -> Figure:
     """Energy contours in the plane, the direction of one step, and the very steps of a few queries, one panel per beta.
 
-    Shapes, with s = len(axis): `energies` (panels, s, s) indexed [y, x] and measured from their minimum, `flows`
-    (panels, s, s, 2), `queries` (q, 2), `updates` (panels, q, 2), `patterns` (N, 2).
+    Shapes, with s = len(axis): ``energies`` (panels, s, s) indexed [y, x] and measured from their minimum, ``flows``
+    (panels, s, s, 2), ``queries`` (q, 2), ``updates`` (panels, q, 2), ``patterns`` (N, 2).
     """
     figure, axes = style.subplots(1, len(betas), height=2.75, sharex=True, sharey=True, squeeze=False)
     panels = axes[0]
@@ -248,7 +239,8 @@ def landscape(
         "shrinkA": 0,
         "shrinkB": 0,
     }
-    for letter, ax, beta, energy, flow, update in zip("abcdef", panels, betas, energies, flows, updates, strict=False):
+    shown = zip(betas, energies, flows, updates, strict=True)
+    for letter, ax, (beta, energy, flow, update) in style.dressed("abcdef", panels, shown):
         ax.contourf(axis, axis, energy, levels=levels, colors=shades)
         lines = ax.contour(axis, axis, energy, levels=levels[1:])
         segments = [segment for level in lines.allsegs for segment in level]
@@ -289,7 +281,7 @@ def landscape(
     return figure
 
 
-@_in_house_style
+@style.house
 def weights(
     norms: np.ndarray,
     mixture_weights: np.ndarray,
@@ -303,8 +295,8 @@ def weights(
 ) -> Figure:
     """Weight against norm for real patterns; effective fraction of the patterns against the relative norm spread.
 
-    `fractions` and `standard_errors` map dimension to values on `spreads`, `predictions` to values on
-    `prediction_spreads`; `examples` maps a name to a (spread, fraction).
+    ``fractions`` and ``standard_errors`` map dimension to values on ``spreads``, ``predictions`` to values on
+    ``prediction_spreads``; ``examples`` maps a name to a (spread, fraction).
     """
     figure, (left, right) = style.subplots(1, 2, height=2.9)
     left.semilogy(norms, mixture_weights, color=BLUE, marker="o", markersize=1.8, linestyle="none", alpha=0.6)
@@ -346,7 +338,7 @@ def weights(
     return figure
 
 
-@_in_house_style
+@style.house
 def convergence(
     median: Mapping[float, np.ndarray],
     *,
@@ -357,9 +349,9 @@ def convergence(
 ) -> Figure:
     """Distance to the fixed point per step for several beta; where queries end, and how fast, against beta.
 
-    `median` maps beta to the median of |xi_n - xi_inf| / |xi_0 - xi_inf| for n = 0, 1, ...; `rule` is drawn across.
-    `own_pattern` (fraction of queries that end at the pattern they came from) and `contraction` (median factor per step
-    at the end) are on `betas`.
+    ``median`` maps beta to the median of |xi_n - xi_inf| / |xi_0 - xi_inf| for n = 0, 1, ...; ``rule`` is drawn across.
+    ``own_pattern`` (fraction of queries that end at the pattern they came from) and ``contraction`` (median factor per
+    step at the end) are on ``betas``.
     """
     figure, (left, right) = style.subplots(1, 2, height=2.9, width_ratios=(1.25, 1))
     sides = ("left", "left", "left", "right")
@@ -372,7 +364,7 @@ def convergence(
     left.axhline(rule, color=style.GREY, linestyle=":", linewidth=0.9)
     left.set(ylim=(1e-8, 2), xlabel="step", ylabel="distance left to the fixed point")
     left.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
-    _every_second_decade(left.yaxis)
+    style.decades(left.yaxis, 2)
     for values, colour, marker, text, offset, side in (
         (own_pattern, BLUE, "o", "ends at its\nown pattern", (0, -8), "top"),
         (contraction, ORANGE, "s", "contraction\nper step", (0, 8), "bottom"),
@@ -387,7 +379,7 @@ def convergence(
     return figure
 
 
-@_in_house_style
+@style.house
 def retrieval(
     originals: np.ndarray,
     corrupted: np.ndarray,
@@ -400,8 +392,8 @@ def retrieval(
 ) -> Figure:
     """Stored images, their corrupted queries, and what one step returns, with the overlap with the stored image.
 
-    Shapes: `originals` and `corrupted` (rows, pixels), `retrieved` (rows, betas, pixels), `overlaps` (rows, 1 + betas)
-    beginning with the overlap of the query itself.
+    Shapes: ``originals`` and ``corrupted`` (rows, pixels), ``retrieved`` (rows, betas, pixels), ``overlaps`` (rows, 1 +
+    betas) beginning with the overlap of the query itself.
     """
     figure, axes = style.subplots(len(originals), 2 + len(betas), height=1.3 * len(originals) + 0.3, squeeze=False)
     titles = ["stored", "query", *[rf"$\beta = {beta:g}$" for beta in betas]]
@@ -419,13 +411,13 @@ def retrieval(
     return figure
 
 
-@_in_house_style
+@style.house
 def recall(
     number: Mapping[str, np.ndarray], noise: Mapping[str, np.ndarray], temperature: Mapping[str, np.ndarray]
 ) -> Figure:
     """Fraction of queries recalled in one step against patterns stored, noise and beta, with standard errors.
 
-    Each mapping holds `x`, and for each curve its values under its label and its errors under "LABEL error". In the
+    Each mapping holds ``x``, and for each curve its values under its label and its errors under "LABEL error". In the
     first two, the last curve is the reference.
     """
     figure, axes = style.subplots(1, 3, height=2.7, sharey=True)
@@ -436,7 +428,7 @@ def recall(
     )
     for letter, ax, (curves, name, scale, family) in zip("abc", axes, panels, strict=True):
         labels = [key for key in curves if key != "x" and not key.endswith(" error")]
-        for colour, marker, label in zip(family, style.MARKERS, labels, strict=False):
+        for colour, marker, label in style.dressed(family, style.MARKERS, labels):
             reference = colour == style.GREY
             ax.errorbar(
                 curves["x"],

@@ -1,21 +1,43 @@
-"""The figures of the chapter `spin-transformers`: results in, a matplotlib figure out. Nothing is computed here.
+"""The figures of the chapter ``spin-transformers``: results in, a matplotlib figure out. Nothing is computed here.
 
 Naive mean field is orange and dashed, TAP blue and solid, TAP without its self-interaction purple, the central-limit
 theory green, and what is sampled ink with error bars, wherever they meet. Each function says which shapes it expects.
 """
+
+from __future__ import annotations
 
 from collections.abc import Mapping
 
 import numpy as np
 from matplotlib import ticker
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis
 from matplotlib.collections import LineCollection
 from matplotlib.colors import LinearSegmentedColormap, to_rgb
 from matplotlib.figure import Figure
-from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch, Rectangle
+from matplotlib.patches import Circle, Rectangle
 
 from spinbook.plot import style
+
+__all__ = [
+    "bessel",
+    "errata",
+    "existence",
+    "heads",
+    "large_d",
+    "logits",
+    "naive_and_tap",
+    "one_step",
+    "printed",
+    "relaxation",
+    "response",
+    "schematic",
+    "settling",
+    "single_run",
+    "strong_run",
+    "temperatures",
+    "terms",
+    "yarn",
+]
 
 BLUE, ORANGE, GREEN, PURPLE, OCHRE, BROWN = style.QUALITATIVE
 THEORY_COLOURS = {"naive": ORANGE, "TAP": BLUE, "TAP, no self term": PURPLE, "central limit": GREEN}
@@ -30,45 +52,6 @@ FAMILY_MARKERS = ["D", "o", "^", "v", "s", "P"]
 
 COSINE_COLOURS = {"previous": GREEN, "start": OCHRE, "fields": BLUE}
 COSINE_LABELS = {"previous": "with step before", "start": "with start", "fields": "with field"}
-
-
-def _decades(axis: Axis, step: int = 1) -> None:
-    """Ticks at every `step`-th power of ten and nowhere else: over many decades, minor ticks crowd the axis."""
-    axis.set_major_locator(ticker.LogLocator(base=10.0**step, numticks=20))
-    axis.set_minor_locator(ticker.NullLocator())
-
-
-def _arrow(ax: Axes, start: tuple[float, float], end: tuple[float, float], colour: str, width: float = 1.4) -> None:
-    ax.add_patch(
-        FancyArrowPatch(
-            posA=start,
-            posB=end,
-            arrowstyle="-|>,head_length=4,head_width=2.4",
-            color=colour,
-            linewidth=width,
-            shrinkA=0,
-            shrinkB=0,
-            zorder=4,
-        )
-    )
-
-
-def _box(ax: Axes, centre: tuple[float, float], size: tuple[float, float], text: str, colour: str) -> None:
-    (x, y), (width, height) = centre, size
-    corner = (x - width / 2, y - height / 2)
-    ax.add_patch(
-        FancyBboxPatch(
-            corner,
-            width,
-            height,
-            boxstyle="round,pad=0,rounding_size=0.12",
-            facecolor=style.PAPER,
-            edgecolor=colour,
-            linewidth=1.3,
-            zorder=3,
-        )
-    )
-    ax.text(x, y, text, ha="center", va="center", fontsize=8.5, color=colour, zorder=5)
 
 
 def _plus(ax: Axes, x: float, y: float) -> None:
@@ -86,8 +69,8 @@ def schematic() -> Figure:
         spin.plot([0, np.cos(angle)], [0, np.sin(angle)], color=style.FAINT, linewidth=1.2, linestyle="-", zorder=1)
         spin.plot(np.cos(angle), np.sin(angle), color=style.GREY, marker="o", markersize=3, linestyle="none")
     toward = np.deg2rad(45)
-    _arrow(spin, (0, 0), (1.5 * np.cos(toward), 1.5 * np.sin(toward)), ORANGE, 1.6)
-    _arrow(spin, (0, 0), (0.62 * np.cos(toward), 0.62 * np.sin(toward)), BLUE, 2.4)
+    style.arrow(spin, (0, 0), (1.5 * np.cos(toward), 1.5 * np.sin(toward)), ORANGE, width=1.6, zorder=4)
+    style.arrow(spin, (0, 0), (0.62 * np.cos(toward), 0.62 * np.sin(toward)), BLUE, width=2.4, zorder=4)
     spin.text(1.12, 1.12, r"field $\boldsymbol{\theta}$", color=ORANGE, fontsize=8.5)
     spin.text(0.50, 0.14, r"mean $\mathbf{m}$", color=BLUE, fontsize=8.5)
     spin.text(-0.52, 1.06, r"spin $\mathbf{s}$", color=style.GREY, fontsize=8.5, ha="center")
@@ -105,10 +88,10 @@ def schematic() -> Figure:
             linestyle="-",
             zorder=1,
         )
-        _box(block, (1.35, y - 0.12), (1.5, 0.42), "normalise", GREEN)
-        _box(block, (1.35, y + 0.42), (1.5, 0.42), text, colour)
+        style.box(block, (1.35, y - 0.12), (1.5, 0.42), "normalise", GREEN, ink=GREEN, fontsize=8.5)
+        style.box(block, (1.35, y + 0.42), (1.5, 0.42), text, colour, ink=colour, fontsize=8.5)
         _plus(block, 0, y + 0.72)
-    _arrow(block, (0, 3.9), (0, 4.35), style.INK)
+    style.arrow(block, (0, 3.9), (0, 4.35), style.INK, width=1.4, zorder=4)
     block.text(0, -0.2, r"$\mathbf{x}$", ha="center", fontsize=10)
     block.text(-0.12, 0.9, "residual", rotation=90, ha="right", va="center", fontsize=8, color=BLUE)
     block.set(xlim=(-0.6, 2.25), ylim=(-0.4, 4.5))
@@ -117,18 +100,18 @@ def schematic() -> Figure:
     module.plot([0, 0], [0.0, 1.78], color=style.INK, linewidth=1.2, linestyle="-", zorder=1)
     module.plot([0, 2.1, 2.1], [0.42, 0.42, 0.9], color=style.GREY, linewidth=1.1, linestyle="-", zorder=1)
     module.text(-0.12, 0.95, "fields:\nresidual", ha="right", va="center", fontsize=8, color=BLUE)
-    _box(module, (2.1, 1.05), (2.1, 0.42), r"couplings $J(\mathbf{x})$", ORANGE)
+    style.box(module, (2.1, 1.05), (2.1, 0.42), r"couplings $J(\mathbf{x})$", ORANGE, ink=ORANGE, fontsize=8.5)
     module.plot([2.1, 2.1, 0.2], [1.25, 1.95, 1.95], color=style.GREY, linewidth=1.1, linestyle="-", zorder=1)
     module.text(1.2, 2.05, r"$J\mathbf{m}$: attention", ha="center", fontsize=8, color=ORANGE)
     _plus(module, 0, 1.95)
     module.plot([0, 0], [2.12, 3.2], color=style.INK, linewidth=1.2, linestyle="-", zorder=1)
-    _box(module, (0, 3.2), (1.7, 0.42), r"response $\boldsymbol{\varphi}$", GREEN)
-    _arrow(module, (0, 3.41), (0, 4.35), style.INK)
+    style.box(module, (0, 3.2), (1.7, 0.42), r"response $\boldsymbol{\varphi}$", GREEN, ink=GREEN, fontsize=8.5)
+    style.arrow(module, (0, 3.41), (0, 4.35), style.INK, width=1.4, zorder=4)
     module.text(0.14, 4.12, r"$\mathbf{m}$", fontsize=10)
     module.plot([0, 3.4, 3.4], [3.8, 3.8, 1.95], color=PURPLE, linewidth=1.1, linestyle=(0, (4, 2)), zorder=1)
     module.plot([3.4, 2.1], [1.95, 1.95], color=PURPLE, linewidth=1.1, linestyle=(0, (4, 2)), zorder=1)
-    _box(module, (1.75, 2.72), (2.1, 0.42), "Onsager field", PURPLE)
-    _arrow(module, (0.7, 2.72), (0.0, 2.12), PURPLE, 1.1)
+    style.box(module, (1.75, 2.72), (2.1, 0.42), "Onsager field", PURPLE, ink=PURPLE, fontsize=8.5)
+    style.arrow(module, (0.7, 2.72), (0.0, 2.12), PURPLE, width=1.1, zorder=4)
     module.text(2.05, 3.88, "until m stays", ha="center", fontsize=8, color=PURPLE)
     module.set(xlim=(-1.25, 3.6), ylim=(-0.4, 4.5))
     for ax in (spin, block, module):
@@ -153,11 +136,11 @@ def response(
 ) -> Figure:
     """|m| against |theta| for several beta; how fast the norm follows its field, against x = beta |theta| / R.
 
-    `norms` maps beta to values on `fields`, `elasticity` is d log|m| / d log|theta| on `scaled`; `marks` puts names at
-    (x, elasticity).
+    ``norms`` maps beta to values on ``fields``, ``elasticity`` is d log|m| / d log|theta| on ``scaled``; ``marks`` puts
+    names at (x, elasticity).
     """
     figure, (left, right) = style.subplots(1, 2, height=2.9, width_ratios=(1.3, 1))
-    for colour, line, (beta, values) in zip(FAMILY, FAMILY_LINES, norms.items(), strict=False):
+    for colour, line, (beta, values) in style.dressed(FAMILY, FAMILY_LINES, norms.items()):
         left.plot(fields, values, color=colour, linestyle=line)
         style.label(left, rf"$\beta = {beta:g}$", (fields[-1], values[-1]), colour)
     left.axhline(radius, color=style.GREY, linewidth=0.9, linestyle="--")
@@ -200,11 +183,12 @@ def bessel(
 ) -> Figure:
     """I_{nu+1}(x)/I_nu(x) by order; error against refinements; error of the source's routine at small orders.
 
-    `ratios` and `quotients` (nan where the plain quotient underflows) map the law of x to values on `orders`; `errors`
-    maps an order to the worst relative error after `iterations`; `failures` and `repaired` are on `failing_orders`.
+    ``ratios`` and ``quotients`` (nan where the plain quotient underflows) map the law of x to values on ``orders``;
+    ``errors`` maps an order to the worst relative error after ``iterations``; ``failures`` and ``repaired`` are on
+    ``failing_orders``.
     """
     figure, (left, middle, right) = style.subplots(1, 3, height=2.8, width_ratios=(1.25, 1, 1))
-    for colour, line, (name, values) in zip((BLUE, GREEN, ORANGE), FAMILY_LINES, ratios.items(), strict=False):
+    for colour, line, (name, values) in style.dressed((BLUE, GREEN, ORANGE), FAMILY_LINES, ratios.items()):
         left.semilogx(orders, values, color=colour, linestyle=line)
         left.semilogx(
             orders[::6],
@@ -219,7 +203,7 @@ def bessel(
         style.label(left, f"$x = {name}$", (orders[place], values[place]), colour, (0, 7 if name != r"\nu^2" else -12))
     left.set(ylim=(-0.02, 1.05), xlabel=r"order $\nu$", ylabel=r"$I_{\nu+1}(x) \,/\, I_\nu(x)$")
     style.plain_ticks(left.xaxis, (1, 10, 100, 1000))
-    for colour, marker, (order, values) in zip((PURPLE, OCHRE, BROWN), FAMILY_MARKERS, errors.items(), strict=False):
+    for colour, marker, (order, values) in style.dressed((PURPLE, OCHRE, BROWN), FAMILY_MARKERS, errors.items()):
         middle.semilogy(
             iterations,
             np.maximum(values, 1e-17),
@@ -233,7 +217,7 @@ def bessel(
     middle.legend(loc="upper right", handlelength=1.6, labelspacing=0.25)
     middle.set(xlabel="refinements", ylabel="worst relative error")
     middle.xaxis.set_major_locator(ticker.MultipleLocator(2))
-    _decades(middle.yaxis, 4)
+    style.decades(middle.yaxis, 4)
     right.semilogy(
         failing_orders, np.maximum(failures, 1e-17), color=ORANGE, marker="s", markersize=3.0, linestyle="none"
     )
@@ -243,7 +227,7 @@ def bessel(
     style.label(right, "source's routine,\nhalf-integer orders", (2.0, 0.2), ORANGE, (10, -34))
     style.label(right, "this book", (8.0, 1e-13), BLUE, (0, 4))
     right.set(xlabel=r"order $\nu$", ylabel="relative error", ylim=(1e-18, 3))
-    _decades(right.yaxis, 4)
+    style.decades(right.yaxis, 4)
     style.letters(left, middle, right)
     return figure
 
@@ -261,11 +245,11 @@ def large_d(
 ) -> Figure:
     """Relative error of the large-D response by D; times nu, on its law; how sensitive the ratio is to its field.
 
-    `errors` and `corrected` (with the next order in 1/D) map D to values on `scaled`, `law` is (1 + gamma)/(2 gamma^2);
-    `sensitivity` is on `concentrations`; `choices` puts names at (x, sensitivity).
+    ``errors`` and ``corrected`` (with the next order in 1/D) map D to values on ``scaled``, ``law`` is (1 + gamma)/(2
+    gamma^2); ``sensitivity`` is on ``concentrations``; ``choices`` puts names at (x, sensitivity).
     """
     figure, (left, middle, right) = style.subplots(1, 3, height=2.8)
-    for colour, line, (dim, values) in zip(FAMILY, FAMILY_LINES, errors.items(), strict=False):
+    for colour, line, (dim, values) in style.dressed(FAMILY, FAMILY_LINES, errors.items()):
         left.loglog(scaled, values, color=colour, linestyle=line)
         left.loglog(scaled, corrected[dim], color=colour, linestyle=":", linewidth=0.9)
         style.label(left, f"$D = {dim}$" if dim == min(errors) else f"{dim}", (scaled[0], values[0]), colour, (2, 3))
@@ -274,11 +258,11 @@ def large_d(
     style.label(middle, r"$(1+\gamma)/2\gamma^2$", (scaled[len(scaled) // 2], law[len(law) // 2]), style.INK, (8, 6))
     left.set(xlabel=r"$\beta|\mathbf{h}|/R$", ylabel=r"relative error of $|\mathbf{m}|$")
     middle.set(xlabel=r"$\beta|\mathbf{h}|/R$", ylabel=r"relative error times $\nu$", ylim=(0, 1.15))
-    _decades(left.yaxis, 2)
+    style.decades(left.yaxis, 2)
     right.semilogx(concentrations, sensitivity, color=BLUE, linestyle="-")
     offsets = ((-6, -16), (0, 6), (6, -12))
     sides = ("right", "center", "left")
-    for offset, side, (name, (x, value)) in zip(offsets, sides, choices.items(), strict=False):
+    for offset, side, (name, (x, value)) in style.dressed(offsets, sides, choices.items()):
         right.plot([x], [value], color=ORANGE, marker="o", markersize=4.5, linestyle="none", zorder=5)
         style.label(right, name, (x, value), ORANGE, offset, ha=side)
     right.set(ylim=(0, 0.36), xlabel=r"$\beta R|\mathbf{h}|/\nu$", ylabel="d ratio / d log field")
@@ -316,18 +300,12 @@ def yarn(couplings: np.ndarray, strongest: float, eigenvalues: np.ndarray) -> Fi
     return figure
 
 
-def _band(ax: Axes, values: np.ndarray, colour: str, line: str, width: float = 1.6) -> None:
-    """Mean over sites with the range from the smallest to the largest; `values` is (steps, sites)."""
-    steps = np.arange(1, len(values) + 1)
-    ax.fill_between(steps, values.min(axis=1), values.max(axis=1), color=(*to_rgb(colour), 0.16), linewidth=0)
-    ax.plot(steps, values.mean(axis=1), color=colour, linestyle=line, linewidth=width)
-
-
 @style.house
 def single_run(cosines: Mapping[str, np.ndarray], norms: np.ndarray, *, radius: float, shown: int) -> Figure:
     """Cosines of every site with the step before, the start and the field; norms. Thin lines are single sites.
 
-    `cosines` maps "previous", "start", "fields" to (steps, sites); `norms` is (steps, sites); `shown` sites are drawn.
+    ``cosines`` maps "previous", "start", "fields" to (steps, sites); ``norms`` is (steps, sites); ``shown`` sites are
+    drawn.
     """
     figure, (left, right) = style.subplots(1, 2, height=2.9, width_ratios=(1.25, 1))
     steps = np.arange(1, len(norms) + 1)
@@ -335,12 +313,12 @@ def single_run(cosines: Mapping[str, np.ndarray], norms: np.ndarray, *, radius: 
     for line, (name, values) in zip(lines, cosines.items(), strict=True):
         colour = COSINE_COLOURS[name]
         left.plot(steps, values[:, :shown], color=(*to_rgb(colour), 0.28), linewidth=0.6, linestyle="-")
-        _band(left, values, colour, line)
+        style.band(left, np.arange(1, len(values) + 1), values, colour, linestyle=line)
         final = float(values[-1].mean())
         style.label(left, COSINE_LABELS[name], (steps[-1], final), colour, (5, 2 if name == "previous" else -3))
     left.set(xlim=(1, len(norms)), ylim=(-0.35, 1.08), xlabel="step", ylabel="cosine")
     right.plot(steps, norms[:, :shown], color=(*to_rgb(PURPLE), 0.28), linewidth=0.6, linestyle="-")
-    _band(right, norms, PURPLE, "-")
+    style.band(right, np.arange(1, len(norms) + 1), norms, PURPLE, linestyle="-")
     right.axhline(radius, color=style.GREY, linewidth=0.9, linestyle="--")
     style.label(right, "$R$", (1, radius), style.GREY, (2, -11))
     right.set(xlim=(1, len(norms)), ylim=(0, 1.05 * radius), xlabel="step", ylabel=r"norm $|\mathbf{m}_i|$")
@@ -354,16 +332,17 @@ def single_run(cosines: Mapping[str, np.ndarray], norms: np.ndarray, *, radius: 
 def naive_and_tap(runs: Mapping[str, Mapping[str, Mapping[str, np.ndarray]]], *, radius: float) -> Figure:
     """Cosines (top) and norms (bottom) of both theories, a column for each case; bands from smallest to largest.
 
-    `runs` maps a title to {"naive" or "TAP": {"previous", "start", "fields", "norms": (steps, sites)}}.
+    ``runs`` maps a title to {"naive" or "TAP": {"previous", "start", "fields", "norms": (steps, sites)}}.
     """
     figure, axes = style.subplots(2, len(runs), height=4.6, sharex=True, sharey="row", squeeze=False)
     for column, (title, theories) in enumerate(runs.items()):
         top, bottom = axes[:, column]
         for theory, run in theories.items():
             line = THEORY_LINES[theory]
+            steps = np.arange(1, len(run["norms"]) + 1)
             for name in ("fields", "start", "previous"):
-                _band(top, run[name], COSINE_COLOURS[name], line, 1.4)
-            _band(bottom, run["norms"], THEORY_COLOURS[theory], line)
+                style.band(top, steps, run[name], COSINE_COLOURS[name], linestyle=line, linewidth=1.4)
+            style.band(bottom, steps, run["norms"], THEORY_COLOURS[theory], linestyle=line)
             last = len(run["norms"])
             style.label(
                 bottom,
@@ -403,14 +382,14 @@ def strong_run(
 ) -> Figure:
     """Strong couplings, weak fields: cosine with the step before, norms, and the change per step of a long run.
 
-    `runs` maps a theory to {"previous", "norms": (steps, sites)}; `changes` maps it to values for steps 1, 2, ..., and
-    `factors` to the contraction factor whose power law is drawn beside them.
+    ``runs`` maps a theory to {"previous", "norms": (steps, sites)}; ``changes`` maps it to values for steps 1, 2, ...,
+    and ``factors`` to the contraction factor whose power law is drawn beside them.
     """
     figure, (left, middle, right) = style.subplots(1, 3, height=2.8)
     for theory, run in runs.items():
         colour, line = THEORY_COLOURS[theory], THEORY_LINES[theory]
-        _band(left, run["previous"], colour, line)
-        _band(middle, run["norms"], colour, line)
+        style.band(left, np.arange(1, len(run["previous"]) + 1), run["previous"], colour, linestyle=line)
+        style.band(middle, np.arange(1, len(run["norms"]) + 1), run["norms"], colour, linestyle=line)
         style.label(middle, theory, (len(run["norms"]), float(run["norms"][-1].mean())), colour, (-2, 8), ha="right")
     left.set(xlabel="step", ylabel="cosine with step before")
     middle.set(xlabel="step", ylabel=r"norm $|\mathbf{m}_i|$", ylim=(0, None))
@@ -432,7 +411,7 @@ def strong_run(
             ha="left" if theory == "TAP" else "right",
         )
     right.set(xlabel="step", ylabel="change of a step, root mean square")
-    _decades(right.yaxis, 2)
+    style.decades(right.yaxis, 2)
     for ax in (left, middle):
         ax.xaxis.set_major_locator(ticker.MultipleLocator(5))
     style.letters(left, middle, right)
@@ -449,7 +428,7 @@ def errata(
 ) -> Figure:
     """What a wrong index costs against the spread of the norms; two conventions for a trace against the exact spin.
 
-    `index_errors` and `trace_errors` map a label to relative errors on `spreads` and on `dims`.
+    ``index_errors`` and ``trace_errors`` map a label to relative errors on ``spreads`` and on ``dims``.
     """
     figure, (left, right) = style.subplots(1, 2, height=2.8)
     for colour, line, marker, (name, values) in zip(
@@ -466,7 +445,7 @@ def errata(
     right.set(xlabel="dimension $D$", ylabel="relative error")
     style.plain_ticks(right.xaxis, [float(dim) for dim in dims])
     for ax in (left, right):
-        _decades(ax.yaxis)
+        style.decades(ax.yaxis)
     style.letters(left, right)
     return figure
 
@@ -484,8 +463,8 @@ def one_step(
 ) -> Figure:
     """Root-mean-square error of one step against D, and against the strength of the couplings, with sampling noise.
 
-    Labels are "naive, large D", "TAP, large D", "naive, exact", "TAP, exact"; `guides` maps an exponent to the value of
-    its power law at the first strength.
+    Labels are "naive, large D", "TAP, large D", "naive, exact", "TAP, exact"; ``guides`` maps an exponent to the value
+    of its power law at the first strength.
     """
     figure, (left, right) = style.subplots(1, 2, height=3.1)
     looks = {
@@ -514,7 +493,7 @@ def one_step(
         ax.fill_between(x, noise, noise.min() / 30, color=style.FAINT, linewidth=0, zorder=0)
         lowest = min(float(values.min()) for values in curves.values())
         ax.set_ylim(min(lowest, float(noise.min())) / 2.5, None)
-        _decades(ax.yaxis)
+        style.decades(ax.yaxis)
     style.label(left, "sampling noise", (float(dims[0]), float(noise_by_dim[0])), style.GREY, (3, -11))
     for exponent, value in guides.items():
         line = value * (strengths / strengths[0]) ** exponent
@@ -543,7 +522,7 @@ def temperatures(
     noise: np.ndarray,
     turning: float,
 ) -> Figure:
-    """Mean length of each theory on `fine` with sampled spins on `betas`; error per site on `betas`, nan if none."""
+    """Mean length of each theory on ``fine``, sampled spins on ``betas``; error per site on ``betas``, nan if none."""
     figure, (left, right) = style.subplots(1, 2, height=3.1)
     for theory, values in lengths.items():
         left.semilogx(
@@ -581,7 +560,7 @@ def temperatures(
     style.label(left, "turning point", (turning, 0.02), BLUE, (3, 0))
     left.set(ylim=(0, 1), ylabel=r"mean length $|\mathbf{m}_i|/R$")
     right.set(ylim=(float(noise.min()) / 1.6, 1), ylabel="error per site / $R$, root mean square")
-    _decades(right.yaxis)
+    style.decades(right.yaxis)
     left.legend(loc="upper left", handlelength=2.4, labelspacing=0.25)
     style.letters(left, right)
     return figure
@@ -597,10 +576,11 @@ def existence(
     runs: Mapping[str, tuple[str, float, float]],
     systems: Mapping[str, np.ndarray],
 ) -> Figure:
-    """Contraction factor of one step at its steady state over beta and coupling strength; hatched where `turned`.
+    """Contraction factor of one step at its steady state over beta and coupling strength; hatched where ``turned``.
 
-    `maps` and `turned` map a title to (strengths, betas). `runs` maps a name to (title, beta, strength); `systems` maps
-    a title to rows (beta, strength, 1 where a finite system has turned, else 0), drawn as filled and open marks.
+    ``maps`` and ``turned`` map a title to (strengths, betas). ``runs`` maps a name to (title, beta, strength);
+    ``systems`` maps a title to rows (beta, strength, 1 where a finite system has turned, else 0), drawn as filled and
+    open marks.
     """
     figure, axes = style.subplots(1, len(maps), height=3.0, sharex=True, sharey=True, squeeze=False)
     shades = LinearSegmentedColormap.from_list("contraction", ["#f4f7fa", "#7fb2d3", "#0a4f7d", "#08233a"])
@@ -654,7 +634,7 @@ def terms(
 ) -> Figure:
     """Length of the three terms of the field against beta; the part of the Onsager field off the site's own vectors.
 
-    `sizes` maps "residual", "attention", "Onsager" to |.|/R on `betas`, and `shares` is Onsager over attention.
+    ``sizes`` maps "residual", "attention", "Onsager" to |.|/R on ``betas``, and ``shares`` is Onsager over attention.
     """
     figure, (left, right) = style.subplots(1, 2, height=2.8)
     looks = {"residual": (BLUE, "-", "o"), "attention": (ORANGE, "--", "s"), "Onsager": (PURPLE, "-.", "D")}
@@ -678,7 +658,7 @@ def terms(
     style.plain_ticks(right.xaxis, (0.125, 0.25, 0.5, 1.0, 2.0, 4.0))
     right.set_ylim(None, 4 * float(shares.max()))
     for ax in (left, right):
-        _decades(ax.yaxis)
+        style.decades(ax.yaxis)
     style.letters(left, right)
     return figure
 
@@ -694,12 +674,12 @@ def relaxation(
 ) -> Figure:
     """Distance of a module to its steady state after a number of updates; after one, two and four against beta.
 
-    `distances` maps a theory to {beta: values on `steps`}; `first` maps a label to values on `betas`, and `factor` is
-    the contraction factor there.
+    ``distances`` maps a theory to {beta: values on ``steps``}; ``first`` maps a label to values on ``betas``, and
+    ``factor`` is the contraction factor there.
     """
     figure, (left, right) = style.subplots(1, 2, height=3.0, width_ratios=(1.2, 1))
     for theory, family in distances.items():
-        for shade, marker, values in zip((0.5, 0.75, 1.0), ("^", "o", "s"), family.values(), strict=False):
+        for shade, marker, values in style.dressed((0.5, 0.75, 1.0), ("^", "o", "s"), family.values()):
             visible = values > 3e-7
             faded = (*to_rgb(THEORY_COLOURS[theory]), shade)
             left.semilogy(
@@ -716,16 +696,16 @@ def relaxation(
         for theory in distances
     ]
     family = next(iter(distances.values()))
-    for marker, beta in zip(("^", "o", "s"), family, strict=False):
+    for marker, beta in style.dressed(("^", "o", "s"), family):
         handles += left.plot(
             [], [], color=style.GREY, linestyle="none", marker=marker, markersize=3.5, label=rf"$\beta = {beta:g}$"
         )
     left.legend(handles=handles, loc="upper right", labelspacing=0.25, handlelength=2.2)
     left.set(xlabel="updates", ylabel="distance to the steady state, relative")
     left.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
-    _decades(left.yaxis, 2)
-    for colour, line, marker, (name, values) in zip(
-        (BLUE, GREEN, OCHRE), ("-", "--", "-."), ("o", "^", "v"), first.items(), strict=False
+    style.decades(left.yaxis, 2)
+    for colour, line, marker, (name, values) in style.dressed(
+        (BLUE, GREEN, OCHRE), ("-", "--", "-."), ("o", "^", "v"), first.items()
     ):
         right.loglog(betas, values, color=colour, linestyle=line, marker=marker, markersize=3.5)
         style.label(right, name, (betas[0], values[0]), colour, (-3, 8))
@@ -733,7 +713,7 @@ def relaxation(
     style.label(right, "contraction factor", (betas[0], factor[0]), style.GREY, (-3, 17))
     right.set(xlabel=r"inverse temperature $\beta$", ylabel="relative distance, factor")
     style.plain_ticks(right.xaxis, [float(beta) for beta in betas])
-    _decades(right.yaxis)
+    style.decades(right.yaxis)
     style.letters(left, right)
     return figure
 
@@ -751,8 +731,8 @@ def logits(
 ) -> Figure:
     """Standard deviation of the logits by D; sites attended to, and contraction, against a scale of the logits.
 
-    `deviations` and `laws` map "spin module" and "scaled dot product" to values on `dims`; `attended` is an effective
-    number on `scales`, `factors` maps a theory to values there; `marks` draws vertical lines.
+    ``deviations`` and ``laws`` map "spin module" and "scaled dot product" to values on ``dims``; ``attended`` is an
+    effective number on ``scales``, ``factors`` maps a theory to values there; ``marks`` draws vertical lines.
     """
     figure, (left, middle, right) = style.subplots(1, 3, height=2.8)
     for name, colour, marker in (("spin module", BLUE, "o"), ("scaled dot product", ORANGE, "s")):
@@ -806,10 +786,10 @@ def settling(
     *,
     top: float,
 ) -> Figure:
-    """A module after `update` updates, naive beside TAP: cosines between sites, their lengths, what is left to go.
+    """A module after ``update`` updates, naive beside TAP: cosines between sites, their lengths, what is left to go.
 
     Each argument maps "naive" and "TAP" to values: cosines to (sites, sites), lengths to (updates, sites) in units of
-    R, distances to (updates,). Of the matrix the naive theory has the lower triangle and TAP the upper; `top` is the
+    R, distances to (updates,). Of the matrix the naive theory has the lower triangle and TAP the upper; ``top`` is the
     end of its grey scale.
     """
     figure, (left, middle, right) = style.subplots(1, 3, height=2.5, width_ratios=(1.05, 1.1, 1.1))
@@ -835,7 +815,7 @@ def settling(
     right.set(xlim=(-0.5, count - 0.5), ylim=(every.min() / 2, 2 * every.max()))
     right.set(xlabel="updates", ylabel="distance to go, relative")
     right.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
-    _decades(right.yaxis)
+    style.decades(right.yaxis)
     style.letters(left, middle, right)
     return figure
 
@@ -846,16 +826,18 @@ def heads(
     differences: Mapping[str, np.ndarray],
     *,
     shares: Mapping[str, np.ndarray],
+    edges: np.ndarray,
     response: Mapping[str, np.ndarray],
 ) -> Figure:
     """Two readings of several heads: how far apart, how the length of a site is shared, and who listens to whom.
 
-    `differences` maps a label to values on `counts`; `shares` maps a reading to |m^h|^2 / |m|^2 over sites and heads;
-    `response` maps a reading to (heads, heads) mean sizes of d m^h / d x^k.
+    ``differences`` maps a label to values on ``counts``; ``shares`` maps a reading to the density of |m^h|^2 / |m|^2
+    over sites and heads, in the bins between the ``edges``;
+    ``response`` maps a reading to (heads, heads) mean sizes of d m^h / d x^k.
     """
     figure, axes = style.subplots(1, 2 + len(response), height=2.7, width_ratios=(1.15, 1.15, *(1.0 for _ in response)))
     left, middle = axes[:2]
-    for look, (name, values) in zip(((BLUE, "-", "o", 4), (PURPLE, ":", "D", 8)), differences.items(), strict=False):
+    for look, (name, values) in style.dressed(((BLUE, "-", "o", 4), (PURPLE, ":", "D", 8)), differences.items()):
         colour, line, marker, size = look
         options = {"markerfacecolor": "none", "linewidth": 1.2, "label": name}
         left.loglog(counts, values, color=colour, marker=marker, markersize=size, linestyle=line, **options)
@@ -863,9 +845,7 @@ def heads(
     left.set(xlabel="number of heads", ylabel="relative difference of outputs")
     style.plain_ticks(left.xaxis, [float(count) for count in counts])
     style.plain_ticks(left.yaxis, (0.05, 0.1, 0.2))
-    edges = np.linspace(0, max(float(np.max(values)) for values in shares.values()) * 1.05, 31)
-    for (name, values), colour, line in zip(shares.items(), (BLUE, ORANGE), ("-", "--"), strict=True):
-        density, _ = np.histogram(values, bins=edges, density=True)
+    for (name, density), colour, line in zip(shares.items(), (BLUE, ORANGE), ("-", "--"), strict=True):
         middle.stairs(density, edges, color=colour, linestyle=line, linewidth=1.3)
         place = min(int(np.argmax(density)) + (5 if line == "-" else 1), len(density))
         style.label(middle, name, (edges[place], density[place - 1]), colour, (2, 4 if line == "-" else -6))
@@ -895,7 +875,7 @@ def printed(deviations: Mapping[str, np.ndarray], rounding: Mapping[str, np.ndar
     Both map a title to the values of the 36 printed entries: |computed - printed| and half a unit of the last digit.
     """
     figure, axes = style.subplots(1, len(deviations), height=2.6, squeeze=False)
-    for ax, (title, values), colour in zip(axes[0], deviations.items(), (BLUE, GREEN, ORANGE), strict=False):
+    for ax, colour, (title, values) in style.dressed(axes[0], (BLUE, GREEN, ORANGE), deviations.items()):
         order = np.argsort(values)
         rank = np.arange(1, values.size + 1)
         ax.semilogy(
@@ -909,7 +889,7 @@ def printed(deviations: Mapping[str, np.ndarray], rounding: Mapping[str, np.ndar
         ax.semilogy(rank, rounding[title][order], color=style.GREY, marker="_", markersize=5, linestyle="none")
         ax.set_title(title, loc="center")
         ax.set(xlabel="printed entries, sorted")
-        _decades(ax.yaxis)
+        style.decades(ax.yaxis)
     axes[0, 0].set_ylabel("deviation")
     axes[0, 0].text(
         0.98,

@@ -1,10 +1,12 @@
 """Sizes, fonts and palettes of every figure in the book, in a light and a dark variant. No figure is drawn here.
 
-A figure is drawn once, with the light colours below. What saves it exchanges them for their dark counterparts, `DARK`,
-and reads `RC` and `PAPER`; colours outside the palette, colour maps among them, stay as they are.
+A figure is drawn once, with the light colours below. What saves it exchanges them for their dark counterparts,
+``DARK``, and reads ``RC`` and ``PAPER``; colours outside the palette, colour maps among them, stay as they are.
 """
 
-from collections.abc import Callable, Sequence
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal, ParamSpec, TypeVar
 
 import matplotlib as mpl
@@ -14,7 +16,35 @@ from cycler import cycler
 from matplotlib import ticker
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
+from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
+
+__all__ = [
+    "DARK",
+    "DIVERGING",
+    "FAINT",
+    "GREY",
+    "INK",
+    "LINE_STYLES",
+    "MARKERS",
+    "PAPER",
+    "QUALITATIVE",
+    "RC",
+    "SEQUENTIAL",
+    "WIDTHS",
+    "arrow",
+    "band",
+    "box",
+    "decades",
+    "dressed",
+    "house",
+    "label",
+    "letters",
+    "panel_label",
+    "plain_ticks",
+    "subplots",
+]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -106,9 +136,10 @@ def subplots(
     height: float = 2.8,
     **options: Any,
 ) -> tuple[Figure, Any]:
-    """`matplotlib.pyplot.subplots` in the house style.
+    """``matplotlib.pyplot.subplots`` in the house style.
 
-    `width` names an entry of `WIDTHS`, `height` is in inches; other keywords go to `matplotlib.pyplot.subplots`.
+    ``width`` names an entry of ``WIDTHS``, ``height`` is in inches; other keywords go to
+    ``matplotlib.pyplot.subplots``.
 
     >>> figure, axes = subplots(1, 2, height=2.0)
     >>> figure.get_size_inches().tolist()
@@ -126,9 +157,24 @@ def panel_label(ax: Axes, label: str) -> None:
     ax.set_title(label, loc="left", fontweight="bold", color=INK)
 
 
+def dressed(*looks_and_items: Iterable[Any]) -> Iterator[Any]:
+    """The items that the last argument holds, each behind its own look from every argument before.
+
+    Looks (colours, lines, markers, axes) may be left over, items may not: a curve without a look is an error.
+
+    >>> list(dressed("abc", {"naive": 2, "TAP": 3}.items()))
+    [('a', ('naive', 2)), ('b', ('TAP', 3))]
+    """
+    *looks, items = (list(column) for column in looks_and_items)
+    for column in looks:
+        if len(column) < len(items):
+            raise ValueError(f"items: expected at most {len(column)}, as many as there are looks, got {len(items)}")
+    return zip(*(column[: len(items)] for column in looks), items, strict=True)
+
+
 def letters(*axes: Axes) -> None:
     """Write panel letters, in the order given."""
-    for letter, ax in zip("abcdefghijkl", axes, strict=False):
+    for letter, ax in dressed("abcdefghijkl", axes):
         panel_label(ax, letter)
 
 
@@ -143,7 +189,7 @@ def label(
     va: str = "baseline",
     box: bool = False,
 ) -> None:
-    """Write `text` in the colour of its curve, `offset` points away from `point`; `box` clears the ground for it."""
+    """Write ``text`` in the colour of its curve, ``offset`` points from ``point``; ``box`` clears the ground for it."""
     ax.annotate(
         text,
         point,
@@ -160,7 +206,58 @@ def label(
 
 
 def plain_ticks(axis: Axis, ticks: Sequence[float] | np.ndarray) -> None:
-    """Label a logarithmic axis with ordinary numbers at `ticks`."""
+    """Label a logarithmic axis with ordinary numbers at ``ticks``."""
     axis.set_major_locator(ticker.FixedLocator(list(ticks)))
     axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
     axis.set_minor_locator(ticker.NullLocator())
+
+
+def decades(axis: Axis, step: int = 1) -> None:
+    """Ticks at every ``step``-th power of ten and nowhere else.
+
+    Over many decades minor ticks crowd the axis, and take seconds to lay out.
+    """
+    axis.set_major_locator(ticker.LogLocator(base=10.0**step, numticks=20))
+    axis.set_minor_locator(ticker.NullLocator())
+
+
+def arrow(
+    ax: Axes,
+    start: tuple[float, float],
+    end: tuple[float, float],
+    colour: str = GREY,
+    *,
+    width: float = 1.3,
+    size: float = 10.0,
+    bend: float = 0.0,
+    **options: Any,
+) -> None:
+    """An arrow between two points in data coordinates, ending exactly there, bent by a part of its length."""
+    look: dict[str, Any] = {"arrowstyle": "-|>", "mutation_scale": size, "shrinkA": 0, "shrinkB": 0, "zorder": 2}
+    look |= {"color": colour, "linewidth": width, "connectionstyle": f"arc3,rad={bend}"} | options
+    ax.add_patch(FancyArrowPatch(posA=start, posB=end, **look))
+
+
+def box(
+    ax: Axes,
+    centre: tuple[float, float],
+    size: tuple[float, float],
+    text: str,
+    colour: str,
+    *,
+    ink: str = INK,
+    fontsize: float = 9.0,
+    boxstyle: str = "round,pad=0,rounding_size=0.12",
+) -> None:
+    """A rounded box on paper with its text in the middle; ``size`` is (width, height) in data coordinates."""
+    (x, y), (width, height) = centre, size
+    corner = (x - width / 2, y - height / 2)
+    look: dict[str, Any] = {"boxstyle": boxstyle, "facecolor": PAPER, "edgecolor": colour, "linewidth": 1.3}
+    ax.add_patch(FancyBboxPatch(corner, width, height, zorder=3, **look))
+    ax.text(x, y, text, ha="center", va="center", color=ink, fontsize=fontsize, zorder=4)
+
+
+def band(ax: Axes, x: np.ndarray, values: np.ndarray, colour: str, **line: Any) -> None:
+    """The mean of ``values`` (x, samples), in the band of all of them."""
+    ax.fill_between(x, values.min(axis=1), values.max(axis=1), color=(*to_rgb(colour), 0.18), linewidth=0)
+    ax.plot(x, values.mean(axis=1), color=colour, **line)

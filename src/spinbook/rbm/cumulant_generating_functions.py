@@ -25,12 +25,6 @@ __all__ = ["bernoulli", "constant", "exponential", "gaussian", "laplace", "poiss
 CumulantGeneratingFunction = Callable[[Any], Array]
 
 
-def _with_parameter(parameter: Array, name: str, t: Float[ArrayLike, "*shape"]) -> tuple[Array, Array]:
-    t = validate.finite(t, "t")
-    validate.broadcastable(parameter, name, t.shape)
-    return parameter.astype(t.dtype), t
-
-
 @jax.jit
 def _bernoulli(t: Array, p: Array) -> Array:
     # Near zero the first form keeps the relative accuracy of a small K, far out the second neither overflows nor
@@ -80,7 +74,7 @@ def bernoulli(probability: Float[ArrayLike, "*units"] = 0.5) -> CumulantGenerati
 
     @validate.finite_result
     def K(t: Float[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
-        p, t = _with_parameter(checked, "probability", t)
+        p, t = validate.with_parameter(checked, "probability", t)
         return _bernoulli(t, p)
 
     return K
@@ -99,7 +93,7 @@ def poisson(rate: Float[ArrayLike, "*units"] = 1.0) -> CumulantGeneratingFunctio
 
     @validate.finite_result
     def K(t: Float[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
-        lam, t = _with_parameter(checked, "rate", t)
+        lam, t = validate.with_parameter(checked, "rate", t)
         return lam * jnp.expm1(t)
 
     return K
@@ -116,7 +110,7 @@ def exponential(rate: Float[ArrayLike, "*units"] = 1.0) -> CumulantGeneratingFun
 
     @validate.finite_result
     def K(t: Float[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
-        lam, t = _with_parameter(checked, "rate", t)
+        lam, t = validate.with_parameter(checked, "rate", t)
         expected = "t < rate (beyond, an exponential prior has no cumulant generating function)"
         validate.require(np.less, t, "t", expected, (lam,))
         return _exponential(t, lam)
@@ -135,7 +129,7 @@ def laplace(scale: Float[ArrayLike, "*units"] = 1.0) -> CumulantGeneratingFuncti
 
     @validate.finite_result
     def K(t: Float[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
-        b, t = _with_parameter(checked, "scale", t)
+        b, t = validate.with_parameter(checked, "scale", t)
         expected = "|t| < 1 / scale (beyond, a Laplace prior has no cumulant generating function)"
         validate.require(lambda t, b: np.abs(t) * b < 1, t, "t", expected, (b,))
         return _laplace(t, b)
@@ -156,7 +150,7 @@ def constant(value: Float[ArrayLike, "*units"] = 1.0) -> CumulantGeneratingFunct
 
     @validate.finite_result
     def K(t: Float[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
-        c, t = _with_parameter(checked, "value", t)
+        c, t = validate.with_parameter(checked, "value", t)
         return c * t
 
     return K

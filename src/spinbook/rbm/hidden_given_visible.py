@@ -23,12 +23,6 @@ __all__ = ["bernoulli", "constant", "exponential", "gaussian", "laplace", "poiss
 Sampler = Callable[[PRNGKeyArray, Any], Array]
 
 
-def _with_parameter(parameter: Array, name: str, t: Float[ArrayLike, "*shape"]) -> tuple[Array, Array]:
-    t = validate.finite(t, "t")
-    validate.broadcastable(parameter, name, t.shape)
-    return parameter.astype(t.dtype), t
-
-
 @jax.jit
 def _gaussian(key: PRNGKeyArray, t: Array) -> Array:
     return t + jax.random.normal(key, t.shape, t.dtype)
@@ -82,7 +76,7 @@ def bernoulli(probability: Float[ArrayLike, "*units"] = 0.5) -> Sampler:
     @validate.finite_result
     def sampler(key: PRNGKeyArray, t: Float[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
         key = validate.key(key)
-        p, t = _with_parameter(checked, "probability", t)
+        p, t = validate.with_parameter(checked, "probability", t)
         return _bernoulli(key, t, p)
 
     return sampler
@@ -100,7 +94,7 @@ def poisson(rate: Float[ArrayLike, "*units"] = 1.0) -> Sampler:
     @validate.finite_result
     def sampler(key: PRNGKeyArray, t: Float[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
         key = validate.key(key)
-        lam, t = _with_parameter(checked, "rate", t)
+        lam, t = validate.with_parameter(checked, "rate", t)
         return _poisson(key, t, lam)
 
     return sampler
@@ -118,7 +112,7 @@ def exponential(rate: Float[ArrayLike, "*units"] = 1.0) -> Sampler:
     @validate.finite_result
     def sampler(key: PRNGKeyArray, t: Float[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
         key = validate.key(key)
-        lam, t = _with_parameter(checked, "rate", t)
+        lam, t = validate.with_parameter(checked, "rate", t)
         validate.require(np.less, t, "t", "t < rate (beyond, the hidden unit cannot be normalised)", (lam,))
         return _exponential(key, t, lam)
 
@@ -139,7 +133,7 @@ def laplace(scale: Float[ArrayLike, "*units"] = 1.0) -> Sampler:
     @validate.finite_result
     def sampler(key: PRNGKeyArray, t: Float[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
         key = validate.key(key)
-        b, t = _with_parameter(checked, "scale", t)
+        b, t = validate.with_parameter(checked, "scale", t)
         expected = "|t| < 1 / scale (beyond, the hidden unit cannot be normalised)"
         validate.require(lambda t, b: np.abs(t) * b < 1, t, "t", expected, (b,))
         return _laplace(key, t, b)
@@ -159,7 +153,7 @@ def constant(value: Float[ArrayLike, "*units"] = 1.0) -> Sampler:
     @validate.finite_result
     def sampler(key: PRNGKeyArray, t: Float[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
         key = validate.key(key)
-        c, t = _with_parameter(checked, "value", t)
+        c, t = validate.with_parameter(checked, "value", t)
         return jnp.broadcast_to(c, t.shape)
 
     return sampler

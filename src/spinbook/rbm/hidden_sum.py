@@ -26,12 +26,6 @@ __all__ = ["bernoulli", "constant", "exponential", "gaussian", "laplace", "poiss
 HiddenSum = Callable[[Any], Array]
 
 
-def _with_parameter(parameter: Array, name: str, t: Any) -> tuple[Array, Array]:
-    t = validate.finite(t, "t")
-    validate.broadcastable(parameter, name, t.shape)
-    return parameter.astype(t.dtype), t
-
-
 @cache
 def _normal_nodes() -> tuple[np.ndarray, np.ndarray]:
     """Nodes h and log weights of Gauss-Hermite quadrature for the standard normal."""
@@ -110,7 +104,7 @@ def bernoulli(probability: Float[ArrayLike, "*units"] = 0.5) -> HiddenSum:
 
     @validate.finite_result
     def total(t: Float[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
-        p, t = _with_parameter(checked, "probability", t)
+        p, t = validate.with_parameter(checked, "probability", t)
         return _bernoulli(t, p)
 
     return total
@@ -130,7 +124,7 @@ def poisson(rate: Float[ArrayLike, "*units"] = 1.0, *, max_count: int = 256) -> 
 
     @validate.finite_result
     def total(t: Float[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
-        lam, t = _with_parameter(checked, "rate", t)
+        lam, t = validate.with_parameter(checked, "rate", t)
         value, complete = _poisson(t, lam, *(jnp.asarray(x, t.dtype) for x in _counts(max_count)))
         expected = f"rate e^t so small that counts above max_count = {max_count} are negligible"
         validate.require(lambda _, complete: complete, t, "t", expected, (complete,))
@@ -158,7 +152,7 @@ def exponential(rate: Float[ArrayLike, "*units"] = 1.0) -> HiddenSum:
 
     @validate.finite_result
     def total(t: Float[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
-        lam, t = _with_parameter(checked, "rate", t)
+        lam, t = validate.with_parameter(checked, "rate", t)
         validate.require(np.less, t, "t", "t < rate (beyond, the integral diverges)", (lam,))
         return _in_single_precision(_exponential, t, lam)
 
@@ -177,7 +171,7 @@ def laplace(scale: Float[ArrayLike, "*units"] = 1.0) -> HiddenSum:
 
     @validate.finite_result
     def total(t: Float[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
-        b, t = _with_parameter(checked, "scale", t)
+        b, t = validate.with_parameter(checked, "scale", t)
         expected = "|t| < 1 / scale (beyond, the integral diverges)"
         validate.require(lambda t, b: np.abs(t) * b < 1, t, "t", expected, (b,))
         return _in_single_precision(_laplace, t, b)
@@ -195,7 +189,7 @@ def constant(value: Float[ArrayLike, "*units"] = 1.0) -> HiddenSum:
 
     @validate.finite_result
     def total(t: Float[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
-        h, t = _with_parameter(checked, "value", t)
+        h, t = validate.with_parameter(checked, "value", t)
         return t * h
 
     return total

@@ -2,22 +2,23 @@
 
 With K = J + J^T without diagonal, the coupling of each pair, since the energy counts ordered pairs. Fields are (N, 1),
 as for the other free energies of this package; functions return a scalar, NaN where no stationary point was found.
-The derivative of F by the magnetizations vanishes there, so that responses are partial derivatives.
+The derivative of F by the magnetizations vanishes there, so that responses are partial derivatives. The points are the
+steady states of ``spinbook.ising.mean_field`` with the couplings K.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from spinbook import fixed_point, validate
+from spinbook import validate
 from spinbook.annotations import ArrayLike, Float
 from spinbook.fixed_point import FixedPoint
+from spinbook.ising.mean_field import Step, flat_tap_step, naive_step, steady_state
 
 __all__ = ["naive_free_energy", "naive_solve", "tap_free_energy", "tap_solve"]
 
@@ -33,14 +34,6 @@ def _pairs(J: Array) -> Array:
     return (J + J.T) * (1 - jnp.eye(len(J), dtype=J.dtype))
 
 
-def _naive_field(m: Array, K: Array, h: Array, beta: Array) -> Array:
-    return h + K @ m
-
-
-def _tap_field(m: Array, K: Array, h: Array, beta: Array) -> Array:
-    return h + K @ m - beta * m * (K**2 @ (1 - m**2))
-
-
 def _entropy(m: Array) -> Array:
     return -jnp.sum(jax.scipy.special.xlogy((1 + m) / 2, 1 + m) + jax.scipy.special.xlogy((1 - m) / 2, 1 - m))
 
@@ -54,27 +47,14 @@ def _tap_gibbs(m: Array, J: Array, h: Array, beta: Array) -> Array:
     return _naive_gibbs(m, J, h, beta) - beta / 4 * spread @ _pairs(J) ** 2 @ spread
 
 
-Field = Callable[[Array, Array, Array, Array], Array]
-
-
-@partial(jax.jit, static_argnames=("field", "max_steps"))
-def _solve(J: Array, h: Array, beta: Array, tol: Array, field: Field, max_steps: int) -> FixedPoint:
-    K = _pairs(J)
-    return fixed_point.solve(
-        lambda m: jnp.tanh(beta * field(m, K, h, beta)), jnp.tanh(beta * h), tol=tol, max_steps=max_steps
-    )
-
-
-def _solution(couplings: Any, fields: Any, beta: Any, tol: Any, field: Field, max_steps: int) -> FixedPoint:
+def _solution(couplings: Any, fields: Any, beta: Any, step: Step, **options: Any) -> FixedPoint:
     J, h, b = _model(couplings, fields, beta)
-    tol = validate.positive(tol, "tol", ndim=0, dtype=h.dtype)
-    return _solve(J, h, b, tol, field, validate.count(max_steps, "max_steps", minimum=1))
+    return steady_state(_pairs(J), h, beta=b, step=step, start=jnp.tanh(b * h), **options)
 
 
-def _free_energy(couplings: Any, fields: Any, beta: Any, field: Field, gibbs: Callable[..., Array]) -> Array:
-    J, h, b = _model(couplings, fields, beta)
-    found = _solve(J, h, b, jnp.asarray(1e-10, h.dtype), field, 1000)
-    return jnp.where(found.converged, gibbs(found.value, J, h, b), jnp.nan)
+def _free_energy(couplings: Any, fields: Any, beta: Any, step: Step, gibbs: Callable[..., Array]) -> Array:
+    found = _solution(couplings, fields, beta, step)
+    return jnp.where(found.converged, gibbs(found.value, *_model(couplings, fields, beta)), jnp.nan)
 
 
 def naive_solve(
@@ -93,7 +73,7 @@ def naive_solve(
     >>> solution.value.shape, bool(solution.converged)
     ((2,), True)
     """
-    return _solution(couplings, fields, beta, tol, _naive_field, max_steps)
+    return _solution(couplings, fields, beta, naive_step, tol=tol, max_steps=max_steps)
 
 
 def tap_solve(
@@ -112,7 +92,7 @@ def tap_solve(
     >>> solution.value.shape, bool(solution.converged)
     ((2,), True)
     """
-    return _solution(couplings, fields, beta, tol, _tap_field, max_steps)
+    return _solution(couplings, fields, beta, flat_tap_step, tol=tol, max_steps=max_steps)
 
 
 def naive_free_energy(
@@ -126,7 +106,7 @@ def naive_free_energy(
     >>> naive_free_energy([[0.0, 0.1], [0.1, 0.0]], [[0.3], [-0.1]], beta=1.0).shape
     ()
     """
-    return _free_energy(couplings, fields, beta, _naive_field, _naive_gibbs)
+    return _free_energy(couplings, fields, beta, naive_step, _naive_gibbs)
 
 
 def tap_free_energy(
@@ -140,4 +120,4 @@ def tap_free_energy(
     >>> tap_free_energy([[0.0, 0.1], [0.1, 0.0]], [[0.3], [-0.1]], beta=1.0).shape
     ()
     """
-    return _free_energy(couplings, fields, beta, _tap_field, _tap_gibbs)
+    return _free_energy(couplings, fields, beta, flat_tap_step, _tap_gibbs)

@@ -34,8 +34,9 @@ from spinbook.self_attention import (
     window,
 )
 from spinbook.self_attention.attractors import REGIMES, Verdicts, classify_sweep, shortest_period, verdicts
-from spinbook.self_attention.bifurcations import bifurcation
+from spinbook.self_attention.bifurcations import DIAGRAM, EXPONENTS_ONLY, MEASURED, bifurcation
 from spinbook.self_attention.classification import Classification, classify, random_windows
+from spinbook.self_attention.lanes import Numerics, Observation
 from spinbook.self_attention.lyapunov import (
     LogDeterminant,
     LyapunovExponents,
@@ -57,11 +58,16 @@ from spinbook.self_attention.trajectories import Trajectory, simulate
 from spinbook.self_attention.window import Window, attention_window, token_window
 
 __all__ = [
+    "DIAGRAM",
+    "EXPONENTS_ONLY",
+    "MEASURED",
     "REGIMES",
     "Classification",
     "LogDeterminant",
     "LyapunovExponents",
     "Network",
+    "Numerics",
+    "Observation",
     "Trajectory",
     "Verdicts",
     "Window",

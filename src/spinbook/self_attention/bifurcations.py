@@ -29,9 +29,14 @@ from spinbook.self_attention.network import Network
 from spinbook.self_attention.sign_classes import SignClasses
 from spinbook.self_attention.window import Window, start_window
 
-__all__ = ["CONTINUATION", "bifurcation"]
+__all__ = ["CONTINUATION", "DIAGRAM", "EXPONENTS_ONLY", "MEASURED", "bifurcation"]
 
 CONTINUATION = "continuation"
+# What the paper's diagrams show, and how long and how precisely it is gathered.
+DIAGRAM = Observation(plane=1, tolerance=1e-3, num_bins=2000, max_crossings=512, num_tail=1024)
+# Where only exponents are asked for.
+EXPONENTS_ONLY = DIAGRAM._replace(num_bins=2, max_crossings=0)
+MEASURED = Numerics(steps=75_000, transient=100_000, num_blocks=20)
 Run = Callable[[Lanes, Observation, Numerics], Statistics]
 
 
@@ -69,6 +74,40 @@ def _written(networks: Sequence[Network]) -> str:
         return value.tolist() if isinstance(value, np.ndarray) else value
 
     return json.dumps([{field.name: plain(getattr(x, field.name)) for field in fields(x)} for x in networks])
+
+
+def _checked_numerics(numerics: Numerics, given: dict[str, int], most: int) -> Numerics:
+    """With what is given in the place of its own, and with every number checked."""
+    x = numerics._replace(**given)
+
+    def count(name: str, **bounds: int) -> int:
+        return validate.count(getattr(x, name), name if name in given else f"numerics.{name}", **bounds)
+
+    steps = count("steps", minimum=2)
+    return x._replace(
+        steps=steps,
+        transient=count("transient"),
+        num_exponents=count("num_exponents", maximum=most),
+        num_blocks=count("num_blocks", minimum=2, maximum=steps),
+        seed=count("seed"),
+        orthonormalise_every=validate.count(x.every, "numerics.orthonormalise_every", minimum=1),
+    )
+
+
+def _checked_observation(observation: Observation, num_features: int, steps: int) -> Observation:
+    def count(name: str, **bounds: int) -> int:
+        return validate.count(getattr(observation, name), f"observation.{name}", **bounds)
+
+    if observation.field not in FIELDS:
+        raise ValueError(f"observation.field: expected one of {', '.join(FIELDS)}, got {observation.field!r}")
+    return observation._replace(
+        component=count("component", maximum=num_features - 1),
+        plane=count("plane", maximum=num_features - 1),
+        tolerance=float(inverse_temperatures(observation.tolerance, "observation.tolerance", ndim=0)),
+        num_bins=count("num_bins", minimum=2),
+        max_crossings=count("max_crossings"),
+        num_tail=min(count("num_tail"), steps),
+    )
 
 
 def _start_windows(network: Network, starts: Any) -> list[Window]:
@@ -143,23 +182,16 @@ def bifurcation(
     network: Network | Sequence[Network],
     betas: Float[ArrayLike, " B"],
     *,
-    steps: int = 75_000,
-    transient: int = 100_000,
-    num_exponents: int = 0,
+    steps: int | None = None,
+    transient: int | None = None,
+    num_exponents: int | None = None,
+    numerics: Numerics = MEASURED,
+    observation: Observation = DIAGRAM,
+    period_tolerance: float = 1e-6,
     gammas: Float[ArrayLike, " G"] | None = None,
     epsilons: Float[ArrayLike, " H"] | None = None,
     start: Any = CONTINUATION,
     starts: Sequence[Any] | None = None,
-    field: str = "output_semantic",
-    component: int = 0,
-    plane: int = 1,
-    plane_tolerance: float = 1e-3,
-    num_bins: int = 2000,
-    max_crossings: int = 512,
-    num_blocks: int = 20,
-    num_tail: int = 1024,
-    period_tolerance: float = 1e-6,
-    orthonormalise_every: int | None = None,
     folder: str | os.PathLike[str] | None = None,
     executor: Executor | None = None,
     num_threads: int | None = None,
@@ -178,20 +210,21 @@ def bifurcation(
     token. A window or a trajectory: every orbit from there. ``starts``, a list of windows or an array (n, K, M): each
     of them, along the dimension ``start``.
 
-    What is gathered, per orbit:
+    How long: ``numerics``, by default 75,000 steps in 20 blocks after a transient of 100,000, without exponents;
+    ``steps``, ``transient`` and ``num_exponents`` take the place of its own where they are given. What is gathered of
+    an orbit: ``observation``, by default that of the paper's diagrams; a part of it changes as in
+    ``DIAGRAM._replace(num_bins=100)``:
 
-    - ``histogram`` (bin) of component ``component`` of ``field``, over [-1, 1]; ``distinct_points``: its occupied bins;
-    - ``crossing_values`` (crossing): the same component whenever component ``plane`` is within ``plane_tolerance`` of
-      zero, at most ``max_crossings`` of them and then NaN; ``num_crossings``: how many there were;
-    - ``minimum``, ``maximum`` (block, feature): of all components in each of ``num_blocks`` blocks of successive steps;
+    - ``histogram`` (bin) of one component of one field, over [-1, 1]; ``distinct_points``: its occupied bins;
+    - ``crossing_values`` (crossing): the same component whenever that of the plane is within ``tolerance`` of zero, at
+      most ``max_crossings`` of them and then NaN; ``num_crossings``: how many there were;
+    - ``minimum``, ``maximum`` (block, feature): of all components in each block of successive steps;
     - with ``num_exponents``: ``exponents``, ``standard_errors`` (exponent), descending, and ``block_exponents``;
-    - ``period``: the shortest one of the last ``num_tail`` attention vectors, in steps, 0 for none up to half of them
+    - ``period``: the shortest one of the last attention vectors, in steps, 0 for none up to half of ``num_tail``
       (``period_tolerance`` is the largest difference allowed; ``recurrence_error`` the one found). An orbit that
       follows the positions has the period R = 2^P, the smallest possible for epsilon > 0, and others have multiples of
       it;
     - ``final_attention`` (slot, feature) and ``final_position``: the window at the end, to continue from.
-
-    The tangents are orthonormalised every 4 steps; every 20 if there is only one, which then needs no more than that.
 
     Cost: on one core some 25 million steps a second without exponents, 15 with the largest, 3 with all 12 of the
     paper's network. Memory: about 13 kB for each orbit with the default options. A ``folder`` keeps what is finished;
@@ -209,42 +242,24 @@ def bifurcation(
     sweep. Source: Poc-Lopez and Aguilera (2024), section 4.1 and figure 3.
 
     >>> from spinbook.self_attention import paper_network
-    >>> diagram = bifurcation(paper_network(), [0.5, 1.255], steps=200, transient=400, num_tail=10, num_exponents=1)
+    >>> diagram = bifurcation(paper_network(), [0.5, 1.255], steps=200, transient=400, num_exponents=1)
     >>> diagram.histogram.dims, diagram.exponents.shape
     (('beta', 'bin'), (2, 1))
     """
     grid, axes = _networks(network, gammas, epsilons)
     K, M = grid[0].context, grid[0].num_features
     beta = inverse_temperatures(betas, "betas", ndim=1)
-    if field not in FIELDS:
-        raise ValueError(f"field: expected one of {', '.join(FIELDS)}, got {field!r}")
-    plane_tolerance = float(inverse_temperatures(plane_tolerance, "plane_tolerance", ndim=0))
     period_tolerance = float(inverse_temperatures(period_tolerance, "period_tolerance", ndim=0))
     windows = None if starts is None else _start_windows(grid[0], starts)
     if windows is not None:
         axes["start"] = np.arange(len(windows))
     axes["beta"] = beta
 
-    steps = validate.count(steps, "steps", minimum=2)
-    num_blocks = validate.count(num_blocks, "num_blocks", minimum=2, maximum=steps)
-    E = validate.count(num_exponents, "num_exponents", maximum=K * M)
-    every = (20 if E == 1 else 4) if orthonormalise_every is None else orthonormalise_every
-    numerics = Numerics(
-        steps=steps,
-        transient=validate.count(transient, "transient"),
-        num_exponents=E,
-        num_blocks=num_blocks,
-        orthonormalise_every=validate.count(every, "orthonormalise_every", minimum=1),
+    given = {"steps": steps, "transient": transient, "num_exponents": num_exponents}
+    numerics = _checked_numerics(
+        validate.instance(numerics, Numerics, "numerics"), {k: v for k, v in given.items() if v is not None}, K * M
     )
-    observation = Observation(
-        field=FIELDS.index(field),
-        component=validate.count(component, "component", maximum=M - 1),
-        plane=validate.count(plane, "plane", maximum=M - 1),
-        tolerance=float(plane_tolerance),
-        num_bins=validate.count(num_bins, "num_bins", minimum=2),
-        max_crossings=validate.count(max_crossings, "max_crossings"),
-        num_tail=min(validate.count(num_tail, "num_tail"), steps),
-    )
+    observation = _checked_observation(validate.instance(observation, Observation, "observation"), M, numerics.steps)
     size = validate.count(lanes_per_task, "lanes_per_task", minimum=1)
 
     # Lanes in the order of the dimensions, beta last.
@@ -295,16 +310,16 @@ def bifurcation(
         others = np.setdiff1d(np.arange(n), highest)
         if others.size:
             final, position = gathered["attention"][highest], int(gathered["position"][highest[0]])
-            length = min(K, 1 + numerics.transient + steps)
+            length = min(K, 1 + numerics.transient + numerics.steps)
             compute("others", others, final[others // per_network], length, position)
     else:
         begun = "token" if windows is None and start is None else "given"
-        given = [start_window(x, start) for x in grid] if windows is None else windows * len(grid)
-        attention = np.repeat(np.stack([window.attention for window in given]), len(beta), axis=0)
-        compute("all", np.arange(n), attention, int(given[0].length), int(given[0].position))
+        begin = [start_window(x, start) for x in grid] if windows is None else windows * len(grid)
+        attention = np.repeat(np.stack([window.attention for window in begin]), len(beta), axis=0)
+        compute("all", np.arange(n), attention, int(begin[0].length), int(begin[0].position))
 
     attributes = {
-        "field": field,
+        "field": observation.field,
         "component": observation.component,
         "plane": observation.plane,
         "plane_tolerance": observation.tolerance,

@@ -14,7 +14,7 @@ from scipy.sparse.csgraph import connected_components
 from spinbook import validate
 from spinbook.annotations import ArrayLike, Float
 from spinbook.self_attention.attractors import REGIMES, UNDECIDED, classify_sweep
-from spinbook.self_attention.bifurcations import bifurcation
+from spinbook.self_attention.bifurcations import DIAGRAM, MEASURED, bifurcation
 from spinbook.self_attention.double import inverse_temperatures, numbers
 from spinbook.self_attention.network import Network
 from spinbook.self_attention.window import attention_window, start_window
@@ -123,11 +123,9 @@ def classify(
         steps=steps,
         transient=transient,
         num_exponents=validate.count(num_exponents, "num_exponents", minimum=1),
-        num_bins=2000,
-        max_crossings=0,
-        num_tail=num_tail,
+        numerics=MEASURED._replace(orthonormalise_every=4),
+        observation=DIAGRAM._replace(max_crossings=0, num_tail=validate.count(num_tail, "num_tail")),
         period_tolerance=period_tolerance,
-        orthonormalise_every=4,
         num_threads=1,
     )
     itself = sweep(starts=[start_window(network, start)])

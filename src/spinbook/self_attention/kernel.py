@@ -13,6 +13,7 @@ is off.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from functools import cache
@@ -24,7 +25,7 @@ from numba.extending import intrinsic
 
 from spinbook.self_attention.lanes import LANES
 
-__all__ = ["LANES", "Kernel", "compiled"]
+__all__ = ["LANES", "Kernel", "Layout", "Watched", "compiled", "layout"]
 
 # Fused multiply-adds are allowed, no other change of the arithmetic. Division by zero is not checked: the check would
 # stand in the way of vectors, and every divisor is positive.
@@ -112,32 +113,42 @@ def _log(x: float) -> float:
     return n * _LOG_2_HIGH + (n * _LOG_2_LOW + (p * q * r + _ODD[0] * r))
 
 
-class Kernel(NamedTuple):
-    """The compiled functions for one combination of sizes, and the layout of the flat arrays they work on.
+class Layout(NamedTuple):
+    """Where each quantity begins in the state of a group of lanes, in numbers.
 
-    ``offsets``: where each quantity begins in the state, whose ``size`` numbers are blocks of ``LANES``, one block for
-    each entry of the quantity. ``tangent_size``: numbers of one tangent, again in blocks: the derivative of the newest
-    attention vector, (M), and of the hyperbolic tangents of the tokens in the window, newest first, (K, C).
+    A quantity has one block of ``LANES`` numbers for each of its entries, in the order given here: the networks (signs
+    (C, M), weights (4, M, C), beta, gamma), the attention of the window (K, M), the token that is made (``source``,
+    the attention vector it is made from, its fields, the keys and values of the window, its hyperbolic tangents and its
+    softmax), and what its tangents share. ``size``: how many numbers there are.
     """
 
-    fill: Callable[..., None]
-    advance: Callable[..., None]
-    offsets: dict[str, int]
+    signs: int
+    weights: int
+    beta: int
+    gamma: int
+    attention: int
+    source: int
+    output_semantic: int
+    values: int
+    queries: int
+    keys: int
+    tanh: int
+    softmax: int
+    scratch: int
+    through_keys: int
+    through_softmax: int
+    tangent_queries: int
+    tangent_tanh: int
+    tangent_softmax: int
     size: int
-    tangent_size: int
 
 
-@cache
-def compiled(M: int, K: int, C: int) -> Kernel:
-    """Functions for M features, K tokens in the window and C sign classes; compiled when they are first called.
+def layout(M: int, K: int, C: int) -> Layout:
+    """The layout for M features, K tokens in the window and C sign classes.
 
-    The sizes are constants for the compiler: only so can it tell the parts of the state apart and work on whole
-    vectors.
-
-    >>> sorted(compiled(3, 4, 3).offsets)[:3], compiled(3, 4, 3).tangent_size
-    (['attention', 'beta', 'gamma'], 480)
+    >>> layout(3, 4, 3).weights // LANES
+    9
     """
-    L = LANES
     blocks = {
         "signs": C * M,
         "weights": 4 * M * C,
@@ -145,7 +156,7 @@ def compiled(M: int, K: int, C: int) -> Kernel:
         "gamma": 1,
         "attention": K * M,
         "source": M,
-        "output": M,
+        "output_semantic": M,
         "values": K * M,
         "queries": M,
         "keys": K * M,
@@ -158,13 +169,58 @@ def compiled(M: int, K: int, C: int) -> Kernel:
         "tangent_tanh": C,
         "tangent_softmax": K,
     }
-    offsets, size = {}, 0
-    for name, count in blocks.items():
-        offsets[name] = size
-        size += count * L
-    SIGNS, WEIGHTS, BETA, GAMMA, ATTENTION, SOURCE = list(offsets.values())[:6]
-    OUTPUT, VALUES, QUERIES, KEYS, TANH, SOFTMAX, SCRATCH = list(offsets.values())[6:13]
-    THROUGH_KEYS, THROUGH_SOFTMAX, T_QUERIES, T_TANH, T_SOFTMAX = list(offsets.values())[13:]
+    ends = dict(zip(blocks, itertools.accumulate(LANES * count for count in blocks.values()), strict=True))
+    return Layout(**{name: end - LANES * blocks[name] for name, end in ends.items()}, size=max(ends.values()))
+
+
+class Watched(NamedTuple):
+    """What ``advance`` gathers of the blocks that begin at ``field``, if the histogram has bins, and where it goes.
+
+    Of one component the histogram and, where another, ``plane``, is within ``tolerance`` of zero, the crossings; of all
+    components the extrema. A named tuple, because compiled functions take one as it is.
+    """
+
+    field: int
+    component: int
+    plane: int
+    tolerance: float
+    extrema: np.ndarray
+    histogram: np.ndarray
+    crossings: np.ndarray
+    num_crossings: np.ndarray
+
+
+class Kernel(NamedTuple):
+    """The compiled functions for one combination of sizes, and the layout of the flat state they work on.
+
+    ``tangent_size``: numbers of one tangent, in blocks of ``LANES``: the derivative of the newest attention vector,
+    (M), and of the hyperbolic tangents of the tokens in the window, newest first, (K, C).
+    """
+
+    fill: Callable[..., None]
+    advance: Callable[..., None]
+    layout: Layout
+    tangent_size: int
+
+
+@cache
+def compiled(M: int, K: int, C: int) -> Kernel:
+    """Functions for M features, K tokens in the window and C sign classes; compiled when they are first called.
+
+    The sizes are constants for the compiler: only so can it tell the parts of the state apart and work on whole
+    vectors.
+
+    >>> compiled(3, 4, 3).layout.weights, compiled(3, 4, 3).tangent_size
+    (288, 480)
+    """
+    L, at = LANES, layout(M, K, C)
+    # By name: numbers that compiled functions close over are constants for the compiler.
+    SIGNS, WEIGHTS, BETA, GAMMA = at.signs, at.weights, at.beta, at.gamma
+    ATTENTION, SOURCE, OUTPUT = at.attention, at.source, at.output_semantic
+    VALUES, QUERIES, KEYS = at.values, at.queries, at.keys
+    TANH, SOFTMAX, SCRATCH = at.tanh, at.softmax, at.scratch
+    THROUGH_KEYS, THROUGH_SOFTMAX = at.through_keys, at.through_softmax
+    T_QUERIES, T_TANH, T_SOFTMAX = at.tangent_queries, at.tangent_tanh, at.tangent_softmax
     # In a tangent, where the hyperbolic tangents begin, and how many blocks matter for the next step.
     Y = M * L
     KEPT = M + (K - 1) * C
@@ -343,27 +399,20 @@ def compiled(M: int, K: int, C: int) -> Kernel:
             normalise(tangents[e], logs[e], scratch)
 
     @numba.njit(**_INNER)
-    def observe(
-        field: np.ndarray,
-        extrema: np.ndarray,
-        histogram: np.ndarray,
-        component: int,
-        plane: int,
-        tolerance: float,
-        crossings: np.ndarray,
-        num_crossings: np.ndarray,
-    ) -> None:
+    def observe(s: np.ndarray, watched: Watched) -> None:
         """One step into the statistics."""
+        field, extrema = s[watched.field : watched.field + M * L], watched.extrema
         for a in range(M):
             for lane in range(L):
                 extrema[0, a, lane] = min(extrema[0, a, lane], field[a * L + lane])
             for lane in range(L):
                 extrema[1, a, lane] = max(extrema[1, a, lane], field[a * L + lane])
+        histogram, crossings, num_crossings = watched.histogram, watched.crossings, watched.num_crossings
         bins = histogram.shape[1]
         for lane in range(L):
-            x = field[component * L + lane]
+            x = field[watched.component * L + lane]
             histogram[lane, min(int((x + 1.0) * (0.5 * bins)), bins - 1)] += 1
-            if abs(field[plane * L + lane]) < tolerance:
+            if abs(field[watched.plane * L + lane]) < watched.tolerance:
                 n = num_crossings[lane]
                 if n < crossings.shape[1]:
                     crossings[lane, n] = x
@@ -398,21 +447,13 @@ def compiled(M: int, K: int, C: int) -> Kernel:
         tangents: np.ndarray,
         every: int,
         logs: np.ndarray,
-        field: int,
-        extrema: np.ndarray,
-        histogram: np.ndarray,
-        component: int,
-        plane: int,
-        tolerance: float,
-        crossings: np.ndarray,
-        num_crossings: np.ndarray,
+        watched: Watched,
         record: np.ndarray,
     ) -> None:
         """``steps`` steps from a window of ``length`` tokens; the next one carries ``position``.
 
         The tangents, if there are any, are orthonormalised ``every`` so many steps and at the end, and the logarithms
-        of what they had grown to are added to ``logs``. Statistics of the blocks that begin at ``field`` are gathered
-        if the histogram has bins. The last steps go into ``record``, as many as it has room for.
+        of what they had grown to are added to ``logs``. The last steps go into ``record``, as many as it has room for.
         """
         for n in range(steps):
             for i in range(M * L):
@@ -425,11 +466,9 @@ def compiled(M: int, K: int, C: int) -> Kernel:
                     push(s, tangents[e])
                 if (n + 1) % every == 0 or n + 1 == steps:
                     orthonormalise(s, tangents, logs)
-            if histogram.shape[1] > 0:
-                observe(
-                    s[field : field + M * L], extrema, histogram, component, plane, tolerance, crossings, num_crossings
-                )
+            if watched.histogram.shape[1] > 0:
+                observe(s, watched)
             if n >= steps - len(record):
                 note(s, record[n - steps + len(record)])
 
-    return Kernel(fill, advance, offsets, size, (M + K * C) * L)
+    return Kernel(fill, advance, at, (M + K * C) * L)

@@ -54,15 +54,22 @@ class Numerics(NamedTuple):
 
     ``transient`` steps are dropped, then ``steps`` steps gathered, in ``num_blocks`` blocks of nearly equal length. The
     tangents of ``num_exponents`` exponents start at random, the same for all lanes, drawn from ``seed``; they are
-    orthonormalised every ``orthonormalise_every`` steps and at the end of each block.
+    orthonormalised every ``orthonormalise_every`` steps and at the end of each block: by default every 4; every 20 if
+    there is only one, which then needs no more than that.
     """
 
     steps: int
     transient: int
     num_exponents: int = 0
     num_blocks: int = 1
-    orthonormalise_every: int = 4
+    orthonormalise_every: int | None = None
     seed: int = 0
+
+    @property
+    def every(self) -> int:
+        """Steps between two orthonormalisations."""
+        usual = 20 if self.num_exponents == 1 else 4
+        return usual if self.orthonormalise_every is None else self.orthonormalise_every
 
     def bounds(self) -> Int[np.ndarray, " bounds"]:
         """Where the blocks begin and end, in steps after the transient.
@@ -76,13 +83,13 @@ class Numerics(NamedTuple):
 class Observation(NamedTuple):
     """What to gather.
 
-    ``field`` (an index of ``FIELDS``) and ``component``: the variable of the histogram, which has ``num_bins`` bins
+    ``field`` (one of ``FIELDS``) and ``component``: the variable of the histogram, which has ``num_bins`` bins
     over [-1, 1]. ``plane``: another component of the same field; whenever it is within ``tolerance`` of zero, the
     variable is noted as a crossing, up to ``max_crossings`` times. The last ``num_tail`` steps are kept. Without bins,
     only those.
     """
 
-    field: int = 0
+    field: str = FIELDS[0]
     component: int = 0
     plane: int = 0
     tolerance: float = 0.0
@@ -197,22 +204,23 @@ def _run_group(lanes: Lanes, observation: Observation, numerics: Numerics) -> St
     n, K, M = lanes.windows.attention.shape
     L, E, B = LANES, numerics.num_exponents, numerics.num_blocks
     compiled = kernel.compiled(M, K, lanes.classes.signs.shape[1])
-    state = np.zeros((compiled.size // L, L))
+    state = np.zeros((compiled.layout.size // L, L))
 
     def lanes_last(values: np.ndarray) -> np.ndarray:
         """Blocks of L numbers; lanes that nobody asked for repeat the last one."""
         rows = np.reshape(values, (n, -1)).T
         return np.concatenate([rows, np.repeat(rows[:, -1:], L - n, axis=1)], axis=1)
 
-    for name, values in {
-        "signs": lanes.classes.signs,
-        "weights": lanes.classes.weights,
-        "beta": lanes.betas,
-        "gamma": lanes.gammas,
-        "attention": lanes.windows.attention,
-    }.items():
-        first, rows = compiled.offsets[name] // L, lanes_last(values)
-        state[first : first + len(rows)] = rows
+    at = compiled.layout
+    for first, values in (
+        (at.signs, lanes.classes.signs),
+        (at.weights, lanes.classes.weights),
+        (at.beta, lanes.betas),
+        (at.gamma, lanes.gammas),
+        (at.attention, lanes.windows.attention),
+    ):
+        rows = lanes_last(values)
+        state[first // L : first // L + len(rows)] = rows
     flat = state.reshape(-1)
     positions = np.stack([lanes_last(x).reshape(-1) for x in lanes.classes.positions.swapaxes(0, 1)])
     position, length = int(lanes.windows.position), int(lanes.windows.length)
@@ -220,7 +228,7 @@ def _run_group(lanes: Lanes, observation: Observation, numerics: Numerics) -> St
 
     tangents = np.random.default_rng(numerics.seed).normal(size=(E, compiled.tangent_size // L, 1)) * np.ones(L)
     tangents = tangents.reshape(E, compiled.tangent_size)
-    field = compiled.offsets[("output", "values", "queries", "keys", "attention")[observation.field]]
+    field = getattr(compiled.layout, observation.field)
     histogram = np.zeros((L, observation.num_bins), np.int32)
     crossings = np.full((L, observation.max_crossings), np.nan)
     num_crossings = np.zeros(L, np.int64)
@@ -241,16 +249,18 @@ def _run_group(lanes: Lanes, observation: Observation, numerics: Numerics) -> St
             min(length + done, K),
             steps,
             tangents,
-            numerics.orthonormalise_every,
+            numerics.every,
             logs,
-            field,
-            extrema,
-            bins,
-            observation.component,
-            observation.plane,
-            observation.tolerance,
-            crossings,
-            num_crossings,
+            kernel.Watched(
+                field,
+                observation.component,
+                observation.plane,
+                observation.tolerance,
+                extrema,
+                bins,
+                crossings,
+                num_crossings,
+            ),
             rows,
         )
         done += steps
@@ -266,7 +276,7 @@ def _run_group(lanes: Lanes, observation: Observation, numerics: Numerics) -> St
         advance(int(size), tangents, growth[block], extrema[block], histogram, rows)
         growth[block] /= size
 
-    first = compiled.offsets["attention"] // L
+    first = at.attention // L
     attention = state[first : first + K * M, :n].T.reshape(n, K, M)
     return Statistics(
         growth=growth[..., :n].transpose(2, 0, 1),

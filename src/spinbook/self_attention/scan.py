@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Array
 
 from spinbook.self_attention import mean_field
-from spinbook.self_attention.lanes import Lanes, Numerics, Observation, Statistics, turning_steps
+from spinbook.self_attention.lanes import FIELDS, Lanes, Numerics, Observation, Statistics, turning_steps
 from spinbook.self_attention.mean_field import Couplings
 from spinbook.self_attention.window import Window
 
@@ -70,7 +70,7 @@ def _block(
             )
             logs = logs + grown
         if observed:
-            field = fields[:, observation.field]
+            field = fields[:, FIELDS.index(observation.field)]
             low, high = jnp.minimum(low, field), jnp.maximum(high, field)
             x = field[:, observation.component]
             bins = histogram.shape[1]
@@ -123,7 +123,7 @@ def run(lanes: Lanes, observation: Observation, numerics: Numerics) -> Statistic
         jnp.full((n, observation.max_crossings), jnp.nan, dtype),
         jnp.zeros(n, jnp.int32),
     )
-    block = partial(_block, couplings, observation=observation, every=numerics.orthonormalise_every)
+    block = partial(_block, couplings, observation=observation, every=numerics.every)
     turning = turning_steps(numerics)
     # What would take no step is not compiled.
     if numerics.transient > turning:

@@ -12,6 +12,8 @@ storage             the folder and its sealed files
 ``python -m spinbook.sweep`` lists the sweeps of the book and runs them.
 """
 
+from __future__ import annotations
+
 from spinbook.sweep.engine import FailedTasks, iterate, run
 from spinbook.sweep.identity import code_version, fingerprint
 from spinbook.sweep.processes import Processes

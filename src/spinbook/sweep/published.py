@@ -63,18 +63,20 @@ def _diagram(
 
 def _source(low: float, high: float, field: str, exponents: int) -> Callable[[Sizes], Any]:
     def arguments(sizes: Sizes) -> tuple[Any, Any, dict[str, Any]]:
-        from spinbook.self_attention import paper_network
+        from spinbook.self_attention import DIAGRAM, paper_network
 
-        options: dict[str, Any] = {"steps": sizes.steps, "transient": sizes.transient, "max_crossings": 200}
-        options |= {"field": field, "num_exponents": exponents}
+        options: dict[str, Any] = {"steps": sizes.steps, "transient": sizes.transient, "num_exponents": exponents}
+        options |= {"observation": DIAGRAM._replace(field=field, max_crossings=200)}
         return paper_network(), _range(sizes, low, high, "num_betas"), options
 
     return arguments
 
 
 def _exponents_only(sizes: Sizes) -> dict[str, Any]:
+    from spinbook.self_attention import EXPONENTS_ONLY
+
     steps, transient = max(sizes.steps // 5, 100), max(sizes.transient // 20, 100)
-    return {"steps": steps, "transient": transient, "num_exponents": 1, "num_bins": 2, "max_crossings": 0}
+    return {"steps": steps, "transient": transient, "num_exponents": 1, "observation": EXPONENTS_ONLY}
 
 
 def _spectrum(sizes: Sizes) -> tuple[Any, Any, dict[str, Any]]:
@@ -94,10 +96,10 @@ def _map(sizes: Sizes) -> tuple[Any, Any, dict[str, Any]]:
 
 
 def _positions(sizes: Sizes) -> tuple[Any, Any, dict[str, Any]]:
-    from spinbook.self_attention import paper_network
+    from spinbook.self_attention import EXPONENTS_ONLY, paper_network
 
-    options = {"steps": sizes.steps // 4, "transient": sizes.transient // 10, "num_exponents": 1}
-    options |= {"num_bins": 2, "max_crossings": 0}
+    options: dict[str, Any] = {"steps": sizes.steps // 4, "transient": sizes.transient // 10, "num_exponents": 1}
+    options |= {"observation": EXPONENTS_ONLY}
     epsilons = [0, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5]
     return paper_network(), _range(sizes, 1.0, 3.0, "num_explored"), options | {"epsilons": epsilons}
 
@@ -106,13 +108,13 @@ def _families(num_features: int, sizes: Sizes) -> tuple[Any, Any, dict[str, Any]
     import jax
     import numpy as np
 
-    from spinbook.self_attention import random_network
+    from spinbook.self_attention import EXPONENTS_ONLY, random_network
 
     number = sizes.num_networks if num_features == 3 else sizes.num_networks // 2
     keys = jax.random.split(jax.random.key(num_features), number)
     networks = [random_network(key, num_features=num_features) for key in keys]
-    options = {"steps": sizes.steps // 4, "transient": sizes.transient // 10, "num_exponents": 1}
-    return networks, np.linspace(0.6, 3.0, 25), options | {"num_bins": 2, "max_crossings": 0, "start": None}
+    options: dict[str, Any] = {"steps": sizes.steps // 4, "transient": sizes.transient // 10, "num_exponents": 1}
+    return networks, np.linspace(0.6, 3.0, 25), options | {"observation": EXPONENTS_ONLY, "start": None}
 
 
 def _comparison(name: str, longer: bool, out: Path, quick: bool, **options: Any) -> None:

@@ -15,22 +15,26 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from spinbook.sphere import Gains, Response
+from spinbook.sphere import Gains, squared_length, squared_radius
 
 __all__ = [
+    "COMPONENTS",
     "Covariances",
-    "Moments",
+    "FieldMoments",
     "Rule",
-    "gains",
+    "field_moments",
     "magnetization_change",
-    "moments",
     "of_receivers",
     "of_senders",
     "of_senders_untied",
     "onsager_field",
     "received",
-    "squared",
+    "tap_field",
 ]
+
+
+# Where the components of a vector lie that is stored by heads, (H, N, d).
+COMPONENTS = (0, 2)
 
 
 class Covariances(NamedTuple):
@@ -54,7 +58,7 @@ def _row(gains: Gains, beta: Array) -> tuple[Array, Array]:
 def of_senders(gains: Gains, squared_magnetizations: Array, dim: int, beta: Array) -> Covariances:
     """Var_j of the response of spin j, and R^2 - |m_j|^2 for its trace, which the sphere demands."""
     transverse, along = _row(gains, beta)
-    return Covariances(transverse[None], along[None], (dim / 2 - 1 - squared_magnetizations)[None])
+    return Covariances(transverse[None], along[None], (squared_radius(dim) - squared_magnetizations)[None])
 
 
 def of_senders_untied(gains: Gains, squared_magnetizations: Array, dim: int, beta: Array) -> Covariances:
@@ -66,21 +70,11 @@ def of_senders_untied(gains: Gains, squared_magnetizations: Array, dim: int, bet
 def of_receivers(gains: Gains, squared_magnetizations: Array, dim: int, beta: Array) -> Covariances:
     """As ``of_senders``, but with gamma_i where gamma_j belongs: the index of the source (secondordercorrections)."""
     transverse, along = _row(gains, beta)
-    return Covariances(transverse[:, None], along[:, None], (dim / 2 - 1 - squared_magnetizations)[None])
-
-
-def squared(vectors: Float[Array, "H N d"]) -> Float[Array, " N"]:
-    """|a_i|^2 over all heads."""
-    return _dot(vectors, vectors)
+    return Covariances(transverse[:, None], along[:, None], (squared_radius(dim) - squared_magnetizations)[None])
 
 
 def _dot(a: Array, b: Array) -> Array:
     return jnp.sum(jnp.sum(a * b, axis=2), axis=0)
-
-
-def gains(fields: Float[Array, "H N d"], response: Response, beta: Array) -> Gains:
-    """The gains of a response at the given fields, each (N,)."""
-    return response.gains(squared(fields), fields.shape[0] * fields.shape[2], beta)
 
 
 def received(couplings: Float[Array, "H N M"], magnetizations: Float[Array, "H M d"]) -> Float[Array, "H N d"]:
@@ -88,7 +82,7 @@ def received(couplings: Float[Array, "H N M"], magnetizations: Float[Array, "H M
     return couplings @ magnetizations
 
 
-class Moments(NamedTuple):
+class FieldMoments(NamedTuple):
     """E[dh dh^T] theta, tr E[dh dh^T] and theta . E[dh dh^T] theta, for dh = v + sum_j J_ij (s_j - m_j)."""
 
     product: Float[Array, "H N d"]
@@ -103,13 +97,13 @@ def _sent(squared_couplings: Array, numbers: Array) -> Array:
     return jnp.sum(squared_couplings * numbers, axis=-1)
 
 
-def moments(
+def field_moments(
     fields: Float[Array, "H N d"],
     shift: Float[Array, "H N d"],
     magnetizations: Float[Array, "H M d"],
     covariances: Covariances,
     couplings: Float[Array, "H N M"],
-) -> Moments:
+) -> FieldMoments:
     """E[dh dh^T] theta_i, tr E[dh dh^T] and theta_i . E[dh dh^T] theta_i, for dh = v_i + sum_j J_ij (s_j - m_j).
 
     ``fields`` are the theta_i, ``shift`` the v_i, ``magnetizations`` the m_j before. With several heads the first is,
@@ -118,7 +112,7 @@ def moments(
 
     >>> a = jnp.ones((1, 2, 4))
     >>> one = jnp.ones((1, 2))
-    >>> moments(a, a, a, Covariances(one, one, one), jnp.ones((1, 2, 2))).product.shape
+    >>> field_moments(a, a, a, Covariances(one, one, one), jnp.ones((1, 2, 2))).product.shape
     (1, 2, 4)
     """
     heads = len(couplings)
@@ -135,19 +129,37 @@ def moments(
     sent_trace = _sent(squared_couplings, isotropic[None] - along[None] * own[:, None, :])
     along_shift = _dot(fields, shift)
     product = shift * along_shift[:, None] + sent_transverse[..., None] * fields - correlated
-    return Moments(product, squared(shift) + jnp.sum(sent_trace, axis=0), _dot(fields, product))
+    return FieldMoments(product, squared_length(shift, COMPONENTS) + jnp.sum(sent_trace, axis=0), _dot(fields, product))
 
 
-def magnetization_change(fields: Float[Array, "H N d"], gains: Gains, moments: Moments) -> Float[Array, "H N d"]:
+def magnetization_change(fields: Float[Array, "H N d"], gains: Gains, moments: FieldMoments) -> Float[Array, "H N d"]:
     """d^2 m_i / da^2 = E[phi''(theta_i)(dh, dh)]."""
     _, f1, f2 = gains
     scale = f1 * moments.trace + f2 * moments.expectation
     return scale[:, None] * fields + 2 * f1[:, None] * moments.product
 
 
-def onsager_field(fields: Float[Array, "H N d"], gains: Gains, moments: Moments) -> Float[Array, "H N d"]:
+def onsager_field(fields: Float[Array, "H N d"], gains: Gains, moments: FieldMoments) -> Float[Array, "H N d"]:
     """(1/2) (beta Var_i)^-1 d^2 m_i / da^2, the field that the second order adds."""
     f, f1, f2 = gains
-    along = f + f1 * squared(fields)
+    along = f + f1 * squared_length(fields, COMPONENTS)
     scale = (f1 * moments.trace + (f2 - 2 * f1**2 / f) * moments.expectation) / (2 * along)
     return scale[:, None] * fields + (f1 / f)[:, None] * moments.product
+
+
+def tap_field(
+    fields: Float[Array, "H N d"],
+    gains: Gains,
+    drive: Float[Array, "H N d"],
+    magnetizations: Float[Array, "H M d"],
+    covariances: Covariances,
+    couplings: Float[Array, "H N M"],
+) -> Float[Array, "H N d"]:
+    """theta_i = x_i + sum_j J_ij m_j + (1/2) (beta Var_i)^-1 d^2 m_i / da^2, the TAP equation of vector spins.
+
+    Its right side at theta_i = ``fields``, where the response has the ``gains``; ``drive`` is the sum of the first two
+    terms, and ``covariances`` are those of the spins before, of means m_j = ``magnetizations``. With nothing multiplied
+    out: ``reference.tap_field``.
+    """
+    around = field_moments(fields, drive - fields, magnetizations, covariances, couplings)
+    return drive + onsager_field(fields, gains, around)

@@ -17,12 +17,12 @@ from jaxtyping import Float
 
 from spinbook import validate
 
-__all__ = ["State", "central_limit", "naive", "steady_state", "tap", "tap_without_self_term"]
+__all__ = ["SteadyLength", "central_limit", "naive", "steady_length", "tap", "tap_without_self_term"]
 
 _GRID = 2_000
 
 
-class State(NamedTuple):
+class SteadyLength(NamedTuple):
     """``length``: |m| / R. ``factor``: what a step makes of a small random change. NaN where there is no state.
 
     ``turned``: whether the state is on the larger root of its theory, where a longer field makes a shorter m.
@@ -33,7 +33,7 @@ class State(NamedTuple):
     turned: bool
 
 
-Theory = Callable[[np.ndarray, float], np.ndarray]
+DriveLaw = Callable[[np.ndarray, float], np.ndarray]
 
 
 def _gamma(y: np.ndarray) -> np.ndarray:
@@ -91,7 +91,7 @@ def central_limit(y: np.ndarray, strength: float) -> np.ndarray:
     return (p * (1 + root))[None]
 
 
-def _up_to_the_edge(y: np.ndarray, theory: Theory, strength: float) -> np.ndarray:
+def _up_to_the_edge(y: np.ndarray, theory: DriveLaw, strength: float) -> np.ndarray:
     """The points up to the first without a drive, with more of them just before it, where Y goes like a square root."""
     missing = np.isnan(theory(y, strength)[0])
     if not missing.any():
@@ -117,7 +117,7 @@ def _known(value: Any, name: str, condition: Callable[..., Any], expected: str) 
 _LARGEST = 1e100
 
 
-def steady_state(beta: float, *, coupling_std: float, field_length: float, theory: Theory = tap) -> State:
+def steady_length(*, beta: float, coupling_std: float, field_length: float, theory: DriveLaw = tap) -> SteadyLength:
     """y with Y(y)^2 = beta^2 (|x|^2 / R^2 + g^2 p(y)^2); the factor is beta g p(y) / Y.
 
     ``coupling_std`` is g, ``field_length`` is |x| / R. Of several solutions the first on the way from no field at all:
@@ -125,7 +125,7 @@ def steady_state(beta: float, *, coupling_std: float, field_length: float, theor
     digits (a grid of y with linear interpolation). A factor above 1 means that stepping does not stay there. Raises
     ``ValueError`` for beta <= 0, coupling_std < 0 and field_length <= 0. Derived in the chapter spin-transformers.
 
-    >>> state = steady_state(1.0, coupling_std=1.0, field_length=1.0, theory=naive)
+    >>> state = steady_length(beta=1.0, coupling_std=1.0, field_length=1.0, theory=naive)
     >>> round(float(state.length), 3), round(float(state.factor), 3), state.turned
     (0.44, 0.403, False)
     """
@@ -151,8 +151,8 @@ def steady_state(beta: float, *, coupling_std: float, field_length: float, theor
     squared_field[0] = min(squared_field[0], 0)
     crossing = (squared_field[:-1] < wanted**2) & (squared_field[1:] >= wanted**2)
     if not crossing.any():
-        return State(np.array(np.nan), np.array(np.nan), False)
+        return SteadyLength(np.array(np.nan), np.array(np.nan), False)
     k = int(np.argmax(crossing))
     part = (wanted**2 - squared_field[k]) / (squared_field[k + 1] - squared_field[k])
     length, driven = (float(a[k] + part * (a[k + 1] - a[k])) for a in (p, drive))
-    return State(np.array(length), np.array(strength * length / driven), k >= turn - 1)
+    return SteadyLength(np.array(length), np.array(strength * length / driven), k >= turn - 1)

@@ -20,12 +20,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from spinbook import fixed_point, sphere, validate
+from spinbook import arguments, fixed_point, sphere, validate
 from spinbook.annotations import ArrayLike, Float
 from spinbook.fixed_point import FixedPoint
-from spinbook.sphere import Gains, Response
-from spinbook.vector import _arguments, fluctuations
-from spinbook.vector.fluctuations import Rule
+from spinbook.sphere import Response, squared_length
+from spinbook.vector import fluctuations
+from spinbook.vector.fluctuations import COMPONENTS, Covariances, Rule, received, tap_field
+from spinbook.vector.heads import by_heads, from_heads
 
 __all__ = [
     "flat_tap_step",
@@ -40,8 +41,8 @@ __all__ = [
 
 def _state(magnetizations: Any, couplings: Any, fields: Any, beta: Any) -> tuple[Array, Array, Array, Array]:
     dtype = validate.common_dtype(magnetizations, couplings, fields)
-    J, x, beta = _arguments.model(couplings, fields, beta, dtype=dtype)
-    m = _arguments.sites(magnetizations, "magnetizations", J.shape[-1], dtype=dtype, dim=x.shape[-1])
+    J, x, beta = arguments.vector_model(couplings, fields, beta, dtype=dtype)
+    m = arguments.sites(magnetizations, "magnetizations", J.shape[-1], dtype=dtype, dim=x.shape[-1])
     sphere.inside_ball(m)
     try:
         m, x = jnp.broadcast_arrays(m, x)
@@ -58,46 +59,26 @@ def _batched(function: Callable[..., Any], num_arrays: int, *arrays: Array) -> A
     first, others = arrays[:num_arrays], arrays[num_arrays:]
     J = others[0]
     batch = first[0].shape[:-2]
-    flat = [_arguments.by_heads(a.reshape(-1, *a.shape[-2:]), len(J)) for a in first]
+    flat = [by_heads(a.reshape(-1, *a.shape[-2:]), len(J)) for a in first]
     out = jax.vmap(lambda *systems: function(*systems, *others))(*flat)
 
     def restored(leaf: Array) -> Array:
-        leaf = _arguments.from_heads(leaf) if leaf.ndim == 4 else leaf
+        leaf = from_heads(leaf) if leaf.ndim == 4 else leaf
         return leaf.reshape(*batch, *leaf.shape[1:])
 
     return jax.tree.map(restored, out)
 
 
-def _respond(fields: Array, response: Response, beta: Array) -> Array:
-    dim = fields.shape[0] * fields.shape[2]
-    return response.gain(fluctuations.squared(fields), dim, beta)[:, None] * fields
-
-
-def _invert(m: Array, response: Response, beta: Array) -> Array:
-    dim = m.shape[0] * m.shape[2]
-    return response.inverse_gain(fluctuations.squared(m), dim, beta)[:, None] * m
-
-
-def _covariances(at: Gains, m: Array, rule: Rule, beta: Array) -> Any:
-    return rule(at, fluctuations.squared(m), m.shape[0] * m.shape[2], beta)
-
-
-def _moments(theta: Array, drive: Array, m: Array, covariances: Any, J: Array) -> Any:
-    return fluctuations.moments(theta, drive - theta, m, covariances, J)
-
-
-def tap_field(
-    theta: Array, drive: Array, m: Array, covariances: Any, J: Array, response: Response, beta: Array
-) -> Array:
-    """x_i + sum_j J_ij m_j + the Onsager field at theta_i, where ``drive`` is the sum of the first two."""
-    at = fluctuations.gains(theta, response, beta)
-    return drive + fluctuations.onsager_field(theta, at, _moments(theta, drive, m, covariances, J))
+def _before(m: Array, response: Response, covariances: Rule, beta: Array) -> Covariances:
+    """Of spins with the means m, what their fluctuations are taken to be."""
+    gains = response.gains(response.inverse(m, beta, axes=COMPONENTS), beta, axes=COMPONENTS)
+    return covariances(gains, squared_length(m, COMPONENTS), m.shape[0] * m.shape[2], beta)
 
 
 @partial(jax.jit, static_argnames="response")
 def _naive(m: Array, J: Array, x: Array, beta: Array, response: Response) -> Array:
     def step(m: Array, x: Array, J: Array) -> Array:
-        return _respond(x + fluctuations.received(J, m), response, beta)
+        return response(x + received(J, m), beta, axes=COMPONENTS)
 
     return _batched(step, 2, m, x, J)
 
@@ -107,42 +88,33 @@ def _tap(
     m: Array, J: Array, x: Array, beta: Array, tol: Array, response: Response, covariances: Rule, max_steps: int
 ) -> FixedPoint:
     def solve(m: Array, x: Array, J: Array) -> FixedPoint:
-        before = fluctuations.gains(_invert(m, response, beta), response, beta)
-        known = _covariances(before, m, covariances, beta)
-        drive = x + fluctuations.received(J, m)
+        before = _before(m, response, covariances, beta)
+        drive = x + received(J, m)
 
         def update(theta: Array) -> Array:
-            return tap_field(theta, drive, m, known, J, response, beta)
+            return tap_field(theta, response.gains(theta, beta, axes=COMPONENTS), drive, m, before, J)
 
-        return in_fields(update, drive, response, beta, tol, max_steps)
+        def respond(theta: Array) -> Array:
+            return response(theta, beta, axes=COMPONENTS)
+
+        # Fields are free, where magnetizations must stay inside the ball. The response shrinks a change of the field by
+        # beta / 2 at least.
+        solution = fixed_point.solve(update, drive, tol=tol / jnp.maximum(1, beta / 2), max_steps=max_steps)
+        new = respond(solution.value)
+        residual = jnp.max(jnp.abs(respond(update(solution.value)) - new))
+        return FixedPoint(new, residual, solution.num_steps, solution.converged)
 
     return _batched(solve, 2, m, x, J)
-
-
-def in_fields(
-    update: Callable[[Array], Array], start: Array, response: Response, beta: Array, tol: Array, max_steps: int
-) -> FixedPoint:
-    """m = phi(theta) with theta = update(theta), judged by the residual of m.
-
-    Fields are free, where magnetizations must stay inside the ball.
-    """
-    # The response shrinks a change of the field by beta / 2 at least.
-    tolerance = tol / jnp.maximum(1, beta / 2)
-    solution = fixed_point.solve(update, start, tol=tolerance, max_steps=max_steps)
-    m = _respond(solution.value, response, beta)
-    residual = jnp.max(jnp.abs(_respond(update(solution.value), response, beta) - m))
-    return FixedPoint(m, residual, solution.num_steps, solution.converged)
 
 
 @partial(jax.jit, static_argnames=("response", "covariances"))
 def _flat_tap(m: Array, J: Array, x: Array, beta: Array, response: Response, covariances: Rule) -> Array:
     def step(m: Array, x: Array, J: Array) -> Array:
-        theta = _invert(m, response, beta)
-        at = fluctuations.gains(theta, response, beta)
-        known = _covariances(at, m, covariances, beta)
-        drive = x + fluctuations.received(J, m)
-        moments = _moments(theta, drive, m, known, J)
-        return _respond(drive + fluctuations.onsager_field(theta, at, moments), response, beta)
+        theta = response.inverse(m, beta, axes=COMPONENTS)
+        gains = response.gains(theta, beta, axes=COMPONENTS)
+        before = covariances(gains, squared_length(m, COMPONENTS), m.shape[0] * m.shape[2], beta)
+        new = tap_field(theta, gains, x + received(J, m), m, before, J)
+        return response(new, beta, axes=COMPONENTS)
 
     return _batched(step, 2, m, x, J)
 
@@ -152,12 +124,10 @@ def _second_order(
     new: Array, m: Array, J: Array, x: Array, beta: Array, response: Response, covariances: Rule
 ) -> Array:
     def change(new: Array, m: Array, x: Array, J: Array) -> Array:
-        theta = _invert(new, response, beta)
-        before = fluctuations.gains(_invert(m, response, beta), response, beta)
-        known = _covariances(before, m, covariances, beta)
-        drive = x + fluctuations.received(J, m)
-        moments = _moments(theta, drive, m, known, J)
-        return fluctuations.magnetization_change(theta, fluctuations.gains(theta, response, beta), moments)
+        theta = response.inverse(new, beta, axes=COMPONENTS)
+        before = _before(m, response, covariances, beta)
+        moments = fluctuations.field_moments(theta, x + received(J, m) - theta, m, before, J)
+        return fluctuations.magnetization_change(theta, response.gains(theta, beta, axes=COMPONENTS), moments)
 
     return _batched(change, 3, new, m, x, J)
 
@@ -204,7 +174,8 @@ def tap_step(
     neighbours change the mean of a spin, d^2 m_i / da^2 as in ``second_order_magnetization`` at these m_i. They enter
     themselves, so that an equation is solved for theta_i, see ``tap_solve``; NaN where that fails. The error of one
     step goes as the third power of the couplings if the response is ``sphere.exact``; for ``sphere.large_d`` its own
-    error of order 1/D comes on top. ``covariances`` says what is taken for the fluctuations of the neighbours.
+    error of order 1/D comes on top. The equation in matrices is ``reference.tap_field``. ``covariances`` says what is
+    taken for the fluctuations of the neighbours.
     Arguments and errors as for ``naive_step``. Cost: 3 N^2 D for each of some ten updates.
     Source: Bal (2023), labels tapmvector and ftheta, with the index of gamma corrected.
 
@@ -234,7 +205,7 @@ def tap_solve(
     is the largest change of m in another update, ``converged`` that the change of theta was at most
     ``tol`` / max(1, beta/2), or what rounding allows: one number for each system. Where the couplings are strong there
     may be no solution, or the search may not find it. Derivatives are implicit. Arguments and errors as for
-    ``tap_step``.
+    ``tap_step``. The equation in matrices, as it is written here: ``reference.tap_field``.
 
     >>> import jax
     >>> solution = tap_solve(jax.numpy.zeros((2, 4)), [[0.0, 1.0], [-1.0, 0.0]], jax.numpy.ones((2, 4)), beta=1.0)
@@ -295,7 +266,7 @@ def second_order_magnetization(
     """
     dtype = validate.common_dtype(magnetizations, previous, couplings, fields)
     m, J, x, beta = _state(validate.finite(previous, "previous", dtype=dtype), couplings, fields, beta)
-    new = _arguments.sites(magnetizations, "magnetizations", x.shape[-2], dtype=dtype, dim=x.shape[-1])
+    new = arguments.sites(magnetizations, "magnetizations", x.shape[-2], dtype=dtype, dim=x.shape[-1])
     sphere.inside_ball(new)
     new, m, x = jnp.broadcast_arrays(new, m, x)
     return _second_order(new, m, J, x, beta, response, covariances)
@@ -344,21 +315,16 @@ def _simulate(
 
 @partial(jax.jit, static_argnames=("step", "max_steps"))
 def _steady(m: Array, J: Array, x: Array, beta: Array, tol: Array, step: Step, max_steps: int) -> FixedPoint:
-    dim = m.shape[-1]
+    # Any one-to-one map of the ball to all of space will do.
+    to_ball, to_fields = sphere.large_d, sphere.large_d.inverse
 
     def solve(m: Array, x: Array) -> FixedPoint:
-        # Any one-to-one map of the ball to all of space will do.
-        def to_fields(m: Array) -> Array:
-            return sphere.large_d.inverse_gain(jnp.sum(m * m, axis=-1, keepdims=True), dim, beta) * m
-
-        def to_ball(theta: Array) -> Array:
-            return sphere.large_d.gain(jnp.sum(theta * theta, axis=-1, keepdims=True), dim, beta) * theta
-
         def update(theta: Array) -> Array:
-            return to_fields(step(to_ball(theta), J, x, beta=beta))
+            return to_fields(step(to_ball(theta, beta), J, x, beta=beta), beta)
 
-        solution = fixed_point.solve(update, to_fields(m), tol=tol / jnp.maximum(1, beta / 2), max_steps=max_steps)
-        value = to_ball(solution.value)
+        start = to_fields(m, beta)
+        solution = fixed_point.solve(update, start, tol=tol / jnp.maximum(1, beta / 2), max_steps=max_steps)
+        value = to_ball(solution.value, beta)
         residual = jnp.max(jnp.abs(step(value, J, x, beta=beta) - value))
         return FixedPoint(value, residual, solution.num_steps, solution.converged)
 

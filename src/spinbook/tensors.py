@@ -1,4 +1,4 @@
-"""Checks of tensors that ``spinbook.validate`` does not have: shapes, symmetry, and patience with ``torch.vmap``.
+"""Checks of PyTorch's tensors, couplings among them: shapes, symmetry, and patience with ``torch.vmap``.
 
 Every check names the argument, what was expected and what came. Values are checked unless ``vmap`` hides them. Nothing
 here knows physics.
@@ -14,7 +14,7 @@ from torch import Tensor
 from spinbook import validate
 from spinbook.transforms import holds
 
-__all__ = ["holds", "positive", "real", "symmetric_zero_diagonal"]
+__all__ = ["positive", "real", "symmetric_zero_diagonal", "symmetry_slack"]
 
 
 def real(
@@ -59,6 +59,15 @@ def positive(
     return array
 
 
+def symmetry_slack(matrix: Tensor, dim: tuple[int, ...] = (-2, -1)) -> Tensor:
+    """8 eps max |M|, by how much a matrix and its transpose may differ: symmetrised products differ by rounding.
+
+    >>> float(symmetry_slack(torch.eye(2))) < 1e-6
+    True
+    """
+    return 8 * torch.finfo(matrix.dtype).eps * matrix.abs().amax(dim, keepdim=True)
+
+
 def symmetric_zero_diagonal(matrix: Tensor, name: str) -> Tensor:
     """The square matrices (..., N, N), if M_ij = M_ji to rounding and M_ii = 0.
 
@@ -67,8 +76,7 @@ def symmetric_zero_diagonal(matrix: Tensor, name: str) -> Tensor:
     ValueError: couplings: expected a symmetric matrix, got entries (0, 1) and (1, 0) that differ by 1
     """
     known = matrix.detach()
-    size = known.abs().amax((-2, -1), keepdim=True)
-    allowed = 8 * torch.finfo(known.dtype).eps * size
+    allowed = symmetry_slack(known)
     difference = (known - known.mT).abs()
     if not holds(difference <= allowed):
         *_, i, j = (int(k) for k in (difference > allowed).nonzero()[0])

@@ -1,0 +1,168 @@
+"""Many replicas of a system stepped side by side, and the averages over them. Knows no spins and how none is updated.
+
+A replica has N sites, each with a number or a vector. Averages over time are kept for every replica, and products of
+two sites, which need N^2 numbers, for at most 16 groups of replicas; no trajectory is stored unless it is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from spinbook import replicas
+
+__all__ = ["Simulation", "run"]
+
+
+class Simulation(NamedTuple):
+    """What was averaged over the steps after the transient. Averages over the R replicas are taken when asked for.
+
+    Of binary spins a state is (..., N), of vector spins (..., N, D). ``spins``: the last state.
+    ``replica_magnetizations``: the time average of s(t) in each replica, and ``replica_previous`` that of s(t - 1).
+    ``group_products`` and ``group_delayed_products``: averages of s_i(t) . s_k(t) and s_i(t) . s_l(t - 1) over time and
+    over the replicas of each of G groups (G, N, N), with as many replicas as ``group_sizes`` (G,) says; None if
+    correlations were not asked for. ``observed``: the observable after every step.
+
+    Standard errors come from the scatter of the replicas, or for correlations of the ``num_groups`` groups, at most 16,
+    which are independent whatever the correlations in time; of a single replica they are NaN. Deviations in units of
+    them follow Student's t with one degree of freedom less than there are replicas or groups: 15 for 16 groups.
+    """
+
+    spins: Float[Array, "..."]
+    replica_magnetizations: Float[Array, " R N *D"]
+    replica_previous: Float[Array, " R N *D"]
+    group_products: Float[Array, "G N N"] | None
+    group_delayed_products: Float[Array, "G N N"] | None
+    group_sizes: Float[Array, " G"]
+    observed: Any
+
+    @property
+    def num_groups(self) -> int:
+        """G, the number of groups behind the standard errors of correlations."""
+        return len(self.group_sizes)
+
+    @property
+    def weights(self) -> Float[Array, " G"]:
+        """The part of the replicas that each group holds."""
+        return self.group_sizes / jnp.sum(self.group_sizes)
+
+    @property
+    def magnetizations(self) -> Float[Array, " N *D"]:
+        """m_i = <s_i>."""
+        return jnp.mean(self.replica_magnetizations, axis=0)
+
+    @property
+    def magnetization_standard_errors(self) -> Float[Array, " N *D"]:
+        """Of m_i, or of its components."""
+        return replicas.standard_error(self.replica_magnetizations)
+
+    @property
+    def mean_magnetization(self) -> Float[Array, "*D"]:
+        """The average of m_i over the spins."""
+        return jnp.mean(self.replica_magnetizations, axis=(0, 1))
+
+    @property
+    def mean_magnetization_standard_error(self) -> Float[Array, "*D"]:
+        """Of the average of m_i over the spins."""
+        return replicas.standard_error(jnp.mean(self.replica_magnetizations, axis=1))
+
+    @property
+    def correlations(self) -> Float[Array, "N N"]:
+        """C_ik = <s_i(t) . s_k(t)> - m_i . m_k."""
+        return replicas.weighted_mean(self._equal_time(), self.weights)
+
+    @property
+    def correlation_standard_errors(self) -> Float[Array, "N N"]:
+        """Of C_ik, from ``num_groups`` groups: Student's t with ``num_groups - 1`` degrees of freedom."""
+        return replicas.standard_error(self._equal_time(), self.weights)
+
+    @property
+    def delayed_correlations(self) -> Float[Array, "N N"]:
+        """D_il = <s_i(t) . s_l(t - 1)> - m_i . m'_l, with m' the average of s(t - 1)."""
+        return replicas.weighted_mean(self._delayed(), self.weights)
+
+    @property
+    def delayed_correlation_standard_errors(self) -> Float[Array, "N N"]:
+        """Of D_il, from ``num_groups`` groups: Student's t with ``num_groups - 1`` degrees of freedom."""
+        return replicas.standard_error(self._delayed(), self.weights)
+
+    def _equal_time(self) -> Array:
+        return self._centred(self.group_products, self.replica_magnetizations)
+
+    def _delayed(self) -> Array:
+        return self._centred(self.group_delayed_products, self.replica_previous)
+
+    def _centred(self, products: Array | None, second: Array) -> Array:
+        """The average of (s_i - m_i) . (s'_l - m'_l) in each group, with the m and m' of all groups."""
+        if products is None:
+            raise ValueError("correlations: expected a simulation made with correlations=True, got one without")
+        a, b = (replicas.group_means(_components(x), self.num_groups) for x in (self.replica_magnetizations, second))
+        mean_a, mean_b = (replicas.weighted_mean(x, self.weights) for x in (a, b))
+        inner = partial(jnp.einsum, "...id,...ld->...il")
+        return products - inner(a, mean_b) - inner(mean_a, b) + inner(mean_a, mean_b)
+
+
+def _components(rows: Array) -> Array:
+    """(R, N) or (R, N, D) as (R, N, D): a number is a vector of one component."""
+    return rows.reshape(*rows.shape[:2], -1)
+
+
+def run(
+    key: PRNGKeyArray,
+    start: Float[Array, " R N *D"],
+    advance: Callable[[PRNGKeyArray, Array], Array],
+    *,
+    shape: tuple[int, ...],
+    steps: int,
+    transient: int,
+    correlations: bool,
+    observable: Callable[[Array], Any] | None,
+    sum_dtype: Any,
+) -> Simulation:
+    """s(t) = advance(fold_in(key, t - 1), s(t - 1)) from ``start``, averaged over all steps after ``transient`` ones.
+
+    For compiled code, and without checks. Replicas are rows; ``shape`` is that of a state as it was given, which the
+    observable and the result have. Sums of spins over time are kept in ``sum_dtype``.
+    """
+    groups, size = replicas.grouped(start).shape[0], replicas.group_size(start.shape[0])
+
+    def one(rows: Array, t: Array) -> tuple[Array, Any]:
+        rows = advance(jax.random.fold_in(key, t), rows)
+        return rows, None if observable is None else observable(rows.reshape(shape))
+
+    def measure(state: tuple[Array, ...], t: Array) -> tuple[tuple[Array, ...], Any]:
+        old, total, *products = state
+        new, observed = one(old, t)
+        if correlations:
+            now, before = (replicas.grouped(_components(rows)) for rows in (new, old))
+            products[0] += jnp.einsum("grid,grkd->gik", now, now)
+            products[1] += jnp.einsum("grid,grld->gil", now, before)
+        return (new, total + new.astype(sum_dtype), *products), observed
+
+    dtype, num_sites = start.dtype, start.shape[1]
+    times = jnp.arange(steps)
+    first, early = jax.lax.scan(one, start, times[:transient])
+    nothing = [jnp.zeros((groups, num_sites, num_sites), dtype)] * (2 * correlations)
+    state = (first, jnp.zeros(start.shape, sum_dtype), *nothing)
+    (last, total, *products), late = jax.lax.scan(measure, state, times[transient:])
+
+    count = steps - transient
+    group_sizes = jnp.minimum(size, start.shape[0] - size * jnp.arange(groups)).astype(dtype)
+    # The states one step earlier are the same but for both ends.
+    previous = total + first.astype(sum_dtype) - last.astype(sum_dtype)
+    normalised = [product / (count * group_sizes[:, None, None]) for product in products]
+    equal_time, delayed = normalised if correlations else (None, None)
+    return Simulation(
+        last.reshape(shape),
+        total.astype(dtype) / count,
+        previous.astype(dtype) / count,
+        equal_time,
+        delayed,
+        group_sizes,
+        jax.tree.map(lambda *parts: jnp.concatenate(parts), early, late),
+    )
