@@ -8,6 +8,7 @@ outside of code and examples is escaped. Sections in NumPy's style become lists 
 import inspect
 import re
 from collections.abc import Callable
+from typing import Any
 
 from sphinx.ext.napoleon import Config, NumpyDocstring
 
@@ -33,7 +34,8 @@ def restructured(text: str, link: Link = lambda name: None) -> str:
     text = inspect.cleandoc(text)
     if _SECTION.search(text):
         # Napoleon splits the text at its sections and puts fields in their place; it knows nothing of what to escape.
-        lines = NumpyDocstring(text, Config(napoleon_use_rtype=False)).lines()
+        settings: Any = Config(napoleon_use_rtype=False)
+        lines = NumpyDocstring(text, settings).lines()
         # Types stand in the signature.
         text = "\n".join(line for line in lines if not line.startswith(":type "))
     blocks = re.split(r"\n\s*\n", text)
