@@ -17,7 +17,7 @@ from sphinx.config import Config
 from sphinx.util.docutils import SphinxDirective
 
 from companion import claims, project
-from companion.pipeline import catalogue, compared, items, texts
+from companion.pipeline import catalogue, compared, items, reference, texts
 
 VERDICT_MARKS = {
     "reproduced": "✓",
@@ -642,12 +642,14 @@ def _sort_value(value: float | bool | None) -> str:
 def _serve_everything(app: Sphinx, config: Config) -> None:
     """The machinery's style sheet and script, then what the book has in book/_static: MathJax, scripts of its own.
 
-    The theme's second search bar goes.
+    The theme's second search bar goes, and its list of pages opens only where the reader is.
     """
     own = Path(__file__).resolve().parents[1] / "static"
     config.html_static_path += [str(own), str(Path(config.companion_root) / "book" / "_static")]
     # sphinx-book-theme 1.3 with pydata-sphinx-theme 0.17 otherwise draws the search field twice.
     config.html_theme_options["navbar_persistent"] = []
+    # A page for every module of the library would make that list the larger part of every page.
+    config.html_theme_options["collapse_navigation"] = True
 
 
 def _finish_page(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
@@ -659,6 +661,8 @@ def _finish_page(app: Sphinx, pagename: str, templatename: str, context: dict[st
     exchange = {f"/edit/{branch}/index.md": f"/edit/{branch}/book/index.md"}
     if pagename.startswith("notebooks/"):
         exchange[f"/edit/{branch}/{pagename}.ipynb"] = f"/edit/{branch}/{pagename}.md"
+    if source := reference.source(Path(app.config.companion_root), pagename):
+        exchange[f"/edit/{branch}/{pagename}.rst"] = f"/edit/{branch}/{source}"
     _exchange_urls(context.get("header_buttons", []), exchange)
     context["script_files"] = [
         script
@@ -677,6 +681,7 @@ def _exchange_urls(buttons: list[dict[str, Any]], exchange: dict[str, str]) -> N
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register the directives and the two hooks."""
+    app.setup_extension(reference.__name__)
     app.add_config_value("companion_root", "", "env")
     app.add_directive("published-figure", PublishedFigure)
     app.add_directive("figure-gallery", FigureGallery)

@@ -35,6 +35,10 @@ def _markup(element: Tag) -> str:
         fold.decompose()
     if element.name == "dt":
         meaning = element.find_next_sibling("dd")
+        if "sig" in (element.get("class") or []):
+            # Of an entry of the reference its first paragraph, which says what it computes.
+            first = meaning.find("p", recursive=False) if isinstance(meaning, Tag) else None
+            return f"<dl>{element}<dd>{first or ''}</dd></dl>"
         return f"<dl>{element}{meaning or ''}</dl>"
     return str(element)
 

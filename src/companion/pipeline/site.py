@@ -27,9 +27,11 @@ from companion.pipeline import (
     execution,
     freshness,
     lifeline,
+    names,
     notebooks,
     pages,
     previews,
+    reference,
     single_page,
     texts,
 )
@@ -88,11 +90,12 @@ def _render(
         # For those who debug the theme; a third of the weight of the site's frame.
         source_map.unlink()
     _add_records(root, html)
+    unknown = names.link(html, project.identity(root).library) if reference.wanted(root) else []
     previews.add(html)
     single_page.write(html, notebooks.pages(root), project.identity(root).title)
     _redirect(root, html)
     whole = len(results) == len(notebooks.names(root))
-    problems = list(warnings) if whole else []
+    problems = [*warnings, *unknown] if whole else []
     problems += [f"loads from outside: {load}" for load in pages.external_loads(html)]
     problems += [f"broken link: {link}" for link in pages.broken_links(html)] if whole else []
     problems += pages.overweight(html)
@@ -161,6 +164,7 @@ def _stage(root: Path, work: Path, results: Mapping[str, Path], failures: Sequen
         target = stage / "notebooks" / f"{name}.ipynb"
         target.parent.mkdir(exist_ok=True)
         nbformat.write(page, target)
+    reference.stage(root, stage)
     return stage
 
 

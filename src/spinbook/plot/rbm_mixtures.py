@@ -258,7 +258,8 @@ def live(
     """The still version of the live model: one query among patterns at a few betas, and the picture that comes back.
 
     Shapes, with s = len(axis): ``energies`` (panels, s, s) from their minimum, ``query`` (2,), ``patterns`` (N, 2),
-    ``weights`` (panels, N), ``steps`` and ``ends`` (panels, 2): after one step and at rest, ``returned`` (panels, 8, 8) ink.
+    ``weights`` (panels, N), ``steps`` and ``ends`` (panels, 2): after one step and at rest, ``returned`` (panels, 8, 8)
+    ink.
     """
     figure, axes = style.subplots(1, 2 * len(betas), height=1.95, width_ratios=(1, 0.42) * len(betas))
     panels = zip(axes[::2], axes[1::2], betas, energies, weights, steps, ends, returned, strict=True)
@@ -288,9 +289,9 @@ def live_markup(
 ) -> str:
     """The numbers of the live model and the scripts that draw it, as markup for the page.
 
-    ``patterns`` (N, 2) are places in the plane from -``reach`` to ``reach``, ``pictures`` (N, pixels) their ink from 0 to 1,
-    kept to three digits. The scripts are ``book/_static/live/kernel.js`` and ``rbm-mixtures.js`` beside it; where they are
-    missing, nothing of this is seen.
+    ``patterns`` (N, 2) are places in the plane from -``reach`` to ``reach``, ``pictures`` (N, pixels) their ink from 0
+    to 1, kept to three digits. The scripts are ``book/_static/live/kernel.js`` and ``rbm-mixtures.js`` beside it; where
+    they are missing, nothing of this is seen.
     """
     content = {
         "names": list(names),

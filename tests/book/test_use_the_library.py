@@ -1,0 +1,84 @@
+"""The page "Use the library": every listing runs as it stands, and what it prints is what the page promises."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "book" / "use-the-library.md").read_text(encoding="utf-8")
+SECTIONS = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", PAGE, flags=re.DOTALL | re.MULTILINE))
+LISTING = re.compile(r"^```python\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def printed():
+    """What the listings of each section print: one process for all, since most of its time is spent on imports."""
+    program = []
+    for title, text in SECTIONS.items():
+        listings = LISTING.findall(text)
+        assert listings, title
+        # A section stands alone: its listings share their names with each other and with nothing else.
+        code = "\n".join(listings)
+        program += [f"print('#', {title!r})", f"exec(compile({code!r}, {title!r}, 'exec'), {{'__name__': 'listing'}})"]
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", "\n".join(program)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    parts = re.split(r"^# (.*)\n", done.stdout, flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def numbers(text):
+    return [float(number) for number in re.findall(r"-?\d+\.\d+", text)]
+
+
+def test_the_page_has_its_four_subjects():
+    assert len(SECTIONS) == 4
+    # Code that a reader copies is Python and nothing else.
+    assert len(re.findall("^```", PAGE, flags=re.MULTILINE)) == 2 * sum(
+        len(LISTING.findall(text)) for text in SECTIONS.values()
+    )
+
+
+@pytest.mark.parametrize("section", ["Train in JAX", "Train in PyTorch"])
+def test_training_lowers_the_loss(printed, section):
+    first, last = numbers(re.search(r"^loss .*$", printed[section], flags=re.MULTILINE)[0])
+    assert last < 0.9 * first
+
+
+def test_a_trained_stack_converges_and_padding_changes_nothing(printed):
+    assert "converged, layer by layer: [True]" in printed["Train in JAX"]
+    assert "padding changes nothing: True" in printed["Train in JAX"]
+    assert "and stays what it was: True" in printed["Train in JAX"]
+
+
+def test_a_module_works_under_autocast_and_zeros_are_no_padding(printed):
+    shown = printed["Train in PyTorch"]
+    assert "finite under autocast: True" in shown
+    assert "zeros alone: False" in shown
+    assert "without couplings: True" in shown
+
+
+def test_the_sweep_goes_on_and_refuses_another_identity(printed):
+    shown = printed["A sweep that can be interrupted"]
+    assert len(re.findall(r"^task \d is kept$", shown, flags=re.MULTILINE)) == 1
+    assert len(re.findall(r"^beta ", shown, flags=re.MULTILINE)) == 4
+    assert "refused: " in shown
+
+
+def test_the_three_entropy_productions_agree_as_the_page_says(printed):
+    lines = printed["Entropy production of your own system"].splitlines()
+    exact, (sampled, error), approximate, symmetric = (
+        numbers(lines[0])[0],
+        numbers(lines[1]),
+        numbers(lines[2])[0],
+        numbers(lines[3])[0],
+    )
+    assert abs(sampled - exact) < 4 * error
+    assert 0 < error < 0.1 * exact
+    assert exact < approximate < 2 * exact
+    assert "converged: True" in lines[2]
+    assert symmetric == 0.0
