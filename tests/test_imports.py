@@ -17,6 +17,7 @@ TORCH = (
     "spinbook.comparison.torch_blocks",
     "spinbook.comparison.training",
     "spinbook.free_energy",
+    "spinbook.tensors",
     "spinbook.transforms",
 )
 NUMBA = ("spinbook.self_attention.kernel",)

@@ -290,6 +290,8 @@ def config() -> str:
     facts |= {"title": "Random Walks", "author": "The Walkers"}
     facts["repository"]["url"] = "https://github.com/random-walkers/walks"
     facts["companion"] = {"library": "walks", "versions": ["numpy", "matplotlib"]}
+    # Its docstrings name no other project.
+    facts["sphinx"]["config"].pop("intersphinx_mapping")
     return yaml.safe_dump(facts, sort_keys=False)
 
 
