@@ -44,6 +44,15 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(_Account(limit))
 
 
+SLOW_EXAMPLES = {f"spinbook.entropy_production.experiments.{name}" for name in ("learn_recall", "sculpt")}
+"""Examples in docstrings that train, and compile for ten seconds of processor time and more."""
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    if item.name in SLOW_EXAMPLES:
+        item.add_marker(pytest.mark.slow)
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.get_closest_marker("long") is None)

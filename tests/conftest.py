@@ -116,15 +116,6 @@ def unchecked() -> Iterator[None]:
         yield
 
 
-SLOW_EXAMPLES = {f"spinbook.entropy_production.experiments.{name}" for name in ("learn_recall", "sculpt")}
-"""Examples in docstrings that train, and compile for ten seconds of processor time and more."""
-
-
-def pytest_itemcollected(item: pytest.Item) -> None:
-    if item.name in SLOW_EXAMPLES:
-        item.add_marker(pytest.mark.slow)
-
-
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Modules run in a random order, and so do the tests of each, if that is asked for: none may need another."""

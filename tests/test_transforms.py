@@ -202,7 +202,10 @@ def test_checks_of_tensors_do_without_jax(monkeypatch):
 
 
 def test_an_interaction_of_ones_own_is_solved_in_single_precision():
-    module = attention.EquilibriumAttention(attention.SoftmaxCouplings(D), attention.FeedForward(D)).bfloat16()
+    # Weights for which the iteration converges, which not all do.
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        module = attention.EquilibriumAttention(attention.SoftmaxCouplings(D), attention.FeedForward(D)).bfloat16()
     found = module.solve(fields(2).bfloat16())
     assert found.value.dtype == torch.bfloat16
     assert found.residual.dtype == torch.float32
