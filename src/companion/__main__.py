@@ -6,12 +6,17 @@ build the book.
 
 import argparse
 import io
+import os
 import signal
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 _FILES = ("_config.yml", "_toc.yml")
 """What makes a folder the repository of the book."""
+
+_SIGNALLED = 128
+"""A status above it says which signal ended the run."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -152,5 +157,18 @@ def _dispatch(options: argparse.Namespace) -> int:
     return 1 if stale else 0
 
 
+def end(status: int) -> NoReturn:
+    """Leave with this status, also after an interruption.
+
+    Python notes when a KeyboardInterrupt passes through code that is executed from a text, as every dataclass is when a
+    module is imported, and on its way out dies of SIGINT, whatever was made of the exception since.
+    """
+    if status <= _SIGNALLED:
+        sys.exit(status)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    end(main())

@@ -590,6 +590,20 @@ def test_a_build_that_is_stopped_leaves_the_old_site_nothing_running_and_nothing
     assert copy.build()[0].rendered is False
 
 
+def test_a_run_that_a_signal_ended_says_which_even_when_it_came_while_a_dataclass_was_made(tmp_path):
+    code = """\
+from companion.__main__ import end
+try:
+    exec("raise KeyboardInterrupt(15)")
+except KeyboardInterrupt:
+    end(143)
+"""
+    (tmp_path / "interrupted.py").write_text(code, encoding="utf-8")
+    # Only a module that is run by its name, as the command is, ends by the interpreter's own notes.
+    done = subprocess.run([sys.executable, "-m", "interrupted"], cwd=tmp_path, check=False)
+    assert done.returncode == 128 + signal.SIGTERM
+
+
 @pytest.mark.slow
 def test_a_book_is_built_under_a_path_and_in_a_locale_that_know_little_of_letters(toy_book, tmp_path):
     root = tmp_path / "Bücher mit Leerzeichen"
