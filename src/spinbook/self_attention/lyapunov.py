@@ -115,19 +115,14 @@ def exponents_by_definition(
     """lambda_k = 1/T sum_t log R_kk(t), with D <- dA(t+1)/dA(t) D and D = Q R, D <- Q at every step.
 
     The readable reference of ``lyapunov_exponents``: the derivative of ``mean_field.step`` by JAX, in JAX's floating
-    type (single precision at least), from random tangents. Over T steps the two differ by the logarithm of a bounded
-    factor over T.
+    type, from random tangents. Over T steps the two differ by the logarithm of a bounded factor over T.
 
     >>> from spinbook.self_attention import paper_network
     >>> found = exponents_by_definition(paper_network(), beta=1.0, steps=4000, num_exponents=2)
     >>> [round(float(x), 2) for x in found]
     [-0.08, -0.08]
     """
-    beta = validate.finite(beta, "beta", ndim=0)
-    if beta.dtype.itemsize < 4:
-        # JAX has no QR decomposition in half precision.
-        beta = beta.astype(jnp.float32)
-    couplings = mean_field.couplings(network, beta=beta)
+    couplings = mean_field.couplings(network, beta=jnp.asarray(inverse_temperatures(beta, "beta", ndim=0)))
     window = Window(*map(jnp.asarray, start_window(network, start)))
     T, size = validate.count(steps, "steps", minimum=1), network.context * network.num_features
     E = validate.count(num_exponents, "num_exponents", minimum=1, maximum=size)
