@@ -124,7 +124,7 @@ def _fold(record: dict[str, Any], to_root: str, who: project.Identity, beside: s
         '<details class="book-cite"><summary>Cite, download, reproduce</summary>'
         f'<p>Permanent address: <a href="#{id}">{html.escape(address)}</a>{_versioned(record, who)}</p>'
         f'<pre class="book-bibtex">{html.escape(record["bibtex"])}</pre>'
-        f'<p>Download: <a href="{folder}/{id}.zip" download>numbers and drawings (zip)</a>, {downloads}. '
+        f'<p>Download: <a href="{folder}/{id}.zip" download>everything (zip)</a>, {downloads}. '
         f"Source: {html.escape(record['source'])}.{beside}</p>"
         f"<p>Make it again: <code>make chapter NAME={chapter}</code>, version {record['library_version']}, commit "
         f"<code>{html.escape(record['commit'][:12])}{'+dirty' if record['commit'].endswith('+dirty') else ''}</code>, "

@@ -284,7 +284,7 @@ def _redirect(root: Path, html: Path) -> None:
 
 
 def _bundle(root: Path, folder: Path) -> None:
-    """One archive that stands alone: the numbers and drawings of a figure, its record, licence and checksums."""
+    """One archive that stands alone: every file of a figure, its record, what it is, its licence and all checksums."""
     record = json.loads((folder / "figure.json").read_text(encoding="utf-8"))
     id, who = record["id"], project.identity(root)
     citation = json.dumps([record["csl"]], indent=1, ensure_ascii=False) + "\n"
@@ -303,9 +303,6 @@ def _bundle(root: Path, folder: Path) -> None:
     sums = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
     if changed := [name for name, digest in record["files"].items() if sums[name] != digest]:
         raise ValueError(f"figure {id}: the files {changed} are not those that figure.json lists")
-    # Pixels lie beside the archive and can be made of its drawings, which weigh less in it.
-    contents = {name: content for name, content in contents.items() if not name.endswith(".png")}
-    sums = {name: sums[name] for name in contents}
     contents["SHA256SUMS"] = "".join(f"{digest}  {name}\n" for name, digest in sorted(sums.items())).encode()
     with zipfile.ZipFile(folder / f"{id}.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in contents.items():
