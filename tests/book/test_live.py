@@ -24,7 +24,8 @@ PICTURES = np.random.default_rng(0).random((5, 16)).round(3)
 QUERY, BETA = np.array([0.3, -0.4]), 0.7
 PAGE = (
     '<!DOCTYPE html><html lang="en" data-theme="light"><head><meta charset="utf-8"></head><body><main>'
-    '<figure id="rbm-mixtures-live"><div class="spin-picture"><img alt="still" src="data:,"></div></figure>'
+    '<figure id="rbm-mixtures-live"><div class="book-picture"><img class="only-light" alt="still" src="data:,">'
+    '<img class="only-dark" alt="still" src="data:,"></div></figure>'
     "{markup}</main></body></html>"
 )
 
@@ -126,7 +127,8 @@ def test_the_model_replaces_the_still_picture_and_every_control_has_a_name(page,
         page,
         f"{_WAIT} await pause(); const names = [...document.querySelectorAll('.live button, .live canvas')]"
         ".map((node) => node.getAttribute('aria-label') || node.textContent);"
-        "const still = getComputedStyle(document.querySelector('.spin-picture')).display;"
+        "const seen = [...document.querySelectorAll('figure img')].filter((image) => image.checkVisibility());"
+        "const still = seen.length ? 'seen' : 'none';"
         "const slider = document.querySelector('.live input').getAttribute('aria-valuetext');"
         f"const answer = {{names, still, slider, says: {_SAYS}}}",
         dark=dark,

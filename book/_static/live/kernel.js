@@ -64,7 +64,7 @@ html[data-theme="dark"] .live { --live-ink: #e6e9ee; --live-paper: #14181e; --li
         style.textContent = CSS;
         document.head.append(style);
       }
-      const still = figure.querySelector(".spin-picture, img");
+      const still = figure.querySelector(".book-picture, img");
       const live = new Live(id);
       figure.prepend(live.root);
       try {

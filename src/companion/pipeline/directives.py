@@ -497,10 +497,11 @@ def _evidence(entry: Mapping[str, Any]) -> dict[str, str]:
     if entry["kind"] == "formula":
         facts["Checked by"] = html.escape(entry["route"] or "")
         right = "the corrected form" if entry["verdict"] == "corrected" else "the statement"
-        facts["Deviation"] = f"{right}: {measured}"
+        facts["Deviation"] = f"{right}: {claims.format_value(entry['measured'], 2)}"
         if other := entry["rival"] or entry["control"]:
             name = "the printed form" if entry["verdict"] == "corrected" else html.escape(other["says"] or "")
-            facts["Deviation"] += f"; {name}: {_value(other)}"
+            far = "diverges" if other["diverges"] else claims.format_value(other["value"], 2)
+            facts["Deviation"] += f"; {name}: {far}"
         if entry["found"]:
             facts["Found"] = html.escape(_found(entry["found"]))
         return facts

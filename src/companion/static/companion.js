@@ -102,8 +102,8 @@ window.addEventListener("load", async () => {
     fit();
     for (const part of document.querySelectorAll(SCROLLING)) {
       if (part.scrollWidth > part.clientWidth || part.scrollHeight > part.clientHeight) part.tabIndex = 0;
-      // What goes on sideways says so: a shadow at the edge, and beside a formula in words.
-      if (part.matches(".book-table, .book-formulas > div")) {
+      // A formula that goes on sideways says so: by a shadow at the edge, and in words.
+      if (part.matches(".book-formulas > div")) {
         part.classList.toggle("book-scrolls", part.scrollWidth > part.clientWidth + 1);
       }
     }
