@@ -39,6 +39,8 @@ BLUE, ORANGE, GREEN, PURPLE, OCHRE, BROWN = style.QUALITATIVE
 FAMILY = [PURPLE, GREEN, OCHRE, BROWN]
 FAMILY_MARKERS = ["D", "^", "v", "s"]
 FAMILY_LINES = ["-", "--", "-.", ":"]
+ON_DARK, ON_LIGHT = "#fafafa", "#202020"
+"""Ink on an image, which keeps its colours in the dark variant."""
 QUANTITIES = {"f": (BLUE, "-"), "u": (ORANGE, "--"), "-Ts": (GREEN, "-.")}
 TERMS = {"linear": (GREEN, "--"), "determinant": (ORANGE, "-."), "field": (PURPLE, ":")}
 TERM_OFFSETS = {"linear": 8, "determinant": -18, "field": 12}
@@ -76,25 +78,28 @@ def live(
     for plane, table, temperature, mean, weight in panels:
         circle = np.linspace(0, 2 * np.pi, 181)
         plane.plot(np.cos(circle), np.sin(circle), color=style.FAINT, linewidth=0.9, linestyle="-")
-        for field, direction, name in zip(fields, mean, names, strict=True):
+        for k, (field, direction, name) in enumerate(zip(fields, mean, names, strict=True)):
             style.arrow(plane, (0, 0), tuple(field), style.GREY, width=0.9, size=7)
             style.arrow(plane, (0, 0), tuple(direction), BLUE, width=2.0, size=9, zorder=4)
             plane.plot(*direction, color=BLUE, marker=",", linestyle="none")
             end = 1.0 + 0.11 / max(float(np.linalg.norm(field)), 0.2)
             plane.text(*(end * field), name, color=style.GREY, ha="center", va="center", fontsize=7.5)
+            if (length := float(np.linalg.norm(direction))) > 0.3:
+                # Beside the tip, to the right and the left in turn, since neighbours point the same way.
+                aside = np.array([direction[1], -direction[0]]) * (0.13 - 0.26 * (k % 2)) / length
+                plane.text(*(direction + aside), name, color=BLUE, ha="center", va="center", fontsize=7.5)
         plane.set(xlim=(-reach, reach + 0.1), ylim=(-reach, reach), aspect="equal", xticks=[], yticks=[])
         plane.set_title(f"$T = {temperature:g}$", loc="center")
         plane.spines[:].set(visible=True, color=style.FAINT)
         table.imshow(weight, cmap=style.DIVERGING, vmin=-top, vmax=top)
         for (row, column), value in np.ndenumerate(weight):
-            dark = abs(value) > 0.62 * top
-            colour = style.PAPER if dark else style.INK
-            text = f"{value:.1f}".replace("-", "\N{MINUS SIGN}")
+            colour = ON_DARK if abs(value) > 0.62 * top else ON_LIGHT
+            text = f"{round(value, 1) + 0.0:.1f}".replace("-", "\N{MINUS SIGN}")
             table.text(column, row, text, color=colour, ha="center", va="center", fontsize=6)
         table.set_xticks(range(len(names)), names, fontsize=7)
         table.set_yticks(range(len(names)), names, fontsize=7)
         table.tick_params(length=0)
-        table.set_title("weights", loc="center", fontsize=8)
+        table.set_title("weights", loc="center")
     return figure
 
 
@@ -347,7 +352,7 @@ def response(
     left.set(xlabel=r"length of the field, $|\mathbf{h}|$", ylabel=r"$|\mathbf{m}|$", ylim=(0, 1), xlim=(0, end))
     for colour, line, (dim, error) in style.dressed(FAMILY, FAMILY_LINES, scaled_errors.items()):
         right.plot(lengths, error, color=colour, linestyle=line, label=f"$D = {dim}$")
-    right.legend(loc="lower right")
+    right.legend(loc="upper right")
     right.axhline(0, color=style.GREY, linewidth=0.8, linestyle="-", zorder=0)
     right.set(xlabel=r"length of the field, $|\mathbf{h}|$", ylabel=r"$D \times$ error of the spring", xlim=(0, end))
     style.letters(left, right)
@@ -426,8 +431,10 @@ def attention(
         )
         # Beside its curve, on the side where the curve does not run into it.
         rising, steep = values[-1] > 1, values[-1] < 1e-8
-        nearest = 2 * len(orders) // 3 if rising or steep else len(orders) - 1
-        offset = (-8.0, 4.0) if rising else (-8.0, -10.0) if steep else (0.0, 16.0)
+        if steep:
+            nearest, offset = int(np.argmax(values < 1e-7)), (-8.0, -8.0)
+        else:
+            nearest, offset = (2 * len(orders) // 3, (-8.0, 4.0)) if rising else (len(orders) - 1, (0.0, 16.0))
         style.label(right, label, (float(orders[nearest]), float(values[nearest])), FAMILY[k], offset, ha="right")
     right.axhline(1, color=style.GREY, linewidth=0.8, linestyle=":")
     right.set(xlabel="number of terms", ylabel="relative error of the sum")
@@ -498,10 +505,12 @@ def channels(
     left.ticklabel_format(style="sci", scilimits=(-2, 2))
     line = np.logspace(np.log10(rho.min() / 1.6), np.log10(rho.max() * 1.6), 80)
     right.semilogx(line, line / (1 + line), color=style.GREY, linestyle=":", linewidth=1.2)
-    style.label(right, r"$\rho/(1+\rho)$", (float(line[55]), float(line[55] / (1 + line[55]))), style.GREY, (-6, 8), ha="right")
+    style.label(right, r"$\rho/(1+\rho)$", (float(line[66]), float(line[66] / (1 + line[66]))), style.GREY, (10, -16))
     for place, points, text in zip(rho, shares, labels, strict=True):
         right.plot(np.full(len(points), place), points, color=BLUE, marker="o", markersize=4, linestyle="none")
-        style.label(right, text, (float(place), float(points.min())), style.INK, (4, -12))
-    right.set(xlabel=r"$\rho = (N - 1)/D$", ylabel="share known to the token", ylim=(0, 1))
+        style.label(right, text, (float(place), float(points.max())), style.INK, (-6, 5), ha="right")
+    right.set(
+        xlabel=r"$\rho = (N - 1)/D$", ylabel="share known to the token", ylim=(0, 1), xlim=(rho.min() / 3, line[-1])
+    )
     style.letters(left, right)
     return figure
