@@ -94,7 +94,7 @@
     live.name("Four coupled arrows: drag the fields, turn temperature and coupling");
     const plane = live.stage("", { x: [-REACH, REACH], y: [-REACH, REACH], draw: drawPlane });
     const table = live.stage("", { shape: 1, grow: 0.8, draw: drawTable });
-    const curve = live.stage("", { shape: 1, grow: 0.8, draw: drawCurve });
+    const curve = live.stage("", { shape: 0.8, grow: 0.8, draw: drawCurve });
 
     const couplings = () => data.couplings.map((row) => row.map((value) => state.strength * value));
     const found = (temperature) => saddle(state.fields, couplings(), 1 / temperature);
@@ -211,7 +211,7 @@
         write(pen, String(temperature), across(temperature), bottom + 19, colours.grey, side);
       });
       write(pen, number(high), left + 4, top + 1, colours.grey, "left");
-      write(pen, number(low), left + 4, bottom - 1, colours.grey, "left");
+      write(pen, number(low), right - 4, bottom - 1, colours.grey, "right");
       stage.describe(`Free energy per arrow, from ${number(low)} at T = 0.05 to ${number(high)} at T = 5.`);
     }
 
