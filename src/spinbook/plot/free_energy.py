@@ -429,13 +429,13 @@ def attention(
         right.semilogy(
             orders, values, color=FAMILY[k], linestyle=FAMILY_LINES[k], marker=FAMILY_MARKERS[k], markersize=3.5
         )
-        # Beside its curve, on the side where the curve does not run into it.
-        rising, steep = values[-1] > 1, values[-1] < 1e-8
-        if steep:
-            nearest, offset = int(np.argmax(values < 1e-7)), (-8.0, -8.0)
+        # Above a rising curve and to the right of a falling one, where nothing else is drawn.
+        if values[-1] > 1:
+            nearest, offset, side = 2 * len(orders) // 3, (-8.0, 4.0), "right"
         else:
-            nearest, offset = (2 * len(orders) // 3, (-8.0, 4.0)) if rising else (len(orders) - 1, (0.0, 16.0))
-        style.label(right, label, (float(orders[nearest]), float(values[nearest])), FAMILY[k], offset, ha="right")
+            steep = values[-1] < 1e-8
+            nearest, offset, side = int(np.argmax(values < 1e-8)) if steep else len(orders) // 3, (8.0, 3.0), "left"
+        style.label(right, label, (float(orders[nearest]), float(values[nearest])), FAMILY[k], offset, ha=side)
     right.axhline(1, color=style.GREY, linewidth=0.8, linestyle=":")
     right.set(xlabel="number of terms", ylabel="relative error of the sum")
     style.decades(right.yaxis, 4)
@@ -469,7 +469,7 @@ def weights(matrices: Mapping[str, np.ndarray], couplings: np.ndarray) -> Figure
 
 @style.house
 def strong(scales: np.ndarray, kept: np.ndarray, errors: np.ndarray, edges: np.ndarray) -> Figure:
-    """Share of the inputs' directions that is left in the outputs, and the largest eigenvalue over the mean t.
+    """Share of the inputs' directions that is left in the outputs, and the largest eigenvalue of J_ij / sqrt(t_i t_j).
 
     All arrays have the shape of ``scales``, the strength of the couplings in units of the source's.
     """
@@ -478,7 +478,7 @@ def strong(scales: np.ndarray, kept: np.ndarray, errors: np.ndarray, edges: np.n
     left.set(xscale="log", ylim=(0, 1.05), ylabel="directions, outputs over inputs")
     right.semilogx(scales, edges, color=ORANGE, marker="s", linestyle="--", linewidth=1.2)
     right.axhline(1, color=style.GREY, linewidth=0.8, linestyle=":")
-    right.set(ylim=(0, None), ylabel=r"$\lambda_\mathrm{max}(J)$ over the mean of $t_i$")
+    right.set(ylim=(0, 1.05), ylabel=r"largest eigenvalue of $J_{ij}/\sqrt{t_i t_j}$")
     for ax in (left, right):
         ax.set_xlabel("strength of the couplings")
         style.plain_ticks(ax.xaxis, scales)
