@@ -83,24 +83,21 @@ def test_frames_are_laid_out_alike_whatever_their_labels():
     assert [ax.get_position().bounds for ax in first.axes] == [ax.get_position().bounds for ax in second.axes]
 
 
-def test_thermodynamics_draws_samples_with_their_errors():
-    curves = {name: T * k for k, name in enumerate("fusc", start=1)}
-    figure = plot.thermodynamics(
-        T,
-        curves,
-        temperatures=T[:2],
-        energies=np.array([-1.0, -0.5]),
-        energy_errors=np.array([0.1, 0.2]),
-        heats=np.array([0.4, 0.3]),
-        heat_errors=np.array([0.01, 0.02]),
-        next_order={"u": T * 7, "c": T * 8},
-    )
-    assert all(_shows(figure, values) for values in (*curves.values(), T * 7, T * 8))
-    for ax, means, errors in zip(figure.axes, ([-1.0, -0.5], [0.4, 0.3]), ([0.1, 0.2], [0.01, 0.02]), strict=True):
-        (bars,) = ax.containers
-        halves = [(segment[1, 1] - segment[0, 1]) / 2 for segment in bars.lines[2][0].get_segments()]
-        assert bars.lines[0].get_ydata().tolist() == means
-        assert halves == pytest.approx(errors)
+def _live() -> Figure:
+    fields = np.array([[0.5, 0.5], [-0.4, 0.2]])
+    means = np.array([[[0.1, 0.2], [0.3, -0.4]], [[0.6, 0.7], [-0.8, 0.1]]])
+    weights = np.array([[[0.5, 0.0], [0.0, 0.4]], [[0.8, -0.3], [-0.3, 0.9]]])
+    return plot.live(fields, means, weights, temperatures=(2.0, 0.1), names="AB")
+
+
+def test_live_ends_arrows_at_the_means_and_writes_every_weight():
+    figure = _live()
+    for plane, ends in zip(figure.axes[::2], ([[0.1, 0.2], [0.3, -0.4]], [[0.6, 0.7], [-0.8, 0.1]]), strict=True):
+        marks = {tuple(line.get_xydata()[0]) for line in plane.lines if len(line.get_xydata()) == 1}
+        assert marks == {tuple(end) for end in ends}
+    first, second = figure.axes[1::2]
+    assert [text.get_text() for text in second.texts] == ["0.8", "\N{MINUS SIGN}0.3", "\N{MINUS SIGN}0.3", "0.9"]
+    assert first.images[0].get_clim() == second.images[0].get_clim() == (-0.9, 0.9)
 
 
 def test_landscape_draws_every_path_and_its_residuals():
@@ -130,21 +127,27 @@ def test_orders_shows_sizes_of_signed_errors():
     assert _shows(figure, 0.1 / dims**2)
 
 
-def test_response_shows_formulas_errors_and_samples():
-    curves = {name: T * k for k, name in enumerate(("exact", "printed", "saddle", "other source"), start=1)}
-    scaled = {8: {"saddle": -T, "other source": T / 3}, 32: {"saddle": -T / 2, "other source": T / 4}}
-    figure = plot.response(
-        T,
-        curves,
-        scaled,
-        differences=np.array([0.1, 0.2]),
-        standard_errors=np.array([0.01, 0.02]),
-        predicted=np.array([0.12, 0.18]),
-    )
-    assert all(_shows(figure, values) for values in curves.values())
-    assert all(_shows(figure, values) for errors in scaled.values() for values in errors.values())
-    assert _shows(figure, np.array([0.1, 0.2]))
-    assert _shows(figure, np.array([0.12, 0.18]))
+def test_response_shows_every_mean_and_every_error():
+    rigid, scaled = {2: T / 5, 8: T / 6}, {2: -T, 8: -T / 2}
+    figure = plot.response(T, T / 7, rigid, scaled)
+    assert _shows(figure, T / 7)
+    assert all(_shows(figure, values) for values in (*rigid.values(), *scaled.values()))
+
+
+def test_weights_of_softmax_and_magnet_share_a_scale():
+    figure = plot.weights({"softmax": np.eye(3), "magnet": -2 * np.eye(3)}, 0.1 * np.ones((3, 3)))
+    images = [ax.images[0] for ax in figure.axes if ax.images and ax.get_title()]
+    assert [float(np.asarray(image.get_array())[0, 0]) for image in images] == [1.0, 0.1, -2.0]
+    assert images[0].get_clim() == images[2].get_clim() == (-2.0, 2.0)
+
+
+def test_strong_draws_shares_with_their_errors():
+    figure = plot.strong(T, 1 / T, T / 100, T / 5)
+    assert _shows(figure, 1 / T)
+    assert _shows(figure, T / 5)
+    (bars,) = figure.axes[0].containers
+    halves = [(segment[1, 1] - segment[0, 1]) / 2 for segment in bars.lines[2][0].get_segments()]
+    assert halves == pytest.approx(T / 100)
 
 
 def test_curvature_puts_the_true_hessian_first_on_one_scale():
@@ -169,9 +172,11 @@ def test_attention_shows_four_matrices_on_one_symmetric_scale():
     assert all(_shows(figure, values) for values in errors.values())
 
 
-def test_channels_shows_every_entry_share_and_gap():
+def test_channels_shows_every_entry_and_every_share():
     closed = np.array([[0.1, -0.2], [0.3, 0.0]])
-    shares = {"weak": T / 10, "strong": T}
-    figure = plot.channels(closed, closed + 1, dims=T, shares=shares, gaps=T / 7, widths=T)
+    shares = np.array([[0.1, 0.2], [0.5, 0.6]])
+    figure = plot.channels(closed, closed + 1, rho=np.array([0.1, 2.0]), shares=shares, labels=["4, 40", "40, 20"])
     assert _shows(figure, (closed + 1).ravel())
-    assert all(_shows(figure, values) for values in (*shares.values(), T / 7))
+    assert all(_shows(figure, points) for points in shares)
+    places = [line.get_xdata().tolist() for line in figure.axes[1].lines if line.get_marker() == "o"]
+    assert places == [[0.1, 0.1], [2.0, 2.0]]

@@ -6,6 +6,7 @@ book corrects orange and dashed, wherever they meet. Each function says which sh
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 
 import matplotlib.pyplot as plt
@@ -24,17 +25,22 @@ __all__ = [
     "contour",
     "curvature",
     "landscape",
+    "live",
+    "live_markup",
     "orders",
     "response",
+    "strong",
     "sweep_frame",
     "sweep_strip",
-    "thermodynamics",
+    "weights",
 ]
 
 BLUE, ORANGE, GREEN, PURPLE, OCHRE, BROWN = style.QUALITATIVE
 FAMILY = [PURPLE, GREEN, OCHRE, BROWN]
 FAMILY_MARKERS = ["D", "^", "v", "s"]
 FAMILY_LINES = ["-", "--", "-.", ":"]
+ON_DARK, ON_LIGHT = "#fafafa", "#202020"
+"""Ink on an image, which keeps its colours in the dark variant."""
 QUANTITIES = {"f": (BLUE, "-"), "u": (ORANGE, "--"), "-Ts": (GREEN, "-.")}
 TERMS = {"linear": (GREEN, "--"), "determinant": (ORANGE, "-."), "field": (PURPLE, ":")}
 TERM_OFFSETS = {"linear": 8, "determinant": -18, "field": 12}
@@ -51,6 +57,67 @@ def _contour_lines(ax: Axes, x: np.ndarray, y: np.ndarray, heights: np.ndarray, 
     segments = [segment for level in drawn.allsegs for segment in level if len(segment)]
     drawn.remove()
     ax.add_collection(LineCollection(segments, colors=[style.GREY], linewidths=0.6, label="contour lines"))
+
+
+@style.house
+def live(
+    fields: np.ndarray,
+    means: np.ndarray,
+    weights: np.ndarray,
+    *,
+    temperatures: Sequence[float],
+    names: Sequence[str],
+) -> Figure:
+    """The still version of the live model: arrows in the plane at a few temperatures, beside each the table of weights.
+
+    ``fields`` (N, 2) are the same in every panel; ``means`` (panels, N, 2) and ``weights`` (panels, N, N).
+    """
+    figure, axes = style.subplots(1, 2 * len(temperatures), height=1.9, width_ratios=(1, 0.85) * len(temperatures))
+    top, reach = float(np.abs(weights).max()), 1.12
+    panels = zip(axes[::2], axes[1::2], temperatures, means, weights, strict=True)
+    for plane, table, temperature, mean, weight in panels:
+        circle = np.linspace(0, 2 * np.pi, 181)
+        plane.plot(np.cos(circle), np.sin(circle), color=style.FAINT, linewidth=0.9, linestyle="-")
+        for k, (field, direction, name) in enumerate(zip(fields, mean, names, strict=True)):
+            style.arrow(plane, (0, 0), tuple(field), style.GREY, width=0.9, size=7)
+            style.arrow(plane, (0, 0), tuple(direction), BLUE, width=2.0, size=9, zorder=4)
+            plane.plot(*direction, color=BLUE, marker=",", linestyle="none")
+            end = 1.0 + 0.11 / max(float(np.linalg.norm(field)), 0.2)
+            plane.text(*(end * field), name, color=style.GREY, ha="center", va="center", fontsize=7.5)
+            if (length := float(np.linalg.norm(direction))) > 0.3:
+                # Beside the tip, to the right and the left in turn, since neighbours point the same way.
+                aside = np.array([direction[1], -direction[0]]) * (0.13 - 0.26 * (k % 2)) / length
+                plane.text(*(direction + aside), name, color=BLUE, ha="center", va="center", fontsize=7.5)
+        plane.set(xlim=(-reach, reach + 0.1), ylim=(-reach, reach), aspect="equal", xticks=[], yticks=[])
+        plane.set_title(f"$T = {temperature:g}$", loc="center")
+        plane.spines[:].set(visible=True, color=style.FAINT)
+        table.imshow(weight, cmap=style.DIVERGING, vmin=-top, vmax=top)
+        for (row, column), value in np.ndenumerate(weight):
+            colour = ON_DARK if abs(value) > 0.62 * top else ON_LIGHT
+            text = f"{round(value, 1) + 0.0:.1f}".replace("-", "\N{MINUS SIGN}")
+            table.text(column, row, text, color=colour, ha="center", va="center", fontsize=6)
+        table.set_xticks(range(len(names)), names, fontsize=7)
+        table.set_yticks(range(len(names)), names, fontsize=7)
+        table.tick_params(length=0)
+        table.set_title("weights", loc="center")
+    return figure
+
+
+def live_markup(fields: np.ndarray, couplings: np.ndarray, *, names: Sequence[str], temperature: float) -> str:
+    """The numbers of the live model and the scripts that draw it, as markup for the page.
+
+    ``fields`` (N, 2) lie in the unit square around zero, ``couplings`` (N, N) are symmetric. The scripts are
+    ``book/_static/live/kernel.js`` and ``free-energy.js`` beside it; where they are missing, nothing of this is seen.
+    """
+    content = {
+        "names": list(names),
+        "fields": np.asarray(fields, dtype=float).tolist(),
+        "couplings": np.asarray(couplings, dtype=float).tolist(),
+        "temperature": float(temperature),
+    }
+    data = json.dumps(content, allow_nan=False)
+    scripts = "".join(f'<script src="../_static/live/{name}.js" defer></script>' for name in ("kernel", "free-energy"))
+    return f'<script type="application/json" id="free-energy-live-data">{data}</script>{scripts}'
 
 
 @style.house
@@ -193,54 +260,6 @@ def sweep_frame(
 
 
 @style.house
-def thermodynamics(
-    temperature: np.ndarray,
-    curves: Mapping[str, np.ndarray],
-    *,
-    temperatures: np.ndarray,
-    energies: np.ndarray,
-    energy_errors: np.ndarray,
-    heats: np.ndarray,
-    heat_errors: np.ndarray,
-    next_order: Mapping[str, np.ndarray],
-) -> Figure:
-    """f, u and s, and the specific heat, per site and component against temperature, with sampled points.
-
-    ``curves`` holds "f", "u", "s", "c" at the saddle and ``next_order`` "u", "c".
-    """
-    figure, (left, right) = style.subplots(1, 2, height=2.9)
-    looks = {"f": (PURPLE, "-."), "u": (BLUE, "-"), "s": (OCHRE, "--")}
-    for name, (colour, line) in looks.items():
-        left.plot(temperature, curves[name], color=colour, linestyle=line)
-        style.label(left, f"${name}$", (float(temperature[-1]), float(curves[name][-1])), colour, (4, -3))
-    right.plot(temperature, curves["c"], color=BLUE, linestyle="-")
-    left.plot(temperature, next_order["u"], color=GREEN, linestyle=":", linewidth=2.0)
-    right.plot(temperature, next_order["c"], color=GREEN, linestyle=":", linewidth=2.0)
-    middle = len(temperature) // 3
-    style.label(right, "saddle", (float(temperature[middle]), float(curves["c"][middle])), BLUE, (4, 6))
-    style.label(
-        right, "next order", (float(temperature[middle]), float(next_order["c"][middle])), GREEN, (-6, -14), ha="right"
-    )
-    for ax, mean, error in ((left, energies, energy_errors), (right, heats, heat_errors)):
-        ax.errorbar(
-            temperatures,
-            mean,
-            error,
-            color=style.INK,
-            marker="o",
-            markersize=4,
-            markerfacecolor=style.PAPER,
-            linestyle="none",
-            elinewidth=1.0,
-            zorder=5,
-        )
-    left.set(xlabel=r"$T = 1/\beta$", ylabel="per site and component", xlim=(0, temperature[-1]))
-    right.set(xlabel=r"$T = 1/\beta$", ylabel="$c$ per site and component", xlim=(0, temperature[-1]))
-    style.letters(left, right)
-    return figure
-
-
-@style.house
 def landscape(
     first: np.ndarray,
     second: np.ndarray,
@@ -318,67 +337,25 @@ def orders(dims: np.ndarray, errors: Mapping[str, Mapping[str, np.ndarray]]) -> 
 
 @style.house
 def response(
-    lengths: np.ndarray,
-    curves: Mapping[str, np.ndarray],
-    scaled_errors: Mapping[int, Mapping[str, np.ndarray]],
-    *,
-    differences: np.ndarray,
-    standard_errors: np.ndarray,
-    predicted: np.ndarray,
+    lengths: np.ndarray, spring: np.ndarray, rigid: Mapping[int, np.ndarray], scaled_errors: Mapping[int, np.ndarray]
 ) -> Figure:
-    """Mean of one spin in a field by three formulas, their errors times D, and sampled means of coupled spins.
+    """Mean of one rigid spin of D components in a field and of one on a spring, and the error of the spring times D.
 
-    ``curves`` holds "exact", "printed", "saddle" and "other source" against |h|; ``scaled_errors`` maps D to "saddle"
-    and "other source". ``differences`` are sampled minus saddle for each spin along its field, with standard errors;
-    ``predicted`` is the same for the next order.
+    All arrays have the shape of ``lengths``; ``rigid`` and ``scaled_errors`` map D to them.
     """
-    figure, (left, middle, right) = style.subplots(1, 3, height=2.9)
-    looks = {
-        "printed": (ORANGE, "--", 1.4),
-        "other source": (PURPLE, "-.", 1.4),
-        "exact": (style.INK, "-", 2.2),
-        "saddle": (BLUE, (0, (4, 2)), 1.4),
-    }
-    for name, (colour, line, width) in looks.items():
-        left.plot(lengths, curves[name], color=colour, linestyle=line, linewidth=width)
+    figure, (left, right) = style.subplots(1, 2, height=2.8)
+    for colour, line, (dim, mean) in style.dressed(FAMILY, FAMILY_LINES, rigid.items()):
+        left.plot(lengths, mean, color=colour, linestyle=line, linewidth=1.4, label=f"sphere, $D = {dim}$")
+    left.plot(lengths, spring, color=BLUE, linestyle=(0, (4, 2)), linewidth=2.0, label="spring", zorder=3)
+    left.legend(loc="lower right")
     end = float(lengths[-1])
-    place = int(np.searchsorted(curves["printed"], 1.2))
-    style.label(left, "as printed", (float(lengths[place]), float(curves["printed"][place])), ORANGE, (8, -4))
-    style.label(left, r"$\nu = D/2 - 1$", (end, float(curves["other source"][-1])), PURPLE, (0, 7), ha="right")
-    style.label(left, "saddle and exact", (end, float(curves["saddle"][-1])), BLUE, (0, -26), ha="right")
-    left.set(xlabel=r"$\Vert h\Vert$", ylabel=r"$|\langle\sigma\rangle| / \sqrt{D}$", ylim=(0, 1.9), xlim=(0, end))
-    for k, (dim, errors) in enumerate(scaled_errors.items()):
-        middle.plot(lengths, errors["saddle"], color=BLUE, linestyle=FAMILY_LINES[k])
-        middle.plot(lengths, errors["other source"], color=PURPLE, linestyle=FAMILY_LINES[k])
-        middle.plot([], [], color=style.INK, linestyle=FAMILY_LINES[k], label=f"$D = {dim}$")
-    middle.legend(loc="upper right")
-    shortest = next(iter(scaled_errors.values()))
-    for name, text, colour, place, dy in (
-        ("other source", r"$\nu = D/2 - 1$", PURPLE, int(0.55 * len(lengths)), 10),
-        ("saddle", "saddle", BLUE, int(0.6 * len(lengths)), -14),
-    ):
-        style.label(middle, text, (float(lengths[place]), float(shortest[name][place])), colour, (0, dy))
-    middle.axhline(0, color=style.INK, linewidth=1.0, linestyle="-", zorder=0)
-    middle.set(
-        xlabel=r"$\Vert h\Vert$", ylabel=r"$D \times$ error of $|\langle\sigma\rangle| / \sqrt{D}$", xlim=(0, end)
-    )
-    sites = np.arange(1, len(differences) + 1)
-    right.axhline(0, color=BLUE, linewidth=1.2, linestyle="-", zorder=0)
-    right.errorbar(
-        sites,
-        differences,
-        standard_errors,
-        color=style.INK,
-        marker="o",
-        markersize=4,
-        markerfacecolor=style.PAPER,
-        linestyle="none",
-    )
-    right.plot(sites, predicted, color=GREEN, marker="^", markersize=5, linestyle="none")
-    right.set(xlabel="spin", ylabel="mean minus saddle, along $h_i$", xlim=(0.4, len(sites) + 0.6))
-    right.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
-    middle.set_ylim(bottom=1.8 * min(float(errors["saddle"].min()) for errors in scaled_errors.values()))
-    style.letters(left, middle, right)
+    left.set(xlabel=r"length of the field, $|\mathbf{h}|$", ylabel=r"$|\mathbf{m}|$", ylim=(0, 1), xlim=(0, end))
+    for colour, line, (dim, error) in style.dressed(FAMILY, FAMILY_LINES, scaled_errors.items()):
+        right.plot(lengths, error, color=colour, linestyle=line, label=f"$D = {dim}$")
+    right.legend(loc="upper right")
+    right.axhline(0, color=style.GREY, linewidth=0.8, linestyle="-", zorder=0)
+    right.set(xlabel=r"length of the field, $|\mathbf{h}|$", ylabel=r"$D \times$ error of the spring", xlim=(0, end))
+    style.letters(left, right)
     return figure
 
 
@@ -452,11 +429,13 @@ def attention(
         right.semilogy(
             orders, values, color=FAMILY[k], linestyle=FAMILY_LINES[k], marker=FAMILY_MARKERS[k], markersize=3.5
         )
-        # Beside its curve, on the side where the curve does not run into it.
-        rising, steep = values[-1] > 1, values[-1] < 1e-8
-        nearest = 2 * len(orders) // 3 if rising or steep else len(orders) - 1
-        offset = (-8.0, 4.0) if rising else (-8.0, -10.0) if steep else (0.0, 16.0)
-        style.label(right, label, (float(orders[nearest]), float(values[nearest])), FAMILY[k], offset, ha="right")
+        # Above a rising curve and to the right of a falling one, where nothing else is drawn.
+        if values[-1] > 1:
+            nearest, offset, side = 2 * len(orders) // 3, (-8.0, 4.0), "right"
+        else:
+            steep = values[-1] < 1e-8
+            nearest, offset, side = int(np.argmax(values < 1e-8)) if steep else len(orders) // 3, (8.0, 3.0), "left"
+        style.label(right, label, (float(orders[nearest]), float(values[nearest])), FAMILY[k], offset, ha=side)
     right.axhline(1, color=style.GREY, linewidth=0.8, linestyle=":")
     right.set(xlabel="number of terms", ylabel="relative error of the sum")
     style.decades(right.yaxis, 4)
@@ -465,22 +444,58 @@ def attention(
 
 
 @style.house
-def channels(
-    closed_form: np.ndarray,
-    automatic: np.ndarray,
-    *,
-    dims: np.ndarray,
-    shares: Mapping[str, np.ndarray],
-    gaps: np.ndarray,
-    widths: np.ndarray,
-) -> Figure:
-    """Channel mixing by autodiff against its closed form; its size against D; phi with J(H) as printed.
+def weights(matrices: Mapping[str, np.ndarray], couplings: np.ndarray) -> Figure:
+    """Weights of softmax attention and of a magnet, on one scale, and between them the couplings of the magnet.
 
-    ``closed_form`` and ``automatic`` have equal shapes; ``shares`` maps a label to the norm of the mixing over that of
-    the mean spins, against D; ``gaps`` is |phi as printed - phi of the symmetric part| against the ``widths`` of the
-    weights.
+    ``matrices`` holds "softmax" and "magnet"; all are (N, N).
     """
-    figure, (left, middle, right) = style.subplots(1, 3, height=2.8)
+    figure, axes = style.subplots(1, 3, height=2.7)
+    top = max(float(np.abs(m).max()) for m in matrices.values())
+    own = float(np.abs(couplings).max())
+    shown = [
+        (matrices["softmax"], top, "softmax"),
+        (couplings, own, "couplings $J$"),
+        (matrices["magnet"], top, r"magnet, $\frac{1}{2}V^{-1}$"),
+    ]
+    for ax, (matrix, limit, title) in zip(axes, shown, strict=True):
+        image = ax.imshow(matrix, cmap=style.DIVERGING, vmin=-limit, vmax=limit)
+        ax.set(xticks=[], yticks=[], xlabel="from token $j$")
+        ax.set_title(title, loc="center")
+        figure.colorbar(image, ax=ax, fraction=0.046, pad=0.03)
+    axes[0].set_ylabel("to token $i$")
+    style.letters(*axes)
+    return figure
+
+
+@style.house
+def strong(scales: np.ndarray, kept: np.ndarray, errors: np.ndarray, edges: np.ndarray) -> Figure:
+    """Share of the inputs' directions that is left in the outputs, and the largest eigenvalue of J_ij / sqrt(t_i t_j).
+
+    All arrays have the shape of ``scales``, the strength of the couplings in units of the source's.
+    """
+    figure, (left, right) = style.subplots(1, 2, height=2.6)
+    left.errorbar(scales, kept, errors, color=BLUE, marker="o", linestyle="-", linewidth=1.2)
+    left.set(xscale="log", ylim=(0, 1.05), ylabel="directions, outputs over inputs")
+    right.semilogx(scales, edges, color=ORANGE, marker="s", linestyle="--", linewidth=1.2)
+    right.axhline(1, color=style.GREY, linewidth=0.8, linestyle=":")
+    right.set(ylim=(0, 1.05), ylabel=r"largest eigenvalue of $J_{ij}/\sqrt{t_i t_j}$")
+    for ax in (left, right):
+        ax.set_xlabel("strength of the couplings")
+        style.plain_ticks(ax.xaxis, scales)
+    style.letters(left, right)
+    return figure
+
+
+@style.house
+def channels(
+    closed_form: np.ndarray, automatic: np.ndarray, *, rho: np.ndarray, shares: np.ndarray, labels: Sequence[str]
+) -> Figure:
+    """Channel mixing by autodiff against its closed form; the share of it that a token can know, against rho.
+
+    ``closed_form`` and ``automatic`` have equal shapes; ``shares`` (sizes, draws) belong to ``rho`` (sizes,) and
+    ``labels``. The line is rho / (1 + rho).
+    """
+    figure, (left, right) = style.subplots(1, 2, height=2.9)
     ends = np.array([closed_form.min(), closed_form.max()])
     left.plot(ends, ends, color=style.GREY, linestyle=":", linewidth=1.0)
     left.plot(
@@ -488,13 +503,14 @@ def channels(
     )
     left.set(xlabel="closed form", ylabel="automatic differentiation")
     left.ticklabel_format(style="sci", scilimits=(-2, 2))
-    for k, (label, values) in enumerate(shares.items()):
-        middle.loglog(dims, values, color=FAMILY[k], linestyle=FAMILY_LINES[k], marker=FAMILY_MARKERS[k])
-        style.label(middle, label, (float(dims[0]), float(values[0])), FAMILY[k], (6, 6))
-    middle.set(xlabel="$D$", ylabel="channel mixing / mean spins")
-    style.plain_ticks(middle.xaxis, dims)
-    right.loglog(widths, gaps, color=ORANGE, linestyle="--", marker="s")
-    right.set(xlabel="scale of the weights", ylabel=r"error of $\varphi$ with $J(H)$ as printed")
-    style.plain_ticks(right.xaxis, widths)
-    style.letters(left, middle, right)
+    line = np.logspace(np.log10(rho.min() / 1.6), np.log10(rho.max() * 1.6), 80)
+    right.semilogx(line, line / (1 + line), color=style.GREY, linestyle=":", linewidth=1.2)
+    style.label(right, r"$\rho/(1+\rho)$", (float(line[66]), float(line[66] / (1 + line[66]))), style.GREY, (10, -16))
+    for place, points, text in zip(rho, shares, labels, strict=True):
+        right.plot(np.full(len(points), place), points, color=BLUE, marker="o", markersize=4, linestyle="none")
+        style.label(right, text, (float(place), float(points.max())), style.INK, (-6, 5), ha="right")
+    right.set(
+        xlabel=r"$\rho = (N - 1)/D$", ylabel="share known to the token", ylim=(0, 1), xlim=(rho.min() / 3, line[-1])
+    )
+    style.letters(left, right)
     return figure

@@ -1,0 +1,134 @@
+"""The live model of the lesson free-energy: the library's numbers, mouse and keyboard, and room on a phone."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from companion.pipeline import browser
+from spinbook.free_energy import VectorSpinModel
+from spinbook.plot import free_energy as plot
+
+LIVE = Path(__file__).resolve().parents[2] / "book" / "_static" / "live"
+needs_browser = pytest.mark.skipif(browser.find() is None, reason="no browser is installed")
+
+FIELDS = np.array([[1.0, 0.25], [0.1, 0.6], [-0.15, -0.3], [-0.6, 0.75]])
+BONDS = np.zeros((4, 4))
+for _i, _j, _strength in [(0, 1, 0.5), (1, 2, 0.5), (2, 3, -0.5)]:
+    BONDS[_i, _j] = BONDS[_j, _i] = _strength
+PAGE = (
+    '<!DOCTYPE html><html lang="en" data-theme="light"><head><meta charset="utf-8"></head><body><main>'
+    '<figure id="free-energy-live"><div class="spin-picture"><img alt="still" src="data:,"></div></figure>'
+    "{markup}</main></body></html>"
+)
+_WAIT = "const pause = () => new Promise((done) => setTimeout(done, 1500));"
+_SAYS = "document.querySelector('.live-says').textContent"
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Path:
+    (tmp_path / "_static" / "live").mkdir(parents=True)
+    for name in ("kernel", "free-energy"):
+        (tmp_path / "_static" / "live" / f"{name}.js").write_text((LIVE / f"{name}.js").read_text())
+    markup = plot.live_markup(FIELDS, BONDS, names="ABCD", temperature=0.6)
+    (tmp_path / "notebooks").mkdir()
+    path = tmp_path / "notebooks" / "page.html"
+    path.write_text(PAGE.format(markup=markup))
+    return path
+
+
+def _ask(page: Path, script: str, **options) -> dict:
+    return json.loads(browser.evaluate(page, f"{script}; return JSON.stringify(answer);", **options))
+
+
+def test_the_markup_carries_the_numbers_and_names_scripts_that_exist():
+    markup = plot.live_markup(FIELDS, BONDS, names="ABCD", temperature=0.6)
+    data = re.search(r'<script type="application/json" id="free-energy-live-data">(.*?)</script>', markup)
+    assert data
+    content = json.loads(data[1])
+    assert content["fields"] == FIELDS.tolist()
+    assert content["couplings"] == BONDS.tolist()
+    scripts = re.findall(r'src="\.\./_static/live/([^"]+)" defer', markup)
+    assert all((LIVE / script).is_file() for script in scripts)
+    assert scripts == ["kernel.js", "free-energy.js"]
+
+
+@needs_browser
+def test_weights_means_and_free_energy_are_those_of_the_library(page):
+    rng = np.random.default_rng(3)
+    cases = [
+        {"fields": rng.uniform(-1.2, 1.2, (4, 2)).tolist(), "couplings": (strength * BONDS).tolist(), "beta": beta}
+        for beta in (0.2, 1.0, 5.0, 20.0)
+        for strength in (0.0, 1.0, 3.0)
+    ]
+    cases.append({"fields": np.zeros((4, 2)).tolist(), "couplings": (3 * BONDS).tolist(), "beta": 20.0})
+    found = _ask(
+        page,
+        f"const answer = {json.dumps(cases)}.map((c) => {{"
+        "const r = Live.models['free-energy'].saddle(c.fields, c.couplings, c.beta);"
+        "return {t: r.t, weights: r.weights, means: r.means, f: r.freeEnergy}; })",
+    )
+    for case, answer in zip(cases, found, strict=True):
+        fields, couplings = np.array(case["fields"]), np.array(case["couplings"])
+        magnet = VectorSpinModel(4, 2, float(case["beta"]), couplings)
+        t = magnet.saddle_point(fields, tol=1e-15).value.numpy()
+        weights = np.linalg.inv(np.diag(t) - couplings) / 2
+        assert np.abs(t - np.array(answer["t"])).max() < 1e-12
+        assert np.abs(weights - np.array(answer["weights"])).max() < 1e-12 * max(1.0, np.abs(weights).max())
+        assert np.abs(magnet.magnetizations(fields).numpy() - np.array(answer["means"])).max() < 1e-12
+        assert abs(float(magnet.free_energy(fields)) - float(answer["f"])) < 1e-12
+
+
+@needs_browser
+@pytest.mark.parametrize("dark", [False, True])
+def test_the_model_replaces_the_still_picture_and_every_control_has_a_name(page, dark):
+    answer = _ask(
+        page,
+        f"{_WAIT} await pause(); const names = [...document.querySelectorAll('.live button, .live canvas')]"
+        ".map((node) => node.getAttribute('aria-label') || node.textContent);"
+        "const still = getComputedStyle(document.querySelector('.spin-picture')).display;"
+        "const slider = document.querySelector('.live input').getAttribute('aria-valuetext');"
+        f"const answer = {{names, still, slider, says: {_SAYS}}}",
+        dark=dark,
+    )
+    assert answer["still"] == "none"
+    assert answer["slider"] == "T 0.60"
+    assert all(name and len(name) > 3 for name in answer["names"])
+    assert sum("arrow keys move it" in name for name in answer["names"]) == 4
+    magnet = VectorSpinModel(4, 2, 1 / 0.6, BONDS)
+    lengths = np.linalg.norm(magnet.magnetizations(FIELDS).numpy(), axis=1)
+    assert f"A {lengths[0]:.2f}, B {lengths[1]:.2f}" in answer["says"]
+    assert f"{float(magnet.free_energy(FIELDS)) / 4:.2f}".replace("-", "−") in answer["says"]
+
+
+@needs_browser
+def test_keys_move_a_field_and_sliders_turn_temperature_and_coupling(page):
+    answer = _ask(
+        page,
+        f"{_WAIT} await pause(); const field = document.querySelector('.live-point');"
+        "field.dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowUp', shiftKey: true})); await pause();"
+        "const moved = field.getAttribute('aria-label');"
+        "const [heat, bond] = document.querySelectorAll('.live input');"
+        "heat.value = heat.max; heat.dispatchEvent(new Event('input')); await pause();"
+        f"const hot = {_SAYS}; bond.value = 0; bond.dispatchEvent(new Event('input')); await pause();"
+        f"const free = {_SAYS}; document.querySelector('.live-button').click(); await pause();"
+        f"const answer = {{moved, hot, free, again: {_SAYS}}}",
+    )
+    assert "1.00, 0.75" in answer["moved"]
+    assert answer["hot"].startswith("T = 5.00")
+    assert "has the weight 0.00 in A" in answer["free"]
+    assert answer["again"].startswith("T = 0.60")
+
+
+@needs_browser
+@pytest.mark.parametrize("width", [1400, 390])
+def test_the_model_fits_the_window(page, width):
+    answer = _ask(
+        page,
+        f"{_WAIT} await pause(); const wide = document.querySelector('.live').scrollWidth;"
+        "const answer = {wide, page: document.documentElement.clientWidth}",
+        width=width,
+    )
+    assert answer["wide"] <= answer["page"]
