@@ -137,7 +137,20 @@ def test_learning_has_a_dot_for_every_seed():
     assert _shows(figure, SEEDS.mean(axis=1))
 
 
-def test_growth_begins_with_the_step_before_and_production_with_the_first():
-    figure = plot.growth({"sites": {"kept": SEEDS}, "layers": {"top": SEEDS / 2}}, {"kept": SEEDS})
-    assert figure.axes[0].lines[0].get_xdata().tolist() == [0, 1, 2]
-    assert figure.axes[2].lines[0].get_xdata().tolist() == [1, 2, 3]
+def test_films_fill_a_square_for_every_spin_that_is_up():
+    film = np.array([[1, -1, -1], [-1, 1, -1]])
+    figure = plot.films({"first": (film, film[::-1]), "second": (film, film)})
+    corners = [
+        sorted((int(p.get_x()), int(p.get_y())) for p in ax.patches if type(p).__name__ == "Rectangle" and p.get_width() < 1)
+        for ax in figure.axes
+    ]
+    # The first spin is the upper line; the first moment is on the left.
+    assert corners == [[(0, 2), (1, 1)], [(0, 1), (1, 2)], [(0, 2), (1, 1)], [(0, 2), (1, 1)]]
+
+
+def test_evidence_shows_the_mean_over_groups_of_films():
+    steps = np.array([1, 10, 100])
+    figure = plot.evidence(steps, asymmetries={"a": SEEDS}, temperatures={"b": SEEDS / 2, "c": SEEDS / 4}, goal=0.9)
+    assert [len(ax.lines) for ax in figure.axes] == [2, 3]
+    for ax, scale in zip(figure.axes, (1, 2), strict=True):
+        assert np.allclose(ax.lines[0].get_ydata(), SEEDS.mean(axis=1) / scale)
