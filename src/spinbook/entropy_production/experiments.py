@@ -90,7 +90,7 @@ class Sculpture(NamedTuple):
     signal: Float[np.ndarray, "T C S"]
 
 
-def signal_share(first: Float[Array, "B *shape"], second: Float[Array, "B *shape"]) -> Float[Array, ""]:
+def signal_share(first: Float[Array, " B *shape"], second: Float[Array, " B *shape"]) -> Float[Array, ""]:
     """(b - w) / (b + w): the part of the variance of the outputs that is the world's, the rest being the noise's.
 
     ``first`` and ``second`` are outputs in the same B worlds under two independent draws of the noise. With x_k and y_k
@@ -289,9 +289,9 @@ def sculpt(
     embeddings; beta stays. What is measured is measured on one further batch, the same all along. A seed means the same
     start and the same worlds under every condition, so that conditions can be compared in pairs.
 
-    Raises ``ValueError`` for conditions of different lengths, NaN, beta <= 0, dim <= 2, worlds by the single one, and a
-    number of updates that the number of records does not divide. Source: Bal (2026), sections "Vibe check" and "Model behavior in a noisy
-    environment", which have no experiments.
+    Raises ``ValueError`` for conditions of different lengths, NaN, beta <= 0, dim <= 2, a single world, and a number of
+    updates that the number of records does not divide. Source: Bal (2026), sections "Vibe check" and "Model behavior in
+    a noisy environment", which have no experiments.
 
     >>> up = Conditions(direction=[1.0], noise=[0.0], memory=[1.0], masked=[1.0])
     >>> run = sculpt(jax.random.key(0), up, World(3, 2, 4, 4, 2, 3), num_seeds=2, num_updates=2, num_records=1)

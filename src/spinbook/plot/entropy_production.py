@@ -44,7 +44,7 @@ def films(shown: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> Figure:
 
     ``shown`` maps a title to two films (moments, spins) of -1 and 1.
     """
-    figure, axes = style.subplots(len(shown), 2, height=0.55 + 0.85 * len(shown), squeeze=False)
+    figure, axes = style.subplots(len(shown), 2, height=0.4 + 0.7 * len(shown), squeeze=False)
     for row, (title, pair) in zip(axes, shown.items(), strict=True):
         for ax, film in zip(row, pair, strict=True):
             moments, spins = film.shape
@@ -63,9 +63,9 @@ def films(shown: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> Figure:
 def live_markup(*, asymmetry: float, beta: float, steps: int, seed: int) -> str:
     """The numbers of the live model of the films and the scripts that draw it, as markup for the page.
 
-    It starts with spins of this ``asymmetry`` and ``beta``, and films of ``steps`` steps drawn from ``seed``. The scripts
-    are ``book/_static/live/kernel.js`` and ``entropy-production.js`` beside it; where they are missing, nothing of this
-    is seen.
+    It starts with spins of this ``asymmetry`` and ``beta``, and films of ``steps`` steps drawn from ``seed``. The
+    scripts are ``book/_static/live/kernel.js`` and ``entropy-production.js`` beside it; where they are missing, nothing
+    of this is seen.
     """
     content = {"asymmetry": float(asymmetry), "beta": float(beta), "steps": int(steps), "seed": int(seed)}
     data = json.dumps(content, allow_nan=False)
@@ -93,7 +93,7 @@ def evidence(
         ax.axhline(goal, color=style.GREY, linestyle=":", linewidth=0.9)
         ax.set(xscale="log", xlabel="steps of the film", ylim=(0.48, 1.02))
         style.plain_ticks(ax.xaxis, [t for t in (1, 3, 10, 30, 100) if steps[0] <= t <= steps[-1]])
-        ax.legend(loc="upper left", fontsize=7.5)
+        ax.legend(loc="lower right", fontsize=7.5)
     axes[0].set_ylabel("films put the right way round")
     style.letters(*axes)
     return figure
