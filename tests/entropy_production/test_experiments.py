@@ -61,6 +61,19 @@ def test_recall_is_learned_from_the_task_and_not_without():
     assert abs(run.entropy_production[1, 1] - run.entropy_production[0, 1]).max() < 0.05
 
 
+def test_the_share_of_the_signal_is_unbiased_at_zero_and_at_one_half():
+    # Few worlds, many repetitions: sums around the sample mean would be off by 1 / (2 B - 1) = 0.14 at zero.
+    rng = np.random.default_rng(0)
+    noise = rng.normal(size=(2, 400, 4, 30))
+    world = rng.normal(size=(400, 4, 30))
+    for size, share in ((0.0, 0.0), (1.0, 0.5)):
+        first, second = size * world + noise
+        values = np.array([float(ex.signal_share(a, b)) for a, b in zip(first, second, strict=True)])
+        error = values.std(ddof=1) / 20
+        # A quotient of two unbiased sums of 90 terms and more: its own bias is below 2 / 90.
+        assert abs(values.mean() - share) < 4 * error + 2 / 90
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [

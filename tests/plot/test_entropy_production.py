@@ -6,6 +6,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 
 from spinbook.plot import entropy_production as plot
 
@@ -81,9 +82,8 @@ def test_vectors_sort_each_form_by_itself():
     figure = plot.vectors(
         dims,
         errors,
-        noise=np.array([0.005, 0.004]),
+        strengths=np.array([0.1, 1.0]),
         ratios={name: 1 + values for name, values in errors.items()},
-        ratio_errors=np.array([0.01, 0.01]),
         printed=printed,
         consistent=consistent,
     )
@@ -100,10 +100,9 @@ def test_vibe_check_shows_curves_and_estimate():
 
 def test_driven_counts_steps_from_one():
     rows = {name: np.array([k, k + 1.0]) for k, name in enumerate(("total", "system", "environment", "identity"))}
-    mismatch, residual = np.array([1.0, 0.1]), np.array([0.5, 0.05])
-    figure = plot.driven(rows, mismatch, residual, turning=rows)
+    figure = plot.driven(rows, turning={name: 10 * values for name, values in rows.items()})
     assert figure.axes[0].lines[0].get_xdata().tolist() == [1, 2]
-    assert all(_shows(figure, values) for values in (*rows.values(), mismatch, residual))
+    assert all(_shows(figure, scale * values) for values in rows.values() for scale in (1, 10))
 
 
 def test_settling_draws_means_over_seeds():
@@ -137,7 +136,18 @@ def test_learning_has_a_dot_for_every_seed():
     assert _shows(figure, SEEDS.mean(axis=1))
 
 
-def test_growth_begins_with_the_step_before_and_production_with_the_first():
-    figure = plot.growth({"sites": {"kept": SEEDS}, "layers": {"top": SEEDS / 2}}, {"kept": SEEDS})
-    assert figure.axes[0].lines[0].get_xdata().tolist() == [0, 1, 2]
-    assert figure.axes[2].lines[0].get_xdata().tolist() == [1, 2, 3]
+def test_films_fill_a_square_for_every_spin_that_is_up():
+    film = np.array([[1, -1, -1], [-1, 1, -1]])
+    figure = plot.films({"first": (film, film[::-1]), "second": (film, film)})
+    squares = [[p for p in ax.patches if isinstance(p, Rectangle) and p.get_width() < 1] for ax in figure.axes]
+    corners = [sorted((int(p.get_x()), int(p.get_y())) for p in patches) for patches in squares]
+    # The first spin is the upper line; the first moment is on the left.
+    assert corners == [[(0, 2), (1, 1)], [(0, 1), (1, 2)], [(0, 2), (1, 1)], [(0, 2), (1, 1)]]
+
+
+def test_evidence_shows_the_mean_over_groups_of_films():
+    steps = np.array([1, 10, 100])
+    figure = plot.evidence(steps, asymmetries={"a": SEEDS}, temperatures={"b": SEEDS / 2, "c": SEEDS / 4}, goal=0.9)
+    assert [len(ax.lines) for ax in figure.axes] == [2, 3]
+    for ax, scale in zip(figure.axes, (1, 2), strict=True):
+        assert np.allclose(ax.lines[0].get_ydata(), SEEDS.mean(axis=1) / scale)

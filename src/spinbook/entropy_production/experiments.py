@@ -24,7 +24,17 @@ from spinbook.entropy_production.memory import MemoryModule, MemoryStack, Output
 # More effort makes these programs no faster, and takes several times as long as running them.
 _COMPILE_QUICKLY = {"xla_backend_optimization_level": 1}
 
-__all__ = ["Conditions", "Objectives", "RecallRun", "RecallTask", "Sculpture", "World", "learn_recall", "sculpt"]
+__all__ = [
+    "Conditions",
+    "Objectives",
+    "RecallRun",
+    "RecallTask",
+    "Sculpture",
+    "World",
+    "learn_recall",
+    "sculpt",
+    "signal_share",
+]
 
 
 class World(NamedTuple):
@@ -64,7 +74,8 @@ class Sculpture(NamedTuple):
     over sites of sum_j (J_ij - J_ji)^2 / 2. ``freedom``: the weighted mean of T_ij = tr Var_i Var'_j, divided by D / 4,
     which is that of spins without a field. ``length``: of the outputs, divided by R. ``alignment``: the mean cos^2
     between the outputs of different sites. ``clustering``: the same between embeddings of different symbols, 1 / D for
-    random ones. ``signal``: the part of the variance of the outputs that the symbols explain, the rest being noise.
+    random ones. ``signal``: the part of the variance of the outputs that the symbols explain, the rest being noise, by
+    ``signal_share``.
     """
 
     updates: Int[np.ndarray, " T"]
@@ -77,6 +88,25 @@ class Sculpture(NamedTuple):
     alignment: Float[np.ndarray, "T C S"]
     clustering: Float[np.ndarray, "T C S"]
     signal: Float[np.ndarray, "T C S"]
+
+
+def signal_share(first: Float[Array, " B *shape"], second: Float[Array, " B *shape"]) -> Float[Array, ""]:
+    """(b - w) / (b + w): the part of the variance of the outputs that is the world's, the rest being the noise's.
+
+    ``first`` and ``second`` are outputs in the same B worlds under two independent draws of the noise. With x_k and y_k
+    those of world k, w = sum_k |x_k - y_k|^2 / (2 B) and b = 2 sum_k |(x_k + y_k) / 2 - their mean|^2 / (B - 1): the
+    mean squares of a one-way analysis of variance. Both have the right expectation for any B, so that the share
+    scatters around zero where nothing of the world is left; with sums around the sample mean it would scatter around
+    -1 / (2 B - 1). NaN for B = 1. Source: this book.
+
+    >>> world, noise = jnp.array([[1.0], [-1.0], [0.0]]), jnp.array([[0.1], [0.2], [-0.1]])
+    >>> bool(signal_share(world + noise, world - noise) > 0.9), float(signal_share(world, world))
+    (True, 1.0)
+    """
+    means, halves = (first + second) / 2, (first - second) / 2
+    within = 2 * jnp.sum(halves**2) / len(means)
+    between = 2 * jnp.sum((means - jnp.mean(means, axis=0)) ** 2) / (len(means) - 1)
+    return (between - within) / (between + within)
 
 
 class _Perceiver(eqx.Module):
@@ -151,10 +181,6 @@ def _look(net: _Perceiver, key: PRNGKeyArray, world: World, condition: Any) -> t
     u, e = _unit(m), _unit(net.embedding)
     apart, different = ~np.eye(n, dtype=bool), ~np.eye(world.num_symbols, dtype=bool)
     alignment = jnp.mean(((u @ jnp.swapaxes(u, -1, -2)) ** 2)[..., apart])
-    last, other = out.magnetizations[:, -1], again.magnetizations[:, -1]
-    centre = (jnp.mean(last, axis=0) + jnp.mean(other, axis=0)) / 2
-    shared = jnp.sum((last - centre) * (other - centre))
-    total = jnp.sum((last - centre) ** 2 + (other - centre) ** 2) / 2
     length = jnp.mean(jnp.sqrt(jnp.sum(m * m, axis=-1))) / sphere.radius(dim)
     return (
         jnp.mean(sigma) / n,
@@ -165,7 +191,7 @@ def _look(net: _Perceiver, key: PRNGKeyArray, world: World, condition: Any) -> t
         length,
         alignment,
         jnp.mean(((e @ e.T) ** 2)[different]),
-        shared / total,
+        signal_share(out.magnetizations[:, -1], again.magnetizations[:, -1]),
     )
 
 
@@ -263,9 +289,9 @@ def sculpt(
     embeddings; beta stays. What is measured is measured on one further batch, the same all along. A seed means the same
     start and the same worlds under every condition, so that conditions can be compared in pairs.
 
-    Raises ``ValueError`` for conditions of different lengths, NaN, beta <= 0, dim <= 2, and a number of updates that
-    the number of records does not divide. Source: Bal (2026), sections "Vibe check" and "Model behavior in a noisy
-    environment", which have no experiments.
+    Raises ``ValueError`` for conditions of different lengths, NaN, beta <= 0, dim <= 2, a single world, and a number of
+    updates that the number of records does not divide. Source: Bal (2026), sections "Vibe check" and "Model behavior in
+    a noisy environment", which have no experiments.
 
     >>> up = Conditions(direction=[1.0], noise=[0.0], memory=[1.0], masked=[1.0])
     >>> run = sculpt(jax.random.key(0), up, World(3, 2, 4, 4, 2, 3), num_seeds=2, num_updates=2, num_records=1)
@@ -275,6 +301,7 @@ def sculpt(
     key = validate.key(key)
     size, records = _blocks(num_updates, num_records)
     beta = float(validate.positive(beta, "beta", ndim=0))
+    validate.count(world.batch_size, "batch_size", minimum=2)
 
     def gradient(net: _Perceiver, key: PRNGKeyArray, condition: Any) -> tuple[_Perceiver, Array]:
         def loss(net: _Perceiver) -> Array:

@@ -6,12 +6,13 @@ ink. Seeds are shown as a band from the least to the largest. Each function says
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 
 import numpy as np
 from matplotlib import ticker
 from matplotlib.figure import Figure
-from matplotlib.patches import Circle, FancyArrowPatch
+from matplotlib.patches import Circle, FancyArrowPatch, Rectangle
 
 from spinbook.plot import style
 
@@ -19,9 +20,11 @@ __all__ = [
     "arrow_of_time",
     "driven",
     "environment",
-    "growth",
+    "evidence",
+    "films",
     "identity",
     "learning",
+    "live_markup",
     "mechanism",
     "module",
     "phase_diagram",
@@ -33,6 +36,67 @@ __all__ = [
 BLUE, ORANGE, GREEN, PURPLE, OCHRE, BROWN = style.QUALITATIVE
 FAMILY = [PURPLE, GREEN, OCHRE, BROWN, BLUE, ORANGE]
 CORNERS = {(1, 1): (1.0, 1.0), (1, -1): (1.0, -1.0), (-1, -1): (-1.0, -1.0), (-1, 1): (-1.0, 1.0)}
+
+
+@style.house
+def films(shown: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> Figure:
+    """Pairs of strips, a row for each title: one spin a line, one moment a column, filled where the spin is up.
+
+    ``shown`` maps a title to two films (moments, spins) of -1 and 1.
+    """
+    figure, axes = style.subplots(len(shown), 2, height=0.4 + 0.7 * len(shown), squeeze=False)
+    for row, (title, pair) in zip(axes, shown.items(), strict=True):
+        for ax, film in zip(row, pair, strict=True):
+            moments, spins = film.shape
+            for t, s in np.argwhere(film > 0):
+                ax.add_patch(Rectangle((t + 0.06, spins - 1 - s + 0.06), 0.88, 0.88, facecolor=BLUE, linewidth=0))
+            ax.add_patch(Rectangle((0, 0), moments, spins, facecolor="none", edgecolor=style.GREY, linewidth=0.8))
+            style.arrow(ax, (0, -0.5), (moments, -0.5), style.GREY, width=0.9, size=8, clip_on=False)
+            ax.set(xlim=(-0.2, moments + 0.2), ylim=(-0.6, spins + 0.1), aspect="equal")
+            ax.axis("off")
+        row[0].set_title(title, loc="left", fontsize=8.5)
+    for ax, letter in zip(axes[0], ("left", "right"), strict=True):
+        ax.set_title(letter, loc="right", fontsize=8.5, color=style.GREY)
+    return figure
+
+
+def live_markup(*, asymmetry: float, beta: float, steps: int, seed: int) -> str:
+    """The numbers of the live model of the films and the scripts that draw it, as markup for the page.
+
+    It starts with spins of this ``asymmetry`` and ``beta``, and films of ``steps`` steps drawn from ``seed``. The
+    scripts are ``book/_static/live/kernel.js`` and ``entropy-production.js`` beside it; where they are missing, nothing
+    of this is seen.
+    """
+    content = {"asymmetry": float(asymmetry), "beta": float(beta), "steps": int(steps), "seed": int(seed)}
+    data = json.dumps(content, allow_nan=False)
+    names = ("kernel", "entropy-production")
+    scripts = "".join(f'<script src="../_static/live/{name}.js" defer></script>' for name in names)
+    return f'<script type="application/json" id="entropy-production-films-data">{data}</script>{scripts}'
+
+
+@style.house
+def evidence(
+    steps: np.ndarray, *, asymmetries: Mapping[str, np.ndarray], temperatures: Mapping[str, np.ndarray], goal: float
+) -> Figure:
+    """The share of films that the best judge puts the right way round, against their length in steps.
+
+    Each panel maps a label to (steps, groups of films): mean and standard error over the groups are drawn. The dotted
+    line is ``goal``.
+    """
+    figure, axes = style.subplots(1, 2, height=2.9, sharey=True)
+    colours = (style.INK, ORANGE, BLUE, GREEN)
+    for ax, curves in zip(axes, (asymmetries, temperatures), strict=True):
+        for colour, line, (label, values) in style.dressed(colours, style.LINE_STYLES, curves.items()):
+            middle, error = values.mean(axis=1), values.std(axis=1, ddof=1) / np.sqrt(values.shape[1])
+            ax.fill_between(steps, middle - error, middle + error, color=colour, alpha=0.18, linewidth=0)
+            ax.plot(steps, middle, color=colour, linestyle=line, label=label)
+        ax.axhline(goal, color=style.GREY, linestyle=":", linewidth=0.9)
+        ax.set(xscale="log", xlabel="steps of the film", ylim=(0.48, 1.02))
+        style.plain_ticks(ax.xaxis, [t for t in (1, 3, 10, 30, 100) if steps[0] <= t <= steps[-1]])
+        ax.legend(loc="lower right", fontsize=7.5)
+    axes[0].set_ylabel("films put the right way round")
+    style.letters(*axes)
+    return figure
 
 
 @style.house
@@ -80,16 +144,16 @@ def module() -> Figure:
     """The forward pass of the module, its loop through time, and where its entropy production is read."""
     figure, ax = style.subplots(1, 1, height=2.7)
     style.box(ax, (0.0, 0.0), (1.7, 0.56), "inputs $x_i(t)$", GREEN, boxstyle="round,pad=0.05")
-    style.box(ax, (3.0, 1.2), (2.4, 0.56), r"couplings $J(x)$, softmax", PURPLE, boxstyle="round,pad=0.05")
+    style.box(ax, (3.0, 1.2), (2.7, 0.56), r"couplings $J(x)$, softmax", PURPLE, boxstyle="round,pad=0.05")
     style.box(ax, (3.0, 0.0), (2.4, 0.56), "$x_i$ + memory FFN$(x_i)$", GREEN, boxstyle="round,pad=0.05")
     style.box(ax, (6.2, 0.0), (2.2, 0.56), r"effective field $\theta_i(t)$", style.GREY, boxstyle="round,pad=0.05")
     style.box(ax, (9.2, 0.0), (1.8, 0.56), "outputs $m_i(t)$", BLUE, boxstyle="round,pad=0.05")
     style.box(ax, (6.2, 1.2), (2.2, 0.56), r"$\sum_j J_{ij}\,m_j(t-1)$", PURPLE, boxstyle="round,pad=0.05")
     style.box(ax, (6.2, -1.3), (2.4, 0.56), r"entropy production $\sigma$", ORANGE, boxstyle="round,pad=0.05")
-    style.arrow(ax, (0.95, 0.15), (1.72, 1.1), PURPLE, size=11)
+    style.arrow(ax, (0.95, 0.15), (1.58, 1.08), PURPLE, size=11)
     style.arrow(ax, (0.95, 0.0), (1.72, 0.0), GREEN, size=11)
     style.arrow(ax, (4.28, 0.0), (5.02, 0.0), GREEN, size=11)
-    style.arrow(ax, (4.28, 1.2), (5.02, 1.2), PURPLE, size=11)
+    style.arrow(ax, (4.43, 1.2), (5.02, 1.2), PURPLE, size=11)
     style.arrow(ax, (6.2, 0.85), (6.2, 0.36), PURPLE, size=11)
     style.arrow(ax, (7.38, 0.0), (8.22, 0.0), BLUE, size=11)
     style.arrow(ax, (9.2, 0.36), (7.42, 1.2), BLUE, bend=0.35, size=11)
@@ -189,7 +253,8 @@ def phase_diagram(
         if title in marks:
             ax.axvline(marks[title], color=style.GREY, linestyle=":", linewidth=0.9)
         ax.set_title(title, loc="center")
-        ax.set(xlabel=r"inverse temperature $\beta$", ylim=(0, None))
+        ax.set(xlabel=r"$\beta$", ylim=(0, None))
+        ax.xaxis.set_major_locator(ticker.MultipleLocator(1))
     axes[1].set_ylabel(r"$\sigma / N$ (nats per spin)")
     axes[-1].legend(loc="best")
     style.letters(*axes)
@@ -201,42 +266,37 @@ def vectors(
     dims: np.ndarray,
     errors: Mapping[str, np.ndarray],
     *,
-    noise: np.ndarray,
+    strengths: np.ndarray,
     ratios: Mapping[str, np.ndarray],
-    ratio_errors: np.ndarray,
     printed: np.ndarray,
     consistent: np.ndarray,
 ) -> Figure:
-    """Error of delayed correlations against D, sigma over the sampled one, and its sign in near-symmetric systems.
+    """Error of delayed correlations against D, sigma over the exact one, and its sign in near-symmetric systems.
 
-    ``errors`` and ``ratios`` map a form to values at ``dims``; ``noise`` is the standard error of the sampling behind
-    ``errors``.
+    ``errors`` maps a form to values at ``dims``, ``ratios`` one to values at ``strengths`` of the coupling.
     """
     figure, (left, middle, right) = style.subplots(1, 3, height=2.9)
     looks = list(style.dressed((ORANGE, BLUE), ("s", "o"), ("--", "-"), errors))
     for colour, marker, line, name in looks:
         left.loglog(dims, errors[name], color=colour, marker=marker, linestyle=line, label=name)
-        middle.errorbar(
-            dims, ratios[name], ratio_errors, color=colour, marker=marker, linestyle=line, label=name, markersize=4
-        )
-    left.loglog(dims, noise, color=style.GREY, linestyle=":", linewidth=1.0, label="noise of sampling")
-    left.set(xlabel="components $D$", ylabel="relative error of $D_{ij}$")
+        middle.plot(strengths, ratios[name], color=colour, marker=marker, linestyle=line, label=name, markersize=3.5)
+    left.set(xlabel="components $D$", ylabel="relative error of $D_{12}$")
     left.legend(loc="upper right", fontsize=7.5)
-    left.set_ylim(None, 5 * max(float(np.max(values)) for values in errors.values()))
-    left.yaxis.set_major_locator(ticker.FixedLocator([0.003, 0.01, 0.03, 0.1, 0.3]))
+    left.set_ylim(None, 6 * max(float(np.max(values)) for values in errors.values()))
+    left.yaxis.set_major_locator(ticker.FixedLocator([0.0003, 0.001, 0.003, 0.01, 0.03, 0.1]))
     left.yaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
     left.yaxis.set_minor_locator(ticker.NullLocator())
+    style.plain_ticks(left.xaxis, [float(d) for d in dims if d in (8, 32, 128) or len(dims) < 4])
     middle.axhline(1, color=style.INK, linestyle="-", linewidth=1.0)
-    middle.set(xscale="log", xlabel="components $D$", ylabel=r"$\sigma$ / sampled $\sigma$")
-    for ax in (left, middle):
-        style.plain_ticks(ax.xaxis, [float(d) for d in dims])
+    middle.set(xscale="log", xlabel="coupling $J$", ylabel=r"$\sigma$ / exact $\sigma$")
+    style.plain_ticks(middle.xaxis, [t for t in (0.01, 0.1, 1.0) if strengths.min() <= t <= strengths.max()])
     order = np.argsort(printed)
     rank = np.arange(len(printed))
     right.plot(rank, printed[order], color=ORANGE, linestyle="--", label="as printed")
     right.plot(rank, np.sort(consistent), color=BLUE, linestyle="-", label="consistent")
     right.axhline(0, color=style.INK, linestyle="-", linewidth=0.9)
     right.set(xlabel="systems, sorted", ylabel=r"$\sigma$ (nats)")
-    right.legend(loc="upper left")
+    right.legend(loc="upper left", fontsize=7.5)
     style.letters(left, middle, right)
     return figure
 
@@ -276,35 +336,26 @@ def vibe_check(
 
 
 @style.house
-def driven(
-    jump: Mapping[str, np.ndarray], mismatch: np.ndarray, residual: np.ndarray, *, turning: Mapping[str, np.ndarray]
-) -> Figure:
-    """Entropy budget after a jump of the drive, how the state settles, and the budget under a drive that turns.
+def driven(jump: Mapping[str, np.ndarray], *, turning: Mapping[str, np.ndarray]) -> Figure:
+    """Entropy budget after a jump of the drive, and under a drive that turns.
 
-    ``jump`` and ``turning`` map "total", "system", "environment", "identity" to values at steps 1, 2, ...
+    Both map "total", "system", "environment", "identity" to values at steps 1, 2, ...
     """
-    figure, axes = style.subplots(1, 3, height=2.9, width_ratios=(1, 1, 1.25))
+    figure, axes = style.subplots(1, 2, height=2.9, width_ratios=(1, 1.5))
     looks = {
         "total": (style.INK, "-"),
         "environment": (GREEN, "-."),
         "system": (PURPLE, ":"),
         "identity": (ORANGE, "--"),
     }
-    for ax, rows in ((axes[0], jump), (axes[2], turning)):
+    for ax, rows in zip(axes, (jump, turning), strict=True):
         for name, values in rows.items():
             colour, line = looks[name]
             ax.plot(np.arange(1, len(values) + 1), values, color=colour, linestyle=line, label=name)
         ax.axhline(0, color=style.FAINT, linestyle="-", linewidth=0.8, zorder=0)
-        ax.set(xlabel="step $t$", ylabel=r"nats per step")
+        ax.set(xlabel="step $t$", ylabel="nats per step")
+        ax.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
     axes[0].legend(loc="upper right")
-    steps = np.arange(1, len(mismatch) + 1)
-    axes[1].semilogy(steps, mismatch, color=BLUE, marker="o", markersize=3, linestyle="-", label="mismatch (nats)")
-    axes[1].semilogy(steps, residual, color=BROWN, marker="s", markersize=3, linestyle="--", label="residual")
-    axes[1].yaxis.set_minor_locator(ticker.NullLocator())
-    axes[1].set(xlabel="step $t$", ylabel="distance")
-    axes[1].legend(loc="upper right")
-    axes[1].set_ylim(None, 300 * float(residual.max()))
-    axes[0].set_ylim(None, 1.8 * max(float(values.max()) for values in jump.values()))
     style.letters(*axes)
     return figure
 
@@ -382,7 +433,7 @@ def mechanism(updates: np.ndarray, panels: Mapping[str, Mapping[str, np.ndarray]
 def learning(
     updates: np.ndarray, accuracy: Mapping[str, np.ndarray], *, final: Mapping[str, np.ndarray], chance: float
 ) -> Figure:
-    """Accuracy on sequences not seen before against updates, and that after the last one.
+    """Accuracy on sequences not seen before against updates, and that after the last one, whose labels name the curves.
 
     ``accuracy`` maps a way of learning to (records, seeds), ``final`` to (seeds,).
     """
@@ -400,29 +451,7 @@ def learning(
     left.set(xlabel="updates", ylabel="accuracy", ylim=(0, 1.02))
     right.set(xlabel="accuracy after the last update", xlim=(0, 1.03))
     right.set_yticks([-k for k in range(len(accuracy))], list(accuracy))
+    for k, text in enumerate(right.get_yticklabels()):
+        text.set_color(colours[k])
     style.letters(left, right)
-    return figure
-
-
-@style.house
-def growth(panels: Mapping[str, Mapping[str, np.ndarray]], production: Mapping[str, np.ndarray]) -> Figure:
-    """Distance from the new steady state after sites or layers were added, and the entropy production of the steps.
-
-    Every panel maps a label to (steps, seeds); ``production`` maps a label to (steps, seeds).
-    """
-    figure, axes = style.subplots(1, len(panels) + 1, height=2.9)
-    lines = ("-", "--", "-.", ":")
-    for ax, (title, curves) in style.dressed(axes, panels.items()):
-        for colour, line, (name, values) in style.dressed((BLUE, ORANGE, GREEN, PURPLE), lines, curves.items()):
-            style.band(ax, np.arange(len(values)), np.maximum(values, 1e-7), colour, linestyle=line, label=name)
-        ax.set(yscale="log", xlabel="steps after growth", ylim=(1e-5, 3))
-        ax.set_title(title, loc="center", fontsize=8.5)
-        ax.yaxis.set_minor_locator(ticker.NullLocator())
-        ax.legend(loc="upper right", fontsize=7)
-    axes[0].set_ylabel("distance from steady state / $R$")
-    for colour, line, (name, values) in style.dressed((BLUE, ORANGE), lines, production.items()):
-        style.band(axes[-1], np.arange(1, len(values) + 1), values, colour, linestyle=line, label=name)
-    axes[-1].set(xlabel="steps after growth", ylabel=r"$\sigma$ / steady $\sigma$")
-    axes[-1].legend(loc="upper right", fontsize=7)
-    style.letters(*axes)
     return figure

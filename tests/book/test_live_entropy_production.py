@@ -1,0 +1,139 @@
+"""The live films of three spins: the numbers are the library's, and the model answers buttons, sliders and keys."""
+
+import json
+import re
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from companion.pipeline import browser
+from spinbook.ising import exact
+from spinbook.plot import entropy_production as plot
+
+LIVE = Path(__file__).resolve().parents[2] / "book" / "_static" / "live"
+needs_browser = pytest.mark.skipif(browser.find() is None, reason="no browser is installed")
+STEPS = 24
+PAGE = (
+    '<!DOCTYPE html><html lang="en" data-theme="light"><head><meta charset="utf-8"></head><body><main>'
+    '<figure id="entropy-production-films"><div class="spin-picture"><img alt="still" src="data:,"></div></figure>'
+    "{markup}</main></body></html>"
+)
+_WAIT = "const pause = () => new Promise((done) => setTimeout(done, 1500));"
+_SAYS = "document.querySelector('.live-says').textContent"
+_BUTTONS = (
+    "const button = (name) => [...document.querySelectorAll('.live-button')].find((b) => b.textContent.includes(name));"
+)
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Path:
+    """A page with the live model beside the scripts, at the depth of a chapter."""
+    (tmp_path / "_static" / "live").mkdir(parents=True)
+    for name in ("kernel", "entropy-production"):
+        (tmp_path / "_static" / "live" / f"{name}.js").write_text((LIVE / f"{name}.js").read_text())
+    markup = plot.live_markup(asymmetry=0.5, beta=1.0, steps=STEPS, seed=7)
+    (tmp_path / "notebooks").mkdir()
+    path = tmp_path / "notebooks" / "page.html"
+    path.write_text(PAGE.format(markup=markup))
+    return path
+
+
+def _ask(page: Path, script: str, **options) -> dict:
+    return json.loads(browser.evaluate(page, f"{script}; return JSON.stringify(answer);", **options))
+
+
+def _ring(asymmetry: float) -> np.ndarray:
+    left = np.roll(np.eye(3), 1, axis=0)
+    return left + (1 - asymmetry) * left.T
+
+
+def test_the_markup_carries_the_numbers_and_names_scripts_that_exist():
+    markup = plot.live_markup(asymmetry=0.5, beta=1.0, steps=STEPS, seed=7)
+    data = re.search(r'<script type="application/json" id="entropy-production-films-data">(.*?)</script>', markup)
+    assert data
+    assert json.loads(data[1]) == {"asymmetry": 0.5, "beta": 1.0, "steps": STEPS, "seed": 7}
+    scripts = re.findall(r'src="\.\./_static/live/([^"]+)" defer', markup)
+    assert scripts == ["kernel.js", "entropy-production.js"]
+    assert all((LIVE / script).is_file() for script in scripts)
+
+
+@needs_browser
+def test_probabilities_entropy_production_and_evidence_are_those_of_the_library(page):
+    cases = [(a, b) for a, b in product((0.0, 0.3, 1.0), (0.2, 1.0, 1.4))]
+    uniforms = np.random.default_rng(0).random(STEPS + 1).tolist()
+    found = _ask(
+        page,
+        "const m = Live.models['entropy-production'];"
+        f"const answer = {json.dumps(cases)}.map(([a, b]) => {{ const P = m.transitions(m.ring(a), b);"
+        f"const p = m.stationary(P); const film = m.film({json.dumps(uniforms)}, P, p);"
+        "return {P, p, sigma: m.production(P, p), film, evidence: m.evidence(film, P, p)}; })",
+    )
+    for (asymmetry, beta), answer in zip(cases, found, strict=True):
+        J, P, p = _ring(asymmetry), np.array(answer["P"]), np.array(answer["p"])
+        truth = np.asarray(exact.transition_matrix(J, 0.0, beta=beta), float)
+        assert np.abs(truth - P).max() < 1e-12
+        # The library steps until distributions differ by 1e-12; slow chains leave a little more.
+        assert np.abs(truth @ p - p).max() < 1e-15
+        assert np.abs(np.asarray(exact.stationary_distribution(J, 0.0, beta=beta)) - p).max() < 1e-11
+        sigma = float(exact.entropy_production(J, 0.0, beta=beta, distribution=p))
+        assert abs(sigma - answer["sigma"]) < 1e-12
+        seen = np.array(answer["film"])
+        columns = [p, *truth.T[seen[:-1]]]
+        drawn = [int(np.searchsorted(np.cumsum(c), u)) for c, u in zip(columns, uniforms, strict=True)]
+        assert seen.tolist() == drawn
+        steps = np.log(truth[seen[1:], seen[:-1]] / truth[seen[:-1], seen[1:]])
+        evidence = np.log(p[seen[0]]) - np.log(p[seen]) + np.r_[0, np.cumsum(steps)]
+        assert np.abs(evidence - np.array(answer["evidence"])).max() < 1e-12
+
+
+@needs_browser
+@pytest.mark.parametrize("dark", [False, True])
+def test_evidence_is_said_after_the_guess_and_not_before(page, dark):
+    answer = _ask(
+        page,
+        f"{_WAIT}{_BUTTONS} await pause(); const before = {_SAYS};"
+        "const names = [...document.querySelectorAll('.live button, .live canvas')]"
+        ".map((node) => node.getAttribute('aria-label') || node.textContent);"
+        "const still = getComputedStyle(document.querySelector('.spin-picture')).display;"
+        f"button('forwards').click(); await pause(); const after = {_SAYS};"
+        f"button('backwards').click(); await pause(); const again = {_SAYS};"
+        "button('Next').click(); await pause();"
+        f"const answer = {{before, after, again, next: {_SAYS}, names, still}}",
+        dark=dark,
+    )
+    assert answer["still"] == "none"
+    assert all(name and len(name) > 3 for name in answer["names"])
+    assert "nats" not in answer["before"]
+    sigma = float(exact.entropy_production(_ring(0.5), 0.0, beta=1.0))
+    assert f"Entropy production: {sigma:.2f} nats per step" in answer["after"]
+    assert re.match(r"(Right|Wrong): it runs (for|back)wards\.", answer["after"])
+    assert answer["after"].endswith("of 1.")
+    # One guess a film.
+    assert answer["again"] == answer["after"]
+    assert "Guess" in answer["next"]
+
+
+@needs_browser
+def test_a_slider_takes_a_new_film_of_another_system(page):
+    answer = _ask(
+        page,
+        f"{_WAIT}{_BUTTONS} await pause(); const slider = document.querySelectorAll('.live input')[0];"
+        "slider.value = slider.max; slider.dispatchEvent(new Event('input')); await pause();"
+        f"button('forwards').click(); await pause(); const answer = {{says: {_SAYS}}}",
+    )
+    sigma = float(exact.entropy_production(_ring(1.0), 0.0, beta=1.0))
+    assert f"Entropy production: {sigma:.2f} nats per step" in answer["says"]
+
+
+@needs_browser
+@pytest.mark.parametrize("width", [1400, 390])
+def test_the_model_fits_the_window(page, width):
+    answer = _ask(
+        page,
+        f"{_WAIT} await pause(); const wide = document.querySelector('.live').scrollWidth;"
+        "const answer = {wide, page: document.documentElement.clientWidth}",
+        width=width,
+    )
+    assert answer["wide"] <= answer["page"]
