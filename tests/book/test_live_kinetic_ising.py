@@ -1,4 +1,4 @@
-"""The live model of kinetic-ising takes the library's steps, samples the library's spins, and answers mouse and keyboard."""
+"""The live model of kinetic-ising: the library's steps, the library's spins in its statistics, mouse and keyboard."""
 
 import json
 from pathlib import Path
@@ -69,16 +69,15 @@ def test_the_runs_have_the_means_of_the_library_and_repeat(page):
     beta, J = 1.3, 1 / 16 + 0.4 * Z / 4
     found = _ask(
         page,
-        f"const m = Live.models['kinetic-ising']; const J = {json.dumps(J.tolist())}; const x = {json.dumps(X.tolist())};"
+        f"const m = Live.models['kinetic-ising']; const J = {json.dumps(J.tolist())};"
+        f"const x = {json.dumps(X.tolist())};"
         f"const run = (seed) => m.sample(J, x, {beta}, {{ticks: 8, runs: 4000, listener: 2, seed}});"
         "const [a, b, c] = [run(1), run(1), run(2)];"
         "const mean = (v) => v.reduce((s, q) => s + q, 0) / v.length;"
         "const answer = {means: a.means, errors: a.errors, same: b.means, other: c.means, heard: mean(a.heard)}",
     )
     start = np.ones((4000, 16))
-    states = stochastic.simulate(
-        jax.random.key(0), start, J, X, beta=beta, steps=8, observable=lambda s: s
-    ).observed
+    states = stochastic.simulate(jax.random.key(0), start, J, X, beta=beta, steps=8, observable=lambda s: s).observed
     means = np.asarray(states.mean(axis=-1))
     error = means.std(axis=1, ddof=1) / np.sqrt(4000)
     difference = np.abs(np.array(found["means"])[1:] - means.mean(axis=1))
@@ -106,9 +105,7 @@ def test_the_model_replaces_the_still_picture_and_every_control_has_a_name(page,
     assert answer["sliders"] == ["β 1.60", "disorder 0.40"]
     assert all(name and len(name) > 3 for name in answer["names"])
     J = 1 / 16 + 0.4 * Z / 4
-    path = mean_field.simulate(
-        np.ones(16), J, X, beta=1.6, steps=20, step=mean_field.tap_step, observable=jnp.mean
-    )
+    path = mean_field.simulate(np.ones(16), J, X, beta=1.6, steps=20, step=mean_field.tap_step, observable=jnp.mean)
     assert f"TAP {float(path[-1]):.2f}".replace("-", "−") in answer["says"]
 
 

@@ -194,16 +194,17 @@ def test_breakdown_shows_limits_and_finite_systems():
     limits = {name: widths * k for k, name in enumerate(("model", "naive", "TAP"), start=1)}
     finite = {"naive": points / 2, "TAP": points / 3}
     sampled, errors = points / 4, np.full(9, 0.01)
-    figure = plot.breakdown(
-        widths, limits, points=points, finite=finite, sampled=sampled, standard_errors=errors
-    )
+    figure = plot.breakdown(widths, limits, points=points, finite=finite, sampled=sampled, standard_errors=errors)
     assert all(_shows(figure, values) for values in [*limits.values(), *finite.values(), sampled])
     (bars,) = figure.axes[0].containers
     assert _half_lengths(bars) == pytest.approx(errors)
 
 
 def test_the_still_picture_marks_both_answers_of_the_spin():
-    courses = [{"naive": np.array([1.0, k]), "TAP": np.array([1.0, k / 2]), "sampled": np.array([1.0, k / 3])} for k in (0.6, 0.9)]
+    courses = [
+        {"naive": np.array([1.0, k]), "TAP": np.array([1.0, k / 2]), "sampled": np.array([1.0, k / 3])}
+        for k in (0.6, 0.9)
+    ]
     heard = [np.array([-1.0, 2.0]), np.array([0.5, 3.0])]
     figure = plot.live(courses, heard, betas=(0.5, 2.0))
     for k, ax in enumerate(figure.axes[2:]):

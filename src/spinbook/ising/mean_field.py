@@ -241,7 +241,7 @@ def _collective_shift(m: Array, J: Array, beta: Array) -> Array:
     def unfinished(state: tuple[Array, Array, Array]) -> Array:
         _, power, count = state
         size = jnp.max(jnp.abs(power))
-        return (size > jnp.finfo(m.dtype).eps**2) & jnp.isfinite(size) & (count < _SQUARINGS)
+        return (size > jnp.finfo(m.dtype).eps ** 2) & jnp.isfinite(size) & (count < _SQUARINGS)
 
     alone = jnp.diag(variance)
     C, power, _ = jax.lax.while_loop(unfinished, double, (alone, A, jnp.zeros((), jnp.int32)))

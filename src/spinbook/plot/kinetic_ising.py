@@ -84,8 +84,8 @@ def _spin(ax: Axes, x: float, y: float, up: bool, colour: str) -> None:
 def live(courses: Sequence[Mapping[str, np.ndarray]], heard: Sequence[np.ndarray], *, betas: Sequence[float]) -> Figure:
     """The still version of the live model: a column for each beta, the mean of the crowd above, one field below.
 
-    A course maps "naive", "TAP" and "sampled" to means at ticks 0, 1, ...; ``heard`` are samples of beta times the field
-    at one spin.
+    A course maps "naive", "TAP" and "sampled" to means at ticks 0, 1, ...; ``heard`` are samples of beta times the
+    field at one spin.
     """
     figure, axes = style.subplots(2, len(betas), height=3.9, squeeze=False, sharey="row")
     reach = max(3.0, *(float(np.abs(fields).max()) for fields in heard))
@@ -113,7 +113,7 @@ def live(courses: Sequence[Mapping[str, np.ndarray]], heard: Sequence[np.ndarray
             markerfacecolor=style.PAPER,
             linestyle="none",
         )
-        above.set(ylim=(-0.05, 1.05), xlabel="tick")
+        above.set(ylim=(-0.25, 1.05), xlabel="tick")
         above.set_title(rf"$\beta = {betas[k]:g}$", loc="center")
         counts, edges = np.histogram(heard[k], bins=40, range=(-reach, reach))
         below.bar(
@@ -235,7 +235,7 @@ def expansion(
     lines.remove()
     left.add_collection(LineCollection(segments, colors=[GREEN], linewidths=0.4, label="contour lines"))
     looks = {"exact": (style.INK, "*", 9.0), "naive": (ORANGE, "s", 5.0), "TAP": (BLUE, "o", 5.0)}
-    offsets = {"exact": (7, 4, "left"), "naive": (-7, 5, "right"), "TAP": (7, -10, "left")}
+    offsets = {"exact": (7, 4, "left"), "naive": (7, -10, "left"), "TAP": (-7, -11, "right")}
     for name, (x, y) in points.items():
         colour, marker, size = looks[name]
         left.plot([x], [y], color=colour, marker=marker, markersize=size, linestyle="none", zorder=6)
@@ -374,7 +374,6 @@ def truth(
             linewidth=1.0,
             elinewidth=1.0,
         )
-        style.label(right, name, (float(steps[-1]), float(values[-1])), colour, (-6, 7), ha="right")
     for ax in (left, right):
         ax.axhline(0, color=style.GREY, linewidth=0.9, linestyle=":")
     left.set(xlabel=r"$\beta / \beta_c$", ylabel="error of the mean")
@@ -458,7 +457,9 @@ def error_law(
     ``errors`` maps the panel's title to {curve: values}, ``orders`` to {curve: exponent}; ``sizes`` is the moment
     itself.
     """
-    figure, axes = style.subplots(1, len(errors), height=3.1, sharey=True, squeeze=False)
+    several = len(errors) > 1
+    width = "page" if several else "column"
+    figure, axes = style.subplots(1, len(errors), width=width, height=3.1, sharey=True, squeeze=False)
     colours = {"naive": ORANGE, "TAP": BLUE, "first order": ORANGE, "second order": BLUE}
     for ax, (title, curves) in zip(axes[0], errors.items(), strict=True):
         ax.loglog(strengths, sizes[title], color=style.GREY, linestyle="-", linewidth=1.0)
@@ -482,7 +483,8 @@ def error_law(
     axes[0, 0].set_ylabel("root-mean-square error")
     for ax in axes[0]:
         style.decades(ax.yaxis, 2)
-    style.letters(*axes[0])
+    if several:
+        style.letters(*axes[0])
     return figure
 
 
@@ -506,7 +508,7 @@ def limits(
     left.plot(betas, limit, color=style.INK, linestyle="-", linewidth=1.6)
     inside = sampled_betas <= betas[-1]
     _truth(left, sampled_betas[inside], sampled[inside], standard_errors[inside], size=4.5)
-    style.label(left, r"$N = \infty$", (float(betas[-1]), float(limit[-1])), style.INK, (-4, -16), ha="right")
+    style.label(left, r"$N = \infty$", (float(betas[-1]), float(limit[-1])), style.INK, (-2, 6), ha="right")
     left.set(xlabel=r"inverse temperature $\beta$", ylabel="mean magnetisation", ylim=(-0.02, 1.0))
     looks = {"model": (style.INK, "-", 2.8), "naive": (ORANGE, "--", 1.6), "TAP": (BLUE, "-", 1.2)}
     for name, (near, values) in closures.items():
@@ -598,7 +600,8 @@ def transition(
             label=label,
         )
     right.legend(loc="upper right")
-    right.set(xlabel=r"$\beta / \beta_c$", ylabel="spread of the mean", ylim=(0, None))
+    highest = max(float(np.max(spread)) for spread, _ in spreads.values())
+    right.set(xlabel=r"$\beta / \beta_c$", ylabel="spread of the mean", ylim=(0, 1.55 * highest))
     style.letters(left, middle, right)
     return figure
 
@@ -632,7 +635,7 @@ def breakdown(
     for name, values, place, offset, colour, ha in (
         ("naive", finite["naive"], 7, (8, 3), ORANGE, "left"),
         ("sampled", sampled, 7, (8, 2), style.INK, "left"),
-        ("TAP", finite["TAP"], 6, (-9, -3), BLUE, "right"),
+        ("TAP", finite["TAP"], 5, (-9, -9), BLUE, "right"),
     ):
         place = min(place, len(points) - 1)
         style.label(ax, name, (float(points[place]), float(values[place])), colour, offset, ha=ha)
