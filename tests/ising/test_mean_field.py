@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy import stats
 
 from spinbook.ising import exact, mean_field
 from spinbook.ising import sherrington_kirkpatrick as sk
@@ -165,3 +166,49 @@ def test_single_precision_stays_single_and_agrees():
     single = mean_field.tap_step(m, J, h, beta=1.0)
     assert single.dtype == np.float32
     np.testing.assert_allclose(single, mean_field.tap_step(*(x.astype(float) for x in (m, J, h)), beta=1.0), atol=2e-6)
+
+
+def mean_of_equal_couplings(num_spins, field, beta):
+    """The exact stationary mean for J_ij = 1 / N: a chain in the number of spins that point up."""
+    ups = np.arange(num_spins + 1)
+    mean = (2 * ups - num_spins) / num_spins
+    moves = stats.binom.pmf(ups[:, None], num_spins, 1 / (1 + np.exp(-2 * beta * (field + mean))))
+    p = np.full(num_spins + 1, 1 / (num_spins + 1))
+    for _ in range(300):
+        p = moves @ p
+    return p @ mean
+
+
+@pytest.mark.parametrize(("field", "beta"), [(0.3, 0.8), (0.2, 1.2)])
+def test_common_fluctuations_take_the_error_of_tap_from_first_to_second_order_in_one_over_n(field, beta):
+    errors = {"TAP": [], "shifted": []}
+    for number in (64, 128):
+        J = np.full((number, number), 1 / number)
+        m = mean_field.steady_state(J, np.full(number, field), beta=beta).value
+        exactly = mean_of_equal_couplings(number, field, beta)
+        errors["TAP"].append(float(m[0]) - exactly)
+        errors["shifted"].append(float(m[0] + mean_field.collective_shift(m, J, beta=beta)[0]) - exactly)
+    orders = {name: np.log2(values[0] / values[1]) for name, values in errors.items()}
+    # The next power of 1 / N bends an order by some per cent; without (1 - A)^-1, or with all of C, it is 1.
+    assert abs(orders["TAP"] - 1) < 0.15
+    assert abs(orders["shifted"] - 2) < 0.3
+
+
+def test_common_fluctuations_follow_an_index_order_that_a_swap_would_break():
+    J, _, m = system(5, 0.6)
+    A = (1 - m**2)[:, None] * J
+    C = variance = np.diag(1 - m**2)
+    for power in range(1, 200):
+        carried = np.linalg.matrix_power(A, power)
+        C = C + carried @ variance @ carried.T
+    b = [-(m[i] * (1 - m[i] ** 2)) * (J[i] @ (C - variance) @ J[i]) for i in range(NUM_SPINS)]
+    expected = np.linalg.inv(np.eye(NUM_SPINS) - A) @ b
+    np.testing.assert_allclose(mean_field.collective_shift(m, J, beta=1.0), expected, rtol=1e-9, atol=1e-14)
+    np.testing.assert_allclose(mean_field.collective_shift(m, J / 2, beta=2.0), expected, rtol=1e-9, atol=1e-14)
+
+
+def test_fluctuations_that_do_not_die_out_have_no_shift():
+    assert np.all(np.isnan(mean_field.collective_shift(np.zeros(2), np.full((2, 2), 0.5), beta=1.0)))
+    assert np.all(np.isnan(mean_field.collective_shift(np.zeros(2), np.full((2, 2), 3.0), beta=1.0)))
+    with pytest.raises(ValueError, match="magnetizations: expected shape"):
+        mean_field.collective_shift(np.zeros((3, 2)), np.zeros((2, 2)), beta=1.0)

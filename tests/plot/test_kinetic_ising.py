@@ -74,42 +74,37 @@ def test_trajectories_put_spins_in_rows_and_time_in_columns():
     assert _shows(figure, magnetizations[-1])
 
 
-def test_naive_and_tap_leave_out_exact_zeros_of_the_loose_difference():
+def test_naive_and_tap_show_both_curves_and_the_sampled_points():
     curves = {"naive": np.array([1.0, 0.5, 0.4]), "TAP": np.array([1.0, 0.4, 0.3])}
     sampled, errors = np.array([0.38, 0.28]), np.array([0.01, 0.02])
-    figure = plot.naive_and_tap(
-        curves,
-        sampled_steps=np.array([1, 2]),
-        sampled=sampled,
-        standard_errors=errors,
-        loose_difference=np.array([0.0, 1e-4, 1e-5]),
-    )
-    assert all(_shows(figure, values) for values in [*curves.values(), sampled, np.array([1e-4, 1e-5])])
+    figure = plot.naive_and_tap(curves, sampled_steps=np.array([1, 2]), sampled=sampled, standard_errors=errors)
+    assert all(_shows(figure, values) for values in [*curves.values(), sampled])
     (bars,) = figure.axes[1].containers
     assert _half_lengths(bars) == pytest.approx([0.01, 0.02])
 
 
-def test_truth_draws_each_method_with_its_own_errors():
+def test_truth_draws_each_method_with_its_own_errors_and_the_prediction():
     ratios, steps = np.array([0.5, 1.0, 2.0]), np.array([1, 10])
-    mean = {"naive": np.array([0.0, 0.06, 0.01]), "TAP": np.array([0.0, 0.03, 0.0])}
-    spin = {"naive": np.array([0.01, 0.07, 0.02]), "TAP": np.array([0.01, 0.04, 0.01])}
-    spin_errors = {"naive": np.array([0.001, 0.002, 0.003]), "TAP": np.array([0.004, 0.005, 0.006])}
+    errors = {
+        "naive": np.array([0.0, 0.06, 0.01]),
+        "TAP": np.array([0.0, 0.03, 0.0]),
+        "TAP and crowd": np.array([0.0, 0.001, 0.0]),
+    }
     in_time = {"naive": np.array([0.0, 0.02]), "TAP": np.array([0.0, 0.01])}
+    predicted = np.array([0.0, 0.029, 0.001])
     figure = plot.truth(
         ratios,
-        mean,
-        np.array([0.001, 0.003, 0.001]),
-        spin_errors=spin,
-        spin_standard_errors=spin_errors,
+        errors,
+        np.array([0.001, 0.003, 0.002]),
+        predicted=predicted,
         steps=steps,
         errors_in_time=in_time,
         standard_errors_in_time=np.array([0.002, 0.004]),
     )
-    for ax, family in zip(figure.axes, (mean, spin, in_time), strict=True):
+    for ax, family in zip(figure.axes, (errors, in_time), strict=True):
         assert [bars.lines[0].get_ydata().tolist() for bars in ax.containers] == [v.tolist() for v in family.values()]
-    naive_bars, tap_bars = figure.axes[1].containers
-    assert _half_lengths(naive_bars) == pytest.approx(spin_errors["naive"])
-    assert _half_lengths(tap_bars) == pytest.approx(spin_errors["TAP"])
+    assert _shows(figure, predicted)
+    assert _half_lengths(figure.axes[0].containers[0]) == pytest.approx([0.001, 0.003, 0.002])
 
 
 def test_starts_draw_every_run_and_write_every_count():
@@ -147,63 +142,82 @@ def test_error_law_draws_the_expected_powers_through_the_weakest_coupling():
     assert {"slope 2", "slope 3"} <= set(_texts(figure.axes[0]))
 
 
-def test_accumulation_begins_at_the_second_step():
-    values = np.array([0.0, 0.1, 0.2, 0.3])
-    figure = plot.accumulation(
-        {"naive": {"a": values}, "TAP": {"a": values / 2}},
-        {"naive": {"a": np.full(4, 0.01)}, "TAP": {"a": np.full(4, 0.01)}},
-    )
-    for ax, expected in zip(figure.axes, (values, values / 2), strict=True):
-        assert ax.lines[0].get_xdata().tolist() == [2, 3, 4]
-        assert ax.lines[0].get_ydata().tolist() == expected[1:].tolist()
-
-
-def test_transition_marks_the_three_critical_points_on_the_axis():
+def test_limits_mark_the_three_critical_points_on_the_axis():
     betas, values = np.array([1.0, 1.2]), np.array([0.0, 0.4])
-    critical = {"infinite": 1.11, "naive": 1.1, "TAP": 1.1101}
+    critical = {"model": 1.11, "naive": 1.1, "TAP": 1.1101}
+    figure = plot.limits(
+        betas,
+        values,
+        sampled_betas=np.array([1.1, 2.0]),
+        sampled=np.array([0.3, 0.9]),
+        standard_errors=np.array([0.01, 0.02]),
+        closures={name: (betas, values + k) for k, name in enumerate(critical)},
+        critical=critical,
+        source_beta=1.1108,
+    )
+    whole, close = figure.axes
+    marks = [line.get_xdata()[0] for line in close.lines if line.get_marker() == "|"]
+    assert marks == list(critical.values())
+    assert all(_shows(figure, values + k) for k in range(3))
+    # What lies beyond the line is left out.
+    assert [bars.lines[0].get_ydata().tolist() for bars in whole.containers] == [[0.3]]
+
+
+def test_transition_draws_every_family_with_its_errors():
+    betas, values = np.array([1.0, 1.2]), np.array([0.0, 0.4])
     numbers = np.array([64, 128])
     by_number = {
         name: (numbers, np.array([0.4, 0.3]) / k, np.array([0.01, 0.02]))
         for k, name in enumerate(("sampled", "naive", "TAP", "naive, balanced", "TAP, balanced"), start=1)
     }
+    spreads = {name: (values + k, np.array([0.01, 0.02])) for k, name in enumerate(("drawn", "balanced"))}
     figure = plot.transition(
         betas,
         values,
         sampled_betas=betas,
         sampled={128: (values, values / 10), 512: (values / 2, values / 20)},
-        closures={name: (betas, values + k) for k, name in enumerate(critical)},
-        critical=critical,
         at_source_beta=by_number,
         naive_limit=0.16,
+        ratios=betas,
+        spreads=spreads,
     )
-    whole, close, sizes = figure.axes
-    marks = [line.get_xdata()[0] for line in close.lines if line.get_marker() == "|"]
-    assert marks == list(critical.values())
+    whole, sizes, spread = figure.axes
     assert [bars.lines[0].get_ydata().tolist() for bars in whole.containers] == [[0.0, 0.4], [0.0, 0.2]]
     drawn = [bars.lines[0].get_ydata().tolist() for bars in sizes.containers]
     assert drawn == [mean.tolist() for _, mean, _ in by_number.values()]
+    assert [bars.lines[0].get_ydata().tolist() for bars in spread.containers] == [[0.0, 0.4], [1.0, 1.4]]
+    assert _half_lengths(spread.containers[0]) == pytest.approx([0.01, 0.02])
 
 
-def test_breakdown_shows_limits_finite_systems_and_one_run():
-    widths, points, steps = np.linspace(0, 1, 6), np.array([0.1, 0.3, 0.5, 0.7, 0.9]), np.arange(4)
-    limits = {name: widths * k for k, name in enumerate(("infinite", "naive", "TAP"), start=1)}
+def test_breakdown_shows_limits_and_finite_systems():
+    widths, points = np.linspace(0, 1, 6), np.linspace(0.1, 0.9, 9)
+    limits = {name: widths * k for k, name in enumerate(("model", "naive", "TAP"), start=1)}
     finite = {"naive": points / 2, "TAP": points / 3}
-    sampled, errors = points / 4, np.full(5, 0.01)
-    runs = {"naive": np.array([1, 0.9, 0.8, 0.7]), "TAP": np.array([1, 0.6, 0.4, 0.2])}
-    figure = plot.breakdown(
-        widths,
-        limits,
-        points=points,
-        finite=finite,
-        sampled=sampled,
-        standard_errors=errors,
-        steps=steps,
-        runs=runs,
-        run_steps=np.array([1, 2]),
-        run_sampled=np.array([0.7, 0.6]),
-        run_errors=np.array([0.02, 0.03]),
+    sampled, errors = points / 4, np.full(9, 0.01)
+    figure = plot.breakdown(widths, limits, points=points, finite=finite, sampled=sampled, standard_errors=errors)
+    assert all(_shows(figure, values) for values in [*limits.values(), *finite.values(), sampled])
+    (bars,) = figure.axes[0].containers
+    assert _half_lengths(bars) == pytest.approx(errors)
+
+
+def test_the_still_picture_marks_both_answers_of_the_spin():
+    courses = [
+        {"naive": np.array([1.0, k]), "TAP": np.array([1.0, k / 2]), "sampled": np.array([1.0, k / 3])}
+        for k in (0.6, 0.9)
+    ]
+    heard = [np.array([-1.0, 2.0]), np.array([0.5, 3.0])]
+    figure = plot.live(courses, heard, betas=(0.5, 2.0))
+    for k, ax in enumerate(figure.axes[2:]):
+        marks = [tuple(line.get_xydata()[0]) for line in ax.lines if len(line.get_xydata()) == 1]
+        mean = heard[k].mean()
+        assert marks == [(mean, np.tanh(mean)), (mean, np.tanh(heard[k]).mean())]
+    assert all(_shows(figure, values) for course in courses for values in course.values())
+
+
+def test_the_markup_keeps_hundredths():
+    markup = plot.live_markup(
+        np.array([[0.25, -1.0], [0.5, 2.0]]), np.array([0.1, -0.2]), listener=1, beta=1.5, disorder=0.4, ticks=9, runs=3
     )
-    shown = [*limits.values(), *finite.values(), *runs.values(), sampled, np.array([0.7, 0.6])]
-    assert all(_shows(figure, values) for values in shown)
-    (bars,) = figure.axes[1].containers
-    assert _half_lengths(bars) == pytest.approx([0.02, 0.03])
+    assert '"z":[[25,-100],[50,200]]' in markup
+    assert '"x":[10,-20]' in markup
+    assert [name for name in ("kernel", "kinetic-ising") if f"live/{name}.js" in markup] == ["kernel", "kinetic-ising"]

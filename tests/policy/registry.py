@@ -61,6 +61,7 @@ EXEMPT = {
     "spinbook.sweep": "tasks and folders, no numbers; tests/sweep",
     "spinbook.printed": "text of the sources",
     "spinbook.digits": "no arguments",
+    "spinbook.ising.sherrington_kirkpatrick.published_starts": "no arguments",
     "spinbook.validate": "the checks themselves; tests/test_validate.py",
     "spinbook.tensors": "checks of tensors, see spinbook.validate",
     "spinbook.arguments": "checks, see spinbook.validate",
@@ -252,6 +253,7 @@ GROUPS = [
         ISING,
     ),
     Group("ising.mean_field", "simulate steady_state tap_solve tap_step", ISING, NOT_FOUND),
+    Group("ising.mean_field", "collective_shift", ISING, "fluctuations do not die out"),
     Group(
         "ising.exact",
         "correlations covariance delayed_correlations entropy_production magnetizations mean product_distribution "
@@ -266,6 +268,7 @@ GROUPS = [
         "tap_critical_beta tap_order_parameters",
         SK,
     ),
+    Group("ising.sherrington_kirkpatrick", "published_system", {"sample": 3}),
     Group(
         "sphere",
         "bessel_ratio covariance covariance_large_d field field_large_d first_derivative first_derivative_large_d "

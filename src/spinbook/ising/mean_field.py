@@ -21,6 +21,7 @@ from spinbook.annotations import ArrayLike, Float
 from spinbook.fixed_point import FixedPoint
 
 __all__ = [
+    "collective_shift",
     "correlations",
     "delayed_correlations",
     "first_order_delayed_correlations",
@@ -224,6 +225,31 @@ def flat_tap_step(
     return _flat_tap(*_state(magnetizations, couplings, fields, beta))
 
 
+# A^(2^k) after so many squarings has either vanished or overflowed, unless A grows or shrinks by less than 1e-12.
+_SQUARINGS = 42
+
+
+@jax.jit
+def _collective_shift(m: Array, J: Array, beta: Array) -> Array:
+    variance = 1 - m * m
+    A = beta * variance[:, None] * J
+
+    def double(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        C, power, count = state
+        return C + power @ C @ power.T, power @ power, count + 1
+
+    def unfinished(state: tuple[Array, Array, Array]) -> Array:
+        _, power, count = state
+        size = jnp.max(jnp.abs(power))
+        return (size > jnp.finfo(m.dtype).eps ** 2) & jnp.isfinite(size) & (count < _SQUARINGS)
+
+    alone = jnp.diag(variance)
+    C, power, _ = jax.lax.while_loop(unfinished, double, (alone, A, jnp.zeros((), jnp.int32)))
+    heard = jnp.einsum("ij,jk,ik->i", J, C - alone, J, optimize=True)
+    shift = jnp.linalg.solve(jnp.eye(len(m), dtype=m.dtype) - A, -(beta**2) * m * variance * heard)
+    return jnp.where(jnp.max(jnp.abs(power)) < 1, shift, jnp.nan)
+
+
 @jax.jit
 def _correlations(m: Array, previous: Array, J: Array, beta: Array) -> Array:
     variance = 1 - m * m
@@ -241,6 +267,32 @@ def _first_order_delayed(m: Array, previous: Array, J: Array, beta: Array) -> Ar
 @jax.jit
 def _delayed(m: Array, previous: Array, J: Array, beta: Array) -> Array:
     return _first_order_delayed(m, previous, J, beta) * (1 + 2 * beta * J * m[..., :, None] * previous[..., None, :])
+
+
+def collective_shift(
+    magnetizations: Float[ArrayLike, " N"], couplings: Float[ArrayLike, "N N"], *, beta: Float[ArrayLike, ""]
+) -> Float[Array, " N"]:
+    """(1 - A)^-1 b with A_ij = beta (1 - m_i^2) J_ij, b_i = -beta^2 m_i (1 - m_i^2) sum_jk J_ij J_ik (C_jk - D_jk).
+
+    What the steady state m = ``magnetizations`` of ``tap_step`` lacks because neighbours fluctuate together, to be
+    added to it. C = sum_n A^n D (A^T)^n are their correlations to leading order, the fluctuations of every step carried
+    on by the linear dynamics, and D_jj = 1 - m_j^2 is the part of independent neighbours, which TAP has. Of order 1/N
+    where all spins hear each other about equally, with an error of 1/N^2; near a critical point, where C grows, it can
+    be most of the error of TAP. In the couplings it is of fourth order, beyond terms of third that both lack.
+
+    ``couplings`` (N, N) may have any symmetry and a diagonal. NaN where fluctuations do not die out, a spectral radius
+    of A of one or more. Errors as for ``naive_step``. Cost: some ten products N^3. Source: this book.
+
+    >>> m = steady_state([[0.2, 0.3], [0.3, 0.2]], 0.3, beta=1.0).value
+    >>> [round(float(x), 4) for x in collective_shift(m, [[0.2, 0.3], [0.3, 0.2]], beta=1.0)]
+    [-0.0271, -0.0271]
+    """
+    dtype = validate.common_dtype(magnetizations, couplings)
+    J, _, beta = arguments.ising_model(couplings, 0.0, beta, dtype=dtype)
+    m = arguments.magnetizations(magnetizations, "magnetizations", J.shape[0], dtype=dtype)
+    if m.ndim != 1:
+        raise ValueError(f"magnetizations: expected shape {J.shape[:1]}, got shape {m.shape}")
+    return _collective_shift(m, J, beta)
 
 
 @validate.finite_result

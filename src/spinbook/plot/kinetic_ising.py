@@ -6,7 +6,8 @@ wherever they meet. Each function says which shapes it expects.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -20,10 +21,12 @@ from matplotlib.patches import Circle
 from spinbook.plot import style
 
 __all__ = [
-    "accumulation",
     "breakdown",
     "error_law",
     "expansion",
+    "limits",
+    "live",
+    "live_markup",
     "naive_and_tap",
     "samples",
     "schematic",
@@ -75,6 +78,101 @@ def _spin(ax: Axes, x: float, y: float, up: bool, colour: str) -> None:
     ax.add_patch(Circle((x, y), 0.11, facecolor=colour, edgecolor=colour, linewidth=1.0, zorder=4))
     half = 0.36 if up else -0.36
     style.arrow(ax, (x, y - half), (x, y + half), colour, width=1.8, size=11, zorder=5)
+
+
+@style.house
+def live(courses: Sequence[Mapping[str, np.ndarray]], heard: Sequence[np.ndarray], *, betas: Sequence[float]) -> Figure:
+    """The still version of the live model: a column for each beta, the mean of the crowd above, one field below.
+
+    A course maps "naive", "TAP" and "sampled" to means at ticks 0, 1, ...; ``heard`` are samples of beta times the
+    field at one spin.
+    """
+    figure, axes = style.subplots(2, len(betas), height=3.9, squeeze=False, sharey="row")
+    reach = max(3.0, *(float(np.abs(fields).max()) for fields in heard))
+    axis = np.linspace(-reach, reach, 121)
+    for k, (above, below) in enumerate(zip(*axes, strict=True)):
+        for name in ("naive", "TAP"):
+            values = courses[k][name]
+            above.plot(values, color=METHOD_COLOURS[name], linestyle=METHOD_LINES[name], linewidth=2.0)
+            style.label(
+                above,
+                name,
+                (len(values) - 1, float(values[-1])),
+                METHOD_COLOURS[name],
+                (-2, 6 if name == "naive" else -13),
+                ha="right",
+            )
+        sampled = courses[k]["sampled"]
+        few = np.arange(0, len(sampled), 3)
+        above.plot(
+            few,
+            sampled[few],
+            color=style.INK,
+            marker="o",
+            markersize=3.5,
+            markerfacecolor=style.PAPER,
+            linestyle="none",
+        )
+        above.set(ylim=(-0.25, 1.05), xlabel="tick")
+        above.set_title(rf"$\beta = {betas[k]:g}$", loc="center")
+        counts, edges = np.histogram(heard[k], bins=40, range=(-reach, reach))
+        below.bar(
+            edges[:-1],
+            0.9 * counts / counts.max(),
+            width=np.diff(edges),
+            bottom=-1.0,
+            align="edge",
+            color=style.FAINT,
+            linewidth=0,
+        )
+        below.plot(axis, np.tanh(axis), color=style.INK, linestyle="-", linewidth=1.2)
+        mean = float(np.mean(heard[k]))
+        answer = float(np.mean(np.tanh(heard[k])))
+        below.plot([mean], [np.tanh(mean)], color=ORANGE, marker="s", markersize=6, linestyle="none")
+        below.plot(
+            [mean],
+            [answer],
+            color=style.INK,
+            marker="o",
+            markersize=6,
+            markerfacecolor=style.PAPER,
+            linestyle="none",
+        )
+        below.set(xlabel=r"$\beta h_i$", ylim=(-1.05, 1.1), xlim=(-reach, reach))
+    axes[0, 0].set_ylabel("mean of the crowd")
+    axes[1, 0].set_ylabel("answer of one spin")
+    return figure
+
+
+def live_markup(
+    disorder_numbers: np.ndarray,
+    fields: np.ndarray,
+    *,
+    listener: int,
+    beta: float,
+    disorder: float,
+    ticks: int,
+    runs: int,
+) -> str:
+    """The numbers of the live model and the scripts that draw it, as markup for the page.
+
+    ``disorder_numbers`` (N, N) and ``fields`` (N,) are kept in hundredths; couplings are 1 / N + ``disorder`` z /
+    sqrt(N). The scripts are ``book/_static/live/kernel.js`` and ``kinetic-ising.js`` beside it; where they are missing,
+    nothing of this is seen.
+    """
+    content = {
+        "z": np.round(100 * np.asarray(disorder_numbers)).astype(int).tolist(),
+        "x": np.round(100 * np.asarray(fields)).astype(int).tolist(),
+        "listener": int(listener),
+        "beta": float(beta),
+        "disorder": float(disorder),
+        "ticks": int(ticks),
+        "runs": int(runs),
+    }
+    data = json.dumps(content, separators=(",", ":"), allow_nan=False)
+    names = ("kernel", "kinetic-ising")
+    scripts = "".join(f'<script src="../_static/live/{name}.js" defer></script>' for name in names)
+    return f'<script type="application/json" id="kinetic-ising-live-data">{data}</script>{scripts}'
 
 
 @style.house
@@ -137,7 +235,7 @@ def expansion(
     lines.remove()
     left.add_collection(LineCollection(segments, colors=[GREEN], linewidths=0.4, label="contour lines"))
     looks = {"exact": (style.INK, "*", 9.0), "naive": (ORANGE, "s", 5.0), "TAP": (BLUE, "o", 5.0)}
-    offsets = {"exact": (7, 4, "left"), "naive": (-7, 5, "right"), "TAP": (7, -10, "left")}
+    offsets = {"exact": (7, 4, "left"), "naive": (7, -10, "left"), "TAP": (-7, -11, "right")}
     for name, (x, y) in points.items():
         colour, marker, size = looks[name]
         left.plot([x], [y], color=colour, marker=marker, markersize=size, linestyle="none", zorder=6)
@@ -205,14 +303,12 @@ def naive_and_tap(
     sampled_steps: np.ndarray,
     sampled: np.ndarray,
     standard_errors: np.ndarray,
-    loose_difference: np.ndarray,
 ) -> Figure:
-    """Mean magnetisation of both methods against time; the same with sampled values; what a loose solver changes.
+    """Mean magnetisation of both methods against time, and the same with sampled values.
 
-    ``magnetizations`` maps "naive" and "TAP" to means at steps 0, 1, ...; ``loose_difference`` is |loose - tight| of
-    TAP.
+    ``magnetizations`` maps "naive" and "TAP" to means at steps 0, 1, ....
     """
-    figure, (whole, close, loose) = style.subplots(1, 3, height=2.8, width_ratios=(1, 1.25, 0.9))
+    figure, (whole, close) = style.subplots(1, 2, height=2.9, width_ratios=(1, 1.25))
     for name, values in magnetizations.items():
         look = {"color": METHOD_COLOURS[name], "linestyle": METHOD_LINES[name]}
         steps = np.arange(len(values))
@@ -224,62 +320,66 @@ def naive_and_tap(
         style.label(close, name, place, METHOD_COLOURS[name], (-2, 5), ha="right")
     _truth(close, sampled_steps, sampled, standard_errors)
     last = (float(sampled_steps[-1]), float(sampled[-1]))
-    style.label(close, "sampled", last, style.INK, (-2, -16), ha="right")
-    whole.set(xlabel="step $t$", ylabel="mean magnetisation", ylim=(0, 1.03))
+    style.label(close, "sampled", last, style.INK, (-2, -18), ha="right")
+    whole.set(xlabel="tick $t$", ylabel="mean magnetisation", ylim=(0, 1.03))
     top = 1.45 * float(magnetizations["naive"][-1])
-    close.set(xlabel="step $t$", ylabel="mean magnetisation", ylim=(0.75 * float(sampled.min()), top))
-    positive = loose_difference > 0
-    loose.semilogy(
-        np.flatnonzero(positive), loose_difference[positive], color=PURPLE, linestyle="-", marker="o", markersize=2.0
-    )
-    loose.set(xlabel="step $t$", ylabel="loose minus tight TAP")
-    loose.yaxis.set_minor_locator(ticker.NullLocator())
-    style.letters(whole, close, loose)
+    close.set(xlabel="tick $t$", ylim=(0.75 * float(sampled.min()), top))
+    style.letters(whole, close)
     return figure
 
 
 @style.house
 def truth(
     ratios: np.ndarray,
-    mean_errors: Mapping[str, np.ndarray],
-    mean_standard_errors: np.ndarray,
+    errors: Mapping[str, np.ndarray],
+    standard_errors: np.ndarray,
     *,
-    spin_errors: Mapping[str, np.ndarray],
-    spin_standard_errors: Mapping[str, np.ndarray],
+    predicted: np.ndarray,
     steps: np.ndarray,
     errors_in_time: Mapping[str, np.ndarray],
     standard_errors_in_time: np.ndarray,
 ) -> Figure:
-    """Distance of both methods from sampling: of the mean and per spin against beta / beta_c, of the mean against time.
+    """Distance of the equations from sampling: against beta / beta_c, with a prediction for TAP, and against time.
 
-    Mappings hold "naive" and "TAP". Errors are method minus sampled; the per-spin error is a root mean square.
+    ``errors`` maps "naive", "TAP" and "TAP and crowd" to method minus sampled, ``errors_in_time`` the first two.
     """
-    figure, (left, middle, right) = style.subplots(1, 3, height=2.8)
-    for shift, name in ((-0.004, "naive"), (0.004, "TAP")):
-        look = {
-            "color": METHOD_COLOURS[name],
-            "linestyle": METHOD_LINES[name],
-            "marker": METHOD_MARKERS[name],
-            "markersize": 3.5,
-            "linewidth": 1.1,
-            "elinewidth": 1.0,
-        }
-        left.errorbar(ratios + shift, mean_errors[name], mean_standard_errors, **look)
-        middle.errorbar(ratios + shift, spin_errors[name], spin_standard_errors[name], **look)
-        right.errorbar(steps * (1 + 5 * shift), errors_in_time[name], standard_errors_in_time, **look)
-        peak = int(np.argmax(mean_errors[name]))
-        point = (float(ratios[peak]), float(mean_errors[name][peak]))
-        style.label(left, name, point, METHOD_COLOURS[name], (8, 0))
-        style.label(middle, name, (float(ratios[peak]), float(spin_errors[name][peak])), METHOD_COLOURS[name], (8, 0))
-        end = (float(steps[-1]), float(errors_in_time[name][-1]))
-        style.label(right, name, end, METHOD_COLOURS[name], (-6, 7), ha="right")
+    figure, (left, right) = style.subplots(1, 2, height=3.0, width_ratios=(1.3, 1))
+    looks = {"naive": (ORANGE, "s", "--"), "TAP": (BLUE, "o", "none"), "TAP and crowd": (GREEN, "^", ":")}
+    left.plot(ratios, predicted, color=style.GREY, linestyle="-", linewidth=1.4, zorder=1)
+    for shift, (name, values) in zip((-0.006, 0.0, 0.006), errors.items(), strict=True):
+        colour, marker, line = looks[name]
+        left.errorbar(
+            ratios + shift,
+            values,
+            standard_errors,
+            color=colour,
+            marker=marker,
+            markersize=4.0,
+            linestyle=line,
+            linewidth=1.0,
+            elinewidth=1.0,
+            label=name if name == "naive" else {"TAP": "TAP", "TAP and crowd": r"TAP $+\ \delta m$"}[name],
+        )
+    left.legend(loc="upper right")
+    for name, values in errors_in_time.items():
+        colour, marker, _ = looks[name]
+        right.errorbar(
+            steps,
+            values,
+            standard_errors_in_time,
+            color=colour,
+            marker=marker,
+            markersize=3.5,
+            linestyle=METHOD_LINES[name],
+            linewidth=1.0,
+            elinewidth=1.0,
+        )
     for ax in (left, right):
         ax.axhline(0, color=style.GREY, linewidth=0.9, linestyle=":")
     left.set(xlabel=r"$\beta / \beta_c$", ylabel="error of the mean")
-    middle.set(xlabel=r"$\beta / \beta_c$", ylabel="error per spin (rms)", ylim=(0, None))
-    right.set(xlabel="step $t$", ylabel="error of the mean", xscale="log")
+    right.set(xlabel="tick $t$", ylabel=r"error of the mean at $\beta_c$", xscale="log")
     style.plain_ticks(right.xaxis, (1, 10, 100))
-    style.letters(left, middle, right)
+    style.letters(left, right)
     return figure
 
 
@@ -357,7 +457,9 @@ def error_law(
     ``errors`` maps the panel's title to {curve: values}, ``orders`` to {curve: exponent}; ``sizes`` is the moment
     itself.
     """
-    figure, axes = style.subplots(1, len(errors), height=3.1, sharey=True, squeeze=False)
+    several = len(errors) > 1
+    width = "page" if several else "column"
+    figure, axes = style.subplots(1, len(errors), width=width, height=3.1, sharey=True, squeeze=False)
     colours = {"naive": ORANGE, "TAP": BLUE, "first order": ORANGE, "second order": BLUE}
     for ax, (title, curves) in zip(axes[0], errors.items(), strict=True):
         ax.loglog(strengths, sizes[title], color=style.GREY, linestyle="-", linewidth=1.0)
@@ -381,35 +483,47 @@ def error_law(
     axes[0, 0].set_ylabel("root-mean-square error")
     for ax in axes[0]:
         style.decades(ax.yaxis, 2)
-    style.letters(*axes[0])
+    if several:
+        style.letters(*axes[0])
     return figure
 
 
 @style.house
-def accumulation(
-    errors: Mapping[str, Mapping[str, np.ndarray]], standard_errors: Mapping[str, Mapping[str, np.ndarray]]
+def limits(
+    betas: np.ndarray,
+    limit: np.ndarray,
+    *,
+    sampled_betas: np.ndarray,
+    sampled: np.ndarray,
+    standard_errors: np.ndarray,
+    closures: Mapping[str, tuple[np.ndarray, np.ndarray]],
+    critical: Mapping[str, float],
+    source_beta: float,
 ) -> Figure:
-    """Root-mean-square error of whole trajectories against time: a panel per method, a curve per temperature.
+    """The infinite system beside a sampled one, and the three theories near their critical points.
 
-    Both arguments map method to {label: values at steps 1, 2, ...}.
+    ``closures`` maps "model", "naive" and "TAP" to (betas, magnetisations) near the transition.
     """
-    figure, axes = style.subplots(1, len(errors), height=2.9, sharey=True, squeeze=False)
-    for ax, (name, curves) in zip(axes[0], errors.items(), strict=True):
-        for colour, marker, (label, values) in style.dressed(FAMILY, FAMILY_MARKERS, curves.items()):
-            steps = np.arange(2, len(values) + 1)
-            mean, error = values[1:], standard_errors[name][label][1:]
-            ax.fill_between(steps, mean - error, mean + error, color=colour, alpha=0.25, linewidth=0)
-            ax.plot(steps, mean, color=colour, linestyle="-", linewidth=1.1)
-            few = np.unique(np.geomspace(1, len(steps), 9).round().astype(int)) - 1
-            ax.plot(steps[few], mean[few], color=colour, marker=marker, markersize=3.5, linestyle="none")
-            style.label(ax, label, (float(steps[-1]), float(values[-1])), colour, (5, -3))
-        ax.set(xscale="log", yscale="log", xlabel="step $t$")
-        ax.set_title("naive mean field" if name == "naive" else name, loc="center")
-        style.plain_ticks(ax.xaxis, (2, 5, 10, 20, 50))
-    axes[0, 0].set_ylabel("root-mean-square error")
-    for ax in axes[0]:
-        ax.yaxis.set_minor_locator(ticker.NullLocator())
-    style.letters(*axes[0])
+    figure, (left, right) = style.subplots(1, 2, height=3.0, width_ratios=(1, 1.15))
+    left.plot(betas, limit, color=style.INK, linestyle="-", linewidth=1.6)
+    inside = sampled_betas <= betas[-1]
+    _truth(left, sampled_betas[inside], sampled[inside], standard_errors[inside], size=4.5)
+    style.label(left, r"$N = \infty$", (float(betas[-1]), float(limit[-1])), style.INK, (-2, 6), ha="right")
+    left.set(xlabel=r"inverse temperature $\beta$", ylabel="mean magnetisation", ylim=(-0.02, 1.0))
+    looks = {"model": (style.INK, "-", 2.8), "naive": (ORANGE, "--", 1.6), "TAP": (BLUE, "-", 1.2)}
+    for name, (near, values) in closures.items():
+        colour, line, width = looks[name]
+        right.plot(near, values, color=colour, linestyle=line, linewidth=width)
+    for name, offset, side in (("naive", (-6, 2), "right"), ("model", (6, -8), "left"), ("TAP", (6, -19), "left")):
+        near, values = closures[name]
+        place = int(np.argmin(np.abs(values - 0.12)))
+        style.label(right, name, (float(near[place]), float(values[place])), looks[name][0], offset, ha=side)
+    for name, beta in critical.items():
+        right.plot([beta], [0.0], color=looks[name][0], marker="|", markersize=9, linestyle="none", clip_on=False)
+    right.axvline(source_beta, color=style.GREY, linewidth=0.9, linestyle=":", zorder=0)
+    right.set(xlabel=r"inverse temperature $\beta$", ylabel="mean magnetisation, $N = \\infty$", ylim=(0, None))
+    right.xaxis.set_major_locator(ticker.MaxNLocator(5))
+    style.letters(left, right)
     return figure
 
 
@@ -420,18 +534,19 @@ def transition(
     *,
     sampled_betas: np.ndarray,
     sampled: Mapping[int, tuple[np.ndarray, np.ndarray]],
-    closures: Mapping[str, tuple[np.ndarray, np.ndarray]],
-    critical: Mapping[str, float],
     at_source_beta: Mapping[str, tuple[np.ndarray, np.ndarray, np.ndarray]],
     naive_limit: float,
+    ratios: np.ndarray,
+    spreads: Mapping[str, tuple[np.ndarray, np.ndarray]],
 ) -> Figure:
-    """Magnetisation against beta for finite and infinite systems; the three critical points; finite size at one beta.
+    """Magnetisation of finite and infinite systems; finite size at one beta; what balanced fields do to the spread.
 
-    ``sampled`` maps the number of spins to (mean, standard error) on ``sampled_betas``. ``closures`` maps "infinite",
-    "naive" and "TAP" to (betas, magnetisations) near the transition. ``at_source_beta`` maps "sampled", "naive", "TAP",
-    "naive, balanced" and "TAP, balanced" to (numbers of spins, mean, standard error); ``naive_limit`` is drawn across.
+    ``sampled`` maps the number of spins to (mean, standard error) on ``sampled_betas``. ``at_source_beta`` maps
+    "sampled", "naive", "TAP", "naive, balanced" and "TAP, balanced" to (numbers of spins, mean, standard error);
+    ``naive_limit`` is drawn across. ``spreads`` maps up to three labels to (standard deviation, its standard error) on
+    ``ratios`` of beta to its critical value.
     """
-    figure, (left, middle, right) = style.subplots(1, 3, height=3.0, width_ratios=(1.25, 1, 1))
+    figure, (left, middle, right) = style.subplots(1, 3, height=3.0, width_ratios=(1.15, 1, 1.1))
     left.plot(betas, limit, color=style.INK, linestyle="-", linewidth=1.6)
     style.label(left, r"$N = \infty$", (float(betas[-1]), float(limit[-1])), style.INK, (-2, 5), ha="right")
     for colour, marker, (number, (mean, error)) in style.dressed(FAMILY, FAMILY_MARKERS, sampled.items()):
@@ -449,26 +564,11 @@ def transition(
     left.legend(loc="lower right", title="sampled", title_fontsize=8.5, handlelength=1.0, labelspacing=0.3)
     left.set(xlabel=r"inverse temperature $\beta$", ylabel="absolute mean magnetisation", ylim=(-0.02, 1.0))
 
-    looks = {"infinite": (style.INK, "-", 2.6), "naive": (ORANGE, "--", 1.6), "TAP": (BLUE, "-", 1.2)}
-    names = {"infinite": "exact", "naive": "naive", "TAP": "TAP"}
-    for name, (near, values) in closures.items():
-        colour, line, width = looks[name]
-        middle.plot(near, values, color=colour, linestyle=line, linewidth=width)
-    for name, offset, side in (("naive", (-6, 2), "right"), ("infinite", (6, -8), "left"), ("TAP", (6, -19), "left")):
-        near, values = closures[name]
-        place = int(np.argmin(np.abs(values - 0.12)))
-        point = (float(near[place]), float(values[place]))
-        style.label(middle, names[name], point, looks[name][0], offset, ha=side)
-    for name, beta in critical.items():
-        middle.plot([beta], [0.0], color=looks[name][0], marker="|", markersize=9, linestyle="none", clip_on=False)
-    middle.set(xlabel=r"inverse temperature $\beta$", ylabel="mean magnetisation, $N = \\infty$", ylim=(0, None))
-    middle.xaxis.set_major_locator(ticker.MaxNLocator(4))
-
     ink = {"naive": ORANGE, "TAP": BLUE, "sampled": style.INK}
     marks = {"naive": "s", "TAP": "o", "sampled": "D"}
     for name, (sizes, mean, error) in at_source_beta.items():
         method, balanced, _ = name.partition(", ")
-        right.errorbar(
+        middle.errorbar(
             sizes,
             mean,
             error,
@@ -480,15 +580,28 @@ def transition(
             linewidth=1.0,
             elinewidth=1.0,
         )
-        last = (float(sizes[-1]), float(mean[-1]))
-        if method == "sampled":
-            style.label(right, "sampled", last, ink[method], (-6, -3), ha="right")
-        elif not balanced:
-            style.label(right, name, last, ink[method], (6, -3))
-    right.axhline(naive_limit, color=ORANGE, linewidth=0.9, linestyle="--")
-    right.set(xscale="log", yscale="log", xlabel="number of spins $N$", ylabel=r"absolute mean at $\beta = 1.1108$")
-    style.plain_ticks(right.xaxis, (64, 256, 1024))
-    style.plain_ticks(right.yaxis, (0.1, 0.2, 0.3, 0.4))
+    middle.axhline(naive_limit, color=ORANGE, linewidth=0.9, linestyle=":")
+    middle.set(xscale="log", yscale="log", xlabel="number of spins $N$", ylabel=r"absolute mean at $\beta = 1.1108$")
+    style.plain_ticks(middle.xaxis, (64, 256, 1024))
+    style.plain_ticks(middle.yaxis, (0.1, 0.2, 0.3, 0.4))
+    for colour, marker, (label, (spread, error)) in style.dressed(
+        [BLUE, GREEN, PURPLE], ["o", "^", "D"], spreads.items()
+    ):
+        right.errorbar(
+            ratios,
+            spread,
+            error,
+            color=colour,
+            marker=marker,
+            markersize=3.5,
+            linewidth=1.0,
+            elinewidth=1.0,
+            linestyle="-",
+            label=label,
+        )
+    right.legend(loc="upper right")
+    highest = max(float(np.max(spread)) for spread, _ in spreads.values())
+    right.set(xlabel=r"$\beta / \beta_c$", ylabel="spread of the mean", ylim=(0, 1.55 * highest))
     style.letters(left, middle, right)
     return figure
 
@@ -502,50 +615,29 @@ def breakdown(
     finite: Mapping[str, np.ndarray],
     sampled: np.ndarray,
     standard_errors: np.ndarray,
-    steps: np.ndarray,
-    runs: Mapping[str, np.ndarray],
-    run_steps: np.ndarray,
-    run_sampled: np.ndarray,
-    run_errors: np.ndarray,
 ) -> Figure:
-    """Magnetisation against the disorder of the couplings at low temperature, and one run where TAP has left the truth.
+    """Magnetisation against the disorder of the couplings at low temperature.
 
-    ``limits`` maps "infinite", "naive", "TAP" to curves of infinite systems on ``widths``; ``finite`` maps "naive",
-    "TAP" to one system on ``points``, where ``sampled`` has standard errors; ``runs`` maps methods to means at
-    ``steps``.
+    ``limits`` maps "model", "naive", "TAP" to curves of infinite systems on ``widths``; ``finite`` maps "naive", "TAP"
+    to one system on ``points``, where ``sampled`` has standard errors.
     """
-    figure, (left, right) = style.subplots(1, 2, height=3.0, width_ratios=(1.2, 1))
-    looks = {"infinite": (style.INK, "-"), "naive": (ORANGE, "--"), "TAP": (BLUE, "-")}
+    figure, ax = style.subplots(width="column", height=3.1)
+    looks = {"model": (style.INK, "-"), "naive": (ORANGE, "--"), "TAP": (BLUE, "-")}
+    ax.axvline(0.5, color=style.FAINT, linewidth=0.9, linestyle="-", zorder=0)
     for name, values in limits.items():
         colour, line = looks[name]
-        left.plot(widths, values, color=colour, linestyle=line, linewidth=1.2)
+        ax.plot(widths, values, color=colour, linestyle=line, linewidth=1.2)
     for name, values in finite.items():
-        left.plot(
+        ax.plot(
             points, values, color=METHOD_COLOURS[name], marker=METHOD_MARKERS[name], markersize=4.0, linestyle="none"
         )
-    _truth(left, points, sampled, standard_errors, size=4.5)
-    left.axvline(0.5, color=style.FAINT, linewidth=0.9, linestyle="-", zorder=0)
-    for name, values, offset, colour, ha in (
-        ("naive", finite["naive"], (8, 3), ORANGE, "left"),
-        ("sampled", sampled, (8, 1), style.INK, "left"),
-        ("TAP", finite["TAP"], (-8, -9), BLUE, "right"),
+    _truth(ax, points, sampled, standard_errors, size=4.5)
+    for name, values, place, offset, colour, ha in (
+        ("naive", finite["naive"], 7, (8, 3), ORANGE, "left"),
+        ("sampled", sampled, 7, (8, 2), style.INK, "left"),
+        ("TAP", finite["TAP"], 5, (-9, -9), BLUE, "right"),
     ):
-        place = len(points) // 2 + (2 if name == "sampled" else 0)
-        style.label(left, name, (float(points[place]), float(values[place])), colour, offset, ha=ha)
-    left.set(xlabel=r"disorder of the couplings $J_\sigma$", ylabel="mean magnetisation", ylim=(-0.03, 1.0))
-    for name, values in runs.items():
-        right.plot(steps, values, color=METHOD_COLOURS[name], linestyle=METHOD_LINES[name])
-        above = name == "naive"
-        style.label(
-            right,
-            name,
-            (float(steps[-1]), float(values[-1])),
-            METHOD_COLOURS[name],
-            (-2, 5 if above else 6),
-            ha="right",
-        )
-    _truth(right, run_steps, run_sampled, run_errors)
-    style.label(right, "sampled", (float(run_steps[-1]), float(run_sampled[-1])), style.INK, (-2, 8), ha="right")
-    right.set(xlabel="step $t$", ylabel="mean magnetisation", ylim=(-0.03, 1.0))
-    style.letters(left, right)
+        place = min(place, len(points) - 1)
+        style.label(ax, name, (float(points[place]), float(values[place])), colour, offset, ha=ha)
+    ax.set(xlabel=r"disorder of the couplings $J_\sigma$", ylabel="mean magnetisation", ylim=(-0.03, 1.0))
     return figure

@@ -1,0 +1,139 @@
+"""The live model of kinetic-ising: the library's steps, the library's spins in its statistics, mouse and keyboard."""
+
+import json
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from companion.pipeline import browser
+from spinbook.ising import mean_field, stochastic
+from spinbook.plot import kinetic_ising as plot
+
+LIVE = Path(__file__).resolve().parents[2] / "book" / "_static" / "live"
+needs_browser = pytest.mark.skipif(browser.find() is None, reason="no browser is installed")
+
+RNG = np.random.default_rng(5)
+Z = np.round(RNG.normal(size=(16, 16)), 2)
+X = np.round(RNG.uniform(-0.5, 0.5, size=16), 2)
+PAGE = (
+    '<!DOCTYPE html><html lang="en" data-theme="light"><head><meta charset="utf-8"></head><body><main>'
+    '<figure id="kinetic-ising-live"><div class="spin-picture"><img alt="still" src="data:,"></div></figure>'
+    "{markup}</main></body></html>"
+)
+_WAIT = "const pause = () => new Promise((done) => setTimeout(done, 1500));"
+_SAYS = "document.querySelector('.live-says').textContent"
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Path:
+    """A page with the live model beside the scripts, at the depth of a chapter."""
+    (tmp_path / "_static" / "live").mkdir(parents=True)
+    for name in ("kernel", "kinetic-ising"):
+        (tmp_path / "_static" / "live" / f"{name}.js").write_text((LIVE / f"{name}.js").read_text())
+    markup = plot.live_markup(Z, X, listener=2, beta=1.6, disorder=0.4, ticks=20, runs=32)
+    (tmp_path / "notebooks").mkdir()
+    path = tmp_path / "notebooks" / "page.html"
+    path.write_text(PAGE.format(markup=markup))
+    return path
+
+
+def _ask(page: Path, script: str, **options) -> dict:
+    return json.loads(browser.evaluate(page, f"{script}; return JSON.stringify(answer);", **options))
+
+
+@needs_browser
+def test_couplings_and_both_courses_are_those_of_the_library(page):
+    cases = [(0.3, 0.1), (1.0, 0.4), (2.0, 0.5), (3.9, 1.0), (1.5, 0.0)]
+    found = _ask(
+        page,
+        "const m = Live.models['kinetic-ising'];"
+        f"const answer = {json.dumps(cases)}.map(([beta, disorder]) => {{"
+        f"const J = m.couplings({json.dumps(Z.tolist())}, disorder); const x = {json.dumps(X.tolist())};"
+        "return {J, naive: m.course(m.naive, J, x, beta, 6), tap: m.course(m.tap, J, x, beta, 6),"
+        "once: m.tap(x, J, x, beta)}; })",
+    )
+    for (beta, disorder), answer in zip(cases, found, strict=True):
+        J = 1 / 16 + disorder * Z / 4
+        assert np.abs(J - np.array(answer["J"])).max() < 1e-15
+        for name, step in (("naive", mean_field.naive_step), ("tap", mean_field.tap_step)):
+            path = mean_field.simulate(np.ones(16), J, X, beta=beta, steps=6, step=step, observable=jnp.mean)
+            assert np.abs(np.r_[1.0, path] - np.array(answer[name])).max() < 1e-12
+        assert np.abs(mean_field.tap_step(X, J, X, beta=beta) - np.array(answer["once"])).max() < 1e-12
+
+
+@needs_browser
+def test_the_runs_have_the_means_of_the_library_and_repeat(page):
+    beta, J = 1.3, 1 / 16 + 0.4 * Z / 4
+    found = _ask(
+        page,
+        f"const m = Live.models['kinetic-ising']; const J = {json.dumps(J.tolist())};"
+        f"const x = {json.dumps(X.tolist())};"
+        f"const run = (seed) => m.sample(J, x, {beta}, {{ticks: 8, runs: 4000, listener: 2, seed}});"
+        "const [a, b, c] = [run(1), run(1), run(2)];"
+        "const mean = (v) => v.reduce((s, q) => s + q, 0) / v.length;"
+        "const answer = {means: a.means, errors: a.errors, same: b.means, other: c.means, heard: mean(a.heard)}",
+    )
+    start = np.ones((4000, 16))
+    states = stochastic.simulate(jax.random.key(0), start, J, X, beta=beta, steps=8, observable=lambda s: s).observed
+    means = np.asarray(states.mean(axis=-1))
+    error = means.std(axis=1, ddof=1) / np.sqrt(4000)
+    difference = np.abs(np.array(found["means"])[1:] - means.mean(axis=1))
+    assert np.all(difference < 4.5 * np.sqrt(2) * error)
+    np.testing.assert_allclose(found["errors"][1:], error, rtol=0.1)
+    assert found["same"] == found["means"]
+    assert found["other"] != found["means"]
+    heard = beta * (X[2] + np.asarray(states[3:7]) @ J[2]).mean()
+    assert abs(found["heard"] - heard) < 0.03
+
+
+@needs_browser
+@pytest.mark.parametrize("dark", [False, True])
+def test_the_model_replaces_the_still_picture_and_every_control_has_a_name(page, dark):
+    answer = _ask(
+        page,
+        f"{_WAIT} await pause(); const names = [...document.querySelectorAll('.live button, .live canvas')]"
+        ".map((node) => node.getAttribute('aria-label') || node.textContent);"
+        "const still = getComputedStyle(document.querySelector('.spin-picture')).display;"
+        "const sliders = [...document.querySelectorAll('.live input')].map((n) => n.getAttribute('aria-valuetext'));"
+        f"const answer = {{names, still, sliders, says: {_SAYS}}}",
+        dark=dark,
+    )
+    assert answer["still"] == "none"
+    assert answer["sliders"] == ["β 1.60", "disorder 0.40"]
+    assert all(name and len(name) > 3 for name in answer["names"])
+    J = 1 / 16 + 0.4 * Z / 4
+    path = mean_field.simulate(np.ones(16), J, X, beta=1.6, steps=20, step=mean_field.tap_step, observable=jnp.mean)
+    assert f"TAP {float(path[-1]):.2f}".replace("-", "−") in answer["says"]
+
+
+@needs_browser
+def test_the_sliders_and_the_buttons_change_what_is_said(page):
+    answer = _ask(
+        page,
+        f"{_WAIT} await pause(); const [beta, disorder] = document.querySelectorAll('.live input');"
+        f"const before = {_SAYS}; const move = async (slider, value) => {{ slider.value = value;"
+        f"slider.dispatchEvent(new Event('input')); await pause(); return {_SAYS}; }};"
+        "const hot = await move(beta, beta.min); const clean = await move(disorder, disorder.min);"
+        "const [other, again] = document.querySelectorAll('.live-button');"
+        f"again.click(); await pause(); const reset = {_SAYS}; other.click(); await pause();"
+        f"const answer = {{before, hot, clean, reset, other: {_SAYS}}}",
+    )
+    assert answer["hot"].startswith("β = 0.20, disorder 0.40")
+    assert answer["clean"].startswith("β = 0.20, disorder 0.00")
+    assert answer["reset"] == answer["before"]
+    assert answer["other"] != answer["before"]
+
+
+@needs_browser
+@pytest.mark.parametrize("width", [1400, 390])
+def test_the_model_fits_the_window(page, width):
+    answer = _ask(
+        page,
+        f"{_WAIT} await pause(); const answer = {{wide: document.querySelector('.live').scrollWidth,"
+        "page: document.documentElement.clientWidth}",
+        width=width,
+    )
+    assert answer["wide"] <= answer["page"]
