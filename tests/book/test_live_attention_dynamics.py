@@ -47,7 +47,8 @@ def test_tokens_are_those_of_the_library(page):
     found = _ask(
         page,
         f"{_DATA}{_MODEL} const answer = [1.0, 1.255, 1.28, 2.6].map((beta) => {{"
-        "const one = m.run(data, data.start, beta, 24); return {beta, attention: one.attention, outputs: one.outputs}; })",
+        "const one = m.run(data, data.start, beta, 24);"
+        "return {beta, attention: one.attention, outputs: one.outputs}; })",
     )
     for one in found:
         library = simulate(NETWORK, beta=one["beta"], steps=24, start=START)
