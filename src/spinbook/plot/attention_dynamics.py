@@ -438,7 +438,8 @@ def coexistence(
         top.plot(
             x[here],
             amplitudes[here],
-            color=colour,
+            # What is undecided must be seen here, where many orbits are.
+            color=style.GREY if regime == "undecided" else colour,
             marker=REGIME_MARKERS[regime],
             markersize=3,
             markeredgewidth=0.5,
