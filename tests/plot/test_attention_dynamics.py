@@ -1,10 +1,8 @@
-"""Each figure of the chapter shows the numbers that it is given, and the interactive one can be read back."""
+"""Each figure of the chapter shows the numbers that it is given, and the live model carries its network."""
 
-import base64
 import json
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -13,8 +11,7 @@ from matplotlib.figure import Figure
 
 from spinbook.plot import attention_dynamics as plot
 from spinbook.plot import style
-
-SCRIPT = Path(__file__).resolve().parents[2] / "book" / "_static" / "attention-dynamics.js"
+from spinbook.self_attention import paper_network
 
 
 @pytest.fixture(autouse=True)
@@ -62,15 +59,6 @@ def test_layer_counts_positions_in_two_bits_from_zero_to_three_and_on_to_zero():
     squares = [patch for patch in figure.axes[0].patches if abs(getattr(patch, "get_width", lambda: 0)() - 0.18) < 1e-9]
     filled = [to != (1.0, 1.0, 1.0, 1.0) for to in (square.get_facecolor() for square in squares)]
     assert [2 * high + low for high, low in zip(filled[::2], filled[1::2], strict=True)] == [0, 1, 2, 3, 0]
-
-
-def test_finite_size_shows_errors_and_their_product_with_the_root_of_n():
-    sizes = np.array([100, 10_000])
-    errors = {0.8: np.array([0.1, 0.012]), 1.5: np.array([0.2, 0.02])}
-    figure = plot.finite_size(sizes, errors, {beta: e / 10 for beta, e in errors.items()})
-    for values in errors.values():
-        assert _shows(figure, sizes, values)
-        assert _shows(figure, sizes, values * np.array([10.0, 100.0]))
 
 
 @pytest.fixture
@@ -138,12 +126,13 @@ def test_bifurcation_takes_the_largest_exponent_alone(sweep):
 def test_transitions_shows_exponents_multipliers_and_both_places():
     beta = np.linspace(0, 1, 5)
     first = {"beta": beta, "exponents": np.stack([beta, -beta, -2 * beta], axis=1)}
-    second = {"beta": beta + 1, "exponents": np.stack([beta**2, -beta, -2 * beta], axis=1)}
+    second = {"beta": beta + 1, "exponents": np.stack([beta**2, -beta], axis=1), "other start": beta**3}
     multipliers = np.array([1j, -1j, 0.2])
     figure = plot.transitions(first, second, onset=0.3, chaos=(1.4, 1.5), multipliers=multipliers)
     for part in (first, second):
         assert _shows(figure, part["beta"], part["exponents"][:, 0])
         assert _shows(figure, part["beta"], part["exponents"][:, 1])
+    assert _shows(figure, second["beta"], second["other start"])
     assert _shows(figure, multipliers.real, multipliers.imag)
     assert any(np.array_equal(x, [0.3, 0.3]) for x, _ in _lines(figure))
     assert figure.axes[2].patches[0].get_x() == pytest.approx(1.4)
@@ -211,35 +200,6 @@ def test_exponent_map_puts_white_at_zero_and_marks_the_source():
     assert _shows(figure, np.array([0.5, 3.0]), np.array([127.0, 127.0]))
 
 
-def test_dimension_shows_the_leading_exponents_and_the_dimension_by_regime():
-    betas = np.linspace(1, 3, 6)
-    exponents = -np.arange(1.0, 5.0) * np.ones((6, 1)) * betas[:, None]
-    dimensions = np.array([0.0, 1.0, 2.5, 2.0, 1.5, 0.0])
-    regimes = np.array(["periodic", "quasi-periodic", "chaotic", "chaotic", "chaotic", "periodic"])
-    figure = plot.dimension(betas, exponents, dimensions, regimes)
-    for order in range(4):
-        assert _shows(figure, betas, exponents[:, order])
-    for regime in set(regimes):
-        assert _shows(figure, betas[regimes == regime], dimensions[regimes == regime])
-
-
-def test_finite_chaos_has_a_panel_for_each_size_and_the_mean_field_in_its_own_colour():
-    points = np.random.default_rng(1).normal(size=(50, 2))
-    rows = {1.255: {1e3: points, np.inf: points / 2}, 1.266: {1e3: points * 2, np.inf: points}}
-    lags = np.array([1, 10, 100])
-    figure = plot.finite_chaos(
-        rows,
-        lags=lags,
-        correlations={1e3: np.array([0.9, 0.5, 0.1])},
-        sizes=np.array([1e3, 1e4]),
-        coherence=np.array([15.0, 150.0]),
-    )
-    assert _shows(figure, *points.T)
-    assert _shows(figure, lags, np.array([0.9, 0.5, 0.1]))
-    assert _shows(figure, np.array([1e3, 1e4]), np.array([15.0, 150.0]))
-    assert [ax.lines[0].get_color() for ax in figure.axes[:2]] == [plot.BLUE, plot.PURPLE]
-
-
 def test_variations_multiplies_exponents_by_the_length_of_the_window():
     betas = np.linspace(1, 3, 5)
     by_context = {4: np.linspace(-0.1, 0.1, 5), 8: np.linspace(-0.05, 0.05, 5)}
@@ -260,107 +220,82 @@ def test_variations_multiplies_exponents_by_the_length_of_the_window():
     assert np.allclose(np.reshape(heights, (3, 2)).T, shares)
 
 
-def test_other_fields_has_a_diagram_for_each_field(sweep):
-    fields = {name: np.roll(sweep["counts"], k, axis=1) for k, name in enumerate("abcd")}
-    figure = plot.other_fields(sweep["betas"], sweep["bins"], fields, sweep["regimes"])
-    assert [ax.get_ylabel() for ax in figure.axes] == list("abcd")
-    for ax, counts in zip(figure.axes, fields.values(), strict=True):
-        visited = np.flatnonzero(counts.any(axis=0))
-        level = np.asarray(ax.images[0].get_array()).T
-        assert np.array_equal(level[2:] > 0, counts[2:, visited[0] : visited[-1] + 1] > 0)
+def test_finite_size_shows_orbits_and_errors_with_lines_of_one_over_the_root_of_n():
+    sizes = np.array([100, 10_000])
+    errors = {0.8: np.array([0.1, 0.012]), 1.5: np.array([0.2, 0.02])}
+    orbits = {300: np.linspace(0, 1, 9), np.inf: np.linspace(0, 0.9, 9)}
+    figure = plot.finite_size(sizes, errors, {beta: e / 10 for beta, e in errors.items()}, orbits=orbits)
+    for values in errors.values():
+        assert _shows(figure, sizes, values)
+        assert _shows(figure, sizes, values[-1] * np.array([10.0, 1.0]))
+    for orbit in orbits.values():
+        assert _shows(figure, np.arange(9.0), orbit)
 
 
-@pytest.fixture
-def explored() -> dict[str, np.ndarray]:
+def test_horizon_shows_distances_times_and_lines_with_the_slopes_of_the_exponent():
+    sizes, exponent = np.array([1e3, 1e5, 1e7]), 0.1
+    distances = 1e-3 * np.exp(exponent * np.arange(80.0)) / np.array([[1.0], [10.0], [100.0]])
+    horizons = np.array([39, 62, 85])
+    orbits = {1e3: np.linspace(0, 1, 9), np.inf: np.linspace(0, 0.9, 9)}
+    histograms = {1e3: np.array([1.0, 2.0]), np.inf: np.array([1.5, 1.5])}
+    figure = plot.horizon(
+        orbits,
+        sizes,
+        distances,
+        horizons,
+        exponent=exponent,
+        threshold=0.05,
+        edges=np.array([-1.0, 0.0, 1.0]),
+        histograms=histograms,
+    )
+    for values in distances:
+        assert _shows(figure, np.arange(80), values)
+    assert _shows(figure, sizes, horizons)
+    law = [y for x, y in _lines(figure) if np.array_equal(x, sizes) and not np.array_equal(y, horizons)]
+    assert np.allclose(np.diff(law[0]), np.log(100) / (2 * exponent))
+    assert {tuple(patch.get_data().values) for patch in figure.axes[3].patches} == {(1.0, 2.0), (1.5, 1.5)}
+
+
+def test_blocks_shows_every_kind_of_block_in_both_panels():
+    strengths = np.array([0.0, 0.5])
+    shares = {"residual": np.array([0.1, 0.2]), "both": np.array([0.1, 0.05])}
+    halves = {name: values / 2 for name, values in shares.items()}
+    figure = plot.blocks(dict.fromkeys(shares, strengths), shares, halves, halves, halves)
+    for values in (*shares.values(), *halves.values()):
+        assert _shows(figure, strengths, values)
+
+
+def test_the_still_picture_shows_both_orbits_their_distance_and_the_plane():
     rng = np.random.default_rng(2)
-    return {
-        "beta": np.array([1.0, 1.5, 2.0]),
-        "regime": np.array(["periodic", "quasi-periodic", "chaotic"]),
-        "period": np.array([8, 0, 0]),
-        "exponents": np.array([[-0.1, -0.2], [0.0, -0.1], [0.1, -0.1]]),
-        "standard_error": np.array([0.001, 0.002, 0.003]),
-        "orbit": rng.uniform(-0.4, 0.4, size=(3, 12)),
-        "power": 10.0 ** rng.uniform(-8, 1, size=(3, 5)),
-        "points": rng.uniform(-0.4, 0.4, size=(3, 7, 2)),
-    }
-
-
-def test_the_still_version_shows_the_orbit_spectrum_and_plane_of_its_panels(explored):
     panels = [
         {
-            "beta": explored["beta"][k],
-            "regime": explored["regime"][k],
-            "exponents": explored["exponents"][k],
-            "orbit": explored["orbit"][k],
-            "power": explored["power"][k],
-            "points": explored["points"][k],
+            "beta": beta,
+            "exponent": 0.1,
+            "orbits": rng.uniform(-0.4, 0.4, size=(2, 12)),
+            "distance": 10.0 ** rng.uniform(-8, 0, size=30),
+            "points": rng.uniform(-0.4, 0.4, size=(7, 2)),
         }
-        for k in range(3)
+        for beta in (1.2, 1.28)
     ]
     figure = plot.explorer(panels)
     for panel in panels:
-        assert _shows(figure, np.arange(12.0), panel["orbit"])
-        assert _shows(figure, np.linspace(0, 0.5, 5), panel["power"])
+        for orbit in panel["orbits"]:
+            assert _shows(figure, np.arange(12.0), orbit)
+        assert _shows(figure, np.arange(30.0), panel["distance"])
         assert _shows(figure, *panel["points"].T)
 
 
-def _read_back(markup: str) -> dict:
-    content = re.search(r'<script type="application/json" id="attention-dynamics-data">(.*?)</script>', markup)
-    assert content
-    return json.loads(content[1])
-
-
-def _integers(text: str, kind: str, rows: int) -> np.ndarray:
-    return np.frombuffer(base64.b64decode(text), kind).reshape(rows, -1).astype(float)
-
-
-def test_the_interactive_figure_carries_its_numbers_to_the_precision_of_its_integers(explored):
-    content = _read_back(plot.explorer_markup({"all": explored}, marks=[1.5], start=1.0))
-    (part,) = content["ranges"]
-    scale = np.array(part["scale"])
-    orbit = (2 * _integers(part["orbit"], "<u2", 3) / 65535 - 1) * scale[:, :1]
-    assert np.abs(orbit - explored["orbit"]).max() <= scale[:, 0].max() / 65535 + 1e-6
-    points = (2 * _integers(part["plane"], "u1", 3).reshape(3, 7, 2) / 255 - 1) * scale[:, None]
-    assert np.abs(points - explored["points"]).max() <= scale.max() / 255 + 1e-6
-    low, high = content["power"]
-    decades = low + _integers(part["spectrum"], "u1", 3) / 255 * (high - low)
-    assert np.abs(decades - np.log10(explored["power"])).max() <= (high - low) / 510 + 1e-9
-    assert part["beta"] == explored["beta"].tolist()
-    assert part["period"] == [8, 0, 0]
-    assert content["marks"] == [1.5]
-
-
-def test_the_interactive_figure_clips_powers_of_zero_without_a_warning(explored):
-    explored["power"][0] = 0.0
-    (part,) = _read_back(plot.explorer_markup({"all": explored}, marks=[], start=1.0))["ranges"]
-    assert not _integers(part["spectrum"], "u1", 3)[0].any()
-
-
-def test_the_interactive_figure_has_no_number_that_a_browser_cannot_read(explored):
-    explored["exponents"][0] = -np.inf
-    explored["standard_error"][0] = np.nan
-
-    def refuse(constant):
-        raise AssertionError(constant)
-
-    markup = plot.explorer_markup({"all": explored}, marks=[], start=1.0)
-    content = re.search(r"<script[^>]*json[^>]*>(.*?)</script>", markup)
-    (part,) = json.loads(content[1], parse_constant=refuse)["ranges"]
-    assert part["first"][0] == part["second"][0] == plot.LEAST_EXPONENT
-    assert f"value <= {plot.LEAST_EXPONENT:g} ?" in SCRIPT.read_text()
-
-
-def test_the_script_names_the_regimes_in_the_order_in_which_they_are_numbered(explored):
-    named = re.findall(r'\{ name: "([a-z -]+)", colour:', SCRIPT.read_text())
-    assert named == list(plot.REGIME_COLOURS)
-    (part,) = _read_back(plot.explorer_markup({"all": explored}, marks=[], start=1.0))["ranges"]
-    assert [named[k] for k in part["regime"]] == explored["regime"].tolist()
-
-
-def test_the_script_loads_nothing():
-    script = SCRIPT.read_text()
-    assert not re.search(r"\b(fetch|import|XMLHttpRequest|eval|document\.write)\b", script)
-    assert set(re.findall(r"https?://[^\"' ]+", script)) == {"http://www.w3.org/2000/svg"}
+def test_the_live_markup_carries_the_network_and_names_its_scripts():
+    network, start = paper_network(), np.linspace(-0.3, 0.3, 12).reshape(4, 3)
+    markup = plot.live_markup(network, start=start, beta=1.28)
+    data = re.search(r'<script type="application/json" id="attention-dynamics-explorer-data">(.*?)</script>', markup)
+    assert data
+    content = json.loads(data[1])
+    assert content["semantic"] == network.semantic_signs.tolist()
+    assert content["positional"] == network.positional_signs.tolist()
+    assert (content["gamma"], content["epsilon"], content["beta"]) == (network.gamma, network.epsilon, 1.28)
+    assert content["start"] == start.tolist()
+    assert re.findall(r'src="\.\./_static/live/([^"]+)" defer', markup) == ["kernel.js", "attention-dynamics.js"]
 
 
 @pytest.mark.parametrize("colour", list(plot.REGIME_COLOURS.values()))

@@ -1,6 +1,7 @@
 """The command line and the list of the book's sweeps, which has the sizes of its pages."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -18,16 +19,17 @@ from spinbook.sweep.published import PUBLISHED, QUICK, SWEEPS, Published, Sizes,
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def parameters_of(chapter):
-    text = (ROOT / "notebooks" / f"{chapter}.md").read_text(encoding="utf-8")
+def parameters_of(page):
+    text = (ROOT / "notebooks" / f"{page}.md").read_text(encoding="utf-8")
     values: dict[str, object] = {}
-    exec(text.partition(":tags: [parameters]")[2].partition("```")[0], values)
+    exec(re.search(r":tags: \[parameters[^\n]*\n(.*?)```", text, flags=re.DOTALL)[1], values)
     quick = yaml.safe_load(text.split("---\n")[1])["companion"]["quick"]
     return values, quick
 
 
 def test_sizes_are_those_of_the_chapter():
-    values, quick = parameters_of("attention-dynamics")
+    pages = [parameters_of(name) for name in ("audits/attention-dynamics", "attention-dynamics")]
+    values, quick = (dict(item for page in pages for item in page[k].items()) for k in (0, 1))
     for name in Sizes._fields:
         assert getattr(PUBLISHED, name) == values[name], name
         assert getattr(QUICK, name) == quick[name], name

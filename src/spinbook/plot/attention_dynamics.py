@@ -5,7 +5,6 @@ Arguments are arrays or mappings of arrays as the chapter measured them; each fu
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -18,23 +17,22 @@ from matplotlib.patches import Circle, FancyBboxPatch, Rectangle
 from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
 
 from spinbook.plot import style
+from spinbook.self_attention.network import Network
 
 __all__ = [
-    "LEAST_EXPONENT",
     "REGIME_COLOURS",
     "attractors",
     "bifurcation",
+    "blocks",
     "coexistence",
-    "dimension",
     "explorer",
-    "explorer_markup",
     "exponent_map",
-    "finite_chaos",
     "finite_size",
     "hopfield",
+    "horizon",
     "layer",
+    "live_markup",
     "memory",
-    "other_fields",
     "transitions",
     "variations",
 ]
@@ -166,33 +164,6 @@ def _token(ax: Axes, x: float, colour: str, *, positions: int) -> None:
         ax.add_patch(
             Rectangle((x - 0.09, y - 0.09), 0.18, 0.18, facecolor=face, edgecolor=colour, linewidth=1.0, zorder=4)
         )
-
-
-@style.house
-def finite_size(
-    sizes: np.ndarray, errors: Mapping[float, np.ndarray], standard_errors: Mapping[float, np.ndarray]
-) -> Figure:
-    """Distance between sampled and infinite network against N, and the same times sqrt(N).
-
-    ``errors`` and ``standard_errors`` map beta to values on ``sizes``. Lines: 1 / sqrt(N) through the last point, and
-    the mean of the products, weighted by their standard errors.
-    """
-    figure, (left, right) = style.subplots(1, 2, height=2.7)
-    for colour, marker, (beta, values) in style.dressed(FAMILY, style.MARKERS, errors.items()):
-        look = {"color": colour, "marker": marker, "linestyle": "none", "markersize": 4.0, "elinewidth": 0.9}
-        left.errorbar(sizes, values, standard_errors[beta], label=rf"$\beta = {beta:g}$", **look)
-        left.plot(sizes, values[-1] * np.sqrt(sizes[-1] / sizes), color=colour, linewidth=0.9, linestyle="-")
-        products, bars = values * np.sqrt(sizes), standard_errors[beta] * np.sqrt(sizes)
-        right.errorbar(sizes, products, bars, **look)
-        right.axhline(float(np.average(products, weights=bars**-2.0)), color=colour, linewidth=0.9, linestyle="-")
-    left.set(xscale="log", yscale="log", xlabel="bits per token $N$", ylabel="root-mean-square deviation")
-    right.set(xscale="log", xlabel="bits per token $N$", ylabel=r"deviation $\times\sqrt{N}$")
-    right.set_ylim(bottom=0.0)
-    left.yaxis.set_minor_formatter(NullFormatter())
-    left.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    left.legend(handlelength=1.0)
-    style.letters(*(left, right))
-    return figure
 
 
 def _density_image(ax: Axes, betas: np.ndarray, bins: np.ndarray, counts: np.ndarray, regimes: np.ndarray) -> None:
@@ -337,8 +308,9 @@ def transitions(
 ) -> Figure:
     """Leading exponents around the two transitions, and the multipliers of the cycle as it loses its stability.
 
-    ``first`` and ``second`` hold ``beta`` (n,) and ``exponents`` (n, 3); ``onset`` and ``chaos`` (a bracket) are drawn
-    as lines; ``multipliers`` (k,) are the complex multipliers at the onset of the first transition.
+    ``first`` and ``second`` hold ``beta`` (n,) and ``exponents`` (n, 2), ``second`` also ``other start`` (n,), the
+    largest exponents from another start; ``onset`` and ``chaos`` (a bracket) are drawn as lines; ``multipliers`` (k,)
+    are the complex multipliers at the onset of the first transition.
     """
     figure, (left, middle, right) = style.subplots(1, 3, height=2.75, width_ratios=(1.05, 0.8, 1.15))
     for ax, part, top in ((left, first, None), (right, second, None)):
@@ -352,6 +324,7 @@ def transitions(
     left.axvline(onset, color=ORANGE, linewidth=1.0, linestyle=":")
     left.set_ylabel(r"$\lambda_1$ (solid), $\lambda_2$ (dashed)")
     right.axvspan(*chaos, color=ORANGE, linewidth=1.0, alpha=0.6)
+    right.plot(second["beta"], second["other start"], color=BLUE, marker="x", markersize=3.5, linestyle="none")
     angle = np.linspace(0, 2 * np.pi, 200)
     middle.plot(np.cos(angle), np.sin(angle), color=style.GREY, linewidth=0.9, linestyle="-")
     middle.plot(multipliers.real, multipliers.imag, color=PURPLE, marker="o", markersize=5, linestyle="none")
@@ -465,7 +438,8 @@ def coexistence(
         top.plot(
             x[here],
             amplitudes[here],
-            color=colour,
+            # What is undecided must be seen here, where many orbits are.
+            color=style.GREY if regime == "undecided" else colour,
             marker=REGIME_MARKERS[regime],
             markersize=3,
             markeredgewidth=0.5,
@@ -541,102 +515,6 @@ def exponent_map(
 
 
 @style.house
-def dimension(betas: np.ndarray, exponents: np.ndarray, dimensions: np.ndarray, regimes: np.ndarray) -> Figure:
-    """The leading exponents against beta, above the Kaplan-Yorke dimension.
-
-    ``exponents`` (n, k) in descending order, ``dimensions`` (n,), ``regimes`` (n,).
-    """
-    figure, (top, bottom) = style.subplots(2, 1, height=4.3, sharex=True)
-    top.axhline(0.0, color=style.GREY, linewidth=0.8, linestyle="-")
-    for order, (colour, line) in enumerate(zip(FAMILY, style.LINE_STYLES, strict=True)):
-        if order < exponents.shape[1]:
-            top.plot(
-                betas,
-                exponents[:, order],
-                color=colour,
-                linestyle=line,
-                linewidth=0.9,
-                label=rf"$\lambda_{order + 1}$",
-            )
-    top.set(ylim=(-1.5, 0.25), ylabel="exponents per step")
-    top.legend(ncol=6, loc="lower left", handlelength=1.8, columnspacing=1.0)
-    for regime, colour in REGIME_COLOURS.items():
-        here = regimes == regime
-        if here.any():
-            bottom.plot(
-                betas[here],
-                dimensions[here],
-                color=colour,
-                marker=REGIME_MARKERS[regime],
-                markersize=2.8,
-                markeredgewidth=0.6,
-                linestyle="none",
-                label=regime,
-            )
-    bottom.set(xlabel=r"inverse temperature of the output $\beta$", ylabel="Kaplan-Yorke\ndimension", ylim=(-0.15, 3.6))
-    bottom.legend(loc="upper right", handletextpad=0.2, ncol=4, columnspacing=1.0)
-    style.letters(*(top, bottom))
-    return figure
-
-
-@style.house
-def finite_chaos(
-    rows: Mapping[float, Mapping[float, np.ndarray]],
-    *,
-    lags: np.ndarray,
-    correlations: Mapping[float, np.ndarray],
-    sizes: np.ndarray,
-    coherence: np.ndarray,
-) -> Figure:
-    """Sampled networks of several sizes in the plane of Figure 4, and how long their oscillation stays in step.
-
-    ``rows`` maps beta to {N: points (n, 2)}, with N = inf for the mean field. ``correlations`` maps N to the normalised
-    autocorrelation at ``lags`` for the first of the betas, ``coherence`` (sizes,) is its decay time in steps.
-    """
-    columns = max(len(row) for row in rows.values())
-    grid = (len(rows) + 1, columns)
-    figure, all_axes = style.subplots(*grid, height=1.75 * len(rows) + 2.2, squeeze=False, sharey="row")
-    axes = all_axes[:-1]
-    layout = all_axes[0, 0].get_gridspec()
-    for ax in all_axes[-1]:
-        ax.remove()
-    left = figure.add_subplot(layout[-1, : 3 * columns // 4])
-    right = figure.add_subplot(layout[-1, 3 * columns // 4 :])
-    figure.set_dpi(220)
-    for line, (beta, row) in zip(axes, rows.items(), strict=True):
-        limit = 1.08 * max(np.abs(points[:, 0]).max() for points in row.values())
-        for ax, (size, points) in zip(line, row.items(), strict=True):
-            ax.plot(
-                *points.T,
-                color=PURPLE if np.isinf(size) else BLUE,
-                marker=".",
-                markersize=0.8,
-                markeredgewidth=0,
-                linestyle="none",
-                rasterized=True,
-            )
-            ax.set(xlim=(-limit, limit), xlabel="$m^o_{1,t}$")
-            ax.tick_params(labelsize=7)
-            ax.set_title(_size_name(size), loc="right", fontsize=8.5)
-        line[0].set_ylabel(rf"$\beta = {beta:g}$" "\n$m^o_{2,t}$")
-    style.letters(*axes[:, 0])
-    for colour, style_, (size, values) in style.dressed(FAMILY, style.LINE_STYLES, correlations.items()):
-        left.plot(lags, values, color=colour, linestyle=style_, linewidth=1.0, label=_size_name(size))
-    left.set(xlabel=r"lag $\ell$", ylabel="size of the\nautocorrelation", xscale="log", ylim=(0, 1.05))
-    left.legend(fontsize=7.5, handlelength=1.6, ncol=2, loc="lower left")
-    right.loglog(sizes, coherence, color=BLUE, marker="o", linestyle="none", markersize=4)
-    right.loglog(sizes, coherence[-1] * sizes / sizes[-1], color=style.GREY, linestyle="-", linewidth=0.9)
-    right.set(xlabel="bits per token $N$", ylabel="coherence time\nin steps")
-    for letter, ax in zip("cd", (left, right), strict=True):
-        style.panel_label(ax, letter)
-    return figure
-
-
-def _size_name(size: float) -> str:
-    return r"$N = \infty$" if np.isinf(size) else rf"$N = 10^{{{round(np.log10(size))}}}$"
-
-
-@style.house
 def variations(
     epsilons: np.ndarray,
     epsilon_shares: np.ndarray,
@@ -701,44 +579,156 @@ def variations(
 
 
 @style.house
-def other_fields(betas: np.ndarray, bins: np.ndarray, fields: Mapping[str, np.ndarray], regimes: np.ndarray) -> Figure:
-    """Bifurcation diagrams of four other mean fields; ``fields`` maps a label to counts (betas, bins)."""
-    figure, axes = style.subplots(2, 2, height=4.6, sharex=True)
-    figure.set_dpi(220)
-    for ax, (label, counts) in zip(axes.flat, fields.items(), strict=True):
-        _bifurcation(ax, betas, bins, counts, None, regimes, size=0.8)
-        ax.set_ylabel(label)
-    for ax in axes[-1]:
-        ax.set_xlabel(r"$\beta$")
-    style.letters(*axes.flat)
+def finite_size(
+    sizes: np.ndarray,
+    errors: Mapping[float, np.ndarray],
+    standard_errors: Mapping[float, np.ndarray],
+    *,
+    orbits: Mapping[float, np.ndarray],
+) -> Figure:
+    """One overlap of crowds of several sizes and of the map, and the distance of crowds from the map against N.
+
+    ``orbits`` maps N, with inf for the map, to values (steps,); ``errors`` and ``standard_errors`` map beta to values
+    on ``sizes``. Lines on the right: 1 / sqrt(N) through the last point.
+    """
+    figure, (left, right) = style.subplots(1, 2, height=2.8, width_ratios=(1.35, 1))
+    _orbits(left, orbits)
+    left.set(xlabel="token", ylabel="first output overlap")
+    for colour, marker, (beta, values) in style.dressed(FAMILY, style.MARKERS, errors.items()):
+        look = {"color": colour, "marker": marker, "linestyle": "none", "markersize": 4.0, "elinewidth": 0.9}
+        right.errorbar(sizes, values, standard_errors[beta], label=rf"$\beta = {beta:g}$", **look)
+        right.plot(sizes, values[-1] * np.sqrt(sizes[-1] / sizes), color=colour, linewidth=0.9, linestyle="-")
+    right.set(xscale="log", yscale="log", xlabel="bits per token $N$", ylabel="deviation from the map")
+    right.yaxis.set_minor_formatter(NullFormatter())
+    right.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    right.legend(handlelength=1.0)
+    style.letters(*(left, right))
+    return figure
+
+
+def _orbits(ax: Axes, orbits: Mapping[float, np.ndarray]) -> None:
+    """Orbits of crowds in colours, and of the map (N = inf) as a thick line behind them."""
+    finite = {size: orbit for size, orbit in orbits.items() if np.isfinite(size)}
+    for size in set(orbits) - set(finite):
+        ax.plot(orbits[size], color=style.FAINT, linewidth=4.0, linestyle="-", label="the map", zorder=1)
+    for colour, line, (size, orbit) in style.dressed((GREEN, ORANGE, PURPLE), style.LINE_STYLES, finite.items()):
+        ax.plot(orbit, color=colour, linestyle=line, linewidth=0.9, label=_size_name(size), zorder=2)
+    low, high = ax.get_ylim()
+    ax.set_ylim(low, high + 0.3 * (high - low))
+    ax.legend(ncol=4, fontsize=7.5, handlelength=1.5, columnspacing=0.9, loc="upper center")
+
+
+def _size_name(size: float) -> str:
+    if np.isinf(size):
+        return r"$N = \infty$"
+    power = round(np.log10(size))
+    return rf"$N = 10^{{{power}}}$" if size == 10**power else rf"$N = {size:g}$"
+
+
+@style.house
+def horizon(
+    orbits: Mapping[float, np.ndarray],
+    sizes: np.ndarray,
+    distances: np.ndarray,
+    horizons: np.ndarray,
+    *,
+    exponent: float,
+    threshold: float,
+    edges: np.ndarray,
+    histograms: Mapping[float, np.ndarray],
+) -> Figure:
+    """How long crowds follow a chaotic map, and that their histograms are those of the map.
+
+    ``orbits`` and ``histograms`` map N, with inf for the map, to values (steps,) and (bins,) between ``edges``.
+    ``distances`` (sizes, steps) from the map, ``horizons`` (sizes,) when they reach ``threshold``; lines have the
+    slopes ``exponent`` and 1 / (2 ``exponent``).
+    """
+    figure, ((a, b), (c, d)) = style.subplots(2, 2, height=5.2)
+    _orbits(a, orbits)
+    a.set(xlabel="token", ylabel="first output overlap")
+    time = np.arange(distances.shape[1])
+    for k, values in enumerate(distances):
+        b.plot(time, values, color=PURPLE, linestyle="-", linewidth=1.1, alpha=1.0 - 0.7 * k / len(distances))
+    reached = int(horizons[len(horizons) // 2])
+    line = threshold * np.exp(exponent * (time - reached))
+    here = (line < 2 * threshold) & (line > distances.min())
+    b.plot(time[here], line[here], color=style.INK, linestyle="--", linewidth=1.0)
+    b.axhline(threshold, color=style.GREY, linewidth=0.8, linestyle=":")
+    b.set(yscale="log", xlabel="token", ylabel="typical distance from the map")
+    c.plot(sizes, horizons, color=PURPLE, marker="o", linestyle="none", markersize=4.5)
+    middle = np.log(sizes) - np.log(sizes).mean()
+    c.plot(sizes, horizons.mean() + middle / (2 * exponent), color=style.INK, linestyle="-", linewidth=0.9)
+    c.set(xscale="log", xlabel="bits per token $N$", ylabel="tokens until the\ndistance is reached")
+    for size, values in histograms.items():
+        if np.isinf(size):
+            d.stairs(values, edges, color=style.FAINT, linewidth=4.0, label="the map", zorder=1)
+    finite = {size: values for size, values in histograms.items() if np.isfinite(size)}
+    for colour, line, (size, values) in style.dressed((GREEN, ORANGE, PURPLE), style.LINE_STYLES, finite.items()):
+        d.stairs(values, edges, color=colour, linestyle=line, linewidth=0.9, label=_size_name(size), zorder=2)
+    d.set(xlabel="first output overlap", ylabel="density")
+    d.set_ylim(0, 1.35 * max(float(values.max()) for values in histograms.values()))
+    d.legend(ncol=2, fontsize=7.5, handlelength=1.5, loc="upper center")
+    style.letters(*(a, b, c, d))
+    return figure
+
+
+@style.house
+def blocks(
+    strengths: Mapping[str, np.ndarray],
+    shares: Mapping[str, np.ndarray],
+    share_errors: Mapping[str, np.ndarray],
+    exponents: Mapping[str, np.ndarray],
+    exponent_errors: Mapping[str, np.ndarray],
+) -> Figure:
+    """Chaos of networks with a residual connection or a feed-forward layer of growing strength.
+
+    Every mapping goes from the name of what is added to values on its ``strengths``, which begin with 0: the share of
+    networks and temperatures with chaos, and the mean of the positive exponents over all, with standard errors.
+    """
+    figure, axes = style.subplots(1, 2, height=2.8, sharex=True)
+    for ax, values, errors in zip(axes, (shares, exponents), (share_errors, exponent_errors), strict=True):
+        for colour, marker, line, name in style.dressed(
+            (BLUE, ORANGE, PURPLE), style.MARKERS, style.LINE_STYLES, values
+        ):
+            look = {"color": colour, "marker": marker, "linestyle": line, "markersize": 4.0, "linewidth": 0.9}
+            ax.errorbar(strengths[name], values[name], errors[name], label=name, elinewidth=0.9, **look)
+        ax.set_xlabel("strength of what is added")
+        ax.set_ylim(bottom=0.0)
+    axes[0].set_ylabel("share with chaos")
+    axes[1].set_ylabel(r"mean of $\max(\lambda_1, 0)$")
+    axes[0].legend(fontsize=8)
+    style.letters(*axes)
     return figure
 
 
 @style.house
 def explorer(panels: Sequence[Mapping[str, Any]]) -> Figure:
-    """The still version of the interactive figure: a few betas, each with orbit, spectrum and plane.
+    """The still picture of the live model: a few betas, each with two orbits, their distance and the plane.
 
-    Each panel holds ``beta``, ``regime``, ``exponents`` (1 or more), ``orbit`` (n,), ``power`` (f,) at frequencies from
-    0 to 1/2, and ``points`` (p, 2).
+    Each panel holds ``beta``, ``exponent``, ``orbits`` (2, n), ``distance`` (steps,) and ``points`` (p, 2).
     """
-    figure, axes = style.subplots(len(panels), 3, height=1.35 * len(panels) + 0.4, width_ratios=(1.6, 1.3, 1))
+    figure, axes = style.subplots(len(panels), 3, height=1.35 * len(panels) + 0.4, width_ratios=(1.5, 1.1, 1))
     figure.set_dpi(220)
     for line, panel in zip(axes, panels, strict=True):
-        orbit, spectrum, plane = line
-        colour = REGIME_COLOURS[panel["regime"]]
-        steps = np.arange(len(panel["orbit"]))
-        orbit.plot(steps, panel["orbit"], color=colour, linewidth=0.7, linestyle="-")
-        orbit.set_xlim(0, steps[-1])
-        title = rf"$\beta = {panel['beta']:.4f}$, {panel['regime']}, $\lambda_1 = {panel['exponents'][0]:.3f}$"
-        orbit.set_title(title, fontsize=8.5)
-        frequency = np.linspace(0, 0.5, len(panel["power"]))
-        spectrum.semilogy(frequency, panel["power"], color=colour, linewidth=0.7, linestyle="-")
-        spectrum.set(xlim=(0, 0.5), ylim=(1e-9, 50))
+        orbit, parting, plane = line
+        for colour, dashes, width, values in zip(
+            (PURPLE, ORANGE), ("-", (0, (3, 2))), (1.1, 0.8), panel["orbits"], strict=True
+        ):
+            orbit.plot(values, color=colour, linestyle=dashes, linewidth=width)
+        orbit.set_xlim(0, len(panel["orbits"][0]) - 1)
+        orbit.set_title(rf"$\beta = {panel['beta']:g}$, $\lambda_1 = {panel['exponent']:.3f}$", fontsize=8.5)
+        distance = np.maximum(panel["distance"], 1e-17)
+        time = np.arange(len(distance))
+        parting.semilogy(time, distance, color=BLUE, linewidth=0.9, linestyle="-")
+        law = distance[0] * np.exp(np.clip(panel["exponent"] * time, -60, 60))
+        here = (law < 1) & (law > 1e-16)
+        parting.semilogy(time[here], law[here], color=style.INK, linewidth=0.9, linestyle="--")
+        parting.set(xlim=(0, time[-1]), ylim=(1e-17, 10))
         plane.plot(
             *panel["points"].T,
-            color=colour,
+            color=PURPLE,
             marker=".",
-            markersize=1.6,
+            markersize=2.2,
             markeredgewidth=0,
             linestyle="none",
             rasterized=True,
@@ -747,63 +737,30 @@ def explorer(panels: Sequence[Mapping[str, Any]]) -> Figure:
             ax.tick_params(labelsize=7)
             ax.locator_params(axis="x", nbins=4)
         orbit.set_ylabel("$m^o_1$")
-        spectrum.set_ylabel("power")
+        parting.set_ylabel("distance")
         plane.set_ylabel("$m^o_2$")
-    for ax, text in zip(axes[-1], ("step", "frequency per step", "$m^o_1$"), strict=True):
+    for ax, text in zip(axes[-1], ("token", "token", "$m^o_1$"), strict=True):
         ax.set_xlabel(text)
     return figure
 
 
-POWER_DECADES = (-9.0, 2.0)
-"""Decades of power that the interactive figure keeps; smaller powers are drawn at the bottom."""
-LEAST_EXPONENT = -99.0
-"""What the interactive figure has in place of minus infinity."""
+def live_markup(network: Network, *, start: np.ndarray, beta: float) -> str:
+    """The numbers of the live model and the scripts that draw it, as markup for the page.
 
-
-def explorer_markup(ranges: Mapping[str, Mapping[str, np.ndarray]], *, marks: Sequence[float], start: float) -> str:
-    """The numbers of the interactive figure and the script that draws them, as markup for the page.
-
-    Each of ``ranges``, by the name the reader sees, holds ``beta`` (n,), ``regime`` (n,) names, ``period`` (n,),
-    ``exponents`` (n, 2), ``standard_error`` (n,), ``orbit`` (n, steps), ``power`` (n, f) and ``points`` (n, p, 2).
-    Orbits are kept as 16-bit integers, powers (on a logarithmic scale) and points as bytes. ``marks`` are offered as
-    buttons, ``start`` is shown first. The script is ``book/_static/attention-dynamics.js``; where it is missing,
-    nothing of this is seen.
+    The signs, temperatures and weights of ``network``, and ``start`` (K, M), the window from which the first orbit
+    starts at ``beta``, the next position being 0. The scripts are ``book/_static/live/kernel.js`` and
+    ``attention-dynamics.js`` beside it; where they are missing, nothing of this is seen.
     """
-    names = list(REGIME_COLOURS)
-    parts = []
-    for name, part in ranges.items():
-        scale = np.maximum(np.abs(part["points"]).max(axis=1), 1e-6)
-        scale[:, 0] = np.maximum(scale[:, 0], np.abs(part["orbit"]).max(axis=1))
-        # At beta = 0 exponents are minus infinity, which JSON does not know.
-        exponents = np.maximum(part["exponents"], LEAST_EXPONENT)
-        low, high = POWER_DECADES
-        with np.errstate(divide="ignore"):
-            decades = np.clip((np.log10(part["power"]) - low) / (high - low), 0.0, 1.0)
-        parts.append(
-            {
-                "name": name,
-                "beta": np.round(part["beta"], 6).tolist(),
-                "regime": [names.index(regime) for regime in part["regime"]],
-                "period": [int(period) for period in part["period"]],
-                "first": np.round(exponents[:, 0], 5).tolist(),
-                "second": np.round(exponents[:, 1], 5).tolist(),
-                "error": np.round(np.nan_to_num(part["standard_error"]), 5).tolist(),
-                "scale": np.round(scale, 6).tolist(),
-                "orbit": _packed((part["orbit"] / scale[:, :1] + 1) / 2, "<u2"),
-                "spectrum": _packed(decades, "u1"),
-                "plane": _packed((part["points"] / scale[:, None] + 1) / 2, "u1"),
-            }
-        )
-    content = json.dumps(
-        {"ranges": parts, "marks": list(marks), "start": start, "power": POWER_DECADES}, allow_nan=False
+    content = {
+        "semantic": network.semantic_signs.tolist(),
+        "positional": network.positional_signs.tolist(),
+        "epsilon": network.epsilon,
+        "gamma": network.gamma,
+        "start": np.asarray(start, dtype=float).tolist(),
+        "beta": float(beta),
+    }
+    data = json.dumps(content, allow_nan=False)
+    scripts = "".join(
+        f'<script src="../_static/live/{name}.js" defer></script>' for name in ("kernel", "attention-dynamics")
     )
-    return (
-        f'<script type="application/json" id="attention-dynamics-data">{content}</script>'
-        '<script src="../_static/attention-dynamics.js" defer></script>'
-    )
-
-
-def _packed(shares: np.ndarray, kind: str) -> str:
-    """Numbers in [0, 1] as integers of the given kind over its whole range, in base 64."""
-    levels = np.iinfo(kind).max
-    return base64.b64encode(np.round(np.clip(shares, 0.0, 1.0) * levels).astype(kind).tobytes()).decode("ascii")
+    return f'<script type="application/json" id="attention-dynamics-explorer-data">{data}</script>{scripts}'

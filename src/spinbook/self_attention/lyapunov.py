@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -127,7 +128,12 @@ def exponents_by_definition(
     T, size = validate.count(steps, "steps", minimum=1), network.context * network.num_features
     E = validate.count(num_exponents, "num_exponents", minimum=1, maximum=size)
     tangents = jnp.asarray(np.random.default_rng(0).normal(size=(size, E)), couplings.beta.dtype)
+    window = window._replace(attention=window.attention.astype(tangents.dtype))
+    return np.sort(np.asarray(_mean_growth(couplings, window, tangents, T)))[::-1]
 
+
+@partial(jax.jit, static_argnames="steps")
+def _mean_growth(couplings: mean_field.Couplings, window: Window, tangents: Array, steps: int) -> Array:
     def advance(carry: tuple[Window, Array], _: None) -> tuple[tuple[Window, Array], Array]:
         window, D = carry
 
@@ -139,9 +145,7 @@ def exponents_by_definition(
         Q, R = jnp.linalg.qr(jax.vmap(push, 1, 1)(D))
         return (after, Q), jnp.log(jnp.abs(jnp.diagonal(R)))
 
-    window = window._replace(attention=window.attention.astype(tangents.dtype))
-    _, logs = jax.lax.scan(advance, (window, tangents), length=T)
-    return np.sort(np.asarray(jnp.mean(logs, axis=0)))[::-1]
+    return jnp.mean(jax.lax.scan(advance, (window, tangents), length=steps)[1], axis=0)
 
 
 class LogDeterminant(NamedTuple):

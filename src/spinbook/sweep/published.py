@@ -15,7 +15,7 @@ __all__ = ["SWEEPS", "Published", "Sizes", "chosen"]
 
 
 class Sizes(NamedTuple):
-    """How many values and steps: the parameters of the chapter, with the values of its page."""
+    """How many values and steps: the parameters of the chapter, with the values of its pages."""
 
     num_betas: int = 4001
     transient: int = 100_000
