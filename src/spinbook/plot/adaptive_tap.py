@@ -49,7 +49,9 @@ def _spins(ax: Axes, coupling: float, means: Mapping[str, np.ndarray], colours: 
         ax.plot(*places[[i, j]].T, color=bond, linewidth=0.8 + 4 * abs(coupling), linestyle="-", zorder=1)
     for i, (x, y) in enumerate(places):
         edge = style.INK if i == 0 else style.GREY
-        ax.add_patch(Circle((x, y), 0.4, facecolor=style.PAPER, edgecolor=edge, linewidth=1.8 - 0.9 * (i > 0), zorder=2))
+        ax.add_patch(
+            Circle((x, y), 0.4, facecolor=style.PAPER, edgecolor=edge, linewidth=1.8 - 0.9 * (i > 0), zorder=2)
+        )
         ax.plot([x - 0.24, x + 0.24], [y, y], color=style.GREY, linewidth=0.8, linestyle="-", zorder=3)
         for k, (name, values) in enumerate(means.items()):
             ax.bar(x + 0.15 * (k - 1), 0.32 * values[i], width=0.12, bottom=y, color=colours[name], zorder=4)
@@ -338,7 +340,7 @@ def message_passing(predicted: np.ndarray, errors: Mapping[str, np.ndarray]) -> 
             steps, rows.mean(axis=0), spread, color=colour, marker=marker, markersize=4.0, linestyle="none", label=name
         )
     ax.set(xlabel="step", ylabel="mean square error", ylim=(0, None))
-    ax.legend(loc="upper right")
+    ax.legend(loc="center right", bbox_to_anchor=(1.0, 0.6))
     return figure
 
 
