@@ -77,20 +77,34 @@ def test_correction_shows_points_and_medians_in_the_order_given():
     assert [label.get_text() for label in figure.axes[2].get_yticklabels()] == list(quartiles)
 
 
-def test_steps_have_a_line_and_a_name_for_each_module():
-    distances = {name: np.geomspace(1, end, 6) for name, end in (("free", 1e-3), ("softmax", 0.1))}
-    figure = plot.steps(distances)
-    assert all(_shows(figure, values) for values in distances.values())
-    assert [text.get_text() for text in figure.axes[0].get_legend().get_texts()] == list(distances)
+def test_initialisation_shows_every_seed_and_the_means_of_both_sweeps():
+    factors = np.array([0.1, 1.0, 10.0])
+    sweeps = {name: RNG.uniform(size=(3, 2, 4)) for name in ("couplings", "fields")}
+    figure = plot.initialisation(factors, sweeps)
+    for k, ax in enumerate(figure.axes):
+        lines = [np.asarray(line.get_ydata(), dtype=float) for line in ax.lines]
+        for values in sweeps.values():
+            for column in (values[:, k].mean(axis=-1), *values[:, k].T):
+                assert any(np.array_equal(line, column) for line in lines)
 
 
-def test_training_shows_every_seed_and_the_mean():
-    updates = np.array([0, 5, 10])
-    accuracies, change, norms = RNG.uniform(size=(3, 2, 3))
-    figure = plot.training(updates, {"learned": accuracies}, change=change, norms={"onto": norms}, published=0.991)
-    for values in (accuracies, change, norms):
-        assert _shows(figure, values.mean(axis=0))
-        assert all(_shows(figure, seed) for seed in values)
+def test_message_passing_shows_the_prediction_and_the_means():
+    predicted, errors = np.linspace(1, 0.1, 6), {name: RNG.uniform(size=(5, 6)) for name in ("with memory", "none")}
+    figure = plot.message_passing(predicted, errors)
+    assert _shows(figure, predicted)
+    assert all(_shows(figure, rows.mean(axis=0)) for rows in errors.values())
+    assert [text.get_text() for text in figure.axes[0].get_legend().get_texts()] == list(errors)
+
+
+def test_the_still_picture_marks_the_first_mean_of_every_method():
+    couplings = np.linspace(-1, 1, 11)
+    curves = {name: RNG.uniform(-1, 1, (11, 3)) for name in ("true", "naive", "echo subtracted")}
+    figure = plot.live(couplings, curves, coupling=0.6)
+    marks = {float(line.get_ydata()[0]) for line in figure.axes[1].lines if len(line.get_ydata()) == 1}
+    assert {float(values[8, 0]) for values in curves.values()} <= marks
+    assert all(_shows(figure, values[:, 0]) for values in curves.values())
+    heights = sorted(bar.get_height() for bar in figure.axes[0].patches if hasattr(bar, "get_height"))
+    assert heights == pytest.approx(sorted(0.32 * values[8, i] for values in curves.values() for i in range(3)))
 
 
 def test_organisation_draws_the_strongest_tenth_and_the_whole_matrix():

@@ -6,6 +6,7 @@ Each function says which shapes it expects.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -23,11 +24,13 @@ __all__ = [
     "correction",
     "errors",
     "gaussian",
+    "initialisation",
+    "live",
+    "live_markup",
+    "message_passing",
     "network",
     "organisation",
     "places",
-    "steps",
-    "training",
 ]
 
 BLUE, ORANGE, GREEN, PURPLE, OCHRE, BROWN = style.QUALITATIVE
@@ -36,6 +39,62 @@ LINES = {"naive": "--", "TAP": "-", "adaptive": "-."}
 MARKERS = {"naive": "s", "TAP": "o", "adaptive": "^"}
 SIDE = 4
 """Patches along a side of the image."""
+
+
+def _spins(ax: Axes, coupling: float, means: Mapping[str, np.ndarray], colours: Mapping[str, str]) -> None:
+    """Three spins that all listen to each other, with a bar for each mean; the first alone hears data."""
+    places = np.array([[0.0, 0.62], [-0.78, -0.5], [0.78, -0.5]])
+    bond = BROWN if coupling < 0 else BLUE
+    for i, j in ((0, 1), (0, 2), (1, 2)):
+        ax.plot(*places[[i, j]].T, color=bond, linewidth=0.8 + 4 * abs(coupling), linestyle="-", zorder=1)
+    for i, (x, y) in enumerate(places):
+        edge = style.INK if i == 0 else style.GREY
+        ax.add_patch(
+            Circle((x, y), 0.4, facecolor=style.PAPER, edgecolor=edge, linewidth=1.8 - 0.9 * (i > 0), zorder=2)
+        )
+        ax.plot([x - 0.24, x + 0.24], [y, y], color=style.GREY, linewidth=0.8, linestyle="-", zorder=3)
+        for k, (name, values) in enumerate(means.items()):
+            ax.bar(x + 0.15 * (k - 1), 0.32 * values[i], width=0.12, bottom=y, color=colours[name], zorder=4)
+    ax.annotate("data", (0, 1.04), (0, 1.42), ha="center", fontsize=8.5, arrowprops={"arrowstyle": "-|>"})
+    ax.set(xlim=(-1.3, 1.3), ylim=(-1.0, 1.62), aspect="equal")
+    ax.axis("off")
+
+
+@style.house
+def live(couplings: np.ndarray, curves: Mapping[str, np.ndarray], *, coupling: float) -> Figure:
+    """The still version of the live model: three spins at one coupling, and the mean of the first against the coupling.
+
+    ``curves`` maps "true", "naive" and "echo subtracted" to the means (len(couplings), 3) of the three spins;
+    ``coupling`` is one of ``couplings``.
+    """
+    figure, (drawing, ax) = style.subplots(1, 2, height=2.7, width_ratios=(1, 1.5))
+    colours = {"true": style.INK, "naive": ORANGE, "echo subtracted": GREEN}
+    here = int(np.argmin(np.abs(couplings - coupling)))
+    _spins(drawing, coupling, {name: values[here] for name, values in curves.items()}, colours)
+    ends = {"true": (0, -11), "naive": (0, 5), "echo subtracted": (0, 7)}
+    for line, (name, values) in zip(("-", "--", "-."), curves.items(), strict=True):
+        ax.plot(couplings, values[:, 0], color=colours[name], linestyle=line)
+        ax.plot(couplings[here], values[here, 0], color=colours[name], marker="o", markersize=5.0)
+        label = "naive mean field" if name == "naive" else name
+        place = (float(couplings[-1]), float(values[-1, 0]))
+        style.label(ax, label, place, colours[name], ends[name], ha="right")
+    ax.axvline(coupling, color=style.GREY, linestyle=":", linewidth=1.0)
+    ax.set(xlabel="coupling $J$", ylabel="mean of the first spin", ylim=(0, 1.1), xlim=(couplings[0], couplings[-1]))
+    style.letters(drawing, ax)
+    return figure
+
+
+def live_markup(fields: np.ndarray, *, coupling: float, reach: float) -> str:
+    """The numbers of the live model and the scripts that draw it, as markup for the page.
+
+    ``fields`` (3,) act on the three spins, ``coupling`` is where the slider starts, between -``reach`` and ``reach``.
+    The scripts are ``book/_static/live/kernel.js`` and ``adaptive-tap.js`` beside it; where they are missing, nothing
+    of this is seen.
+    """
+    content = {"fields": np.asarray(fields, dtype=float).tolist(), "coupling": float(coupling), "reach": float(reach)}
+    data = json.dumps(content, allow_nan=False)
+    scripts = "".join(f'<script src="../_static/live/{name}.js" defer></script>' for name in ("kernel", "adaptive-tap"))
+    return f'<script type="application/json" id="adaptive-tap-live-data">{data}</script>{scripts}'
 
 
 def _strengths(ax: Axes, strengths: np.ndarray) -> None:
@@ -244,60 +303,44 @@ def correction(
 
 
 @style.house
-def steps(distances: Mapping[str, np.ndarray]) -> Figure:
-    """Relative distance from the full response after each mean-field step from S = X, for several kinds of coupling."""
-    figure, ax = style.subplots(width="column", height=3.0)
-    colours = (GREEN, BLUE, ORANGE, PURPLE)
-    for colour, line, marker, (name, values) in style.dressed(
-        colours, style.LINE_STYLES, style.MARKERS, distances.items()
-    ):
-        count = np.arange(len(values))
-        ax.plot(count, values, color=colour, linestyle=line, marker=marker, markersize=3.5, label=name)
-    ax.axvline(1, color=style.GREY, linestyle=":", linewidth=1.0)
-    ax.set(xlabel="mean-field steps", ylabel="distance from the fixed point")
-    lowest = min(float(values.min()) for values in distances.values())
-    style.label(ax, "a transformer\nstops here", (1.0, lowest), style.GREY, (4, 2))
-    ax.set_yscale("log")
-    ax.yaxis.set_minor_locator(ticker.NullLocator())
-    ax.legend(loc="center right", bbox_to_anchor=(1.0, 0.62))
+def initialisation(factors: np.ndarray, sweeps: Mapping[str, np.ndarray]) -> Figure:
+    """Accuracy, and the share of responses that were not found, against a factor on the initial couplings or fields.
+
+    ``sweeps`` maps "couplings" and "fields" to (len(factors), 2, seeds): accuracy and share.
+    """
+    figure, axes = style.subplots(1, 2, height=2.8)
+    looks = ((BLUE, "-", "o"), (ORANGE, "--", "s"))
+    for k, (ax, label) in enumerate(zip(axes, ("accuracy on unseen digits", "share not found"), strict=True)):
+        for (colour, line, marker), (name, values) in style.dressed(looks, sweeps.items()):
+            ax.plot(factors, values[:, k].mean(axis=-1), color=colour, linestyle=line, label=name)
+            for seed in range(values.shape[-1]):
+                ax.plot(factors, values[:, k, seed], color=colour, marker=marker, markersize=3.5, linestyle="none")
+        ax.axvline(1.0, color=style.GREY, linestyle=":", linewidth=1.0)
+        ax.set(xscale="log", xlabel="factor at the start", ylabel=label, ylim=(-0.04, 1.04))
+        style.plain_ticks(ax.xaxis, tuple(float(factor) for factor in factors))
+    axes[1].legend(loc="upper left")
+    style.letters(*axes)
     return figure
 
 
 @style.house
-def training(
-    updates: np.ndarray,
-    accuracies: Mapping[str, np.ndarray],
-    *,
-    change: np.ndarray,
-    norms: Mapping[str, np.ndarray],
-    published: float,
-) -> Figure:
-    """Accuracy on unseen digits, how far the couplings have come, and which of them grow; lines are seeds and means.
+def message_passing(predicted: np.ndarray, errors: Mapping[str, np.ndarray]) -> Figure:
+    """Mean square error after each step: the predicted line, and means with standard errors for several corrections.
 
-    ``accuracies[module]``, ``change`` and ``norms[name]`` are (seeds, updates); ``change`` is relative to the whole
-    way.
+    ``errors[name]`` is (matrices, steps + 1), ``predicted`` (steps + 1,).
     """
-    figure, (left, middle, right) = style.subplots(1, 3, height=2.9)
-    looks = ((GREEN, "-.", "^"), (BLUE, "-", "o"), (ORANGE, "--", "s"))
-    for (colour, line, marker), (name, values) in style.dressed(looks, accuracies.items()):
-        left.plot(updates, values.T, color=colour, linewidth=0.6, linestyle="-", alpha=0.5)
-        left.plot(updates, values.mean(axis=0), color=colour, linestyle=line, marker=marker, markersize=3.0, label=name)
-    left.axhline(published, color=style.GREY, linestyle=":", linewidth=1.0)
-    style.label(left, "published, MNIST", (float(updates[0]), published), style.GREY, (0, 3))
-    left.set(xlabel="updates", ylabel="accuracy", ylim=(0, 1.1))
-    left.legend(loc="lower right")
-    middle.plot(updates, change.T, color=PURPLE, linewidth=0.6, linestyle="-", alpha=0.5)
-    middle.plot(updates, change.mean(axis=0), color=PURPLE, linestyle="-", marker="D", markersize=3.0)
-    middle.axhline(0.5, color=style.GREY, linestyle=":", linewidth=1.0)
-    middle.set(xlabel="updates", ylabel="change of the couplings", ylim=(-0.03, 1.05))
-    for (colour, line, marker), (name, values) in style.dressed(looks, norms.items()):
-        right.plot(updates, values.T, color=colour, linewidth=0.6, linestyle="-", alpha=0.5)
-        mean = values.mean(axis=0)
-        right.plot(updates, mean, color=colour, linestyle=line, marker=marker, markersize=3.0, label=name)
-    right.set(xlabel="updates", ylabel=r"mean norm $|J_{ij}|$", ylim=(0, None))
-    right.legend(loc="upper left")
-    right.set_ylim(0, 1.45 * max(float(values.max()) for values in norms.values()))
-    style.letters(left, middle, right)
+    figure, ax = style.subplots(width="column", height=2.9)
+    steps = np.arange(len(predicted))
+    ax.plot(steps, predicted, color=style.INK, linestyle="-", linewidth=1.2)
+    style.label(ax, "state evolution", (float(steps[3]), float(predicted[3])), style.INK, (6, 6))
+    looks = ((GREEN, "^"), (BLUE, "o"), (ORANGE, "s"))
+    for (colour, marker), (name, rows) in style.dressed(looks, errors.items()):
+        spread = rows.std(axis=0, ddof=1) / np.sqrt(len(rows))
+        ax.errorbar(
+            steps, rows.mean(axis=0), spread, color=colour, marker=marker, markersize=4.0, linestyle="none", label=name
+        )
+    ax.set(xlabel="step", ylabel="mean square error", ylim=(0, None))
+    ax.legend(loc="center right", bbox_to_anchor=(1.0, 0.6))
     return figure
 
 

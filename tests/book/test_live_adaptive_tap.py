@@ -1,0 +1,116 @@
+"""The live model of adaptive-tap computes what the library computes, answers the keyboard, and says what is seen."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from companion.pipeline import browser
+from spinbook.adaptive_tap import exact, ising
+from spinbook.plot import adaptive_tap as plot
+
+LIVE = Path(__file__).resolve().parents[2] / "book" / "_static" / "live"
+needs_browser = pytest.mark.skipif(browser.find() is None, reason="no browser is installed")
+
+FIELDS, COUPLING = np.array([0.5, 0.0, 0.0]), 0.6
+TRIANGLE = np.ones((3, 3)) - np.eye(3)
+PAGE = (
+    '<!DOCTYPE html><html lang="en" data-theme="light"><head><meta charset="utf-8"></head><body><main>'
+    '<figure id="adaptive-tap-live"><div class="spin-picture"><img alt="still" src="data:,"></div></figure>'
+    "{markup}</main></body></html>"
+)
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Path:
+    """A page with the live model beside the scripts, at the depth of a chapter."""
+    (tmp_path / "_static" / "live").mkdir(parents=True)
+    for name in ("kernel", "adaptive-tap"):
+        (tmp_path / "_static" / "live" / f"{name}.js").write_text((LIVE / f"{name}.js").read_text())
+    (tmp_path / "notebooks").mkdir()
+    path = tmp_path / "notebooks" / "page.html"
+    path.write_text(PAGE.format(markup=plot.live_markup(FIELDS, coupling=COUPLING, reach=1.0)))
+    return path
+
+
+def _ask(page: Path, script: str, **options) -> dict:
+    return json.loads(browser.evaluate(page, f"{script}; return JSON.stringify(answer);", **options))
+
+
+def test_the_markup_carries_the_numbers_and_names_scripts_that_exist():
+    markup = plot.live_markup(FIELDS, coupling=COUPLING, reach=1.0)
+    data = re.search(r'<script type="application/json" id="adaptive-tap-live-data">(.*?)</script>', markup)
+    assert data
+    assert json.loads(data[1]) == {"fields": FIELDS.tolist(), "coupling": COUPLING, "reach": 1.0}
+    scripts = re.findall(r'src="\.\./_static/live/([^"]+)" defer', markup)
+    assert scripts == ["kernel.js", "adaptive-tap.js"]
+    assert all((LIVE / script).is_file() for script in scripts)
+
+
+@needs_browser
+def test_all_three_means_are_those_of_the_library(page):
+    couplings = np.linspace(-1, 1, 21)
+    found = _ask(
+        page,
+        "const m = Live.models['adaptive-tap'];"
+        f"const answer = {json.dumps(couplings.tolist())}.map((c) => ['exact', 'naive', 'adaptive']"
+        f".map((name) => m[name](c, {json.dumps(FIELDS.tolist())})));",
+    )
+    systems = couplings[:, None, None] * TRIANGLE
+    theirs = np.moveaxis(np.array(found, dtype=float), 1, 0)
+    assert np.abs(theirs[0] - exact.magnetizations(systems, FIELDS).numpy()).max() < 1e-12
+    for means, solve in zip(theirs[1:], (ising.solve_naive_ising, ising.solve_ising), strict=True):
+        assert np.abs(means - solve(systems, FIELDS, tol=1e-15).magnetizations.numpy()).max() < 1e-12
+
+
+_WAIT = "const pause = () => new Promise((done) => setTimeout(done, 1500));"
+_SAYS = "document.querySelector('.live-says').textContent"
+
+
+@needs_browser
+@pytest.mark.parametrize("dark", [False, True])
+def test_the_model_replaces_the_still_picture_and_every_control_has_a_name(page, dark):
+    answer = _ask(
+        page,
+        f"{_WAIT} await pause(); const names = [...document.querySelectorAll('.live button, .live canvas')]"
+        ".map((node) => node.getAttribute('aria-label') || node.textContent);"
+        "const still = getComputedStyle(document.querySelector('.spin-picture')).display;"
+        "const slider = document.querySelector('.live input').getAttribute('aria-valuetext');"
+        f"const answer = {{names, still, slider, says: {_SAYS}}}",
+        dark=dark,
+    )
+    assert answer["still"] == "none"
+    assert answer["slider"] == "coupling 0.60"
+    assert all(name and len(name) > 3 for name in answer["names"])
+    naive = float(ising.solve_naive_ising(0.6 * TRIANGLE, FIELDS).magnetizations[0])
+    assert f"the true mean of the first spin is {np.tanh(0.5):.2f}" in answer["says"]
+    assert f"Naive mean field says {naive:.2f}" in answer["says"]
+
+
+@needs_browser
+def test_the_slider_moves_the_coupling_and_a_button_takes_it_back(page):
+    answer = _ask(
+        page,
+        f"{_WAIT} await pause(); const slider = document.querySelector('.live input'); slider.value = slider.min;"
+        f"slider.dispatchEvent(new Event('input')); await pause(); const low = {_SAYS};"
+        "[...document.querySelectorAll('.live-button')][1].click(); await pause();"
+        f"const answer = {{low, back: {_SAYS}}}",
+    )
+    naive = float(ising.solve_naive_ising(-TRIANGLE, FIELDS).magnetizations[0])
+    assert answer["low"].startswith("Coupling −1.00")
+    assert f"Naive mean field says {naive:.2f}" in answer["low"]
+    assert answer["back"].startswith("Coupling 0.60")
+
+
+@needs_browser
+@pytest.mark.parametrize("width", [1400, 390])
+def test_the_model_fits_the_window(page, width):
+    answer = _ask(
+        page,
+        f"{_WAIT} await pause(); const wide = document.querySelector('.live').scrollWidth;"
+        "const answer = {wide, page: document.documentElement.clientWidth}",
+        width=width,
+    )
+    assert answer["wide"] <= answer["page"]
