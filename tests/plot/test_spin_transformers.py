@@ -136,11 +136,12 @@ def test_draws_of_one_setting_share_a_mark_and_what_was_not_found_is_left_out():
 
 def test_the_still_picture_shows_both_means_of_the_first_spin():
     rng = np.random.default_rng(6)
-    predicted, sampled = rng.normal(size=(2, 2, 4, 3)) / 4
-    figure = plot.arrows(predicted, sampled, rng.normal(size=(2, 9, 3)), attended=np.array([4.0, 1.2]), radius=0.7)
+    predicted, sampled = rng.normal(size=(2, 2, 3)) / 4
+    cloud, others = rng.normal(size=(2, 9, 3)), rng.normal(size=(4, 3)) / 4
+    figure = plot.arrows(predicted, sampled, others, cloud, attended=np.array([4.0, 1.2]), radius=0.7)
     for ax, m in zip(figure.axes, predicted, strict=True):
         marks = [tuple(line.get_xydata()[0]) for line in ax.lines if len(line.get_xydata()) == 1]
-        assert tuple(m[0, :2]) in marks
+        assert tuple(m[:2]) in marks
 
 
 def test_printed_entries_are_sorted_and_none_is_lost():

@@ -147,25 +147,31 @@ def live_markup(fields: np.ndarray, logits: np.ndarray, *, beta: float, sharpnes
 
 @style.house
 def arrows(
-    predicted: np.ndarray, sampled: np.ndarray, cloud: np.ndarray, *, attended: np.ndarray, radius: float
+    predicted: np.ndarray,
+    sampled: np.ndarray,
+    others: np.ndarray,
+    cloud: np.ndarray,
+    *,
+    attended: np.ndarray,
+    radius: float,
 ) -> Figure:
     """The still version of the live model: a cloud of one spin, its mean and the predicted one, seen from above.
 
-    ``predicted`` and ``sampled`` (panels, N, 3) are means, ``cloud`` (panels, points, 3) states of the first spin, and
-    ``attended`` (panels,) the effective number of spins in its row.
+    ``predicted`` and ``sampled`` (panels, 3) are means of that spin, ``others`` (N, 3) those of the others, ``cloud``
+    (panels, points, 3) its states, and ``attended`` (panels,) the effective number of spins in its row.
     """
     figure, axes = style.subplots(1, len(attended), height=2.5, sharex=True, sharey=True)
     for ax, m, seen, tips, count in zip(axes, predicted, sampled, cloud, attended, strict=True):
         ax.add_patch(Circle((0, 0), radius, facecolor="none", edgecolor=style.FAINT, linewidth=1.0))
         ax.plot(*tips[:, :2].T, color=style.GREY, marker="o", markersize=1.4, linestyle="none", alpha=0.5)
-        for other in seen[1:]:
+        for other in others:
             style.arrow(ax, (0, 0), (other[0], other[1]), style.GREY, width=0.9, zorder=3)
-        style.arrow(ax, (0, 0), (seen[0, 0], seen[0, 1]), BLUE, width=2.4, zorder=5)
-        ax.plot([0, m[0, 0]], [0, m[0, 1]], color=ORANGE, linestyle="--", linewidth=2.0, zorder=6)
-        ax.plot(*m[0, :2], color=ORANGE, marker="s", markersize=5, zorder=7)
+        style.arrow(ax, (0, 0), (seen[0], seen[1]), BLUE, width=2.4, zorder=5)
+        ax.plot([0, m[0]], [0, m[1]], color=ORANGE, linestyle="--", linewidth=2.0, zorder=6)
+        ax.plot(*m[:2], color=ORANGE, marker="s", markersize=5, zorder=7)
         ax.set(xlim=(-1.08 * radius, 1.08 * radius), ylim=(-1.08 * radius, 1.08 * radius), aspect="equal")
         ax.set_axis_off()
-        ax.set_title(f"attends to {count:.1f} of {len(seen)}", loc="center")
+        ax.set_title(f"attends to {count:.1f} of {len(others)}", loc="center")
     axes[0].text(0.02, 0.02, "measured", transform=axes[0].transAxes, color=BLUE, fontsize=8.5)
     axes[0].text(0.98, 0.02, "predicted", transform=axes[0].transAxes, color=ORANGE, fontsize=8.5, ha="right")
     return figure
@@ -289,8 +295,8 @@ def response(
     for name, (x, value) in marks.items():
         right.plot([x], [value], color=ORANGE, marker="o", markersize=4.5, linestyle="none", zorder=5)
         style.label(right, name, (x, value), ORANGE, (6, 2))
-    right.text(0.02, 0.90, "linear", transform=right.transAxes, color=style.GREY, fontsize=8.5)
-    right.text(0.98, 0.10, "normalised", transform=right.transAxes, color=style.GREY, fontsize=8.5, ha="right")
+    right.text(0.02, 0.84, "linear", transform=right.transAxes, color=style.GREY, fontsize=8.5)
+    right.text(0.99, 0.24, "normalised", transform=right.transAxes, color=style.GREY, fontsize=8.5, ha="right")
     right.set(
         ylim=(0, 1.05),
         xlabel=r"$\beta |\boldsymbol{\theta}| / R$",
@@ -384,7 +390,7 @@ def large_d(
     for colour, line, (dim, values) in style.dressed(FAMILY, FAMILY_LINES, errors.items()):
         left.loglog(scaled, values, color=colour, linestyle=line)
         left.loglog(scaled, corrected[dim], color=colour, linestyle=":", linewidth=0.9)
-        style.label(left, f"$D = {dim}$" if dim == min(errors) else f"{dim}", (scaled[0], values[0]), colour, (2, 3))
+        style.label(left, f"$D = {dim}$" if dim == min(errors) else f"{dim}", (scaled[-1], values[-1]), colour)
         middle.semilogx(scaled, (dim / 2 - 1) * values, color=colour, linestyle=line, linewidth=1.2)
     middle.semilogx(scaled, law, color=style.INK, linestyle=(0, (1, 2)), linewidth=1.6)
     style.label(middle, r"$(1+\gamma)/2\gamma^2$", (scaled[len(scaled) // 2], law[len(law) // 2]), style.INK, (8, 6))
@@ -392,7 +398,7 @@ def large_d(
     middle.set(xlabel=r"$\beta|\mathbf{h}|/R$", ylabel=r"relative error times $\nu$", ylim=(0, 1.15))
     style.decades(left.yaxis, 2)
     right.semilogx(concentrations, sensitivity, color=BLUE, linestyle="-")
-    offsets = ((-6, -16), (0, 6), (6, -12))
+    offsets = ((-9, 0), (0, 6), (9, -4))
     sides = ("right", "center", "left")
     for offset, side, (name, (x, value)) in style.dressed(offsets, sides, choices.items()):
         right.plot([x], [value], color=ORANGE, marker="o", markersize=4.5, linestyle="none", zorder=5)

@@ -166,7 +166,7 @@ SWEEPS: tuple[Published, ...] = (
     Published(
         "spin-transformers-fidelity",
         "mean-field means against sampled spins with softmax couplings, the record",
-        15.0,
+        6.0,
         _fidelity,
     ),
 )
