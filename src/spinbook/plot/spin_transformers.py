@@ -52,6 +52,9 @@ FAMILY_LINES = ["-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 2))]
 FAMILY_MARKERS = ["D", "o", "^", "v", "s", "P"]
 """The curves of a family with increasing parameter."""
 
+FLOOR = 3e-3
+"""Errors of rows below this are lost in sampling noise."""
+
 COSINE_COLOURS = {"previous": GREEN, "start": OCHRE, "fields": BLUE}
 COSINE_LABELS = {"previous": "with step before", "start": "with start", "fields": "with field"}
 
@@ -191,7 +194,7 @@ def fidelity(
 
     ``errors`` maps a theory to values on ``n_eff``, of which the dots of the first are drawn, with ``trained`` rows in
     another colour; ``bands`` maps a theory to {beta: median in each bin between the ``edges``}, nan where a bin has too
-    few rows.
+    few rows. What is below ``FLOOR`` is drawn there.
     """
     figure, axes = style.subplots(1, 1 + len(bands), height=3.1, sharex=True, sharey=True)
     name, values = next(iter(errors.items()))
@@ -201,7 +204,7 @@ def fidelity(
     ):
         axes[0].loglog(
             n_eff[chosen],
-            np.maximum(values[chosen], 2e-4),
+            np.maximum(values[chosen], FLOOR),
             color=colour,
             marker="o",
             markersize=size,
@@ -210,21 +213,22 @@ def fidelity(
             rasterized=True,
             label=label,
         )
-    axes[0].set_title(f"{name}, every row", loc="center")
+    axes[0].set_title(f"{name}, every row", loc="center", fontsize=8.5)
     axes[0].legend(loc="lower left", markerscale=3, handlelength=1.0)
     middles = np.sqrt(edges[1:] * edges[:-1])
     for ax, (theory, curves) in zip(axes[1:], bands.items(), strict=True):
         for (beta, medians), colour, marker in zip(
             curves.items(), (PURPLE, BLUE, GREEN, ORANGE), ("D", "o", "^", "s"), strict=True
         ):
-            ax.loglog(middles, medians, color=colour, marker=marker, markersize=3.5, label=rf"$\beta={beta:g}$")
-        ax.set_title(f"{theory}, medians", loc="center")
+            shown = np.maximum(medians, FLOOR)
+            ax.loglog(middles, shown, color=colour, marker=marker, markersize=3.5, label=rf"$\beta={beta:g}$")
+        ax.set_title(f"{theory}, medians", loc="center", fontsize=8.5)
     axes[1].legend(loc="lower left", handlelength=1.6, labelspacing=0.25)
     for ax in axes:
         ax.axhline(threshold, color=style.INK, linewidth=0.9, linestyle=(0, (1, 2)))
         style.plain_ticks(ax.xaxis, (1.0, 3.0, 10.0, 30.0))
         ax.set_xlabel(r"tokens attended to, $n_\mathrm{eff}$")
-    axes[0].set(ylabel="error / effect of attention", ylim=(2e-4, 3))
+    axes[0].set(ylabel="error / effect of attention", ylim=(0.8 * FLOOR, 2))
     style.decades(axes[0].yaxis)
     style.letters(*axes)
     return figure
@@ -232,32 +236,38 @@ def fidelity(
 
 @style.house
 def collective(
-    predicted: Mapping[str, np.ndarray], measured: Mapping[str, np.ndarray], labels: np.ndarray
+    predicted: Mapping[str, np.ndarray],
+    measured: Mapping[str, np.ndarray],
+    labels: Mapping[str, np.ndarray],
+    *,
+    errors: Mapping[str, np.ndarray],
 ) -> Figure:
-    """Measured against predicted, one panel for each quantity; ``labels`` name the setting of every draw.
+    """Measured against predicted, one panel for each quantity; ``labels`` name the setting of every point.
 
-    Both map a title to values of every draw; points of one setting share a colour and a mark.
+    All map a title to values of every point; points of one setting share a colour and a mark. ``errors`` may be zero.
     """
-    figure, axes = style.subplots(1, len(predicted), height=3.1)
-    settings = list(dict.fromkeys(labels.tolist()))
+    figure, axes = style.subplots(1, len(predicted), height=3.0)
+    settings = list(dict.fromkeys(np.concatenate(list(labels.values())).tolist()))
+    looks = dict(zip(settings, zip(FAMILY, FAMILY_MARKERS, strict=True), strict=False))
     for ax, (title, x) in zip(axes, predicted.items(), strict=True):
-        y = measured[title]
+        y, error = measured[title], errors[title]
         shown = np.isfinite(y) & (y > 0)
-        low = 0.8 * min(x[shown].min(), y[shown].min())
-        high = 1.25 * max(x[shown].max(), y[shown].max())
-        ax.loglog([low, high], [low, high], color=style.GREY, linewidth=0.9, linestyle="-")
-        for (name, colour), marker in zip(
-            zip(settings, FAMILY, strict=False), ("D", "o", "^", "v", "s", "P"), strict=False
-        ):
-            of = shown & (labels == name)
-            ax.loglog(x[of], y[of], color=colour, marker=marker, markersize=3.6, linestyle="none", label=name)
-        ax.set(xlabel="predicted", title=title, xlim=(low, high), ylim=(low, high), aspect="equal")
-        ax.set_title(title, loc="center")
-        ticks = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+        low = 0.7 * min(x[shown].min(), y[shown].min())
+        high = 1.4 * max(x[shown].max(), (y + error)[shown].max())
+        ax.plot([low, high], [low, high], color=style.GREY, linewidth=0.9, linestyle="-")
+        for name, (colour, marker) in looks.items():
+            of = shown & (labels[title] == name)
+            bars = np.stack([np.minimum(error[of], 0.95 * y[of]), error[of]])
+            ax.errorbar(
+                x[of], y[of], bars, color=colour, marker=marker, markersize=4.2, linestyle="none", linewidth=0.9, label=name
+            )
+        ax.set(xscale="log", yscale="log", xlabel="predicted", xlim=(low, high), ylim=(low, high), aspect="equal")
+        ax.set_title(title, loc="center", fontsize=8.5)
+        ticks = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
         style.plain_ticks(ax.xaxis, ticks)
         style.plain_ticks(ax.yaxis, ticks)
     axes[0].set_ylabel("measured")
-    axes[-1].legend(loc="center left", bbox_to_anchor=(1.02, 0.5), handlelength=1.0, labelspacing=0.3)
+    axes[-1].legend(loc="center left", bbox_to_anchor=(1.02, 0.5), handlelength=1.0, labelspacing=0.4)
     style.letters(*axes)
     return figure
 
