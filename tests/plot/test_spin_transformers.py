@@ -72,7 +72,6 @@ def test_temperatures_leave_gaps_where_a_theory_has_no_answer():
         sampled=betas / 8,
         sampled_error=betas / 100,
         errors=errors,
-        noise=betas / 50,
         turning=2.0,
     )
     assert all(_shows(figure, values) for values in (*lengths.values(), *errors.values(), betas / 8))
@@ -89,7 +88,7 @@ def test_maps_are_drawn_as_they_are_with_one_mark_for_each_system():
     assert [tuple(line.get_xydata()[0]) for line in figure.axes[0].lines] == [(2.0, 1.0), (1.0, 1.0)]
 
 
-def test_one_step_and_terms_show_every_curve():
+def test_one_step_shows_every_curve():
     dims, strengths = np.array([8.0, 16.0]), np.array([0.1, 0.2])
     names = ("naive, large D", "TAP, large D", "naive, exact", "TAP, exact")
     by_dim = {name: np.array([0.1, 0.05]) / (k + 1) for k, name in enumerate(names)}
@@ -100,9 +99,6 @@ def test_one_step_and_terms_show_every_curve():
     )
     assert all(_shows(figure, values) for values in (*by_dim.values(), *by_strength.values()))
     assert _shows(figure, 1e-3 * (strengths / 0.1) ** 2)
-    sizes = {"residual": dims, "attention": dims / 2, "Onsager": dims / 9}
-    figure = plot.terms(dims, sizes, outside=noise, shares=2 * noise)
-    assert all(_shows(figure, values) for values in (*sizes.values(), noise, 2 * noise))
 
 
 def test_a_frame_of_the_relaxation_shows_its_own_update_and_those_before():
@@ -116,6 +112,37 @@ def test_a_frame_of_the_relaxation_shows_its_own_update_and_those_before():
     np.testing.assert_array_equal(np.triu(drawn, 1), np.triu(cosines["TAP"], 1))
     assert all(_shows(figure, values[2]) and not _shows(figure, values[3]) for values in lengths.values())
     assert all(_shows(figure, values[:3]) for values in distances.values())
+
+
+def test_rows_and_their_medians_are_drawn_as_they_are():
+    rng = np.random.default_rng(5)
+    n_eff, error = rng.uniform(1, 20, 30), rng.uniform(0.01, 1, 30)
+    trained = np.arange(30) < 10
+    bands = {name: {beta: rng.uniform(0.01, 1, 3) for beta in (0.5, 1.0, 2.0, 4.0)} for name in ("naive", "TAP")}
+    figure = plot.fidelity(
+        n_eff, {"naive": error}, edges=np.array([1.0, 3.0, 9.0, 27.0]), bands=bands, threshold=0.05, trained=trained
+    )
+    assert _shows(figure, error[trained])
+    assert _shows(figure, error[~trained])
+    assert all(_shows(figure, values) for curves in bands.values() for values in curves.values())
+
+
+def test_draws_of_one_setting_share_a_mark_and_what_was_not_found_is_left_out():
+    x, y = np.array([0.1, 0.2, 0.3]), np.array([0.11, np.nan, 0.31])
+    labels, errors = {"means": np.array(["a", "a", "b"])}, {"means": np.zeros(3)}
+    figure = plot.collective({"means": x, "more": x}, {"means": y, "more": y}, labels | {"more": labels["means"]}, errors=errors | {"more": y * 0})
+    assert _shows(figure, np.array([0.11]))
+    assert _shows(figure, np.array([0.31]))
+
+
+def test_the_still_picture_shows_both_means_of_the_first_spin():
+    rng = np.random.default_rng(6)
+    predicted, sampled = rng.normal(size=(2, 2, 3)) / 4
+    cloud, others = rng.normal(size=(2, 9, 3)), rng.normal(size=(4, 3)) / 4
+    figure = plot.arrows(predicted, sampled, others, cloud, attended=np.array([4.0, 1.2]), radius=0.7)
+    for ax, m in zip(figure.axes, predicted, strict=True):
+        marks = [tuple(line.get_xydata()[0]) for line in ax.lines if len(line.get_xydata()) == 1]
+        assert tuple(m[:2]) in marks
 
 
 def test_printed_entries_are_sorted_and_none_is_lost():
@@ -142,11 +169,6 @@ def test_every_other_figure_draws():
     run = _run(np.random.default_rng(3))
     options = {"changes": {"naive": x}, "factors": {"naive": 0.9}}
     assert len(plot.strong_run({"naive": run}, **options).axes) == 3
-    options = {"betas": x, "first": {"1 update": x}, "factor": x}
-    assert len(plot.relaxation(np.arange(13), {"naive": {1.0: x}}, **options).axes) == 2
-    two = {"spin module": x, "scaled dot product": x}
-    options = {"laws": two, "scales": x, "attended": 10 * x, "factors": {"TAP": x}, "marks": {"here": 0.3}}
-    assert len(plot.logits(x, two, **options).axes) == 3
     heads, edges = (
         {"one sphere": np.array([0.0, 4.0, 1.0]), "one per head": np.array([1.0, 3.0, 1.0])},
         np.arange(4) / 5,

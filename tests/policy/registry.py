@@ -73,6 +73,7 @@ EXEMPT = {
     "spinbook.vector.fluctuations": UNCHECKED,
     "spinbook.vector.heads": UNCHECKED,
     "spinbook.vector.reference": UNCHECKED,
+    "spinbook.vector.fidelity": "cases of the book, and what their measurement is made of; tests/vector",
     "spinbook.vector.infinite.naive": UNCHECKED,
     "spinbook.vector.infinite.tap": UNCHECKED,
     "spinbook.vector.infinite.tap_without_self_term": UNCHECKED,

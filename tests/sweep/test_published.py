@@ -111,7 +111,7 @@ SMALL = Sizes(num_betas=5, transient=40, steps=80, num_networks=2, map_size=4, n
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [sweep.name for sweep in SWEEPS if not sweep.name.startswith("comparison")])
+@pytest.mark.parametrize("name", [sweep.name for sweep in SWEEPS if sweep.name.startswith("attention-dynamics")])
 def test_every_diagram_is_written_as_a_file_that_says_what_it_is(name, tmp_path, monkeypatch):
     monkeypatch.setattr(published, "QUICK", SMALL)
     compute([name], tmp_path, quick=True, num_threads=1, progress=False)

@@ -1,11 +1,12 @@
 """The figures of the chapter ``spin-transformers``: results in, a matplotlib figure out. Nothing is computed here.
 
-Naive mean field is orange and dashed, TAP blue and solid, TAP without its self-interaction purple, the central-limit
-theory green, and what is sampled ink with error bars, wherever they meet. Each function says which shapes it expects.
+Naive mean field is orange and dashed, TAP blue and solid, the central-limit theory and what comes of it green, and what
+is sampled ink with error bars, wherever they meet. Each function says which shapes it expects.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 
 import numpy as np
@@ -19,36 +20,40 @@ from matplotlib.patches import Circle, Rectangle
 from spinbook.plot import style
 
 __all__ = [
+    "arrows",
     "bessel",
+    "collective",
     "errata",
     "existence",
+    "fidelity",
     "heads",
     "large_d",
-    "logits",
+    "live_markup",
     "naive_and_tap",
     "one_step",
     "printed",
-    "relaxation",
     "response",
     "schematic",
     "settling",
     "single_run",
     "strong_run",
     "temperatures",
-    "terms",
     "yarn",
 ]
 
 BLUE, ORANGE, GREEN, PURPLE, OCHRE, BROWN = style.QUALITATIVE
-THEORY_COLOURS = {"naive": ORANGE, "TAP": BLUE, "TAP, no self term": PURPLE, "central limit": GREEN}
-THEORY_LINES = {"naive": "--", "TAP": "-", "TAP, no self term": "-.", "central limit": ":"}
-THEORY_MARKERS = {"naive": "s", "TAP": "o", "TAP, no self term": "D", "central limit": "^"}
+THEORY_COLOURS = {"naive": ORANGE, "TAP": BLUE, "one line": GREEN, "central limit": GREEN}
+THEORY_LINES = {"naive": "--", "TAP": "-", "one line": ":", "central limit": ":"}
+THEORY_MARKERS = {"naive": "s", "TAP": "o", "one line": "^", "central limit": "^"}
 """How each theory looks."""
 
 FAMILY = [PURPLE, BLUE, GREEN, OCHRE, ORANGE, BROWN]
 FAMILY_LINES = ["-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 2))]
 FAMILY_MARKERS = ["D", "o", "^", "v", "s", "P"]
 """The curves of a family with increasing parameter."""
+
+FLOOR = 3e-3
+"""Errors of rows below this are lost in sampling noise."""
 
 COSINE_COLOURS = {"previous": GREEN, "start": OCHRE, "fields": BLUE}
 COSINE_LABELS = {"previous": "with step before", "start": "with start", "fields": "with field"}
@@ -124,6 +129,149 @@ def schematic() -> Figure:
     return figure
 
 
+def live_markup(fields: np.ndarray, logits: np.ndarray, *, beta: float, sharpness: float) -> str:
+    """The numbers of the live model and the scripts that draw it, as markup for the page.
+
+    ``fields`` (N, 3) act on spins with three components; ``logits`` (N,) times the sharpness are those of the first
+    row, all other rows are flat. The scripts are ``book/_static/live/kernel.js`` and ``spin-transformers.js`` beside
+    it; where they are missing, nothing of this is seen.
+    """
+    content = {
+        "fields": np.asarray(fields, dtype=float).tolist(),
+        "logits": np.asarray(logits, dtype=float).tolist(),
+        "beta": float(beta),
+        "sharpness": float(sharpness),
+    }
+    data = json.dumps(content, allow_nan=False)
+    names = ("kernel", "spin-transformers")
+    scripts = "".join(f'<script src="../_static/live/{name}.js" defer></script>' for name in names)
+    return f'<script type="application/json" id="spin-transformers-live-data">{data}</script>{scripts}'
+
+
+@style.house
+def arrows(
+    predicted: np.ndarray,
+    sampled: np.ndarray,
+    others: np.ndarray,
+    cloud: np.ndarray,
+    *,
+    attended: np.ndarray,
+    radius: float,
+) -> Figure:
+    """The still version of the live model: a cloud of one spin, its mean and the predicted one, seen from above.
+
+    ``predicted`` and ``sampled`` (panels, 3) are means of that spin, ``others`` (N, 3) those of the others, ``cloud``
+    (panels, points, 3) its states, and ``attended`` (panels,) the effective number of spins in its row.
+    """
+    figure, axes = style.subplots(1, len(attended), height=2.5, sharex=True, sharey=True)
+    for ax, m, seen, tips, count in zip(axes, predicted, sampled, cloud, attended, strict=True):
+        ax.add_patch(Circle((0, 0), radius, facecolor="none", edgecolor=style.FAINT, linewidth=1.0))
+        ax.plot(*tips[:, :2].T, color=style.GREY, marker="o", markersize=1.4, linestyle="none", alpha=0.5)
+        for other in others:
+            style.arrow(ax, (0, 0), (other[0], other[1]), style.GREY, width=0.9, zorder=3)
+        style.arrow(ax, (0, 0), (seen[0], seen[1]), BLUE, width=2.4, zorder=5)
+        ax.plot([0, m[0]], [0, m[1]], color=ORANGE, linestyle="--", linewidth=2.0, zorder=6)
+        ax.plot(*m[:2], color=ORANGE, marker="s", markersize=5, zorder=7)
+        ax.set(xlim=(-1.08 * radius, 1.08 * radius), ylim=(-1.08 * radius, 1.08 * radius), aspect="equal")
+        ax.set_axis_off()
+        ax.set_title(f"attends to {count:.1f} of {len(others)}", loc="center")
+    axes[0].text(0.02, 0.02, "measured", transform=axes[0].transAxes, color=BLUE, fontsize=8.5)
+    axes[0].text(0.98, 0.02, "predicted", transform=axes[0].transAxes, color=ORANGE, fontsize=8.5, ha="right")
+    return figure
+
+
+@style.house
+def fidelity(
+    n_eff: np.ndarray,
+    errors: Mapping[str, np.ndarray],
+    *,
+    edges: np.ndarray,
+    bands: Mapping[str, Mapping[float, np.ndarray]],
+    threshold: float,
+    trained: np.ndarray,
+) -> Figure:
+    """Error of a row against how many tokens it attends to: every row of one theory, and medians by temperature.
+
+    ``errors`` maps a theory to values on ``n_eff``, of which the dots of the first are drawn, with ``trained`` rows in
+    another colour; ``bands`` maps a theory to {beta: median in each bin between the ``edges``}, nan where a bin has too
+    few rows. What is below ``FLOOR`` is drawn there.
+    """
+    figure, axes = style.subplots(1, 1 + len(bands), height=3.1, sharex=True, sharey=True)
+    name, values = next(iter(errors.items()))
+    for chosen, colour, size, label in (
+        (~trained, style.GREY, 1.0, "random"),
+        (trained, PURPLE, 1.6, "trained"),
+    ):
+        axes[0].loglog(
+            n_eff[chosen],
+            np.maximum(values[chosen], FLOOR),
+            color=colour,
+            marker="o",
+            markersize=size,
+            linestyle="none",
+            alpha=0.5,
+            rasterized=True,
+            label=label,
+        )
+    axes[0].set_title(f"{name}, every row", loc="center", fontsize=8.5)
+    axes[0].legend(loc="lower left", markerscale=3, handlelength=1.0)
+    middles = np.sqrt(edges[1:] * edges[:-1])
+    for ax, (theory, curves) in zip(axes[1:], bands.items(), strict=True):
+        for (beta, medians), colour, marker in zip(
+            curves.items(), (PURPLE, BLUE, GREEN, ORANGE), ("D", "o", "^", "s"), strict=True
+        ):
+            shown = np.maximum(medians, FLOOR)
+            ax.loglog(middles, shown, color=colour, marker=marker, markersize=3.5, label=rf"$\beta={beta:g}$")
+        ax.set_title(f"{theory}, medians", loc="center", fontsize=8.5)
+    axes[1].legend(loc="lower left", handlelength=1.6, labelspacing=0.25)
+    for ax in axes:
+        ax.axhline(threshold, color=style.INK, linewidth=0.9, linestyle=(0, (1, 2)))
+        style.plain_ticks(ax.xaxis, (1.0, 3.0, 10.0, 30.0))
+        ax.set_xlabel(r"tokens attended to, $n_\mathrm{eff}$")
+    axes[0].set(ylabel="error / effect of attention", ylim=(0.8 * FLOOR, 2))
+    style.decades(axes[0].yaxis)
+    style.letters(*axes)
+    return figure
+
+
+@style.house
+def collective(
+    predicted: Mapping[str, np.ndarray],
+    measured: Mapping[str, np.ndarray],
+    labels: Mapping[str, np.ndarray],
+    *,
+    errors: Mapping[str, np.ndarray],
+) -> Figure:
+    """Measured against predicted, one panel for each quantity; ``labels`` name the setting of every point.
+
+    All map a title to values of every point; points of one setting share a colour and a mark. ``errors`` may be zero.
+    """
+    figure, axes = style.subplots(1, len(predicted), height=3.0)
+    settings = list(dict.fromkeys(np.concatenate(list(labels.values())).tolist()))
+    looks = dict(zip(settings, zip(FAMILY, FAMILY_MARKERS, strict=True), strict=False))
+    for ax, (title, x) in zip(axes, predicted.items(), strict=True):
+        y, error = measured[title], errors[title]
+        shown = np.isfinite(y) & (y > 0)
+        low = 0.7 * min(x[shown].min(), y[shown].min())
+        high = 1.4 * max(x[shown].max(), (y + error)[shown].max())
+        ax.plot([low, high], [low, high], color=style.GREY, linewidth=0.9, linestyle="-")
+        for name, (colour, marker) in looks.items():
+            of = shown & (labels[title] == name)
+            bars = np.stack([np.minimum(error[of], 0.95 * y[of]), error[of]])
+            ax.errorbar(
+                x[of], y[of], bars, color=colour, marker=marker, markersize=4.2, linestyle="none", linewidth=0.9, label=name
+            )
+        ax.set(xscale="log", yscale="log", xlabel="predicted", xlim=(low, high), ylim=(low, high), aspect="equal")
+        ax.set_title(title, loc="center", fontsize=8.5)
+        ticks = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
+        style.plain_ticks(ax.xaxis, ticks)
+        style.plain_ticks(ax.yaxis, ticks)
+    axes[0].set_ylabel("measured")
+    axes[-1].legend(loc="center left", bbox_to_anchor=(1.02, 0.5), handlelength=1.0, labelspacing=0.4)
+    style.letters(*axes)
+    return figure
+
+
 @style.house
 def response(
     fields: np.ndarray,
@@ -157,8 +305,8 @@ def response(
     for name, (x, value) in marks.items():
         right.plot([x], [value], color=ORANGE, marker="o", markersize=4.5, linestyle="none", zorder=5)
         style.label(right, name, (x, value), ORANGE, (6, 2))
-    right.text(0.02, 0.90, "linear", transform=right.transAxes, color=style.GREY, fontsize=8.5)
-    right.text(0.98, 0.10, "normalised", transform=right.transAxes, color=style.GREY, fontsize=8.5, ha="right")
+    right.text(0.02, 0.84, "linear", transform=right.transAxes, color=style.GREY, fontsize=8.5)
+    right.text(0.99, 0.24, "normalised", transform=right.transAxes, color=style.GREY, fontsize=8.5, ha="right")
     right.set(
         ylim=(0, 1.05),
         xlabel=r"$\beta |\boldsymbol{\theta}| / R$",
@@ -252,7 +400,7 @@ def large_d(
     for colour, line, (dim, values) in style.dressed(FAMILY, FAMILY_LINES, errors.items()):
         left.loglog(scaled, values, color=colour, linestyle=line)
         left.loglog(scaled, corrected[dim], color=colour, linestyle=":", linewidth=0.9)
-        style.label(left, f"$D = {dim}$" if dim == min(errors) else f"{dim}", (scaled[0], values[0]), colour, (2, 3))
+        style.label(left, f"$D = {dim}$" if dim == min(errors) else f"{dim}", (scaled[-1], values[-1]), colour)
         middle.semilogx(scaled, (dim / 2 - 1) * values, color=colour, linestyle=line, linewidth=1.2)
     middle.semilogx(scaled, law, color=style.INK, linestyle=(0, (1, 2)), linewidth=1.6)
     style.label(middle, r"$(1+\gamma)/2\gamma^2$", (scaled[len(scaled) // 2], law[len(law) // 2]), style.INK, (8, 6))
@@ -260,7 +408,7 @@ def large_d(
     middle.set(xlabel=r"$\beta|\mathbf{h}|/R$", ylabel=r"relative error times $\nu$", ylim=(0, 1.15))
     style.decades(left.yaxis, 2)
     right.semilogx(concentrations, sensitivity, color=BLUE, linestyle="-")
-    offsets = ((-6, -16), (0, 6), (6, -12))
+    offsets = ((-9, 0), (0, 6), (9, -4))
     sides = ("right", "center", "left")
     for offset, side, (name, (x, value)) in style.dressed(offsets, sides, choices.items()):
         right.plot([x], [value], color=ORANGE, marker="o", markersize=4.5, linestyle="none", zorder=5)
@@ -519,11 +667,10 @@ def temperatures(
     sampled: np.ndarray,
     sampled_error: np.ndarray,
     errors: Mapping[str, np.ndarray],
-    noise: np.ndarray,
     turning: float,
 ) -> Figure:
     """Mean length of each theory on ``fine``, sampled spins on ``betas``; error per site on ``betas``, nan if none."""
-    figure, (left, right) = style.subplots(1, 2, height=3.1)
+    figure, (left, right) = style.subplots(1, 2, height=3.0)
     for theory, values in lengths.items():
         left.semilogx(
             fine, values, color=THEORY_COLOURS[theory], linestyle=THEORY_LINES[theory], linewidth=1.5, label=theory
@@ -536,7 +683,7 @@ def temperatures(
         marker="x",
         markersize=5.5,
         linestyle="none",
-        label="sampled spins",
+        label="sampled",
         zorder=6,
     )
     for theory, values in errors.items():
@@ -548,20 +695,16 @@ def temperatures(
             marker=THEORY_MARKERS[theory],
             markersize=4,
             linewidth=1.3,
+            label=theory,
         )
-        last = int(np.flatnonzero(np.isfinite(values))[-1])
-        style.label(right, theory, (betas[last], values[last]), THEORY_COLOURS[theory], (-4, 7), ha="right")
-    right.fill_between(betas, noise, noise.min() / 10, color=style.FAINT, linewidth=0, zorder=0)
-    right.text(0.97, 0.05, "sampling noise", transform=right.transAxes, color=style.GREY, fontsize=8.5, ha="right")
     for ax in (left, right):
         ax.axvline(turning, color=BLUE, linewidth=0.9, linestyle=(0, (1, 2)))
         style.plain_ticks(ax.xaxis, (0.5, 1.0, 2.0, 4.0))
         ax.set_xlabel(r"inverse temperature $\beta$")
-    style.label(left, "turning point", (turning, 0.02), BLUE, (3, 0))
-    left.set(ylim=(0, 1), ylabel=r"mean length $|\mathbf{m}_i|/R$")
-    right.set(ylim=(float(noise.min()) / 1.6, 1), ylabel="error per site / $R$, root mean square")
+        ax.legend(loc="upper left", handlelength=2.4, labelspacing=0.25)
+    left.set(ylim=(0, 1.1), ylabel=r"mean length $|\mathbf{m}_i|/R$")
+    right.set(ylim=(None, 2.5), ylabel="error of a mean / $R$")
     style.decades(right.yaxis)
-    left.legend(loc="upper left", handlelength=2.4, labelspacing=0.25)
     style.letters(left, right)
     return figure
 
@@ -621,159 +764,6 @@ def existence(
     bar.set_label("contraction factor of a step")
     bar.outline.set_visible(False)
     style.letters(*axes[0])
-    return figure
-
-
-@style.house
-def terms(
-    betas: np.ndarray,
-    sizes: Mapping[str, np.ndarray],
-    *,
-    outside: np.ndarray,
-    shares: np.ndarray,
-) -> Figure:
-    """Length of the three terms of the field against beta; the part of the Onsager field off the site's own vectors.
-
-    ``sizes`` maps "residual", "attention", "Onsager" to |.|/R on ``betas``, and ``shares`` is Onsager over attention.
-    """
-    figure, (left, right) = style.subplots(1, 2, height=2.8)
-    looks = {"residual": (BLUE, "-", "o"), "attention": (ORANGE, "--", "s"), "Onsager": (PURPLE, "-.", "D")}
-    for name, values in sizes.items():
-        colour, line, marker = looks[name]
-        left.loglog(betas, values, color=colour, linestyle=line, marker=marker, markersize=3.5)
-        style.label(left, name, (betas[-1], values[-1]), colour)
-    left.set(xlabel=r"inverse temperature $\beta$", ylabel="length / $R$, root mean square")
-    right.loglog(betas, outside, color=PURPLE, linestyle="-", marker="D", markersize=3.5)
-    right.loglog(betas, shares, color=GREEN, linestyle="--", marker="^", markersize=3.5)
-    style.label(
-        right,
-        "off the site's own\nvectors / Onsager",
-        (betas[len(betas) // 2], outside[len(betas) // 2]),
-        PURPLE,
-        (6, -26),
-    )
-    style.label(right, "Onsager / attention", (betas[0], shares[0]), GREEN, (0, 14))
-    right.set(xlabel=r"inverse temperature $\beta$", ylabel="ratio of lengths")
-    style.plain_ticks(left.xaxis, (0.125, 0.25, 0.5, 1.0, 2.0, 4.0))
-    style.plain_ticks(right.xaxis, (0.125, 0.25, 0.5, 1.0, 2.0, 4.0))
-    right.set_ylim(None, 4 * float(shares.max()))
-    for ax in (left, right):
-        style.decades(ax.yaxis)
-    style.letters(left, right)
-    return figure
-
-
-@style.house
-def relaxation(
-    steps: np.ndarray,
-    distances: Mapping[str, Mapping[float, np.ndarray]],
-    *,
-    betas: np.ndarray,
-    first: Mapping[str, np.ndarray],
-    factor: np.ndarray,
-) -> Figure:
-    """Distance of a module to its steady state after a number of updates; after one, two and four against beta.
-
-    ``distances`` maps a theory to {beta: values on ``steps``}; ``first`` maps a label to values on ``betas``, and
-    ``factor`` is the contraction factor there.
-    """
-    figure, (left, right) = style.subplots(1, 2, height=3.0, width_ratios=(1.2, 1))
-    for theory, family in distances.items():
-        for shade, marker, values in style.dressed((0.5, 0.75, 1.0), ("^", "o", "s"), family.values()):
-            visible = values > 3e-7
-            faded = (*to_rgb(THEORY_COLOURS[theory]), shade)
-            left.semilogy(
-                steps[visible],
-                values[visible],
-                color=faded,
-                linestyle=THEORY_LINES[theory],
-                marker=marker,
-                markersize=3.2,
-                linewidth=1.2,
-            )
-    handles = [
-        left.plot([], [], color=THEORY_COLOURS[theory], linestyle=THEORY_LINES[theory], label=theory)[0]
-        for theory in distances
-    ]
-    family = next(iter(distances.values()))
-    for marker, beta in style.dressed(("^", "o", "s"), family):
-        handles += left.plot(
-            [], [], color=style.GREY, linestyle="none", marker=marker, markersize=3.5, label=rf"$\beta = {beta:g}$"
-        )
-    left.legend(handles=handles, loc="upper right", labelspacing=0.25, handlelength=2.2)
-    left.set(xlabel="updates", ylabel="distance to the steady state, relative")
-    left.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
-    style.decades(left.yaxis, 2)
-    for colour, line, marker, (name, values) in style.dressed(
-        (BLUE, GREEN, OCHRE), ("-", "--", "-."), ("o", "^", "v"), first.items()
-    ):
-        right.loglog(betas, values, color=colour, linestyle=line, marker=marker, markersize=3.5)
-        style.label(right, name, (betas[0], values[0]), colour, (-3, 8))
-    right.loglog(betas, factor, color=style.GREY, linestyle=":", linewidth=1.4)
-    style.label(right, "contraction factor", (betas[0], factor[0]), style.GREY, (-3, 17))
-    right.set(xlabel=r"inverse temperature $\beta$", ylabel="relative distance, factor")
-    style.plain_ticks(right.xaxis, [float(beta) for beta in betas])
-    style.decades(right.yaxis)
-    style.letters(left, right)
-    return figure
-
-
-@style.house
-def logits(
-    dims: np.ndarray,
-    deviations: Mapping[str, np.ndarray],
-    *,
-    laws: Mapping[str, np.ndarray],
-    scales: np.ndarray,
-    attended: np.ndarray,
-    factors: Mapping[str, np.ndarray],
-    marks: Mapping[str, float],
-) -> Figure:
-    """Standard deviation of the logits by D; sites attended to, and contraction, against a scale of the logits.
-
-    ``deviations`` and ``laws`` map "spin module" and "scaled dot product" to values on ``dims``; ``attended`` is an
-    effective number on ``scales``, ``factors`` maps a theory to values there; ``marks`` draws vertical lines.
-    """
-    figure, (left, middle, right) = style.subplots(1, 3, height=2.8)
-    for name, colour, marker in (("spin module", BLUE, "o"), ("scaled dot product", ORANGE, "s")):
-        left.loglog(dims, deviations[name], color=colour, marker=marker, markersize=4, linestyle="none")
-        left.loglog(dims, laws[name], color=colour, linestyle="-" if marker == "o" else "--", linewidth=1.1)
-        middle_place = len(dims) // 2
-        style.label(left, name, (dims[middle_place], deviations[name][middle_place]), colour, (-6, 10), ha="center")
-    left.set(xlabel="dimension $D$", ylabel="standard deviation of the logits", ylim=(0.1, 10))
-    style.plain_ticks(left.xaxis, [float(dim) for dim in dims])
-    style.plain_ticks(left.yaxis, (0.1, 0.3, 1.0, 3.0, 10.0))
-    middle.loglog(scales, attended, color=GREEN, linestyle="-", marker="^", markersize=3.5)
-    middle.set(xlabel="deviation of the logits", ylabel="sites attended to")
-    for theory, values in factors.items():
-        right.semilogx(
-            scales,
-            values,
-            color=THEORY_COLOURS[theory],
-            linestyle=THEORY_LINES[theory],
-            marker=THEORY_MARKERS[theory],
-            markersize=3.5,
-        )
-        style.label(right, theory, (scales[-1], values[-1]), THEORY_COLOURS[theory])
-    right.set(xlabel="deviation of the logits", ylabel="contraction factor")
-    for ax in (middle, right):
-        style.plain_ticks(ax.xaxis, (0.1, 1.0, 10.0))
-        for name, place in marks.items():
-            ax.axvline(place, color=style.GREY, linewidth=0.9, linestyle=":")
-            if ax is middle:
-                ax.text(
-                    place,
-                    0.04,
-                    f" {name}",
-                    transform=ax.get_xaxis_transform(),
-                    color=style.GREY,
-                    fontsize=8,
-                    rotation=90,
-                    va="bottom",
-                    ha="right",
-                )
-    style.plain_ticks(middle.yaxis, (1, 10, 100))
-    style.letters(left, middle, right)
     return figure
 
 

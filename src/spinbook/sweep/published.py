@@ -1,6 +1,6 @@
 """The sweeps of the book by name, at the size of its pages, to be run anywhere. Draws nothing and judges nothing.
 
-A diagram of ``attention-dynamics`` is written as netCDF, which xarray reads; a comparison as the JSON of its record.
+A diagram of ``attention-dynamics`` is written as netCDF, which xarray reads; others as the JSON of their record.
 """
 
 from __future__ import annotations
@@ -129,6 +129,12 @@ def _comparison(name: str, longer: bool, out: Path, quick: bool, **options: Any)
     experiment.compare(plan, folder=Path(out) / name, **only, **options)
 
 
+def _fidelity(out: Path, quick: bool, **options: Any) -> None:
+    from spinbook.vector import fidelity
+
+    fidelity.compute(out, quick, **options)
+
+
 def _diagrams() -> list[Published]:
     ranges = (("attention-dynamics-bifurcation", 0.0, 3.0, 1), ("attention-dynamics-bifurcation-zoom", 1.24, 1.28, 2))
     found = []
@@ -156,6 +162,12 @@ SWEEPS: tuple[Published, ...] = (
         "some modules on digits, five times as long",
         15.0,
         partial(_comparison, "comparison-longer", True),
+    ),
+    Published(
+        "spin-transformers-fidelity",
+        "mean-field means against sampled spins with softmax couplings, the record",
+        6.0,
+        _fidelity,
     ),
 )
 

@@ -1,0 +1,137 @@
+"""The live model of spin-transformers: its means are the library's, its draws have the library's moments, and it answers
+slider and keys."""
+
+import json
+import re
+from functools import partial
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+from scipy.special import softmax
+
+from companion.pipeline import browser
+from spinbook import sphere
+from spinbook.plot import spin_transformers as plot
+from spinbook.vector import mean_field
+
+LIVE = Path(__file__).resolve().parents[2] / "book" / "_static" / "live"
+needs_browser = pytest.mark.skipif(browser.find() is None, reason="no browser is installed")
+
+RNG = np.random.default_rng(1)
+FIELDS, LOGITS, BETA, SHARPNESS = RNG.normal(size=(6, 3)) / 2, RNG.normal(size=5), 6.0, 1.5
+PAGE = (
+    '<!DOCTYPE html><html lang="en" data-theme="light"><head><meta charset="utf-8"></head><body><main>'
+    '<figure id="spin-transformers-live"><div class="spin-picture"><img alt="still" src="data:,"></div></figure>'
+    "{markup}</main></body></html>"
+)
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Path:
+    """A page with the live model beside the scripts, at the depth of a chapter."""
+    (tmp_path / "_static" / "live").mkdir(parents=True)
+    for name in ("kernel", "spin-transformers"):
+        (tmp_path / "_static" / "live" / f"{name}.js").write_text((LIVE / f"{name}.js").read_text())
+    (tmp_path / "notebooks").mkdir()
+    path = tmp_path / "notebooks" / "page.html"
+    path.write_text(PAGE.format(markup=plot.live_markup(FIELDS, LOGITS, beta=BETA, sharpness=SHARPNESS)))
+    return path
+
+
+def _ask(page: Path, script: str, **options) -> dict:
+    return json.loads(browser.evaluate(page, f"{script}; return JSON.stringify(answer);", **options))
+
+
+def _couplings(sharpness: float) -> np.ndarray:
+    J = np.zeros((6, 6))
+    J[0, 1:] = softmax(sharpness * LOGITS)
+    return J
+
+
+def test_the_markup_carries_the_numbers_and_names_scripts_that_exist():
+    markup = plot.live_markup(FIELDS, LOGITS, beta=BETA, sharpness=SHARPNESS)
+    data = re.search(r'<script type="application/json" id="spin-transformers-live-data">(.*?)</script>', markup)
+    assert data
+    content = json.loads(data[1])
+    assert content["fields"] == FIELDS.tolist()
+    assert content["logits"] == LOGITS.tolist()
+    scripts = re.findall(r'src="\.\./_static/live/([^"]+)" defer', markup)
+    assert scripts == ["kernel.js", "spin-transformers.js"]
+    assert all((LIVE / script).is_file() for script in scripts)
+
+
+@needs_browser
+def test_responses_and_predicted_means_are_those_of_the_library(page):
+    betas, sharpnesses = (0.2, 1.0, 6.0, 16.0), (0.0, 1.5, 12.0)
+    found = _ask(
+        page,
+        f"const m = Live.models['spin-transformers']; const x = {FIELDS.tolist()}, l = {LOGITS.tolist()};"
+        f"const answer = {{single: {list(betas)}.map((b) => x.map((h) => m.response(h, b))),"
+        f"means: {list(betas)}.map((b) => {list(sharpnesses)}.map((s) => m.predicted(m.couplings(l, s), x, b))),"
+        f"rows: {list(sharpnesses)}.map((s) => m.couplings(l, s)), spread: m.attended(m.couplings(l, 1.5)[0])}}",
+    )
+    step = partial(mean_field.naive_step, response=sphere.exact)
+    with jax.enable_x64(True):
+        for beta, single, means in zip(betas, found["single"], found["means"], strict=True):
+            assert np.abs(np.asarray(sphere.magnetization(FIELDS, beta=beta)) - single).max() < 1e-12
+            for sharpness, m, row in zip(sharpnesses, means, found["rows"], strict=True):
+                J = _couplings(sharpness)
+                assert np.abs(J - row).max() < 1e-12
+                solved = mean_field.steady_state(J, FIELDS, beta=beta, step=step, tol=1e-14)
+                assert np.abs(np.asarray(solved.value) - m).max() < 1e-12
+    assert abs(found["spread"] - 1 / np.sum(_couplings(1.5)[0] ** 2)) < 1e-12
+
+
+@needs_browser
+def test_draws_have_the_mean_the_covariance_and_the_length_of_the_library(page):
+    h, count = [0.4, -0.7, 0.3], 20000
+    draws = _ask(
+        page,
+        "const m = Live.models['spin-transformers']; const random = m.generator(5);"
+        f"const answer = Array.from({{length: {count}}}, () => m.draw({h}, 4.0, random))",
+    )
+    s = np.array(draws, dtype=float)
+    assert np.abs(np.linalg.norm(s, axis=1) - sphere.radius(3)).max() < 1e-12
+    Var = np.asarray(sphere.covariance(h, beta=4.0))
+    off = (s.mean(axis=0) - np.asarray(sphere.magnetization(h, beta=4.0))) / np.sqrt(np.diag(Var) / count)
+    assert np.abs(off).max() < 4.5
+    assert np.abs(np.cov(s.T) - Var).max() < 0.01
+
+
+_WAIT = "const pause = (time = 1500) => new Promise((done) => setTimeout(done, time));"
+_SAYS = "document.querySelector('.live-says').textContent"
+
+
+@needs_browser
+def test_the_slider_sharpens_the_row_and_keys_move_the_input(page):
+    answer = _ask(
+        page,
+        f"{_WAIT} await pause(); const still = getComputedStyle(document.querySelector('.spin-picture')).display;"
+        f"const flat = {_SAYS}; const slider = document.querySelector('.live input'); slider.value = slider.max;"
+        f"slider.dispatchEvent(new Event('input')); await pause(); const sharp = {_SAYS};"
+        "const handle = document.querySelector('.live-point'); const before = handle.getAttribute('aria-label');"
+        "handle.dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowRight', shiftKey: true})); await pause();"
+        "const names = [...document.querySelectorAll('.live button, .live canvas')]"
+        ".map((node) => node.getAttribute('aria-label') || node.textContent);"
+        "const answer = {still, flat, sharp, before, after: handle.getAttribute('aria-label'), names}",
+    )
+    spread = [1 / np.sum(_couplings(s)[0] ** 2) for s in (SHARPNESS, 12.0)]
+    assert answer["still"] == "none"
+    assert f"attends to {spread[0]:.1f} of 5" in answer["flat"]
+    assert f"attends to {spread[1]:.1f} of 5" in answer["sharp"]
+    assert answer["before"] != answer["after"]
+    assert all(name and len(name) > 3 for name in answer["names"])
+
+
+@needs_browser
+@pytest.mark.parametrize("width", [1400, 390])
+def test_the_model_fits_the_window(page, width):
+    answer = _ask(
+        page,
+        f"{_WAIT} await pause(); const answer = {{wide: document.querySelector('.live').scrollWidth,"
+        "page: document.documentElement.clientWidth}",
+        width=width,
+    )
+    assert answer["wide"] <= answer["page"]

@@ -1,0 +1,106 @@
+"""What the record of mean-field errors rests on: sampling in halves, the shared mode, and the cases themselves."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+import scipy
+
+from spinbook import sphere
+from spinbook.vector import fidelity
+from spinbook.vector.fidelity import Case
+
+
+def test_the_means_of_a_spin_that_couples_to_itself_are_those_of_its_exact_distribution():
+    # Detailed balance: the stationary density is exp(beta s . x) Z(|x + s|), one integral over the angle.
+    D, beta = 16, 2.0
+    R = sphere.radius(D)
+    u, weight = scipy.special.roots_gegenbauer(200, (D - 2) / 2)
+    fields = np.zeros((len(u), D))
+    fields[:, 0] = R * np.sqrt(2 + 2 * u)
+    logits = np.log(weight) + beta * R**2 * u + np.asarray(sphere.log_partition(fields, beta=beta))
+    exact = scipy.special.softmax(logits) @ u
+    x = np.zeros((1, D))
+    x[0, 0] = R
+    halves = fidelity.sampled(jax.random.key(0), np.ones((1, 1)), x, beta=beta, replicas=256, steps=60, transient=20)
+    found = np.asarray(halves.means)[..., 0, 0] / R
+    error = found.std(ddof=1) / np.sqrt(found.size)
+    assert abs(found.mean() - exact) < 4.5 * error
+    # The naive answer would be seen: it is the fixed point of one response.
+    m = R
+    for _ in range(200):
+        m = float(np.asarray(sphere.magnetization(np.array([R + m] + (D - 1) * [0.0]), beta=beta))[0])
+    assert abs(m / R - exact) > 20 * error
+
+
+def test_conditional_means_of_spins_without_couplings_are_the_response_and_do_not_fluctuate():
+    x = np.random.default_rng(0).normal(size=(3, 8))
+    halves = fidelity.sampled(jax.random.key(1), np.zeros((3, 3)), x, beta=1.3, replicas=16, steps=3, transient=1)
+    assert np.abs(np.asarray(halves.means) - np.asarray(sphere.magnetization(x, beta=1.3))).max() < 1e-5
+
+
+def test_flat_couplings_have_the_shared_mode_of_the_formula():
+    N, D, beta = 6, 12, 1.5
+    m = np.full((N, D), 0.3)
+    J = np.full((N, N), 1 / N)
+    chi, r, q = fidelity.collective_mode(J, m, beta=beta)
+    variance = (sphere.squared_radius(D) - D * 0.09) / D
+    assert chi == pytest.approx(beta * variance)
+    assert q == pytest.approx(1.0)
+    D_il, C = fidelity._closed(J, m, beta)
+    uniform = np.full(N, N**-0.5)
+    assert uniform @ C @ uniform == pytest.approx(D * variance * (1 + r))
+    assert D_il == pytest.approx(np.full((N, N), chi * D * variance * (1 + r) / N))
+
+
+def test_spread_means_are_shorter_than_naive_ones_by_the_first_order_of_the_spread():
+    # A weak coupling: f(s + e) = f(s) + f'(s) e with e the squared length that the fluctuations add.
+    case = Case("rows", 1.0, 1.0, False, 12, 32, 0)
+    with jax.enable_x64(True):
+        J, x = fidelity.system(case)
+        J = 0.01 * J
+        naive = fidelity._steady(J, x, 1.0, fidelity.STEPS["naive"])
+        found = fidelity.spread_means(J, x, beta=1.0)
+        drive = x + J @ naive
+        gains = sphere.exact.gains(drive, np.asarray(1.0))
+        added = J**2 @ (sphere.squared_radius(32) - np.sum(naive**2, axis=1))
+        expected = (np.asarray(gains.f1) / 2 * added)[:, None] * drive
+    assert np.linalg.norm(found - naive - expected) < 0.02 * np.linalg.norm(expected)
+
+
+def test_twins_find_each_other_by_address_and_nothing_else():
+    x, partner = map(np.asarray, fidelity.twins(jax.random.key(3), 10, 16))
+    assert np.array_equal(partner[partner], np.arange(10))
+    assert (partner != np.arange(10)).all()
+    swapped = np.concatenate([x[:, 4:8], x[:, :4]], axis=1)
+    assert np.array_equal(swapped, x[partner][:, :8])
+    assert not np.isclose(x[:, 8:], x[partner][:, 8:]).any()
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_rows_of_a_case_sum_to_one_and_see_only_what_they_may(causal):
+    J, x = fidelity.system(Case("rows", 1.0, 4.0, causal, 8, 16, 1, field=0.25))
+    assert J.sum(axis=1) == pytest.approx(np.ones(8))
+    assert (J[np.triu_indices(8, 1)].max() == 0) == causal
+    assert np.linalg.norm(x, axis=1) == pytest.approx(np.full(8, 0.25 * sphere.radius(16)))
+
+
+def test_a_quick_run_writes_what_the_record_holds(tmp_path: Path):
+    with ThreadPoolExecutor(1) as executor:
+        fidelity.compute(tmp_path, True, executor=executor, progress=False)
+    entries = json.loads((tmp_path / "fidelity.json").read_text())["cases"]
+    rows, collective = entries
+    assert {"n_eff", "squared", "by_row", "size", "forgotten"} <= set(rows)
+    assert len(rows["squared"]) == len(fidelity.THEORIES)
+    assert np.shape(rows["by_row"]) == (len(fidelity.BY_ROW), 8)
+    assert {"delayed", "means", "mode"} <= set(collective)
+
+
+def test_the_record_holds_every_case_and_is_small():
+    record = fidelity.record()
+    assert [case for case, _ in record] == fidelity.cases()
+    path = Path(fidelity.__file__).with_name("fidelity.json")
+    assert path.stat().st_size < 200_000
