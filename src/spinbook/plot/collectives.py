@@ -6,6 +6,8 @@ channel mixing purple. What is exact is in ink, and what a source prints and thi
 
 from __future__ import annotations
 
+import html
+import json
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -21,13 +23,17 @@ from spinbook.plot import style
 __all__ = [
     "TERMS",
     "Row",
+    "Stop",
     "approximations",
     "book_map",
     "extensivity",
     "feed_forward",
     "landscape",
+    "live",
+    "live_markup",
     "module",
     "response",
+    "roadmap",
     "stack",
     "terms",
     "training",
