@@ -20,7 +20,8 @@ FIELDS = np.array([[0.3, 1.2], [-0.5, -0.1], [0.6, -0.3]])
 SCORES = np.array([[1.2, 0.5], [-0.5, 0.9]])
 PAGE = (
     '<!DOCTYPE html><html lang="en" data-theme="light"><head><meta charset="utf-8"></head><body><main>'
-    '<figure id="{id}"><div class="spin-picture"><img alt="still" src="data:,"></div></figure>{markup}</main></body></html>'
+    '<figure id="{id}"><div class="spin-picture"><img alt="still" src="data:,"></div></figure>{markup}'
+    "</main></body></html>"
 )
 
 
@@ -84,9 +85,9 @@ def test_mean_spins_and_induced_terms_are_those_of_the_library(spins):
 
         averages = exact.moments(three, couplings(jnp.asarray(h)), h, beta=case["beta"])
         terms = response.of_moments(averages, couplings, h)
-        assert np.abs(np.array(answer["means"]) - terms.expectation).max() < 1e-12
-        assert np.abs(np.array(answer["induced"]) - terms.induced).max() < 1e-12
-        assert np.abs(np.array(answer["response"]) - terms.response).max() < 1e-12
+        assert np.abs(np.array(answer["means"], float) - terms.expectation).max() < 1e-12
+        assert np.abs(np.array(answer["induced"], float) - terms.induced).max() < 1e-12
+        assert np.abs(np.array(answer["response"], float) - terms.response).max() < 1e-12
 
 
 @needs_browser
@@ -101,8 +102,8 @@ def test_the_spins_replace_the_still_picture_and_answer_keys_slider_and_button(s
         "const slider = document.querySelector('.live input'); slider.value = 0;"
         f"slider.dispatchEvent(new Event('input')); await pause(); const apart = {_SAYS};"
         "document.querySelector('.live-button').click(); await pause();"
-        f"const answer = {{still, before, after, apart, reads: {_SAYS}, wide: document.querySelector('.live').scrollWidth,"
-        "page: document.documentElement.clientWidth, tips: tips.length}",
+        f"const answer = {{still, before, after, apart, reads: {_SAYS}, tips: tips.length,"
+        "wide: document.querySelector('.live').scrollWidth, page: document.documentElement.clientWidth}",
         width=width,
         dark=dark,
     )

@@ -93,9 +93,7 @@ def test_permuted_test_labels_give_chance(name):
     digits = tasks.classify_digits()
     shuffled = digits.test._replace(labels=rng.permutation(digits.test.labels))
     task = dataclasses.replace(digits, test=shuffled, validation=digits.test)
-    outcome = training.train(
-        BY_NAME[name], task, learning_rate=2e-2, seed=1, recipe=Recipe(num_updates=50), repeats=0
-    )
+    outcome = training.train(BY_NAME[name], task, learning_rate=2e-2, seed=1, recipe=Recipe(num_updates=50), repeats=0)
     # Each of 360 answers is right by chance once in ten: four standard deviations.
     assert abs(outcome.accuracy - 0.1) < 4 * math.sqrt(0.09 / 360)
     assert outcome.validation_accuracy > 0.3

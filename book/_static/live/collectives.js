@@ -105,7 +105,7 @@
     const found = () => response(state.fields, { ...state, scores });
     let now = found();
     live.name("Three spins in the plane: drag the fields, turn the coupling and beta");
-    const stage = live.stage("", { x: [-2.6, 2.6], y: [-2.1, 2.3], shape: 4.4 / 5.2, draw: drawSpins });
+    const stage = live.stage("", { x: [-3.1, 3.1], y: [-2.8, 3], shape: 5.8 / 6.2, draw: drawSpins });
     stage.box.style.maxWidth = "34rem";
     NAMES.forEach((name, k) => {
       live.point(stage, `Field of the ${name} spin`, {

@@ -106,7 +106,8 @@ MAP = (
 class Stop(NamedTuple):
     """A lesson on the map: its page, its idea, what it builds on, and how many minutes it takes to read.
 
-    ``road`` is "equilibrium", "driven", or "" where both meet; ``place`` is (column, row) in the wide drawing. ``after`` are pages of stops that come before it in ``ROAD``.
+    ``road`` is "equilibrium", "driven", or "" where both meet; ``place`` is (column, row) in the wide drawing.
+    ``after`` are pages of stops that come before it in ``ROAD``.
     """
 
     page: str
@@ -145,7 +146,8 @@ html[data-theme="dark"] .road { --road-ink: %(dark_ink)s; --road-paper: %(dark_p
 .road svg a:hover rect, .road svg a:focus rect { stroke-width: 3.5; }
 .road svg a:hover text, .road svg a:focus text { text-decoration: underline; }
 .road ol { display: none; list-style: none; margin: 0; padding: 0; }
-.road li { border-left: 4px solid var(--road-ink); margin: 0; padding: 0.35rem 0 0.35rem 0.8rem; color: var(--road-ink); }
+.road li { border-left: 4px solid var(--road-ink); margin: 0; padding: 0.35rem 0 0.35rem 0.8rem;
+  color: var(--road-ink); }
 .road li.equilibrium { border-color: var(--road-equilibrium); }
 .road li.driven { border-color: var(--road-driven); }
 .road li a { display: block; padding: 0.2rem 0; }
@@ -212,9 +214,9 @@ def roadmap(stops: Sequence[Stop] = ROAD, *, folder: str = "") -> str:
     return f'<style>{_look()}</style><nav class="road" aria-label="Map of the book">{drawing}<ol>{rows}</ol></nav>'
 
 
-LIVE_SITES = ((0.0, 1.15), (-1.35, -0.85), (1.35, -0.85))
+LIVE_SITES = ((0.0, 1.25), (-1.5, -1.15), (1.5, -1.15))
 """Where the three spins of the live model stand."""
-LIVE_SCALE = 0.5
+LIVE_SCALE = 0.8
 """Length in the drawing of an arrow of length one."""
 
 
@@ -225,19 +227,19 @@ def live(fields: np.ndarray, panels: Mapping[str, tuple[np.ndarray, np.ndarray]]
     ``fields`` (3, 2). ``panels`` maps a title to (mean spins, responses), both (3, 2); a response that is the mean spin
     is not drawn again.
     """
-    figure, axes = style.subplots(1, len(panels), height=2.55)
+    figure, axes = style.subplots(1, len(panels), height=2.45)
     for ax, (title, (means, responses)) in zip(axes, panels.items(), strict=True):
         for site, field, mean, response in zip(LIVE_SITES, fields, means, responses, strict=True):
             around = np.linspace(0, 2 * np.pi, 100)
             rim = np.array(site)[:, None] + np.sqrt(2) * LIVE_SCALE * np.array([np.cos(around), np.sin(around)])
             ax.plot(*rim, color=style.GREY, linewidth=0.9, linestyle="-")
-            arrows = [(field, GREEN, 1.3), (mean, BLUE, 2.6)]
+            arrows = [(field, GREEN, 1.4), (mean, BLUE, 2.6)]
             if not np.allclose(mean, response):
                 arrows.append((response, PURPLE, 1.8))
             for vector, colour, width in arrows:
                 end = (site[0] + LIVE_SCALE * vector[0], site[1] + LIVE_SCALE * vector[1])
-                style.arrow(ax, site, end, colour, width=width, size=9.0)
-        ax.set(xlim=(-2.4, 2.4), ylim=(-2.05, 2.15), aspect="equal")
+                style.arrow(ax, site, end, colour, width=width, size=11.0)
+        ax.set(xlim=(-2.9, 2.9), ylim=(-2.5, 2.9), aspect="equal")
         ax.axis("off")
         ax.set_title(title, loc="center")
     return figure
@@ -318,16 +320,16 @@ def response(
     left.set_ylim(None, ends[1] + 0.45 * (ends[1] - ends[0]))
     for k, (label, share) in enumerate(shares.items()):
         middle.loglog(scales, share, color=FAMILY[k], linestyle=LINES[k], marker=MARKERS[k], markersize=3, label=label)
-    middle.set(xlabel="scale of $W_Q$ and $W_K$", ylabel="induced term over mean spins")
+    middle.set(xlabel="factor on $W_Q W_K^T$", ylabel="induced term over mean spins")
     style.plain_ticks(middle.xaxis, (0.1, 0.3, 1, 3))
     style.plain_ticks(middle.yaxis, (0.03, 0.1, 0.3, 1))
-    bins = np.linspace(0, 3, 49)
+    bins = np.linspace(0, 2.2, 45)
     for k, (label, values) in enumerate(lengths.items()):
         right.hist(values, bins=bins, color=FAMILY[k], histtype="step", linewidth=1.4, linestyle=LINES[k], density=True)
         right.text(0.98, 0.92 - 0.1 * k, label, color=FAMILY[k], fontsize=8.5, ha="right", transform=right.transAxes)
     right.axvline(1, color=style.GREY, linewidth=0.9, linestyle=":")
     right.set(xlabel="response / length of a spin", ylabel="density over inputs")
-    right.set(ylim=(0, 1.3 * right.get_ylim()[1]), xlim=(0, 3))
+    right.set(ylim=(0, 1.3 * right.get_ylim()[1]), xlim=(0, 2.2))
     style.letters(left, middle, right)
     return figure
 
