@@ -55,6 +55,22 @@ def test_errors_of_a_difference_add_in_squares():
     assert error == pytest.approx(0.1 * math.sqrt(2))
 
 
+def test_wins_are_the_share_of_pairs_that_the_first_has_and_ties_are_halves():
+    one, other, none = summary.summarize(
+        {
+            "rows": [
+                _row(runs=[_run(accuracy=a) for a in (0.2, 0.5, 0.9)]),
+                _row("b", runs=[_run(accuracy=a) for a in (0.5, 0.6)]),
+                _row("c", runs=RUNS[2:]),
+            ]
+        }
+    )
+    # 0.2 beats none of two, 0.5 ties one, 0.9 beats both.
+    assert summary.wins(one, other) == pytest.approx(2.5 / 6)
+    assert summary.wins(one, other) + summary.wins(other, one) == pytest.approx(1)
+    assert math.isnan(summary.wins(one, none))
+
+
 def test_tables_have_a_line_for_each_module_and_both_tasks_in_it():
     rows = [_row("a", runs=RUNS[:2]), _row("a", "recall", runs=RUNS[:1]), _row("b", runs=RUNS[:2])]
     found = summary.summarize({"rows": rows})

@@ -1,5 +1,6 @@
 """Runs of both frameworks are one experiment, failures come back with a reason, and nothing outside is touched."""
 
+import dataclasses
 import math
 from typing import NamedTuple
 
@@ -83,6 +84,19 @@ def test_accuracy_is_the_share_of_answers_that_are_right(parts):
     ]
     assert 0 < sum(right) < 180
     assert parts.theirs.score(net, TASK.test) == (pytest.approx(sum(right) / 180), 0.0)
+
+
+@pytest.mark.parametrize("name", ["no feed-forward", "free energy, symmetric"])
+def test_permuted_test_labels_give_chance(name):
+    # A table whose accuracies were those of examples that were learned would not notice.
+    rng = np.random.default_rng(0)
+    digits = tasks.classify_digits()
+    shuffled = digits.test._replace(labels=rng.permutation(digits.test.labels))
+    task = dataclasses.replace(digits, test=shuffled, validation=digits.test)
+    outcome = training.train(BY_NAME[name], task, learning_rate=2e-2, seed=1, recipe=Recipe(num_updates=50), repeats=0)
+    # Each of 360 answers is right by chance once in ten: four standard deviations.
+    assert abs(outcome.accuracy - 0.1) < 4 * math.sqrt(0.09 / 360)
+    assert outcome.validation_accuracy > 0.3
 
 
 def test_an_update_without_a_finite_gradient_changes_nothing_and_is_counted(parts):

@@ -1,13 +1,16 @@
 """Each figure of the chapter shows the numbers that it is given, in order, and nothing that it made up."""
 
+import json
+import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
-from matplotlib.patches import FancyBboxPatch
+from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
 from companion import themes
 from spinbook.plot import collectives as plot
@@ -131,3 +134,42 @@ def test_stack_has_a_dashed_and_a_solid_line_for_each_temperature():
     assert ("--", X.tolist()) in drawn
     assert ("-", (X**2).tolist()) in drawn
     assert _shows(figure, X / 6)
+
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_the_road_has_every_lesson_once_in_the_order_of_the_book_and_builds_on_what_comes_before():
+    pages = [stop.page for stop in plot.ROAD]
+    contents = (ROOT / "_toc.yml").read_text(encoding="utf-8")
+    assert pages == re.findall(r"^ {6}- file: notebooks/(\S+)$", contents, flags=re.MULTILINE)
+    for place, stop in enumerate(plot.ROAD):
+        assert set(stop.after) <= set(pages[:place])
+        assert 5 <= stop.minutes <= 90
+    assert len({stop.place for stop in plot.ROAD}) == len(plot.ROAD)
+
+
+@pytest.mark.parametrize("folder", ["", "notebooks/"])
+def test_the_road_links_every_lesson_in_the_drawing_and_in_the_list_and_runs_no_script(folder):
+    markup = plot.roadmap(folder=folder)
+    links = re.findall(r'href="([^"]+)"', markup)
+    wanted = [f"{folder}{stop.page}.html" for stop in plot.ROAD]
+    assert links == [*wanted, *wanted]
+    assert "<script" not in markup
+    assert markup.count('class="line') == sum(max(1, len(stop.after)) for stop in plot.ROAD[1:])
+    for stop in plot.ROAD:
+        assert f"{stop.page}, {stop.minutes} min" in markup
+
+
+def test_the_live_model_carries_its_numbers_and_the_still_picture_its_arrows():
+    fields, scores = np.arange(6.0).reshape(3, 2) / 4, np.eye(2)
+    markup = plot.live_markup(fields, scores, beta=1.0, coupling=0.5)
+    data = re.search(r'id="collectives-live-data">(.*?)</script>', markup)
+    assert data
+    content = json.loads(data[1])
+    assert content["fields"] == fields.tolist()
+    assert content["scores"] == scores.tolist()
+    figure = plot.live(fields, {"one": (fields / 2, fields / 2), "two": (fields / 2, fields)})
+    arrows = [[p for p in ax.patches if isinstance(p, FancyArrowPatch)] for ax in figure.axes]
+    # Field and mean of three spins; the response is drawn where it differs.
+    assert [len(found) for found in arrows] == [6, 9]

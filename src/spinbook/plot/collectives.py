@@ -6,6 +6,8 @@ channel mixing purple. What is exact is in ink, and what a source prints and thi
 
 from __future__ import annotations
 
+import html
+import json
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -21,13 +23,17 @@ from spinbook.plot import style
 __all__ = [
     "TERMS",
     "Row",
+    "Stop",
     "approximations",
     "book_map",
     "extensivity",
     "feed_forward",
     "landscape",
+    "live",
+    "live_markup",
     "module",
     "response",
+    "roadmap",
     "stack",
     "terms",
     "training",
@@ -97,6 +103,168 @@ MAP = (
 )
 
 
+class Stop(NamedTuple):
+    """A lesson on the map: its page, its idea, what it builds on, and how many minutes it takes to read.
+
+    ``road`` is "equilibrium", "driven", or "" where both meet; ``place`` is (column, row) in the wide drawing.
+    ``after`` are pages of stops that come before it in ``ROAD``.
+    """
+
+    page: str
+    idea: str
+    after: tuple[str, ...]
+    minutes: int
+    road: str
+    place: tuple[int, int]
+
+
+ROAD = (
+    Stop("collectives", "A transformer block is a response", (), 20, "", (1, 0)),
+    Stop("rbm-mixtures", "Attention is a guess about what you cannot see", (), 30, "equilibrium", (0, 1)),
+    Stop("adaptive-tap", "Do not hear your own echo", ("rbm-mixtures",), 30, "equilibrium", (0, 2)),
+    Stop("free-energy", "A spin of fixed length makes attention", ("adaptive-tap",), 30, "equilibrium", (0, 3)),
+    Stop("kinetic-ising", "The average of tanh is not the tanh of the average", (), 30, "driven", (2, 1)),
+    Stop("spin-transformers", "A block is relaxation", ("kinetic-ising",), 30, "driven", (2, 2)),
+    Stop("attention-dynamics", "Many bits make a deterministic map", (), 30, "driven", (1, 2)),
+    Stop("entropy-production", "Which film runs backwards?", ("spin-transformers",), 30, "driven", (2, 3)),
+    Stop("comparison", "What would you lose?", ("free-energy", "entropy-production"), 20, "", (1, 4)),
+)
+"""The lessons in the order of the book: the map of it is drawn from this, and from nothing else."""
+
+_ROAD_LOOK = """
+.road { --road-ink: %(ink)s; --road-paper: %(paper)s; --road-grey: %(grey)s; --road-faint: %(faint)s;
+  --road-equilibrium: %(blue)s; --road-driven: %(orange)s; margin: 1rem 0; text-align: left; }
+html[data-theme="dark"] .road { --road-ink: %(dark_ink)s; --road-paper: %(dark_paper)s; --road-grey: %(dark_grey)s;
+  --road-faint: %(dark_faint)s; --road-equilibrium: %(dark_blue)s; --road-driven: %(dark_orange)s; }
+.road svg { display: block; width: 100%%; height: auto; font-family: inherit; }
+.road svg .line { fill: none; stroke-width: 3; stroke: var(--road-grey); }
+.road svg rect { fill: var(--road-paper); stroke: var(--road-ink); stroke-width: 1.6; }
+.road svg text { fill: var(--road-ink); font-size: 14px; }
+.road svg text.small { fill: var(--road-grey); font-size: 12px; }
+.road svg .equilibrium rect, .road svg .line.equilibrium { stroke: var(--road-equilibrium); }
+.road svg .driven rect, .road svg .line.driven { stroke: var(--road-driven); }
+.road svg a:hover rect, .road svg a:focus rect { stroke-width: 3.5; }
+.road svg a:hover text, .road svg a:focus text { text-decoration: underline; }
+.road ol { display: none; list-style: none; margin: 0; padding: 0; }
+.road li { border-left: 4px solid var(--road-ink); margin: 0; padding: 0.35rem 0 0.35rem 0.8rem;
+  color: var(--road-ink); }
+.road li.equilibrium { border-color: var(--road-equilibrium); }
+.road li.driven { border-color: var(--road-driven); }
+.road li a { display: block; padding: 0.2rem 0; }
+.road li span { display: block; font-size: 0.85rem; color: var(--road-grey); }
+@media screen and (max-width: 760px) { .road svg { display: none; } .road ol { display: block; } }
+"""
+
+
+def _look() -> str:
+    """The style of the map, in the colours of the figures, light and dark."""
+    names = {"ink": style.INK, "paper": style.PAPER, "grey": style.GREY, "faint": style.FAINT}
+    names |= {"blue": BLUE, "orange": ORANGE}
+    return _ROAD_LOOK % (names | {f"dark_{name}": style.DARK[colour] for name, colour in names.items()})
+
+
+def _halves(text: str, width: int = 27) -> list[str]:
+    """``text`` in lines of at most ``width`` characters, broken between words."""
+    lines = [""]
+    for word in text.split():
+        joined = f"{lines[-1]} {word}".strip()
+        if len(joined) > width and lines[-1]:
+            lines.append(word)
+        else:
+            lines[-1] = joined
+    return lines
+
+
+def _card(stop: Stop, corner: tuple[float, float], size: tuple[float, float], folder: str) -> str:
+    (x, y), (width, height) = corner, size
+    lines = _halves(stop.idea)
+    top = y + (28 if len(lines) == 1 else 22)
+    words = "".join(
+        f'<text x="{x + 14:g}" y="{top + 18 * k:g}">{html.escape(line)}</text>' for k, line in enumerate(lines)
+    )
+    below = f'<text class="small" x="{x + 14:g}" y="{y + height - 12:g}">{stop.page}, {stop.minutes} min</text>'
+    box = f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="8"/>'
+    return f'<a href="{folder}{stop.page}.html" class="{stop.road or "both"}">{box}{words}{below}</a>'
+
+
+def roadmap(stops: Sequence[Stop] = ROAD, *, folder: str = "") -> str:
+    """The map of the book as HTML: a drawing whose boxes are links, and a list of the same in narrow windows.
+
+    ``folder`` leads from the page that shows it to the lessons: "" from one of them, "notebooks/" from the title page.
+    Needs no script. A line leads from what a lesson builds on, or from the first stop where it builds on nothing.
+    """
+    width, height, across, down = 226.0, 78.0, 250.0, 118.0
+    corners = {stop.page: (8 + across * stop.place[0], 8 + down * stop.place[1]) for stop in stops}
+    lines = []
+    for stop in stops[1:]:
+        for page in stop.after or (stops[0].page,):
+            (x, y), (left, top) = corners[page], corners[stop.page]
+            start, end = (x + width / 2, y + height), (left + width / 2, top)
+            middle = (start[1] + end[1]) / 2
+            path = f"M{start[0]:g} {start[1]:g}C{start[0]:g} {middle:g} {end[0]:g} {middle:g} {end[0]:g} {end[1]:g}"
+            lines.append(f'<path class="line {stop.road or "both"}" d="{path}"/>')
+    cards = "".join(_card(stop, corners[stop.page], (width, height), folder) for stop in stops)
+    box = f"0 0 {across * 2 + width + 16:g} {down * max(stop.place[1] for stop in stops) + height + 16:g}"
+    rows = "".join(
+        f'<li class="{stop.road or "both"}"><a href="{folder}{stop.page}.html">{html.escape(stop.idea)}</a>'
+        f"<span>{stop.page}, {stop.minutes} min{', after ' + ', '.join(stop.after) if stop.after else ''}</span></li>"
+        for stop in stops
+    )
+    drawing = f'<svg viewBox="{box}">{"".join(lines)}{cards}</svg>'
+    return f'<style>{_look()}</style><nav class="road" aria-label="Map of the book">{drawing}<ol>{rows}</ol></nav>'
+
+
+LIVE_SITES = ((0.0, 1.25), (-1.5, -1.15), (1.5, -1.15))
+"""Where the three spins of the live model stand."""
+LIVE_SCALE = 0.8
+"""Length in the drawing of an arrow of length one."""
+
+
+@style.house
+def live(fields: np.ndarray, panels: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> Figure:
+    """The still version of the live model: three spins, their fields, mean spins and responses.
+
+    ``fields`` (3, 2). ``panels`` maps a title to (mean spins, responses), both (3, 2); a response that is the mean spin
+    is not drawn again.
+    """
+    figure, axes = style.subplots(1, len(panels), height=2.45)
+    for ax, (title, (means, responses)) in zip(axes, panels.items(), strict=True):
+        for site, field, mean, response in zip(LIVE_SITES, fields, means, responses, strict=True):
+            around = np.linspace(0, 2 * np.pi, 100)
+            rim = np.array(site)[:, None] + np.sqrt(2) * LIVE_SCALE * np.array([np.cos(around), np.sin(around)])
+            ax.plot(*rim, color=style.GREY, linewidth=0.9, linestyle="-")
+            arrows = [(field, GREEN, 1.4), (mean, BLUE, 2.6)]
+            if not np.allclose(mean, response):
+                arrows.append((response, PURPLE, 1.8))
+            for vector, colour, width in arrows:
+                end = (site[0] + LIVE_SCALE * vector[0], site[1] + LIVE_SCALE * vector[1])
+                style.arrow(ax, site, end, colour, width=width, size=11.0)
+        ax.set(xlim=(-2.9, 2.9), ylim=(-2.5, 2.9), aspect="equal")
+        ax.axis("off")
+        ax.set_title(title, loc="center")
+    return figure
+
+
+def live_markup(fields: np.ndarray, scores: np.ndarray, *, beta: float, coupling: float) -> str:
+    """The numbers of the live model and the scripts that draw it, as markup for the page.
+
+    ``fields`` (3, 2) are the first ones, ``scores`` (2, 2) the matrix A of couplings that read them, softmax(h A h^T)
+    times the ``coupling``. The scripts are ``book/_static/live/kernel.js`` and ``collectives.js`` beside it; where they
+    are missing, nothing of this is seen.
+    """
+    content = {
+        "fields": np.asarray(fields, dtype=float).tolist(),
+        "scores": np.asarray(scores, dtype=float).tolist(),
+        "beta": float(beta),
+        "coupling": float(coupling),
+        "sites": [list(site) for site in LIVE_SITES],
+        "scale": LIVE_SCALE,
+    }
+    data = json.dumps(content, allow_nan=False)
+    scripts = "".join(f'<script src="../_static/live/{name}.js" defer></script>' for name in ("kernel", "collectives"))
+    return f'<script type="application/json" id="collectives-live-data">{data}</script>{scripts}'
+
+
 @style.house
 def module() -> Figure:
     """A module wrapped around a spin system: inputs are fields, and couplings if they like; outputs are responses."""
@@ -152,16 +320,16 @@ def response(
     left.set_ylim(None, ends[1] + 0.45 * (ends[1] - ends[0]))
     for k, (label, share) in enumerate(shares.items()):
         middle.loglog(scales, share, color=FAMILY[k], linestyle=LINES[k], marker=MARKERS[k], markersize=3, label=label)
-    middle.set(xlabel="scale of $W_Q$ and $W_K$", ylabel="induced term over mean spins")
+    middle.set(xlabel="factor on $W_Q W_K^T$", ylabel="induced term over mean spins")
     style.plain_ticks(middle.xaxis, (0.1, 0.3, 1, 3))
     style.plain_ticks(middle.yaxis, (0.03, 0.1, 0.3, 1))
-    bins = np.linspace(0, 3, 49)
+    bins = np.linspace(0, 2.2, 45)
     for k, (label, values) in enumerate(lengths.items()):
         right.hist(values, bins=bins, color=FAMILY[k], histtype="step", linewidth=1.4, linestyle=LINES[k], density=True)
         right.text(0.98, 0.92 - 0.1 * k, label, color=FAMILY[k], fontsize=8.5, ha="right", transform=right.transAxes)
     right.axvline(1, color=style.GREY, linewidth=0.9, linestyle=":")
     right.set(xlabel="response / length of a spin", ylabel="density over inputs")
-    right.set(ylim=(0, 1.3 * right.get_ylim()[1]), xlim=(0, 3))
+    right.set(ylim=(0, 1.3 * right.get_ylim()[1]), xlim=(0, 2.2))
     style.letters(left, middle, right)
     return figure
 

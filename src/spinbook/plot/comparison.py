@@ -6,7 +6,9 @@ filled and recall is open.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib import ticker
@@ -17,7 +19,7 @@ from matplotlib.lines import Line2D
 from spinbook.comparison.summary import Summary
 from spinbook.plot import style
 
-__all__ = ["accuracy", "cost", "diagnostics", "longer", "whole_block"]
+__all__ = ["accuracy", "cost", "diagnostics", "live_markup", "longer", "whole_block"]
 
 BLUE, ORANGE, GREEN, PURPLE, OCHRE, BROWN = style.QUALITATIVE
 FAMILIES = {
@@ -207,3 +209,33 @@ def longer(summaries: Sequence[Summary], again: Sequence[Summary], updates: tupl
     ax.set(xlim=(0, 1.04), xlabel=f"accuracy on the test set, {TASKS[again[0].task]}")
     _legend(figure, handles, 2)
     return figure
+
+
+def live_markup(
+    records: Mapping[int, Sequence[Summary]],
+    *,
+    chances: Mapping[str, float],
+    quantiles: Mapping[int, float],
+    start: str,
+) -> str:
+    """The live table's numbers and the scripts that draw it, as markup for the page.
+
+    ``records`` maps a number of updates to its summaries; ``quantiles`` degrees of freedom to Student's quantile for
+    the intervals; ``start`` is the module that the others are held against at first. The scripts are
+    ``book/_static/live/kernel.js`` and ``comparison.js`` beside it; where they are missing, nothing of this is seen.
+    """
+    rows: list[dict[str, Any]] = [
+        {
+            "module": s.module,
+            "family": s.family,
+            "task": s.task,
+            "updates": updates,
+            "accuracies": s.accuracies.tolist(),
+        }
+        for updates, summaries in records.items()
+        for s in summaries
+    ]
+    content = {"rows": rows, "chances": dict(chances), "quantiles": dict(quantiles), "start": start}
+    data = json.dumps(content, allow_nan=False)
+    scripts = "".join(f'<script src="../_static/live/{name}.js" defer></script>' for name in ("kernel", "comparison"))
+    return f'<script type="application/json" id="comparison-accuracy-data">{data}</script>{scripts}'
