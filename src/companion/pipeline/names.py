@@ -40,7 +40,8 @@ def occurrences(cells: Sequence[str]) -> list[list[Occurrence]]:
 
 def _read(cells: Sequence[str], shown: Sequence[str]) -> tuple[list[list[Occurrence]], dict[str, str]]:
     """The same for those cells of a notebook that are `shown`, in order, and what names stand for at its end."""
-    reader, found = _Reader(), []
+    reader = _Reader()
+    found: list[list[Occurrence]] = []
     for cell in cells:
         here = reader.read(cell)
         if len(found) < len(shown) and cell.strip() == shown[len(found)].strip():
