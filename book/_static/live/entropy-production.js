@@ -97,8 +97,9 @@
     const score = { films: 0, reader: 0, judge: 0 };
     let P, p, sigma, shown, nats, reversed, guess, at;
     live.name("Films of three spins: does each run forwards or backwards?");
-    const screen = live.stage("", { shape: 0.36, grow: 2, draw: drawFilm });
-    const scale = live.stage("", { shape: 0.72, grow: 1, draw: drawEvidence });
+    for (const [shape, draw] of [[0.17, drawFilm], [0.22, drawEvidence]]) {
+      live.stage("", { shape, draw }).box.style.flexBasis = "100%";
+    }
 
     function take() {
       live.stop();
@@ -159,7 +160,7 @@
 
     function drawFilm(pen, stage, colours) {
       const { width, height } = stage;
-      const left = Math.min(0.24 * width, 110);
+      const left = Math.min(0.2 * width, 120);
       const cell = Math.min((width - left) / (steps + 1), height / SPINS);
       const top = (height - SPINS * cell) / 2;
       shown.forEach((state, t) => {
@@ -174,7 +175,7 @@
       pen.strokeStyle = colours.orange;
       pen.lineWidth = 2;
       pen.strokeRect(left + at * cell, top - 3, cell, SPINS * cell + 6);
-      const [middle, centre, radius] = [left * 0.45, height / 2, Math.min(left * 0.3, height * 0.3)];
+      const [middle, centre, radius] = [left * 0.42, height / 2, Math.min(left * 0.27, height * 0.3)];
       range(SPINS).forEach((i) => {
         const angle = (2 * Math.PI * i) / SPINS - Math.PI / 2;
         pen.beginPath();
