@@ -206,12 +206,12 @@ def test_the_still_picture_marks_both_answers_of_the_spin():
         for k in (0.6, 0.9)
     ]
     heard = [np.array([-1.0, 2.0]), np.array([0.5, 3.0])]
-    figure = plot.live(courses, heard, betas=(0.5, 2.0))
+    figure = plot.live(courses, heard, settings=((0.5, 0.5), (2.0, 0.6)))
     for k, ax in enumerate(figure.axes[2:]):
         marks = [tuple(line.get_xydata()[0]) for line in ax.lines if len(line.get_xydata()) == 1]
         mean = heard[k].mean()
         assert marks == [(mean, np.tanh(mean)), (mean, np.tanh(heard[k]).mean())]
-    assert all(_shows(figure, values) for course in courses for values in course.values())
+    assert all(_shows(figure, course[name]) for course in courses for name in ("naive", "TAP"))
 
 
 def test_the_markup_keeps_hundredths():

@@ -99,7 +99,7 @@ def published_system(sample: int | None = None) -> tuple[Float[Array, "512"], Fl
 
     >>> fields, couplings = published_system()
     >>> couplings.shape, round(float(fields[0]), 6), round(float(couplings[0, 0]), 6)
-    ((512, 512), -0.330393, 0.003249)
+    ((512, 512), -0.297437, 0.002925)
     """
     if sample is not None:
         sample = validate.count(sample, "sample", maximum=_PUBLISHED_SAMPLES - 1)

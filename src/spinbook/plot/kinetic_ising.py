@@ -81,13 +81,18 @@ def _spin(ax: Axes, x: float, y: float, up: bool, colour: str) -> None:
 
 
 @style.house
-def live(courses: Sequence[Mapping[str, np.ndarray]], heard: Sequence[np.ndarray], *, betas: Sequence[float]) -> Figure:
-    """The still version of the live model: a column for each beta, the mean of the crowd above, one field below.
+def live(
+    courses: Sequence[Mapping[str, np.ndarray]],
+    heard: Sequence[np.ndarray],
+    *,
+    settings: Sequence[tuple[float, float]],
+) -> Figure:
+    """The still version of the live model: a column for each beta and disorder, the mean above, one field below.
 
     A course maps "naive", "TAP" and "sampled" to means at ticks 0, 1, ...; ``heard`` are samples of beta times the
     field at one spin.
     """
-    figure, axes = style.subplots(2, len(betas), height=3.9, squeeze=False, sharey="row")
+    figure, axes = style.subplots(2, len(settings), height=3.9, squeeze=False, sharey="row")
     reach = max(3.0, *(float(np.abs(fields).max()) for fields in heard))
     axis = np.linspace(-reach, reach, 121)
     for k, (above, below) in enumerate(zip(*axes, strict=True)):
@@ -114,7 +119,7 @@ def live(courses: Sequence[Mapping[str, np.ndarray]], heard: Sequence[np.ndarray
             linestyle="none",
         )
         above.set(ylim=(-0.25, 1.05), xlabel="tick")
-        above.set_title(rf"$\beta = {betas[k]:g}$", loc="center")
+        above.set_title(rf"$\beta = {settings[k][0]:g}$, disorder {settings[k][1]:g}", loc="center")
         counts, edges = np.histogram(heard[k], bins=40, range=(-reach, reach))
         below.bar(
             edges[:-1],
