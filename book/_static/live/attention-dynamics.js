@@ -106,7 +106,7 @@
       const one = run(data, settled, beta, LENGTH);
       const two = run(data, other, beta, LENGTH);
       const distance = one.attention.map((A, n) => Math.hypot(...A.map((a, i) => a - two.attention[n][i])));
-      now = { one, two, distance, rate: exponent(data, settled, beta, 1000), period: period(one.attention) };
+      now = { one, two, distance, rate: exponent(data, settled, beta, 2000), period: period(one.attention) };
       const far = distance.findIndex((d) => d > 0.05);
       const kind = now.period
         ? `the tokens repeat after ${now.period}`
