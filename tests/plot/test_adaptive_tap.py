@@ -78,8 +78,8 @@ def test_correction_shows_points_and_medians_in_the_order_given():
 
 
 def test_initialisation_shows_every_seed_and_the_means_of_both_sweeps():
-    factors = np.array([0.1, 1.0, 10.0])
-    sweeps = {name: RNG.uniform(size=(3, 2, 4)) for name in ("couplings", "fields")}
+    factors = {"couplings": np.array([0.1, 1.0, 10.0]), "fields": np.array([0.1, 10.0])}
+    sweeps = {name: RNG.uniform(size=(len(values), 2, 4)) for name, values in factors.items()}
     figure = plot.initialisation(factors, sweeps)
     for k, ax in enumerate(figure.axes):
         lines = [np.asarray(line.get_ydata(), dtype=float) for line in ax.lines]

@@ -303,21 +303,23 @@ def correction(
 
 
 @style.house
-def initialisation(factors: np.ndarray, sweeps: Mapping[str, np.ndarray]) -> Figure:
+def initialisation(factors: Mapping[str, np.ndarray], sweeps: Mapping[str, np.ndarray]) -> Figure:
     """Accuracy, and the share of responses that were not found, against a factor on the initial couplings or fields.
 
-    ``sweeps`` maps "couplings" and "fields" to (len(factors), 2, seeds): accuracy and share.
+    Both map "couplings" and "fields": ``sweeps`` to (len(factors), 2, seeds), accuracy and share.
     """
     figure, axes = style.subplots(1, 2, height=2.8)
     looks = ((BLUE, "-", "o"), (ORANGE, "--", "s"))
     for k, (ax, label) in enumerate(zip(axes, ("accuracy on unseen digits", "share not found"), strict=True)):
         for (colour, line, marker), (name, values) in style.dressed(looks, sweeps.items()):
-            ax.plot(factors, values[:, k].mean(axis=-1), color=colour, linestyle=line, label=name)
+            ax.plot(factors[name], values[:, k].mean(axis=-1), color=colour, linestyle=line, label=name)
             for seed in range(values.shape[-1]):
-                ax.plot(factors, values[:, k, seed], color=colour, marker=marker, markersize=3.5, linestyle="none")
+                ax.plot(
+                    factors[name], values[:, k, seed], color=colour, marker=marker, markersize=3.5, linestyle="none"
+                )
         ax.axvline(1.0, color=style.GREY, linestyle=":", linewidth=1.0)
         ax.set(xscale="log", xlabel="factor at the start", ylabel=label, ylim=(-0.04, 1.04))
-        style.plain_ticks(ax.xaxis, tuple(float(factor) for factor in factors))
+        style.plain_ticks(ax.xaxis, sorted({float(factor) for values in factors.values() for factor in values}))
     axes[1].legend(loc="upper left")
     style.letters(*axes)
     return figure
