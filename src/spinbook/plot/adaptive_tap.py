@@ -78,7 +78,7 @@ def live(couplings: np.ndarray, curves: Mapping[str, np.ndarray], *, coupling: f
         label = "naive mean field" if name == "naive" else name
         place = (float(couplings[-1]), float(values[-1, 0]))
         style.label(ax, label, place, colours[name], ends[name], ha="right")
-    ax.axvline(coupling, color=style.GREY, linestyle=":", linewidth=1.0)
+    ax.vlines(coupling, 0, curves["true"][here, 0], color=style.GREY, linestyle=":", linewidth=1.0)
     ax.set(xlabel="coupling $J$", ylabel="mean of the first spin", ylim=(0, 1.1), xlim=(couplings[0], couplings[-1]))
     style.letters(drawing, ax)
     return figure
@@ -255,10 +255,11 @@ def gaussian(radii: np.ndarray, deviations: Mapping[str, np.ndarray], *, residua
     left.set_ylim(1e-17, 30)
     left.yaxis.set_major_locator(ticker.LogLocator(base=1e4))
     left.yaxis.set_minor_locator(ticker.NullLocator())
-    for colour, line, (name, values) in style.dressed((ORANGE, GREEN, BROWN), ("--", "-.", "-"), residuals.items()):
+    looks = ((ORANGE, "--", -13.0), (GREEN, "-.", 4.0), (BROWN, "-", -3.0))
+    for (colour, line, offset), (name, values) in style.dressed(looks, residuals.items()):
         steps = np.arange(len(values))
         right.plot(steps, values, color=colour, linestyle=line)
-        style.label(right, name, (float(steps[-1]), float(values[-1])), colour, (4, -3))
+        style.label(right, name, (float(steps[-1]), float(values[-1])), colour, (4, offset))
     right.set(xlabel="step", ylabel="largest change of a mean")
     right.set_yscale("log")
     right.yaxis.set_minor_locator(ticker.NullLocator())
