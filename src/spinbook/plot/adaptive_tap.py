@@ -255,8 +255,8 @@ def gaussian(radii: np.ndarray, deviations: Mapping[str, np.ndarray], *, residua
     left.set_ylim(1e-17, 30)
     left.yaxis.set_major_locator(ticker.LogLocator(base=1e4))
     left.yaxis.set_minor_locator(ticker.NullLocator())
-    looks = ((ORANGE, "--", -13.0), (GREEN, "-.", 4.0), (BROWN, "-", -3.0))
-    for (colour, line, offset), (name, values) in style.dressed(looks, residuals.items()):
+    dresses = ((ORANGE, "--", -13.0), (GREEN, "-.", 4.0), (BROWN, "-", -3.0))
+    for (colour, line, offset), (name, values) in style.dressed(dresses, residuals.items()):
         steps = np.arange(len(values))
         right.plot(steps, values, color=colour, linestyle=line)
         style.label(right, name, (float(steps[-1]), float(values[-1])), colour, (4, offset))
