@@ -6,6 +6,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 
 from spinbook.plot import adaptive_tap as plot
 
@@ -78,8 +79,8 @@ def test_correction_shows_points_and_medians_in_the_order_given():
 
 
 def test_initialisation_shows_every_seed_and_the_means_of_both_sweeps():
-    factors = np.array([0.1, 1.0, 10.0])
-    sweeps = {name: RNG.uniform(size=(3, 2, 4)) for name in ("couplings", "fields")}
+    factors = {"couplings": np.array([0.1, 1.0, 10.0]), "fields": np.array([0.1, 10.0])}
+    sweeps = {name: RNG.uniform(size=(len(values), 2, 4)) for name, values in factors.items()}
     figure = plot.initialisation(factors, sweeps)
     for k, ax in enumerate(figure.axes):
         lines = [np.asarray(line.get_ydata(), dtype=float) for line in ax.lines]
@@ -103,7 +104,7 @@ def test_the_still_picture_marks_the_first_mean_of_every_method():
     marks = {float(line.get_ydata()[0]) for line in figure.axes[1].lines if len(line.get_ydata()) == 1}
     assert {float(values[8, 0]) for values in curves.values()} <= marks
     assert all(_shows(figure, values[:, 0]) for values in curves.values())
-    heights = sorted(bar.get_height() for bar in figure.axes[0].patches if hasattr(bar, "get_height"))
+    heights = sorted(bar.get_height() for bar in figure.axes[0].patches if isinstance(bar, Rectangle))
     assert heights == pytest.approx(sorted(0.32 * values[8, i] for values in curves.values() for i in range(3)))
 
 

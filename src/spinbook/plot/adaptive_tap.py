@@ -78,7 +78,7 @@ def live(couplings: np.ndarray, curves: Mapping[str, np.ndarray], *, coupling: f
         label = "naive mean field" if name == "naive" else name
         place = (float(couplings[-1]), float(values[-1, 0]))
         style.label(ax, label, place, colours[name], ends[name], ha="right")
-    ax.axvline(coupling, color=style.GREY, linestyle=":", linewidth=1.0)
+    ax.vlines(coupling, 0, curves["true"][here, 0], color=style.GREY, linestyle=":", linewidth=1.0)
     ax.set(xlabel="coupling $J$", ylabel="mean of the first spin", ylim=(0, 1.1), xlim=(couplings[0], couplings[-1]))
     style.letters(drawing, ax)
     return figure
@@ -255,10 +255,11 @@ def gaussian(radii: np.ndarray, deviations: Mapping[str, np.ndarray], *, residua
     left.set_ylim(1e-17, 30)
     left.yaxis.set_major_locator(ticker.LogLocator(base=1e4))
     left.yaxis.set_minor_locator(ticker.NullLocator())
-    for colour, line, (name, values) in style.dressed((ORANGE, GREEN, BROWN), ("--", "-.", "-"), residuals.items()):
+    dresses = ((ORANGE, "--", -13.0), (GREEN, "-.", 4.0), (BROWN, "-", -3.0))
+    for (colour, line, offset), (name, values) in style.dressed(dresses, residuals.items()):
         steps = np.arange(len(values))
         right.plot(steps, values, color=colour, linestyle=line)
-        style.label(right, name, (float(steps[-1]), float(values[-1])), colour, (4, -3))
+        style.label(right, name, (float(steps[-1]), float(values[-1])), colour, (4, offset))
     right.set(xlabel="step", ylabel="largest change of a mean")
     right.set_yscale("log")
     right.yaxis.set_minor_locator(ticker.NullLocator())
@@ -303,21 +304,23 @@ def correction(
 
 
 @style.house
-def initialisation(factors: np.ndarray, sweeps: Mapping[str, np.ndarray]) -> Figure:
+def initialisation(factors: Mapping[str, np.ndarray], sweeps: Mapping[str, np.ndarray]) -> Figure:
     """Accuracy, and the share of responses that were not found, against a factor on the initial couplings or fields.
 
-    ``sweeps`` maps "couplings" and "fields" to (len(factors), 2, seeds): accuracy and share.
+    Both map "couplings" and "fields": ``sweeps`` to (len(factors), 2, seeds), accuracy and share.
     """
     figure, axes = style.subplots(1, 2, height=2.8)
     looks = ((BLUE, "-", "o"), (ORANGE, "--", "s"))
     for k, (ax, label) in enumerate(zip(axes, ("accuracy on unseen digits", "share not found"), strict=True)):
         for (colour, line, marker), (name, values) in style.dressed(looks, sweeps.items()):
-            ax.plot(factors, values[:, k].mean(axis=-1), color=colour, linestyle=line, label=name)
+            ax.plot(factors[name], values[:, k].mean(axis=-1), color=colour, linestyle=line, label=name)
             for seed in range(values.shape[-1]):
-                ax.plot(factors, values[:, k, seed], color=colour, marker=marker, markersize=3.5, linestyle="none")
+                ax.plot(
+                    factors[name], values[:, k, seed], color=colour, marker=marker, markersize=3.5, linestyle="none"
+                )
         ax.axvline(1.0, color=style.GREY, linestyle=":", linewidth=1.0)
         ax.set(xscale="log", xlabel="factor at the start", ylabel=label, ylim=(-0.04, 1.04))
-        style.plain_ticks(ax.xaxis, tuple(float(factor) for factor in factors))
+        style.plain_ticks(ax.xaxis, sorted({float(factor) for values in factors.values() for factor in values}))
     axes[1].legend(loc="upper left")
     style.letters(*axes)
     return figure
