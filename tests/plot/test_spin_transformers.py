@@ -174,4 +174,4 @@ def test_every_other_figure_draws():
         np.arange(4) / 5,
     )
     response = {"one sphere": np.ones((4, 4)), "one per head": np.eye(4)}
-    assert len(plot.heads(np.array([1, 2, 4]), {"a": x[:3]}, shares=heads, edges=edges, response=response).axes) == 4
+    assert len(plot.heads(heads, edges=edges, response=response).axes) == 3
