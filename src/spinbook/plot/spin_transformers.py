@@ -259,7 +259,15 @@ def collective(
             of = shown & (labels[title] == name)
             bars = np.stack([np.minimum(error[of], 0.95 * y[of]), error[of]])
             ax.errorbar(
-                x[of], y[of], bars, color=colour, marker=marker, markersize=4.2, linestyle="none", linewidth=0.9, label=name
+                x[of],
+                y[of],
+                bars,
+                color=colour,
+                marker=marker,
+                markersize=4.2,
+                linestyle="none",
+                linewidth=0.9,
+                label=name,
             )
         ax.set(xscale="log", yscale="log", xlabel="predicted", xlim=(low, high), ylim=(low, high), aspect="equal")
         ax.set_title(title, loc="center", fontsize=8.5)
