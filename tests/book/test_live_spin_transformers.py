@@ -1,5 +1,4 @@
-"""The live model of spin-transformers: its means are the library's, its draws have the library's moments, and it answers
-slider and keys."""
+"""The live model of spin-transformers has the library's means and moments, and answers slider and keys."""
 
 import json
 import re

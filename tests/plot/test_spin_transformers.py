@@ -130,7 +130,12 @@ def test_rows_and_their_medians_are_drawn_as_they_are():
 def test_draws_of_one_setting_share_a_mark_and_what_was_not_found_is_left_out():
     x, y = np.array([0.1, 0.2, 0.3]), np.array([0.11, np.nan, 0.31])
     labels, errors = {"means": np.array(["a", "a", "b"])}, {"means": np.zeros(3)}
-    figure = plot.collective({"means": x, "more": x}, {"means": y, "more": y}, labels | {"more": labels["means"]}, errors=errors | {"more": y * 0})
+    figure = plot.collective(
+        {"means": x, "more": x},
+        {"means": y, "more": y},
+        labels | {"more": labels["means"]},
+        errors=errors | {"more": y * 0},
+    )
     assert _shows(figure, np.array([0.11]))
     assert _shows(figure, np.array([0.31]))
 
@@ -174,4 +179,4 @@ def test_every_other_figure_draws():
         np.arange(4) / 5,
     )
     response = {"one sphere": np.ones((4, 4)), "one per head": np.eye(4)}
-    assert len(plot.heads(np.array([1, 2, 4]), {"a": x[:3]}, shares=heads, edges=edges, response=response).axes) == 4
+    assert len(plot.heads(heads, edges=edges, response=response).axes) == 3

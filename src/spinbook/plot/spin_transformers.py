@@ -259,7 +259,15 @@ def collective(
             of = shown & (labels[title] == name)
             bars = np.stack([np.minimum(error[of], 0.95 * y[of]), error[of]])
             ax.errorbar(
-                x[of], y[of], bars, color=colour, marker=marker, markersize=4.2, linestyle="none", linewidth=0.9, label=name
+                x[of],
+                y[of],
+                bars,
+                color=colour,
+                marker=marker,
+                markersize=4.2,
+                linestyle="none",
+                linewidth=0.9,
+                label=name,
             )
         ax.set(xscale="log", yscale="log", xlabel="predicted", xlim=(low, high), ylim=(low, high), aspect="equal")
         ax.set_title(title, loc="center", fontsize=8.5)
@@ -812,36 +820,25 @@ def settling(
 
 @style.house
 def heads(
-    counts: np.ndarray,
-    differences: Mapping[str, np.ndarray],
-    *,
     shares: Mapping[str, np.ndarray],
+    *,
     edges: np.ndarray,
     response: Mapping[str, np.ndarray],
 ) -> Figure:
-    """Two readings of several heads: how far apart, how the length of a site is shared, and who listens to whom.
+    """Two readings of several heads: how the length of a site is shared, and who listens to whom.
 
-    ``differences`` maps a label to values on ``counts``; ``shares`` maps a reading to the density of |m^h|^2 / |m|^2
-    over sites and heads, in the bins between the ``edges``;
+    ``shares`` maps a reading to the density of |m^h|^2 / |m|^2 over sites and heads, in the bins between the ``edges``;
     ``response`` maps a reading to (heads, heads) mean sizes of d m^h / d x^k.
     """
-    figure, axes = style.subplots(1, 2 + len(response), height=2.7, width_ratios=(1.15, 1.15, *(1.0 for _ in response)))
-    left, middle = axes[:2]
-    for look, (name, values) in style.dressed(((BLUE, "-", "o", 4), (PURPLE, ":", "D", 8)), differences.items()):
-        colour, line, marker, size = look
-        options = {"markerfacecolor": "none", "linewidth": 1.2, "label": name}
-        left.loglog(counts, values, color=colour, marker=marker, markersize=size, linestyle=line, **options)
-    left.legend(loc="upper left", handlelength=2.2, labelspacing=0.3)
-    left.set(xlabel="number of heads", ylabel="relative difference of outputs")
-    style.plain_ticks(left.xaxis, [float(count) for count in counts])
-    style.plain_ticks(left.yaxis, (0.05, 0.1, 0.2))
+    figure, axes = style.subplots(1, 1 + len(response), height=2.7, width_ratios=(1.3, *(1.0 for _ in response)))
+    middle = axes[0]
     for (name, density), colour, line in zip(shares.items(), (BLUE, ORANGE), ("-", "--"), strict=True):
         middle.stairs(density, edges, color=colour, linestyle=line, linewidth=1.3)
         place = min(int(np.argmax(density)) + (5 if line == "-" else 1), len(density))
         style.label(middle, name, (edges[place], density[place - 1]), colour, (2, 4 if line == "-" else -6))
     middle.set(xlabel="share of a head in $|\\mathbf{m}_i|^2$", ylabel="density")
     top = max(float(values.max()) for values in response.values())
-    for ax, (name, values) in zip(axes[2:], response.items(), strict=True):
+    for ax, (name, values) in zip(axes[1:], response.items(), strict=True):
         shown = np.log10(np.maximum(values / top, 1e-4))
         count = len(values)
         ax.imshow(shown, cmap="Greys", vmin=-4, vmax=0.5, origin="upper", interpolation="nearest")
@@ -853,7 +850,7 @@ def heads(
                     ax.add_patch(box)
         ax.set(xlabel="head of the input", xticks=range(0, count, 2), yticks=range(0, count, 2))
         ax.set_title(name, loc="center", fontsize=8.5)
-    axes[2].set_ylabel("head of the output")
+    axes[1].set_ylabel("head of the output")
     style.letters(*axes)
     return figure
 

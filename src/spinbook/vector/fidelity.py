@@ -29,7 +29,20 @@ from spinbook import sphere, sweep
 from spinbook.spin_transformer import SpinTransformerModule
 from spinbook.vector import fluctuations, mean_field
 
-__all__ = ["Case", "Halves", "cases", "collective_mode", "compute", "measure", "record", "sampled", "spread_means", "system", "trained", "twins"]
+__all__ = [
+    "Case",
+    "Halves",
+    "cases",
+    "collective_mode",
+    "compute",
+    "measure",
+    "record",
+    "sampled",
+    "spread_means",
+    "system",
+    "trained",
+    "twins",
+]
 
 GROUPS = 8
 """Groups of replicas in each half, which the standard errors come from."""
@@ -38,8 +51,8 @@ GROUPS = 8
 class Case(NamedTuple):
     """One frozen system: what is asked of it, how its couplings were made, and how long it is sampled.
 
-    ``kind`` is "rows" (errors of the means, by row) or "collective" (delayed correlations too). ``scale`` is the standard
-    deviation of the logits, or 0 for a module trained at beta = 1; ``field`` the length of the fields over R.
+    ``kind`` is "rows" (errors of the means, by row) or "collective" (delayed correlations too). ``scale`` is the
+    standard deviation of the logits, or 0 for a module trained at beta = 1; ``field`` the length of the fields over R.
     """
 
     kind: str
@@ -118,9 +131,9 @@ def sampled(
 ) -> Halves:
     """m_i = <phi(x_i + sum_j J_ij s_j)> and D_il = <s_i(t) . s_l(t - 1)> - m_i . m_l, from two independent halves.
 
-    Each half has ``replicas`` replicas in eight groups, and averages ``steps`` steps after ``transient`` ones. The first
-    starts with every spin along its field, the second with all spins along one direction, so that halves that agree
-    have forgotten where they began. Takes what its callers have checked.
+    Each half has ``replicas`` replicas in eight groups, and averages ``steps`` steps after ``transient`` ones. The
+    first starts with every spin along its field, the second with all spins along one direction, so that halves that
+    agree have forgotten where they began. Takes what its callers have checked.
 
     >>> halves = sampled(jax.random.key(0), jnp.eye(2), jnp.ones((2, 4)), beta=1.0, replicas=16, steps=5, transient=2)
     >>> halves.means.shape
@@ -300,9 +313,9 @@ def spread_means(
 ) -> Float[np.ndarray, "N D"]:
     """m_i = f(|h_i|^2 + sum_j J_ij^2 (R^2 - |m_j|^2)) h_i with h_i = x_i + sum_j J_ij m_j, where phi(h) = f(|h|^2) h.
 
-    In many dimensions the fluctuations of a field lie across its mean: they make it longer and do not turn it. What they
-    add to its squared length is the sum of the variances of independent neighbours. Plain updates from the answer to the
-    fields alone, which settle if a step contracts. Takes what its callers have checked.
+    In many dimensions the fluctuations of a field lie across its mean: they make it longer and do not turn it. What
+    they add to its squared length is the sum of the variances of independent neighbours. Plain updates from the answer
+    to the fields alone, which settle if a step contracts. Takes what its callers have checked.
 
     >>> spread_means(np.full((2, 2), 0.5), np.ones((2, 4)), beta=1.0).shape
     (2, 4)
@@ -322,11 +335,11 @@ def measure(case: Case) -> dict[str, np.ndarray]:
 
     Rows: ``n_eff`` (N,) = 1 / sum_j J_ij^2; ``squared`` (theories, 2), the sum over rows of |m - m_sampled|^2 over that
     of |m_naive - phi(x)|^2, with its error, for the theories of ``THEORIES``; ``by_row`` (theories, N), the same
-    ratio of each row for those of ``BY_ROW``; ``size``, the root mean square of |m_naive - phi(x)| / R; ``forgotten``, the squared
-    distance of the two halves over what their scatter lets expect.
-    Collective: ``delayed`` (3, 2), the squared relative error of D of independent spins, of the same with the
-    correlations closed, and the part of the first along the uniform direction; ``means`` (3, 2), the squared error
-    of naive, TAP and spread means over R^2; ``mode``, chi, r and q.
+    ratio of each row for those of ``BY_ROW``; ``size``, the root mean square of |m_naive - phi(x)| / R; ``forgotten``,
+    the squared distance of the two halves over what their scatter lets expect. Collective: ``delayed`` (3, 2), the
+    squared relative error of D of independent spins, of the same with the correlations closed, and the part of the
+    first along the uniform direction; ``means`` (3, 2), the squared error of naive, TAP and spread means over R^2;
+    ``mode``, chi, r and q.
     """
     with jax.enable_x64(True):
         J, x = system(case)
