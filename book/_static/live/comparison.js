@@ -133,8 +133,8 @@
         shares.filter((share) => share > 0 && share < 1).length);
       const vanilla = shown.find((row) => row.module === data.start);
       let words = `You give up ${held.module} on ${state.task}, which has ${digits(mean(held.accuracies))}` +
-        `${Number.isFinite(wide) ? ` ± ${digits(wide)}` : " in one run"}. ${best} rows are better in every pair of runs, ` +
-        `${worse} are worse in every pair, and ${open} cannot be told apart.`;
+        `${Number.isFinite(wide) ? ` ± ${digits(wide)}` : " in one run"}. Of the other rows ${best} ` +
+        `${best === 1 ? "is" : "are"} better in every pair of runs, ${worse} worse in every pair, and ${open} cannot be told apart.`;
       if (vanilla && vanilla !== held) {
         const { gap, error, wins } = compare(vanilla.accuracies, held.accuracies);
         words += ` The ${data.start} block is ${digits(Math.abs(gap))} ${gap < 0 ? "below" : "above"} it` +

@@ -121,13 +121,13 @@ class Stop(NamedTuple):
 ROAD = (
     Stop("collectives", "A transformer block is a response", (), 20, "", (1, 0)),
     Stop("rbm-mixtures", "Attention is a guess about what you cannot see", (), 30, "equilibrium", (0, 1)),
-    Stop("adaptive-tap", "Do not hear your own echo", ("rbm-mixtures",), 30, "equilibrium", (0, 2)),
-    Stop("free-energy", "A spin of fixed length makes attention", ("adaptive-tap",), 30, "equilibrium", (0, 3)),
+    Stop("adaptive-tap", "Do not hear your own echo", ("rbm-mixtures",), 25, "equilibrium", (0, 2)),
+    Stop("free-energy", "How a magnet computes attention", ("adaptive-tap",), 25, "equilibrium", (0, 3)),
     Stop("kinetic-ising", "The average of tanh is not the tanh of the average", (), 30, "driven", (2, 1)),
-    Stop("spin-transformers", "A block is relaxation", ("kinetic-ising",), 30, "driven", (2, 2)),
-    Stop("attention-dynamics", "Many bits make a deterministic map", (), 30, "driven", (1, 2)),
-    Stop("entropy-production", "Which film runs backwards?", ("spin-transformers",), 30, "driven", (2, 3)),
-    Stop("comparison", "What would you lose?", ("free-energy", "entropy-production"), 20, "", (1, 4)),
+    Stop("spin-transformers", "A transformer block is a relaxation", ("kinetic-ising",), 30, "driven", (2, 2)),
+    Stop("attention-dynamics", "Chaos in a window of four tokens", (), 30, "driven", (1, 2)),
+    Stop("entropy-production", "Which film runs backwards?", ("spin-transformers",), 25, "driven", (2, 3)),
+    Stop("comparison", "What would you lose?", ("free-energy", "entropy-production"), 15, "", (1, 4)),
 )
 """The lessons in the order of the book: the map of it is drawn from this, and from nothing else."""
 
