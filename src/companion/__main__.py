@@ -84,6 +84,7 @@ def _parser() -> argparse.ArgumentParser:
     paths.add_argument("only", nargs="*", metavar="PATH", help="names of paths (default: all of them)")
     installs = commands.add_parser("installs", help="the size of every extra here, and how long modules take to import")
     installs.add_argument("modules", nargs="*", metavar="MODULE")
+    commands.add_parser("deposit", help="what an archive takes: site, sources, and metadata, in _build/deposit")
     commands.add_parser("sync", help="write the paired .ipynb files, CITATION.cff and the map in README.md")
     commands.add_parser("check-sync", help="fail if a generated file that is committed is out of date")
     return parser
@@ -132,6 +133,12 @@ def _dispatch(options: argparse.Namespace) -> int:
 
         rows = portability.run(options.root, sys.stdout, only=options.only)
         return 1 if any(row.failed or row.broken or row.missing for row in rows) else 0
+    if options.command == "deposit":
+        from companion.pipeline import deposit
+
+        for path in deposit.write(options.root):
+            print(f"{path.relative_to(options.root)}, {path.stat().st_size / 1e6:.1f} MB")
+        return 0
     if options.command == "pdf":
         from companion.pipeline import browser, single_page
 

@@ -21,6 +21,7 @@ from companion import claims, project
 from companion.pipeline import (
     accessibility,
     catalogue,
+    citing,
     compared,
     disk,
     environment,
@@ -32,6 +33,7 @@ from companion.pipeline import (
     pages,
     previews,
     reference,
+    search,
     single_page,
     texts,
 )
@@ -94,6 +96,8 @@ def _render(
     previews.add(html)
     single_page.write(html, notebooks.pages(root), project.identity(root).title)
     _redirect(root, html)
+    citing.write(root, html)
+    search.write(html)
     whole = len(results) == len(notebooks.names(root))
     problems = [*warnings, *unknown] if whole else []
     problems += [f"loads from outside: {load}" for load in pages.external_loads(html)]
