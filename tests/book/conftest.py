@@ -152,7 +152,10 @@ companion:
 
 # The probe, checked
 
-What the lesson leaves out, see {numref}`probe-slope` and {eq}`eq:probe-slope`:
+```{audit-report}
+```
+
+What the lesson leaves out, which ends at {measured}`probe.top:.1f`, see {numref}`probe-slope` and {eq}`eq:probe-slope`:
 
 $$
 y' = 2 x

@@ -28,6 +28,13 @@ BROKEN = {
     "not-measured": (AUDIT, 'measure("probe.slope"', 'measure("probe.biases"'),
     "rival-unmeasured": (LESSON, ", rival=y.max() / 2", ""),
     "lesson-size": (LESSON, "Two independent walkers {cite", "word " * 3500 + "\n\nTwo independent walkers {cite"),
+    "measured": (AUDIT, "{measured}`probe.top:.1f`", "{measured}`probe.hill:.1f`"),
+    "claim-hidden": (AUDIT, ":tags: [hide-input]\n\nslope", ":tags: [remove-output]\n\nslope"),
+    "one-cell-one-claim": (
+        AUDIT,
+        'claims.measure("probe.slope"',
+        'claims.measure("probe.sky", 1.0)\nclaims.measure("probe.slope"',
+    ),
     "page": (AUDIT, "  budget: 60\n", ""),
     "state": (CLAIMS, "  says: The slope is x.", "  state: withdrawn\n  says: The slope is x."),
     "section": (CLAIMS, "section: The slope}", "section: The end}"),
@@ -59,6 +66,43 @@ def test_the_check_finds(toy_book, rule):
             len(path.read_text().splitlines()) for path in toy_book.root.rglob("probe.*") if path.suffix != ".ipynb"
         )
         assert all(0 < finding.line <= last for finding in found)
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ("probe.top", ""),
+        ("probe.summit:.3f", ""),
+        ("probe.top rival:.1%", ""),
+        ("probe.hill:.1f", "probe.hill: no such claim"),
+        ("probe.sky:.1f", "probe.sky: declared not-attempted, so that nothing is measured"),
+        ("probe.biases", "probe.biases: declared retired, so that nothing is measured"),
+        ("probe.top:.1x", "probe.top: '.1x' is no format of a number"),
+        ("probe.top: .1f", "expected ID, ID:FORMAT or ID rival:FORMAT, got 'probe.top: .1f'"),
+    ],
+)
+def test_a_number_of_a_claim_that_prose_asks_for_is_found_or_missed_in_words(toy_book, asked, message):
+    add_audit(toy_book)
+    path = toy_book.path(AUDIT)
+    path.write_text(path.read_text().replace("{measured}`probe.top:.1f`", f"{{measured}}`{asked}`"))
+    found = [finding.message for finding in check.book(toy_book.root, only="probe") if finding.rule == "measured"]
+    assert found == [message] * bool(message)
+
+
+def test_the_cell_of_a_claim_in_parts_may_measure_all_of_them(toy_book):
+    add_audit(toy_book)
+    path = toy_book.path(AUDIT)
+    both = 'claims.measure("probe.top", 1.0)\nclaims.measure("probe.slope"'
+    path.write_text(path.read_text().replace('claims.measure("probe.slope"', both))
+    assert "one-cell-one-claim" not in {finding.rule for finding in check.book(toy_book.root, only="probe")}
+
+
+def test_an_audit_writes_the_ids_of_its_claims_out(toy_book):
+    add_audit(toy_book)
+    path = toy_book.path(AUDIT)
+    path.write_text(path.read_text().replace('claims.measure("probe.slope"', 'claims.measure("probe." + "slope"'))
+    found = [one.message for one in check.book(toy_book.root, only="probe") if one.rule == "one-cell-one-claim"]
+    assert found == ["claims.measure: expected ids that are written out, each in a cell of its own"]
 
 
 def test_a_finding_has_the_line_of_its_cell(toy_book):

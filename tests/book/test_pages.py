@@ -7,7 +7,7 @@ import jsonschema
 import pytest
 from bs4 import BeautifulSoup
 
-from companion.pipeline import build, directives, execution, freshness, notebooks, texts
+from companion.pipeline import build, directives, execution, freshness, notebooks, report, texts
 from tests.book.conftest import add_audit
 
 
@@ -70,6 +70,82 @@ def test_the_audit_closes_with_every_item_of_its_source(two_pages):
     ]
     assert "✎ corrected" in rows[1].get_text()
     assert rows[2].select("td")[3].get_text() == "It has none."
+
+
+def test_the_audit_opens_with_what_held_and_what_did_not(two_pages):
+    report = html(two_pages[0], "notebooks/audits/probe").select_one(".book-report")
+    totals = report.select_one(".book-totals").get_text()
+    assert totals.startswith(
+        "Of 4 statements of the source 1 held as printed, 1 held in part, 1 was corrected and 1 was not attempted."
+    )
+    assert re.search(r"the lesson in \d+ s and this audit in \d+ s ran on \d+ thread", totals)
+    headings = [one.get_text() for one in report.select(".book-report-heading, summary")]
+    assert headings == [
+        "What held (1)",
+        "What held in part (1)",
+        "What did not hold as printed, and is corrected (1)",
+        "Not attempted (1)",
+    ]
+    assert {link.get_text(): link["href"] for link in report.select("li a")} == {
+        "top": "../../notebooks/probe.html#claim-probe-top",
+        "both": "../../book/claims.html#ledger-claim-probe-both",
+        "slope": "../../notebooks/audits/probe.html#claim-probe-slope",
+        "sky": "../../book/claims.html#ledger-claim-probe-sky",
+    }
+    assert "A factor <two> is missing." in report.get_text()
+    assert [row.select_one("th").get_text() for row in report.select("tbody tr")][-1] == "all"
+
+
+def test_the_report_tells_our_own_results_and_what_is_not_confirmed(two_pages):
+    entries = json.loads(two_pages[0].path("_build/claims.json").read_text())
+    own = entries[0] | {"kind": "own", "verdict": "established", "id": "probe.ours"}
+    failed = entries[0] | {"id": "probe.failed", "holds": False}
+    said = report.markup([*entries, own, failed], [], "../")
+    text = BeautifulSoup(said, "html.parser").get_text(" ")
+    assert "Of 5 statements of the source 2 held as printed" in text
+    assert "In this build 1 verdict is not confirmed." in text
+    assert "1 result of this book stands beside them." in text
+    assert "Not confirmed in this build (1)" in text
+    assert "What held (1)" in text, "what is not confirmed is not among what held"
+    assert "ran on" not in text
+
+
+def test_prose_quotes_the_number_of_a_claim_of_the_other_page(two_pages):
+    link = html(two_pages[0], "notebooks/audits/probe").select_one("a.book-measured")
+    assert (link.get_text(), link["href"]) == ("1.0", "../../notebooks/probe.html#claim-probe-top")
+
+
+@pytest.mark.parametrize(
+    ("asked", "shown"),
+    [
+        ("probe.top", "1"),
+        ("probe.summit:.3f", "1.000"),
+        ("probe.top rival:.0%", "50%"),
+        ("probe.top uncertainty:.0e", "1e-09"),
+        ("probe.hill", "probe.hill: no such claim"),
+        ("probe.sky:.1f", "probe.sky: this build has no measured value of it"),
+        ("probe.slope control", "probe.slope: this build has no control value of it"),
+        ("probe.top:.1x", "probe.top: '.1x' is no format of the number 1.0"),
+        ("probe", "expected ID, ID:FORMAT or ID rival:FORMAT, got 'probe'"),
+    ],
+)
+def test_a_number_of_a_claim_is_quoted_or_missed_in_words(two_pages, asked, shown):
+    entries = json.loads(two_pages[0].path("_build/claims.json").read_text())
+    by_id = {id: entry for entry in entries for id in (entry["id"], *entry["was"])}
+    try:
+        found, _ = report.quoted(asked, by_id)
+    except ValueError as error:
+        found = str(error)
+    assert found == shown
+
+
+def test_the_build_fails_for_a_number_of_a_claim_that_was_not_measured(pair, monkeypatch):
+    monkeypatch.setattr(execution, "start", no_kernel)
+    monkeypatch.setattr(build.check, "book", lambda *_, **__: [])
+    pair.edit("notebooks/audits/probe.md", "{measured}`probe.top:.1f`", "{measured}`probe.sky:.1f`")
+    outcome, _ = pair.build()
+    (problem,) = outcome.problems
+    assert "measured: probe.sky: this build has no measured value of it" in problem
 
 
 def no_kernel(*arguments, **options):

@@ -8,11 +8,12 @@ a measurement, and a measurement never changes a declaration.
 from companion.claims.declaration import KINDS, OWN, STATES, VERDICTS, Claim, Value, check, declared
 from companion.claims.judgement import Judgement, Measurement, factor, judge
 from companion.claims.measuring import measure, recorded
-from companion.claims.words import anchor_of, expectation_of, format_value, line, sentence, with_error
+from companion.claims.words import QUOTED, anchor_of, expectation_of, format_value, line, sentence, with_error
 
 __all__ = [
     "KINDS",
     "OWN",
+    "QUOTED",
     "STATES",
     "VERDICTS",
     "Claim",

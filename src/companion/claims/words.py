@@ -2,11 +2,17 @@
 
 import html
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from companion.claims.declaration import Claim, Value
 from companion.claims.judgement import Judgement, Measurement, expected, judge
+
+QUOTED = re.compile(
+    r"(?P<id>[a-z0-9-]+\.[a-z0-9-]+)(?: (?P<what>rival|control|uncertainty))?(?::(?P<format>[^\s{}$]+))?"
+)
+"""How prose asks for the number of a claim: ID, ID:FORMAT, or ID rival:FORMAT."""
 
 
 def anchor_of(id: str) -> str:

@@ -22,6 +22,9 @@ LONGEST_CELL = 22
 MOST_WORDS, MOST_FIGURES, MOST_CELLS = 3_500, 8, 40
 """What a lesson may have: words of prose, figures, and cells of code."""
 _DISPLAY = re.compile(r"^\$\$$.*?^\$\$([^\n]*)$", re.DOTALL | re.MULTILINE)
+_HIDING = {"remove-cell", "remove-output", "hide-cell", "hide-output"}
+"""Tags of a cell whose output readers do not see, or not at once."""
+_QUOTED = re.compile(r"\{measured\}`([^`]*)`")
 _PASTED = re.compile(r"\{glue:text\}`([^`]*)`")
 _ROLE = re.compile(r"\{(numref|eq|cite(?::[a-z]+)?)\}`(?:[^`<]*<)?([^`>]+)>?`")
 _LABEL = re.compile(r"^\$\$[^\n]*\(([^\s()]+)\)\s*$|^\(([^\s()]+)\)=\s*$|^:(?:label|name):\s*(\S+)\s*$", re.MULTILINE)
@@ -40,17 +43,26 @@ class _Calls:
     unknown: set[str] = field(default_factory=set)
 
 
+@dataclass(frozen=True)
+class _Cell:
+    kind: str
+    source: str
+    line: int
+    tags: Collection[str]
+    measured: Sequence[tuple[str, int]]
+    """The claims that it measures, with the line of each."""
+
+
 @dataclass
 class _Page:
     chapter: notebooks.Chapter
     file: str
-    cells: Sequence[tuple[str, str, int]]
-    """Kind, source and first line of every cell."""
+    cells: Sequence[_Cell]
     calls: _Calls
 
     @property
     def prose(self) -> Iterator[tuple[str, int]]:
-        return ((source, line) for kind, source, line in self.cells if kind == "markdown")
+        return ((cell.source, cell.line) for cell in self.cells if cell.kind == "markdown")
 
 
 def book(root: Path, *, only: str | None = None) -> list[Finding]:
@@ -179,9 +191,11 @@ def _page(root: Path, name: str) -> _Page:
         at = text.find(cell.source, place)
         line = text.count("\n", 0, at) + 1 if at >= 0 else 0
         place = at + len(cell.source) if at >= 0 else place
-        cells.append((cell.cell_type, cell.source, line))
+        before = len(calls.measured)
         if cell.cell_type == "code":
             _read_calls(cell.source, line, calls)
+        measured = [(id, at) for id, at, _ in calls.measured[before:]]
+        cells.append(_Cell(cell.cell_type, cell.source, line, cell.metadata.get("tags", []), measured))
     return _Page(loaded, f"notebooks/{name}.md", cells, calls)
 
 
@@ -213,6 +227,7 @@ def _about_page(
     name = page.chapter.chapter
     has_audit = (root / "notebooks" / notebooks.AUDITS / f"{name}.md").is_file()
     spoken = set()
+    quotable = _quotable(root) if any(_QUOTED.search(source) for source, _ in page.prose) else {}
     glued = {key for key, _, _ in page.calls.glued}
     for source, first in page.prose:
         for display in _DISPLAY.finditer(source):
@@ -227,6 +242,10 @@ def _about_page(
                 yield line, "glue-key", f"expected KEY or KEY:FORMAT, got {pasted[1]!r}"
             elif (key := pasted[1].partition(":")[0]) not in glued and "glue" not in page.calls.unknown:
                 yield line, "glue-missing", f"no cell computes {key!r}"
+        for asked in _QUOTED.finditer(source):
+            line = first + source.count("\n", 0, asked.start())
+            if message := _unanswered(asked[1], quotable):
+                yield line, "measured", message
         for role in _ROLE.finditer(source):
             line = first + source.count("\n", 0, role.start())
             wanted = [role[2]] if not role[1].startswith("cite") else [key.strip() for key in role[2].split(",")]
@@ -235,10 +254,10 @@ def _about_page(
                 if one not in known:
                     yield line, "reference", f"{{{role[1]}}}: no page or bibliography has {one!r}"
             spoken |= set(wanted)
-    for kind, source, line in page.cells:
-        lines = source.splitlines()
-        if kind == "code" and len(lines) > LONGEST_CELL and not lines[0].startswith("figures.publish"):
-            yield line, "long-cell", f"{len(lines)} lines; expected at most {LONGEST_CELL}"
+    for cell in page.cells:
+        lines = cell.source.splitlines()
+        if cell.kind == "code" and len(lines) > LONGEST_CELL and not lines[0].startswith("figures.publish"):
+            yield cell.line, "long-cell", f"{len(lines)} lines; expected at most {LONGEST_CELL}"
     entries, _ = compared.read(root)
     for id, line, named in page.calls.published:
         if not id.startswith(f"{name}-"):
@@ -255,10 +274,48 @@ def _about_page(
         yield 0, "source", f"front matter: source: {page.chapter.source!r} is no source of references.bib"
 
 
+def _quotable(root: Path) -> dict[str, claims.Claim]:
+    """The declared claims of the book by each of their ids."""
+    listed = [claim for path in sorted((root / "book" / "claims").glob("*.yml")) for claim in claims.check(path)[0]]
+    return {id: claim for claim in listed for id in (claim.id, *claim.was)}
+
+
+def _unanswered(text: str, known: Mapping[str, claims.Claim]) -> str:
+    """Why the role `measured` cannot give a number, "" if it can."""
+    match = claims.QUOTED.fullmatch(text)
+    if match is None:
+        return f"expected ID, ID:FORMAT or ID rival:FORMAT, got {text!r}"
+    claim = known.get(match["id"])
+    if claim is None:
+        return f"{match['id']}: no such claim"
+    if not claim.is_measured:
+        return f"{claim.id}: declared {'retired' if claim.retired else claim.verdict}, so that nothing is measured"
+    try:
+        format(1.0, match["format"] or "")
+    except ValueError:
+        return f"{claim.id}: {match['format']!r} is no format of a number"
+    return ""
+
+
+def _about_cells(page: _Page, declared: Mapping[str, claims.Claim]) -> Iterator[tuple[int, str, str]]:
+    """A claim is found where it is measured; in an audit a cell stands for one claim, or for the parts of one."""
+    for cell in page.cells:
+        if cell.measured and (hiding := _HIDING & set(cell.tags)):
+            id, line = cell.measured[0]
+            yield line, "claim-hidden", f"{id}: its line has to be seen, but its cell has the tag {min(hiding)}"
+        ids = {id for id, _ in cell.measured}
+        if page.chapter.is_audit and len(ids) > 1 and not any(ids <= set(claim.parts) for claim in declared.values()):
+            _, line = cell.measured[1]
+            names = ", ".join(sorted(ids))
+            yield line, "one-cell-one-claim", f"one cell measures {names}; give each claim a cell of its own"
+    if page.chapter.is_audit and "measure" in page.calls.unknown:
+        yield 0, "one-cell-one-claim", "claims.measure: expected ids that are written out, each in a cell of its own"
+
+
 def _about_size(page: _Page) -> Iterator[tuple[str, str]]:
     """A lesson that has an audit is short: what it need not say, the audit says."""
     words = sum(len(re.sub(r"\$\$.*?\$\$", " ", source, flags=re.DOTALL).split()) for source, _ in page.prose)
-    code = sum(kind == "code" for kind, _, _ in page.cells)
+    code = sum(cell.kind == "code" for cell in page.cells)
     for count, most, what in (
         (words, MOST_WORDS, "words of prose"),
         (len(page.calls.published), MOST_FIGURES, "figures"),
@@ -275,6 +332,8 @@ def _about_pair(root: Path, name: str, pages: Sequence[_Page]) -> Iterator[Findi
     lines = declaration.lines(path) if path.is_file() else {}
     places: dict[tuple[str, str], str] = {}
     for page in pages:
+        for at, rule, message in _about_cells(page, declared):
+            yield Finding(page.file, at, rule, message)
         listed = [("figure", id, line) for id, line, _ in page.calls.published]
         listed += [("claim", id, line) for id, line, _ in page.calls.measured]
         for source, first in page.prose:

@@ -29,14 +29,18 @@ VERDICT_MARKS = {
 }
 
 
-class _Directive(SphinxDirective):
+class Directive(SphinxDirective):
+    """What reads the files in `_build` and returns HTML."""
+
     has_content = False
 
     @property
     def root(self) -> Path:
+        """The repository of the book."""
         return Path(self.config.companion_root)
 
     def read(self, name: str) -> Any:
+        """A file of `_build`."""
         return json.loads((self.root / "_build" / name).read_text(encoding="utf-8"))
 
     def to_root(self) -> str:
@@ -44,6 +48,7 @@ class _Directive(SphinxDirective):
         return "../" * self.env.docname.count("/")
 
     def raw(self, markup: str) -> nodes.raw:
+        """HTML as it is."""
         return nodes.raw("", markup, format="html")
 
     def parse_caption(self, text: str) -> list[nodes.Node]:
@@ -53,7 +58,7 @@ class _Directive(SphinxDirective):
         return [node for paragraph in paragraphs for node in paragraph.children]
 
 
-class PublishedFigure(_Directive):
+class PublishedFigure(Directive):
     """`{published-figure} ID`: picture in two themes, numbered caption, anchor, and the fold to cite it."""
 
     required_arguments = 1
@@ -135,7 +140,7 @@ def _versioned(record: dict[str, Any], who: project.Identity) -> str:
     return f', <a href="{html.escape(source)}">its text in this version</a>'
 
 
-class FigureGallery(_Directive):
+class FigureGallery(Directive):
     """`{figure-gallery}`: every published figure of the book, with a link to its place, beside its source's figure."""
 
     def run(self) -> list[nodes.Node]:
@@ -179,7 +184,7 @@ def _claim_links(comparison: compared.Comparison, entries: list[dict[str, Any]],
     links = []
     for id in comparison.claims:
         if id in by_id:
-            verdict, label, mark = _verdict(by_id[id])
+            verdict, label, mark = verdict_of(by_id[id])
             links.append(
                 f'<a href="{to_root}book/claims.html#ledger-{claims.anchor_of(id)}">'
                 f'{html.escape(id.partition(".")[2])}</a> <span class="book-verdict book-verdict-{verdict}">'
@@ -188,7 +193,7 @@ def _claim_links(comparison: compared.Comparison, entries: list[dict[str, Any]],
     return links
 
 
-def _verdict(entry: dict[str, Any]) -> tuple[str, str, str]:
+def verdict_of(entry: Mapping[str, Any]) -> tuple[str, str, str]:
     """Kind, words and mark of a claim's verdict; a verdict that the measurement does not confirm is one of its own."""
     verdict = entry["verdict"] if entry["holds"] is not False else "failed"
     label = "not confirmed" if verdict == "failed" else verdict.replace("-", " ")
@@ -199,7 +204,7 @@ def _kind(source: str) -> str:
     return "this book" if source.strip().lower().startswith("this book") else "after a source"
 
 
-class ChapterCards(_Directive):
+class ChapterCards(Directive):
     """`{chapter-cards}`: a sentence and a picture for every chapter, in reading order."""
 
     def run(self) -> list[nodes.Node]:
@@ -246,7 +251,7 @@ class ChapterCards(_Directive):
         )
 
 
-class ClaimsLedger(_Directive):
+class ClaimsLedger(Directive):
     """`{claims-ledger}`: totals by kind and verdict, the table of all claims, sortable, and what was retired."""
 
     HEADINGS = ("Claim", "Kind", "Source", "Published", "Ours", "Rival", "Gap", "Bound", "Verdict")
@@ -288,7 +293,7 @@ class ClaimsLedger(_Directive):
             f'<a href="#ledger-{claims.anchor_of(part)}">{html.escape(part.partition(".")[2])}</a>'
             for part in entry["parts"]
         )
-        verdict, label, mark = _verdict(entry)
+        verdict, label, mark = verdict_of(entry)
         kind = entry["kind"] or "old form"
         return (
             f'<tr id="ledger-{anchor}" data-chapter="{entry["chapter"]}" data-kind="{kind}" data-verdict="{verdict}">'
@@ -320,15 +325,6 @@ def _totals(entries: Sequence[Mapping[str, Any]]) -> str:
     said = [entry for entry in entries if entry["kind"] != claims.OWN]
     own = [entry for entry in entries if entry["kind"] == claims.OWN]
     old = [entry for entry in said if entry["kind"] is None]
-    verdicts = [verdict for verdict in claims.VERDICTS if any(entry["verdict"] == verdict for entry in said)]
-    kinds = [kind for kind in (*claims.KINDS, None) if any(entry["kind"] == kind for entry in said)]
-    head = "".join(f'<th scope="col">{_verdict_words(verdict)}</th>' for verdict in verdicts)
-
-    def row(name: str, some: Sequence[Mapping[str, Any]]) -> str:
-        counts = "".join(f"<td>{sum(one['verdict'] == verdict for one in some)}</td>" for verdict in verdicts)
-        return f'<tr><th scope="row">{name}</th>{counts}<td>{len(some)}</td></tr>'
-
-    rows = "".join(row(kind or "old form", [one for one in said if one["kind"] == kind]) for kind in kinds)
     held = sum(bool(entry["holds"]) for entry in said)
     judged = sum(entry["holds"] is not None for entry in said)
     words = [f"{len(said)} claims of the sources. In this build {held} of {judged} verdicts are confirmed."]
@@ -343,8 +339,21 @@ def _totals(entries: Sequence[Mapping[str, Any]]) -> str:
             f"{len(old)} claims of {chapters} chapter{'s' if chapters > 1 else ''} are still declared in the old form, "
             "without a kind and without a rival."
         )
+    return f'<p class="book-totals">{" ".join(words)}</p>{counts(said)}'
+
+
+def counts(said: Sequence[Mapping[str, Any]]) -> str:
+    """A table of claims by kind and verdict."""
+    verdicts = [verdict for verdict in claims.VERDICTS if any(entry["verdict"] == verdict for entry in said)]
+    kinds = [kind for kind in (*claims.KINDS, None) if any(entry["kind"] == kind for entry in said)]
+    head = "".join(f'<th scope="col">{_verdict_words(verdict)}</th>' for verdict in verdicts)
+
+    def row(name: str, some: Sequence[Mapping[str, Any]]) -> str:
+        counts = "".join(f"<td>{sum(one['verdict'] == verdict for one in some)}</td>" for verdict in verdicts)
+        return f'<tr><th scope="row">{name}</th>{counts}<td>{len(some)}</td></tr>'
+
+    rows = "".join(row(kind or "old form", [one for one in said if one["kind"] == kind]) for kind in kinds)
     return (
-        f'<p class="book-totals">{" ".join(words)}</p>'
         '<div class="book-table"><table class="book-counts table"><thead><tr><th scope="col">Kind</th>'
         f'{head}<th scope="col">all</th></tr></thead><tbody>{rows}{row("all", said)}</tbody></table></div>'
     )
@@ -398,7 +407,7 @@ def _found(found: Mapping[str, Any]) -> str:
     return f"{claims.format_value(found['value'])}{bound}. {found.get('why', '')}".strip()
 
 
-class Corrections(_Directive):
+class Corrections(Directive):
     """`{corrections} VERDICT`: the claims of that verdict by source, a card each that can be understood alone."""
 
     required_arguments = 1
@@ -478,7 +487,7 @@ def _formula(tex: str) -> nodes.paragraph:
     return nodes.paragraph("", "", nodes.math("", rf"\displaystyle {tex.strip()}"))
 
 
-class SourceItems(_Directive):
+class SourceItems(Directive):
     """`{source-items} KEY`: every item of a text by section, and where it is answered."""
 
     required_arguments = 1
@@ -523,7 +532,7 @@ class SourceItems(_Directive):
         if id not in by_id:
             return f"<code>{html.escape(id)}</code>, retired"
         entry = by_id[id]
-        verdict, label, mark = _verdict(entry)
+        verdict, label, mark = verdict_of(entry)
         anchor = f"#{claims.anchor_of(entry['id'])}" if entry["measured"] is not None else ""
         target = f"{self.to_root()}notebooks/{entry['page']}.html{anchor}"
         return (
@@ -532,7 +541,7 @@ class SourceItems(_Directive):
         )
 
 
-class ChapterStatus(_Directive):
+class ChapterStatus(Directive):
     """`{chapter-status}`: when, from what and how each chapter was run."""
 
     def run(self) -> list[nodes.Node]:
@@ -576,7 +585,7 @@ class ChapterStatus(_Directive):
         )
 
 
-class Provenance(_Directive):
+class Provenance(Directive):
     """`{provenance} NAME`: the foot of a chapter, saying what run it shows."""
 
     required_arguments = 1
@@ -682,6 +691,7 @@ def _exchange_urls(buttons: list[dict[str, Any]], exchange: dict[str, str]) -> N
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register the directives and the two hooks."""
     app.setup_extension(reference.__name__)
+    app.setup_extension("companion.pipeline.report")
     app.add_config_value("companion_root", "", "env")
     app.add_directive("published-figure", PublishedFigure)
     app.add_directive("figure-gallery", FigureGallery)
