@@ -63,7 +63,7 @@ bench: $(STAMP) ## time the library against plain baselines in the same run
 audit: book ## the accessibility audit of every page in both themes (needs Chromium and npm)
 	@$(BIN)/python -m companion audit
 
-pdf: book ## print the whole book to _build/book.pdf (needs Chromium)
+pdf: book ## print the lessons to _build/book.pdf, the audits to _build/audits.pdf (needs Chromium)
 	@$(BIN)/python -m companion pdf
 
 deposit: book ## what an archive (Zenodo, Software Heritage) takes, in _build/deposit

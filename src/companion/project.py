@@ -3,7 +3,7 @@
 The section `companion` of `_config.yml` holds what the machinery must know of the book: `library`, the package that the
 chapters import and the notebooks install; `style`, a module of the library that gives the figures their look (see
 `companion.themes`); `versions`, the packages whose versions a page names; `doi`, that of the archived release, once
-there is one.
+there is one; `paper`, the pages that the editions for paper have beside the `lessons` and the `audits`.
 """
 
 import ast
@@ -11,7 +11,7 @@ import importlib
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import metadata, util
 from pathlib import Path
@@ -130,6 +130,7 @@ class Settings:
     style: str = ""
     versions: Sequence[str] = ()
     doi: str = ""
+    paper: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 def settings(base: Path | None = None) -> Settings:

@@ -91,7 +91,7 @@ def test_a_term_is_copied_with_its_meaning_and_the_links_in_it_lead_to_its_page(
 
 
 def test_the_edition_for_paper_holds_every_page_once_with_unique_ids_and_links_that_lead_somewhere(html):
-    single_page.write(html, ["index", "notebooks/one", "book/two"], "A book")
+    single_page.write(html, "print.html", ["index", "notebooks/one", "book/two"], "A book")
     soup = BeautifulSoup((html / "print.html").read_text(), "html.parser")
     assert [h.get_text() for h in soup.select("h1")] == ["Title", "A chapter", "A page"]
     ids = [element["id"] for element in soup.select("[id]")]

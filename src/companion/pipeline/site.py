@@ -94,7 +94,9 @@ def _render(
     _add_records(root, html)
     unknown = names.link(html, project.identity(root).library) if reference.wanted(root) else []
     previews.add(html)
-    single_page.write(html, notebooks.pages(root), project.identity(root).title)
+    for name, found in single_page.editions(root).items():
+        audits = ": the audits" if name == single_page.AUDITS else ""
+        single_page.write(html, name, found, f"{project.identity(root).title}{audits}")
     _redirect(root, html)
     citing.write(root, html)
     search.write(html)
@@ -208,9 +210,19 @@ def page_notebook(
                 output for output in cell.outputs if not output.get("metadata", {}).get("companion", {}).get("figure")
             ]
             cells += [_directive("published-figure", id) for id in figures]
+    _below_title(cells, chapter.name)
     cells.append(_directive("provenance", chapter.name))
     page.cells = cells
     return page
+
+
+def _below_title(cells: list[NotebookNode], name: str) -> None:
+    """Put the facts of the page between its title and its first paragraph."""
+    for cell in cells:
+        if cell.cell_type == "markdown" and (title := re.search(r"^# .*$", cell.source, flags=re.MULTILINE)):
+            end = title.end()
+            cell.source = f"{cell.source[:end]}\n\n```{{page-facts}} {name}\n```\n{cell.source[end:]}"
+            return
 
 
 def _missing_page(chapter: notebooks.Chapter, failure: execution.Failure | None) -> NotebookNode:
