@@ -325,11 +325,6 @@ class ToyBook:
         outcome = build.book(self.root, out=printed)
         return outcome, printed.getvalue()
 
-    def copied(self, root: Path) -> "ToyBook":
-        """The same book in another folder, with what was built of it."""
-        shutil.copytree(self.root, root)
-        return ToyBook(root)
-
     def stale(self) -> bool:
         """Whether the chapter would run again."""
         from companion.pipeline import execution, freshness

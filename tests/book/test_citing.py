@@ -113,15 +113,14 @@ def test_the_crate_names_only_files_that_are_there_and_describes_all_that_it_nam
     assert referred <= {*by_id, "https://w3id.org/ro/crate/1.1"}
 
 
-def test_an_identifier_is_said_wherever_programs_look_for_one_as_soon_as_there_is_one(two_pages, tmp_path):
-    book = two_pages[0].copied(tmp_path / "book")
-    book.edit("_config.yml", "library: walks", "library: walks\n  doi: 10.1234/walks")
-    who, html = project.identity(book.root), book.path("_build/html")
+def test_an_identifier_is_said_wherever_programs_look_for_one_as_soon_as_there_is_one(pair):
+    pair.edit("_config.yml", "library: walks", "library: walks\n  doi: 10.1234/walks")
+    who, html = project.identity(pair.root), pair.path("_build/html")
     assert who.doi == "10.1234/walks"
     # As it was rendered, with the facts of before taken away.
-    for name in notebooks.pages(book.root):
+    for name in notebooks.pages(pair.root):
         assert "10.1234" not in (html / f"{name}.html").read_text(encoding="utf-8")
-    citing.write(book.root, html)
+    citing.write(pair.root, html)
     assert '"https://doi.org/10.1234/walks"' in (html / citing.CRATE).read_text(encoding="utf-8")
     assert '"https://doi.org/10.1234/walks"' in (html / "codemeta.json").read_text(encoding="utf-8")
     assert 'content="10.1234/walks"' in (html / "notebooks/probe.html").read_text(encoding="utf-8")
@@ -135,22 +134,21 @@ def test_the_software_is_described_for_the_indexes_of_software():
     assert len(found["referencePublication"]) == len(project.sources(REPOSITORY))
 
 
-def test_a_deposit_is_whole_and_can_be_checked(two_pages, tmp_path):
-    book = two_pages[0].copied(tmp_path / "book")
+def test_a_deposit_is_whole_and_can_be_checked(pair, tmp_path):
     with pytest.raises(ValueError, match=r"^the site: expected one that was made from the commit that stands here"):
-        deposit.write(book.root)
-    book.path("_build").rename(tmp_path / "_build")
-    git = ["git", "-C", str(book.root), "-c", "user.name=A", "-c", "user.email=a@example.org"]
-    subprocess.run(["git", "init", "-q", str(book.root)], check=True)
-    (book.root / ".gitignore").write_text("_build/\n", encoding="utf-8")
+        deposit.write(pair.root)
+    pair.path("_build").rename(tmp_path / "_build")
+    git = ["git", "-C", str(pair.root), "-c", "user.name=A", "-c", "user.email=a@example.org"]
+    subprocess.run(["git", "init", "-q", str(pair.root)], check=True)
+    (pair.root / ".gitignore").write_text("_build/\n", encoding="utf-8")
     subprocess.run([*git, "add", "."], check=True)
     subprocess.run([*git, "commit", "-q", "-m", "A book"], check=True)
-    (tmp_path / "_build").rename(book.path("_build"))
+    (tmp_path / "_build").rename(pair.path("_build"))
     commit = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
-    index = book.path("_build/html/book.json")
+    index = pair.path("_build/html/book.json")
     facts = json.loads(index.read_text(encoding="utf-8")) | {"commit": commit, "dirty": False}
     index.write_text(json.dumps(facts), encoding="utf-8")
-    files = {path.name: path for path in deposit.write(book.root)}
+    files = {path.name: path for path in deposit.write(pair.root)}
     with zipfile.ZipFile(files["walks-site.zip"]) as archive:
         assert "notebooks/probe.html" in archive.namelist()
     with zipfile.ZipFile(files["walks-sources.zip"]) as archive:

@@ -20,6 +20,7 @@ from nbformat import NotebookNode
 from companion import claims, project
 from companion.pipeline import (
     accessibility,
+    again,
     catalogue,
     citing,
     compared,
@@ -307,13 +308,15 @@ def _bundle(root: Path, folder: Path) -> None:
         f"{record['csl']['title']}\n{record['csl']['URL']}\n\n{record['caption']}\n\nWhat is seen: {record['alt']}\n\n"
         f"Source: {record['source']}\n"
         f"From: {who.title}, version {record['library_version']}, commit {record['commit']}\n"
-        f"Make it again: make chapter NAME={record['chapter']}\nLicence: CC BY 4.0, see LICENSE\n\n{record['bibtex']}\n"
+        f"Make it again: python {again.SCRIPT}, after python -m pip install -r {again.REQUIREMENTS}; or, in the "
+        f"repository, make chapter NAME={record['chapter']}\nLicence: CC BY 4.0, see LICENSE\n\n{record['bibtex']}\n"
     )
     contents = {"README.txt": readme.encode(), f"{id}.csl.json": citation.encode()}
     licence = root / _LICENCE
     if licence.is_file():
         contents["LICENSE"] = licence.read_bytes()
     contents |= {name: (folder / name).read_bytes() for name in ("figure.json", *sorted(record["files"]))}
+    contents |= again.files(root, record)
     sums = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
     if changed := [name for name, digest in record["files"].items() if sums[name] != digest]:
         raise ValueError(f"figure {id}: the files {changed} are not those that figure.json lists")
