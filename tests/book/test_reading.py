@@ -202,6 +202,9 @@ def test_the_road_leads_from_lesson_to_lesson_and_an_audit_back_to_its_lesson(tm
     text = conftest.CHAPTER.replace("A probe", "{}")
     for name in ("one", "two", "audits/one"):
         (tmp_path / "notebooks" / f"{name}.md").write_text(text.replace("{}", f"Page {name}"))
+    (tmp_path / "_config.yml").write_text(conftest.config())
+    (tmp_path / "src" / "walks").mkdir(parents=True)
+    (tmp_path / "src" / "walks" / "__init__.py").write_text('__version__ = "1.0"\n')
     (tmp_path / "_toc.yml").write_text(
         "root: index\nparts:\n  - chapters:\n      - file: notebooks/one\n        sections:\n"
         "          - file: notebooks/audits/one\n      - file: notebooks/two\n  - chapters:\n      - file: book/end\n"

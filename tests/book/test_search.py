@@ -31,7 +31,7 @@ def test_every_section_claim_term_and_name_is_an_entry_of_its_own_in_plain_words
     assert search.write(tmp_path) == 5
     found = {(entry["title"], entry["anchor"]): entry["text"] for entry in entries(tmp_path)}
     assert found == {
-        ("A page", ""): "Spins align, said β J.",
+        ("A page", ""): "Spins align, said βJ.",
         ("Inner part", "inner"): "Walkers drift. y = x^2",
         ("a.b", "ledger-claim-a-b"): "They drift.",
         ("magnet", "term-magnet"): "Many spins.",

@@ -28,6 +28,7 @@ that numbers agree to rounding; those of a chaotic orbit or of a sampled one on 
 says which. The published numbers are rounded to 18 binary digits where an array is long.
 """
 
+import contextlib
 import json
 import os
 import shutil
@@ -71,12 +72,14 @@ def main():
     record = json.loads((here / "figure.json").read_text(encoding="utf-8"))
     name, again = record["id"], here / "again"
     shutil.rmtree(again, ignore_errors=True)
+    again.mkdir()
     os.environ["COMPANION_OUT"] = str(again)
     os.environ.setdefault("MPLBACKEND", "agg")
     # As in the run that made it.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     code = (here / "page.py").read_text(encoding="utf-8")
-    exec(compile(code, "page.py", "exec"), {"__name__": "__main__"})
+    with (again / "printed.txt").open("w", encoding="utf-8") as printed, contextlib.redirect_stdout(printed):
+        exec(compile(code, "page.py", "exec"), {"__name__": "__main__"})
     published, found = numbers(here, name), numbers(again / "figures" / name, name)
     if published.keys() != found.keys():
         print(f"other arrays: {sorted(published)} were published, {sorted(found)} were found")
@@ -112,7 +115,8 @@ def files(root: Path, record: Mapping[str, Any]) -> dict[str, bytes]:
 def _code(root: Path, record: Mapping[str, Any]) -> str:
     """The cells of the page in their order, up to the one that publishes the figure."""
     cells = []
-    for cell in notebooks.load(root, record["page"]).notebook.cells:
+    # Without the first cell, which installs the library where a notebook is alone.
+    for cell in notebooks.load(root, record["page"]).notebook.cells[1:]:
         if cell.cell_type == "code":
             cells.append(cell.source.rstrip())
             if f'"{record["id"]}"' in cell.source and "publish(" in cell.source:

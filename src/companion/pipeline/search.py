@@ -21,9 +21,8 @@ _LEFT_OUT = (
     "script, style, template, button, nav, .headerlink, .only-dark, .cell_input, .book-cite, .book-provenance, .eqno, "
     ".toctree-wrapper, .prev-next-area, .MathJax_Preview, details.hide > summary, .book-used"
 )
-_SCRIPTS = re.compile(
-    r'\s*<script src="(?:_static/searchtools\.js|_static/language_data\.js|searchindex\.js)[^>]*></script>'
-)
+_SPHINXS = ("_static/searchtools.js", "_static/language_data.js", "searchindex.js")
+_SCRIPTS = re.compile(rf'\s*<script [^>]*\bsrc="(?:\.\./)*(?:{"|".join(map(re.escape, _SPHINXS))})[^>]*></script>')
 
 
 def write(site: Path) -> int:
@@ -31,16 +30,21 @@ def write(site: Path) -> int:
     entries = []
     for page in sorted(site.rglob("*.html")):
         name = page.relative_to(site).as_posix()
-        if name in _NOT_SOUGHT or name.startswith(("_static/", "figures/")):
+        if name.startswith(("_static/", "figures/")):
             continue
-        entries += list(_entries(name, page.read_text(encoding="utf-8")))
-    text = json.dumps(entries, ensure_ascii=False, separators=(",", ":"))
-    (site / INDEX).write_text(f"window.BOOK_SECTIONS={text};\n", encoding="utf-8")
-    if (page := site / _PAGE).is_file():
-        own = f'<script src="_static/minisearch.js"></script>\n<script src="{INDEX}"></script>\n'
-        text = _SCRIPTS.sub("", page.read_text(encoding="utf-8"))
-        page.write_text(text.replace("</head>", f'{own}<script defer src="_static/search.js"></script>\n</head>', 1))
-    for old in ("searchindex.js", "_static/searchtools.js", "_static/language_data.js"):
+        text = page.read_text(encoding="utf-8")
+        if name not in _NOT_SOUGHT:
+            entries += list(_entries(name, text))
+        # The theme loads Sphinx's search on every page.
+        alone = _SCRIPTS.sub("", text)
+        if name == _PAGE:
+            own = f'<script src="_static/minisearch.js"></script>\n<script src="{INDEX}"></script>\n'
+            alone = alone.replace("</head>", f'{own}<script defer src="_static/search.js"></script>\n</head>', 1)
+        if alone != text:
+            page.write_text(alone, encoding="utf-8")
+    index = json.dumps(entries, ensure_ascii=False, separators=(",", ":"))
+    (site / INDEX).write_text(f"window.BOOK_SECTIONS={index};\n", encoding="utf-8")
+    for old in _SPHINXS:
         (site / old).unlink(missing_ok=True)
     return len(entries)
 
@@ -63,8 +67,8 @@ def _entries(name: str, text: str) -> Iterator[dict[str, Any]]:
 
     for row in article.select("tr[id], .book-corrections li[id]"):
         code, cell = row.find("code") or row.select_one(".book-claim-id"), row.find(["td", "p"])
-        name = _words(code) or str(row["id"])
-        yield entry(name, str(row["id"]), _words(cell).removeprefix(name).strip())
+        claim = _words(code) or str(row["id"])
+        yield entry(claim, str(row["id"]), _words(cell).removeprefix(claim).strip())
         row.decompose()
     for term in article.select("dt[id]"):
         meaning, of_library = term.find_next_sibling("dd"), "sig" in term.get_attribute_list("class")

@@ -99,8 +99,8 @@ def _render(
         audits = ": the audits" if name == single_page.AUDITS else ""
         single_page.write(html, name, found, f"{project.identity(root).title}{audits}")
     _redirect(root, html)
-    citing.write(root, html)
     search.write(html)
+    citing.write(root, html)
     whole = len(results) == len(notebooks.names(root))
     problems = [*warnings, *unknown] if whole else []
     problems += [f"loads from outside: {load}" for load in pages.external_loads(html)]
