@@ -50,6 +50,8 @@ SHORTEST_ALT = 60
 """Fewest characters of an alternative text that can say what is seen."""
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.,=+-]*(?: [A-Za-z0-9_.,=+-]+)*")
 """Names of columns and arrays: plain words, with single spaces."""
+_PLACES = re.compile(r'(?<= )(?:d|x|y|width|height)="[^"]*"')
+_LONG = re.compile(r"-?\d+\.\d{3,}(?:e-?\d+)?")
 _TAKEN = {"file", "allow_pickle"}
 _SPOKEN = (
     (r"\\langle\s*(.+?)\s*\\rangle", r"mean of \1"),
@@ -247,10 +249,16 @@ def _quantized(picture: Image.Image, colours: int) -> Image.Image:
 
 
 def _save_drawing(figure: Figure, path: Path, paper: str) -> None:
-    """Without what matplotlib repeats for every marker and letter: half the size, and the same to 1/100 point."""
+    """Without what matplotlib repeats for every marker and letter: a third of the size, and the same to 1/100 point."""
     drawn = io.StringIO()
     figure.savefig(drawn, format="svg", facecolor=paper, metadata={"Date": None})
-    path.write_text(scour.scourString(drawn.getvalue(), scour.sanitizeOptions(_SCOUR)), encoding="utf-8")
+    # Places are rounded before they become differences, so that no error adds up along a curve.
+    short = _PLACES.sub(lambda places: _LONG.sub(_to_hundredths, places[0]), drawn.getvalue())
+    path.write_text(scour.scourString(short, scour.sanitizeOptions(_SCOUR)), encoding="utf-8")
+
+
+def _to_hundredths(number: re.Match[str]) -> str:
+    return f"{round(float(number[0]), 2) + 0.0:g}" if abs(float(number[0])) < 1e4 else number[0]
 
 
 def _save_picture(figure: Figure, path: Path, paper: str) -> None:

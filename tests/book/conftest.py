@@ -61,7 +61,7 @@ The largest value is {glue:text}`probe-max:.2f`, see {numref}`probe-line` and {e
 x = np.linspace(0, 1, size)
 y = pairs.both(x)
 glue("probe-max", y.max())
-claims.measure("probe.top", y.max(), uncertainty=1e-9)
+claims.measure("probe.top", y.max(), uncertainty=1e-9, rival=y.max() / 2)
 ```
 
 ```{code-cell} ipython3
@@ -80,21 +80,35 @@ figures.publish(
 ```
 """
 
-CLAIMS = """\
+CLAIM = """\
+- id: probe.top
+  says: Walkers who always step to the right do so together.
+  source: {key: author2000source, where: section 2}
+  kind: number
+  published: 1.0
+  reading_error: 0.001
+  rival: half as many
+  verdict: reproduced
+"""
+
+CLAIMS = f"format: 2\nclaims:\n{CLAIM}"
+
+UNATTEMPTED = """\
+- id: probe.sky
+  says: The walkers reach the sky.
+  source: {key: author2000source, where: section 3}
+  kind: statement
+  verdict: not-attempted
+  because: The page ends <before> it does.
+"""
+
+OLD_CLAIMS = """\
 - id: probe.top
   says: Walkers who always step to the right do so together.
   source: {key: author2000source, where: section 2}
   published: 1.0
   reading_error: 0.001
   verdict: reproduced
-"""
-
-UNATTEMPTED = """\
-- id: probe.sky
-  says: The walkers reach the sky.
-  source: {key: author2000source, where: section 3}
-  verdict: not-attempted
-  because: The page ends <before> it does.
 """
 
 COMPARED = """\
@@ -117,7 +131,7 @@ REFERENCES = """\
 PAGES = {
     "index": "# A book\n\n```{chapter-cards}\n```\n",
     "claims": "# Claims\n\n```{claims-ledger}\n```\n",
-    "corrections": "# Corrected\n\n```{corrections} corrected\n```\n\n"
+    "corrections": "# Corrected\n\n```{corrections} corrected\n```\n\n```{corrections} partly\n```\n\n"
     "```{corrections} not-attempted\n```\n\nFrom {siteurl}`claims.json`.\n",
     "gallery": "# Gallery\n\n```{figure-gallery}\n```\n",
     "status": "# Status\n\n```{chapter-status}\n```\n",
@@ -363,8 +377,6 @@ def add_audit(book: ToyBook) -> ToyBook:
     book.path("book/sources.yml").write_text(SOURCES)
     book.path("book/items").mkdir()
     book.path("book/items/author2000source.yml").write_text(ITEMS)
-    text = book.chapter.read_text()
-    book.chapter.write_text(text.replace("uncertainty=1e-9)", "uncertainty=1e-9, rival=y.max() / 2)"))
     contents = book.path("_toc.yml").read_text()
     beneath = "      - file: notebooks/probe\n        sections:\n          - file: notebooks/audits/probe\n"
     book.path("_toc.yml").write_text(contents.replace("      - file: notebooks/probe\n", beneath))

@@ -22,7 +22,7 @@ from bs4 import BeautifulSoup
 from companion import __main__ as command_line
 from companion import project
 from companion.pipeline import browser, build, compared, execution, freshness, ledger, notebooks, site
-from tests.book.conftest import CLAIMS, REPOSITORY, processes_of, wait_until, write_toy_book
+from tests.book.conftest import CLAIM, CLAIMS, REPOSITORY, processes_of, wait_until, write_toy_book
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -288,16 +288,23 @@ def test_an_edit_in_an_imported_function_runs_the_chapter_again_and_one_elsewher
 BROKEN_CLAIMS = {
     "a claim that misses its bound": (CLAIMS.replace("1.0", "1.1"), "claim probe.top: gap 0.1 exceeds the bound 0.001"),
     "a claim that was declared but never measured": (
-        CLAIMS + CLAIMS.replace("probe.top", "probe.bottom"),
+        CLAIMS + CLAIM.replace("probe.top", "probe.bottom"),
         "claim probe.bottom: declared but never measured",
     ),
-    "a claim that was measured but not declared": ("[]", "claim probe.top: measured but not declared"),
+    "a claim that was measured but not declared": (
+        "format: 2\nclaims: []",
+        "claim probe.top: measured but not declared",
+    ),
     "a corrected claim whose published value passes too": (
-        CLAIMS.replace("reproduced", "corrected\n  corrected: 1.0\n  because: x").replace("0.001", "0.1"),
-        "claim probe.top: the published value passes too",
+        CLAIMS.replace("verdict: reproduced", "verdict: corrected\n  corrected: 1.0\n  because: x").replace(
+            "reading_error: 0.001", "bound: {absolute: 0.6, why: x}"
+        ),
+        "claim probe.top: the printed form passes too",
     ),
     "a claim declared not reproduced that reproduces": (
-        CLAIMS.replace("reproduced", "not-reproduced\n  because: x"),
+        CLAIMS.replace("rival: half as many", "control: all\n  found: {value: 1.0, bound: 0.1}").replace(
+            "verdict: reproduced", "verdict: not-reproduced\n  because: x"
+        ),
         "claim probe.top: declared not reproduced, but",
     ),
     "a claim whose source is unknown": (

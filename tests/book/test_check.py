@@ -1,10 +1,16 @@
 """Every rule of pages that needs no run is seen to fail, all at once, with its line, before a kernel starts."""
 
+from pathlib import Path
+
 import pytest
+import yaml
 
 from companion import __main__ as command_line
+from companion.claims import declaration
 from companion.pipeline import build, check, execution
-from tests.book.conftest import add_audit
+from tests.book.conftest import OLD_CLAIMS, add_audit
+
+ROOT = Path(__file__).resolve().parents[2]
 
 LESSON, AUDIT, CLAIMS = "notebooks/probe.md", "notebooks/audits/probe.md", "book/claims/probe.yml"
 
@@ -130,8 +136,23 @@ def test_one_chapter_is_checked_whole_before_a_kernel_starts(toy_book, monkeypat
     assert str(refusal.value) in capsys.readouterr().out
 
 
-def test_a_chapter_without_an_audit_and_with_claims_of_the_old_form_goes_on_working(toy_book, capsys):
+def test_a_chapter_without_an_audit_goes_on_working(toy_book, capsys):
     assert check.book(toy_book.root, only="probe") == []
     assert command_line.main(["--root", str(toy_book.root), "check", "probe"]) == 0
     assert "no rule is broken" in capsys.readouterr().out
     assert command_line.main(["--root", str(toy_book.root), "check", "other"]) == 2
+
+
+def test_claims_of_the_old_form_are_read_until_the_switch_is_turned(toy_book, monkeypatch):
+    toy_book.path(CLAIMS).write_text(OLD_CLAIMS)
+    monkeypatch.setattr(declaration, "OLD_FORM_IS_READ", True)
+    assert check.book(toy_book.root, only="probe") == []
+    monkeypatch.setattr(declaration, "OLD_FORM_IS_READ", False)
+    found = [finding for finding in check.book(toy_book.root, only="probe") if finding.rule == "old-form"]
+    assert [(one.file, one.line) for one in found] == [("probe.yml", 1)]
+
+
+def test_the_old_form_is_refused_from_the_day_on_which_no_file_has_it():
+    listed = sorted((ROOT / "book" / "claims").glob("*.yml"))
+    old = [path.name for path in listed if isinstance(yaml.safe_load(path.read_text()), list)]
+    assert bool(old) == declaration.OLD_FORM_IS_READ, "set OLD_FORM_IS_READ in companion/claims/declaration.py to False"

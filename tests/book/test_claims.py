@@ -7,7 +7,12 @@ import numpy as np
 import pytest
 
 from companion import claims, project
-from companion.claims import Claim, Measurement, judge
+from companion.claims import Claim, Measurement, declaration, judge
+
+
+@pytest.fixture(autouse=True)
+def _the_old_form_is_read(monkeypatch):
+    monkeypatch.setattr(declaration, "OLD_FORM_IS_READ", True)
 
 
 def claim(**fields):

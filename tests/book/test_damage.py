@@ -442,8 +442,8 @@ def test_a_full_disk_is_a_sentence_and_the_old_site_stays(copy, capsys):
 
 
 def test_claims_that_cannot_be_read_are_all_named_before_a_chapter_runs(toy_book):
-    toy_book.path("book/claims/probe.yml").write_text("- {id: probe.top}", encoding="utf-8")
-    with pytest.raises(ValueError, match=r"probe\.yml:1: \[missing-field\] probe\.top: missing fields"):
+    toy_book.path("book/claims/probe.yml").write_text("format: 2\nclaims:\n- {id: probe.top}", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"probe\.yml:3: \[missing-field\] probe\.top: missing fields"):
         toy_book.build()
     assert not toy_book.path("_build/failed").exists()
 

@@ -4,6 +4,7 @@ import csv
 import hashlib
 import io
 import json
+import re
 from html.parser import HTMLParser
 
 import matplotlib.pyplot as plt
@@ -224,6 +225,46 @@ def test_the_light_drawing_keeps_what_is_drawn(out):
     # Every letter and every marker is still placed, in about half the text.
     assert text.count("<use ") == heavy.getvalue().count("<use ")
     assert len(text) < 0.8 * len(heavy.getvalue())
+
+
+def points_of(path):
+    """The corners of a path of straight lines, absolute, from its commands M, L, H, V and their relative forms."""
+    corners, at, command, numbers = [], [0.0, 0.0], "", []
+    for token in [*re.findall(r"[A-Za-z]|-?(?:\d+\.?\d*|\.\d+)(?:e-?\d+)?", path), "z"]:
+        if token.isalpha():
+            assert not numbers
+            command = token
+            continue
+        numbers.append(float(token))
+        axes = {"h": [0], "v": [1]}.get(command.lower(), [0, 1])
+        if len(numbers) == len(axes):
+            for axis, number in zip(axes, numbers, strict=True):
+                at[axis] = number + (at[axis] if command.islower() else 0)
+            corners.append(tuple(at))
+            command, numbers = {"m": "l", "M": "L"}.get(command, command), []
+    return np.array(corners)
+
+
+def test_a_long_curve_is_drawn_to_a_hundredth_of_a_point_to_its_end_in_half_the_text(tmp_path):
+    with plt.rc_context(style.RC | {"path.simplify": False}):
+        figure, ax = plt.subplots()
+        ax.plot(np.linspace(0, 1, 3000), np.random.default_rng(0).normal(size=3000).cumsum())
+        figures._save_drawing(figure, tmp_path / "curve.svg", "#ffffff")
+        heavy = io.StringIO()
+        figure.savefig(heavy, format="svg")
+        plt.close(figure)
+
+    def longest(text):
+        return max(re.findall(r'(?<= )d="([^"]*)"', text), key=len)
+
+    light, whole = longest((tmp_path / "curve.svg").read_text()), longest(heavy.getvalue())
+    drawn, meant = points_of(light), points_of(whole)
+    # Of two corners on one line the drawing has one: each has its neighbour in the other list.
+    assert abs(len(drawn) - len(meant)) < 10
+    np.testing.assert_allclose(drawn[[0, -1]], meant[[0, -1]], rtol=0, atol=0.011)
+    same = [abs(drawn - corner).max(axis=1).min() < 0.011 for corner in meant]
+    assert np.mean(same) > 0.99
+    assert len(light) < 0.5 * len(whole)
 
 
 def test_the_small_png_is_the_drawing(out, monkeypatch):

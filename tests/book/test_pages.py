@@ -2,13 +2,16 @@
 
 import json
 import re
+from pathlib import Path
 
 import jsonschema
 import pytest
 from bs4 import BeautifulSoup
 
-from companion.pipeline import build, directives, execution, freshness, notebooks, report, texts
+from companion.pipeline import browser, build, directives, execution, freshness, notebooks, report, texts
 from tests.book.conftest import add_audit
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def html(book, name):
@@ -297,3 +300,51 @@ def test_the_records_of_two_pages_follow_their_schemas(two_pages):
     for name in ("claims", "figures", "status"):
         schema = json.loads((folder / "schemas" / f"{name}.schema.json").read_text())
         jsonschema.Draft7Validator(schema).validate(json.loads((folder / f"{name}.json").read_text()))
+
+
+def test_a_correction_of_a_formula_says_how_far_off_both_forms_are(two_pages):
+    card = html(two_pages[0], "book/corrections").select_one("#corrected-claim-probe-slope")
+    facts = {name.get_text(): name.find_next("dd").get_text() for name in card.select("dt")}
+    assert list(facts) == ["It says", "Where", "Checked by", "Deviation", "Because", "Proof"]
+    assert facts["Checked by"] == "central differences"
+    assert re.fullmatch(r"the corrected form: [\d.e-]+ ± 1e-11; the printed form: 1(\.0+\d*)?", facts["Deviation"])
+
+
+def test_what_is_right_in_part_lists_its_parts_with_their_verdicts(two_pages):
+    entries = json.loads(two_pages[0].path("_build/claims.json").read_text())
+    page = html(two_pages[0], "book/corrections")
+    parts = page.select("#partly-claim-probe-both li")
+    assert [part.get_text() for part in parts] == [
+        "✓ reproduced top: The parabola reaches one.",
+        "✎ corrected slope: The slope is x.",
+    ]
+    assert parts[0].select_one("a")["href"] == "../book/claims.html#ledger-claim-probe-top"
+    found = directives._evidence(entries[0] | {"kind": "statement", "expects": {"above": 0.9, "why": "Ours."}})
+    assert found["Expected"] == "above 0.9. Ours."
+    assert found["Measured here"] == "1 ± 1e-09"
+
+
+@pytest.mark.skipif(browser.find() is None, reason="no browser is installed")
+def test_long_formulas_are_whole_on_a_wide_screen_and_scroll_with_a_hint_on_a_narrow_one(tmp_path):
+    static = ROOT / "src" / "companion" / "static"
+    # Stands for what MathJax sets: as wide as its letters, and as tall as its font size.
+    formula = '<p><mjx-container style="display: inline-block; width: 45em">x</mjx-container></p>'
+    boxes = "".join(f"<div><p>{name}</p>{formula}</div>" for name in ("As printed", "As it should be"))
+    (tmp_path / "page.html").write_text(
+        f"<!DOCTYPE html><html><head><style>{(static / 'companion.css').read_text()}</style>"
+        f"<script>{(static / 'companion.js').read_text()}</script></head><body><main>"
+        f'<div class="book-formulas">{boxes}</div></main></body></html>'
+    )
+    script = """
+      await new Promise((done) => setTimeout(done, 300));
+      return JSON.stringify([...document.querySelectorAll(".book-formulas > div")].map((box) => [
+        box.getBoundingClientRect().left, box.scrollWidth > box.clientWidth + 1,
+        box.classList.contains("book-scrolls"), box.tabIndex,
+        getComputedStyle(box.querySelector("p"), "::after").content]));
+    """
+    for width, scrolls in ((1400, False), (390, True)):
+        one, other = json.loads(browser.evaluate(tmp_path / "page.html", script, width=width))
+        assert one[0] == other[0], "one above the other"
+        assert one[1:3] == [scrolls, scrolls]
+        assert one[3] == (0 if scrolls else -1), "what scrolls is reached by keyboard"
+        assert ("scroll" in one[4]) == scrolls

@@ -81,6 +81,8 @@ def _secret():
     pass
 '''
 
+PROSE = "One `Die`, its `Die.sides`, `r.points()`, `law.nothing`, `rules.LIMIT`, `np.ones`, `points`, `law.points`."
+UNSEEN = {"tags": ["remove-input"]}
 LINES = ["import numpy as np", "from game import throw, rules as r", "p = throw(np.ones(3))", "r.points(2)"]
 
 
@@ -157,7 +159,10 @@ def rendered(game, tmp_path_factory):
     stage = root / "stage"
     (stage / "notebooks").mkdir(parents=True)
     (stage / "index.md").write_text("# A book\n\nSee `game.rules.points` and `game.nothing`.\n")
-    cells = [nbformat.v4.new_markdown_cell("# A night"), *(nbformat.v4.new_code_cell(line) for line in LINES)]
+    cells = [nbformat.v4.new_markdown_cell(f"# A night\n\n{PROSE}")]
+    # What readers do not see imports all the same.
+    cells += [nbformat.v4.new_code_cell("from game import Die\nimport game.rules as law", metadata=UNSEEN)]
+    cells += [nbformat.v4.new_code_cell(line) for line in [*LINES, "law.points(3)"]]
     metadata = {"language_info": {"name": "python"}}
     nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=metadata), stage / "notebooks" / "night.ipynb")
     config = yaml.safe_load((ROOT / "_config.yml").read_text())
@@ -202,8 +207,11 @@ def test_names_in_cells_lead_to_their_entries_and_entries_back_to_their_chapters
         "../reference/game.html#game.throw": "game.throw",
         "../reference/game.rules.html#module-game.rules": "game.rules",
         "../reference/game.rules.html#game.rules.points": "game.rules.points",
+        "../reference/game.html#game.Die": "game.Die",
+        "../reference/game.rules.html#game.rules.LIMIT": "game.rules.LIMIT",
     }
     assert page.count('title="game.throw"') == 2
+    assert re.search(r'title="game.rules">law</a>', page), "imported where nobody sees it"
     entry = (html / "reference" / "game.rules.html").read_text()
     back = re.findall(r'<p class="book-used">Used in <a class="reference internal" href="([^"]+)">', entry)
     assert back == ["../notebooks/night.html"] * 2
@@ -213,7 +221,25 @@ def test_names_in_cells_lead_to_their_entries_and_entries_back_to_their_chapters
 def test_names_in_prose_are_links_and_those_that_nothing_answers_are_reported(rendered):
     html, _, unknown = rendered
     assert 'href="reference/game.rules.html#game.rules.points"' in (html / "index.html").read_text()
-    assert unknown == ["index.html: game.nothing is not in the reference"]
+    assert unknown == [
+        "index.html: game.nothing is not in the reference",
+        "notebooks/night.html: game.rules.nothing is not in the reference",
+    ]
+    prose = (html / "notebooks" / "night.html").read_text().partition('class="cell_input')[0]
+    links = re.findall(r'title="([^"]+)"><code[^>]*><span class="pre">([^<]+)</span>', prose)
+    assert links == [
+        ("game.Die", "Die"),
+        ("game.Die", "Die.sides"),
+        ("game.rules.points", "r.points()"),
+        ("game.rules.LIMIT", "rules.LIMIT"),
+        ("game.rules.points", "law.points"),
+    ], "nothing is a link that is not a name of the library, or is another page's word for one"
+
+
+def test_a_page_that_is_not_the_picture_of_its_notebook_is_read_by_itself():
+    found, bound = names._read(["import game"], ["import law as l", "l.points"])
+    assert [one.name for cell in found for one in cell] == ["law", "law", "law", "law.points"]
+    assert bound == {"l": "law"}
 
 
 def test_shapes_are_legible_and_other_projects_are_linked(rendered):

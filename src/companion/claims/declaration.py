@@ -94,6 +94,8 @@ class Claim:
         return self.error == "sampled" or self.samples is not None or self.comparisons is not None
 
 
+OLD_FORM_IS_READ = True
+"""Whether a file may still be a list, without kinds and rivals: False once no file of the book is one."""
 _FIELDS = set(Claim.__dataclass_fields__)
 
 
@@ -185,8 +187,11 @@ def _read(path: Path, find: Any) -> tuple[bool, list[_Entry]]:
             return True, []
         listed = next((value for key, value in root.value if key.value == "claims"), None)
         nodes, contents = (listed.value if listed is not None else []), content.get("claims") or []
-    elif isinstance(content, list):
+    elif isinstance(content, list) and OLD_FORM_IS_READ:
         nodes, contents = root.value, content
+    elif isinstance(content, list):
+        find(1, "old-form", "expected `format: 2` and `claims`, a list; a list alone is no longer read")
+        return True, []
     else:
         find(1, "format", f"expected claims, got {content!r}")
         return False, []

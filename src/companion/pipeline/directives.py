@@ -394,12 +394,17 @@ def _rival(entry: Mapping[str, Any]) -> str:
     name, other = ("rival", entry["rival"]) if entry["rival"] else ("control", entry["control"])
     if not other:
         return "–"
-    shown = "diverges" if other["diverges"] else claims.with_error(other["value"], other["uncertainty"])
+    shown = _value(other)
     far = f", {other['gap'] / other['bound']:.3g} bounds off" if other["gap"] and other["bound"] else ""
     far = "" if isinstance(other["value"], bool) or name == "control" else far
     words = f"<p>{html.escape(other['says'] or 'the printed form')}</p>"
     null = "" if entry["resolves"] else "<p>A null model: the reading is too coarse for a believable rival.</p>"
     return f"{words}{name} {shown}{far}{null}"
+
+
+def _value(other: Mapping[str, Any]) -> str:
+    """The number of a rival or a control."""
+    return "diverges" if other["diverges"] else claims.with_error(other["value"], other["uncertainty"])
 
 
 def _found(found: Mapping[str, Any]) -> str:
@@ -441,22 +446,12 @@ class Corrections(Directive):
         anchor = claims.anchor_of(entry["id"])
         cell = f"{self.to_root()}notebooks/{entry['page']}.html#{anchor}"
         before = {"It says": html.escape(entry["says"]), "Where": self._where(entry)}
-        after: dict[str, str] = {}
-        if entry["published"] is not None:
-            after["Published"] = claims.format_value(entry["published"])
-        if entry["corrected"] is not None:
-            after["Right"] = claims.format_value(entry["corrected"])
-        if entry["measured"] is not None:
-            after["Measured here"] = claims.with_error(entry["measured"], entry["uncertainty"])
-        if entry["found"]:
-            after["Found"] = html.escape(_found(entry["found"]))
-        if entry["rival"] or entry["control"]:
-            after["Rival" if entry["rival"] else "Control"] = _rival(entry)
-        if entry["route"]:
-            after["Shown by"] = html.escape(entry["route"])
+        after = {} if entry["measured"] is None else _evidence(entry)
+        if entry["parts"]:
+            after["Parts"] = f"<ul>{''.join(self._part(part) for part in entry['parts'])}</ul>"
         after["Because"] = html.escape(entry["because"] or "")
         link = cell if entry["measured"] is not None else cell.partition("#")[0]
-        after["Proof"] = f'<a href="{link}">{html.escape(entry["id"])}</a>'
+        after["Proof" if entry["measured"] is not None else "Page"] = f'<a href="{link}">{html.escape(entry["id"])}</a>'
 
         def rows(facts: Mapping[str, str]) -> str:
             return "<dl>" + "".join(f"<dt>{name}</dt><dd>{fact}</dd>" for name, fact in facts.items()) + "</dl>"
@@ -472,6 +467,19 @@ class Corrections(Directive):
             self.raw(f"</div></div>{end}"),
         ]
 
+    def _part(self, id: str) -> str:
+        """A part of a statement that is partly right: its verdict, and what it says."""
+        entry = next((one for one in self.read("claims.json") if id in (one["id"], *one["was"])), None)
+        if entry is None:
+            return f"<li><code>{html.escape(id)}</code></li>"
+        verdict, label, mark = verdict_of(entry)
+        return (
+            f'<li><span class="book-verdict book-verdict-{verdict}"><span aria-hidden="true">{mark}</span> '
+            f"{label}</span> "
+            f'<a href="{self.to_root()}book/claims.html#ledger-{claims.anchor_of(entry["id"])}">'
+            f"{html.escape(entry['id'].partition('.')[2])}</a>: {html.escape(entry['says'])}</li>"
+        )
+
     def _where(self, entry: dict[str, Any]) -> str:
         """The place in the source, with a link to it."""
         key = entry["source"]["key"]
@@ -480,6 +488,36 @@ class Corrections(Directive):
         version = f", version {text.version}" if text else ""
         words = html.escape(f"{entry['source']['where']}{version}")
         return f'<a href="{html.escape(address, quote=True)}">{words}</a>' if address else words
+
+
+def _evidence(entry: Mapping[str, Any]) -> dict[str, str]:
+    """What was measured and what it is compared with, in words that need nothing else of the ledger."""
+    facts: dict[str, str] = {}
+    measured = claims.with_error(entry["measured"], entry["uncertainty"])
+    if entry["kind"] == "formula":
+        facts["Checked by"] = html.escape(entry["route"] or "")
+        right = "the corrected form" if entry["verdict"] == "corrected" else "the statement"
+        facts["Deviation"] = f"{right}: {measured}"
+        if other := entry["rival"] or entry["control"]:
+            name = "the printed form" if entry["verdict"] == "corrected" else html.escape(other["says"] or "")
+            facts["Deviation"] += f"; {name}: {_value(other)}"
+        if entry["found"]:
+            facts["Found"] = html.escape(_found(entry["found"]))
+        return facts
+    if entry["published"] is not None:
+        facts["Published"] = claims.format_value(entry["published"])
+    if entry["corrected"] is not None:
+        facts["Right"] = claims.format_value(entry["corrected"])
+    if entry["expects"]:
+        facts["Expected"] = html.escape(f"{claims.expectation_of(entry['expects'])}. {entry['expects']['why']}")
+    facts["Measured here"] = measured
+    if entry["found"]:
+        facts["Found"] = html.escape(_found(entry["found"]))
+    if entry["rival"] or entry["control"]:
+        facts["Rival" if entry["rival"] else "Control"] = _rival(entry)
+    if entry["route"]:
+        facts["Shown by"] = html.escape(entry["route"])
+    return facts
 
 
 def _formula(tex: str) -> nodes.paragraph:

@@ -1,13 +1,15 @@
-"""Names of a library in code: which of its things a notebook uses, and links from the rendered code to their pages.
+"""Names of a library in code and prose: which of its things a notebook uses, and links from pages to their entries.
 
-A name is followed through the imports of the cells before it. One that was assigned meanwhile, or that is an argument
-of the function it stands in, is something else and stays as it is. Nothing is imported or run.
+A name is followed through the imports of the cells before it, those that readers do not see among them. One that was
+assigned meanwhile, or that is an argument of the function it stands in, is something else and stays as it is. Nothing
+is imported or run.
 """
 
 from __future__ import annotations
 
 import ast
 import html
+import json
 import posixpath
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -36,11 +38,25 @@ def occurrences(cells: Sequence[str]) -> list[list[Occurrence]]:
     return [reader.read(cell) for cell in cells]
 
 
+def _read(cells: Sequence[str], shown: Sequence[str]) -> tuple[list[list[Occurrence]], dict[str, str]]:
+    """The same for those cells of a notebook that are `shown`, in order, and what names stand for at its end."""
+    reader, found = _Reader(), []
+    for cell in cells:
+        here = reader.read(cell)
+        if len(found) < len(shown) and cell.strip() == shown[len(found)].strip():
+            found.append(here)
+    if len(found) == len(shown):
+        return found, reader.bound
+    # The page is no picture of this notebook: what it shows is all there is.
+    reader = _Reader()
+    return [reader.read(cell) for cell in shown], reader.bound
+
+
 class _Reader(ast.NodeVisitor):
     """Visits statements in the order in which they would run, with the names that stand for something imported."""
 
     def __init__(self) -> None:
-        self._bound: dict[str, str] = {}
+        self.bound: dict[str, str] = {}
         self._lines: list[str] = []
         self._found: list[Occurrence] = []
 
@@ -58,7 +74,7 @@ class _Reader(ast.NodeVisitor):
             if alias.asname:
                 end = self._column(alias.end_lineno or alias.lineno, alias.end_col_offset or 0)
                 self._note(alias.end_lineno or alias.lineno, end - len(alias.asname), end, alias.name)
-        self._bound |= library.bound(node)
+        self.bound |= library.bound(node)
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
         start = self._lines[node.lineno - 1].find(node.module or "", self._column(node.lineno, node.col_offset) + 5)
@@ -72,7 +88,7 @@ class _Reader(ast.NodeVisitor):
             if alias.asname:
                 end = self._column(alias.end_lineno or alias.lineno, alias.end_col_offset or 0)
                 self._note(alias.end_lineno or alias.lineno, end - len(alias.asname), end, dotted)
-        self._bound |= names
+        self.bound |= names
 
     def visit_Attribute(self, node: ast.Attribute) -> None:
         if (dotted := self._dotted(node)) is None:
@@ -84,11 +100,11 @@ class _Reader(ast.NodeVisitor):
 
     def visit_Name(self, node: ast.Name) -> None:
         if isinstance(node.ctx, ast.Load):
-            if dotted := self._bound.get(node.id):
+            if dotted := self.bound.get(node.id):
                 start = self._column(node.lineno, node.col_offset)
                 self._note(node.lineno, start, start + len(node.id), dotted)
         else:
-            self._bound.pop(node.id, None)
+            self.bound.pop(node.id, None)
 
     def visit_Assign(self, node: ast.Assign) -> None:
         self._in_order(node.value, *node.targets)
@@ -107,7 +123,7 @@ class _Reader(ast.NodeVisitor):
         annotations = [one.annotation for one in _arguments(arguments) if one.annotation]
         defaults = [*arguments.defaults, *(one for one in arguments.kw_defaults if one)]
         self._in_order(*node.decorator_list, *annotations, *defaults, *([node.returns] if node.returns else []))
-        self._bound.pop(node.name, None)
+        self.bound.pop(node.name, None)
         self._inside(node.body, {one.arg for one in _arguments(arguments)} | _assigned(node.body))
 
     def visit_Lambda(self, node: ast.Lambda) -> None:
@@ -116,15 +132,15 @@ class _Reader(ast.NodeVisitor):
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
         self._in_order(*node.decorator_list, *node.bases, *node.keywords)
-        self._bound.pop(node.name, None)
+        self.bound.pop(node.name, None)
         self._inside(node.body, set())
 
     def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> None:
-        before = dict(self._bound)
+        before = dict(self.bound)
         for part in node.generators:
             self._in_order(part.iter, part.target, *part.ifs)
         self._in_order(*([node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]))
-        self._bound = before
+        self.bound = before
 
     visit_ListComp = visit_SetComp = visit_GeneratorExp = visit_DictComp = _comprehension
 
@@ -134,14 +150,14 @@ class _Reader(ast.NodeVisitor):
 
     def _inside(self, body: Sequence[ast.AST], own: set[str]) -> None:
         """Visit what has a scope of its own, in which the names `own` stand for something else."""
-        before = dict(self._bound)
-        self._bound = {name: dotted for name, dotted in before.items() if name not in own}
+        before = dict(self.bound)
+        self.bound = {name: dotted for name, dotted in before.items() if name not in own}
         self._in_order(*body)
-        self._bound = before
+        self.bound = before
 
     def _dotted(self, node: ast.expr) -> str | None:
         if isinstance(node, ast.Name):
-            return self._bound.get(node.id)
+            return self.bound.get(node.id)
         if isinstance(node, ast.Attribute) and (base := self._dotted(node.value)):
             return f"{base}.{node.attr}"
         return None
@@ -208,6 +224,7 @@ def link(site: Path, package: str) -> list[str]:
     Returns a line for every name in prose that begins with the name of the package and is in no entry.
     """
     known = {name: address for name, address in inventory(site).items() if name.partition(".")[0] == package}
+    by_ending = _by_ending(known)
     problems = []
     for page in sorted(site.rglob("*.html")) if known else []:
         place = page.relative_to(site).as_posix()
@@ -215,11 +232,45 @@ def link(site: Path, package: str) -> list[str]:
             continue
         text = page.read_text(encoding="utf-8")
         to = _to(known, place)
-        done, unknown = _prose(_code(text, to), to, package)
+        shown = [html.unescape(_TAG.sub("", match[2])) for match in _CELL.finditer(text)]
+        found, bound = _read(_cells(site, place) or shown, shown)
+
+        def full(name: str, bound: Mapping[str, str] = bound) -> str:
+            """The whole name: from the imports of the page, or of the only entry that ends so.
+
+            An attribute without an entry has that of its class.
+            """
+            first, dot, rest = name.partition(".")
+            imported = f"{bound[first]}{dot}{rest}" if first in bound else name
+            owner = imported.rpartition(".")[0] if first in bound else ""
+            owner = owner if owner.rpartition(".")[2][:1].isupper() else ""
+            return next((one for one in (imported, by_ending.get(name, ""), owner) if one in known), imported)
+
+        done, unknown = _prose(_code(text, found, to), to, package, full)
         problems += [f"{place}: {name} is not in the reference" for name in unknown]
         if done != text:
             page.write_text(done, encoding="utf-8")
     return problems
+
+
+def _cells(site: Path, place: str) -> list[str]:
+    """The code of the notebook that a page was made from, also what the page does not show; [] where there is none."""
+    source = site / "_sources" / Path(place).with_suffix(".ipynb")
+    if not source.is_file():
+        return []
+    cells = json.loads(source.read_text(encoding="utf-8"))["cells"]
+    return ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+
+
+def _by_ending(known: Mapping[str, str]) -> dict[str, str]:
+    """Entry by each of its endings of two words or more, such as `module.function`, that no other entry has."""
+    found: dict[str, set[str]] = {}
+    for name in known:
+        words = name.split(".")
+        for start in range(1, len(words) - 1):
+            found.setdefault(".".join(words[start:]), set()).add(name)
+    # Second names of one thing lead to one place.
+    return {ending: min(names, key=len) for ending, names in found.items() if len({known[name] for name in names}) == 1}
 
 
 def _to(known: Mapping[str, str], place: str) -> Callable[[str], str | None]:
@@ -236,13 +287,11 @@ def _to(known: Mapping[str, str], place: str) -> Callable[[str], str | None]:
     return to
 
 
-def _code(text: str, to: Callable[[str], str | None]) -> str:
-    """A page whose code cells are linked."""
-    matches = list(_CELL.finditer(text))
-    cells = [html.unescape(_TAG.sub("", match[2])) for match in matches]
+def _code(text: str, found: Sequence[Sequence[Occurrence]], to: Callable[[str], str | None]) -> str:
+    """A page whose code cells are linked; `found` are the names in each of them."""
     done, end = [], 0
-    for match, found in zip(matches, occurrences(cells), strict=True):
-        places = {(one.line, one.start): (one.end, one.name) for one in found if to(one.name)}
+    for match, here in zip(_CELL.finditer(text), found, strict=True):
+        places = {(one.line, one.start): (one.end, one.name) for one in here if to(one.name)}
         done += [text[end : match.start(2)], _linked(match[2], places, to) if places else match[2]]
         end = match.end(2)
     return "".join([*done, text[end:]])
@@ -274,16 +323,18 @@ def _anchor(markup: str, name: str, address: str) -> str:
     return f'<a class="reference internal book-name" href="{html.escape(address)}" title="{name}">{markup}</a>'
 
 
-def _prose(text: str, to: Callable[[str], str | None], package: str) -> tuple[str, list[str]]:
-    """A page whose names between backticks are linked, and those of the package that lead nowhere."""
+def _prose(
+    text: str, to: Callable[[str], str | None], package: str, full: Callable[[str], str]
+) -> tuple[str, list[str]]:
+    """A page whose names in the font of code are linked, and those of the package that lead nowhere."""
     unknown = []
 
     def linked(match: re.Match[str]) -> str:
-        if match["open"] or match["name"].partition(".")[0] != package:
+        if match["open"] or (name := full(match["name"])).partition(".")[0] != package:
             return match[0]
-        if address := to(match["name"]):
-            return _anchor(match[0], match["name"], address)
-        unknown.append(match["name"])
+        if address := to(name):
+            return _anchor(match[0], name, address)
+        unknown.append(name)
         return match[0]
 
     return _LITERAL.sub(linked, text), unknown

@@ -36,6 +36,7 @@ from companion.pipeline import (
     reference,
     search,
     single_page,
+    slim,
     texts,
 )
 
@@ -95,6 +96,7 @@ def _render(
     _add_records(root, html)
     unknown = names.link(html, project.identity(root).library) if reference.wanted(root) else []
     previews.add(html)
+    slim.site(html)
     for name, found in single_page.editions(root).items():
         audits = ": the audits" if name == single_page.AUDITS else ""
         single_page.write(html, name, found, f"{project.identity(root).title}{audits}")

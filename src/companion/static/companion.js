@@ -12,21 +12,21 @@ document.addEventListener("DOMContentLoaded", () => {
         headings.forEach((other) => other.setAttribute("aria-sort", "none"));
         heading.setAttribute("aria-sort", direction === 1 ? "ascending" : "descending");
         const rows = [...table.tBodies[0].rows];
-        rows.sort((first, second) => direction * compare(first.cells[column], second.cells[column]));
+        rows.sort((first, second) => compare(first.cells[column], second.cells[column], direction));
         table.tBodies[0].append(...rows);
       });
     });
   }
 });
 
-// Numbers by size, with empty cells last; everything else by text.
-function compare(first, second) {
+// Numbers by size, with empty cells last in both directions; everything else by text.
+function compare(first, second, direction) {
   const [a, b] = [first, second].map((cell) => cell.dataset.value);
   if (a === undefined || b === undefined) {
-    return first.textContent.localeCompare(second.textContent, undefined, { numeric: true });
+    return direction * first.textContent.localeCompare(second.textContent, undefined, { numeric: true });
   }
   if (a === "" || b === "") return (a === "") - (b === "");
-  return Number(a) - Number(b);
+  return direction * (Number(a) - Number(b));
 }
 
 // Tables and lists with the class book-filterable: a search field and a choice for every kind of mark (data-chapter,
@@ -83,14 +83,29 @@ function field(form, name, control) {
   return control;
 }
 
-const SCROLLING = "mjx-container[display=true], .book-table, .pst-scrollable-table-container, .highlight pre";
+const SCROLLING = "mjx-container[display=true], .book-table, .book-formulas > div, .pst-scrollable-table-container, .highlight pre";
+
+// Formulas that stand one above the other are set as large as they can be and still be whole, down to three quarters.
+function fit() {
+  for (const formula of document.querySelectorAll(".book-formulas mjx-container")) {
+    const box = formula.closest(".book-formulas > div");
+    formula.style.fontSize = "";
+    const share = box.clientWidth / box.scrollWidth;
+    if (share < 1) formula.style.fontSize = `${Math.max(75, Math.floor(100 * share))}%`;
+  }
+}
 
 // What can be scrolled, wide equations, tables and code, can be reached and scrolled with the keyboard.
 window.addEventListener("load", async () => {
   await window.MathJax?.startup?.promise;
   const reach = () => {
+    fit();
     for (const part of document.querySelectorAll(SCROLLING)) {
       if (part.scrollWidth > part.clientWidth || part.scrollHeight > part.clientHeight) part.tabIndex = 0;
+      // What goes on sideways says so: a shadow at the edge, and beside a formula in words.
+      if (part.matches(".book-table, .book-formulas > div")) {
+        part.classList.toggle("book-scrolls", part.scrollWidth > part.clientWidth + 1);
+      }
     }
   };
   reach();
