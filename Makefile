@@ -18,7 +18,7 @@ export PYDEVD_DISABLE_FILE_VALIDATION := 1
 # Text is UTF-8, whatever the locale says.
 export PYTHONUTF8 := 1
 
-.PHONY: help book chapter sources test check fix bench audit pdf portability lab lock newest clean
+.PHONY: help book chapter sources test check fix bench audit pdf deposit portability lab lock newest clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "make %-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -63,8 +63,11 @@ bench: $(STAMP) ## time the library against plain baselines in the same run
 audit: book ## the accessibility audit of every page in both themes (needs Chromium and npm)
 	@$(BIN)/python -m companion audit
 
-pdf: book ## print the whole book to _build/book.pdf (needs Chromium)
+pdf: book ## print the lessons to _build/book.pdf, the audits to _build/audits.pdf (needs Chromium)
 	@$(BIN)/python -m companion pdf
+
+deposit: book ## what an archive (Zenodo, Software Heritage) takes, in _build/deposit
+	@$(BIN)/python -m companion deposit
 
 portability: $(STAMP) ## tests and claims under other instructions, threads and orders (some 90 minutes, resumable)
 	@$(BIN)/python -m companion portability

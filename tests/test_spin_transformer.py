@@ -286,7 +286,7 @@ def test_rows_of_zeros_that_are_not_padding_are_nan_where_values_are_hidden():
     assert np.isnan(jax.jit(lambda x: module()(x))(x)).any()
 
 
-@pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float16])
+@pytest.mark.parametrize("dtype", [jnp.float16, pytest.param(jnp.bfloat16, marks=pytest.mark.slow)])
 def test_half_precision_is_solved_in_single_precision(dtype):
     x = inputs().astype(dtype)
     half = module(16, 2, dtype=dtype)

@@ -79,11 +79,14 @@ def _parser() -> argparse.ArgumentParser:
     sources.add_argument("folder", type=Path, help="the folder of the copies, under the names in book/sources.yml")
     sources.add_argument("--record", action="store_true", help="write their digests into book/sources.yml instead")
     commands.add_parser("audit", help="the accessibility audit of the finished site, in a browser")
-    commands.add_parser("pdf", help="print the book to _build/book.pdf, in a browser")
+    commands.add_parser(
+        "pdf", help="print the lessons to _build/book.pdf and the audits to _build/audits.pdf, in a browser"
+    )
     paths = commands.add_parser("portability", help="tests and claims on other paths through the processor, resumable")
     paths.add_argument("only", nargs="*", metavar="PATH", help="names of paths (default: all of them)")
     installs = commands.add_parser("installs", help="the size of every extra here, and how long modules take to import")
     installs.add_argument("modules", nargs="*", metavar="MODULE")
+    commands.add_parser("deposit", help="what an archive takes: site, sources, and metadata, in _build/deposit")
     commands.add_parser("sync", help="write the paired .ipynb files, CITATION.cff and the map in README.md")
     commands.add_parser("check-sync", help="fail if a generated file that is committed is out of date")
     return parser
@@ -132,12 +135,20 @@ def _dispatch(options: argparse.Namespace) -> int:
 
         rows = portability.run(options.root, sys.stdout, only=options.only)
         return 1 if any(row.failed or row.broken or row.missing for row in rows) else 0
+    if options.command == "deposit":
+        from companion.pipeline import deposit
+
+        for path in deposit.write(options.root):
+            print(f"{path.relative_to(options.root)}, {path.stat().st_size / 1e6:.1f} MB")
+        return 0
     if options.command == "pdf":
         from companion.pipeline import browser, single_page
 
-        target = options.root / "_build" / "book.pdf"
-        browser.pdf(options.root / "_build" / "html" / single_page.NAME, target)
-        print(f"wrote {target.relative_to(options.root)}, {target.stat().st_size / 1e6:.1f} MB")
+        for page, name in ((single_page.LESSONS, "book.pdf"), (single_page.AUDITS, "audits.pdf")):
+            if (source := options.root / "_build" / "html" / page).is_file():
+                target = options.root / "_build" / name
+                browser.pdf(source, target)
+                print(f"wrote {target.relative_to(options.root)}, {target.stat().st_size / 1e6:.1f} MB")
         return 0
     if options.command == "installs":
         from companion.pipeline import installs as sizes

@@ -27,6 +27,7 @@ from PIL import Image
 from scour import scour
 
 from companion import project, themes
+from companion.plain import plain
 
 DOTS_PER_INCH = 200
 FRAME_DOTS_PER_INCH = 115
@@ -369,6 +370,6 @@ def _rounded(values: np.ndarray) -> np.ndarray:
 
 def _citations(id: str, page: str, caption: str) -> dict[str, Any]:
     who = project.identity()
-    first = re.split(r"(?<=[.:])\s", " ".join(caption.split()))[0].rstrip(".:")
+    first = re.split(r"(?<=[.:])\s", plain(caption))[0].rstrip(".:")
     entry = f"{who.library}:{id}", f"Figure {id}: {first}", who.chapter_url(page, id)
     return {"bibtex": who.bibtex(*entry), "csl": who.csl(*entry)}

@@ -2,7 +2,8 @@
 
 The section `companion` of `_config.yml` holds what the machinery must know of the book: `library`, the package that the
 chapters import and the notebooks install; `style`, a module of the library that gives the figures their look (see
-`companion.themes`); `versions`, the packages whose versions a page names.
+`companion.themes`); `versions`, the packages whose versions a page names; `doi`, that of the archived release, once
+there is one; `paper`, the pages that the editions for paper have beside the `lessons` and the `audits`.
 """
 
 import ast
@@ -10,7 +11,7 @@ import importlib
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import metadata, util
 from pathlib import Path
@@ -33,6 +34,7 @@ class Identity:
     branch: str
     library: str
     version: str
+    doi: str = ""
 
     @property
     def ref(self) -> str:
@@ -61,7 +63,7 @@ class Identity:
             "howpublished": f"In: {self.title}, version {self.version}",
             "year": self.year,
             "url": url,
-        }
+        } | ({"doi": self.doi} if self.doi else {})
         return "\n".join([f"@misc{{{key},", *(f"  {name} = {{{value}}}," for name, value in fields.items()), "}"])
 
     def csl(self, key: str, title: str, url: str) -> dict[str, Any]:
@@ -75,7 +77,7 @@ class Identity:
             "version": self.version,
             "issued": {"date-parts": [[int(self.year)]]},
             "URL": url,
-        }
+        } | ({"DOI": self.doi} if self.doi else {})
 
 
 def root() -> Path:
@@ -127,6 +129,8 @@ class Settings:
     library: str
     style: str = ""
     versions: Sequence[str] = ()
+    doi: str = ""
+    paper: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 def settings(base: Path | None = None) -> Settings:
@@ -165,6 +169,7 @@ def identity(base: Path | None = None) -> Identity:
         branch=repository["branch"],
         library=library,
         version=_version(base, library),
+        doi=settings(base).doi,
     )
 
 

@@ -2,11 +2,13 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from bs4 import BeautifulSoup
 
-from companion.pipeline import audit, browser, pages, previews, single_page, site
+from companion.pipeline import audit, browser, pages, previews, reading, single_page, site
+from tests.book import conftest
 
 ROOT = Path(__file__).resolve().parents[2]
 SHELL = (
@@ -91,7 +93,7 @@ def test_a_term_is_copied_with_its_meaning_and_the_links_in_it_lead_to_its_page(
 
 
 def test_the_edition_for_paper_holds_every_page_once_with_unique_ids_and_links_that_lead_somewhere(html):
-    single_page.write(html, ["index", "notebooks/one", "book/two"], "A book")
+    single_page.write(html, "print.html", ["index", "notebooks/one", "book/two"], "A book")
     soup = BeautifulSoup((html / "print.html").read_text(), "html.parser")
     assert [h.get_text() for h in soup.select("h1")] == ["Title", "A chapter", "A page"]
     ids = [element["id"] for element in soup.select("[id]")]
@@ -157,3 +159,87 @@ def test_what_is_too_wide_for_a_telephone_is_found_and_what_scrolls_is_not(tmp_p
     assert "600 pixels" in found.place
     assert audit.overflow(tmp_path, "loose.html", width=800) == []
     assert {path.name for path in tmp_path.iterdir()} == {"held.html", "loose.html"}
+
+
+_SWITCHES = """
+const button = document.querySelector('.book-code-button');
+const code = document.querySelector('.cell_input');
+const seen = () => code.offsetParent !== null;
+const before = [button.textContent, seen()];
+button.click();
+const after = [button.textContent, seen(), localStorage.getItem('book-hide-code')];
+const enlarge = document.querySelector('.book-enlarge');
+enlarge.click();
+const dialog = document.querySelector('dialog.book-enlarged');
+const opened = [dialog.open, dialog.querySelectorAll('img').length, enlarge.getAttribute('aria-label')];
+dialog.querySelector('button').click();
+return JSON.stringify({ before, after, opened, closed: dialog.open });
+"""
+
+
+@pytest.mark.skipif(browser.find() is None, reason="no browser is installed")
+def test_code_can_be_hidden_for_good_and_a_figure_enlarged(two_pages):
+    page = two_pages[0].path("_build/html/notebooks/probe.html")
+    found = json.loads(browser.evaluate(page, _SWITCHES))
+    assert found["before"] == ["Hide code", True]
+    assert found["after"] == ["Show code", False, "yes"]
+    # Both pictures: the theme shows one.
+    assert found["opened"] == [True, 2, "Enlarge Fig. 1"]
+    assert found["closed"] is False
+
+
+def test_a_page_says_how_long_it_is_what_it_needs_and_where_its_other_page_is(two_pages):
+    html = two_pages[0].path("_build/html")
+    lesson = BeautifulSoup((html / "notebooks/probe.html").read_text(), "html.parser").select_one("h1 + .book-facts")
+    assert lesson.get_text() == "1 minute to read; you need nothing; every statement is checked in the audit."
+    assert lesson.a["href"] == "../notebooks/audits/probe.html"
+    audit_page = BeautifulSoup((html / "notebooks/audits/probe.html").read_text(), "html.parser")
+    assert audit_page.select_one("h1 + .book-facts").a["href"] == "../../notebooks/probe.html"
+
+
+def test_the_road_leads_from_lesson_to_lesson_and_an_audit_back_to_its_lesson(tmp_path):
+    (tmp_path / "notebooks" / "audits").mkdir(parents=True)
+    text = conftest.CHAPTER.replace("A probe", "{}")
+    for name in ("one", "two", "audits/one"):
+        (tmp_path / "notebooks" / f"{name}.md").write_text(text.replace("{}", f"Page {name}"))
+    (tmp_path / "_config.yml").write_text(conftest.config())
+    (tmp_path / "src" / "walks").mkdir(parents=True)
+    (tmp_path / "src" / "walks" / "__init__.py").write_text('__version__ = "1.0"\n')
+    (tmp_path / "_toc.yml").write_text(
+        "root: index\nparts:\n  - chapters:\n      - file: notebooks/one\n        sections:\n"
+        "          - file: notebooks/audits/one\n      - file: notebooks/two\n  - chapters:\n      - file: book/end\n"
+    )
+
+    def sides(page):
+        context = {"prev": "as it was", "next": "as it was", "pathto": lambda name: name}
+        reading.follow_the_road(
+            SimpleNamespace(config=SimpleNamespace(companion_root=tmp_path)), page, "", context, None
+        )
+        return [side["link"] if isinstance(side := context[name], dict) else side for name in ("prev", "next")]
+
+    assert sides("notebooks/one") == ["as it was", "notebooks/two"]
+    assert sides("notebooks/audits/one") == ["notebooks/one", "notebooks/two"]
+    assert sides("notebooks/two") == ["notebooks/one", "as it was"]
+    assert sides("book/end") == ["as it was", "as it was"]
+
+
+def test_the_editions_for_paper_hold_lessons_or_audits_without_folded_code(two_pages):
+    book = two_pages[0]
+    found = single_page.editions(book.root)
+    assert found == {"print.html": ["index", "notebooks/probe"], "print-audits.html": ["notebooks/audits/probe"]}
+    for name in found:
+        soup = BeautifulSoup(book.path(f"_build/html/{name}").read_text(), "html.parser")
+        assert soup.select("details.hide, .book-cite, button") == []
+        assert "plt.subplots" not in soup.get_text()
+        assert soup.select(".book-picture img")
+    assert "both(x)" in BeautifulSoup(book.path("_build/html/print.html").read_text(), "html.parser").get_text()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(browser.find() is None, reason="no browser is installed")
+def test_a_printed_edition_has_its_headings_as_bookmarks(two_pages, tmp_path):
+    target = tmp_path / "book.pdf"
+    browser.pdf(two_pages[0].path("_build/html/print.html"), target)
+    content = target.read_bytes()
+    assert content.startswith(b"%PDF")
+    assert b"/Outlines" in content

@@ -128,6 +128,6 @@ def site(root: Path, out: TextIO) -> list[Finding]:
 
 def _shown(site: Path, name: str) -> bool:
     """Whether readers see the page: redirects lead on at once, and the edition for paper is not for screens."""
-    if name.startswith(("_static/", "figures/")) or name == "print.html":
+    if name.startswith(("_static/", "figures/", "print")):
         return False
     return 'http-equiv="refresh"' not in (site / name).read_text(encoding="utf-8")[:1000]

@@ -106,11 +106,13 @@ def evaluate(page: Path, script: str, *, dark: bool = False, width: int = 1280, 
 
 
 def pdf(page: Path, target: Path) -> None:
-    """Print a page as the browser would."""
+    """Print a page as the browser would, with its headings as bookmarks and its structure for readers aloud."""
     run(
         page.resolve().as_uri(),
         f"--print-to-pdf={target.resolve()}",
         "--no-pdf-header-footer",
+        "--generate-pdf-document-outline",
+        "--export-tagged-pdf",
         timeout=600,
     )
     if not target.is_file():

@@ -23,6 +23,7 @@ def text(root: Path) -> str:
         "license": "MIT",
         "repository-code": who.repository,
         "url": who.site,
+        **({"doi": who.doi} if who.doi else {}),
         "references": [
             {
                 "type": "article" if "journal" in references[key] else "generic",

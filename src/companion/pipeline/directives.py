@@ -730,6 +730,7 @@ def _exchange_urls(buttons: list[dict[str, Any]], exchange: dict[str, str]) -> N
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register the directives and the two hooks."""
     app.setup_extension(reference.__name__)
+    app.setup_extension("companion.pipeline.reading")
     app.setup_extension("companion.pipeline.report")
     app.add_config_value("companion_root", "", "env")
     app.add_directive("published-figure", PublishedFigure)

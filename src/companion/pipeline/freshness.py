@@ -50,6 +50,8 @@ class State:
 
     commit: str
     dirty: bool
+    # The day of the commit, as YYYY-MM-DD; "" where there is none.
+    date: str = ""
 
 
 def key(root: Path, chapter: Chapter, parameters: dict[str, Any] | None = None) -> str:
@@ -286,9 +288,16 @@ def state(root: Path) -> State:
             return State("unknown", True)
         commit = _git(root, "rev-parse", "HEAD")
         _git(root, "cat-file", "-e", f"{commit}:_toc.yml")
-        return State(commit, bool(_git(root, "status", "--porcelain")))
+        return State(
+            commit, bool(_git(root, "status", "--porcelain")), _git(root, "show", "-s", "--format=%cs", "HEAD")
+        )
     except (OSError, subprocess.CalledProcessError):
         return State("unknown", True)
+
+
+def archive(root: Path, target: Path) -> None:
+    """Write every file of the commit that stands in `root` to the archive `target`, whose suffix says its form."""
+    _git(root, "archive", "--output", str(target), "HEAD")
 
 
 def _git(root: Path, *arguments: str) -> str:

@@ -7,6 +7,7 @@ is called by its path below `notebooks`: NAME, or audits/NAME.
 import ast
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,7 @@ from companion import project
 
 AUDITS = "audits"
 """The folder of the audits, in `notebooks` and on the site."""
+_WORDS_A_MINUTE = 200
 _CHAPTER = {"summary", "source", "thumbnail", "prerequisites"}
 """What the front matter of a lesson says of its chapter; an audit need not say it again."""
 _PAGE = {"budget", "quick"}
@@ -52,6 +54,13 @@ class Chapter:
     def is_audit(self) -> bool:
         """Whether the page is the audit of its chapter."""
         return self.name != self.chapter
+
+    @property
+    def minutes(self) -> int:
+        """How long its prose takes to read, formulas and code not counted."""
+        prose = "\n".join(cell.source for cell in self.notebook.cells if cell.cell_type == "markdown")
+        words = len(re.sub(r"\$\$.*?\$\$|```.*?```", " ", prose, flags=re.DOTALL).split())
+        return max(1, round(words / _WORDS_A_MINUTE))
 
     @property
     def num_code_cells(self) -> int:

@@ -12,7 +12,7 @@ _PAGE_LIMIT = 3_000_000
 # Half of it are the figures, most of them twice: as files and in the archive of each.
 _SITE_LIMIT = 80_000_000
 # The edition for paper and the gallery show everything.
-_WHOLE_BOOK = {"print.html", "gallery.html"}
+_WHOLE_BOOK = {"print.html", "print-audits.html", "gallery.html"}
 _EXTERNAL = re.compile(r"^\s*(?:https?:)?//", re.IGNORECASE)
 _LOADING_RELATIONS = {
     "stylesheet",

@@ -1,32 +1,56 @@
-"""The whole book as one page, `print.html`, for paper and PDF. Made from the finished pages; checks nothing."""
+"""The book on paper: the lessons as one page to read, `print.html`, and the audits as another one, `print-audits.html`.
+Made from the finished pages; checks nothing.
+
+On paper nothing can be unfolded, moved or clicked. Answers to exercises are therefore open, while code that the site
+folds away, such as that of figures, and models that run in the page are left out.
+"""
 
 import html
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from bs4 import BeautifulSoup, Tag
 
-NAME = "print.html"
+from companion import project
+from companion.pipeline import notebooks
+
+LESSONS = "print.html"
+AUDITS = "print-audits.html"
+_NOT_FOR_PAPER = (
+    "script, template, button, .headerlink, .only-dark, .book-cite, .book-no-print, .book-frames, .book-live, "
+    ".prev-next-area, details.hide, .toctree-wrapper"
+)
 
 
-def write(site: Path, pages: list[str], title: str) -> None:
-    """Join the articles of ``pages`` (names without .html, in order) into ``site/print.html``.
+def editions(root: Path) -> Mapping[str, Sequence[str]]:
+    """The pages of each edition: the lessons or the audits, and those that `_config.yml` adds to them."""
+    names, also = notebooks.names(root), project.settings(root).paper
+    lessons = [f"notebooks/{name}" for name in names if notebooks.chapter_of(name) == name]
+    audits = [f"notebooks/{name}" for name in names if notebooks.chapter_of(name) != name]
+    found = {LESSONS: [notebooks.pages(root)[0], *lessons, *also.get("lessons", [])]}
+    return found | ({AUDITS: [*audits, *also.get("audits", [])]} if audits else {})
+
+
+def write(site: Path, name: str, pages: Sequence[str], title: str) -> None:
+    """Join the articles of ``pages`` (names without .html, in order) into ``site/name``.
 
     Ids get the name of their page in front, so that they stay unique, and links between the pages become links within
     the one. Pictures load at once, because paper does not scroll.
     """
-    articles = [_article(site, name, set(pages)) for name in pages]
+    articles = [_article(site, page, set(pages)) for page in pages]
     shell = BeautifulSoup((site / f"{pages[0]}.html").read_text(encoding="utf-8"), "html.parser")
+    folder = Path(pages[0]).parent
     # Of the frame only the style sheets and the script that sets equations are of use.
-    head = "\n".join(
-        str(element)
-        for element in shell.head.find_all(["meta", "link", "script"])  # type: ignore[union-attr]
-        if _wanted(element)
-    )
-    body = "\n".join(articles)
+    kept = [element for element in shell.head.find_all(["meta", "link", "script"]) if _wanted(element)]  # type: ignore[union-attr]
+    for element in kept:
+        for attribute in ("href", "src"):
+            if element.get(attribute):
+                element[attribute] = _relative(str(element[attribute]), folder)
+    head, body = "\n".join(map(str, kept)), "\n".join(articles)
     attributes = 'lang="en" data-theme="light" data-mode="light" data-content_root="./"'
-    (site / NAME).write_text(
+    (site / name).write_text(
         f"<!DOCTYPE html>\n<html {attributes}>\n<head>\n{head}\n<title>{html.escape(title)}</title>\n</head>\n"
         f'<body>\n<main class="bd-content book-whole-book">\n{body}\n</main>\n</body>\n</html>\n',
         encoding="utf-8",
@@ -48,9 +72,7 @@ def _article(site: Path, name: str, known: set[str]) -> str:
     article = soup.select_one("article.bd-article") or soup.select_one("main")
     if article is None:
         raise ValueError(f"{page.name}: expected an article, found none")
-    for gone in article.select(
-        "script, template, .headerlink, .only-dark, .book-cite, .book-no-print, .prev-next-area, button"
-    ):
+    for gone in article.select(_NOT_FOR_PAPER):
         gone.decompose()
     prefix = _prefix(name)
     for element in article.select("[id]"):

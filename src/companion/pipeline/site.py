@@ -20,7 +20,9 @@ from nbformat import NotebookNode
 from companion import claims, project
 from companion.pipeline import (
     accessibility,
+    again,
     catalogue,
+    citing,
     compared,
     disk,
     environment,
@@ -32,6 +34,7 @@ from companion.pipeline import (
     pages,
     previews,
     reference,
+    search,
     single_page,
     slim,
     texts,
@@ -94,8 +97,12 @@ def _render(
     unknown = names.link(html, project.identity(root).library) if reference.wanted(root) else []
     previews.add(html)
     slim.site(html)
-    single_page.write(html, notebooks.pages(root), project.identity(root).title)
+    for name, found in single_page.editions(root).items():
+        audits = ": the audits" if name == single_page.AUDITS else ""
+        single_page.write(html, name, found, f"{project.identity(root).title}{audits}")
     _redirect(root, html)
+    search.write(html)
+    citing.write(root, html)
     whole = len(results) == len(notebooks.names(root))
     problems = [*warnings, *unknown] if whole else []
     problems += [f"loads from outside: {load}" for load in pages.external_loads(html)]
@@ -206,9 +213,19 @@ def page_notebook(
                 output for output in cell.outputs if not output.get("metadata", {}).get("companion", {}).get("figure")
             ]
             cells += [_directive("published-figure", id) for id in figures]
+    _below_title(cells, chapter.name)
     cells.append(_directive("provenance", chapter.name))
     page.cells = cells
     return page
+
+
+def _below_title(cells: list[NotebookNode], name: str) -> None:
+    """Put the facts of the page between its title and its first paragraph."""
+    for cell in cells:
+        if cell.cell_type == "markdown" and (title := re.search(r"^# .*$", cell.source, flags=re.MULTILINE)):
+            end = title.end()
+            cell.source = f"{cell.source[:end]}\n\n```{{page-facts}} {name}\n```\n{cell.source[end:]}"
+            return
 
 
 def _missing_page(chapter: notebooks.Chapter, failure: execution.Failure | None) -> NotebookNode:
@@ -293,13 +310,15 @@ def _bundle(root: Path, folder: Path) -> None:
         f"{record['csl']['title']}\n{record['csl']['URL']}\n\n{record['caption']}\n\nWhat is seen: {record['alt']}\n\n"
         f"Source: {record['source']}\n"
         f"From: {who.title}, version {record['library_version']}, commit {record['commit']}\n"
-        f"Make it again: make chapter NAME={record['chapter']}\nLicence: CC BY 4.0, see LICENSE\n\n{record['bibtex']}\n"
+        f"Make it again: python {again.SCRIPT}, after python -m pip install -r {again.REQUIREMENTS}; or, in the "
+        f"repository, make chapter NAME={record['chapter']}\nLicence: CC BY 4.0, see LICENSE\n\n{record['bibtex']}\n"
     )
     contents = {"README.txt": readme.encode(), f"{id}.csl.json": citation.encode()}
     licence = root / _LICENCE
     if licence.is_file():
         contents["LICENSE"] = licence.read_bytes()
     contents |= {name: (folder / name).read_bytes() for name in ("figure.json", *sorted(record["files"]))}
+    contents |= again.files(root, record)
     sums = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
     if changed := [name for name, digest in record["files"].items() if sums[name] != digest]:
         raise ValueError(f"figure {id}: the files {changed} are not those that figure.json lists")
