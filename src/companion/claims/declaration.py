@@ -94,7 +94,7 @@ class Claim:
         return self.error == "sampled" or self.samples is not None or self.comparisons is not None
 
 
-OLD_FORM_IS_READ = True
+OLD_FORM_IS_READ = False
 """Whether a file may still be a list, without kinds and rivals: False once no file of the book is one."""
 _FIELDS = set(Claim.__dataclass_fields__)
 
