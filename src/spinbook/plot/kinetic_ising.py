@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -463,7 +464,7 @@ def error_law(
     itself.
     """
     several = len(errors) > 1
-    width = "page" if several else "column"
+    width: Literal["page", "column"] = "page" if several else "column"
     figure, axes = style.subplots(1, len(errors), width=width, height=3.1, sharey=True, squeeze=False)
     colours = {"naive": ORANGE, "TAP": BLUE, "first order": ORANGE, "second order": BLUE}
     for ax, (title, curves) in zip(axes[0], errors.items(), strict=True):
