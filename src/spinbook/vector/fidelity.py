@@ -94,6 +94,9 @@ class Halves(NamedTuple):
     delayed: Float[Array, "2 G N N"] | None
 
 
+_Sums = tuple[Array, Array, Array, Array]
+
+
 @partial(jax.jit, static_argnames=("steps", "transient", "delayed"))
 def _sampled(
     key: PRNGKeyArray, start: Array, J: Array, x: Array, beta: Array, steps: int, transient: int, delayed: bool
@@ -101,7 +104,7 @@ def _sampled(
     """Sums over time of phi(h), of the s that made h, and of phi_i . s_l, by groups of replicas."""
     groups = start.shape[0]
 
-    def advance(state: tuple[Array, ...], t: Array) -> tuple[tuple[Array, ...], None]:
+    def advance(state: _Sums, t: Array) -> tuple[_Sums, None]:
         s, total, before, products = state
         h = x + J @ s
         mean = sphere.magnetization(h, beta=beta)
@@ -154,7 +157,7 @@ def sampled(
     return Halves(means, products - jnp.einsum("agid,agld->agil", means, before))
 
 
-def _jackknife(statistic: Callable[[np.ndarray, np.ndarray], np.ndarray], halves: np.ndarray) -> tuple[Any, Any]:
+def _jackknife(statistic: Callable[[np.ndarray, np.ndarray], Any], halves: np.ndarray) -> tuple[Any, Any]:
     """statistic(mean of the first half, of the second), and its standard error from leaving out each group in turn."""
     whole = statistic(*halves.mean(1))
     keep = ~np.eye(halves.shape[1], dtype=bool)
@@ -232,9 +235,9 @@ def system(case: Case) -> tuple[np.ndarray, np.ndarray]:
     if case.scale == 0:
         module = trained(case.causal, num_sites=N, dim=D)
         with jax.enable_x64(False):
-            inputs = twins(jax.random.key(1000 + case.draw), N, D)[0]
-            J = np.asarray(module.couplings(inputs, jnp.asarray(allowed))[0], dtype=float)
-        inputs = np.asarray(inputs, dtype=float)
+            found = twins(jax.random.key(1000 + case.draw), N, D)[0]
+            J = np.asarray(module.couplings(found, jnp.asarray(allowed))[0], dtype=float)
+        inputs = np.asarray(found, dtype=float)
     else:
         rng = np.random.default_rng([N, D, case.draw])
         inputs = rng.normal(size=(N, D))
@@ -345,7 +348,9 @@ def measure(case: Case) -> dict[str, np.ndarray]:
         J, x = system(case)
         key = jax.random.key(sum(ord(c) * 31**k for k, c in enumerate(repr(case))) % 2**31)
         options: dict[str, Any] = {"beta": case.beta, "replicas": case.replicas, "steps": case.steps}
-        halves = sampled(key, J, x, transient=30, delayed=case.kind == "collective", **options)
+        halves = sampled(
+            key, jnp.asarray(J), jnp.asarray(x), transient=30, delayed=case.kind == "collective", **options
+        )
         means = np.asarray(halves.means, dtype=float)
         if case.kind == "collective":
             assert halves.delayed is not None
@@ -370,10 +375,12 @@ def _rows(case: Case, J: np.ndarray, x: np.ndarray, means: np.ndarray) -> dict[s
     def product(m: np.ndarray) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
         return lambda a, b: np.sum((m - a) * (m - b), axis=1)
 
+    def total(m: np.ndarray) -> Callable[[np.ndarray, np.ndarray], Any]:
+        return lambda a, b: product(m)(a, b).sum() / scale.sum()
+
     squared, by_row = [], {}
     for name in THEORIES:
-        value, error = _jackknife(lambda a, b, m=found[name]: product(m)(a, b).sum() / scale.sum(), means)
-        squared.append((value, error))
+        squared.append(_jackknife(total(found[name]), means))
         by_row[name] = product(found[name])(*means.mean(1)) / scale
     apart = np.sum((means[0].mean(0) - means[1].mean(0)) ** 2)
     expected = sum(np.var(half, axis=0, ddof=1).sum() / len(half) for half in means)
@@ -423,8 +430,7 @@ def compute(out: Path, quick: bool, **options: Any) -> None:
     """
     chosen: Sequence[Case] = cases()
     if quick:
-        small = {"replicas": 8, "steps": 4}
-        chosen = [chosen[0]._replace(num_sites=8, dim=8, **small), chosen[-1]._replace(num_sites=8, dim=8, **small)]
+        chosen = [case._replace(num_sites=8, dim=8, replicas=8, steps=4) for case in (chosen[0], chosen[-1])]
     folder = Path(out) / "spin-transformers-fidelity"
     rows: list[Any] = [None] * len(chosen)
     for k, result in sweep.iterate(measure, chosen, folder=folder, **options):
