@@ -18,7 +18,7 @@ FIELDS, COUPLING = np.array([0.5, 0.0, 0.0]), 0.6
 TRIANGLE = np.ones((3, 3)) - np.eye(3)
 PAGE = (
     '<!DOCTYPE html><html lang="en" data-theme="light"><head><meta charset="utf-8"></head><body><main>'
-    '<figure id="adaptive-tap-live"><div class="spin-picture"><img alt="still" src="data:,"></div></figure>'
+    '<figure id="adaptive-tap-live"><div class="book-picture"><img alt="still" src="data:,"></div></figure>'
     "{markup}</main></body></html>"
 )
 
@@ -76,7 +76,7 @@ def test_the_model_replaces_the_still_picture_and_every_control_has_a_name(page,
         page,
         f"{_WAIT} await pause(); const names = [...document.querySelectorAll('.live button, .live canvas')]"
         ".map((node) => node.getAttribute('aria-label') || node.textContent);"
-        "const still = getComputedStyle(document.querySelector('.spin-picture')).display;"
+        "const still = getComputedStyle(document.querySelector('.book-picture')).display;"
         "const slider = document.querySelector('.live input').getAttribute('aria-valuetext');"
         f"const answer = {{names, still, slider, says: {_SAYS}}}",
         dark=dark,

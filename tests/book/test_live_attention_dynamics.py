@@ -15,7 +15,7 @@ NETWORK = paper_network()
 START = np.random.default_rng(3).uniform(-0.3, 0.3, size=(4, 3))
 PAGE = (
     '<!DOCTYPE html><html lang="en" data-theme="light"><head><meta charset="utf-8"></head><body><main>'
-    '<figure id="attention-dynamics-explorer"><div class="spin-picture"><img alt="still" src="data:,"></div></figure>'
+    '<figure id="attention-dynamics-explorer"><div class="book-picture"><img alt="still" src="data:,"></div></figure>'
     "{markup}</main></body></html>"
 )
 pytestmark = pytest.mark.skipif(browser.find() is None, reason="no browser is installed")
@@ -73,7 +73,7 @@ def test_the_model_replaces_the_still_picture_and_every_control_has_a_name(page,
         page,
         f"{_WAIT} await pause(); const names = [...document.querySelectorAll('.live button, .live canvas')]"
         ".map((node) => node.getAttribute('aria-label') || node.textContent);"
-        "const still = getComputedStyle(document.querySelector('.spin-picture')).display;"
+        "const still = getComputedStyle(document.querySelector('.book-picture')).display;"
         "const slider = document.querySelector('.live input').getAttribute('aria-valuetext');"
         f"const answer = {{names, still, slider, says: {_SAYS}}}",
         dark=dark,

@@ -20,7 +20,7 @@ FIELDS = np.array([[0.3, 1.2], [-0.5, -0.1], [0.6, -0.3]])
 SCORES = np.array([[1.2, 0.5], [-0.5, 0.9]])
 PAGE = (
     '<!DOCTYPE html><html lang="en" data-theme="light"><head><meta charset="utf-8"></head><body><main>'
-    '<figure id="{id}"><div class="spin-picture"><img alt="still" src="data:,"></div></figure>{markup}'
+    '<figure id="{id}"><div class="book-picture"><img alt="still" src="data:,"></div></figure>{markup}'
     "</main></body></html>"
 )
 
@@ -95,7 +95,7 @@ def test_mean_spins_and_induced_terms_are_those_of_the_library(spins):
 def test_the_spins_replace_the_still_picture_and_answer_keys_slider_and_button(spins, width, dark):
     answer = _ask(
         spins,
-        f"{_WAIT} await pause(); const still = getComputedStyle(document.querySelector('.spin-picture')).display;"
+        f"{_WAIT} await pause(); const still = getComputedStyle(document.querySelector('.book-picture')).display;"
         "const tips = [...document.querySelectorAll('.live-point')]; const before = tips[0].getAttribute('aria-label');"
         "tips[0].dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowLeft', shiftKey: true})); await pause();"
         "const after = tips[0].getAttribute('aria-label');"

@@ -17,7 +17,7 @@ needs_browser = pytest.mark.skipif(browser.find() is None, reason="no browser is
 STEPS = 24
 PAGE = (
     '<!DOCTYPE html><html lang="en" data-theme="light"><head><meta charset="utf-8"></head><body><main>'
-    '<figure id="entropy-production-films"><div class="spin-picture"><img alt="still" src="data:,"></div></figure>'
+    '<figure id="entropy-production-films"><div class="book-picture"><img alt="still" src="data:,"></div></figure>'
     "{markup}</main></body></html>"
 )
 _WAIT = "const pause = () => new Promise((done) => setTimeout(done, 1500));"
@@ -96,7 +96,7 @@ def test_evidence_is_said_after_the_guess_and_not_before(page, dark):
         f"{_WAIT}{_BUTTONS} await pause(); const before = {_SAYS};"
         "const names = [...document.querySelectorAll('.live button, .live canvas')]"
         ".map((node) => node.getAttribute('aria-label') || node.textContent);"
-        "const still = getComputedStyle(document.querySelector('.spin-picture')).display;"
+        "const still = getComputedStyle(document.querySelector('.book-picture')).display;"
         f"button('forwards').click(); await pause(); const after = {_SAYS};"
         f"button('backwards').click(); await pause(); const again = {_SAYS};"
         "button('Next').click(); await pause();"

@@ -20,7 +20,7 @@ for _i, _j, _strength in [(0, 1, 0.5), (1, 2, 0.5), (2, 3, -0.5)]:
     BONDS[_i, _j] = BONDS[_j, _i] = _strength
 PAGE = (
     '<!DOCTYPE html><html lang="en" data-theme="light"><head><meta charset="utf-8"></head><body><main>'
-    '<figure id="free-energy-live"><div class="spin-picture"><img alt="still" src="data:,"></div></figure>'
+    '<figure id="free-energy-live"><div class="book-picture"><img alt="still" src="data:,"></div></figure>'
     "{markup}</main></body></html>"
 )
 _WAIT = "const pause = () => new Promise((done) => setTimeout(done, 1500));"
@@ -88,7 +88,7 @@ def test_the_model_replaces_the_still_picture_and_every_control_has_a_name(page,
         page,
         f"{_WAIT} await pause(); const names = [...document.querySelectorAll('.live button, .live canvas')]"
         ".map((node) => node.getAttribute('aria-label') || node.textContent);"
-        "const still = getComputedStyle(document.querySelector('.spin-picture')).display;"
+        "const still = getComputedStyle(document.querySelector('.book-picture')).display;"
         "const slider = document.querySelector('.live input').getAttribute('aria-valuetext');"
         f"const answer = {{names, still, slider, says: {_SAYS}}}",
         dark=dark,

@@ -20,7 +20,7 @@ Z = np.round(RNG.normal(size=(16, 16)), 2)
 X = np.round(RNG.uniform(-0.5, 0.5, size=16), 2)
 PAGE = (
     '<!DOCTYPE html><html lang="en" data-theme="light"><head><meta charset="utf-8"></head><body><main>'
-    '<figure id="kinetic-ising-live"><div class="spin-picture"><img alt="still" src="data:,"></div></figure>'
+    '<figure id="kinetic-ising-live"><div class="book-picture"><img alt="still" src="data:,"></div></figure>'
     "{markup}</main></body></html>"
 )
 _WAIT = "const pause = () => new Promise((done) => setTimeout(done, 1500));"
@@ -96,7 +96,7 @@ def test_the_model_replaces_the_still_picture_and_every_control_has_a_name(page,
         page,
         f"{_WAIT} await pause(); const names = [...document.querySelectorAll('.live button, .live canvas')]"
         ".map((node) => node.getAttribute('aria-label') || node.textContent);"
-        "const still = getComputedStyle(document.querySelector('.spin-picture')).display;"
+        "const still = getComputedStyle(document.querySelector('.book-picture')).display;"
         "const sliders = [...document.querySelectorAll('.live input')].map((n) => n.getAttribute('aria-valuetext'));"
         f"const answer = {{names, still, sliders, says: {_SAYS}}}",
         dark=dark,

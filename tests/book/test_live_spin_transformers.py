@@ -22,7 +22,7 @@ RNG = np.random.default_rng(1)
 FIELDS, LOGITS, BETA, SHARPNESS = RNG.normal(size=(6, 3)) / 2, RNG.normal(size=5), 6.0, 1.5
 PAGE = (
     '<!DOCTYPE html><html lang="en" data-theme="light"><head><meta charset="utf-8"></head><body><main>'
-    '<figure id="spin-transformers-live"><div class="spin-picture"><img alt="still" src="data:,"></div></figure>'
+    '<figure id="spin-transformers-live"><div class="book-picture"><img alt="still" src="data:,"></div></figure>'
     "{markup}</main></body></html>"
 )
 
@@ -107,7 +107,7 @@ _SAYS = "document.querySelector('.live-says').textContent"
 def test_the_slider_sharpens_the_row_and_keys_move_the_input(page):
     answer = _ask(
         page,
-        f"{_WAIT} await pause(); const still = getComputedStyle(document.querySelector('.spin-picture')).display;"
+        f"{_WAIT} await pause(); const still = getComputedStyle(document.querySelector('.book-picture')).display;"
         f"const flat = {_SAYS}; const slider = document.querySelector('.live input'); slider.value = slider.max;"
         f"slider.dispatchEvent(new Event('input')); await pause(); const sharp = {_SAYS};"
         "const handle = document.querySelector('.live-point'); const before = handle.getAttribute('aria-label');"
