@@ -34,7 +34,7 @@ def tex(formula: str) -> str:
     r"""A formula without its dollars, as letters and signs.
 
     >>> tex(r"\mathbf{m}_i = \tanh(\beta x)")
-    'm_i = tanh(β x)'
+    'm_i = tanh(βx)'
     """
     # Bold and calligraphic letters are letters of their own in Unicode, which few programs can sort or search.
     return " ".join(_letters(_reader().latex_to_text(formula)).split())

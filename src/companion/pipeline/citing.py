@@ -147,8 +147,8 @@ def _head(site: Path, page: Page, who: project.Identity) -> str:
     if (site / _ICON).is_file():
         lines.append(f'<link rel="icon" type="image/svg+xml" href="{up}{_ICON}" />')
     lines.append(f'<link rel="alternate" type="text/markdown" href="{posixpath.basename(page.name)}.md" />')
-    # "</" would end the script.
-    facts = json.dumps(_linked_data(page, who, picture), ensure_ascii=False).replace("</", "<\\/")
+    # A "<" of a title could end the script.
+    facts = json.dumps(_linked_data(page, who, picture), ensure_ascii=False).replace("<", "\\u003c")
     lines.append(f'<script type="application/ld+json">{facts}</script>')
     return "\n".join(lines)
 

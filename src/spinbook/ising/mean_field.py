@@ -285,7 +285,7 @@ def collective_shift(
 
     >>> m = steady_state([[0.2, 0.3], [0.3, 0.2]], 0.3, beta=1.0).value
     >>> [round(float(x), 4) for x in collective_shift(m, [[0.2, 0.3], [0.3, 0.2]], beta=1.0)]
-    [-0.0271, -0.0271]
+    [-0.0116, -0.0116]
     """
     dtype = validate.common_dtype(magnetizations, couplings)
     J, _, beta = arguments.ising_model(couplings, 0.0, beta, dtype=dtype)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -17,7 +17,9 @@ from matplotlib.patches import Circle, FancyBboxPatch, Rectangle
 from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
 
 from spinbook.plot import style
-from spinbook.self_attention.network import Network
+
+if TYPE_CHECKING:
+    from spinbook.self_attention.network import Network
 
 __all__ = [
     "REGIME_COLOURS",
