@@ -6,7 +6,6 @@ Each function says which shapes it expects.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -15,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle
 
-from spinbook.plot import style
+from spinbook.plot import scripts, style
 
 __all__ = [
     "SIDE",
@@ -92,9 +91,7 @@ def live_markup(fields: np.ndarray, *, coupling: float, reach: float) -> str:
     of this is seen.
     """
     content = {"fields": np.asarray(fields, dtype=float).tolist(), "coupling": float(coupling), "reach": float(reach)}
-    data = json.dumps(content, allow_nan=False)
-    scripts = "".join(f'<script src="../_static/live/{name}.js" defer></script>' for name in ("kernel", "adaptive-tap"))
-    return f'<script type="application/json" id="adaptive-tap-live-data">{data}</script>{scripts}'
+    return scripts.markup("adaptive-tap", content)
 
 
 def _strengths(ax: Axes, strengths: np.ndarray) -> None:

@@ -5,7 +5,6 @@ Arguments are arrays or mappings of arrays as the chapter measured them; each fu
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyBboxPatch, Rectangle
 from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
 
-from spinbook.plot import style
+from spinbook.plot import scripts, style
 
 if TYPE_CHECKING:
     from spinbook.self_attention.network import Network
@@ -761,8 +760,4 @@ def live_markup(network: Network, *, start: np.ndarray, beta: float) -> str:
         "start": np.asarray(start, dtype=float).tolist(),
         "beta": float(beta),
     }
-    data = json.dumps(content, allow_nan=False)
-    scripts = "".join(
-        f'<script src="../_static/live/{name}.js" defer></script>' for name in ("kernel", "attention-dynamics")
-    )
-    return f'<script type="application/json" id="attention-dynamics-explorer-data">{data}</script>{scripts}'
+    return scripts.markup("attention-dynamics", content, block="explorer")

@@ -7,7 +7,6 @@ channel mixing purple. What is exact is in ink, and what a source prints and thi
 from __future__ import annotations
 
 import html
-import json
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -18,7 +17,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
-from spinbook.plot import style
+from spinbook.plot import scripts, style
 
 __all__ = [
     "TERMS",
@@ -260,9 +259,7 @@ def live_markup(fields: np.ndarray, scores: np.ndarray, *, beta: float, coupling
         "sites": [list(site) for site in LIVE_SITES],
         "scale": LIVE_SCALE,
     }
-    data = json.dumps(content, allow_nan=False)
-    scripts = "".join(f'<script src="../_static/live/{name}.js" defer></script>' for name in ("kernel", "collectives"))
-    return f'<script type="application/json" id="collectives-live-data">{data}</script>{scripts}'
+    return scripts.markup("collectives", content)
 
 
 @style.house

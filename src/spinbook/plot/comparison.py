@@ -6,7 +6,6 @@ filled and recall is open.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,7 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from spinbook.comparison.summary import Summary
-from spinbook.plot import style
+from spinbook.plot import scripts, style
 
 __all__ = ["accuracy", "cost", "diagnostics", "live_markup", "longer", "whole_block"]
 
@@ -236,6 +235,4 @@ def live_markup(
         for s in summaries
     ]
     content = {"rows": rows, "chances": dict(chances), "quantiles": dict(quantiles), "start": start}
-    data = json.dumps(content, allow_nan=False)
-    scripts = "".join(f'<script src="../_static/live/{name}.js" defer></script>' for name in ("kernel", "comparison"))
-    return f'<script type="application/json" id="comparison-accuracy-data">{data}</script>{scripts}'
+    return scripts.markup("comparison", content, block="accuracy")

@@ -6,7 +6,6 @@ ink. Seeds are shown as a band from the least to the largest. Each function says
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 
 import numpy as np
@@ -14,7 +13,7 @@ from matplotlib import ticker
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyArrowPatch, Rectangle
 
-from spinbook.plot import style
+from spinbook.plot import scripts, style
 
 __all__ = [
     "arrow_of_time",
@@ -68,10 +67,7 @@ def live_markup(*, asymmetry: float, beta: float, steps: int, seed: int) -> str:
     of this is seen.
     """
     content = {"asymmetry": float(asymmetry), "beta": float(beta), "steps": int(steps), "seed": int(seed)}
-    data = json.dumps(content, allow_nan=False)
-    names = ("kernel", "entropy-production")
-    scripts = "".join(f'<script src="../_static/live/{name}.js" defer></script>' for name in names)
-    return f'<script type="application/json" id="entropy-production-films-data">{data}</script>{scripts}'
+    return scripts.markup("entropy-production", content, block="films")
 
 
 @style.house

@@ -6,7 +6,6 @@ book corrects orange and dashed, wherever they meet. Each function says which sh
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 
 import matplotlib.pyplot as plt
@@ -16,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
-from spinbook.plot import style
+from spinbook.plot import scripts, style
 
 __all__ = [
     "attention",
@@ -115,9 +114,7 @@ def live_markup(fields: np.ndarray, couplings: np.ndarray, *, names: Sequence[st
         "couplings": np.asarray(couplings, dtype=float).tolist(),
         "temperature": float(temperature),
     }
-    data = json.dumps(content, allow_nan=False)
-    scripts = "".join(f'<script src="../_static/live/{name}.js" defer></script>' for name in ("kernel", "free-energy"))
-    return f'<script type="application/json" id="free-energy-live-data">{data}</script>{scripts}'
+    return scripts.markup("free-energy", content)
 
 
 @style.house

@@ -6,7 +6,6 @@ wherever they meet. Each function says which shapes it expects.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
@@ -19,7 +18,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle
 
-from spinbook.plot import style
+from spinbook.plot import scripts, style
 
 __all__ = [
     "breakdown",
@@ -175,10 +174,7 @@ def live_markup(
         "ticks": int(ticks),
         "runs": int(runs),
     }
-    data = json.dumps(content, separators=(",", ":"), allow_nan=False)
-    names = ("kernel", "kinetic-ising")
-    scripts = "".join(f'<script src="../_static/live/{name}.js" defer></script>' for name in names)
-    return f'<script type="application/json" id="kinetic-ising-live-data">{data}</script>{scripts}'
+    return scripts.markup("kinetic-ising", content)
 
 
 @style.house

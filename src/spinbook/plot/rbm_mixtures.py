@@ -5,7 +5,6 @@ Arguments are arrays or mappings of arrays as the chapter measured them; each fu
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -16,7 +15,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyArrowPatch
 
-from spinbook.plot import style
+from spinbook.plot import scripts, style
 
 __all__ = [
     "PRIOR_COLOURS",
@@ -301,9 +300,7 @@ def live_markup(
         "beta": float(beta),
         "reach": float(reach),
     }
-    data = json.dumps(content, allow_nan=False)
-    scripts = "".join(f'<script src="../_static/live/{name}.js" defer></script>' for name in ("kernel", "rbm-mixtures"))
-    return f'<script type="application/json" id="rbm-mixtures-live-data">{data}</script>{scripts}'
+    return scripts.markup("rbm-mixtures", content)
 
 
 @style.house

@@ -6,7 +6,6 @@ is sampled ink with error bars, wherever they meet. Each function says which sha
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 
 import numpy as np
@@ -17,7 +16,7 @@ from matplotlib.colors import LinearSegmentedColormap, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, Rectangle
 
-from spinbook.plot import style
+from spinbook.plot import scripts, style
 
 __all__ = [
     "arrows",
@@ -142,10 +141,7 @@ def live_markup(fields: np.ndarray, logits: np.ndarray, *, beta: float, sharpnes
         "beta": float(beta),
         "sharpness": float(sharpness),
     }
-    data = json.dumps(content, allow_nan=False)
-    names = ("kernel", "spin-transformers")
-    scripts = "".join(f'<script src="../_static/live/{name}.js" defer></script>' for name in names)
-    return f'<script type="application/json" id="spin-transformers-live-data">{data}</script>{scripts}'
+    return scripts.markup("spin-transformers", content)
 
 
 @style.house
