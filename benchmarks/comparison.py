@@ -8,6 +8,7 @@ import numpy as np
 from scipy import special
 
 from benchmarks import Benchmark
+from spinbook import fixed_point
 from spinbook.comparison import blocks, training
 from spinbook.entropy_production.relaxation import contraction_factor
 from spinbook.spin_transformer import Relax, naive
@@ -56,7 +57,7 @@ def contraction(size=8, *, num_sites=17, dim=72):
     compiled = jax.jit(jax.vmap(lambda example: training.hessenberg(*module.update(example))))
     return Benchmark(
         f"comparison.hessenberg, {size} states ({num_sites}, {dim}), float32",
-        lambda: training.spectral_radii(np.asarray(compiled(x))),
+        lambda: fixed_point.spectral_radii(np.asarray(compiled(x))),
         lambda: np.array([contraction_factor(*module.update(example)) for example in x]),
         _relative(1e-2),
     )

@@ -1,8 +1,10 @@
 """What importing a module loads besides it: no package that readers of other modules would have to install."""
 
+import ast
 import pkgutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -92,3 +94,32 @@ def test_importing_a_package_loads_nothing_else(package):
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert shown.strip() == f"['{package}']"
+
+
+def offered(tree):
+    """The names in a module's ``__all__``; None where it has none."""
+    for node in tree.body:
+        target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
+        if isinstance(target, ast.Name) and target.id == "__all__":
+            return ast.literal_eval(node.value)
+    return None
+
+
+def defined(tree):
+    """The public functions and classes that a module defines itself."""
+    kinds = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+    return {node.name for node in tree.body if isinstance(node, kinds) and not node.name.startswith("_")}
+
+
+@pytest.mark.parametrize("package", [companion, spinbook], ids=lambda package: package.__name__)
+def test_every_module_says_what_it_offers(package):
+    files = sorted(Path(package.__file__).parent.rglob("*.py"))
+    # IPython runs it before a chapter's first cell; it is no module.
+    trees = {str(file): ast.parse(file.read_text("utf-8")) for file in files if file.name != "kernel_startup.py"}
+    assert len(trees) > 20
+    for name, tree in trees.items():
+        names = offered(tree)
+        assert names is not None, f"{name}: no __all__"
+        assert set(names) >= defined(tree), f"{name}: __all__ lacks {defined(tree) - set(names)}"
+        future = [n for n in tree.body if isinstance(n, ast.ImportFrom) and n.module == "__future__"]
+        assert future, f"{name}: no import of annotations from __future__"

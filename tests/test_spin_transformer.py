@@ -56,11 +56,11 @@ def test_the_printed_forward_pass_and_gradient(printed_inputs):
     # Numbers up to 1.2 in single precision, from a solver that stopped at 1e-3.
     assert deviation(forward, "module") < 1e-5
     gradient = eqx.filter_jit(eqx.filter_grad(lambda module: jnp.mean(module(x))))(single)
-    assert deviation(gradient.to_qk.weight, "gradient") < 1e-8
+    assert deviation(gradient.to_queries_keys.weight, "gradient") < 1e-8
     right_index = SpinTransformerModule(512, 1, beta=2.0, key=jax.random.key(0), dtype=jnp.float32)
-    right_index = eqx.tree_at(lambda module: module.to_qk, right_index, single.to_qk)
+    right_index = eqx.tree_at(lambda module: module.to_queries_keys, right_index, single.to_queries_keys)
     gradient = eqx.filter_jit(eqx.filter_grad(lambda module: jnp.mean(module(x))))(right_index)
-    assert deviation(gradient.to_qk.weight, "gradient") > 1e-8
+    assert deviation(gradient.to_queries_keys.weight, "gradient") > 1e-8
 
 
 @pytest.mark.slow
@@ -87,7 +87,7 @@ def test_the_module_is_the_steady_state_of_a_vector_spin_model(num_heads, theory
 def test_couplings_are_the_softmax_of_queries_and_keys_of_scaled_inputs():
     x, m = inputs(), module(16, 2)
     scaled = np.asarray(sphere.radius(16) * x / jnp.linalg.norm(x, axis=1, keepdims=True))
-    q, k = np.split(scaled @ np.asarray(m.to_qk.weight).T, 2, axis=1)
+    q, k = np.split(scaled @ np.asarray(m.to_queries_keys.weight).T, 2, axis=1)
     for h in range(2):
         logits = q[:, 8 * h : 8 * h + 8] @ k[:, 8 * h : 8 * h + 8].T
         np.testing.assert_allclose(m.couplings(x)[h], np.exp(logits) / np.exp(logits).sum(1, keepdims=True), rtol=1e-12)
@@ -106,7 +106,7 @@ def test_only_on_one_sphere_do_heads_listen_to_each_other():
     # Fixed couplings: queries and keys of zero, so that attention is uniform and depends on nothing.
     x = inputs()
     for spheres, mixes in ((one_sphere, True), (sphere_per_head, False)):
-        m = eqx.tree_at(lambda m: m.to_qk.weight, module(16, 2, spheres=spheres), jnp.zeros((32, 16)))
+        m = eqx.tree_at(lambda m: m.to_queries_keys.weight, module(16, 2, spheres=spheres), jnp.zeros((32, 16)))
         other_head = jax.jvp(m, (x,), (jnp.zeros_like(x).at[:, 8:].set(inputs(6, 8)),))[1][:, :8]
         assert bool(jnp.any(jnp.abs(other_head) > 1e-4)) is mixes
 
@@ -205,7 +205,7 @@ def test_a_stack_is_its_modules_in_a_row():
     for layer in range(3):
         y = eqx.combine(jax.tree.map(lambda a, layer=layer: a[layer], arrays), rest)(y)
     np.testing.assert_allclose(stack(x), y, atol=1e-9)
-    assert len({float(w[0, 0]) for w in arrays.to_qk.weight}) == 3
+    assert len({float(w[0, 0]) for w in arrays.to_queries_keys.weight}) == 3
 
 
 def test_a_stack_says_which_module_failed():
@@ -290,7 +290,9 @@ def test_rows_of_zeros_that_are_not_padding_are_nan_where_values_are_hidden():
 def test_half_precision_is_solved_in_single_precision(dtype):
     x = inputs().astype(dtype)
     half = module(16, 2, dtype=dtype)
-    single = eqx.tree_at(lambda m: m.to_qk.weight, module(16, 2), half.to_qk.weight.astype(jnp.float32))
+    single = eqx.tree_at(
+        lambda m: m.to_queries_keys.weight, module(16, 2), half.to_queries_keys.weight.astype(jnp.float32)
+    )
     found = half.steady_state(x)
     assert found.value.dtype == half.couplings(x).dtype == dtype
     assert bool(found.converged)
@@ -300,7 +302,7 @@ def test_half_precision_is_solved_in_single_precision(dtype):
     # Rounded once, at the end.
     np.testing.assert_allclose(found.value.astype(jnp.float32), exact, rtol=float(jnp.finfo(dtype).eps), atol=2e-5)
     gradient = eqx.filter_grad(lambda m: jnp.sum(m(x).astype(jnp.float32) ** 2))(half)
-    assert np.isfinite(gradient.to_qk.weight.astype(jnp.float32)).all()
+    assert np.isfinite(gradient.to_queries_keys.weight.astype(jnp.float32)).all()
     stack = SpinTransformer(2, 16, key=jax.random.key(0), theory=naive, dynamics=Unroll(1), dtype=dtype)
     assert stack(x).dtype == stack.steady_state(x).value.dtype == dtype
 

@@ -4,6 +4,8 @@ Nothing of the pipeline is imported before a command is chosen, so that the help
 build the book.
 """
 
+from __future__ import annotations
+
 import argparse
 import io
 import os
@@ -11,6 +13,8 @@ import signal
 import sys
 from pathlib import Path
 from typing import NoReturn
+
+__all__ = ["end", "main"]
 
 _FILES = ("_config.yml", "_toc.yml")
 """What makes a folder the repository of the book."""

@@ -3,6 +3,8 @@
 `publish` writes a folder that stands alone; the page, the gallery and the index are made from these folders.
 """
 
+from __future__ import annotations
+
 import base64
 import csv
 import hashlib
@@ -28,6 +30,16 @@ from scour import scour
 
 from companion import project, themes
 from companion.plain import plain
+
+__all__ = [
+    "DOTS_PER_INCH",
+    "FRAME_DOTS_PER_INCH",
+    "HEAVIEST_DRAWING",
+    "MANY_NUMBERS",
+    "SHORTEST_ALT",
+    "in_words",
+    "publish",
+]
 
 DOTS_PER_INCH = 200
 FRAME_DOTS_PER_INCH = 115

@@ -1,8 +1,12 @@
 """Numbers that a chapter computes for its own prose. Figures and claims have modules of their own."""
 
+from __future__ import annotations
+
 from typing import Any
 
 from IPython.display import display
+
+__all__ = ["glue"]
 
 
 def glue(key: str, value: Any) -> None:

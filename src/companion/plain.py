@@ -1,5 +1,7 @@
 """Captions and titles as plain text, for programs that know neither TeX nor the roles of Sphinx."""
 
+from __future__ import annotations
+
 import re
 import unicodedata
 from functools import cache

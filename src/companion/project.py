@@ -6,6 +6,8 @@ chapters import and the notebooks install; `style`, a module of the library that
 there is one; `paper`, the pages that the editions for paper have beside the `lessons` and the `audits`.
 """
 
+from __future__ import annotations
+
 import ast
 import importlib
 import os
@@ -18,6 +20,22 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+
+__all__ = [
+    "BOOKS",
+    "Identity",
+    "Settings",
+    "chapter_of",
+    "identity",
+    "install_requirement",
+    "is_book",
+    "names_and_year",
+    "references",
+    "root",
+    "settings",
+    "sources",
+    "version_file",
+]
 
 BOOKS = "companion.books"
 """Entry points of this group name the packages that carry a book's claims and references in their wheel."""

@@ -5,6 +5,8 @@ of matplotlib; `PAPER`, the light background; `DARK`, the dark colour of every l
 without one has matplotlib's own look on white, and black on white is exchanged for white on black.
 """
 
+from __future__ import annotations
+
 import importlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -21,6 +23,8 @@ from matplotlib.patches import Patch
 from matplotlib.text import Annotation, Text
 
 from companion import project
+
+__all__ = ["Style", "dark", "of_the_book"]
 
 
 @dataclass(frozen=True)

@@ -3,4 +3,8 @@
 Each physical idea has its own module; the book's chapters import what they use.
 """
 
+from __future__ import annotations
+
+__all__: list[str] = []
+
 __version__ = "0.1.0.dev0"

@@ -21,7 +21,7 @@ from jaxtyping import Array, Bool, Int, PyTree
 from spinbook import validate
 from spinbook.annotations import ArrayLike, Float
 
-__all__ = ["Adjoint", "FixedPoint", "solve"]
+__all__ = ["Adjoint", "FixedPoint", "solve", "spectral_radii"]
 
 # Rounding in f keeps the residual from falling below a few units in the last place of the largest entry.
 _FLOOR = 16
@@ -246,3 +246,14 @@ def solve(
         has_aux=True,
     )
     return FixedPoint(unravel(value), residual, num_steps.astype(jnp.int32), converged.astype(bool))
+
+
+def spectral_radii(matrices: Float[np.ndarray, "B K K"]) -> Float[np.ndarray, " B"]:
+    """max |lambda| of each matrix, whose shape is not checked; NaN for one that is not finite.
+
+    Of the Jacobian of f at a solution it is the factor by which errors shrink in each step of y <- f(y), in the end.
+
+    >>> spectral_radii(np.array([[[0.0, 2.0], [-2.0, 0.0]]])).round(6).tolist()
+    [2.0]
+    """
+    return np.array([np.abs(np.linalg.eigvals(m)).max() if np.isfinite(m).all() else np.nan for m in matrices])

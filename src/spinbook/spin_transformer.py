@@ -225,7 +225,7 @@ class SpinTransformerModule(eqx.Module):
     ((5, 8), (5, 8), (2, 5, 5))
     """
 
-    to_qk: eqx.nn.Linear
+    to_queries_keys: eqx.nn.Linear
     beta: float | Array
     dim: int = eqx.field(static=True)
     num_heads: int = eqx.field(static=True)
@@ -261,12 +261,12 @@ class SpinTransformerModule(eqx.Module):
         given: Any = beta
         self.beta = jnp.asarray(np.asarray(given)) if np.ma.isMaskedArray(given) else beta
         self.theory, self.response, self.spheres, self.dynamics = theory, response, spheres, dynamics
-        self.to_qk = eqx.nn.Linear(self.dim, 2 * self.dim, use_bias=False, dtype=dtype, key=key)
+        self.to_queries_keys = eqx.nn.Linear(self.dim, 2 * self.dim, use_bias=False, dtype=dtype, key=key)
 
     @property
     def _precision(self) -> Any:
         """The dtype of all arithmetic: that of the weights, but for half precision, in which nothing can be solved."""
-        return np.promote_types(self.to_qk.weight.dtype, np.float32)
+        return np.promote_types(self.to_queries_keys.weight.dtype, np.float32)
 
     def _scaled(self, a: Array, name: str, padding: Array | None) -> Array:
         """Inputs by spheres and heads, (spheres, heads, sites, d), scaled to the radius; padding may be zero."""
@@ -318,8 +318,8 @@ class SpinTransformerModule(eqx.Module):
         return allowed
 
     def _couplings(self, x: Array, context: Array, mask: Array | None) -> Array:
-        queries = self._projected(x, self.to_qk.weight[: self.dim])
-        keys = self._projected(context, self.to_qk.weight[self.dim :])
+        queries = self._projected(x, self.to_queries_keys.weight[: self.dim])
+        keys = self._projected(context, self.to_queries_keys.weight[self.dim :])
         logits = queries @ jnp.swapaxes(keys, -1, -2)
         if mask is None:
             return jax.nn.softmax(logits, axis=-1)
@@ -335,13 +335,13 @@ class SpinTransformerModule(eqx.Module):
         """J^h_ij = softmax_j(q^h_i . k^h_j), (heads, sites, sites or context sites); 0 where the mask is False."""
         a, c, allowed = self._inputs(x, mask, context)
         J = self._couplings(a, a if c is None else c, allowed)
-        return J.reshape(self.num_heads, *J.shape[2:]).astype(self.to_qk.weight.dtype)
+        return J.reshape(self.num_heads, *J.shape[2:]).astype(self.to_queries_keys.weight.dtype)
 
     def _settle(self, x: Any, mask: Any, context: Any) -> FixedPoint:
         a, c, allowed = self._inputs(x, mask, context)
         J = self._couplings(a, a if c is None else c, allowed)
         solution = _settle(a, J, c, jnp.asarray(self.beta, a.dtype), self.theory, self.response, self.dynamics)
-        return solution._replace(value=self._rows(solution.value).astype(self.to_qk.weight.dtype))
+        return solution._replace(value=self._rows(solution.value).astype(self.to_queries_keys.weight.dtype))
 
     def __call__(
         self,
@@ -457,5 +457,5 @@ class SpinTransformer(eqx.Module):
         arrays, rest = eqx.partition(self.modules, eqx.is_array)
         # Within the loop values are hidden, and nothing would be refused.
         self.modules._inputs(x, mask, context)
-        start = validate.matrix(x, "x", columns=self.modules.dim, dtype=self.modules.to_qk.weight.dtype)
+        start = validate.matrix(x, "x", columns=self.modules.dim, dtype=self.modules.to_queries_keys.weight.dtype)
         return jax.lax.scan(lambda x, arrays: layer(x, eqx.combine(arrays, rest)), start, arrays)

@@ -8,7 +8,7 @@ import pytest
 import torch
 from scipy import stats
 
-from spinbook import sphere
+from spinbook import fixed_point, sphere
 from spinbook.adaptive_tap import couplings as coupling_tensors
 from spinbook.comparison import blocks, torch_blocks, training
 from spinbook.entropy_production.relaxation import contraction_factor
@@ -42,7 +42,7 @@ def _twin(block):
         "norms.0.bias": block.norms[0].bias,
         "norms.1.weight": block.norms[1].gain,
         "norms.1.bias": block.norms[1].bias,
-        "to_qkv.weight": block.mixer.to_qkv,
+        "to_queries_keys_values.weight": block.mixer.to_queries_keys_values,
         "to_output.weight": block.mixer.to_output,
         "up.weight": block.feed_forward.up,
         "up.bias": block.feed_forward.up_bias,
@@ -70,7 +70,7 @@ def test_the_vanilla_block_is_the_textbook_formula(x):
         return (y - y.mean(1, keepdims=True)) / np.sqrt(y.var(1, keepdims=True) + 1e-5)
 
     y, width = np.asarray(x, float), DIM // 2
-    q, k, v = np.split(norm(y) @ np.asarray(block.mixer.to_qkv, float).T, 3, axis=1)
+    q, k, v = np.split(norm(y) @ np.asarray(block.mixer.to_queries_keys_values, float).T, 3, axis=1)
     heads = []
     for part in (slice(0, width), slice(width, DIM)):
         weights = np.exp(q[:, part] @ k[:, part].T / np.sqrt(width))
@@ -169,7 +169,9 @@ def test_symmetric_couplings_produce_no_entropy_and_softmax_couplings_some(x):
     produced = eqx.filter_jit(lambda block: block.entropy_production(x))
     assert float(produced(block)) > 0
     # Queries and keys of zero: every coupling is 1 / N.
-    flat = eqx.tree_at(lambda b: b.module.to_qk.weight, block, jnp.zeros_like(block.module.to_qk.weight))
+    flat = eqx.tree_at(
+        lambda b: b.module.to_queries_keys.weight, block, jnp.zeros_like(block.module.to_queries_keys.weight)
+    )
     assert float(produced(flat)) == 0
 
 
@@ -178,12 +180,12 @@ def test_the_krylov_space_has_the_contraction_factor_of_the_whole_jacobian(dim):
     inputs = jax.random.normal(jax.random.key(3), (SITES, dim), jnp.float32)
     block = blocks.SpinBlock(dim, 1, naive, Relax(), key=jax.random.key(0))
     update, state = block.update(inputs)
-    factor = training.spectral_radii(np.asarray(jax.jit(lambda s: training.hessenberg(update, s))(state))[None])[0]
+    factor = fixed_point.spectral_radii(np.asarray(jax.jit(lambda s: training.hessenberg(update, s))(state))[None])[0]
     assert factor == pytest.approx(contraction_factor(update, state), rel=1e-3)
 
 
 def test_a_broken_matrix_has_no_spectral_radius():
-    assert np.isnan(training.spectral_radii(np.full((1, 2, 2), np.nan)))[0]
+    assert np.isnan(fixed_point.spectral_radii(np.full((1, 2, 2), np.nan)))[0]
 
 
 @pytest.fixture

@@ -57,7 +57,7 @@ def test_the_same_weights_and_batches_give_the_same_losses_in_both_frameworks(pa
     for name, array in training.shared_start(TASK, 8, seed=0).items():
         assert np.array_equal(getattr(net, name).detach().numpy(), array)
     weights = {
-        "to_qkv.weight": block.mixer.to_qkv,
+        "to_queries_keys_values.weight": block.mixer.to_queries_keys_values,
         "to_output.weight": block.mixer.to_output,
         "up.weight": block.feed_forward.up,
         "up.bias": block.feed_forward.up_bias,

@@ -5,6 +5,8 @@ chapter calls `measure`, which sees no declaration; `judge` compares, when pages
 a measurement, and a measurement never changes a declaration.
 """
 
+from __future__ import annotations
+
 from companion.claims.declaration import KINDS, OWN, STATES, VERDICTS, Claim, Value, check, declared
 from companion.claims.judgement import Judgement, Measurement, factor, judge
 from companion.claims.measuring import measure, recorded

@@ -4,6 +4,8 @@ A file is a mapping with `format: 2` and `claims`, a list; a file of the old for
 the file is read, and everything that is wrong is said at once, each with its rule and its line.
 """
 
+from __future__ import annotations
+
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,6 +16,20 @@ from typing import Any
 import yaml
 
 from companion.findings import Finding, Findings
+
+__all__ = [
+    "KINDS",
+    "OLD_FORM_IS_READ",
+    "OWN",
+    "STATES",
+    "VERDICTS",
+    "WIDE",
+    "Claim",
+    "Value",
+    "check",
+    "declared",
+    "lines",
+]
 
 KINDS = ("number", "figure", "formula", "order", "statement", "program", "own")
 """What is compared: see `book/claims.md`. `own` is a result of the book and never counts among the source's."""

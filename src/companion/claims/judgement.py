@@ -1,5 +1,7 @@
 """Whether what was measured confirms what was declared. Nothing here reads or writes files."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,6 +9,8 @@ from statistics import NormalDist
 from typing import Any
 
 from companion.claims.declaration import WIDE, Claim, Value
+
+__all__ = ["NUMERICAL", "SAMPLED", "Judgement", "Measurement", "Valued", "allowed", "expected", "factor", "judge"]
 
 NUMERICAL = 3.0
 """k for a bound on a numerical error, which is a margin and no probability."""

@@ -1,5 +1,7 @@
 """What a page calls. In a kernel of the pipeline it sees no declaration: it notes the numbers, and shows only them."""
 
+from __future__ import annotations
+
 import json
 import math
 import os
@@ -12,6 +14,8 @@ from companion import project
 from companion.claims.declaration import Value, declared
 from companion.claims.judgement import Measurement
 from companion.claims.words import line, plain
+
+__all__ = ["RECORD", "measure", "recorded"]
 
 RECORD = "measured.jsonl"
 """Where a run of the pipeline notes what was measured, a line a claim."""

@@ -1,5 +1,7 @@
 """How a claim reads: on its page, in the ledger, in a terminal. Nothing here judges."""
 
+from __future__ import annotations
+
 import html
 import math
 import re
@@ -8,6 +10,20 @@ from typing import Any
 
 from companion.claims.declaration import Claim, Value
 from companion.claims.judgement import Judgement, Measurement, expected, judge
+
+__all__ = [
+    "QUOTED",
+    "anchor_of",
+    "expectation",
+    "expectation_of",
+    "format_value",
+    "line",
+    "outcome_of",
+    "plain",
+    "sentence",
+    "wanted",
+    "with_error",
+]
 
 QUOTED = re.compile(
     r"(?P<id>[a-z0-9-]+\.[a-z0-9-]+)(?: (?P<what>rival|control|uncertainty))?(?::(?P<format>[^\s{}$]+))?"

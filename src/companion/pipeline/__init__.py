@@ -4,3 +4,7 @@
 
 Everything generated lies in `_build`; every step reads plain files that the step before it wrote.
 """
+
+from __future__ import annotations
+
+__all__: list[str] = []

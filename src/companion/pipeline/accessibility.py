@@ -3,8 +3,12 @@
 Each exchange answers one rule of the axe-core audit, named beside it.
 """
 
+from __future__ import annotations
+
 import re
 from pathlib import Path
+
+__all__ = ["mend"]
 
 _EXCHANGES = [
     # label-content-name-mismatch: the visible text, not another label, must name the control.

@@ -4,6 +4,8 @@ The code is that of the page up to the cell that publishes the figure, with the 
 from its repository, at the commit of the run, or from a wheel that somebody kept.
 """
 
+from __future__ import annotations
+
 import json
 import re
 from collections.abc import Mapping
@@ -12,6 +14,8 @@ from typing import Any
 
 from companion import project
 from companion.pipeline import notebooks
+
+__all__ = ["CODE", "REQUIREMENTS", "SCRIPT", "files"]
 
 CODE = "page.py"
 SCRIPT = "draw_again.py"

@@ -1,5 +1,7 @@
 """The accessibility audit of the finished site: axe-core in a browser, every page, both themes. Mends nothing."""
 
+from __future__ import annotations
+
 import hashlib
 import json
 import shutil
@@ -10,6 +12,8 @@ from pathlib import Path
 from typing import TextIO
 
 from companion.pipeline import browser
+
+__all__ = ["Finding", "axe", "overflow", "page", "site"]
 
 # Pinned with its digest: an audit must not run whatever an address serves that day.
 _VERSION = "4.14.1"

@@ -2,6 +2,8 @@
 build the book; what uses it says so where no browser is installed.
 """
 
+from __future__ import annotations
+
 import base64
 import os
 import re
@@ -9,6 +11,8 @@ import shutil
 import subprocess
 import tempfile
 from pathlib import Path
+
+__all__ = ["elements", "evaluate", "find", "pdf", "run"]
 
 _NARROWEST = 500
 """Pixels of the narrowest window that Chromium opens."""

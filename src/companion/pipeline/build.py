@@ -1,5 +1,7 @@
 """`make book` and `make chapter`: which chapters are stale, running them, collecting, rendering, and the summary."""
 
+from __future__ import annotations
+
 import fcntl
 import json
 import os
@@ -15,6 +17,8 @@ from typing import Any, TextIO
 from companion import project
 from companion.findings import Findings
 from companion.pipeline import catalogue, check, compared, disk, execution, freshness, ledger, lifeline, notebooks, site
+
+__all__ = ["JOBS", "Outcome", "book"]
 
 JOBS = 2
 """Chapters that run at the same time."""

@@ -3,6 +3,8 @@
 `claims.json`, `figures.json` and `status.json` are lists of facts; `book.json` says what they belong to.
 """
 
+from __future__ import annotations
+
 import hashlib
 import json
 import re
@@ -12,6 +14,8 @@ from typing import Any
 
 from companion import project
 from companion.pipeline import compared
+
+__all__ = ["FILES", "INDEX", "sources", "unresolved", "with_sources", "write_index"]
 
 FILES = ("claims.json", "figures.json", "status.json")
 INDEX = "book.json"

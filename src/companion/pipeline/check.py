@@ -3,6 +3,8 @@
 What only a run can show (a claim that misses its bound, a page that loads something from outside) is found later.
 """
 
+from __future__ import annotations
+
 import ast
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -16,6 +18,8 @@ from companion import claims, figures, project
 from companion.claims import declaration
 from companion.findings import Finding
 from companion.pipeline import compared, items, notebooks, texts
+
+__all__ = ["LONGEST_CELL", "MOST_CELLS", "MOST_FIGURES", "MOST_WORDS", "book", "chapter", "declarations"]
 
 LONGEST_CELL = 22
 """Most lines of a cell that readers see; a call that publishes a figure may be longer."""

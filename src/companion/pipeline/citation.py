@@ -1,10 +1,14 @@
 """CITATION.cff, written from the book's identity and its sources. Nothing in it is typed twice."""
 
+from __future__ import annotations
+
 from pathlib import Path
 
 import yaml
 
 from companion import project
+
+__all__ = ["out_of_sync", "sync", "text"]
 
 _NAME = "CITATION.cff"
 

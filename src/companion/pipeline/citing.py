@@ -5,6 +5,8 @@ Every fact comes from the finished site and the book's identity; addresses are t
 `_config.yml`.
 """
 
+from __future__ import annotations
+
 import html
 import json
 import posixpath
@@ -21,6 +23,8 @@ from markdownify import MarkdownConverter
 from companion import project
 from companion.pipeline import catalogue, freshness, notebooks
 from companion.plain import plain
+
+__all__ = ["CRATE", "Page", "codemeta", "crate", "write"]
 
 CRATE = "ro-crate-metadata.json"
 _CODE_LICENCE = "https://spdx.org/licenses/MIT.html"

@@ -4,12 +4,16 @@ A figure that names a published one as its source has an entry there: what agree
 judge it. Nothing is measured or drawn here.
 """
 
+from __future__ import annotations
+
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
+
+__all__ = ["NAME", "OWN", "Comparison", "problems", "read"]
 
 NAME = "compared.yml"
 OWN = "this book"

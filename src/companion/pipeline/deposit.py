@@ -4,6 +4,8 @@ The place of the DOI is reserved: it is that of `_config.yml`, and empty until a
 reserves a DOI before publication lets it stand in the very files that it stores.
 """
 
+from __future__ import annotations
+
 import hashlib
 import json
 import zipfile
@@ -12,6 +14,8 @@ from pathlib import Path
 
 from companion import project
 from companion.pipeline import catalogue, citing, disk, freshness
+
+__all__ = ["write"]
 
 _FIXED = (1980, 1, 1, 0, 0, 0)
 """The time in every archive: the same site makes the same bytes."""

@@ -3,6 +3,8 @@
 Every directive reads the plain files in `_build` (figure.json, claims.json, status.json) and computes nothing.
 """
 
+from __future__ import annotations
+
 import html
 import json
 import re
@@ -18,6 +20,23 @@ from sphinx.util.docutils import SphinxDirective
 
 from companion import claims, project
 from companion.pipeline import catalogue, compared, items, reference, texts
+
+__all__ = [
+    "VERDICT_MARKS",
+    "ChapterCards",
+    "ChapterStatus",
+    "ClaimsLedger",
+    "Corrections",
+    "Directive",
+    "FigureGallery",
+    "Provenance",
+    "PublishedFigure",
+    "SourceItems",
+    "counts",
+    "picture",
+    "setup",
+    "verdict_of",
+]
 
 VERDICT_MARKS = {
     "reproduced": "✓",

@@ -1,5 +1,7 @@
 """Files and folders that are whole or absent: digests, writing, exchanging, removing. Nothing here knows of books."""
 
+from __future__ import annotations
+
 import ctypes
 import errno
 import fcntl
@@ -11,6 +13,8 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+__all__ = ["damage", "digests", "folder", "own", "owned", "put", "recover", "remove", "sentence", "sweep_out", "write"]
 
 _OWNER = ".owner"
 _NAMED = 3

@@ -5,12 +5,16 @@ signs mean something else to Sphinx (a trailing underscore is a link, bars are a
 outside of code and examples is escaped. Sections in NumPy's style become lists of fields.
 """
 
+from __future__ import annotations
+
 import inspect
 import re
 from collections.abc import Callable
 from typing import Any
 
 from sphinx.ext.napoleon import Config, NumpyDocstring
+
+__all__ = ["Link", "first_line", "plain", "prose", "restructured", "summary"]
 
 Link = Callable[[str], str | None]
 """What a name between backticks leads to, or None."""

@@ -4,8 +4,12 @@ A page must not depend on the settings of whoever builds it, such as a MATPLOTLI
 listed here does not reach a page.
 """
 
+from __future__ import annotations
+
 import os
 from collections.abc import Mapping
+
+__all__ = ["ALLOWED", "FIXED", "clean"]
 
 ALLOWED = (
     # Where programs, shared libraries and the user's folders are.

@@ -4,6 +4,8 @@ A run writes to a work folder of its own; only a run that finished is moved to t
 every file, so that nothing half-written, lost or altered is ever taken for what was computed.
 """
 
+from __future__ import annotations
+
 import argparse
 import json
 import os
@@ -24,6 +26,29 @@ from typing import Any
 
 from companion import project
 from companion.pipeline import disk, environment, freshness, lifeline, notebooks
+
+__all__ = [
+    "THREAD_VARIABLES",
+    "Failure",
+    "Record",
+    "Running",
+    "Standing",
+    "end",
+    "failure",
+    "finished",
+    "main",
+    "notebook_file",
+    "plain",
+    "progress",
+    "publish",
+    "read_record",
+    "results_folder",
+    "run",
+    "standing",
+    "start",
+    "work_folder",
+    "write_record",
+]
 
 THREAD_VARIABLES = (
     "OMP_NUM_THREADS",

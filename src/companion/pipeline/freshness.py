@@ -12,6 +12,8 @@ What cannot be seen without running, `execution` finds out by running: modules i
 the repository that no key covers fail the run, and the versions of all packages that were loaded are in its record.
 """
 
+from __future__ import annotations
+
 import ast
 import dataclasses
 import hashlib
@@ -33,6 +35,24 @@ from packaging.requirements import InvalidRequirement, Requirement
 
 from companion import project
 from companion.pipeline.notebooks import Chapter
+
+__all__ = [
+    "MACHINERY",
+    "State",
+    "archive",
+    "covered_files",
+    "digest",
+    "external",
+    "imported",
+    "ingredients",
+    "installed",
+    "key",
+    "loaded_versions",
+    "own_packages",
+    "state",
+    "tree_digest",
+    "versions",
+]
 
 MACHINERY = __name__.partition(".")[0]
 _LOCK_FILES = ("requirements.lock", "constraints.txt")
@@ -158,11 +178,11 @@ def versions(modules: Iterable[str]) -> dict[str, str]:
     """Versions of the installed distributions that hold `modules`, of all that these require, and of the runners."""
     holders = _holders()
     waiting = {_canonical(name) for module in modules for name in holders.get(module, ())}
-    found = {name: _installed()[name].version for name in _RUNNERS if name in _installed()}
+    found = {name: installed()[name].version for name in _RUNNERS if name in installed()}
     while waiting:
         name = waiting.pop()
-        if name in _installed():
-            found[name] = _installed()[name].version
+        if name in installed():
+            found[name] = installed()[name].version
             waiting |= set(_required(name)) - found.keys()
     return dict(sorted(found.items()))
 
@@ -170,7 +190,7 @@ def versions(modules: Iterable[str]) -> dict[str, str]:
 def loaded_versions(modules: Iterable[str]) -> dict[str, str]:
     """Versions of the installed distributions that hold `modules`, and of nothing else."""
     names = {_canonical(name) for module in modules for name in _holders().get(module, ())}
-    return {name: _installed()[name].version for name in sorted(names) if name in _installed()}
+    return {name: installed()[name].version for name in sorted(names) if name in installed()}
 
 
 @cache
@@ -179,7 +199,7 @@ def _holders() -> Mapping[str, list[str]]:
 
 
 @cache
-def _installed() -> Mapping[str, metadata.Distribution]:
+def installed() -> Mapping[str, metadata.Distribution]:
     """The distributions that an import would find, by name: of two with one name, the first on the path."""
     found: dict[str, metadata.Distribution] = {}
     for distribution in metadata.distributions():
@@ -191,7 +211,7 @@ def _installed() -> Mapping[str, metadata.Distribution]:
 def _required(name: str) -> list[str]:
     """Names of what a distribution needs here, without what only its extras need."""
     needed = []
-    for line in _installed()[name].requires or ():
+    for line in installed()[name].requires or ():
         try:
             requirement = Requirement(line)
         except InvalidRequirement:

@@ -4,16 +4,21 @@ What is read is the environment that this runs in. Nothing is installed or impor
 takes, which a new interpreter measures.
 """
 
+from __future__ import annotations
+
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterable, Mapping
-from functools import cache
+from collections.abc import Iterable
 from importlib import metadata
 from pathlib import Path
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+
+from companion.pipeline import freshness
+
+__all__ = ["PLAIN", "distributions", "extras", "import_seconds", "megabytes", "table"]
 
 PLAIN = "plain"
 
@@ -46,19 +51,11 @@ def distributions(root: Path, extra: str = PLAIN) -> dict[str, metadata.Distribu
         if name == own:
             waiting += [line for more in requirement.extras for line in asked[more]]
             continue
-        if (distribution := _installed().get(name)) is None:
+        if (distribution := freshness.installed().get(name)) is None:
             raise ValueError(f"{extra}: expected {requirement} to be installed, it is not")
         found[name] = distribution
         waiting += _required(distribution, requirement.extras)
     return dict(sorted(found.items()))
-
-
-@cache
-def _installed() -> Mapping[str, metadata.Distribution]:
-    found: dict[str, metadata.Distribution] = {}
-    for distribution in metadata.distributions():
-        found.setdefault(canonicalize_name(distribution.metadata["Name"] or ""), distribution)
-    return found
 
 
 def _required(distribution: metadata.Distribution, with_extras: Iterable[str]) -> list[Requirement]:

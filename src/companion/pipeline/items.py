@@ -4,15 +4,17 @@ An item is a figure, equation, number, listing, testable statement or announced 
 by a figure, at a place of a page, or not, for a reason.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
+from companion.findings import Finding, entries
 
-from companion.findings import Finding
+__all__ = ["ANSWERS", "FOLDER", "KINDS", "Item", "problems", "read"]
 
 FOLDER = "items"
 KINDS = ("figure", "equation", "number", "listing", "statement", "experiment")
@@ -39,7 +41,7 @@ def read(root: Path, key: str) -> list[Item]:
             section=str(entry["section"]),
             answered={kind: list(map(str, _listed(given))) for kind, given in entry["answered"].items()},
         )
-        for entry, _ in _entries(root / "book" / FOLDER / f"{key}.yml")
+        for entry, _ in entries(root / "book" / FOLDER / f"{key}.yml")
         if not _broken(entry)
     ]
 
@@ -51,7 +53,7 @@ def problems(root: Path, claim_ids: Collection[str], known: Collection[str]) -> 
         name = f"{FOLDER}/{path.name}"
         if path.stem not in known:
             found.append(Finding(name, 0, "item", f"{path.stem!r} is not in references.bib"))
-        for entry, line in _entries(path):
+        for entry, line in entries(path):
             reasons = _broken(entry)
             if not reasons:
                 asked = list(map(str, _listed(entry["answered"].get("claim", []))))
@@ -59,19 +61,6 @@ def problems(root: Path, claim_ids: Collection[str], known: Collection[str]) -> 
             words = entry.get("item", "an item") if isinstance(entry, Mapping) else "an item"
             found += [Finding(name, line, "item", f"{words}: {reason}") for reason in reasons]
     return found
-
-
-def _entries(path: Path) -> list[tuple[Any, int]]:
-    if not path.is_file():
-        return []
-    text = path.read_text(encoding="utf-8")
-    node = yaml.compose(text, Loader=yaml.SafeLoader)
-    if node is None:
-        return []
-    content = yaml.safe_load(text)
-    if not isinstance(content, list):
-        return [(content, 1)]
-    return [(entry, one.start_mark.line + 1) for entry, one in zip(content, node.value, strict=True)]
 
 
 def _broken(entry: Any) -> list[str]:

@@ -1,5 +1,7 @@
 """The claims ledger: what was declared beside what was measured. Nothing is measured here."""
 
+from __future__ import annotations
+
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,6 +13,8 @@ import nbformat
 
 from companion import claims, project
 from companion.pipeline import disk, execution, notebooks, texts
+
+__all__ = ["Ledger", "collect", "write"]
 
 
 @dataclass(frozen=True)

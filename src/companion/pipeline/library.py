@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 
+__all__ = ["Entry", "Function", "Library", "Module", "bound"]
+
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 _SAME = {"jaxtyping.Array": "jax.Array"}

@@ -4,6 +4,8 @@ The parent holds one end of a pipe and never writes to it. When the parent is go
 end of the file, kills its own children and ends. POSIX only.
 """
 
+from __future__ import annotations
+
 import os
 import signal
 import subprocess
@@ -15,6 +17,8 @@ from types import FrameType
 from typing import IO
 
 import psutil
+
+__all__ = ["orderly", "start", "stop", "tie"]
 
 _PATIENCE_SECONDS = 5.0
 """How long a child may take to end in good order."""

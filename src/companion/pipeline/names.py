@@ -21,6 +21,8 @@ from sphinx.util.inventory import InventoryFile
 
 from companion.pipeline import library
 
+__all__ = ["Occurrence", "inventory", "link", "occurrences", "used"]
+
 
 @dataclass(frozen=True)
 class Occurrence:

@@ -4,6 +4,8 @@ A chapter NAME has one or two pages: its lesson, `notebooks/NAME.md`, and its au
 is called by its path below `notebooks`: NAME, or audits/NAME.
 """
 
+from __future__ import annotations
+
 import ast
 import hashlib
 import json
@@ -19,6 +21,20 @@ import yaml
 from nbformat import NotebookNode
 
 from companion import project
+
+__all__ = [
+    "AUDITS",
+    "Chapter",
+    "chapter_of",
+    "chapters",
+    "load",
+    "names",
+    "out_of_sync",
+    "pages",
+    "serialise",
+    "slug",
+    "sync",
+]
 
 AUDITS = "audits"
 """The folder of the audits, in `notebooks` and on the site."""

@@ -3,8 +3,12 @@
 It stands between two comments, `BEGIN` and `END`; a README without them has no map.
 """
 
+from __future__ import annotations
+
 import ast
 from pathlib import Path
+
+__all__ = ["BEGIN", "END", "out_of_sync", "sync", "text"]
 
 BEGIN = "<!-- The map: written by `make fix` from the first lines of the modules. -->"
 END = "<!-- The end of the map. -->"

@@ -1,11 +1,15 @@
 """What the built pages load and link to, read from their HTML. The site is not changed here."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterator
 from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
+
+__all__ = ["broken_links", "external_loads", "overweight", "weight"]
 
 _PAGE_LIMIT = 3_000_000
 """What all pages share, 0.9 MB for style and equations, is not counted."""

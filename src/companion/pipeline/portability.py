@@ -7,6 +7,8 @@ was. The table says for every path which tests fail, which claims no longer hold
 largest move takes.
 """
 
+from __future__ import annotations
+
 import argparse
 import json
 import math
@@ -23,6 +25,8 @@ from typing import TextIO
 
 from companion import claims
 from companion.pipeline import disk, execution, freshness, lifeline, notebooks
+
+__all__ = ["AGAIN", "AS_IS", "PATHS", "Job", "ProcessorPath", "Row", "jobs", "main", "outcome", "run", "table"]
 
 AS_IS = "as is"
 AGAIN = "again"

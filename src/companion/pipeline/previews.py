@@ -4,6 +4,8 @@ Pages that are opened from the file system may not read each other, so that each
 <template> elements that nothing shows or loads before they are used. Targets on the same page need no copy.
 """
 
+from __future__ import annotations
+
 import html
 import posixpath
 import re
@@ -12,6 +14,8 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from bs4 import BeautifulSoup, Tag
+
+__all__ = ["add"]
 
 _PREVIEWED = "figure, div.math, dt"
 """What is shown: figures, equations, and terms with their meaning."""

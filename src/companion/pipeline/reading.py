@@ -3,6 +3,8 @@
 The scripts hide code, enlarge figures, and show what scrolls.
 """
 
+from __future__ import annotations
+
 import html
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,8 @@ from sphinx.application import Sphinx
 
 from companion.pipeline import notebooks
 from companion.pipeline.directives import Directive
+
+__all__ = ["PageFacts", "follow_the_road", "setup"]
 
 
 class PageFacts(Directive):

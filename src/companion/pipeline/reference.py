@@ -29,6 +29,8 @@ from companion import project
 from companion.pipeline import docstrings, names, notebooks
 from companion.pipeline.library import Entry, Library, Module
 
+__all__ = ["INDEX", "read", "setup", "source", "stage", "uses", "wanted", "write"]
+
 INDEX = "reference/index"
 _FOLDER = "reference"
 _ALIASES = "aliases.json"

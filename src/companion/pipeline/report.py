@@ -3,6 +3,8 @@
 Both read `_build/claims.json` when pages are made, so that neither starts a kernel nor goes out of date.
 """
 
+from __future__ import annotations
+
 import html
 import json
 from collections.abc import Mapping, Sequence
@@ -15,6 +17,8 @@ from sphinx.util.docutils import SphinxRole
 
 from companion import claims
 from companion.pipeline import directives, notebooks
+
+__all__ = ["AuditReport", "Measured", "markup", "quoted", "setup"]
 
 _HEADINGS = {
     "failed": "Not confirmed in this build",

@@ -3,6 +3,8 @@
 Sphinx's own search knows pages only, and reads them over the network to show an excerpt.
 """
 
+from __future__ import annotations
+
 import json
 import re
 from collections.abc import Iterator
@@ -12,6 +14,8 @@ from typing import Any
 from bs4 import BeautifulSoup, Tag
 
 from companion.plain import tex
+
+__all__ = ["INDEX", "write"]
 
 INDEX = "search-index.js"
 _PAGE = "search.html"

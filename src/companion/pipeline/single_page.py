@@ -5,6 +5,8 @@ On paper nothing can be unfolded, moved or clicked. Answers to exercises are the
 folds away, such as that of figures, and models that run in the page are left out.
 """
 
+from __future__ import annotations
+
 import html
 import re
 from collections.abc import Mapping, Sequence
@@ -15,6 +17,8 @@ from bs4 import BeautifulSoup, Tag
 
 from companion import project
 from companion.pipeline import notebooks
+
+__all__ = ["AUDITS", "LESSONS", "editions", "write"]
 
 LESSONS = "print.html"
 AUDITS = "print-audits.html"

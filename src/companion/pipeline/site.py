@@ -1,5 +1,7 @@
 """Staging the executed chapters beside the hand-written pages, and rendering them. Nothing is executed here."""
 
+from __future__ import annotations
+
 import copy
 import hashlib
 import json
@@ -39,6 +41,8 @@ from companion.pipeline import (
     slim,
     texts,
 )
+
+__all__ = ["Build", "figures_index", "page_notebook", "render"]
 
 _MANIFEST = "site.json"
 _LICENCE = "LICENSE-CC-BY-4.0"

@@ -1,8 +1,12 @@
 """Makes a finished site lighter where readers lose nothing: the same words, colours, icons and fonts in fewer bytes."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterable
 from pathlib import Path
+
+__all__ = ["site"]
 
 _CODE = re.compile(r'<div class="highlight">.*?</pre>', re.DOTALL)
 _TOKEN = re.compile(r'<span class="([a-z0-9]+)">([^<]*)</span>')

@@ -4,6 +4,8 @@ A text changes without notice, or is superseded; what a claim rests on is then a
 section changed, and `compare` which claims rest on it.
 """
 
+from __future__ import annotations
+
 import hashlib
 import re
 import unicodedata
@@ -15,7 +17,23 @@ from typing import Any
 import yaml
 
 from companion import claims
-from companion.findings import Finding
+from companion.findings import Finding, entries
+
+__all__ = [
+    "NAME",
+    "STATUSES",
+    "Change",
+    "Section",
+    "Text",
+    "compare",
+    "digest",
+    "problems",
+    "read",
+    "record",
+    "report",
+    "section_of",
+    "sections",
+]
 
 NAME = "sources.yml"
 STATUSES = ("current", "superseded")
@@ -48,7 +66,7 @@ class Text:
 def read(root: Path) -> dict[str, Text]:
     """The texts by key; a file that breaks a rule is read as far as it goes (see `problems`)."""
     found = {}
-    for entry, _ in _entries(root):
+    for entry, _ in entries(root / "book" / NAME):
         if not _broken(entry):
             sections = [Section(**section) for section in entry["sections"]]
             words = {name: str(entry[name]) for name in sorted(_FIELDS - {"sections"}) if name in entry}
@@ -59,7 +77,7 @@ def read(root: Path) -> dict[str, Text]:
 def problems(root: Path, known: Sequence[str]) -> list[Finding]:
     """Everything that is wrong with the file; `known` are the keys of references.bib."""
     found, seen = [], set()
-    for entry, line in _entries(root):
+    for entry, line in entries(root / "book" / NAME):
         reasons = _broken(entry)
         if not reasons and entry["key"] not in known:
             reasons = [f"key: {entry['key']!r} is not in references.bib"]
@@ -70,18 +88,6 @@ def problems(root: Path, known: Sequence[str]) -> list[Finding]:
         name = entry.get("key", "a text") if isinstance(entry, Mapping) else "a text"
         found += [Finding(NAME, line, "text", f"{name}: {reason}") for reason in reasons]
     return found
-
-
-def _entries(root: Path) -> list[tuple[Any, int]]:
-    """Every entry with its line."""
-    path = root / "book" / NAME
-    if not path.is_file():
-        return []
-    text = path.read_text(encoding="utf-8")
-    node = yaml.compose(text, Loader=yaml.SafeLoader)
-    if node is None:
-        return []
-    return [(entry, one.start_mark.line + 1) for entry, one in zip(yaml.safe_load(text), node.value, strict=True)]
 
 
 def _broken(entry: Any) -> list[str]:

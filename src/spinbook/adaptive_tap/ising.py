@@ -28,8 +28,10 @@ from spinbook.annotations import ArrayLike, Float
 
 __all__ = [
     "IsingIteration",
+    "IsingModel",
     "IsingResponse",
     "adaptive_update",
+    "checked_model",
     "iterate_ising",
     "naive_update",
     "solve_ising",

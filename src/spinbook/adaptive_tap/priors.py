@@ -21,7 +21,7 @@ from spinbook import tensors, transforms, validate
 from spinbook.adaptive_tap.ising import TensorLike
 from spinbook.annotations import Float
 
-__all__ = ["Binary", "Gaussian", "Prior", "Spherical", "SphericalLargeDim"]
+__all__ = ["Binary", "Gaussian", "Prior", "Spherical", "SphericalLargeDim", "require_positive_definite"]
 
 
 @runtime_checkable

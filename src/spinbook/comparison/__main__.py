@@ -9,6 +9,8 @@ import torch
 
 from spinbook.comparison.experiment import FULL, LONGER, LONGER_MODULES, QUICK, compare
 
+__all__ = ["main"]
+
 
 def main() -> None:
     """Parse the arguments and run; an interrupted run goes on where it was when called again."""

@@ -32,6 +32,7 @@ __all__ = [
     "Settled",
     "SpinBlock",
     "Updating",
+    "standardized",
     "with_residual",
     "without_residual",
 ]
@@ -95,19 +96,19 @@ class Attention(eqx.Module):
     (5, 8)
     """
 
-    to_qkv: Array
+    to_queries_keys_values: Array
     to_output: Array
     num_heads: int = eqx.field(static=True)
 
     def __init__(self, dim: int, num_heads: int, *, key: PRNGKeyArray) -> None:
         a, b = jax.random.split(key)
-        self.to_qkv, self.to_output = _weight(a, 3 * dim, dim), _weight(b, dim, dim)
+        self.to_queries_keys_values, self.to_output = _weight(a, 3 * dim, dim), _weight(b, dim, dim)
         self.num_heads = num_heads
 
     def __call__(self, x: Float[Array, "N D"]) -> Float[Array, "N D"]:
         sites, dim = x.shape
         width = dim // self.num_heads
-        q, k, v = jnp.moveaxis((x @ self.to_qkv.T).reshape(sites, 3, self.num_heads, width), 0, 2)
+        q, k, v = jnp.moveaxis((x @ self.to_queries_keys_values.T).reshape(sites, 3, self.num_heads, width), 0, 2)
         weights = jax.nn.softmax(q @ jnp.swapaxes(k, -1, -2) / np.float32(np.sqrt(width)), axis=-1)
         return jnp.moveaxis(weights @ v, 0, 1).reshape(sites, dim) @ self.to_output.T
 

@@ -29,7 +29,7 @@ from spinbook.comparison.modules import MODULES, Module
 from spinbook.comparison.tasks import Task
 from spinbook.comparison.training import Outcome, Recipe
 
-__all__ = ["FULL", "LONGER", "LONGER_MODULES", "QUICK", "Plan", "compare", "recorded", "repeat"]
+__all__ = ["FULL", "LONGER", "LONGER_MODULES", "QUICK", "Plan", "choose", "compare", "recorded", "repeat"]
 
 _TASKS: dict[str, Callable[[], Task]] = {"digits": tasks.classify_digits, "recall": tasks.recall}
 _LIBRARIES = ("jax", "jaxlib", "equinox", "optax", "torch", "numpy", "scikit-learn")

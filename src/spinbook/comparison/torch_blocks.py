@@ -15,6 +15,7 @@ from torch.nn import functional
 
 from spinbook.adaptive_tap import AdaptiveTAPAttention, MeanFieldAttention
 from spinbook.adaptive_tap import couplings as coupling_tensors
+from spinbook.fixed_point import spectral_radii
 from spinbook.free_energy import VectorSpinAttention
 from spinbook.free_energy.couplings import QueryKeyCouplings
 
@@ -27,6 +28,7 @@ __all__ = [
     "Solving",
     "Symmetric",
     "Vanilla",
+    "standardized",
 ]
 
 
@@ -86,13 +88,20 @@ class Vanilla(nn.Module):
         super().__init__()
         self.num_heads = num_heads
         self.norms = nn.ModuleList([nn.LayerNorm(dim), nn.LayerNorm(dim)])
-        self.to_qkv, self.to_output = nn.Linear(dim, 3 * dim, bias=False), nn.Linear(dim, dim, bias=False)
+        self.to_queries_keys_values, self.to_output = (
+            nn.Linear(dim, 3 * dim, bias=False),
+            nn.Linear(dim, dim, bias=False),
+        )
         self.up, self.down = nn.Linear(dim, 4 * dim), nn.Linear(4 * dim, dim)
 
     def forward(self, x: Float[Tensor, "B N D"]) -> SettledBatch:
         batch, sites, dim = x.shape
         width = dim // self.num_heads
-        q, k, v = self.to_qkv(self.norms[0](x)).reshape(batch, sites, 3, self.num_heads, width).permute(2, 0, 3, 1, 4)
+        q, k, v = (
+            self.to_queries_keys_values(self.norms[0](x))
+            .reshape(batch, sites, 3, self.num_heads, width)
+            .permute(2, 0, 3, 1, 4)
+        )
         weights = torch.softmax(q @ k.mT / width**0.5, dim=-1)
         x = x + self.to_output((weights @ v).transpose(1, 2).reshape(x.shape))
         return _settled(x + self.down(functional.gelu(self.up(self.norms[1](x)))))
@@ -128,7 +137,7 @@ class MeanField(nn.Module):
             for s, h in zip(spins, fields, strict=True):
                 jacobian = torch.func.jacrev(lambda y, h=h: self.module.step(y[None], h[None])[0])(s)
                 jacobians.append(jacobian.reshape(s.numel(), s.numel()))
-            return torch.linalg.eigvals(torch.stack(jacobians)).abs().amax(-1)
+            return torch.from_numpy(spectral_radii(torch.stack(jacobians).numpy()))
 
 
 class AdaptiveTAP(nn.Module):

@@ -30,8 +30,9 @@ from spinbook import validate
 from spinbook.comparison import blocks, modules, torch_blocks
 from spinbook.comparison.modules import Module
 from spinbook.comparison.tasks import Task
+from spinbook.fixed_point import spectral_radii
 
-__all__ = ["Outcome", "Recipe", "batches", "rate_profile", "spectral_radii", "train"]
+__all__ = ["Outcome", "Recipe", "batches", "hessenberg", "rate_profile", "shared_start", "train"]
 
 # More effort makes these programs no faster, and takes several times as long as running them.
 _COMPILE_QUICKLY: Any = {"xla_backend_optimization_level": 1}
@@ -125,15 +126,6 @@ def shared_start(task: Task, dim: int, *, seed: int) -> dict[str, np.ndarray]:
         "bias": np.zeros(task.num_classes),
     }
     return {name: array.astype(np.float32) for name, array in arrays.items()}
-
-
-def spectral_radii(hessenberg: Float[np.ndarray, "B K K"]) -> Float[np.ndarray, " B"]:
-    """max |lambda| of each matrix; NaN for one that is not finite.
-
-    >>> spectral_radii(np.array([[[0.0, 2.0], [-2.0, 0.0]]])).round(6).tolist()
-    [2.0]
-    """
-    return np.array([np.abs(np.linalg.eigvals(h)).max() if np.isfinite(h).all() else np.nan for h in hessenberg])
 
 
 def _failure(recipe: Recipe, skipped: float, unsolved: float, error: str) -> str:

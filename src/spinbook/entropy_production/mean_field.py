@@ -26,6 +26,7 @@ from spinbook.vector.heads import by_heads
 
 __all__ = [
     "angle_estimate",
+    "driven_production",
     "ising_mean_field",
     "leading_order",
     "source_delayed_correlations",

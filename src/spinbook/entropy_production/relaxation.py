@@ -15,6 +15,7 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigs
 from spinbook import sphere, validate
 from spinbook.annotations import ArrayLike, Float
 from spinbook.entropy_production import mean_field
+from spinbook.fixed_point import spectral_radii
 from spinbook.sphere import Response
 from spinbook.vector import mean_field as vector_mean_field
 
@@ -137,7 +138,7 @@ def contraction_factor(step: Callable[[Array], Array], state: Float[ArrayLike, "
     pushforward = jax.jit(lambda v: jax.jvp(step, (m,), (v,))[1])
     if m.size <= 64:
         jacobian = jax.vmap(lambda v: pushforward(v).ravel())(jnp.eye(m.size, dtype=m.dtype).reshape(-1, *m.shape)).T
-        return float(np.max(np.abs(np.linalg.eigvals(np.asarray(jacobian, np.float64)))))
+        return float(spectral_radii(np.asarray(jacobian, np.float64)[None])[0])
 
     def product(v: np.ndarray) -> np.ndarray:
         return np.asarray(pushforward(jnp.asarray(v.reshape(m.shape), m.dtype)), dtype=float).ravel()

@@ -18,7 +18,7 @@ from spinbook import arguments, replicas, validate
 from spinbook.annotations import ArrayLike, Float
 from spinbook.simulation import Simulation
 
-__all__ = ["NotSteadyWarning", "SampledProduction", "from_delayed_correlations", "from_simulation"]
+__all__ = ["NotSteadyWarning", "SampledProduction", "from_delayed_correlations", "from_simulation", "warn_of_drift"]
 
 
 class NotSteadyWarning(UserWarning):

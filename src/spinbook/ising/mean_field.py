@@ -19,6 +19,7 @@ from jaxtyping import Array
 from spinbook import arguments, fixed_point, validate
 from spinbook.annotations import ArrayLike, Float
 from spinbook.fixed_point import FixedPoint
+from spinbook.ising import echo
 
 __all__ = [
     "collective_shift",
@@ -69,15 +70,12 @@ def _onsager(m: Array, J: Array, beta: Array) -> Array:
 def _climb(a: Array, b: Array) -> tuple[Array, Array]:
     """theta = a - b tanh(theta) for b >= 0, and the Newton steps that each system took."""
     size = jnp.abs(a)
-    # tanh(theta) is at most theta and at most 1, so this lies below the root; there theta + b tanh(theta) is concave
-    # and increasing, and Newton's method climbs to the root without ever passing it.
-    start = jnp.maximum(size / (1 + b), size - b)
+    start = echo.newton_start(size, b)
     negligible = 4 * jnp.finfo(start.dtype).eps * size
 
     def climb(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         theta, moving, num_steps = state
-        m = jnp.tanh(theta)
-        change = (size - theta - b * m) / (1 + b * (1 - m * m))
+        change = echo.newton_change(size, theta, b)
         num_steps += moving.astype(jnp.int32)
         return theta + change, jnp.any(jnp.abs(change) > negligible, axis=-1), num_steps
 

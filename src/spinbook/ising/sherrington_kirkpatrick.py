@@ -20,6 +20,7 @@ from scipy.optimize import brentq
 
 from spinbook import validate
 from spinbook.annotations import ArrayLike, Float
+from spinbook.ising import echo
 
 __all__ = [
     "OrderParameters",
@@ -207,12 +208,11 @@ def _naive_response(system: _System, theta: np.ndarray, q: float) -> np.ndarray:
 
 
 def _tap_response(system: _System, theta: np.ndarray, q: float) -> np.ndarray:
-    """m = tanh(theta - b m), by Newton's method from below, as in ``mean_field``."""
+    """m = tanh(theta - b m)."""
     b, size = system.onsager(q), np.abs(theta)
-    x = np.maximum(size / (1 + b), size - b)
+    x = echo.newton_start(size, b)
     for _ in range(40):
-        m = np.tanh(x)
-        change = (size - x - b * m) / (1 + b * (1 - m * m))
+        change = echo.newton_change(size, x, b)
         x = x + change
         if np.all(np.abs(change) <= 4 * _EPSILON * size):
             break

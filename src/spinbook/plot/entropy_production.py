@@ -6,10 +6,11 @@ ink. Seeds are shown as a band from the least to the largest. Each function says
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib import ticker
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyArrowPatch, Rectangle
 
@@ -381,47 +382,49 @@ def settling(
     return figure
 
 
+def _along_training(
+    updates: np.ndarray, panels: Mapping[str, Mapping[str, np.ndarray]], looks: Mapping[str, tuple[str, str]]
+) -> tuple[Figure, Sequence[Axes]]:
+    """A panel for each measure with a band for each condition, which maps to (records, seeds)."""
+    figure, axes = style.subplots(1, len(panels), height=2.9)
+    for ax, (title, curves) in zip(axes, panels.items(), strict=True):
+        for name, values in curves.items():
+            colour, line = looks[name]
+            style.band(ax, updates, values, colour, linestyle=line, label=name)
+        ax.set(xlabel="updates", ylabel=title)
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=7.5)
+    style.letters(*axes)
+    return figure, axes
+
+
 @style.house
 def environment(updates: np.ndarray, panels: Mapping[str, Mapping[str, np.ndarray]]) -> Figure:
     """Four measures along training, one panel each; every panel maps a condition to (records, seeds)."""
-    figure, axes = style.subplots(1, len(panels), height=2.9)
     looks = {
         "maximised": (ORANGE, "-"),
         "maximised, memory frozen": (OCHRE, "--"),
         "minimised": (BLUE, "-."),
         "minimised, memory frozen": (PURPLE, ":"),
     }
-    for ax, (title, curves) in zip(axes, panels.items(), strict=True):
-        for name, values in curves.items():
-            colour, line = looks[name]
-            style.band(ax, updates, values, colour, linestyle=line, label=name)
-        ax.set(xlabel="updates", ylabel=title)
+    figure, axes = _along_training(updates, panels, looks)
+    for ax, curves in zip(axes, panels.values(), strict=True):
         ax.set_ylim(min(0.0, float(min(values.min() for values in curves.values()))), None)
-    handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=7.5)
-    style.letters(*axes)
     return figure
 
 
 @style.house
 def mechanism(updates: np.ndarray, panels: Mapping[str, Mapping[str, np.ndarray]]) -> Figure:
     """What happens to attention and embeddings along training; every panel maps a condition to (records, seeds)."""
-    figure, axes = style.subplots(1, len(panels), height=2.9)
     looks = {
         "maximised, causal": (ORANGE, "-"),
         "maximised, no mask": (OCHRE, "--"),
         "minimised, causal": (BLUE, "-."),
         "minimised, no mask": (PURPLE, ":"),
     }
-    for ax, (title, curves) in zip(axes, panels.items(), strict=True):
-        for name, values in curves.items():
-            colour, line = looks[name]
-            style.band(ax, updates, values, colour, linestyle=line, label=name)
-        ax.set(xlabel="updates", ylabel=title)
+    figure, axes = _along_training(updates, panels, looks)
+    for ax in axes:
         ax.set_ylim(0, None)
-    handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=7.5)
-    style.letters(*axes)
     return figure
 
 

@@ -14,11 +14,12 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array
 
 from spinbook import validate
 from spinbook.annotations import ArrayLike, Float
+from spinbook.rbm import priors
+from spinbook.rbm.priors import Prior
 
 __all__ = ["bernoulli", "constant", "exponential", "gaussian", "laplace", "poisson"]
 
@@ -47,6 +48,16 @@ def _laplace(t: Array, scale: Array) -> Array:
     return jnp.where(inside, -jnp.log1p(-((scale * jnp.where(inside, t, 0)) ** 2)), jnp.inf)
 
 
+def _made(prior: Prior, value: Any, formula: Callable[[Array, Array], Array]) -> CumulantGeneratingFunction:
+    checked = prior.checked(value)
+
+    @validate.finite_result
+    def K(t: Float[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
+        return formula(*prior.arguments(t, checked, f"{prior.name} has no cumulant generating function"))
+
+    return K
+
+
 @validate.finite_result
 def gaussian(t: Float[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
     """K(t) = t^2 / 2, the standard normal prior; all t.
@@ -70,14 +81,7 @@ def bernoulli(probability: Float[ArrayLike, "*units"] = 0.5) -> CumulantGenerati
     >>> round(float(bernoulli(0.3)(4.0)), 3)
     2.838
     """
-    checked = validate.probability(probability, "probability")
-
-    @validate.finite_result
-    def K(t: Float[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
-        p, t = validate.with_parameter(checked, "probability", t)
-        return _bernoulli(t, p)
-
-    return K
+    return _made(priors.BERNOULLI, probability, _bernoulli)
 
 
 def poisson(rate: Float[ArrayLike, "*units"] = 1.0) -> CumulantGeneratingFunction:
@@ -89,14 +93,7 @@ def poisson(rate: Float[ArrayLike, "*units"] = 1.0) -> CumulantGeneratingFunctio
     >>> round(float(poisson(2.0)(1.0)), 4)
     3.4366
     """
-    checked = validate.positive(rate, "rate")
-
-    @validate.finite_result
-    def K(t: Float[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
-        lam, t = validate.with_parameter(checked, "rate", t)
-        return lam * jnp.expm1(t)
-
-    return K
+    return _made(priors.POISSON, rate, lambda t, rate: rate * jnp.expm1(t))
 
 
 def exponential(rate: Float[ArrayLike, "*units"] = 1.0) -> CumulantGeneratingFunction:
@@ -106,16 +103,7 @@ def exponential(rate: Float[ArrayLike, "*units"] = 1.0) -> CumulantGeneratingFun
     Traceback (most recent call last):
     ValueError: t: expected t < rate (beyond, an exponential prior has no cumulant generating function), got 1.5
     """
-    checked = validate.positive(rate, "rate")
-
-    @validate.finite_result
-    def K(t: Float[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
-        lam, t = validate.with_parameter(checked, "rate", t)
-        expected = "t < rate (beyond, an exponential prior has no cumulant generating function)"
-        validate.require(np.less, t, "t", expected, (lam,))
-        return _exponential(t, lam)
-
-    return K
+    return _made(priors.EXPONENTIAL, rate, _exponential)
 
 
 def laplace(scale: Float[ArrayLike, "*units"] = 1.0) -> CumulantGeneratingFunction:
@@ -125,16 +113,7 @@ def laplace(scale: Float[ArrayLike, "*units"] = 1.0) -> CumulantGeneratingFuncti
     Traceback (most recent call last):
     ValueError: t: expected |t| < 1 / scale (beyond, a Laplace prior has no cumulant generating function), got 2
     """
-    checked = validate.positive(scale, "scale")
-
-    @validate.finite_result
-    def K(t: Float[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
-        b, t = validate.with_parameter(checked, "scale", t)
-        expected = "|t| < 1 / scale (beyond, a Laplace prior has no cumulant generating function)"
-        validate.require(lambda t, b: np.abs(t) * b < 1, t, "t", expected, (b,))
-        return _laplace(t, b)
-
-    return K
+    return _made(priors.LAPLACE, scale, _laplace)
 
 
 def constant(value: Float[ArrayLike, "*units"] = 1.0) -> CumulantGeneratingFunction:
@@ -146,11 +125,4 @@ def constant(value: Float[ArrayLike, "*units"] = 1.0) -> CumulantGeneratingFunct
     >>> float(constant(2.0)(1.5))
     3.0
     """
-    checked = validate.finite(value, "value")
-
-    @validate.finite_result
-    def K(t: Float[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
-        c, t = validate.with_parameter(checked, "value", t)
-        return c * t
-
-    return K
+    return _made(priors.CONSTANT, value, lambda t, value: value * t)

@@ -12,11 +12,12 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
 from spinbook import validate
 from spinbook.annotations import ArrayLike, Float
+from spinbook.rbm import priors
+from spinbook.rbm.priors import Prior
 
 __all__ = ["bernoulli", "constant", "exponential", "gaussian", "laplace", "poisson"]
 
@@ -51,6 +52,17 @@ def _laplace(key: PRNGKeyArray, t: Array, scale: Array) -> Array:
     return sign * jax.random.exponential(key_size, t.shape, t.dtype) / rate
 
 
+def _made(prior: Prior, value: Any, draw: Callable[[PRNGKeyArray, Array, Array], Array]) -> Sampler:
+    checked = prior.checked(value)
+
+    @validate.finite_result
+    def sampler(key: PRNGKeyArray, t: Float[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
+        key = validate.key(key)
+        return draw(key, *prior.arguments(t, checked, "the hidden unit cannot be normalised"))
+
+    return sampler
+
+
 @validate.finite_result
 def gaussian(key: PRNGKeyArray, t: Float[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
     """h ~ N(t, 1): the standard normal prior, shifted.
@@ -71,15 +83,7 @@ def bernoulli(probability: Float[ArrayLike, "*units"] = 0.5) -> Sampler:
     >>> bernoulli(0.5)(jax.random.key(0), [-1000.0, 1000.0]).tolist()
     [0.0, 1.0]
     """
-    checked = validate.probability(probability, "probability")
-
-    @validate.finite_result
-    def sampler(key: PRNGKeyArray, t: Float[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
-        key = validate.key(key)
-        p, t = validate.with_parameter(checked, "probability", t)
-        return _bernoulli(key, t, p)
-
-    return sampler
+    return _made(priors.BERNOULLI, probability, _bernoulli)
 
 
 def poisson(rate: Float[ArrayLike, "*units"] = 1.0) -> Sampler:
@@ -89,15 +93,7 @@ def poisson(rate: Float[ArrayLike, "*units"] = 1.0) -> Sampler:
     >>> poisson(1.0)(jax.random.key(0), [-1000.0]).tolist()
     [0.0]
     """
-    checked = validate.positive(rate, "rate")
-
-    @validate.finite_result
-    def sampler(key: PRNGKeyArray, t: Float[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
-        key = validate.key(key)
-        lam, t = validate.with_parameter(checked, "rate", t)
-        return _poisson(key, t, lam)
-
-    return sampler
+    return _made(priors.POISSON, rate, _poisson)
 
 
 def exponential(rate: Float[ArrayLike, "*units"] = 1.0) -> Sampler:
@@ -107,16 +103,7 @@ def exponential(rate: Float[ArrayLike, "*units"] = 1.0) -> Sampler:
     >>> exponential(1.0)(jax.random.key(0), [0.0, 0.5]).shape
     (2,)
     """
-    checked = validate.positive(rate, "rate")
-
-    @validate.finite_result
-    def sampler(key: PRNGKeyArray, t: Float[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
-        key = validate.key(key)
-        lam, t = validate.with_parameter(checked, "rate", t)
-        validate.require(np.less, t, "t", "t < rate (beyond, the hidden unit cannot be normalised)", (lam,))
-        return _exponential(key, t, lam)
-
-    return sampler
+    return _made(priors.EXPONENTIAL, rate, _exponential)
 
 
 def laplace(scale: Float[ArrayLike, "*units"] = 1.0) -> Sampler:
@@ -128,17 +115,7 @@ def laplace(scale: Float[ArrayLike, "*units"] = 1.0) -> Sampler:
     >>> laplace(1.0)(jax.random.key(0), [0.0, 0.5]).shape
     (2,)
     """
-    checked = validate.positive(scale, "scale")
-
-    @validate.finite_result
-    def sampler(key: PRNGKeyArray, t: Float[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
-        key = validate.key(key)
-        b, t = validate.with_parameter(checked, "scale", t)
-        expected = "|t| < 1 / scale (beyond, the hidden unit cannot be normalised)"
-        validate.require(lambda t, b: np.abs(t) * b < 1, t, "t", expected, (b,))
-        return _laplace(key, t, b)
-
-    return sampler
+    return _made(priors.LAPLACE, scale, _laplace)
 
 
 def constant(value: Float[ArrayLike, "*units"] = 1.0) -> Sampler:
@@ -148,12 +125,4 @@ def constant(value: Float[ArrayLike, "*units"] = 1.0) -> Sampler:
     >>> constant(2.0)(jax.random.key(0), [0.0, 5.0]).tolist()
     [2.0, 2.0]
     """
-    checked = validate.finite(value, "value")
-
-    @validate.finite_result
-    def sampler(key: PRNGKeyArray, t: Float[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
-        key = validate.key(key)
-        c, t = validate.with_parameter(checked, "value", t)
-        return jnp.broadcast_to(c, t.shape)
-
-    return sampler
+    return _made(priors.CONSTANT, value, lambda key, t, value: jnp.broadcast_to(value, t.shape))

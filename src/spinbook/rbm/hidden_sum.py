@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import jax
@@ -20,6 +20,8 @@ from jaxtyping import Array
 
 from spinbook import validate
 from spinbook.annotations import ArrayLike, Float
+from spinbook.rbm import priors
+from spinbook.rbm.priors import Prior
 
 __all__ = ["bernoulli", "constant", "exponential", "gaussian", "laplace", "poisson"]
 
@@ -81,6 +83,16 @@ def _laplace(t: Array, scale: Array, h: Array, log_w: Array) -> Array:
     return jnp.where(jnp.abs(t) * scale < 1, integral, jnp.inf)
 
 
+def _made(prior: Prior, value: Any, formula: Callable[[Array, Array], Array]) -> HiddenSum:
+    checked = prior.checked(value)
+
+    @validate.finite_result
+    def total(t: Float[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
+        return formula(*prior.arguments(t, checked, "the integral diverges"))
+
+    return total
+
+
 @validate.finite_result
 def gaussian(t: Float[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
     """log sum_k w_k e^{t h_k} with the 96 nodes of Gauss-Hermite quadrature, for |t| <= 10.
@@ -100,14 +112,7 @@ def bernoulli(probability: Float[ArrayLike, "*units"] = 0.5) -> HiddenSum:
     >>> round(float(bernoulli(0.3)(4.0)), 3)
     2.838
     """
-    checked = validate.probability(probability, "probability")
-
-    @validate.finite_result
-    def total(t: Float[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
-        p, t = validate.with_parameter(checked, "probability", t)
-        return _bernoulli(t, p)
-
-    return total
+    return _made(priors.BERNOULLI, probability, _bernoulli)
 
 
 def poisson(rate: Float[ArrayLike, "*units"] = 1.0, *, max_count: int = 256) -> HiddenSum:
@@ -119,13 +124,13 @@ def poisson(rate: Float[ArrayLike, "*units"] = 1.0, *, max_count: int = 256) -> 
     >>> round(float(poisson(2.0)(1.0)), 4)
     3.4366
     """
-    checked = validate.positive(rate, "rate")
+    checked = priors.POISSON.checked(rate)
     max_count = validate.count(max_count, "max_count", minimum=1)
 
     @validate.finite_result
     def total(t: Float[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
-        lam, t = validate.with_parameter(checked, "rate", t)
-        value, complete = _poisson(t, lam, *(jnp.asarray(x, t.dtype) for x in _counts(max_count)))
+        t, rates = priors.POISSON.arguments(t, checked)
+        value, complete = _poisson(t, rates, *(jnp.asarray(x, t.dtype) for x in _counts(max_count)))
         expected = f"rate e^t so small that counts above max_count = {max_count} are negligible"
         validate.require(lambda _, complete: complete, t, "t", expected, (complete,))
         return value
@@ -148,15 +153,7 @@ def exponential(rate: Float[ArrayLike, "*units"] = 1.0) -> HiddenSum:
     >>> round(float(exponential(1.0)(0.5)), 4)
     0.6931
     """
-    checked = validate.positive(rate, "rate")
-
-    @validate.finite_result
-    def total(t: Float[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
-        lam, t = validate.with_parameter(checked, "rate", t)
-        validate.require(np.less, t, "t", "t < rate (beyond, the integral diverges)", (lam,))
-        return _in_single_precision(_exponential, t, lam)
-
-    return total
+    return _made(priors.EXPONENTIAL, rate, partial(_in_single_precision, _exponential))
 
 
 def laplace(scale: Float[ArrayLike, "*units"] = 1.0) -> HiddenSum:
@@ -167,16 +164,7 @@ def laplace(scale: Float[ArrayLike, "*units"] = 1.0) -> HiddenSum:
     >>> round(float(laplace(1.0)(0.5)), 4)
     0.2877
     """
-    checked = validate.positive(scale, "scale")
-
-    @validate.finite_result
-    def total(t: Float[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
-        b, t = validate.with_parameter(checked, "scale", t)
-        expected = "|t| < 1 / scale (beyond, the integral diverges)"
-        validate.require(lambda t, b: np.abs(t) * b < 1, t, "t", expected, (b,))
-        return _in_single_precision(_laplace, t, b)
-
-    return total
+    return _made(priors.LAPLACE, scale, partial(_in_single_precision, _laplace))
 
 
 def constant(value: Float[ArrayLike, "*units"] = 1.0) -> HiddenSum:
@@ -185,11 +173,4 @@ def constant(value: Float[ArrayLike, "*units"] = 1.0) -> HiddenSum:
     >>> float(constant(2.0)(1.5))
     3.0
     """
-    checked = validate.finite(value, "value")
-
-    @validate.finite_result
-    def total(t: Float[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
-        h, t = validate.with_parameter(checked, "value", t)
-        return t * h
-
-    return total
+    return _made(priors.CONSTANT, value, lambda t, value: t * value)

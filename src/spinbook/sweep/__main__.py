@@ -11,6 +11,8 @@ from pathlib import Path
 
 from spinbook.sweep.published import SWEEPS, compute
 
+__all__ = ["main"]
+
 
 def _positive(text: str) -> float:
     value = float(text)

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-__all__ = ["SWEEPS", "Published", "Sizes", "chosen"]
+__all__ = ["SWEEPS", "Published", "Sizes", "chosen", "compute"]
 
 
 class Sizes(NamedTuple):

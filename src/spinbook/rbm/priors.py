@@ -1,0 +1,58 @@
+"""Priors of a hidden unit: what their parameter is called, what it may be, and at which inputs t they have sums.
+
+Nothing is summed here: ``cumulant_generating_functions``, ``hidden_sum`` and ``hidden_given_visible`` each do that in
+their own way, and share no arithmetic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Array
+
+from spinbook import validate
+
+__all__ = ["BERNOULLI", "CONSTANT", "EXPONENTIAL", "LAPLACE", "POISSON", "Prior"]
+
+
+class Prior(NamedTuple):
+    """One family: its ``name`` with an article, its ``parameter``, the check of its values, and its ``domain``.
+
+    ``inside`` says of numbers t and values of the parameter whether E[e^{t h}] exists; None where it always does.
+    """
+
+    name: str
+    parameter: str
+    check: Callable[[Any, str], Array]
+    domain: str = "any t"
+    inside: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None
+
+    def checked(self, value: Any) -> Array:
+        """Values of the parameter, one or one for each hidden unit; ``ValueError`` names what is wrong with them.
+
+        >>> POISSON.checked(2.0).tolist()
+        2.0
+        """
+        return self.check(value, self.parameter)
+
+    def arguments(self, t: Any, values: Array, beyond: str = "") -> tuple[Array, Array]:
+        """Inputs t and the ``values`` that go with them; ``ValueError`` says what is true ``beyond`` the domain.
+
+        >>> [x.tolist() for x in EXPONENTIAL.arguments([0.5, 1.0], EXPONENTIAL.checked(2.0), "the sum diverges")]
+        [[0.5, 1.0], 2.0]
+        """
+        values, t = validate.with_parameter(values, self.parameter, t)
+        if self.inside is not None:
+            validate.require(self.inside, t, "t", f"{self.domain} (beyond, {beyond})", (values,))
+        return t, values
+
+
+BERNOULLI = Prior("a Bernoulli prior", "probability", validate.probability)
+POISSON = Prior("a Poisson prior", "rate", validate.positive)
+EXPONENTIAL = Prior("an exponential prior", "rate", validate.positive, "t < rate", np.less)
+LAPLACE = Prior(
+    "a Laplace prior", "scale", validate.positive, "|t| < 1 / scale", lambda t, scale: np.abs(t) * scale < 1
+)
+CONSTANT = Prior("a constant", "value", validate.finite)
