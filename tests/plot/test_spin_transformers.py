@@ -169,7 +169,7 @@ def test_every_other_figure_draws():
     }
     assert len(plot.bessel(x, families, families, **options).axes) == 3
     assert len(plot.errata(x, families, dims=x, trace_errors=families).axes) == 2
-    options = {"law": x, "concentrations": x, "sensitivity": x, "choices": {"best": (0.5, 0.5)}}
+    options = {"times_nu": {8: 3 * x}, "law": x, "concentrations": x, "sensitivity": x, "choices": {"best": (0.5, 0.5)}}
     assert len(plot.large_d(x, {8: x}, {8: x / 9}, **options).axes) == 3
     run = _run(np.random.default_rng(3))
     options = {"changes": {"naive": x}, "factors": {"naive": 0.9}}

@@ -335,10 +335,8 @@ def message_passing(predicted: np.ndarray, errors: Mapping[str, np.ndarray]) -> 
     style.label(ax, "state evolution", (float(steps[3]), float(predicted[3])), style.INK, (6, 6))
     looks = ((GREEN, "^"), (BLUE, "o"), (ORANGE, "s"))
     for (colour, marker), (name, rows) in style.dressed(looks, errors.items()):
-        spread = rows.std(axis=0, ddof=1) / np.sqrt(len(rows))
-        ax.errorbar(
-            steps, rows.mean(axis=0), spread, color=colour, marker=marker, markersize=4.0, linestyle="none", label=name
-        )
+        middle, spread = style.averages(rows, axis=0)
+        ax.errorbar(steps, middle, spread, color=colour, marker=marker, markersize=4.0, linestyle="none", label=name)
     ax.set(xlabel="step", ylabel="mean square error", ylim=(0, None))
     ax.legend(loc="center right", bbox_to_anchor=(1.0, 0.6))
     return figure

@@ -84,7 +84,7 @@ def evidence(
     colours = (style.INK, ORANGE, BLUE, GREEN)
     for ax, curves in zip(axes, (asymmetries, temperatures), strict=True):
         for colour, line, (label, values) in style.dressed(colours, style.LINE_STYLES, curves.items()):
-            middle, error = values.mean(axis=1), values.std(axis=1, ddof=1) / np.sqrt(values.shape[1])
+            middle, error = style.averages(values, axis=1)
             ax.fill_between(steps, middle - error, middle + error, color=colour, alpha=0.18, linewidth=0)
             ax.plot(steps, middle, color=colour, linestyle=line, label=label)
         ax.axhline(goal, color=style.GREY, linestyle=":", linewidth=0.9)
@@ -195,8 +195,7 @@ def identity(
     for colour, line, marker, (label, values) in style.dressed(
         (ORANGE, PURPLE), ("--", "-."), ("s", "D"), ratios.items()
     ):
-        middle = values.mean(axis=1)
-        spread = values.std(axis=1, ddof=1) / np.sqrt(values.shape[1])
+        middle, spread = style.averages(values, axis=1)
         right.errorbar(
             strengths, middle, spread, color=colour, linestyle=line, marker=marker, markersize=3.5, label=label
         )

@@ -329,7 +329,9 @@ def landscape(
         "shrinkA": 0,
         "shrinkB": 0,
     }
-    for letter, ax, beta, energy, flow, update in zip("abcdef", panels, betas, energies, flows, updates, strict=False):
+    for letter, (ax, beta, energy, flow, update) in style.dressed(
+        "abcdef", zip(panels, betas, energies, flows, updates, strict=True)
+    ):
         _shaded(ax, axis, energy)
         length = np.linalg.norm(flow, axis=-1, keepdims=True)
         direction = np.divide(flow, length, out=np.zeros_like(flow), where=length > 0)[::stride, ::stride]

@@ -244,7 +244,7 @@ def collective(
     """
     figure, axes = style.subplots(1, len(predicted), height=3.0)
     settings = list(dict.fromkeys(np.concatenate(list(labels.values())).tolist()))
-    looks = dict(zip(settings, zip(FAMILY, FAMILY_MARKERS, strict=True), strict=False))
+    looks = {name: (colour, marker) for colour, marker, name in style.dressed(FAMILY, FAMILY_MARKERS, settings)}
     for ax, (title, x) in zip(axes, predicted.items(), strict=True):
         y, error = measured[title], errors[title]
         shown = np.isfinite(y) & (y > 0)
@@ -390,6 +390,7 @@ def large_d(
     errors: Mapping[int, np.ndarray],
     corrected: Mapping[int, np.ndarray],
     *,
+    times_nu: Mapping[int, np.ndarray],
     law: np.ndarray,
     concentrations: np.ndarray,
     sensitivity: np.ndarray,
@@ -397,15 +398,15 @@ def large_d(
 ) -> Figure:
     """Relative error of the large-D response by D; times nu, on its law; how sensitive the ratio is to its field.
 
-    ``errors`` and ``corrected`` (with the next order in 1/D) map D to values on ``scaled``, ``law`` is (1 + gamma)/(2
-    gamma^2); ``sensitivity`` is on ``concentrations``; ``choices`` puts names at (x, sensitivity).
+    ``errors``, ``corrected`` (with the next order in 1/D) and ``times_nu`` map D to values on ``scaled``, ``law`` is
+    (1 + gamma)/(2 gamma^2); ``sensitivity`` is on ``concentrations``; ``choices`` puts names at (x, sensitivity).
     """
     figure, (left, middle, right) = style.subplots(1, 3, height=2.8)
     for colour, line, (dim, values) in style.dressed(FAMILY, FAMILY_LINES, errors.items()):
         left.loglog(scaled, values, color=colour, linestyle=line)
         left.loglog(scaled, corrected[dim], color=colour, linestyle=":", linewidth=0.9)
         style.label(left, f"$D = {dim}$" if dim == min(errors) else f"{dim}", (scaled[-1], values[-1]), colour)
-        middle.semilogx(scaled, (dim / 2 - 1) * values, color=colour, linestyle=line, linewidth=1.2)
+        middle.semilogx(scaled, times_nu[dim], color=colour, linestyle=line, linewidth=1.2)
     middle.semilogx(scaled, law, color=style.INK, linestyle=(0, (1, 2)), linewidth=1.6)
     style.label(middle, r"$(1+\gamma)/2\gamma^2$", (scaled[len(scaled) // 2], law[len(law) // 2]), style.INK, (8, 6))
     left.set(xlabel=r"$\beta|\mathbf{h}|/R$", ylabel=r"relative error of $|\mathbf{m}|$")

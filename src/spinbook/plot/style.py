@@ -34,6 +34,7 @@ __all__ = [
     "SEQUENTIAL",
     "WIDTHS",
     "arrow",
+    "averages",
     "band",
     "box",
     "decades",
@@ -255,6 +256,15 @@ def box(
     look: dict[str, Any] = {"boxstyle": boxstyle, "facecolor": PAPER, "edgecolor": colour, "linewidth": 1.3}
     ax.add_patch(FancyBboxPatch(corner, width, height, zorder=3, **look))
     ax.text(x, y, text, ha="center", va="center", color=ink, fontsize=fontsize, zorder=4)
+
+
+def averages(samples: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray]:
+    """The means of ``samples`` along an axis, and their standard errors.
+
+    >>> [x.tolist() for x in averages(np.array([[1.0, 3.0]]), axis=1)]
+    [[2.0], [1.0]]
+    """
+    return samples.mean(axis=axis), samples.std(axis=axis, ddof=1) / np.sqrt(samples.shape[axis])
 
 
 def band(ax: Axes, x: np.ndarray, values: np.ndarray, colour: str, **line: Any) -> None:
