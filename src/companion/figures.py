@@ -1,6 +1,6 @@
 """Publishing a figure: image files in two themes, its numbers, and a record to cite. Nothing here draws.
 
-`publish` writes a folder that stands alone; the page, the gallery and the index are made from these folders.
+``publish`` writes a folder that stands alone; the page, the gallery and the index are made from these folders.
 """
 
 from __future__ import annotations
@@ -98,38 +98,28 @@ def publish(
     source: str,
     frames: Mapping[str, Figure] | None = None,
 ) -> None:
-    """Write `figure` to the folder `figures/ID` and show it.
+    """Write ``figure`` to the folder ``figures/ID`` and show it.
 
     The folder holds ID.png, ID.svg, ID.pdf, a dark variant of the kind that pages show (ID-dark.svg, or ID-dark.png
-    where the drawing is heavier than `HEAVIEST_DRAWING`), the plotted numbers (ID.csv for real columns of one length,
-    ID.npz otherwise, with arrays of more than `MANY_NUMBERS` rounded to five digits) and figure.json; with `frames`
+    where the drawing is heavier than ``HEAVIEST_DRAWING``), the plotted numbers (ID.csv for real columns of one length,
+    ID.npz otherwise, with arrays of more than ``MANY_NUMBERS`` rounded to five digits) and figure.json; with ``frames``
     also ID-frames.png and ID-frames-dark.png. Where the variable COMPANION_ROUGH is set, as in the tests of chapters,
     the only picture is a small ID.png.
 
-    Parameters
-    ----------
-    figure
-        drawn in the colours of the book's style (see `companion.themes`), from which the dark variant follows.
-    id
-        CHAPTER-NAME in lower case, digits and hyphens: the anchor that readers cite.
-    data
-        every plotted number, under names in plain words, which are the columns or arrays that readers load; `in_words`
-        makes them of the labels of a legend.
-    caption
-        MyST text, self-contained.
-    alt
-        one or two sentences that say what is seen, with its numbers; at least 60 characters.
-    source
-        the published figure that this one reproduces ("Fig. 3a of ..."), or "this book".
-    frames
-        the pictures of an animation by what each shows, in words and numbers, all of one size. They are stacked in one
-        image; a script of the page turns it into frames to step through or play. Without the script the page still
-        has `figure`, so that must say the same in one still picture.
+    - ``figure``: drawn in the colours of the book's style (see ``companion.themes``), from which the dark variant
+      follows.
+    - ``id``: CHAPTER-NAME in lower case, digits and hyphens: the anchor that readers cite.
+    - ``data``: every plotted number, under names in plain words, which are the columns or arrays that readers load;
+      ``in_words`` makes them of the labels of a legend.
+    - ``caption``: MyST text, self-contained.
+    - ``alt``: one or two sentences that say what is seen, with its numbers; at least 60 characters.
+    - ``source``: the published figure that this one reproduces ("Fig. 3a of ..."), or "this book".
+    - ``frames``: the pictures of an animation by what each shows, in words and numbers, all of one size. They are
+      stacked in one image; a script of the page turns it into frames to step through or play. Without the script the
+      page still has ``figure``, so that must say the same in one still picture.
 
-    Raises
-    ------
-    ValueError
-        naming the argument that is missing, too short or malformed, or an `id` that was published before.
+    Raises ``ValueError`` naming the argument that is missing, too short or malformed, or an ``id`` that was published
+    before.
     """
     chapter = os.environ.get("COMPANION_CHAPTER", "")
     page = os.environ.get("COMPANION_PAGE", chapter)
@@ -293,12 +283,10 @@ def _quiet_fonts() -> Iterator[None]:
 def in_words(data: Mapping[str, _Values]) -> dict[str, _Values]:
     r"""The same values under names in plain words: "TAP, $|x|=R$" becomes "TAP, length of x = R".
 
-    Labels of a legend are often the names of what is plotted; `publish` takes names that programs and people can type.
+    Labels of a legend are often the names of what is plotted; ``publish`` takes names that programs and people can
+    type.
 
-    Raises
-    ------
-    ValueError
-        if a label has no name in plain words, or two labels have the same one.
+    Raises ``ValueError`` if a label has no name in plain words, or two labels have the same one.
     """
     named = {_words(label): values for label, values in data.items()}
     _check_names(named)

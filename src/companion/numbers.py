@@ -10,7 +10,7 @@ __all__ = ["glue"]
 
 
 def glue(key: str, value: Any) -> None:
-    """Store `value` under `key`, so that the text can say {glue:text}`key:.3f` and never goes out of date.
+    """Store ``value`` under ``key``, so that the text can say {glue:text}`key:.3f` and never goes out of date.
 
     The output bundle is the one that MyST-NB reads; nothing is shown in the cell itself, and nothing but IPython is
     needed, so the cell also runs where the book is not installed.

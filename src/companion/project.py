@@ -1,9 +1,10 @@
-"""The book's identity (title, authors, public address, library, references), read from `_config.yml`.
+"""The book's identity (title, authors, public address, library, references), read from ``_config.yml``.
 
-The section `companion` of `_config.yml` holds what the machinery must know of the book: `library`, the package that the
-chapters import and the notebooks install; `style`, a module of the library that gives the figures their look (see
-`companion.themes`); `versions`, the packages whose versions a page names; `doi`, that of the archived release, once
-there is one; `paper`, the pages that the editions for paper have beside the `lessons` and the `audits`.
+The section ``companion`` of ``_config.yml`` holds what the machinery must know of the book: ``library``, the package
+that the chapters import and the notebooks install; ``style``, a module of the library that gives the figures their look
+(see ``companion.themes``); ``versions``, the packages whose versions a page names; ``doi``, that of the archived
+release, once there is one; ``paper``, the pages that the editions for paper have beside the ``lessons`` and the
+``audits``.
 """
 
 from __future__ import annotations
@@ -99,15 +100,12 @@ class Identity:
 
 
 def root() -> Path:
-    """The folder that holds `_config.yml` and `book/`: the repository, or its copy inside an installed wheel.
+    """The folder that holds ``_config.yml`` and ``book/``: the repository, or its copy inside an installed wheel.
 
-    It is `COMPANION_ROOT`, which the pipeline sets for the kernels that it starts; or the book that the current folder
-    lies in; or the one of the installed library.
+    It is ``COMPANION_ROOT``, which the pipeline sets for the kernels that it starts; or the book that the current
+    folder lies in; or the one of the installed library.
 
-    Raises
-    ------
-    ValueError
-        if there is no book, or several are installed.
+    Raises ``ValueError`` if there is no book, or several are installed.
     """
     if override := os.environ.get("COMPANION_ROOT"):
         return Path(override)
@@ -119,7 +117,7 @@ def root() -> Path:
 
 
 def is_book(folder: Path) -> bool:
-    """Whether `folder` holds a book: a `_config.yml` with the section `companion`."""
+    """Whether ``folder`` holds a book: a ``_config.yml`` with the section ``companion``."""
     path = folder / "_config.yml"
     return path.is_file() and re.search(r"^companion:", path.read_text(encoding="utf-8"), re.MULTILINE) is not None
 
@@ -142,7 +140,7 @@ def _installed() -> Path:
 
 @dataclass(frozen=True)
 class Settings:
-    """The section `companion` of `_config.yml`."""
+    """The section ``companion`` of ``_config.yml``."""
 
     library: str
     style: str = ""
@@ -152,12 +150,9 @@ class Settings:
 
 
 def settings(base: Path | None = None) -> Settings:
-    """Read the section `companion` of `_config.yml` in `base` (default: `root()`).
+    """Read the section ``companion`` of ``_config.yml`` in ``base`` (default: ``root()``).
 
-    Raises
-    ------
-    ValueError
-        if it is missing, names no library, or has an entry that nobody reads.
+    Raises ``ValueError`` if it is missing, names no library, or has an entry that nobody reads.
     """
     section = _config(base or root()).get("companion") or {}
     known = set(Settings.__dataclass_fields__)
@@ -175,7 +170,7 @@ def _config(base: Path) -> dict[str, Any]:
 
 
 def identity(base: Path | None = None) -> Identity:
-    """Read the identity from `_config.yml` in `base` (default: `root()`)."""
+    """Read the identity from ``_config.yml`` in ``base`` (default: ``root()``)."""
     base = base or root()
     config, library = _config(base), settings(base).library
     repository = config["repository"]
@@ -192,12 +187,12 @@ def identity(base: Path | None = None) -> Identity:
 
 
 def version_file(base: Path, library: str) -> Path:
-    """Where the repository in `base` says the version of its library."""
+    """Where the repository in ``base`` says the version of its library."""
     return base / "src" / library / "__init__.py"
 
 
 def _version(base: Path, library: str) -> str:
-    """`__version__` of the library in the repository, read without importing it; of the installed one elsewhere."""
+    """``__version__`` of the library in the repository, read without importing it; of the installed one elsewhere."""
     path = version_file(base, library)
     if not path.is_file():
         return str(importlib.import_module(library).__version__)
@@ -214,12 +209,12 @@ def chapter_of(figure_id: str) -> str:
 
 
 def install_requirement(who: Identity) -> str:
-    """What pip installs where there is only the notebook: the library of its version with the extra `notebook`."""
+    """What pip installs where there is only the notebook: the library of its version with the extra ``notebook``."""
     return f"{who.library}[notebook] @ git+{who.repository}@{who.ref}"
 
 
 def sources(base: Path | None = None) -> Mapping[str, str]:
-    """Titles of the works in `references.bib` that this book accompanies (keyword `source`), by key."""
+    """Titles of the works in ``references.bib`` that this book accompanies (keyword ``source``), by key."""
     return {
         key: entry["title"] for key, entry in references(base or root()).items() if entry.get("keywords") == "source"
     }
@@ -227,7 +222,7 @@ def sources(base: Path | None = None) -> Mapping[str, str]:
 
 @cache
 def references(base: Path) -> Mapping[str, Mapping[str, str]]:
-    """Fields of every entry of `references.bib`, by key. Only what citations need; Sphinx does the typesetting."""
+    """Fields of every entry of ``references.bib``, by key. Only what citations need; Sphinx does the typesetting."""
     text = (base / "book" / "references.bib").read_text(encoding="utf-8")
     entries: dict[str, Mapping[str, str]] = {}
     for block in re.split(r"^@", text, flags=re.MULTILINE)[1:]:

@@ -1,8 +1,8 @@
 """The look of a book's figures in a light and a dark theme. Nothing is drawn here.
 
-The book's `_config.yml` names a module of its library as the style. Of that module three names are read: `RC`, settings
-of matplotlib; `PAPER`, the light background; `DARK`, the dark colour of every light one, `PAPER` among them. A book
-without one has matplotlib's own look on white, and black on white is exchanged for white on black.
+The book's ``_config.yml`` names a module of its library as the style. Of that module three names are read: ``RC``,
+settings of matplotlib; ``PAPER``, the light background; ``DARK``, the dark colour of every light one, ``PAPER`` among
+them. A book without one has matplotlib's own look on white, and black on white is exchanged for white on black.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Style:
 
 
 def of_the_book() -> Style:
-    """The style that the book's `_config.yml` names, or the default."""
+    """The style that the book's ``_config.yml`` names, or the default."""
     name = project.settings().style
     if not name:
         return Style()
@@ -52,9 +52,9 @@ def of_the_book() -> Style:
 
 @contextmanager
 def dark(figure: Figure, exchange: Mapping[str, str]) -> Iterator[Figure]:
-    """Show `figure`, drawn once before, in its dark colours inside the block; the light ones return at its end.
+    """Show ``figure``, drawn once before, in its dark colours inside the block; the light ones return at its end.
 
-    `exchange` gives the dark colour of every light one. Colours that are not in it, colour maps among them, stay as
+    ``exchange`` gives the dark colour of every light one. Colours that are not in it, colour maps among them, stay as
     they are.
     """
     _recolour(figure, exchange)
@@ -74,7 +74,7 @@ def _recolour(figure: Figure, exchange: Mapping[str, str]) -> None:
 
 
 def _with_hidden_parts(artist: Artist) -> Iterator[Artist]:
-    """The artist and the patches that `findobj` does not reach."""
+    """The artist and the patches that ``findobj`` does not reach."""
     yield artist
     if isinstance(artist, Annotation) and artist.arrow_patch is not None:
         yield artist.arrow_patch

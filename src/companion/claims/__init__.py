@@ -1,8 +1,8 @@
 """What the sources say, what a chapter measured, and whether the two agree. Nothing here computes results.
 
-`book/claims/CHAPTER.yml` declares a claim with its published value and a wrong answer to it, the rival; a page of the
-chapter calls `measure`, which sees no declaration; `judge` compares, when pages are made. The declaration never enters
-a measurement, and a measurement never changes a declaration.
+``book/claims/CHAPTER.yml`` declares a claim with its published value and a wrong answer to it, the rival; a page of the
+chapter calls ``measure``, which sees no declaration; ``judge`` compares, when pages are made. The declaration never
+enters a measurement, and a measurement never changes a declaration.
 """
 
 from __future__ import annotations

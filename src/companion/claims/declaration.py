@@ -1,7 +1,7 @@
-"""`book/claims/CHAPTER.yml`: what the source of a chapter says, declared before anything is measured.
+"""``book/claims/CHAPTER.yml``: what the source of a chapter says, declared before anything is measured.
 
-A file is a mapping with `format: 2` and `claims`, a list; a file of the old form is a list. Every rule is checked when
-the file is read, and everything that is wrong is said at once, each with its rule and its line.
+A file is a mapping with ``format: 2`` and ``claims``, a list; a file of the old form is a list. Every rule is checked
+when the file is read, and everything that is wrong is said at once, each with its rule and its line.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 KINDS = ("number", "figure", "formula", "order", "statement", "program", "own")
-"""What is compared: see `book/claims.md`. `own` is a result of the book and never counts among the source's."""
+"""What is compared: see ``book/claims.md``. ``own`` is a result of the book and never counts among the source's."""
 OWN = "own"
 VERDICTS = ("reproduced", "partly", "corrected", "not-reproduced", "not-attempted", "established")
 """What is expected of a source's claim, and, last, of the book's own."""
@@ -57,9 +57,9 @@ _ID = re.compile(rf"{_SLUG}\.{_SLUG}")
 
 @dataclass(frozen=True)
 class Claim:
-    """One statement of a source, or of the book, as declared in `book/claims/CHAPTER.yml`.
+    """One statement of a source, or of the book, as declared in ``book/claims/CHAPTER.yml``.
 
-    `kind` is None for a claim of the old form, which has none of the fields after `unit`.
+    ``kind`` is None for a claim of the old form, which has none of the fields after ``unit``.
     """
 
     id: str
@@ -130,10 +130,7 @@ class _Entry:
 def declared(path: Path) -> list[Claim]:
     """Read and check one file of claims; retired ones are among them.
 
-    Raises
-    ------
-    ValueError
-        with everything that is wrong, a line each: file, line, rule, claim and field.
+    Raises ``ValueError`` with everything that is wrong, a line each: file, line, rule, claim and field.
     """
     claims, findings = check(path)
     if findings:

@@ -23,11 +23,11 @@ Valued = Value | tuple[Value, float]
 
 @dataclass(frozen=True)
 class Measurement:
-    """What a chapter found: `value` with one standard error (or one bound on the numerical error) `uncertainty`.
+    """What a chapter found: ``value`` with one standard error (or one bound on the numerical error) ``uncertainty``.
 
-    `rival` is what the declared rival gives through the same code, and `control` what the declared control gives, as
-    a value or a value with its uncertainty; a `rival` that diverges is nan or infinite. Where a claim has a control in
-    place of a rival, `rival` may hold it too.
+    ``rival`` is what the declared rival gives through the same code, and ``control`` what the declared control gives,
+    as a value or a value with its uncertainty; a ``rival`` that diverges is nan or infinite. Where a claim has a
+    control in place of a rival, ``rival`` may hold it too.
     """
 
     value: Value
@@ -38,10 +38,10 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Judgement:
-    """The comparison: `gap` to what the value should be, the `bound` on it, and whether the declared verdict `holds`.
+    """The comparison: the ``gap`` to what should be, the ``bound`` on it, and whether the declared verdict ``holds``.
 
-    `rival_gap` is the same distance for the rival, and `rival_bound` what it has to exceed; `control_gap` that of the
-    control, whose limit is `control_bound`.
+    ``rival_gap`` is the same distance for the rival, and ``rival_bound`` what it has to exceed; ``control_gap`` that of
+    the control, whose limit is ``control_bound``.
     """
 
     gap: float | None
@@ -56,7 +56,7 @@ class Judgement:
 
 @dataclass(frozen=True)
 class _Target:
-    """The values that count as right: those from `low` to `high`, the ends included unless `is_open`."""
+    """The values that count as right: those from ``low`` to ``high``, the ends included unless ``is_open``."""
 
     low: float
     high: float
@@ -67,7 +67,7 @@ class _Target:
         return max(self.low - value, value - self.high, 0.0)
 
     def passes(self, value: float, bound: float) -> bool:
-        """Whether a right value lies within `bound`."""
+        """Whether a right value lies within ``bound``."""
         excess = max(self.low - value, value - self.high)
         return excess < bound if self.is_open else excess <= bound
 
@@ -75,16 +75,16 @@ class _Target:
 def judge(claim: Claim, measurement: Measurement | None) -> Judgement:
     """Whether the measured value is within bound = allowance + k uncertainty, and the rival is not.
 
-    The value is compared with `published`, with `corrected` for that verdict, or with what the claim `expects`; a
-    deviation from an independent route with zero. The allowance is `reading_error`, `accuracy` or `bound`; k is
-    `factor`. `holds` says that the declared verdict is confirmed.
+    The value is compared with ``published``, with ``corrected`` for that verdict, or with what the claim ``expects``; a
+    deviation from an independent route with zero. The allowance is ``reading_error``, ``accuracy`` or ``bound``; k is
+    ``factor``. ``holds`` says that the declared verdict is confirmed.
 
     - reproduced, established: the value passes, and the rival misses by more than allowance + k sqrt(u^2 + u_r^2).
     - corrected: the same, with the printed form as the rival; a printed number needs no measurement.
-    - not-reproduced: the value misses, it is what was `found`, and the control passes.
-    - partly, not-attempted, retired: nothing is measured, and `holds` is None.
+    - not-reproduced: the value misses, it is what was ``found``, and the control passes.
+    - partly, not-attempted, retired: nothing is measured, and ``holds`` is None.
 
-    For claims of the old form see `_judge_old`.
+    For claims of the old form see ``_judge_old``.
     """
     if not claim.is_measured:
         return Judgement(None, None, None)
@@ -171,8 +171,8 @@ def _too_wide(claim: Claim, bound: float) -> str:
 def factor(claim: Claim) -> float:
     """k: 3 for numerical errors, 4 for sampled ones.
 
-    With few `samples` (groups, seeds) the quantile of Student's t at the probability of 4 standard errors; for the
-    largest of many `comparisons` that probability is divided by their number.
+    With few ``samples`` (groups, seeds) the quantile of Student's t at the probability of 4 standard errors; for the
+    largest of many ``comparisons`` that probability is divided by their number.
     """
     if not claim.is_sampled:
         return NUMERICAL
@@ -231,9 +231,9 @@ def _pair(given: Valued) -> tuple[Value, float]:
 def _judge_old(claim: Claim, measurement: Measurement) -> Judgement:
     """gap = |measured - published| against bound = reading_error + 3 uncertainty.
 
-    A claim's own rule, `bound: {absolute: A, why: ...}` or `{relative: R, why: ...}`, replaces `reading_error` by A or
-    by R |published|. reproduced, gap <= bound; not-reproduced, gap > bound; corrected, gap > bound and
-    |measured - corrected| <= bound (for booleans: equal, or not).
+    A claim's own rule, ``bound: {absolute: A, why: ...}`` or ``{relative: R, why: ...}``, replaces ``reading_error`` by
+    A or by R |published|. reproduced, gap <= bound; not-reproduced, gap > bound; corrected, gap > bound and |measured -
+    corrected| <= bound (for booleans: equal, or not).
     """
     assert claim.published is not None
     bound = allowed(claim) + NUMERICAL * measurement.uncertainty

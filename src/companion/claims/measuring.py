@@ -22,26 +22,19 @@ RECORD = "measured.jsonl"
 
 
 def measure(id: str, value: Any, *, uncertainty: Any = 0.0, rival: Any = None, control: Any = None) -> None:
-    """Record `value` for the claim `id` and show it; outside the pipeline with what was declared.
+    """Record ``value`` for the claim ``id`` and show it; outside the pipeline with what was declared.
 
-    Parameters
-    ----------
-    id
-        CHAPTER.NAME, as declared in `book/claims/CHAPTER.yml`.
-    value
-        a finite number or a boolean (an array is claimed through its maximal deviation from the published one).
-    uncertainty
-        one standard error of `value`, or a bound on its numerical error; same unit.
-    rival
-        what the declared wrong answer gives through the same code, as a value or `(value, uncertainty)`; it may be nan
-        or infinite, since a rival that diverges has failed.
-    control
-        for a claim that is not reproduced: what the same code gives where the statement is true, in the same form.
+    - ``id``: CHAPTER.NAME, as declared in ``book/claims/CHAPTER.yml``.
+    - ``value``: a finite number or a boolean (an array is claimed through its maximal deviation from the published
+      one).
+    - ``uncertainty``: one standard error of ``value``, or a bound on its numerical error; same unit.
+    - ``rival``: what the declared wrong answer gives through the same code, as a value or ``(value, uncertainty)``; it
+      may be nan or infinite, since a rival that diverges has failed.
+    - ``control``: for a claim that is not reproduced: what the same code gives where the statement is true, in the same
+      form.
 
-    Raises
-    ------
-    ValueError
-        if `value` is not a finite number or a boolean, or an uncertainty is not a finite number >= 0.
+    Raises ``ValueError`` if ``value`` is not a finite number or a boolean, or an uncertainty is not a finite number >=
+    0.
     """
     measurement = Measurement(
         _scalar("value", id, value),
@@ -63,7 +56,7 @@ def measure(id: str, value: Any, *, uncertainty: Any = 0.0, rival: Any = None, c
 
 
 def recorded(folder: Path) -> list[tuple[str, Measurement]]:
-    """What a run in `folder` measured, in its order."""
+    """What a run in ``folder`` measured, in its order."""
     path = folder / RECORD
     noted = [json.loads(text) for text in path.read_text(encoding="utf-8").splitlines()] if path.is_file() else []
     return [

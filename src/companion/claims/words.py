@@ -37,7 +37,7 @@ def anchor_of(id: str) -> str:
 
 
 def format_value(value: Value | None, digits: int = 6) -> str:
-    """A value as readers see it: yes, no, or a number with `digits` significant digits."""
+    """A value as readers see it: yes, no, or a number with ``digits`` significant digits."""
     if value is None:
         return "–"
     if isinstance(value, bool):
@@ -105,7 +105,7 @@ def outcome_of(claim: Claim, judgement: Judgement) -> tuple[str, str]:
 
 
 def line(id: str, claim: Claim | None, measurement: Measurement, ledger: str) -> tuple[str, str]:
-    """The line that a page shows in place of the bare numbers, as HTML and as text; `ledger` is the address of all."""
+    """The line that a page shows in place of bare numbers, as HTML and as text; ``ledger`` is the address of all."""
     state, said = sentence(claim, measurement)
     says = " ".join(claim.says.split()) if claim else ""
     anchor = anchor_of(id)

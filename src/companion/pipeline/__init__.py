@@ -2,7 +2,7 @@
 
     text notebook -> paired .ipynb -> papermill -> claims and figures -> Jupyter Book -> checks of the pages
 
-Everything generated lies in `_build`; every step reads plain files that the step before it wrote.
+Everything generated lies in ``_build``; every step reads plain files that the step before it wrote.
 """
 
 from __future__ import annotations

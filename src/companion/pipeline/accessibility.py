@@ -22,7 +22,7 @@ _EXCHANGES = [
 
 
 def mend(site: Path) -> None:
-    """Rewrite the pages of `site` in place."""
+    """Rewrite the pages of ``site`` in place."""
     for page in site.rglob("*.html"):
         text = mended = page.read_text(encoding="utf-8")
         for pattern, replacement in _EXCHANGES:

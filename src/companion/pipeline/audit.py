@@ -34,12 +34,9 @@ class Finding:
 
 
 def axe(root: Path) -> str:
-    """The text of axe-core, from `_build/axe`, fetched there the first time by npm.
+    """The text of axe-core, from ``_build/axe``, fetched there the first time by npm.
 
-    Raises
-    ------
-    RuntimeError
-        if it cannot be fetched, or is not the version that was pinned.
+    Raises ``RuntimeError`` if it cannot be fetched, or is not the version that was pinned.
     """
     kept = root / "_build" / "axe" / "package" / "axe.min.js"
     if not kept.is_file():
@@ -104,7 +101,7 @@ def page(site: Path, name: str, script: str, *, dark: bool, width: int = _WIDTHS
 
 
 def site(root: Path, out: TextIO) -> list[Finding]:
-    """Audit every page of `_build/html` in both themes and at a telephone's width.
+    """Audit every page of ``_build/html`` in both themes and at a telephone's width.
 
     Prints as it goes and returns the serious and critical findings.
     """

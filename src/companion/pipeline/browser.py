@@ -20,7 +20,7 @@ _NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 
 def find() -> str | None:
-    """The browser: `$CHROMIUM`, or the first of its usual names that is installed; None if there is none."""
+    """The browser: ``$CHROMIUM``, or the first of its usual names that is installed; None if there is none."""
     return os.environ.get("CHROMIUM") or next((path for name in _NAMES if (path := shutil.which(name))), None)
 
 
@@ -29,10 +29,7 @@ def run(address: str, *options: str, budget_ms: int = 120_000, timeout: float = 
 
     Time in the page is virtual: timers run at once until nothing is left to do or the budget is spent.
 
-    Raises
-    ------
-    RuntimeError
-        if no browser is installed, or it did not end in time.
+    Raises ``RuntimeError`` if no browser is installed, or it did not end in time.
     """
     browser = find()
     if browser is None:

@@ -1,4 +1,4 @@
-"""`make book` and `make chapter`: which chapters are stale, running them, collecting, rendering, and the summary."""
+"""``make book`` and ``make chapter``: which chapters are stale, running them, collecting, rendering, the summary."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _REPORT_SECONDS = 10.0
 
 @dataclass
 class Outcome:
-    """What a build found. `problems` is empty exactly when the book may be published."""
+    """What a build found. ``problems`` is empty exactly when the book may be published."""
 
     chapters: list[str]
     """Pages, in the order of the table of contents."""
@@ -41,20 +41,14 @@ class Outcome:
 
 
 def book(root: Path, *, only: str | None = None, jobs: int = JOBS, out: TextIO | None = None) -> Outcome:
-    """Bring every chapter (or `only` one) up to date, check its claims, render the site, and print a summary.
+    """Bring every chapter (or ``only`` one) up to date, check its claims, render the site, and print a summary.
 
     Nothing stops half way: a chapter that fails, a claim that does not hold and a page that breaks are all reported at
-    the end, in `Outcome.problems`. Every file of a finished chapter and of the site is compared with the digest
+    the end, in ``Outcome.problems``. Every file of a finished chapter and of the site is compared with the digest
     recorded when it was made; what was lost or altered is named and made again.
 
-    Raises
-    ------
-    ValueError
-        if `only` is no chapter, or a chapter or a declaration of claims cannot be read.
-    RuntimeError
-        if another build is running in this tree.
-    OSError
-        if `_build` cannot be written.
+    Raises ``ValueError`` if ``only`` is no chapter, or a chapter or a declaration of claims cannot be read,
+    ``RuntimeError`` if another build is running in this tree, and ``OSError`` if ``_build`` cannot be written.
     """
     out = out or sys.stdout
     root = root.resolve()
@@ -107,7 +101,7 @@ def book(root: Path, *, only: str | None = None, jobs: int = JOBS, out: TextIO |
 
 
 def _run(root: Path, chapters: Sequence[notebooks.Chapter], jobs: int, out: TextIO) -> list[execution.Failure]:
-    """Run chapters, `jobs` at a time, each with its share of the processors."""
+    """Run chapters, ``jobs`` at a time, each with its share of the processors."""
     waiting = list(chapters)
     running: dict[str, tuple[notebooks.Chapter, execution.Running, float, list[int]]] = {}
     failures: list[execution.Failure] = []
@@ -144,7 +138,7 @@ def _run(root: Path, chapters: Sequence[notebooks.Chapter], jobs: int, out: Text
 
 
 def _shares(jobs: int) -> list[list[int]]:
-    """The processors this process may use, dealt out to `jobs` chapters."""
+    """The processors this process may use, dealt out to ``jobs`` chapters."""
     cpus = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(os.cpu_count() or 1))
     return [cpus[index::jobs] or cpus for index in range(jobs)]
 
@@ -157,7 +151,7 @@ def _collect(
     results: Mapping[str, Path],
     failures: Sequence[execution.Failure],
 ) -> list[str]:
-    """Write `figures/`, `claims.json`, `figures.json` and `status.json` from the results; returns the problems."""
+    """Write ``figures/``, ``claims.json``, ``figures.json``, ``status.json`` from the results; returns the problems."""
     build = root / "_build"
     disk.remove(build / "figures")
     problems = []

@@ -1,6 +1,6 @@
 """The records that programs read, as a whole: which files there are, of which version, and what their sources are.
 
-`claims.json`, `figures.json` and `status.json` are lists of facts; `book.json` says what they belong to.
+``claims.json``, ``figures.json`` and ``status.json`` are lists of facts; ``book.json`` says what they belong to.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ INDEX = "book.json"
 
 
 def write_index(root: Path, html: Path) -> None:
-    """Write `book.json`: version, commit, addresses, the checksums of the records beside it, and the sources by key."""
+    """Write ``book.json``: version, commit, addresses, checksums of the records beside it, and the sources by key."""
     who = project.identity(root)
     status = json.loads((html / "status.json").read_text(encoding="utf-8"))
     index = {
@@ -47,7 +47,7 @@ def write_index(root: Path, html: Path) -> None:
 
 
 def sources(root: Path) -> dict[str, dict[str, Any]]:
-    """What every key of `references.bib` stands for, in the order of the keys."""
+    """What every key of ``references.bib`` stands for, in the order of the keys."""
     accompanied = project.sources(root)
     return {
         key: {
@@ -72,7 +72,7 @@ def _address(work: Mapping[str, str]) -> str | None:
 def with_sources(
     root: Path, figures: Sequence[Mapping[str, Any]], sources_of_chapters: Mapping[str, str]
 ) -> list[dict[str, Any]]:
-    """The records of figures with `source_keys`: the works of `references.bib` that their `source` names."""
+    """The records of figures with ``source_keys``: the works of ``references.bib`` that their ``source`` names."""
     works = project.references(root)
     return [
         {**record, "source_keys": _named(record["source"], works, sources_of_chapters.get(record["chapter"], ""))}
@@ -81,10 +81,10 @@ def with_sources(
 
 
 def _named(text: str, works: Mapping[str, Mapping[str, str]], own: str) -> list[str]:
-    """Keys of the works that `text` names by family names and year, as in "Figure 1 of Author (2000)".
+    """Keys of the works that ``text`` names by family names and year, as in "Figure 1 of Author (2000)".
 
     Works of the same names and year are told apart by a word of the title after a comma ("Author (2000), Waves");
-    without one the work that the chapter accompanies, `own`, is meant.
+    without one the work that the chapter accompanies, ``own``, is meant.
     """
     by_name: dict[str, list[str]] = {}
     for key, work in works.items():
@@ -100,7 +100,7 @@ def _named(text: str, works: Mapping[str, Mapping[str, str]], own: str) -> list[
 
 
 def unresolved(figures: Iterable[Mapping[str, Any]]) -> list[str]:
-    """One line for every figure whose source is another work and names none of `references.bib`."""
+    """One line for every figure whose source is another work and names none of ``references.bib``."""
     return [
         f"figure {record['id']}: its source {record['source']!r} names no work of references.bib; expected one as in "
         '"Figure 1 of Author (2000)"'

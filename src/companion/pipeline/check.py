@@ -38,7 +38,7 @@ _LABEL = re.compile(r"^\$\$[^\n]*\(([^\s()]+)\)\s*$|^\(([^\s()]+)\)=\s*$|^:(?:la
 class _Calls:
     """What the code of a page says that it will do, where it says so in plain words: value and line of each.
 
-    `unknown` names the functions that are called with something computed, so that the list is not whole.
+    ``unknown`` names the functions that are called with something computed, so that the list is not whole.
     """
 
     measured: list[tuple[str, int, Mapping[str, ast.expr]]] = field(default_factory=list)
@@ -70,7 +70,7 @@ class _Page:
 
 
 def book(root: Path, *, only: str | None = None) -> list[Finding]:
-    """What is wrong with all declarations; with `only` one chapter, also with its pages. No kernel starts."""
+    """What is wrong with all declarations; with ``only`` one chapter, also with its pages. No kernel starts."""
     found = declarations(root)
     for name in [only] if only else []:
         found += chapter(root, name)
@@ -285,7 +285,7 @@ def _quotable(root: Path) -> dict[str, claims.Claim]:
 
 
 def _unanswered(text: str, known: Mapping[str, claims.Claim]) -> str:
-    """Why the role `measured` cannot give a number, "" if it can."""
+    """Why the role ``measured`` cannot give a number, "" if it can."""
     match = claims.QUOTED.fullmatch(text)
     if match is None:
         return f"expected ID, ID:FORMAT or ID rival:FORMAT, got {text!r}"

@@ -14,7 +14,7 @@ _NAME = "CITATION.cff"
 
 
 def text(root: Path) -> str:
-    """The content that `CITATION.cff` should have."""
+    """The content that ``CITATION.cff`` should have."""
     who = project.identity(root)
     references = project.references(root)
     content = {
@@ -49,13 +49,13 @@ def _person(name: str) -> dict[str, str]:
 
 
 def out_of_sync(root: Path) -> list[str]:
-    """`["CITATION.cff"]` if the committed file is not what it should be."""
+    """``["CITATION.cff"]`` if the committed file is not what it should be."""
     path = root / _NAME
     return [] if path.is_file() and path.read_text(encoding="utf-8") == text(root) else [_NAME]
 
 
 def sync(root: Path) -> list[Path]:
-    """Write `CITATION.cff` if it is out of date. Returns what changed."""
+    """Write ``CITATION.cff`` if it is out of date. Returns what changed."""
     stale = out_of_sync(root)
     for name in stale:
         (root / name).write_text(text(root), encoding="utf-8")

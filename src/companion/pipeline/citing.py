@@ -2,7 +2,7 @@
 files, and each page as Markdown. Nothing here is shown to a reader.
 
 Every fact comes from the finished site and the book's identity; addresses are those that the owner has set in
-`_config.yml`.
+``_config.yml``.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _SHORT = 60
 
 @dataclass(frozen=True)
 class Page:
-    """One page of the site, as a program is told of it: its name has no `.html`."""
+    """One page of the site, as a program is told of it: its name has no ``.html``."""
 
     name: str
     title: str
@@ -59,7 +59,7 @@ class Page:
 
 
 def write(root: Path, site: Path) -> None:
-    """Add the facts to every page of `site`, and beside the pages what indexes and archives look for."""
+    """Add the facts to every page of ``site``, and beside the pages what indexes and archives look for."""
     who = project.identity(root)
     chapters = {chapter.name: chapter for chapter in (notebooks.load(root, n) for n in notebooks.names(root))}
     pictures = {name: path for name, chapter in chapters.items() if (path := _picture(site, chapter))}
@@ -217,7 +217,7 @@ def _lost(pages: Sequence[Page], who: project.Identity) -> str:
 
 
 def _index(pages: Sequence[Page], who: project.Identity) -> str:
-    """`llms.txt`: the title, what the book is, and every page as Markdown with one sentence."""
+    """``llms.txt``: the title, what the book is, and every page as Markdown with one sentence."""
     first = next(page for page in pages if page.name == "index")
     lines = [f"# {who.title}", "", f"> {first.description}", ""]
     lines += ["The facts as data: " + ", ".join(f"[{name}]({who.site}{name})" for name in (*catalogue.FILES, CRATE))]

@@ -1,4 +1,4 @@
-"""What `book/compared.yml` says by hand of our figures beside the published ones. It holds no number: claims do.
+"""What ``book/compared.yml`` says by hand of our figures beside the published ones. It holds no number: claims do.
 
 A figure that names a published one as its source has an entry there: what agrees, what differs, and the claims that
 judge it. Nothing is measured or drawn here.
@@ -23,7 +23,7 @@ _FIELDS = {"agrees", "differs", "claims"}
 
 @dataclass(frozen=True)
 class Comparison:
-    """A figure beside the published one; at least one of `agrees` and `differs` says something."""
+    """A figure beside the published one; at least one of ``agrees`` and ``differs`` says something."""
 
     agrees: str
     differs: str
@@ -68,9 +68,9 @@ def problems(
     wanted: Sequence[str],
     finished: Collection[str],
 ) -> list[str]:
-    """Every reason why the comparisons of the `wanted` among all `chapters` are not whole.
+    """Every reason why the comparisons of the ``wanted`` among all ``chapters`` are not whole.
 
-    `figures` are the records of the `finished` chapters. What another chapter publishes is not known, so that its
+    ``figures`` are the records of the ``finished`` chapters. What another chapter publishes is not known, so that its
     entries are not missed and not refused. An entry that belongs to no chapter is always refused.
     """
     entries, found = read(root)

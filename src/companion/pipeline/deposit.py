@@ -1,7 +1,7 @@
 """A folder that an archive can take as it is: the site, the sources of its commit, and their metadata.
 
-The place of the DOI is reserved: it is that of `_config.yml`, and empty until an archive has given one. An archive that
-reserves a DOI before publication lets it stand in the very files that it stores.
+The place of the DOI is reserved: it is that of ``_config.yml``, and empty until an archive has given one. An archive
+that reserves a DOI before publication lets it stand in the very files that it stores.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _FIXED = (1980, 1, 1, 0, 0, 0)
 
 
 def write(root: Path) -> list[Path]:
-    """Write `_build/deposit` from the finished site; returns its files.
+    """Write ``_build/deposit`` from the finished site; returns its files.
 
     Raises ValueError if there is no site, or it was made from a tree that differs from its commit, which nobody could
     find again.

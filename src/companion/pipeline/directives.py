@@ -1,6 +1,6 @@
 """Sphinx extension of the book: published figures, gallery, claims ledger, status, and offline pages.
 
-Every directive reads the plain files in `_build` (figure.json, claims.json, status.json) and computes nothing.
+Every directive reads the plain files in ``_build`` (figure.json, claims.json, status.json) and computes nothing.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ VERDICT_MARKS = {
 
 
 class Directive(SphinxDirective):
-    """What reads the files in `_build` and returns HTML."""
+    """What reads the files in ``_build`` and returns HTML."""
 
     has_content = False
 
@@ -59,7 +59,7 @@ class Directive(SphinxDirective):
         return Path(self.config.companion_root)
 
     def read(self, name: str) -> Any:
-        """A file of `_build`."""
+        """A file of ``_build``."""
         return json.loads((self.root / "_build" / name).read_text(encoding="utf-8"))
 
     def to_root(self) -> str:
@@ -78,7 +78,7 @@ class Directive(SphinxDirective):
 
 
 class PublishedFigure(Directive):
-    """`{published-figure} ID`: picture in two themes, numbered caption, anchor, and the fold to cite it."""
+    """``{published-figure} ID``: picture in two themes, numbered caption, anchor, and the fold to cite it."""
 
     required_arguments = 1
 
@@ -160,7 +160,7 @@ def _versioned(record: dict[str, Any], who: project.Identity) -> str:
 
 
 class FigureGallery(Directive):
-    """`{figure-gallery}`: every published figure of the book, with a link to its place, beside its source's figure."""
+    """``{figure-gallery}``: every published figure of the book, with a link to its place, beside its source's."""
 
     def run(self) -> list[nodes.Node]:
         cards = []
@@ -224,7 +224,7 @@ def _kind(source: str) -> str:
 
 
 class ChapterCards(Directive):
-    """`{chapter-cards}`: a sentence and a picture for every chapter, in reading order."""
+    """``{chapter-cards}``: a sentence and a picture for every chapter, in reading order."""
 
     def run(self) -> list[nodes.Node]:
         figures = {record["id"]: record for record in self.read("figures.json")}
@@ -271,7 +271,7 @@ class ChapterCards(Directive):
 
 
 class ClaimsLedger(Directive):
-    """`{claims-ledger}`: totals by kind and verdict, the table of all claims, sortable, and what was retired."""
+    """``{claims-ledger}``: totals by kind and verdict, the table of all claims, sortable, and what was retired."""
 
     HEADINGS = ("Claim", "Kind", "Source", "Published", "Ours", "Rival", "Gap", "Bound", "Verdict")
 
@@ -432,7 +432,7 @@ def _found(found: Mapping[str, Any]) -> str:
 
 
 class Corrections(Directive):
-    """`{corrections} VERDICT`: the claims of that verdict by source, a card each that can be understood alone."""
+    """``{corrections} VERDICT``: the claims of that verdict by source, a card each that can be understood alone."""
 
     required_arguments = 1
 
@@ -546,7 +546,7 @@ def _formula(tex: str) -> nodes.paragraph:
 
 
 class SourceItems(Directive):
-    """`{source-items} KEY`: every item of a text by section, and where it is answered."""
+    """``{source-items} KEY``: every item of a text by section, and where it is answered."""
 
     required_arguments = 1
 
@@ -600,7 +600,7 @@ class SourceItems(Directive):
 
 
 class ChapterStatus(Directive):
-    """`{chapter-status}`: when, from what and how each chapter was run."""
+    """``{chapter-status}``: when, from what and how each chapter was run."""
 
     def run(self) -> list[nodes.Node]:
         status = self.read("status.json")
@@ -644,7 +644,7 @@ class ChapterStatus(Directive):
 
 
 class Provenance(Directive):
-    """`{provenance} NAME`: the foot of a chapter, saying what run it shows."""
+    """``{provenance} NAME``: the foot of a chapter, saying what run it shows."""
 
     required_arguments = 1
 

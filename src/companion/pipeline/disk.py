@@ -32,7 +32,7 @@ def sentence(error: OSError) -> str:
 
 
 def remove(path: Path) -> None:
-    """Remove what stands at `path`: a file, a folder, a link (not what it leads to), or nothing."""
+    """Remove what stands at ``path``: a file, a folder, a link (not what it leads to), or nothing."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
@@ -42,7 +42,7 @@ def remove(path: Path) -> None:
 
 
 def folder(path: Path) -> Path:
-    """`path` as a folder, made if there is none; a file or a dead link in its place goes."""
+    """``path`` as a folder, made if there is none; a file or a dead link in its place goes."""
     if not path.is_dir():
         if path.exists() or path.is_symlink():
             remove(path)
@@ -51,7 +51,7 @@ def folder(path: Path) -> Path:
 
 
 def write(path: Path, text: str) -> None:
-    """Write `text` as UTF-8; at every moment `path` has either its old content or all of the new one."""
+    """Write ``text`` as UTF-8; at every moment ``path`` has either its old content or all of the new one."""
     draft = path.with_name(f".{path.name}.draft")
     remove(draft)
     draft.write_text(text, encoding="utf-8")
@@ -61,7 +61,7 @@ def write(path: Path, text: str) -> None:
 
 
 def digests(base: Path) -> dict[str, str]:
-    """The sha256 of every file below `base`, by its path relative to `base`."""
+    """The sha256 of every file below ``base``, by its path relative to ``base``."""
     found = {}
     for path in sorted(base.rglob("*")):
         if path.is_file():
@@ -71,7 +71,7 @@ def digests(base: Path) -> dict[str, str]:
 
 
 def damage(base: Path, expected: Mapping[str, str]) -> str:
-    """How the files below `base` differ from the `expected` digests, in words; empty if they do not."""
+    """How the files below ``base`` differ from the ``expected`` digests, in words; empty if they do not."""
     try:
         found = digests(base)
     except OSError as error:
@@ -84,10 +84,10 @@ def damage(base: Path, expected: Mapping[str, str]) -> str:
 
 
 def put(new: Path, target: Path) -> None:
-    """Put the folder `new` in the place of `target`: whoever looks sees the old one or the new one, whole.
+    """Put the folder ``new`` in the place of ``target``: whoever looks sees the old one or the new one, whole.
 
-    Where the system cannot exchange two folders in one step there is a moment without `target`; `recover` brings the
-    old one back if the process is killed in it.
+    Where the system cannot exchange two folders in one step there is a moment without ``target``; ``recover`` brings
+    the old one back if the process is killed in it.
     """
     folder(target.parent)
     if not target.exists() and not target.is_symlink():
@@ -103,7 +103,7 @@ def put(new: Path, target: Path) -> None:
 
 
 def recover(target: Path) -> None:
-    """Bring back what `put` had moved aside when its process was killed."""
+    """Bring back what ``put`` had moved aside when its process was killed."""
     if not target.exists() and _aside(target).is_dir():
         _aside(target).rename(target)
 
@@ -127,9 +127,10 @@ def _exchange(one: Path, other: Path) -> bool:
 
 @contextmanager
 def owned(parent: Path, name: str) -> Iterator[Path]:
-    """A new folder `parent/NAME-...` that belongs to this process; it is removed at the end.
+    """A new folder ``parent/NAME-...`` that belongs to this process; it is removed at the end.
 
-    It is locked as long as the process lives, however that ends, so that `sweep_out` knows what nobody needs any more.
+    It is locked as long as the process lives, however that ends, so that ``sweep_out`` knows what nobody needs any
+    more.
     """
     path = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=folder(parent)))
     try:
@@ -148,7 +149,7 @@ def own(path: Path) -> Iterator[None]:
 
 
 def sweep_out(parent: Path) -> None:
-    """Remove everything in `parent` that no living process owns."""
+    """Remove everything in ``parent`` that no living process owns."""
     for path in list(folder(parent).iterdir()):
         with suppress(OSError):
             if path.is_symlink() or not path.is_dir():

@@ -63,7 +63,7 @@ _RECORD = "record.json"
 
 @dataclass(frozen=True)
 class Failure:
-    """Where and why a chapter stopped. `cell` counts code cells from 1, the install cell included."""
+    """Where and why a chapter stopped. ``cell`` counts code cells from 1, the install cell included."""
 
     chapter: str
     cell: int
@@ -75,8 +75,8 @@ class Failure:
 class Record:
     """What a finished run leaves beside its notebook.
 
-    `packages` are the versions of the installed packages that its kernel had loaded, `files` the sha256 of every file
-    that it wrote.
+    ``packages`` are the versions of the installed packages that its kernel had loaded, ``files`` the sha256 of every
+    file that it wrote.
     """
 
     chapter: str
@@ -154,7 +154,7 @@ def finished(root: Path, name: str, key: str) -> Record | None:
 
 
 def write_record(folder: Path, record: Record) -> None:
-    """Write `record` to a folder of results, with a digest of itself."""
+    """Write ``record`` to a folder of results, with a digest of itself."""
     content = asdict(record)
     disk.write(folder / _RECORD, json.dumps({**content, "digest": _own_digest(content)}, indent=1) + "\n")
 
@@ -180,7 +180,7 @@ def _file_digest(path: Path) -> str:
 def start(root: Path, name: str, *, threads: int, cpus: Sequence[int] | None = None) -> Running:
     """Start the published run of a chapter in a new process, which ends when this one ends.
 
-    Its output goes to `log.txt` in its work folder.
+    Its output goes to ``log.txt`` in its work folder.
     """
     disk.remove(_failed_folder(root, name))
     folder = Path(tempfile.mkdtemp(prefix=f"{notebooks.slug(name)}-", dir=disk.folder(work_folder(root))))
@@ -232,20 +232,12 @@ def publish(
 ) -> Failure | None:
     """Run a chapter with its committed parameters and keep the result, or the failure.
 
-    Parameters
-    ----------
-    folder
-        the work folder, which exists; one of its own is made, and removed, unless given.
-    extra_environment
-        variables for the kernel beside the clean environment, to compare machines and libraries. Such a run is part of
-        nothing published: it needs a `target`.
-    target
-        where the result goes; by default to the results that the book is made of.
+    - ``folder``: the work folder, which exists; one of its own is made, and removed, unless given.
+    - ``extra_environment``: variables for the kernel beside the clean environment, to compare machines and libraries.
+      Such a run is part of nothing published: it needs a ``target``.
+    - ``target``: where the result goes; by default to the results that the book is made of.
 
-    Raises
-    ------
-    ValueError
-        if there is an `extra_environment` and no `target`.
+    Raises ``ValueError`` if there is an ``extra_environment`` and no ``target``.
     """
     if extra_environment and target is None:
         raise ValueError(
@@ -307,11 +299,11 @@ def run(
     extra_environment: Mapping[str, str] | None = None,
     report: Callable[[str], None] = lambda line: None,
 ) -> Failure | None:
-    """Execute a chapter into `folder`: NAME.ipynb, `figures/` and `measured.jsonl`.
+    """Execute a chapter into ``folder``: NAME.ipynb, ``figures/`` and ``measured.jsonl``.
 
-    `parameters` override the committed ones (the quick profile of the tests); the pictures are then rough. The kernel
-    gets a clean environment (see `environment`), and of its own accord nobody's settings; `extra_environment` adds to
-    it. Returns the failure, or None.
+    ``parameters`` override the committed ones (the quick profile of the tests); the pictures are then rough. The kernel
+    gets a clean environment (see ``environment``), and of its own accord nobody's settings; ``extra_environment`` adds
+    to it. Returns the failure, or None.
     """
     import papermill
 
@@ -442,7 +434,7 @@ def plain(text: str) -> str:
 
 
 def main() -> int:
-    """Entry point of the process that `start` starts."""
+    """Entry point of the process that ``start`` starts."""
     parser = argparse.ArgumentParser()
     parser.add_argument("root", type=Path)
     parser.add_argument("name")

@@ -8,8 +8,8 @@ result whose recorded key differs is stale.
 Words are no part of it: the prose of a page and the declarations of its claims enter when pages are made. A cell emits
 what it measured and sees no declaration, so that changing one runs nothing.
 
-What cannot be seen without running, `execution` finds out by running: modules imported by a computed name and files of
-the repository that no key covers fail the run, and the versions of all packages that were loaded are in its record.
+What cannot be seen without running, ``execution`` finds out by running: modules imported by a computed name and files
+of the repository that no key covers fail the run, and the versions of all packages that were loaded are in its record.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def _code(root: Path, chapter: Chapter) -> str:
 
 
 def _beside(modules: Iterable[Path]) -> list[Path]:
-    """The data files of the packages among `modules`: what lies in their folders and is neither code nor hidden."""
+    """The data files of the packages among ``modules``: what lies in their folders and is neither code nor hidden."""
     found: list[Path] = []
     waiting = [path.parent for path in modules if path.name == "__init__.py"]
     while waiting:
@@ -144,16 +144,16 @@ def _beside(modules: Iterable[Path]) -> list[Path]:
 
 
 def _name(path: Path, packages: Mapping[str, Path]) -> str:
-    """What a file of one of `packages` is called wherever they lie."""
+    """What a file of one of ``packages`` is called wherever they lie."""
     name, folder = next((name, folder) for name, folder in packages.items() if path.is_relative_to(folder))
     return f"{name}/{path.relative_to(folder).as_posix()}"
 
 
 def imported(packages: Mapping[str, Path], code: str) -> dict[str, Path]:
-    """Modules of `packages` (name -> folder) that `code` imports, directly or through one another: name -> file.
+    """Modules of ``packages`` (name -> folder) that ``code`` imports, directly or through one another: name -> file.
 
     Imports are read from the syntax tree, those inside functions included; an import by a computed name is not seen,
-    which `execution` guards against by comparing with the modules that a run really loaded.
+    which ``execution`` guards against by comparing with the modules that a run really loaded.
     """
     found: dict[str, Path] = {}
     waiting = list(_mentioned(code, package=""))
@@ -168,14 +168,14 @@ def imported(packages: Mapping[str, Path], code: str) -> dict[str, Path]:
 
 
 def external(modules: Iterable[Path], code: str) -> set[str]:
-    """The first part of every name that `code` and `modules` import, without the standard library."""
+    """The first part of every name that ``code`` and ``modules`` import, without the standard library."""
     texts = [code, *(path.read_text(encoding="utf-8") for path in modules)]
     names = {name.partition(".")[0] for text in texts for name in _mentioned(text, package="", relative=False)}
     return names - set(sys.stdlib_module_names)
 
 
 def versions(modules: Iterable[str]) -> dict[str, str]:
-    """Versions of the installed distributions that hold `modules`, of all that these require, and of the runners."""
+    """Versions of the installed distributions that hold ``modules``, of all that these require, and of the runners."""
     holders = _holders()
     waiting = {_canonical(name) for module in modules for name in holders.get(module, ())}
     found = {name: installed()[name].version for name in _RUNNERS if name in installed()}
@@ -188,7 +188,7 @@ def versions(modules: Iterable[str]) -> dict[str, str]:
 
 
 def loaded_versions(modules: Iterable[str]) -> dict[str, str]:
-    """Versions of the installed distributions that hold `modules`, and of nothing else."""
+    """Versions of the installed distributions that hold ``modules``, and of nothing else."""
     names = {_canonical(name) for module in modules for name in _holders().get(module, ())}
     return {name: installed()[name].version for name in sorted(names) if name in installed()}
 
@@ -226,7 +226,7 @@ def _canonical(name: str) -> str:
 
 
 def _mentioned(code: str, package: str, *, relative: bool = True) -> Iterator[str]:
-    """Dotted names that might be modules; those of relative imports are names within `package`."""
+    """Dotted names that might be modules; those of relative imports are names within ``package``."""
     for level, base, names in _imports(code):
         if level and not relative:
             continue
@@ -240,7 +240,7 @@ def _mentioned(code: str, package: str, *, relative: bool = True) -> Iterator[st
 
 @cache
 def _imports(code: str) -> list[tuple[int, str, list[str]]]:
-    """Level, module and names of every import in `code`."""
+    """Level, module and names of every import in ``code``."""
     found = []
     for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.Import):
@@ -316,7 +316,7 @@ def state(root: Path) -> State:
 
 
 def archive(root: Path, target: Path) -> None:
-    """Write every file of the commit that stands in `root` to the archive `target`, whose suffix says its form."""
+    """Write every file of the commit that stands in ``root`` to the archive ``target``, whose suffix says its form."""
     _git(root, "archive", "--output", str(target), "HEAD")
 
 

@@ -24,7 +24,7 @@ PLAIN = "plain"
 
 
 def extras(root: Path) -> dict[str, list[Requirement]]:
-    """What `pyproject.toml` asks for: of everybody, under `PLAIN`, and by extra."""
+    """What ``pyproject.toml`` asks for: of everybody, under ``PLAIN``, and by extra."""
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     lines = {PLAIN: project.get("dependencies", []), **project.get("optional-dependencies", {})}
     return {extra: [Requirement(line) for line in lines] for extra, lines in lines.items()}
@@ -33,10 +33,7 @@ def extras(root: Path) -> dict[str, list[Requirement]]:
 def distributions(root: Path, extra: str = PLAIN) -> dict[str, metadata.Distribution]:
     """What a plain install, or one with an extra, needs of other projects here, by name.
 
-    Raises
-    ------
-    ValueError
-        if something that is needed is not installed.
+    Raises ``ValueError`` if something that is needed is not installed.
     """
     asked = extras(root)
     own = canonicalize_name(tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]["name"])
@@ -73,7 +70,7 @@ def megabytes(found: Iterable[metadata.Distribution]) -> float:
 
 
 def import_seconds(module: str) -> float:
-    """Processor seconds of a new interpreter that imports `module`, less those of one that imports nothing."""
+    """Processor seconds of a new interpreter that imports ``module``, less those of one that imports nothing."""
     code = "import time; start = time.process_time(); import {}; print(time.process_time() - start)"
     done = subprocess.run(
         [sys.executable, "-c", code.format(module)], capture_output=True, encoding="utf-8", check=True

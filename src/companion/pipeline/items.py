@@ -1,4 +1,4 @@
-"""`book/items/KEY.yml`: every item of a text, and where it is answered. The closing table of an audit is made of it.
+"""``book/items/KEY.yml``: every item of a text, and where it is answered. The closing table of an audit is made of it.
 
 An item is a figure, equation, number, listing, testable statement or announced experiment. It is answered by a claim,
 by a figure, at a place of a page, or not, for a reason.
@@ -47,7 +47,7 @@ def read(root: Path, key: str) -> list[Item]:
 
 
 def problems(root: Path, claim_ids: Collection[str], known: Collection[str]) -> list[Finding]:
-    """Everything that is wrong with the lists; `known` are the keys of references.bib."""
+    """Everything that is wrong with the lists; ``known`` are the keys of references.bib."""
     found = []
     for path in sorted((root / "book" / FOLDER).glob("*.yml")):
         name = f"{FOLDER}/{path.name}"

@@ -1,8 +1,9 @@
 """Runs inside every chapter's kernel before its first cell: strict warnings, and a record of progress.
 
-The record (`progress.json` in the folder `COMPANION_OUT`) is rewritten after every cell, so it also survives a crash.
-It says which modules of the packages in `COMPANION_PACKAGES` the kernel has loaded and which files of the repository
-Python has opened in it. What compiled code and processes that the kernel starts open for themselves is not seen.
+The record (``progress.json`` in the folder ``COMPANION_OUT``) is rewritten after every cell, so it also survives a
+crash. It says which modules of the packages in ``COMPANION_PACKAGES`` the kernel has loaded and which files of the
+repository Python has opened in it. What compiled code and processes that the kernel starts open for themselves is not
+seen.
 """
 
 import ctypes
@@ -26,7 +27,7 @@ def _end_with_parent() -> None:
 
 
 def _watch(root: str, own: str) -> set[str]:
-    """Paths below `root` that are opened from now on, without those in the folder `own` and in this environment."""
+    """Paths below ``root`` that are opened from now on, without those in the folder ``own`` and in this environment."""
     opened: set[str] = set()
 
     def inside(*folders: str) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ __all__ = ["Ledger", "collect", "write"]
 
 @dataclass(frozen=True)
 class Ledger:
-    """`entries` as `_build/claims.json` holds them, every reason why the run must fail, and what was retired."""
+    """``entries`` as ``_build/claims.json`` holds them, every reason why the run must fail, and what was retired."""
 
     entries: list[dict[str, Any]]
     problems: list[str]
@@ -27,7 +27,7 @@ class Ledger:
 
 
 def collect(root: Path, chapters: Sequence[str], results: Mapping[str, Path]) -> Ledger:
-    """Judge the declared claims of `chapters` by the measurements in the folders of `results`, one a page.
+    """Judge the declared claims of ``chapters`` by the measurements in the folders of ``results``, one a page.
 
     A page without a result has measured nothing: its claims do not hold.
     """
@@ -184,5 +184,5 @@ def _found(folder: Path, page: str) -> tuple[list[tuple[str, claims.Measurement]
 
 
 def write(path: Path, entries: Iterable[Mapping[str, Any]]) -> None:
-    """Write `claims.json`."""
+    """Write ``claims.json``."""
     disk.write(path, json.dumps(list(entries), indent=1, ensure_ascii=False, allow_nan=False) + "\n")

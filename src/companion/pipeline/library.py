@@ -1,7 +1,8 @@
 """What the public names of the book's library are, read from its source. Nothing of it is imported.
 
-A module's public names are those of its `__all__`; without one, its functions, classes and documented constants that do
-not begin with an underscore. A name that a package takes from one of its modules is the same thing under a second name.
+A module's public names are those of its ``__all__``; without one, its functions, classes and documented constants that
+do not begin with an underscore. A name that a package takes from one of its modules is the same thing under a second
+name.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _FIELDS = ("dataclass", "NamedTuple", "Module", "TypedDict", "Protocol")
 
 @dataclass(frozen=True)
 class Entry:
-    """One public thing: `kind` is a directive of Sphinx's Python domain, `arguments` what stands in its brackets."""
+    """One public thing: ``kind`` is a directive of Sphinx's Python domain, ``arguments`` what is in its brackets."""
 
     name: str
     kind: str
@@ -84,7 +85,7 @@ class Library:
                     yield from (f"{dotted}.{member}" for member, _ in _members(node))
 
     def find(self, dotted: str) -> str | None:
-        """The name under which the reference has what `dotted` stands for; None if it has no such entry."""
+        """The name under which the reference has what ``dotted`` stands for; None if it has no such entry."""
         dotted = self.aliases.get(dotted, dotted)
         if dotted in self.names:
             return dotted

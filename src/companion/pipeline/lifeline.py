@@ -27,7 +27,7 @@ _PATIENCE_SECONDS = 5.0
 def start(
     command: Sequence[str], *, output: IO[bytes], environment: Mapping[str, str], cwd: Path
 ) -> subprocess.Popen[bytes]:
-    """Start a command that calls `tie`; what it prints goes to `output`.
+    """Start a command that calls ``tie``; what it prints goes to ``output``.
 
     It has a session of its own: Ctrl-C in a terminal reaches the parent only, which then stops it.
     """
@@ -77,7 +77,7 @@ def orderly() -> Iterator[None]:
 
 
 def tie() -> None:
-    """In a child that `start` started: end, and end its own children, when the parent is gone or asks for it."""
+    """In a child that ``start`` started: end, and end its own children, when the parent is gone or asks for it."""
     line = os.dup(0)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)

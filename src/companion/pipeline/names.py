@@ -41,7 +41,7 @@ def occurrences(cells: Sequence[str]) -> list[list[Occurrence]]:
 
 
 def _read(cells: Sequence[str], shown: Sequence[str]) -> tuple[list[list[Occurrence]], dict[str, str]]:
-    """The same for those cells of a notebook that are `shown`, in order, and what names stand for at its end."""
+    """The same for those cells of a notebook that are ``shown``, in order, and what names stand for at its end."""
     reader = _Reader()
     found: list[list[Occurrence]] = []
     for cell in cells:
@@ -152,7 +152,7 @@ class _Reader(ast.NodeVisitor):
             self.visit(node)
 
     def _inside(self, body: Sequence[ast.AST], own: set[str]) -> None:
-        """Visit what has a scope of its own, in which the names `own` stand for something else."""
+        """Visit what has a scope of its own, in which the names ``own`` stand for something else."""
         before = dict(self.bound)
         self.bound = {name: dotted for name, dotted in before.items() if name not in own}
         self._in_order(*body)
@@ -222,7 +222,7 @@ def inventory(site: Path) -> dict[str, str]:
 
 
 def link(site: Path, package: str) -> list[str]:
-    """Lead every name of `package` in the code cells and in the prose of a site's pages to its entry.
+    """Lead every name of ``package`` in the code cells and in the prose of a site's pages to its entry.
 
     Returns a line for every name in prose that begins with the name of the package and is in no entry.
     """
@@ -266,7 +266,7 @@ def _cells(site: Path, place: str) -> list[str]:
 
 
 def _by_ending(known: Mapping[str, str]) -> dict[str, str]:
-    """Entry by each of its endings of two words or more, such as `module.function`, that no other entry has."""
+    """Entry by each of its endings of two words or more, such as ``module.function``, that no other entry has."""
     found: dict[str, set[str]] = {}
     for name in known:
         words = name.split(".")
@@ -291,7 +291,7 @@ def _to(known: Mapping[str, str], place: str) -> Callable[[str], str | None]:
 
 
 def _code(text: str, found: Sequence[Sequence[Occurrence]], to: Callable[[str], str | None]) -> str:
-    """A page whose code cells are linked; `found` are the names in each of them."""
+    """A page whose code cells are linked; ``found`` are the names in each of them."""
     done, end = [], 0
     for match, here in zip(_CELL.finditer(text), found, strict=True):
         places = {(one.line, one.start): (one.end, one.name) for one in here if to(one.name)}
@@ -301,7 +301,7 @@ def _code(text: str, found: Sequence[Sequence[Occurrence]], to: Callable[[str], 
 
 
 def _linked(markup: str, places: Mapping[tuple[int, int], tuple[int, str]], to: Callable[[str], str | None]) -> str:
-    """Highlighted code with links around the words at `places` (line, column); a word is one piece of its markup."""
+    """Highlighted code with links around the words at ``places`` (line, column); a word is one piece of its markup."""
     line, column, done = 1, 0, []
     for piece in _TAG.split(markup):
         if piece.startswith("<"):
@@ -344,6 +344,6 @@ def _prose(
 
 
 def used(cells: Sequence[str], find: Callable[[str], str | None]) -> Iterator[str]:
-    """The entries that the cells of a notebook use, each once; `find` leads a dotted name to its entry."""
+    """The entries that the cells of a notebook use, each once; ``find`` leads a dotted name to its entry."""
     names = (find(one.name) for found in occurrences(cells) for one in found)
     yield from dict.fromkeys(name for name in names if name)

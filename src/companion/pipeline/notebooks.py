@@ -1,7 +1,7 @@
 """Text notebooks and their paired .ipynb files. Nothing is executed here.
 
-A chapter NAME has one or two pages: its lesson, `notebooks/NAME.md`, and its audit, `notebooks/audits/NAME.md`. A page
-is called by its path below `notebooks`: NAME, or audits/NAME.
+A chapter NAME has one or two pages: its lesson, ``notebooks/NAME.md``, and its audit, ``notebooks/audits/NAME.md``. A
+page is called by its path below ``notebooks``: NAME, or audits/NAME.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 AUDITS = "audits"
-"""The folder of the audits, in `notebooks` and on the site."""
+"""The folder of the audits, in ``notebooks`` and on the site."""
 _WORDS_A_MINUTE = 200
 _CHAPTER = {"summary", "source", "thumbnail", "prerequisites"}
 """What the front matter of a lesson says of its chapter; an audit need not say it again."""
@@ -97,11 +97,8 @@ def slug(page: str) -> str:
 def names(root: Path) -> list[str]:
     """Names of all pages of chapters, in the order of the table of contents: an audit follows its lesson.
 
-    Raises
-    ------
-    ValueError
-        if a page is missing from `_toc.yml`, or one listed there does not exist, or an audit does not lie beneath its
-        lesson.
+    Raises ``ValueError`` if a page is missing from ``_toc.yml``, or one listed there does not exist, or an audit does
+    not lie beneath its lesson.
     """
     listed = [(page, above) for page, above in _contents(root) if page.startswith("notebooks/")]
     found = [page.removeprefix("notebooks/") for page, _ in listed]
@@ -134,7 +131,7 @@ def _texts(root: Path) -> list[Path]:
 
 
 def pages(root: Path) -> list[str]:
-    """Names of all pages of the site, without `.html`, in the order of the table of contents."""
+    """Names of all pages of the site, without ``.html``, in the order of the table of contents."""
     toc = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
     return [toc["root"], *(page for page, _ in _contents(root))]
 
@@ -155,12 +152,9 @@ def _contents(root: Path) -> Iterator[tuple[str, str]]:
 
 
 def load(root: Path, name: str) -> Chapter:
-    """Read `notebooks/NAME.md`.
+    """Read ``notebooks/NAME.md``.
 
-    Raises
-    ------
-    ValueError
-        naming the file and what its front matter or its parameters cell lacks.
+    Raises ``ValueError`` naming the file and what its front matter or its parameters cell lacks.
     """
     path = root / "notebooks" / f"{name}.md"
     if not path.is_file():
@@ -203,7 +197,7 @@ def _title(shown: str, notebook: NotebookNode) -> str:
 
 
 def _parameters(shown: str, notebook: NotebookNode) -> dict[str, Any]:
-    """The assignments of the cell tagged `parameters`; each value is a literal."""
+    """The assignments of the cell tagged ``parameters``; each value is a literal."""
     cells = [cell for cell in notebook.cells if "parameters" in cell.metadata.get("tags", [])]
     if len(cells) != 1:
         raise ValueError(f"{shown}: expected one cell tagged parameters, got {len(cells)}")

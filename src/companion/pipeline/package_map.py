@@ -1,6 +1,6 @@
-"""The map of the packages in `README.md`, made of the first lines of the modules' docstrings. Nothing is imported.
+"""The map of the packages in ``README.md``, made of the first lines of the modules' docstrings. Nothing is imported.
 
-It stands between two comments, `BEGIN` and `END`; a README without them has no map.
+It stands between two comments, ``BEGIN`` and ``END``; a README without them has no map.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _NAME = "README.md"
 
 
 def text(root: Path) -> str:
-    """One table for each package in `src`: its modules, what they hold, and the parts of those that are packages."""
+    """One table for each package in ``src``: its modules, what they hold, and the parts of those that are packages."""
     tables = []
     for package in sorted((root / "src").glob("*/__init__.py")):
         rows = [
@@ -47,10 +47,7 @@ def _parts(path: Path) -> list[str]:
 def _first_line(path: Path) -> str:
     """The first line of a module's docstring.
 
-    Raises
-    ------
-    ValueError
-        if there is none, or it does not end a sentence.
+    Raises ``ValueError`` if there is none, or it does not end a sentence.
     """
     line = (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").partition("\n")[0]
     if not line.endswith("."):
@@ -70,7 +67,7 @@ def _halves(root: Path) -> tuple[str, str, str] | None:
 
 
 def out_of_sync(root: Path) -> list[str]:
-    """`["README.md"]` if it has a map that is not what the modules say."""
+    """``["README.md"]`` if it has a map that is not what the modules say."""
     halves = _halves(root)
     return [] if halves is None or halves[1].strip() == text(root) else [_NAME]
 

@@ -95,7 +95,7 @@ def _reader(path: Path) -> _Reader:
 
 
 def external_loads(site: Path) -> list[str]:
-    """ "PAGE: ADDRESS" for everything that a page or style sheet of `site` loads from outside. Links do not count."""
+    """ "PAGE: ADDRESS" for everything that a page or style sheet of ``site`` loads from outside. Links do not count."""
     found = []
     for page in _pages(site):
         found += [f"{page.relative_to(site)}: {load}" for load in _reader(page).loads if _EXTERNAL.match(load)]
@@ -133,7 +133,7 @@ def overweight(site: Path) -> list[str]:
 
 
 def broken_links(site: Path) -> list[str]:
-    """ "PAGE: LINK" for every link or load inside `site` whose file or anchor does not exist."""
+    """ "PAGE: LINK" for every link or load inside ``site`` whose file or anchor does not exist."""
     found = []
     for page in _pages(site):
         reader = _reader(page)

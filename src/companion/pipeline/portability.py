@@ -2,7 +2,7 @@
 
 A path is a set of environment variables under which the numerical libraries take other instructions or another number
 of threads, or an order of the tests. Every job (one chapter, or one folder of tests, on one path) leaves a result of
-its own under `_build/portability`, with the key of what it was made of: a run that was interrupted goes on where it
+its own under ``_build/portability``, with the key of what it was made of: a run that was interrupted goes on where it
 was. The table says for every path which tests fail, which claims no longer hold, and how much of a claim's bound the
 largest move takes.
 """
@@ -157,14 +157,11 @@ def outcome(root: Path, job: Job) -> dict[str, object] | None:
 
 
 def run(root: Path, out: TextIO, *, only: Sequence[str] = ()) -> list[Row]:
-    """Run what has no result yet, `_JOBS` at a time, and print the table.
+    """Run what has no result yet, ``_JOBS`` at a time, and print the table.
 
     ``only`` names paths; all of them by default.
 
-    Raises
-    ------
-    ValueError
-        if `only` names a path that does not exist.
+    Raises ``ValueError`` if ``only`` names a path that does not exist.
     """
     root = root.resolve()
     names = [path.name for path in PATHS]

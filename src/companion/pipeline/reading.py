@@ -20,7 +20,7 @@ __all__ = ["PageFacts", "follow_the_road", "setup"]
 
 
 class PageFacts(Directive):
-    """`{page-facts} NAME`: how long a page is, what it needs, and where the other page of its chapter is."""
+    """``{page-facts} NAME``: how long a page is, what it needs, and where the other page of its chapter is."""
 
     required_arguments = 1
 

@@ -1,7 +1,7 @@
 """The pages of the reference: one for every public module of the library, written when the book is staged.
 
-They are made where the contents of the book name `reference/index`. What stands on them is read from the source (see
-`companion.pipeline.library`): the packages that the library needs are not imported, a function that a decorator has
+They are made where the contents of the book name ``reference/index``. What stands on them is read from the source (see
+``companion.pipeline.library``): the packages that the library needs are not imported, a function that a decorator has
 turned into something else has its entry like any other, and annotations read as they were written. The one thing that
 is not in the source is which chapters use an entry, which their cells say.
 
@@ -60,7 +60,7 @@ def wanted(root: Path) -> bool:
 
 
 def read(root: Path) -> Library:
-    """The public names of the library of the book in `root`."""
+    """The public names of the library of the book in ``root``."""
     name = project.settings(root).library
     return Library(name, root / "src" / name)
 
@@ -92,9 +92,9 @@ def write(
     titles: Mapping[str, str],
     known: Mapping[str, set[str]],
 ) -> None:
-    """Write the pages of a library into a folder that holds `_toc.yml`.
+    """Write the pages of a library into a folder that holds ``_toc.yml``.
 
-    `callers` are the chapters that use an entry, `titles` those of the chapters, `known` names of other projects.
+    ``callers`` are the chapters that use an entry, ``titles`` those of the chapters, ``known`` names of other projects.
     """
     (folder / _FOLDER).mkdir(parents=True, exist_ok=True)
     for module in library.modules.values():

@@ -1,6 +1,6 @@
 """Sphinx extension of the book: the report that opens an audit, and numbers of claims in the prose of other pages.
 
-Both read `_build/claims.json` when pages are made, so that neither starts a kernel nor goes out of date.
+Both read ``_build/claims.json`` when pages are made, so that neither starts a kernel nor goes out of date.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _HEADINGS = {
 
 
 class AuditReport(directives.Directive):
-    """`{audit-report}`: the opening report of the audit it stands in, from the ledger.
+    """``{audit-report}``: the opening report of the audit it stands in, from the ledger.
 
     Counts by kind and verdict, seconds, and every claim of the chapter by verdict with a link to where it is measured.
     """
@@ -48,7 +48,7 @@ class AuditReport(directives.Directive):
 
 
 def markup(entries: Sequence[Mapping[str, Any]], pages: Sequence[Mapping[str, Any]], to_root: str) -> str:
-    """The report on the claims of one chapter, whose `pages` are as `status.json` holds them."""
+    """The report on the claims of one chapter, whose ``pages`` are as ``status.json`` holds them."""
     said = [entry for entry in entries if entry["kind"] != claims.OWN]
     lists = []
     for verdict, heading in _HEADINGS.items():
@@ -142,12 +142,9 @@ class Measured(SphinxRole):
 
 
 def quoted(text: str, entries: Mapping[str, Mapping[str, Any]]) -> tuple[str, str]:
-    """The number that `text` asks for, and the address of its measurement from the root of the site.
+    """The number that ``text`` asks for, and the address of its measurement from the root of the site.
 
-    Raises
-    ------
-    ValueError
-        if there is no such claim, it was not measured, or the number cannot be written in that form.
+    Raises ``ValueError`` if there is no such claim, it was not measured, or the number cannot be written in that form.
     """
     match = claims.QUOTED.fullmatch(text)
     if match is None:

@@ -30,7 +30,7 @@ _SCRIPTS = re.compile(rf'\s*<script [^>]*\bsrc="(?:\.\./)*(?:{"|".join(map(re.es
 
 
 def write(site: Path) -> int:
-    """Write the index of all pages of `site` and make its search page use it; returns the number of entries."""
+    """Write the index of all pages of ``site`` and make its search page use it; returns the number of entries."""
     entries = []
     for page in sorted(site.rglob("*.html")):
         name = page.relative_to(site).as_posix()

@@ -1,4 +1,4 @@
-"""The book on paper: the lessons as one page to read, `print.html`, and the audits as another one, `print-audits.html`.
+"""The book on paper: the lessons as one page to read, ``print.html``, the audits as another, ``print-audits.html``.
 Made from the finished pages; checks nothing.
 
 On paper nothing can be unfolded, moved or clicked. Answers to exercises are therefore open, while code that the site
@@ -29,7 +29,7 @@ _NOT_FOR_PAPER = (
 
 
 def editions(root: Path) -> Mapping[str, Sequence[str]]:
-    """The pages of each edition: the lessons or the audits, and those that `_config.yml` adds to them."""
+    """The pages of each edition: the lessons or the audits, and those that ``_config.yml`` adds to them."""
     names, also = notebooks.names(root), project.settings(root).paper
     lessons = [f"notebooks/{name}" for name in names if notebooks.chapter_of(name) == name]
     audits = [f"notebooks/{name}" for name in names if notebooks.chapter_of(name) != name]

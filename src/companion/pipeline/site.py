@@ -53,7 +53,7 @@ _RENDERERS = ("jupyter_book", "sphinx_design", "bs4")
 class Build:
     """Outcome of rendering: every reason why the site must not be published, and whether it was rendered at all.
 
-    `damage` says what was lost or altered in the site that stood there; it was then rendered again.
+    ``damage`` says what was lost or altered in the site that stood there; it was then rendered again.
     """
 
     problems: list[str]
@@ -62,9 +62,9 @@ class Build:
 
 
 def render(root: Path, results: Mapping[str, Path], failures: Sequence[execution.Failure]) -> Build:
-    """Render the site to `_build/html`, unless the one there was made from the same material and is as it was made.
+    """Render the site to ``_build/html``, unless the one there was made from the same material and is as it was made.
 
-    `results` are the folders of the finished chapters. A chapter without one becomes a page that says so; references
+    ``results`` are the folders of the finished chapters. A chapter without one becomes a page that says so; references
     into it are then allowed to break, since the run fails anyway. The new site is made in a work folder and takes the
     place of the old one when all its pages are there.
     """
@@ -285,7 +285,7 @@ def _add_records(root: Path, html: Path) -> None:
 
 
 def _redirect(root: Path, html: Path) -> None:
-    """A page at every old or short address of `book/redirects.yml` that leads to the right one."""
+    """A page at every old or short address of ``book/redirects.yml`` that leads to the right one."""
     listed = root / "book" / "redirects.yml"
     for old, new in (yaml.safe_load(listed.read_text(encoding="utf-8")) or {}).items() if listed.is_file() else ():
         page = html / old

@@ -1,7 +1,7 @@
-"""`book/sources.yml`: which version of each text was read, section by section, as digests. It holds no text.
+"""``book/sources.yml``: which version of each text was read, section by section, as digests. It holds no text.
 
 A text changes without notice, or is superseded; what a claim rests on is then another text. The digests say which
-section changed, and `compare` which claims rest on it.
+section changed, and ``compare`` which claims rest on it.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Text:
-    """One text as it was read; `file` is the name of its copy in the folder that `compare` is given."""
+    """One text as it was read; ``file`` is the name of its copy in the folder that ``compare`` is given."""
 
     key: str
     version: str
@@ -64,7 +64,7 @@ class Text:
 
 
 def read(root: Path) -> dict[str, Text]:
-    """The texts by key; a file that breaks a rule is read as far as it goes (see `problems`)."""
+    """The texts by key; a file that breaks a rule is read as far as it goes (see ``problems``)."""
     found = {}
     for entry, _ in entries(root / "book" / NAME):
         if not _broken(entry):
@@ -75,7 +75,7 @@ def read(root: Path) -> dict[str, Text]:
 
 
 def problems(root: Path, known: Sequence[str]) -> list[Finding]:
-    """Everything that is wrong with the file; `known` are the keys of references.bib."""
+    """Everything that is wrong with the file; ``known`` are the keys of references.bib."""
     found, seen = [], set()
     for entry, line in entries(root / "book" / NAME):
         reasons = _broken(entry)
@@ -114,7 +114,7 @@ def _broken(entry: Any) -> list[str]:
 def sections(text: str, titles: Sequence[str] = ()) -> list[Section]:
     """The sections of a text, what stands before the first heading as section 0.
 
-    Headings are lines of Markdown that begin with #, or, in a text that has none, lines that are one of `titles` or
+    Headings are lines of Markdown that begin with #, or, in a text that has none, lines that are one of ``titles`` or
     begin with the number of a section. They are numbered by their depth, 1, 1.1, 1.2, 2, as readers count them; a
     number that the heading itself has counts instead.
     """
@@ -175,7 +175,7 @@ def digest(text: str) -> str:
 
 
 def section_of(where: str, text: Text) -> list[str]:
-    """Numbers of the sections of `text` that a place names, with all that lies below them; [] where none is named.
+    """Numbers of the sections of ``text`` that a place names, with all that lies below them; [] where none is named.
 
     A place is a title, or begins with a number as in "section 2.5, below the figure".
     """
@@ -204,7 +204,7 @@ class Change:
 
 
 def compare(root: Path, folder: Path) -> tuple[list[Change], list[str]]:
-    """Newer copies of the texts in `folder` against the digests, section by section; and the texts without a copy."""
+    """Newer copies of the texts in ``folder`` against the digests, section by section; and the texts without a copy."""
     changes, absent = [], []
     declared = [
         claim
@@ -242,7 +242,7 @@ def compare(root: Path, folder: Path) -> tuple[list[Change], list[str]]:
 
 
 def record(root: Path, folder: Path) -> list[str]:
-    """Write the digests of the copies in `folder` into `book/sources.yml`; returns the keys whose copy was read.
+    """Write the digests of the copies in ``folder`` into ``book/sources.yml``; returns the keys whose copy was read.
 
     Titles that are listed there already tell the sections of a text whose headings are not marked.
     """
@@ -273,7 +273,7 @@ def _flow(value: Any) -> str:
 
 
 def report(changes: Sequence[Change], absent: Sequence[str]) -> str:
-    """What `compare` found, in words."""
+    """What ``compare`` found, in words."""
     said = []
     for change in changes:
         if not change:

@@ -19,7 +19,7 @@ from jaxtyping import Array
 from spinbook import validate
 from spinbook.annotations import ArrayLike, Float
 from spinbook.rbm import priors
-from spinbook.rbm.priors import Prior
+from spinbook.rbm.priors import HiddenPrior
 
 __all__ = ["bernoulli", "constant", "exponential", "gaussian", "laplace", "poisson"]
 
@@ -48,7 +48,7 @@ def _laplace(t: Array, scale: Array) -> Array:
     return jnp.where(inside, -jnp.log1p(-((scale * jnp.where(inside, t, 0)) ** 2)), jnp.inf)
 
 
-def _made(prior: Prior, value: Any, formula: Callable[[Array, Array], Array]) -> CumulantGeneratingFunction:
+def _made(prior: HiddenPrior, value: Any, formula: Callable[[Array, Array], Array]) -> CumulantGeneratingFunction:
     checked = prior.checked(value)
 
     @validate.finite_result

@@ -17,7 +17,7 @@ from jaxtyping import Array, PRNGKeyArray
 from spinbook import validate
 from spinbook.annotations import ArrayLike, Float
 from spinbook.rbm import priors
-from spinbook.rbm.priors import Prior
+from spinbook.rbm.priors import HiddenPrior
 
 __all__ = ["bernoulli", "constant", "exponential", "gaussian", "laplace", "poisson"]
 
@@ -52,7 +52,7 @@ def _laplace(key: PRNGKeyArray, t: Array, scale: Array) -> Array:
     return sign * jax.random.exponential(key_size, t.shape, t.dtype) / rate
 
 
-def _made(prior: Prior, value: Any, draw: Callable[[PRNGKeyArray, Array, Array], Array]) -> Sampler:
+def _made(prior: HiddenPrior, value: Any, draw: Callable[[PRNGKeyArray, Array, Array], Array]) -> Sampler:
     checked = prior.checked(value)
 
     @validate.finite_result

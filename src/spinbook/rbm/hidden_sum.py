@@ -21,7 +21,7 @@ from jaxtyping import Array
 from spinbook import validate
 from spinbook.annotations import ArrayLike, Float
 from spinbook.rbm import priors
-from spinbook.rbm.priors import Prior
+from spinbook.rbm.priors import HiddenPrior
 
 __all__ = ["bernoulli", "constant", "exponential", "gaussian", "laplace", "poisson"]
 
@@ -83,7 +83,7 @@ def _laplace(t: Array, scale: Array, h: Array, log_w: Array) -> Array:
     return jnp.where(jnp.abs(t) * scale < 1, integral, jnp.inf)
 
 
-def _made(prior: Prior, value: Any, formula: Callable[[Array, Array], Array]) -> HiddenSum:
+def _made(prior: HiddenPrior, value: Any, formula: Callable[[Array, Array], Array]) -> HiddenSum:
     checked = prior.checked(value)
 
     @validate.finite_result

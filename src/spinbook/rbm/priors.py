@@ -14,10 +14,10 @@ from jaxtyping import Array
 
 from spinbook import validate
 
-__all__ = ["BERNOULLI", "CONSTANT", "EXPONENTIAL", "LAPLACE", "POISSON", "Prior"]
+__all__ = ["BERNOULLI", "CONSTANT", "EXPONENTIAL", "LAPLACE", "POISSON", "HiddenPrior"]
 
 
-class Prior(NamedTuple):
+class HiddenPrior(NamedTuple):
     """One family: its ``name`` with an article, its ``parameter``, the check of its values, and its ``domain``.
 
     ``inside`` says of numbers t and values of the parameter whether E[e^{t h}] exists; None where it always does.
@@ -49,10 +49,10 @@ class Prior(NamedTuple):
         return t, values
 
 
-BERNOULLI = Prior("a Bernoulli prior", "probability", validate.probability)
-POISSON = Prior("a Poisson prior", "rate", validate.positive)
-EXPONENTIAL = Prior("an exponential prior", "rate", validate.positive, "t < rate", np.less)
-LAPLACE = Prior(
+BERNOULLI = HiddenPrior("a Bernoulli prior", "probability", validate.probability)
+POISSON = HiddenPrior("a Poisson prior", "rate", validate.positive)
+EXPONENTIAL = HiddenPrior("an exponential prior", "rate", validate.positive, "t < rate", np.less)
+LAPLACE = HiddenPrior(
     "a Laplace prior", "scale", validate.positive, "|t| < 1 / scale", lambda t, scale: np.abs(t) * scale < 1
 )
-CONSTANT = Prior("a constant", "value", validate.finite)
+CONSTANT = HiddenPrior("a constant", "value", validate.finite)
