@@ -13,8 +13,6 @@ from typing import NamedTuple
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.collections import LineCollection
-from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 from spinbook.plot import scripts, style
@@ -396,28 +394,14 @@ def landscape(
     figure, (left, middle, right) = style.subplots(1, 3, height=2.7, width_ratios=(1, 1, 0.9))
     top = max(float(e.max()) for e in energies)
     levels = top * np.linspace(0, 1, 13) ** 2
-    shades = [(*to_rgb(BLUE), float(depth)) for depth in np.linspace(0.62, 0.0, len(levels) - 1)]
     titles = ("with $1/b$", "as printed")
     for ax, energy, path, title in zip((left, middle), energies, paths, titles, strict=True):
-        ax.contourf(axis, axis, energy, levels=levels, colors=shades)
-        lines = ax.contour(axis, axis, energy, levels=levels[1:])
-        segments = [segment for level in lines.allsegs for segment in level]
-        lines.remove()
-        # A plain collection of lines: a contour set would get filled when its colours are exchanged.
-        ax.add_collection(LineCollection(segments, colors=[BLUE], linewidths=0.4, label="contour lines"))
+        style.landscape(ax, axis, axis, energy, levels, BLUE)
         for k in range(path.shape[1]):
             ax.plot(*path[:, k].T, color=style.INK, linewidth=0.8, linestyle="-", alpha=0.8)
         ax.plot(*path[0].T, color=style.INK, marker="o", markersize=2.4, linestyle="none")
         ax.plot(*path[-1].T, color=style.INK, marker="x", markersize=5, linestyle="none", zorder=6)
-        ax.plot(
-            *keys.T,
-            color=ORANGE,
-            marker="o",
-            markersize=5.5,
-            linestyle="none",
-            markeredgecolor=style.PAPER,
-            zorder=5,
-        )
+        style.places(ax, keys, ORANGE)
         ax.set(xlim=(axis[0], axis[-1]), ylim=(axis[0], axis[-1]), aspect="equal", xlabel="$q_1$")
         style.panel_label(ax, "a" if ax is left else "b")
         ax.set_title(title, loc="center")

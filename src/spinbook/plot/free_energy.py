@@ -12,7 +12,6 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib import ticker
 from matplotlib.axes import Axes
-from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
 from spinbook.plot import scripts, style
@@ -48,14 +47,6 @@ TERM_LABELS = {
     "determinant": r"$-\frac{1}{2}\ln\det V$",
     "field": r"$\frac{\beta}{4}\,\mathrm{tr}\,H^{T}V^{-1}H$",
 }
-
-
-def _contour_lines(ax: Axes, x: np.ndarray, y: np.ndarray, heights: np.ndarray, levels: np.ndarray) -> None:
-    """Contour lines in the house grey, as a collection whose colour the dark variant exchanges."""
-    drawn = ax.contour(x, y, heights, levels=levels)
-    segments = [segment for level in drawn.allsegs for segment in level if len(segment)]
-    drawn.remove()
-    ax.add_collection(LineCollection(segments, colors=[style.GREY], linewidths=0.6, label="contour lines"))
 
 
 @style.house
@@ -135,7 +126,7 @@ def contour(
     """
     figure, (plane, right, up) = style.subplots(1, 3, height=2.8, width_ratios=(1.5, 1, 1))
     levels = np.array([-3.0, -2.0, -1.0, -0.5, -0.2, 0.0, 0.2, 0.5, 1.0, 2.0, 3.0])
-    _contour_lines(plane, real, imaginary, heights, levels)
+    style.contour_lines(plane, real, imaginary, heights, levels, style.GREY, width=0.6)
     plane.axvline(saddle[0], color=BLUE, linewidth=1.6, linestyle="--")
     plane.axhline(0, color=style.INK, linewidth=1.0, linestyle="-")
     plane.plot(*saddle, color=BLUE, marker="o", markersize=6, linestyle="none", zorder=6)
@@ -273,7 +264,7 @@ def landscape(
     """
     figure, (left, right) = style.subplots(1, 2, height=3.1, width_ratios=(1.15, 1))
     levels = np.array([0.01, 0.04, 0.1, 0.2, 0.4, 0.7, 1.0, 1.5, 2.0, 3.0])
-    _contour_lines(left, first, second, heights, levels)
+    style.contour_lines(left, first, second, heights, levels, style.GREY, width=0.6)
     left.plot(*boundary, color=ORANGE, linestyle="--", linewidth=1.4)
     style.label(left, r"$\det V = 0$", (boundary[0][0], boundary[1][0]), ORANGE, (10, -10), box=True)
     for k, (path, residual) in enumerate(zip(paths, residuals, strict=True)):

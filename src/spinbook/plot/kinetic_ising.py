@@ -14,7 +14,6 @@ import numpy as np
 from matplotlib import ticker
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
-from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle
 
@@ -229,13 +228,7 @@ def expansion(
     """
     figure, (left, right) = style.subplots(1, 2, height=2.9, width_ratios=(1, 1.15))
     levels = np.array([0.0, 0.001, 0.004, 0.01, 0.02, 0.035, 0.055, 0.08, 0.12, 0.2])
-    # One colour with falling opacity, so that the dark variant exchanges it like any other.
-    shades = [(*to_rgb(GREEN), float(depth)) for depth in np.linspace(0.6, 0.05, len(levels) - 1)]
-    left.contourf(first, second, divergence, levels=levels, colors=shades)
-    lines = left.contour(first, second, divergence, levels=levels[1:])
-    segments = [segment for level in lines.allsegs for segment in level]
-    lines.remove()
-    left.add_collection(LineCollection(segments, colors=[GREEN], linewidths=0.4, label="contour lines"))
+    style.landscape(left, first, second, divergence, levels, GREEN, opacity=(0.6, 0.05))
     looks = {"exact": (style.INK, "*", 9.0), "naive": (ORANGE, "s", 5.0), "TAP": (BLUE, "o", 5.0)}
     offsets = {"exact": (7, 4, "left"), "naive": (7, -10, "left"), "TAP": (-7, -11, "right")}
     for name, (x, y) in points.items():

@@ -10,8 +10,6 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from matplotlib import ticker
 from matplotlib.axes import Axes
-from matplotlib.collections import LineCollection
-from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyArrowPatch
 
@@ -229,17 +227,6 @@ SHADES = np.array([0.0, 0.05, 0.15, 0.35, 0.65, 1.1, 1.7, 2.5, 3.5, 5.0])
 """Borders of the shades of an energy landscape, measured from its minimum; the live model has the same."""
 
 
-def _shaded(ax: Axes, axis: np.ndarray, energy: np.ndarray) -> None:
-    """The landscape in shades of one colour with contour lines; the dark variant exchanges it like any other."""
-    shades = [(*to_rgb(BLUE), float(depth)) for depth in np.linspace(0.62, 0.0, len(SHADES) - 1)]
-    ax.contourf(axis, axis, energy, levels=SHADES, colors=shades)
-    lines = ax.contour(axis, axis, energy, levels=SHADES[1:])
-    segments = [segment for level in lines.allsegs for segment in level]
-    lines.remove()
-    # A plain collection of lines: a contour set would get filled when its colours are exchanged.
-    ax.add_collection(LineCollection(segments, colors=[BLUE], linewidths=0.4, label="contour lines"))
-
-
 @style.house
 def live(
     axis: np.ndarray,
@@ -263,7 +250,7 @@ def live(
     figure, axes = style.subplots(1, 2 * len(betas), height=1.95, width_ratios=(1, 0.42) * len(betas))
     panels = zip(axes[::2], axes[1::2], betas, energies, weights, steps, ends, returned, strict=True)
     for plane, answer, beta, energy, shares, step, end, image in panels:
-        _shaded(plane, axis, energy)
+        style.landscape(plane, axis, axis, energy, SHADES, BLUE)
         for pattern, share, name in zip(patterns, shares, names, strict=True):
             line = np.stack([query, pattern], axis=1)
             plane.plot(*line, color=ORANGE, linewidth=0.4 + 5 * share, linestyle="-", zorder=2)
@@ -332,7 +319,7 @@ def landscape(
     for letter, (ax, beta, energy, flow, update) in style.dressed(
         "abcdef", zip(panels, betas, energies, flows, updates, strict=True)
     ):
-        _shaded(ax, axis, energy)
+        style.landscape(ax, axis, axis, energy, SHADES, BLUE)
         length = np.linalg.norm(flow, axis=-1, keepdims=True)
         direction = np.divide(flow, length, out=np.zeros_like(flow), where=length > 0)[::stride, ::stride]
         ax.quiver(
@@ -351,15 +338,7 @@ def landscape(
         for start, end in zip(queries, update, strict=True):
             ax.annotate("", end, xytext=start, arrowprops=arrow)
         ax.plot(*queries.T, color=style.INK, marker="o", markersize=2.6, linestyle="none")
-        ax.plot(
-            *patterns.T,
-            color=ORANGE,
-            marker="o",
-            markersize=5.5,
-            linestyle="none",
-            markeredgecolor=style.PAPER,
-            zorder=5,
-        )
+        style.places(ax, patterns, ORANGE)
         ax.set(xlim=(axis[0], axis[-1]), ylim=(axis[0], axis[-1]), aspect="equal", xlabel="$v_1$")
         style.panel_label(ax, letter)
         ax.set_title(rf"$\beta = {beta:g}$", loc="center")

@@ -737,11 +737,7 @@ def existence(
             betas, strengths, values, cmap=shades, vmin=0, vmax=1, shading="nearest", rasterized=True
         )
         levels = (0.2, 0.4, 0.6, 0.8, 0.95)
-        lines = ax.contour(betas, strengths, np.nan_to_num(values, nan=0.0), levels=levels)
-        segments = [segment for level in lines.allsegs for segment in level if len(segment)]
-        lines.remove()
-        # A plain collection of lines: a contour set would get filled when its colours are exchanged.
-        ax.add_collection(LineCollection(segments, colors=[style.PAPER], linewidths=0.5))
+        style.contour_lines(ax, betas, strengths, np.nan_to_num(values, nan=0.0), levels, style.PAPER, width=0.5)
         if title in turned and turned[title].any():
             ax.contourf(betas, strengths, turned[title], levels=[0.5, 1.5], colors="none", hatches=["////"])
         for beta, strength, past in systems.get(title, np.empty((0, 3))):

@@ -16,6 +16,7 @@ from cycler import cycler
 from matplotlib import ticker
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
+from matplotlib.collections import LineCollection
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
@@ -37,12 +38,15 @@ __all__ = [
     "averages",
     "band",
     "box",
+    "contour_lines",
     "decades",
     "dressed",
     "house",
     "label",
+    "landscape",
     "letters",
     "panel_label",
+    "places",
     "plain_ticks",
     "subplots",
 ]
@@ -256,6 +260,50 @@ def box(
     look: dict[str, Any] = {"boxstyle": boxstyle, "facecolor": PAPER, "edgecolor": colour, "linewidth": 1.3}
     ax.add_patch(FancyBboxPatch(corner, width, height, zorder=3, **look))
     ax.text(x, y, text, ha="center", va="center", color=ink, fontsize=fontsize, zorder=4)
+
+
+def places(ax: Axes, points: np.ndarray, colour: str) -> None:
+    """Dots at ``points`` (N, 2), above what else is there, each with a rim of paper."""
+    ax.plot(*points.T, color=colour, marker="o", markersize=5.5, linestyle="none", markeredgecolor=PAPER, zorder=5)
+
+
+def contour_lines(
+    ax: Axes,
+    x: np.ndarray,
+    y: np.ndarray,
+    heights: np.ndarray,
+    levels: Sequence[float] | np.ndarray,
+    colour: str,
+    *,
+    width: float = 0.4,
+) -> None:
+    """Lines where ``heights`` (len(y), len(x)) reach the ``levels``.
+
+    A plain collection of lines: a contour set would get filled when the dark variant exchanges its colours.
+    """
+    drawn = ax.contour(x, y, heights, levels=levels)
+    segments = [segment for level in drawn.allsegs for segment in level if len(segment)]
+    drawn.remove()
+    ax.add_collection(LineCollection(segments, colors=[colour], linewidths=width, label="contour lines"))
+
+
+def landscape(
+    ax: Axes,
+    x: np.ndarray,
+    y: np.ndarray,
+    heights: np.ndarray,
+    levels: np.ndarray,
+    colour: str,
+    *,
+    opacity: tuple[float, float] = (0.62, 0.0),
+) -> None:
+    """``heights`` (len(y), len(x)) as shades of one colour between ``levels``, dark where they are low, with its lines.
+
+    One colour with falling ``opacity``, so that the dark variant exchanges it like any other.
+    """
+    shades = [(*to_rgb(colour), float(depth)) for depth in np.linspace(*opacity, len(levels) - 1)]
+    ax.contourf(x, y, heights, levels=levels, colors=shades)
+    contour_lines(ax, x, y, heights, levels[1:], colour)
 
 
 def averages(samples: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray]:
