@@ -120,6 +120,30 @@ def test_a_first_line_that_is_a_formula_is_code_up_to_its_words():
     assert docstrings.summary("x = y `z`.") == "``x = y z``."
 
 
+def test_the_first_line_of_a_module_is_words_even_with_a_formula_in_it():
+    assert docstrings.restructured("Solve y = f(y).\n\nA b.", of_module=True) == "Solve y = f(y).\n\nA b.\n"
+    assert docstrings.restructured("Solve y = f(y).\n\nA b.") == "``Solve y = f(y)``.\n\nA b.\n"
+
+
+def test_a_docstring_may_name_the_neighbours_of_its_module_and_an_import_says_more(tmp_path):
+    for name, text in {
+        "a/__init__": "",
+        "a/here": "from g.b import far\n",
+        "a/near": "def one(): ...\n",
+        "a/far": "def two(): ...\n",
+        "b/__init__": "",
+        "b/far": "def two(): ...\n",
+        "__init__": "",
+    }.items():
+        path = tmp_path / f"{name}.py"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    made = Library("g", tmp_path)
+    assert made.meaning("g.a.here", "near.one") == "g.a.near.one"
+    assert made.meaning("g.a.here", "far.two") == "g.b.far.two"
+    assert made.meaning("g.b.far", "near.one") == "near.one"
+
+
 def test_no_sign_of_a_docstring_is_taken_for_markup():
     assert docstrings.prose("side_ *all* |m| `x`") == r"side\_ \*all\* \|m\| ``x``"
     assert docstrings.restructured("Two.\n\na    one\nb    two\n") == "Two.\n\n::\n\n   a    one\n   b    two\n"

@@ -33,8 +33,11 @@ def first_line(text: str) -> str:
     return " ".join(inspect.cleandoc(text).partition("\n\n")[0].split())
 
 
-def restructured(text: str, link: Link = lambda name: None) -> str:
-    """A docstring as reStructuredText: formulas and names as code, prose as prose, examples as they are."""
+def restructured(text: str, link: Link = lambda name: None, *, of_module: bool = False) -> str:
+    """A docstring as reStructuredText: formulas and names as code, prose as prose, examples as they are.
+
+    The first paragraph is a ``summary``, but for a module, whose first line is a sentence: words, as all others.
+    """
     text = inspect.cleandoc(text)
     if _SECTION.search(text):
         # Napoleon splits the text at its sections and puts fields in their place; it knows nothing of what to escape.
@@ -43,7 +46,7 @@ def restructured(text: str, link: Link = lambda name: None) -> str:
         # Types stand in the signature.
         text = "\n".join(line for line in lines if not line.startswith(":type "))
     blocks = re.split(r"\n\s*\n", text)
-    done = [summary(blocks[0], link)]
+    done = [prose(blocks[0], link) if of_module else summary(blocks[0], link)]
     done += [_block(block, link) for block in blocks[1:]]
     return "\n\n".join(done).rstrip() + "\n"
 

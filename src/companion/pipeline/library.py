@@ -96,10 +96,14 @@ class Library:
         return None
 
     def meaning(self, module: str, text: str) -> str | None:
-        """What a name stands for where it is written in a module: its dotted name, of this library or of another."""
+        """What a name stands for where it is written in a module: its dotted name, of this library or of another.
+
+        A module that is not imported there may be named as its neighbours in one package name it.
+        """
         head, _, rest = text.partition(".")
         source = self._sources.get(module)
-        for candidate in (f"{module}.{text}", text, f"{self.name}.{text}"):
+        beside = [] if source and head in source.imports else [f"{module.rpartition('.')[0]}.{text}"]
+        for candidate in (f"{module}.{text}", *beside, text, f"{self.name}.{text}"):
             if found := self.find(candidate):
                 return found
         base = source.imports.get(head) if source else None

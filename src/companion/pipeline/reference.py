@@ -127,7 +127,7 @@ def _contents(library: Library, package: str) -> list[dict[str, Any]]:
 def _index(library: Library) -> str:
     lines = ["Reference", "=========", "", _INTRODUCTION.format(library=library.name), ""]
     for module in library.modules.values():
-        lines += [f":py:mod:`{module.name}`", f"   {docstrings.summary(docstrings.first_line(module.doc))}", ""]
+        lines += [f":py:mod:`{module.name}`", f"   {docstrings.prose(docstrings.first_line(module.doc))}", ""]
     return "\n".join(lines)
 
 
@@ -148,7 +148,8 @@ class _Page:
         module = self._module
         title = module.name
         lines = [title, "=" * len(title), "", f".. py:module:: {module.name}", ""]
-        lines += [self._words(module.doc), self._used(module.name), ""]
+        words = docstrings.restructured(module.doc, self._target, of_module=True) if module.doc.strip() else ""
+        lines += [words, self._used(module.name), ""]
         lines += self._below()
         for entry in module.entries:
             lines += self._entry(module.name, entry, 0)
@@ -162,7 +163,8 @@ class _Page:
             lines += [".. rubric:: Modules", ""]
             for one in under:
                 short = one.name.rpartition(".")[2]
-                lines += [f":py:mod:`{short} <{one.name}>`", f"   {self._first(one.doc)}", ""]
+                words = docstrings.prose(docstrings.first_line(one.doc)) or "No description."
+                lines += [f":py:mod:`{short} <{one.name}>`", f"   {words}", ""]
         taken = {local: home for local, home in self._module.taken.items() if home in self._library.names}
         if taken:
             lines += [".. rubric:: From other modules", ""]
