@@ -26,7 +26,7 @@ def block(size=32, *, num_sites=17, dim=32, num_heads=4):
     module = blocks.Block(dim, blocks.Attention(dim, num_heads, key=keys[0]), blocks.FeedForward(dim, key=keys[1]))
     x = jax.random.normal(keys[2], (size, num_sites, dim), jnp.float32)
     compiled = jax.jit(jax.vmap(lambda example: module(example).value))
-    qkv, output = np.asarray(module.mixer.to_qkv), np.asarray(module.mixer.to_output)
+    qkv, output = np.asarray(module.mixer.to_queries_keys_values), np.asarray(module.mixer.to_output)
     up, down = np.asarray(module.feed_forward.up), np.asarray(module.feed_forward.down)
 
     def norm(y):
