@@ -134,7 +134,7 @@ def test_spins_without_a_field_begin_along_the_common_direction():
         ({"steps": 0}, "steps: expected an integer >= 1, got 0"),
         ({"fields": np.ones((3, 4))}, r"fields: expected shape \(2, columns\), got shape \(3, 4\)"),
         ({"fields": np.full((2, 4), 1e30)}, "fields: expected effective fields of length below"),
-        ({"beta": 0.0}, "beta: expected positive numbers"),
+        ({"beta": 0.0}, "beta: expected numbers > 0, got 0"),
     ],
 )
 def test_what_cannot_be_sampled_is_refused_by_name(options, words):
