@@ -312,8 +312,9 @@ def collective_mode(
         raise ValueError(f"magnetizations: expected shape ({len(J)}, D), got shape {m.shape}")
     dim = m.shape[1]
     sphere.inside_ball(m)
-    inverse = float(validate.positive(beta, "beta", ndim=0))
-    chi = inverse * float(np.mean(sphere.squared_radius(dim) - np.sum(m**2, axis=1))) / dim
+    inverse = validate.known_numbers(beta, "beta")
+    validate.positive(inverse, "beta", ndim=0)
+    chi = float(inverse) * float(np.mean(sphere.squared_radius(dim) - np.sum(m**2, axis=1))) / dim
     with np.errstate(over="ignore"):
         q = len(m) * float(np.mean(np.sum(J**2, axis=1)))
     return chi, chi**2 / (1 - chi**2) if chi < 1 else math.nan, q
@@ -360,7 +361,7 @@ def spread_means(
     _model(couplings, fields, beta, dtype=validate.common_dtype(couplings, fields))
     updates = validate.count(updates, "updates")
     J, x = (validate.known_numbers(a, name) for a, name in ((couplings, "couplings"), (fields, "fields")))
-    dim, beta = x.shape[1], float(np.asarray(beta))
+    dim, beta = x.shape[1], float(validate.known_numbers(beta, "beta"))
     m = np.asarray(sphere.magnetization(x, beta=beta))
     for _ in range(updates):
         h = x + J @ m
