@@ -6,6 +6,7 @@ unwrapped: there the library's own words are wanted. With ``COMPANION_SHUFFLE=SE
 """
 
 import gc
+import inspect
 import os
 import random
 import shutil
@@ -73,6 +74,22 @@ def _check_annotations() -> None:
             yield caught
 
     pytest.raises = unchecked_raises
+    _compile_functions_as_they_were_written()
+
+
+def _compile_functions_as_they_were_written() -> None:
+    """numba reads the code of a function, which that of its wrapper is not."""
+    import numba
+
+    njit = numba.njit
+
+    def unwrapped(*functions: Any, **options: Any) -> Any:
+        if functions:
+            return njit(*map(inspect.unwrap, functions), **options)
+        compiled = njit(**options)
+        return lambda function: compiled(inspect.unwrap(function))
+
+    numba.njit = unwrapped
 
 
 _CROWDED = 20_000

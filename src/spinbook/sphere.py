@@ -375,7 +375,7 @@ def in_range(fields: Array | np.ndarray, name: str, beta: Array, *, reach: float
     validate.require(lambda x: x <= largest, lengths, name, expected)
 
 
-def inside_ball(magnetizations: Array, name: str = "magnetizations") -> None:
+def inside_ball(magnetizations: Array | np.ndarray, name: str = "magnetizations") -> None:
     """Raise unless every vector is shorter than the radius; silent under a trace."""
     if validate.is_traced(magnetizations):
         return

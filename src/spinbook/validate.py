@@ -268,7 +268,7 @@ def matrix(
     return array
 
 
-def broadcastable(array: Array, name: str, shape: tuple[int, ...]) -> None:
+def broadcastable(array: Array | np.ndarray, name: str, shape: tuple[int, ...]) -> None:
     """Raise unless ``array`` broadcasts to exactly ``shape``.
 
     >>> import numpy as np
@@ -295,7 +295,7 @@ def with_parameter(parameter: Array, name: str, t: Any) -> tuple[Array, Array]:
     return parameter.astype(array.dtype), array
 
 
-def same_batch(array: Array, name: str, other: Array, other_name: str) -> None:
+def same_batch(array: Array | np.ndarray, name: str, other: Array | np.ndarray, other_name: str) -> None:
     """Raise unless the leading axes of two batches of vectors broadcast against each other.
 
     >>> import numpy as np

@@ -79,7 +79,10 @@ EXEMPT = {
     "spinbook.vector.fluctuations": UNCHECKED,
     "spinbook.vector.heads": UNCHECKED,
     "spinbook.vector.reference": UNCHECKED,
-    "spinbook.vector.fidelity": "cases of the book, and what their measurement is made of; tests/vector",
+    **{
+        f"spinbook.vector.fidelity.{name}": "cases of the book and their record, see spinbook.comparison"
+        for name in ("cases", "compute", "measure", "record", "system", "trained")
+    },
     "spinbook.vector.infinite.naive": UNCHECKED,
     "spinbook.vector.infinite.tap": UNCHECKED,
     "spinbook.vector.infinite.tap_without_self_term": UNCHECKED,
@@ -150,6 +153,10 @@ VECTOR: dict[str, Any] = {
     "couplings": _J, "fields": 0.5 * _random(3, 4), "beta": 0.7, "magnetizations": 0.1 * _random(3, 4),
     "previous": 0.1 * _random(3, 4, seed=1), "previous_fields": 0.5 * _random(3, 4), "other": 0.5 * _random(3, 4),
     "start": 0.1 * _random(3, 4), "steps": 3, "transient": 1, "key": KEY, "tol": 1e-8, "max_steps": 50,
+}  # fmt: skip
+FIDELITY: dict[str, Any] = {
+    "couplings": np.full((3, 3), 1 / 3), "fields": 0.5 * _random(3, 4), "magnetizations": 0.1 * _random(3, 4),
+    "beta": 0.7, "replicas": 8, "steps": 2, "transient": 1, "updates": 3, "num_sites": 4, "dim": 8, "key": KEY,
 }  # fmt: skip
 RBM: dict[str, Any] = {
     "visible": np.array([[0.0, 1.0, 1.0], [1.0, 0.0, 1.0]]), "hidden": _random(2, 2), "weights": 0.5 * _random(3, 2),
@@ -286,6 +293,8 @@ GROUPS = [
     Group("vector.mean_field", "flat_tap_step naive_step second_order_magnetization", VECTOR),
     Group("vector.mean_field", "simulate steady_state tap_solve tap_step", VECTOR, NOT_FOUND),
     Group("vector.stochastic", "simulate step", VECTOR, more={"spins": _ON_SPHERE}),
+    Group("vector.fidelity", "sampled spread_means twins", FIDELITY),
+    Group("vector.fidelity", "collective_mode", FIDELITY, "NaN where the fluctuation does not die out"),
     Group("vector.infinite", "steady_length", {"beta": 1.0, "coupling_std": 1.0, "field_length": 1.0}, NO_STATE),
     Group(
         "entropy_production.mean_field",

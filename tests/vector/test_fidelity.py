@@ -104,3 +104,45 @@ def test_the_record_holds_every_case_and_is_small():
     assert [case for case, _ in record] == fidelity.cases()
     path = Path(fidelity.__file__).with_name("fidelity.json")
     assert path.stat().st_size < 200_000
+
+
+def test_a_shared_mode_that_does_not_die_out_has_no_feedback():
+    # chi = beta (1/2 - 1/D) without magnetizations: one at beta = 3 in six dimensions.
+    J, m = np.full((4, 4), 0.25), np.zeros((4, 6))
+    assert fidelity.collective_mode(J, m, beta=2.9)[1] > 10
+    for beta in (3.0, 4.0):
+        chi, r, _ = fidelity.collective_mode(J, m, beta=beta)
+        assert chi == pytest.approx(beta / 3)
+        assert np.isnan(r)
+
+
+def test_spins_without_a_field_begin_along_the_common_direction():
+    x = np.zeros((2, 6))
+    x[0, 0] = 1.0
+    halves = fidelity.sampled(jax.random.key(0), np.eye(2), x, beta=1.0, replicas=8, steps=1, transient=0)
+    # After one step a spin that sees itself only has the mean of where it began, the same in both halves.
+    R = sphere.radius(6)
+    expected = np.asarray(sphere.magnetization(np.full(6, R * 6**-0.5), beta=1.0))
+    assert np.abs(np.asarray(halves.means)[:, :, 1] - expected).max() < 1e-5
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"replicas": 12}, "replicas: expected a multiple of 8, the number of groups, got 12"),
+        ({"replicas": 0}, "replicas: expected an integer >= 8, got 0"),
+        ({"steps": 0}, "steps: expected an integer >= 1, got 0"),
+        ({"fields": np.ones((3, 4))}, r"fields: expected shape \(2, columns\), got shape \(3, 4\)"),
+        ({"fields": np.full((2, 4), 1e30)}, "fields: expected effective fields of length below"),
+        ({"beta": 0.0}, "beta: expected numbers > 0, got 0"),
+    ],
+)
+def test_what_cannot_be_sampled_is_refused_by_name(options, words):
+    good = {"couplings": np.eye(2), "fields": np.ones((2, 4)), "beta": 1.0, "replicas": 8, "steps": 1, "transient": 0}
+    with pytest.raises(ValueError, match=words):
+        fidelity.sampled(jax.random.key(0), **(good | options))
+
+
+def test_an_odd_number_of_sites_leaves_one_without_a_twin():
+    with pytest.raises(ValueError, match="num_sites: expected an even number, every site having a twin, got 5"):
+        fidelity.twins(jax.random.key(0), 5, 8)

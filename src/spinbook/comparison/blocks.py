@@ -161,7 +161,7 @@ class FeedForward(eqx.Module):
 def with_residual(x: Array, change: Array) -> Array:
     """x + change.
 
-    >>> with_residual(1, 2)
+    >>> with_residual(jnp.array(1), jnp.array(2)).item()
     3
     """
     return x + change
@@ -170,7 +170,7 @@ def with_residual(x: Array, change: Array) -> Array:
 def without_residual(x: Array, change: Array) -> Array:
     """change: what a layer makes of x is all that is left of it.
 
-    >>> without_residual(1, 2)
+    >>> without_residual(jnp.array(1), jnp.array(2)).item()
     2
     """
     return change

@@ -37,7 +37,7 @@ def linear(bias: Float[ArrayLike, "*units"]) -> Term:
     checked = validate.finite(bias, "bias")
 
     @validate.finite_result
-    def term(v: Float[ArrayLike, "... V"]) -> Float[Array, "... V"]:
+    def term(v: Float[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
         v = validate.finite(v, "v")
         validate.broadcastable(checked, "bias", v.shape)
         return checked.astype(v.dtype) * v
@@ -59,7 +59,7 @@ def gaussian(mean: Float[ArrayLike, "*units"] = 0.0, scale: Float[ArrayLike, "*u
     width = validate.positive(scale, "scale")
 
     @validate.finite_result
-    def term(v: Float[ArrayLike, "... V"]) -> Float[Array, "... V"]:
+    def term(v: Float[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
         v = validate.finite(v, "v")
         validate.broadcastable(centre, "mean", v.shape)
         validate.broadcastable(width, "scale", v.shape)

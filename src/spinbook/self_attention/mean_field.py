@@ -6,7 +6,7 @@ run on a GPU. The fast sweeps use ``kernel``, which is tested against this modul
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -67,7 +67,9 @@ def couplings(network: Network, *, beta: Float[ArrayLike, ""]) -> Couplings:
 
 
 @validate.finite_result
-def overlaps(couplings: Couplings, attention: Float[Array, " M"], position: Int[Any, ""]) -> Float[Array, "4 M"]:
+def overlaps(
+    couplings: Couplings, attention: Float[Array, " M"], position: int | Int[Array, ""]
+) -> Float[Array, "4 M"]:
     """m^alpha_a = (1 - epsilon) <W^alpha_a tanh(beta W^o . A)> + epsilon / P sum_p W^alpha_{a,p} p_p, all four alpha.
 
     Mean fields of the token that the attention A makes and that carries the given position, modulo R. Source: Poc-Lopez

@@ -14,9 +14,10 @@ from typing import Any
 
 import jax
 import numpy as np
-from jaxtyping import Float, Int8, PRNGKeyArray
+from jaxtyping import Int8, PRNGKeyArray
 
 from spinbook import validate
+from spinbook.annotations import ArrayLike, Float, Int
 from spinbook.self_attention.double import numbers
 
 __all__ = [
@@ -56,7 +57,7 @@ def _signs(value: Any, name: str) -> np.ndarray:
     return signs
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, init=False)
 class Network:
     """W^alpha_{a,i} in {-1, 1} for alpha = output, value, query, key: M features of S segments and of P positions.
 
@@ -79,14 +80,23 @@ class Network:
 
     semantic_signs: Int8[np.ndarray, "4 M S"]
     positional_signs: Int8[np.ndarray, "4 M P"]
-    context: int = 4
-    epsilon: float = 0.02
-    gamma: float = 1.0
-    segment_weights: Float[Any, " S"] = None
-    correlation_order: int | None = None
+    context: int
+    epsilon: float
+    gamma: float
+    segment_weights: Float[np.ndarray, " S"]
+    correlation_order: int | None
 
-    def __post_init__(self) -> None:
-        semantic = _signs(self.semantic_signs, "semantic_signs")
+    def __init__(
+        self,
+        semantic_signs: Int[ArrayLike, "4 M S"],
+        positional_signs: Int[ArrayLike, "4 M P"],
+        context: int = 4,
+        epsilon: Float[ArrayLike, ""] = 0.02,
+        gamma: Float[ArrayLike, ""] = 1.0,
+        segment_weights: Float[ArrayLike, " S"] | None = None,
+        correlation_order: int | None = None,
+    ) -> None:
+        semantic = _signs(semantic_signs, "semantic_signs")
         M = semantic.shape[1]
         if M > MAX_FEATURES:
             raise ValueError(
@@ -96,36 +106,38 @@ class Network:
             )
         if semantic.shape[2] == 0:
             raise ValueError(f"semantic_signs: expected at least one segment, got shape {semantic.shape}")
-        positional = _signs(self.positional_signs, "positional_signs")
+        positional = _signs(positional_signs, "positional_signs")
         if positional.shape[1] != M:
             raise ValueError(f"positional_signs: expected shape (4, {M}, positions), got {positional.shape}")
         P = positional.shape[2]
         if P > _MAX_POSITIONAL_BITS:
             raise ValueError(f"positional_signs: expected at most {_MAX_POSITIONAL_BITS} positions, got {P}")
-        epsilon = float(numbers(self.epsilon, "epsilon", ndim=0))
-        if not 0 <= epsilon < 1:
-            raise ValueError(f"epsilon: expected a number in [0, 1), got {epsilon:g}")
-        if P == 0 and epsilon > 0:
-            raise ValueError(f"epsilon: expected 0 for a network without positional bits, got {epsilon:g}")
-        weights = np.full(semantic.shape[2], 1.0) if self.segment_weights is None else self.segment_weights
-        weights = numbers(weights, "segment_weights")
+        weight = float(numbers(epsilon, "epsilon", ndim=0))
+        if not 0 <= weight < 1:
+            raise ValueError(f"epsilon: expected a number in [0, 1), got {weight:g}")
+        if P == 0 and weight > 0:
+            raise ValueError(f"epsilon: expected 0 for a network without positional bits, got {weight:g}")
+        weights = numbers(
+            np.full(semantic.shape[2], 1.0) if segment_weights is None else segment_weights, "segment_weights"
+        )
         validate.require(lambda x: x > 0, weights, "segment_weights", "numbers > 0")
         if weights.shape != semantic.shape[2:]:
             raise ValueError(f"segment_weights: expected shape {semantic.shape[2:]}, got {weights.shape}")
         weights /= weights.sum()
         weights.flags.writeable = False
-        gamma = float(numbers(self.gamma, "gamma", ndim=0))
-        if gamma < 0:
-            raise ValueError(f"gamma: expected a number >= 0, got {gamma:g}")
-        if self.correlation_order is not None:
-            validate.count(self.correlation_order, "correlation_order", minimum=1)
+        sharpness = float(numbers(gamma, "gamma", ndim=0))
+        if sharpness < 0:
+            raise ValueError(f"gamma: expected a number >= 0, got {sharpness:g}")
+        if correlation_order is not None:
+            validate.count(correlation_order, "correlation_order", minimum=1)
         for name, value in {
             "semantic_signs": semantic,
             "positional_signs": positional,
-            "context": validate.count(self.context, "context", minimum=1),
-            "epsilon": epsilon,
-            "gamma": gamma,
+            "context": validate.count(context, "context", minimum=1),
+            "epsilon": weight,
+            "gamma": sharpness,
             "segment_weights": weights,
+            "correlation_order": correlation_order,
         }.items():
             object.__setattr__(self, name, value)
 

@@ -12,6 +12,7 @@ noise cancels on average. Instead of the spins their conditional means phi(h) ar
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from importlib import resources
@@ -23,9 +24,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, PRNGKeyArray
 
-from spinbook import sphere, sweep
+from spinbook import arguments, sphere, sweep, validate
+from spinbook.annotations import ArrayLike, Float
 from spinbook.spin_transformer import SpinTransformerModule
 from spinbook.vector import fluctuations, mean_field
 
@@ -121,12 +123,19 @@ def _sampled(
     return state[1] / steps, state[2] / steps, state[3] / steps
 
 
+def _model(couplings: Any, fields: Any, beta: Any, *, dtype: Any) -> tuple[Array, Array, Array]:
+    """One matrix of couplings, one field for each site, and beta > 0."""
+    J = arguments.one_matrix(couplings, dtype=dtype)
+    x = validate.matrix(fields, "fields", rows=len(J), dtype=dtype)
+    return J, x, arguments.vector_model(J, x, beta, dtype=dtype)[2]
+
+
 def sampled(
     key: PRNGKeyArray,
-    couplings: Float[Array, "N N"],
-    fields: Float[Array, "N D"],
+    couplings: Float[ArrayLike, "N N"],
+    fields: Float[ArrayLike, "N D"],
     *,
-    beta: float,
+    beta: Float[ArrayLike, ""],
     replicas: int,
     steps: int,
     transient: int,
@@ -136,21 +145,30 @@ def sampled(
 
     Each half has ``replicas`` replicas in eight groups, and averages ``steps`` steps after ``transient`` ones. The
     first starts with every spin along its field, the second with all spins along one direction, so that halves that
-    agree have forgotten where they began. Takes what its callers have checked.
+    agree have forgotten where they began; a spin without a field is along that direction in both. All in float32.
+
+    Raises ``ValueError`` for arguments of other shapes, numbers whose squares do not fit into float32, and replicas
+    that eight groups do not share equally.
 
     >>> halves = sampled(jax.random.key(0), jnp.eye(2), jnp.ones((2, 4)), beta=1.0, replicas=16, steps=5, transient=2)
     >>> halves.means.shape
     (2, 8, 2, 4)
     """
-    J, x = (jnp.asarray(a, jnp.float32) for a in (couplings, fields))
+    halves = jax.random.split(validate.key(key))
+    J, x, beta = _model(couplings, fields, beta, dtype=jnp.float32)
+    steps, transient = validate.count(steps, "steps", minimum=1), validate.count(transient, "transient")
+    replicas = validate.count(replicas, "replicas", minimum=GROUPS)
+    if replicas % GROUPS:
+        raise ValueError(f"replicas: expected a multiple of {GROUPS}, the number of groups, got {replicas}")
     shape = (GROUPS, replicas // GROUPS, *x.shape)
     R = jnp.float32(sphere.radius(x.shape[1]))
-    along = R * x / jnp.linalg.norm(x, axis=1, keepdims=True)
     common = R * jnp.full_like(x, x.shape[1] ** -0.5)
+    lengths = jnp.linalg.norm(x, axis=1, keepdims=True)
+    along = jnp.where(lengths > 0, R * x / jnp.where(lengths > 0, lengths, 1), common)
     found = []
-    for begin, half in zip((along, common), jax.random.split(key), strict=True):
+    for begin, half in zip((along, common), halves, strict=True):
         start = jnp.broadcast_to(begin, shape)
-        found.append(_sampled(half, start, J, x, jnp.float32(beta), steps, transient, delayed))
+        found.append(_sampled(half, start, J, x, beta, steps, transient, delayed))
     means, before, products = (jnp.stack(parts) for parts in zip(*found, strict=True))
     if not delayed:
         return Halves(means, None)
@@ -169,8 +187,13 @@ def twins(key: PRNGKeyArray, num_sites: int, dim: int) -> tuple[Array, Array]:
     """Inputs (N, D) and the partner of every site (N,): half of a vector is an address, the other half a content.
 
     The address of a site's twin is its own with its two halves exchanged, so that a site finds its twin by a linear map
-    of its address, and does not find itself.
+    of its address, and does not find itself. Raises ``ValueError`` for an odd number of sites, and for fewer than two
+    of them or four components.
     """
+    key = validate.key(key)
+    num_sites, dim = validate.count(num_sites, "num_sites", minimum=2), validate.count(dim, "dim", minimum=4)
+    if num_sites % 2:
+        raise ValueError(f"num_sites: expected an even number, every site having a twin, got {num_sites}")
     quarter = dim // 4
     order_key, address_key, content_key = jax.random.split(key, 3)
     address = jax.random.normal(address_key, (num_sites // 2, 2, quarter))
@@ -268,23 +291,33 @@ def _steady(J: np.ndarray, x: np.ndarray, beta: float, step: Any) -> np.ndarray:
 
 
 def collective_mode(
-    couplings: Float[np.ndarray, "N N"], magnetizations: Float[np.ndarray, "N D"], *, beta: float
+    couplings: Float[ArrayLike, "N N"], magnetizations: Float[ArrayLike, "N D"], *, beta: Float[ArrayLike, ""]
 ) -> tuple[float, float, float]:
     """chi, r = chi^2 / (1 - chi^2) and q = N mean_i sum_j J_ij^2, for couplings whose rows sum to one.
 
     ``chi`` is beta times the variance of a spin per component, (R^2 - |m|^2) / D, averaged over spins. A fluctuation
     that all spins share comes back through rows that sum to one, times chi at every step, and so adds r to the
     correlations of independent sites. Naive delayed correlations are then wrong by r / sqrt(q + 2 r + r^2), and TAP's
-    means by r / (q + r) of the error of naive ones. Takes what its callers have checked.
+    means by r / (q + r) of the error of naive ones. Where chi is one or more the fluctuation does not die out, and r is
+    NaN. Raises ``ValueError`` for magnetizations as long as the radius, and for numbers whose squares overflow.
 
     >>> collective_mode(np.full((4, 4), 0.25), np.zeros((4, 6)), beta=1.0)
     (0.333..., 0.125, 1.0)
     """
-    m = np.asarray(magnetizations, dtype=float)
+    J = np.array(validate.known_numbers(couplings, "couplings"))
+    if J.ndim != 2 or J.shape[0] != J.shape[1] or J.size == 0:
+        raise ValueError(f"couplings: expected a square matrix (N, N), got shape {J.shape}")
+    m = validate.known_numbers(magnetizations, "magnetizations")
+    if m.ndim != 2 or len(m) != len(J):
+        raise ValueError(f"magnetizations: expected shape ({len(J)}, D), got shape {m.shape}")
     dim = m.shape[1]
-    chi = beta * float(np.mean(sphere.squared_radius(dim) - np.sum(m**2, axis=1))) / dim
-    q = len(m) * float(np.mean(np.sum(np.asarray(couplings, dtype=float) ** 2, axis=1)))
-    return chi, chi**2 / (1 - chi**2), q
+    sphere.inside_ball(m)
+    inverse = validate.known_numbers(beta, "beta")
+    validate.positive(inverse, "beta", ndim=0)
+    chi = float(inverse) * float(np.mean(sphere.squared_radius(dim) - np.sum(m**2, axis=1))) / dim
+    with np.errstate(over="ignore"):
+        q = len(m) * float(np.mean(np.sum(J**2, axis=1)))
+    return chi, chi**2 / (1 - chi**2) if chi < 1 else math.nan, q
 
 
 def _independent(J: np.ndarray, m: np.ndarray, beta: float) -> np.ndarray:
@@ -307,24 +340,28 @@ def _closed(J: np.ndarray, m: np.ndarray, beta: float) -> tuple[np.ndarray, np.n
 _gain = jax.jit(sphere.exact.gain, static_argnums=1)
 
 
+@validate.finite_result
 def spread_means(
-    couplings: Float[np.ndarray, "N N"],
-    fields: Float[np.ndarray, "N D"],
+    couplings: Float[ArrayLike, "N N"],
+    fields: Float[ArrayLike, "N D"],
     *,
-    beta: float,
+    beta: Float[ArrayLike, ""],
     updates: int = 80,
 ) -> Float[np.ndarray, "N D"]:
     """m_i = f(|h_i|^2 + sum_j J_ij^2 (R^2 - |m_j|^2)) h_i with h_i = x_i + sum_j J_ij m_j, where phi(h) = f(|h|^2) h.
 
     In many dimensions the fluctuations of a field lie across its mean: they make it longer and do not turn it. What
     they add to its squared length is the sum of the variances of independent neighbours. Plain updates from the answer
-    to the fields alone, which settle if a step contracts. Takes what its callers have checked.
+    to the fields alone, which settle if a step contracts; what they have come to is returned. Raises ``ValueError``
+    for arguments of other shapes and for fields whose squares overflow.
 
     >>> spread_means(np.full((2, 2), 0.5), np.ones((2, 4)), beta=1.0).shape
     (2, 4)
     """
-    J, x = (np.asarray(a, dtype=float) for a in (couplings, fields))
-    dim = x.shape[1]
+    _model(couplings, fields, beta, dtype=validate.common_dtype(couplings, fields))
+    updates = validate.count(updates, "updates")
+    J, x = (validate.known_numbers(a, name) for a, name in ((couplings, "couplings"), (fields, "fields")))
+    dim, beta = x.shape[1], float(validate.known_numbers(beta, "beta"))
     m = np.asarray(sphere.magnetization(x, beta=beta))
     for _ in range(updates):
         h = x + J @ m
