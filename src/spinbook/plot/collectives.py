@@ -326,7 +326,8 @@ def response(
     bins = np.linspace(0, 2.2, 45)
     for k, (label, values) in enumerate(lengths.items()):
         right.hist(values, bins=bins, color=FAMILY[k], histtype="step", linewidth=1.4, linestyle=LINES[k], density=True)
-        right.text(0.98, 0.92 - 0.1 * k, label, color=FAMILY[k], fontsize=8.5, ha="right", transform=right.transAxes)
+        name = label.split(",")[0]  # short enough to stay on its side of the dotted line
+        right.text(0.98, 0.92 - 0.1 * k, name, color=FAMILY[k], fontsize=8.5, ha="right", transform=right.transAxes)
     right.axvline(1, color=style.GREY, linewidth=0.9, linestyle=":")
     right.set(xlabel="response / length of a spin", ylabel="density over inputs")
     right.set(ylim=(0, 1.3 * right.get_ylim()[1]), xlim=(0, 2.2))
@@ -611,7 +612,8 @@ def stack(
         left.plot(depths, own[label], color=FAMILY[k], linestyle="--", marker=MARKERS[k], markersize=3.5)
         left.plot(depths, others[label], color=FAMILY[k], linestyle="-", marker=MARKERS[k], markersize=3.5)
         right.plot(depths, similarity[label], color=FAMILY[k], linestyle="-", marker=MARKERS[k], markersize=3.5)
-        style.label(right, label, (float(depths[-1]), float(similarity[label][-1])), FAMILY[k], (5, 0), va="center")
+        nudge = 4 * (k - (len(own) - 1) / 2)  # curves that reach one together have labels that do not touch
+        style.label(right, label, (float(depths[-1]), float(similarity[label][-1])), FAMILY[k], (5, nudge), va="center")
         style.label(left, label, (float(depths[-1]), float(others[label][-1])), FAMILY[k], (5, 0), va="center")
     left.plot([], [], color=style.GREY, linestyle="--", label="the pushed site")
     left.plot([], [], color=style.GREY, linestyle="-", label="all other sites")
