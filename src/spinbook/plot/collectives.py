@@ -136,6 +136,7 @@ _ROAD_LOOK = """
   --road-equilibrium: %(blue)s; --road-driven: %(orange)s; margin: 1rem 0; text-align: left; }
 html[data-theme="dark"] .road { --road-ink: %(dark_ink)s; --road-paper: %(dark_paper)s; --road-grey: %(dark_grey)s;
   --road-faint: %(dark_faint)s; --road-equilibrium: %(dark_blue)s; --road-driven: %(dark_orange)s; }
+html[data-theme="dark"] .bd-content div.cell_output div.output.text_html:has(.road) { background: none; padding: 0; }
 .road svg { display: block; width: 100%%; height: auto; font-family: inherit; }
 .road svg .line { fill: none; stroke-width: 3; stroke: var(--road-grey); }
 .road svg rect { fill: var(--road-paper); stroke: var(--road-ink); stroke-width: 1.6; }
