@@ -548,7 +548,7 @@ class SourceItems(Directive):
         )
         return [
             self.raw(
-                '<div class="book-table"><table class="book-sortable book-filterable table">'
+                '<div class="book-table"><table class="book-sortable book-filterable book-items table">'
                 f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
             )
         ]
