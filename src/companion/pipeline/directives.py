@@ -107,7 +107,7 @@ def picture(record: dict[str, Any], to_root: str, *, lazy: bool = True) -> str:
     alt = html.escape(record["alt"], quote=True)
     images = [
         f'<img class="{css}" src="{to_root}figures/{id}/{id}{variant}.{suffix}" width="{width // 2}" '
-        f'height="{height // 2}" alt="{alt}"{" loading=lazy" if lazy else ""}>'
+        f'height="{height // 2}" style="--book-width: {width // 2}px" alt="{alt}"{" loading=lazy" if lazy else ""}>'
         for css, variant in (("only-light", ""), ("only-dark", "-dark"))
     ]
     return f'<div class="book-picture">{"".join(images)}</div>'
@@ -567,7 +567,7 @@ class SourceItems(Directive):
         )
         return [
             self.raw(
-                '<div class="book-table"><table class="book-sortable book-filterable table">'
+                '<div class="book-table"><table class="book-sortable book-filterable book-items table">'
                 f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
             )
         ]

@@ -203,7 +203,7 @@ def convergence(
     for name, height in (("naive", 0.42), ("TAP", 0.30), ("adaptive", 0.18)):
         left.text(0.06, height, name, color=COLOURS[name], fontsize=8.5, transform=left.transAxes)
 
-    looks = ((GREEN, "-.", 8.0), (BROWN, "-", -14.0))
+    looks = ((GREEN, "-.", 8.0), (BROWN, "-", 6.0))
     for (colour, line, offset), (name, eigenvalues) in style.dressed(looks, traces.items()):
         steps = np.arange(len(eigenvalues))
         middle.plot(steps, eigenvalues, color=colour, linestyle=line, linewidth=1.3)
@@ -246,19 +246,20 @@ def gaussian(radii: np.ndarray, deviations: Mapping[str, np.ndarray], *, residua
     for name, values in deviations.items():
         colour, line, marker = looks[name]
         left.plot(radii, values, color=colour, linestyle=line, marker=marker, markersize=4.0)
-        style.label(left, rf"$\Sigma_i$: {name}", (float(radii[-1]), float(values[-1])), colour, (-4, 8), ha="right")
+        style.label(left, rf"$\Sigma_i$: {name}", (float(radii[-1]), float(values[-1])), colour, (-4, 12), ha="right")
     left.set(xlabel="spectral radius of $J$", ylabel="relative error of $V$")
     left.set_yscale("log")
     left.set_ylim(1e-17, 30)
     left.yaxis.set_major_locator(ticker.LogLocator(base=1e4))
     left.yaxis.set_minor_locator(ticker.NullLocator())
-    dresses = ((ORANGE, "--", -13.0), (GREEN, "-.", 4.0), (BROWN, "-", -3.0))
+    dresses = ((ORANGE, "--", -8.0), (GREEN, "-.", 5.0), (BROWN, "-", -3.0))
     for (colour, line, offset), (name, values) in style.dressed(dresses, residuals.items()):
         steps = np.arange(len(values))
         right.plot(steps, values, color=colour, linestyle=line)
         style.label(right, name, (float(steps[-1]), float(values[-1])), colour, (4, offset))
     right.set(xlabel="step", ylabel="largest change of a mean")
     right.set_yscale("log")
+    right.set_ylim(min(float(values[-1]) for values in residuals.values()) / 1e3, None)  # room for the labels
     right.yaxis.set_minor_locator(ticker.NullLocator())
     style.letters(left, right)
     return figure

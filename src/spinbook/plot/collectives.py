@@ -133,6 +133,7 @@ _ROAD_LOOK = """
   --road-equilibrium: %(blue)s; --road-driven: %(orange)s; margin: 1rem 0; text-align: left; }
 html[data-theme="dark"] .road { --road-ink: %(dark_ink)s; --road-paper: %(dark_paper)s; --road-grey: %(dark_grey)s;
   --road-faint: %(dark_faint)s; --road-equilibrium: %(dark_blue)s; --road-driven: %(dark_orange)s; }
+html[data-theme="dark"] .bd-content div.cell_output div.output.text_html:has(.road) { background: none; padding: 0; }
 .road svg { display: block; width: 100%%; height: auto; font-family: inherit; }
 .road svg .line { fill: none; stroke-width: 3; stroke: var(--road-grey); }
 .road svg rect { fill: var(--road-paper); stroke: var(--road-ink); stroke-width: 1.6; }
@@ -321,7 +322,8 @@ def response(
     bins = np.linspace(0, 2.2, 45)
     for k, (label, values) in enumerate(lengths.items()):
         right.hist(values, bins=bins, color=FAMILY[k], histtype="step", linewidth=1.4, linestyle=LINES[k], density=True)
-        right.text(0.98, 0.92 - 0.1 * k, label, color=FAMILY[k], fontsize=8.5, ha="right", transform=right.transAxes)
+        name = label.split(",")[0]  # short enough to stay on its side of the dotted line
+        right.text(0.98, 0.92 - 0.1 * k, name, color=FAMILY[k], fontsize=8.5, ha="right", transform=right.transAxes)
     right.axvline(1, color=style.GREY, linewidth=0.9, linestyle=":")
     right.set(xlabel="response / length of a spin", ylabel="density over inputs")
     right.set(ylim=(0, 1.3 * right.get_ylim()[1]), xlim=(0, 2.2))
@@ -592,7 +594,8 @@ def stack(
         left.plot(depths, own[label], color=FAMILY[k], linestyle="--", marker=MARKERS[k], markersize=3.5)
         left.plot(depths, others[label], color=FAMILY[k], linestyle="-", marker=MARKERS[k], markersize=3.5)
         right.plot(depths, similarity[label], color=FAMILY[k], linestyle="-", marker=MARKERS[k], markersize=3.5)
-        style.label(right, label, (float(depths[-1]), float(similarity[label][-1])), FAMILY[k], (5, 0), va="center")
+        nudge = 4 * (k - (len(own) - 1) / 2)  # curves that reach one together have labels that do not touch
+        style.label(right, label, (float(depths[-1]), float(similarity[label][-1])), FAMILY[k], (5, nudge), va="center")
         style.label(left, label, (float(depths[-1]), float(others[label][-1])), FAMILY[k], (5, 0), va="center")
     left.plot([], [], color=style.GREY, linestyle="--", label="the pushed site")
     left.plot([], [], color=style.GREY, linestyle="-", label="all other sites")
