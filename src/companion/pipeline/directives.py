@@ -16,7 +16,7 @@ from sphinx.application import Sphinx
 from sphinx.config import Config
 from sphinx.util.docutils import SphinxDirective
 
-from companion import claims, project
+from companion import claims, plain, project
 from companion.pipeline import catalogue, compared, items, reference, texts
 
 VERDICT_MARKS = {
@@ -285,7 +285,7 @@ class ClaimsLedger(Directive):
             "Found": entry["found"] and _found(entry["found"]),
         }
         said = "".join(
-            f'<p class="book-because">{name and f"{name}: "}{html.escape(" ".join(note.split()))}</p>'
+            f'<p class="book-because">{name and f"{name}: "}{plain.typeset(note)}</p>'
             for name, note in notes.items()
             if note
         )
@@ -298,7 +298,7 @@ class ClaimsLedger(Directive):
         return (
             f'<tr id="ledger-{anchor}" data-chapter="{entry["chapter"]}" data-kind="{kind}" data-verdict="{verdict}">'
             f"<td>{older}{link}<code>{html.escape(entry['id'])}</code></a>"
-            f"<p>{html.escape(entry['says'])}</p>{said}{f'<p>Parts: {parts}</p>' if parts else ''}</td>"
+            f"<p>{plain.typeset(entry['says'])}</p>{said}{f'<p>Parts: {parts}</p>' if parts else ''}</td>"
             f"<td>{kind}</td><td>{_place(entry, works, read)}</td>"
             f'<td data-value="{_sort_value(entry["published"])}">{_wanted(entry)}</td>'
             f'<td data-value="{_sort_value(entry["measured"])}">{measured}</td>'
@@ -313,7 +313,7 @@ class ClaimsLedger(Directive):
         gone = self.read("status.json")["retired"]
         rows = "".join(
             f'<li id="ledger-{claims.anchor_of(one["id"])}"><code>{html.escape(one["id"])}</code> '
-            f"{html.escape(one['says'])} <em>{html.escape(one['reason'])}</em></li>"
+            f"{plain.typeset(one['says'])} <em>{plain.typeset(one['reason'])}</em></li>"
             for one in gone
         )
         summary = f"{len(gone)} claims were retired: their ids stay, with the reason"
@@ -397,7 +397,7 @@ def _rival(entry: Mapping[str, Any]) -> str:
     shown = _value(other)
     far = f", {other['gap'] / other['bound']:.3g} bounds off" if other["gap"] and other["bound"] else ""
     far = "" if isinstance(other["value"], bool) or name == "control" else far
-    words = f"<p>{html.escape(other['says'] or 'the printed form')}</p>"
+    words = f"<p>{plain.typeset(other['says'] or 'the printed form')}</p>"
     null = "" if entry["resolves"] else "<p>A null model: the reading is too coarse for a believable rival.</p>"
     return f"{words}{name} {shown}{far}{null}"
 
@@ -445,11 +445,11 @@ class Corrections(Directive):
     def _card(self, entry: dict[str, Any]) -> list[nodes.Node]:
         anchor = claims.anchor_of(entry["id"])
         cell = f"{self.to_root()}notebooks/{entry['page']}.html#{anchor}"
-        before = {"It says": html.escape(entry["says"]), "Where": self._where(entry)}
+        before = {"It says": plain.typeset(entry["says"]), "Where": self._where(entry)}
         after = {} if entry["measured"] is None else _evidence(entry)
         if entry["parts"]:
             after["Parts"] = f"<ul>{''.join(self._part(part) for part in entry['parts'])}</ul>"
-        after["Because"] = html.escape(entry["because"] or "")
+        after["Because"] = plain.typeset(entry["because"] or "")
         link = cell if entry["measured"] is not None else cell.partition("#")[0]
         after["Proof" if entry["measured"] is not None else "Page"] = f'<a href="{link}">{html.escape(entry["id"])}</a>'
 
@@ -477,7 +477,7 @@ class Corrections(Directive):
             f'<li><span class="book-verdict book-verdict-{verdict}"><span aria-hidden="true">{mark}</span> '
             f"{label}</span> "
             f'<a href="{self.to_root()}book/claims.html#ledger-{claims.anchor_of(entry["id"])}">'
-            f"{html.escape(entry['id'].partition('.')[2])}</a>: {html.escape(entry['says'])}</li>"
+            f"{html.escape(entry['id'].partition('.')[2])}</a>: {plain.typeset(entry['says'])}</li>"
         )
 
     def _where(self, entry: dict[str, Any]) -> str:
@@ -495,29 +495,29 @@ def _evidence(entry: Mapping[str, Any]) -> dict[str, str]:
     facts: dict[str, str] = {}
     measured = claims.with_error(entry["measured"], entry["uncertainty"])
     if entry["kind"] == "formula":
-        facts["Checked by"] = html.escape(entry["route"] or "")
+        facts["Checked by"] = plain.typeset(entry["route"] or "")
         right = "the corrected form" if entry["verdict"] == "corrected" else "the statement"
         facts["Deviation"] = f"{right}: {claims.format_value(entry['measured'], 2)}"
         if other := entry["rival"] or entry["control"]:
-            name = "the printed form" if entry["verdict"] == "corrected" else html.escape(other["says"] or "")
+            name = "the printed form" if entry["verdict"] == "corrected" else plain.typeset(other["says"] or "")
             far = "diverges" if other["diverges"] else claims.format_value(other["value"], 2)
             facts["Deviation"] += f"; {name}: {far}"
         if entry["found"]:
-            facts["Found"] = html.escape(_found(entry["found"]))
+            facts["Found"] = plain.typeset(_found(entry["found"]))
         return facts
     if entry["published"] is not None:
         facts["Published"] = claims.format_value(entry["published"])
     if entry["corrected"] is not None:
         facts["Right"] = claims.format_value(entry["corrected"])
     if entry["expects"]:
-        facts["Expected"] = html.escape(f"{claims.expectation_of(entry['expects'])}. {entry['expects']['why']}")
+        facts["Expected"] = plain.typeset(f"{claims.expectation_of(entry['expects'])}. {entry['expects']['why']}")
     facts["Measured here"] = measured
     if entry["found"]:
-        facts["Found"] = html.escape(_found(entry["found"]))
+        facts["Found"] = plain.typeset(_found(entry["found"]))
     if entry["rival"] or entry["control"]:
         facts["Rival" if entry["rival"] else "Control"] = _rival(entry)
     if entry["route"]:
-        facts["Shown by"] = html.escape(entry["route"])
+        facts["Shown by"] = plain.typeset(entry["route"])
     return facts
 
 
