@@ -264,7 +264,7 @@ class ClaimsLedger(Directive):
         return [
             self.raw(
                 f"{_totals(entries)}"
-                '<div class="book-table"><table class="book-sortable book-filterable table">'
+                '<div class="book-table"><table class="book-ledger book-sortable book-filterable table">'
                 f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
                 f"{self._retired()}"
             )
@@ -368,14 +368,19 @@ def _place(entry: Mapping[str, Any], works: Any, read: Mapping[str, texts.Text])
     key = entry["source"]["key"]
     if not key:
         return "this book"
-    said = html.escape(f"{_citation(works, key)}, {entry['source']['where']}")
+    said = f"{html.escape(_citation(works, key))}, {plain.typeset(entry['source']['where'])}"
     if entry["external"]:
         said += ' <span class="book-external">external</span>'
-    text = read.get(key)
-    if text is not None and text.status == "superseded":
-        since = html.escape(f"superseded by {text.by} since {text.since}; the claim is {entry['state']}")
-        said += f' <span class="book-state">{since}</span>'
+    said += _became(entry, read.get(key))
     return said
+
+
+def _became(entry: Mapping[str, Any], text: texts.Text | None) -> str:
+    """What took the place of a text, and what that makes of the claim."""
+    if text is None or text.status != "superseded":
+        return ""
+    said = html.escape(f"superseded by {text.by} since {text.since}; the claim is {entry['state']}")
+    return f' <span class="book-state">{said}</span>'
 
 
 def _wanted(entry: Mapping[str, Any]) -> str:
@@ -486,8 +491,9 @@ class Corrections(Directive):
         text = texts.read(self.root).get(key)
         address = text.address if text else (catalogue.sources(self.root).get(key) or {}).get("address")
         version = f", version {text.version}" if text else ""
-        words = html.escape(f"{entry['source']['where']}{version}")
-        return f'<a href="{html.escape(address, quote=True)}">{words}</a>' if address else words
+        words = plain.typeset(f"{entry['source']['where']}{version}")
+        place = f'<a href="{html.escape(address, quote=True)}">{words}</a>' if address else words
+        return place + _became(entry, text)
 
 
 def _evidence(entry: Mapping[str, Any]) -> dict[str, str]:
