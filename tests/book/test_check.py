@@ -1,5 +1,7 @@
 """Every rule of pages that needs no run is seen to fail, all at once, with its line, before a kernel starts."""
 
+import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -8,6 +10,7 @@ import yaml
 from companion import __main__ as command_line
 from companion.claims import declaration
 from companion.pipeline import build, check, execution
+from tests.book import test_declarations
 from tests.book.conftest import OLD_CLAIMS, add_audit
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -50,6 +53,68 @@ BROKEN = {
     "item": ("book/items/author2000source.yml", "probe.summit", "probe.hill"),
     "pair": (None, "", ""),
 }
+
+
+NO_CLAIM = """ other.sky
+  was: [probe.top]
+  says: Walkers reach the sky.
+  source: {key: author2000source, where: section 2}
+  kind: statement
+  verdict: not-attempted
+  because: It would take wings.
+"""
+
+ELSEWHERE = {"control-unmeasured", "repeated-id", "serious"}
+"""Rules with a test of their own, and what browsers find in the audit of accessibility."""
+
+
+def rules_of(path):
+    """The rules that a module speaks of: third argument of a finding, or yielded with a line or alone before words."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        places = []
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Finding":
+            places = node.args[2:3]
+        elif isinstance(node, ast.Yield) and isinstance(node.value, ast.Tuple):
+            places = node.value.elts[:2]
+        for place in places:
+            if (
+                isinstance(place, ast.Constant)
+                and isinstance(place.value, str)
+                and re.fullmatch("[a-z-]+", place.value)
+            ):
+                yield place.value
+
+
+def test_every_rule_is_seen_red_once():
+    modules = sorted((ROOT / "src" / "companion").rglob("*.py"))
+    rules = {rule for path in modules for rule in rules_of(path)}
+    assert len(rules) > 50
+    assert rules - set(BROKEN) - set(test_declarations.BROKEN) - ELSEWHERE == set()
+
+
+def test_a_refutation_without_its_control_is_found(toy_book):
+    add_audit(toy_book)
+    path = toy_book.path(CLAIMS)
+    refuted = "control: half as many\n  found: {value: 1.0, bound: 0.1, why: one}\n  because: it is\n"
+    text, count = re.subn(
+        r"rival: .*\n  verdict: reproduced\n", f"{refuted}  verdict: not-reproduced\n", path.read_text(), count=1
+    )
+    assert count == 1
+    path.write_text(text)
+    assert "control-unmeasured" not in {one.rule for one in check.book(toy_book.root, only="probe")}
+    _, old, new = BROKEN["rival-unmeasured"]
+    lesson = toy_book.path(LESSON)
+    lesson.write_text(lesson.read_text().replace(old, new))
+    (found,) = [one for one in check.book(toy_book.root, only="probe") if one.rule == "control-unmeasured"]
+    assert (found.file, found.message) == (LESSON, "probe.top: expected control=, 'half as many'")
+
+
+def test_an_id_is_declared_in_one_file_only(toy_book):
+    add_audit(toy_book)
+    other = toy_book.path(CLAIMS).with_name("other.yml")
+    other.write_text(toy_book.path(CLAIMS).read_text().split("- id:")[0] + "- id:" + NO_CLAIM)
+    found = [one for one in check.declarations(toy_book.root) if one.rule == "repeated-id"]
+    assert [(one.file, one.message) for one in found] == [("probe.yml", "probe.top: declared in other.yml too")]
 
 
 @pytest.mark.parametrize("rule", BROKEN)

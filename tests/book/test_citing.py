@@ -11,7 +11,7 @@ from bs4 import BeautifulSoup
 
 from companion import project
 from companion.pipeline import citing, deposit, notebooks
-from companion.plain import plain
+from companion.plain import plain, typeset
 from tests.book.conftest import REPOSITORY
 
 
@@ -39,6 +39,27 @@ def facts(page):
 )
 def test_captions_become_plain_text(text, said):
     assert plain(text) == said
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("of size 1/sqrt(N D), beta^2 and beta <= 2", "of size 1/√(N D), β<sup>2</sup> and β ≤ 2"),
+        ("(pi/beta)^(N/2) det(V)^(-1/2)", "(π/β)<sup>N/2</sup> det(V)<sup>−1/2</sup>"),
+        ("D^((D-1)/2)", "D<sup>(D−1)/2</sup>"),
+        ("-sum_mu K_mu(t_mu) - |v|^2", "−∑<sub>μ</sub> K<sub>μ</sub>(t<sub>μ</sub>) − |v|<sup>2</sup>"),
+        ("sum_i W_imu v_i", "∑<sub>i</sub> W<sub>iμ</sub> v<sub>i</sub>"),
+        ("[V^-1 H]_ii and dJ_mn/dh_i", "[V<sup>−1</sup> H]<sub>ii</sub> and dJ<sub>mn</sub>/dh<sub>i</sub>"),
+        ("good to 1e-10, below 2.5e-3", "good to 10<sup>−10</sup>, below 2.5 × 10<sup>−3</sup>"),
+        ("s_j and phi(h_(j,t))", "s<sub>j</sub> and φ(h<sub>j,t</sub>)"),
+        # Words, names in code and ids of claims stay.
+        ("weight_sym_sites, one-way, t-1", "weight_sym_sites, one-way, t-1"),
+        ("J & free-energy.next-beta", "J &amp; free-energy.next-beta"),
+        ("the alphabet of a Gaussian <b>", "the alphabet of a Gaussian &lt;b&gt;"),
+    ],
+)  # fmt: skip
+def test_formulas_in_the_words_of_a_claim_are_set(text, said):
+    assert typeset(text) == said
 
 
 def test_every_page_says_what_it_is_in_the_words_of_each_kind_of_program(site):

@@ -60,6 +60,7 @@ def test_a_whole_declaration_breaks_no_rule(tmp_path, entry):
 BROKEN = {
     "unknown-field": (NUMBER | {"colour": "red"}, "unknown fields"),
     "missing-field": (NUMBER | {"kind": None}, "missing fields"),
+    "says": (NUMBER | {"says": ""}, "says: expected a sentence"),
     "id": (NUMBER | {"id": "other.one"}, "expected it to begin with 'probe.'"),
     "kind": (NUMBER | {"kind": "guess"}, "kind: expected one of"),
     "verdict": (NUMBER | {"verdict": "proved"}, "verdict: expected one of"),

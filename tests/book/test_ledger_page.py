@@ -1,6 +1,7 @@
 """The page of all claims: it shows the rivals, filters by what a row is, and stays light with 250 of them."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,13 @@ def test_a_row_says_what_its_rival_is_and_how_far_off():
     assert cell.get_text(" ") == said
     assert (row["data-chapter"], row["data-kind"], row["data-verdict"]) == ("spins", "number", "reproduced")
     assert len(row.select("td")) == len(directives.ClaimsLedger.HEADINGS)
+
+
+def test_on_a_telephone_every_value_of_a_row_has_the_name_of_its_column():
+    style = (STATIC / "companion.css").read_text()
+    named = re.findall(r"\.book-ledger td:nth-child\((\d+)\)::before \{ content: \"(\w+)\"; \}", style)
+    headings = directives.ClaimsLedger.HEADINGS
+    assert {int(column): name for column, name in named} == dict(enumerate(headings[1:], start=2))
 
 
 def test_250_claims_stay_light():

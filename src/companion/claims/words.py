@@ -10,6 +10,7 @@ from typing import Any
 
 from companion.claims.declaration import Claim, Value
 from companion.claims.judgement import Judgement, Measurement, expected, judge
+from companion.plain import typeset
 
 __all__ = [
     "QUOTED",
@@ -113,12 +114,12 @@ def line(id: str, claim: Claim | None, measurement: Measurement, ledger: str) ->
     rival = ""
     if claim and (claim.rival or claim.control):
         name, words = ("Rival", claim.rival) if claim.rival else ("Control", claim.control)
-        rival = f'<span class="book-claim-rival">{name}: {html.escape(" ".join((words or "").split()))}.</span> '
+        rival = f'<span class="book-claim-rival">{name}: {typeset(words or "")}.</span> '
     markup = (
         f'<div class="book-claim book-claim-{state}" id="{anchor}">{older}'
         '<span class="book-claim-mark" aria-hidden="true"></span>'
         f'<a class="book-claim-id" href="{ledger}#ledger-{anchor}">{html.escape(id)}</a> '
-        f'<span class="book-claim-says">{html.escape(says)}</span> {rival}'
+        f'<span class="book-claim-says">{typeset(says)}</span> {rival}'
         f'<span class="book-claim-result">{html.escape(said[0].upper() + said[1:])}</span></div>'
     )
     return markup, f"Claim {id}: {says} {said}"

@@ -18,7 +18,7 @@ from sphinx.application import Sphinx
 from sphinx.config import Config
 from sphinx.util.docutils import SphinxDirective
 
-from companion import claims, project
+from companion import claims, plain, project
 from companion.pipeline import catalogue, compared, items, reference, texts
 
 __all__ = [
@@ -283,7 +283,7 @@ class ClaimsLedger(Directive):
         return [
             self.raw(
                 f"{_totals(entries)}"
-                '<div class="book-table"><table class="book-sortable book-filterable table">'
+                '<div class="book-table"><table class="book-ledger book-sortable book-filterable table">'
                 f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
                 f"{self._retired()}"
             )
@@ -304,7 +304,7 @@ class ClaimsLedger(Directive):
             "Found": entry["found"] and _found(entry["found"]),
         }
         said = "".join(
-            f'<p class="book-because">{name and f"{name}: "}{html.escape(" ".join(note.split()))}</p>'
+            f'<p class="book-because">{name and f"{name}: "}{plain.typeset(note)}</p>'
             for name, note in notes.items()
             if note
         )
@@ -317,7 +317,7 @@ class ClaimsLedger(Directive):
         return (
             f'<tr id="ledger-{anchor}" data-chapter="{entry["chapter"]}" data-kind="{kind}" data-verdict="{verdict}">'
             f"<td>{older}{link}<code>{html.escape(entry['id'])}</code></a>"
-            f"<p>{html.escape(entry['says'])}</p>{said}{f'<p>Parts: {parts}</p>' if parts else ''}</td>"
+            f"<p>{plain.typeset(entry['says'])}</p>{said}{f'<p>Parts: {parts}</p>' if parts else ''}</td>"
             f"<td>{kind}</td><td>{_place(entry, works, read)}</td>"
             f'<td data-value="{_sort_value(entry["published"])}">{_wanted(entry)}</td>'
             f'<td data-value="{_sort_value(entry["measured"])}">{measured}</td>'
@@ -332,7 +332,7 @@ class ClaimsLedger(Directive):
         gone = self.read("status.json")["retired"]
         rows = "".join(
             f'<li id="ledger-{claims.anchor_of(one["id"])}"><code>{html.escape(one["id"])}</code> '
-            f"{html.escape(one['says'])} <em>{html.escape(one['reason'])}</em></li>"
+            f"{plain.typeset(one['says'])} <em>{plain.typeset(one['reason'])}</em></li>"
             for one in gone
         )
         summary = f"{len(gone)} claims were retired: their ids stay, with the reason"
@@ -387,14 +387,19 @@ def _place(entry: Mapping[str, Any], works: Any, read: Mapping[str, texts.Text])
     key = entry["source"]["key"]
     if not key:
         return "this book"
-    said = html.escape(f"{_citation(works, key)}, {entry['source']['where']}")
+    said = f"{html.escape(_citation(works, key))}, {plain.typeset(entry['source']['where'])}"
     if entry["external"]:
         said += ' <span class="book-external">external</span>'
-    text = read.get(key)
-    if text is not None and text.status == "superseded":
-        since = html.escape(f"superseded by {text.by} since {text.since}; the claim is {entry['state']}")
-        said += f' <span class="book-state">{since}</span>'
+    said += _became(entry, read.get(key))
     return said
+
+
+def _became(entry: Mapping[str, Any], text: texts.Text | None) -> str:
+    """What took the place of a text, and what that makes of the claim."""
+    if text is None or text.status != "superseded":
+        return ""
+    said = html.escape(f"superseded by {text.by} since {text.since}; the claim is {entry['state']}")
+    return f' <span class="book-state">{said}</span>'
 
 
 def _wanted(entry: Mapping[str, Any]) -> str:
@@ -416,7 +421,7 @@ def _rival(entry: Mapping[str, Any]) -> str:
     shown = _value(other)
     far = f", {other['gap'] / other['bound']:.3g} bounds off" if other["gap"] and other["bound"] else ""
     far = "" if isinstance(other["value"], bool) or name == "control" else far
-    words = f"<p>{html.escape(other['says'] or 'the printed form')}</p>"
+    words = f"<p>{plain.typeset(other['says'] or 'the printed form')}</p>"
     null = "" if entry["resolves"] else "<p>A null model: the reading is too coarse for a believable rival.</p>"
     return f"{words}{name} {shown}{far}{null}"
 
@@ -464,11 +469,11 @@ class Corrections(Directive):
     def _card(self, entry: dict[str, Any]) -> list[nodes.Node]:
         anchor = claims.anchor_of(entry["id"])
         cell = f"{self.to_root()}notebooks/{entry['page']}.html#{anchor}"
-        before = {"It says": html.escape(entry["says"]), "Where": self._where(entry)}
+        before = {"It says": plain.typeset(entry["says"]), "Where": self._where(entry)}
         after = {} if entry["measured"] is None else _evidence(entry)
         if entry["parts"]:
             after["Parts"] = f"<ul>{''.join(self._part(part) for part in entry['parts'])}</ul>"
-        after["Because"] = html.escape(entry["because"] or "")
+        after["Because"] = plain.typeset(entry["because"] or "")
         link = cell if entry["measured"] is not None else cell.partition("#")[0]
         after["Proof" if entry["measured"] is not None else "Page"] = f'<a href="{link}">{html.escape(entry["id"])}</a>'
 
@@ -496,7 +501,7 @@ class Corrections(Directive):
             f'<li><span class="book-verdict book-verdict-{verdict}"><span aria-hidden="true">{mark}</span> '
             f"{label}</span> "
             f'<a href="{self.to_root()}book/claims.html#ledger-{claims.anchor_of(entry["id"])}">'
-            f"{html.escape(entry['id'].partition('.')[2])}</a>: {html.escape(entry['says'])}</li>"
+            f"{html.escape(entry['id'].partition('.')[2])}</a>: {plain.typeset(entry['says'])}</li>"
         )
 
     def _where(self, entry: dict[str, Any]) -> str:
@@ -505,8 +510,9 @@ class Corrections(Directive):
         text = texts.read(self.root).get(key)
         address = text.address if text else (catalogue.sources(self.root).get(key) or {}).get("address")
         version = f", version {text.version}" if text else ""
-        words = html.escape(f"{entry['source']['where']}{version}")
-        return f'<a href="{html.escape(address, quote=True)}">{words}</a>' if address else words
+        words = plain.typeset(f"{entry['source']['where']}{version}")
+        place = f'<a href="{html.escape(address, quote=True)}">{words}</a>' if address else words
+        return place + _became(entry, text)
 
 
 def _evidence(entry: Mapping[str, Any]) -> dict[str, str]:
@@ -514,29 +520,29 @@ def _evidence(entry: Mapping[str, Any]) -> dict[str, str]:
     facts: dict[str, str] = {}
     measured = claims.with_error(entry["measured"], entry["uncertainty"])
     if entry["kind"] == "formula":
-        facts["Checked by"] = html.escape(entry["route"] or "")
+        facts["Checked by"] = plain.typeset(entry["route"] or "")
         right = "the corrected form" if entry["verdict"] == "corrected" else "the statement"
         facts["Deviation"] = f"{right}: {claims.format_value(entry['measured'], 2)}"
         if other := entry["rival"] or entry["control"]:
-            name = "the printed form" if entry["verdict"] == "corrected" else html.escape(other["says"] or "")
+            name = "the printed form" if entry["verdict"] == "corrected" else plain.typeset(other["says"] or "")
             far = "diverges" if other["diverges"] else claims.format_value(other["value"], 2)
             facts["Deviation"] += f"; {name}: {far}"
         if entry["found"]:
-            facts["Found"] = html.escape(_found(entry["found"]))
+            facts["Found"] = plain.typeset(_found(entry["found"]))
         return facts
     if entry["published"] is not None:
         facts["Published"] = claims.format_value(entry["published"])
     if entry["corrected"] is not None:
         facts["Right"] = claims.format_value(entry["corrected"])
     if entry["expects"]:
-        facts["Expected"] = html.escape(f"{claims.expectation_of(entry['expects'])}. {entry['expects']['why']}")
+        facts["Expected"] = plain.typeset(f"{claims.expectation_of(entry['expects'])}. {entry['expects']['why']}")
     facts["Measured here"] = measured
     if entry["found"]:
-        facts["Found"] = html.escape(_found(entry["found"]))
+        facts["Found"] = plain.typeset(_found(entry["found"]))
     if entry["rival"] or entry["control"]:
         facts["Rival" if entry["rival"] else "Control"] = _rival(entry)
     if entry["route"]:
-        facts["Shown by"] = html.escape(entry["route"])
+        facts["Shown by"] = plain.typeset(entry["route"])
     return facts
 
 
