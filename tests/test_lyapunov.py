@@ -70,6 +70,12 @@ def test_a_batch_is_its_orbits(every):
             np.testing.assert_allclose(together.end[i, j], alone.end, rtol=1e-9)
 
 
+def test_a_block_grows_as_much_however_often_tangents_are_orthonormalised():
+    options = {"steps": 200, "transient": 100}
+    often, seldom = (exponents(henon, [0.1, 0.1], 1.4, orthonormalise_every=k, **options) for k in (1, 3))
+    np.testing.assert_allclose(seldom.blocks, often.blocks, atol=1e-9)
+
+
 def test_parameters_may_be_named():
     def general(x, p):
         return jnp.stack([1 - p["a"] * x[0] ** 2 + x[1], p["b"] * x[0]])

@@ -56,8 +56,9 @@ def exponents(
 
     ``f`` takes a state (n,) and the parameters of one orbit and returns the next state; JAX differentiates it.
     ``start`` (*batch, n). ``parameters``: a number, or a tuple or dictionary of numbers, each of which may be an
-    array or a list; their shapes and the leading axes of ``start`` broadcast to those of the result, as in NumPy: n-vectors
-    (S, 1, n) with parameters (P,) give (S, P) orbits. What is not a number belongs into ``f`` (``functools.partial``).
+    array or a list; their shapes and the leading axes of ``start`` broadcast to those of the result, as in NumPy:
+    starts (S, 1, n) with parameters (P,) give (S, P) orbits. What is not a number belongs into ``f``, by
+    ``functools.partial``.
 
     ``transient`` steps are dropped; the tangents are carried along with the last 1000 of them, and so begin turned.
     ``steps`` are averaged in ``num_blocks`` blocks, all n exponents by default. With ``orthonormalise_every`` > 1 it is
