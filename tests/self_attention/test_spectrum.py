@@ -106,8 +106,8 @@ def test_both_routes_agree_with_arithmetic_of_many_digits(paper, beta):
 def test_the_exponents_add_up_to_the_determinant_within_their_bounds(paper, beta):
     found = lyapunov_spectrum(paper, beta=beta, steps=1000, transient=3000)
     determinant = mean_log_determinant(paper, beta=beta, steps=1000, transient=3000)
-    # The orbits start K + 1 steps apart, which moves a mean of logarithms of some tens by tens over T.
-    assert abs(found.log_determinant - determinant.value) < 200 / 1000
+    # The same orbit, and of each step the same determinant by another formula.
+    assert found.log_determinant == pytest.approx(determinant.value, rel=1e-10)
     assert abs(found.exponents.sum() - found.log_determinant) < 2 * found.bounds.sum()
     assert np.all(np.diff(found.exponents) <= 0)
     if beta < 1.3:
