@@ -22,7 +22,7 @@ TORCH = (
     "spinbook.tensors",
     "spinbook.transforms",
 )
-NUMBA = ("spinbook.self_attention.kernel",)
+NUMBA = ("spinbook.self_attention.kernel", "spinbook.self_attention.extended")
 PLOT = ("spinbook.plot",)
 HEAVY = {"torch", "numba", "sklearn", "matplotlib"}
 BOOK = {"IPython", "jupyter_book", "nbformat", "papermill", "sphinx", "yaml"}

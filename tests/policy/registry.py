@@ -99,7 +99,9 @@ EXEMPT = {
     "spinbook.self_attention.scan": UNCHECKED,
     "spinbook.self_attention.mean_field.overlaps": UNCHECKED,
     "spinbook.self_attention.mean_field.step": UNCHECKED,
-    "spinbook.self_attention.lyapunov.mean_and_error": UNCHECKED,
+    "spinbook.lyapunov.mean_and_error": UNCHECKED,
+    "spinbook.self_attention.extended": UNCHECKED,
+    "spinbook.self_attention.spectrum.derivatives": UNCHECKED,
     "spinbook.self_attention.attractors.classify_sweep": "takes a Dataset of bifurcation",
     "spinbook.spin_transformer.naive": UNCHECKED,
     "spinbook.spin_transformer.tap": UNCHECKED,
@@ -192,6 +194,7 @@ def _network() -> Any:
 
 
 NETWORK: dict[str, Any] = {
+    "turning": 4,
     "network": Opaque(_network), "beta": 1.2, "betas": [0.5, 1.2], "steps": 40, "transient": 5, "num_blocks": 4,
     "num_exponents": 1, "orthonormalise_every": 2, "num_spins": 30, "key": KEY, "num_bits": 2, "position": 0,
     "token": np.array([1.0, -1.0, 1.0]), "attention": 0.3 * _random(4, 3), "num_features": 3, "num_segments": 3,
@@ -459,6 +462,14 @@ GROUPS = [
     ),
     Group("self_attention.trajectories", "simulate", NETWORK),
     Group("self_attention.lyapunov", "kaplan_yorke_dimension lyapunov_exponents mean_log_determinant", NETWORK),
+    Group(
+        "lyapunov",
+        "exponents",
+        {"start": _random(2), "parameters": 0.5, "steps": 8, "transient": 3, "num_exponents": 2, "num_blocks": 4},
+        "NaN where an orbit left the finite numbers",
+        more={"f": Opaque(lambda: lambda x, p: p * jnp.sin(x)), "orthonormalise_every": 2},
+    ),
+    Group("self_attention.spectrum", "lyapunov_spectrum", NETWORK, "expected a map whose steps can be inverted"),
     Group("self_attention.lyapunov", "exponents_by_definition", NETWORK, "exponents are minus infinity at beta = 0"),
     Group(
         "self_attention.bifurcations",

@@ -13,6 +13,7 @@ from scipy.special import logsumexp
 
 from spinbook import validate
 from spinbook.annotations import ArrayLike, Float
+from spinbook.lyapunov import mean_and_error
 from spinbook.self_attention import lanes, mean_field
 from spinbook.self_attention.double import inverse_temperatures, numbers
 from spinbook.self_attention.lanes import Numerics, Observation
@@ -27,19 +28,8 @@ __all__ = [
     "exponents_by_definition",
     "kaplan_yorke_dimension",
     "lyapunov_exponents",
-    "mean_and_error",
     "mean_log_determinant",
 ]
-
-
-def mean_and_error(blocks: Float[np.ndarray, "... B"]) -> tuple[Any, Any]:
-    """The mean of B block means and its standard error, s / sqrt(B); an error of NaN where they are not finite.
-
-    >>> mean_and_error(np.array([1.0, 2.0, 3.0, 2.0]))
-    (np.float64(2.0), np.float64(0.40824829046386...))
-    """
-    with np.errstate(invalid="ignore"):
-        return blocks.mean(axis=-1), blocks.std(axis=-1, ddof=1) / np.sqrt(blocks.shape[-1])
 
 
 class LyapunovExponents(NamedTuple):
@@ -78,7 +68,8 @@ def lyapunov_exponents(
     fall below 1e-16 of the first one. In the chaotic regimes of the paper's network the softmax extinguishes
     directions much faster than that even within one step, and the trailing exponents are then noise, whatever
     ``orthonormalise_every``: at beta = 2 all but three. Two checks: exponents that are right do not change between
-    ``orthonormalise_every=4`` and 1, and all K M are right only if they add up to ``mean_log_determinant``.
+    ``orthonormalise_every=4`` and 1, and all K M are right only if they add up to ``mean_log_determinant``. For the
+    whole spectrum with a bound for each exponent take ``lyapunov_spectrum``.
 
     In ten lines, and slowly: ``exponents_by_definition``.
 

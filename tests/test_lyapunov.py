@@ -1,0 +1,142 @@
+"""Exponents of maps whose exponents are published or known in closed form."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from spinbook.lyapunov import exponents
+from spinbook.self_attention import couplings, lyapunov_exponents, mean_field, simulate
+
+
+def henon(x, a):
+    return jnp.stack([1 - a * x[0] ** 2 + x[1], 0.3 * x[0]])
+
+
+def test_henon_has_its_published_exponents():
+    found = exponents(henon, [0.1, 0.1], 1.4, steps=60_000, transient=1000)
+    # Sprott (2003): .41922 and -1.62319.
+    assert np.all(np.abs(found.exponents - [0.41922, -1.62319]) < 4 * found.standard_errors)
+    assert found.standard_errors.max() < 0.003
+    # The determinant of the derivative is -0.3 everywhere.
+    assert found.exponents.sum() == pytest.approx(np.log(0.3), abs=1e-12)
+
+
+def test_the_folded_towel_has_two_directions_of_stretching():
+    def towel(x, _):
+        a, b, c = x
+        return jnp.stack(
+            [
+                3.8 * a * (1 - a) - 0.05 * (b + 0.35) * (1 - 2 * c),
+                0.1 * ((b + 0.35) * (1 - 2 * c) - 1) * (1 - 1.9 * a),
+                3.78 * c * (1 - c) + 0.2 * b,
+            ]
+        )
+
+    found = exponents(towel, [0.085, -0.121, 0.075], steps=40_000, transient=1000)
+    # Published to two digits (Roessler 1979; .43, .37, -3.3).
+    assert np.all(np.abs(found.exponents - [0.43, 0.37, -3.3]) < 4 * found.standard_errors + [0.005, 0.005, 0.05])
+
+
+def test_symplectic_maps_have_exponents_in_pairs():
+    def coupled(x, kick):
+        q, p = x[:2], x[2:]
+        p = p + kick / (2 * jnp.pi) * jnp.sin(2 * jnp.pi * q) + 0.1 * jnp.sin(2 * jnp.pi * (q - q[::-1]))
+        return jnp.concatenate([q + p, p])
+
+    found = exponents(coupled, [0.1, 0.2, 0.3, 0.4], 5.0, steps=10_000, transient=100)
+    np.testing.assert_allclose(found.exponents + found.exponents[::-1], 0, atol=1e-9)
+    # For a strong kick one standard map has log(K / 2); the coupling changes the two a little and in opposite ways.
+    assert found.exponents[:2].mean() == pytest.approx(np.log(5 / 2), abs=0.1)
+
+
+def test_of_a_linear_map_they_are_the_logarithms_of_its_eigenvalues():
+    A = jnp.asarray([[0.9, 5.0, 0.0], [0.0, 0.5, 2.0], [0.0, 0.0, 1.5]])
+    found = exponents(lambda x, _: A @ x, [1e-300, 0.0, 0.0], steps=400, transient=200)
+    np.testing.assert_allclose(found.exponents, np.log([1.5, 0.9, 0.5]), atol=1e-9)
+
+
+@pytest.mark.parametrize("every", [1, 3])
+def test_a_batch_is_its_orbits(every):
+    starts, parameters = np.array([[0.1, 0.1], [0.2, 0.0]])[:, None], np.array([0.3, 1.0, 1.2])
+    options = {"steps": 200, "transient": 100, "orthonormalise_every": every}
+    together = exponents(henon, starts, parameters, **options)
+    assert together.exponents.shape == (2, 3, 2)
+    assert together.blocks.shape == (2, 3, 20, 2)
+    for i in range(2):
+        for j in range(3):
+            alone = exponents(henon, starts[i, 0], parameters[j], **options)
+            np.testing.assert_allclose(together.exponents[i, j], alone.exponents, rtol=1e-9)
+            np.testing.assert_allclose(together.end[i, j], alone.end, rtol=1e-9)
+
+
+def test_a_block_grows_as_much_however_often_tangents_are_orthonormalised():
+    options = {"steps": 200, "transient": 100}
+    often, seldom = (exponents(henon, [0.1, 0.1], 1.4, orthonormalise_every=k, **options) for k in (1, 3))
+    np.testing.assert_allclose(seldom.blocks, often.blocks, atol=1e-9)
+
+
+def test_parameters_may_be_named():
+    def general(x, p):
+        return jnp.stack([1 - p["a"] * x[0] ** 2 + x[1], p["b"] * x[0]])
+
+    found = exponents(general, [0.1, 0.1], {"a": 1.4, "b": [0.3, 0.2]}, steps=100, transient=0)
+    assert found.exponents.shape == (2, 2)
+    assert exponents(henon, [0.1, 0.1], 1.4, steps=100, transient=0).exponents[0] == pytest.approx(
+        found.exponents[0, 0], rel=1e-9
+    )
+
+
+def test_the_map_of_the_attention_layer_agrees_with_its_own_routine(paper_orbit):
+    network, window = paper_orbit
+    c = couplings(network, beta=1.28)
+    positions = network.period
+
+    def step(x, _):
+        # The position, which only counts, comes along as a number that no tangent can move.
+        position = jnp.round(jax.lax.stop_gradient(x[-1])).astype(int)
+        before = mean_field.Window(x[:-1].reshape(4, 3), jnp.asarray(4), position)
+        after = mean_field.step(c, before)[0]
+        return jnp.append(after.attention.ravel(), jax.lax.stop_gradient((x[-1] + 1) % positions))
+
+    start = np.append(window.attention.ravel(), float(window.position))
+    options = {"steps": 2000, "num_exponents": 3}
+    found = exponents(step, start, transient=1000, **options)
+    own = lyapunov_exponents(network, beta=1.28, start=window, transient=1000, **options)
+    assert np.all(np.abs(found.exponents - own.exponents) < 4 * np.hypot(found.standard_errors, own.standard_errors))
+
+
+@pytest.fixture
+def paper_orbit():
+    from spinbook.self_attention import paper_network
+
+    network = paper_network()
+    return network, simulate(network, beta=1.28, steps=1, transient=2000).window
+
+
+def test_an_orbit_that_escapes_has_no_exponents_and_the_others_keep_theirs():
+    found = exponents(henon, [0.1, 0.1], [1.2, 3.0], steps=100, transient=50)
+    assert np.isfinite(found.exponents[0]).all()
+    assert np.isnan(found.exponents[1]).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"f": 3}, r"f: expected a function"),
+        ({"f": lambda x, p: x[:1]}, r"f: expected a state of shape \(2,\)"),
+        ({"f": lambda x, p: (x, p)}, r"f: expected a state of shape \(2,\) of float64, got tuple"),
+        ({"start": 1.0}, r"start"),
+        ({"start": [1.0, np.nan]}, r"start: expected finite numbers"),
+        ({"parameters": np.ones(3), "start": np.ones((2, 2))}, r"parameters: expected shapes that broadcast"),
+        ({"parameters": "a"}, r"parameters"),
+        ({"num_exponents": 3}, r"num_exponents: expected an integer from 1 to 2, got 3"),
+        ({"steps": 10}, r"steps: expected an integer >= 20, got 10"),
+        ({"orthonormalise_every": 0}, r"orthonormalise_every"),
+    ],
+)
+def test_bad_input_is_refused(change, message):
+    options = {"f": henon, "start": [0.1, 0.1], "parameters": 1.4, "steps": 100, "transient": 0} | change
+    f, start, parameters = (options.pop(name) for name in ("f", "start", "parameters"))
+    with pytest.raises(ValueError, match=message):
+        exponents(f, start, parameters, **options)
