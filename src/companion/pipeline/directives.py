@@ -1,15 +1,18 @@
 """Sphinx extension of the book: published figures, gallery, claims ledger, status, and offline pages.
 
-Every directive reads the plain files in `_build` (figure.json, claims.json, status.json) and computes nothing.
+Every directive but one reads the plain files in `_build` (figure.json, claims.json, status.json) and computes nothing;
+`from-library` shows what a function of the book's library returns.
 """
 
 import html
+import importlib
 import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import yaml
 from docutils import nodes
 from markupsafe import escape
 from sphinx.application import Sphinx
@@ -249,6 +252,28 @@ class ChapterCards(Directive):
             f'<p class="book-badge"><a class="book-badge-total book-verdict-{colour}" href="{ledger}">'
             f"{held} of {judged} verdicts confirmed</a>{marks}</p>"
         )
+
+
+class FromLibrary(Directive):
+    """`{from-library} MODULE.FUNCTION`: the HTML that a function of the book's library returns, at its arguments.
+
+    The content gives them by name, as YAML. Unlike the other directives this one computes, whatever the function does.
+    """
+
+    required_arguments = 1
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        module, _, name = self.arguments[0].rpartition(".")
+        arguments = yaml.safe_load("\n".join(self.content)) or {}
+        if not module or not isinstance(arguments, dict):
+            raise self.error("from-library: expected MODULE.FUNCTION, and its arguments by name in the content")
+        library = project.identity(self.root).library
+        try:
+            function = getattr(importlib.import_module(f"{library}.{module}"), name)
+        except (ImportError, AttributeError) as error:
+            raise self.error(f"from-library: {library} has no {self.arguments[0]}: {error}") from error
+        return [self.raw(str(function(**arguments)))]
 
 
 class ClaimsLedger(Directive):
@@ -737,6 +762,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("figure-gallery", FigureGallery)
     app.add_directive("chapter-cards", ChapterCards)
     app.add_directive("claims-ledger", ClaimsLedger)
+    app.add_directive("from-library", FromLibrary)
     app.add_directive("corrections", Corrections)
     app.add_directive("source-items", SourceItems)
     app.add_directive("chapter-status", ChapterStatus)
