@@ -26,7 +26,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 from scour import scour
 
-from companion import project, themes
+from companion import legible, project, themes
 from companion.plain import plain
 
 DOTS_PER_INCH = 200
@@ -134,6 +134,9 @@ def publish(
         _save_rough(figure, draft, id)
     else:
         _save_images(figure, draft, id)
+        # After the images, which lay the figure out. The quick profile of a chapter draws other numbers.
+        if found := legible.findings(figure, caption=caption, alt=alt, source=source):
+            raise ValueError(f"figure: {id} is hard to read: " + "; ".join(found))
     _save_data(draft, id, data)
     animation = _save_frames(frames, draft, id) if frames and not rough else {}
     record: dict[str, Any] = {

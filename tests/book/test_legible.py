@@ -152,7 +152,9 @@ def test_roles_and_formulas_are_no_tex_left_over():
     assert found(good(), caption=r"As in {eq}`eq:one`: $x_{12} = \frac{1}{2}$ (a), `a_b` (b).") == []
 
 
-@pytest.mark.parametrize("caption", ["A line. Panel b has noise, (a) has not (b).", "a: a line. (a), (b).", "A line (a)."])
+@pytest.mark.parametrize(
+    "caption", ["A line. Panel b has noise, (a) has not (b).", "a: a line. (a), (b).", "A line (a)."]
+)
 def test_panels_have_one_name(caption):
     findings = found(good(), caption=caption)
     assert findings
@@ -171,7 +173,9 @@ def test_panels_without_letters_cannot_be_named():
     one(unnamed(), "panels have letters", caption="Left: a line. Right: a line.")
 
 
-@pytest.mark.parametrize(("name", "text"), [("caption", "In black (a), in blue (b)."), ("alt", WORDS["alt"] + " White.")])
+@pytest.mark.parametrize(
+    ("name", "text"), [("caption", "In black (a), in blue (b)."), ("alt", WORDS["alt"] + " White.")]
+)
 def test_colours_that_the_dark_theme_exchanges(name, text):
     one(good(), "another shade in the dark theme", **{name: text})
 

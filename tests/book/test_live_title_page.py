@@ -113,7 +113,8 @@ def test_the_model_replaces_the_still_picture_and_says_the_same(page, dark, widt
 def test_keys_and_the_mouse_move_the_field_and_nobody_listens_at_zero(page):
     answer = _ask(
         page,
-        f"{_WAIT} const point = document.querySelector('.live-point'); const names = [point.getAttribute('aria-label')];"
+        f"{_WAIT} const point = document.querySelector('.live-point');"
+        "const names = [point.getAttribute('aria-label')];"
         "const says = []; point.focus(); for (let k = 0; k < 3; k += 1) point.dispatchEvent("
         "new KeyboardEvent('keydown', {key: 'ArrowRight', shiftKey: true, bubbles: true})); await pause();"
         f"names.push(point.getAttribute('aria-label')); says.push({_SAYS});"

@@ -8,7 +8,7 @@ import html
 import importlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,10 @@ VERDICT_MARKS = {
     "not-attempted": "–",
     "established": "■",
 }
+
+
+_LETTERS = 1.2
+"""How many times as large as drawn a page shows a figure at most; all of them the same, so that letters are."""
 
 
 class Directive(SphinxDirective):
@@ -91,7 +95,8 @@ def picture(record: dict[str, Any], to_root: str, *, lazy: bool = True) -> str:
     alt = html.escape(record["alt"], quote=True)
     images = [
         f'<img class="{css}" src="{to_root}figures/{id}/{id}{variant}.{suffix}" width="{width // 2}" '
-        f'height="{height // 2}" alt="{alt}"{" loading=lazy" if lazy else ""}>'
+        f'height="{height // 2}" style="max-width:min(100%,{_LETTERS * width / 2:.0f}px)" alt="{alt}"'
+        f"{' loading=lazy' if lazy else ''}>"
         for css, variant in (("only-light", ""), ("only-dark", "-dark"))
     ]
     return f'<div class="book-picture">{"".join(images)}</div>'
@@ -114,10 +119,21 @@ def _frames(record: dict[str, Any], to_root: str) -> str:
     )
 
 
+def in_archive_only(id: str, files: Iterable[str]) -> set[str]:
+    """Those of a figure's files that no page shows or offers alone: they are in its archive, with all the others."""
+    names = set(files)
+    shown_as_drawing = f"{id}-dark.svg" in names
+    return names & ({f"{id}.pdf", f"{id}.png"} if shown_as_drawing else {f"{id}.pdf", f"{id}.svg"})
+
+
+def _also(id: str, files: Iterable[str]) -> str:
+    return " and ".join(sorted(name.removeprefix(f"{id}.").upper() for name in in_archive_only(id, files)))
+
+
 def _fold(record: dict[str, Any], to_root: str, who: project.Identity, beside: str) -> str:
     id, chapter = record["id"], record["chapter"]
     folder = f"{to_root}figures/{id}"
-    names = [*sorted(record["files"]), f"{id}.csl.json", "figure.json"]
+    names = [*sorted(set(record["files"]) - in_archive_only(id, record["files"])), f"{id}.csl.json", "figure.json"]
     downloads = ", ".join(
         f'<a href="{folder}/{name}" download>{name.removeprefix(id).lstrip(".-")}</a>' for name in names
     )
@@ -127,7 +143,8 @@ def _fold(record: dict[str, Any], to_root: str, who: project.Identity, beside: s
         '<details class="book-cite"><summary>Cite, download, reproduce</summary>'
         f'<p>Permanent address: <a href="#{id}">{html.escape(address)}</a>{_versioned(record, who)}</p>'
         f'<pre class="book-bibtex">{html.escape(record["bibtex"])}</pre>'
-        f'<p>Download: <a href="{folder}/{id}.zip" download>everything (zip)</a>, {downloads}. '
+        f'<p>Download: <a href="{folder}/{id}.zip" download>everything (zip, with {_also(id, record["files"])})</a>, '
+        f"{downloads}. "
         f"Source: {html.escape(record['source'])}.{beside}</p>"
         f"<p>Make it again: <code>make chapter NAME={chapter}</code>, version {record['library_version']}, commit "
         f"<code>{html.escape(record['commit'][:12])}{'+dirty' if record['commit'].endswith('+dirty') else ''}</code>, "

@@ -1,4 +1,4 @@
-"""One module per chapter, one function per figure. Nothing here computes a result.
+"""One module per chapter, one function per figure. Nothing here computes a result, but the title page its own.
 
 ``style`` holds the sizes, fonts and palettes of the whole book.
 """

@@ -20,8 +20,9 @@ _LENGTH = 1.15
 _LOOK = """
 .spins { --spins-ink: %(ink)s; --spins-paper: %(paper)s; --spins-faint: %(faint)s; --spins-blue: %(blue)s;
   --spins-orange: %(orange)s; --spins-green: %(green)s; margin: 0.5rem 0 0; }
-html[data-theme="dark"] .spins { --spins-ink: %(dark_ink)s; --spins-paper: %(dark_paper)s; --spins-faint: %(dark_faint)s;
-  --spins-blue: %(dark_blue)s; --spins-orange: %(dark_orange)s; --spins-green: %(dark_green)s; }
+html[data-theme="dark"] .spins { --spins-ink: %(dark_ink)s; --spins-paper: %(dark_paper)s;
+  --spins-faint: %(dark_faint)s; --spins-blue: %(dark_blue)s; --spins-orange: %(dark_orange)s;
+  --spins-green: %(dark_green)s; }
 .spins svg { display: block; width: 100%%; height: auto; }
 .spins path { stroke-width: 0.054; fill: none; }
 .spins .alone { stroke: var(--spins-faint); stroke-width: 0.036; }
@@ -104,8 +105,8 @@ def markup(*, folder: str = "_static/live/", swayed: float = 15.0) -> str:
     x, y = shown.hand
     wide, high = shown.reach
     seen = (
-        f"{len(shown.places)} arrows in rows. Around a ring they point towards it; {int(turned.sum())} of them, in orange, "
-        f"have turned by more than {swayed:g} degrees because they attend to others."
+        f"{len(shown.places)} arrows in rows. Around a ring they point towards it; {int(turned.sum())} of them, in "
+        f"orange, have turned by more than {swayed:g} degrees because they attend to others."
     )
     drawing = (
         f'<svg viewBox="{-wide:g} {-high:g} {2 * wide:g} {2 * high:g}" role="img" aria-label="{seen}">{lines}{arrows}'
