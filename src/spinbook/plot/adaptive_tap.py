@@ -249,7 +249,9 @@ def gaussian(radii: np.ndarray, deviations: Mapping[str, np.ndarray], *, residua
     for name, values in deviations.items():
         colour, line, marker, offset = looks[name]
         left.plot(radii, values, color=colour, linestyle=line, marker=marker, markersize=4.0)
-        style.label(left, rf"$\Sigma_i$: {name}", (float(radii[-1]), float(values[-1])), colour, (-4, offset), ha="right")
+        style.label(
+            left, rf"$\Sigma_i$: {name}", (float(radii[-1]), float(values[-1])), colour, (-4, offset), ha="right"
+        )
     left.set(xlabel="spectral radius of $J$", ylabel="relative error of $V$")
     left.set_yscale("log")
     left.set_ylim(1e-19, 30)
@@ -337,7 +339,9 @@ def message_passing(predicted: np.ndarray, errors: Mapping[str, np.ndarray]) -> 
     figure, ax = style.subplots(width="column", height=2.9)
     steps = np.arange(len(predicted))
     ax.plot(steps, predicted, color=style.INK, linestyle="-", linewidth=1.2)
-    style.label(ax, "state evolution", (float(steps[3]), float(predicted[3])), style.INK, (6, 6))
+    style.label(
+        ax, "state evolution", (float(steps[3]), float(predicted[3])), style.INK, (-6, -8), ha="right", va="top"
+    )
     looks = ((GREEN, "^"), (BLUE, "o"), (ORANGE, "s"))
     for (colour, marker), (name, rows) in style.dressed(looks, errors.items()):
         spread = rows.std(axis=0, ddof=1) / np.sqrt(len(rows))
