@@ -1,7 +1,8 @@
 """Whether a drawn figure can be read and its words are true, as far as a program can tell. Nothing is mended here.
 
-`publish` refuses a figure with a finding. The checks read the laid-out figure: boxes of its texts, paths of its curves.
-They cannot see whether a figure says what it should.
+The checks read the laid-out figure: boxes of its texts, paths of its curves. `publish` refuses a figure for what is
+wrong whatever its numbers are (`faults`), and records what a reader should look at (`crowded`), which the audit of the
+site reports: a label on a curve may be meant. Neither can see whether a figure says what it should.
 """
 
 import re
@@ -16,7 +17,6 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.collections import PathCollection
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
-from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
 from matplotlib.path import Path
 from matplotlib.text import Annotation, Text
@@ -36,30 +36,27 @@ _MATHEMATICS = re.compile(r"(?<!\\)\$([^$]*)(?<!\\)\$")
 _TEX = re.compile(r"\\[A-Za-z\\]|\$|[\^_]\{|\{[\w:-]+\}`")
 _EXCHANGED = re.compile(r"\b(?:black|white|(?:dark|light|pale|bright)(?:er|est)?)\b", re.IGNORECASE)
 _OTHER_NAMES = re.compile(r"\b[Pp]anels? \(?[a-l]\b\)?|(?:^|(?<=[.;] ))[a-l]: |\(?\b(?:[Ll]eft|[Rr]ight)\) ")
+_LETTER = re.compile(r"\(?([a-l])\)?(?:\s|$)")
 _PLACES = re.compile(r"(?:^|(?<=[.;] ))(?:Left|Right|Middle|Centre|Top|Bottom|Above|Below): ")
 
 
-def findings(figure: Figure, *, caption: str, alt: str, source: str) -> list[str]:
-    """Everything that makes a figure hard to read or its words untrue, one sentence each; `figure` is laid out.
+def faults(figure: Figure, *, caption: str, alt: str, source: str) -> list[str]:
+    """What makes a figure hard to read or its words untrue whatever it shows, one sentence each; it is laid out.
 
-    Texts of other than ordinary sizes, texts that overlap each other or lie on curves, entries of legends without a
-    curve to see, TeX in words, panels named otherwise than "(a)", and colours that are others in the dark theme.
+    Texts of other than ordinary sizes, entries of legends too faint to see, TeX in words, panels named otherwise than
+    "(a)", and colours that are others in the dark theme.
     """
-    return [*drawing(figure), *words(figure, caption=caption, alt=alt, source=source)]
+    faint = (found for ax in figure.axes if ax.get_visible() for found in _faint(ax))
+    return [*_sizes(figure), *faint, *_words(figure, caption=caption, alt=alt, source=source)]
 
 
-def drawing(figure: Figure) -> list[str]:
-    """What is hard to read in a laid-out figure."""
-    texts = list(_texts(figure))
-    return [
-        *_sizes(figure, texts),
-        *_overlaps(texts),
-        *(found for ax in figure.axes if ax.get_visible() for found in (*_on_curves(ax), *_entries(ax))),
-    ]
+def crowded(figure: Figure) -> list[str]:
+    """Texts that overlap, texts and legends on curves, and entries of legends whose curve is not to be seen."""
+    panels = (found for ax in figure.axes if ax.get_visible() for found in (*_on_curves(ax), *_entries(ax)))
+    return [*_overlaps(list(_texts(figure))), *panels]
 
 
-def words(figure: Figure, *, caption: str, alt: str, source: str) -> list[str]:
-    """What is wrong in the words about a figure."""
+def _words(figure: Figure, *, caption: str, alt: str, source: str) -> list[str]:
     found = []
     prose = _MATHEMATICS.sub(" ", _CODE.sub(" ", caption))
     if tex := _TEX.search(prose):
@@ -82,9 +79,9 @@ def words(figure: Figure, *, caption: str, alt: str, source: str) -> list[str]:
 
 
 def _panels(figure: Figure, prose: str) -> list[str]:
-    titles = [ax.get_title(loc="left") for ax in figure.axes if ax.get_visible()]
-    letters = [title for title in titles if re.fullmatch("[a-l]", title)]
-    found = [f"caption: panel {letter} is not named as ({letter})" for letter in letters if f"({letter})" not in prose]
+    letters = {match[1] for text, _, _ in _texts(figure) if (match := _LETTER.match(text.get_text().strip()))}
+    named = set(re.findall(r"\(([a-l])\)", prose))
+    found = [f"caption: no panel has the letter of ({name})" for name in sorted(named - letters) if "a" in named]
     other = _OTHER_NAMES.search(prose) or (None if letters else _PLACES.search(prose))
     if other:
         found.append(f"caption: panels have letters and are named by them, as in (a), got {other[0].strip()!r}")
@@ -142,9 +139,9 @@ def _box(text: Text, ax: Axes | None) -> Bbox | None:
     return box
 
 
-def _sizes(figure: Figure, texts: list[tuple[Text, Bbox, Artist | None]]) -> list[str]:
+def _sizes(figure: Figure) -> list[str]:
     scale = min(1.0, PAGE_WIDTH / figure.get_size_inches()[0])
-    sizes = {round(scale * text.get_fontsize(), 1): text for text, _, _ in texts}
+    sizes = {round(scale * text.get_fontsize(), 1): text for text, _, _ in _texts(figure)}
     return [
         f"text of {size:g} points, expected {SMALLEST:g} to {LARGEST:g}: {text.get_text()!r}"
         for size, text in sorted(sizes.items())
@@ -178,7 +175,8 @@ def _on_curves(ax: Axes) -> list[str]:
             continue
         if text.get_rotation() % 90 or (box := _box(text, ax)) is None:
             continue
-        if any(_meets(line, box, ax) for line in _curves(ax) if not _same_colour(text, line)):
+        curves = (line for line in _curves(ax) if not _same_colour(text, line) and not _behind(line, text, box, ax))
+        if any(_meets(line, box, ax) for line in curves):
             found.append(f"a text lies on a curve: {text.get_text()!r}")
     legend = ax.get_legend()
     if legend is not None and legend.get_visible() and (box := legend.get_window_extent()) is not None:
@@ -186,6 +184,24 @@ def _on_curves(ax: Axes) -> list[str]:
         if any(_meets(line, box, ax) for line in _curves(ax)):
             found.append(f"a legend lies on a curve: {names}")
     return found
+
+
+def _behind(curve: Artist, text: Text, box: Bbox, ax: Axes) -> bool:
+    """Whether the text stands in a marker that is as high as itself, or in a filled box that covers the curve."""
+    if isinstance(curve, Line2D):
+        height = curve.get_markersize() if curve.get_marker() not in ("", "None", None, " ") else 0.0
+    else:
+        height = float(np.sqrt(np.max(np.asarray(curve.get_sizes()), initial=0.0)))  # type: ignore[attr-defined]
+    if height >= 0.9 * text.get_fontsize():
+        return True
+    middle = (box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2
+    return any(
+        patch.get_visible()
+        and patch.get_zorder() >= curve.get_zorder()
+        and patch.get_facecolor()[3] > 0.5
+        and patch.get_window_extent().contains(*middle)
+        for patch in ax.patches
+    )
 
 
 def _same_colour(text: Text, line: Artist) -> bool:
@@ -242,10 +258,14 @@ def _entries(ax: Axes) -> list[str]:
         curve = named.get(label)
         if isinstance(curve, Line2D) and (reason := _unseen(curve, ax)):
             found.append(f"a legend names a curve that is not to be seen: {label!r}, {reason}")
-    return found + _faint(legend, ax)
+    return found
 
 
-def _faint(legend: Legend, ax: Axes) -> list[str]:
+def _faint(ax: Axes) -> list[str]:
+    """Entries of the legend of `ax` that do not stand out from its paper."""
+    legend = ax.get_legend()
+    if legend is None or not legend.get_visible():
+        return []
     paper = _luminance(ax.get_facecolor())
     found = []
     for handle, text in zip(legend.legend_handles, legend.get_texts(), strict=True):
@@ -267,6 +287,9 @@ def _luminance(colour: object) -> float:
 
 
 def _unseen(curve: Line2D, ax: Axes) -> str:
+    if not len(curve.get_xydata()):
+        # Drawn for the legend alone, as what a kind of line means.
+        return ""
     if not curve.get_visible() or curve.get_alpha() == 0:
         return "it is not drawn"
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -36,7 +36,7 @@ def good():
 def found(figure, **changes):
     with plt.rc_context(style.RC):
         figure.draw_without_rendering()
-    return legible.findings(figure, **(WORDS | changes))
+    return legible.faults(figure, **(WORDS | changes)) + legible.crowded(figure)
 
 
 def one(figure, words, **changes):
@@ -94,6 +94,16 @@ def test_a_label_that_clears_its_ground_may_lie_on_a_curve():
     assert found(figure) == []
 
 
+@style.house
+def test_a_label_in_its_marker_or_its_box_lies_on_nothing():
+    figure = good()
+    ax = figure.axes[1]
+    ax.plot([0.5], [1.2], "o", markersize=16)
+    ax.text(0.5, 1.2, "i", ha="center", va="center")
+    style.box(ax, (1.0, 1.0), (0.5, 0.3), "norm", style.INK)
+    assert found(figure) == []
+
+
 def test_a_legend_over_data():
     figure = good()
     figure.axes[1].legend(loc="upper right")
@@ -111,6 +121,13 @@ def test_a_legend_names_a_curve_outside_its_panel():
     figure.axes[0].plot([0, 1], [np.nan, np.nan], label="gone")
     figure.axes[0].legend(loc="upper left")
     one(figure, "'gone', no point of it lies in the panel")
+
+
+def test_a_legend_may_name_what_a_kind_of_line_means():
+    figure = good()
+    figure.axes[0].plot([], [], "--", label="dashed: TAP")
+    figure.axes[0].legend(loc="upper left")
+    assert found(figure) == []
 
 
 def test_a_legend_names_a_curve_beneath_another():
@@ -153,7 +170,7 @@ def test_roles_and_formulas_are_no_tex_left_over():
 
 
 @pytest.mark.parametrize(
-    "caption", ["A line. Panel b has noise, (a) has not (b).", "a: a line. (a), (b).", "A line (a)."]
+    "caption", ["A line. Panel b has noise, (a) has not (b).", "a: a line. (a), (b).", "A line (a, b), (a), (c)."]
 )
 def test_panels_have_one_name(caption):
     findings = found(good(), caption=caption)
