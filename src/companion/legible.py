@@ -8,6 +8,7 @@ site reports: a label on a curve may be meant. Neither can see whether a figure 
 import re
 from collections.abc import Iterator
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from matplotlib.artist import Artist
@@ -134,14 +135,13 @@ def _box(text: Text, ax: Axes | None) -> Bbox | None:
             return None
     # That of an annotation would have its arrow in it.
     box = Text.get_window_extent(text)
-    if text.get_clip_on() and text.get_clip_box() is not None:
-        return Bbox.intersection(box, text.get_clip_box())
-    return box
+    clip = text.get_clip_box()
+    return Bbox.intersection(box, clip) if text.get_clip_on() and clip is not None else box
 
 
 def _sizes(figure: Figure) -> list[str]:
     scale = min(1.0, PAGE_WIDTH / figure.get_size_inches()[0])
-    sizes = {round(scale * text.get_fontsize(), 1): text for text, _, _ in _texts(figure)}
+    sizes = {round(scale * float(text.get_fontsize()), 1): text for text, _, _ in _texts(figure)}
     return [
         f"text of {size:g} points, expected {SMALLEST:g} to {LARGEST:g}: {text.get_text()!r}"
         for size, text in sorted(sizes.items())
@@ -153,7 +153,7 @@ def _overlaps(texts: list[tuple[Text, Bbox, Artist | None]]) -> list[str]:
     found = []
     for (one, box, axis), (two, other, other_axis) in combinations(texts, 2):
         # Labels of one axis need a gap, or two numbers read as one.
-        gap = 0.12 * one.get_fontsize() * _dots(one) if axis is not None and axis is other_axis else 0.0
+        gap = 0.12 * float(one.get_fontsize()) * _dots(one) if axis is not None and axis is other_axis else 0.0
         across = min(box.x1, other.x1) - max(box.x0, other.x0) + gap
         along = min(box.y1, other.y1) - max(box.y0, other.y0)
         if across > 0.5 * _dots(one) and along > _TOUCHING * min(box.height, other.height):
@@ -179,20 +179,20 @@ def _on_curves(ax: Axes) -> list[str]:
         if any(_meets(line, box, ax) for line in curves):
             found.append(f"a text lies on a curve: {text.get_text()!r}")
     legend = ax.get_legend()
-    if legend is not None and legend.get_visible() and (box := legend.get_window_extent()) is not None:
-        names = [text.get_text() for text in legend.get_texts()]
-        if any(_meets(line, box, ax) for line in _curves(ax)):
+    if legend is not None and legend.get_visible():
+        names, ground = [text.get_text() for text in legend.get_texts()], legend.get_window_extent()
+        if any(_meets(line, ground, ax) for line in _curves(ax)):
             found.append(f"a legend lies on a curve: {names}")
     return found
 
 
-def _behind(curve: Artist, text: Text, box: Bbox, ax: Axes) -> bool:
+def _behind(curve: Line2D | PathCollection, text: Text, box: Bbox, ax: Axes) -> bool:
     """Whether the text stands in a marker that is as high as itself, or in a filled box that covers the curve."""
     if isinstance(curve, Line2D):
         height = curve.get_markersize() if curve.get_marker() not in ("", "None", None, " ") else 0.0
     else:
-        height = float(np.sqrt(np.max(np.asarray(curve.get_sizes()), initial=0.0)))  # type: ignore[attr-defined]
-    if height >= 0.9 * text.get_fontsize():
+        height = float(np.sqrt(np.max(np.asarray(curve.get_sizes()), initial=0.0)))
+    if height >= 0.9 * float(text.get_fontsize()):
         return True
     middle = (box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2
     return any(
@@ -204,12 +204,12 @@ def _behind(curve: Artist, text: Text, box: Bbox, ax: Axes) -> bool:
     )
 
 
-def _same_colour(text: Text, line: Artist) -> bool:
+def _same_colour(text: Text, line: Line2D | PathCollection) -> bool:
     """A label may begin on the curve that it names in the curve's colour."""
     return isinstance(line, Line2D) and to_rgb(text.get_color()) == to_rgb(line.get_color())
 
 
-def _curves(ax: Axes) -> list[Artist]:
+def _curves(ax: Axes) -> list[Line2D | PathCollection]:
     """What carries data: no guide lines, which have two points and leave the panel."""
     lines = [line for line in ax.lines if line.get_visible() and len(line.get_xydata()) > 0]
     guides = [line for line in lines if line.get_transform() != ax.transData]
@@ -217,7 +217,7 @@ def _curves(ax: Axes) -> list[Artist]:
     return [*(line for line in lines if line not in guides), *points]
 
 
-def _meets(curve: Artist, box: Bbox, ax: Axes) -> bool:
+def _meets(curve: Line2D | PathCollection, box: Bbox, ax: Axes) -> bool:
     """Whether a curve, or a marker's middle, lies in the inner part of a box."""
     inner = Bbox.from_extents(
         box.x0 + 0.06 * box.width, box.y0 + 0.22 * box.height, box.x1 - 0.06 * box.width, box.y1 - 0.2 * box.height
@@ -227,7 +227,6 @@ def _meets(curve: Artist, box: Bbox, ax: Axes) -> bool:
         return False
     if isinstance(curve, PathCollection):
         return _holds(inner, curve.get_offset_transform().transform(np.ma.getdata(curve.get_offsets())))
-    assert isinstance(curve, Line2D)
     vertices = curve.get_transform().transform(curve.get_xydata())
     if curve.get_marker() not in ("", "None", None, " ") and _holds(inner, vertices):
         return True
@@ -280,8 +279,8 @@ def _faint(ax: Axes) -> list[str]:
     return found
 
 
-def _luminance(colour: object) -> float:
-    channels = np.array(to_rgb(colour))  # type: ignore[arg-type]
+def _luminance(colour: Any) -> float:
+    channels = np.array(to_rgb(colour))
     linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
     return float(linear @ [0.2126, 0.7152, 0.0722])
 
