@@ -16,9 +16,10 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.cm import ScalarMappable
 from matplotlib.collections import PathCollection
-from matplotlib.colors import to_rgb
+from matplotlib.colors import to_rgb, to_rgba
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 from matplotlib.path import Path
 from matplotlib.text import Annotation, Text
 from matplotlib.transforms import Bbox
@@ -171,7 +172,7 @@ def _on_curves(ax: Axes) -> list[str]:
     """Texts and legends that lie on a curve or its markers; one that clears the ground behind it may."""
     found = []
     for text in ax.texts:
-        if not text.get_visible() or ((patch := text.get_bbox_patch()) is not None and patch.get_facecolor()[3] > 0.5):
+        if not text.get_visible() or ((patch := text.get_bbox_patch()) is not None and _opaque(patch)):
             continue
         if text.get_rotation() % 90 or (box := _box(text, ax)) is None:
             continue
@@ -198,10 +199,18 @@ def _behind(curve: Line2D | PathCollection, text: Text, box: Bbox, ax: Axes) -> 
     return any(
         patch.get_visible()
         and patch.get_zorder() >= curve.get_zorder()
-        and patch.get_facecolor()[3] > 0.5
+        and _opaque(patch)
         and patch.get_window_extent().contains(*middle)
         for patch in ax.patches
     )
+
+
+def _opaque(patch: Patch) -> bool:
+    return to_rgba(patch.get_facecolor())[3] > 0.5
+
+
+def _data(line: Line2D) -> np.ndarray:
+    return np.asarray(line.get_xydata(), dtype=float)
 
 
 def _same_colour(text: Text, line: Line2D | PathCollection) -> bool:
@@ -211,7 +220,7 @@ def _same_colour(text: Text, line: Line2D | PathCollection) -> bool:
 
 def _curves(ax: Axes) -> list[Line2D | PathCollection]:
     """What carries data: no guide lines, which have two points and leave the panel."""
-    lines = [line for line in ax.lines if line.get_visible() and len(line.get_xydata()) > 0]
+    lines = [line for line in ax.lines if line.get_visible() and len(_data(line)) > 0]
     guides = [line for line in lines if line.get_transform() != ax.transData]
     points = [part for part in ax.collections if isinstance(part, PathCollection) and part.get_visible()]
     return [*(line for line in lines if line not in guides), *points]
@@ -227,7 +236,7 @@ def _meets(curve: Line2D | PathCollection, box: Bbox, ax: Axes) -> bool:
         return False
     if isinstance(curve, PathCollection):
         return _holds(inner, curve.get_offset_transform().transform(np.ma.getdata(curve.get_offsets())))
-    vertices = curve.get_transform().transform(curve.get_xydata())
+    vertices = curve.get_transform().transform(_data(curve))
     if curve.get_marker() not in ("", "None", None, " ") and _holds(inner, vertices):
         return True
     return curve.get_linestyle() not in ("None", "", " ") and _crosses(inner, vertices)
@@ -286,13 +295,13 @@ def _luminance(colour: Any) -> float:
 
 
 def _unseen(curve: Line2D, ax: Axes) -> str:
-    if not len(curve.get_xydata()):
+    if not len(_data(curve)):
         # Drawn for the legend alone, as what a kind of line means.
         return ""
     if not curve.get_visible() or curve.get_alpha() == 0:
         return "it is not drawn"
     with np.errstate(invalid="ignore", divide="ignore"):
-        vertices = curve.get_transform().transform(curve.get_xydata())
+        vertices = curve.get_transform().transform(_data(curve))
     panel = ax.bbox.padded(1.0)
     if not _holds(panel, vertices) and not _crosses(panel, vertices):
         return "no point of it lies in the panel"
@@ -307,8 +316,8 @@ def _covers(other: Line2D, curve: Line2D, ax: Axes, vertices: np.ndarray) -> boo
     drawn_over = other.get_visible() and other.get_linestyle() == "-" and other.get_zorder() >= curve.get_zorder()
     if not drawn_over or other.get_linewidth() < curve.get_linewidth() or other.get_alpha() not in (None, 1):
         return False
-    if curve.get_marker() not in ("", "None", None) or len(other.get_xydata()) != len(vertices):
+    if curve.get_marker() not in ("", "None", None) or len(_data(other)) != len(vertices):
         return False
     with np.errstate(invalid="ignore", divide="ignore"):
-        apart = np.abs(other.get_transform().transform(other.get_xydata()) - vertices)
+        apart = np.abs(other.get_transform().transform(_data(other)) - vertices)
     return bool(np.nanmax(apart, initial=0.0) < 0.5 and np.isfinite(apart).any())
