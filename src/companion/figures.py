@@ -28,7 +28,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 from scour import scour
 
-from companion import project, themes
+from companion import legible, project, themes
 from companion.plain import plain
 
 __all__ = [
@@ -131,11 +131,15 @@ def publish(
     draft = folder.with_name(f".{id}.draft")
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir(parents=True)
-    rough = "COMPANION_ROUGH" in os.environ
+    rough, crowded = "COMPANION_ROUGH" in os.environ, list[str]()
     if rough:
         _save_rough(figure, draft, id)
     else:
         _save_images(figure, draft, id)
+        # After the images, which lay the figure out. The quick profile of a chapter draws other numbers.
+        if found := legible.faults(figure, caption=caption, alt=alt, source=source):
+            raise ValueError(f"figure: {id} is hard to read: " + "; ".join(found))
+        crowded = legible.crowded(figure)
     _save_data(draft, id, data)
     animation = _save_frames(frames, draft, id) if frames and not rough else {}
     record: dict[str, Any] = {
@@ -150,6 +154,7 @@ def publish(
         "commit": os.environ.get("COMPANION_COMMIT", "unknown"),
         "size": [round(side * DOTS_PER_INCH) for side in figure.get_size_inches()],
         **animation,
+        **({"crowded": crowded} if crowded else {}),
         "files": {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(draft.iterdir())},
         **_citations(id, page or project.chapter_of(id), caption),
     }

@@ -53,7 +53,6 @@ def test_the_pages_show_figure_claim_number_and_provenance(built):
     assert 'largest value is <span class="pasted-text">1.00</span>' in page
     assert "make chapter NAME=probe" in page
     assert "pip install" not in page
-    assert (html / "figures" / "probe-line" / "probe-line.pdf").is_file()
     assert 'href="../figures/probe-line/probe-line.zip"' in page
     assert 'id="ledger-claim-probe-top"' in (html / "book" / "claims.html").read_text()
     assert "@misc{walks:probe," in page

@@ -423,3 +423,21 @@ def test_a_rough_figure_is_one_small_picture_with_its_record(out, monkeypatch):
     assert {path.name for path in folder.iterdir()} == {"probe-line.png", "probe-line.csv", "figure.json"}
     assert "frames" not in json.loads((folder / "figure.json").read_text())
     assert plt.get_fignums() == []
+
+
+def test_a_figure_that_cannot_be_read_is_not_published(out):
+    figure = draw()
+    figure.axes[0].set_xlabel("time", fontsize=3.0)
+    with pytest.raises(ValueError, match=r"probe-line is hard to read: text of 3 points"):
+        figures.publish(figure, "probe-line", **TEXT | {"data": {"x": np.arange(3.0)}})
+    assert not (out / "figures" / "probe-line").exists()
+    plt.close("all")
+
+
+def test_a_crowded_figure_says_so_in_its_record(out):
+    figure = draw()
+    for place in (0.50, 0.51):
+        figure.axes[0].text(place, 1.9, "late", color=style.INK)
+    figures.publish(figure, "probe-line", **TEXT | {"data": {"x": np.arange(3.0)}})
+    record = json.loads((out / "figures" / "probe-line" / "figure.json").read_text())
+    assert "texts overlap: 'late' and 'late'" in record["crowded"]

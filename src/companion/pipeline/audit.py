@@ -103,7 +103,7 @@ def page(site: Path, name: str, script: str, *, dark: bool, width: int = _WIDTHS
 def site(root: Path, out: TextIO) -> list[Finding]:
     """Audit every page of ``_build/html`` in both themes and at a telephone's width.
 
-    Prints as it goes and returns the serious and critical findings.
+    Prints as it goes, in the end also the figures that are crowded, and returns the serious and critical findings.
     """
     html = root / "_build" / "html"
     script = axe(root).replace("</script", "<\\/script")
@@ -123,6 +123,9 @@ def site(root: Path, out: TextIO) -> list[Finding]:
             print(f"{name}, {'dark' if dark else 'light'}: {kinds}", file=out, flush=True)
             for finding in serious:
                 print(f"    {finding.rule}: {finding.place}", file=out, flush=True)
+    for record in json.loads((html / "figures.json").read_text(encoding="utf-8")):
+        for words in record.get("crowded", []):
+            print(f"figure {record['id']}: {words}", file=out)
     print(f"{len(bad)} serious or critical finding(s) on {len(names)} pages in two themes and on a telephone", file=out)
     return bad
 

@@ -1,17 +1,20 @@
 """Sphinx extension of the book: published figures, gallery, claims ledger, status, and offline pages.
 
-Every directive reads the plain files in ``_build`` (figure.json, claims.json, status.json) and computes nothing.
+Every directive but one reads the plain files in ``_build`` (figure.json, claims.json, status.json) and computes nothing;
+``from-library`` shows what a function of the book's library returns.
 """
 
 from __future__ import annotations
 
 import html
+import importlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import yaml
 from docutils import nodes
 from markupsafe import escape
 from sphinx.application import Sphinx
@@ -46,6 +49,10 @@ VERDICT_MARKS = {
     "not-attempted": "–",
     "established": "■",
 }
+
+
+_LETTERS = 1.2
+"""How many times as large as drawn a page shows a figure at most; all of them the same, so that letters are."""
 
 
 class Directive(SphinxDirective):
@@ -107,7 +114,8 @@ def picture(record: dict[str, Any], to_root: str, *, lazy: bool = True) -> str:
     alt = html.escape(record["alt"], quote=True)
     images = [
         f'<img class="{css}" src="{to_root}figures/{id}/{id}{variant}.{suffix}" width="{width // 2}" '
-        f'height="{height // 2}" style="--book-width: {width // 2}px" alt="{alt}"{" loading=lazy" if lazy else ""}>'
+        f'height="{height // 2}" style="max-width:min(100%,{_LETTERS * width / 2:.0f}px)" alt="{alt}"'
+        f"{' loading=lazy' if lazy else ''}>"
         for css, variant in (("only-light", ""), ("only-dark", "-dark"))
     ]
     return f'<div class="book-picture">{"".join(images)}</div>'
@@ -130,10 +138,21 @@ def _frames(record: dict[str, Any], to_root: str) -> str:
     )
 
 
+def in_archive_only(id: str, files: Iterable[str]) -> set[str]:
+    """Those of a figure's files that no page shows or offers alone: they are in its archive, with all the others."""
+    names = set(files)
+    shown_as_drawing = f"{id}-dark.svg" in names
+    return names & ({f"{id}.pdf", f"{id}.png"} if shown_as_drawing else {f"{id}.pdf", f"{id}.svg"})
+
+
+def _also(id: str, files: Iterable[str]) -> str:
+    return " and ".join(sorted(name.removeprefix(f"{id}.").upper() for name in in_archive_only(id, files)))
+
+
 def _fold(record: dict[str, Any], to_root: str, who: project.Identity, beside: str) -> str:
     id, chapter = record["id"], record["chapter"]
     folder = f"{to_root}figures/{id}"
-    names = [*sorted(record["files"]), f"{id}.csl.json", "figure.json"]
+    names = [*sorted(set(record["files"]) - in_archive_only(id, record["files"])), f"{id}.csl.json", "figure.json"]
     downloads = ", ".join(
         f'<a href="{folder}/{name}" download>{name.removeprefix(id).lstrip(".-")}</a>' for name in names
     )
@@ -143,7 +162,8 @@ def _fold(record: dict[str, Any], to_root: str, who: project.Identity, beside: s
         '<details class="book-cite"><summary>Cite, download, reproduce</summary>'
         f'<p>Permanent address: <a href="#{id}">{html.escape(address)}</a>{_versioned(record, who)}</p>'
         f'<pre class="book-bibtex">{html.escape(record["bibtex"])}</pre>'
-        f'<p>Download: <a href="{folder}/{id}.zip" download>everything (zip)</a>, {downloads}. '
+        f'<p>Download: <a href="{folder}/{id}.zip" download>everything (zip, with {_also(id, record["files"])})</a>, '
+        f"{downloads}. "
         f"Source: {html.escape(record['source'])}.{beside}</p>"
         f"<p>Make it again: <code>make chapter NAME={chapter}</code>, version {record['library_version']}, commit "
         f"<code>{html.escape(record['commit'][:12])}{'+dirty' if record['commit'].endswith('+dirty') else ''}</code>, "
@@ -268,6 +288,28 @@ class ChapterCards(Directive):
             f'<p class="book-badge"><a class="book-badge-total book-verdict-{colour}" href="{ledger}">'
             f"{held} of {judged} verdicts confirmed</a>{marks}</p>"
         )
+
+
+class FromLibrary(Directive):
+    """`{from-library} MODULE.FUNCTION`: the HTML that a function of the book's library returns, at its arguments.
+
+    The content gives them by name, as YAML. Unlike the other directives this one computes, whatever the function does.
+    """
+
+    required_arguments = 1
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        module, _, name = self.arguments[0].rpartition(".")
+        arguments = yaml.safe_load("\n".join(self.content)) or {}
+        if not module or not isinstance(arguments, dict):
+            raise self.error("from-library: expected MODULE.FUNCTION, and its arguments by name in the content")
+        library = project.identity(self.root).library
+        try:
+            function = getattr(importlib.import_module(f"{library}.{module}"), name)
+        except (ImportError, AttributeError) as error:
+            raise self.error(f"from-library: {library} has no {self.arguments[0]}: {error}") from error
+        return [self.raw(str(function(**arguments)))]
 
 
 class ClaimsLedger(Directive):
@@ -762,6 +804,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("figure-gallery", FigureGallery)
     app.add_directive("chapter-cards", ChapterCards)
     app.add_directive("claims-ledger", ClaimsLedger)
+    app.add_directive("from-library", FromLibrary)
     app.add_directive("corrections", Corrections)
     app.add_directive("source-items", SourceItems)
     app.add_directive("chapter-status", ChapterStatus)

@@ -26,6 +26,7 @@ from companion.pipeline import (
     catalogue,
     citing,
     compared,
+    directives,
     disk,
     environment,
     execution,
@@ -279,8 +280,10 @@ def _add_records(root: Path, html: Path) -> None:
     shutil.copytree(Path(__file__).resolve().parents[1] / "schemas", html / "schemas")
     if (build / "figures").is_dir():
         shutil.copytree(build / "figures", html / "figures")
+    shown = {notebooks.load(root, name).thumbnail for name in notebooks.names(root)}
     for folder in sorted((html / "figures").glob("*")):
         _bundle(root, folder)
+        _lighten(folder, preview=folder.name in shown)
     (html / ".nojekyll").touch()
 
 
@@ -330,6 +333,13 @@ def _bundle(root: Path, folder: Path) -> None:
     with zipfile.ZipFile(folder / f"{id}.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in contents.items():
             archive.writestr(zipfile.ZipInfo(f"{id}/{name}"), content, zipfile.ZIP_DEFLATED)
+
+
+def _lighten(folder: Path, *, preview: bool) -> None:
+    """Leave to the archive alone what no page shows: the PDF, and the PNG beside drawings unless it is a preview."""
+    for name in directives.in_archive_only(folder.name, [path.name for path in folder.iterdir()]):
+        if not (preview and name.endswith(".png")):
+            (folder / name).unlink()
 
 
 def figures_index(figures: Path) -> list[dict[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -34,6 +35,8 @@ def site(html: Path) -> None:
     if script.is_file():
         script.write_text(_only(script.read_text(encoding="utf-8"), icons), encoding="utf-8")
     _without_old_fonts(html / "_static")
+    # Translations of the theme's words; the pages are made and no script reads them.
+    shutil.rmtree(html / "_static" / "locales", ignore_errors=True)
 
 
 def _plain(sheet: Path) -> set[str]:

@@ -203,7 +203,7 @@ def convergence(
     for name, height in (("naive", 0.42), ("TAP", 0.30), ("adaptive", 0.18)):
         left.text(0.06, height, name, color=COLOURS[name], fontsize=8.5, transform=left.transAxes)
 
-    looks = ((GREEN, "-.", 8.0), (BROWN, "-", 6.0))
+    looks = ((GREEN, "-.", 8.0), (BROWN, "-", 5.0))
     for (colour, line, offset), (name, eigenvalues) in style.dressed(looks, traces.items()):
         steps = np.arange(len(eigenvalues))
         middle.plot(steps, eigenvalues, color=colour, linestyle=line, linewidth=1.3)
@@ -242,24 +242,27 @@ def gaussian(radii: np.ndarray, deviations: Mapping[str, np.ndarray], *, residua
     ``residuals`` maps a description of an iteration to |change| after each step.
     """
     figure, (left, right) = style.subplots(1, 2, height=2.9)
-    looks = {"spin's variance": (GREEN, "-.", "^"), "prior's covariance": (ORANGE, "--", "s")}
+    looks = {"spin's variance": (GREEN, "-.", "^", -15), "prior's covariance": (ORANGE, "--", "s", 8)}
     for name, values in deviations.items():
-        colour, line, marker = looks[name]
+        colour, line, marker, offset = looks[name]
         left.plot(radii, values, color=colour, linestyle=line, marker=marker, markersize=4.0)
-        style.label(left, rf"$\Sigma_i$: {name}", (float(radii[-1]), float(values[-1])), colour, (-4, 12), ha="right")
+        style.label(
+            left, rf"$\Sigma_i$: {name}", (float(radii[-1]), float(values[-1])), colour, (-4, offset), ha="right"
+        )
     left.set(xlabel="spectral radius of $J$", ylabel="relative error of $V$")
     left.set_yscale("log")
-    left.set_ylim(1e-17, 30)
+    left.set_ylim(1e-19, 30)
     left.yaxis.set_major_locator(ticker.LogLocator(base=1e4))
     left.yaxis.set_minor_locator(ticker.NullLocator())
-    dresses = ((ORANGE, "--", -8.0), (GREEN, "-.", 5.0), (BROWN, "-", -3.0))
+    dresses = ((ORANGE, "--", -13.0), (GREEN, "-.", 4.0), (BROWN, "-", -3.0))
     for (colour, line, offset), (name, values) in style.dressed(dresses, residuals.items()):
         steps = np.arange(len(values))
         right.plot(steps, values, color=colour, linestyle=line)
         style.label(right, name, (float(steps[-1]), float(values[-1])), colour, (4, offset))
     right.set(xlabel="step", ylabel="largest change of a mean")
     right.set_yscale("log")
-    right.set_ylim(min(float(values[-1]) for values in residuals.values()) / 1e3, None)  # room for the labels
+    # Room for the lowest label above the numbers of the axis.
+    right.margins(y=0.15)
     right.yaxis.set_minor_locator(ticker.NullLocator())
     style.letters(left, right)
     return figure
@@ -333,7 +336,9 @@ def message_passing(predicted: np.ndarray, errors: Mapping[str, np.ndarray]) -> 
     figure, ax = style.subplots(width="column", height=2.9)
     steps = np.arange(len(predicted))
     ax.plot(steps, predicted, color=style.INK, linestyle="-", linewidth=1.2)
-    style.label(ax, "state evolution", (float(steps[3]), float(predicted[3])), style.INK, (6, 6))
+    style.label(
+        ax, "state evolution", (float(steps[3]), float(predicted[3])), style.INK, (-6, -8), ha="right", va="top"
+    )
     looks = ((GREEN, "^"), (BLUE, "o"), (ORANGE, "s"))
     for (colour, marker), (name, rows) in style.dressed(looks, errors.items()):
         middle, spread = style.averages(rows, axis=0)

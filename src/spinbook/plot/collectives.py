@@ -498,7 +498,7 @@ def feed_forward(
     middle.axvspan(bound[0] - bound[1], bound[0] + bound[1], color=style.INK, alpha=0.15, linewidth=0)
     style.label(middle, "most that $h_i$ can tell", (bound[0], float(places[0]) + 0.42), style.INK, (-4, 3), ha="right")
     middle.set_yticks(places, list(explained))
-    middle.set(xlabel="explained variance, new inputs", xlim=(0, 1), ylim=(-0.5, len(explained) - 0.1))
+    middle.set(xlabel="explained variance, new inputs", xlim=(0, 1), ylim=(-0.5, len(explained) + 0.15))
     right.semilogx(strengths, local.T, color=style.INK, linewidth=0.7, linestyle="-", alpha=0.5)
     right.semilogx(strengths, local.mean(axis=0), color=style.INK, linewidth=2.0, linestyle="--", marker="o")
     right.set(xlabel="factor on $W_Q$ and $W_K$", ylabel="most that $h_i$ can tell", ylim=(0, 1))

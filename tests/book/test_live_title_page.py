@@ -1,0 +1,128 @@
+"""The arrows of the title page are those of the library, live and still, and answer mouse and keyboard."""
+
+import json
+import re
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from companion.pipeline import browser
+from spinbook.plot import title_page
+from spinbook.vector import mean_field
+
+ROOT = Path(__file__).resolve().parents[2]
+LIVE = ROOT / "book" / "_static" / "live"
+needs_browser = pytest.mark.skipif(browser.find() is None, reason="no browser is installed")
+PAGE = (
+    '<!DOCTYPE html><html lang="en" data-theme="light"><head><meta charset="utf-8"></head><body><main>'
+    "{markup}</main></body></html>"
+)
+
+
+@pytest.fixture(scope="module")
+def markup():
+    return title_page.markup()
+
+
+@pytest.fixture
+def page(tmp_path, markup):
+    (tmp_path / "_static" / "live").mkdir(parents=True)
+    for name in ("kernel", "title-page"):
+        (tmp_path / "_static" / "live" / f"{name}.js").write_text((LIVE / f"{name}.js").read_text())
+    path = tmp_path / "index.html"
+    path.write_text(PAGE.format(markup=markup))
+    return path
+
+
+def _ask(page, script, **options):
+    return json.loads(browser.evaluate(page, f"{script}; return JSON.stringify(answer);", **options))
+
+
+def test_the_title_page_has_one_sentence_and_the_picture_before_anything_else():
+    text = (ROOT / "book" / "index.md").read_text()
+    before = re.match(r"# .+\n\n([^\n]+)\n\n```\{from-library\} plot\.title_page\.markup", text)
+    assert before
+    assert len(re.findall(r"[.!?](?:\s|$)", before[1])) == 1
+
+
+def test_the_still_picture_has_every_arrow_and_says_what_is_seen(markup):
+    shown = title_page.scene()
+    alone, together, _ = title_page.answers(shown)
+    cosine = (alone * together).sum(axis=1) / np.linalg.norm(alone, axis=1) / np.linalg.norm(together, axis=1)
+    swayed = int((np.rad2deg(np.arccos(np.clip(cosine, -1, 1))) > 15).sum())
+    assert 5 < swayed < len(shown.places) - 5
+    assert markup.count('class="alone"') == len(shown.places)
+    assert markup.count('class="swayed"') == swayed
+    assert markup.count('class="own"') == len(shown.places) - swayed
+    assert f"{len(shown.places)} arrows in rows" in markup
+    assert f"{swayed} of them" in markup
+
+
+@needs_browser
+def test_the_arrows_are_those_of_the_library(page):
+    rng = np.random.default_rng(5)
+    cases = [
+        {"hand": rng.normal(size=2).tolist(), "sharpness": sharpness, "coupling": coupling, "beta": beta}
+        for sharpness, coupling, beta in [(0.0, 1.0, 1.0), (1.6, 1.2, 3.0), (4.0, 2.5, 3.0), (1.0, 0.0, 0.2)]
+    ]
+    found = _ask(
+        page,
+        "const d = JSON.parse(document.getElementById('title-page-live-data').textContent);"
+        f"const m = Live.models['title-page']; const answer = {json.dumps(cases)}.map((c) => {{"
+        "const x = m.fields(d, c.hand); const J = m.couplings(x, c.sharpness, c.coupling);"
+        "return {x, J, means: m.settle(J, x, c.beta, 5000)}; })",
+    )
+    for case, answer in zip(cases, found, strict=True):
+        shown = title_page.scene()._replace(hand=tuple(case["hand"]))
+        x = jnp.asarray(np.pad(shown.fields(), ((0, 0), (0, 1))))
+        J = case["coupling"] * jax.nn.softmax(case["sharpness"] * x @ x.T, axis=1)
+        assert np.abs(x[:, :2] - np.array(answer["x"], dtype=float)).max() < 1e-12
+        assert np.abs(J - np.array(answer["J"], dtype=float)).max() < 1e-12
+        # The book's own steps from the page's answer stay where it is.
+        means = jnp.asarray(np.pad(np.array(answer["means"]), ((0, 0), (0, 1))))
+        assert np.abs(mean_field.naive_step(means, J, x, beta=case["beta"]) - means).max() < 1e-12
+        solution = mean_field.steady_state(J, x, beta=case["beta"], step=mean_field.naive_step, tol=1e-14)
+        assert np.abs(solution.value - means).max() < 1e-12
+
+
+_WAIT = "const pause = () => new Promise((done) => setTimeout(done, 900)); await pause();"
+_SAYS = "document.querySelector('.live-says').textContent"
+_SEEN = "[...document.querySelectorAll('figure svg')].filter((one) => one.checkVisibility()).length"
+
+
+@needs_browser
+@pytest.mark.parametrize(("dark", "width"), [(False, 1280), (True, 1280), (False, 390)])
+def test_the_model_replaces_the_still_picture_and_says_the_same(page, dark, width, markup):
+    swayed = re.search(r"(\d+) of them, in orange", markup)
+    answer = _ask(
+        page,
+        f"{_WAIT} const box = document.querySelector('.live').getBoundingClientRect();"
+        f"const answer = {{still: {_SEEN}, says: {_SAYS}, wide: box.width, room: document.body.clientWidth}}",
+        dark=dark,
+        width=width,
+    )
+    assert answer["still"] == 0
+    assert answer["says"].startswith(f"{swayed[1]} of 53 arrows")
+    assert answer["wide"] <= answer["room"]
+
+
+@needs_browser
+def test_keys_and_the_mouse_move_the_field_and_nobody_listens_at_zero(page):
+    answer = _ask(
+        page,
+        f"{_WAIT} const point = document.querySelector('.live-point');"
+        "const names = [point.getAttribute('aria-label')];"
+        "const says = []; point.focus(); for (let k = 0; k < 3; k += 1) point.dispatchEvent("
+        "new KeyboardEvent('keydown', {key: 'ArrowRight', shiftKey: true, bubbles: true})); await pause();"
+        f"names.push(point.getAttribute('aria-label')); says.push({_SAYS});"
+        "const slider = document.querySelector('.live input'); slider.value = '0';"
+        f"slider.dispatchEvent(new Event('input', {{bubbles: true}})); await pause(); says.push({_SAYS});"
+        f"document.querySelector('.live-button').click(); await pause(); says.push({_SAYS});"
+        "names.push(point.getAttribute('aria-label')); const answer = {names, says}",
+    )
+    assert [re.search(r"at (\S+),", name)[1] for name in answer["names"]] == ["−1.70", "1.30", "−1.70"]
+    assert answer["says"][1].startswith("Nobody listens")
+    assert answer["says"][0] != answer["says"][2]
