@@ -83,8 +83,8 @@ def schematic() -> Figure:
     spin.text(-0.28, -0.52, "$R$", color=style.GREY, fontsize=9)
     spin.set(xlim=(-1.15, 1.75), ylim=(-1.2, 1.7), aspect="equal")
 
+    block.plot([0, 0], [-0.05, 4.1], color=style.INK, linewidth=1.2, linestyle="-", zorder=1)
     for y, text, colour in ((0.9, "attention", ORANGE), (3.0, "feed-forward", PURPLE)):
-        block.plot([0, 0], [y - 0.95, y + 1.1], color=style.INK, linewidth=1.2, linestyle="-", zorder=1)
         block.plot(
             [0, 1.35, 1.35, 0.2],
             [y - 0.6, y - 0.6, y + 0.72, y + 0.72],
