@@ -566,7 +566,7 @@ def strong_run(
             (3, 3) if theory == "TAP" else (3, -13),
             ha="left" if theory == "TAP" else "right",
         )
-    right.set(xlabel="step", ylabel="change of a step, root mean square")
+    right.set(xlabel="step", ylabel="rms change of a step")
     style.decades(right.yaxis, 2)
     for ax in (left, middle):
         ax.xaxis.set_major_locator(ticker.MultipleLocator(5))
@@ -654,7 +654,10 @@ def one_step(
     for exponent, value in guides.items():
         line = value * (strengths / strengths[0]) ** exponent
         right.loglog(strengths, line, color=style.GREY, linestyle=":", linewidth=1.0)
-        style.label(right, f"$g^{exponent}$", (strengths[-1], line[-1]), style.GREY, (3, -2))
+        # Beside the line, where no curve ends.
+        style.label(
+            right, f"$g^{exponent}$", (strengths[-2], line[-2]), style.GREY, (4, -9) if exponent < 3 else (-14, 3)
+        )
     style.plain_ticks(left.xaxis, [float(dim) for dim in dims])
     style.plain_ticks(right.xaxis, [float(strength) for strength in strengths])
     left.set(xlabel="dimension $D$", ylabel="error of one step / $R$")
