@@ -62,7 +62,9 @@ def test_exponents_are_those_of_the_library_on_a_cycle_and_within_their_scatter_
         f"{_DATA}{_MODEL} const answer = [1.2, 1.28].map((beta) =>"
         " m.exponent(data, m.run(data, data.start, beta, 2000).window, beta, 4000))",
     )
-    for beta, exponent, allowed in zip((1.2, 1.28), found, (2e-3, 0.03), strict=True):
+    # On the cycle only the first tangents differ, by their alignment over the number of tokens. In chaos 4,000 tokens
+    # scatter with a standard deviation of 0.005, of which six are allowed; logarithms of base two would be 0.064 off.
+    for beta, exponent, allowed in zip((1.2, 1.28), found, (1e-4, 0.03), strict=True):
         library = lyapunov_exponents(NETWORK, beta=beta, steps=40_000, transient=2000, start=START)
         assert abs(exponent - library.exponents[0]) < allowed
 

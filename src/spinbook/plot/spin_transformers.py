@@ -82,8 +82,8 @@ def schematic() -> Figure:
     spin.text(-0.28, -0.52, "$R$", color=style.GREY, fontsize=9)
     spin.set(xlim=(-1.15, 1.75), ylim=(-1.2, 1.7), aspect="equal")
 
+    block.plot([0, 0], [-0.05, 4.1], color=style.INK, linewidth=1.2, linestyle="-", zorder=1)
     for y, text, colour in ((0.9, "attention", ORANGE), (3.0, "feed-forward", PURPLE)):
-        block.plot([0, 0], [y - 0.95, y + 1.1], color=style.INK, linewidth=1.2, linestyle="-", zorder=1)
         block.plot(
             [0, 1.35, 1.35, 0.2],
             [y - 0.6, y - 0.6, y + 0.72, y + 0.72],
@@ -563,7 +563,7 @@ def strong_run(
             (3, 3) if theory == "TAP" else (3, -13),
             ha="left" if theory == "TAP" else "right",
         )
-    right.set(xlabel="step", ylabel="change of a step, root mean square")
+    right.set(xlabel="step", ylabel="rms change of a step")
     style.decades(right.yaxis, 2)
     for ax in (left, middle):
         ax.xaxis.set_major_locator(ticker.MultipleLocator(5))
@@ -651,7 +651,10 @@ def one_step(
     for exponent, value in guides.items():
         line = value * (strengths / strengths[0]) ** exponent
         right.loglog(strengths, line, color=style.GREY, linestyle=":", linewidth=1.0)
-        style.label(right, f"$g^{exponent}$", (strengths[-1], line[-1]), style.GREY, (3, -2))
+        # Beside the line, where no curve ends.
+        style.label(
+            right, f"$g^{exponent}$", (strengths[-2], line[-2]), style.GREY, (4, -9) if exponent < 3 else (-14, 3)
+        )
     style.plain_ticks(left.xaxis, [float(dim) for dim in dims])
     style.plain_ticks(right.xaxis, [float(strength) for strength in strengths])
     left.set(xlabel="dimension $D$", ylabel="error of one step / $R$")
