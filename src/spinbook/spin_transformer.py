@@ -3,11 +3,16 @@
 A module takes (sites, dim) to (sites, dim): its inputs, scaled to the radius of the spins' sphere, act as fields x_i on
 the spins and choose their couplings J_ij by softmax; its outputs are the steady magnetizations m_i of the spins, found
 as a fixed point and differentiated implicitly, or reached by a number of steps. Batches take ``jax.vmap``. Nothing here
-trains, normalises outputs or adds parameters to those of the couplings.
+trains or normalises outputs.
+
+What an input is (``Inputs``), where the spins start (``AtFields``, ``AtRest``, ``Learned``, or the ``State`` of an
+earlier call), what is done to queries and keys (``unit_length``, ``Rotary``) and a feed-forward network that adds to
+the fields are options, and with none of them the only parameters are those of the couplings.
 """
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -21,6 +26,7 @@ from jaxtyping import Array, PRNGKeyArray
 
 from spinbook import fixed_point, sphere, validate
 from spinbook.annotations import ArrayLike, Bool, Float
+from spinbook.entropy_production import mean_field, relaxation
 from spinbook.fixed_point import Adjoint, FixedPoint
 from spinbook.sphere import Response, squared_length
 from spinbook.vector import fluctuations
@@ -28,15 +34,27 @@ from spinbook.vector.fluctuations import COMPONENTS, Rule, received, tap_field
 from spinbook.vector.heads import by_heads, from_heads
 
 __all__ = [
+    "AtFields",
+    "AtRest",
+    "Inputs",
+    "Learned",
+    "Path",
+    "Readout",
     "Relax",
+    "Rotary",
     "SpinTransformer",
     "SpinTransformerModule",
     "Spins",
+    "State",
     "Unroll",
+    "as_directions",
+    "as_fields",
+    "as_magnetizations",
     "naive",
     "one_sphere",
     "sphere_per_head",
     "tap",
+    "unit_length",
 ]
 
 
@@ -116,6 +134,209 @@ def sphere_per_head(num_heads: int) -> int:
 
 
 @dataclass(frozen=True)
+class Inputs:
+    """What an input of a module is to its spins: ``field(x, direction, response, beta)`` is the field x_i that acts.
+
+    Arrays are (spheres, heads, N, d): the inputs as they came, and scaled to the radius. Couplings, feed-forward field
+    and a learned start see the latter, whatever acts as the field. ``check(x, name, beta)`` refuses rows of a sphere
+    that are no such thing. Three are offered: ``as_directions``, ``as_fields`` and ``as_magnetizations``.
+
+    >>> as_fields
+    as_fields
+    """
+
+    name: str
+    field: Callable[[Array, Array, Response, Array], Array]
+    check: Callable[[Array, str, Array], None]
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+def _nothing_to_check(rows: Array, name: str, beta: Array) -> None:
+    return
+
+
+def _conjugate(x: Array, direction: Array, response: Response, beta: Array) -> Array:
+    def of_sphere(m: Array) -> Array:
+        squares = jnp.expand_dims(squared_length(m, COMPONENTS), COMPONENTS)
+        # Where values are hidden nothing is refused, and no field has a mean on the sphere or beyond.
+        inside = squares < sphere.squared_radius(m.shape[0] * m.shape[2])
+        return jnp.where(inside, response.inverse(jnp.where(inside, m, 0), beta, axes=COMPONENTS), jnp.nan)
+
+    return jax.vmap(of_sphere)(x)
+
+
+def _check_magnetizations(rows: Array, name: str, beta: Array) -> None:
+    sphere.inside_ball(rows, name)
+
+
+# x_i = R a_i / |a_i|: of the input a only the direction counts, as in the source of 2023.
+as_directions = Inputs("as_directions", lambda x, direction, response, beta: direction, _nothing_to_check)
+# x_i = a_i: the length of a field says how hard it pins its spin.
+as_fields = Inputs("as_fields", lambda x, direction, response, beta: x, sphere.in_range)
+# phi(x_i) = a_i: the field conjugate to the magnetization of the layer below, which alone would give it back.
+as_magnetizations = Inputs("as_magnetizations", _conjugate, _check_magnetizations)
+
+
+class AtFields(eqx.Module):
+    """theta_i(0) = x_i: the spins start in their fields, without neighbours."""
+
+    def __init__(self, dim: int, *, key: PRNGKeyArray, dtype: Any = None) -> None:
+        pass
+
+    def __call__(self, fields: Float[Array, "N D"], directions: Float[Array, "N D"]) -> Float[Array, "N D"]:
+        return fields
+
+
+class AtRest(eqx.Module):
+    """theta_i(0) = 0: the spins start without magnetization, so that the first naive update sees no neighbours.
+
+    Raises as the module does.
+    """
+
+    def __init__(self, dim: int, *, key: PRNGKeyArray, dtype: Any = None) -> None:
+        pass
+
+    def __call__(self, fields: Float[Array, "N D"], directions: Float[Array, "N D"]) -> Float[Array, "N D"]:
+        # Not a constant of the compiled function, which can give NaN, see ``fixed_point``.
+        return 0 * fields
+
+
+class Learned(eqx.Module):
+    """theta_i(0) = W a_i, for inputs a_i scaled to the radius: values, as fields.
+
+    ``weight`` is (dim, dim), without bias. The first naive update attends to their means phi(W a_j): K = 1 is a
+    parallel transformer block. A steady state forgets where it started, and then ``weight`` gets no gradient.
+
+    >>> Learned(4, key=jax.random.key(0)).weight.shape
+    (4, 4)
+    """
+
+    weight: Array
+
+    def __init__(self, dim: int, *, key: PRNGKeyArray, dtype: Any = None) -> None:
+        self.weight = eqx.nn.Linear(dim, dim, use_bias=False, dtype=dtype, key=key).weight
+
+    def __call__(self, fields: Float[Array, "N D"], directions: Float[Array, "N D"]) -> Float[Array, "N D"]:
+        return directions @ self.weight.T.astype(directions.dtype)
+
+
+class _FeedForward(eqx.Module):
+    """W_2 gelu(W_1 a), without biases."""
+
+    up: Array
+    down: Array
+
+    def __init__(self, dim: int, hidden_dim: int, *, key: PRNGKeyArray, dtype: Any) -> None:
+        first, second = jax.random.split(key)
+        self.up = eqx.nn.Linear(dim, hidden_dim, use_bias=False, dtype=dtype, key=first).weight
+        self.down = eqx.nn.Linear(hidden_dim, dim, use_bias=False, dtype=dtype, key=second).weight
+
+    def __call__(self, directions: Float[Array, "N D"]) -> Float[Array, "N D"]:
+        hidden = jax.nn.gelu(directions @ self.up.T.astype(directions.dtype), approximate=False)
+        return hidden @ self.down.T.astype(directions.dtype)
+
+
+def unit_length(a: Float[Array, "*batch N d"]) -> Float[Array, "*batch N d"]:
+    """a / |a|, with 0 for 0: of queries and keys the logits are then cosines. A map to pass to a module.
+
+    >>> unit_length(jnp.array([[3.0, 4.0], [0.0, 0.0]])).round(3).tolist()
+    [[0.6..., 0.8...], [0.0, 0.0]]
+    """
+    squares = jnp.sum(a * a, axis=-1, keepdims=True)
+    # The root has no derivative at zero, and its NaN would reach every parameter.
+    return a * jax.lax.rsqrt(jnp.where(squares > 0, squares, 1))
+
+
+@dataclass(frozen=True)
+class Rotary:
+    """Turns the components (2k, 2k + 1) of site n by the angle n base^(-2k / d): a map of queries and keys.
+
+    Their product then depends on positions only through the distance of two sites, so that a window may move along its
+    stream. Sites are counted from 0, those of a context too.
+
+    Raises ``ValueError`` for base <= 0, and, when a module is made, for an odd number of components of a head.
+    Source: Su et al. (2021), RoFormer, equation 34.
+
+    >>> Rotary()(jnp.ones((2, 4))).round(3).tolist()
+    [[1.0, 1.0, 1.0, 1.0], [-0.30..., 1.38..., 0.99..., 1.01...]]
+    """
+
+    base: float = 10_000.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "base", float(validate.positive(self.base, "base", ndim=0)))
+
+    def __call__(self, a: Float[Array, "*batch N d"]) -> Float[Array, "*batch N d"]:
+        sites, dim = a.shape[-2:]
+        if dim % 2:
+            raise ValueError(f"query_key_maps: expected an even number of components of a head to turn, got {dim}")
+        # In double precision, whatever the dtype: the angle of a late site has few digits in single.
+        angles = np.arange(sites)[:, None] * self.base ** -(np.arange(0, dim, 2) / dim)
+        cos, sin = (jnp.asarray(f(angles), a.dtype) for f in (np.cos, np.sin))
+        even, odd = a[..., 0::2], a[..., 1::2]
+        return jnp.stack([even * cos - odd * sin, even * sin + odd * cos], axis=-1).reshape(a.shape)
+
+
+class State(NamedTuple):
+    """The effective fields (N, D), or (depth, N, D) of a stack, in which a call left its spins, for the next one.
+
+    Their means are the magnetizations; a field of zero is a spin at rest.
+    """
+
+    effective_fields: Float[Array, "*depth N D"]
+
+    def shifted(self, drop: int = 1, add: int = 1) -> State:
+        """Without the first ``drop`` sites, and with ``add`` new ones at rest behind: what a moving window sees.
+
+        Raises ``ValueError`` for negative numbers and for more sites to drop than there are.
+
+        >>> State(jnp.ones((3, 4))).shifted(drop=2, add=1).effective_fields.shape
+        (2, 4)
+        """
+        theta = validate.finite(self.effective_fields, "effective_fields")
+        if theta.ndim < 2:
+            raise ValueError(f"effective_fields: expected shape (..., N, D), got {theta.shape}")
+        drop = validate.count(drop, "drop", maximum=theta.shape[-2])
+        widths = [(0, 0)] * (theta.ndim - 2) + [(0, validate.count(add, "add")), (0, 0)]
+        return State(jnp.pad(theta[..., drop:, :], widths))
+
+
+class Readout(NamedTuple):
+    """What a call of a module leaves, and what it cost in irreversibility.
+
+    ``magnetizations`` (N, D), the ``state`` for the next call, and the evidence ``residual`` and ``converged`` as in
+    ``SpinTransformerModule.steady_state``. ``entropy_production`` (spheres,) in nats is the frozen-drive
+    irreversibility of the last update, sigma = (beta^2 / 2) sum_ij (J_ij - J_ji)^2 T_ij, see
+    ``spinbook.entropy_production.mean_field.vector_mean_field``: a proxy along a transient, and in a steady state the
+    entropy production of naive mean field while inputs stay. Of a stack all have the depth in front.
+    """
+
+    magnetizations: Float[Array, "*depth N D"]
+    state: State
+    entropy_production: Float[Array, "*depth S"]
+    residual: Float[Array, "*depth"]
+    converged: Bool[Array, "*depth"]
+
+
+class Path(NamedTuple):
+    """Updates t = 1, ..., T of a module under inputs that stay as they are, for example after they changed.
+
+    ``magnetizations`` (T, N, D); ``mismatch`` (T, S): the divergence of the independent spins of that time from those
+    of the steady state, in nats, for each sphere of a site; ``entropy_production`` (T, S): the proxy between t - 1 and
+    t; ``residual`` (T,): the largest change of a component of the effective fields. ``steady`` is the steady state that
+    was found from the end of the path, with its evidence: the mismatch means nothing where it did not converge.
+    """
+
+    magnetizations: Float[Array, "T N D"]
+    mismatch: Float[Array, "T S"]
+    entropy_production: Float[Array, "T S"]
+    residual: Float[Array, " T"]
+    steady: FixedPoint
+
+
+@dataclass(frozen=True)
 class Relax:
     """Solve for the steady state, to a change of the fields of ``tol`` in an update; NaN comes out where that fails.
 
@@ -138,6 +359,11 @@ class Relax:
             update, start, tol=tol, max_steps=self.max_steps, history=self.history, adjoint=adjoint
         )
 
+    def last_two(self, update: Callable[[Array], Array], start: Array) -> tuple[Array, FixedPoint]:
+        """The state before the last, which is the same, and the last with its evidence."""
+        found = self(update, start)
+        return found.value, found
+
     def output(self, value: Array, converged: Array) -> Array:
         return jnp.where(converged, value, jnp.nan)
 
@@ -158,39 +384,112 @@ class Unroll:
         validate.count(self.num_steps, "num_steps", minimum=1)
 
     def __call__(self, update: Callable[[Array], Array], start: Array) -> FixedPoint:
-        def advance(state: tuple[Array, Array], _: None) -> tuple[tuple[Array, Array], None]:
-            new = update(state[0])
-            return (new, jnp.max(jnp.abs(new - state[0]))), None
+        return self.last_two(update, start)[1]
+
+    def last_two(self, update: Callable[[Array], Array], start: Array) -> tuple[Array, FixedPoint]:
+        """The state before the last update, and the last with its evidence."""
+
+        def advance(states: tuple[Array, Array], _: None) -> tuple[tuple[Array, Array], None]:
+            return (states[1], update(states[1])), None
 
         # A start that is a constant of the compiled function can give NaN, see ``fixed_point``; this one is an input.
-        state = (start, jnp.full((), jnp.inf, start.dtype))
-        (value, residual), _ = jax.lax.scan(advance, state, length=self.num_steps)
-        return FixedPoint(value, residual, jnp.asarray(self.num_steps, jnp.int32), jnp.asarray(False))
+        (before, value), _ = jax.lax.scan(advance, (start, start), length=self.num_steps)
+        residual = jnp.max(jnp.abs(value - before))
+        return before, FixedPoint(value, residual, jnp.asarray(self.num_steps, jnp.int32), jnp.asarray(False))
 
     def output(self, value: Array, converged: Array) -> Array:
         return value
 
 
-@partial(jax.jit, static_argnames=("theory", "response", "dynamics"))
-def _settle(
-    inputs: Float[Array, "S H N d"],
-    couplings: Float[Array, "S H N M"],
-    context: Float[Array, "S H M d"] | None,
-    beta: Array,
-    theory: Theory,
-    response: Response,
-    dynamics: Relax | Unroll,
-) -> FixedPoint:
-    """The magnetizations (spheres, heads, sites, d), with evidence of the fields that they answer to."""
+class _Problem(NamedTuple):
+    """What the spins of a call are given, by spheres and heads; ``context`` holds the fields of the context's spins."""
 
+    fields: Float[Array, "S H N d"]
+    start: Float[Array, "S H N d"]
+    couplings: Float[Array, "S H N M"]
+    context: Float[Array, "S H M d"] | None
+    beta: Array
+
+
+def _update(problem: _Problem, theory: Theory, response: Response) -> Callable[[Array], Array]:
     def update(fields: Array) -> Array:
         def sphere_by_sphere(f: Array, x: Array, J: Array, c: Array | None) -> Array:
-            return theory(f, Spins(x, J, c, response, beta))
+            return theory(f, Spins(x, J, c, response, problem.beta))
 
-        return jax.vmap(sphere_by_sphere)(fields, inputs, couplings, context)
+        return jax.vmap(sphere_by_sphere)(fields, problem.fields, problem.couplings, problem.context)
 
-    solution = dynamics(update, inputs)
-    return solution._replace(value=jax.vmap(lambda f: response(f, beta, axes=COMPONENTS))(solution.value))
+    return update
+
+
+def _means(fields: Array, response: Response, beta: Array) -> Array:
+    return jax.vmap(lambda f: response(f, beta, axes=COMPONENTS))(fields)
+
+
+def _joined(fields: Array) -> Float[Array, "S N E"]:
+    return jax.vmap(from_heads)(fields)
+
+
+def _irreversibility(problem: _Problem, now: Array, before: Array, response: Response) -> Float[Array, " S"]:
+    """The proxy between two times; spins of a context are driven and do not listen."""
+    J = problem.couplings
+    if problem.context is not None:
+        now, before = (jnp.concatenate([theta, problem.context], axis=2) for theta in (now, before))
+        sites, senders = J.shape[-2:]
+        J = jnp.pad(J, ((0, 0), (0, 0), (0, senders), (sites, 0)))
+
+    def of_sphere(J: Array, theta: Array, old: Array) -> Array:
+        return mean_field.driven_production(J, theta, old, problem.beta, response)
+
+    return jax.vmap(of_sphere)(J, _joined(now), _joined(before))
+
+
+@partial(jax.jit, static_argnames=("theory", "response", "dynamics"))
+def _settle(problem: _Problem, theory: Theory, response: Response, dynamics: Relax | Unroll) -> FixedPoint:
+    """The magnetizations (spheres, heads, sites, d), with evidence of the fields that they answer to."""
+    solution = dynamics(_update(problem, theory, response), problem.start)
+    return solution._replace(value=_means(solution.value, response, problem.beta))
+
+
+@partial(jax.jit, static_argnames=("theory", "response", "dynamics"))
+def _read(
+    problem: _Problem, theory: Theory, response: Response, dynamics: Relax | Unroll
+) -> tuple[Array, FixedPoint, Array]:
+    """The magnetizations, the effective fields with their evidence, and the irreversibility of the last update."""
+    before, solution = dynamics.last_two(_update(problem, theory, response), problem.start)
+    sigma = _irreversibility(problem, solution.value, before, response)
+    return _means(solution.value, response, problem.beta), solution, sigma
+
+
+@partial(jax.jit, static_argnames=("theory", "response", "dynamics", "steps"))
+def _follow(problem: _Problem, theory: Theory, response: Response, dynamics: Relax, steps: int) -> Any:
+    update = _update(problem, theory, response)
+
+    def advance(theta: Array, _: None) -> tuple[Array, tuple[Array, Array, Array]]:
+        new = update(theta)
+        return new, (new, jnp.max(jnp.abs(new - theta)), _irreversibility(problem, new, theta, response))
+
+    last, (thetas, residual, sigma) = jax.lax.scan(advance, problem.start, length=steps)
+    steady = dynamics(update, last)
+    final = _joined(steady.value)
+    mismatch = jnp.sum(relaxation.divergence(jax.vmap(_joined)(thetas), final, beta=problem.beta), axis=-1)
+    means = jax.vmap(lambda theta: _means(theta, response, problem.beta))(thetas)
+    return means, mismatch, sigma, residual, steady._replace(value=_means(steady.value, response, problem.beta))
+
+
+def _number(value: Any, name: str) -> Any:
+    validate.positive(value, name, ndim=0)
+    # A masked array without masked entries passes every check, and no function of JAX.
+    return jnp.asarray(np.asarray(value)) if np.ma.isMaskedArray(value) else value
+
+
+class _Sites(NamedTuple):
+    """Inputs as rows (N, D), and scaled to the radius by spheres and heads."""
+
+    rows: Array
+    directions: Float[Array, "S H N d"]
+
+
+Start = AtFields | AtRest | Learned
 
 
 class SpinTransformerModule(eqx.Module):
@@ -207,17 +506,29 @@ class SpinTransformerModule(eqx.Module):
     steady state or ``Unroll(k)`` for k updates. ``dtype`` is that of the weights, by default JAX's. ``beta`` may be a
     JAX array, and is then trained like any parameter.
 
+    Further options, which all go together. ``inputs``: ``as_directions`` (default), inputs scaled to the radius;
+    ``as_fields``, fields of any length; ``as_magnetizations``, the means of the layer below, whose conjugate fields
+    act. Couplings, start and feed-forward network see directions in each case. ``start``: ``AtFields`` (default),
+    ``AtRest`` or ``Learned``, the effective fields before the first update, where no ``state`` is given.
+    ``feed_forward``: hidden units of W_2 gelu(W_1 a), which is added to the fields; no network by default.
+    ``query_key_maps``: functions (heads, N, d) to the same, applied to queries and to keys in order, as
+    ``(unit_length, Rotary())``. ``sharpness``: a factor of all logits, the inverse temperature of attention; as a JAX
+    array it is trained.
+
     Calls take ``x`` (N, D), a boolean ``mask`` (N, N), True = may attend, and ``context`` (M, D), whose spins answer to
     their own fields and are attended to in the place of x; the mask is (N, M) then. A row of the mask without True
     leaves its site alone with its field. A site whose row and column are without True is padding: nothing else depends
-    on it, and it may be zero, with zero as its result. The result (N, D) has the dtype of the weights; with weights of
-    half precision everything between is float32. Batches take ``jax.vmap``. Cost of an update: 2 N^2 D for the naive
-    theory, 6 N^2 D for TAP.
+    on it, and it may be zero, with zero as its result. ``state`` is where an earlier call left its spins, see
+    ``readout``. The result (N, D) has the dtype of the weights; with weights of half precision everything between is
+    float32. Batches take ``jax.vmap``. Cost of an update: 2 N^2 D for the naive theory, 6 N^2 D for TAP.
 
-    Raises ``ValueError`` for a ``dim`` that heads do not divide, two components or fewer for a head, beta <= 0, shapes
-    that do not fit, NaN, inputs of length zero but for padding (NaN comes out where values are hidden), and masks that
-    are not booleans.
-    Source: Bal (2023), section "A simple JAX implementation", labels softmaxcouplings and crosssoftmaxcouplings.
+    Raises ``ValueError`` for a ``dim`` that heads do not divide, two components or fewer for a head, beta <= 0,
+    sharpness <= 0, maps of queries and keys that change their shape, shapes that do not fit, NaN, inputs of length zero
+    but for padding, magnetizations on or beyond the sphere (NaN comes out where values are hidden), and masks that are
+    not booleans.
+    Source: Bal (2023), section "A simple JAX implementation", labels softmaxcouplings and crosssoftmaxcouplings; the
+    further options: Bal (2026), "Nonequilibrium Dynamics in Spin-Model Transformers", for several spins of a site and
+    the naive theory.
 
     >>> module = SpinTransformerModule(8, 2, key=jax.random.key(0))
     >>> x = jax.random.normal(jax.random.key(1), (5, 8))
@@ -227,12 +538,17 @@ class SpinTransformerModule(eqx.Module):
 
     to_queries_keys: eqx.nn.Linear
     beta: float | Array
+    sharpness: float | Array
+    start: Start
+    memory: _FeedForward | None
     dim: int = eqx.field(static=True)
     num_heads: int = eqx.field(static=True)
     theory: Theory = eqx.field(static=True)
     response: Response = eqx.field(static=True)
     spheres: Callable[[int], int] = eqx.field(static=True)
     dynamics: Relax | Unroll = eqx.field(static=True)
+    inputs: Inputs = eqx.field(static=True)
+    query_key_maps: tuple[Callable[[Array], Array], ...] = eqx.field(static=True)
 
     def __init__(
         self,
@@ -245,6 +561,11 @@ class SpinTransformerModule(eqx.Module):
         response: Response = sphere.large_d,
         spheres: Callable[[int], int] = one_sphere,
         dynamics: Relax | Unroll = Relax(),
+        inputs: Inputs = as_directions,
+        start: type[Start] = AtFields,
+        feed_forward: int | None = None,
+        query_key_maps: tuple[Callable[[Array], Array], ...] = (),
+        sharpness: float | Array = 1.0,
         dtype: Any = None,
     ) -> None:
         key = validate.key(key)
@@ -256,22 +577,51 @@ class SpinTransformerModule(eqx.Module):
             raise ValueError(
                 f"num_heads: expected more than 2 components for each head, got {self.dim // self.num_heads}"
             )
-        validate.positive(beta, "beta", ndim=0)
-        # A masked array without masked entries passes every check, and no function of JAX.
-        given: Any = beta
-        self.beta = jnp.asarray(np.asarray(given)) if np.ma.isMaskedArray(given) else beta
+        self.beta, self.sharpness = _number(beta, "beta"), _number(sharpness, "sharpness")
         self.theory, self.response, self.spheres, self.dynamics = theory, response, spheres, dynamics
+        self.inputs = validate.instance(inputs, Inputs, "inputs")
+        self.query_key_maps = tuple(query_key_maps)
+        slices = jax.ShapeDtypeStruct((1, 2, self.dim // self.num_heads), jnp.float32)
+        for turned in self.query_key_maps:
+            shape = jax.eval_shape(turned, slices).shape
+            if shape != slices.shape:
+                raise ValueError(f"query_key_maps: expected functions that keep the shape {slices.shape}, got {shape}")
         self.to_queries_keys = eqx.nn.Linear(self.dim, 2 * self.dim, use_bias=False, dtype=dtype, key=key)
+        # Of the key itself are the couplings drawn, with and without the rest.
+        start_key, memory_key = (jax.random.fold_in(key, part) for part in (1, 2))
+        self.start = start(self.dim, key=start_key, dtype=dtype)
+        self.memory = None
+        if feed_forward is not None:
+            hidden_dim = validate.count(feed_forward, "feed_forward", minimum=1)
+            self.memory = _FeedForward(self.dim, hidden_dim, key=memory_key, dtype=dtype)
 
     @property
     def _precision(self) -> Any:
         """The dtype of all arithmetic: that of the weights, but for half precision, in which nothing can be solved."""
         return np.promote_types(self.to_queries_keys.weight.dtype, np.float32)
 
-    def _scaled(self, a: Array, name: str, padding: Array | None) -> Array:
+    def under(self, dynamics: Relax | Unroll) -> SpinTransformerModule:
+        """The same parameters with other ``dynamics``: train with one number of updates, evaluate with another.
+
+        >>> module = SpinTransformerModule(8, key=jax.random.key(0))
+        >>> module.under(Unroll(1)).dynamics
+        Unroll(num_steps=1)
+        """
+        other = copy.copy(self)
+        object.__setattr__(other, "dynamics", validate.instance(dynamics, (Relax, Unroll), "dynamics"))
+        return other
+
+    def _by_spheres(self, rows: Array) -> Float[Array, "S H N d"]:
+        heads = by_heads(rows, self.num_heads)
+        return heads.reshape(self.spheres(self.num_heads), -1, *heads.shape[1:])
+
+    def _directions(self, a: Array, name: str, padding: Array | None) -> Array:
         """Inputs by spheres and heads, (spheres, heads, sites, d), scaled to the radius; padding may be zero."""
         spheres = self.spheres(self.num_heads)
         parts = a.reshape(len(a), spheres, self.dim // spheres)
+        if not validate.is_traced((a, self.beta)):
+            # Of a stack the largest counts.
+            self.inputs.check(parts.reshape(-1, parts.shape[-1]), name, jnp.max(jnp.asarray(self.beta, a.dtype)))
         parts = sphere.balanced(parts)
         if padding is None:
             lengths = jnp.linalg.norm(parts, axis=-1, keepdims=True)
@@ -287,27 +637,57 @@ class SpinTransformerModule(eqx.Module):
             # Nor has the direction of zero: padding stays where it is.
             parts = jnp.where(empty, 0, parts)
         scaled = sphere.radius(self.dim // spheres) * parts / lengths
-        heads = by_heads(scaled.reshape(len(a), self.dim), self.num_heads)
-        return heads.reshape(spheres, -1, *heads.shape[1:])
+        return self._by_spheres(scaled.reshape(len(a), self.dim))
 
-    def _inputs(self, x: Any, mask: Any, context: Any) -> tuple[Array, Array | None, Array | None]:
-        """Inputs and context scaled, and the mask."""
+    def _checked(self, x: Any, mask: Any, context: Any) -> tuple[_Sites, _Sites | None, Array | None]:
+        """Inputs and context as they came and scaled, and the mask."""
         a = validate.matrix(x, "x", columns=self.dim, dtype=self._precision)
         if context is None:
             allowed = self._mask(mask, (len(a), len(a)))
             # A site of one layer is the same site of the next: nothing may come in or go out.
             apart = None if allowed is None else ~(jnp.any(allowed, axis=0) | jnp.any(allowed, axis=1))
-            return self._scaled(a, "x", apart), None, allowed
+            return _Sites(a, self._directions(a, "x", apart)), None, allowed
         c = validate.matrix(context, "context", columns=self.dim, dtype=self._precision)
         allowed = self._mask(mask, (len(a), len(c)))
         silent, unheard = (None, None) if allowed is None else (~jnp.any(allowed, axis=k) for k in (1, 0))
-        return self._scaled(a, "x", silent), self._scaled(c, "context", unheard), allowed
+        sites = _Sites(a, self._directions(a, "x", silent))
+        return sites, _Sites(c, self._directions(c, "context", unheard)), allowed
 
     def _rows(self, a: Array) -> Array:
         return from_heads(a.reshape(self.num_heads, *a.shape[2:]))
 
+    def _carrier(self, sites: _Sites) -> Array:
+        beta = jnp.asarray(self.beta, sites.rows.dtype)
+        return self.inputs.field(self._by_spheres(sites.rows), sites.directions, self.response, beta)
+
+    def _fields(self, sites: _Sites) -> Array:
+        carrier = self._carrier(sites)
+        if self.memory is None:
+            return carrier
+        return carrier + self._by_spheres(self.memory(self._rows(sites.directions)))
+
+    def _problem(self, x: Any, mask: Any, context: Any, state: State | None) -> _Problem:
+        sites, senders, allowed = self._checked(x, mask, context)
+        fields = self._fields(sites)
+        if state is None:
+            start = self._by_spheres(self.start(self._rows(fields), self._rows(sites.directions)))
+        else:
+            validate.instance(state, State, "state")
+            rows = validate.matrix(state.effective_fields, "state", columns=self.dim, dtype=self._precision)
+            if rows.shape != sites.rows.shape:
+                raise ValueError(
+                    f"state: expected {len(sites.rows)} sites as in x, got {len(rows)} (see State.shifted)"
+                )
+            start = self._by_spheres(rows)
+        J = self._couplings(sites.directions, (sites if senders is None else senders).directions, allowed)
+        others = None if senders is None else self._fields(senders)
+        return _Problem(fields, start, J, others, jnp.asarray(self.beta, fields.dtype))
+
     def _projected(self, a: Array, weight: Array) -> Array:
-        return by_heads(self._rows(a) @ weight.T.astype(a.dtype), self.num_heads).reshape(a.shape)
+        heads = by_heads(self._rows(a) @ weight.T.astype(a.dtype), self.num_heads)
+        for turned in self.query_key_maps:
+            heads = turned(heads)
+        return heads.reshape(a.shape)
 
     def _mask(self, mask: Any, shape: tuple[int, int]) -> Array | None:
         if mask is None:
@@ -320,7 +700,7 @@ class SpinTransformerModule(eqx.Module):
     def _couplings(self, x: Array, context: Array, mask: Array | None) -> Array:
         queries = self._projected(x, self.to_queries_keys.weight[: self.dim])
         keys = self._projected(context, self.to_queries_keys.weight[self.dim :])
-        logits = queries @ jnp.swapaxes(keys, -1, -2)
+        logits = jnp.asarray(self.sharpness, x.dtype) * queries @ jnp.swapaxes(keys, -1, -2)
         if mask is None:
             return jax.nn.softmax(logits, axis=-1)
         J = jax.nn.softmax(jnp.where(mask, logits, jnp.finfo(logits.dtype).min), axis=-1)
@@ -333,14 +713,30 @@ class SpinTransformerModule(eqx.Module):
         context: Float[ArrayLike, "M D"] | None = None,
     ) -> Float[Array, "H N M"]:
         """J^h_ij = softmax_j(q^h_i . k^h_j), (heads, sites, sites or context sites); 0 where the mask is False."""
-        a, c, allowed = self._inputs(x, mask, context)
-        J = self._couplings(a, a if c is None else c, allowed)
+        sites, senders, allowed = self._checked(x, mask, context)
+        J = self._couplings(sites.directions, (sites if senders is None else senders).directions, allowed)
         return J.reshape(self.num_heads, *J.shape[2:]).astype(self.to_queries_keys.weight.dtype)
 
-    def _settle(self, x: Any, mask: Any, context: Any) -> FixedPoint:
-        a, c, allowed = self._inputs(x, mask, context)
-        J = self._couplings(a, a if c is None else c, allowed)
-        solution = _settle(a, J, c, jnp.asarray(self.beta, a.dtype), self.theory, self.response, self.dynamics)
+    def input_fields(
+        self,
+        x: Float[ArrayLike, "N D"],
+        mask: Bool[ArrayLike, "N M"] | None = None,
+        context: Float[ArrayLike, "M D"] | None = None,
+    ) -> Float[Array, "N D"]:
+        """What the inputs alone are as fields (N, D), as ``inputs`` says, without a feed-forward network's share."""
+        return self._rows(self._carrier(self._checked(x, mask, context)[0])).astype(self.to_queries_keys.weight.dtype)
+
+    def fields(
+        self,
+        x: Float[ArrayLike, "N D"],
+        mask: Bool[ArrayLike, "N M"] | None = None,
+        context: Float[ArrayLike, "M D"] | None = None,
+    ) -> Float[Array, "N D"]:
+        """The fields x_i (N, D) that act on the spins, those of the inputs and of the feed-forward network."""
+        return self._rows(self._fields(self._checked(x, mask, context)[0])).astype(self.to_queries_keys.weight.dtype)
+
+    def _settle(self, x: Any, mask: Any, context: Any, state: State | None) -> FixedPoint:
+        solution = _settle(self._problem(x, mask, context, state), self.theory, self.response, self.dynamics)
         return solution._replace(value=self._rows(solution.value).astype(self.to_queries_keys.weight.dtype))
 
     def __call__(
@@ -348,9 +744,11 @@ class SpinTransformerModule(eqx.Module):
         x: Float[ArrayLike, "N D"],
         mask: Bool[ArrayLike, "N M"] | None = None,
         context: Float[ArrayLike, "M D"] | None = None,
+        *,
+        state: State | None = None,
     ) -> Float[Array, "N D"]:
         """The magnetizations (sites, dim)."""
-        solution = self._settle(x, mask, context)
+        solution = self._settle(x, mask, context, state)
         return self.dynamics.output(solution.value, solution.converged)
 
     def steady_state(
@@ -358,6 +756,8 @@ class SpinTransformerModule(eqx.Module):
         x: Float[ArrayLike, "N D"],
         mask: Bool[ArrayLike, "N M"] | None = None,
         context: Float[ArrayLike, "M D"] | None = None,
+        *,
+        state: State | None = None,
     ) -> FixedPoint:
         """The magnetizations and the evidence that an update leaves them alone.
 
@@ -365,14 +765,69 @@ class SpinTransformerModule(eqx.Module):
         within the tolerance of ``dynamics``, never for ``Unroll``. A component of the magnetizations changes by at most
         beta / 2 times as much.
         """
-        return self._settle(x, mask, context)
+        return self._settle(x, mask, context, state)
+
+    def readout(
+        self,
+        x: Float[ArrayLike, "N D"],
+        mask: Bool[ArrayLike, "N M"] | None = None,
+        context: Float[ArrayLike, "M D"] | None = None,
+        *,
+        state: State | None = None,
+    ) -> Readout:
+        """A call with its state, to carry on from, and the irreversibility of its last update at frozen drive.
+
+        With ``dynamics`` = ``Unroll(k)`` that is between the updates k - 1 and k; the programs of the source measure it
+        one update later, from the fields that the outputs make. For cross-attention the spins of the context count as
+        driven and deaf. With TAP sigma is still the first order in the couplings, at the fields of TAP.
+
+        >>> module = SpinTransformerModule(8, 2, key=jax.random.key(0), dynamics=Unroll(1), start=AtRest)
+        >>> x = jax.random.normal(jax.random.key(1), (5, 8))
+        >>> first = module.readout(x)
+        >>> second = module.readout(x, state=first.state)
+        >>> second.entropy_production.shape, bool((second.magnetizations == module.under(Unroll(2))(x)).all())
+        ((1,), True)
+        """
+        m, solution, sigma = _read(self._problem(x, mask, context, state), self.theory, self.response, self.dynamics)
+        means = self._rows(m).astype(self.to_queries_keys.weight.dtype)
+        return Readout(means, State(self._rows(solution.value)), sigma, solution.residual, solution.converged)
+
+    def path(
+        self,
+        x: Float[ArrayLike, "N D"],
+        mask: Bool[ArrayLike, "N M"] | None = None,
+        context: Float[ArrayLike, "M D"] | None = None,
+        *,
+        steps: int,
+        state: State | None = None,
+    ) -> Path:
+        """``steps`` plain updates towards the steady state, whatever ``dynamics`` says, with what they show on the way.
+
+        From ``state``, as a change of inputs (a quench) leaves it, or from ``start``. The steady state is solved for
+        from the last update, with the numbers of ``dynamics`` if that is ``Relax``.
+
+        >>> module = SpinTransformerModule(8, 2, key=jax.random.key(0), theory=naive)
+        >>> old, new = jax.random.normal(jax.random.key(1), (2, 5, 8))
+        >>> quench = module.path(new, state=module.readout(old).state, steps=9)
+        >>> quench.mismatch.shape, bool(quench.mismatch[-1, 0] < 0.01 * quench.mismatch[0, 0])
+        ((9, 1), True)
+        """
+        steps = validate.count(steps, "steps", minimum=1)
+        dynamics = self.dynamics if isinstance(self.dynamics, Relax) else Relax()
+        problem = self._problem(x, mask, context, state)
+        m, mismatch, sigma, residual, steady = _follow(problem, self.theory, self.response, dynamics, steps)
+        dtype = self.to_queries_keys.weight.dtype
+        steady = steady._replace(value=self._rows(steady.value).astype(dtype))
+        return Path(jax.vmap(self._rows)(m).astype(dtype), mismatch, sigma, residual, steady)
 
 
 class SpinTransformer(eqx.Module):
     """``depth`` modules in a row, with couplings of their own: the magnetizations of one are the fields of the next.
 
     Arguments as for ``SpinTransformerModule``; the mask and the context are those of every module. Compiled once
-    whatever the depth. ``steady_state`` says of every module whether it converged.
+    whatever the depth. ``steady_state`` says of every module whether it converged, ``readout`` what it carries on. With
+    ``inputs=as_magnetizations`` the outputs of one module pass to the next as means; what is a field at the bottom
+    enters as its mean there, ``response(fields, beta)``.
     Source: Bal (2023), section "A simple JAX implementation".
 
     >>> stack = SpinTransformer(3, 8, 2, key=jax.random.key(0))
@@ -395,6 +850,11 @@ class SpinTransformer(eqx.Module):
         response: Response = sphere.large_d,
         spheres: Callable[[int], int] = one_sphere,
         dynamics: Relax | Unroll = Relax(),
+        inputs: Inputs = as_directions,
+        start: type[Start] = AtFields,
+        feed_forward: int | None = None,
+        query_key_maps: tuple[Callable[[Array], Array], ...] = (),
+        sharpness: float | Array = 1.0,
         dtype: Any = None,
     ) -> None:
         key = validate.key(key)
@@ -410,10 +870,19 @@ class SpinTransformer(eqx.Module):
                 response=response,
                 spheres=spheres,
                 dynamics=dynamics,
+                inputs=inputs,
+                start=start,
+                feed_forward=feed_forward,
+                query_key_maps=query_key_maps,
+                sharpness=sharpness,
                 dtype=dtype,
             )
 
         self.modules = eqx.filter_vmap(module)(jax.random.split(key, self.depth))
+
+    def under(self, dynamics: Relax | Unroll) -> SpinTransformer:
+        """The same parameters with other ``dynamics``, as ``SpinTransformerModule.under``."""
+        return eqx.tree_at(lambda stack: stack.modules, self, self.modules.under(dynamics))
 
     def __call__(
         self,
@@ -423,7 +892,7 @@ class SpinTransformer(eqx.Module):
     ) -> Float[Array, "N D"]:
         """The magnetizations of the last module (sites, dim); NaN if ``Relax`` finds no steady state of a module."""
 
-        def layer(x: Array, module: SpinTransformerModule) -> tuple[Array, None]:
+        def layer(x: Array, module: SpinTransformerModule, _: None) -> tuple[Array, None]:
             return module(x, mask, context), None
 
         return self._scan(layer, x, mask, context)[0]
@@ -445,17 +914,50 @@ class SpinTransformer(eqx.Module):
         [True, True, True]
         """
 
-        def layer(x: Array, module: SpinTransformerModule) -> tuple[Array, FixedPoint]:
+        def layer(x: Array, module: SpinTransformerModule, _: None) -> tuple[Array, FixedPoint]:
             found = module.steady_state(x, mask, context)
             return found.value, found
 
         return self._scan(layer, x, mask, context)[1]
 
+    def readout(
+        self,
+        x: Float[ArrayLike, "N D"],
+        mask: Bool[ArrayLike, "N M"] | None = None,
+        context: Float[ArrayLike, "M D"] | None = None,
+        *,
+        state: State | None = None,
+    ) -> Readout:
+        """The ``readout`` of every module, with the depth in front; ``state`` has that form, or starts afresh as None.
+
+        >>> stack = SpinTransformer(3, 8, 2, key=jax.random.key(0))
+        >>> read = stack.readout(jax.random.normal(jax.random.key(1), (5, 8)))
+        >>> read.magnetizations.shape, read.state.effective_fields.shape, read.entropy_production.shape
+        ((3, 5, 8), (3, 5, 8), (3, 1))
+        """
+        if state is not None:
+            validate.instance(state, State, "state")
+            theta = validate.finite(state.effective_fields, "state", ndim=3)
+            if len(theta) != self.depth:
+                raise ValueError(f"state: expected that of {self.depth} modules, got {len(theta)}")
+            state = State(theta)
+
+        def layer(x: Array, module: SpinTransformerModule, state: State | None) -> tuple[Array, Readout]:
+            read = module.readout(x, mask, context, state=state)
+            return read.magnetizations, read
+
+        return self._scan(layer, x, mask, context, state)[1]
+
     def _scan(
-        self, layer: Callable[[Array, SpinTransformerModule], tuple[Array, Any]], x: Any, mask: Any, context: Any
+        self,
+        layer: Callable[[Array, SpinTransformerModule, Any], tuple[Array, Any]],
+        x: Any,
+        mask: Any,
+        context: Any,
+        state: State | None = None,
     ) -> tuple[Array, Any]:
         arrays, rest = eqx.partition(self.modules, eqx.is_array)
         # Within the loop values are hidden, and nothing would be refused.
-        self.modules._inputs(x, mask, context)
+        self.modules._checked(x, mask, context)
         start = validate.matrix(x, "x", columns=self.modules.dim, dtype=self.modules.to_queries_keys.weight.dtype)
-        return jax.lax.scan(lambda x, arrays: layer(x, eqx.combine(arrays, rest)), start, arrays)
+        return jax.lax.scan(lambda x, xs: layer(x, eqx.combine(xs[0], rest), xs[1]), start, (arrays, state))

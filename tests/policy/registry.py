@@ -108,6 +108,14 @@ EXEMPT = {
     "spinbook.spin_transformer.one_sphere": "a number of heads, checked by the module",
     "spinbook.spin_transformer.sphere_per_head": "a number of heads, checked by the module",
     "spinbook.spin_transformer.Relax": "options of a solver, which checks them",
+    "spinbook.spin_transformer.Inputs": "three functions",
+    "spinbook.spin_transformer.as_directions": UNCHECKED,
+    "spinbook.spin_transformer.as_fields": UNCHECKED,
+    "spinbook.spin_transformer.as_magnetizations": UNCHECKED,
+    "spinbook.spin_transformer.AtFields": "a start, made by the module",
+    "spinbook.spin_transformer.AtRest": "a start, made by the module",
+    "spinbook.spin_transformer.Learned": "a start, made by the module",
+    "spinbook.spin_transformer.unit_length": UNCHECKED,
     "spinbook.sphere.Response": "two functions",
     "spinbook.sphere.exact": UNCHECKED,
     "spinbook.sphere.large_d": UNCHECKED,
@@ -522,6 +530,17 @@ def _single_module() -> Any:
     return importlib.import_module("spinbook.spin_transformer").SpinTransformerModule(6, key=jax.random.key(0))
 
 
+@cache
+def _carrier() -> Any:
+    module = importlib.import_module("spinbook.spin_transformer")
+    options = {"theory": module.naive, "dynamics": module.Unroll(2), "inputs": module.as_magnetizations}
+    return module.SpinTransformerModule(6, key=jax.random.key(0), start=module.Learned, feed_forward=4, **options)
+
+
+def _state(effective_fields: Any) -> Any:
+    return importlib.import_module("spinbook.spin_transformer").State(effective_fields)
+
+
 def _memory_module(x: Any) -> Any:
     return _memory()(x)
 
@@ -539,6 +558,16 @@ def _torch_module(make: Callable[[], Any]) -> Callable[..., Any]:
 _X = {"x": _random(3, 6), "context": _random(2, 6, seed=1)}
 _add("spin_transformer.SpinTransformerModule", _spin_module(False), _X, NOT_FOUND)
 _add("spin_transformer.SpinTransformer", _spin_module(True), _X, NOT_FOUND)
+_add(
+    "spin_transformer.SpinTransformerModule.readout",
+    lambda x, effective_fields: _carrier().readout(x, state=_state(effective_fields)),
+    {"x": 0.2 * _random(3, 6), "effective_fields": _random(3, 6)},
+)
+_add(
+    "spin_transformer.SpinTransformerModule.path",
+    lambda x, **a: _carrier().path(x, **a),
+    {"x": 0.2 * _random(3, 6), "steps": 2},
+)
 _add(
     "spin_transformer.SpinTransformerModule.new",
     lambda **a: _class("spinbook.spin_transformer", "SpinTransformerModule")(**a),
@@ -615,6 +644,12 @@ _add(
     },
 )  # fmt: skip
 _add("spin_transformer.Unroll", lambda **a: _class("spinbook.spin_transformer", "Unroll")(**a), {"num_steps": 2})
+_add("spin_transformer.Rotary", lambda **a: _class("spinbook.spin_transformer", "Rotary")(**a), {"base": 100.0})
+_add(
+    "spin_transformer.State.shifted",
+    lambda effective_fields, **a: _class("spinbook.spin_transformer", "State")(effective_fields).shifted(**a),
+    {"effective_fields": _random(3, 4), "drop": 1, "add": 2},
+)
 _add(
     "adaptive_tap.priors.Gaussian",
     lambda **a: _class("spinbook.adaptive_tap.priors", "Gaussian")(**a),

@@ -22,6 +22,15 @@ def test_both_models_run(make):
     benchmarks.verify(make())
 
 
+@pytest.mark.parametrize("gradient", [False, True])
+@pytest.mark.parametrize("num_steps", [1, None])
+def test_the_loop_in_pytorch_is_the_same_map(num_steps, gradient):
+    benchmark = spin_transformer.relaxation(6, dim=16, num_heads=2, num_steps=num_steps, gradient=gradient)
+    benchmarks.verify(benchmark)
+    with pytest.raises(ValueError, match="expected the baseline's result"):
+        benchmarks.verify(replace(benchmark, ours=lambda: 1.01 * np.asarray(benchmark.ours())))
+
+
 def test_a_module_that_found_nothing_is_noticed():
     good = spin_transformer.forward(8, dim=16, num_heads=2)
     with pytest.raises(ValueError, match="expected finite numbers, got 1"):

@@ -1,7 +1,7 @@
 """Sphinx extension of the book: published figures, gallery, claims ledger, status, and offline pages.
 
-Every directive but one reads the plain files in ``_build`` (figure.json, claims.json, status.json) and computes nothing;
-``from-library`` shows what a function of the book's library returns.
+Every directive but one reads the plain files in ``_build`` (figure.json, claims.json, status.json) and computes
+nothing; ``from-library`` shows what a function of the book's library returns.
 """
 
 from __future__ import annotations

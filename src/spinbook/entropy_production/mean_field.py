@@ -171,10 +171,15 @@ def vector_mean_field(
 
 
 def driven_production(
-    couplings: Float[Array, "N N"], fields: Float[Array, "N D"], previous_fields: Float[Array, "N D"], beta: Array
+    couplings: Float[Array, "*heads N N"],
+    fields: Float[Array, "N D"],
+    previous_fields: Float[Array, "N D"],
+    beta: Array,
+    response: Response = sphere.large_d,
 ) -> Float[Array, ""]:
-    """``vector_mean_field`` with ``sphere.large_d`` of a system known to be driven: no checks, no warnings."""
-    return _vector(couplings[None], fields, previous_fields, beta, sphere.large_d)
+    """``vector_mean_field`` of a system known to be driven: no checks, no warnings."""
+    J = couplings[None] if couplings.ndim == 2 else couplings
+    return _vector(J, fields, previous_fields, beta, response)
 
 
 @partial(jax.jit, static_argnames="response")

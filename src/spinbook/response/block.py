@@ -7,7 +7,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from spinbook import sphere, validate
+from spinbook import validate
 from spinbook.annotations import ArrayLike, Bool, Float
 from spinbook.spin_transformer import SpinTransformerModule, one_sphere
 
@@ -43,8 +43,9 @@ def of_module(
 ) -> BlockTerms:
     """m_i = g_i (x_i + sum_j J_ij m_j + the rest), for the output m of a ``module`` with one spin for each site.
 
-    g_i follows from |m_i| alone, x_i is the input scaled to the radius, J the module's softmax couplings; the third
-    term is the difference. For the naive theory in its steady state it vanishes, for TAP it is the Onsager field.
+    g_i follows from |m_i| alone, x_i is the input as a field (scaled to the radius, unless the module has other
+    ``inputs``), J the module's softmax couplings; the third term is the difference. In a steady state it is the field
+    of a feed-forward network, where the module has one, and with TAP the Onsager field; else it vanishes.
     NaN where the module did not settle. Raises ``ValueError`` for a module with several spins for a site, and as the
     module does. Source: Bal (2021), Collectives, section "recognizing the transformer module".
 
@@ -58,8 +59,7 @@ def of_module(
     m = module(x, mask)
     J = module.couplings(x, mask)
     n, d = m.shape
-    a = validate.matrix(x, "x", columns=d, dtype=m.dtype)
-    inputs = sphere.radius(d) * a / jnp.linalg.norm(a, axis=-1, keepdims=True)
+    inputs = module.input_fields(x, mask)
     slices = m.reshape(n, len(J), d // len(J))
     mixing = jnp.einsum("hij,jha->iha", J, slices).reshape(n, d)
     beta = jnp.asarray(module.beta, m.dtype)

@@ -1,0 +1,494 @@
+"""Starts, states, inputs, rotary positions, feed-forward fields and readouts of the module, and the authors' numbers.
+
+Against a block written out here in NumPy, recorded numbers of the authors' module, the functions of ``spinbook.vector``
+and ``spinbook.entropy_production``, and symmetries.
+"""
+
+import json
+import math
+from functools import partial
+from pathlib import Path
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from spinbook import sphere
+from spinbook.entropy_production import relaxation
+from spinbook.entropy_production.mean_field import vector_mean_field
+from spinbook.spin_transformer import (
+    AtFields,
+    AtRest,
+    Learned,
+    Relax,
+    Rotary,
+    SpinTransformer,
+    SpinTransformerModule,
+    State,
+    Unroll,
+    as_directions,
+    as_fields,
+    as_magnetizations,
+    naive,
+    one_sphere,
+    sphere_per_head,
+    tap,
+    unit_length,
+)
+from spinbook.vector import mean_field
+
+RECORD = json.loads((Path(__file__).parent / "data" / "neqnn_module.json").read_text(encoding="utf-8"))
+MAPS = (unit_length, Rotary())
+CAUSAL = np.tril(np.ones((6, 6), bool))
+
+
+def inputs(num_sites=6, dim=16, seed=1):
+    return 0.3 * jax.random.normal(jax.random.key(seed), (num_sites, dim))
+
+
+def module(dim=16, num_heads=2, **options):
+    options = {"theory": naive, "dynamics": Unroll(2)} | options
+    return SpinTransformerModule(dim, num_heads, key=jax.random.key(0), **options)
+
+
+FULL = {"inputs": as_fields, "start": Learned, "feed_forward": 24, "query_key_maps": MAPS, "sharpness": 2.0}
+
+
+def recorded_array(name):
+    shape, a, b, scale = RECORD["recipe"]["arrays_of"][name]
+    k = np.arange(1, math.prod(shape) + 1, dtype=float)
+    return scale * np.cos(a * k + b * np.sqrt(k)).reshape(shape)
+
+
+def recorded_module(case, dynamics):
+    """The module of the record, with its parameters."""
+    recipe = RECORD["recipe"]
+    plain = case.startswith("neither")
+    temperature = recipe["attn_temperature"]
+    m = SpinTransformerModule(
+        recipe["dim"],
+        recipe["heads"],
+        beta=recipe["beta"],
+        key=jax.random.key(0),
+        theory=naive,
+        spheres=sphere_per_head,
+        dynamics=dynamics,
+        inputs=as_magnetizations if case.startswith("magnetizations") else as_fields,
+        start=AtRest if case.startswith("reset") else Learned,
+        feed_forward=None if plain else 4 * recipe["dim"],
+        query_key_maps=() if plain else MAPS,
+        # Without unit lengths their logits are divided by the components of a head.
+        sharpness=temperature * recipe["heads"] / recipe["dim"] if plain else temperature,
+    )
+    m = eqx.tree_at(lambda m: m.to_queries_keys.weight, m, jnp.asarray(recorded_array("to_queries_keys")))
+    if not case.startswith("reset"):
+        m = eqx.tree_at(lambda m: m.start.weight, m, jnp.asarray(recorded_array("to_v")))
+    if not plain:
+        weights = tuple(jnp.asarray(recorded_array(name)) for name in ("ffn.0", "ffn.2"))
+        m = eqx.tree_at(lambda m: (m.memory.up, m.memory.down), m, weights)
+    x = recorded_array("x") * (0.5 if case.startswith("magnetizations") else 1.0)
+    return m, jnp.asarray(x), None if plain else CAUSAL
+
+
+def recorded_state(case, m):
+    if not case.startswith("carried"):
+        return None
+    before = recorded_array("state").reshape(6, m.num_heads, -1)
+    return State(sphere.large_d.inverse(jnp.asarray(before), jnp.asarray(m.beta)).reshape(6, -1))
+
+
+@pytest.mark.parametrize("case", RECORD["cases"])
+def test_numbers_of_the_authors_module(case):
+    record = RECORD["cases"][case]
+    steps = None if case.endswith("fixed point") else int(case.rpartition("K=")[2])
+    m, x, mask = recorded_module(case, Relax(tol=1e-13) if steps is None else Unroll(steps))
+    state = recorded_state(case, m)
+
+    def loss(x):
+        out = m(x, mask, state=state)
+        return jnp.sum(out**3), out
+
+    (_, out), gradient = jax.value_and_grad(loss, has_aux=True)(x)
+    # Theirs are recorded to 1e-13 and 1e-12, the fixed point to 1e-13 in the fields; sums of some hundred terms.
+    np.testing.assert_allclose(out, record["magnetizations"], atol=2e-12)
+    # Their linear system for the gradient of a fixed point is solved to 1e-7 of its right side.
+    np.testing.assert_allclose(gradient, record["gradient_x"], atol=3e-6 if steps is None else 2e-11)
+    # What they call the entropy production after K updates is that of the update K + 1.
+    later = m if steps is None else m.under(Unroll(steps + 1))
+    sigma = later.readout(x, mask, state=state).entropy_production
+    np.testing.assert_allclose(sigma, record["entropy_production"], rtol=1e-11)
+    if steps is not None and steps < 8:
+        same = m.readout(x, mask, state=state).entropy_production
+        assert float(jnp.max(jnp.abs(same / np.array(record["entropy_production"]) - 1))) > 1e-4
+
+
+def test_the_authors_relaxation_is_ours_one_step_later():
+    record = RECORD["relaxation"]
+    m, x, mask = recorded_module("learned", Relax(tol=1e-13))
+    path = m.path(x, mask, steps=record["steps"] + 1)
+    np.testing.assert_allclose(path.magnetizations[-2], record["magnetizations_last"], atol=2e-12)
+    np.testing.assert_allclose(path.entropy_production[1:], record["entropy_production"], rtol=1e-11)
+    # Theirs is a quadrature of 64 nodes, recorded to 1e-13.
+    np.testing.assert_allclose(path.mismatch, record["mismatch_exact"], atol=1e-11)
+    assert bool(path.steady.converged)
+
+
+def plain_block(m, x, num_spheres):
+    """phi(x + attention + feed-forward), head by head, from the weights alone."""
+    dim, heads = m.dim, m.num_heads
+    split = np.asarray(x).reshape(len(x), num_spheres, -1)
+    radius = np.sqrt(split.shape[-1] / 2 - 1)
+    a = (radius * split / np.linalg.norm(split, axis=-1, keepdims=True)).reshape(x.shape)
+
+    def response(fields):
+        h = fields.reshape(len(x), num_spheres, -1)
+        gamma = np.sqrt(1 + (m.beta * np.linalg.norm(h, axis=-1, keepdims=True) / radius) ** 2)
+        return (m.beta * h / (1 + gamma)).reshape(fields.shape)
+
+    q, k = (a @ np.asarray(w).T for w in np.split(np.asarray(m.to_queries_keys.weight), 2))
+    values = response(a @ np.asarray(m.start.weight).T)
+    up = a @ np.asarray(m.memory.up).T
+    fields = (
+        np.asarray(x) + np.asarray(jax.scipy.special.erf(up / np.sqrt(2)) + 1) * up / 2 @ np.asarray(m.memory.down).T
+    )
+    for head in np.split(np.arange(dim), heads):
+        for i in range(len(x)):
+            cosines = [
+                q[i, head] @ k[j, head] / np.linalg.norm(q[i, head]) / np.linalg.norm(k[j, head]) for j in range(i + 1)
+            ]
+            weights = np.exp(m.sharpness * np.array(cosines))
+            fields[i, head] += weights @ values[: i + 1, head] / weights.sum()
+    return response(fields)
+
+
+@pytest.mark.parametrize(("spheres", "count"), [(one_sphere, 1), (sphere_per_head, 2)])
+def test_one_update_from_a_learned_start_is_a_parallel_block(spheres, count):
+    m = module(beta=1.4, dynamics=Unroll(1), spheres=spheres, **FULL | {"query_key_maps": (unit_length,)})
+    x = inputs()
+    np.testing.assert_allclose(m(x, CAUSAL), plain_block(m, x, count), rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("theory", [naive, pytest.param(tap, marks=pytest.mark.slow)])
+def test_many_updates_from_any_start_are_the_steady_state(theory):
+    x = inputs()
+    outputs = [
+        module(**FULL | {"theory": theory, "start": start, "dynamics": dynamics})(x, CAUSAL)
+        for start in (AtFields, AtRest, Learned)
+        for dynamics in (Unroll(60), Relax())
+    ]
+    for out in outputs[1:]:
+        np.testing.assert_allclose(out, outputs[0], atol=1e-9)
+    # And before that they differ.
+    assert float(jnp.abs(module(**FULL)(x, CAUSAL) - outputs[0]).max()) > 1e-4
+
+
+def test_a_steady_state_forgets_a_learned_start():
+    x = inputs()
+    for dynamics, forgotten in ((Relax(), True), (Unroll(1), False)):
+        m = module(**FULL | {"dynamics": dynamics})
+        gradient = eqx.filter_grad(lambda m: jnp.sum(m(x, CAUSAL) ** 3))(m)
+        assert bool(jnp.all(gradient.start.weight == 0)) is forgotten
+        assert float(jnp.abs(gradient.memory.up).max()) > 1e-6
+
+
+def test_one_update_from_rest_sees_no_neighbours():
+    x = inputs()
+    m = module(**FULL | {"start": AtRest, "dynamics": Unroll(1)})
+    expected = sphere.magnetization_large_d(m.fields(x), beta=1.0)
+    np.testing.assert_allclose(m(x, CAUSAL), expected, atol=1e-14)
+
+
+@pytest.mark.parametrize("response", [sphere.large_d, sphere.exact])
+def test_updates_are_those_of_the_vector_spin_model(response):
+    x, m = inputs(), module(response=response, beta=1.3, dynamics=Unroll(3), **FULL)
+    theta = m.start(None, sphere.radius(16) * x / jnp.linalg.norm(x, axis=1, keepdims=True))
+    step = partial(mean_field.naive_step, response=response)
+    start = response(theta, jnp.asarray(1.3))
+    path = mean_field.simulate(start, m.couplings(x, CAUSAL), m.fields(x), beta=1.3, steps=3, step=step)
+    np.testing.assert_allclose(m(x, CAUSAL), path[-1], atol=1e-12)
+
+
+@pytest.mark.slow
+def test_tap_and_the_exact_response_go_with_all_options():
+    x = inputs()
+    m = module(**FULL | {"theory": tap, "response": sphere.exact, "dynamics": Relax()})
+    found = m.readout(x, CAUSAL)
+    assert bool(found.converged)
+    again = mean_field.flat_tap_step(
+        found.magnetizations, m.couplings(x, CAUSAL), m.fields(x), beta=1.0, response=sphere.exact
+    )
+    np.testing.assert_allclose(again, found.magnetizations, atol=1e-9)
+
+
+@pytest.mark.parametrize("theory", [naive, pytest.param(tap, marks=pytest.mark.slow)])
+def test_a_context_goes_with_all_options(theory):
+    x, context = inputs(), inputs(4, seed=3)
+    m = module(beta=1.2, **FULL | {"theory": theory, "dynamics": Unroll(2)})
+    read = m.readout(x, None, context)
+    np.testing.assert_allclose(read.magnetizations, m(x, context=context), atol=1e-14)
+    J, c = m.couplings(x, context=context), m.fields(context)
+    if theory is naive:
+        # Spins of a context answer to their own fields, feed-forward included.
+        means = sphere.magnetization_large_d(c, beta=1.2).reshape(4, 2, 8)
+        fields = m.fields(x) + jnp.einsum("hij,jhd->ihd", J, means).reshape(6, 16)
+        np.testing.assert_allclose(read.state.effective_fields, fields, atol=1e-13)
+    # They are driven and deaf: sigma = beta^2 sum_ij tr(J_ij Var_i J_ij Var_j), with J_ij diagonal by heads. TAP's
+    # fields are still moving after two updates, and both times count half.
+    theta, before = read.state.effective_fields, m.under(Unroll(1)).readout(x, None, context).state.effective_fields
+    expected = 0.0
+    for fields in (theta, before):
+        var = [np.asarray(sphere.covariance_large_d(f, beta=1.2)) for f in (fields, c)]
+        for i in range(6):
+            for j in range(4):
+                coupling = np.diag(np.repeat(np.asarray(J[:, i, j]), 8))
+                expected += 1.2**2 / 2 * np.trace(coupling @ var[0][i] @ coupling @ var[1][j])
+    np.testing.assert_allclose(read.entropy_production, [expected], rtol=1e-12)
+
+
+def test_rotary_products_depend_on_distances_alone():
+    a, b = (jax.random.normal(jax.random.key(k), (5, 6)) for k in (0, 1))
+    rotary = Rotary(100.0)
+    products = rotary(a) @ rotary(b).T
+    moved = [jnp.pad(c, ((7, 0), (0, 0))) for c in (a, b)]
+    np.testing.assert_allclose((rotary(moved[0]) @ rotary(moved[1]).T)[7:, 7:], products, atol=1e-13)
+    # Lengths and the products of a site with itself do not change; others do.
+    np.testing.assert_allclose(jnp.diag(products), jnp.sum(a * b, axis=1), atol=1e-13)
+    assert float(jnp.abs(products - a @ b.T).max()) > 0.1
+    # Slowest of all turns the last pair, by 100^(-2/3) a site.
+    np.testing.assert_allclose(rotary(jnp.ones((2, 6)))[1, 4], np.cos(100 ** (-2 / 3)) - np.sin(100 ** (-2 / 3)))
+
+
+def test_a_moving_window_keeps_its_couplings_and_its_state():
+    x = inputs(8)
+    m = module(**FULL)
+    whole = m.couplings(x)[:, 2:, 2:]
+    np.testing.assert_allclose(m.couplings(x[2:]), whole / whole.sum(-1, keepdims=True), rtol=1e-12)
+    left = m.readout(x).state
+    assert left.shifted(2, 0).effective_fields.shape == (6, 16)
+    moved = left.shifted(2, 2).effective_fields
+    np.testing.assert_array_equal(moved[:6], left.effective_fields[2:])
+    np.testing.assert_array_equal(moved[6:], 0)
+
+
+def test_sharpness_multiplies_the_logits_and_is_trained_as_an_array():
+    x = inputs()
+    J = module(**FULL | {"sharpness": 1.0}).couplings(x)
+    sharper = module(**FULL | {"sharpness": jnp.asarray(3.0)})
+    np.testing.assert_allclose(sharper.couplings(x), J**3 / jnp.sum(J**3, axis=-1, keepdims=True), rtol=1e-11)
+    gradient = eqx.filter_grad(lambda m: jnp.sum(m(x) ** 2))(sharper)
+    up, down = (
+        float(jnp.sum(eqx.tree_at(lambda m: m.sharpness, sharper, jnp.asarray(s))(x) ** 2))
+        for s in (3 + 1e-5, 3 - 1e-5)
+    )
+    np.testing.assert_allclose(gradient.sharpness, (up - down) / 2e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("response", [sphere.large_d, sphere.exact])
+@pytest.mark.parametrize("spheres", [one_sphere, sphere_per_head])
+def test_an_idle_module_hands_magnetizations_on(response, spheres):
+    m = module(inputs=as_magnetizations, start=AtRest, dynamics=Unroll(1), response=response, spheres=spheres, beta=1.7)
+    x = inputs()
+    np.testing.assert_allclose(m(x), x, atol=1e-13)
+    back = jax.vjp(m, x)[1](jnp.ones_like(x))[0]
+    np.testing.assert_allclose(back, jnp.ones_like(x), atol=1e-12)
+
+
+def test_inputs_differ_in_fields_alone():
+    x = inputs()
+    modules = {kind: module(inputs=kind) for kind in (as_directions, as_fields, as_magnetizations)}
+    J = [m.couplings(x) for m in modules.values()]
+    np.testing.assert_array_equal(J[0], J[1])
+    np.testing.assert_array_equal(J[0], J[2])
+    np.testing.assert_allclose(jnp.linalg.norm(modules[as_directions].fields(x), axis=1), sphere.radius(16), rtol=1e-13)
+    np.testing.assert_array_equal(modules[as_fields].fields(x), x)
+    means = sphere.magnetization_large_d(modules[as_magnetizations].fields(x), beta=1.0)
+    np.testing.assert_allclose(means, x, atol=1e-14)
+
+
+@pytest.mark.parametrize("theory", [naive, pytest.param(tap, marks=pytest.mark.slow)])
+def test_carried_states_go_on_where_a_call_stopped(theory):
+    x = inputs()
+    m = module(theory=theory, **FULL)
+    first = m.under(Unroll(1)).readout(x, CAUSAL)
+    then = m.under(Unroll(2)).readout(x, CAUSAL, state=first.state)
+    at_once = m.under(Unroll(3)).readout(x, CAUSAL)
+    for ours, expected in zip(jax.tree.leaves(then), jax.tree.leaves(at_once), strict=True):
+        np.testing.assert_allclose(ours, expected, atol=1e-13)
+    np.testing.assert_allclose(m(x, CAUSAL, state=first.state), at_once.magnetizations, atol=1e-13)
+
+
+@pytest.mark.parametrize("spheres", [one_sphere, sphere_per_head])
+def test_the_irreversibility_is_that_of_the_last_update(spheres):
+    x = inputs()
+    m = module(spheres=spheres, beta=1.4, response=sphere.exact, **FULL)
+    now, before = (m.under(Unroll(k)).readout(x, CAUSAL) for k in (2, 1))
+    J = m.couplings(x, CAUSAL)
+    parts = [(J, slice(None))] if spheres is one_sphere else [(J[h], slice(8 * h, 8 * h + 8)) for h in range(2)]
+    expected = [
+        vector_mean_field_quietly(J, now.state.effective_fields[:, part], before.state.effective_fields[:, part])
+        for J, part in parts
+    ]
+    np.testing.assert_allclose(now.entropy_production, expected, rtol=1e-12)
+
+
+def vector_mean_field_quietly(J, theta, before):
+    # Under a trace nothing is warned of.
+    return jax.jit(lambda *arrays: vector_mean_field(*arrays, beta=1.4, response=sphere.exact))(J, theta, before)
+
+
+def test_nothing_is_irreversible_with_symmetric_couplings():
+    m = module(**FULL)
+    flat = eqx.tree_at(lambda m: m.to_queries_keys.weight, m, jnp.zeros((32, 16)))
+    x = inputs()
+    assert abs(float(flat.readout(x).entropy_production[0])) < 1e-15 < float(m.readout(x).entropy_production[0])
+    # A mask that lets only the past be heard is a direction in time.
+    assert float(flat.readout(x, CAUSAL).entropy_production[0]) > 1e-3
+
+
+def test_a_quench_relaxes_to_the_new_steady_state():
+    old, new = inputs(), inputs(seed=9)
+    m = module(beta=1.3, **FULL | {"dynamics": Relax()})
+    left = m.readout(old, CAUSAL)
+    path = m.path(new, CAUSAL, steps=12, state=left.state)
+    steady = m.readout(new, CAUSAL)
+    np.testing.assert_allclose(path.steady.value, steady.magnetizations, atol=1e-9)
+    # The divergence of the fields, with those that the path itself passed through.
+    theta = m.under(Unroll(3)).readout(new, CAUSAL, state=left.state).state.effective_fields
+    expected = jnp.sum(relaxation.divergence(theta, steady.state.effective_fields, beta=1.3))
+    np.testing.assert_allclose(path.mismatch[2], [expected], rtol=1e-6)
+    np.testing.assert_allclose(path.entropy_production[-1], steady.entropy_production, rtol=1e-4)
+    np.testing.assert_allclose(path.magnetizations[2], m.under(Unroll(3))(new, CAUSAL, state=left.state), atol=1e-13)
+    # A contraction by a factor: the mismatch is quadratic in the distance, the residual linear.
+    assert path.mismatch[-1, 0] < 1e-6 * path.mismatch[0, 0]
+    assert path.residual[-1] < 1e-3 * path.residual[0]
+    at_rest = m.path(new, CAUSAL, steps=1, state=steady.state)
+    assert float(at_rest.mismatch[0, 0]) < 1e-18
+
+
+def test_a_stack_reads_out_as_its_modules_in_a_row():
+    stack = SpinTransformer(
+        3, 16, 2, key=jax.random.key(0), theory=naive, dynamics=Unroll(2), **FULL | {"inputs": as_magnetizations}
+    )
+    x, other = inputs(), inputs(seed=5)
+    first = stack.readout(x, CAUSAL)
+    second = stack.readout(other, CAUSAL, state=first.state)
+    arrays, rest = eqx.partition(stack.modules, eqx.is_array)
+    for read, y, states in ((first, x, None), (second, other, first.state)):
+        for layer in range(3):
+            single = eqx.combine(jax.tree.map(lambda a, layer=layer: a[layer], arrays), rest)
+            state = None if states is None else State(states.effective_fields[layer])
+            expected = single.readout(y, CAUSAL, state=state)
+            for ours, theirs in zip(jax.tree.leaves(read), jax.tree.leaves(expected), strict=True):
+                np.testing.assert_allclose(ours[layer], theirs, atol=1e-12)
+            y = expected.magnetizations
+    np.testing.assert_allclose(stack(x, CAUSAL), first.magnetizations[-1], atol=1e-13)
+    deeper = stack.under(Unroll(4))
+    assert float(jnp.abs(deeper(x, CAUSAL) - stack(x, CAUSAL)).max()) > 1e-5
+    assert deeper.modules.to_queries_keys.weight is stack.modules.to_queries_keys.weight
+
+
+def test_causality_and_padding_hold_with_all_options():
+    m = module(**FULL | {"dynamics": Unroll(3)})
+    response = jnp.sum(jnp.abs(jax.jacrev(lambda x: m(x, CAUSAL))(inputs())), axis=(1, 3))
+    np.testing.assert_array_equal(np.asarray(response)[np.triu_indices(6, 1)], 0)
+    assert np.all(np.asarray(response)[np.tril_indices(6)] > 1e-7)
+    x, mask = np.asarray(inputs()).copy(), CAUSAL.copy()
+    x[4:], mask[4:] = 0, False
+
+    def loss(m, x, mask):
+        return jnp.sum(m(x, mask) + m(x, mask) ** 2)
+
+    for kind in (as_fields, as_magnetizations):
+        m = module(**FULL | {"inputs": kind})
+        np.testing.assert_array_equal(m(x, mask)[4:], 0)
+        np.testing.assert_allclose(m(x, mask)[:4], m(x[:4], mask[:4, :4]), atol=1e-13)
+        ours = eqx.filter_grad(loss)(m, jnp.asarray(x), mask)
+        expected = eqx.filter_grad(loss)(m, jnp.asarray(x[:4]), mask[:4, :4])
+        for a, b in zip(jax.tree.leaves(ours), jax.tree.leaves(expected), strict=True):
+            np.testing.assert_allclose(a, b, atol=1e-12)
+
+
+def test_options_are_safe_under_vmap_and_jit():
+    batch = jnp.stack([inputs(), inputs(seed=7)])
+    m = module(**FULL)
+    states = eqx.filter_jit(lambda m, x: jax.vmap(lambda x: m.readout(x, CAUSAL).state)(x))(m, batch)
+    out = eqx.filter_jit(jax.vmap(lambda x, s: m(x, CAUSAL, state=s)))(batch, states)
+    for x, expected in zip(batch, out, strict=True):
+        np.testing.assert_allclose(m(x, CAUSAL, state=m.readout(x, CAUSAL).state), expected, atol=1e-12)
+    # Magnetizations that are none are NaN where nothing can be refused.
+    carrier = module(inputs=as_magnetizations)
+    assert np.isnan(jax.jit(carrier)(10 * inputs())).any()
+
+
+@pytest.mark.parametrize("dtype", [jnp.float16, pytest.param(jnp.bfloat16, marks=pytest.mark.slow)])
+def test_half_precision_is_rounded_once(dtype):
+    x = inputs().astype(dtype)
+    half = module(dtype=dtype, **FULL)
+    single = jax.tree.map(lambda a: a.astype(jnp.float32) if eqx.is_array(a) else a, half)
+    read = half.readout(x, CAUSAL)
+    assert read.magnetizations.dtype == half.fields(x).dtype == dtype
+    assert read.state.effective_fields.dtype == jnp.float32
+    expected = single(x.astype(jnp.float32), CAUSAL)
+    np.testing.assert_allclose(
+        read.magnetizations.astype(jnp.float32), expected, rtol=float(jnp.finfo(dtype).eps), atol=1e-6
+    )
+
+
+def test_parameters_of_the_options():
+    def count(m):
+        return sum(a.size for a in jax.tree.leaves(eqx.filter(m, eqx.is_array)))
+
+    assert count(module()) == 2 * 16 * 16
+    assert count(module(start=Learned)) == 3 * 16 * 16
+    assert count(module(feed_forward=24)) == 2 * 16 * 16 + 2 * 16 * 24
+    assert count(module(**FULL | {"sharpness": jnp.asarray(2.0)})) == 3 * 16 * 16 + 2 * 16 * 24 + 1
+    # Options draw nothing from the numbers of the others.
+    np.testing.assert_array_equal(module(**FULL).to_queries_keys.weight, module().to_queries_keys.weight)
+    np.testing.assert_array_equal(module(**FULL).start.weight, module(start=Learned).start.weight)
+
+
+def state(num_sites=6, dim=16):
+    return State(np.zeros((num_sites, dim)))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: module(sharpness=0.0), "sharpness: expected numbers > 0"),
+        (lambda: module(sharpness=float("nan")), "sharpness: expected finite"),
+        (lambda: module(feed_forward=0), "feed_forward: expected an integer >= 1"),
+        (lambda: module(inputs="fields"), "inputs: expected"),
+        (lambda: module(6, 2, query_key_maps=MAPS), "query_key_maps: expected an even number of components"),
+        (lambda: module(query_key_maps=(lambda a: a[..., :2],)), "query_key_maps: expected functions that keep"),
+        (lambda: Rotary(0.0), "base: expected numbers > 0"),
+        (lambda: module().under(3), "dynamics: expected"),
+        (lambda: module()(inputs(), state=np.zeros((6, 16))), "state: expected"),
+        (lambda: module()(inputs(), state=state(5)), "state: expected 6 sites as in x, got 5"),
+        (lambda: module()(inputs(), state=state(dim=8)), "state: expected shape"),
+        (lambda: module()(inputs(), state=State(np.full((6, 16), np.nan))), "state: expected finite"),
+        (lambda: module().path(inputs(), steps=0), "steps: expected an integer >= 1"),
+        (lambda: state().shifted(drop=7), "drop: expected an integer"),
+        (lambda: state().shifted(add=-1), "add: expected an integer >= 0"),
+        (lambda: State(np.zeros(3)).shifted(), "effective_fields: expected shape"),
+        (lambda: module(inputs=as_magnetizations)(10 * inputs()), "x: expected vectors shorter than the radius"),
+        (
+            lambda: module(inputs=as_magnetizations)(inputs(), context=10 * inputs()),
+            "context: expected vectors shorter",
+        ),
+        (lambda: module(inputs=as_fields)(np.full((3, 16), 1e160)), "x: expected effective fields of length below"),
+        (lambda: module(inputs=as_fields)(np.zeros((3, 16))), "x: expected vectors that are not zero"),
+        (
+            lambda: SpinTransformer(2, 16, key=jax.random.key(0)).readout(inputs(), state=State(np.zeros((3, 6, 16)))),
+            "state: expected that of 2 modules, got 3",
+        ),
+        (
+            lambda: SpinTransformer(2, 16, key=jax.random.key(0), inputs=as_magnetizations)(10 * inputs()),
+            "x: expected vectors shorter",
+        ),
+    ],
+)
+def test_bad_input_is_refused_by_name(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
