@@ -57,6 +57,11 @@ def test_the_printed_forward_pass_and_gradient(printed_inputs):
     assert deviation(forward, "module") < 1e-5
     gradient = eqx.filter_jit(eqx.filter_grad(lambda module: jnp.mean(module(x))))(single)
     assert deviation(gradient.to_qk.weight, "gradient") < 1e-8
+
+
+@pytest.mark.slow
+def test_the_printed_gradient_is_that_of_the_index_of_the_source(printed_inputs):
+    x, single, _ = printed_inputs
     right_index = SpinTransformerModule(512, 1, beta=2.0, key=jax.random.key(0), dtype=jnp.float32)
     right_index = eqx.tree_at(lambda module: module.to_qk, right_index, single.to_qk)
     gradient = eqx.filter_jit(eqx.filter_grad(lambda module: jnp.mean(module(x))))(right_index)
@@ -299,6 +304,12 @@ def test_half_precision_is_solved_in_single_precision(dtype):
     exact = single(x.astype(jnp.float32))
     # Rounded once, at the end.
     np.testing.assert_allclose(found.value.astype(jnp.float32), exact, rtol=float(jnp.finfo(dtype).eps), atol=2e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16])
+def test_half_precision_has_finite_gradients_and_stays_itself_through_a_stack(dtype):
+    x, half = inputs().astype(dtype), module(16, 2, dtype=dtype)
     gradient = eqx.filter_grad(lambda m: jnp.sum(m(x).astype(jnp.float32) ** 2))(half)
     assert np.isfinite(gradient.to_qk.weight.astype(jnp.float32)).all()
     stack = SpinTransformer(2, 16, key=jax.random.key(0), theory=naive, dynamics=Unroll(1), dtype=dtype)

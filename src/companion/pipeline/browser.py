@@ -15,7 +15,8 @@ from typing import Any, Self
 
 _LAUNCH = (
     "import os, sys; a, b = (os.dup(int(fd)) for fd in sys.argv[1:3]);"
-    "os.dup2(a, 3); os.dup2(b, 4); os.execv(sys.argv[3], sys.argv[3:])"
+    "os.dup2(a, 3); os.dup2(b, 4); [os.set_inheritable(fd, True) for fd in (3, 4)];"
+    "os.execv(sys.argv[3], sys.argv[3:])"
 )
 """Becomes the browser, which reads messages from descriptor 3 and writes them to 4."""
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
