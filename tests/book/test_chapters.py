@@ -49,8 +49,11 @@ def left_behind(folder, wheel):
     """What a run loaded or opened of the repository and the wheel, all that a notebook on Colab has, does not hold."""
     progress = json.loads((folder / "progress.json").read_text())
     assert progress["modules"], "the run was watched"
-    places = [wheel.joinpath(*name.split(".")) for name in progress["modules"]]
-    missing = [str(place) for place in places if not (place.with_suffix(".py").is_file() or place.is_dir())]
+    missing = []
+    for name in progress["modules"]:
+        place = wheel.joinpath(*name.split("."))
+        if not (place.with_name(f"{place.name}.py").is_file() or (place / "__init__.py").is_file()):
+            missing.append(name)
     for path in map(Path, progress["opened"]):
         if path.is_dir() or path.parent.name == "__pycache__":
             continue
@@ -60,6 +63,21 @@ def left_behind(folder, wheel):
         if not (wheel / place).is_file():
             missing.append(str(place))
     return missing
+
+
+def test_a_file_of_the_repository_that_colab_lacks_is_named(tmp_path, wheel):
+    there = ["_config.yml", "book/claims/comparison.yml", "src/spinbook/__pycache__/x.pyc", "src/spinbook/ising"]
+    lacking = ["book/sources.yml", "requirements.lock", "src/spinbook/none.json"]
+    opened = [str(ROOT / name) for name in [*there, *lacking]]
+    progress = {"modules": ["spinbook", "companion.figures", "spinbook.none"], "opened": opened}
+    (tmp_path / "progress.json").write_text(json.dumps(progress))
+    found = left_behind(tmp_path, wheel)
+    assert found == [
+        "spinbook.none",
+        "spinbook/_book/book/sources.yml",
+        "spinbook/_book/requirements.lock",
+        "spinbook/none.json",
+    ]
 
 
 @pytest.mark.long
