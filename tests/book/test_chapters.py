@@ -37,7 +37,7 @@ def pasted(name):
 
 
 # What the kernel of a quick profile, which compiles for longer than it computes, gets beside the clean environment.
-COMPILER = ("JAX_COMPILATION_CACHE_DIR", "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS")
+COMPILER = ("JAX_COMPILATION_CACHE_DIR", "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "XLA_FLAGS")
 
 
 # Chapters whose quick profiles compile for more than 60 seconds of processor time. `.ci/run`, whose book runs these
@@ -89,7 +89,8 @@ def test_the_quick_profile_runs_and_measures_every_declared_claim(name, tmp_path
     of the repository by an absolute one must lie in the wheel, where `test_colab` has its library from. Claims are
     shown to a reader with what was declared of them, which a run of the pipeline leaves out.
     """
-    compiler = {variable: os.environ[variable] for variable in COMPILER} | {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
+    compiler = {variable: os.environ[variable] for variable in COMPILER if variable in os.environ}
+    compiler["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"
     measured, published = [], []
     for page in (one for one in PAGES if notebooks.chapter_of(one) == name):
         chapter, folder = notebooks.load(ROOT, page), tmp_path / page
