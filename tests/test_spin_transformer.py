@@ -168,8 +168,9 @@ def test_implicit_gradients_are_those_of_many_steps(num_heads):
         return jnp.sum(m(x) ** 3)
 
     for theory in (naive, tap):
-        implicit = eqx.filter_grad(lambda a: loss(*a))((module(16, num_heads, theory=theory), x))
-        many = eqx.filter_grad(lambda a: loss(*a))((module(16, num_heads, theory=theory, dynamics=Unroll(80)), x))
+        gradient = eqx.filter_jit(eqx.filter_grad(lambda a: loss(*a)))
+        implicit = gradient((module(16, num_heads, theory=theory), x))
+        many = gradient((module(16, num_heads, theory=theory, dynamics=Unroll(80)), x))
         for ours, truth in zip(jax.tree.leaves(implicit), jax.tree.leaves(many), strict=True):
             # Both residuals are eps^0.7 = 1e-11, times the slope of the loss and the amplification of the solution.
             np.testing.assert_allclose(ours, truth, atol=1e-8 * float(jnp.abs(truth).max()))
@@ -282,7 +283,8 @@ def test_padding_of_a_context_reaches_nothing():
     mask[5], mask[:, 3] = False, False
     m = module(16, 2, theory=naive)
     out = m(x, mask, context)
-    np.testing.assert_allclose(out[:5], m(x[:5], None, context[:3]), atol=1e-9)
+    expected = eqx.filter_jit(m)(x[:5], None, context[:3])
+    np.testing.assert_allclose(out[:5], expected, atol=1e-9)
     np.testing.assert_array_equal(out[5], 0)
 
 
