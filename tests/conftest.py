@@ -23,6 +23,11 @@ import pytest
 
 pytest_plugins = ["tests.budget"]
 
+# Before PyTorch is imported. A second thread that waits for work does so at full speed, and the other core is that of
+# the other worker.
+for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(_variable, "1")
+
 CHECKED = bool(os.environ.get("SPINBOOK_TYPES"))
 _COMPILED = "JAX_COMPILATION_CACHE_DIR"
 _PLAIN_LOOPS = "--xla_cpu_use_fusion_emitters=false"
