@@ -83,14 +83,16 @@ class Browser:
 
     def __enter__(self) -> Self:
         self._profile = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+        browser = [*_command(self._profile.name), "--remote-debugging-pipe", "about:blank"]
         (theirs, self._write), (self._read, answers) = os.pipe(), os.pipe()
-        command = [sys.executable, "-I", "-S", "-c", _LAUNCH, str(theirs), str(answers)]
-        command += [*_command(self._profile.name), "--remote-debugging-pipe", "about:blank"]
+        command = [sys.executable, "-I", "-S", "-c", _LAUNCH, str(theirs), str(answers), *browser]
         self._process = subprocess.Popen(
             command, pass_fds=(theirs, answers), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
         os.close(theirs)
         os.close(answers)
+        self._answering = select.poll()
+        self._answering.register(self._read, select.POLLIN)
         self._count, self._bytes = 0, b""
         self._answers: dict[int, dict[str, Any]] = {}
         self._loaded: set[str] = set()
@@ -120,7 +122,8 @@ class Browser:
             ".observe(document, {childList: true});"
         )
         body = (
-            "(async () => { await window.MathJax?.startup?.promise;"
+            "(async () => { if (document.readyState !== 'complete')"
+            " await new Promise((done) => addEventListener('load', done)); await window.MathJax?.startup?.promise;"
             f"try {{ return String(await (async () => {{ {script} }})()); }}"
             " catch (error) { return 'ERROR ' + error; } })()"
         )
@@ -152,16 +155,18 @@ class Browser:
             {"sessionId": session} if session else {}
         )
         text = json.dumps(message).encode() + b"\0"
-        while text:
-            text = text[os.write(self._write, text) :]
+        try:
+            while text:
+                text = text[os.write(self._write, text) :]
+        except BrokenPipeError:
+            raise RuntimeError(f"browser: expected {method} to be done, the browser ended") from None
         return self._count
 
     def _next(self, what: str) -> dict[str, Any]:
         """The next message of the browser."""
         deadline = time.monotonic() + self.timeout
         while b"\0" not in self._bytes:
-            ready, _, _ = select.select([self._read], [], [], max(0.0, deadline - time.monotonic()))
-            if not ready:
+            if not self._answering.poll(max(0.0, 1000 * (deadline - time.monotonic()))):
                 raise RuntimeError(f"browser: expected {what} to be done within {self.timeout:g} s, it was not")
             if not (read := os.read(self._read, 1 << 20)):
                 raise RuntimeError(f"browser: expected {what} to be done, the browser ended")
