@@ -128,11 +128,11 @@ class Browser:
             " catch (error) { return 'ERROR ' + error; } })()"
         )
         context = self._ask("Target.createBrowserContext")["browserContextId"]
-        window = {"url": "about:blank", "newWindow": True, "width": width, "height": height}
+        window: dict[str, Any] = {"url": "about:blank", "newWindow": True, "width": width, "height": height}
         target = self._ask("Target.createTarget", browserContextId=context, **window)["targetId"]
         session = self._ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         # No window is as narrow as a telephone; the page is told that it is.
-        screen = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        screen: dict[str, Any] = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
         self._ask("Emulation.setDeviceMetricsOverride", session, **screen)
         self._ask("Page.enable", session)
         self._ask("Page.addScriptToEvaluateOnNewDocument", session, source=begin)
