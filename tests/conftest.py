@@ -49,9 +49,9 @@ def pytest_configure(config: pytest.Config) -> None:
     jax.config.update("jax_numpy_dtype_promotion", "strict")
     # Tests compile thousands of functions and run most of them once: compiling them quickly saves more than it costs.
     jax.config.update("jax_disable_most_optimizations", True)
-    if _KNOWS_IT and _PLAIN_LOOPS not in (flags := os.environ.get("XLA_FLAGS", "").split()):
+    if _KNOWS_IT and _PLAIN_LOOPS.partition("=")[0] not in (flags := os.environ.get("XLA_FLAGS", "")):
         # Nothing is compiled yet; workers, and the processes that tests start, get it from the environment.
-        os.environ["XLA_FLAGS"] = " ".join([*flags, _PLAIN_LOOPS])
+        os.environ["XLA_FLAGS"] = f"{flags} {_PLAIN_LOOPS}".strip()
     _share_compiled_functions(config)
     if CHECKED:
         _check_annotations()
