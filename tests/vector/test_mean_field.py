@@ -110,7 +110,7 @@ def test_the_tap_equation_is_that_of_the_page_with_matrices(system, heads, respo
     np.testing.assert_allclose(ours, change, rtol=1e-9, atol=1e-11)
 
 
-def test_several_heads_meet_in_the_second_order(system, optimised):
+def test_several_heads_meet_in_the_second_order(system):
     # E[phi''(dh, dh)] by sampling the spins before: no covariance, no block structure goes in but that of dh.
     J, x, m = system(num_sites=3, dim=6, heads=2, strength=0.8)
     new = system(num_sites=3, dim=6, heads=2, seed=1)[2]
@@ -158,7 +158,7 @@ def test_a_tap_step_solves_the_condition_of_the_second_order(system):
     np.testing.assert_allclose(first + second / 2, 0, atol=1e-9)
 
 
-def test_the_error_of_a_step_has_the_order_of_the_first_dropped_term(system, optimised):
+def test_the_error_of_a_step_has_the_order_of_the_first_dropped_term(system):
     # E[phi(h)] over independent spins, sampled once for both steps, with the same random numbers at each strength.
     N, D, count = 4, 4, 200_000
     J, x, m = system(N, D, strength=1.0, seed=3)
@@ -237,7 +237,7 @@ def test_a_steady_state_stays_and_is_where_stepping_leads(system, step):
     np.testing.assert_allclose(solution.value, last, atol=1e-8)
 
 
-def test_the_steady_state_of_tap_is_that_of_sampled_spins(system, optimised):
+def test_the_steady_state_of_tap_is_that_of_sampled_spins(system):
     N, D = 6, 16
     J, x, _ = system(N, D, strength=1.0)
     x = 2 * x
