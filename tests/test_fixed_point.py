@@ -1,5 +1,7 @@
 """The fixed-point solver against closed forms, another solver, and derivatives by other routes."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -267,7 +269,7 @@ def test_a_start_that_is_a_constant_of_compiled_code_gives_no_nan(optimised):
     sites, dim, heads = 512, 64, 8
     x = jax.random.normal(jax.random.key(0), (sites, dim), jnp.float32)
 
-    @jax.jit
+    @partial(jax.jit, compiler_options=optimised)
     def compiled(x):
         parts = x.reshape(sites, heads, dim // heads)
         J = jax.nn.softmax(jnp.einsum("ihd,jhd->hij", parts, parts), axis=-1)

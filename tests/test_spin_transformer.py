@@ -57,6 +57,11 @@ def test_the_printed_forward_pass_and_gradient(printed_inputs):
     assert deviation(forward, "module") < 1e-5
     gradient = eqx.filter_jit(eqx.filter_grad(lambda module: jnp.mean(module(x))))(single)
     assert deviation(gradient.to_queries_keys.weight, "gradient") < 1e-8
+
+
+@pytest.mark.slow
+def test_the_printed_gradient_is_that_of_the_index_of_the_source(printed_inputs):
+    x, single, _ = printed_inputs
     right_index = SpinTransformerModule(512, 1, beta=2.0, key=jax.random.key(0), dtype=jnp.float32)
     right_index = eqx.tree_at(lambda module: module.to_queries_keys, right_index, single.to_queries_keys)
     gradient = eqx.filter_jit(eqx.filter_grad(lambda module: jnp.mean(module(x))))(right_index)
@@ -163,8 +168,9 @@ def test_implicit_gradients_are_those_of_many_steps(num_heads):
         return jnp.sum(m(x) ** 3)
 
     for theory in (naive, tap):
-        implicit = eqx.filter_grad(lambda a: loss(*a))((module(16, num_heads, theory=theory), x))
-        many = eqx.filter_grad(lambda a: loss(*a))((module(16, num_heads, theory=theory, dynamics=Unroll(80)), x))
+        gradient = eqx.filter_jit(eqx.filter_grad(lambda a: loss(*a)))
+        implicit = gradient((module(16, num_heads, theory=theory), x))
+        many = gradient((module(16, num_heads, theory=theory, dynamics=Unroll(80)), x))
         for ours, truth in zip(jax.tree.leaves(implicit), jax.tree.leaves(many), strict=True):
             # Both residuals are eps^0.7 = 1e-11, times the slope of the loss and the amplification of the solution.
             np.testing.assert_allclose(ours, truth, atol=1e-8 * float(jnp.abs(truth).max()))
@@ -193,9 +199,11 @@ def test_the_eight_head_module_in_single_precision_is_finite_when_compiled(optim
     # jaxlib 0.10.2 multiplies a softmax with a start that is a constant of the compiled function wrongly on CPUs.
     x = jax.random.normal(jax.random.key(1), (512, 512), jnp.float32)
     m = SpinTransformerModule(512, 8, key=jax.random.key(0), dynamics=Unroll(1), dtype=jnp.float32)
-    compiled = jax.jit(lambda: m(jnp.ones((512, 512), jnp.float32) + 0 * x))()
+    compile = partial(jax.jit, compiler_options=optimised)
+    compiled = compile(lambda: m(jnp.ones((512, 512), jnp.float32) + 0 * x))()
     assert np.isfinite(compiled).all()
-    assert np.isfinite(eqx.filter_jit(lambda m, x: m(x))(m, x)).all()
+    arrays, rest = eqx.partition(m, eqx.is_array)
+    assert np.isfinite(compile(lambda arrays, x: eqx.combine(arrays, rest)(x))(arrays, x)).all()
 
 
 def test_a_stack_is_its_modules_in_a_row():
@@ -275,7 +283,8 @@ def test_padding_of_a_context_reaches_nothing():
     mask[5], mask[:, 3] = False, False
     m = module(16, 2, theory=naive)
     out = m(x, mask, context)
-    np.testing.assert_allclose(out[:5], m(x[:5], None, context[:3]), atol=1e-9)
+    expected = eqx.filter_jit(m)(x[:5], None, context[:3])
+    np.testing.assert_allclose(out[:5], expected, atol=1e-9)
     np.testing.assert_array_equal(out[5], 0)
 
 
@@ -301,6 +310,12 @@ def test_half_precision_is_solved_in_single_precision(dtype):
     exact = single(x.astype(jnp.float32))
     # Rounded once, at the end.
     np.testing.assert_allclose(found.value.astype(jnp.float32), exact, rtol=float(jnp.finfo(dtype).eps), atol=2e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16])
+def test_half_precision_has_finite_gradients_and_stays_itself_through_a_stack(dtype):
+    x, half = inputs().astype(dtype), module(16, 2, dtype=dtype)
     gradient = eqx.filter_grad(lambda m: jnp.sum(m(x).astype(jnp.float32) ** 2))(half)
     assert np.isfinite(gradient.to_queries_keys.weight.astype(jnp.float32)).all()
     stack = SpinTransformer(2, 16, key=jax.random.key(0), theory=naive, dynamics=Unroll(1), dtype=dtype)

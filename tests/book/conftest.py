@@ -4,18 +4,23 @@ It is complete enough to go through the whole pipeline, and small enough for tha
 """
 
 import io
+import json
 import os
 import shutil
+import subprocess
+import sys
 import time
-from collections.abc import Callable
+import zipfile
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 import yaml
 
-from companion.pipeline import build, citation, notebooks
+from companion.pipeline import browser, build, citation, notebooks
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -405,6 +410,54 @@ def processes_of(root: Path) -> list[str]:
         except psutil.Error:
             continue
     return found
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of this book's wheel, unpacked."""
+    folder = tmp_path_factory.mktemp("wheel")
+    build = "from hatchling.build import build_wheel; import sys; print(build_wheel(sys.argv[1]))"
+    done = subprocess.run(
+        [sys.executable, "-c", build, str(folder)], cwd=REPOSITORY, capture_output=True, text=True, check=True
+    )
+    with zipfile.ZipFile(folder / done.stdout.split()[-1]) as archive:
+        archive.extractall(folder / "site")
+    return folder / "site"
+
+
+LIVE = REPOSITORY / "book" / "_static" / "live"
+"""The scripts of the live models."""
+
+
+@pytest.fixture(scope="session")
+def live_page(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """Writes a page with a live model beside the scripts, at the depth of a chapter: `live_page(name, id, markup)`."""
+
+    def write(name: str, id: str, markup: str, still: str = '<img alt="still" src="data:,">') -> Path:
+        site = tmp_path_factory.mktemp(name)
+        (site / "_static" / "live").mkdir(parents=True)
+        for script in ("kernel", name):
+            shutil.copy(LIVE / f"{script}.js", site / "_static" / "live")
+        (site / "notebooks").mkdir()
+        path = site / "notebooks" / "page.html"
+        path.write_text(
+            '<!DOCTYPE html><html lang="en" data-theme="light"><head><meta charset="utf-8"></head><body><main>'
+            f'<figure id="{id}"><div class="book-picture">{still}</div></figure>{markup}</main></body></html>'
+        )
+        return path
+
+    return write
+
+
+@pytest.fixture(scope="module")
+def ask() -> Iterator[Callable[..., Any]]:
+    """Runs a script in a page and returns what it calls `answer`: `ask(page, script)`. A module has one browser."""
+    if browser.find() is None:
+        pytest.skip("no browser is installed")
+    with browser.Browser() as one:
+        yield lambda page, script, **options: json.loads(
+            one.evaluate(page, f"{script}; return JSON.stringify(answer);", **options)
+        )
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
-"""Every chapter of the book: what it must have, and that its quick profile runs."""
+"""Every chapter of the book: what it must have, and that its quick profile runs, here and away from the repository."""
 
+import json
 import os
 import re
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from companion import claims
+from companion import claims, project
 from companion.pipeline import check, execution, notebooks
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -36,23 +37,66 @@ def pasted(name):
 
 
 # What the kernel of a quick profile, which compiles for longer than it computes, gets beside the clean environment.
-COMPILER = ("JAX_COMPILATION_CACHE_DIR", "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS")
+COMPILER = ("JAX_COMPILATION_CACHE_DIR", "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "XLA_FLAGS")
 
 
-# Quick profiles that compile for more than 40 seconds of processor time. `.ci/run`, whose book runs these chapters in
-# full before, has them too.
-HEAVY = {"collectives", "entropy-production", "kinetic-ising", "spin-transformers"}
+# Chapters whose quick profiles compile for more than 60 seconds of processor time. `.ci/run`, whose book runs these
+# chapters in full before, has them too.
+HEAVY = {"attention-dynamics", "collectives", "entropy-production", "kinetic-ising", "spin-transformers"}
+
+
+def left_behind(folder, wheel):
+    """What a run loaded or opened of the repository and the wheel, all that a notebook on Colab has, does not hold."""
+    progress = json.loads((folder / "progress.json").read_text())
+    assert progress["modules"], "the run was watched"
+    missing = []
+    for name in progress["modules"]:
+        place = wheel.joinpath(*name.split("."))
+        if not (place.with_name(f"{place.name}.py").is_file() or (place / "__init__.py").is_file()):
+            missing.append(name)
+    for path in map(Path, progress["opened"]):
+        if path.is_dir() or path.parent.name == "__pycache__":
+            continue
+        # pyproject.toml packs src/ as it is, and what claims and citations need of the book beside the library.
+        place = path.relative_to(ROOT)
+        place = place.relative_to("src") if place.parts[0] == "src" else Path("spinbook", "_book", place)
+        if not (wheel / place).is_file():
+            missing.append(str(place))
+    return missing
+
+
+def test_a_file_of_the_repository_that_colab_lacks_is_named(tmp_path, wheel):
+    there = ["_config.yml", "book/claims/comparison.yml", "src/spinbook/__pycache__/x.pyc", "src/spinbook/ising"]
+    lacking = ["book/sources.yml", "requirements.lock", "src/spinbook/none.json"]
+    opened = [str(ROOT / name) for name in [*there, *lacking]]
+    progress = {"modules": ["spinbook", "companion.figures", "spinbook.none"], "opened": opened}
+    (tmp_path / "progress.json").write_text(json.dumps(progress))
+    found = left_behind(tmp_path, wheel)
+    assert found == [
+        "spinbook.none",
+        "spinbook/_book/book/sources.yml",
+        "spinbook/_book/requirements.lock",
+        "spinbook/none.json",
+    ]
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n in HEAVY)) for n in CHAPTERS])
-def test_the_quick_profile_runs_and_measures_every_declared_claim(name, tmp_path):
-    compiler = {variable: os.environ[variable] for variable in COMPILER} | {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
+def test_the_quick_profile_runs_and_measures_every_declared_claim(name, tmp_path, wheel):
+    """The one run that the tests make of a page with its quick parameters.
+
+    It starts in an empty folder, as a notebook on Colab does, so that a relative path leads nowhere, and what it reads
+    of the repository by an absolute one must lie in the wheel, where `test_colab` has its library from. Claims are
+    shown to a reader with what was declared of them, which a run of the pipeline leaves out.
+    """
+    compiler = {variable: os.environ[variable] for variable in COMPILER if variable in os.environ}
+    compiler["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"
     measured, published = [], []
     for page in (one for one in PAGES if notebooks.chapter_of(one) == name):
         chapter, folder = notebooks.load(ROOT, page), tmp_path / page
         failure = execution.run(ROOT, chapter, folder, parameters=chapter.quick, extra_environment=compiler)
         assert failure is None
+        assert left_behind(folder, wheel) == [], f"{page} needs what is not in the wheel"
         measured += claims.recorded(folder)
         outputs = [
             output
@@ -66,11 +110,16 @@ def test_the_quick_profile_runs_and_measures_every_declared_claim(name, tmp_path
         assert set(figures) <= referenced, "every figure is spoken of in the text"
         published += figures
     assert len(set(published)) == len(published), "every figure is published on one page"
+    assert {project.chapter_of(figure) for figure in published} == {name}
     declared = {claim.id: claim for claim in claims.declared(ROOT / "book" / "claims" / f"{name}.yml")}
     assert sorted(id for id, _ in measured) == sorted(id for id, claim in declared.items() if claim.is_measured)
+    carried = wheel / "spinbook" / "_book" / "book" / "claims" / f"{name}.yml"
+    assert carried.read_bytes() == (ROOT / "book" / "claims" / f"{name}.yml").read_bytes()
     for id, measurement in measured:
         claim = declared[id]
         other = measurement.rival is not None or measurement.control is not None
         printed = claim.verdict == "corrected" and claim.published is not None
         assert claim.kind is None or other or printed, f"{id}: its rival or control is measured"
+        shown = claims.line(id, claim, measurement, "claims.html")[1]
+        assert " ".join(claim.says.split()) in shown, "the line of a reader's own run says what is claimed"
     assert notebooks.load(ROOT, name).thumbnail in published

@@ -1,12 +1,18 @@
-"""Every notebook as Colab runs it: alone, in an empty folder, with nothing installed but what its first cell installs.
+"""Notebooks as Colab runs them: alone, in an empty folder, with nothing installed but what the first cell installs.
 
 The environment is new and holds neither the library nor the machinery; the other packages are lent to it, as Colab
 brings its own. The install cell is executed as it is committed; git is told to read this repository where the cell
 names the public one.
+
+A page is run with its quick parameters once, by `test_chapters`: in an empty folder too, and what it loads and opens of
+the repository must lie in the wheel. What is left to find out here is the same for all pages, and is seen on two: that
+the cell installs that wheel, and that claims, figures and their citations find the book in it when no pipeline has told
+them where it is. Every page has the same install cell, and imports what it needs here.
 """
 
 import json
 import os
+import re
 import subprocess
 import sys
 import sysconfig
@@ -16,10 +22,11 @@ import nbformat
 import pytest
 import yaml
 
-from companion import project
+from companion import claims, project
 from companion.pipeline import notebooks
 
 ROOT = Path(__file__).resolve().parents[2]
+PAGES = notebooks.names(ROOT)
 PUBLIC = project.identity(ROOT).repository
 
 
@@ -97,31 +104,90 @@ def colab(tmp_path_factory, repository):
 
 def run(name, folder, colab):
     """Execute the committed notebook of a chapter with its quick parameters; returns the executed notebook."""
-    _, variables = colab
     folder.mkdir()
     quick = folder.with_name("quick.yml")
     quick.write_text(yaml.safe_dump(dict(notebooks.load(ROOT, name).quick)))
     out = folder.with_name(f"{notebooks.slug(name)}.ipynb")
-    command = [sys.executable, "-m", "papermill", str(ROOT / "notebooks" / f"{name}.ipynb"), str(out)]
-    command += ["--kernel", "colab", "--cwd", str(folder), "-f", str(quick), "--no-progress-bar"]
-    done = subprocess.run(command, capture_output=True, text=True, env=variables, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
+    papermill(ROOT / "notebooks" / f"{name}.ipynb", out, folder, colab, "-f", str(quick))
     return nbformat.read(out, as_version=4)
+
+
+def papermill(given, out, folder, colab, *options):
+    """Execute a notebook as it is in the folder, with the stand-in's kernel."""
+    command = [sys.executable, "-m", "papermill", str(given), str(out), "--kernel", "colab", "--cwd", str(folder)]
+    done = subprocess.run(
+        [*command, "--no-progress-bar", *options], capture_output=True, text=True, env=colab[1], check=False
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+LIGHT = "comparison"
+"""The chapter whose two pages are run in whole: one of the lightest, and the one that reads files of the library."""
 
 
 @pytest.mark.slow
 @pytest.mark.long
-@pytest.mark.parametrize("name", notebooks.names(ROOT))
+@pytest.mark.parametrize("name", [page for page in PAGES if notebooks.chapter_of(page) == LIGHT])
 def test_the_committed_notebook_runs_in_an_empty_folder(name, tmp_path, colab):
     executed = run(name, tmp_path / "content", colab)
+    assert where_installed(colab, tmp_path) == ["spinbook", "companion"], "the library came from the install cell"
+    outputs = [output for cell in executed.cells for output in cell.get("outputs", [])]
+    marked = [output for output in outputs if "companion" in output.get("metadata", {})]
+    shown = [output for output in marked if "claim" in output.metadata["companion"]]
+    declared = {claim.id: claim for claim in claims.declared(ROOT / "book" / "claims" / f"{LIGHT}.yml")}
+    assert shown, "the page shows claims"
+    for output in shown:
+        claim = declared[output.metadata["companion"]["claim"]]
+        assert " ".join(claim.says.split()) in output.data["text/plain"], "the wheel brings what was declared"
+    figures = [output.metadata["companion"]["figure"] for output in marked if output not in shown]
+    assert figures
+    for figure in figures:
+        record = json.loads((tmp_path / "content" / "_build" / "figures" / figure / "figure.json").read_text())
+        assert record["chapter"] == LIGHT
+        assert figure in record["bibtex"], "the citation is made from what the wheel says of the book"
+
+
+def where_installed(colab, folder):
+    """Paths of the library and of the machinery below the stand-in's environment; an error if they lie elsewhere."""
     python, variables = colab
-    where = subprocess.run(
-        [str(python), "-c", "import spinbook; print(spinbook.__file__)"],
+    code = "import companion, spinbook; print(spinbook.__file__, companion.__file__)"
+    done = subprocess.run(
+        [str(python), "-c", code], capture_output=True, text=True, env=variables, cwd=folder, check=True
+    )
+    places = [Path(path).relative_to(python.parent.parent) for path in done.stdout.split()]
+    return [place.parent.name for place in places]
+
+
+IMPORTS = """
+import ast, json, sys
+for name, source in json.load(sys.stdin):
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            exec(compile(ast.Module([node], []), name, "exec"))
+    print(name)
+"""
+
+
+@pytest.mark.slow
+def test_every_notebook_installs_alike_and_imports_what_it_needs(tmp_path, colab):
+    python, variables = colab
+    committed = {name: nbformat.read(ROOT / "notebooks" / f"{name}.ipynb", as_version=4) for name in PAGES}
+    cells = {name: [cell.source for cell in book.cells if cell.cell_type == "code"] for name, book in committed.items()}
+    assert len({sources[0] for sources in cells.values()}) == 1
+    first = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cells[LIGHT][0])])
+    nbformat.write(first, tmp_path / "first.ipynb")
+    papermill(tmp_path / "first.ipynb", tmp_path / "done.ipynb", tmp_path, colab)
+    assert where_installed(colab, tmp_path) == ["spinbook", "companion"]
+    assert not any(re.search(r"^\s*[%!]", source, re.MULTILINE) for sources in cells.values() for source in sources[1:])
+    pages = [(name, "\n".join(sources[1:])) for name, sources in cells.items()]
+    done = subprocess.run(
+        [str(python), "-c", IMPORTS],
+        input=json.dumps(pages),
         capture_output=True,
         text=True,
         env=variables,
         cwd=tmp_path,
-        check=True,
-    ).stdout
-    assert str(python.parent.parent) in where, "the library came from the install cell"
-    assert not [cell for cell in executed.cells if "undeclared" in json.dumps(cell.get("outputs", []))]
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == PAGES

@@ -4,7 +4,6 @@ import os
 import re
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -53,19 +52,6 @@ def test_the_time_of_an_import_is_that_of_the_module():
     nothing = installs.import_seconds("spinbook")
     assert 0 <= nothing < 0.2
     assert installs.import_seconds("numpy") > nothing
-
-
-@pytest.fixture(scope="session")
-def wheel(tmp_path_factory):
-    """The folder of the wheel, unpacked."""
-    folder = tmp_path_factory.mktemp("wheel")
-    build = "from hatchling.build import build_wheel; import sys; print(build_wheel(sys.argv[1]))"
-    done = subprocess.run(
-        [sys.executable, "-c", build, str(folder)], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    with zipfile.ZipFile(folder / done.stdout.split()[-1]) as archive:
-        archive.extractall(folder / "site")
-    return folder / "site"
 
 
 def environment(wheel, extra, folder):

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from matplotlib import pyplot as plt
 
-from companion.pipeline import browser
 from spinbook import rbm
 from spinbook.plot import rbm_mixtures as plot
 
@@ -17,30 +16,18 @@ LIVE = Path(__file__).resolve().parents[2] / "book" / "_static" / "live"
 MODELS = sorted(path.stem for path in LIVE.glob("*.js") if path.stem != "kernel")
 HEAVIEST = 15_000
 """Most bytes of the shared kernel, and of one model."""
-needs_browser = pytest.mark.skipif(browser.find() is None, reason="no browser is installed")
 
 PATTERNS = np.array([[1.8, 0.8], [1.0, 1.7], [-1.9, 0.5], [-0.4, -1.9], [1.6, -1.2]])
 PICTURES = np.random.default_rng(0).random((5, 16)).round(3)
 QUERY, BETA = np.array([0.3, -0.4]), 0.7
-PAGE = (
-    '<!DOCTYPE html><html lang="en" data-theme="light"><head><meta charset="utf-8"></head><body><main>'
-    '<figure id="rbm-mixtures-live"><div class="book-picture"><img class="only-light" alt="still" src="data:,">'
-    '<img class="only-dark" alt="still" src="data:,"></div></figure>'
-    "{markup}</main></body></html>"
-)
+
+STILL = '<img class="only-light" alt="still" src="data:,"><img class="only-dark" alt="still" src="data:,">'
 
 
-@pytest.fixture
-def page(tmp_path: Path) -> Path:
-    """A page with the live model beside the scripts, at the depth of a chapter."""
-    (tmp_path / "_static" / "live").mkdir(parents=True)
-    for name in ("kernel", "rbm-mixtures"):
-        (tmp_path / "_static" / "live" / f"{name}.js").write_text((LIVE / f"{name}.js").read_text())
+@pytest.fixture(scope="module")
+def page(live_page):
     markup = plot.live_markup(PATTERNS, PICTURES, names="ABCDE", query=QUERY, beta=BETA, reach=2.8)
-    (tmp_path / "notebooks").mkdir()
-    path = tmp_path / "notebooks" / "page.html"
-    path.write_text(PAGE.format(markup=markup))
-    return path
+    return live_page("rbm-mixtures", "rbm-mixtures-live", markup, still=STILL)
 
 
 @pytest.mark.parametrize("name", ["kernel", *MODELS])
@@ -85,18 +72,13 @@ def test_the_still_picture_shows_the_query_its_step_and_its_end():
     plt.close(figure)
 
 
-def _ask(page: Path, script: str, **options) -> dict:
-    return json.loads(browser.evaluate(page, f"{script}; return JSON.stringify(answer);", **options))
-
-
-@needs_browser
-def test_weights_retrieval_and_rest_are_those_of_the_library(page):
+def test_weights_retrieval_and_rest_are_those_of_the_library(page, ask):
     rng = np.random.default_rng(3)
     cases = [
         {"query": (2 * rng.normal(size=2)).tolist(), "patterns": (2 * rng.normal(size=(n, 2))).tolist(), "beta": beta}
         for n, beta in [(2, 0.1), (5, 0.7), (5, 1.0), (6, 3.0), (5, 10.0), (3, 400.0)]
     ]
-    found = _ask(
+    found = ask(
         page,
         "const m = Live.models['rbm-mixtures'];"
         f"const answer = {json.dumps(cases)}.map((c) => {{ const a = [c.query, c.patterns, c.beta];"
@@ -120,10 +102,9 @@ _WAIT = "const pause = () => new Promise((done) => setTimeout(done, 1500));"
 _SAYS = "document.querySelector('.live-says').textContent"
 
 
-@needs_browser
 @pytest.mark.parametrize("dark", [False, True])
-def test_the_model_replaces_the_still_picture_and_every_control_has_a_name(page, dark):
-    answer = _ask(
+def test_the_model_replaces_the_still_picture_and_every_control_has_a_name(page, dark, ask):
+    answer = ask(
         page,
         f"{_WAIT} await pause(); const names = [...document.querySelectorAll('.live button, .live canvas')]"
         ".map((node) => node.getAttribute('aria-label') || node.textContent);"
@@ -142,9 +123,8 @@ def test_the_model_replaces_the_still_picture_and_every_control_has_a_name(page,
     assert f"pattern {'ABCDE'[best]} has {100 * shares[best]:.0f} % of the weight" in answer["says"]
 
 
-@needs_browser
-def test_keys_move_the_query_and_the_slider_turns_beta(page):
-    answer = _ask(
+def test_keys_move_the_query_and_the_slider_turns_beta(page, ask):
+    answer = ask(
         page,
         f"{_WAIT} await pause(); const handles = [...document.querySelectorAll('.live-point')];"
         "const query = handles[handles.length - 1]; const before = query.getAttribute('aria-label');"
@@ -164,9 +144,8 @@ def test_keys_move_the_query_and_the_slider_turns_beta(page):
     assert f"at {x:.2f}, {y:.2f}".replace("-", "−") in answer["stepped"]
 
 
-@needs_browser
-def test_a_drag_moves_a_pattern_and_stays_in_the_plane(page):
-    answer = _ask(
+def test_a_drag_moves_a_pattern_and_stays_in_the_plane(page, ask):
+    answer = ask(
         page,
         f"{_WAIT} await pause(); const handle = document.querySelector('.live-point');"
         "const frame = document.querySelector('.live canvas').getBoundingClientRect();"
@@ -181,10 +160,9 @@ def test_a_drag_moves_a_pattern_and_stays_in_the_plane(page):
     assert "at 2.80, 2.80" in answer[1]
 
 
-@needs_browser
 @pytest.mark.parametrize("width", [1400, 390])
-def test_the_model_fits_the_window(page, width):
-    answer = _ask(
+def test_the_model_fits_the_window(page, width, ask):
+    answer = ask(
         page,
         f"{_WAIT} await pause(); const wide = document.querySelector('.live').scrollWidth;"
         "const answer = {wide, page: document.documentElement.clientWidth,"

@@ -7,36 +7,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from companion.pipeline import browser
 from spinbook.adaptive_tap import exact, ising
 from spinbook.plot import adaptive_tap as plot
 
 LIVE = Path(__file__).resolve().parents[2] / "book" / "_static" / "live"
-needs_browser = pytest.mark.skipif(browser.find() is None, reason="no browser is installed")
 
 FIELDS, COUPLING = np.array([0.5, 0.0, 0.0]), 0.6
 TRIANGLE = np.ones((3, 3)) - np.eye(3)
-PAGE = (
-    '<!DOCTYPE html><html lang="en" data-theme="light"><head><meta charset="utf-8"></head><body><main>'
-    '<figure id="adaptive-tap-live"><div class="book-picture"><img alt="still" src="data:,"></div></figure>'
-    "{markup}</main></body></html>"
-)
 
 
-@pytest.fixture
-def page(tmp_path: Path) -> Path:
-    """A page with the live model beside the scripts, at the depth of a chapter."""
-    (tmp_path / "_static" / "live").mkdir(parents=True)
-    for name in ("kernel", "adaptive-tap"):
-        (tmp_path / "_static" / "live" / f"{name}.js").write_text((LIVE / f"{name}.js").read_text())
-    (tmp_path / "notebooks").mkdir()
-    path = tmp_path / "notebooks" / "page.html"
-    path.write_text(PAGE.format(markup=plot.live_markup(FIELDS, coupling=COUPLING, reach=1.0)))
-    return path
-
-
-def _ask(page: Path, script: str, **options) -> dict:
-    return json.loads(browser.evaluate(page, f"{script}; return JSON.stringify(answer);", **options))
+@pytest.fixture(scope="module")
+def page(live_page):
+    markup = plot.live_markup(FIELDS, coupling=COUPLING, reach=1.0)
+    return live_page("adaptive-tap", "adaptive-tap-live", markup)
 
 
 def test_the_markup_carries_the_numbers_and_names_scripts_that_exist():
@@ -49,10 +32,9 @@ def test_the_markup_carries_the_numbers_and_names_scripts_that_exist():
     assert all((LIVE / script).is_file() for script in scripts)
 
 
-@needs_browser
-def test_all_three_means_are_those_of_the_library(page):
+def test_all_three_means_are_those_of_the_library(page, ask):
     couplings = np.linspace(-1, 1, 21)
-    found = _ask(
+    found = ask(
         page,
         "const m = Live.models['adaptive-tap'];"
         f"const answer = {json.dumps(couplings.tolist())}.map((c) => ['exact', 'naive', 'adaptive']"
@@ -69,10 +51,9 @@ _WAIT = "const pause = () => new Promise((done) => setTimeout(done, 1500));"
 _SAYS = "document.querySelector('.live-says').textContent"
 
 
-@needs_browser
 @pytest.mark.parametrize("dark", [False, True])
-def test_the_model_replaces_the_still_picture_and_every_control_has_a_name(page, dark):
-    answer = _ask(
+def test_the_model_replaces_the_still_picture_and_every_control_has_a_name(page, dark, ask):
+    answer = ask(
         page,
         f"{_WAIT} await pause(); const names = [...document.querySelectorAll('.live button, .live canvas')]"
         ".map((node) => node.getAttribute('aria-label') || node.textContent);"
@@ -89,9 +70,8 @@ def test_the_model_replaces_the_still_picture_and_every_control_has_a_name(page,
     assert f"Naive mean field says {naive:.2f}" in answer["says"]
 
 
-@needs_browser
-def test_the_slider_moves_the_coupling_and_a_button_takes_it_back(page):
-    answer = _ask(
+def test_the_slider_moves_the_coupling_and_a_button_takes_it_back(page, ask):
+    answer = ask(
         page,
         f"{_WAIT} await pause(); const slider = document.querySelector('.live input'); slider.value = slider.min;"
         f"slider.dispatchEvent(new Event('input')); await pause(); const low = {_SAYS};"
@@ -104,10 +84,9 @@ def test_the_slider_moves_the_coupling_and_a_button_takes_it_back(page):
     assert answer["back"].startswith("Coupling 0.60")
 
 
-@needs_browser
 @pytest.mark.parametrize("width", [1400, 390])
-def test_the_model_fits_the_window(page, width):
-    answer = _ask(
+def test_the_model_fits_the_window(page, width, ask):
+    answer = ask(
         page,
         f"{_WAIT} await pause(); const wide = document.querySelector('.live').scrollWidth;"
         "const answer = {wide, page: document.documentElement.clientWidth}",

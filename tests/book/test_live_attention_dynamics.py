@@ -1,40 +1,19 @@
 """The live model of the lesson attention-dynamics iterates the map of the library, and answers slider and buttons."""
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-from companion.pipeline import browser
 from spinbook.plot import attention_dynamics as plot
 from spinbook.self_attention import lyapunov_exponents, paper_network, simulate
 
-LIVE = Path(__file__).resolve().parents[2] / "book" / "_static" / "live"
 NETWORK = paper_network()
 START = np.random.default_rng(3).uniform(-0.3, 0.3, size=(4, 3))
-PAGE = (
-    '<!DOCTYPE html><html lang="en" data-theme="light"><head><meta charset="utf-8"></head><body><main>'
-    '<figure id="attention-dynamics-explorer"><div class="book-picture"><img alt="still" src="data:,"></div></figure>'
-    "{markup}</main></body></html>"
-)
-pytestmark = pytest.mark.skipif(browser.find() is None, reason="no browser is installed")
 
 
-@pytest.fixture
-def page(tmp_path: Path) -> Path:
-    """A page with the live model beside the scripts, at the depth of a chapter."""
-    (tmp_path / "_static" / "live").mkdir(parents=True)
-    for name in ("kernel", "attention-dynamics"):
-        (tmp_path / "_static" / "live" / f"{name}.js").write_text((LIVE / f"{name}.js").read_text())
-    (tmp_path / "notebooks").mkdir()
-    path = tmp_path / "notebooks" / "page.html"
-    path.write_text(PAGE.format(markup=plot.live_markup(NETWORK, start=START, beta=1.2)))
-    return path
-
-
-def _ask(page: Path, script: str, **options) -> dict:
-    return json.loads(browser.evaluate(page, f"{script}; return JSON.stringify(answer);", **options))
+@pytest.fixture(scope="module")
+def page(live_page):
+    markup = plot.live_markup(NETWORK, start=START, beta=1.2)
+    return live_page("attention-dynamics", "attention-dynamics-explorer", markup)
 
 
 _DATA = "const data = JSON.parse(document.getElementById('attention-dynamics-explorer-data').textContent);"
@@ -43,8 +22,8 @@ _WAIT = "const pause = () => new Promise((done) => setTimeout(done, 2500));"
 _SAYS = "document.querySelector('.live-says').textContent"
 
 
-def test_tokens_are_those_of_the_library(page):
-    found = _ask(
+def test_tokens_are_those_of_the_library(page, ask):
+    found = ask(
         page,
         f"{_DATA}{_MODEL} const answer = [1.0, 1.255, 1.28, 2.6].map((beta) => {{"
         "const one = m.run(data, data.start, beta, 24);"
@@ -56,8 +35,8 @@ def test_tokens_are_those_of_the_library(page):
         assert np.abs(library.output_semantic - np.array(one["outputs"])).max() < 1e-12
 
 
-def test_exponents_are_those_of_the_library_on_a_cycle_and_within_their_scatter_in_chaos(page):
-    found = _ask(
+def test_exponents_are_those_of_the_library_on_a_cycle_and_within_their_scatter_in_chaos(page, ask):
+    found = ask(
         page,
         f"{_DATA}{_MODEL} const answer = [1.2, 1.28].map((beta) =>"
         " m.exponent(data, m.run(data, data.start, beta, 2000).window, beta, 4000))",
@@ -70,8 +49,8 @@ def test_exponents_are_those_of_the_library_on_a_cycle_and_within_their_scatter_
 
 
 @pytest.mark.parametrize("dark", [False, True])
-def test_the_model_replaces_the_still_picture_and_every_control_has_a_name(page, dark):
-    answer = _ask(
+def test_the_model_replaces_the_still_picture_and_every_control_has_a_name(page, dark, ask):
+    answer = ask(
         page,
         f"{_WAIT} await pause(); const names = [...document.querySelectorAll('.live button, .live canvas')]"
         ".map((node) => node.getAttribute('aria-label') || node.textContent);"
@@ -86,8 +65,8 @@ def test_the_model_replaces_the_still_picture_and_every_control_has_a_name(page,
     assert "the tokens repeat after 4" in answer["says"]
 
 
-def test_slider_and_buttons_change_beta_and_say_what_is_seen(page):
-    answer = _ask(
+def test_slider_and_buttons_change_beta_and_say_what_is_seen(page, ask):
+    answer = ask(
         page,
         f"{_WAIT} await pause(); const slider = document.querySelector('.live input');"
         "const buttons = [...document.querySelectorAll('.live-button')];"
@@ -106,8 +85,8 @@ def test_slider_and_buttons_change_beta_and_say_what_is_seen(page):
 
 
 @pytest.mark.parametrize("width", [1400, 390])
-def test_the_model_fits_the_window(page, width):
-    answer = _ask(
+def test_the_model_fits_the_window(page, width, ask):
+    answer = ask(
         page,
         f"{_WAIT} await pause(); const wide = document.querySelector('.live').scrollWidth;"
         "const answer = {wide, page: document.documentElement.clientWidth}",

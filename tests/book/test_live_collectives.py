@@ -1,65 +1,41 @@
 """The live models of the overview and of the comparison compute what the library computes, and answer the keyboard."""
 
 import json
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from companion.pipeline import browser
 from spinbook import response
 from spinbook.comparison import experiment, summary
 from spinbook.plot import collectives, comparison
 from spinbook.response import exact
 
-LIVE = Path(__file__).resolve().parents[2] / "book" / "_static" / "live"
-needs_browser = pytest.mark.skipif(browser.find() is None, reason="no browser is installed")
 FIELDS = np.array([[0.3, 1.2], [-0.5, -0.1], [0.6, -0.3]])
 SCORES = np.array([[1.2, 0.5], [-0.5, 0.9]])
-PAGE = (
-    '<!DOCTYPE html><html lang="en" data-theme="light"><head><meta charset="utf-8"></head><body><main>'
-    '<figure id="{id}"><div class="book-picture"><img alt="still" src="data:,"></div></figure>{markup}'
-    "</main></body></html>"
-)
 
 
-def _page(folder: Path, name: str, id: str, markup: str) -> Path:
-    (folder / "_static" / "live").mkdir(parents=True)
-    for script in ("kernel", name):
-        (folder / "_static" / "live" / f"{script}.js").write_text((LIVE / f"{script}.js").read_text())
-    (folder / "notebooks").mkdir()
-    path = folder / "notebooks" / "page.html"
-    path.write_text(PAGE.format(id=id, markup=markup))
-    return path
-
-
-@pytest.fixture
-def spins(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def spins(live_page):
     markup = collectives.live_markup(FIELDS, SCORES, beta=1.0, coupling=0.6)
-    return _page(tmp_path, "collectives", "collectives-live", markup)
+    return live_page("collectives", "collectives-live", markup)
 
 
-@pytest.fixture
-def table(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def table(live_page):
     records = {300: summary.summarize(experiment.recorded()), 1500: summary.summarize(experiment.recorded(longer=True))}
     markup = comparison.live_markup(
         records, chances={"digits": 0.1, "recall": 0.125}, quantiles={2: 4.3, 4: 2.776}, start="vanilla"
     )
-    return _page(tmp_path, "comparison", "comparison-accuracy", markup)
-
-
-def _ask(page: Path, script: str, **options) -> dict:
-    return json.loads(browser.evaluate(page, f"{script}; return JSON.stringify(answer);", **options))
+    return live_page("comparison", "comparison-accuracy", markup)
 
 
 _WAIT = "const pause = () => new Promise((done) => setTimeout(done, 900));"
 _SAYS = "document.querySelector('.live-says').textContent"
 
 
-@needs_browser
-def test_mean_spins_and_induced_terms_are_those_of_the_library(spins):
+def test_mean_spins_and_induced_terms_are_those_of_the_library(spins, ask):
     rng = np.random.default_rng(3)
     cases = [
         {
@@ -71,7 +47,7 @@ def test_mean_spins_and_induced_terms_are_those_of_the_library(spins):
         }
         for beta, coupling, reads in [(0.1, 0.0, False), (0.7, 0.5, False), (1.0, 0.6, True), (2.0, 1.0, True)]
     ]
-    found = _ask(
+    found = ask(
         spins,
         f"const answer = {json.dumps(cases)}.map((c) => Live.models.collectives.response(c.fields, c))",
     )
@@ -90,10 +66,9 @@ def test_mean_spins_and_induced_terms_are_those_of_the_library(spins):
         assert np.abs(np.array(answer["response"], float) - terms.response).max() < 1e-12
 
 
-@needs_browser
 @pytest.mark.parametrize(("width", "dark"), [(1400, False), (390, True)])
-def test_the_spins_replace_the_still_picture_and_answer_keys_slider_and_button(spins, width, dark):
-    answer = _ask(
+def test_the_spins_replace_the_still_picture_and_answer_keys_slider_and_button(spins, width, dark, ask):
+    answer = ask(
         spins,
         f"{_WAIT} await pause(); const still = getComputedStyle(document.querySelector('.book-picture')).display;"
         "const tips = [...document.querySelectorAll('.live-point')]; const before = tips[0].getAttribute('aria-label');"
@@ -115,12 +90,11 @@ def test_the_spins_replace_the_still_picture_and_answer_keys_slider_and_button(s
     assert answer["wide"] <= answer["page"]
 
 
-@needs_browser
-def test_the_table_compares_rows_as_the_library_does(table):
+def test_the_table_compares_rows_as_the_library_does(table, ask):
     rows = summary.summarize(experiment.recorded())
     pairs = [(a, b) for a in rows for b in rows if a.task == b.task and min(a.accuracies.size, b.accuracies.size) > 1]
     cases = [[a.accuracies.tolist(), b.accuracies.tolist()] for a, b in pairs]
-    found = _ask(table, f"const answer = {json.dumps(cases)}.map((c) => Live.models.comparison.compare(...c))")
+    found = ask(table, f"const answer = {json.dumps(cases)}.map((c) => Live.models.comparison.compare(...c))")
     for (a, b), answer in zip(pairs, found, strict=True):
         gap, error = summary.difference(a, b)
         assert answer["gap"] == pytest.approx(gap, abs=1e-12)
@@ -128,10 +102,9 @@ def test_the_table_compares_rows_as_the_library_does(table):
         assert answer["wins"] == pytest.approx(summary.wins(a, b), abs=1e-12)
 
 
-@needs_browser
 @pytest.mark.parametrize(("width", "dark"), [(1400, True), (390, False)])
-def test_the_table_changes_task_and_length_and_names_what_is_lost(table, width, dark):
-    answer = _ask(
+def test_the_table_changes_task_and_length_and_names_what_is_lost(table, width, dark, ask):
+    answer = ask(
         table,
         f"{_WAIT} await pause(); const count = () => document.querySelectorAll('.live-table button').length;"
         f"const press = async (text) => {{ [...document.querySelectorAll('.live button')].find((b) => b.textContent"

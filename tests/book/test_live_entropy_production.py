@@ -8,18 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from companion.pipeline import browser
 from spinbook.ising import exact
 from spinbook.plot import entropy_production as plot
 
 LIVE = Path(__file__).resolve().parents[2] / "book" / "_static" / "live"
-needs_browser = pytest.mark.skipif(browser.find() is None, reason="no browser is installed")
 STEPS = 24
-PAGE = (
-    '<!DOCTYPE html><html lang="en" data-theme="light"><head><meta charset="utf-8"></head><body><main>'
-    '<figure id="entropy-production-films"><div class="book-picture"><img alt="still" src="data:,"></div></figure>'
-    "{markup}</main></body></html>"
-)
 _WAIT = "const pause = () => new Promise((done) => setTimeout(done, 1500));"
 _SAYS = "document.querySelector('.live-says').textContent"
 _BUTTONS = (
@@ -27,21 +20,10 @@ _BUTTONS = (
 )
 
 
-@pytest.fixture
-def page(tmp_path: Path) -> Path:
-    """A page with the live model beside the scripts, at the depth of a chapter."""
-    (tmp_path / "_static" / "live").mkdir(parents=True)
-    for name in ("kernel", "entropy-production"):
-        (tmp_path / "_static" / "live" / f"{name}.js").write_text((LIVE / f"{name}.js").read_text())
+@pytest.fixture(scope="module")
+def page(live_page):
     markup = plot.live_markup(asymmetry=0.5, beta=1.0, steps=STEPS, seed=7)
-    (tmp_path / "notebooks").mkdir()
-    path = tmp_path / "notebooks" / "page.html"
-    path.write_text(PAGE.format(markup=markup))
-    return path
-
-
-def _ask(page: Path, script: str, **options) -> dict:
-    return json.loads(browser.evaluate(page, f"{script}; return JSON.stringify(answer);", **options))
+    return live_page("entropy-production", "entropy-production-films", markup)
 
 
 def _ring(asymmetry: float) -> np.ndarray:
@@ -59,11 +41,10 @@ def test_the_markup_carries_the_numbers_and_names_scripts_that_exist():
     assert all((LIVE / script).is_file() for script in scripts)
 
 
-@needs_browser
-def test_probabilities_entropy_production_and_evidence_are_those_of_the_library(page):
+def test_probabilities_entropy_production_and_evidence_are_those_of_the_library(page, ask):
     cases = [(a, b) for a, b in product((0.0, 0.3, 1.0), (0.2, 1.0, 1.4))]
     uniforms = np.random.default_rng(0).random(STEPS + 1).tolist()
-    found = _ask(
+    found = ask(
         page,
         "const m = Live.models['entropy-production'];"
         f"const answer = {json.dumps(cases)}.map(([a, b]) => {{ const P = m.transitions(m.ring(a), b);"
@@ -88,10 +69,9 @@ def test_probabilities_entropy_production_and_evidence_are_those_of_the_library(
         assert np.abs(evidence - np.array(answer["evidence"])).max() < 1e-12
 
 
-@needs_browser
 @pytest.mark.parametrize("dark", [False, True])
-def test_evidence_is_said_after_the_guess_and_not_before(page, dark):
-    answer = _ask(
+def test_evidence_is_said_after_the_guess_and_not_before(page, dark, ask):
+    answer = ask(
         page,
         f"{_WAIT}{_BUTTONS} await pause(); const before = {_SAYS};"
         "const names = [...document.querySelectorAll('.live button, .live canvas')]"
@@ -115,9 +95,8 @@ def test_evidence_is_said_after_the_guess_and_not_before(page, dark):
     assert "Guess" in answer["next"]
 
 
-@needs_browser
-def test_a_slider_takes_a_new_film_of_another_system(page):
-    answer = _ask(
+def test_a_slider_takes_a_new_film_of_another_system(page, ask):
+    answer = ask(
         page,
         f"{_WAIT}{_BUTTONS} await pause(); const slider = document.querySelectorAll('.live input')[0];"
         "slider.value = slider.max; slider.dispatchEvent(new Event('input')); await pause();"
@@ -127,10 +106,9 @@ def test_a_slider_takes_a_new_film_of_another_system(page):
     assert f"Entropy production: {sigma:.2f} nats per step" in answer["says"]
 
 
-@needs_browser
 @pytest.mark.parametrize("width", [1400, 390])
-def test_the_model_fits_the_window(page, width):
-    answer = _ask(
+def test_the_model_fits_the_window(page, width, ask):
+    answer = ask(
         page,
         f"{_WAIT} await pause(); const wide = document.querySelector('.live').scrollWidth;"
         "const answer = {wide, page: document.documentElement.clientWidth}",

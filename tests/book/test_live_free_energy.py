@@ -7,40 +7,23 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from companion.pipeline import browser
 from spinbook.free_energy import VectorSpinModel
 from spinbook.plot import free_energy as plot
 
 LIVE = Path(__file__).resolve().parents[2] / "book" / "_static" / "live"
-needs_browser = pytest.mark.skipif(browser.find() is None, reason="no browser is installed")
 
 FIELDS = np.array([[1.0, 0.25], [0.1, 0.6], [-0.15, -0.3], [-0.6, 0.75]])
 BONDS = np.zeros((4, 4))
 for _i, _j, _strength in [(0, 1, 0.5), (1, 2, 0.5), (2, 3, -0.5)]:
     BONDS[_i, _j] = BONDS[_j, _i] = _strength
-PAGE = (
-    '<!DOCTYPE html><html lang="en" data-theme="light"><head><meta charset="utf-8"></head><body><main>'
-    '<figure id="free-energy-live"><div class="book-picture"><img alt="still" src="data:,"></div></figure>'
-    "{markup}</main></body></html>"
-)
 _WAIT = "const pause = () => new Promise((done) => setTimeout(done, 1500));"
 _SAYS = "document.querySelector('.live-says').textContent"
 
 
-@pytest.fixture
-def page(tmp_path: Path) -> Path:
-    (tmp_path / "_static" / "live").mkdir(parents=True)
-    for name in ("kernel", "free-energy"):
-        (tmp_path / "_static" / "live" / f"{name}.js").write_text((LIVE / f"{name}.js").read_text())
+@pytest.fixture(scope="module")
+def page(live_page):
     markup = plot.live_markup(FIELDS, BONDS, names="ABCD", temperature=0.6)
-    (tmp_path / "notebooks").mkdir()
-    path = tmp_path / "notebooks" / "page.html"
-    path.write_text(PAGE.format(markup=markup))
-    return path
-
-
-def _ask(page: Path, script: str, **options) -> dict:
-    return json.loads(browser.evaluate(page, f"{script}; return JSON.stringify(answer);", **options))
+    return live_page("free-energy", "free-energy-live", markup)
 
 
 def test_the_markup_carries_the_numbers_and_names_scripts_that_exist():
@@ -55,8 +38,7 @@ def test_the_markup_carries_the_numbers_and_names_scripts_that_exist():
     assert scripts == ["kernel.js", "free-energy.js"]
 
 
-@needs_browser
-def test_weights_means_and_free_energy_are_those_of_the_library(page):
+def test_weights_means_and_free_energy_are_those_of_the_library(page, ask):
     rng = np.random.default_rng(3)
     cases = [
         {"fields": rng.uniform(-1.2, 1.2, (4, 2)).tolist(), "couplings": (strength * BONDS).tolist(), "beta": beta}
@@ -64,7 +46,7 @@ def test_weights_means_and_free_energy_are_those_of_the_library(page):
         for strength in (0.0, 1.0, 3.0)
     ]
     cases.append({"fields": np.zeros((4, 2)).tolist(), "couplings": (3 * BONDS).tolist(), "beta": 20.0})
-    found = _ask(
+    found = ask(
         page,
         f"const answer = {json.dumps(cases)}.map((c) => {{"
         "const r = Live.models['free-energy'].saddle(c.fields, c.couplings, c.beta);"
@@ -81,10 +63,9 @@ def test_weights_means_and_free_energy_are_those_of_the_library(page):
         assert abs(float(magnet.free_energy(fields)) - float(answer["f"])) < 1e-12
 
 
-@needs_browser
 @pytest.mark.parametrize("dark", [False, True])
-def test_the_model_replaces_the_still_picture_and_every_control_has_a_name(page, dark):
-    answer = _ask(
+def test_the_model_replaces_the_still_picture_and_every_control_has_a_name(page, dark, ask):
+    answer = ask(
         page,
         f"{_WAIT} await pause(); const names = [...document.querySelectorAll('.live button, .live canvas')]"
         ".map((node) => node.getAttribute('aria-label') || node.textContent);"
@@ -103,9 +84,8 @@ def test_the_model_replaces_the_still_picture_and_every_control_has_a_name(page,
     assert f"{float(magnet.free_energy(FIELDS)) / 4:.2f}".replace("-", "−") in answer["says"]
 
 
-@needs_browser
-def test_keys_move_a_field_and_sliders_turn_temperature_and_coupling(page):
-    answer = _ask(
+def test_keys_move_a_field_and_sliders_turn_temperature_and_coupling(page, ask):
+    answer = ask(
         page,
         f"{_WAIT} await pause(); const field = document.querySelector('.live-point');"
         "field.dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowUp', shiftKey: true})); await pause();"
@@ -122,10 +102,9 @@ def test_keys_move_a_field_and_sliders_turn_temperature_and_coupling(page):
     assert answer["again"].startswith("T = 0.60")
 
 
-@needs_browser
 @pytest.mark.parametrize("width", [1400, 390])
-def test_the_model_fits_the_window(page, width):
-    answer = _ask(
+def test_the_model_fits_the_window(page, width, ask):
+    answer = ask(
         page,
         f"{_WAIT} await pause(); const wide = document.querySelector('.live').scrollWidth;"
         "const answer = {wide, page: document.documentElement.clientWidth}",

@@ -1,53 +1,31 @@
 """The live model of kinetic-ising: the library's steps, the library's spins in its statistics, mouse and keyboard."""
 
 import json
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from companion.pipeline import browser
 from spinbook.ising import mean_field, stochastic
 from spinbook.plot import kinetic_ising as plot
-
-LIVE = Path(__file__).resolve().parents[2] / "book" / "_static" / "live"
-needs_browser = pytest.mark.skipif(browser.find() is None, reason="no browser is installed")
 
 RNG = np.random.default_rng(5)
 Z = np.round(RNG.normal(size=(16, 16)), 2)
 X = np.round(RNG.uniform(-0.5, 0.5, size=16), 2)
-PAGE = (
-    '<!DOCTYPE html><html lang="en" data-theme="light"><head><meta charset="utf-8"></head><body><main>'
-    '<figure id="kinetic-ising-live"><div class="book-picture"><img alt="still" src="data:,"></div></figure>'
-    "{markup}</main></body></html>"
-)
 _WAIT = "const pause = () => new Promise((done) => setTimeout(done, 1500));"
 _SAYS = "document.querySelector('.live-says').textContent"
 
 
-@pytest.fixture
-def page(tmp_path: Path) -> Path:
-    """A page with the live model beside the scripts, at the depth of a chapter."""
-    (tmp_path / "_static" / "live").mkdir(parents=True)
-    for name in ("kernel", "kinetic-ising"):
-        (tmp_path / "_static" / "live" / f"{name}.js").write_text((LIVE / f"{name}.js").read_text())
+@pytest.fixture(scope="module")
+def page(live_page):
     markup = plot.live_markup(Z, X, listener=2, beta=1.6, disorder=0.4, ticks=20, runs=32)
-    (tmp_path / "notebooks").mkdir()
-    path = tmp_path / "notebooks" / "page.html"
-    path.write_text(PAGE.format(markup=markup))
-    return path
+    return live_page("kinetic-ising", "kinetic-ising-live", markup)
 
 
-def _ask(page: Path, script: str, **options) -> dict:
-    return json.loads(browser.evaluate(page, f"{script}; return JSON.stringify(answer);", **options))
-
-
-@needs_browser
-def test_couplings_and_both_courses_are_those_of_the_library(page):
+def test_couplings_and_both_courses_are_those_of_the_library(page, ask):
     cases = [(0.3, 0.1), (1.0, 0.4), (2.0, 0.5), (3.9, 1.0), (1.5, 0.0)]
-    found = _ask(
+    found = ask(
         page,
         "const m = Live.models['kinetic-ising'];"
         f"const answer = {json.dumps(cases)}.map(([beta, disorder]) => {{"
@@ -64,10 +42,9 @@ def test_couplings_and_both_courses_are_those_of_the_library(page):
         assert np.abs(mean_field.tap_step(X, J, X, beta=beta) - np.array(answer["once"])).max() < 1e-12
 
 
-@needs_browser
-def test_the_runs_have_the_means_of_the_library_and_repeat(page):
+def test_the_runs_have_the_means_of_the_library_and_repeat(page, ask):
     beta, J = 1.3, 1 / 16 + 0.4 * Z / 4
-    found = _ask(
+    found = ask(
         page,
         f"const m = Live.models['kinetic-ising']; const J = {json.dumps(J.tolist())};"
         f"const x = {json.dumps(X.tolist())};"
@@ -89,10 +66,9 @@ def test_the_runs_have_the_means_of_the_library_and_repeat(page):
     assert abs(found["heard"] - heard) < 0.03
 
 
-@needs_browser
 @pytest.mark.parametrize("dark", [False, True])
-def test_the_model_replaces_the_still_picture_and_every_control_has_a_name(page, dark):
-    answer = _ask(
+def test_the_model_replaces_the_still_picture_and_every_control_has_a_name(page, dark, ask):
+    answer = ask(
         page,
         f"{_WAIT} await pause(); const names = [...document.querySelectorAll('.live button, .live canvas')]"
         ".map((node) => node.getAttribute('aria-label') || node.textContent);"
@@ -109,9 +85,8 @@ def test_the_model_replaces_the_still_picture_and_every_control_has_a_name(page,
     assert f"TAP {float(path[-1]):.2f}".replace("-", "−") in answer["says"]
 
 
-@needs_browser
-def test_the_sliders_and_the_buttons_change_what_is_said(page):
-    answer = _ask(
+def test_the_sliders_and_the_buttons_change_what_is_said(page, ask):
+    answer = ask(
         page,
         f"{_WAIT} await pause(); const [beta, disorder] = document.querySelectorAll('.live input');"
         f"const before = {_SAYS}; const move = async (slider, value) => {{ slider.value = value;"
@@ -127,10 +102,9 @@ def test_the_sliders_and_the_buttons_change_what_is_said(page):
     assert answer["other"] != answer["before"]
 
 
-@needs_browser
 @pytest.mark.parametrize("width", [1400, 390])
-def test_the_model_fits_the_window(page, width):
-    answer = _ask(
+def test_the_model_fits_the_window(page, width, ask):
+    answer = ask(
         page,
         f"{_WAIT} await pause(); const answer = {{wide: document.querySelector('.live').scrollWidth,"
         "page: document.documentElement.clientWidth}",

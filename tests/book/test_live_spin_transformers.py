@@ -10,37 +10,20 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
-from companion.pipeline import browser
 from spinbook import sphere
 from spinbook.plot import spin_transformers as plot
 from spinbook.vector import mean_field
 
 LIVE = Path(__file__).resolve().parents[2] / "book" / "_static" / "live"
-needs_browser = pytest.mark.skipif(browser.find() is None, reason="no browser is installed")
 
 RNG = np.random.default_rng(1)
 FIELDS, LOGITS, BETA, SHARPNESS = RNG.normal(size=(6, 3)) / 2, RNG.normal(size=5), 6.0, 1.5
-PAGE = (
-    '<!DOCTYPE html><html lang="en" data-theme="light"><head><meta charset="utf-8"></head><body><main>'
-    '<figure id="spin-transformers-live"><div class="book-picture"><img alt="still" src="data:,"></div></figure>'
-    "{markup}</main></body></html>"
-)
 
 
-@pytest.fixture
-def page(tmp_path: Path) -> Path:
-    """A page with the live model beside the scripts, at the depth of a chapter."""
-    (tmp_path / "_static" / "live").mkdir(parents=True)
-    for name in ("kernel", "spin-transformers"):
-        (tmp_path / "_static" / "live" / f"{name}.js").write_text((LIVE / f"{name}.js").read_text())
-    (tmp_path / "notebooks").mkdir()
-    path = tmp_path / "notebooks" / "page.html"
-    path.write_text(PAGE.format(markup=plot.live_markup(FIELDS, LOGITS, beta=BETA, sharpness=SHARPNESS)))
-    return path
-
-
-def _ask(page: Path, script: str, **options) -> dict:
-    return json.loads(browser.evaluate(page, f"{script}; return JSON.stringify(answer);", **options))
+@pytest.fixture(scope="module")
+def page(live_page):
+    markup = plot.live_markup(FIELDS, LOGITS, beta=BETA, sharpness=SHARPNESS)
+    return live_page("spin-transformers", "spin-transformers-live", markup)
 
 
 def _couplings(sharpness: float) -> np.ndarray:
@@ -61,10 +44,9 @@ def test_the_markup_carries_the_numbers_and_names_scripts_that_exist():
     assert all((LIVE / script).is_file() for script in scripts)
 
 
-@needs_browser
-def test_responses_and_predicted_means_are_those_of_the_library(page):
+def test_responses_and_predicted_means_are_those_of_the_library(page, ask):
     betas, sharpnesses = (0.2, 1.0, 6.0, 16.0), (0.0, 1.5, 12.0)
-    found = _ask(
+    found = ask(
         page,
         f"const m = Live.models['spin-transformers']; const x = {FIELDS.tolist()}, l = {LOGITS.tolist()};"
         f"const answer = {{single: {list(betas)}.map((b) => x.map((h) => m.response(h, b))),"
@@ -83,10 +65,9 @@ def test_responses_and_predicted_means_are_those_of_the_library(page):
     assert abs(found["spread"] - 1 / np.sum(_couplings(1.5)[0] ** 2)) < 1e-12
 
 
-@needs_browser
-def test_draws_have_the_mean_the_covariance_and_the_length_of_the_library(page):
+def test_draws_have_the_mean_the_covariance_and_the_length_of_the_library(page, ask):
     h, count = [0.4, -0.7, 0.3], 20000
-    draws = _ask(
+    draws = ask(
         page,
         "const m = Live.models['spin-transformers']; const random = m.generator(5);"
         f"const answer = Array.from({{length: {count}}}, () => m.draw({h}, 4.0, random))",
@@ -103,9 +84,8 @@ _WAIT = "const pause = (time = 1500) => new Promise((done) => setTimeout(done, t
 _SAYS = "document.querySelector('.live-says').textContent"
 
 
-@needs_browser
-def test_the_slider_sharpens_the_row_and_keys_move_the_input(page):
-    answer = _ask(
+def test_the_slider_sharpens_the_row_and_keys_move_the_input(page, ask):
+    answer = ask(
         page,
         f"{_WAIT} await pause(); const still = getComputedStyle(document.querySelector('.book-picture')).display;"
         f"const flat = {_SAYS}; const slider = document.querySelector('.live input'); slider.value = slider.max;"
@@ -124,10 +104,9 @@ def test_the_slider_sharpens_the_row_and_keys_move_the_input(page):
     assert all(name and len(name) > 3 for name in answer["names"])
 
 
-@needs_browser
 @pytest.mark.parametrize("width", [1400, 390])
-def test_the_model_fits_the_window(page, width):
-    answer = _ask(
+def test_the_model_fits_the_window(page, width, ask):
+    answer = ask(
         page,
         f"{_WAIT} await pause(); const answer = {{wide: document.querySelector('.live').scrollWidth,"
         "page: document.documentElement.clientWidth}",

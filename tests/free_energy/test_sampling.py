@@ -47,7 +47,7 @@ def test_ising_spins_follow_their_field():
     np.testing.assert_allclose(spins.mean(0), np.tanh(fields), atol=4.5 / np.sqrt(20_000))
 
 
-@pytest.mark.parametrize("dim", [1, 2, 3, 12])
+@pytest.mark.parametrize("dim", [1, 2, 3, pytest.param(12, marks=pytest.mark.slow)])
 def test_chains_of_two_spins_arrive_at_the_exact_means(dim):
     beta, chains = 0.9, 8000
     h = torch.zeros(2, dim, dtype=torch.float64)

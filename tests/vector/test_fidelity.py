@@ -88,6 +88,7 @@ def test_rows_of_a_case_sum_to_one_and_see_only_what_they_may(causal):
     assert np.linalg.norm(x, axis=1) == pytest.approx(np.full(8, 0.25 * sphere.radius(16)))
 
 
+@pytest.mark.slow
 def test_a_quick_run_writes_what_the_record_holds(tmp_path: Path):
     with ThreadPoolExecutor(1) as executor:
         fidelity.compute(tmp_path, True, executor=executor, progress=False)
