@@ -468,6 +468,7 @@ def terms(
     middle.legend(loc="lower right")
     right.plot(*reactions, color=PURPLE, marker="D", markersize=3, linestyle="none")
     right.set(xlabel="$|m_i| / R$", ylabel=r"$-$(reaction of site $i$) / $\theta_i$", ylim=(0, None))
+    right.locator_params(axis="x", nbins=3)
     style.letters(left, middle, right)
     return figure
 
@@ -482,6 +483,8 @@ def extensivity(sizes: np.ndarray, energies: Mapping[str, np.ndarray]) -> Figure
         crowded = nearest[0] < 0.4
         shift = 0 if not crowded else 6 if values[-1] > nearest[1] else -6
         style.label(ax, label, (float(sizes[-1]), float(values[-1])), FAMILY[k], (6, shift), va="center")
+    # Room for the lowest label above the numbers of the axis.
+    ax.margins(y=0.12)
     ax.set(xlabel="number of sites $N$", ylabel="lowest energy: $-E / ND$")
     ax.set_xlim(None, sizes[-1] * 1.1)
     style.plain_ticks(ax.xaxis, sizes)
@@ -611,7 +614,10 @@ def stack(
         left.plot(depths, own[label], color=FAMILY[k], linestyle="--", marker=MARKERS[k], markersize=3.5)
         left.plot(depths, others[label], color=FAMILY[k], linestyle="-", marker=MARKERS[k], markersize=3.5)
         right.plot(depths, similarity[label], color=FAMILY[k], linestyle="-", marker=MARKERS[k], markersize=3.5)
-        style.label(right, label, (float(depths[-1]), float(similarity[label][-1])), FAMILY[k], (5, 0), va="center")
+        last = float(similarity[label][-1])
+        near = [float(v[-1]) for name, v in similarity.items() if name != label and abs(v[-1] - last) < 0.06]
+        shift = 0 if not near else 4 if last > max(near) else -4
+        style.label(right, label, (float(depths[-1]), last), FAMILY[k], (5, shift), va="center")
         style.label(left, label, (float(depths[-1]), float(others[label][-1])), FAMILY[k], (5, 0), va="center")
     left.plot([], [], color=style.GREY, linestyle="--", label="the pushed site")
     left.plot([], [], color=style.GREY, linestyle="-", label="all other sites")
