@@ -40,6 +40,11 @@ def test_the_archive_holds_the_code_up_to_the_figure_and_the_versions_of_the_run
     assert any(line.startswith("matplotlib==") for line in required)
 
 
+def test_pins_are_of_versions_that_an_index_has_and_name_the_library_once():
+    versions = {"walks": "0.1.0.dev0", "torch": "2.13.0+cpu", "numpy": "2.4.6"}
+    assert again._pins(versions, "walks") == ["numpy==2.4.6", "torch==2.13.0"]
+
+
 def test_the_script_draws_the_same_numbers_and_names_those_that_differ(archive):
     folder, variables = archive
     done = run(folder, variables)

@@ -107,13 +107,21 @@ def files(root: Path, record: Mapping[str, Any]) -> dict[str, bytes]:
     status = json.loads((root / "_build" / "status.json").read_text(encoding="utf-8"))
     page = next(page for page in status["chapters"] if page["page"] == record["page"])
     required = [f"{who.library}[notebook] @ git+{who.repository}@{ref}"]
-    required += [f"{name}=={version}" for name, version in sorted(page["versions"].items())]
+    required += _pins(page["versions"], who.library)
     head = f"# The run was on Python {page['python']}.\n"
     return {
         CODE: _code(root, record).encode(),
         SCRIPT: _SCRIPT.encode(),
         REQUIREMENTS: (head + "\n".join(required) + "\n").encode(),
     }
+
+
+def _pins(versions: Mapping[str, str], library: str) -> list[str]:
+    """Every package at the version of the run, but the library, which the first line names by its commit.
+
+    Without what a version says of its build, such as "+cpu": no index has that, and any build will do.
+    """
+    return [f"{name}=={version.partition('+')[0]}" for name, version in sorted(versions.items()) if name != library]
 
 
 def _code(root: Path, record: Mapping[str, Any]) -> str:

@@ -33,8 +33,8 @@ _ICON = "_static/favicon.svg"
 _DESCRIPTION = 300
 """Characters that indexes show of a description."""
 _FRAME = (
-    "script, style, template, button, .headerlink, .only-dark, .prev-next-area, .toctree-wrapper, .book-cite, .eqno, "
-    "details.hide > summary"
+    "script, style, svg, template, button, .headerlink, .only-dark, .prev-next-area, .toctree-wrapper, .book-cite, "
+    ".eqno, details.hide > summary"
 )
 """What belongs to the frame of a page, to its look, or to one figure's files."""
 _SHORT = 60

@@ -22,8 +22,8 @@ _PAGE = "search.html"
 _NOT_SOUGHT = {"search.html", "genindex.html", "print.html", "print-audits.html", "404.html", "py-modindex.html"}
 # Code is found by the names in it, which the reference lists; folds repeat what stands elsewhere.
 _LEFT_OUT = (
-    "script, style, template, button, nav, .headerlink, .only-dark, .cell_input, .book-cite, .book-provenance, .eqno, "
-    ".toctree-wrapper, .prev-next-area, .MathJax_Preview, details.hide > summary, .book-used"
+    "script, style, svg, template, button, nav, .headerlink, .only-dark, .cell_input, .book-cite, .book-provenance, "
+    ".eqno, .toctree-wrapper, .prev-next-area, .MathJax_Preview, details.hide > summary, .book-used"
 )
 _SPHINXS = ("_static/searchtools.js", "_static/language_data.js", "searchindex.js")
 _SCRIPTS = re.compile(rf'\s*<script [^>]*\bsrc="(?:\.\./)*(?:{"|".join(map(re.escape, _SPHINXS))})[^>]*></script>')

@@ -451,6 +451,7 @@ def terms(
     middle.legend(loc="lower right")
     right.plot(*reactions, color=PURPLE, marker="D", markersize=3, linestyle="none")
     right.set(xlabel="$|m_i| / R$", ylabel=r"$-$(reaction of site $i$) / $\theta_i$", ylim=(0, None))
+    right.locator_params(axis="x", nbins=3)
     style.letters(left, middle, right)
     return figure
 
@@ -465,6 +466,8 @@ def extensivity(sizes: np.ndarray, energies: Mapping[str, np.ndarray]) -> Figure
         crowded = nearest[0] < 0.4
         shift = 0 if not crowded else 6 if values[-1] > nearest[1] else -6
         style.label(ax, label, (float(sizes[-1]), float(values[-1])), FAMILY[k], (6, shift), va="center")
+    # Room for the lowest label above the numbers of the axis.
+    ax.margins(y=0.12)
     ax.set(xlabel="number of sites $N$", ylabel="lowest energy: $-E / ND$")
     ax.set_xlim(None, sizes[-1] * 1.1)
     style.plain_ticks(ax.xaxis, sizes)
