@@ -419,7 +419,7 @@ def test_options_are_safe_under_vmap_and_jit():
         np.testing.assert_allclose(m(x, CAUSAL, state=m.readout(x, CAUSAL).state), expected, atol=1e-12)
     # Magnetizations that are none are NaN where nothing can be refused.
     carrier = module(inputs=as_magnetizations)
-    assert np.isnan(jax.jit(carrier)(10 * inputs())).any()
+    assert np.isnan(eqx.filter_jit(carrier)(10 * inputs())).any()
 
 
 @pytest.mark.parametrize("dtype", [jnp.float16, pytest.param(jnp.bfloat16, marks=pytest.mark.slow)])
