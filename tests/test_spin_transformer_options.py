@@ -360,9 +360,11 @@ def test_a_quench_relaxes_to_the_new_steady_state():
     np.testing.assert_allclose(path.mismatch[2], [expected], rtol=1e-6)
     np.testing.assert_allclose(path.entropy_production[-1], steady.entropy_production, rtol=1e-4)
     np.testing.assert_allclose(path.magnetizations[2], m.under(Unroll(3))(new, CAUSAL, state=left.state), atol=1e-13)
-    # A contraction by a factor: the mismatch is quadratic in the distance, the residual linear.
-    assert path.mismatch[-1, 0] < 1e-6 * path.mismatch[0, 0]
-    assert path.residual[-1] < 1e-3 * path.residual[0]
+    # A mean moves by at most beta / 2 = .65 times the change of its field, and the mismatch goes with the square of the
+    # distance: .65^22 is 1e-4.
+    assert np.all(np.diff(path.mismatch[:, 0]) < 0)
+    assert path.mismatch[-1, 0] < 1e-3 * path.mismatch[0, 0]
+    assert path.residual[-1] < 0.1 * path.residual[0]
     at_rest = m.path(new, CAUSAL, steps=1, state=steady.state)
     assert float(at_rest.mismatch[0, 0]) < 1e-18
 
@@ -419,7 +421,7 @@ def test_options_are_safe_under_vmap_and_jit():
         np.testing.assert_allclose(m(x, CAUSAL, state=m.readout(x, CAUSAL).state), expected, atol=1e-12)
     # Magnetizations that are none are NaN where nothing can be refused.
     carrier = module(inputs=as_magnetizations)
-    assert np.isnan(jax.jit(carrier)(10 * inputs())).any()
+    assert np.isnan(eqx.filter_jit(carrier)(10 * inputs())).any()
 
 
 @pytest.mark.parametrize("dtype", [jnp.float16, pytest.param(jnp.bfloat16, marks=pytest.mark.slow)])
