@@ -82,7 +82,7 @@ def recorded_module(case, dynamics):
         # Without unit lengths their logits are divided by the components of a head.
         sharpness=temperature * recipe["heads"] / recipe["dim"] if plain else temperature,
     )
-    m = eqx.tree_at(lambda m: m.to_queries_keys.weight, m, jnp.asarray(recorded_array("to_queries_keys")))
+    m = eqx.tree_at(lambda m: m.to_queries_keys.weight, m, jnp.asarray(recorded_array("to_qk")))
     if not case.startswith("reset"):
         m = eqx.tree_at(lambda m: m.start.weight, m, jnp.asarray(recorded_array("to_v")))
     if not plain:
