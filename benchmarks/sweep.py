@@ -49,7 +49,7 @@ def dask(number: int) -> Iterator[dict[str, Any]]:
     from distributed import Client, LocalCluster
 
     with (
-        LocalCluster(n_workers=number, threads_per_worker=1, dashboard_address=None) as cluster,
+        LocalCluster(n_workers=number, threads_per_worker=1, dashboard_address=":0") as cluster,
         Client(cluster) as client,
     ):
         executor: Executor = client.get_executor()

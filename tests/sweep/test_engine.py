@@ -313,7 +313,7 @@ def test_processes_change_no_bit(expected, number, workers_alike, tmp_path):
 def test_a_cluster_of_dask_changes_no_bit(expected, number, workers_alike, tmp_path):
     distributed = pytest.importorskip("distributed")
     with (
-        distributed.LocalCluster(n_workers=number, threads_per_worker=1, dashboard_address=None) as cluster,
+        distributed.LocalCluster(n_workers=number, threads_per_worker=1, dashboard_address=":0") as cluster,
         distributed.Client(cluster) as client,
     ):
         executor = client.get_executor()
