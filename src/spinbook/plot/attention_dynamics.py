@@ -6,7 +6,7 @@ Arguments are arrays or mappings of arrays as the chapter measured them; each fu
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -16,9 +16,6 @@ from matplotlib.patches import Circle, FancyBboxPatch, Rectangle
 from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
 
 from spinbook.plot import scripts, style
-
-if TYPE_CHECKING:
-    from spinbook.self_attention.network import Network
 
 __all__ = [
     "REGIME_COLOURS",
@@ -745,10 +742,10 @@ def explorer(panels: Sequence[Mapping[str, Any]]) -> Figure:
     return figure
 
 
-def live_markup(network: Network, *, start: np.ndarray, beta: float) -> str:
+def live_markup(network: Any, *, start: np.ndarray, beta: float) -> str:
     """The numbers of the live model and the scripts that draw it, as markup for the page.
 
-    The signs, temperatures and weights of ``network``, and ``start`` (K, M), the window from which the first orbit
+    The signs, temperatures and weights of ``network``, a ``self_attention.Network``, and ``start`` (K, M), the window from which the first orbit
     starts at ``beta``, the next position being 0. The scripts are ``book/_static/live/kernel.js`` and
     ``attention-dynamics.js`` beside it; where they are missing, nothing of this is seen.
     """
