@@ -5,6 +5,8 @@ wrong whatever its numbers are (`faults`), and records what a reader should look
 site reports: a label on a curve may be meant. Neither can see whether a figure says what it should.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterator
 from itertools import combinations
@@ -23,6 +25,8 @@ from matplotlib.patches import Patch
 from matplotlib.path import Path
 from matplotlib.text import Annotation, Text
 from matplotlib.transforms import Bbox
+
+__all__ = ["FAINTEST", "LARGEST", "PAGE_WIDTH", "SMALLEST", "crowded", "faults"]
 
 SMALLEST, LARGEST = 6.0, 12.5
 """Points of the smallest and the largest letters of a figure as the page shows it."""
