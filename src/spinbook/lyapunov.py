@@ -79,6 +79,8 @@ def exponents(
     """
     if not callable(f):
         raise ValueError(f"f: expected a function of a state and parameters, got {type(f).__name__}")
+    if validate.is_traced((start, parameters)):
+        raise ValueError("start, parameters: expected known numbers, got some that JAX traces")
     state = validate.vectors(start, "start")
     if state.dtype.itemsize < 4:
         raise ValueError(f"start: expected single or double precision, got {state.dtype}")

@@ -266,7 +266,10 @@ class Rotary:
     base: float = 10_000.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "base", float(validate.positive(self.base, "base", ndim=0)))
+        # Fixed when the module is made, and so never traced.
+        base = validate.known_numbers(self.base, "base")
+        validate.positive(base, "base", ndim=0)
+        object.__setattr__(self, "base", base.item())
 
     def __call__(self, a: Float[Array, "*batch N d"]) -> Float[Array, "*batch N d"]:
         sites, dim = a.shape[-2:]

@@ -747,7 +747,8 @@ def live_markup(network: Any, *, start: np.ndarray, beta: float) -> str:
 
     The signs, temperatures and weights of ``network``, a ``self_attention.Network``, and ``start`` (K, M), the window
     from which the first orbit starts at ``beta``, the next position being 0. The scripts are
-    ``book/_static/live/kernel.js`` and ``attention-dynamics.js`` beside it; where they are missing, nothing of this is seen.
+    ``book/_static/live/kernel.js`` and ``attention-dynamics.js`` beside it; where they
+    are missing, nothing of this is seen.
     """
     content = {
         "semantic": network.semantic_signs.tolist(),
