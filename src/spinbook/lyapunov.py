@@ -90,7 +90,7 @@ def exponents(
     E = state.shape[-1] if num_exponents is None else num_exponents
     E = validate.count(E, "num_exponents", minimum=1, maximum=state.shape[-1])
     every = validate.count(orthonormalise_every, "orthonormalise_every", minimum=1)
-    leaves, structure = jax.tree.flatten(parameters, is_leaf=lambda x: isinstance(x, list))
+    leaves, structure = jax.tree.flatten(parameters, is_leaf=lambda x: x is None or isinstance(x, list))
     leaves = [validate.finite(leaf, "parameters", dtype=state.dtype) for leaf in leaves]
     try:
         batch = np.broadcast_shapes(state.shape[:-1], *(leaf.shape for leaf in leaves))
@@ -101,7 +101,13 @@ def exponents(
             f"got {shapes}"
         ) from None
     one = jax.tree.unflatten(structure, [jax.ShapeDtypeStruct((), state.dtype)] * len(leaves))
-    returned = jax.eval_shape(f, jax.ShapeDtypeStruct(state.shape[-1:], state.dtype), one)
+    try:
+        returned = jax.eval_shape(f, jax.ShapeDtypeStruct(state.shape[-1:], state.dtype), one)
+    except (TypeError, KeyError, IndexError, AttributeError) as failure:
+        raise ValueError(
+            f"f, parameters: expected a function of a state of shape {state.shape[-1:]} and of parameters like these, "
+            f"got {type(failure).__name__}: {failure}"
+        ) from failure
     if getattr(returned, "shape", None) != state.shape[-1:] or returned.dtype != state.dtype:
         got = f"shape {returned.shape} of {returned.dtype}" if hasattr(returned, "shape") else type(returned).__name__
         raise ValueError(f"f: expected a state of shape {state.shape[-1:]} of {state.dtype}, got {got}")
