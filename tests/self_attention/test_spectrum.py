@@ -1,5 +1,7 @@
 """All exponents against arithmetic of many digits, against the determinant, and against the routine of 53 bits."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import mpmath
@@ -133,3 +135,6 @@ def test_what_cannot_be_computed_is_refused(paper):
         lyapunov_spectrum(paper, beta=0.0, turning=10, **options)
     with pytest.raises(ValueError, match=r"turning: expected an integer from 0 to 100, got 1000"):
         lyapunov_spectrum(paper, beta=1.0, **options)
+    alike = replace(paper, semantic_signs=np.ones((4, 3, 1)), segment_weights=None)
+    with pytest.raises(ValueError, match=r"network: expected a map whose steps can be inverted"):
+        lyapunov_spectrum(alike, beta=1.0, turning=10, **options)
