@@ -115,11 +115,11 @@ def lyapunov_spectrum(
 
     ``bounds`` are estimates, not theorems: a route is taken to be wrong by at most what rounding every step to 53 bits
     changes, and by at most what the routes are apart, since what is lost makes one too large and the other too small;
-    the smaller of the two is given, at least 1e-12. The leading exponents are taken from the first route and the others from the second, with the seam
-    where these changes are least in sum. In the chaos of the paper's network at beta = 1.28, where by
-    ``lyapunov_exponents`` the last six are wrong by up to a half, bounds are below 1e-8; at beta = 2 three in the
-    middle stay uncertain, and say so. The sum of all must be the mean of log |det J|, which needs neither route. The
-    tangents turn for the last ``turning`` steps of the transient, after which the two Q are the same.
+    the smaller of the two is given, at least 1e-12. The leading exponents are taken from the first route and the others
+    from the second, with the seam where these changes are least in sum. In the chaos of the paper's network at beta =
+    1.28, where by ``lyapunov_exponents`` the last six are wrong by up to a half, bounds are below 1e-8; at beta = 2
+    three in the middle stay uncertain, and say so. The sum of all must be the mean of log |det J|, which needs neither
+    route. The tangents turn for the last ``turning`` steps of the transient, after which the two Q are the same.
 
     Cost: for the paper's network some 130 microseconds per step, 15 to 20 times those of ``lyapunov_exponents``, and
     ten seconds of compiling the first time. Raises ``ValueError`` as ``lyapunov_exponents`` does, and where a step is
