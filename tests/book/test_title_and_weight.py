@@ -55,7 +55,7 @@ def test_what_no_page_shows_is_in_the_archive_alone(tmp_path, files, preview, go
 
 
 def test_a_site_above_its_limit_is_too_heavy(tmp_path):
-    (tmp_path / "numbers.npz").write_bytes(bytes(49_000_000))
+    (tmp_path / "numbers.npz").write_bytes(bytes(pages._SITE_LIMIT - 1_000_000))
     assert pages.overweight(tmp_path) == []
     (tmp_path / "more.npz").write_bytes(bytes(2_000_000))
     assert [line.split(":")[0] for line in pages.overweight(tmp_path)] == ["site too heavy"]
