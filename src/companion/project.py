@@ -10,6 +10,7 @@ release, once there is one; ``paper``, the pages that the editions for paper hav
 from __future__ import annotations
 
 import ast
+import copy
 import importlib
 import os
 import re
@@ -165,7 +166,13 @@ def settings(base: Path | None = None) -> Settings:
 
 
 def _config(base: Path) -> dict[str, Any]:
-    config: dict[str, Any] = yaml.safe_load((base / "_config.yml").read_text(encoding="utf-8"))
+    return copy.deepcopy(_parsed((base / "_config.yml").read_text(encoding="utf-8")))
+
+
+@cache
+def _parsed(text: str) -> dict[str, Any]:
+    """One check of the book asks for its settings a hundred times."""
+    config: dict[str, Any] = yaml.safe_load(text)
     return config
 
 

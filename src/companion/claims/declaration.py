@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from companion.findings import Finding, Findings
+from companion.findings import Finding, Findings, parse
 
 __all__ = [
     "KINDS",
@@ -183,14 +183,12 @@ def _listed(value: Any) -> list[Any]:
 def _read(path: Path, find: Any) -> tuple[bool, list[_Entry]]:
     """Whether the file has the new form, and its entries. What is no claim at all is found here."""
     try:
-        text = path.read_text(encoding="utf-8")
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
-        if root is None:
-            return False, []
-        content = yaml.safe_load(text)
+        root, content = parse(path.read_text(encoding="utf-8"))
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         find(mark.line + 1 if mark else 0, "yaml", f"cannot be read: {error.problem or error.context}")
+        return False, []
+    if root is None:
         return False, []
     is_new = isinstance(content, Mapping)
     if is_new:

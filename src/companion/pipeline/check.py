@@ -6,6 +6,7 @@ What only a run can show (a claim that misses its bound, a page that loads somet
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -139,7 +140,7 @@ def _exists(root: Path, name: str) -> bool:
         stem = root.joinpath("src", *parts[:count])
         path = next((one for one in (stem / "__init__.py", stem.with_suffix(".py")) if one.is_file()), None)
         if path is not None:
-            body: Sequence[ast.stmt] = ast.parse(path.read_text(encoding="utf-8")).body
+            body = _statements(path.read_text(encoding="utf-8"))
             for part in parts[count:]:
                 inner = next((one for one in body if part in _bound(one)), None)
                 if inner is None:
@@ -147,6 +148,12 @@ def _exists(root: Path, name: str) -> bool:
                 body = getattr(inner, "body", [])
             return True
     return False
+
+
+@functools.lru_cache(maxsize=256)
+def _statements(code: str) -> Sequence[ast.stmt]:
+    """A hundred claims name functions of the same module."""
+    return ast.parse(code).body
 
 
 def _bound(statement: ast.stmt) -> set[str]:

@@ -7,6 +7,8 @@ page is called by its path below ``notebooks``: NAME, or audits/NAME.
 from __future__ import annotations
 
 import ast
+import copy
+import functools
 import hashlib
 import json
 import re
@@ -160,7 +162,7 @@ def load(root: Path, name: str) -> Chapter:
     if not path.is_file():
         known = sorted(entry.relative_to(root / "notebooks").with_suffix("").as_posix() for entry in _texts(root))
         raise ValueError(f"chapter {name!r}: no such chapter; expected one of {known}")
-    notebook = jupytext.read(path, fmt="md:myst")
+    notebook = copy.deepcopy(_read(path.read_text(encoding="utf-8")))
     shown = f"{path.parent.name}/{path.name}" if chapter_of(name) != name else path.name
     facts = dict(notebook.metadata.get("companion", {}))
     if unknown := set(facts) - _KNOWN:
@@ -186,6 +188,12 @@ def load(root: Path, name: str) -> Chapter:
         parameters=parameters,
         notebook=_finish(root, name, notebook),
     )
+
+
+@functools.lru_cache(maxsize=64)
+def _read(text: str) -> NotebookNode:
+    """One check of the book asks for a page thirty times; the next one finds what was read for the last."""
+    return jupytext.reads(text, fmt="md:myst")
 
 
 def _title(shown: str, notebook: NotebookNode) -> str:
