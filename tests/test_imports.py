@@ -14,7 +14,9 @@ import spinbook
 # In PyTorch, or both frameworks side by side.
 TORCH = (
     "spinbook.adaptive_tap",
+    "spinbook.comparison.depths",
     "spinbook.comparison.experiment",
+    "spinbook.comparison.headline",
     "spinbook.comparison.modules",
     "spinbook.comparison.torch_blocks",
     "spinbook.comparison.training",

@@ -61,6 +61,7 @@ EXEMPT = {
     "spinbook.sweep": "tasks and folders, no numbers; tests/sweep",
     "spinbook.printed": "text of the sources",
     "spinbook.digits": "no arguments",
+    "spinbook.datasets": "paths and texts, no numbers; tests/datasets",
     "spinbook.ising.sherrington_kirkpatrick.published_starts": "no arguments",
     "spinbook.ising.echo": UNCHECKED,
     "spinbook.adaptive_tap.ising.checked_model": "the checks of its module, see spinbook.validate",

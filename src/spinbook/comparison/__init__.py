@@ -1,11 +1,15 @@
-"""Modules of spins and transformer blocks on the same two tasks, under the same conditions.
+"""Modules of spins and transformer blocks on the same tasks, alone and in stacks, under the same conditions.
 
-tasks         digits from patches, associative recall
-blocks        the modules in JAX, torch_blocks those in PyTorch, behind one face
-modules       the list of rows, and their widths under one budget of parameters
+tasks         digits from patches, associative recall, MNIST, a text with gaps
+blocks        the modules in JAX, torch_blocks those in PyTorch, behind one face; mixers has those of other works
+modules       the lists of rows, and their widths under one budget of parameters
 training      one run, and what is measured before and after
 experiment    learning rates, seeds, a record that can be interrupted; ``recorded()`` is the full one
 summary       means, errors and tables
+depths        stacks: trials, a pilot and runs as a sweep, and their record
+headline      the example network of adaptive TAP on MNIST, as long as its source trained it
+records       files of numbers with a checksum, small enough to be committed
+questions     what was asked before the runs, and how a record answers; judging has the tests behind it
 
 What is the same for every row: examples, batches and their order, the number of updates, Adam, the linear embedding
 and the learned positions with their start, the linear readout from standardised vectors, and, as far as the

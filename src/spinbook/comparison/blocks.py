@@ -31,6 +31,7 @@ __all__ = [
     "Pooling",
     "Settled",
     "SpinBlock",
+    "Stack",
     "Updating",
     "standardized",
     "with_residual",
@@ -311,3 +312,34 @@ class Memory(eqx.Module):
             self.module.couplings(x), theta, theta, beta=self.module.beta, response=sphere.large_d
         )
         return sigma / len(x)
+
+
+class Stack(eqx.Module):
+    """x to the last of ``layers`` after all others; found where each of them was, in the sum of their updates.
+
+    >>> layer = Block(8, Identity(), None)
+    >>> Stack((layer, layer))(jnp.ones((5, 8), jnp.float32)).num_steps.item()
+    2
+    """
+
+    layers: tuple[Callable[[Array], Settled], ...]
+
+    def __call__(self, x: Float[Array, "N D"]) -> Settled:
+        converged, num_steps = jnp.asarray(True), jnp.asarray(0, jnp.int32)
+        for layer in self.layers:
+            found = layer(x)
+            x, converged, num_steps = found.value, converged & found.converged, num_steps + found.num_steps
+        return Settled(x, converged, num_steps)
+
+    def inputs(self, x: Float[Array, "N D"]) -> tuple[Float[Array, "N D"], ...]:
+        """What each of the layers gets.
+
+        >>> layer = Block(8, Identity(), None, join=without_residual)
+        >>> [y.shape for y in Stack((layer, layer)).inputs(jnp.ones((5, 8), jnp.float32))]
+        [(5, 8), (5, 8)]
+        """
+        given = []
+        for layer in self.layers:
+            given.append(x)
+            x = layer(x).value
+        return tuple(given)

@@ -12,7 +12,6 @@ import json
 import math
 import os
 import platform
-import subprocess
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
@@ -24,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spinbook import sweep
-from spinbook.comparison import modules, tasks, training
+from spinbook.comparison import modules, records, tasks, training
 from spinbook.comparison.modules import MODULES, Module
 from spinbook.comparison.tasks import Task
 from spinbook.comparison.training import Outcome, Recipe
@@ -133,28 +132,6 @@ def _row(module: Module, task: Task, plan: Plan, arrays: Mapping[str, np.ndarray
     }
 
 
-def _commit() -> str:
-    """The commit of the checkout, marked where files of the library differ from it, or "unknown"."""
-    folder = Path(__file__).parent
-    try:
-        # A copy inside another repository is no part of that repository's commit.
-        tracked = ["git", "ls-files", "--error-unmatch", "--", __file__]
-        subprocess.run(tracked, cwd=folder, capture_output=True, check=True)
-        commit = subprocess.run(
-            ["git", "rev-parse", "HEAD"], cwd=folder, capture_output=True, encoding="utf-8", check=True
-        ).stdout.strip()
-        changed = subprocess.run(
-            ["git", "status", "--porcelain", "--", str(folder.parent)],
-            cwd=folder,
-            capture_output=True,
-            encoding="utf-8",
-            check=True,
-        ).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        return "unknown"
-    return f"{commit}, with changes" if changed else commit
-
-
 def _recipe(plan: Plan, commit: str, seconds: float, names: Sequence[str]) -> dict[str, Any]:
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     return {
@@ -204,7 +181,7 @@ def compare(
     cells = [(name, task) for name in names for task in task_names]
     labels = [f"{name} | {task}" for name, task in cells]
 
-    begin, commit, rows = time.perf_counter(), _commit(), {}
+    begin, commit, rows = time.perf_counter(), records.commit(), {}
     done = {}
     for k, arrays in sweep.iterate(
         partial(_cell, plan=plan),

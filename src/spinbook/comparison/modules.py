@@ -1,24 +1,26 @@
-"""The list of compared modules: what each is made of, and how wide it is under a budget of parameters. Trains nothing.
+"""The lists of compared modules: what each is made of, and how wide it is under a budget of parameters. Trains nothing.
 
-Every module stands alone between the same embedding of features and positions and the same linear readout. Its width is
-the one, among those that four heads divide where there are heads, that brings the number of all trainable numbers,
-embedding and readout included, nearest to that of the vanilla model: what has fewer parameters per component is given
-more components.
+Every module stands alone, or in a stack of its kind, between the same embedding of features and positions and the same
+linear readout. ``MODULES`` are those that stand alone, ``stacked`` makes the rows of the comparison of depths. The
+width is the one, among those that four heads divide where there are heads, that brings the number of all trainable
+numbers, embedding and readout included, nearest to that of the vanilla model: what has fewer parameters per component
+is given more components.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import jax
 
-from spinbook.comparison import blocks, torch_blocks
+from spinbook import validate
+from spinbook.comparison import blocks, mixers, torch_blocks
 from spinbook.comparison.tasks import Task
 from spinbook.spin_transformer import Relax, Theory, Unroll, naive, tap
 
-__all__ = ["MODULES", "VANILLA_WIDTH", "Module", "num_parameters", "width"]
+__all__ = ["MODULES", "ROWS", "VANILLA_WIDTH", "Module", "num_parameters", "stacked", "width"]
 
 VANILLA_WIDTH = 32
 # For every solver that iterates: far below what a gradient of 32 examples resolves.
@@ -31,7 +33,7 @@ class Module(NamedTuple):
 
     ``own`` (sites, width) counts its parameters. ``family`` is for grouping in tables and pictures. ``normalized``:
     whether the readout standardises what it reads, which it does unless the row is about leaving that out. Widths are
-    multiples of ``multiple``.
+    multiples of ``multiple``. ``depth``: how many blocks there are, of which the vanilla model has as many.
     """
 
     name: str
@@ -41,6 +43,7 @@ class Module(NamedTuple):
     framework: str = "jax"
     normalized: bool = True
     multiple: int = _HEADS
+    depth: int = 1
 
 
 def _vanilla(key: Any, sites: int, dim: int, **options: Any) -> blocks.Block:
@@ -137,6 +140,90 @@ MODULES: tuple[Module, ...] = (
 )
 
 
+def _attention(make: Callable[..., Any]) -> Callable[[Any, int, int], Any]:
+    def block(key: Any, sites: int, dim: int) -> blocks.Block:
+        a, b = jax.random.split(key)
+        return blocks.Block(dim, make(dim, _HEADS, key=a), blocks.FeedForward(dim, key=b))
+
+    return block
+
+
+def _site_mlp(key: Any, sites: int, dim: int) -> blocks.Block:
+    a, b = jax.random.split(key)
+    return blocks.Block(dim, mixers.SiteMLP(sites, key=a), blocks.FeedForward(dim, key=b))
+
+
+def _gated(key: Any, sites: int, dim: int) -> blocks.Block:
+    return blocks.Block(dim, mixers.GatedMLP(sites, dim, key=key), None)
+
+
+def _energy(key: Any, sites: int, dim: int) -> mixers.EnergyBlock:
+    return mixers.EnergyBlock(dim, _HEADS, key=key)
+
+
+@cache
+def _rows(grid: tuple[int, ...]) -> dict[str, Module]:
+    """One layer of each row of the comparison of depths, by name; pooling has to know the grid."""
+    known = {module.name: module for module in MODULES}
+    alone = (
+        "vanilla",
+        "no residual",
+        "no normalisation",
+        "no feed-forward",
+        "identity mixer",
+        "naive spins, one step, 4 heads",
+        "TAP spins, one step, 4 heads",
+        "memory, three steps",
+        "adaptive TAP, Gaussian",
+        "free energy, symmetric",
+    )
+    others = (
+        Module(
+            "pure normalisation",
+            "attention",
+            _attention(mixers.NormalizedAttention),
+            lambda n, d: _block(n, d) + 2 * _HEADS,
+        ),
+        Module("ReLU attention", "attention", _attention(mixers.RectifiedAttention), _block),
+        Module("local pooling", "other mixers", partial(_mixer, partial(mixers.LocalPooling, grid)), _mlp_block),
+        Module("MLP-mixer", "other mixers", _site_mlp, lambda n, d: _mlp_block(n, d) + 4 * n * n + 3 * n),
+        Module("gMLP", "other mixers", _gated, lambda n, d: 6 * d * d + 11 * d + n * n + n),
+        Module("FNet", "other mixers", partial(_mixer, mixers.Fourier), _mlp_block),
+        Module("energy transformer", "energy", _energy, lambda n, d: 6 * d * d + d + 1),
+    )
+    return {name: known[name] for name in alone} | {module.name: module for module in others}
+
+
+ROWS: tuple[str, ...] = tuple(_rows((1,)))
+
+
+def _stack(module: Module, depth: int) -> Callable[[Any, int, int], Any]:
+    def make(key: Any, sites: int, dim: int) -> Any:
+        if module.framework == "torch":
+            # Layers draw from the generator of the framework, one after another.
+            return torch_blocks.Stack(module.make(None, sites, dim) for _ in range(depth))
+        return blocks.Stack(tuple(module.make(k, sites, dim) for k in jax.random.split(key, depth)))
+
+    return make
+
+
+@cache
+def stacked(name: str, depth: int, grid: tuple[int, ...] = ()) -> Module:
+    """``depth`` layers of the row ``name`` of ``ROWS``, one after another; the same object for the same arguments.
+
+    ``grid``: how the sites lie, which local pooling has to know. Raises ``ValueError`` for a name that is not a row.
+
+    >>> stacked("FNet", 2).own(16, 8) == 2 * stacked("FNet", 1).own(16, 8)
+    True
+    """
+    rows = _rows(grid)
+    if name not in rows:
+        raise ValueError(f"name: expected one of {', '.join(ROWS)}, got {name}")
+    layer, depth = rows[name], validate.count(depth, "depth", minimum=1)
+    own = layer.own
+    return layer._replace(make=_stack(layer, depth), own=lambda n, d: depth * own(n, d), depth=depth)
+
+
 def num_parameters(module: Module, task: Task, dim: int) -> int:
     """Trainable numbers of the module with its embedding, positions and readout; tied ones are counted once.
 
@@ -149,13 +236,13 @@ def num_parameters(module: Module, task: Task, dim: int) -> int:
 
 
 def width(module: Module, task: Task) -> int:
-    """The width with the number of parameters nearest to that of the vanilla model of width 32.
+    """The width with the number of parameters nearest to that of the vanilla model of width 32 and of the same depth.
 
     >>> from spinbook.comparison.tasks import recall
     >>> [width(module, recall(num_train=1)) for module in MODULES[:2]]
     [32, 72]
     """
-    wanted = num_parameters(MODULES[0], task, VANILLA_WIDTH)
+    wanted = num_parameters(stacked("vanilla", module.depth), task, VANILLA_WIDTH)
     return min(
         range(module.multiple, 1000, module.multiple), key=lambda dim: abs(num_parameters(module, task, dim) - wanted)
     )

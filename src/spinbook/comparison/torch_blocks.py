@@ -6,6 +6,7 @@ What else can be asked of some of them is a protocol: ``Solving``, ``Contracting
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 import torch
@@ -26,6 +27,7 @@ __all__ = [
     "MeanField",
     "SettledBatch",
     "Solving",
+    "Stack",
     "Symmetric",
     "Vanilla",
     "standardized",
@@ -64,7 +66,7 @@ class Symmetric(Protocol):
 
 
 def _settled(value: Tensor) -> SettledBatch:
-    ones = torch.ones(len(value), dtype=torch.int64)
+    ones = torch.ones(len(value), dtype=torch.int64, device=value.device)
     return SettledBatch(value, ones.bool(), ones)
 
 
@@ -137,7 +139,7 @@ class MeanField(nn.Module):
             for s, h in zip(spins, fields, strict=True):
                 jacobian = torch.func.jacrev(lambda y, h=h: self.module.step(y[None], h[None])[0])(s)
                 jacobians.append(jacobian.reshape(s.numel(), s.numel()))
-            return torch.from_numpy(spectral_radii(torch.stack(jacobians).numpy()))
+            return torch.from_numpy(spectral_radii(torch.stack(jacobians).cpu().numpy()))
 
 
 class AdaptiveTAP(nn.Module):
@@ -183,3 +185,36 @@ class FreeEnergy(nn.Module):
         """The same with the steps of Newton's method that found the saddle point."""
         found = self.module.spin_model.saddle_point(self.module.fields(x).detach())
         return SettledBatch(self.module(x).detach(), found.converged, found.num_steps)
+
+
+class Stack(nn.Module):
+    """x to the last of ``layers`` after all others; found where each of them was, in the sum of their updates.
+
+    >>> Stack([Vanilla(8, 2), Vanilla(8, 2)])(torch.ones(3, 5, 8)).num_steps.tolist()
+    [2, 2, 2]
+    """
+
+    def __init__(self, layers: Iterable[nn.Module]) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(layers)
+
+    def forward(self, x: Float[Tensor, "B N D"]) -> SettledBatch:
+        converged = torch.ones(len(x), dtype=torch.bool, device=x.device)
+        num_steps = torch.zeros(len(x), dtype=torch.int64, device=x.device)
+        for layer in self.layers:
+            found = layer(x)
+            x, converged, num_steps = found.value, converged & found.converged, num_steps + found.num_steps
+        return SettledBatch(x, converged, num_steps)
+
+    def inputs(self, x: Float[Tensor, "B N D"]) -> tuple[Float[Tensor, "B N D"], ...]:
+        """What each of the layers gets, without gradient.
+
+        >>> [y.shape for y in Stack([Vanilla(8, 2)]).inputs(torch.ones(3, 5, 8))]
+        [torch.Size([3, 5, 8])]
+        """
+        given = []
+        with torch.no_grad():
+            for layer in self.layers:
+                given.append(x)
+                x = layer(x).value
+        return tuple(given)

@@ -2,7 +2,8 @@
 
 Both frameworks get the same: features made vectors by one linear map, learned positions added to them, answers read off
 by one linear map from standardised vectors; the same start of these parts, the same batches in the same order, and Adam
-with the same rates, gradients clipped to length 1. Single precision throughout, whatever the process is set to.
+with the same rates, gradients clipped to length 1. Single precision throughout, whatever the process is set to. Both
+compute on an accelerator where their framework sees one.
 """
 
 from __future__ import annotations
@@ -29,10 +30,21 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from spinbook import validate
 from spinbook.comparison import blocks, modules, torch_blocks
 from spinbook.comparison.modules import Module
-from spinbook.comparison.tasks import Task
+from spinbook.comparison.tasks import NOT_ASKED, Examples, Task
 from spinbook.fixed_point import spectral_radii
 
-__all__ = ["Outcome", "Recipe", "batches", "hessenberg", "rate_profile", "shared_start", "train"]
+__all__ = [
+    "Course",
+    "Outcome",
+    "Recipe",
+    "Score",
+    "batches",
+    "follow",
+    "hessenberg",
+    "rate_profile",
+    "shared_start",
+    "train",
+]
 
 # More effort makes these programs no faster, and takes several times as long as running them.
 _COMPILE_QUICKLY: Any = {"xla_backend_optimization_level": 1}
@@ -40,6 +52,8 @@ _BETAS, _EPSILON, _CLIP = (0.9, 0.999), 1e-8, 1.0
 _CHUNK = 25
 _LOOKED_AT = 8
 _KRYLOV = 30
+# Examples that are answered side by side, beyond which memory grows for nothing, and those a curve is made of.
+_AT_ONCE, _WATCHED = 1000, 500
 
 
 class Recipe(NamedTuple):
@@ -85,6 +99,53 @@ class Outcome(NamedTuple):
     time_ratio: float
     memory_ratio: float
     failure: str
+
+
+class Score(NamedTuple):
+    """Of examples: the share of right answers, the part of examples without a steady state, nats per answer.
+
+    An example without a steady state, or with logits that are not finite, has only wrong answers, and the loss of a
+    uniform guess.
+    """
+
+    accuracy: float
+    unsolved: float
+    loss: float
+
+
+class Course(NamedTuple):
+    """A run with its course. ``outcome`` as of ``train``; ``test`` and ``validation``: scores at the end.
+
+    ``losses``: the training loss, the mean of each 25 updates. ``looks`` (3, looks): numbers of updates, and accuracy
+    and loss of up to 500 examples for validation after them. ``layers``: for each layer of a stack (2, layers), before
+    and after training, ``steps``, ``contraction`` and ``production`` as in ``Outcome``, NaN where there is none.
+    """
+
+    outcome: Outcome
+    test: Score
+    validation: Score
+    losses: Float[np.ndarray, " chunks"]
+    looks: Float[np.ndarray, "3 looks"]
+    layers: dict[str, Float[np.ndarray, "2 layers"]]
+
+
+_NO_SCORE = Score(math.nan, math.nan, math.nan)
+_LOOKED_FOR = ("steps", "contraction", "production")
+
+
+def _scored(logits: np.ndarray, converged: np.ndarray, labels: np.ndarray) -> Score:
+    asked = labels != NOT_ASKED
+    sound = np.isfinite(logits).all(-1) & converged[:, None]
+    right = (logits.argmax(-1) == labels) & sound
+    finite = np.where(sound[..., None], logits, 0).astype(float)
+    top = finite.max(-1)
+    total = top + np.log(np.exp(finite - top[..., None]).sum(-1))
+    chosen = np.take_along_axis(finite, np.where(asked, labels, 0)[..., None].astype(np.int64), axis=-1)[..., 0]
+    return Score(float(right[asked].mean()), float(1 - converged.mean()), float((total - chosen)[asked].mean()))
+
+
+def _watched(task: Task) -> Examples:
+    return Examples(*(part[:_WATCHED] for part in task.validation))
 
 
 def batches(num_examples: int, recipe: Recipe, *, seed: int) -> Int[np.ndarray, "updates batch"]:
@@ -159,21 +220,39 @@ class _Network(eqx.Module):
     block: Any
     answer_sites: tuple[int, ...] = eqx.field(static=True)
     normalized: bool = eqx.field(static=True)
+    averaged: bool = eqx.field(static=True, default=False)
 
     def inputs(self, features: Array) -> Array:
         return features @ self.embedding.T + self.positions
 
     def __call__(self, features: Array) -> tuple[Array, blocks.Settled]:
         found = self.block(self.inputs(features))
-        read = found.value[jnp.asarray(self.answer_sites)]
+        read = found.value if self.averaged else found.value[jnp.asarray(self.answer_sites)]
         read = blocks.standardized(read) if self.normalized else read
+        read = jnp.mean(read, axis=0, keepdims=True) if self.averaged else read
         return read @ self.readout.T + self.bias, found
 
 
 def _network(module: Module, task: Task, dim: int, seed: int) -> _Network:
     start = {name: jnp.asarray(array) for name, array in shared_start(task, dim, seed=seed).items()}
     block = module.make(jax.random.key(seed), task.num_sites, dim)
-    return _Network(**start, block=block, answer_sites=task.answer_sites, normalized=module.normalized)
+    return _Network(
+        **start,
+        block=block,
+        answer_sites=task.answer_sites,
+        normalized=module.normalized,
+        averaged=task.averaged,
+    )
+
+
+@lru_cache(maxsize=2)
+def _on_device(task: Task) -> tuple[Array, Array]:
+    """The examples to learn from, once for all modules."""
+    return jnp.asarray(task.train.features), jnp.asarray(task.train.labels)
+
+
+def _is_partial(task: Task) -> bool:
+    return bool((task.train.labels == NOT_ASKED).any())
 
 
 def hessenberg(
@@ -222,7 +301,7 @@ class _JaxProgram:
         arrays, self.rest = eqx.partition(example, eqx.is_array)
         self.optimizer = optax.chain(optax.clip_by_global_norm(_CLIP), optax.scale_by_adam(*_BETAS, _EPSILON))
         state = (arrays, self.optimizer.init(arrays))
-        self.data = (jnp.asarray(task.train.features), jnp.asarray(task.train.labels))
+        self.data, self.partial = _on_device(task), _is_partial(task)
         plan = jnp.zeros((self.chunk, recipe.batch), jnp.int32), jnp.zeros(self.chunk, jnp.float32)
         self.advance = self._compiled(self._advance, state, self.data, *plan)
         self.arrays = arrays
@@ -235,6 +314,10 @@ class _JaxProgram:
     @cached_property
     def predict_validation(self) -> Any:
         return self._compiled(self._predict, self.arrays, jnp.asarray(self.task.validation.features))
+
+    @cached_property
+    def predict_watched(self) -> Any:
+        return self._compiled(self._predict, self.arrays, jnp.asarray(_watched(self.task).features))
 
     @cached_property
     def look(self) -> Any:
@@ -254,7 +337,12 @@ class _JaxProgram:
 
     def _loss(self, arrays: Any, features: Array, labels: Array) -> tuple[Array, Any]:
         logits, found = jax.vmap(eqx.combine(arrays, self.rest))(features)
-        errors = jnp.mean(optax.softmax_cross_entropy_with_integer_labels(logits, labels), axis=-1)
+        if self.partial:
+            asked = labels != NOT_ASKED
+            each = optax.softmax_cross_entropy_with_integer_labels(logits, jnp.where(asked, labels, 0))
+            errors = jnp.sum(jnp.where(asked, each, 0), axis=-1) / jnp.maximum(jnp.sum(asked, axis=-1), 1)
+        else:
+            errors = jnp.mean(optax.softmax_cross_entropy_with_integer_labels(logits, labels), axis=-1)
         solved = found.converged.astype(jnp.float32)
         total = jnp.sum(jnp.where(found.converged, errors, 0)) / jnp.maximum(jnp.sum(solved), 1)
         return total, jnp.mean(1 - solved)
@@ -276,33 +364,37 @@ class _JaxProgram:
         return jax.lax.scan(update, state, (indices, rates))
 
     def _predict(self, arrays: Any, features: Array) -> tuple[Array, Array]:
-        logits, found = jax.vmap(eqx.combine(arrays, self.rest))(features)
+        net = eqx.combine(arrays, self.rest)
+        if len(features) > _AT_ONCE:
+            logits, found = jax.lax.map(net, features, batch_size=_AT_ONCE)
+        else:
+            logits, found = jax.vmap(net)(features)
         return logits, found.converged
 
-    def _look(self, arrays: Any, features: Array) -> dict[str, Array]:
+    def _look(self, arrays: Any, features: Array) -> list[dict[str, Array]]:
         net = eqx.combine(arrays, self.rest)
-        inputs = jax.vmap(net.inputs)(features)
-        block = net.block
-        if not isinstance(block, blocks.Updating):
-            return {}
-        return {
-            "steps": jax.vmap(net.block)(inputs).num_steps,
-            "jacobian": jax.vmap(lambda x: hessenberg(*block.update(x)))(inputs),
-            "production": jax.vmap(block.entropy_production)(inputs),
-        }
+        inputs, block = jax.vmap(net.inputs)(features), net.block
+        if isinstance(block, blocks.Stack):
+            given = jax.vmap(block.inputs)(inputs)
+            return [_look_into(layer, x) for layer, x in zip(block.layers, given, strict=True)]
+        return [_look_into(block, inputs)]
 
-    def diagnose(self, arrays: Any) -> tuple[float, float, float]:
-        """Steps, contraction factor and entropy production."""
-        seen = {name: np.asarray(value, float) for name, value in self.look(arrays, self.seen).items()}
-        if not seen:
-            return math.nan, math.nan, math.nan
-        return _mean(seen["steps"]), _mean(spectral_radii(seen["jacobian"])), _mean(seen["production"])
+    def diagnose(self, arrays: Any) -> list[tuple[float, float, float]]:
+        """Steps, contraction factor and entropy production of each layer."""
+        found = []
+        for layer in self.look(arrays, self.seen):
+            seen = {name: np.asarray(value, float) for name, value in layer.items()}
+            if seen:
+                radii = spectral_radii(seen["jacobian"])
+                found.append((_mean(seen["steps"]), _mean(radii), _mean(seen["production"])))
+            else:
+                found.append((math.nan, math.nan, math.nan))
+        return found
 
-    def score(self, predict: Any, arrays: Any, examples: Any) -> tuple[float, float]:
-        """Accuracy, and the part of the examples without a steady state."""
+    def score(self, predict: Any, arrays: Any, examples: Any) -> Score:
+        """Of the answers to these examples."""
         logits, converged = (np.asarray(a) for a in predict(arrays, jnp.asarray(examples.features)))
-        right = (logits.argmax(-1) == examples.labels) & np.isfinite(logits).all(-1)
-        return float((right & converged[:, None]).mean()), float(1 - converged.mean())
+        return _scored(logits, converged, examples.labels)
 
     def seconds(self, state: Any, indices: np.ndarray) -> float:
         """Per update, of one more chunk that changes nothing."""
@@ -310,6 +402,18 @@ class _JaxProgram:
         begin = time.perf_counter()
         jax.block_until_ready(self.advance(state, self.data, *plan))
         return (time.perf_counter() - begin) / self.chunk
+
+
+def _look_into(block: Any, inputs: Array) -> dict[str, Array]:
+    """Steps, projected Jacobian and entropy production of one layer for each of its inputs, if it is one of spins."""
+    if not isinstance(block, blocks.Updating):
+        return {}
+    layer: Any = block
+    return {
+        "steps": jax.vmap(layer)(inputs).num_steps,
+        "jacobian": jax.vmap(lambda x: hessenberg(*block.update(x)))(inputs),
+        "production": jax.vmap(block.entropy_production)(inputs),
+    }
 
 
 class _TorchNetwork(nn.Module):
@@ -327,14 +431,16 @@ class _TorchNetwork(nn.Module):
             torch.manual_seed(seed)
             self.block = module.make(None, task.num_sites, dim).float()
         self.answer_sites, self.normalized = list(task.answer_sites), module.normalized
+        self.averaged = task.averaged
 
     def inputs(self, features: Tensor) -> Tensor:
         return features @ self.embedding.T + self.positions
 
     def forward(self, features: Tensor) -> tuple[Tensor, torch_blocks.SettledBatch]:
         found = self.block(self.inputs(features))
-        read = found.value[:, self.answer_sites]
+        read = found.value if self.averaged else found.value[:, self.answer_sites]
         read = torch_blocks.standardized(read) if self.normalized else read
+        read = read.mean(dim=1, keepdim=True) if self.averaged else read
         return read @ self.readout.T + self.bias, found
 
 
@@ -365,23 +471,29 @@ class _TorchProgram:
     def __init__(self, module: Module, task: Task, dim: int, recipe: Recipe) -> None:
         self.module, self.task, self.dim, self.recipe = module, task, dim, recipe
         self.chunk = min(_CHUNK, recipe.num_updates)
-        self.features = torch.from_numpy(task.train.features)
-        self.labels = torch.from_numpy(task.train.labels.astype(np.int64))
-        self.seen = torch.from_numpy(task.test.features[:_LOOKED_AT])
+        self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        self.features = torch.from_numpy(task.train.features).to(self.device)
+        self.labels = torch.from_numpy(task.train.labels.astype(np.int64)).to(self.device)
+        self.partial = _is_partial(task)
+        self.seen = torch.from_numpy(task.test.features[:_LOOKED_AT]).to(self.device)
 
     def start(self, seed: int) -> Any:
-        net = _TorchNetwork(self.module, self.task, self.dim, seed)
+        # Drawn on the processor, so that a seed is the same start everywhere.
+        net = _TorchNetwork(self.module, self.task, self.dim, seed).to(self.device)
         return net, torch.optim.Adam(net.parameters(), lr=0.0, betas=_BETAS, eps=_EPSILON)
 
     def update(self, state: Any, chosen: np.ndarray, rate: float) -> tuple[float, float, bool]:
         """Loss, the part of examples without a solution, and whether the update was left out."""
         net, optimizer = state
         optimizer.zero_grad(set_to_none=True)
-        index = torch.from_numpy(chosen.astype(np.int64))
+        index = torch.from_numpy(chosen.astype(np.int64)).to(self.device)
         logits, found = net(self.features[index])
         labels = self.labels[index]
-        errors = functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="none")
-        errors = errors.reshape(labels.shape).mean(-1)
+        each = functional.cross_entropy(
+            logits.flatten(0, 1), labels.flatten(), reduction="none", ignore_index=NOT_ASKED
+        )
+        errors = each.reshape(labels.shape)
+        errors = errors.sum(-1) / (labels != NOT_ASKED).sum(-1).clamp_min(1) if self.partial else errors.mean(-1)
         solved = found.converged
         loss = torch.where(solved, errors, 0).sum() / solved.sum().clamp_min(1)
         loss.backward()
@@ -403,24 +515,31 @@ class _TorchProgram:
             self.update(state, indices, 0.0)
         return float(live.peak)
 
-    def diagnose(self, net: Any) -> tuple[float, float, float]:
-        """Steps, contraction factor and entropy production."""
-        block = net.block
-        inputs = net.inputs(self.seen).detach()
+    def diagnose(self, net: Any) -> list[tuple[float, float, float]]:
+        """Steps, contraction factor and entropy production of each layer."""
+        inputs, block = net.inputs(self.seen).detach(), net.block
+        if isinstance(block, torch_blocks.Stack):
+            return [self._look_into(layer, x) for layer, x in zip(block.layers, block.inputs(inputs), strict=True)]
+        return [self._look_into(block, inputs)]
+
+    @staticmethod
+    def _look_into(block: nn.Module, inputs: Tensor) -> tuple[float, float, float]:
         steps = contraction = math.nan
         if isinstance(block, torch_blocks.Solving):
-            steps = _mean(block.evidence(inputs).num_steps)
+            steps = _mean(block.evidence(inputs).num_steps.cpu())
         if isinstance(block, torch_blocks.Contracting):
-            contraction = _mean(block.contraction_factors(inputs))
+            contraction = _mean(block.contraction_factors(inputs).cpu())
         return steps, contraction, 0.0 if isinstance(block, torch_blocks.Symmetric) else math.nan
 
-    def score(self, net: Any, examples: Any) -> tuple[float, float]:
-        """Accuracy, and the part of the examples without a steady state."""
+    def score(self, net: Any, examples: Any) -> Score:
+        """Of the answers to these examples."""
+        logits, converged = [], []
         with torch.no_grad():
-            logits, found = net(torch.from_numpy(examples.features))
-        right = (logits.argmax(-1).numpy() == examples.labels) & np.isfinite(logits.numpy()).all(-1)
-        converged = found.converged.numpy()
-        return float((right & converged[:, None]).mean()), float(1 - converged.mean())
+            for part in torch.from_numpy(examples.features).split(_AT_ONCE):
+                found = net(part.to(self.device))
+                logits.append(found[0].cpu().numpy())
+                converged.append(found[1].converged.cpu().numpy())
+        return _scored(np.concatenate(logits), np.concatenate(converged), examples.labels)
 
     def seconds(self, state: Any, indices: np.ndarray) -> float:
         """Per update, of a few more that change nothing."""
@@ -446,8 +565,19 @@ _TORCH_VANILLA = Module(
 )
 
 
+@lru_cache
+def _torch_vanilla(depth: int) -> Module:
+    def make(key: Any, sites: int, dim: int) -> nn.Module:
+        return torch_blocks.Stack(torch_blocks.Vanilla(dim, 4) for _ in range(depth))
+
+    own = _TORCH_VANILLA.own
+    return _TORCH_VANILLA._replace(make=make, own=lambda n, d: depth * own(n, d), depth=depth)
+
+
 def _reference(module: Module) -> Module:
-    return modules.MODULES[0] if module.framework == "jax" else _TORCH_VANILLA
+    if module.framework == "jax":
+        return modules.MODULES[0] if module.depth == 1 else modules.stacked("vanilla", module.depth)
+    return _TORCH_VANILLA if module.depth == 1 else _torch_vanilla(module.depth)
 
 
 @lru_cache(maxsize=64)
@@ -464,26 +594,43 @@ def _timed(program: Any, state: Any, reference: Any, plan: np.ndarray, repeats: 
     return float(ours), float(ours / theirs)
 
 
-def _train_jax(program: _JaxProgram, rate: float, seed: int, plan: np.ndarray) -> dict[str, Any]:
+def _looks_at(num_chunks: int, num_looks: int) -> set[int]:
+    """After which chunks a curve is looked at: evenly, the last among them."""
+    return {round(num_chunks * (k + 1) / num_looks) for k in range(num_looks)} - {0}
+
+
+def _curve(seen: list[tuple[int, Score]]) -> np.ndarray:
+    return np.array([(updates, score.accuracy, score.loss) for updates, score in seen], float).reshape(-1, 3).T
+
+
+def _train_jax(program: _JaxProgram, rate: float, seed: int, plan: np.ndarray, num_looks: int) -> dict[str, Any]:
     recipe, size = program.recipe, program.chunk
     state = program.start(seed)
     before = program.diagnose(state[0])
     profile = np.float32(rate) * rate_profile(len(plan))
     records, error = [], ""
+    looks, curve = _looks_at(len(plan) // size, num_looks), []
     for k in range(0, len(plan) - size + 1, size):
         state, record = program.advance(
             state, program.data, jnp.asarray(plan[k : k + size]), jnp.asarray(profile[k : k + size])
         )
         records.append([np.asarray(a) for a in record])
+        if k // size + 1 in looks:
+            curve.append((k + size, program.score(program.predict_watched, state[0], _watched(program.task))))
         if error := _hopeless(records[-1][1], k + size):
             break
     loss, unsolved, skipped = (np.concatenate(column) for column in zip(*records, strict=True))
-    accuracy, unsolved_test = program.score(program.predict, state[0], program.task.test)
-    validation, _ = program.score(program.predict_validation, state[0], program.task.validation)
+    test = program.score(program.predict, state[0], program.task.test)
+    validation = program.score(program.predict_validation, state[0], program.task.validation)
+    unsolved_test = test.unsolved
     return {
         "state": state,
-        "accuracy": accuracy,
-        "validation_accuracy": validation,
+        "test": test,
+        "validation": validation,
+        "losses": loss.reshape(-1, size).mean(axis=1),
+        "looks": _curve(curve),
+        "accuracy": test.accuracy,
+        "validation_accuracy": validation.accuracy,
         "loss": float(loss[-size:].mean()),
         "skipped": float(skipped.mean()),
         "unsolved_training": float(unsolved.mean()),
@@ -494,14 +641,16 @@ def _train_jax(program: _JaxProgram, rate: float, seed: int, plan: np.ndarray) -
     }
 
 
-def _train_torch(program: _TorchProgram, rate: float, seed: int, plan: np.ndarray) -> dict[str, Any]:
+def _train_torch(program: _TorchProgram, rate: float, seed: int, plan: np.ndarray, num_looks: int) -> dict[str, Any]:
     recipe, size = program.recipe, program.chunk
     state = program.start(seed)
     net = state[0]
     before = program.diagnose(net)
-    out: dict[str, Any] = {"state": state, "before": before, "after": (math.nan, math.nan, before[2])}
+    unknown = [(math.nan, math.nan, layer[2]) for layer in before]
+    out: dict[str, Any] = {"state": state, "before": before, "after": unknown}
     records: list[tuple[float, float, bool]] = []
-    scores, error = (math.nan, math.nan), ""
+    scores, validation, error = _NO_SCORE, _NO_SCORE, ""
+    looks, curve = _looks_at(len(plan) // size, num_looks), []
     try:
         for chosen, now in zip(plan, rate * rate_profile(len(plan)), strict=True):
             records.append(program.update(state, chosen, float(now)))
@@ -509,8 +658,10 @@ def _train_torch(program: _TorchProgram, rate: float, seed: int, plan: np.ndarra
                 error = _hopeless(np.array([r[1] for r in records[-size:]]), len(records))
                 if error:
                     break
+                if len(records) // size in looks:
+                    curve.append((len(records), program.score(net, _watched(program.task))))
         scores = program.score(net, program.task.test)
-        out["validation_accuracy"] = program.score(net, program.task.validation)[0]
+        validation = program.score(net, program.task.validation)
         out["after"] = program.diagnose(net)
     except (ValueError, RuntimeError) as failed:
         # No steady state exists, or none was found: the run ends here, and says why.
@@ -518,15 +669,82 @@ def _train_torch(program: _TorchProgram, rate: float, seed: int, plan: np.ndarra
     loss, unsolved, skipped = (
         (np.array(c, float) for c in zip(*records, strict=True)) if records else (np.empty(0),) * 3
     )
+    whole = loss[: len(loss) // size * size].reshape(-1, size)
     return out | {
-        "accuracy": scores[0],
-        "validation_accuracy": out.get("validation_accuracy", math.nan),
+        "test": scores,
+        "validation": validation,
+        "losses": whole.mean(axis=1),
+        "looks": _curve(curve),
+        "accuracy": scores.accuracy,
+        "validation_accuracy": validation.accuracy,
         "loss": _mean(loss[-size:]),
         "skipped": _mean(skipped),
         "unsolved_training": _mean(unsolved),
-        "unsolved": scores[1],
-        "failure": _failure(recipe, _mean(skipped), scores[1], error),
+        "unsolved": scores.unsolved,
+        "failure": _failure(recipe, _mean(skipped), scores.unsolved, error),
     }
+
+
+def _averages(layers: Sequence[tuple[float, float, float]]) -> tuple[float, ...]:
+    """Over the layers that know what is asked for; of steps the sum."""
+    columns = np.array(layers, float).T
+    known = [column[np.isfinite(column)] for column in columns]
+    means = [float(column.mean()) if column.size else math.nan for column in known]
+    return float(known[0].sum()) if known[0].size else math.nan, *means[1:]
+
+
+def follow(
+    module: Module,
+    task: Task,
+    *,
+    learning_rate: float,
+    seed: int,
+    recipe: Recipe = Recipe(),  # noqa: B008
+    repeats: int = 2,
+    num_looks: int = 10,
+) -> Course:
+    """One run as of ``train``, with its curves, its losses in the test, and what each layer of a stack is like.
+
+    ``num_looks``: how often examples for validation are answered on the way, evenly, the last time at the end. Of a
+    stack the outcome has the sum of steps over the layers, and the means of the other two.
+
+    >>> from spinbook.comparison.tasks import recall
+    >>> task, recipe = recall(num_pairs=2, num_keys=2, num_values=2, num_train=8, num_test=4), Recipe(50, 2)
+    >>> vanilla = modules.stacked("vanilla", 2)
+    >>> course = follow(vanilla, task, learning_rate=0.01, seed=0, recipe=recipe, repeats=0, num_looks=1)
+    >>> course.losses.shape, course.looks.shape, course.layers["steps"].shape
+    ((2,), (3, 1), (2, 2))
+    """
+    rate = float(validate.positive(learning_rate, "learning_rate", ndim=0))
+    updates = validate.count(recipe.num_updates, "num_updates", minimum=1)
+    looks = validate.count(num_looks, "num_looks")
+    if updates % min(_CHUNK, updates):
+        raise ValueError(f"num_updates: expected a multiple of {_CHUNK}, got {updates}")
+    plan = batches(len(task.train.labels), recipe, seed=seed)
+    reference = _reference(module)
+    dim = modules.width(module, task)
+    # Single precision and mixed integers and reals are what the optimiser expects.
+    with jax.enable_x64(False), jax.numpy_dtype_promotion("standard"):
+        program = _program(module, task, dim, recipe)
+        run = (_train_jax if module.framework == "jax" else _train_torch)(program, rate, seed, plan, looks)
+        state = run.pop("state")
+        measured = (math.nan, math.nan, math.nan)
+        if repeats:
+            plain = _program(reference, task, modules.VANILLA_WIDTH, recipe)
+            try:
+                seconds = _timed(program, state, plain, plan, repeats)
+            except (ValueError, RuntimeError):
+                seconds = (math.nan, math.nan)
+            widths = ((module, dim), (reference, modules.VANILLA_WIDTH))
+            sizes = [_memory(m, task, width, recipe) for m, width in widths]
+            measured = (*seconds, sizes[0] / sizes[1])
+    before, after = run.pop("before"), run.pop("after")
+    course = {name: run.pop(name) for name in ("test", "validation", "losses", "looks")}
+    looked: dict[str, Any] = {f"{n}_before": v for n, v in zip(_LOOKED_FOR, _averages(before), strict=True)}
+    looked |= {f"{n}_after": v for n, v in zip(_LOOKED_FOR, _averages(after), strict=True)}
+    costs = dict(zip(("seconds_per_update", "time_ratio", "memory_ratio"), measured, strict=True))
+    layers = dict(zip(_LOOKED_FOR, np.moveaxis(np.array([before, after], float), -1, 0), strict=True))
+    return Course(Outcome(**(run | looked | costs)), layers=layers, **course)
 
 
 def train(
@@ -548,31 +766,6 @@ def train(
     Raises ``ValueError`` for a learning rate that is not positive and a number of updates below 1, or no multiple of 25
     beyond that.
     """
-    rate = float(validate.positive(learning_rate, "learning_rate", ndim=0))
-    updates = validate.count(recipe.num_updates, "num_updates", minimum=1)
-    if updates % min(_CHUNK, updates):
-        raise ValueError(f"num_updates: expected a multiple of {_CHUNK}, got {updates}")
-    plan = batches(len(task.train.labels), recipe, seed=seed)
-    reference = _reference(module)
-    dim = modules.width(module, task)
-    # Single precision and mixed integers and reals are what the optimiser expects.
-    with jax.enable_x64(False), jax.numpy_dtype_promotion("standard"):
-        program = _program(module, task, dim, recipe)
-        run = (_train_jax if module.framework == "jax" else _train_torch)(program, rate, seed, plan)
-        state = run.pop("state")
-        measured = (math.nan, math.nan, math.nan)
-        if repeats:
-            plain = _program(reference, task, modules.VANILLA_WIDTH, recipe)
-            try:
-                seconds = _timed(program, state, plain, plan, repeats)
-            except (ValueError, RuntimeError):
-                seconds = (math.nan, math.nan)
-            widths = ((module, dim), (reference, modules.VANILLA_WIDTH))
-            sizes = [_memory(m, task, width, recipe) for m, width in widths]
-            measured = (*seconds, sizes[0] / sizes[1])
-    before, after = run.pop("before"), run.pop("after")
-    names: Sequence[str] = ("steps", "contraction", "production")
-    looked: dict[str, Any] = {f"{name}_before": value for name, value in zip(names, before, strict=True)}
-    looked |= {f"{name}_after": value for name, value in zip(names, after, strict=True)}
-    costs = dict(zip(("seconds_per_update", "time_ratio", "memory_ratio"), measured, strict=True))
-    return Outcome(**(run | looked | costs))
+    return follow(
+        module, task, learning_rate=learning_rate, seed=seed, recipe=recipe, repeats=repeats, num_looks=0
+    ).outcome

@@ -129,6 +129,22 @@ def _comparison(name: str, longer: bool, out: Path, quick: bool, **options: Any)
     experiment.compare(plan, folder=Path(out) / name, **only, **options)
 
 
+def _depths(name: str, brief: bool, out: Path, quick: bool, **options: Any) -> None:
+    from spinbook.comparison import depths
+
+    design = depths.SMOKE if quick else depths.BRIEF if brief else depths.ALL
+    # As in _comparison.
+    options.pop("num_threads", None)
+    depths.compare(design, folder=Path(out) / name, **options)
+
+
+def _headline(out: Path, quick: bool, **options: Any) -> None:
+    from spinbook.comparison import headline
+
+    options.pop("num_threads", None)
+    headline.compare(headline.SMOKE if quick else headline.ALL, folder=Path(out) / "comparison-headline", **options)
+
+
 def _fidelity(out: Path, quick: bool, **options: Any) -> None:
     from spinbook.vector import fidelity
 
@@ -162,6 +178,21 @@ SWEEPS: tuple[Published, ...] = (
         "some modules on digits, five times as long",
         15.0,
         partial(_comparison, "comparison-longer", True),
+    ),
+    Published(
+        "comparison-depths",
+        "stacks of modules on images and text, with a pilot: the plan of the comparison",
+        480.0,
+        partial(_depths, "comparison-depths", False),
+    ),
+    Published(
+        "comparison-depths-brief",
+        "the same with few updates and seeds, to see that it works",
+        15.0,
+        partial(_depths, "comparison-depths-brief", True),
+    ),
+    Published(
+        "comparison-headline", "the network of adaptive TAP on MNIST, 20,000 updates, five seeds", 60.0, _headline
     ),
     Published(
         "spin-transformers-fidelity",

@@ -1,0 +1,331 @@
+"""The comparison of stacks: rows, tasks, depths and seeds as tasks of a sweep, and its record. Judges nothing.
+
+A cell is a row on a task at a depth. Three stages follow each other, each in its own subfolder. *Trials*: every cell
+with every learning rate, from a seed that counts for nothing else. *Pilot*: the cells of the primary questions from
+seeds that count for nothing else either, which set the number of runs. *Runs*: what counts. Which questions are asked,
+and how they are answered, is in ``questions``.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from spinbook import sweep
+from spinbook.comparison import modules, questions, records, tasks, training
+from spinbook.comparison.tasks import Task
+from spinbook.comparison.training import Course, Outcome, Recipe, Score
+from spinbook.datasets import mnist, moby_dick
+
+__all__ = [
+    "ALL",
+    "BRIEF",
+    "SMOKE",
+    "Cell",
+    "Design",
+    "Run",
+    "again",
+    "compare",
+    "run_one",
+]
+
+_ARTIFACT = "depths.json.gz"
+# A curve of more numbers than this is thinned out by averaging neighbours.
+_CURVE = 80
+# Seconds between two versions of the record while runs come in.
+_PAUSE = 30.0
+_TRIAL_SEED, _FIRST_PILOT_SEED = 0, 1001
+
+
+class Cell(NamedTuple):
+    """A row on a task at a depth."""
+
+    row: str
+    task: str
+    depth: int
+
+
+class Run(NamedTuple):
+    """One training: a cell, a learning rate, a seed, and whether its updates are timed against the vanilla stack's."""
+
+    cell: Cell
+    learning_rate: float
+    seed: int
+    timed: bool
+
+
+class Design(NamedTuple):
+    """What is run. The number of runs of a primary cell is set by the pilot, between ``least`` and ``most``.
+
+    Cells that belong to no primary question get ``least`` runs. Without ``pilot`` seeds every cell gets ``least``.
+    """
+
+    name: str
+    rows: tuple[str, ...] = modules.ROWS
+    tasks: tuple[str, ...] = ("mnist", "text", "recall apart")
+    depths: tuple[int, ...] = (1, 2, 4)
+    learning_rates: tuple[float, ...] = (2e-3, 6e-3, 2e-2)
+    pilot: int = 4
+    least: int = 5
+    most: int = 16
+    recipe: Recipe = Recipe(num_updates=1000)
+
+    @property
+    def cells(self) -> list[Cell]:
+        """All cells, those of one task and depth side by side."""
+        return [Cell(row, task, depth) for task in self.tasks for depth in self.depths for row in self.rows]
+
+
+ALL = Design("all")
+BRIEF = Design("brief", depths=(1, 2), learning_rates=(6e-3,), pilot=0, least=2, most=2, recipe=Recipe(num_updates=100))
+SMOKE = Design(
+    "smoke",
+    rows=("vanilla", "naive spins, one step, 4 heads", "local pooling", "adaptive TAP, Gaussian"),
+    tasks=("mnist, sample", "text, sample"),
+    depths=(1, 2),
+    learning_rates=(6e-3,),
+    pilot=0,
+    least=2,
+    most=2,
+    recipe=Recipe(num_updates=25, batch=8),
+)
+_TASKS: dict[str, Callable[[], Task]] = {
+    "mnist": tasks.classify_mnist,
+    "text": tasks.fill_in,
+    "recall apart": tasks.recall_apart,
+    "mnist, sample": lambda: tasks.classify_mnist(mnist.sample()),
+    "text, sample": lambda: tasks.fill_in(moby_dick.sample()),
+}
+_FILES = {"mnist": mnist.FILES, "text": (moby_dick.FILE,)}
+
+
+@cache
+def _task(name: str) -> Task:
+    return _TASKS[name]()
+
+
+def run_one(run: Run, recipe: Recipe) -> Course:
+    """This run, from the data to the scores."""
+    row, name, depth = run.cell
+    task = _task(name)
+    return training.follow(
+        modules.stacked(row, depth, task.grid),
+        task,
+        learning_rate=run.learning_rate,
+        seed=run.seed,
+        recipe=recipe,
+        repeats=2 if run.timed else 0,
+    )
+
+
+def _arrays(run: Run, recipe: Recipe) -> dict[str, np.ndarray]:
+    course = run_one(run, recipe)
+    arrays = {f"outcome.{field}": np.array(value) for field, value in course.outcome._asdict().items()}
+    for part in ("test", "validation"):
+        arrays |= {f"{part}.{field}": np.array(value) for field, value in getattr(course, part)._asdict().items()}
+    arrays |= {f"layers.{name}": value for name, value in course.layers.items()}
+    return arrays | {"losses": course.losses, "looks": course.looks}
+
+
+def _thinned(losses: np.ndarray) -> np.ndarray:
+    size = math.ceil(len(losses) / _CURVE)
+    return np.array([losses[k : k + size].mean() for k in range(0, len(losses), size)]) if size else losses
+
+
+def _entry(runs: Sequence[tuple[Run, Mapping[str, np.ndarray]]]) -> dict[str, Any]:
+    """The runs of a cell by columns, which is a fraction of what they take as rows."""
+    columns: dict[str, Any] = {
+        "seed": [run.seed for run, _ in runs],
+        "learning_rate": [run.learning_rate for run, _ in runs],
+    }
+    for name in (*(f"outcome.{f}" for f in Outcome._fields), *(f"{p}.loss" for p in ("test", "validation"))):
+        columns[name.removeprefix("outcome.").replace(".", "_")] = [
+            records.numbers(found[name], 6) for _, found in runs
+        ]
+    layers = {name: [records.numbers(found[f"layers.{name}"], 4) for _, found in runs] for name in training._LOOKED_FOR}
+    known = {name: rows for name, rows in layers.items() if np.isfinite(np.array(rows, float)).any()}
+    columns["layers"] = known
+    columns["losses"] = [records.numbers(_thinned(found["losses"]), 4) for _, found in runs]
+    columns["looks"] = [records.numbers(found["looks"], 4) for _, found in runs]
+    return columns
+
+
+def _score(found: Mapping[str, np.ndarray], task: str) -> float:
+    """What a learning rate is chosen by, larger is better: on examples for validation, the endpoint of the task."""
+    endpoint = questions.endpoint(task)
+    value = float(found[f"validation.{endpoint}"])
+    if found["outcome.failure"] != "" or not math.isfinite(value):
+        return -math.inf
+    return value if endpoint == "accuracy" else -value
+
+
+def _chosen(trials: Sequence[tuple[Run, Mapping[str, np.ndarray]]]) -> float:
+    """The best learning rate, the smaller of equals; of runs that all failed the smallest, which fails last."""
+    ordered = sorted(trials, key=lambda trial: trial[0].learning_rate)
+    return max(ordered, key=lambda trial: _score(trial[1], trial[0].cell.task))[0].learning_rate
+
+
+Found = dict[Run, dict[str, np.ndarray]]
+
+
+class _Record:
+    """The record as it grows; written now and then, and at the end."""
+
+    def __init__(self, design: Design, folder: Path | None) -> None:
+        self.design, self.path = design, None if folder is None else folder / _ARTIFACT
+        self.found: dict[str, Found] = {}
+        self.seeds: dict[str, int] = {}
+        self.commit = records.commit()
+        self.begin, self.written = time.perf_counter(), 0.0
+
+    def add(self, stage: str, run: Run, arrays: dict[str, np.ndarray]) -> None:
+        self.found.setdefault(stage, {})[run] = arrays
+        if time.perf_counter() - self.written > _PAUSE:
+            self.write(complete=False)
+
+    def write(self, *, complete: bool) -> dict[str, Any]:
+        record = self._made(complete)
+        if self.path is not None:
+            records.write(self.path, record)
+        self.written = time.perf_counter()
+        return record
+
+    def _made(self, complete: bool) -> dict[str, Any]:
+        design = self.design
+        cells = []
+        for cell in design.cells:
+            parts = {
+                stage: _entry(sorted(mine, key=lambda pair: (pair[0].seed, pair[0].learning_rate)))
+                for stage, found in self.found.items()
+                if (mine := [(run, arrays) for run, arrays in found.items() if run.cell == cell])
+            }
+            if not parts:
+                continue
+            task = _task(cell.task)
+            module = modules.stacked(cell.row, cell.depth, task.grid)
+            dim = modules.width(module, task)
+            about = {"family": module.family, "framework": module.framework, "width": dim}
+            about["parameters"] = modules.num_parameters(module, task, dim)
+            cells.append(cell._asdict() | about | parts)
+        blind = {name: _task(name).blind._asdict() for name in design.tasks if any(c["task"] == name for c in cells)}
+        return {
+            "format": 1,
+            "complete": complete,
+            "design": design._replace(recipe=design.recipe._asdict())._asdict(),  # type: ignore[arg-type]
+            "runs_of_primary_cells": self.seeds,
+            "blind": blind,
+            "data": {file.name: file.sha256 for name in design.tasks for file in _FILES.get(name, ())},
+            "cells": cells,
+        } | records.circumstances(self.begin, self.commit)
+
+
+def _stage(
+    name: str, runs: Sequence[Run], design: Design, record: _Record, folder: Path | None, **options: Any
+) -> Found:
+    """All runs of a stage, those that are there from the folder."""
+    described = [[*run.cell, run.learning_rate, run.seed, run.timed] for run in runs]
+    for k, arrays in sweep.iterate(
+        partial(_arrays, recipe=design.recipe),
+        runs,
+        identity=sweep.fingerprint(described, list(design.recipe), sweep.code_version(_arrays)),
+        folder=None if folder is None else folder / name,
+        label=name,
+        note="compiling and training the first",
+        **options,
+    ):
+        record.add(name, runs[k], arrays)
+    return record.found.get(name, {})
+
+
+def _pilot_runs(design: Design, rates: Mapping[Cell, float]) -> Iterator[Run]:
+    seeds = range(_FIRST_PILOT_SEED, _FIRST_PILOT_SEED + design.pilot)
+    primary = questions.primary_cells(design.tasks, design.depths)
+    for cell in design.cells:
+        if cell in primary:
+            yield from (Run(cell, rates[cell], seed, False) for seed in seeds)
+
+
+def compare(
+    design: Design = SMOKE,
+    *,
+    folder: str | os.PathLike[str] | None = None,
+    executor: Executor | None = None,
+    time_limit: float | None = None,
+    progress: bool = False,
+) -> dict[str, Any]:
+    """The record of all stages, which is also written to ``depths.json.gz`` in ``folder``, in part while it grows.
+
+    Called again with the same folder it goes on where it was: each run is kept as soon as it is there. One run after
+    another unless an ``executor`` is given (see ``spinbook.sweep``), for times to mean something. ``time_limit``:
+    seconds for one run. The data are looked for before anything is run.
+
+    Raises ``FileNotFoundError`` where data are missing, and ``ValueError`` for names that are not in the lists and for
+    a folder with another comparison.
+    """
+    for name in design.tasks:
+        if name not in _TASKS:
+            raise ValueError(f"design: expected tasks out of {', '.join(_TASKS)}, got {name}")
+        _task(name)
+    for name in design.rows:
+        modules.stacked(name, 1)
+    place = None if folder is None else Path(folder)
+    options: dict[str, Any] = {"executor": executor, "time_limit": time_limit, "progress": progress}
+    if executor is None:
+        options["num_threads"] = 1
+    record = _Record(design, place)
+    trials = [Run(cell, rate, _TRIAL_SEED, False) for cell in design.cells for rate in design.learning_rates]
+    found = _stage("trials", trials, design, record, place, **options)
+    rates = {
+        cell: _chosen([(run, arrays) for run, arrays in found.items() if run.cell == cell]) for cell in design.cells
+    }
+    pilot = _stage("pilot", list(_pilot_runs(design, rates)), design, record, place, **options) if design.pilot else {}
+    primary = questions.primary_cells(design.tasks, design.depths)
+    for task in design.tasks:
+        record.seeds[task] = questions.runs_needed(
+            {
+                (run.cell.row, run.cell.depth, run.seed): _endpoint(arrays, task)
+                for run, arrays in pilot.items()
+                if run.cell.task == task
+            },
+            task,
+            least=design.least,
+            most=design.most,
+        )
+    runs = [
+        Run(cell, rates[cell], seed, seed == 1)
+        for cell in design.cells
+        for seed in range(1, 1 + (record.seeds[cell.task] if cell in primary else design.least))
+    ]
+    _stage("runs", runs, design, record, place, **options)
+    return record.write(complete=True)
+
+
+def _endpoint(arrays: Mapping[str, np.ndarray], task: str) -> float:
+    """The score that counts, or that of a guess where the run failed."""
+    endpoint = questions.endpoint(task)
+    failed = arrays["outcome.failure"] != ""
+    return float(getattr(_task(task).blind, endpoint) if failed else arrays[f"test.{endpoint}"])
+
+
+def again(record: Mapping[str, Any], cell: Cell, *, seed: int = 1) -> tuple[Course, Score]:
+    """One run of the record once more, and what the record says of its test: ``accuracy``, ``unsolved``, ``loss``.
+
+    Raises ``ValueError`` where the record has no such run.
+    """
+    for entry in record["cells"]:
+        if Cell(entry["row"], entry["task"], entry["depth"]) == cell and seed in entry.get("runs", {}).get("seed", ()):
+            columns = entry["runs"]
+            k = columns["seed"].index(seed)
+            then = [columns[name][k] for name in ("accuracy", "unsolved", "test_loss")]
+            recipe = Recipe(**record["design"]["recipe"])
+            course = run_one(Run(cell, columns["learning_rate"][k], seed, False), recipe)
+            return course, Score(*(math.nan if value is None else value for value in then))
+    raise ValueError(f"record: expected a run of {', '.join(map(str, cell))} from seed {seed}, got none")

@@ -1,0 +1,58 @@
+"""The source's network on MNIST: the same images, a record of fixed looks, and runs that can be interrupted."""
+
+import numpy as np
+import pytest
+import torch
+
+from spinbook.adaptive_tap import network
+from spinbook.comparison import headline, records
+from spinbook.datasets import files, mnist
+
+
+def test_images_are_standardised_by_the_training_set_alone():
+    found = headline.images(mnist.sample())
+    assert float(found.train.mean()) == pytest.approx(0, abs=1e-5)
+    assert float(found.train.std()) == pytest.approx(1, rel=1e-5)
+    pixels = mnist.sample()
+    back = found.test * pixels.train.astype(np.float64).std(ddof=1) + pixels.train.mean()
+    np.testing.assert_allclose(back[:, 0], pixels.test, atol=1e-2)
+    assert found.test_labels.tolist() == pixels.test_labels.tolist()
+
+
+def test_the_design_is_twenty_epochs_looked_at_after_each():
+    assert headline.ALL.num_updates == 20 * 60000 // 60
+    assert set(range(1000, 20001, 1000)) <= set(headline.ALL.frames)
+    assert headline.ALL.frames[-1] == headline.ALL.num_updates
+
+
+def test_a_record_has_every_seed_with_its_looks_and_goes_on_where_it_was(tmp_path, monkeypatch):
+    whole = headline.compare(headline.SMOKE, folder=tmp_path)
+    assert whole["complete"]
+    assert 25_000 < whole["parameters"] < 27_000
+    for run in whole["runs"]:
+        assert run["frames"] == [0, 2, 4]
+        assert len(run["accuracy"]) == 3
+        assert np.shape(run["coupling_norms"]) == (3, 17 * 16 // 2)
+    assert whole["runs"][0]["loss"] != whole["runs"][1]["loss"]
+    assert records.read(tmp_path / "headline.json.gz")["runs"] == whole["runs"]
+    (tmp_path / "runs" / "task-000001.npz").unlink()
+    trained = []
+    train = network.train
+    monkeypatch.setattr(network, "train", lambda *a, **b: trained.append(b["num_updates"]) or train(*a, **b))
+    again = headline.compare(headline.SMOKE, folder=tmp_path)
+    assert trained == [4]
+    np.testing.assert_allclose(again["runs"][1]["loss"], whole["runs"][1]["loss"], rtol=1e-4)
+
+
+def test_a_seed_leaves_the_generator_as_it_was():
+    torch.manual_seed(3)
+    before = torch.get_rng_state()
+    headline.run_one(1, headline.SMOKE._replace(num_updates=1, frames=(1,)))
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_missing_images_are_told_before_anything_is_run(monkeypatch):
+    monkeypatch.delenv(files.ENVIRONMENT, raising=False)
+    headline._images.cache_clear()
+    with pytest.raises(FileNotFoundError, match="train-images-idx3-ubyte"):
+        headline.compare(headline.ALL)
