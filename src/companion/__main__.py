@@ -79,6 +79,8 @@ def _parser() -> argparse.ArgumentParser:
         "check", help="every rule of a chapter's claims and pages that needs no run, in seconds"
     )
     check.add_argument("name")
+    why = commands.add_parser("why", help="everything that a claim rests on: source, equation, functions, tests, data")
+    why.add_argument("claim", metavar="CLAIM")
     sources = commands.add_parser("sources", help="newer copies of the texts against what was read, by section")
     sources.add_argument("folder", type=Path, help="the folder of the copies, under the names in book/sources.yml")
     sources.add_argument("--record", action="store_true", help="write their digests into book/sources.yml instead")
@@ -88,6 +90,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     paths = commands.add_parser("portability", help="tests and claims on other paths through the processor, resumable")
     paths.add_argument("only", nargs="*", metavar="PATH", help="names of paths (default: all of them)")
+    planted = commands.add_parser("faults", help="plant the faults of tests/faults.yml one by one, and say who notices")
+    planted.add_argument("only", nargs="*", metavar="ID", help="ids of faults (default: all of them)")
     installs = commands.add_parser("installs", help="the size of every extra here, and how long modules take to import")
     installs.add_argument("modules", nargs="*", metavar="MODULE")
     commands.add_parser("deposit", help="what an archive takes: site, sources, and metadata, in _build/deposit")
@@ -119,6 +123,11 @@ def _dispatch(options: argparse.Namespace) -> int:
         found = check.book(options.root, only=options.name)
         print("\n".join(map(str, found)) or f"{options.name}: no rule is broken")
         return 1 if found else 0
+    if options.command == "why":
+        from companion.pipeline import why
+
+        print(why.text(options.root, options.claim))
+        return 0
     if options.command == "sources":
         from companion.pipeline import texts
 
@@ -139,6 +148,11 @@ def _dispatch(options: argparse.Namespace) -> int:
 
         rows = portability.run(options.root, sys.stdout, only=options.only)
         return 1 if any(row.failed or row.broken or row.missing for row in rows) else 0
+    if options.command == "faults":
+        from companion.pipeline import faults
+
+        noticed = faults.run(options.root, sys.stdout, only=options.only)
+        return 1 if any(row.missing or (row.size == "gross" and not row.test) for row in noticed) else 0
     if options.command == "deposit":
         from companion.pipeline import deposit
 

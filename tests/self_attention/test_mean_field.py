@@ -63,6 +63,18 @@ def test_every_unit_written_out_gives_the_same_orbit(other):
     assert np.abs(orbit.output_semantic + other.epsilon * positional - outputs).max() < 1e-13
 
 
+def test_mean_fields_of_a_token_are_averages_over_its_units_and_its_position(other):
+    attention = np.random.default_rng(3).normal(size=other.num_features)
+    W, V, P = other.semantic_signs.astype(float), other.positional_signs, other.positional_signs.shape[2]
+    for position in (0, 5, 8 + 3):
+        mean_bits = np.tanh(1.3 * attention @ W[0])
+        semantic = np.einsum("xai,i,i->xa", W, other.segment_weights, mean_bits)
+        positional = V @ positional_bits(P)[position % 2**P] / P
+        expected = (1 - other.epsilon) * semantic + other.epsilon * positional
+        found = mean_field.overlaps(couplings(other, beta=1.3), attention, position)
+        assert np.abs(found - expected).max() < 1e-14
+
+
 def test_the_initial_token_is_forgotten_after_its_attention_has_made_the_next(paper):
     after, new = mean_field.step(couplings(paper, beta=1.27), token_window(paper))
     # One token in the window: its attention is its own value.

@@ -29,6 +29,7 @@ from companion.pipeline import (
     directives,
     disk,
     environment,
+    equations,
     execution,
     freshness,
     lifeline,
@@ -136,6 +137,7 @@ def _key(root: Path, results: Mapping[str, Path]) -> str:
     records = [freshness.tree_digest(folder / "record.json") for _, folder in sorted(results.items())]
     material = [root / "book", root / "_config.yml", root / "_toc.yml", root / _LICENCE]
     material += [*sorted((root / "notebooks").rglob("*.md")), *freshness.own_packages(root).values()]
+    material += [root / "tests"] if equations.wanted(root) else []
     state = freshness.state(root)
     facts = [
         freshness.tree_digest(*material),

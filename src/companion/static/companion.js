@@ -83,6 +83,73 @@ function field(form, name, control) {
   return control;
 }
 
+// The map of equations, drawn: where a search leaves few rows, these equations, their functions, and the claims, as three
+// columns with lines between them. It says nothing that the lists do not say; every name is the link of the list.
+const MOST_DRAWN = 12;
+document.addEventListener("DOMContentLoaded", () => {
+  const table = document.querySelector("table.book-equations");
+  if (!table) return;
+  const figure = Object.assign(document.createElement("figure"), { className: "book-graph" });
+  (table.closest(".book-table") ?? table).before(figure);
+  const draw = () => {
+    const rows = [...table.tBodies[0].rows].filter((row) => !row.hidden);
+    const caption = Object.assign(document.createElement("figcaption"), {
+      textContent: rows.length && rows.length <= MOST_DRAWN
+        ? "Equations, the functions that compute them, and the claims about either."
+        : `A search that leaves at most ${MOST_DRAWN} equations draws them with their functions and claims.`,
+    });
+    figure.replaceChildren(...(rows.length && rows.length <= MOST_DRAWN ? [graph(rows)] : []), caption);
+  };
+  draw();
+  document.addEventListener("input", draw);
+});
+
+function graph(rows) {
+  const columns = [new Map(), new Map(), new Map()];
+  const lines = new Set();
+  const add = (column, link, name) => {
+    const key = link.getAttribute("href");
+    if (!columns[column].has(key)) columns[column].set(key, { name: name ?? link.textContent, place: columns[column].size });
+    return key;
+  };
+  for (const row of rows) {
+    const title = row.cells[0].firstChild.textContent;
+    const own = add(0, Object.assign(document.createElement("a"), { href: `#${row.id}` }), title);
+    const functions = [...row.cells[1].querySelectorAll("a")].map((link) => add(1, link));
+    for (const name of functions) {
+      lines.add(JSON.stringify([0, own, name]));
+      for (const link of document.getElementById(name.slice(1)).cells[2].querySelectorAll("a")) {
+        lines.add(JSON.stringify([1, name, add(2, link)]));
+      }
+    }
+    for (const link of row.cells[3].querySelectorAll("a")) {
+      const claim = add(2, link);
+      if (!functions.some((name) => lines.has(JSON.stringify([1, name, claim])))) lines.add(JSON.stringify([0, own, claim, 2]));
+    }
+  }
+  const [step, wide, margin] = [22, 330, 14];
+  const height = step * Math.max(...columns.map((column) => column.size)) + margin;
+  const make = (name, attributes, ...children) => {
+    const made = document.createElementNS("http://www.w3.org/2000/svg", name);
+    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+    made.append(...children);
+    return made;
+  };
+  const at = (column, key) => margin + (columns[column].get(key).place + 0.5) * (height - margin) / columns[column].size;
+  const drawn = make("svg", { viewBox: `0 0 ${3 * wide} ${height}`, role: "group", "aria-label": "Equations, functions and claims" });
+  for (const line of lines) {
+    const [column, from, to, last = column + 1] = JSON.parse(line);
+    const [x, end] = [(column + 1) * wide - 40, last * wide - 4];
+    drawn.append(make("path", { d: `M${x} ${at(column, from) - 4} C${x + 20} ${at(column, from) - 4} ${end - 20} ${at(last, to) - 4} ${end} ${at(last, to) - 4}` }));
+  }
+  columns.forEach((column, index) => column.forEach(({ name }, key) => {
+    const short = name.length > 44 ? `${name.slice(0, 43)}…` : name;
+    const link = make("a", { href: key }, make("title", {}, name), make("text", { x: index * wide, y: at(index, key) }, short));
+    drawn.append(link);
+  }));
+  return drawn;
+}
+
 const SCROLLING = "mjx-container[display=true], .book-table, .book-formulas > div, .pst-scrollable-table-container, .highlight pre";
 
 // Formulas that stand one above the other are set as large as they can be and still be whole, down to three quarters.

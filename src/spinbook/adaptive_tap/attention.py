@@ -244,7 +244,8 @@ class SoftmaxCouplings(nn.Module):
 
     With several heads the components are cut into as many blocks, each with a softmax of its own. Linear maps
     ``query``, ``key`` and ``value`` without bias; ``value=False`` leaves W_V out, so that J_ij^{ab} is diagonal in the
-    components and constant within a head. Any number of spins. Source: eqs. softmaxcouplings, vanilla-attention.
+    components and constant within a head. Any number of spins.
+    Source: deep implicit attention, eqs. softmaxcouplings, vanilla-attention.
 
     >>> SoftmaxCouplings(4, 2)(torch.ones(2, 7, 4))(torch.ones(2, 7, 4)).shape
     torch.Size([2, 7, 4])
@@ -472,7 +473,7 @@ def transformer_block(
     """X'_i + FeedForward(X'_i) with X'_i = sum_j J_ij(X) X_j + X_i: attention and feed-forward, without normalisations.
 
     One naive mean-field step from S = X, and the self-correction -f taken at its result instead of at S.
-    Source: eqs. vanilla-attention and the one after it.
+    Source: deep implicit attention, eq. vanilla-attention and the equation after it.
 
     >>> transformer_block(torch.ones(2, 7, 4), SoftmaxCouplings(4), FeedForward(4)).shape
     torch.Size([2, 7, 4])

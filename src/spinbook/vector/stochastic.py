@@ -71,7 +71,7 @@ def step(
     ``couplings`` (N, N) or (H, N, N) may have any symmetry and a diagonal; ``fields`` is (N, D) or (..., N, D). Raises
     ``ValueError`` for couplings that are not square, shapes that do not fit, NaN, spins off the sphere, D <= 2 and
     beta <= 0. Cost: N^2 D for each replica, and D + 8 random numbers for each spin.
-    Source: Bal (2023), labels pcondvector and pcondsinglesitevector.
+    Source: Bal (2023), labels pcondaltvector and pcondsinglesitevector.
 
     >>> import jax
     >>> start = jax.numpy.zeros((100, 2, 4)).at[..., 0].set(1.0)
