@@ -210,7 +210,9 @@ def test_the_listings_of_the_page_on_data_run_on_a_built_site(built, tmp_path):
     html = shutil.copytree(built[0].path("_build/html"), tmp_path / "site")
     table = next(html.glob("figures/*/*.csv"))
     (html / "figures" / "OTHER").mkdir()
-    np.savez(html / "figures" / "OTHER" / "OTHER.npz", words=np.arange(3))
+    np.savez(tmp_path / "OTHER.npz", words=np.arange(3))
+    with zipfile.ZipFile(html / "figures" / "OTHER" / "OTHER.zip", "w") as archive:
+        archive.write(tmp_path / "OTHER.npz", "OTHER/OTHER.npz")
     page = (ROOT / "book" / "data.md").read_text(encoding="utf-8")
     listings = re.findall(r"^```python\n(.*?)^```", page, flags=re.DOTALL | re.MULTILINE)
     assert len(listings) == 2
