@@ -166,7 +166,9 @@ def test_a_formula_that_is_cut_is_found_and_one_that_scrolls_says_so(tmp_path):
     static = ROOT / "src" / "companion" / "static"
     own = f"<style>{(static / 'reading.css').read_text()}</style><script>{(static / 'reading.js').read_text()}</script>"
     # As the theme has it.
-    theme = "<style>.math {{ max-width: 100%; overflow: hidden; display: {} }} mjx-container {{ overflow: auto }}</style>"
+    theme = (
+        "<style>.math {{ max-width: 100%; overflow: hidden; display: {} }} mjx-container {{ overflow: auto }}</style>"
+    )
     wide = '<mjx-container style="{}">{}</mjx-container>'
     body = "<main><p>See <span class='math'>{}</span></p><div class='math'>{}</div></main>"
     loose, held = wide.format("overflow: visible", "x" * 200), wide.format("", "x" * 200)

@@ -336,7 +336,7 @@ def _bundle(root: Path, folder: Path) -> None:
 
 
 def _lighten(folder: Path, *, preview: bool) -> None:
-    """Leave to the archive alone what no page shows: PDF, arrays, and the PNG beside drawings unless it is a preview."""
+    """Leave to the archive alone what no page shows: PDF, arrays, the PNG beside drawings unless it is a preview."""
     for name in directives.in_archive_only(folder.name, [path.name for path in folder.iterdir()]):
         if not (preview and name.endswith(".png")):
             (folder / name).unlink()

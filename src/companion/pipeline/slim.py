@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import html
+import json
 import posixpath
 import re
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
+
+from companion.pipeline import drawings
 
 __all__ = ["site"]
 
@@ -32,11 +35,19 @@ _TITLE = re.compile(r'(<a class="reference (?:in|ex)ternal[^"]*" href="[^"#]*#([
 _SIDEBAR = re.compile(r'<div id="pst-primary-sidebar".*?(?=<main\b)', re.DOTALL)
 _FOLDED = re.compile(r"<details><summary>(?:(?!<details).)*?</details>", re.DOTALL)
 _COMMENT = re.compile(r"<!--(?!\[).*?-->", re.DOTALL)
+_DARK = re.compile(r'(src="[^"]*figures/([a-z0-9-]+)/\2)-dark\.svg"')
+_DARK_ALONE = re.compile(r'<a href="[^"]*figures/([a-z0-9-]+)/\1-dark\.svg" download>[^<]*</a>(?:, )?')
+_UNUSED = re.compile(
+    r'<script type="text/x-thebe-config">.*?</script>\s*<script>kernelName = [^<]*</script>\s*|'
+    r'<div id="ethical-ad-placement"[^>]*>\s*</div>\s*',
+    re.DOTALL,
+)
+"""What the theme writes for kernels in the page and for advertisements, and the book has not."""
 _OWN_SOURCE = re.compile(r'<li><a href="[^"]*_sources/(?:(?!</li>).)*?</li>\s*', re.DOTALL)
 
 
 def site(folder: Path, *, generated: str = "") -> None:
-    """Rewrite the pages, the theme's script of icons and its style sheets in place.
+    """Rewrite the pages, drawings of figures, the theme's script of icons and its style sheets in place.
 
     ``generated`` is the folder of pages that are made from code, many and of one kind, or "". Every page leads to the
     first of them; the contents in its margin list the others only around the page that is open, and the texts that
@@ -44,11 +55,14 @@ def site(folder: Path, *, generated: str = "") -> None:
     """
     plain = _plain(folder / "_static" / "pygments.css")
     icons = set(_SCRIPTED)
+    both = drawings.in_both_themes(folder / "figures")
     for page in sorted(folder.rglob("*.html")):
         text = page.read_text(encoding="utf-8")
         icons |= set(re.findall(r"\bfa-([a-z0-9-]+)", text))
         name = page.relative_to(folder).as_posix()
-        lean = _CODE.sub(lambda match: _unwrapped(match[0], plain), text)
+        lean = _DARK.sub(lambda match: f'{match[1]}.svg#{drawings.DARK}"' if match[2] in both else match[0], text)
+        lean = _DARK_ALONE.sub(lambda match: "" if match[1] in both else match[0], lean)
+        lean = _CODE.sub(lambda match: _unwrapped(match[0], plain), _UNUSED.sub("", lean))
         lean = _SIGNATURE.sub(lambda match: _unmarked(match[0]), _WHOLE.sub(_without_guard, lean))
         lean = _SIDEBAR.sub(lambda match, name=name: _contents(match[0], name, generated), _TITLE.sub(_untitled, lean))
         if generated and name.startswith(f"{generated}/"):
@@ -64,6 +78,9 @@ def site(folder: Path, *, generated: str = "") -> None:
     shutil.rmtree(folder / "_static" / "locales", ignore_errors=True)
     if generated:
         shutil.rmtree(folder / "_sources" / generated, ignore_errors=True)
+    for notebook in (folder / "_sources").rglob("*.ipynb"):
+        content = json.loads(notebook.read_text(encoding="utf-8"))
+        notebook.write_text(json.dumps(content, ensure_ascii=False, separators=(",", ":")) + "\n", encoding="utf-8")
 
 
 def _plain(sheet: Path) -> set[str]:
