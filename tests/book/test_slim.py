@@ -87,11 +87,13 @@ SIGNATURE = """\
 <em class="sig-param"><span class="n"><span class="pre">x</span></span>\
 <span class="p"><span class="pre">:</span></span><span class="w"> </span>\
 <span class="n"><a class="reference internal" href="lib.html#lib.Float" title="lib.Float">\
-<span class="pre">Float</span></a><span class="p"><span class="pre">[</span></span><a class="reference external" \
-href="https://x.org/a.html#a.Array" title="(in a v1)"><span class="pre">Array</span></a><span class="p">\
-<span class="pre">]</span></span></span></em>, \
-<em class="sig-param"><span class="o"><span class="pre">*</span></span></em>, <em class="sig-param"><span class="n"><span class="pre">way</span></span><span class="o">\
-<span class="pre">=</span></span><span class="default_value"><span class="pre">'to-day'</span></span></em>)</dt>"""
+<span class="pre">Float</span></a><span class="p"><span class="pre">[</span></span>\
+<a class="reference external" href="https://x.org/a.html#a.Array" title="(in a v1)"><span class="pre">Array</span></a>\
+<span class="p"><span class="pre">]</span></span></span></em>, \
+<em class="sig-param"><span class="o"><span class="pre">*</span></span></em>, \
+<em class="sig-param"><span class="n"><span class="pre">way</span></span>\
+<span class="o"><span class="pre">=</span></span>\
+<span class="default_value"><span class="pre">'to-day'</span></span></em>)</dt>"""
 
 
 def test_a_signature_keeps_its_words_its_operators_and_what_holds_a_word_together(site):
