@@ -161,6 +161,30 @@ def test_what_is_too_wide_for_a_telephone_is_found_and_what_scrolls_is_not(tmp_p
     assert {path.name for path in tmp_path.iterdir()} == {"held.html", "loose.html"}
 
 
+@pytest.mark.skipif(browser.find() is None, reason="no browser is installed")
+def test_a_formula_that_is_cut_is_found_and_one_that_scrolls_says_so(tmp_path):
+    static = ROOT / "src" / "companion" / "static"
+    own = f"<style>{(static / 'reading.css').read_text()}</style><script>{(static / 'reading.js').read_text()}</script>"
+    # As the theme has it.
+    theme = (
+        "<style>.math {{ max-width: 100%; overflow: hidden; display: {} }} mjx-container {{ overflow: auto }}</style>"
+    )
+    wide = '<mjx-container style="{}">{}</mjx-container>'
+    body = "<main><p>See <span class='math'>{}</span></p><div class='math'>{}</div></main>"
+    loose, held = wide.format("overflow: visible", "x" * 200), wide.format("", "x" * 200)
+    pages_of = {
+        "cut": theme.format("inline-flex") + body.format(loose, held),
+        "whole": theme.format("inline-flex") + own + body.format(loose, held),
+    }
+    for name, text in pages_of.items():
+        (tmp_path / f"{name}.html").write_text(f"<!DOCTYPE html><html><head></head><body>{text}</body></html>")
+    (found,) = audit.overflow(tmp_path, "cut.html")
+    assert (found.count, "span class" in found.place) == (1, True)
+    assert audit.overflow(tmp_path, "whole.html") == []
+    script = "return JSON.stringify([...document.querySelectorAll('.book-more-right')].map((part) => part.localName));"
+    assert json.loads(browser.evaluate(tmp_path / "whole.html", script, width=390)) == ["span", "mjx-container"]
+
+
 _SWITCHES = """
 const button = document.querySelector('.book-code-button');
 const code = document.querySelector('.cell_input');

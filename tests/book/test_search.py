@@ -23,7 +23,13 @@ PAGE = r"""<!DOCTYPE html><html><head><title>x</title></head><body><article clas
 
 def entries(site):
     text = (site / search.INDEX).read_text(encoding="utf-8")
-    return json.loads(text.removeprefix("window.BOOK_SECTIONS=").removesuffix(";\n"))
+    pages = json.loads(text.removeprefix("window.BOOK_SECTIONS=").removesuffix(";\n"))
+    assert len({file for file, _, _ in pages}) == len(pages)
+    return [
+        dict(zip(("file", "page", "title", "anchor", "text"), (file, page, *section), strict=True))
+        for file, page, sections in pages
+        for section in sections
+    ]
 
 
 def test_every_section_claim_term_and_name_is_an_entry_of_its_own_in_plain_words(tmp_path):

@@ -82,6 +82,96 @@ def test_only_icons_that_no_page_has_and_fonts_that_no_browser_reads_go(site):
     assert (site / "_static" / "fonts.css").read_text() == FONTS.replace(',url(f.ttf) format("truetype")', "")
 
 
+SIGNATURE = """\
+<dt class="sig sig-object py" id="lib.one.f"><span class="sig-name descname"><span class="pre">f</span></span>(\
+<em class="sig-param"><span class="n"><span class="pre">x</span></span>\
+<span class="p"><span class="pre">:</span></span><span class="w"> </span>\
+<span class="n"><a class="reference internal" href="lib.html#lib.Float" title="lib.Float">\
+<span class="pre">Float</span></a><span class="p"><span class="pre">[</span></span>\
+<a class="reference external" href="https://x.org/a.html#a.Array" title="(in a v1)"><span class="pre">Array</span></a>\
+<span class="p"><span class="pre">]</span></span></span></em>, \
+<em class="sig-param"><span class="o"><span class="pre">*</span></span></em>, \
+<em class="sig-param"><span class="n"><span class="pre">way</span></span>\
+<span class="o"><span class="pre">=</span></span>\
+<span class="default_value"><span class="pre">'to-day'</span></span></em>)</dt>"""
+
+
+def test_a_signature_keeps_its_words_its_operators_and_what_holds_a_word_together(site):
+    (site / "page.html").write_text(SIGNATURE)
+    slim.site(site)
+    before, after = (BeautifulSoup(text, "html.parser") for text in (SIGNATURE, (site / "page.html").read_text()))
+    assert after.get_text() == before.get_text() == "f(x: Float[Array], *, way='to-day')"
+    assert [one.get_text() for one in after.select(".o")] == ["*", "="]
+    assert [one.get_text() for one in after.select(".pre")] == ["'to-day'"], "a line would break after the hyphen"
+    assert not after.select(".n, .p, .w")
+    for kept in (".sig-name", ".sig-param", ".default_value", "a"):
+        assert [one.get_text() for one in after.select(kept)] == [one.get_text() for one in before.select(kept)]
+    assert [link["href"] for link in after.select("a")] == [link["href"] for link in before.select("a")]
+    assert not after.select("[title]"), "a title that repeats the address, and one that names a project"
+
+
+@pytest.mark.skipif(browser.find() is None, reason="no browser is installed")
+def test_words_of_code_that_lose_their_guard_break_over_no_line(site):
+    words = (
+        "a-b a/b f(x) f(x)[0] a[i,j] 'x' x=1 --k -1 a:b {a} ~x.y #N a,(b) h(x).y [a, (b), a*b x->y p|q 50% q?r a_b.c"
+    )
+    words = [*words.split(), "λ1", '"N', 'N"]', "x;y", "..."]
+    marked = "".join(f'<p><code><span class="pre">{word}</span></code></p>' for word in words)
+    (site / "page.html").write_text(f"<html><body style='width: 1px'>{marked}</body></html>")
+    slim.site(site)
+    script = (
+        "return JSON.stringify([...document.querySelectorAll('code')].map("
+        "(code) => code.querySelector('.pre') ? 0 : code.getClientRects().length));"
+    )
+    lines = json.loads(browser.evaluate(site / "page.html", script))
+    assert len(lines) == len(words)
+    assert set(lines) == {0, 1}
+    bare = {word for word, count in zip(words, lines, strict=True) if count}
+    assert bare >= {"f(x)", "x=1", "a_b.c", "a[i,j]", "'x'"}
+
+
+LIBRARY = """\
+<html><body><div id="pst-primary-sidebar"><ul>
+<li class="toctree-l1 has-children"><a class="reference internal" href="{up}notebooks/a.html">A</a><details>\
+<summary>+</summary><ul>
+<li class="toctree-l2"><a class="reference internal" href="{up}notebooks/b.html">B</a></li></ul></details></li>
+<li class="toctree-l1 has-children"><a class="reference internal" href="{made}index.html">Library</a><details{open}>\
+<summary>+</summary><ul>
+<li class="toctree-l2"><a class="reference internal" href="{made}one.html">one</a></li>
+<li class="toctree-l2 has-children"><a class="reference internal" href="{made}two.html">two</a><details>\
+<summary>+</summary><ul>
+<li class="toctree-l3"><a class="reference internal" href="{made}two.x.html">two.x</a></li></ul></details></li>
+</ul></details></li></ul></div>
+<main><a class="reference internal" href="{made}two.html">two</a>
+<ul><li><a href="{up}_sources/reference/one.rst">source</a></li><li>print</li></ul></main></body></html>
+"""
+
+
+def test_the_contents_list_generated_pages_around_the_open_one_alone(site):
+    pages = {"page.html": ("", "reference/", ""), "reference/one.html": ("../", "", ' open="open"')}
+    for name, (up, made, opened) in pages.items():
+        (site / name).parent.mkdir(exist_ok=True)
+        (site / name).write_text(LIBRARY.format(up=up, made=made, open=opened))
+    (site / "_sources" / "reference").mkdir(parents=True)
+    (site / "_sources" / "reference" / "one.rst").write_text("one")
+    slim.site(site, generated="reference")
+    found = {name: BeautifulSoup((site / name).read_text(), "html.parser") for name in pages}
+    listed = {name: [a.get_text() for a in one.select("#pst-primary-sidebar a")] for name, one in found.items()}
+    assert listed == {"page.html": ["A", "B", "Library"], "reference/one.html": ["A", "B", "Library", "one", "two"]}
+    # What folds has a fold, and nothing else says that it has.
+    for one in found.values():
+        assert [bool(item.find("details", recursive=False)) for item in one.select("li")] == [
+            "has-children" in item.get_attribute_list("class") for item in one.select("li")
+        ]
+        assert one.select_one("main a")["class"] == ["reference", "internal"], "previews know links by their class"
+    assert "source" in found["page.html"].select_one("main ul").get_text()
+    assert found["reference/one.html"].select_one("main ul").get_text(strip=True) == "print"
+    assert not (site / "_sources" / "reference").exists()
+    texts = {name: (site / name).read_text() for name in pages}
+    slim.site(site, generated="reference")
+    assert texts == {name: (site / name).read_text() for name in pages}
+
+
 @pytest.mark.skipif(browser.find() is None, reason="no browser is installed")
 def test_the_script_of_icons_still_runs_without_them(site):
     slim.site(site)

@@ -43,7 +43,7 @@ HEAVY = ("x.svg", "x-dark.png", "x.png", "x.pdf", "x.npz", "x.zip", "figure.json
 
 @pytest.mark.parametrize(
     ("files", "preview", "gone"),
-    [(DRAWN, False, {"x.png", "x.pdf"}), (DRAWN, True, {"x.pdf"}), (HEAVY, False, {"x.svg", "x.pdf"})],
+    [(DRAWN, False, {"x.png", "x.pdf"}), (DRAWN, True, {"x.pdf"}), (HEAVY, False, {"x.svg", "x.pdf", "x.npz"})],
 )
 def test_what_no_page_shows_is_in_the_archive_alone(tmp_path, files, preview, gone):
     folder = tmp_path / "x"

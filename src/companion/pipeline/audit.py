@@ -63,6 +63,7 @@ def axe(root: Path) -> str:
 
 
 # What sticks out on the right although nothing around it scrolls: readers would have to push the whole page sideways.
+# And a formula that is cut, where what holds it hides the rest.
 _STICKING_OUT = """
 document.querySelectorAll("details").forEach((fold) => { fold.open = true; });
 const page = document.documentElement;
@@ -72,6 +73,9 @@ const out = [...document.querySelectorAll("main *")].filter((part) => {
   const box = part.getBoundingClientRect();
   return box.width && box.right > innerWidth + 1 && !scrolls(part.parentElement) && !scrolls(part);
 });
+const hides = (part) => ["hidden", "clip"].includes(getComputedStyle(part).overflowX);
+out.push(...[...document.querySelectorAll("main :is(.math, mjx-container)")].filter((part) =>
+  part.clientWidth && part.scrollWidth > part.clientWidth + 2 && hides(part)));
 return JSON.stringify({wide: page.scrollWidth > innerWidth, inner: innerWidth, places: out.map((p) => p.outerHTML)});
 """
 

@@ -141,14 +141,18 @@ def _frames(record: dict[str, Any], to_root: str) -> str:
 
 
 def in_archive_only(id: str, files: Iterable[str]) -> set[str]:
-    """Those of a figure's files that no page shows or offers alone: they are in its archive, with all the others."""
+    """Those of a figure's files that no page shows: they are in its archive, with all the others.
+
+    Of the numbers a table stands alone too, for whoever reads it by its address; arrays are packed once.
+    """
     names = set(files)
     shown_as_drawing = f"{id}-dark.svg" in names
-    return names & ({f"{id}.pdf", f"{id}.png"} if shown_as_drawing else {f"{id}.pdf", f"{id}.svg"})
+    return names & {f"{id}.npz", f"{id}.pdf", f"{id}.png" if shown_as_drawing else f"{id}.svg"}
 
 
 def _also(id: str, files: Iterable[str]) -> str:
-    return " and ".join(sorted(name.removeprefix(f"{id}.").upper() for name in in_archive_only(id, files)))
+    *others, last = sorted(name.removeprefix(f"{id}.").upper() for name in in_archive_only(id, files))
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def _fold(record: dict[str, Any], to_root: str, who: project.Identity, beside: str) -> str:
@@ -759,14 +763,12 @@ def _sort_value(value: float | bool | None) -> str:
 def _serve_everything(app: Sphinx, config: Config) -> None:
     """The machinery's style sheet and script, then what the book has in book/_static: MathJax, scripts of its own.
 
-    The theme's second search bar goes, and its list of pages opens only where the reader is.
+    The theme's second search bar goes.
     """
     own = Path(__file__).resolve().parents[1] / "static"
     config.html_static_path += [str(own), str(Path(config.companion_root) / "book" / "_static")]
     # sphinx-book-theme 1.3 with pydata-sphinx-theme 0.17 otherwise draws the search field twice.
     config.html_theme_options["navbar_persistent"] = []
-    # A page for every module of the library would make that list the larger part of every page.
-    config.html_theme_options["collapse_navigation"] = True
 
 
 def _finish_page(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:

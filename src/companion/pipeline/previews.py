@@ -40,6 +40,9 @@ def _markup(element: Tag) -> str:
     if element.name == "dt":
         meaning = element.find_next_sibling("dd")
         if "sig" in (element.get("class") or []):
+            # Nobody can follow a link of a preview, and a signature has one for every annotation.
+            for link in element.select("a"):
+                link.unwrap()
             # Of an entry of the reference its first paragraph, which says what it computes.
             first = meaning.find("p", recursive=False) if isinstance(meaning, Tag) else None
             return f"<dl>{element}<dd>{first or ''}</dd></dl>"

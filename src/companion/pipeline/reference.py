@@ -29,10 +29,10 @@ from companion import project
 from companion.pipeline import docstrings, names, notebooks
 from companion.pipeline.library import Entry, Library, Module
 
-__all__ = ["INDEX", "read", "setup", "source", "stage", "uses", "wanted", "write"]
+__all__ = ["FOLDER", "INDEX", "read", "setup", "source", "stage", "uses", "wanted", "write"]
 
 INDEX = "reference/index"
-_FOLDER = "reference"
+FOLDER = "reference"
 _ALIASES = "aliases.json"
 
 _INTRODUCTION = """\
@@ -49,7 +49,7 @@ def source(root: Path, page: str) -> str | None:
     folder, _, module = page.partition("/")
     stem = Path("src", *module.split("."))
     for path in (stem.with_name(f"{stem.name}.py"), stem / "__init__.py"):
-        if folder == _FOLDER and (root / path).is_file():
+        if folder == FOLDER and (root / path).is_file():
             return path.as_posix()
     return None
 
@@ -96,12 +96,12 @@ def write(
 
     ``callers`` are the chapters that use an entry, ``titles`` those of the chapters, ``known`` names of other projects.
     """
-    (folder / _FOLDER).mkdir(parents=True, exist_ok=True)
+    (folder / FOLDER).mkdir(parents=True, exist_ok=True)
     for module in library.modules.values():
         page = _Page(library, module, callers, titles, known)
-        (folder / _FOLDER / f"{module.name}.rst").write_text(page.text(), encoding="utf-8")
+        (folder / FOLDER / f"{module.name}.rst").write_text(page.text(), encoding="utf-8")
     (folder / f"{INDEX}.rst").write_text(_index(library), encoding="utf-8")
-    (folder / _FOLDER / _ALIASES).write_text(json.dumps(library.aliases, indent=1), encoding="utf-8")
+    (folder / FOLDER / _ALIASES).write_text(json.dumps(library.aliases, indent=1), encoding="utf-8")
     contents = yaml.safe_load((folder / "_toc.yml").read_text(encoding="utf-8"))
     for part in contents["parts"]:
         for item in part["chapters"]:
@@ -114,10 +114,10 @@ def _contents(library: Library, package: str) -> list[dict[str, Any]]:
     """The modules right under a package as entries of a table of contents, each with those under it."""
     found: list[dict[str, Any]] = []
     if package == library.name:
-        found.append({"file": f"{_FOLDER}/{package}", "title": package})
+        found.append({"file": f"{FOLDER}/{package}", "title": package})
     for name, module in library.modules.items():
         if name.rpartition(".")[0] == package:
-            item: dict[str, Any] = {"file": f"{_FOLDER}/{name}", "title": name.removeprefix(f"{library.name}.")}
+            item: dict[str, Any] = {"file": f"{FOLDER}/{name}", "title": name.removeprefix(f"{library.name}.")}
             if module.package and (under := _contents(library, name)):
                 item["sections"] = under
             found.append(item)
@@ -241,7 +241,7 @@ def _known(root: Path) -> dict[str, set[str]]:
 
 def _second_names(app: Sphinx, env: BuildEnvironment) -> None:
     """A name that a package takes from a module stands in the inventory too, and leads to the same entry."""
-    path = Path(app.srcdir) / _FOLDER / _ALIASES
+    path = Path(app.srcdir) / FOLDER / _ALIASES
     objects = env.get_domain("py").data["objects"]
     for alias, home in json.loads(path.read_text(encoding="utf-8")).items() if path.is_file() else ():
         if home in objects:
@@ -262,7 +262,7 @@ def _in_annotation(app: Sphinx, env: BuildEnvironment, node: Any, content: nodes
     A type may be a constant of a module. A name without a dot is a type variable, or what no inventory holds: plain.
     """
     place, target = str(node.get("refdoc", "")), str(node.get("reftarget", ""))
-    if node.get("refdomain") != "py" or node.get("reftype") == "mod" or not place.startswith(f"{_FOLDER}/"):
+    if node.get("refdomain") != "py" or node.get("reftype") == "mod" or not place.startswith(f"{FOLDER}/"):
         return None
     found = env.get_domain("py").resolve_xref(env, place, app.builder, "obj", target, node, content)
     return found or (content if "." not in target else None)

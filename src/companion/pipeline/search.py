@@ -9,7 +9,6 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from bs4 import BeautifulSoup, Tag
 
@@ -46,14 +45,19 @@ def write(site: Path) -> int:
             alone = alone.replace("</head>", f'{own}<script defer src="_static/search.js"></script>\n</head>', 1)
         if alone != text:
             page.write_text(alone, encoding="utf-8")
-    index = json.dumps(entries, ensure_ascii=False, separators=(",", ":"))
+    # What the entries of a page share stands once.
+    pages: dict[tuple[str, str], list[list[str]]] = {}
+    for one in entries:
+        pages.setdefault((one["file"], one["page"]), []).append([one["title"], one["anchor"], one["text"]])
+    grouped = [[file, page, sections] for (file, page), sections in pages.items()]
+    index = json.dumps(grouped, ensure_ascii=False, separators=(",", ":"))
     (site / INDEX).write_text(f"window.BOOK_SECTIONS={index};\n", encoding="utf-8")
     for old in _SPHINXS:
         (site / old).unlink(missing_ok=True)
     return len(entries)
 
 
-def _entries(name: str, text: str) -> Iterator[dict[str, Any]]:
+def _entries(name: str, text: str) -> Iterator[dict[str, str]]:
     """One entry for every section, claim, term and name of the library that stands on a page."""
     soup = BeautifulSoup(text, "html.parser")
     article = soup.select_one("article.bd-article")
@@ -66,7 +70,7 @@ def _entries(name: str, text: str) -> Iterator[dict[str, Any]]:
     heading = article.find("h1")
     page = _words(heading) or name
 
-    def entry(title: str, anchor: str, content: str) -> dict[str, Any]:
+    def entry(title: str, anchor: str, content: str) -> dict[str, str]:
         return {"page": page, "file": name, "title": title, "anchor": anchor, "text": content}
 
     for row in article.select("tr[id], .book-corrections li[id]"):

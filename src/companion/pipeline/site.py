@@ -102,7 +102,7 @@ def _render(
     _add_records(root, html)
     unknown = names.link(html, project.identity(root).library) if reference.wanted(root) else []
     previews.add(html)
-    slim.site(html)
+    slim.site(html, generated=reference.FOLDER if reference.wanted(root) else "")
     for name, found in single_page.editions(root).items():
         audits = ": the audits" if name == single_page.AUDITS else ""
         single_page.write(html, name, found, f"{project.identity(root).title}{audits}")
@@ -338,7 +338,7 @@ def _bundle(root: Path, folder: Path) -> None:
 
 
 def _lighten(folder: Path, *, preview: bool) -> None:
-    """Leave to the archive alone what no page shows: the PDF, and the PNG beside drawings unless it is a preview."""
+    """Leave to the archive alone what no page shows: PDF, arrays, the PNG beside drawings unless it is a preview."""
     for name in directives.in_archive_only(folder.name, [path.name for path in folder.iterdir()]):
         if not (preview and name.endswith(".png")):
             (folder / name).unlink()

@@ -56,7 +56,7 @@ document.addEventListener("DOMContentLoaded", () => {
 // Where a table, an equation or a listing is wider than the page, its edge fades on the side on which there is more.
 window.addEventListener("load", async () => {
   await window.MathJax?.startup?.promise;
-  const parts = document.querySelectorAll("div.math, .book-table, .pst-scrollable-table-container, .highlight pre");
+  const parts = document.querySelectorAll("div.math mjx-container, span.math, .book-table, .pst-scrollable-table-container, .highlight pre");
   const mark = (part) => {
     const more = part.scrollWidth - part.clientWidth;
     part.classList.toggle("book-more-right", more > 2 && part.scrollLeft < more - 2);

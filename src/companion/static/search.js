@@ -6,7 +6,9 @@ document.addEventListener("DOMContentLoaded", () => {
   const SHOWN = 50;
   const AROUND = 110;
   const WEIGHTS = [["notebooks/audits/", 1], ["notebooks/", 2], ["reference/", 0.6], ["book/claims", 0.5], ["book/corrections", 0.5]];
-  const sections = window.BOOK_SECTIONS.map((section, id) => ({ id, ...section }));
+  const sections = window.BOOK_SECTIONS.flatMap(([file, page, parts]) =>
+    parts.map(([title, anchor, text]) => ({ file, page, title, anchor, text })));
+  sections.forEach((section, id) => { section.id = id; });
   const index = new MiniSearch({
     fields: ["title", "text", "page"],
     searchOptions: {
