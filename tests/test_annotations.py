@@ -1,6 +1,8 @@
 """Every annotation of the package says something: none is arithmetic, and no name in one is unknown."""
 
+import doctest
 import importlib
+import importlib.util
 import inspect
 import os
 import pkgutil
@@ -68,6 +70,60 @@ def test_an_array_like_may_be_a_list_and_an_array_has_its_shape():
     assert (ours.array_type, ours.dtypes, ours.dim_str) == (theirs.array_type, theirs.dtypes, theirs.dim_str)
     with pytest.raises(ValueError, match="variadic"):
         annotations.Float[annotations.ArrayLike, "*a *b"]
+
+
+def _checked(name, path, monkeypatch):
+    """A second copy of a module, its functions wrapped as `tests.conftest` has it for all; the first stays as it is."""
+    with jaxtyping.install_import_hook(name, "beartype.beartype"):
+        spec = sys.meta_path[0].find_spec(name, path)
+        module = importlib.util.module_from_spec(spec)
+        monkeypatch.setitem(sys.modules, name, module)
+        spec.loader.exec_module(module)
+    return module
+
+
+def _run_examples(module):
+    """How many examples of its docstrings failed, of how many, and what was said of them."""
+    said = []
+    runner = doctest.DocTestRunner(verbose=False, optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
+    for name in module.__all__:
+        text = getattr(module, name).__doc__ or ""
+        runner.run(doctest.DocTestParser().get_doctest(text, vars(module).copy(), name, None, None), out=said.append)
+    return runner.failures, runner.tries, "".join(said)
+
+
+# Modules of JAX, of NumPy and of PyTorch, whose examples compile little. The slow test below takes all.
+@pytest.mark.parametrize("name", ["ising.exact", "rbm.mixture", "self_attention.window", "adaptive_tap.exact"])
+def test_examples_in_docstrings_hold_the_annotations_of_their_module(name, monkeypatch):
+    name = f"spinbook.{name}"
+    parent = importlib.import_module(name.rpartition(".")[0])
+    failed, tried, said = _run_examples(_checked(name, parent.__path__, monkeypatch))
+    assert not failed, said
+    assert tried >= 3
+
+
+@pytest.mark.parametrize(("returned", "failed"), [("N", 0), ("N N", 1)])
+def test_a_false_annotation_is_found_by_an_example(returned, failed, tmp_path, monkeypatch):
+    source = f"""
+from jax import Array
+from jaxtyping import Float
+
+__all__ = ["doubled"]
+
+
+def doubled(x: Float[Array, " N"]) -> Float[Array, " {returned}"]:
+    '''2 x.
+
+    >>> from jax.numpy import ones
+    >>> doubled(ones(2)).tolist()
+    [2.0, 2.0]
+    '''
+    return 2 * x
+"""
+    (tmp_path / "annotated.py").write_text(source, encoding="utf-8")
+    found, tried, said = _run_examples(_checked("annotated", [str(tmp_path)], monkeypatch))
+    assert (found, tried) == (failed, 2)
+    assert ("TypeCheckError" in said) == bool(failed)
 
 
 @pytest.mark.slow

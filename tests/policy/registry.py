@@ -523,6 +523,13 @@ def _spin_module(depth: bool) -> Callable[..., Any]:
     return lambda x, context: made()(x, context=context)
 
 
+def _bifurcation(name: str, default: str, **parts: Any) -> Any:
+    """With parts of one of its options in the place of those of the default."""
+    module = importlib.import_module("spinbook.self_attention.bifurcations")
+    length = {"steps": 40, "transient": 5} if name == "observation" else {}
+    return module.bifurcation(_network(), [0.5, 1.2], **{name: getattr(module, default)._replace(**parts)}, **length)
+
+
 @cache
 def _single_module() -> Any:
     return importlib.import_module("spinbook.spin_transformer").SpinTransformerModule(6, key=jax.random.key(0))
@@ -641,6 +648,24 @@ _add(
         "epsilon": 0.02, "gamma": 10.0, "segment_weights": [1.0, 2.0, 1.0],
     },
 )  # fmt: skip
+for _name, _default, _arguments in (
+    (
+        "observation",
+        "DIAGRAM",
+        {"component": 0, "plane": 1, "tolerance": 1e-3, "num_bins": 20, "max_crossings": 4, "num_tail": 10},
+    ),
+    (
+        "numerics",
+        "MEASURED",
+        {"steps": 40, "transient": 5, "num_exponents": 1, "num_blocks": 4, "orthonormalise_every": 2, "seed": 3},
+    ),
+):
+    _add(
+        f"self_attention.bifurcations.bifurcation.{_name}",
+        lambda n=_name, d=_default, **a: _bifurcation(n, d, **a),
+        _arguments,
+        "crossings that were not there are NaN",
+    )
 _add("spin_transformer.Unroll", lambda **a: _class("spinbook.spin_transformer", "Unroll")(**a), {"num_steps": 2})
 _add("spin_transformer.Rotary", lambda **a: _class("spinbook.spin_transformer", "Rotary")(**a), {"base": 100.0})
 _add(
