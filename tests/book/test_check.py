@@ -64,8 +64,11 @@ NO_CLAIM = """ other.sky
   because: It would take wings.
 """
 
-ELSEWHERE = {"control-unmeasured", "repeated-id", "serious"}
+ELSEWHERE = {"control-unmeasured", "repeated-id", "serious", "map-docstring", "map-functions", "map-public", "map-test"}
 """Rules with a test of their own, and what browsers find in the audit of accessibility."""
+
+NO_RULES = {"faults.py", "why.py"}
+"""Modules that yield something else: what is wrong with the list of faults (seen red in `test_faults`), and answers."""
 
 
 def rules_of(path):
@@ -86,7 +89,7 @@ def rules_of(path):
 
 
 def test_every_rule_is_seen_red_once():
-    modules = sorted((ROOT / "src" / "companion").rglob("*.py"))
+    modules = [path for path in (ROOT / "src" / "companion").rglob("*.py") if path.name not in NO_RULES]
     rules = {rule for path in modules for rule in rules_of(path)}
     assert len(rules) > 50
     assert rules - set(BROKEN) - set(test_declarations.BROKEN) - ELSEWHERE == set()
