@@ -103,6 +103,17 @@ def test_radius_of_the_bernoulli_series_is_the_distance_to_the_complex_zero_of_i
     assert float(convergence_radius.bernoulli(0.3)) == pytest.approx(3.254, abs=5e-4)
 
 
+@pytest.mark.parametrize(
+    ("name", "parameter", "sign"), [("exponential", 1.7, 1), ("laplace", 0.6, 1), ("laplace", 0.6, -1)]
+)
+def test_radius_is_the_distance_to_the_pole_of_the_moment_function(name, parameter, sign):
+    # The function is positive up to its first pole and changes its sign there.
+    t = sign * float(getattr(convergence_radius, name)(parameter))
+    before, beyond = (MOMENTS[name](factor * t, parameter) for factor in (1 - 1e-12, 1 + 1e-12))
+    assert before > 1e11
+    assert beyond < -1e11
+
+
 def test_bernoulli_series_of_twelve_terms_is_good_at_two_and_wrong_at_four():
     t = np.array([2.0, 4.0])
     series = np.asarray(cumulants.series(t, cumulants.bernoulli(12, 0.3)))

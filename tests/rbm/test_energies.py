@@ -110,14 +110,15 @@ def test_constant_prior_gives_the_model_with_a_single_frozen_hidden_unit():
 
 
 def test_gaussian_visible_units_are_normalisable():
-    # With a = -v^2 / (2 sigma^2) and a frozen hidden unit the density is normal: mean sigma^2 w, variance sigma^2.
-    sigma, w = 0.7, 0.9
+    # With a = -(v - c)^2 / (2 sigma^2) and a frozen hidden unit the density is normal: mean c + sigma^2 w, variance
+    # sigma^2.
+    c, sigma, w = 0.6, 0.7, 0.9
     v = np.linspace(-9, 9, 4001)  # the trapezoidal rule is spectrally accurate here
-    energies = effective_energy(v[:, None], [[w]], K.constant(), gaussian(scale=sigma))
+    energies = effective_energy(v[:, None], [[w]], K.constant(), gaussian(c, sigma))
     weight = np.exp(-np.asarray(energies))
     weight /= weight.sum()
     mean = np.sum(weight * v)
-    assert mean == pytest.approx(sigma**2 * w, abs=ROUNDING)
+    assert mean == pytest.approx(c + sigma**2 * w, abs=ROUNDING)
     assert np.sum(weight * (v - mean) ** 2) == pytest.approx(sigma**2, abs=ROUNDING)
 
 
