@@ -47,10 +47,7 @@ def test_the_pages_show_figure_claim_number_and_provenance(built):
     html = built[0].path("_build/html")
     page = (html / "notebooks" / "probe.html").read_text()
     assert 'id="probe-line"' in page
-    # One drawing in both themes; the archive has them apart.
-    assert 'src="../figures/probe-line/probe-line.svg#dark"' in page
-    assert sorted(path.name for path in (html / "figures" / "probe-line").glob("*.svg")) == ["probe-line.svg"]
-    assert "-dark.svg" not in page
+    assert 'src="../figures/probe-line/probe-line-dark.svg"' in page
     assert "Cite, download, reproduce" in page
     assert 'id="claim-probe-top"' in page
     assert 'largest value is <span class="pasted-text">1.00</span>' in page

@@ -75,8 +75,8 @@ const out = [...document.querySelectorAll("main *")].filter((part) => {
   return box.width && box.right > innerWidth + 1 && !scrolls(part.parentElement) && !scrolls(part);
 });
 const hides = (part) => ["hidden", "clip"].includes(getComputedStyle(part).overflowX);
-out.push(...[...document.querySelectorAll("main :is(.math, mjx-container)")].filter((part) =>
-  part.clientWidth && part.scrollWidth > part.clientWidth + 2 && hides(part)));
+out.push(...[...document.querySelectorAll("main .math")].filter((part) => part.clientWidth && hides(part)
+  && [...part.querySelectorAll("mjx-container")].some((f) => f.getBoundingClientRect().width > part.clientWidth + 2)));
 return JSON.stringify({wide: page.scrollWidth > innerWidth, inner: innerWidth, places: out.map((p) => p.outerHTML)});
 """
 
