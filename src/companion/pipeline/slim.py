@@ -34,7 +34,7 @@ _TOLD = re.compile(r'<span class="(?:[a-np-z]|[a-z][a-z0-9])">')
 """The mark of a token outside a listing, where style sheets know operators (``o``) alone."""
 _TITLE = re.compile(r'(<a class="reference (?:in|ex)ternal[^"]*" href="[^"#]*#([^"]*)") title="([^"]*)"')
 _SIDEBAR = re.compile(r'<div id="pst-primary-sidebar".*?(?=<main\b)', re.DOTALL)
-_FOLDED = re.compile(r"<details><summary>(?:(?!<details).)*?</details>", re.DOTALL)
+_FOLDED = re.compile(r"<details><summary\b(?:(?!<details).)*?</details>", re.DOTALL)
 _COMMENT = re.compile(r"<!--(?!\[).*?-->", re.DOTALL)
 _DARK = re.compile(r'(src="[^"]*figures/([a-z0-9-]+)/\2)-dark\.svg"')
 _DARK_ALONE = re.compile(r'<a href="[^"]*figures/([a-z0-9-]+)/\1-dark\.svg" download>[^<]*</a>(?:, )?')
