@@ -21,7 +21,7 @@ from bs4 import BeautifulSoup
 
 from companion import __main__ as command_line
 from companion import project
-from companion.pipeline import browser, build, compared, execution, freshness, ledger, notebooks, site
+from companion.pipeline import accessibility, browser, build, compared, execution, freshness, ledger, notebooks, site
 from tests.book.conftest import CLAIM, CLAIMS, REPOSITORY, processes_of, wait_until, write_toy_book
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -47,10 +47,7 @@ def test_the_pages_show_figure_claim_number_and_provenance(built):
     html = built[0].path("_build/html")
     page = (html / "notebooks" / "probe.html").read_text()
     assert 'id="probe-line"' in page
-    # One drawing in both themes; the archive has them apart.
-    assert 'src="../figures/probe-line/probe-line.svg#dark"' in page
-    assert sorted(path.name for path in (html / "figures" / "probe-line").glob("*.svg")) == ["probe-line.svg"]
-    assert "-dark.svg" not in page
+    assert 'src="../figures/probe-line/probe-line-dark.svg"' in page
     assert "Cite, download, reproduce" in page
     assert 'id="claim-probe-top"' in page
     assert 'largest value is <span class="pasted-text">1.00</span>' in page
@@ -166,6 +163,18 @@ def test_no_label_hides_the_visible_text_of_a_control(built):
         assert "Toggle hidden content" not in page
         assert 'role="doc-biblioentry"' not in page
         assert 'role="list" class="citation-list"' not in page
+
+
+def test_folds_of_the_contents_have_names_and_a_signature_is_no_list_of_terms(tmp_path):
+    arrow = '<summary><span class="toctree-toggle"></span></summary>'
+    fold = f'<li><a href="x.html">\nThe page</a><details open="open">{arrow}'
+    signature = '<dl class="py"><dt class="sig py">f(<dl>\n<dd><em>x</em>,</dd>\n</dl>\n)</dt><dd>Words.</dd></dl>'
+    (tmp_path / "page.html").write_text(f"<ul>{fold}</details></li></ul>{signature}")
+    accessibility.mend(tmp_path)
+    page = BeautifulSoup((tmp_path / "page.html").read_text(), "html.parser")
+    assert page.summary["aria-label"] == "Pages under: The page"
+    assert [line.get_text() for line in page.select("dt .book-lines > span")] == ["x,"]
+    assert len(page.select("dl")) == len(page.select("dd")) == 1
 
 
 def test_the_page_of_corrections_lists_the_claims_of_a_verdict_by_source(built):

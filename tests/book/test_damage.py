@@ -215,7 +215,7 @@ def test_a_damaged_site_is_made_again_without_a_kernel_and_the_build_says_why(co
     assert "The site was damaged and is made again: book/claims.html was altered" in printed
 
 
-def test_a_changed_licence_makes_the_archives_again(copy):
+def test_a_changed_licence_makes_the_site_again(copy):
     results = {"probe": execution.results_folder(copy.root, "probe")}
     before = site._key(copy.root, results)
     copy.path("LICENSE-CC-BY-4.0").write_text("Do what you like.", encoding="utf-8")

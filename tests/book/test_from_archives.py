@@ -57,7 +57,8 @@ def reader(archives, tmp_path_factory):
     pip = (sys.executable, "-m", "pip", "--disable-pip-version-check")
     made = _run(*pip, "wheel", "--quiet", "--no-deps", "--no-build-isolation", "-w", wheels, ROOT, cwd=folder)
     assert made.returncode == 0, made.stderr
-    fetch = (*pip, "download", "--quiet", "--only-binary", ":all:", "-d", wheels, "--find-links", wheels)
+    # Builds the wheel of a package that its index has as source alone.
+    fetch = (*pip, "wheel", "--quiet", "--prefer-binary", "--no-build-isolation", "-w", wheels, "--find-links", wheels)
     fetched = _run(*fetch, "-c", ROOT / "constraints.txt", "-r", listed, cwd=folder)
     if fetched.returncode:
         pytest.skip(f"no wheels: {fetched.stderr.strip().splitlines()[-1]}")

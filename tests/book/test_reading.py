@@ -170,11 +170,14 @@ def test_a_formula_that_is_cut_is_found_and_one_that_scrolls_says_so(tmp_path):
         "<style>.math {{ max-width: 100%; overflow: hidden; display: {} }} mjx-container {{ overflow: auto }}</style>"
     )
     wide = '<mjx-container style="{}">{}</mjx-container>'
-    body = "<main><p>See <span class='math'>{}</span></p><div class='math'>{}</div></main>"
+    body = "<main><p>See <span class='math'>{}</span></p><div class='math'>{}</div><p>{}</p></main>"
     loose, held = wide.format("overflow: visible", "x" * 200), wide.format("", "x" * 200)
+    # What is read aloud lies over the formula, is not seen, and is wider than it.
+    unseen = "<i style='position: absolute; clip-path: inset(50%)'>a long sentence about x</i>"
+    short = "<span class='math' id='short' style='position: relative'>" + wide.format("", f"x{unseen}") + "</span>"
     pages_of = {
-        "cut": theme.format("inline-flex") + body.format(loose, held),
-        "whole": theme.format("inline-flex") + own + body.format(loose, held),
+        "cut": theme.format("inline-flex") + body.format(loose, held, short),
+        "whole": theme.format("inline-flex") + own + body.format(loose, held, short),
     }
     for name, text in pages_of.items():
         (tmp_path / f"{name}.html").write_text(f"<!DOCTYPE html><html><head></head><body>{text}</body></html>")

@@ -1,6 +1,10 @@
 """Searching the site: what the index holds, and what a reader finds in a browser that reads files."""
 
+import functools
+import http.server
 import json
+import threading
+from contextlib import contextmanager
 
 import pytest
 
@@ -55,6 +59,33 @@ def test_the_index_of_a_book_leads_to_places_that_exist_and_holds_no_markup(two_
     assert not [sign for sign in ("\\(", "\\[", "import numpy", "<p>", "\\frac") if sign in text]
     assert "search-index.js" in (html / "search.html").read_text(encoding="utf-8")
     assert not (html / "searchindex.js").exists()
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    """Prints no line for every file."""
+
+    def log_message(self, *words):
+        pass
+
+
+@contextmanager
+def served(folder):
+    """The address of a folder that a server of this machine gives out."""
+    handler = functools.partial(Quiet, directory=folder)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}"
+        finally:
+            server.shutdown()
+
+
+@MISSING
+def test_a_search_over_the_network_finds_the_same(two_pages):
+    with served(two_pages[0].path("_build/html")) as address:
+        found = browser.run(f"{address}/search.html?q=independent+walkers", "--dump-dom", budget_ms=5000)
+    assert "of “independent walkers”" in found
+    assert "<mark>independent</mark> <mark>walkers</mark>" in found
 
 
 @MISSING

@@ -18,7 +18,13 @@ _EXCHANGES = [
     # aria-required-children, aria-deprecated-role: a list of references without list items, in a role given up.
     (re.compile(r'<div role="list" class="citation-list">'), '<div class="citation-list">'),
     (re.compile(r'(<div class="citation" id="[^"]+") role="doc-biblioentry">'), r"\1>"),
+    # summary-name: a button that is an arrow alone.
+    (
+        re.compile(r'(>\s*([^<>"]*?)\s*</a><details[^>]*><summary)(><span class="toctree-toggle")'),
+        r'\1 aria-label="Pages under: \2"\3',
+    ),
 ]
+_SIGNATURE = re.compile(r'<dt class="sig\b.*?</dt>', re.DOTALL)
 
 
 def mend(site: Path) -> None:
@@ -27,5 +33,12 @@ def mend(site: Path) -> None:
         text = mended = page.read_text(encoding="utf-8")
         for pattern, replacement in _EXCHANGES:
             mended = pattern.sub(replacement, mended)
+        mended = _SIGNATURE.sub(_in_lines, mended)
         if mended != text:
             page.write_text(mended, encoding="utf-8")
+
+
+def _in_lines(signature: re.Match[str]) -> str:
+    """definition-list: the arguments of a long signature, one a line, as lines; they define no terms."""
+    lines = signature[0].replace("<dl>", '<span class="book-lines">').replace("<dd>", "<span>")
+    return lines.replace("</dl>", "</span>").replace("</dd>", "</span>")

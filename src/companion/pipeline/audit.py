@@ -7,6 +7,7 @@ import json
 import shutil
 import subprocess
 import tarfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
@@ -74,24 +75,37 @@ const out = [...document.querySelectorAll("main *")].filter((part) => {
   return box.width && box.right > innerWidth + 1 && !scrolls(part.parentElement) && !scrolls(part);
 });
 const hides = (part) => ["hidden", "clip"].includes(getComputedStyle(part).overflowX);
-out.push(...[...document.querySelectorAll("main :is(.math, mjx-container)")].filter((part) =>
-  part.clientWidth && part.scrollWidth > part.clientWidth + 2 && hides(part)));
+out.push(...[...document.querySelectorAll("main .math")].filter((part) => part.clientWidth && hides(part)
+  && [...part.querySelectorAll("mjx-container")].some((f) => f.getBoundingClientRect().width > part.clientWidth + 2)));
 return JSON.stringify({wide: page.scrollWidth > innerWidth, inner: innerWidth, places: out.map((p) => p.outerHTML)});
 """
 
 
-def overflow(site: Path, name: str, *, width: int = _WIDTHS[1]) -> list[Finding]:
-    """What is wider than the page on a screen of ``width`` pixels, a telephone's unless given."""
-    seen = json.loads(browser.evaluate(site / name, _STICKING_OUT, width=width))
+def overflow(
+    site: Path, name: str, *, width: int = _WIDTHS[1], ask: Callable[..., str] = browser.evaluate
+) -> list[Finding]:
+    """What is wider than the page on a screen of ``width`` pixels, a telephone's unless given.
+
+    ``ask`` puts the question to a browser: a new one unless given, see `browser.Browser.evaluate`.
+    """
+    seen = json.loads(ask(site / name, _STICKING_OUT, width=width))
     if seen["inner"] != width:
         raise RuntimeError(f"browser: expected a window {width} pixels wide, got {seen['inner']}")
     places = seen["places"] or (["the page itself"] if seen["wide"] else [])
     return [Finding(name, "phone", "serious", "overflow", len(places), places[0][:200])] if places else []
 
 
-def page(site: Path, name: str, script: str, *, dark: bool, width: int = _WIDTHS[0]) -> list[Finding]:
-    """What axe-core finds on one page in one theme."""
-    text = browser.evaluate(
+def page(
+    site: Path,
+    name: str,
+    script: str,
+    *,
+    dark: bool,
+    width: int = _WIDTHS[0],
+    ask: Callable[..., str] = browser.evaluate,
+) -> list[Finding]:
+    """What axe-core finds on one page in one theme; ``ask`` as in `overflow`."""
+    text = ask(
         site / name,
         f"{script}; await new Promise((done) => setTimeout(done, 1000)); "
         "const r = await axe.run(document, {resultTypes: ['violations']}); "
@@ -115,18 +129,22 @@ def site(root: Path, out: TextIO) -> list[Finding]:
     names = [
         name for name in sorted(p.relative_to(html).as_posix() for p in html.rglob("*.html")) if _shown(html, name)
     ]
-    for name in names:
-        bad += (sticking := overflow(html, name))
-        for finding in sticking:
-            print(f"{name}, phone: {finding.count} part(s) too wide: {finding.place}", file=out, flush=True)
-        for dark in (False, True):
-            found = page(html, name, script, dark=dark)
-            serious = [finding for finding in found if finding.impact in ("serious", "critical")]
-            bad += serious
-            kinds = ", ".join(f"{finding.rule} ({finding.impact}, {finding.count})" for finding in found) or "nothing"
-            print(f"{name}, {'dark' if dark else 'light'}: {kinds}", file=out, flush=True)
-            for finding in serious:
-                print(f"    {finding.rule}: {finding.place}", file=out, flush=True)
+    # A start of the browser takes longer than a page.
+    with browser.Browser() as one:
+        for name in names:
+            bad += (sticking := overflow(html, name, ask=one.evaluate))
+            for finding in sticking:
+                print(f"{name}, phone: {finding.count} part(s) too wide: {finding.place}", file=out, flush=True)
+            for dark in (False, True):
+                found = page(html, name, script, dark=dark, ask=one.evaluate)
+                serious = [finding for finding in found if finding.impact in ("serious", "critical")]
+                bad += serious
+                kinds = (
+                    ", ".join(f"{finding.rule} ({finding.impact}, {finding.count})" for finding in found) or "nothing"
+                )
+                print(f"{name}, {'dark' if dark else 'light'}: {kinds}", file=out, flush=True)
+                for finding in serious:
+                    print(f"    {finding.rule}: {finding.place}", file=out, flush=True)
     for record in json.loads((html / "figures.json").read_text(encoding="utf-8")):
         for words in record.get("crowded", []):
             print(f"figure {record['id']}: {words}", file=out)

@@ -48,6 +48,7 @@ __all__ = ["Build", "figures_index", "page_notebook", "render"]
 
 _MANIFEST = "site.json"
 _LICENCE = "LICENSE-CC-BY-4.0"
+_LICENCE_TEXT = "https://creativecommons.org/licenses/by/4.0/legalcode"
 _RENDERERS = ("jupyter_book", "sphinx_design", "bs4")
 
 
@@ -278,6 +279,8 @@ def _add_records(root: Path, html: Path) -> None:
         shutil.copy(build / name, html / name)
     # The keys of the sources in the records are those of this file.
     shutil.copy(root / "book" / "references.bib", html / "references.bib")
+    if (root / _LICENCE).is_file():
+        shutil.copy(root / _LICENCE, html / _LICENCE)
     catalogue.write_index(root, html)
     shutil.copytree(Path(__file__).resolve().parents[1] / "schemas", html / "schemas")
     if (build / "figures").is_dir():
@@ -310,7 +313,7 @@ def _redirect(root: Path, html: Path) -> None:
 
 
 def _bundle(root: Path, folder: Path) -> None:
-    """One archive that stands alone: every file of a figure, its record, what it is, its licence and all checksums."""
+    """One archive that stands alone: every file of a figure, its record, what it is, its licence, all checksums."""
     record = json.loads((folder / "figure.json").read_text(encoding="utf-8"))
     id, who = record["id"], project.identity(root)
     citation = json.dumps([record["csl"]], indent=1, ensure_ascii=False) + "\n"
@@ -320,12 +323,10 @@ def _bundle(root: Path, folder: Path) -> None:
         f"Source: {record['source']}\n"
         f"From: {who.title}, version {record['library_version']}, commit {record['commit']}\n"
         f"Make it again: python {again.SCRIPT}, after python -m pip install -r {again.REQUIREMENTS}; or, in the "
-        f"repository, make chapter NAME={record['chapter']}\nLicence: CC BY 4.0, see LICENSE\n\n{record['bibtex']}\n"
+        f"repository, make chapter NAME={record['chapter']}\n"
+        f"Licence: CC BY 4.0, {_LICENCE_TEXT}\n\n{record['bibtex']}\n"
     )
     contents = {"README.txt": readme.encode(), f"{id}.csl.json": citation.encode()}
-    licence = root / _LICENCE
-    if licence.is_file():
-        contents["LICENSE"] = licence.read_bytes()
     contents |= {name: (folder / name).read_bytes() for name in ("figure.json", *sorted(record["files"]))}
     contents |= again.files(root, record)
     sums = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}

@@ -8,6 +8,7 @@ import posixpath
 import re
 import shutil
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 
 from companion.pipeline import drawings
@@ -33,7 +34,7 @@ _TOLD = re.compile(r'<span class="(?:[a-np-z]|[a-z][a-z0-9])">')
 """The mark of a token outside a listing, where style sheets know operators (``o``) alone."""
 _TITLE = re.compile(r'(<a class="reference (?:in|ex)ternal[^"]*" href="[^"#]*#([^"]*)") title="([^"]*)"')
 _SIDEBAR = re.compile(r'<div id="pst-primary-sidebar".*?(?=<main\b)', re.DOTALL)
-_FOLDED = re.compile(r"<details><summary>(?:(?!<details).)*?</details>", re.DOTALL)
+_FOLDED = re.compile(r"<details><summary\b(?:(?!<details).)*?</details>", re.DOTALL)
 _COMMENT = re.compile(r"<!--(?!\[).*?-->", re.DOTALL)
 _DARK = re.compile(r'(src="[^"]*figures/([a-z0-9-]+)/\2)-dark\.svg"')
 _DARK_ALONE = re.compile(r'<a href="[^"]*figures/([a-z0-9-]+)/\1-dark\.svg" download>[^<]*</a>(?:, )?')
@@ -64,7 +65,7 @@ def site(folder: Path, *, generated: str = "") -> None:
         lean = _DARK_ALONE.sub(lambda match: "" if match[1] in both else match[0], lean)
         lean = _CODE.sub(lambda match: _unwrapped(match[0], plain), _UNUSED.sub("", lean))
         lean = _SIGNATURE.sub(lambda match: _unmarked(match[0]), _WHOLE.sub(_without_guard, lean))
-        lean = _SIDEBAR.sub(lambda match, name=name: _contents(match[0], name, generated), _TITLE.sub(_untitled, lean))
+        lean = _SIDEBAR.sub(partial(_contents, page=name, generated=generated), _TITLE.sub(_untitled, lean))
         if generated and name.startswith(f"{generated}/"):
             lean = _OWN_SOURCE.sub("", lean)
         lean = _without_indents(lean)
@@ -124,7 +125,7 @@ def _untitled(link: re.Match[str]) -> str:
     return link[1] if link[3] == link[2] or re.fullmatch(r"\(in [^)]*\)", link[3]) else link[0]
 
 
-def _contents(sidebar: str, page: str, generated: str) -> str:
+def _contents(found: re.Match[str], page: str, generated: str) -> str:
     """The contents in the margin without closed lists of generated pages, whose first pages list them too."""
 
     def shown(fold: re.Match[str]) -> str:
@@ -132,6 +133,7 @@ def _contents(sidebar: str, page: str, generated: str) -> str:
         target = posixpath.normpath(posixpath.join(posixpath.dirname(page), address[1])) if address else ""
         return "" if target.startswith(f"{generated}/") else fold[0]
 
+    sidebar = found[0]
     before = "" if generated else sidebar
     while before != sidebar:
         before, sidebar = sidebar, _FOLDED.sub(shown, sidebar)

@@ -150,7 +150,7 @@ function graph(rows) {
   return drawn;
 }
 
-const SCROLLING = "mjx-container[display=true], span.math, .book-table, .book-formulas > div, .pst-scrollable-table-container, .highlight pre";
+const SCROLLING = "mjx-container[display=true], span.math.book-wide, .book-table, .book-formulas > div, .pst-scrollable-table-container, .highlight pre";
 
 // Formulas that stand one above the other are set as large as they can be and still be whole, down to three quarters.
 function fit() {

@@ -57,8 +57,11 @@ document.addEventListener("DOMContentLoaded", () => {
 window.addEventListener("load", async () => {
   await window.MathJax?.startup?.promise;
   const parts = document.querySelectorAll("div.math mjx-container, span.math, .book-table, .pst-scrollable-table-container, .highlight pre");
+  // What is drawn of a formula: its words for readers aloud lie over it, unseen, and may be wider.
+  const drawn = (part) => part.querySelector(part.localName === "span" ? "mjx-container" : "mjx-math")?.getBoundingClientRect().width;
   const mark = (part) => {
-    const more = part.scrollWidth - part.clientWidth;
+    const more = (drawn(part) ?? part.scrollWidth) - part.clientWidth;
+    if (part.localName === "span") part.classList.toggle("book-wide", more > 2);
     part.classList.toggle("book-more-right", more > 2 && part.scrollLeft < more - 2);
     part.classList.toggle("book-more-left", more > 2 && part.scrollLeft > 2);
   };
