@@ -34,7 +34,7 @@ def test_every_equation_that_is_listed_or_labelled_or_claimed_has_one_row(whole)
     assert {label for claim in whole.claims.values() for label in claim.equation} <= labels
     for row in whole.rows:
         assert set(row.shown) <= labels
-        assert row.functions or row.claims or row.reasons or row.shown or row.label, row
+        assert row.functions or row.claims or row.reasons or row.places or row.shown or row.label, row
 
 
 def test_a_place_that_the_map_names_is_that_of_the_definition(whole):

@@ -47,7 +47,15 @@ def markup(found: equations.Map, entries: Sequence[Mapping[str, Any]], to_root: 
 
     def label(name: str, words: str) -> str:
         page = found.labels.get(name, "")
-        return f'<a href="{to_root}{page}.html#equation-{name.replace(":", "-")}">{html.escape(words)}</a>'
+        target = f"{to_root}{page}.html#equation-{name.replace(':', '-')}"
+        # With the class of a link to an equation, which shows it while the mouse or the keyboard is on it.
+        return f'<a class="reference internal" href="{target}">{html.escape(words)}</a>'
+
+    def place(given: str) -> str:
+        page, _, anchor = given.partition("#")
+        folder = "" if page.startswith("book/") else "notebooks/"
+        target = f"{to_root}{folder}{page}.html" + (f"#{anchor}" if anchor else "")
+        return f'<a href="{target}">{html.escape(given)}</a>'
 
     def row(one: equations.Row) -> str:
         tests = {test for name in one.functions for test in found.functions[name].tests}
@@ -56,6 +64,7 @@ def markup(found: equations.Map, entries: Sequence[Mapping[str, Any]], to_root: 
         section = f", section {html.escape(one.section)}" if one.section else ""
         where = f"{html.escape(source)}{section}" if one.source else html.escape(one.page)
         shown = "".join(f"<p>Here: {label(name, name)}</p>" for name in one.shown)
+        shown += "".join(f"<p>Here: {place(words)}</p>" for words in one.places)
         reasons = "".join(f'<p class="book-because">{plain.typeset(reason)}</p>' for reason in one.reasons)
         kind = "computed" if one.functions else "claimed" if one.claims else "in words"
         return (
@@ -95,14 +104,15 @@ def markup(found: equations.Map, entries: Sequence[Mapping[str, Any]], to_root: 
         totals
         + _table("book-equations", ("Equation", "Functions", "Tests", "Claims"), map(row, [*of_sources, *own]))
         + '<h2 id="functions-of-the-map">The functions</h2>'
-        + _table("book-functions", ("Function", "Tests", "Claims"), map(function_row, found.functions.values()))
+        + _table("book-functions", ("Function", "Tests", "Claims"), map(function_row, found.functions.values()), "f-")
     )
 
 
-def _table(css: str, headings: Sequence[str], rows: Any) -> str:
+def _table(css: str, headings: Sequence[str], rows: Any, prefix: str = "") -> str:
+    """A table to sort and to filter; ``prefix`` tells the names of its filters in the address from those of another."""
     head = "".join(f'<th scope="col" aria-sort="none">{heading}</th>' for heading in headings)
     return (
-        f'<div class="book-table"><table class="{css} book-sortable book-filterable table">'
+        f'<div class="book-table"><table class="{css} book-sortable book-filterable table" data-prefix="{prefix}">'
         f"<thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
     )
 

@@ -71,8 +71,10 @@ class Row:
     claims: list[str] = field(default_factory=list)
     functions: list[str] = field(default_factory=list)
     """Those that its claims name, and those whose docstrings cite it."""
+    places: list[str] = field(default_factory=list)
+    """Where it is dealt with in words, as NAME#ANCHOR below ``notebooks``, or below ``book``."""
     reasons: list[str] = field(default_factory=list)
-    """Why it is not computed, or where it is dealt with in words."""
+    """Why it is not computed."""
 
     @property
     def anchor(self) -> str:
@@ -267,7 +269,7 @@ class Map:
                 )
                 for page in item.answered.get("page", ()):
                     label = anchors.get(page.partition("#")[2])
-                    _add(row.shown if label else row.reasons, [label or page])
+                    _add(row.shown if label else row.places, [label or page])
                 _add(row.reasons, item.answered.get("reason", ()))
                 yield row
 

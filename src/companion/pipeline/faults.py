@@ -231,6 +231,8 @@ def run(root: Path, out: TextIO, *, only: Sequence[str] = (), limit: float = LIM
     wanted = jobs(root, only)
     waiting = [job for job in wanted if outcome(root, job) is None]
     print(f"{len(wanted)} jobs, {len(wanted) - len(waiting)} of them done before", file=out, flush=True)
+    # What a run that was killed left behind.
+    disk.sweep_out(_work_folder(root))
     processes: set[subprocess.Popen[bytes]] = set()
     with lifeline.orderly(), ThreadPoolExecutor(_JOBS) as pool:
         running: dict[Future[None], Job] = {}
@@ -259,10 +261,14 @@ def run(root: Path, out: TextIO, *, only: Sequence[str] = (), limit: float = LIM
     return rows
 
 
+def _work_folder(root: Path) -> Path:
+    return root / "_build" / "faults" / "_work"
+
+
 def _start(root: Path, job: Job, limit: float, processes: set[subprocess.Popen[bytes]]) -> None:
     """Run a job in a process of its own, in a copy of its own whose code it imports."""
     folder = disk.folder(job.folder(root))
-    with disk.owned(root / "_build" / "faults" / "_work", notebooks.slug(job.unit)) as work:
+    with disk.owned(_work_folder(root), notebooks.slug(job.unit)) as work:
         copy = work / "book"
         plant(root, job.fault, copy)
         tests = list(job.fault.tests) if job.fault else []

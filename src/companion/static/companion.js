@@ -39,9 +39,11 @@ document.addEventListener("DOMContentLoaded", () => {
     const form = document.createElement("form");
     form.className = "book-filter";
     form.setAttribute("role", "search");
-    const text = field(form, "Search", Object.assign(document.createElement("input"), { type: "search", name: "q" }));
+    // Two tables of one page tell their choices apart by what stands before the names.
+    const prefix = whole.dataset.prefix ?? "";
+    const text = field(form, "Search", Object.assign(document.createElement("input"), { type: "search", name: `${prefix}q` }));
     const choices = Object.keys(rows[0].dataset).map((name) => {
-      const select = Object.assign(document.createElement("select"), { name });
+      const select = Object.assign(document.createElement("select"), { name: `${prefix}${name}` });
       const values = [...new Set(rows.map((row) => row.dataset[name]))];
       select.append(new Option("all", ""), ...values.map((value) => new Option(value, value)));
       return field(form, name[0].toUpperCase() + name.slice(1), select);
@@ -56,7 +58,7 @@ document.addEventListener("DOMContentLoaded", () => {
       for (const row of rows) {
         const content = row.textContent.toLowerCase();
         row.hidden = !words.every((word) => content.includes(word))
-          || choices.some((choice) => choice.value && row.dataset[choice.name] !== choice.value);
+          || choices.some((choice) => choice.value && row.dataset[choice.name.slice(prefix.length)] !== choice.value);
       }
       count.textContent = `${rows.filter((row) => !row.hidden).length} of ${rows.length} shown`;
     };
@@ -70,8 +72,12 @@ document.addEventListener("DOMContentLoaded", () => {
     form.addEventListener("submit", (event) => event.preventDefault());
     apply();
     // A row that the address points to is never hidden.
-    const wanted = document.getElementById(decodeURIComponent(location.hash.slice(1)));
-    if (wanted) wanted.hidden = false;
+    const reveal = () => {
+      const wanted = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+      if (wanted) wanted.hidden = false;
+    };
+    reveal();
+    window.addEventListener("hashchange", reveal);
     (whole.closest(".book-table") ?? whole).before(form);
   }
 });
