@@ -245,10 +245,15 @@ def test_designs_of_the_book_have_rows_tasks_and_updates_that_exist():
 @pytest.mark.slow
 def test_the_smoke_test_runs_and_two_of_its_runs_are_the_same_again(tmp_path):
     record = depths.compare(depths.SMOKE, folder=tmp_path)
-    assert len(record["cells"]) == 16
+    assert len(record["cells"]) == 6
     for cell in record["cells"]:
-        assert cell["runs"]["failure"] == ["", ""]
-        assert all(value > 0 for value in cell["runs"]["test_loss"])
-    for row in ("vanilla", "adaptive TAP, Gaussian"):
-        found, then = depths.again(record, Cell(row, "text, sample", 2))
+        runs = cell["runs"]
+        # Nothing keeps free couplings in the domain of the model.
+        lost = ["positive definite" in reason for reason in runs["failure"]]
+        assert [bool(reason) for reason in runs["failure"]] == lost
+        assert not any(lost) or cell["row"] == "adaptive TAP, Gaussian"
+        assert [value is None for value in runs["test_loss"]] == lost
+    for task in ("mnist, sample", "text, sample"):
+        found, then = depths.again(record, Cell("vanilla", task, 2))
+        # Single precision, and rounding that grows over 25 updates.
         assert found.test.loss == pytest.approx(then.loss, rel=1e-3)

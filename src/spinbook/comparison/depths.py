@@ -88,9 +88,9 @@ ALL = Design("all")
 BRIEF = Design("brief", depths=(1, 2), learning_rates=(6e-3,), pilot=0, least=2, most=2, recipe=Recipe(num_updates=100))
 SMOKE = Design(
     "smoke",
-    rows=("vanilla", "naive spins, one step, 4 heads", "local pooling", "adaptive TAP, Gaussian"),
+    rows=("vanilla", "local pooling", "adaptive TAP, Gaussian"),
     tasks=("mnist, sample", "text, sample"),
-    depths=(1, 2),
+    depths=(2,),
     learning_rates=(6e-3,),
     pilot=0,
     least=2,

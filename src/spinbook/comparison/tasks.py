@@ -210,7 +210,7 @@ def recall_apart(
 
     >>> task = recall_apart(num_train=10, num_test=5)
     >>> task.train.features.shape, task.test.labels.shape, round(most_frequent(12, 8), 3)
-    ((10, 36, 32), (5, 12), 0.284)
+    ((10, 36, 32), (5, 12), 0.286)
     """
     joined = recall(
         num_pairs=num_pairs,
@@ -294,7 +294,7 @@ def fill_in(
 
     >>> task = fill_in(moby_dick.sample())
     >>> task.test.features.shape, (task.test.labels != NOT_ASKED).sum(axis=1)[:3].tolist()
-    ((31, 32, 37), [5, 5, 5])
+    ((30, 32, 37), [5, 5, 5])
     """
     size = validate.count(num_characters, "num_characters", minimum=1)
     gaps = validate.count(num_gaps, "num_gaps", minimum=1, maximum=size)
