@@ -71,6 +71,19 @@ def test_one_step_with_a_frozen_hidden_unit_draws_the_visible_ones_independently
     assert np.abs(np.corrcoef(v.T) - np.eye(3)).max() < 4 / np.sqrt(CHAINS)
 
 
+def test_both_layers_are_drawn_with_numbers_of_their_own():
+    drawn = []
+
+    def sampler(key, t):
+        drawn.append(np.asarray(jax.random.uniform(key, t.shape)))
+        return 0 * t
+
+    # Without bonds the visible units know nothing of the hidden ones, of which there are as many.
+    v = np.asarray(gibbs.step(jax.random.key(4), np.zeros((CHAINS, 3)), np.zeros((3, 3)), sampler, A))
+    for i in range(3):
+        assert abs(np.corrcoef(drawn[0][:, i], v[:, i])[0, 1]) < 4 / np.sqrt(CHAINS)
+
+
 def test_simulation_is_repeated_stepping():
     key, v, sampler = jax.random.key(5), np.zeros((CHAINS, 3)), gibbs.hidden_given_visible.constant(1.0)
     trajectory = np.asarray(gibbs.simulate(key, v, W, sampler, A, steps=3))
