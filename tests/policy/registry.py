@@ -84,6 +84,7 @@ EXEMPT = {
         f"spinbook.vector.fidelity.{name}": "cases of the book and their record, see spinbook.comparison"
         for name in ("cases", "compute", "measure", "record", "system", "trained")
     },
+    "spinbook.vector.one_step": "cases of the book and their record, see spinbook.comparison",
     "spinbook.vector.infinite.naive": UNCHECKED,
     "spinbook.vector.infinite.tap": UNCHECKED,
     "spinbook.vector.infinite.tap_without_self_term": UNCHECKED,

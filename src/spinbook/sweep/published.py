@@ -151,6 +151,12 @@ def _fidelity(out: Path, quick: bool, **options: Any) -> None:
     fidelity.compute(out, quick, **options)
 
 
+def _one_step(out: Path, quick: bool, **options: Any) -> None:
+    from spinbook.vector import one_step
+
+    one_step.compute(out, quick, **options)
+
+
 def _diagrams() -> list[Published]:
     ranges = (("attention-dynamics-bifurcation", 0.0, 3.0, 1), ("attention-dynamics-bifurcation-zoom", 1.24, 1.28, 2))
     found = []
@@ -199,6 +205,12 @@ SWEEPS: tuple[Published, ...] = (
         "mean-field means against sampled spins with softmax couplings, the record",
         6.0,
         _fidelity,
+    ),
+    Published(
+        "spin-transformers-one-step",
+        "one step of mean-field theory against spins drawn anew, the record",
+        1.0,
+        _one_step,
     ),
 )
 
