@@ -17,7 +17,9 @@ import pytest
 import torch
 
 import spinbook
-from spinbook import annotations
+
+# The package has an attribute of this name before the module is loaded: that of `from __future__`.
+annotations = importlib.import_module("spinbook.annotations")
 
 MODULES = [info.name for info in pkgutil.walk_packages(spinbook.__path__, "spinbook.") if "__main__" not in info.name]
 
