@@ -104,6 +104,7 @@ def test_the_markdown_of_a_page_has_its_formulas_numbers_code_and_figures(site):
     assert "The largest value is 1.00" in text
     assert "```python\nimport numpy as np" in text
     assert f"({who.site}figures/probe-line/" in text
+    assert f"({who.site}notebooks/probe.html#" not in text, "a link to its own place leads nowhere in Markdown"
     assert "FORMULA" not in "".join((html / f"{name}.md").read_text(encoding="utf-8") for name in pages)
 
 

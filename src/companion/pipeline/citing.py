@@ -259,6 +259,9 @@ def _markdown(article: Tag, page: Page, who: project.Identity) -> str:
         code.replace_with(NavigableString(f"FORMULA{len(formulas) - 1}FORMULA"))
     for link in article.select("a[href]"):
         link["href"] = _whole(str(link["href"]), page, who)
+        if str(link["href"]).startswith(f"{_address(page, who)}#"):
+            # Markdown has no places that an address could lead to.
+            link.unwrap()
     for image in article.select("img[src]"):
         image["src"] = _whole(str(image["src"]), page, who)
     converter = _Converter(heading_style="ATX", code_language_callback=_language, bullets="-", wrap=False)

@@ -333,7 +333,7 @@ def _bundle(root: Path, folder: Path) -> None:
     if changed := [name for name, digest in record["files"].items() if sums[name] != digest]:
         raise ValueError(f"figure {id}: the files {changed} are not those that figure.json lists")
     contents["SHA256SUMS"] = "".join(f"{digest}  {name}\n" for name, digest in sorted(sums.items())).encode()
-    with zipfile.ZipFile(folder / f"{id}.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(folder / f"{id}.zip", "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         for name, content in contents.items():
             archive.writestr(zipfile.ZipInfo(f"{id}/{name}"), content, zipfile.ZIP_DEFLATED)
 

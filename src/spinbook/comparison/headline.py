@@ -23,7 +23,10 @@ from spinbook.adaptive_tap import network
 from spinbook.comparison import records
 from spinbook.datasets import mnist
 
-__all__ = ["ALL", "SMOKE", "Design", "compare", "images", "run_one"]
+__all__ = ["ALL", "FRAMES", "SMOKE", "Design", "compare", "images", "run_one"]
+
+FRAMES = (0, 10, 30, 100, 300, *range(1000, 20001, 1000))
+"""Updates after which the test set and the couplings are looked at."""
 
 _ARTIFACT = "headline.json.gz"
 
@@ -34,7 +37,7 @@ class Design(NamedTuple):
     name: str
     seeds: tuple[int, ...] = (1, 2, 3, 4, 5)
     num_updates: int = 20000
-    frames: tuple[int, ...] = (0, 10, 30, 100, 300, *range(1000, 20001, 1000))
+    frames: tuple[int, ...] = FRAMES
     sample: bool = False
 
 
