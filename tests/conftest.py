@@ -14,12 +14,14 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import jax
 import jaxlib
 import jaxtyping
+import numpy as np
 import pytest
 
 pytest_plugins = ["tests.budget"]
@@ -122,6 +124,21 @@ def pytest_runtest_teardown() -> None:
     if maps.read_bytes().count(b"\n") > _CROWDED:
         jax.clear_caches()
         gc.collect()
+
+
+@cache
+def _compiles_half_precision() -> bool:
+    """XLA needs the instructions of a processor to round to half precision; on a path without them it compiles none."""
+    try:
+        jax.jit(lambda x: x.astype("float16").astype(x.dtype) + 1)(np.ones(3, np.float32)).block_until_ready()
+    except jax.errors.JaxRuntimeError as error:
+        return "symbols" not in str(error)
+    return True
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("half_precision") and not _compiles_half_precision():
+        pytest.skip("XLA has no half precision on this processor")
 
 
 @pytest.fixture

@@ -46,7 +46,7 @@ def test_the_solution_is_that_of_a_newton_solver_whatever_the_method(options):
     np.testing.assert_allclose(solution.value, reference, atol=30**0.5 * 1e-10 / (1 - contraction))
 
 
-@pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float16])
+@pytest.mark.parametrize("dtype", [jnp.bfloat16, pytest.param(jnp.float16, marks=pytest.mark.half_precision)])
 def test_half_precision_is_solved_to_its_own_rounding(dtype):
     solution = solve(jnp.cos, jnp.ones((), dtype))
     assert solution.value.dtype == solution.residual.dtype == dtype

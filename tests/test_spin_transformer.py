@@ -295,7 +295,13 @@ def test_rows_of_zeros_that_are_not_padding_are_nan_where_values_are_hidden():
     assert np.isnan(jax.jit(lambda x: module()(x))(x)).any()
 
 
-@pytest.mark.parametrize("dtype", [jnp.float16, pytest.param(jnp.bfloat16, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        pytest.param(jnp.float16, marks=pytest.mark.half_precision),
+        pytest.param(jnp.bfloat16, marks=pytest.mark.slow),
+    ],
+)
 def test_half_precision_is_solved_in_single_precision(dtype):
     x = inputs().astype(dtype)
     half = module(16, 2, dtype=dtype)
@@ -313,7 +319,7 @@ def test_half_precision_is_solved_in_single_precision(dtype):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16])
+@pytest.mark.parametrize("dtype", [pytest.param(jnp.float16, marks=pytest.mark.half_precision), jnp.bfloat16])
 def test_half_precision_has_finite_gradients_and_stays_itself_through_a_stack(dtype):
     x, half = inputs().astype(dtype), module(16, 2, dtype=dtype)
     gradient = eqx.filter_grad(lambda m: jnp.sum(m(x).astype(jnp.float32) ** 2))(half)

@@ -424,7 +424,13 @@ def test_options_are_safe_under_vmap_and_jit():
     assert np.isnan(eqx.filter_jit(carrier)(10 * inputs())).any()
 
 
-@pytest.mark.parametrize("dtype", [jnp.float16, pytest.param(jnp.bfloat16, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        pytest.param(jnp.float16, marks=pytest.mark.half_precision),
+        pytest.param(jnp.bfloat16, marks=pytest.mark.slow),
+    ],
+)
 def test_half_precision_is_rounded_once(dtype):
     x = inputs().astype(dtype)
     half = module(dtype=dtype, **FULL)

@@ -63,6 +63,7 @@ _LARGEST_COUNT = 2**31 - 1
 _REFUSALS = {
     "not implemented for '": "a dtype that can be computed, float32 or float64",
     "Unsupported dtype": "a dtype that can be computed, float32 or float64",
+    "Failed to materialize symbols": "a dtype that can be compiled for this processor, float32 or float64",
     "The factorization could not be completed": "numbers whose matrices can be factorised",
     "The solver failed because the input matrix is singular": "numbers whose matrices can be inverted",
     "failed to converge because the input matrix": "numbers whose matrices have eigenvalues",
@@ -423,10 +424,10 @@ def finite_result(function: Callable[P, T]) -> Callable[P, T]:
     through where ``converged`` is not true, and NaN and infinity under a trace. So are the dtypes that a library
     computes in part only, float16 foremost: its refusal becomes an error that says so.
 
-    >>> half = finite_result(lambda fields: jnp.asarray(fields, jnp.float16) ** 2)
-    >>> half([3.0, 300.0])
+    >>> single = finite_result(lambda fields: jnp.asarray(fields, jnp.float32) ** 2)
+    >>> single([3.0, 3e30])
     Traceback (most recent call last):
-    ValueError: fields: expected numbers with a finite result, got sizes from 3 to 300 (a wider dtype may hold it)
+    ValueError: fields: expected numbers with a finite result, got sizes from 3 to 3e+30 (a wider dtype may hold it)
     """
 
     @functools.wraps(function)

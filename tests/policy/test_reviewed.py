@@ -13,18 +13,7 @@ from spinbook.self_attention import bifurcation, paper_network, simulate
 from spinbook.spin_transformer import SpinTransformer
 from spinbook.vector import stochastic
 
-
-def compiles_half_precision():
-    """XLA needs the instructions of a processor to round to half precision; on a path without them it compiles none."""
-    try:
-        jax.jit(lambda x: x.astype(jnp.float16).astype(x.dtype) + 1)(jnp.ones(3, jnp.float32)).block_until_ready()
-    except jax.errors.JaxRuntimeError as error:
-        return "symbols" not in str(error)
-    return True
-
-
-# A text, so that nothing is compiled before the tests run.
-HALF = pytest.mark.skipif("not compiles_half_precision()", reason="XLA has no half precision on this processor")
+HALF = pytest.mark.half_precision
 
 
 @pytest.mark.parametrize(
