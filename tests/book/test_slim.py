@@ -4,6 +4,7 @@ import json
 import re
 from pathlib import Path
 
+import pydata_sphinx_theme
 import pytest
 from bs4 import BeautifulSoup
 
@@ -170,6 +171,19 @@ def test_the_contents_list_generated_pages_around_the_open_one_alone(site):
     texts = {name: (site / name).read_text() for name in pages}
     slim.site(site, generated="reference")
     assert texts == {name: (site / name).read_text() for name in pages}
+
+
+def test_the_theme_knows_an_entry_with_a_fold_by_a_class_that_goes_so_the_book_has_its_rule():
+    theme = (
+        Path(pydata_sphinx_theme.__file__).parent / "theme/pydata_sphinx_theme/static/styles/pydata-sphinx-theme.css"
+    )
+    rules = dict(re.findall(r"([^{}]*has-children[^{}]*){([^}]*)}", theme.read_text(encoding="utf-8")))
+    lost = [rule for selector, rule in rules.items() if re.search(r"has-children\s*>\s*\.reference", selector)]
+    own = Path(slim.__file__).parents[1] / "static" / "companion.css"
+    (kept,) = re.findall(r"li\.has-children > a {([^}]*)}", own.read_text(encoding="utf-8"))
+    plain = [{part.replace(" ", "") for part in rule.strip(" ;").split(";")} for rule in (*lost, kept)]
+    assert len(lost) == 1
+    assert plain[0] == plain[1]
 
 
 @pytest.mark.skipif(browser.find() is None, reason="no browser is installed")
