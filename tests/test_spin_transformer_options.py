@@ -203,7 +203,7 @@ def test_one_update_from_rest_sees_no_neighbours():
 @pytest.mark.parametrize("response", [sphere.large_d, sphere.exact])
 def test_updates_are_those_of_the_vector_spin_model(response):
     x, m = inputs(), module(response=response, beta=1.3, dynamics=Unroll(3), **FULL)
-    theta = m.start(None, sphere.radius(16) * x / jnp.linalg.norm(x, axis=1, keepdims=True))
+    theta = m.start(m.fields(x), sphere.radius(16) * x / jnp.linalg.norm(x, axis=1, keepdims=True))
     step = partial(mean_field.naive_step, response=response)
     start = response(theta, jnp.asarray(1.3))
     path = mean_field.simulate(start, m.couplings(x, CAUSAL), m.fields(x), beta=1.3, steps=3, step=step)

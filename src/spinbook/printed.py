@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 __all__ = ["corner", "rounding", "spin_transformer"]
 
@@ -46,7 +47,7 @@ def spin_transformer() -> dict[str, np.ndarray]:
     }
 
 
-def corner(array: np.ndarray) -> np.ndarray:
+def corner(array: ArrayLike) -> np.ndarray:
     """The first and last three rows and columns, which is what a printed matrix shows.
 
     >>> corner(np.arange(100).reshape(10, 10))[0].tolist()

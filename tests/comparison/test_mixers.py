@@ -13,7 +13,7 @@ from spinbook.comparison import blocks, mixers
 
 SITES, DIM, HEADS = 6, 8, 2
 KEY = jax.random.key(3)
-X = np.asarray(jax.random.normal(jax.random.key(4), (SITES, DIM), jnp.float32))
+X = jax.random.normal(jax.random.key(4), (SITES, DIM), jnp.float32)
 ATTENTION = {
     "softmax": blocks.Attention(DIM, HEADS, key=KEY),
     "normalised": mixers.NormalizedAttention(DIM, HEADS, key=KEY),
@@ -93,7 +93,7 @@ def test_pure_normalisation_does_not_see_the_scale_of_the_scores_and_softmax_doe
 
 
 def test_equal_scores_make_pure_normalisation_the_mean_of_the_values():
-    same = np.tile(X[:1], (SITES, 1))
+    same = jnp.tile(X[:1], (SITES, 1))
     np.testing.assert_allclose(ATTENTION["normalised"](same), ATTENTION["softmax"](same), **CLOSE)
 
 
@@ -108,7 +108,7 @@ def test_rectified_attention_is_the_formula_head_by_head_with_weights_that_add_u
 
 @pytest.mark.parametrize("grid", [(7,), (2, 3), (4, 4)])
 def test_pooling_is_the_mean_of_the_neighbours_on_the_grid_minus_the_site(grid):
-    x = np.random.default_rng(1).normal(size=(*grid, 3))
+    x = jnp.asarray(np.random.default_rng(1).normal(size=(*grid, 3)))
     expected = np.empty_like(x)
     for site in itertools.product(*map(range, grid)):
         around = itertools.product(
@@ -135,7 +135,7 @@ def test_a_gate_that_knows_no_sites_leaves_every_site_by_itself():
 def test_the_fourier_mixer_is_the_sum_over_sites_and_components():
     n, d = np.arange(SITES), np.arange(DIM)
     sites, parts = np.exp(-2j * np.pi * np.outer(n, n) / SITES), np.exp(-2j * np.pi * np.outer(d, d) / DIM)
-    expected = (sites @ X @ parts).real / math.sqrt(SITES * DIM)
+    expected = (sites @ np.asarray(X) @ parts).real / math.sqrt(SITES * DIM)
     np.testing.assert_allclose(FIXED["Fourier"](jnp.asarray(X)), expected, **CLOSE)
 
 
@@ -166,7 +166,7 @@ def test_a_step_goes_down_the_gradient_at_the_normalised_state():
         up[index] += h
         down[index] -= h
         slope[index] = (plain_energy(up) - plain_energy(down)) / (2 * h)
-    np.testing.assert_allclose(one(jnp.asarray(X)).value, X - 0.25 * slope, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(one(jnp.asarray(X)).value, np.asarray(X) - 0.25 * slope, rtol=1e-4, atol=1e-4)
 
 
 def test_the_energy_falls_from_step_to_step():

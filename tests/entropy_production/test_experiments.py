@@ -1,6 +1,7 @@
 """Training runs climb what they are told to climb, repeat exactly, and send gradients where the objective says."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -67,7 +68,7 @@ def test_the_share_of_the_signal_is_unbiased_at_zero_and_at_one_half():
     noise = rng.normal(size=(2, 400, 4, 30))
     world = rng.normal(size=(400, 4, 30))
     for size, share in ((0.0, 0.0), (1.0, 0.5)):
-        first, second = size * world + noise
+        first, second = jnp.asarray(size * world + noise)
         values = np.array([float(ex.signal_share(a, b)) for a, b in zip(first, second, strict=True)])
         error = values.std(ddof=1) / 20
         # A quotient of two unbiased sums of 90 terms and more: its own bias is below 2 / 90.

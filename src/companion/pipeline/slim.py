@@ -138,8 +138,8 @@ def _contents(found: re.Match[str], page: str, generated: str) -> str:
     while before != sidebar:
         before, sidebar = sidebar, _FOLDED.sub(shown, sidebar)
     sidebar = re.sub(r' has-children"(>(?:(?!<details|</li>).)*</li>)', r'"\1', sidebar)
-    # Style sheets and scripts know these classes in the text of a page alone. The theme's one rule for the margin, which
-    # keeps a title off the arrow of its fold, is that of the book's own style sheet here.
+    # Style sheets and scripts know these classes in the text of a page alone. The theme's one rule for the margin,
+    # which keeps a title off the arrow of its fold, is that of the book's own style sheet here.
     return sidebar.replace('<a class="reference internal" ', "<a ")
 
 

@@ -442,7 +442,7 @@ class MeanFieldAttention(EquilibriumAttention):
         super().__init__(interaction, correction, tol=tol, max_steps=max_steps)
 
     @property
-    def couplings(self) -> nn.Parameter:
+    def couplings(self) -> Tensor:
         """The free couplings (num_spins, num_spins, dim, dim), before their symmetry.
 
         >>> MeanFieldAttention(7, 3).couplings.shape
