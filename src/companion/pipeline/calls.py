@@ -18,7 +18,7 @@ from IPython.core.inputtransformer2 import TransformerManager
 
 from companion.pipeline import library
 
-__all__ = ["Code", "Definition", "Notebook", "Reached"]
+__all__ = ["Code", "Definition", "Notebook", "Reached", "arguments_of", "stored"]
 
 _MACHINERY = __package__.partition(".")[0]
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -96,7 +96,7 @@ class Code:
             definition.names |= reader.names
             definition.attributes |= reader.attributes
             if isinstance(node, _FUNCTIONS) and name.partition(".")[0] == "tests":
-                definition.names |= {f"fixture {name} {one.arg}" for one in _arguments(node.args)}
+                definition.names |= {f"fixture {name} {one.arg}" for one in arguments_of(node.args)}
         return found
 
     def definition(self, name: str) -> Definition | None:
@@ -224,13 +224,13 @@ class _Reader(ast.NodeVisitor):
         for inner in ast.walk(node):
             if isinstance(inner, ast.Import | ast.ImportFrom):
                 scope |= library.bound(inner, self._package)
-        local = {one.arg for one in _arguments(node.args)} | _stored(node.body)
+        local = {one.arg for one in arguments_of(node.args)} | stored(node.body)
         self._within(node.body, {name: dotted for name, dotted in scope.items() if name not in local})
 
     visit_AsyncFunctionDef = visit_FunctionDef
 
     def visit_Lambda(self, node: ast.Lambda) -> None:
-        local = {one.arg for one in _arguments(node.args)}
+        local = {one.arg for one in arguments_of(node.args)}
         self._within([node.body], {name: dotted for name, dotted in self._scope.items() if name not in local})
 
     def visit_ListComp(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> None:
@@ -323,7 +323,7 @@ def _needs_and_gives(node: ast.stmt) -> tuple[frozenset[str], frozenset[str]]:
     inner: set[str] = set()
     for part in ast.walk(node):
         if isinstance(part, ast.For):
-            inner |= _stored([part.target])
+            inner |= stored([part.target])
         if isinstance(part, ast.Assign | ast.AugAssign | ast.AnnAssign):
             targets = part.targets if isinstance(part, ast.Assign) else [part.target]
             gives |= {name for target in targets for name in _changed(target)}
@@ -337,7 +337,7 @@ def _changes(step: _Step) -> bool:
     if not isinstance(step.node, ast.Expr) or not isinstance(step.node.value, ast.Call):
         return False
     function = step.node.value.func
-    base = _called_on(step.node) or _stored([function]) or {ast.unparse(function).partition(".")[0]}
+    base = _called_on(step.node) or stored([function]) or {ast.unparse(function).partition(".")[0]}
     machinery = any(step.scope.get(name, "").partition(".")[0] == _MACHINERY for name in base)
     return not machinery and ast.unparse(function).rpartition(".")[2] not in _OUTPUT
 
@@ -383,11 +383,11 @@ def _assigned_by(node: ast.stmt) -> set[str]:
         return {node.name}
     if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-        return _stored(targets) | {name for target in targets for name in _changed(target)}
+        return stored(targets) | {name for target in targets for name in _changed(target)}
     return set()
 
 
-def _stored(body: Sequence[ast.AST]) -> set[str]:
+def stored(body: Sequence[ast.AST]) -> set[str]:
     """Names that are assigned anywhere within."""
     return {
         part.id
@@ -397,6 +397,7 @@ def _stored(body: Sequence[ast.AST]) -> set[str]:
     }
 
 
-def _arguments(arguments: ast.arguments) -> list[ast.arg]:
+def arguments_of(arguments: ast.arguments) -> list[ast.arg]:
+    """All arguments of a function, by position, by name and the rest."""
     more = [one for one in (arguments.vararg, arguments.kwarg) if one]
     return [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, *more]

@@ -20,6 +20,7 @@ from IPython.core.inputtransformer2 import TransformerManager
 from sphinx.util.inventory import InventoryFile
 
 from companion.pipeline import library
+from companion.pipeline.calls import arguments_of, stored
 
 __all__ = ["Occurrence", "inventory", "link", "occurrences", "used"]
 
@@ -123,15 +124,15 @@ class _Reader(ast.NodeVisitor):
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
         arguments = node.args
-        annotations = [one.annotation for one in _arguments(arguments) if one.annotation]
+        annotations = [one.annotation for one in arguments_of(arguments) if one.annotation]
         defaults = [*arguments.defaults, *(one for one in arguments.kw_defaults if one)]
         self._in_order(*node.decorator_list, *annotations, *defaults, *([node.returns] if node.returns else []))
         self.bound.pop(node.name, None)
-        self._inside(node.body, {one.arg for one in _arguments(arguments)} | _assigned(node.body))
+        self._inside(node.body, {one.arg for one in arguments_of(arguments)} | stored(node.body))
 
     def visit_Lambda(self, node: ast.Lambda) -> None:
         self._in_order(*node.args.defaults, *(one for one in node.args.kw_defaults if one))
-        self._inside([node.body], {one.arg for one in _arguments(node.args)})
+        self._inside([node.body], {one.arg for one in arguments_of(node.args)})
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
         self._in_order(*node.decorator_list, *node.bases, *node.keywords)
@@ -184,21 +185,6 @@ def _parsed(code: str) -> ast.Module | None:
             return ast.parse(python) if len(python.splitlines()) == len(code.splitlines()) else None
         except SyntaxError:
             return None
-
-
-def _arguments(arguments: ast.arguments) -> list[ast.arg]:
-    more = [one for one in (arguments.vararg, arguments.kwarg) if one]
-    return [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, *more]
-
-
-def _assigned(body: Sequence[ast.stmt]) -> set[str]:
-    """Names that are local to a function because it assigns them."""
-    return {
-        node.id
-        for part in body
-        for node in ast.walk(part)
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-    }
 
 
 _CELL = re.compile(r'(<div class="cell_input[^"]*">.*?<pre>)(.*?)(</pre>)', re.DOTALL)
