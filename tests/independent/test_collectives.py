@@ -1,0 +1,51 @@
+"""The response of spins whose couplings read the fields: the sum of states, differentiated by SymPy."""
+
+from itertools import product
+
+import jax.numpy as jnp
+import numpy as np
+import sympy
+
+from spinbook.response import couplings, exact, terms
+
+BETA = sympy.Rational(7, 5)
+QUERY, KEY = sympy.Rational(4, 5), sympy.Rational(-11, 10)
+FIELDS = [sympy.Rational(1, 2), sympy.Rational(-1, 3), sympy.Rational(3, 4)]
+
+
+def softmax_couplings(h):
+    rows = [[sympy.exp(QUERY * KEY * a * b) for b in h] for a in h]
+    return [[entry / sum(row) for entry in row] for row in rows]
+
+
+def partition_function(J, h):
+    total = 0
+    for s in product((-1, 1), repeat=len(h)):
+        energy = sum(J[m][n] * s[m] * s[n] for m in range(3) for n in range(3)) + sum(
+            a * b for a, b in zip(h, s, strict=True)
+        )
+        total += sympy.exp(BETA * energy)
+    return total
+
+
+def test_the_two_parts_of_the_response_are_those_of_the_differentiated_logarithm():
+    # Claim collectives.coefficient: the two-point functions enter once for every ordered pair, without beta.
+    h = sympy.symbols("h:3", real=True)
+    J = sympy.Matrix(3, 3, sympy.symbols("J:9", real=True))
+    F = -sympy.log(partition_function(J.tolist(), h)) / BETA
+    at_fixed = {
+        **dict(zip(h, FIELDS, strict=True)),
+        **dict(zip(J, sympy.Matrix(softmax_couplings(FIELDS)), strict=True)),
+    }
+    expectation = [-F.diff(x).subs(at_fixed).evalf(50) for x in h]
+
+    through = softmax_couplings(h)
+    whole = -sympy.log(partition_function(through, h)) / BETA
+    response = [-whole.diff(x).subs(dict(zip(h, FIELDS, strict=True))).evalf(50) for x in h]
+
+    fields = jnp.array([[float(x)] for x in FIELDS])
+    J_of = couplings.Softmax(jnp.array([[float(QUERY)]]), jnp.array([[float(KEY)]]))
+    moments = exact.moments(exact.configurations(3), J_of(fields), fields, beta=float(BETA))
+    found = terms.of_moments(moments, J_of, fields)
+    np.testing.assert_allclose(found.expectation[:, 0], [float(x) for x in expectation], rtol=1e-12)
+    np.testing.assert_allclose(found.response[:, 0], [float(x) for x in response], rtol=1e-12)
