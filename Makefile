@@ -69,6 +69,9 @@ pdf: book ## print the lessons to _build/book.pdf, the audits to _build/audits.p
 deposit: book ## what an archive (Zenodo, Software Heritage) takes, in _build/deposit
 	@$(BIN)/python -m companion deposit
 
+freeze: book ## keep the ledger of this release in book/releases, for the next one to be compared with
+	@$(BIN)/python -m companion freeze
+
 portability: $(STAMP) ## tests and claims under other instructions, threads and orders (some 90 minutes, resumable)
 	@$(BIN)/python -m companion portability
 

@@ -94,7 +94,8 @@ def _parser() -> argparse.ArgumentParser:
     planted.add_argument("only", nargs="*", metavar="ID", help="ids of faults (default: all of them)")
     installs = commands.add_parser("installs", help="the size of every extra here, and how long modules take to import")
     installs.add_argument("modules", nargs="*", metavar="MODULE")
-    commands.add_parser("deposit", help="what an archive takes: site, sources, and metadata, in _build/deposit")
+    commands.add_parser("deposit", help="what an archive takes: site, sources, reports, metadata, in _build/deposit")
+    commands.add_parser("freeze", help="keep the ledger of the finished site as that of its version, in book/releases")
     commands.add_parser("sync", help="write the paired .ipynb files, CITATION.cff and the map in README.md")
     commands.add_parser("check-sync", help="fail if a generated file that is committed is out of date")
     return parser
@@ -158,6 +159,11 @@ def _dispatch(options: argparse.Namespace) -> int:
 
         for path in deposit.write(options.root):
             print(f"{path.relative_to(options.root)}, {path.stat().st_size / 1e6:.1f} MB")
+        return 0
+    if options.command == "freeze":
+        from companion.pipeline import releases
+
+        print(releases.freeze(options.root).relative_to(options.root))
         return 0
     if options.command == "pdf":
         from companion.pipeline import browser, single_page

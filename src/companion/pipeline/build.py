@@ -16,7 +16,19 @@ from typing import Any, TextIO
 
 from companion import project
 from companion.findings import Findings
-from companion.pipeline import catalogue, check, compared, disk, execution, freshness, ledger, lifeline, notebooks, site
+from companion.pipeline import (
+    catalogue,
+    check,
+    compared,
+    disk,
+    execution,
+    freshness,
+    ledger,
+    lifeline,
+    notebooks,
+    releases,
+    site,
+)
 
 __all__ = ["JOBS", "Outcome", "book"]
 
@@ -168,6 +180,8 @@ def _collect(
     ledger.write(build / "claims.json", book_ledger.entries)
     concerned = {notebooks.chapter_of(name) for name in wanted}
     problems += [problem for problem in book_ledger.problems if _concerns(problem, concerned)]
+    explained = releases.problems(root, book_ledger.entries, book_ledger.retired)
+    problems += [problem for problem in explained if _concerns(problem, concerned)]
     ids = {figure["id"] for figure in figures}
     problems += [
         f"chapter {name}: its thumbnail {chapter.thumbnail!r} is not among its published figures"

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from companion import project
-from companion.pipeline import catalogue, citing, disk, freshness
+from companion.pipeline import catalogue, citing, disk, freshness, replication
 
 __all__ = ["write"]
 
@@ -41,6 +41,10 @@ def write(root: Path) -> list[Path]:
     slug = project.identity(root).library
     _zip(target / f"{slug}-site.zip", site)
     freshness.archive(root, target / f"{slug}-sources.zip")
+    reports = root / "_build" / "reports"
+    disk.remove(reports)
+    if replication.write(root, reports, commit=state.commit):
+        _zip(target / f"{slug}-reports.zip", reports)
     (target / "metadata.json").write_text(_metadata(root, state) + "\n", encoding="utf-8")
     (target / citing.CRATE).write_bytes((site / citing.CRATE).read_bytes())
     (target / "README.md").write_text(_readme(root, state), encoding="utf-8")
@@ -95,6 +99,7 @@ def _readme(root: Path, state: freshness.State) -> str:
         f"# {who.title}, version {who.version}\n\nDOI: {doi}\n\nCommit: {state.commit} of {who.repository}\n\n"
         f"- `{who.library}-site.zip`: the book; unpack it and open index.html, no network is needed.\n"
         f"- `{who.library}-sources.zip`: everything it is made of; `make book` makes it again.\n"
+        f"- `{who.library}-reports.zip`: a report for each source in the form of ReScience C, without the authors.\n"
         f"- `metadata.json`: the fields of the deposit. `{citing.CRATE}`: what the site holds, as an RO-Crate.\n"
         "- `SHA256SUMS`: `sha256sum -c SHA256SUMS` checks the files.\n"
     )

@@ -1,0 +1,220 @@
+"""The ledgers of releases, frozen as they were, and what has changed since: which claims, how, and why.
+
+``book/releases/VERSION.json`` holds the ledger of a release. ``book/releases/reasons.yml`` says of every claim whose
+verdict, expectation or value has changed since the last of them why it did; a change without a reason fails the build.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from docutils import nodes
+from sphinx.application import Sphinx
+
+from companion import claims, plain, project
+from companion.pipeline import catalogue, directives, disk
+
+__all__ = ["Change", "LedgerChanges", "changes", "freeze", "frozen", "problems", "setup"]
+
+_FOLDER = "book/releases"
+_REASONS = "reasons.yml"
+_KEPT = ("id", "says", "verdict", "published", "corrected", "expects", "measured", "uncertainty", "bound")
+_COMPARED = ("published", "corrected", "expects")
+
+
+@dataclass(frozen=True)
+class Change:
+    """What became of a claim: ``kind`` is new, retired, gone, verdict, expectation or value; ``why`` may be missing."""
+
+    id: str
+    kind: str
+    before: str
+    after: str
+    why: str | None = None
+
+    @property
+    def needs_reason(self) -> bool:
+        """A new claim is explained by its own words, a retired one by the reason that its declaration gives."""
+        return self.kind not in ("new", "retired")
+
+
+def frozen(root: Path) -> list[dict[str, Any]]:
+    """The ledgers of all releases, the oldest first: ``version``, ``commit``, ``date``, ``claims`` and ``retired``."""
+    ledgers = [json.loads(path.read_text(encoding="utf-8")) for path in (root / _FOLDER).glob("*.json")]
+    return sorted(ledgers, key=lambda ledger: _order(ledger["version"]))
+
+
+def _order(version: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", version))
+
+
+def freeze(root: Path) -> Path:
+    """Write the ledger of the finished site as that of its version; returns the file.
+
+    Raises ``ValueError`` if there is no site, its version is one of development, it was made from a tree with changes,
+    a verdict is not confirmed, or the version has a ledger already: what is frozen stays as it is.
+    """
+    site = root / "_build" / "html"
+    if not (site / catalogue.INDEX).is_file():
+        raise ValueError("the site: expected a finished one in _build/html, got none; `make book` makes it")
+    index, status, entries = (
+        json.loads((site / name).read_text(encoding="utf-8"))
+        for name in (catalogue.INDEX, "status.json", "claims.json")
+    )
+    version = index["version"]
+    if ".dev" in version:
+        raise ValueError(f"version: expected that of a release, got {version}; take .dev from it first")
+    if index["dirty"]:
+        raise ValueError("the site: expected one that was made from a commit, got one with uncommitted changes")
+    if failed := [entry["id"] for entry in entries if entry["holds"] is False]:
+        raise ValueError(f"claims: expected all to be confirmed, got {len(failed)} that are not, the first {failed[0]}")
+    path = root / _FOLDER / f"{version}.json"
+    if path.exists():
+        raise ValueError(f"version: expected one without a frozen ledger, got {version}, whose ledger is {path.name}")
+    kept = {
+        "version": version,
+        "commit": index["commit"],
+        "claims": [{name: entry[name] for name in _KEPT} for entry in entries],
+        "retired": [entry["id"] for entry in status["retired"]],
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    disk.write(path, json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
+    return path
+
+
+def _reasons(root: Path) -> dict[str, str]:
+    path = root / _FOLDER / _REASONS
+    if not path.is_file():
+        return {}
+    found = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+    if not isinstance(found, dict) or not all(isinstance(why, str) for why in found.values()):
+        raise ValueError(f"{_FOLDER}/{_REASONS}: expected ids of claims with a sentence each")
+    return {id: " ".join(why.split()) for id, why in found.items()}
+
+
+def changes(
+    before: Mapping[str, Any],
+    entries: Sequence[Mapping[str, Any]],
+    retired: Sequence[Mapping[str, Any]],
+    reasons: Mapping[str, str],
+) -> list[Change]:
+    """From a frozen ledger to the entries of a build, in the order of the ids.
+
+    A value has changed if it moved by more than either ledger allows it to miss by: below that it may be rounding, or
+    other random numbers. A claim that was renamed (``was``) is the same claim.
+    """
+    now = {id: entry for entry in entries for id in (entry["id"], *entry["was"])}
+    gone = {id: entry for entry in retired for id in (entry["id"], *entry["was"])}
+    known = {claim["id"]: claim for claim in before["claims"]}
+    found = []
+    for id, old in known.items():
+        if id in gone:
+            found.append(Change(id, "retired", old["verdict"], "retired", gone[id]["reason"]))
+        elif id not in now:
+            found.append(Change(id, "gone", old["verdict"], "", reasons.get(id)))
+        else:
+            found += _differences(id, old, now[id], reasons.get(id))
+    listed = {*known, *before["retired"]}
+    found += [
+        Change(entry["id"], "new", "", entry["verdict"])
+        for entry in entries
+        if not listed.intersection((entry["id"], *entry["was"]))
+    ]
+    return sorted(found, key=lambda change: (change.id, change.kind))
+
+
+def _differences(id: str, old: Mapping[str, Any], new: Mapping[str, Any], why: str | None) -> list[Change]:
+    found = []
+    if old["verdict"] != new["verdict"]:
+        found.append(Change(id, "verdict", old["verdict"], new["verdict"], why))
+    if asked := [name for name in _COMPARED if _asked(old[name]) != _asked(new[name])]:
+        before, after = (", ".join(f"{name} {_asked(one[name])}" for name in asked) for one in (old, new))
+        found.append(Change(id, "expectation", before, after, why))
+    a, b = old["measured"], new["measured"]
+    allowed = max((one["bound"] or 0.0) for one in (old, new))
+    if isinstance(a, int | float) and isinstance(b, int | float) and abs(a - b) > allowed:
+        found.append(Change(id, "value", f"{a:.6g}", f"{b:.6g}", why))
+    return found
+
+
+def _asked(expected: Any) -> Any:
+    """An expectation without the words that explain it, which may be improved."""
+    return {k: v for k, v in expected.items() if k != "why"} if isinstance(expected, Mapping) else expected
+
+
+def problems(root: Path, entries: Sequence[Mapping[str, Any]], retired: Sequence[Mapping[str, Any]]) -> list[str]:
+    """One line for every change since the last release that has no reason, and for every reason without a change."""
+    ledgers, reasons = frozen(root), _reasons(root)
+    if not ledgers:
+        return [f"claim {id}: {_FOLDER}/{_REASONS} explains a change, but no release has been frozen" for id in reasons]
+    found = changes(ledgers[-1], entries, retired, reasons)
+    version = ledgers[-1]["version"]
+    return [
+        f"claim {change.id}: its {change.kind} changed since release {version} ({change.before} -> {change.after}); "
+        f"say why in {_FOLDER}/{_REASONS}"
+        for change in found
+        if change.needs_reason and not change.why
+    ] + [
+        f"claim {id}: {_FOLDER}/{_REASONS} explains a change since release {version}, but there is none"
+        for id in sorted(set(reasons) - {change.id for change in found if change.needs_reason})
+    ]
+
+
+_WORDS = {
+    "new": "new",
+    "retired": "retired",
+    "gone": "gone",
+    "verdict": "another verdict",
+    "expectation": "compared with something else",
+    "value": "another value",
+}
+
+
+class LedgerChanges(directives.Directive):
+    """``{ledger-changes}``: the releases, and what has changed in the ledger since the last one and between them."""
+
+    def run(self) -> list[nodes.Node]:
+        ledgers = frozen(self.root)
+        version = project.identity(self.root).version
+        if not ledgers:
+            return [
+                self.raw(f"<p>No release has been frozen; this is version {html.escape(version)} of the ledger.</p>")
+            ]
+        entries, status = self.read("claims.json"), self.read("status.json")
+        parts = []
+        latest = changes(ledgers[-1], entries, status["retired"], _reasons(self.root))
+        parts.append(self._section(f"Since {ledgers[-1]['version']}", latest))
+        for old, new in zip(ledgers[-2::-1], ledgers[:0:-1], strict=True):
+            then = [{**claim, "was": []} for claim in new["claims"]]
+            gone = [{"id": id, "was": [], "reason": ""} for id in new["retired"]]
+            parts.append(self._section(f"From {old['version']} to {new['version']}", changes(old, then, gone, {})))
+        return [self.raw("".join(parts))]
+
+    def _section(self, title: str, found: Sequence[Change]) -> str:
+        rows = "".join(
+            f'<tr><td><a href="{self.to_root()}book/claims.html#ledger-{claims.anchor_of(change.id)}">'
+            f"<code>{html.escape(change.id)}</code></a></td><td>{_WORDS[change.kind]}</td>"
+            f"<td>{html.escape(change.before)}</td><td>{html.escape(change.after)}</td>"
+            f"<td>{plain.typeset(change.why or '')}</td></tr>"
+            for change in found
+        )
+        if not rows:
+            return f"<h3>{html.escape(title)}</h3><p>No claim, expectation, value or verdict has changed.</p>"
+        head = "".join(f'<th scope="col">{name}</th>' for name in ("Claim", "What changed", "Before", "Now", "Why"))
+        return (
+            f'<h3>{html.escape(title)}</h3><table class="table"><thead><tr>{head}</tr></thead>'
+            f"<tbody>{rows}</tbody></table>"
+        )
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Register the directive."""
+    app.add_directive("ledger-changes", LedgerChanges)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
