@@ -168,11 +168,11 @@ def _dispatch(options: argparse.Namespace) -> int:
     if options.command == "pdf":
         from companion.pipeline import browser, single_page
 
-        for page, name in ((single_page.LESSONS, "book.pdf"), (single_page.AUDITS, "audits.pdf")):
-            if (source := options.root / "_build" / "html" / page).is_file():
-                target = options.root / "_build" / name
-                browser.pdf(source, target)
-                print(f"wrote {target.relative_to(options.root)}, {target.stat().st_size / 1e6:.1f} MB")
+        names = {single_page.LESSONS: "book.pdf", single_page.AUDITS: "audits.pdf"}
+        for page, source in single_page.to_print(options.root).items():
+            target = options.root / "_build" / names[page]
+            browser.pdf(source, target)
+            print(f"wrote {target.relative_to(options.root)}, {target.stat().st_size / 1e6:.1f} MB")
         return 0
     if options.command == "installs":
         from companion.pipeline import installs as sizes

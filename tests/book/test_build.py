@@ -169,10 +169,12 @@ def test_folds_of_the_contents_have_names_and_a_signature_is_no_list_of_terms(tm
     arrow = '<summary><span class="toctree-toggle"></span></summary>'
     fold = f'<li><a href="x.html">\nThe page</a><details open="open">{arrow}'
     signature = '<dl class="py"><dt class="sig py">f(<dl>\n<dd><em>x</em>,</dd>\n</dl>\n)</dt><dd>Words.</dd></dl>'
-    (tmp_path / "page.html").write_text(f"<ul>{fold}</details></li></ul>{signature}")
+    home = '<a class="navbar-brand logo" href="#">\n<p class="title">The book</p>\n</a>'
+    (tmp_path / "page.html").write_text(f"{home}<ul>{fold}</details></li></ul>{signature}")
     accessibility.mend(tmp_path)
     page = BeautifulSoup((tmp_path / "page.html").read_text(), "html.parser")
     assert page.summary["aria-label"] == "Pages under: The page"
+    assert page.select_one('nav[aria-label="Title page"] > a.navbar-brand').get_text().strip() == "The book"
     assert [line.get_text() for line in page.select("dt .book-lines > span")] == ["x,"]
     assert len(page.select("dl")) == len(page.select("dd")) == 1
 

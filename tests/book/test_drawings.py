@@ -1,12 +1,13 @@
 """One drawing for both themes is, in each of them, the drawing that was published for it."""
 
+import hashlib
 import json
 
 import numpy as np
 import pytest
 
 from companion import figures
-from companion.pipeline import browser, drawings, slim
+from companion.pipeline import browser, drawings, site, slim
 from spinbook.plot import style
 
 HEAD = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 8 8"><defs><style type="text/css">*{}</style></defs>'
@@ -96,3 +97,47 @@ def test_a_browser_shows_the_published_drawing_of_each_theme_to_every_pixel(tmp_
     light, dark, themes = json.loads(browser.evaluate(page, _COMPARE.replace("ADDRESSES", addresses)))
     assert (light, dark) == (0, 0)
     assert themes > 100, "the themes differ"
+
+
+def _figure(folder, light, dark):
+    folder.mkdir(parents=True)
+    files = {f"{folder.name}.svg": light, f"{folder.name}-dark.svg": dark, f"{folder.name}.csv": "x\n1\n"}
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    digests = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in files.items()}
+    (folder / "figure.json").write_text(json.dumps({"id": folder.name, "files": digests}))
+    return {"id": folder.name, "files": digests, "source_keys": []}
+
+
+def test_records_name_the_one_drawing_with_its_digest_and_two_where_they_stay_two(tmp_path):
+    records = [
+        _figure(tmp_path / "figures" / "a-one", LIGHT, DARK),
+        _figure(tmp_path / "figures" / "a-two", LIGHT, DARK.replace("h8", "h9")),
+    ]
+    (tmp_path / "figures.json").write_text(json.dumps(records))
+    site._join_themes(tmp_path)
+    assert drawings.in_both_themes(tmp_path / "figures") == {"a-one"}, "also when it was made before"
+    for record in json.loads((tmp_path / "figures.json").read_text()):
+        folder = tmp_path / "figures" / record["id"]
+        assert json.loads((folder / "figure.json").read_text())["files"] == record["files"]
+        assert set(record["files"]) == {path.name for path in folder.iterdir()} - {"figure.json"}
+        for name, digest in record["files"].items():
+            assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest
+        assert ("a-two-dark.svg" in record["files"]) == (record["id"] == "a-two")
+        assert record["source_keys"] == []
+    for name in ("a-one.png", "a-one.pdf"):
+        (tmp_path / "figures" / "a-one" / name).write_text(name)
+    site._lighten(tmp_path / "figures" / "a-one", preview=False)
+    assert {path.name for path in (tmp_path / "figures" / "a-one").iterdir()} == {
+        "a-one.svg",
+        "a-one.csv",
+        "figure.json",
+    }
+
+
+def test_a_drawing_that_is_not_the_published_one_is_not_joined_with_another(tmp_path):
+    record = _figure(tmp_path / "figures" / "a-one", LIGHT, DARK)
+    (tmp_path / "figures.json").write_text(json.dumps([record]))
+    (tmp_path / "figures" / "a-one" / "a-one-dark.svg").write_text(DARK.replace("#000", "#111"))
+    with pytest.raises(ValueError, match=r"figure a-one: the files \['a-one-dark.svg'\] are not those"):
+        site._join_themes(tmp_path)

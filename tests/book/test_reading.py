@@ -107,6 +107,27 @@ def test_the_edition_for_paper_holds_every_page_once_with_unique_ids_and_links_t
     assert "other.js" not in str(soup)
 
 
+def test_an_edition_beside_the_site_begins_with_its_pages_and_leads_into_the_site(html, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("paper")
+    single_page.write(html, "more.html", ["notebooks/one", "book/two"], "More", folder=folder, listed=True)
+    assert not (html / "more.html").exists()
+    soup = BeautifulSoup((folder / "more.html").read_text(), "html.parser")
+    front, *rest = soup.select("section.book-page")
+    assert front.h1.get_text() == "More"
+    listed = {link.get_text(): link["href"].removeprefix("#") for link in front.select("a")}
+    assert listed == {page.h1.get_text(): page["id"] for page in rest}
+    outside = [
+        (element.get("src") or element.get("href")).partition("#")[0]
+        for element in soup.select("[src], [href]")
+        if not (element.get("src") or element.get("href")).startswith(("#", "https:"))
+    ]
+    assert len(outside) >= 3
+    for address in outside:
+        reached = (folder / address).resolve()
+        assert reached.is_relative_to(html.resolve())
+        assert reached.is_file() or "_static" in address, "style sheets of this site are made up"
+
+
 def test_a_redirect_leads_to_a_page_that_exists(html, tmp_path_factory):
     root = tmp_path_factory.mktemp("root")
     (root / "book").mkdir()
@@ -159,6 +180,22 @@ def test_what_is_too_wide_for_a_telephone_is_found_and_what_scrolls_is_not(tmp_p
     assert "600 pixels" in found.place
     assert audit.overflow(tmp_path, "loose.html", width=800) == []
     assert {path.name for path in tmp_path.iterdir()} == {"held.html", "loose.html"}
+
+
+@pytest.mark.skipif(browser.find() is None, reason="no browser is installed")
+def test_the_ledger_is_whole_on_paper_and_a_table_that_is_cut_there_is_found(tmp_path):
+    cells = "".join(f"<td><p>{'word' * 6} {'word' * 6}</p></td>" for _ in range(9))
+    own = f"<style>{(ROOT / 'src' / 'companion' / 'static' / 'companion.css').read_text()}</style>"
+    for css in ("book-ledger", "other"):
+        table = f'<table class="{css} book-sortable table"><tbody><tr>{cells}</tr></tbody></table>'
+        body = f"<main><div class='book-table'>{table}</div></main>"
+        page = f"<!DOCTYPE html><html><head>{own}</head><body>{body}</body></html>"
+        (tmp_path / f"{css}.html").write_text(page)
+    assert audit.cut_on_paper(tmp_path / "book-ledger.html") == []
+    (found,) = audit.cut_on_paper(tmp_path / "other.html")
+    assert (found.theme, found.impact) == ("paper", "serious")
+    # On a screen the same table scrolls.
+    assert audit.overflow(tmp_path, "other.html") == []
 
 
 @pytest.mark.skipif(browser.find() is None, reason="no browser is installed")
@@ -257,8 +294,9 @@ def test_the_editions_for_paper_hold_lessons_or_audits_without_folded_code(two_p
     book = two_pages[0]
     found = single_page.editions(book.root)
     assert found == {"print.html": ["index", "notebooks/probe"], "print-audits.html": ["notebooks/audits/probe"]}
-    for name in found:
-        soup = BeautifulSoup(book.path(f"_build/html/{name}").read_text(), "html.parser")
+    assert not book.path("_build/html/print-audits.html").exists(), "what is printed alone does not weigh on the site"
+    for page in single_page.to_print(book.root).values():
+        soup = BeautifulSoup(page.read_text(), "html.parser")
         assert soup.select("details.hide, .book-cite, button") == []
         assert "plt.subplots" not in soup.get_text()
         assert soup.select(".book-picture img")

@@ -19,6 +19,8 @@ html[data-theme="dark"] .highlight { background: #2b2b2b; color: #F8F8F2 }
 html[data-theme="dark"] .highlight .n { color: #F8F8F2 } /* Name */
 html[data-theme="dark"] .highlight .k { color: #DCC6E0 }
 html[data-theme="dark"] .highlight .p { color: #ABE338 }
+html[data-theme="light"] .highlight .o { color: #00622F } /* Operator */
+html[data-theme="dark"] .highlight .o { color: #ABE338 } /* Operator */
 """
 ICONS = (
     '(()=>{var c={github:[512,512,[],"f09b","M0 0"],"magnifying-glass":[512,512,[128269,"search"],"f002","M1 1"],'
@@ -37,7 +39,7 @@ PAGE = """\
 
         <div class="highlight-ipython3"><div class="highlight"><pre><span></span><span class="k">if</span> <a>\
 <span class="n">x</span></a><span class="p">:</span>
-    <span class="n">y</span>
+    <span class="n">y</span> <span class="o">=</span> 1
 </pre></div></div>
         <textarea>
   kept</textarea>
@@ -67,6 +69,7 @@ def test_words_stay_and_code_keeps_its_lines_and_its_colours(site):
     assert after.select_one("pre").get_text() == before.select_one("pre").get_text()
     assert after.select_one("textarea").get_text() == before.select_one("textarea").get_text()
     # A token goes that has the colour of all code in both themes; .p is another colour in one of them.
+    # Operators go too.
     assert [one["class"] for one in after.select("pre span[class]")] == [["k"], ["p"]]
     assert '<span class="n">not code</span>' in text
     assert "\n  " not in re.sub(r"<(pre|textarea).*?</\1>", "", text, flags=re.DOTALL)
@@ -81,6 +84,33 @@ def test_only_icons_that_no_page_has_and_fonts_that_no_browser_reads_go(site):
     assert re.findall(r"(?<=[{,])\"?([\w-]+)\"?:\[\d", script) == ["github", "magnifying-glass", "xmark"]
     assert {font.name for font in (site / "_static").glob("*.*f*")} == {"f.woff2", "g.ttf"}
     assert (site / "_static" / "fonts.css").read_text() == FONTS.replace(',url(f.ttf) format("truetype")', "")
+
+
+def test_only_rules_of_icons_that_a_page_has_stay(site):
+    kept = (
+        '.fa-lg{font-size:1.25em}.fa-magnifying-glass:before,.fa-search:before{content:"\\f002"}'
+        '.x:before{content:"\\f0d7"}'
+    )
+    (site / "_static" / "icons.css").write_text(
+        kept + '.fa-whale:before{content:"\\f72c"}.fa-0:before{content:"\\30 "}'
+    )
+    slim.site(site)
+    assert (site / "_static" / "icons.css").read_text() == kept
+
+
+def test_the_list_of_sections_that_the_theme_prints_goes_and_the_title_above_it_stays(site):
+    contents = '<nav aria-label="Page">\n<ul><li><a href="#a">A</a></li></ul>\n</nav>'
+    printed = (
+        '<div id="jb-print-docs-body" class="onlyprint"><h1>Title</h1><div id="print-main-content">'
+        f'<div id="jb-print-toc"><div><h2> Contents </h2></div>{contents}\n</div></div></div>'
+        f'<div id="beside">{contents}</div>'
+    )
+    (site / "page.html").write_text(f"<html><body>{printed}</body></html>")
+    slim.site(site)
+    page = BeautifulSoup((site / "page.html").read_text(), "html.parser")
+    assert page.select_one("#jb-print-docs-body h1").get_text() == "Title"
+    assert page.select_one("#jb-print-docs-body #print-main-content").get_text().strip() == ""
+    assert [link.get_text() for link in page.select("#beside a")] == ["A"]
 
 
 SIGNATURE = """\

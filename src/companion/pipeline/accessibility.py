@@ -18,6 +18,8 @@ _EXCHANGES = [
     # aria-required-children, aria-deprecated-role: a list of references without list items, in a role given up.
     (re.compile(r'<div role="list" class="citation-list">'), '<div class="citation-list">'),
     (re.compile(r'(<div class="citation" id="[^"]+") role="doc-biblioentry">'), r"\1>"),
+    # region: the way to the title page stands outside every landmark.
+    (re.compile(r'(<a class="navbar-brand logo".*?</a>)', re.DOTALL), r'<nav aria-label="Title page">\1</nav>'),
     # summary-name: a button that is an arrow alone.
     (
         re.compile(r'(>\s*([^<>"]*?)\s*</a><details[^>]*><summary)(><span class="toctree-toggle")'),

@@ -10,16 +10,19 @@ import tarfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
-from companion.pipeline import browser
+from companion.pipeline import browser, single_page
 
-__all__ = ["Finding", "axe", "overflow", "page", "site"]
+__all__ = ["Finding", "axe", "cut_on_paper", "overflow", "page", "site"]
 
 # Pinned with its digest: an audit must not run whatever an address serves that day.
 _VERSION = "4.14.1"
 _DIGEST = "29348999450cdf2849a8e70b7912fc2da85a849da39c0d0d5394f51d4a9ed95c"
 _WIDTHS = (1280, 390)
+_PAPER = 985
+"""Pixels across a sheet of US letter between its margins, at four thirds: a browser makes a page smaller by no more
+than that until it fits, and cuts what is wider still."""
 
 
 @dataclass(frozen=True)
@@ -88,11 +91,19 @@ def overflow(
 
     ``ask`` puts the question to a browser: a new one unless given, see `browser.Browser.evaluate`.
     """
-    seen = json.loads(ask(site / name, _STICKING_OUT, width=width))
+    return _too_wide(json.loads(ask(site / name, _STICKING_OUT, width=width)), name, "phone", width)
+
+
+def cut_on_paper(page: Path, *, ask: Callable[..., str] = browser.evaluate) -> list[Finding]:
+    """What is wider than a sheet when ``page`` is printed, and lost there; ``ask`` as in `overflow`."""
+    return _too_wide(json.loads(ask(page, _STICKING_OUT, width=_PAPER, paper=True)), page.name, "paper", _PAPER)
+
+
+def _too_wide(seen: dict[str, Any], name: str, where: str, width: int) -> list[Finding]:
     if seen["inner"] != width:
         raise RuntimeError(f"browser: expected a window {width} pixels wide, got {seen['inner']}")
     places = seen["places"] or (["the page itself"] if seen["wide"] else [])
-    return [Finding(name, "phone", "serious", "overflow", len(places), places[0][:200])] if places else []
+    return [Finding(name, where, "serious", "overflow", len(places), places[0][:200])] if places else []
 
 
 def page(
@@ -119,7 +130,7 @@ def page(
 
 
 def site(root: Path, out: TextIO) -> list[Finding]:
-    """Audit every page of ``_build/html`` in both themes and at a telephone's width.
+    """Audit every page of ``_build/html`` in both themes and at a telephone's width, and the editions for paper.
 
     Prints as it goes, in the end also the figures that are crowded, and returns the serious and critical findings.
     """
@@ -145,6 +156,9 @@ def site(root: Path, out: TextIO) -> list[Finding]:
                 print(f"{name}, {'dark' if dark else 'light'}: {kinds}", file=out, flush=True)
                 for finding in serious:
                     print(f"    {finding.rule}: {finding.place}", file=out, flush=True)
+        for edition in single_page.to_print(root).values():
+            bad += (cut := cut_on_paper(edition, ask=one.evaluate))
+            print(f"{edition.name}, paper: {cut[0].count if cut else 'no'} part(s) too wide", file=out, flush=True)
     for record in json.loads((html / "figures.json").read_text(encoding="utf-8")):
         for words in record.get("crowded", []):
             print(f"figure {record['id']}: {words}", file=out)

@@ -110,10 +110,13 @@ class Browser:
             self._process.wait()
         self._profile.cleanup()
 
-    def evaluate(self, page: Path, script: str, *, dark: bool = False, width: int = 1280, height: int = 2000) -> str:
+    def evaluate(
+        self, page: Path, script: str, *, dark: bool = False, width: int = 1280, height: int = 2000, paper: bool = False
+    ) -> str:
         """Run an asynchronous JavaScript function body in a page once it has loaded; returns the text that it returns.
 
-        The page loads in real time; while the script runs, time is virtual, as in `run`.
+        The page loads in real time; while the script runs, time is virtual, as in `run`. On ``paper`` the page has the
+        styles that it is printed with.
         """
         theme = "dark" if dark else "light"
         begin = (
@@ -135,6 +138,8 @@ class Browser:
         # No window is as narrow as a telephone; the page is told that it is.
         screen: dict[str, Any] = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
         self._ask("Emulation.setDeviceMetricsOverride", session, **screen)
+        if paper:
+            self._ask("Emulation.setEmulatedMedia", session, media="print")
         self._ask("Page.enable", session)
         self._ask("Page.addScriptToEvaluateOnNewDocument", session, source=begin)
         self._loaded.clear()
@@ -193,10 +198,12 @@ class Browser:
         return self._wait(self._send(method, session, **parameters), method)
 
 
-def evaluate(page: Path, script: str, *, dark: bool = False, width: int = 1280, height: int = 2000) -> str:
+def evaluate(
+    page: Path, script: str, *, dark: bool = False, width: int = 1280, height: int = 2000, paper: bool = False
+) -> str:
     """Ask one question of a browser of its own, see `Browser.evaluate`."""
     with Browser() as one:
-        return one.evaluate(page, script, dark=dark, width=width, height=height)
+        return one.evaluate(page, script, dark=dark, width=width, height=height, paper=paper)
 
 
 def pdf(page: Path, target: Path) -> None:

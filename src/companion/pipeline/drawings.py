@@ -1,6 +1,6 @@
 """One drawing for both themes: where a figure's dark variant differs in colours alone, the light one carries them too.
 
-Written for a finished site; the archives of figures keep both variants as they were published.
+Written for the figures of a site and their archives; a chapter's run publishes two drawings.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-__all__ = ["DARK", "in_both_themes", "merge"]
+__all__ = ["DARK", "has_both_themes", "in_both_themes", "merge"]
 
 DARK = "dark"
 """The fragment of an address that shows the dark theme: ``ID.svg#dark``."""
@@ -47,16 +47,28 @@ def merge(light: str, dark: str) -> str | None:
     return light.replace("</style>", f"{rules}</style>", 1).replace("<svg ", f'<svg id="{DARK}" ', 1)
 
 
+def has_both_themes(folder: Path) -> bool:
+    """Whether the drawing in the folder of a figure, which has the figure's id for a name, shows both themes."""
+    drawing = folder / f"{folder.name}.svg"
+    if not drawing.is_file():
+        return False
+    with drawing.open(encoding="utf-8") as text:
+        return f'<svg id="{DARK}" ' in text.read(2000)
+
+
 def in_both_themes(figures: Path) -> set[str]:
-    """Put the two drawings of every figure in ``figures`` into one where they can be; returns the ids of those."""
+    """Put the two drawings of every figure in ``figures`` into one where they can be; returns the ids of those.
+
+    Figures whose drawings were put into one before are among them.
+    """
     found = set()
-    for dark in sorted(figures.glob("*/*-dark.svg")):
-        light = dark.with_name(f"{dark.parent.name}.svg")
-        if dark.name != f"{dark.parent.name}-dark.svg" or not light.is_file():
-            continue
-        both = merge(light.read_text(encoding="utf-8"), dark.read_text(encoding="utf-8"))
-        if both is not None:
-            light.write_text(both, encoding="utf-8")
-            dark.unlink()
-            found.add(dark.parent.name)
+    for folder in sorted(path for path in figures.glob("*") if path.is_dir()):
+        light, dark = folder / f"{folder.name}.svg", folder / f"{folder.name}-dark.svg"
+        if light.is_file() and dark.is_file():
+            both = merge(light.read_text(encoding="utf-8"), dark.read_text(encoding="utf-8"))
+            if both is not None:
+                light.write_text(both, encoding="utf-8")
+                dark.unlink()
+        if not dark.is_file() and has_both_themes(folder):
+            found.add(folder.name)
     return found

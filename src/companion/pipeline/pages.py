@@ -16,7 +16,7 @@ _PAGE_LIMIT = 2_000_000
 # Half of it are the figures; drawings and tables are there twice, as files and in the archive of each. A third is text.
 _SITE_LIMIT = 50_000_000
 # The edition for paper and the gallery show everything.
-_WHOLE_BOOK = {"print.html", "print-audits.html", "gallery.html"}
+_WHOLE_BOOK = {"print.html", "gallery.html"}
 _EXTERNAL = re.compile(r"^\s*(?:https?:)?//", re.IGNORECASE)
 _LOADING_RELATIONS = {
     "stylesheet",

@@ -1,5 +1,7 @@
-"""The book on paper: the lessons as one page to read, ``print.html``, the audits as another, ``print-audits.html``.
+"""The book on paper: the lessons as one page to read, ``print.html`` of the site, and the audits as another.
 Made from the finished pages; checks nothing.
+
+The page of the audits is as large as all that it joins, and is there to be printed: it lies beside the site.
 
 On paper nothing can be unfolded, moved or clicked. Answers to exercises are therefore open, while code that the site
 folds away, such as that of figures, and models that run in the page are left out.
@@ -8,6 +10,7 @@ folds away, such as that of figures, and models that run in the page are left ou
 from __future__ import annotations
 
 import html
+import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,10 +21,11 @@ from bs4 import BeautifulSoup, Tag
 from companion import project
 from companion.pipeline import notebooks
 
-__all__ = ["AUDITS", "LESSONS", "editions", "write"]
+__all__ = ["AUDITS", "LESSONS", "editions", "to_print", "write"]
 
 LESSONS = "print.html"
 AUDITS = "print-audits.html"
+_TITLE = re.compile(r"<h1\b[^>]*>(.*?)</h1>", re.DOTALL)
 _NOT_FOR_PAPER = (
     "script, template, button, .headerlink, .only-dark, .book-cite, .book-no-print, .book-frames, .book-live, "
     ".prev-next-area, details.hide, .toctree-wrapper"
@@ -37,24 +41,46 @@ def editions(root: Path) -> Mapping[str, Sequence[str]]:
     return found | ({AUDITS: [*audits, *also.get("audits", [])]} if audits else {})
 
 
-def write(site: Path, name: str, pages: Sequence[str], title: str) -> None:
-    """Join the articles of ``pages`` (names without .html, in order) into ``site/name``.
+def to_print(root: Path) -> Mapping[str, Path]:
+    """The pages that a browser prints, by the name of their edition, of the site in ``_build/html``.
+
+    That of the audits is made here, in ``_build/paper``. Raises ``ValueError`` if there is no site.
+    """
+    site, paper = root / "_build" / "html", root / "_build" / "paper"
+    if not (site / LESSONS).is_file():
+        raise ValueError(f"expected a finished site with {LESSONS}, found none; make book builds it")
+    pages = {LESSONS: site / LESSONS}
+    if audits := editions(root).get(AUDITS):
+        paper.mkdir(exist_ok=True)
+        write(site, AUDITS, audits, f"{project.identity(root).title}: the audits", folder=paper, listed=True)
+        pages[AUDITS] = paper / AUDITS
+    return pages
+
+
+def write(
+    site: Path, name: str, pages: Sequence[str], title: str, *, folder: Path | None = None, listed: bool = False
+) -> None:
+    """Join the articles of ``pages`` (names without .html, in order) into the page ``name`` of ``folder`` or ``site``.
 
     Ids get the name of their page in front, so that they stay unique, and links between the pages become links within
-    the one. Pictures load at once, because paper does not scroll.
+    the one. Pictures load at once, because paper does not scroll. With ``listed`` the title and a list of the pages
+    come first.
     """
-    articles = [_article(site, page, set(pages)) for page in pages]
+    to_site = f"{Path(os.path.relpath(site, folder)).as_posix()}/" if folder else ""
+    articles = [_article(site, page, set(pages), to_site) for page in pages]
+    if listed:
+        articles.insert(0, _front(title, pages, articles))
     shell = BeautifulSoup((site / f"{pages[0]}.html").read_text(encoding="utf-8"), "html.parser")
-    folder = Path(pages[0]).parent
+    at = Path(pages[0]).parent
     # Of the frame only the style sheets and the script that sets equations are of use.
     kept = [element for element in shell.head.find_all(["meta", "link", "script"]) if _wanted(element)]  # type: ignore[union-attr]
     for element in kept:
         for attribute in ("href", "src"):
             if element.get(attribute):
-                element[attribute] = _relative(str(element[attribute]), folder)
+                element[attribute] = _relative(str(element[attribute]), at, to_site)
     head, body = "\n".join(map(str, kept)), "\n".join(articles)
-    attributes = 'lang="en" data-theme="light" data-mode="light" data-content_root="./"'
-    (site / name).write_text(
+    attributes = f'lang="en" data-theme="light" data-mode="light" data-content_root="{to_site or "./"}"'
+    ((folder or site) / name).write_text(
         f"<!DOCTYPE html>\n<html {attributes}>\n<head>\n{head}\n<title>{html.escape(title)}</title>\n</head>\n"
         f'<body>\n<main class="bd-content book-whole-book">\n{body}\n</main>\n</body>\n</html>\n',
         encoding="utf-8",
@@ -70,7 +96,19 @@ def _wanted(element: Tag) -> bool:
     return "mathjax" in text.lower()
 
 
-def _article(site: Path, name: str, known: set[str]) -> str:
+def _front(title: str, pages: Sequence[str], articles: Sequence[str]) -> str:
+    """The title of an edition, and its pages as links."""
+    names = [
+        re.sub(r"<[^>]*>", "", found[1]) if (found := _TITLE.search(article)) else page
+        for page, article in zip(pages, articles, strict=True)
+    ]
+    rows = "".join(
+        f'<li><a href="#{_prefix(page)}page">{name}</a></li>' for page, name in zip(pages, names, strict=True)
+    )
+    return f'<section class="book-page"><h1>{html.escape(title)}</h1><ol>{rows}</ol></section>'
+
+
+def _article(site: Path, name: str, known: set[str], to_site: str) -> str:
     page = site / f"{name}.html"
     soup = BeautifulSoup(page.read_text(encoding="utf-8"), "html.parser")
     article = soup.select_one("article.bd-article") or soup.select_one("main")
@@ -86,9 +124,9 @@ def _article(site: Path, name: str, known: set[str]) -> str:
             element[attribute] = prefix + str(element[attribute])
     folder = Path(name).parent
     for link in article.select("a[href]"):
-        link["href"] = _address(str(link["href"]), name, folder, known)
+        link["href"] = _address(str(link["href"]), name, folder, known, to_site)
     for image in article.select("img[src]"):
-        image["src"] = _relative(str(image["src"]), folder)
+        image["src"] = _relative(str(image["src"]), folder, to_site)
         del image["loading"]
     for fold in article.select("details"):
         fold["open"] = ""
@@ -99,7 +137,7 @@ def _prefix(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9]+", "-", name) + "--"
 
 
-def _relative(address: str, folder: Path) -> str:
+def _relative(address: str, folder: Path, to_site: str = "") -> str:
     parts = urlsplit(address)
     if parts.scheme or parts.netloc or not parts.path:
         return address
@@ -109,10 +147,10 @@ def _relative(address: str, folder: Path) -> str:
             pieces.pop()
         elif piece != ".":
             pieces.append(piece)
-    return parts._replace(path="/".join(pieces)).geturl()
+    return parts._replace(path=to_site + "/".join(pieces)).geturl()
 
 
-def _address(address: str, name: str, folder: Path, known: set[str]) -> str:
+def _address(address: str, name: str, folder: Path, known: set[str], to_site: str) -> str:
     parts = urlsplit(address)
     if parts.scheme or parts.netloc:
         return address
@@ -122,4 +160,4 @@ def _address(address: str, name: str, folder: Path, known: set[str]) -> str:
     target = moved.path.removesuffix(".html")
     if moved.path.endswith(".html") and target in known:
         return f"#{_prefix(target)}{unquote(moved.fragment) or 'page'}"
-    return moved.geturl()
+    return moved._replace(path=to_site + moved.path).geturl()

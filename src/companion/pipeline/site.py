@@ -28,6 +28,7 @@ from companion.pipeline import (
     compared,
     directives,
     disk,
+    drawings,
     environment,
     equations,
     execution,
@@ -96,17 +97,16 @@ def _render(
     if absent := [name for name in notebooks.pages(root) if not (html / f"{name}.html").is_file()]:
         problem = f"the site was not built, it lacks {', '.join(absent)}; see {build.name}/sphinx.log"
         return Build([problem, *warnings], rendered=True, damage=damage)
+    who = project.identity(root)
     accessibility.mend(html)
     for source_map in (html / "_static").rglob("*.map"):
         # For those who debug the theme; a third of the weight of the site's frame.
         source_map.unlink()
     _add_records(root, html)
-    unknown = names.link(html, project.identity(root).library) if reference.wanted(root) else []
+    unknown = names.link(html, who.library) if reference.wanted(root) else []
     previews.add(html)
     slim.site(html, generated=reference.FOLDER if reference.wanted(root) else "")
-    for name, found in single_page.editions(root).items():
-        audits = ": the audits" if name == single_page.AUDITS else ""
-        single_page.write(html, name, found, f"{project.identity(root).title}{audits}")
+    single_page.write(html, single_page.LESSONS, single_page.editions(root)[single_page.LESSONS], who.title)
     _redirect(root, html)
     search.write(html)
     citing.write(root, html)
@@ -281,10 +281,11 @@ def _add_records(root: Path, html: Path) -> None:
     shutil.copy(root / "book" / "references.bib", html / "references.bib")
     if (root / _LICENCE).is_file():
         shutil.copy(root / _LICENCE, html / _LICENCE)
-    catalogue.write_index(root, html)
     shutil.copytree(Path(__file__).resolve().parents[1] / "schemas", html / "schemas")
     if (build / "figures").is_dir():
         shutil.copytree(build / "figures", html / "figures")
+    _join_themes(html)
+    catalogue.write_index(root, html)
     shown = {notebooks.load(root, name).thumbnail for name in notebooks.names(root)}
     for folder in sorted((html / "figures").glob("*")):
         _bundle(root, folder)
@@ -312,15 +313,45 @@ def _redirect(root: Path, html: Path) -> None:
         )
 
 
+def _join_themes(html: Path) -> None:
+    """One drawing for both themes where it can be; the records of figures then name it, with its digest, alone."""
+    figures, listed = html / "figures", html / "figures.json"
+    for folder in sorted(path.parent for path in figures.glob("*/figure.json")):
+        _refuse_changes(folder, json.loads((folder / "figure.json").read_text(encoding="utf-8"))["files"])
+    files: dict[str, dict[str, str]] = {}
+    for id in sorted(drawings.in_both_themes(figures)):
+        path, drawing = figures / id / "figure.json", figures / id / f"{id}.svg"
+        record = json.loads(path.read_text(encoding="utf-8"))
+        record["files"].pop(f"{id}-dark.svg", None)
+        record["files"][drawing.name] = hashlib.sha256(drawing.read_bytes()).hexdigest()
+        files[id] = record["files"]
+        path.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    records = json.loads(listed.read_text(encoding="utf-8"))
+    records = [{**record, "files": files.get(record["id"], record["files"])} for record in records]
+    listed.write_text(json.dumps(records, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _refuse_changes(folder: Path, files: Mapping[str, str]) -> None:
+    changed = [
+        name
+        for name, digest in sorted(files.items())
+        if hashlib.sha256((folder / name).read_bytes()).hexdigest() != digest
+    ]
+    if changed:
+        raise ValueError(f"figure {folder.name}: the files {changed} are not those that figure.json lists")
+
+
 def _bundle(root: Path, folder: Path) -> None:
     """One archive that stands alone: every file of a figure, its record, what it is, its licence, all checksums."""
     record = json.loads((folder / "figure.json").read_text(encoding="utf-8"))
     id, who = record["id"], project.identity(root)
+    _refuse_changes(folder, record["files"])
+    themes = f"Dark theme: open {id}.svg#{drawings.DARK} in a browser.\n" if drawings.has_both_themes(folder) else ""
     citation = json.dumps([record["csl"]], indent=1, ensure_ascii=False) + "\n"
     (folder / f"{id}.csl.json").write_text(citation, encoding="utf-8")
     readme = (
         f"{record['csl']['title']}\n{record['csl']['URL']}\n\n{record['caption']}\n\nWhat is seen: {record['alt']}\n\n"
-        f"Source: {record['source']}\n"
+        f"Source: {record['source']}\n{themes}"
         f"From: {who.title}, version {record['library_version']}, commit {record['commit']}\n"
         f"Make it again: python {again.SCRIPT}, after python -m pip install -r {again.REQUIREMENTS}; or, in the "
         f"repository, make chapter NAME={record['chapter']}\n"
@@ -330,8 +361,6 @@ def _bundle(root: Path, folder: Path) -> None:
     contents |= {name: (folder / name).read_bytes() for name in ("figure.json", *sorted(record["files"]))}
     contents |= again.files(root, record)
     sums = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
-    if changed := [name for name, digest in record["files"].items() if sums[name] != digest]:
-        raise ValueError(f"figure {id}: the files {changed} are not those that figure.json lists")
     contents["SHA256SUMS"] = "".join(f"{digest}  {name}\n" for name, digest in sorted(sums.items())).encode()
     with zipfile.ZipFile(folder / f"{id}.zip", "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         for name, content in contents.items():
@@ -340,7 +369,10 @@ def _bundle(root: Path, folder: Path) -> None:
 
 def _lighten(folder: Path, *, preview: bool) -> None:
     """Leave to the archive alone what no page shows: PDF, arrays, the PNG beside drawings unless it is a preview."""
-    for name in directives.in_archive_only(folder.name, [path.name for path in folder.iterdir()]):
+    names = [path.name for path in folder.iterdir()]
+    if drawings.has_both_themes(folder):
+        names.append(f"{folder.name}-dark.svg")
+    for name in directives.in_archive_only(folder.name, names):
         if not (preview and name.endswith(".png")):
             (folder / name).unlink()
 
