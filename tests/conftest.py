@@ -33,8 +33,11 @@ for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 CHECKED = bool(os.environ.get("SPINBOOK_TYPES"))
 _COMPILED = "JAX_COMPILATION_CACHE_DIR"
-_PLAIN_LOOPS = "--xla_cpu_use_fusion_emitters=false"
-"""Compiles in half of the time. A version of jaxlib that does not know a flag ends the process, so its own is asked."""
+_QUICK_COMPILER = ("--xla_cpu_use_fusion_emitters=false", "--xla_cpu_parallel_codegen_split_count=1")
+"""Plain loops compile in half of the time; a program compiled in one piece saves what cutting it up costs.
+
+A version of jaxlib that does not know a flag ends the process, so its own is asked.
+"""
 _KNOWS_IT = jaxlib.__version__.startswith("0.10.")
 
 
@@ -52,9 +55,15 @@ def pytest_configure(config: pytest.Config) -> None:
     jax.config.update("jax_numpy_dtype_promotion", "strict")
     # Tests compile thousands of functions and run most of them once: compiling them quickly saves more than it costs.
     jax.config.update("jax_disable_most_optimizations", True)
-    if _KNOWS_IT and _PLAIN_LOOPS.partition("=")[0] not in (flags := os.environ.get("XLA_FLAGS", "")):
+    # A test waits for every result: to hand each operation to another thread and back only costs.
+    jax.config.update("jax_cpu_enable_async_dispatch", False)
+    if _KNOWS_IT:
         # Nothing is compiled yet; workers, and the processes that tests start, get it from the environment.
-        os.environ["XLA_FLAGS"] = f"{flags} {_PLAIN_LOOPS}".strip()
+        given = os.environ.get("XLA_FLAGS", "").split()
+        names = {flag.partition("=")[0] for flag in given}
+        os.environ["XLA_FLAGS"] = " ".join(
+            given + [flag for flag in _QUICK_COMPILER if flag.partition("=")[0] not in names]
+        )
     _share_compiled_functions(config)
     if CHECKED:
         _check_annotations()

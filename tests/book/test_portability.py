@@ -3,7 +3,9 @@
 import io
 import json
 
+import numpy as np
 import pytest
+import scipy
 
 from companion.pipeline import disk, portability
 
@@ -37,6 +39,27 @@ def test_a_path_skips_what_it_cannot_move(book):
     assert ("MKL, compatible", "probe") not in found
     assert ("shuffled tests", "probe") not in found
     assert not any(unit == "book" for _, unit in found)
+
+
+def test_of_a_folder_only_the_files_that_name_pytorch_run_on_its_paths(book):
+    book.path("tests/waves/test_tensors.py").write_text("import torch\n\ndef test_tensor():\n    torch.ones(3)\n")
+    book.path("tests/heat/test_cold.py").write_text("torchlight = 1\n\ndef test_cold():\n    assert torchlight\n")
+
+    def files(name, unit):
+        return [file.name for file in portability._test_units(book.root, PATHS[name].package)[unit]]
+
+    for name in ("MKL, compatible", "MKL, SSE 4.2", "PyTorch, plain loops"):
+        assert files(name, "waves") == ["test_tensors.py"]
+        assert files(name, "heat") == ["test_heat.py"]
+    assert files("four threads", "waves") == ["test_tensors.py", "test_waves.py"]
+    assert files("four threads", "heat") == ["test_cold.py", "test_heat.py"]
+
+
+def test_only_pytorch_brings_its_own_linear_algebra():
+    """The reason why the paths of MKL leave out everything else; false where NumPy or SciPy is built against MKL."""
+    for package in (np, scipy):
+        for library in ("blas", "lapack"):
+            assert "mkl" not in package.show_config(mode="dicts")["Build Dependencies"][library]["name"].lower()
 
 
 def test_results_of_other_code_do_not_count(book):

@@ -5,6 +5,14 @@ of threads, or an order of the tests. Every job (one chapter, or one folder of t
 its own under ``_build/portability``, with the key of what it was made of: a run that was interrupted goes on where it
 was. The table says for every path which tests fail, which claims no longer hold, and how much of a claim's bound the
 largest move takes.
+
+Three of the paths can move only what PyTorch computes. Of the packages in the lock it alone holds Intel's MKL
+(``torch.__config__.show()`` says ``BLAS_INFO=mkl``); NumPy and SciPy say ``scipy-openblas`` in their
+``show_config()``, and JAX takes SciPy's. These paths run the pages whose kernel had loaded PyTorch, and the files of
+tests that name it.
+
+``MKL_ENABLE_INSTRUCTIONS`` is for Intel's processors: on those of AMD it changes no digit. ``MKL_CBWR`` chooses the
+instructions on both, so the path to SSE 4.2 has the two of them.
 """
 
 from __future__ import annotations
@@ -13,6 +21,7 @@ import argparse
 import json
 import math
 import os
+import re
 import subprocess
 import sys
 import time
@@ -43,7 +52,7 @@ class ProcessorPath:
     name: str
     variables: Mapping[str, str] = field(default_factory=dict)
     threads: int | None = 1
-    # Only what imports this package can move; None: everything can.
+    # Only what this package computes can move; None: everything can.
     package: str | None = None
     chapters: bool = True
     tests: bool = True
@@ -52,7 +61,7 @@ class ProcessorPath:
 PATHS = (
     ProcessorPath(AS_IS),
     ProcessorPath("MKL, compatible", {"MKL_CBWR": "COMPATIBLE"}, package="torch"),
-    ProcessorPath("MKL, SSE 4.2", {"MKL_ENABLE_INSTRUCTIONS": "SSE4_2"}, package="torch"),
+    ProcessorPath("MKL, SSE 4.2", {"MKL_ENABLE_INSTRUCTIONS": "SSE4_2", "MKL_CBWR": "SSE4_2"}, package="torch"),
     ProcessorPath("PyTorch, plain loops", {"ATEN_CPU_CAPABILITY": "default"}, package="torch"),
     # XLA, OpenBLAS (NumPy, SciPy and JAX's linear algebra), NumPy and numba, all as on a processor of 2009.
     ProcessorPath(
@@ -110,7 +119,6 @@ def jobs(root: Path) -> list[Job]:
     chapters = {name: notebooks.load(root, name) for name in notebooks.names(root)}
     keys = {name: freshness.key(root, chapter) for name, chapter in chapters.items()}
     imports = {name: freshness.ingredients(root, chapter)["packages"] for name, chapter in chapters.items()}
-    units = _test_units(root)
     code = freshness.tree_digest(root / "src", root / "tests")
     found = []
     for path in PATHS:
@@ -121,17 +129,16 @@ def jobs(root: Path) -> list[Job]:
                 if path.package is None or path.package in imports[name]
             ]
         if path.tests:
-            found += [
-                Job(path, unit, False, code)
-                for unit, files in units.items()
-                if path.package is None or any(path.package in file.read_text(encoding="utf-8") for file in files)
-            ]
+            found += [Job(path, unit, False, code) for unit in _test_units(root, path.package)]
     # Tests as they are were run before anybody asks this; everything else needs the reference first.
     return sorted(found, key=lambda job: (job.path.name == AS_IS) and not job.is_chapter)
 
 
-def _test_units(root: Path) -> dict[str, list[Path]]:
-    """Files of numerical tests by unit: a folder, the files beside the folders, and the examples of the library."""
+def _test_units(root: Path, package: str | None) -> dict[str, list[Path]]:
+    """Files of numerical tests by unit: a folder, the files beside the folders, and the examples of the library.
+
+    Only those that name the package, unless that is None: a test that hands over tensors or awaits them has to.
+    """
     tests = root / "tests"
     units = {
         folder.name: sorted(folder.rglob("test_*.py"))
@@ -144,6 +151,12 @@ def _test_units(root: Path) -> dict[str, list[Path]]:
         for path in sorted((root / "src").rglob("*.py"))
         if ">>>" in path.read_text(encoding="utf-8") and path.relative_to(root / "src").parts[0] != freshness.MACHINERY
     ]
+    if package is not None:
+        word = re.compile(rf"\b{re.escape(package)}\b")
+        units = {
+            name: [path for path in files if word.search(path.read_text(encoding="utf-8"))]
+            for name, files in units.items()
+        }
     return {name: files for name, files in units.items() if files}
 
 
@@ -262,7 +275,7 @@ def _run_tests(root: Path, job: Job) -> dict[str, object]:
     folder = disk.folder(job.folder(root))
     report = folder / "report.xml"
     threads = {} if job.path.threads is None else {name: str(job.path.threads) for name in execution.THREAD_VARIABLES}
-    files = [str(path.relative_to(root)) for path in _test_units(root)[job.unit]]
+    files = [str(path.relative_to(root)) for path in _test_units(root, job.path.package)[job.unit]]
     command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", "-m", "not slow"]
     # The settings of all tests lie beside them, where examples in the library do not find them.
     command += ["-p", "tests.conftest"] if job.unit == "examples" else []
