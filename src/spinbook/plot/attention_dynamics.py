@@ -737,6 +737,9 @@ def explorer(panels: Sequence[Mapping[str, Any]]) -> Figure:
         orbit.set_ylabel("$m^o_1$")
         parting.set_ylabel("distance")
         plane.set_ylabel("$m^o_2$")
+    for orbit, parting, _ in axes[:-1]:  # all of them have the times of the lowest
+        orbit.tick_params(labelbottom=False)
+        parting.tick_params(labelbottom=False)
     for ax, text in zip(axes[-1], ("token", "token", "$m^o_1$"), strict=True):
         ax.set_xlabel(text)
     return figure
