@@ -113,12 +113,12 @@ def test_a_gradient_that_is_not_finite_changes_nothing():
     windows, numbers = (jnp.asarray(a[:10]) for a in transient._batches(SMOKE, 1))
     windows = jnp.broadcast_to(windows[:1], windows.shape)
     params = eqx.filter(transient.made(VANILLA, SMOKE, KEY), eqx.is_inexact_array)
-    learnt, _, (losses, _, skipped) = programs.advance(params, programs.begin(params), windows, numbers)
+    (learnt, _), (losses, _, skipped) = programs.advance((params, programs.begin(params)), windows, numbers)
     assert not skipped.any()
     assert losses[-1] < losses[0]
     assert not np.array_equal(learnt.readout, params.readout)
     broken = eqx.tree_at(lambda p: p.gain, params, jnp.full_like(params.gain, jnp.inf))
-    same, _, (losses, _, skipped) = programs.advance(broken, programs.begin(broken), windows, numbers)
+    (same, _), (losses, _, skipped) = programs.advance((broken, programs.begin(broken)), windows, numbers)
     assert skipped.all()
     np.testing.assert_array_equal(same.readout, broken.readout)
 
@@ -131,7 +131,7 @@ def test_a_row_of_random_numbers_makes_as_many_updates_as_it_draws():
     for row, number in ((Row("random"), 1), (Row("random"), 2), (Row("1"), 5), (Row("2"), 5)):
         programs = transient._programs(row, SMOKE)
         numbers = jnp.full(3, number, jnp.int32)
-        found[row.trained, number] = programs.advance(params, programs.begin(params), windows, numbers)[0]
+        found[row.trained, number] = programs.advance((params, programs.begin(params)), windows, numbers)[0][0]
     close = partial(np.testing.assert_allclose, rtol=1e-4, atol=1e-6)
     close(found["random", 1].readout, found["1", 5].readout)
     close(found["random", 2].readout, found["2", 5].readout)
@@ -165,6 +165,7 @@ def test_a_record_has_every_run_and_goes_on_where_it_was(tmp_path, monkeypatch):
     assert np.mean(again) == pytest.approx(spins["held_out"][0], rel=1e-5)
     with pytest.raises(ValueError, match="path: expected weights of row vanilla of this design"):
         transient.restored(VANILLA, design, tmp_path / "weights-1-1.npz")
+    assert not list((tmp_path / "unfinished").iterdir())
     # A run that is missing is made again, and no other.
     (tmp_path / "primary" / "task-000001.npz").unlink()
     trained, train = [], transient._batches
@@ -173,12 +174,41 @@ def test_a_record_has_every_run_and_goes_on_where_it_was(tmp_path, monkeypatch):
     assert trained == [2]
     assert after["runs"][1]["held_out"] == whole["runs"][1]["held_out"]
     assert after["complete"]
+    # One that is stopped in the middle goes on at its last look, to the same end.
+    write, written = transient.Checkpoint.write, []
+
+    def stop(checkpoint, carried, found):
+        write(checkpoint, carried, found)
+        written.append(len(found["losses"]))
+        if len(written) == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(transient.Checkpoint, "write", stop)
+    with pytest.raises(KeyboardInterrupt):
+        transient.compare(design, folder=tmp_path / "stopped")
+    assert written == [10, 20, 10]
+    assert len(list((tmp_path / "stopped" / "unfinished").iterdir())) == 1
+    stopped = transient.compare(design, folder=tmp_path / "stopped")
+    assert written == [10, 20, 10, 20, 10, 20]
+    for one, other in zip(stopped["runs"], whole["runs"], strict=True):
+        assert one | {"seconds": 0} == other | {"seconds": 0}
+
+
+def test_a_checkpoint_of_another_sweep_is_none(tmp_path):
+    ours, theirs = (transient.Checkpoint(tmp_path / "one.npz", name) for name in ("ours", "theirs"))
+    carried = {"a": jnp.arange(3.0), "b": jnp.asarray(2)}
+    assert ours.read(carried) is None
+    ours.write(carried, {"losses": np.arange(4.0)})
+    assert theirs.read(carried) is None
+    back, found = ours.read(carried)
+    assert eqx.tree_equal(back, carried)
+    np.testing.assert_array_equal(found["losses"], np.arange(4.0))
 
 
 def test_more_seeds_are_run_only_where_a_question_is_open(tmp_path, monkeypatch):
     ran = []
 
-    def fake(run, design):
+    def fake(run, design, checkpoint=None):
         ran.append(run)
         gap = 1.0 if run.row.trained != "1" else 0.0
         losses = np.array([[2 + gap + 0.1 * (use == "inf")] * 2 for use in run.row.uses])

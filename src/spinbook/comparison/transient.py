@@ -50,6 +50,7 @@ __all__ = [
     "PRIMARY",
     "SMOKE",
     "USES",
+    "Checkpoint",
     "Design",
     "LanguageModel",
     "Row",
@@ -390,7 +391,7 @@ def _programs(row: Row, design: Design) -> _Programs:
         return jax.lax.switch(number - 1, branches, params, windows)
 
     @jax.jit
-    def advance(params: Any, state: Any, windows: Array, numbers: Array) -> Any:
+    def advance(start: Any, windows: Array, numbers: Array) -> Any:
         def update(carried: Any, batch: Any) -> Any:
             params, state = carried
             (value, unsettled), gradient = slope_at(batch[1], params, batch[0])
@@ -399,8 +400,7 @@ def _programs(row: Row, design: Design) -> _Programs:
             fine = jnp.isfinite(optax.global_norm(gradient))
             return jax.tree.map(lambda a, b: jnp.where(fine, a, b), new, carried), (value, unsettled, ~fine)
 
-        carried, found = jax.lax.scan(update, (params, state), (windows, numbers))
-        return *carried, found
+        return jax.lax.scan(update, start, (windows, numbers))
 
     @partial(jax.jit, static_argnames="use")
     def evaluate(params: Any, batches: Array, use: str) -> Any:
@@ -444,64 +444,97 @@ def _probed(model: LanguageModel, use: str, characters: Array) -> dict[str, Arra
     return jax.lax.scan(layer, model.bottom(characters), arrays)[1]
 
 
-def train(run: Run, design: Design) -> dict[str, np.ndarray]:
+class Checkpoint(NamedTuple):
+    """A file with a training on its way, of the sweep with this ``identity``: where a run that was stopped goes on."""
+
+    path: Path
+    identity: str
+
+    def write(self, carried: Any, found: Mapping[str, np.ndarray]) -> None:
+        """Weights with the state of the optimizer, and what was found so far; whole or not at all."""
+        leaves: dict[str, Any] = {f"carried.{k}": np.asarray(a) for k, a in enumerate(jax.tree.leaves(carried))}
+        leaves |= {f"found.{name}": values for name, values in found.items()}
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = self.path.with_name(f".{self.path.name}.unfinished")
+        with unfinished.open("wb") as file:
+            np.savez(file, **leaves, identity=np.array(self.identity))
+        os.replace(unfinished, self.path)
+
+    def read(self, like: Any) -> tuple[Any, dict[str, np.ndarray]] | None:
+        """What was written, in the form of ``like``; None where there is nothing, or something of another sweep."""
+        if not self.path.exists():
+            return None
+        with np.load(self.path) as file:
+            if str(file["identity"]) != self.identity:
+                return None
+            found = {name.removeprefix("found."): file[name] for name in file.files if name.startswith("found.")}
+            leaves, structure = jax.tree.flatten(like)
+            carried = [jnp.asarray(file[f"carried.{k}"]) for k in range(len(leaves))]
+        return jax.tree.unflatten(structure, carried), found
+
+
+def train(run: Run, design: Design, *, checkpoint: Checkpoint | None = None) -> dict[str, np.ndarray]:
     """One training from its seed, the losses of all uses afterwards, and what its layers do on the way.
 
     ``losses``, ``unsettled`` and ``skipped`` (updates,): the loss, the part of (window, layer) without the steady state
     that was asked for, and whether the gradient was not finite, so that the update was left out. ``looks`` (looks,):
     the loss of the row's own use on a few held-out batches before the first update and after every ``look_every``.
     ``held_out`` and ``held_out_unsettled`` (uses, batches), of all uses of the row on all held-out batches. ``seconds``
-    of processor time per update, without compiling where there was more than one stretch.
+    (looks - 1,) of processor time per update; the first has the compiling in it.
 
     Of spins, at each look and for each layer under the inputs of its own use, averages over a batch: ``distance``
     (looks, depth, 12), |m_k - m*| / |m*| after k updates; ``mismatch`` and ``irreversibility`` (looks, depth, 12,
     heads), see ``SpinTransformerModule.path``; ``n_eff``, ``q`` and ``chi`` (looks, depth, heads), see
     ``spinbook.vector.fidelity.collective_mode``; ``path_unsettled`` (looks, depth). The weights of seed 1 are among the
     arrays as ``weight.0`` and so on, in the order of the model's leaves.
+
+    With a ``checkpoint`` it goes on from there, and writes it after every look.
     """
     with jax.enable_x64(False), jax.numpy_dtype_promotion("standard"):
         model = made(run.row, design, jax.random.key(run.seed))
         programs = _programs(run.row, design)
         params = eqx.filter(model, eqx.is_inexact_array)
-        state = programs.begin(params)
         windows, numbers = _batches(design, run.seed)
         held_out = jnp.asarray(_text_of(design).held_out)
         few = held_out[: design.look_batches]
-        looks, probes, courses, seconds = [], [], [], []
+        carried: Any = (params, programs.begin(params))
+        found: dict[str, np.ndarray] = {}
+
+        def add(name: str, values: Any) -> None:
+            """Behind what is there."""
+            found[name] = np.concatenate([found[name], values]) if name in found else np.asarray(values)
 
         def look() -> None:
-            looks.append(float(jnp.mean(programs.evaluate(params, few, use=run.row.own_use)[0])))
+            add("looks", [float(jnp.mean(programs.evaluate(carried[0], few, use=run.row.own_use)[0]))])
             if run.row.trained != _VANILLA:
-                probes.append(jax.tree.map(np.asarray, programs.probe(params, few[0])))
+                for name, value in programs.probe(carried[0], few[0]).items():
+                    add("path_unsettled" if name == "unsettled" else name, np.asarray(value)[None])
 
-        look()
-        for first in range(0, design.updates, design.look_every):
+        before = None if checkpoint is None else checkpoint.read(carried)
+        if before is None:
+            look()
+        else:
+            carried, found = before
+        for first in range(len(found.get("losses", ())), design.updates, design.look_every):
             stretch = slice(first, first + design.look_every)
             begin = time.process_time()
-            params, state, course = programs.advance(
-                params, state, jnp.asarray(windows[stretch]), jnp.asarray(numbers[stretch])
-            )
-            courses.append(jax.tree.map(np.asarray, course))
-            seconds.append((time.process_time() - begin) / len(course[0]))
+            carried, course = programs.advance(carried, jnp.asarray(windows[stretch]), jnp.asarray(numbers[stretch]))
+            for name, values in zip(("losses", "unsettled", "skipped"), course, strict=True):
+                add(name, np.asarray(values))
+            add("seconds", [(time.process_time() - begin) / len(course[0])])
             look()
-        found = [programs.evaluate(params, held_out, use=use) for use in run.row.uses]
-        losses, unsettled, skipped = (np.concatenate(parts) for parts in zip(*courses, strict=True))
-        arrays = {
-            "losses": losses,
-            "unsettled": unsettled,
-            "skipped": skipped,
-            "looks": np.array(looks),
-            "held_out": np.array([values for values, _ in found]),
-            "held_out_unsettled": np.array([parts for _, parts in found]),
-            "seconds": np.array(np.mean(seconds[1:] or seconds)),
-            "parameters": np.array(sum(leaf.size for leaf in jax.tree.leaves(params))),
+            if checkpoint is not None:
+                checkpoint.write(carried, found)
+        ends = [programs.evaluate(carried[0], held_out, use=use) for use in run.row.uses]
+        leaves = jax.tree.leaves(carried[0])
+        found |= {
+            "held_out": np.array([values for values, _ in ends]),
+            "held_out_unsettled": np.array([parts for _, parts in ends]),
+            "parameters": np.array(sum(leaf.size for leaf in leaves)),
         }
-        if probes:
-            for name in probes[0]:
-                arrays["path_unsettled" if name == "unsettled" else name] = np.array([probe[name] for probe in probes])
         if run.seed == 1:
-            arrays |= {f"weight.{k}": np.asarray(leaf) for k, leaf in enumerate(jax.tree.leaves(params))}
-        return arrays
+            found |= {f"weight.{k}": np.asarray(leaf) for k, leaf in enumerate(leaves)}
+        return found
 
 
 def _entry(run: Run, arrays: Mapping[str, np.ndarray], design: Design) -> dict[str, Any]:
@@ -525,7 +558,7 @@ def _entry(run: Run, arrays: Mapping[str, np.ndarray], design: Design) -> dict[s
         "losses": records.numbers(stretches("losses"), 4),
         "unsettled": records.numbers(stretches("unsettled"), 4),
         "looks": records.numbers(arrays["looks"], 5),
-        "seconds": records.numbers(arrays["seconds"], 3),
+        "seconds": records.numbers(np.median(arrays["seconds"]), 3),
         "parameters": int(arrays["parameters"]),
     }
     if "distance" in arrays:
@@ -534,6 +567,20 @@ def _entry(run: Run, arrays: Mapping[str, np.ndarray], design: Design) -> dict[s
             for name in ("mismatch", "irreversibility", "n_eff", "q", "chi", "path_unsettled"):
                 entry[name] = records.numbers(arrays[name], 4)
     return entry
+
+
+def _label(row: Row) -> str:
+    return f"{row.trained}{'-field' * row.field}-{row.beta:g}"
+
+
+def _unfinished(folder: Path, run: Run) -> Path:
+    return folder / "unfinished" / f"{_label(run.row)}-{run.seed}.npz"
+
+
+def _task(run: Run, design: Design, place: Path | None, identity: str) -> dict[str, np.ndarray]:
+    if place is None:
+        return train(run, design)
+    return train(run, design, checkpoint=Checkpoint(_unfinished(place, run), identity))
 
 
 def _runs(rows: Sequence[Row], first: int, last: int) -> list[Run]:
@@ -546,9 +593,9 @@ def compare(design: Design = SMOKE, *, folder: Path | None = None, **options: An
 
     Three stages, each in its own subfolder: the primary rows with the least number of seeds; the rows beside them; and
     more seeds of the primary rows, if a deciding question is undecided then. Called again with the same folder it goes
-    on with the run that it was at. Weights of the first seed are written beside as ``weights-ROW-BETA.npz``, see
-    ``restored``. ``options`` are those of ``spinbook.sweep.iterate``. Raises ``FileNotFoundError`` where the text is
-    missing.
+    on where it was, at the last look of the run that it was at. Weights of the first seed are written beside as
+    ``weights-ROW-BETA.npz``, see ``restored``. ``options`` are those of ``spinbook.sweep.iterate``. Raises
+    ``FileNotFoundError`` where the text is missing.
     """
     blind = _text_of(design).blind
     if options.get("executor") is None:
@@ -574,19 +621,22 @@ def compare(design: Design = SMOKE, *, folder: Path | None = None, **options: An
         described = [[run.row.trained, run.row.field, run.row.beta, run.seed] for run in runs]
         sizes = [design.depth, design.dim, design.num_heads, design.length, design.batch, design.updates]
         measures = [design.learning_rate, design.look_every, design.look_batches, design.held_out_batches]
+        code = sweep.code_version(train)
         for k, arrays in sweep.iterate(
-            partial(train, design=design),
+            partial(_task, design=design, place=folder, identity=sweep.fingerprint(sizes, measures, code)),
             runs,
-            identity=sweep.fingerprint(described, sizes, measures, design.sample, sweep.code_version(train)),
+            identity=sweep.fingerprint(described, sizes, measures, design.sample, code),
             folder=None if folder is None else folder / name,
             label=name,
             **options,
         ):
-            found[runs[k]] = _entry(runs[k], arrays, design)
-            weights: dict[str, Any] = {key: value for key, value in arrays.items() if key.startswith("weight.")}
-            if folder is not None and weights:
-                row = runs[k].row
-                np.savez(folder / f"weights-{row.trained}{'-field' * row.field}-{row.beta:g}.npz", **weights)
+            run = runs[k]
+            found[run] = _entry(run, arrays, design)
+            if folder is not None:
+                weights: dict[str, Any] = {key: value for key, value in arrays.items() if key.startswith("weight.")}
+                if weights:
+                    np.savez(folder / f"weights-{_label(run.row)}.npz", **weights)
+                _unfinished(folder, run).unlink(missing_ok=True)
             written(complete=False)
 
     stage("primary", _runs(design.primary, 1, design.least))
