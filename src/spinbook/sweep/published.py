@@ -145,6 +145,12 @@ def _headline(out: Path, quick: bool, **options: Any) -> None:
     headline.compare(headline.SMOKE if quick else headline.ALL, folder=Path(out) / "comparison-headline", **options)
 
 
+def _transient(out: Path, quick: bool, **options: Any) -> None:
+    from spinbook.comparison import transient
+
+    transient.compute(out, quick, **options)
+
+
 def _fidelity(out: Path, quick: bool, **options: Any) -> None:
     from spinbook.vector import fidelity
 
@@ -199,6 +205,12 @@ SWEEPS: tuple[Published, ...] = (
     ),
     Published(
         "comparison-headline", "the network of adaptive TAP on MNIST, 20,000 updates, five seeds", 60.0, _headline
+    ),
+    Published(
+        "nonequilibrium-transient",
+        "language models of spins, trained and used with different numbers of updates: the plan of the transient",
+        330.0,
+        _transient,
     ),
     Published(
         "spin-transformers-fidelity",
