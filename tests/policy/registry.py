@@ -499,6 +499,20 @@ GROUPS = [
         "pair_correlations paper_network positional_bits quad_correlations random_network",
         NETWORK,
     ),
+    Group(
+        "self_attention.network",
+        "correlated_network coupled_network",
+        {
+            "patterns": np.array([[1.0, 1.0], [1.0, -1.0]]),
+            "averages": 0.3 * _random(4, 2, 2),
+            "context": 3,
+            "gamma": 5.0,
+            "epsilon": 0.1,
+            "positions": 0.1 * _random(2, 4, 2),
+            "pairs": 0.3 * _random(4, 2, 2),
+            "quads": np.zeros((4, 0, 2)),
+        },
+    ),
     Group("self_attention.sign_classes", "sign_classes", NETWORK),
     Group("self_attention.stochastic", "sample_finite segment_sizes", NETWORK),
     Group(

@@ -49,6 +49,8 @@ from spinbook.self_attention.lyapunov import (
 from spinbook.self_attention.mean_field import couplings
 from spinbook.self_attention.network import (
     Network,
+    correlated_network,
+    coupled_network,
     pair_correlations,
     paper_network,
     positional_bits,
@@ -82,6 +84,8 @@ __all__ = [
     "classification",
     "classify",
     "classify_sweep",
+    "correlated_network",
+    "coupled_network",
     "couplings",
     "kaplan_yorke_dimension",
     "lanes",

@@ -411,7 +411,7 @@ def compiled(M: int, K: int, C: int) -> Kernel:
         bins = histogram.shape[1]
         for lane in range(L):
             x = field[watched.component * L + lane]
-            histogram[lane, min(int((x + 1.0) * (0.5 * bins)), bins - 1)] += 1
+            histogram[lane, min(max(int((x + 1.0) * (0.5 * bins)), 0), bins - 1)] += 1
             if abs(field[watched.plane * L + lane]) < watched.tolerance:
                 n = num_crossings[lane]
                 if n < crossings.shape[1]:

@@ -84,9 +84,9 @@ class Observation(NamedTuple):
     """What to gather.
 
     ``field`` (one of ``FIELDS``) and ``component``: the variable of the histogram, which has ``num_bins`` bins
-    over [-1, 1]. ``plane``: another component of the same field; whenever it is within ``tolerance`` of zero, the
-    variable is noted as a crossing, up to ``max_crossings`` times. The last ``num_tail`` steps are kept. Without bins,
-    only those.
+    over [-1, 1], the outermost for whatever lies beyond. ``plane``: another component of the same field; whenever it is
+    within ``tolerance`` of zero, the variable is noted as a crossing, up to ``max_crossings`` times. The last
+    ``num_tail`` steps are kept. Without bins, only those.
     """
 
     field: str = FIELDS[0]

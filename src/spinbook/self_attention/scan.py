@@ -75,7 +75,7 @@ def _block(
             x = field[:, observation.component]
             bins = histogram.shape[1]
             index = ((x + 1) * (0.5 * bins)).astype(jnp.int32)
-            histogram = histogram.at[lane, jnp.minimum(index, bins - 1)].add(1)
+            histogram = histogram.at[lane, jnp.clip(index, 0, bins - 1)].add(1)
             crosses = jnp.abs(field[:, observation.plane]) < observation.tolerance
             # Out of bounds for a lane that does not cross, or has no room left; then nothing is written.
             place = jnp.where(crosses, num_crossings, crossings.shape[1])

@@ -32,22 +32,30 @@ def token_window(network: Network, token: Float[ArrayLike, " S"] | None = None, 
 
     ``token`` holds the sign (or mean) of the units of each segment, (S,); by default it is W^o_1, the first output
     feature, as in the paper's runs. ``position`` is the token's own. Source: the authors' code, which starts its runs
-    so; its program for finite N keeps the initial token instead.
+    so; its program for finite N keeps the initial token instead. Raises ``ValueError`` for a network without units.
 
     >>> from spinbook.self_attention import paper_network
     >>> token_window(paper_network()).attention[0].round(4).tolist()
     [0.3467, 0.3267, 0.98]
     """
     validate.instance(network, Network, "network")
+    if network.patterns is not None:
+        raise ValueError(
+            "network: expected one with units for a token to have signs, got one of given couplings, whose orbits "
+            "start from a window of attention vectors"
+        )
     W = network.semantic_signs.astype(np.float64)
     x = W[0, 0] if token is None else numbers(token, "token")
     if x.shape != W.shape[2:]:
         raise ValueError(f"token: expected one number per segment, shape {W.shape[2:]}, got {x.shape}")
     validate.require(lambda x: np.abs(x) <= 1, x, "token", "numbers from -1 to 1")
-    P = network.positional_signs.shape[2]
-    bits = positional_bits(P)[validate.count(position, "position") % network.period]
+    r = validate.count(position, "position") % network.period
     semantic = W[1] @ (network.segment_weights * x)
-    positional = network.positional_signs[1] @ bits / max(P, 1)
+    if network.positions is None:
+        P = network.positional_signs.shape[2]
+        positional = network.positional_signs[1] @ positional_bits(P)[r] / max(P, 1)
+    else:
+        positional = network.positions[r, 1]
     attention = np.zeros((network.context, network.num_features))
     attention[0] = (1 - network.epsilon) * semantic + network.epsilon * positional
     return Window(attention, np.int64(1), np.int64(0))

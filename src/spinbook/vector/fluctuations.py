@@ -119,11 +119,17 @@ def field_moments(
     transverse, along, trace = covariances
     own = jnp.sum(magnetizations * magnetizations, axis=-1)
     isotropic = (trace + along * jnp.sum(own, axis=0)) / heads
-    # Head by head: XLA's loops over all heads at once take ten times longer, here and in the transpose.
-    products = fields @ jnp.swapaxes(magnetizations, -1, -2)
-    overlaps = sum(couplings[h] * products[h] for h in range(1, heads)) + couplings[0] * products[0]
-    weighted = jax.lax.optimization_barrier(along * overlaps)
-    correlated = jnp.stack([(couplings[h] * weighted) @ magnetizations[h] for h in range(heads)])
+    # Head by head: XLA's loops over all heads at once take ten times longer, here and in the transpose, and one head
+    # after another keeps its matrices in the cache.
+    by_head = couplings, fields, magnetizations
+
+    def overlap(total: Array, head: tuple[Array, Array, Array]) -> tuple[Array, None]:
+        J, theta, m = head
+        return total + J * (theta @ m.T), None
+
+    overlaps = jax.lax.scan(overlap, jnp.zeros_like(couplings[0]), by_head)[0]
+    weighted = along * overlaps
+    correlated = jax.lax.map(lambda head: (head[0] * weighted) @ head[2], by_head)
     squared_couplings = couplings * couplings
     sent_transverse = _sent(squared_couplings, transverse[None])
     sent_trace = _sent(squared_couplings, isotropic[None] - along[None] * own[:, None, :])
