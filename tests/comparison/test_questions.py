@@ -137,6 +137,7 @@ def test_the_plan_says_in_which_order_things_are_run_and_when_they_are_judged():
         assert f"*{group.task}*" in changes
         for cell in group.cells if group.name.endswith("dear") else ():
             assert cell.row.split(",")[0] in changes
-    assert "*mnist*, *text*, *recall apart*" in changes
+    assert "*mnist* and then *text*" in changes
+    assert "*recall apart* comes last" in changes
     assert changes.count("*Then:*") == changes.count("*Now:*") == changes.count("*Reason:*")
     assert "judged on a task when all runs that it needs there are made" in changes

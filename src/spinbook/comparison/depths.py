@@ -1,10 +1,11 @@
 """The comparison of stacks: rows, tasks, depths and seeds as tasks of a sweep, and its record. Judges nothing.
 
-A cell is a row on a task at a depth. Task by task, the cells of the primary questions come first, then the others, and
-the rows that cost most after all tasks: a part of the record answers questions. Each of these groups of cells goes
-through stages, each in its own subfolder. *Trials*: every cell with every learning rate, from a seed that counts for
-nothing else. *Pilot*: the cells of the primary questions from seeds that count for nothing else either, which set the
-number of runs. *Runs*: what counts. Which questions are asked, and how they are answered, is in ``questions``.
+A cell is a row on a task at a depth. Task by task, the cells of the primary questions come first, then the others, then
+the rows that cost most, and the task without a primary question last: a part of the record answers questions. Each of
+these groups of cells goes through stages, each in its own subfolder. *Trials*: every cell with every learning rate,
+from a seed that counts for nothing else. *Pilot*: the cells of the primary questions from seeds that count for nothing
+else either, which set the number of runs. *Runs*: what counts. Which questions are asked, and how they are answered, is
+in ``questions``.
 """
 
 from __future__ import annotations
@@ -262,18 +263,23 @@ class _Group(NamedTuple):
 def _groups(design: Design) -> list[_Group]:
     """In the order in which they are run: task by task, of each the primary cells question by question and then others.
 
-    The rows that cost most come last, after all tasks: what is there when a comparison is broken off then answers most.
+    The rows that cost most come after all tasks with primary questions, and tasks without one last: what is there when
+    a comparison is broken off then answers most.
     """
     primary = questions.primary_cells(design.tasks, design.depths)
-    cheap, dear = [], []
-    for task in design.tasks:
-        cells = [cell for cell in design.cells if cell.task == task]
-        asked = [Cell(*cell) for cell in questions.in_order(task) if cell in primary and cell[0] in design.rows]
-        rest = [cell for cell in cells if cell not in primary]
-        cheap.append(_Group(f"{task}, primary", task, asked, True))
-        cheap.append(_Group(f"{task}, others", task, [cell for cell in rest if cell.row not in _DEAR], False))
-        dear.append(_Group(f"{task}, dear", task, [cell for cell in rest if cell.row in _DEAR], False))
-    return [group for group in cheap + dear if group.cells]
+    found = []
+    for asked_about in (True, False):
+        cheap, dear = [], []
+        for task in design.tasks:
+            if (task in questions.PRIMARY_TASKS) != asked_about:
+                continue
+            asked = [Cell(*cell) for cell in questions.in_order(task) if cell in primary and cell[0] in design.rows]
+            rest = [cell for cell in design.cells if cell.task == task and cell not in primary]
+            cheap.append(_Group(f"{task}, primary", task, asked, True))
+            cheap.append(_Group(f"{task}, others", task, [cell for cell in rest if cell.row not in _DEAR], False))
+            dear.append(_Group(f"{task}, dear", task, [cell for cell in rest if cell.row in _DEAR], False))
+        found += cheap + dear
+    return [group for group in found if group.cells]
 
 
 def compare(
