@@ -70,6 +70,8 @@ def test_contrasts_stand_at_their_means_in_their_units_with_the_look_of_their_de
     np.testing.assert_allclose(points(left, "o"), [(3.0, y) for y in (2, 1, 0)])
     np.testing.assert_allclose(points(right, "s"), [(-0.5, y) for y in (2, 1, 0)])
     assert left.get_yticklabels()[0].get_text() == "no residual (essential)"
+    intervals = [list(line.get_xdata()) for line in left.lines if len(line.get_xdata()) == 2][1:]
+    np.testing.assert_allclose(intervals, 3 * [[2.4, 3.6]])
     (band,) = left.patches
     assert (band.get_x(), band.get_width()) == pytest.approx((-1.0, 2.0))
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["yes", "undecided"]
