@@ -139,5 +139,6 @@ def test_the_plan_says_in_which_order_things_are_run_and_when_they_are_judged():
             assert cell.row.split(",")[0] in changes
     assert "*mnist* and then *text*" in changes
     assert "*recall apart* comes last" in changes
+    assert "the simplest method stands beside the rows" in changes
     assert changes.count("*Then:*") == changes.count("*Now:*") == changes.count("*Reason:*")
     assert "judged on a task when all runs that it needs there are made" in changes
