@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spinbook.comparison import judging, modules, questions
+from spinbook.comparison import depths, judging, modules, questions
 from spinbook.comparison.questions import QUESTIONS
 
 PLAN = (Path(__file__).resolve().parents[2] / "book" / "plan-of-the-comparison.md").read_text(encoding="utf-8")
@@ -129,3 +129,16 @@ def test_the_plan_says_the_rows_and_numbers_that_are_used():
     assert "at level 0.05" in PLAN
     assert "a power of 0.9" in PLAN
     assert (questions.LEVEL, questions.POWER, questions.SHALLOW, questions.DEEP) == (0.05, 0.9, 1, 4)
+
+
+def test_the_plan_says_in_which_order_things_are_run_and_when_they_are_judged():
+    changes = " ".join(PLAN[PLAN.index("(changes-of-the-plan)=") :].split())
+    for group in depths._groups(depths.ALL):
+        assert f"*{group.task}*" in changes
+        for cell in group.cells if group.name.endswith("dear") else ():
+            assert cell.row.split(",")[0] in changes
+    assert "*mnist* and then *text*" in changes
+    assert "*recall apart* comes last" in changes
+    assert "the simplest method stands beside the rows" in changes
+    assert changes.count("*Then:*") == changes.count("*Now:*") == changes.count("*Reason:*")
+    assert "judged on a task when all runs that it needs there are made" in changes

@@ -163,10 +163,15 @@ def test_both_frameworks_give_the_same_loss_for_the_same_weights_of_a_stack():
 
 
 def test_many_examples_are_answered_in_parts_as_few_are_at_once(monkeypatch):
+    """Also where the last part is not full."""
     module = modules.stacked("no feed-forward", 1, TEXT.grid)
     with jax.enable_x64(False), jax.numpy_dtype_promotion("standard"):
         program = training._JaxProgram(module, TEXT, 8, Recipe(1, 4))
-        arrays, features = program.start(0)[0], jnp.asarray(TEXT.train.features[:50])
-        whole = np.asarray(program._predict(arrays, features)[0])
+        arrays, some = program.start(0)[0], training.Examples(*(part[:50] for part in TEXT.train))
         monkeypatch.setattr(training, "_AT_ONCE", 16)
-        np.testing.assert_allclose(program._predict(arrays, features)[0], whole, rtol=1e-4, atol=1e-5)
+        logits, converged = (np.asarray(a) for a in program._predict(arrays, jnp.asarray(some.features)))
+        whole = training._scored(logits, converged, some.labels)
+        found = program.score(arrays, some)
+        assert program.predict[1] == 16
+    assert found.accuracy == whole.accuracy
+    assert found.loss == pytest.approx(whole.loss, rel=1e-4)

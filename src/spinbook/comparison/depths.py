@@ -1,9 +1,11 @@
 """The comparison of stacks: rows, tasks, depths and seeds as tasks of a sweep, and its record. Judges nothing.
 
-A cell is a row on a task at a depth. Three stages follow each other, each in its own subfolder. *Trials*: every cell
-with every learning rate, from a seed that counts for nothing else. *Pilot*: the cells of the primary questions from
-seeds that count for nothing else either, which set the number of runs. *Runs*: what counts. Which questions are asked,
-and how they are answered, is in ``questions``.
+A cell is a row on a task at a depth. Task by task, the cells of the primary questions come first, then the others, then
+the rows that cost most, and the task without a primary question last: a part of the record answers questions. Each of
+these groups of cells goes through stages, each in its own subfolder. *Trials*: every cell with every learning rate,
+from a seed that counts for nothing else. *Pilot*: the cells of the primary questions from seeds that count for nothing
+else either, which set the number of runs. *Runs*: what counts. Which questions are asked, and how they are answered, is
+in ``questions``.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from functools import cache, partial
 from pathlib import Path
@@ -43,6 +45,8 @@ _CURVE = 80
 # Seconds between two versions of the record while runs come in.
 _PAUSE = 30.0
 _TRIAL_SEED, _FIRST_PILOT_SEED = 0, 1001
+# Several times what a vanilla stack takes.
+_DEAR = ("energy transformer", "adaptive TAP, Gaussian", "free energy, symmetric")
 
 
 class Cell(NamedTuple):
@@ -228,29 +232,54 @@ class _Record:
 
 
 def _stage(
-    name: str, runs: Sequence[Run], design: Design, record: _Record, folder: Path | None, **options: Any
+    name: str, group: _Group, runs: Sequence[Run], design: Design, record: _Record, folder: Path | None, **options: Any
 ) -> Found:
-    """All runs of a stage, those that are there from the folder."""
+    """All runs of a stage of a group, those that are there from the folder."""
     described = [[*run.cell, run.learning_rate, run.seed, run.timed] for run in runs]
+    mine: Found = {}
     for k, arrays in sweep.iterate(
         partial(_arrays, recipe=design.recipe),
         runs,
         identity=sweep.fingerprint(described, list(design.recipe), sweep.code_version(_arrays)),
-        folder=None if folder is None else folder / name,
-        label=name,
+        folder=None if folder is None else folder / group.name / name,
+        label=f"{group.name}: {name}",
         note="compiling and training the first",
         **options,
     ):
+        mine[runs[k]] = arrays
         record.add(name, runs[k], arrays)
-    return record.found.get(name, {})
+    return mine
 
 
-def _pilot_runs(design: Design, rates: Mapping[Cell, float]) -> Iterator[Run]:
-    seeds = range(_FIRST_PILOT_SEED, _FIRST_PILOT_SEED + design.pilot)
+class _Group(NamedTuple):
+    """Cells that go through the stages together."""
+
+    name: str
+    task: str
+    cells: list[Cell]
+    primary: bool
+
+
+def _groups(design: Design) -> list[_Group]:
+    """In the order in which they are run: task by task, of each the primary cells question by question and then others.
+
+    The rows that cost most come after all tasks with primary questions, and tasks without one last: what is there when
+    a comparison is broken off then answers most.
+    """
     primary = questions.primary_cells(design.tasks, design.depths)
-    for cell in design.cells:
-        if cell in primary:
-            yield from (Run(cell, rates[cell], seed, False) for seed in seeds)
+    found = []
+    for asked_about in (True, False):
+        cheap, dear = [], []
+        for task in design.tasks:
+            if (task in questions.PRIMARY_TASKS) != asked_about:
+                continue
+            asked = [Cell(*cell) for cell in questions.in_order(task) if cell in primary and cell[0] in design.rows]
+            rest = [cell for cell in design.cells if cell.task == task and cell not in primary]
+            cheap.append(_Group(f"{task}, primary", task, asked, True))
+            cheap.append(_Group(f"{task}, others", task, [cell for cell in rest if cell.row not in _DEAR], False))
+            dear.append(_Group(f"{task}, dear", task, [cell for cell in rest if cell.row in _DEAR], False))
+        found += cheap + dear
+    return [group for group in found if group.cells]
 
 
 def compare(
@@ -281,31 +310,41 @@ def compare(
     if executor is None:
         options["num_threads"] = 1
     record = _Record(design, place)
-    trials = [Run(cell, rate, _TRIAL_SEED, False) for cell in design.cells for rate in design.learning_rates]
-    found = _stage("trials", trials, design, record, place, **options)
-    rates = {
-        cell: _chosen([(run, arrays) for run, arrays in found.items() if run.cell == cell]) for cell in design.cells
-    }
-    pilot = _stage("pilot", list(_pilot_runs(design, rates)), design, record, place, **options) if design.pilot else {}
-    primary = questions.primary_cells(design.tasks, design.depths)
-    for task in design.tasks:
-        record.seeds[task] = questions.runs_needed(
-            {
-                (run.cell.row, run.cell.depth, run.seed): _endpoint(arrays, task)
-                for run, arrays in pilot.items()
-                if run.cell.task == task
-            },
-            task,
+    problems = []
+    for group in _groups(design):
+        try:
+            _all_stages(group, design, record, place, **options)
+        except sweep.FailedTasks as error:
+            # What one group lacks is no reason to leave out the others.
+            error.add_note(group.name)
+            problems.append(error)
+    if problems:
+        record.write(complete=False)
+        if len(problems) == 1:
+            raise problems[0]
+        raise ExceptionGroup("; ".join(f"{error.__notes__[-1]}: {error.message}" for error in problems), problems)
+    return record.write(complete=True)
+
+
+def _all_stages(group: _Group, design: Design, record: _Record, place: Path | None, **options: Any) -> None:
+    """The trials of these cells, the pilot of primary ones, and the runs that count."""
+    cells = group.cells
+    trials = [Run(cell, rate, _TRIAL_SEED, False) for cell in cells for rate in design.learning_rates]
+    found = _stage("trials", group, trials, design, record, place, **options)
+    rates = {cell: _chosen([(run, arrays) for run, arrays in found.items() if run.cell == cell]) for cell in cells}
+    number = design.least
+    if group.primary:
+        seeds = range(_FIRST_PILOT_SEED, _FIRST_PILOT_SEED + design.pilot)
+        pilot_runs = [Run(cell, rates[cell], seed, False) for cell in cells for seed in seeds]
+        pilot = _stage("pilot", group, pilot_runs, design, record, place, **options) if pilot_runs else {}
+        number = record.seeds[group.task] = questions.runs_needed(
+            {(run.cell.row, run.cell.depth, run.seed): _endpoint(arrays, group.task) for run, arrays in pilot.items()},
+            group.task,
             least=design.least,
             most=design.most,
         )
-    runs = [
-        Run(cell, rates[cell], seed, seed == 1)
-        for cell in design.cells
-        for seed in range(1, 1 + (record.seeds[cell.task] if cell in primary else design.least))
-    ]
-    _stage("runs", runs, design, record, place, **options)
-    return record.write(complete=True)
+    runs = [Run(cell, rates[cell], seed, seed == 1) for cell in cells for seed in range(1, 1 + number)]
+    _stage("runs", group, runs, design, record, place, **options)
 
 
 def _endpoint(arrays: Mapping[str, np.ndarray], task: str) -> float:

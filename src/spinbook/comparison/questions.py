@@ -27,6 +27,8 @@ __all__ = [
     "answers",
     "contrasts",
     "endpoint",
+    "in_order",
+    "is_complete",
     "primary_cells",
     "runs_needed",
 ]
@@ -149,6 +151,18 @@ def primary_cells(tasks: Collection[str], depths: Collection[int]) -> set[tuple[
     }
 
 
+def in_order(task: str) -> list[tuple[str, str, int]]:
+    """(row, task, depth) of the cells that the primary questions need on a task, in the order of the questions.
+
+    With the first of them there the first question can be answered, and so on.
+
+    >>> in_order("mnist")[:3]
+    [('vanilla', 'mnist', 4), ('no residual', 'mnist', 4), ('no normalisation', 'mnist', 4)]
+    """
+    terms = [term for question in QUESTIONS for contrast in contrasts(question, task) for term in contrast.terms]
+    return [(row, task, depth) for row, depth in dict.fromkeys((row, depth) for _, row, depth in terms)]
+
+
 def _judged(kind: str, differences: np.ndarray, margin: float) -> Verdict:
     if kind == "loss":
         return judging.above(differences, margin, level=LEVEL)
@@ -250,7 +264,29 @@ def _joint(verdict: Verdict, findings: Sequence[Finding]) -> judging.Decision:
     return "undecided"
 
 
+def is_complete(question: Question, record: Mapping[str, Any], task: str) -> bool:
+    """Whether the record has all runs of this task that the question needs, as many of each as the pilot asked for.
+
+    Before that nothing is judged: who looks at some of the runs could stop when he likes what he sees.
+    """
+    number = record["runs_of_primary_cells"].get(task)
+    there = {
+        (cell["row"], cell["depth"]): cell["runs"]["seed"]
+        for cell in record["cells"]
+        if cell["task"] == task and "runs" in cell
+    }
+    return number is not None and all(
+        set(there.get(term[1:], ())) >= set(range(1, number + 1))
+        for contrast in contrasts(question, task)
+        for term in contrast.terms
+    )
+
+
 def answers(record: Mapping[str, Any]) -> tuple[Answer, ...]:
-    """To every question on every primary task that the record has."""
-    there = {cell["task"] for cell in record["cells"] if "runs" in cell}
-    return tuple(answer(question, record, task) for question in QUESTIONS for task in PRIMARY_TASKS if task in there)
+    """To every question on every primary task for which the record has all runs, complete or not in other parts."""
+    return tuple(
+        answer(question, record, task)
+        for task in PRIMARY_TASKS
+        for question in QUESTIONS
+        if is_complete(question, record, task)
+    )

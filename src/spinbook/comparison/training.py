@@ -53,7 +53,7 @@ _CHUNK = 25
 _LOOKED_AT = 8
 _KRYLOV = 30
 # Examples that are answered side by side, beyond which memory grows for nothing, and those a curve is made of.
-_AT_ONCE, _WATCHED = 1000, 500
+_AT_ONCE, _WATCHED = 500, 500
 
 
 class Recipe(NamedTuple):
@@ -309,15 +309,10 @@ class _JaxProgram:
 
     @cached_property
     def predict(self) -> Any:
-        return self._compiled(self._predict, self.arrays, jnp.asarray(self.task.test.features))
-
-    @cached_property
-    def predict_validation(self) -> Any:
-        return self._compiled(self._predict, self.arrays, jnp.asarray(self.task.validation.features))
-
-    @cached_property
-    def predict_watched(self) -> Any:
-        return self._compiled(self._predict, self.arrays, jnp.asarray(_watched(self.task).features))
+        """For as many examples as are answered side by side: one program for all sets of them."""
+        size = min(_AT_ONCE, max(len(self.task.test.features), len(self.task.validation.features)))
+        shape = (size, *self.task.test.features.shape[1:])
+        return self._compiled(self._predict, self.arrays, jnp.zeros(shape, jnp.float32)), size
 
     @cached_property
     def look(self) -> Any:
@@ -364,11 +359,7 @@ class _JaxProgram:
         return jax.lax.scan(update, state, (indices, rates))
 
     def _predict(self, arrays: Any, features: Array) -> tuple[Array, Array]:
-        net = eqx.combine(arrays, self.rest)
-        if len(features) > _AT_ONCE:
-            logits, found = jax.lax.map(net, features, batch_size=_AT_ONCE)
-        else:
-            logits, found = jax.vmap(net)(features)
+        logits, found = jax.vmap(eqx.combine(arrays, self.rest))(features)
         return logits, found.converged
 
     def _look(self, arrays: Any, features: Array) -> list[dict[str, Array]]:
@@ -391,9 +382,16 @@ class _JaxProgram:
                 found.append((math.nan, math.nan, math.nan))
         return found
 
-    def score(self, predict: Any, arrays: Any, examples: Any) -> Score:
+    def score(self, arrays: Any, examples: Any) -> Score:
         """Of the answers to these examples."""
-        logits, converged = (np.asarray(a) for a in predict(arrays, jnp.asarray(examples.features)))
+        predict, size = self.predict
+        answered = []
+        for begin in range(0, len(examples.labels), size):
+            part = examples.features[begin : begin + size]
+            # The last examples are repeated to fill the program, and their second answers dropped.
+            full = part[np.arange(size) % len(part)]
+            answered.append([np.asarray(a)[: len(part)] for a in predict(arrays, jnp.asarray(full))])
+        logits, converged = (np.concatenate(column) for column in zip(*answered, strict=True))
         return _scored(logits, converged, examples.labels)
 
     def seconds(self, state: Any, indices: np.ndarray) -> float:
@@ -550,7 +548,8 @@ class _TorchProgram:
         return (time.perf_counter() - begin) / len(few)
 
 
-@lru_cache(maxsize=6)
+# As many as the primary questions need on a task, so that no stage of theirs compiles anew.
+@lru_cache(maxsize=24)
 def _program(module: Module, task: Task, dim: int, recipe: Recipe) -> Any:
     kind = _JaxProgram if module.framework == "jax" else _TorchProgram
     return kind(module, task, dim, recipe)
@@ -616,12 +615,12 @@ def _train_jax(program: _JaxProgram, rate: float, seed: int, plan: np.ndarray, n
         )
         records.append([np.asarray(a) for a in record])
         if k // size + 1 in looks:
-            curve.append((k + size, program.score(program.predict_watched, state[0], _watched(program.task))))
+            curve.append((k + size, program.score(state[0], _watched(program.task))))
         if error := _hopeless(records[-1][1], k + size):
             break
     loss, unsolved, skipped = (np.concatenate(column) for column in zip(*records, strict=True))
-    test = program.score(program.predict, state[0], program.task.test)
-    validation = program.score(program.predict_validation, state[0], program.task.validation)
+    test = program.score(state[0], program.task.test)
+    validation = program.score(state[0], program.task.validation)
     unsolved_test = test.unsolved
     return {
         "state": state,
