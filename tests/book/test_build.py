@@ -179,6 +179,36 @@ def test_folds_of_the_contents_have_names_and_a_signature_is_no_list_of_terms(tm
     assert len(page.select("dl")) == len(page.select("dd")) == 1
 
 
+@pytest.mark.skipif(browser.find() is None, reason="no browser is installed")
+def test_no_line_begins_with_the_stop_that_follows_a_formula(tmp_path):
+    formula = '<span class="math notranslate nohighlight">xxxx</span>'
+    style = (ROOT / "src" / "companion" / "static" / "reading.css").read_text()
+    head = f"<head><style>.math {{ display: inline-flex; max-width: 100% }} {style}</style></head>"
+    script = """
+    const box = document.querySelector("p");
+    const stop = [...document.querySelectorAll("p, p .book-held")].at(-1).lastChild;
+    const range = new Range();
+    range.setStart(stop, 0);
+    range.setEnd(stop, 1);
+    let parted = 0;
+    for (let width = 60; width < 200; width += 1) {
+      box.style.width = `${width}px`;
+      const formula = document.querySelector(".math").getBoundingClientRect();
+      parted += range.getBoundingClientRect().top > formula.bottom - 2;
+    }
+    return String(parted);
+    """
+    for name in ("loose", "held"):
+        page = tmp_path / f"{name}.html"
+        page.write_text(f"<!DOCTYPE html><html>{head}<body><p>words and {formula}.</p></body></html>")
+        if name == "held":
+            accessibility.mend(tmp_path)
+        parted = int(browser.evaluate(page, script))
+        assert (parted == 0) == (name == "held")
+    text = (tmp_path / "held.html").read_text()
+    assert text.count("book-held") == 2, "the rule and the place"
+
+
 def test_the_page_of_corrections_lists_the_claims_of_a_verdict_by_source(built):
     page = (built[0].path("_build/html") / "book" / "corrections.html").read_text()
     assert "None so far." in page

@@ -64,6 +64,37 @@ def test_weights_means_and_free_energy_are_those_of_the_library(page, ask):
 
 
 @pytest.mark.parametrize("dark", [False, True])
+def test_numbers_stand_out_from_every_shade_of_the_table(page, dark, ask):
+    shares = [round(float(share), 2) for share in np.linspace(0.0, 1.0, 21)]
+    answer = ask(
+        page,
+        f"{_WAIT} await pause(); const style = getComputedStyle(document.querySelector('.live'));"
+        "const colours = Object.fromEntries(['ink', 'paper', 'blue', 'orange'].map((name) =>"
+        "[name, style.getPropertyValue(`--live-${name}`).trim()]));"
+        f"const chosen = ['blue', 'orange'].map((name) => {json.dumps(shares)}.map((share) =>"
+        "Live.models['free-energy'].readable(colours[name], share, colours)));"
+        "const answer = {colours, chosen}",
+        dark=dark,
+    )
+    rgb = {
+        name: np.array([int(hex[k : k + 2], 16) / 255 for k in (1, 3, 5)]) for name, hex in answer["colours"].items()
+    }
+
+    def contrast(one, other):
+        linear = [np.where(c <= 0.04045, c / 12.92, ((c + 0.055) / 1.055) ** 2.4) for c in (one, other)]
+        low, high = sorted(float([0.2126, 0.7152, 0.0722] @ colour) + 0.05 for colour in linear)
+        return high / low
+
+    # Whatever lies between ink and paper is at least the root of their contrast from one of them.
+    least = np.sqrt(contrast(rgb["ink"], rgb["paper"]))
+    for name, chosen in zip(("blue", "orange"), answer["chosen"], strict=True):
+        for share, text in zip(shares, chosen, strict=True):
+            ground = share * rgb[name] + (1 - share) * rgb["paper"]
+            written = next(rgb[kind] for kind in ("ink", "paper") if answer["colours"][kind] == text)
+            assert contrast(written, ground) >= least * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("dark", [False, True])
 def test_the_model_replaces_the_still_picture_and_every_control_has_a_name(page, dark, ask):
     answer = ask(
         page,

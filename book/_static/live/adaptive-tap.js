@@ -102,9 +102,9 @@
     });
     live.button("Start again", () => { live.stop(); coupling = data.coupling; slider.set(coupling); });
     live.help(
-      "Left: the spins, with a bar for each mean from −1 to 1; the first alone hears data. Lines: the coupling, blue if it " +
-        "aligns, brown if it opposes. Right: the mean of the first spin against the coupling. Black: true. Orange: naive " +
-        "mean field. Green: adaptive TAP. Keys: tab to the slider, then arrows.",
+      "Circles: the spins, with a bar for each mean from −1 to 1; the first alone hears data. Lines: the coupling, blue if " +
+        "it aligns, brown if it opposes. Curves: the mean of the first spin against the coupling. Solid, and first bar: " +
+        "true. Orange: naive mean field. Green: adaptive TAP. Keys: tab to the slider, then arrows.",
     );
 
     let now = [];

@@ -75,7 +75,18 @@
     return { ...here, freeEnergy: -(here.phi - (n / 2) * (1 + Math.log(2 * beta))) / beta };
   }
 
-  const model = { saddle };
+  // Ink or paper, whichever stands out more from a share of a colour laid over the paper.
+  function readable(colour, share, { ink, paper }) {
+    const channels = (hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16) / 255);
+    const linear = (c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
+    const light = (rgb) => [0.2126, 0.7152, 0.0722].reduce((sum, part, k) => sum + part * linear(rgb[k]), 0.05);
+    const under = channels(paper);
+    const ground = light(channels(colour).map((c, k) => share * c + (1 - share) * under[k]));
+    const apart = (text) => Math.abs(Math.log(light(channels(text)) / ground));
+    return apart(ink) > apart(paper) ? ink : paper;
+  }
+
+  const model = { saddle, readable };
   if (typeof window === "undefined") {
     module.exports = model;
     return;
@@ -181,8 +192,8 @@
         pen.fillStyle = value > 0 ? colours.blue : colours.orange;
         pen.fillRect(left + 1, upper + 1, edge - 2, high - 2);
         pen.globalAlpha = 1;
-        const strong = Math.abs(value) > 0.55 * top;
-        write(pen, number(value), left + edge / 2, upper + high / 2, strong ? colours.paper : colours.ink);
+        const ground = value > 0 ? colours.blue : colours.orange;
+        write(pen, number(value), left + edge / 2, upper + high / 2, readable(ground, Math.abs(value) / top, colours));
       }));
       const list = now.weights.map((row, i) => `${names[i]}: ${row.map(number).join(", ")}`).join("; ");
       stage.describe(`Table of weights, to each arrow from A, B, C, D. ${list}.`);

@@ -1,6 +1,6 @@
 """Mends markup of the theme that bars readers who do not see the page or do not use a mouse. Content is not touched.
 
-Each exchange answers one rule of the axe-core audit, named beside it.
+Each exchange answers one rule of the axe-core audit, named beside it. For those who see, a formula keeps its stop.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ _EXCHANGES = [
         r'\1 aria-label="Pages under: \2"\3',
     ),
 ]
+_STOP = re.compile(r'(<span class="math [^"]*">[^<]*</span>[.,;:!?)\]’”]+)')
 _SIGNATURE = re.compile(r'<dt class="sig\b.*?</dt>', re.DOTALL)
 
 
@@ -36,6 +37,8 @@ def mend(site: Path) -> None:
         for pattern, replacement in _EXCHANGES:
             mended = pattern.sub(replacement, mended)
         mended = _SIGNATURE.sub(_in_lines, mended)
+        # Browsers break a line between a formula and the stop that follows it.
+        mended = _STOP.sub(r'<span class="book-held">\1</span>', mended)
         if mended != text:
             page.write_text(mended, encoding="utf-8")
 
