@@ -110,7 +110,7 @@ def test_numbers_of_the_authors_module(case):
         out = m(x, mask, state=state)
         return jnp.sum(out**3), out
 
-    (_, out), gradient = jax.value_and_grad(loss, has_aux=True)(x)
+    (_, out), gradient = jax.jit(jax.value_and_grad(loss, has_aux=True))(x)
     # Theirs are recorded to 1e-13 and 1e-12, the fixed point to 1e-13 in the fields; sums of some hundred terms.
     np.testing.assert_allclose(out, record["magnetizations"], atol=2e-12)
     # Their linear system for the gradient of a fixed point is solved to 1e-7 of its right side.
@@ -188,7 +188,7 @@ def test_a_steady_state_forgets_a_learned_start():
     x = inputs()
     for dynamics, forgotten in ((Relax(), True), (Unroll(1), False)):
         m = module(**FULL | {"dynamics": dynamics})
-        gradient = eqx.filter_grad(lambda m: jnp.sum(m(x, CAUSAL) ** 3))(m)
+        gradient = eqx.filter_jit(eqx.filter_grad(lambda m: jnp.sum(m(x, CAUSAL) ** 3)))(m)
         assert bool(jnp.all(gradient.start.weight == 0)) is forgotten
         assert float(jnp.abs(gradient.memory.up).max()) > 1e-6
 
@@ -277,7 +277,7 @@ def test_sharpness_multiplies_the_logits_and_is_trained_as_an_array():
     J = module(**FULL | {"sharpness": 1.0}).couplings(x)
     sharper = module(**FULL | {"sharpness": jnp.asarray(3.0)})
     np.testing.assert_allclose(sharper.couplings(x), J**3 / jnp.sum(J**3, axis=-1, keepdims=True), rtol=1e-11)
-    gradient = eqx.filter_grad(lambda m: jnp.sum(m(x) ** 2))(sharper)
+    gradient = eqx.filter_jit(eqx.filter_grad(lambda m: jnp.sum(m(x) ** 2)))(sharper)
     up, down = (
         float(jnp.sum(eqx.tree_at(lambda m: m.sharpness, sharper, jnp.asarray(s))(x) ** 2))
         for s in (3 + 1e-5, 3 - 1e-5)
@@ -291,7 +291,7 @@ def test_an_idle_module_hands_magnetizations_on(response, spheres):
     m = module(inputs=as_magnetizations, start=AtRest, dynamics=Unroll(1), response=response, spheres=spheres, beta=1.7)
     x = inputs()
     np.testing.assert_allclose(m(x), x, atol=1e-13)
-    back = jax.vjp(m, x)[1](jnp.ones_like(x))[0]
+    (back,) = jax.jit(lambda x: jax.vjp(m, x)[1](jnp.ones_like(x)))(x)
     np.testing.assert_allclose(back, jnp.ones_like(x), atol=1e-12)
 
 
@@ -393,21 +393,22 @@ def test_a_stack_reads_out_as_its_modules_in_a_row():
 
 def test_causality_and_padding_hold_with_all_options():
     m = module(**FULL | {"dynamics": Unroll(3)})
-    response = jnp.sum(jnp.abs(jax.jacrev(lambda x: m(x, CAUSAL))(inputs())), axis=(1, 3))
+    response = jnp.sum(jnp.abs(jax.jit(jax.jacrev(lambda x: m(x, CAUSAL)))(inputs())), axis=(1, 3))
     np.testing.assert_array_equal(np.asarray(response)[np.triu_indices(6, 1)], 0)
     assert np.all(np.asarray(response)[np.tril_indices(6)] > 1e-7)
     x, mask = np.asarray(inputs()).copy(), CAUSAL.copy()
     x[4:], mask[4:] = 0, False
 
-    def loss(m, x, mask):
-        return jnp.sum(m(x, mask) + m(x, mask) ** 2)
+    def gradient(m, x, mask):
+        slope = eqx.filter_grad(lambda m: jnp.sum(m(x, mask) + m(x, mask) ** 2))
+        return eqx.filter_jit(slope)(m)
 
     for kind in (as_fields, as_magnetizations):
         m = module(**FULL | {"inputs": kind})
         np.testing.assert_array_equal(m(x, mask)[4:], 0)
         np.testing.assert_allclose(m(x, mask)[:4], m(x[:4], mask[:4, :4]), atol=1e-13)
-        ours = eqx.filter_grad(loss)(m, jnp.asarray(x), mask)
-        expected = eqx.filter_grad(loss)(m, jnp.asarray(x[:4]), mask[:4, :4])
+        ours = gradient(m, jnp.asarray(x), mask)
+        expected = gradient(m, jnp.asarray(x[:4]), mask[:4, :4])
         for a, b in zip(jax.tree.leaves(ours), jax.tree.leaves(expected), strict=True):
             np.testing.assert_allclose(a, b, atol=1e-12)
 

@@ -40,9 +40,9 @@ def pasted(name):
 COMPILER = ("JAX_COMPILATION_CACHE_DIR", "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "XLA_FLAGS")
 
 
-# The model chapter and the one that trains: their quick profiles are run by the fast tests too. `.ci/run`, whose book
-# runs every chapter in full before, has all of them.
-LIGHT = {"comparison", "rbm-mixtures"}
+# The chapter that costs least is also the one that trains: its quick profile is run by the fast tests too. `.ci/run`,
+# whose book runs every chapter in full before, has all of them.
+LIGHT = {"comparison"}
 
 
 def left_behind(folder, wheel):

@@ -98,6 +98,26 @@ def test_the_table_measures_moves_in_bounds_and_names_what_no_longer_holds(book)
     assert f"{narrow}: probe.top moves by 0.0005, 0.5 of its bound" in out.getvalue()
 
 
+@pytest.mark.parametrize(
+    ("expects", "share"),
+    [
+        ("{above: 0.9, why: w}", 0.005),
+        ("{below: 1.2, why: w}", 0.0025),
+        ("{between: [0.98, 3], why: w}", 0.025),
+    ],
+)
+def test_a_claim_that_expects_a_side_has_the_room_up_to_it(book, expects, share):
+    book.edit("book/claims/probe.yml", "published: 1.0\n  reading_error: 0.001", f"expects: {expects}")
+    jobs = portability.jobs(book.root)
+    for job in jobs:
+        if job.is_chapter:
+            value = 1.0005 if job.path.name == "four threads" else 1.0
+            finish(book, job, measured={"probe.top": [value, 0.0, [0.5, 0.0]]})
+    rows = {row.path: row for row in portability.table(book.root, jobs)}
+    ((_, move, found),) = rows["four threads"].moved
+    assert (move, found) == (pytest.approx(0.0005), pytest.approx(share))
+
+
 def test_a_path_that_does_not_exist_is_named(book):
     with pytest.raises(ValueError, match=r"only: expected some of \['as is'.*got \['sideways'\]"):
         portability.run(book.root, io.StringIO(), only=["sideways"])

@@ -316,7 +316,8 @@ def table(root: Path, wanted: Sequence[Job]) -> list[Row]:
                 broken.append(id)
             move = abs(float(value) - float(reference[id]))
             if move > 0 or type(value) is not type(reference[id]):
-                moved.append((id, move, move / judgement.bound if judgement.bound else math.inf))
+                room = _room(declared[id], judgement, float(reference[id]))
+                moved.append((id, move, move / room if room else math.inf))
         rows.append(
             Row(
                 path.name,
@@ -330,6 +331,17 @@ def table(root: Path, wanted: Sequence[Job]) -> list[Row]:
             )
         )
     return rows
+
+
+def _room(claim: claims.Claim, judgement: claims.Judgement, value: float) -> float:
+    """How far a value may move: its bound, or what parts it from the ends of what the claim expects or has found."""
+    if judgement.bound:
+        return judgement.bound
+    if claim.found is not None and claim.found.get("bound"):
+        return float(claim.found["bound"])
+    expected = claim.expects or {}
+    ends = [expected[side] for side in ("above", "below") if side in expected] + list(expected.get("between", ()))
+    return min((abs(value - float(end)) for end in ends), default=0.0)
 
 
 def _list(value: object) -> list[object]:
