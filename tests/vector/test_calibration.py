@@ -54,8 +54,8 @@ def test_sampled_delayed_correlations_of_a_spin_that_sees_itself_are_a_double_in
 def test_conditional_means_have_the_correlations_of_the_spins_themselves():
     J, x = calibration.system(_small())
     R = sphere.radius(6)
-    start = np.broadcast_to(R * x / np.linalg.norm(x, axis=1, keepdims=True), (2000, 4, 6))
-    raw = stochastic.simulate(jax.random.key(2), start, J, x, beta=1.0, steps=140, transient=20, correlations=True)
+    start = np.broadcast_to(R * x / np.linalg.norm(x, axis=1, keepdims=True), (800, 4, 6))
+    raw = stochastic.simulate(jax.random.key(2), start, J, x, beta=1.0, steps=100, transient=20, correlations=True)
     options = {"beta": 1.0, "replicas": 512, "steps": 100, "transient": 20}
     halves = fidelity.sampled(jax.random.key(1), J, x, delayed=True, **options)
     groups = np.asarray(halves.delayed, dtype=float).reshape(-1, 4, 4)
