@@ -54,8 +54,8 @@ def test_sampled_delayed_correlations_of_a_spin_that_sees_itself_are_a_double_in
 def test_conditional_means_have_the_correlations_of_the_spins_themselves():
     J, x = calibration.system(_small())
     R = sphere.radius(6)
-    start = np.broadcast_to(R * x / np.linalg.norm(x, axis=1, keepdims=True), (2000, 4, 6))
-    raw = stochastic.simulate(jax.random.key(2), start, J, x, beta=1.0, steps=140, transient=20, correlations=True)
+    start = np.broadcast_to(R * x / np.linalg.norm(x, axis=1, keepdims=True), (800, 4, 6))
+    raw = stochastic.simulate(jax.random.key(2), start, J, x, beta=1.0, steps=100, transient=20, correlations=True)
     options = {"beta": 1.0, "replicas": 512, "steps": 100, "transient": 20}
     halves = fidelity.sampled(jax.random.key(1), J, x, delayed=True, **options)
     groups = np.asarray(halves.delayed, dtype=float).reshape(-1, 4, 4)
@@ -191,6 +191,23 @@ def test_flat_couplings_of_equal_spins_gain_the_root_of_their_number_over_chi():
     J, m = np.full((N, N), 1 / N), np.zeros((N, dim))
     g, _ = calibration.predicted_gains(J, m, beta)
     assert g == pytest.approx(np.full(N, np.sqrt(N) / (beta * (0.5 - 1 / dim))))
+
+
+def test_the_gain_of_the_entropy_production_is_that_of_spins_that_respond_linearly():
+    N, dim, beta, number = 5, 40, 1.3, 4000
+    rng = np.random.default_rng(7)
+    J = scipy.special.softmax(3 * rng.normal(size=(N, N)), axis=1)
+    m = rng.uniform(0, 0.6, (N, 1)) * rng.normal(size=(N, dim))
+    v = (sphere.squared_radius(dim) - np.sum(m**2, axis=1)) / dim
+    first, second = np.sqrt(v)[:, None] * rng.normal(size=(2, number, N, dim))
+    K = J - J.T
+    raw = np.einsum("il,rid,rld->r", K, second, first, optimize=True)
+    # A spin has a fixed length, which leaves nothing to the products of a spin with itself.
+    products = np.einsum("rjd,rld->rjl", first, first, optimize=True) * ~np.eye(N, dtype=bool)
+    quiet = np.einsum("il,i,ij,rjl->r", K, beta * v, J, products, optimize=True)
+    _, predicted = calibration.predicted_gains(J, m, beta)
+    # Each of two standard deviations is known to 1 / sqrt(2 number).
+    assert raw.std() / quiet.std() == pytest.approx(predicted, rel=4.5 / np.sqrt(number))
 
 
 def test_conditional_means_are_as_much_quieter_as_predicted():
