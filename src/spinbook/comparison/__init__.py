@@ -11,6 +11,7 @@ headline      the example network of adaptive TAP on MNIST, as long as its sourc
 records       files of numbers with a checksum, small enough to be committed
 questions     what was asked before the runs, and how a record answers; judging has the tests behind it
 transient     language models of spins, trained and used with different numbers of updates; transient_questions as above
+trained_heads their heads, frozen on a text, against sampled spins
 by_depth      what a record of stacks comes to, complete or not, as tables
 
 What is the same for every row: examples, batches and their order, the number of updates, Adam, the linear embedding

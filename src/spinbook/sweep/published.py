@@ -151,6 +151,12 @@ def _transient(out: Path, quick: bool, **options: Any) -> None:
     transient.compute(out, quick, **options)
 
 
+def _heads(out: Path, quick: bool, **options: Any) -> None:
+    from spinbook.comparison import trained_heads
+
+    trained_heads.compute(out, quick, **options)
+
+
 def _fidelity(out: Path, quick: bool, **options: Any) -> None:
     from spinbook.vector import fidelity
 
@@ -217,6 +223,12 @@ SWEEPS: tuple[Published, ...] = (
         "language models of spins, trained and used with different numbers of updates: the plan of the transient",
         330.0,
         _transient,
+    ),
+    Published(
+        "nonequilibrium-heads",
+        "heads of two of these models against sampled spins; after nonequilibrium-transient, in its folder",
+        10.0,
+        _heads,
     ),
     Published(
         "spin-transformers-fidelity",
