@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spinbook.comparison import depths, judging, modules, questions
+from spinbook.comparison import depths, headline, judging, modules, questions
 from spinbook.comparison.questions import QUESTIONS
 
 PLAN = (Path(__file__).resolve().parents[2] / "book" / "plan-of-the-comparison.md").read_text(encoding="utf-8")
@@ -140,5 +140,9 @@ def test_the_plan_says_in_which_order_things_are_run_and_when_they_are_judged():
     assert "*mnist* and then *text*" in changes
     assert "*recall apart* comes last" in changes
     assert "the simplest method stands beside the rows" in changes
+    assert headline.ALL.num_updates == 20_000
+    assert 300 in headline.ALL.frames
+    assert "n(20000)" in changes
+    assert "above 0.9 after 300 updates, 1.5 % of the training" in changes
     assert changes.count("*Then:*") == changes.count("*Now:*") == changes.count("*Reason:*")
     assert "judged on a task when all runs that it needs there are made" in changes

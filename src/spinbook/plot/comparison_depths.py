@@ -1,23 +1,20 @@
 """The figures of the comparison of stacks: answers or stacks in, a matplotlib figure out. Nothing is computed here.
 
+Answers are those of ``spinbook.comparison.questions``, stacks those of ``by_depth``, which need libraries to judge that
+figures do without.
 A decision and a depth keep their colour and marker everywhere.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from spinbook.plot import style
-
-if TYPE_CHECKING:
-    # What judges needs libraries that figures do without.
-    from spinbook.comparison.by_depth import Stack
-    from spinbook.comparison.questions import Answer
 
 __all__ = ["answers", "physics", "scores"]
 
@@ -33,7 +30,7 @@ def _key(names: Sequence[str], looks: Mapping[str, tuple[str, str]]) -> list[Lin
 
 
 @style.house
-def answers(given: Sequence[Answer], margins: Mapping[str, tuple[str, float]]) -> Figure:
+def answers(given: Sequence[Any], margins: Mapping[str, tuple[str, float]]) -> Figure:
     """Each contrast of the primary questions: its mean and interval of 90 % against the margins, one panel for a task.
 
     The marker says what was decided. More is a larger disadvantage of the row. ``margins``: endpoint and margin of each
@@ -66,7 +63,7 @@ def answers(given: Sequence[Answer], margins: Mapping[str, tuple[str, float]]) -
 
 
 @style.house
-def scores(stacks: Sequence[Stack], guesses: Mapping[str, tuple[str, float]]) -> Figure:
+def scores(stacks: Sequence[Any], guesses: Mapping[str, tuple[str, float]]) -> Figure:
     """The score of each row at each depth with its interval, a panel for each task; a failed run counts as a guess.
 
     ``guesses``: endpoint of each task that is shown, and the score of guessing, a dashed line where it is in sight.
@@ -101,7 +98,7 @@ def scores(stacks: Sequence[Stack], guesses: Mapping[str, tuple[str, float]]) ->
 
 
 @style.house
-def physics(stacks: Sequence[Stack], task: str) -> Figure:
+def physics(stacks: Sequence[Any], task: str) -> Figure:
     """Time of an update, contraction factor and entropy production of the rows of spins against depth.
 
     Time is in units of the vanilla stack of the same depth; the other two are means over layers, dashed before and
