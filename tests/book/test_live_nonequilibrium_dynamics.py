@@ -38,7 +38,7 @@ def _library(beta: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarra
     path = [np.asarray(sphere.magnetization_large_d(start, beta=beta))]
     for _ in range(12):
         path.append(np.asarray(mean_field.naive_step(path[-1], J, x, beta=beta)))
-    rest = np.asarray(mean_field.steady_state(J, x, beta=beta, tol=1e-13).value)
+    rest = np.asarray(mean_field.steady_state(J, x, beta=beta, step=mean_field.naive_step, tol=1e-13).value)
     # Of large D: beta (h - g) . m(h) minus the difference of two integrals of the response along the fields.
     h, g = (np.asarray(sphere.field_large_d(m, beta=beta)) for m in (np.array(path), rest))
 
