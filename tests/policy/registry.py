@@ -86,6 +86,7 @@ EXEMPT = {
         for name in ("cases", "compute", "measure", "record", "system", "trained")
     },
     "spinbook.vector.one_step": "cases of the book and their record, see spinbook.comparison",
+    "spinbook.vector.calibration": "cases of the book and their record, see spinbook.comparison",
     "spinbook.vector.infinite.naive": UNCHECKED,
     "spinbook.vector.infinite.tap": UNCHECKED,
     "spinbook.vector.infinite.tap_without_self_term": UNCHECKED,

@@ -157,6 +157,12 @@ def _one_step(out: Path, quick: bool, **options: Any) -> None:
     one_step.compute(out, quick, **options)
 
 
+def _calibration(out: Path, quick: bool, **options: Any) -> None:
+    from spinbook.vector import calibration
+
+    calibration.compute(out, quick, **options)
+
+
 def _diagrams() -> list[Published]:
     ranges = (("attention-dynamics-bifurcation", 0.0, 3.0, 1), ("attention-dynamics-bifurcation-zoom", 1.24, 1.28, 2))
     found = []
@@ -211,6 +217,12 @@ SWEEPS: tuple[Published, ...] = (
         "one step of mean-field theory against spins drawn anew, the record",
         1.0,
         _one_step,
+    ),
+    Published(
+        "nonequilibrium-calibration",
+        "delayed correlations and entropy production of mean-field theory against sampled spins, the record",
+        10.0,
+        _calibration,
     ),
 )
 

@@ -1,0 +1,284 @@
+"""What the calibration map rests on: sampled correlations, closures, the noise of two estimators, and the record."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy
+
+from spinbook import sphere
+from spinbook.entropy_production import steady
+from spinbook.entropy_production.mean_field import vector_delayed_correlations
+from spinbook.vector import calibration, fidelity, stochastic
+from spinbook.vector.calibration import Cell, Noise
+
+
+def _small(**changes: object) -> Cell:
+    return Cell(1.0, 1.0, 6, num_sites=4, replicas=8, steps=4, transient=2)._replace(**changes)
+
+
+def test_sampled_delayed_correlations_of_a_spin_that_sees_itself_are_a_double_integral():
+    # Detailed balance: the stationary density is exp(beta s . x) Z(|x + s|), and D = <phi(x + s) . s> - |m|^2.
+    dim, beta = 16, 2.0
+    R = sphere.radius(dim)
+    u, weight = scipy.special.roots_gegenbauer(200, (dim - 2) / 2)
+    fields = np.stack([R * (1 + u), R * np.sqrt(1 - u**2), *(dim - 2) * [np.zeros_like(u)]], axis=1)
+    with jax.enable_x64(True):
+        logits = np.log(weight) + beta * R**2 * u + np.asarray(sphere.log_partition(fields, beta=beta))
+        phi = np.asarray(sphere.magnetization(fields, beta=beta))
+    p = scipy.special.softmax(logits)
+    spins = fields - R * np.eye(dim)[0]
+    exact = p @ np.sum(phi * spins, axis=1) - (R * p @ u) ** 2
+    x = R * np.eye(dim)[:1]
+    halves = fidelity.sampled(
+        jax.random.key(0), np.ones((1, 1)), x, beta=beta, replicas=512, steps=80, transient=20, delayed=True
+    )
+    found = np.asarray(halves.delayed, dtype=float).ravel()
+    error = found.std(ddof=1) / np.sqrt(found.size)
+    assert abs(found.mean() - exact) < 4.5 * error
+    # What independent fluctuations would give is seen to be wrong, and what answers to itself comes nearer.
+    m = np.zeros(dim)
+    for _ in range(200):
+        m = np.asarray(sphere.magnetization(x[0] + m, beta=beta))
+    h = (x + m).reshape(1, dim)
+    naive = float(vector_delayed_correlations(np.ones((1, 1)), h, h, beta=beta)[0, 0])
+    closed = naive + float(calibration.closure(np.ones((1, 1)), m.reshape(1, dim), beta)[0, 0])
+    assert abs(naive - exact) > 10 * error
+    assert abs(closed - exact) < abs(naive - exact)
+
+
+def test_conditional_means_have_the_correlations_of_the_spins_themselves():
+    J, x = calibration.system(_small())
+    R = sphere.radius(6)
+    start = np.broadcast_to(R * x / np.linalg.norm(x, axis=1, keepdims=True), (800, 4, 6))
+    raw = stochastic.simulate(jax.random.key(2), start, J, x, beta=1.0, steps=100, transient=20, correlations=True)
+    options = {"beta": 1.0, "replicas": 512, "steps": 100, "transient": 20}
+    halves = fidelity.sampled(jax.random.key(1), J, x, delayed=True, **options)
+    groups = np.asarray(halves.delayed, dtype=float).reshape(-1, 4, 4)
+    spread = groups.std(axis=0, ddof=1) / np.sqrt(len(groups))
+    error = np.hypot(spread, np.asarray(raw.delayed_correlation_standard_errors))
+    z = (groups.mean(0) - np.asarray(raw.delayed_correlations)) / error
+    assert np.abs(z).max() < 4.5
+    # Independent spins, whose correlations are the couplings' own, would be seen to be wrong.
+    independent = calibration._theories(J, x, 1.0)[1]["naive"]
+    assert np.abs((groups.mean(0) - independent) / spread).max() > 10
+
+
+def test_the_closure_solves_the_equation_of_lyapunov():
+    rng = np.random.default_rng(3)
+    J = scipy.special.softmax(rng.normal(size=(7, 7)), axis=1)
+    m = rng.normal(size=(7, 12)) / 4
+    v = (sphere.squared_radius(12) - np.sum(m**2, axis=1)) / 12
+    A = 1.4 * v[:, None] * J
+    C = scipy.linalg.solve_discrete_lyapunov(A, np.diag(12 * v))
+    assert calibration.closure(J, m, 1.4) == pytest.approx(A @ C - A * 12 * v)
+
+
+def test_fluctuations_that_do_not_die_out_have_no_closure():
+    # chi = beta (1/2 - 1/D) of spins without a mean: one at beta = 3 in six dimensions.
+    J, m = np.full((3, 3), 1 / 3), np.zeros((3, 6))
+    assert np.isfinite(calibration.closure(J, m, 2.99)).all()
+    assert np.isnan(calibration.closure(J, m, 3.0)).all()
+
+
+def test_an_averaged_response_is_that_of_independent_spins_where_fields_do_not_spread():
+    # A single neighbour far out in a large mean does not fluctuate: both are then beta J tr(Var Var).
+    rng = np.random.default_rng(4)
+    x = 400 * rng.normal(size=(3, 8))
+    J = 0.1 * rng.normal(size=(3, 3))
+    with jax.enable_x64(True):
+        m = fidelity.spread_means(J, x, beta=1.0)
+        h = x + J @ m
+        naive = np.asarray(vector_delayed_correlations(J, h, h, beta=1.0))
+        averaged, _ = calibration.spread_delayed(J, x, m, 1.0)
+    assert averaged == pytest.approx(naive, rel=1e-3)
+
+
+def test_an_averaged_response_is_the_expectation_over_neighbours_without_correlations():
+    # tr<phi'(h)> / D with h = x + sum_j J_j s_j and independent s_j, by drawing them.
+    dim, N = 24, 16
+    rng = np.random.default_rng(5)
+    J = np.zeros((N, N))
+    J[0, 1:] = 1 / (N - 1)
+    x = rng.normal(size=(N, dim))
+    x *= sphere.radius(dim) / np.linalg.norm(x, axis=1, keepdims=True)
+    with jax.enable_x64(True):
+        m = fidelity.spread_means(J, x, beta=1.5)
+        drawn = sphere.sample(jax.random.key(0), jnp.broadcast_to(jnp.asarray(x), (4000, N, dim)), beta=1.5)
+        h = x[0] + np.einsum("j,rjd->rd", J[0], np.asarray(drawn))
+        found = sphere.exact.gains_at(jnp.asarray(np.sum(h**2, axis=1)), dim, jnp.asarray(1.5))
+        slopes = np.asarray(found.f) + np.asarray(found.f1) * np.sum(h**2, axis=1) / dim
+        D, _ = calibration.spread_delayed(J, x, m, 1.5)
+        mean_field = x[0] + J[0] @ m
+        at_mean = sphere.exact.gains_at(jnp.sum(jnp.asarray(mean_field) ** 2), dim, jnp.asarray(1.5))
+    Var = np.asarray(sphere.covariance(x[1:], beta=1.5))
+    traces = np.trace(Var, axis1=1, axis2=2)
+    # Averaged over many senders in random directions the trace of a product is that of their parts.
+    average = float(np.sum(D[0, 1:]) / np.sum(J[0, 1:] * traces))
+    without = float(at_mean.f + at_mean.f1 * np.sum(mean_field**2) / dim)
+    error = slopes.std() / np.sqrt(len(slopes))
+    assert abs(average - slopes.mean()) < 4.5 * error + 0.1 * abs(without - slopes.mean())
+    assert abs(without - slopes.mean()) > 20 * error
+
+
+@pytest.mark.parametrize("theory", calibration.THEORIES)
+def test_symmetric_couplings_produce_no_entropy_in_any_theory_that_keeps_their_symmetry(theory):
+    cell = _small(num_sites=5)
+    J, x = calibration.system(cell)
+    J = (J + J.T) / 2
+    delayed = calibration._theories(J, x, 1.0)[1][theory]
+    assert np.isfinite(delayed).all()
+    assert float(steady.from_delayed_correlations(J, delayed, beta=1.0)) == 0.0
+
+
+def test_an_error_along_the_uniform_vector_is_symmetric_and_invisible_to_the_entropy_production():
+    J, x = calibration.system(_small(num_sites=9, dim=12))
+    with jax.enable_x64(True):
+        naive = calibration._theories(J, x, 1.0)[1]["naive"]
+        m = np.broadcast_to(calibration._theories(J, x, 1.0)[0]["naive"], (2, 8, 9, 12))
+        halves = np.broadcast_to(naive + 0.3, (2, 8, 9, 9))
+        noisy = m + 1e-6 * np.random.default_rng(0).normal(size=m.shape)
+        found = calibration._compared(J, x, 1.0, noisy, halves)
+    assert found["shares"][:, 0] == pytest.approx([1, 1, 0], abs=1e-10)
+    assert found["sigma"][0, 0] == pytest.approx(0, abs=1e-10)
+    assert found["delayed"][0, 0] == pytest.approx(81 * 0.09 / np.sum((naive + 0.3) ** 2))
+
+
+def test_an_error_along_the_odd_part_of_the_couplings_is_all_that_the_entropy_production_sees():
+    J, x = calibration.system(_small(num_sites=9, dim=12))
+    K = J - J.T
+    with jax.enable_x64(True):
+        means, delayed = calibration._theories(J, x, 1.0)
+        noisy = means["naive"] + 1e-6 * np.random.default_rng(0).normal(size=(2, 8, 9, 12))
+        halves = np.broadcast_to(delayed["naive"] + 0.3 * K, (2, 8, 9, 9))
+        found = calibration._compared(J, x, 1.0, noisy, halves)
+    assert found["shares"][:, 0] == pytest.approx([0, 0, 1], abs=1e-10)
+    right = np.sum(K * delayed["naive"]) + 0.3 * np.sum(K**2)
+    assert found["sigma"][0, 0] == pytest.approx(np.sum(K * delayed["naive"]) / right - 1)
+
+
+def test_noise_cancels_from_squared_errors_and_is_what_the_floor_says():
+    # The naive correlations with noise of a known size added: a true error of zero.
+    J, x = calibration.system(_small(num_sites=9, dim=12))
+    rng = np.random.default_rng(6)
+    with jax.enable_x64(True):
+        means, delayed = calibration._theories(J, x, 1.0)
+        size = np.linalg.norm(delayed["naive"])
+        found = [
+            calibration._compared(
+                J,
+                x,
+                1.0,
+                means["naive"] + 1e-3 * rng.normal(size=(2, 8, 9, 12)),
+                delayed["naive"] + 0.1 * size / 9 * rng.normal(size=(2, 8, 9, 9)),
+            )
+            for _ in range(20)
+        ]
+    squared = np.array([f["delayed"][0] for f in found])
+    assert abs(squared[:, 0].mean()) < 4 * squared[:, 0].std(ddof=1) / np.sqrt(20)
+    # Noise of a tenth in each of sixteen groups, an average of them all; the squared error would be half of it.
+    floor = np.mean([f["floor"][1] for f in found])
+    assert floor == pytest.approx(0.1 / 4, rel=0.03)
+    assert abs(squared[:, 0].mean()) < floor**2 / 4
+
+
+def test_flat_couplings_of_equal_spins_gain_the_root_of_their_number_over_chi():
+    N, dim, beta = 9, 12, 1.2
+    J, m = np.full((N, N), 1 / N), np.zeros((N, dim))
+    g, _ = calibration.predicted_gains(J, m, beta)
+    assert g == pytest.approx(np.full(N, np.sqrt(N) / (beta * (0.5 - 1 / dim))))
+
+
+def test_conditional_means_are_as_much_quieter_as_predicted():
+    case = Noise(1.0, 1.0, 24, num_sites=16, runs=256, steps=12, transient=8)
+    found = calibration.gains(case)
+    J, _ = calibration.system(case)
+    assert found["n_eff"] == pytest.approx(1 / np.sum(J**2, axis=1))
+    # Leading order: a spin that answers to others adds r / q to the variance of a field, here 7 per cent.
+    value, error = found["ratio"]
+    assert error < 0.03
+    assert abs(value - 1) < 0.07 + 4 * error
+    # Without chi the gain would be 1 / chi times smaller.
+    assert np.mean(found["rows"][1] / np.sqrt(found["n_eff"])) > 2
+    predicted, measured, spread = found["sigma"]
+    assert abs(measured / predicted - 1) < 0.2 + 4 * spread / predicted
+
+
+def test_a_root_carries_its_error_and_is_not_drawn_from_noise():
+    value, error = calibration.root(np.array([[0.04, 0.004], [0.01, 0.006], [-0.01, 0.001]]))
+    assert value[0] == pytest.approx(0.2)
+    assert error[0] == pytest.approx(0.01)
+    assert np.isnan(value[1:]).all()
+
+
+def test_naive_means_are_where_steps_come_to_rest_and_not_a_state_that_they_leave():
+    # Cold and in weak fields: there is a state of short means that attracts no steps, which a solver may find.
+    cell = Cell(1.0, 4.0, 16)
+    J, x = calibration.system(cell)
+    m = calibration._settled(J, x, 4.0, calibration._gain)
+    R = sphere.radius(16)
+    with jax.enable_x64(True):
+        again = np.asarray(fidelity.mean_field.naive_step(m, J, x, beta=4.0, response=sphere.exact))
+        pushed = m + 1e-3 * np.random.default_rng(0).normal(size=m.shape)
+        for _ in range(200):
+            pushed = np.asarray(fidelity.mean_field.naive_step(pushed, J, x, beta=4.0, response=sphere.exact))
+    assert np.abs(again - m).max() < 1e-7 * R
+    assert np.abs(pushed - m).max() < 1e-7 * R
+
+
+def test_one_system_has_the_same_couplings_all_over_the_map():
+    J, x = calibration.system(Cell(0.5, 2.0, 16))
+    other, y = calibration.system(Cell(4.0, 8.0, 64))
+    assert np.array_equal(J, other)
+    assert np.linalg.norm(x, axis=1) == pytest.approx(np.full(32, sphere.radius(16) / 4))
+    assert np.linalg.norm(y, axis=1) == pytest.approx(np.full(32, sphere.radius(64) / 2))
+
+
+def test_the_record_holds_every_case_and_is_small():
+    found = calibration.record()
+    assert [case for case, _ in found.cells] == calibration.cells()
+    assert [case for case, _ in found.noises] == calibration.noises()
+    assert [case for case, _ in found.draws] == calibration.draws()
+    assert Path(calibration.__file__).with_name("calibration.json").stat().st_size < 300_000
+
+
+def test_draws_that_were_measured_before_are_not_measured_again():
+    known = dict(fidelity.record())
+    shared = [(case, found) for case, found in calibration.record().draws if case in known]
+    assert len(shared) == 6 * 5 + 5
+    for case, found in shared:
+        assert np.array_equal(found["delayed"], known[case]["delayed"])
+
+
+def test_a_record_that_was_changed_is_refused(tmp_path, monkeypatch):
+    text = Path(calibration.__file__).with_name("calibration.json").read_text()
+    content = json.loads(text)
+    content["rows"][0]["floor"][1] *= 1.01
+    (tmp_path / "calibration.json").write_text(json.dumps(content))
+    monkeypatch.setattr(calibration.resources, "files", lambda _: tmp_path)
+    with pytest.raises(RuntimeError, match=r"calibration\.json is not as the sweep wrote it"):
+        calibration.record()
+
+
+def test_the_map_is_read_in_the_order_of_its_axes():
+    rows = calibration.record().cells
+    chosen = calibration.table(rows, 64, "sigma", 0)
+    assert chosen.shape == (5, 5, 2)
+    (expected,) = (f["sigma"][0] for c, f in rows if (c.beta, c.u, c.dim) == (2.0, 4.0, 64))
+    assert np.array_equal(chosen[2, 4], expected)
+
+
+@pytest.mark.slow
+def test_a_quick_run_writes_what_the_record_holds(tmp_path, monkeypatch):
+    with ThreadPoolExecutor(1) as executor:
+        calibration.compute(tmp_path, True, executor=executor, progress=False)
+    monkeypatch.setattr(calibration.resources, "files", lambda _: tmp_path)
+    found = calibration.record()
+    assert [len(part) for part in found] == [1, 1, 1]
+    assert found.cells[0][1].keys() == {
+        "means", "delayed", "sigma", "shares", "floor", "forgotten", "mode", "predicted"
+    }  # fmt: skip
