@@ -109,8 +109,8 @@ def test_a_text_without_a_copy_is_named(read):
     assert command_line.main(["--root", str(book.root), "sources", str(folder / "nowhere")]) == 2
 
 
-def test_the_seven_texts_are_listed_and_the_post_that_moved_is_superseded():
+def test_the_eight_texts_are_listed_and_the_post_that_moved_is_superseded():
     read = texts.read(REPOSITORY)
-    assert len(read) == 7
+    assert len(read) == 8
     assert [key for key, text in read.items() if text.status == "superseded"] == ["bal2026entropy"]
     assert all(len(text.sections) > 8 for text in read.values())

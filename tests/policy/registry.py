@@ -60,6 +60,7 @@ EXEMPT = {
     "spinbook.adaptive_tap.network": "the example network and its training, see spinbook.comparison",
     "spinbook.sweep": "tasks and folders, no numbers; tests/sweep",
     "spinbook.printed": "text of the sources",
+    "spinbook.neqnn": "a record of the book: no arguments, or the name of a case",
     "spinbook.digits": "no arguments",
     "spinbook.datasets": "paths and texts, no numbers; tests/datasets",
     "spinbook.ising.sherrington_kirkpatrick.published_starts": "no arguments",

@@ -124,7 +124,8 @@ ROAD = (
     Stop("spin-transformers", "A transformer block is a relaxation", ("kinetic-ising",), 30, "driven", (2, 2)),
     Stop("attention-dynamics", "Chaos in a window of four tokens", (), 30, "driven", (1, 2)),
     Stop("entropy-production", "Which film runs backwards?", ("spin-transformers",), 25, "driven", (2, 3)),
-    Stop("comparison", "What would you lose?", ("free-energy", "entropy-production"), 15, "", (1, 4)),
+    Stop("nonequilibrium-dynamics", "How far does one step go?", ("entropy-production",), 30, "driven", (2, 4)),
+    Stop("comparison", "What would you lose?", ("free-energy", "nonequilibrium-dynamics"), 15, "", (1, 5)),
 )
 """The lessons in the order of the book: the map of it is drawn from this, and from nothing else."""
 

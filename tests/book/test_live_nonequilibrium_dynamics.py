@@ -1,0 +1,109 @@
+"""The live model of four tokens: the numbers are the library's, and it answers sliders, and keys on its fields."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from spinbook import sphere
+from spinbook.plot import nonequilibrium_dynamics as plot
+from spinbook.vector import mean_field
+
+LIVE = Path(__file__).resolve().parents[2] / "book" / "_static" / "live"
+FIELDS = np.array([[1.0, 0.3], [-0.4, 0.9], [0.8, -0.6], [-0.3, -0.3]])
+SCORES, VALUES = np.array([[0.0, -1.0], [1.0, 0.2]]), np.array([[-0.7, -0.6], [0.6, -0.7]])
+R = sphere.radius(32)
+_WAIT = "const pause = () => new Promise((done) => setTimeout(done, 1500));"
+_SAYS = "document.querySelector('.live-says').textContent"
+
+
+@pytest.fixture(scope="module")
+def markup():
+    return plot.live_markup(FIELDS, scores=SCORES, values=VALUES, sharpness=2.0, beta=1.0, radius=R, updates=1)
+
+
+@pytest.fixture(scope="module")
+def page(live_page, markup):
+    return live_page("nonequilibrium-dynamics", "nonequilibrium-dynamics-live", markup)
+
+
+def _library(beta: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Couplings, path and rest over R, and the mismatch in nats, with 30 further components that are zero."""
+    u = FIELDS / np.linalg.norm(FIELDS, axis=1, keepdims=True)
+    J = np.tril(np.exp(2.0 * u @ SCORES @ u.T))
+    J /= J.sum(axis=1, keepdims=True)
+    x, start = (R * np.pad(v, ((0, 0), (0, 30))) for v in (FIELDS, u @ VALUES.T))
+    path = [np.asarray(sphere.magnetization_large_d(start, beta=beta))]
+    for _ in range(12):
+        path.append(np.asarray(mean_field.naive_step(path[-1], J, x, beta=beta)))
+    rest = np.asarray(mean_field.steady_state(J, x, beta=beta, step=mean_field.naive_step, tol=1e-13).value)
+    # Of large D: beta (h - g) . m(h) minus the difference of two integrals of the response along the fields.
+    h, g = (np.asarray(sphere.field_large_d(m, beta=beta)) for m in (np.array(path), rest))
+
+    def log_partition(field: np.ndarray) -> np.ndarray:
+        gamma = np.sqrt(1 + beta**2 * (field**2).sum(-1) / R**2)
+        return R**2 * (gamma - np.log(1 + gamma))
+
+    nats = beta * ((h - g) * np.array(path)).sum(-1) - log_partition(h) + log_partition(g)
+    return J, np.array(path)[..., :2] / R, rest[:, :2] / R, nats.sum(-1)
+
+
+def test_the_markup_names_scripts_that_exist(markup):
+    scripts = re.findall(r'src="\.\./_static/live/([^"]+)" defer', markup)
+    assert scripts == ["kernel.js", "nonequilibrium-dynamics.js"]
+    assert all((LIVE / script).is_file() for script in scripts)
+
+
+@pytest.mark.parametrize("beta", [0.5, 1.0, 1.9])
+def test_path_rest_and_mismatch_are_those_of_the_library(page, ask, beta):
+    content = json.dumps({"scores": SCORES.tolist(), "values": VALUES.tolist(), "sharpness": 2.0})
+    found = ask(
+        page,
+        "const m = Live.models['nonequilibrium-dynamics'];"
+        f"const r = m.relax({json.dumps(FIELDS.tolist())}, {content}, {beta});"
+        f"const answer = {{...r, nats: r.path.map((state) => m.mismatch(state, r.rest, {R}))}}",
+    )
+    J, path, rest, nats = _library(beta)
+    np.testing.assert_allclose(found["J"], J, atol=1e-14)
+    np.testing.assert_allclose(found["path"], path, atol=1e-12)
+    np.testing.assert_allclose(found["rest"], rest, atol=1e-10)
+    np.testing.assert_allclose(found["nats"], nats, atol=1e-8)
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_sliders_and_keys_change_what_is_said(page, ask, dark):
+    answer = ask(
+        page,
+        f"{_WAIT} await pause(); const before = {_SAYS};"
+        "const [updates, beta] = document.querySelectorAll('.live input');"
+        "updates.value = '4'; updates.dispatchEvent(new Event('input')); await pause();"
+        f"const later = {_SAYS}; beta.value = beta.max; beta.dispatchEvent(new Event('input')); await pause();"
+        f"const cold = {_SAYS}; const handle = document.querySelector('.live-point');"
+        "handle.dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowUp', shiftKey: true})); await pause();"
+        "const names = [...document.querySelectorAll('.live button, .live canvas')]"
+        ".map((node) => node.getAttribute('aria-label') || node.textContent);"
+        f"const answer = {{before, later, cold, moved: {_SAYS}, names}}",
+        dark=dark,
+    )
+    _, path, rest, nats = _library(1.0)
+    gap = np.linalg.norm(path[1] - rest) / np.linalg.norm(rest)
+    assert answer["before"].startswith("After 1 update at β 1.00")
+    assert f"{gap:.2f} of the length" in answer["before"]
+    assert f"mismatch is {nats[1]:.2f} nats" in answer["before"]
+    assert answer["later"].startswith("After 4 updates at β 1.00")
+    assert answer["cold"].startswith("After 4 updates at β 8.00")
+    assert answer["moved"] != answer["cold"]
+    assert all(name and len(name) > 3 for name in answer["names"])
+
+
+@pytest.mark.parametrize("width", [1400, 390])
+def test_the_model_fits_the_window(page, width, ask):
+    answer = ask(
+        page,
+        f"{_WAIT} await pause(); const wide = document.querySelector('.live').scrollWidth;"
+        "const answer = {wide, page: document.documentElement.clientWidth}",
+        width=width,
+    )
+    assert answer["wide"] <= answer["page"]
