@@ -1,0 +1,11 @@
+"""No chapter is left without a result that was derived again."""
+
+from pathlib import Path
+
+from tests.book.conftest import REPOSITORY
+
+
+def test_every_chapter_has_a_central_result_derived_again():
+    chapters = {path.stem for path in (REPOSITORY / "notebooks").glob("*.md")}
+    files = {path.stem.removeprefix("test_").replace("_", "-") for path in Path(__file__).parent.glob("test_*.py")}
+    assert files - {"every-chapter"} == chapters
