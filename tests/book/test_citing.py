@@ -181,3 +181,20 @@ def test_a_deposit_is_whole_and_can_be_checked(pair, tmp_path):
     for line in files["SHA256SUMS"].read_text(encoding="utf-8").splitlines():
         digest, _, name = line.partition("  ")
         assert digest == hashlib.sha256(files[name].read_bytes()).hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("words", "address", "named"),
+    [
+        ("probe.top-value", "x/claims.html#ledger-claim-probe-top-value", True),
+        ("top-value", "x/probe.html#claim-probe-top-value", True),
+        ("value of the top", "x/claims.html#ledger-claim-probe-top-value", False),
+        ("op-value", "x/claims.html#ledger-claim-probe-top-value", False),
+        ("", "x/claims.html#ledger-claim-probe-top-value", False),
+        ("probe.top-value", "x/probe.html#probe-top-value", False),
+        ("ledger", "x/claims.html", False),
+    ],
+)
+def test_a_link_that_says_the_id_of_its_claim_needs_no_address_in_markdown(words, address, named):
+    link = BeautifulSoup(f'<a href="{address}"><code>{words}</code></a>', "html.parser").a
+    assert citing._names_its_claim(link) is named

@@ -220,7 +220,8 @@ def _index(pages: Sequence[Page], who: project.Identity) -> str:
     """``llms.txt``: the title, what the book is, and every page as Markdown with one sentence."""
     first = next(page for page in pages if page.name == "index")
     lines = [f"# {who.title}", "", f"> {first.description}", ""]
-    lines += ["The facts as data: " + ", ".join(f"[{name}]({who.site}{name})" for name in (*catalogue.FILES, CRATE))]
+    data = ", ".join(f"[{name}]({who.site}{name})" for name in (*catalogue.FILES, CRATE))
+    lines += [f"The facts as data: {data}. Pages name claims by their ids in claims.json."]
     for heading, wanted in (("Chapters", True), ("Other pages", False)):
         lines += ["", f"## {heading}", ""]
         lines += [
@@ -262,6 +263,9 @@ def _markdown(article: Tag, page: Page, who: project.Identity) -> str:
         if str(link["href"]).startswith(f"{_address(page, who)}#"):
             # Markdown has no places that an address could lead to.
             link.unwrap()
+        elif _names_its_claim(link):
+            # The id alone, by which claims.json has it: addresses of claims would be a fourth of all links.
+            link.unwrap()
     for image in article.select("img[src]"):
         image["src"] = _whole(str(image["src"]), page, who)
     converter = _Converter(heading_style="ATX", code_language_callback=_language, bullets="-", wrap=False)
@@ -270,6 +274,13 @@ def _markdown(article: Tag, page: Page, who: project.Identity) -> str:
     text = re.sub(r"[ \t]+\n", "\n", text)
     text = re.sub(r"\n{3,}", "\n\n", text).strip()
     return f"{text}\n\n---\nFrom {who.title}, version {who.version}: {_address(page, who)}\n"
+
+
+def _names_its_claim(link: Tag) -> bool:
+    """Whether a link to a claim has the claim's id for its words, whole or without the chapter before it."""
+    found = re.search(r"#(?:ledger-)?claim-([a-z0-9-]+)$", str(link["href"]))
+    words = re.sub(r"[^a-z0-9]+", "-", link.get_text().strip().lower())
+    return found is not None and bool(words) and (found[1] == words or found[1].endswith(f"-{words}"))
 
 
 def _language(element: Tag) -> str | None:

@@ -276,7 +276,8 @@ def _add_records(root: Path, html: Path) -> None:
     """The files that readers download, under names that do not change."""
     build = root / "_build"
     for name in catalogue.FILES:
-        shutil.copy(build / name, html / name)
+        records = json.loads((build / name).read_text(encoding="utf-8"))
+        (html / name).write_text(_compact(records), encoding="utf-8")
     # The keys of the sources in the records are those of this file.
     shutil.copy(root / "book" / "references.bib", html / "references.bib")
     if (root / _LICENCE).is_file():
@@ -328,7 +329,15 @@ def _join_themes(html: Path) -> None:
         path.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     records = json.loads(listed.read_text(encoding="utf-8"))
     records = [{**record, "files": files.get(record["id"], record["files"])} for record in records]
-    listed.write_text(json.dumps(records, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    listed.write_text(_compact(records), encoding="utf-8")
+
+
+def _compact(records: Any) -> str:
+    """Records for programs, a line for each."""
+    if not isinstance(records, list):
+        return json.dumps(records, ensure_ascii=False, separators=(",", ":")) + "\n"
+    rows = (json.dumps(record, ensure_ascii=False, separators=(",", ":")) for record in records)
+    return "[\n" + ",\n".join(rows) + "\n]\n"
 
 
 def _refuse_changes(folder: Path, files: Mapping[str, str]) -> None:
