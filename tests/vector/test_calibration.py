@@ -193,6 +193,23 @@ def test_flat_couplings_of_equal_spins_gain_the_root_of_their_number_over_chi():
     assert g == pytest.approx(np.full(N, np.sqrt(N) / (beta * (0.5 - 1 / dim))))
 
 
+def test_the_gain_of_the_entropy_production_is_that_of_spins_that_respond_linearly():
+    N, dim, beta, number = 5, 40, 1.3, 4000
+    rng = np.random.default_rng(7)
+    J = scipy.special.softmax(3 * rng.normal(size=(N, N)), axis=1)
+    m = rng.uniform(0, 0.6, (N, 1)) * rng.normal(size=(N, dim))
+    v = (sphere.squared_radius(dim) - np.sum(m**2, axis=1)) / dim
+    first, second = np.sqrt(v)[:, None] * rng.normal(size=(2, number, N, dim))
+    K = J - J.T
+    raw = np.einsum("il,rid,rld->r", K, second, first, optimize=True)
+    # A spin has a fixed length, which leaves nothing to the products of a spin with itself.
+    products = np.einsum("rjd,rld->rjl", first, first, optimize=True) * ~np.eye(N, dtype=bool)
+    quiet = np.einsum("il,i,ij,rjl->r", K, beta * v, J, products, optimize=True)
+    _, predicted = calibration.predicted_gains(J, m, beta)
+    # Each of two standard deviations is known to 1 / sqrt(2 number).
+    assert raw.std() / quiet.std() == pytest.approx(predicted, rel=4.5 / np.sqrt(number))
+
+
 def test_conditional_means_are_as_much_quieter_as_predicted():
     case = Noise(1.0, 1.0, 24, num_sites=16, runs=256, steps=12, transient=8)
     found = calibration.gains(case)
