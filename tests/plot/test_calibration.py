@@ -27,8 +27,10 @@ def test_the_map_writes_every_error_in_its_cell_and_hatches_what_is_doubtful():
     written = [{t.get_position(): t.get_text() for t in ax.texts} for ax in figure.axes]
     assert written[0] == {(0.5, 0.5): "1.1", (1.5, 0.5): "2.2", (0.5, 1.5): "–", (1.5, 1.5): "30"}
     assert written[1][1.5, 1.5] == "170"
-    hatched = [sum(len(c.get_paths()) for c in ax.collections if c.get_hatch()) for ax in figure.axes]
-    assert hatched == [1, 0]
+    hatched = [[p.get_xy() for p in ax.patches if p.get_hatch() and p.get_edgecolor()[3]] for ax in figure.axes]
+    assert hatched == [[(0, 1)], []]
+    assert [ax.get_title() for ax in figure.axes] == ["$D = 3$", "$D = 16$"]
+    assert all("drive" in ax.get_xlabel() for ax in figure.axes)
     assert [t.get_text() for t in figure.axes[0].get_xticklabels()] == ["0.5", "1"]
 
 

@@ -147,15 +147,15 @@
 
     function drawMismatch(pen, stage, colours) {
       const { width, height } = stage;
-      const [top, bottom] = [2.5, -6];
+      const [top, bottom] = [2.5, -12];
       const place = (k) => {
         const level = Math.max(bottom, Math.min(top, Math.log10(Math.max(nats[k], 1e-12))));
         return [44 + ((width - 54) * k) / UPDATES, 8 + ((top - level) / (top - bottom)) * (height - 30)];
       };
       pen.fillStyle = colours.grey;
-      for (const power of [2, 0, -2, -4, -6]) {
+      for (const power of [2, -2, -6, -10]) {
         const y = 8 + ((top - power) / (top - bottom)) * (height - 30);
-        pen.fillText(power === 0 ? "1" : power === 2 ? "100" : `1e−${-power}`, 0, y + 4);
+        pen.fillText(power === 2 ? "100" : `1e−${-power}`, 0, y + 4);
       }
       pen.fillText("mismatch (nats)", 60, height - 6);
       pen.fillText("K", width - 12, height - 6);

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 
 from spinbook.plot import style
 
@@ -37,12 +38,13 @@ def error_map(
         len(errors), len(columns), height=1.75 * len(errors) + 0.4, sharex=True, sharey=True, squeeze=False
     )
     norm = LogNorm(*SPAN)
-    for row, (quantity, by_dim) in zip(axes, errors.items(), strict=True):
+    for place, (row, (quantity, by_dim)) in enumerate(zip(axes, errors.items(), strict=True)):
         for ax, dim in zip(row, columns, strict=True):
             values = np.abs(by_dim[dim])
             ax.pcolormesh(np.clip(values, *SPAN), norm=norm, cmap=style.SEQUENTIAL, rasterized=True)
-            hatched = np.ma.masked_where(~doubtful[dim], np.zeros(values.shape))
-            ax.pcolor(hatched, hatch="////", alpha=0, edgecolor="none")
+            for k, j in np.argwhere(doubtful[dim]):
+                look = {"fill": False, "hatch": "////", "edgecolor": style.GREY, "linewidth": 0}
+                ax.add_patch(Rectangle((j, k), 1, 1, **look))
             for (k, j), value in np.ndenumerate(values):
                 light = np.isfinite(value) and value < np.sqrt(SPAN[0] * SPAN[1])
                 text = f"{100 * value:.2g}" if value < 1 else f"{100 * value:.0f}" if np.isfinite(value) else "–"
@@ -51,9 +53,9 @@ def error_map(
             ax.set_xticks(np.arange(len(drives)) + 0.5, [f"{u:g}" for u in drives])
             ax.set_yticks(np.arange(len(betas)) + 0.5, [f"{beta:g}" for beta in betas])
             ax.tick_params(length=0)
-            if row is axes[0]:
+            if place == 0:
                 ax.set_title(f"$D = {dim}$", loc="center", fontsize=8.5)
-            if row is axes[-1]:
+            if place == len(axes) - 1:
                 ax.set_xlabel(r"drive $u$")
         row[0].set_ylabel(f"{quantity}\n" + r"$\beta$")
     return figure
@@ -109,5 +111,5 @@ def noise(rows: Mapping[str, tuple[np.ndarray, np.ndarray]], guess: Mapping[str,
     ax.set_ylabel("measured gain")
     for axis in (ax.xaxis, ax.yaxis):
         style.plain_ticks(axis, (2, 3, 5, 10, 20, 30, 50))
-    ax.legend(loc="upper left", handlelength=1.0, labelspacing=0.3)
+    ax.legend(loc="lower right", handlelength=1.0, labelspacing=0.3)
     return figure

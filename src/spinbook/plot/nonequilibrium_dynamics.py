@@ -212,5 +212,5 @@ def branches(betas: np.ndarray, apart: Mapping[str, np.ndarray]) -> Figure:
         ax.plot(betas, values, color=colour, linestyle=line, label=label)
     ax.axvline(2, color=style.GREY, linestyle=":", linewidth=0.9)
     ax.set(xlabel=r"inverse temperature $\beta$", ylabel="distance of two states / $R$", ylim=(-0.05, None))
-    ax.legend(loc="upper left")
+    ax.legend(loc="center right")
     return figure
