@@ -241,6 +241,9 @@ def measure(cell: Cell) -> dict[str, np.ndarray]:
     halves' means over what their scatter lets expect, one if both starts are forgotten; ``mode``: chi, r and q of
     ``fidelity.collective_mode``; ``predicted`` (3,): the relative error of naive delayed correlations from these three
     and from ``closure``, and of sigma from ``closure``. NaN where a theory found no steady state.
+
+    The means that are subtracted from the products are those of the same group of n = ``replicas`` / 8 times ``steps``
+    samples, and share its noise: a part of about (1 + chi) / (1 - chi) / n of the uniform correlations is lost.
     """
     with jax.enable_x64(True):
         J, x = system(cell)
@@ -431,6 +434,9 @@ def tried(case: Case) -> dict[str, np.ndarray]:
 
     ``predicted`` (2,): the relative error of naive delayed correlations from chi, r and q, and from ``closure``, which
     takes the variance and the couplings of every row for itself.
+
+    The groups of these cases hold 200 samples, so that the errors are too small by (1 + chi) / (1 - chi) / 200 of the
+    uniform correlations, about 6 per cent of the error itself, see ``measure``.
     """
     recorded = dict(fidelity.record())
     found = recorded[case] if case in recorded else fidelity.measure(case)
