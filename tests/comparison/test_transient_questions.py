@@ -115,7 +115,7 @@ def test_failed_runs_stay_in_and_cannot_decide_alone():
     failed = asked.answer(HURTS, record(three, unsettled=set(three)))
     assert failed.findings[0].failed == (1, 2, 3, 4)
     assert failed.decision == "undecided"
-    opposite = record({key: -9 * MARGIN for key in three}, unsettled=set(three))
+    opposite = record(dict.fromkeys(three, -9 * MARGIN), unsettled=set(three))
     assert asked.answer(HURTS, opposite).findings[0].verdict.decision == "no"
     assert asked.answer(HURTS, opposite).decision == "undecided"
     skipped = record({("1", "inf"): 3 * MARGIN})
