@@ -107,7 +107,8 @@ def test_the_table_measures_moves_in_bounds_and_names_what_no_longer_holds(book)
     ],
 )
 def test_a_claim_that_expects_a_side_has_the_room_up_to_it(book, expects, share):
-    book.edit("book/claims/probe.yml", "published: 1.0\n  reading_error: 0.001", f"expects: {expects}")
+    printed = "kind: number\n  published: 1.0\n  reading_error: 0.001"
+    book.edit("book/claims/probe.yml", printed, f"kind: statement\n  expects: {expects}")
     jobs = portability.jobs(book.root)
     for job in jobs:
         if job.is_chapter:
