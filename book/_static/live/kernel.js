@@ -256,7 +256,8 @@ html[data-theme="dark"] .live { --live-ink: #e6e9ee; --live-paper: #14181e; --li
         }
         item.width = item.box.clientWidth;
         item.height = item.width * item.shape;
-        item.canvas.style.height = `${item.height}px`;
+        // Not a height in pixels: until it is drawn anew, a stage that becomes narrower would be distorted.
+        item.canvas.style.aspectRatio = String(1 / item.shape);
         const [wide, high] = [Math.round(dense * item.width), Math.round(dense * item.height)];
         if (item.canvas.width !== wide || item.canvas.height !== high) {
           item.canvas.width = wide;
