@@ -31,7 +31,7 @@ from spinbook import sphere, sweep
 from spinbook.annotations import Float
 from spinbook.entropy_production.mean_field import vector_delayed_correlations
 from spinbook.vector import fidelity, mean_field, stochastic
-from spinbook.vector.fidelity import STEPS, Case, _gain, _independent, _jackknife, _steady, _written
+from spinbook.vector.fidelity import STEPS, Case, _gain, _independent, _jackknife, _sampled, _steady, _written
 
 __all__ = [
     "BETAS",
@@ -240,10 +240,9 @@ def measure(cell: Cell) -> dict[str, np.ndarray]:
     means, delayed correlations and entropy production, relative to them; ``forgotten``: the squared distance of the
     halves' means over what their scatter lets expect, one if both starts are forgotten; ``mode``: chi, r and q of
     ``fidelity.collective_mode``; ``predicted`` (3,): the relative error of naive delayed correlations from these three
-    and from ``closure``, and of sigma from ``closure``. NaN where a theory found no steady state.
-
-    The means that are subtracted from the products are those of the same group of n = ``replicas`` / 8 times ``steps``
-    samples, and share its noise: a part of about (1 + chi) / (1 - chi) / n of the uniform correlations is lost.
+    and from ``closure``, and of sigma from ``closure``. NaN where a theory found no steady state. Of each
+    group its own means are subtracted, so that a part (1 + chi) / (1 - chi) / n of the uniform correlations is lost, n
+    being ``replicas`` / 8 times ``steps``; in ``tried`` it is not.
     """
     with jax.enable_x64(True):
         J, x = system(cell)
@@ -251,6 +250,29 @@ def measure(cell: Cell) -> dict[str, np.ndarray]:
         halves = fidelity.sampled(seeded(cell), jnp.asarray(J), jnp.asarray(x), beta=cell.beta, delayed=True, **sizes)
         m, D = (np.asarray(part, dtype=float) for part in halves)
         return _compared(J, x, cell.beta, m, D)
+
+
+def _halves(
+    key: Array, J: np.ndarray, x: np.ndarray, beta: float, replicas: int, steps: int, transient: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Means (2, G, N, D), and delayed correlations (2, G, N, N) with the means of the same group and of the others.
+
+    The runs of ``fidelity.sampled``. The product of two means of one group of n steps is too large by their covariance,
+    sum over time of D / n, which is of the size of what a theory misses: it takes (1 + chi) / (1 - chi) / n of the
+    uniform part away. Means of other groups are independent, and their product has no such part.
+    """
+    groups = fidelity.GROUPS
+    found = []
+    R = sphere.radius(x.shape[1])
+    along = R * x / np.linalg.norm(x, axis=1, keepdims=True)
+    for begin, half in zip((along, np.full_like(x, R / np.sqrt(x.shape[1]))), jax.random.split(key), strict=True):
+        arrays = [jnp.asarray(a, jnp.float32) for a in (begin, J, x, beta)]
+        start = jnp.broadcast_to(arrays[0], (groups, replicas // groups, *x.shape))
+        found.append(_sampled(half, start, *arrays[1:], steps, transient, True))
+    m, before, products = (np.array([np.asarray(half[k], float) for half in found]) for k in range(3))
+    others = (before.sum(1, keepdims=True) - before) / (groups - 1)
+    own, apart = (products - np.einsum("agid,agld->agil", m, b, optimize=True) for b in (before, others))
+    return m, own, apart
 
 
 def _large_d_gain(squared: np.ndarray, dim: int, beta: float) -> np.ndarray:
@@ -430,29 +452,33 @@ _PARTS = 16
 
 
 def tried(case: Case) -> dict[str, np.ndarray]:
-    """The measurement of a collective case of ``fidelity``, read from its record if it is there, and ``predicted``.
+    """The relative error of naive delayed correlations in a collective case of ``fidelity``, and its predictions.
 
-    ``predicted`` (2,): the relative error of naive delayed correlations from chi, r and q, and from ``closure``, which
-    takes the variance and the couplings of every row for itself.
-
-    The groups of these cases hold 200 samples, so that the errors are too small by (1 + chi) / (1 - chi) / 200 of the
-    uniform correlations, about 6 per cent of the error itself, see ``measure``.
+    ``delayed`` (3, 2): squared relative errors of naive delayed correlations, with ``closure``, and of
+    ``spread_delayed`` closed, as in ``measure``; ``own_means`` (2,): the first as ``fidelity.measure`` has it, where
+    each group's own means are subtracted, which is biased; ``mode``: chi, r and q; ``predicted`` (3,): the relative
+    error of naive delayed correlations from chi, r and q, from ``closure``, which takes the variance and the couplings
+    of every row for itself, and from ``spread_delayed``, which averages the response too.
     """
-    recorded = dict(fidelity.record())
-    found = recorded[case] if case in recorded else fidelity.measure(case)
     with jax.enable_x64(True):
         J, x = fidelity.system(case)
-        m = _steady(J, x, case.beta, STEPS["naive"])
-        independent = _independent(J, m, case.beta)
-    _, r, q = found["mode"]
-    added = closure(J, m, case.beta)
-    closed = np.linalg.norm(added) / np.linalg.norm(independent + added)
-    return {name: found[name] for name in ("delayed", "means", "mode")} | {
-        "predicted": np.array([r / np.sqrt(q + 2 * r + r**2), closed])
+        m, means = _settled(J, x, case.beta, _gain), fidelity.spread_means(J, x, beta=case.beta, updates=_UPDATES)
+        naive = _independent(J, m, case.beta)
+        closed = naive + closure(J, m, case.beta)
+        averaged = spread_delayed(J, x, means, case.beta)[1]
+        key = jax.random.key(int.from_bytes(sha256(repr(case).encode()).digest()[:4], "big"))
+        _, own, D = _halves(key, J, x, case.beta, case.replicas, case.steps, 30)
+    chi, r, q = fidelity.collective_mode(J, m, beta=case.beta)
+    predicted = [np.linalg.norm(theory - naive) / np.linalg.norm(theory) for theory in (closed, averaged)]
+    return {
+        "delayed": np.array([_jackknife(_relative(theory), D) for theory in (naive, closed, averaged)]),
+        "own_means": np.array(_jackknife(_relative(naive), own)),
+        "mode": np.array([chi, r, q]),
+        "predicted": np.array([r / np.sqrt(q + 2 * r + r**2), *predicted]),
     }
 
 
-_RUNS: Mapping[str, tuple[type[NamedTuple], Callable[[Any], dict[str, np.ndarray]]]] = {
+_RUNS: Mapping[str, tuple[Any, Callable[[Any], dict[str, np.ndarray]]]] = {
     "cell": (Cell, measure),
     "noise": (Noise, gains),
     "draw": (Case, tried),
@@ -468,13 +494,13 @@ def compute(out: Path, quick: bool, **options: Any) -> None:
 
     ``quick`` takes one small case of each kind. Options are those of ``spinbook.sweep.iterate``.
     """
-    chosen: dict[str, list[Any]] = {"cell": cells(), "noise": noises(), "draw": draws()}
+    chosen: dict[str, list[Any]] = {"draw": draws(), "cell": cells(), "noise": noises()}
     if quick:
-        small = {"num_sites": 6, "dim": 6}
+        small: dict[str, Any] = {"num_sites": 6, "dim": 6}
         chosen = {
             "cell": [cells()[50]._replace(replicas=8, steps=4, transient=2, **small)],
             "noise": [noises()[0]._replace(runs=32, steps=3, transient=1, **small)],
-            "draw": [draws()[-1]._replace(replicas=8, steps=4, **small)],
+            "draw": [draws()[-1]._replace(replicas=16, steps=8, **small)],
         }
     rows = []
     for kind, cases in chosen.items():
@@ -545,12 +571,18 @@ def table(
 
 
 def over_prediction(
-    rows: Sequence[tuple[Case, dict[str, np.ndarray]]], beta: float, num_sites: int, *, closed: bool = False
+    rows: Sequence[tuple[Case, dict[str, np.ndarray]]],
+    beta: float,
+    num_sites: int,
+    *,
+    closed: bool = False,
+    averaged: bool = False,
 ) -> Float[np.ndarray, " draws"]:
     """Measured over predicted relative error of naive delayed correlations, every draw with logits of deviation 1.
 
-    The prediction is r / sqrt(q + 2 r + r^2), or that of ``closure`` if ``closed``.
+    The prediction is r / sqrt(q + 2 r + r^2), that of ``closure`` if ``closed``, or that of ``spread_delayed`` if
+    ``averaged``.
     """
     wanted = (beta, 1.0, False, num_sites)
     chosen = [f for c, f in rows if (c.beta, c.scale, c.causal, c.num_sites) == wanted]
-    return np.array([np.sqrt(f["delayed"][0, 0]) / f["predicted"][int(closed)] for f in chosen])
+    return np.array([np.sqrt(f["delayed"][0, 0]) / f["predicted"][2 if averaged else int(closed)] for f in chosen])
