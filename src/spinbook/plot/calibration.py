@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.colors import LogNorm
@@ -43,7 +44,7 @@ def error_map(
             values = np.abs(by_dim[dim])
             ax.pcolormesh(np.clip(values, *SPAN), norm=norm, cmap=style.SEQUENTIAL, rasterized=True)
             for k, j in np.argwhere(doubtful[dim]):
-                look = {"fill": False, "hatch": "////", "edgecolor": style.GREY, "linewidth": 0}
+                look: dict[str, Any] = {"fill": False, "hatch": "////", "edgecolor": style.GREY, "linewidth": 0}
                 ax.add_patch(Rectangle((j, k), 1, 1, **look))
             for (k, j), value in np.ndenumerate(values):
                 light = np.isfinite(value) and value < np.sqrt(SPAN[0] * SPAN[1])
