@@ -55,9 +55,9 @@ def pytest_configure(config: pytest.Config) -> None:
     jax.config.update("jax_numpy_dtype_promotion", "strict")
     # Tests compile thousands of functions and run most of them once: compiling them quickly saves more than it costs.
     jax.config.update("jax_disable_most_optimizations", True)
-    # A test waits for every result: to hand each operation to another thread and back only costs.
-    jax.config.update("jax_cpu_enable_async_dispatch", False)
     if _KNOWS_IT:
+        # A test waits for every result: to hand each operation to another thread and back only costs.
+        jax.config.update("jax_cpu_enable_async_dispatch", False)
         # Nothing is compiled yet; workers, and the processes that tests start, get it from the environment.
         given = os.environ.get("XLA_FLAGS", "").split()
         names = {flag.partition("=")[0] for flag in given}
