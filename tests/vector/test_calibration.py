@@ -310,3 +310,15 @@ def test_a_quick_run_writes_what_the_record_holds(tmp_path, monkeypatch):
     assert found.cells[0][1].keys() == {
         "means", "delayed", "sigma", "shares", "floor", "forgotten", "mode", "predicted"
     }  # fmt: skip
+
+
+@pytest.mark.slow
+def test_a_recorded_cell_is_measured_again_within_a_standard_error():
+    # The same random numbers: another processor changes the last digits, which a chain of spins can amplify.
+    (cell, recorded), *_ = [row for row in calibration.record().cells if row[0][:3] == (1.0, 1.0, 16)]
+    found = calibration.measure(cell)
+    for name in ("delayed", "sigma", "means"):
+        value, error = np.moveaxis(recorded[name], -1, 0)
+        seen = np.isfinite(value)
+        assert seen.any()
+        assert (np.abs(found[name][..., 0] - value)[seen] < error[seen]).all()

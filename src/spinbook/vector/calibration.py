@@ -494,7 +494,7 @@ def compute(out: Path, quick: bool, **options: Any) -> None:
 
     ``quick`` takes one small case of each kind. Options are those of ``spinbook.sweep.iterate``.
     """
-    chosen: dict[str, list[Any]] = {"draw": draws(), "cell": cells(), "noise": noises()}
+    chosen: dict[str, list[Any]] = {"cell": cells(), "noise": noises(), "draw": draws()}
     if quick:
         small: dict[str, Any] = {"num_sites": 6, "dim": 6}
         chosen = {
