@@ -37,7 +37,7 @@ DIAGRAM = Observation(plane=1, tolerance=1e-3, num_bins=2000, max_crossings=512,
 # Where only exponents are asked for.
 EXPONENTS_ONLY = DIAGRAM._replace(num_bins=2, max_crossings=0)
 MEASURED = Numerics(steps=75_000, transient=100_000, num_blocks=20)
-Run = Callable[[Lanes, Observation, Numerics], Statistics]
+SweepOfLanes = Callable[[Lanes, Observation, Numerics], Statistics]
 
 
 def _networks(
@@ -120,7 +120,7 @@ def _start_windows(network: Network, starts: Any) -> list[Window]:
 
 
 def _gather(
-    task: Lanes, run: Run, observation: Observation, numerics: Numerics, tolerance: float
+    task: Lanes, run: SweepOfLanes, observation: Observation, numerics: Numerics, tolerance: float
 ) -> dict[str, np.ndarray]:
     result = run(task, observation, numerics)
     states = result.tail[:, :, FIELDS.index("attention")]
@@ -197,7 +197,7 @@ def bifurcation(
     num_threads: int | None = None,
     time_limit: float | None = None,
     progress: bool = False,
-    run: Run = lanes.run,
+    run: SweepOfLanes = lanes.run,
     lanes_per_task: int = lanes.LANES,
 ) -> xr.Dataset:
     """x_0 -> x_transient, dropped; x_transient -> x_{transient + steps}, gathered: for every combination of parameters.
