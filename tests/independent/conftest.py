@@ -1,12 +1,14 @@
 """Every test here derives a central result again without the library, in arithmetic of many digits, and is slow."""
 
+from pathlib import Path
+
 import mpmath
 import pytest
 
 
 def pytest_collection_modifyitems(items):
     for item in items:
-        if __package__ in str(item.module.__name__):
+        if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.slow)
 
 
