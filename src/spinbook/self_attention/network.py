@@ -282,11 +282,11 @@ def coupled_network(
     >>> network.num_features, network.period
     (2, 1)
     """
-    shape = np.shape(patterns)
-    if len(shape) != 2 or 0 in shape:
-        raise ValueError(f"patterns: expected shape (patterns, features), at least one of each, got {shape}")
-    none = np.zeros((len(MATRICES), shape[1], 0))
-    return Network(none, none, context, epsilon, gamma, positions=positions, patterns=patterns, averages=averages)
+    given = numbers(patterns, "patterns")
+    if given.ndim != 2 or given.size == 0:
+        raise ValueError(f"patterns: expected shape (patterns, features), at least one of each, got {given.shape}")
+    none = np.zeros((len(MATRICES), given.shape[1], 0))
+    return Network(none, none, context, epsilon, gamma, positions=positions, patterns=given, averages=averages)
 
 
 def correlated_network(
