@@ -21,11 +21,12 @@ def _lines(figure: Figure) -> list[np.ndarray]:
 
 
 def test_the_map_writes_every_error_in_its_cell_and_hatches_what_is_doubtful():
-    errors = {"D": {3: np.array([[0.011, 0.022], [np.nan, 0.3]]), 16: np.array([[0.04, 0.05], [0.06, 1.7]])}}
+    errors = {"D": {3: np.array([[0.011, 0.022], [np.nan, 0.3]]), 16: np.array([[0.0004, 0.05], [0.06, 1.7]])}}
     doubtful = {3: np.array([[False, False], [True, False]]), 16: np.zeros((2, 2), bool)}
     figure = plot.error_map(errors, doubtful, drives=(0.5, 1.0), betas=(1.0, 2.0))
     written = [{t.get_position(): t.get_text() for t in ax.texts} for ax in figure.axes]
     assert written[0] == {(0.5, 0.5): "1.1", (1.5, 0.5): "2.2", (0.5, 1.5): "–", (1.5, 1.5): "30"}
+    assert written[1][0.5, 0.5] == "<.1"
     assert written[1][1.5, 1.5] == "170"
     hatched = [[p.get_xy() for p in ax.patches if p.get_hatch() and p.get_edgecolor()[3]] for ax in figure.axes]
     assert hatched == [[(0, 1)], []]

@@ -21,6 +21,14 @@ SPAN = (0.003, 1.0)
 """Relative errors between which the colours of the map run."""
 
 
+def _per_cent(error: float) -> str:
+    """Two digits, as short as fits into a cell."""
+    if not np.isfinite(error):
+        return "–"
+    per_cent = 100 * error
+    return "<.1" if per_cent < 0.1 else f"{per_cent:.0f}" if per_cent >= 10 else f"{per_cent:.2g}"
+
+
 @style.house
 def error_map(
     errors: Mapping[str, Mapping[int, np.ndarray]],
@@ -48,7 +56,7 @@ def error_map(
                 ax.add_patch(Rectangle((j, k), 1, 1, **look))
             for (k, j), value in np.ndenumerate(values):
                 light = np.isfinite(value) and value < np.sqrt(SPAN[0] * SPAN[1])
-                text = f"{100 * value:.2g}" if value < 1 else f"{100 * value:.0f}" if np.isfinite(value) else "–"
+                text = _per_cent(value)
                 colour = style.PAPER if light else style.INK
                 ax.text(j + 0.5, k + 0.5, text, ha="center", va="center", fontsize=6.5, color=colour)
             ax.set_xticks(np.arange(len(drives)) + 0.5, [f"{u:g}" for u in drives])
