@@ -18,7 +18,7 @@ export PYDEVD_DISABLE_FILE_VALIDATION := 1
 # Text is UTF-8, whatever the locale says.
 export PYTHONUTF8 := 1
 
-.PHONY: help book chapter sources test check fix bench audit pdf deposit portability faults lab lock newest clean
+.PHONY: help book chapter sources test check fix bench audit pdf deposit freeze portability faults lab lock newest clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "make %-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

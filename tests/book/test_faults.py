@@ -66,6 +66,7 @@ def test_the_list_of_the_book_fits_the_code_and_covers_its_subjects():
         "datasets",
         "digits",
         "fixed_point",
+        "neqnn",
         "printed",
         "py",
         "tensors",

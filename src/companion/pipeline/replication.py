@@ -1,7 +1,7 @@
 """A report for each source in the form of the journal ReScience C: metadata, text in LaTeX, and bibliography.
 
 They are made from the ledger of the finished site and hold nothing that it does not hold. What only the authors of a
-submission know (their names, addresses, identifiers) is left empty in the metadata.
+submission know (names, addresses, identifiers, the scientific domain) is left empty in the metadata.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _metadata(root: Path, key: str, entries: Sequence[Mapping[str, Any]], commit
         "title": f"{mark} {work['title']}",
         "authors": [{"name": None, "orcid": None, "email": None, "affiliations": "1,*"}],
         "affiliations": [{"code": 1, "name": None, "address": None}],
-        "keywords": "rescience c, replication, spin systems, transformers, python",
+        "keywords": f"rescience c, {who.title.lower()}, python",
         "code": [{"url": who.repository}, {"doi": who.doi or None}, {"swh": None}],
         "data": [{"url": f"{who.site}claims.json"}, {"doi": who.doi or None}],
         "replication": [
@@ -109,7 +109,7 @@ def _metadata(root: Path, key: str, entries: Sequence[Mapping[str, Any]], commit
         ),
         "bibliography": "bibliography.bib",
         "type": "Replication",
-        "domain": "Statistical physics of neural networks",
+        "domain": None,
         "language": "Python",
         "review": [{"url": None}],
         "contributors": [{"name": None, "orcid": None, "role": role} for role in ("editor", "reviewer", "reviewer")],

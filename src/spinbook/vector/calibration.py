@@ -545,7 +545,7 @@ def record() -> Record:
     return Record(*(found[kind] for kind in ("cell", "noise", "draw")))
 
 
-def root(squared: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def root(squared: np.ndarray) -> tuple[Float[np.ndarray, "*shape"], Float[np.ndarray, "*shape"]]:
     """sqrt of a square (..., 2) that has a standard error, with its own; NaN where it is not two of them above zero.
 
     >>> [float(part) for part in root(np.array([0.04, 0.004]))]
@@ -554,7 +554,7 @@ def root(squared: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     value, error = np.moveaxis(np.asarray(squared, dtype=float), -1, 0)
     seen = value > 2 * error
     size = np.sqrt(np.where(seen, value, np.nan))
-    return size, error / (2 * size)
+    return np.asarray(size), np.asarray(error / (2 * size))
 
 
 def table(
