@@ -895,10 +895,7 @@ class SpinTransformer(eqx.Module):
     ) -> Float[Array, "N D"]:
         """The magnetizations of the last module (sites, dim); NaN if ``Relax`` finds no steady state of a module."""
 
-        def layer(x: Array, module: SpinTransformerModule, _: None) -> tuple[Array, None]:
-            return module(x, mask, context), None
-
-        return self._scan(layer, x, mask, context)[0]
+        return self._scan(_output, x, mask, context)[0]
 
     def steady_state(
         self,
@@ -917,11 +914,8 @@ class SpinTransformer(eqx.Module):
         [True, True, True]
         """
 
-        def layer(x: Array, module: SpinTransformerModule, _: None) -> tuple[Array, FixedPoint]:
-            found = module.steady_state(x, mask, context)
-            return found.value, found
-
-        return self._scan(layer, x, mask, context)[1]
+        found: FixedPoint = self._scan(_evidence, x, mask, context)[1]
+        return found
 
     def readout(
         self,
@@ -945,22 +939,65 @@ class SpinTransformer(eqx.Module):
                 raise ValueError(f"state: expected that of {self.depth} modules, got {len(theta)}")
             state = State(theta)
 
-        def layer(x: Array, module: SpinTransformerModule, state: State | None) -> tuple[Array, Readout]:
-            read = module.readout(x, mask, context, state=state)
-            return read.magnetizations, read
-
-        return self._scan(layer, x, mask, context, state)[1]
+        read: Readout = self._scan(_carried, x, mask, context, state)[1]
+        return read
 
     def _scan(
         self,
-        layer: Callable[[Array, SpinTransformerModule, Any], tuple[Array, Any]],
+        layer: Layer,
         x: Any,
         mask: Any,
         context: Any,
         state: State | None = None,
     ) -> tuple[Array, Any]:
-        arrays, rest = eqx.partition(self.modules, eqx.is_array)
+        modules = self.modules
         # Within the loop values are hidden, and nothing would be refused.
-        self.modules._checked(x, mask, context)
-        start = validate.matrix(x, "x", columns=self.modules.dim, dtype=self.modules.to_queries_keys.weight.dtype)
-        return jax.lax.scan(lambda x, xs: layer(x, eqx.combine(xs[0], rest), xs[1]), start, (arrays, state))
+        modules._checked(x, mask, context)
+        start = validate.matrix(x, "x", columns=modules.dim, dtype=modules.to_queries_keys.weight.dtype)
+        allowed = None if mask is None else jnp.asarray(mask)
+        others = None
+        if context is not None:
+            others = validate.matrix(context, "context", columns=modules.dim, dtype=modules._precision)
+        found: tuple[Array, Any] = _in_a_row(layer, modules, start, allowed, others, state)
+        return found
+
+
+Layer = Callable[[SpinTransformerModule, Array, Array | None, Array | None, State | None], tuple[Array, Any]]
+"""What one module passes to the next, and what it tells."""
+
+
+def _output(
+    module: SpinTransformerModule, x: Array, mask: Array | None, context: Array | None, _: State | None
+) -> tuple[Array, None]:
+    return module(x, mask, context), None
+
+
+def _evidence(
+    module: SpinTransformerModule, x: Array, mask: Array | None, context: Array | None, _: State | None
+) -> tuple[Array, FixedPoint]:
+    found = module.steady_state(x, mask, context)
+    return found.value, found
+
+
+def _carried(
+    module: SpinTransformerModule, x: Array, mask: Array | None, context: Array | None, state: State | None
+) -> tuple[Array, Readout]:
+    read = module.readout(x, mask, context, state=state)
+    return read.magnetizations, read
+
+
+@eqx.filter_jit
+def _in_a_row(
+    layer: Layer,
+    modules: SpinTransformerModule,
+    x: Array,
+    mask: Array | None,
+    context: Array | None,
+    state: State | None,
+) -> tuple[Array, Any]:
+    arrays, rest = eqx.partition(modules, eqx.is_array)
+
+    def one(x: Array, xs: tuple[SpinTransformerModule, State | None]) -> tuple[Array, Any]:
+        return layer(eqx.combine(xs[0], rest), x, mask, context, xs[1])
+
+    return jax.lax.scan(one, x, (arrays, state))

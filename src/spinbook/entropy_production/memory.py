@@ -7,6 +7,7 @@ reads the outputs of the step before: a parallel transformer block whose values 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -59,6 +60,25 @@ def causal(num_sites: int) -> Bool[Array, "N N"]:
     """
     n = validate.count(num_sites, "num_sites", minimum=1)
     return jnp.tril(jnp.ones((n, n), bool))
+
+
+def _response(theta: Array, beta: Array) -> Array:
+    return sphere.large_d(theta, beta.astype(theta.dtype))
+
+
+def _advanced(J: Array, h: Array, beta: Array, state: State) -> State:
+    theta = h + J @ state.magnetizations
+    return State(_response(theta, beta), theta)
+
+
+@partial(jax.jit, static_argnames="steps")
+def _repeated(J: Array, h: Array, beta: Array, state: State, steps: int) -> State:
+    return jax.lax.scan(lambda state, _: (_advanced(J, h, beta, state), None), state, length=steps)[0]
+
+
+@partial(jax.jit, static_argnames=("tol", "max_steps"))
+def _steady(J: Array, h: Array, beta: Array, tol: float, max_steps: int) -> FixedPoint:
+    return fixed_point.solve(lambda theta: h + J @ _response(theta, beta), h, tol=tol, max_steps=max_steps)
 
 
 class MemoryModule(eqx.Module):
@@ -128,10 +148,6 @@ class MemoryModule(eqx.Module):
             raise ValueError("mask: expected something to attend to in every row, got a row of False")
         return jax.nn.softmax(jnp.where(jnp.asarray(mask, bool), scores, -jnp.inf), axis=-1)
 
-    def _respond(self, theta: Array) -> Array:
-        beta = self.beta.astype(theta.dtype)
-        return sphere.large_d(theta, beta)
-
     def step(
         self, x: Float[ArrayLike, "N D"], state: State | None = None, mask: Bool[ArrayLike, "N N"] | None = None
     ) -> Output:
@@ -160,14 +176,9 @@ class MemoryModule(eqx.Module):
                 "sites)"
             )
 
-        def advance(state: State, _: None) -> tuple[State, None]:
-            theta = h + J @ state.magnetizations
-            return State(self._respond(theta), theta), None
-
         repeats = validate.count(steps, "steps", minimum=1) - 1
-        before = jax.lax.scan(advance, before, length=repeats)[0] if repeats else before
-        after = advance(before, None)[0]
-        return self._output(J, after, before.effective_fields)
+        before = _repeated(J, h, self.beta, before, repeats) if repeats else before
+        return self._output(J, _advanced(J, h, self.beta, before), before.effective_fields)
 
     def _output(self, J: Array, state: State, before: Array) -> Output:
         sigma = mean_field.driven_production(J, state.effective_fields, before, self.beta.astype(before.dtype))
@@ -183,9 +194,9 @@ class MemoryModule(eqx.Module):
         """
         J, h = self.couplings(x, mask), self.fields(x)
         tol = float(jnp.finfo(h.dtype).eps) ** 0.7
-        solution = fixed_point.solve(lambda theta: h + J @ self._respond(theta), h, tol=tol, max_steps=max_steps)
+        solution = _steady(J, h, self.beta, tol, validate.count(max_steps, "max_steps", minimum=1))
         theta = solution.value
-        return solution._replace(value=self._output(J, State(self._respond(theta), theta), theta))
+        return solution._replace(value=self._output(J, State(_response(theta, self.beta), theta), theta))
 
 
 class MemoryStack(eqx.Module):

@@ -7,9 +7,11 @@ go. The hidden half is a function ``sampler(key, t)``: see ``hidden_given_visibl
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
+from jax.tree_util import Partial
 from jaxtyping import Array, PRNGKeyArray
 
 from spinbook import validate
@@ -73,7 +75,7 @@ def simulate(
     """v_1, ..., v_steps from v_0 = ``visible`` by repeated ``step``; the start is not included.
 
     Arguments as for ``step``. Memory: all states, steps times the size of ``visible``.
-    Cost: outside ``jax.jit`` every call compiles the loop anew; wrap repeated calls in it.
+    Compiled once for each shape, sampler and number of steps: pass the same sampler again, not a new one.
 
     >>> import jax
     >>> simulate(jax.random.key(0), [0, 1], [[0.5], [1.0]], hidden_given_visible.bernoulli(0.3), steps=7).shape
@@ -81,10 +83,15 @@ def simulate(
     """
     key = validate.key(key)
     v, W, a = _arguments(visible, weights, bias)
-    steps = validate.count(steps, "steps", minimum=1)
+    # A function cannot be passed to compiled code; as a ``Partial`` it can, with its parameters left free.
+    sampler = hidden_sampler if isinstance(hidden_sampler, Partial) else Partial(hidden_sampler)
+    return _simulate(key, v, W, sampler, a, validate.count(steps, "steps", minimum=1))
 
+
+@partial(jax.jit, static_argnames="steps")
+def _simulate(key: PRNGKeyArray, v: Array, W: Array, sampler: Partial, a: Array, steps: int) -> Array:
     def advance(v: Array, key: PRNGKeyArray) -> tuple[Array, Array]:
-        v = _step(key, v, W, hidden_sampler, a)
+        v = _step(key, v, W, sampler, a)
         return v, v
 
     return jax.lax.scan(advance, v, jax.random.split(key, steps))[1]

@@ -174,7 +174,7 @@ def trajectory(
 ) -> Float[Array, "states *batch dim"]:
     """q_0, q_1, ..., q_steps with q_{n+1} = softmax(beta q_n X^T) X, the start included.
 
-    Arguments as for ``retrieve``. Memory: all states.
+    Arguments as for ``retrieve``. Memory: all states. Compiled once for each shape and number of steps.
 
     >>> trajectory([[0.5, 0.0]], [[1.0, 0.0], [-1.0, 0.0]], beta=4.0, steps=3).shape
     (4, 1, 2)
@@ -183,8 +183,11 @@ def trajectory(
     X = validate.matrix(patterns, "patterns", dtype=dtype)
     q = validate.vectors(queries, "queries", dim=X.shape[1], dtype=dtype)
     beta = validate.positive(beta, "beta", ndim=0, dtype=dtype)
-    steps = validate.count(steps, "steps")
+    return _trajectory(q, X, beta, validate.count(steps, "steps"))
 
+
+@partial(jax.jit, static_argnames="steps")
+def _trajectory(q: Array, X: Array, beta: Array, steps: int) -> Array:
     def advance(q: Array, _: None) -> tuple[Array, Array]:
         q = retrieve(q, X, beta=beta)
         return q, q

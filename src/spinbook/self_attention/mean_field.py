@@ -6,6 +6,7 @@ run on a GPU. The fast sweeps use ``kernel``, which is tested against this modul
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -117,11 +118,16 @@ def step(couplings: Couplings, window: Window) -> tuple[Window, Overlaps]:
 def simulate(couplings: Couplings, window: Window, *, steps: int) -> tuple[Window, Overlaps]:
     """``steps`` repetitions of ``step``: the window after them, and what each computed, (steps, M).
 
-    Cost: a scan; compile repeated calls with ``jax.jit(..., static_argnames="steps")``.
+    Compiled once for each shape and number of steps.
 
     >>> from spinbook.self_attention import paper_network
     >>> network = paper_network()
     >>> simulate(couplings(network, beta=1.27), token_window(network), steps=7)[1].attention.shape
     (7, 3)
     """
-    return jax.lax.scan(lambda w, _: step(couplings, w), window, length=validate.count(steps, "steps"))
+    return _simulate(couplings, window, validate.count(steps, "steps"))
+
+
+@partial(jax.jit, static_argnames="steps")
+def _simulate(couplings: Couplings, window: Window, steps: int) -> tuple[Window, Overlaps]:
+    return jax.lax.scan(lambda w, _: step(couplings, w), window, length=steps)
