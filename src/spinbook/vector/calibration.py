@@ -200,6 +200,10 @@ def _answered(A: np.ndarray, own: np.ndarray) -> np.ndarray:
     return np.asarray(A @ (C - np.diag(own)))
 
 
+# The loops in it would be compiled anew at every call.
+_exact_gains = jax.jit(sphere.exact.gains_at, static_argnums=1)
+
+
 def spread_delayed(
     J: Float[np.ndarray, "N N"], x: Float[np.ndarray, "N D"], m: Float[np.ndarray, "N D"], beta: float
 ) -> tuple[Float[np.ndarray, "N N"], Float[np.ndarray, "N N"]]:
@@ -217,7 +221,7 @@ def spread_delayed(
     dim = m.shape[1]
     h = x + J @ m
     w = J**2 @ (dim * _variances(m))
-    found = sphere.exact.gains_at(jnp.asarray(np.sum(h**2, axis=1) + w), dim, jnp.asarray(beta))
+    found = _exact_gains(jnp.asarray(np.sum(h**2, axis=1) + w), dim, jnp.asarray(beta))
     f1 = np.asarray(found.f1)
     across = np.asarray(found.f) + f1 * w / dim
     Var = np.asarray(sphere.covariance(sphere.field(m, beta=beta), beta=beta))
