@@ -12,7 +12,9 @@ Three of the paths can move only what PyTorch computes. Of the packages in the l
 tests that name it.
 
 ``MKL_ENABLE_INSTRUCTIONS`` is for Intel's processors: on those of AMD it changes no digit. ``MKL_CBWR`` chooses the
-instructions on both, so the path to SSE 4.2 has the two of them.
+instructions on both, so the path to SSE 4.2 has the two of them. AMD's processors take ``SSE4_2`` there for ``AUTO``
+(with ``MKL_VERBOSE=1`` MKL says ``CNR:AUTO``): a path of its own, whose digits differ from those without the variable,
+but that of ``AVX2`` and not that of an older processor.
 """
 
 from __future__ import annotations
