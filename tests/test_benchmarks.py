@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import benchmarks
-from benchmarks import rbm
-from benchmarks.__main__ import main
+from benchmarks import peers, rbm, record, scaling
+from benchmarks.__main__ import GUARDED, SUBJECTS, guard, main
 
 SIZES = {rbm.retrieve: 30, rbm.mixture_log_density: 30, rbm.interactions: 5, rbm.simulate: 100}
 
@@ -76,8 +76,64 @@ def test_one_wrong_result_makes_the_exit_status_one_and_the_others_are_still_tim
     monkeypatch.setattr(rbm, "BENCHMARKS", (lambda: bad, lambda: good))
     assert main() == 1
     printed = capsys.readouterr()
-    assert printed.err.startswith("wrong: expected the baseline's result")
+    assert "\nwrong: expected the baseline's result" in printed.err
     assert [line.split()[-1] for line in printed.out.splitlines()[:2]] == ["ratio", "-"]
     assert good.name in printed.out
     monkeypatch.setattr(rbm, "BENCHMARKS", (lambda: good,))
     assert main() == 0
+
+
+def test_the_page_is_that_of_the_record_and_names_every_benchmark():
+    made = record.read()
+    assert record.PAGE.read_text(encoding="utf-8") == record.page(made)
+    subjects = {row["subject"] for row in made["rows"]}
+    assert subjects == {*(subject.__name__.rpartition(".")[2] for subject in SUBJECTS), "peers"}
+    assert [(row["name"], row["of"]) for row in made["scaling"]] == [(path.name, path.of) for path in scaling.PATHS]
+    assert {make.__module__ for make in GUARDED} <= {subject.__name__ for subject in SUBJECTS}
+
+
+def test_the_guard_fails_below_half_of_the_record_and_for_a_row_that_it_lacks():
+    good = make(rbm.interactions)
+    row = {"name": good.name, "ratio": 1e9, "processor_ratio": 1e-6}
+    # By one of the two it is as fast as it was.
+    assert guard({"rows": [row]}, [lambda: good]) == []
+    (slow,) = guard({"rows": [row | {"processor_ratio": 1e9}]}, [lambda: good])
+    assert "expected at least 5e+08 times the baseline's speed, the record's by a factor of 2" in slow
+    (missing,) = guard({"rows": []}, [lambda: good])
+    assert "expected a row of the record" in missing
+
+
+def test_an_exponent_is_the_slope_of_the_work_and_not_of_the_machine():
+    # Each size is that many times the same work.
+    def work(size):
+        a = np.ones((200, 200))
+
+        def function():
+            b = a
+            for _ in range(size):
+                b = a @ b / 200
+            return b
+
+        return function
+
+    # Sizes that take milliseconds, where noise of a tenth moves the slope by some 0.1.
+    found, _ = scaling.slope(scaling.Path("products", "products", 1.0, (20, 80, 320), work), repeats=3)
+    assert abs(found - 1) < 0.3
+    with pytest.raises(ValueError, match="expected times that can be fitted"):
+        scaling.slope(scaling.Path("nothing", "sizes", 1.0, (1, 2), lambda size: lambda: np.zeros(1)), repeats=1)
+
+
+def test_memory_is_what_a_call_adds():
+    size = 2**25
+    added = benchmarks.added_memory(lambda: np.ones(size // 8))
+    assert added is None or 0.9 * size < added < 1.5 * size
+
+
+@pytest.mark.skipif(not peers.installed()[:-1], reason="no peer is installed")
+@pytest.mark.parametrize("make", peers.installed()[:-1])
+def test_peers_find_the_same_exponents(make):
+    benchmarks.verify(make(steps=2000))
+
+
+def test_the_layer_of_pytorch_is_finite_beside_the_module():
+    benchmarks.verify(peers.torch_block(16, dim=32, num_heads=2))

@@ -1,0 +1,193 @@
+"""The record of a run of all benchmarks, ``record.json`` beside this file, and the page that is made of it.
+
+What counts are ratios and exponents; seconds stand for the kind of machine that the record names in general words.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import platform
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from benchmarks import Timing
+from benchmarks.scaling import Path as Scaled
+
+__all__ = ["PAGE", "RECORD", "RECORDED_RATES", "entry", "machine", "page", "read", "scaled", "write"]
+
+RECORD = Path(__file__).parent / "record.json"
+PAGE = Path(__file__).parents[1] / "book" / "benchmarks.md"
+
+# Measured with the authors' public code on two cores of 2.5 GHz, another machine than that of the record: seconds, or
+# where it is said, rates. With the row to read beside it.
+RECORDED_RATES = (
+    ("self-attention map, no exponents", "2,200 steps a second", "bifurcation, 64 betas x 600 steps"),
+    ("self-attention map, any exponents", "50 steps a second", "all 12 exponents, 32 betas"),
+    ("spin transformer (1, 512, 512), 8 heads, forward", "0.304 s", "SpinTransformerModule, (1, 512, 512)"),
+    ("the same with backward", "1.96 s", "SpinTransformerModule, (1, 512, 512)"),
+    ("depth 6, forward and backward", "11.9 s", "SpinTransformer, depth 6"),
+    ("approximate free energy (8, 64, 64), both ways", "0.110 s", "mean spins and gradient, 8 x 64 spins x 64"),
+    ("adaptive TAP, Gaussian (4, 16, 8), both ways", "0.1185 s", "Gaussian response and gradient, 4 x 16 spins x 8"),
+    ("kinetic Ising, 512 spins, 1024 replicas", "54,000 to 65,000 replica-steps a second", "ising.stochastic.simulate"),
+)
+
+
+def _round(x: float, digits: int = 3) -> float:
+    return float(f"{x:.{digits}g}")
+
+
+def entry(subject: str, name: str, timing: Timing) -> dict[str, Any]:
+    """One row of the record."""
+    row: dict[str, Any] = {
+        "subject": subject,
+        "name": name,
+        "ratio": _round(timing.ratio),
+        "least": _round(min(timing.ratios)),
+        "most": _round(max(timing.ratios)),
+        "processor_ratio": _round(timing.processor_ratio),
+        "seconds": [_round(timing.ours, 2), _round(timing.baseline, 2)],
+    }
+    return row | ({} if timing.memory is None else {"megabytes": [round(x / 1e6, 1) for x in timing.memory]})
+
+
+def scaled(path: Scaled, exponent: float) -> dict[str, Any]:
+    """One measured exponent of the record."""
+    row = {"name": path.name, "of": path.of, "sizes": list(path.sizes), "expected": path.expected}
+    return row | {"exponent": round(exponent, 2)}
+
+
+def machine() -> dict[str, Any]:
+    """The kind of machine in general words, how busy it was, and the versions that matter."""
+    versions = {name: importlib.metadata.version(name) for name in ("jax", "numba", "numpy", "torch")}
+    for name in ("chaotax", "lyapax", "neqnn"):
+        try:
+            versions[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return {
+        "processors": os.cpu_count(),
+        "architecture": platform.machine(),
+        "device": jax.default_backend(),
+        "load": round(os.getloadavg()[0], 1),
+        "versions": versions,
+    }
+
+
+def write(record: Mapping[str, Any]) -> None:
+    """The record, and the page from it."""
+    RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    PAGE.write_text(page(record), encoding="utf-8")
+
+
+def read() -> dict[str, Any]:
+    """The committed record."""
+    return json.loads(RECORD.read_text(encoding="utf-8"))
+
+
+def _seconds(x: float) -> str:
+    value, unit = (x, "s") if x >= 1 else (1e3 * x, "ms") if x >= 1e-3 else (1e6 * x, "µs")
+    return f"{float(f'{value:.2g}'):g} {unit}"
+
+
+def _megabytes(x: float) -> str:
+    return f"{x:.0f}" if x >= 1 else "< 1"
+
+
+def _rows(rows: Sequence[Mapping[str, Any]]) -> str:
+    lines = [
+        "| What, at which size | times faster | from, to | processor time | ours, baseline | memory |",
+        "|---|---:|---:|---:|---:|---:|",
+    ]
+    for row in rows:
+        memory = ", ".join(map(_megabytes, row["megabytes"])) + " MB" if "megabytes" in row else ""
+        spread = f"{row['least']:.3g}, {row['most']:.3g}"
+        ours, baseline = map(_seconds, row["seconds"])
+        lines.append(
+            f"| {row['name']} | {row['ratio']:.3g} | {spread} | {row['processor_ratio']:.3g} | {ours}, {baseline} | "
+            f"{memory} |"
+        )
+    return "\n".join(lines)
+
+
+def _exponents(rows: Sequence[Mapping[str, Any]]) -> str:
+    lines = ["| What | number of | sizes | exponent | expected |", "|---|---|---|---:|---:|"]
+    for row in rows:
+        sizes = ", ".join(map(str, row["sizes"]))
+        lines.append(f"| {row['name']} | {row['of']} | {sizes} | {row['exponent']:.2f} | {row['expected']:g} |")
+    return "\n".join(lines)
+
+
+def page(record: Mapping[str, Any]) -> str:
+    """The page of the book, as MyST Markdown."""
+    where = record["machine"]
+    versions = ", ".join(f"{name} {version}" for name, version in where["versions"].items())
+    kind = "without a GPU" if where["device"] == "cpu" else f"computing on its {where['device']}"
+    recorded = "\n".join(f"| {what} | {rate} | {row} |" for what, rate, row in RECORDED_RATES)
+    peers = [row for row in record["rows"] if row["subject"] == "peers"]
+    plain = [row for row in record["rows"] if row["subject"] != "peers"]
+    return f"""(benchmarks)=
+# Benchmarks
+
+How fast the library is beside plain programs that compute the same numbers, beside other packages, and beside the
+authors' own code. This page is made of a record, `benchmarks/record.json`, by `make bench RECORD=1`, which measures
+everything anew. Each pair runs in one process and in turns, so that a busy machine slows both, and is only timed
+if the two results agree. The ratio of the medians counts. Seconds depend on the machine: here
+{where["processors"]} processors ({where["architecture"]}), {kind}, of which {where["load"]} were busy when the run
+began; {versions}.
+
+## Beside plain programs
+
+A ratio above one says that the library is faster. The baselines are loops in NumPy, SciPy or PyTorch, or the library's
+own readable definition in JAX, as the names say. For `spin_transformer` with *forward* or *backward* in the name and
+no other baseline, the comparison is with a vanilla transformer block of the same sites, components and heads, which is
+another and cheaper model: a ratio of one half means that the physical module takes two blocks' time. *From, to* are the
+extremes among the repeats, *processor time* is the ratio in seconds of all processors together, and *memory* is by how
+much one call raised the peak of the process, ours and the baseline's, which is a lower bound where memory of earlier
+calls was free.
+
+{_rows(plain)}
+
+## Beside other packages
+
+The same map, the same number of steps and the same interval between orthonormalisations, for the exponents; PyTorch's
+own encoder layer, which is another model, for the module.
+
+{_rows(peers)}
+
+## How time grows
+
+The slope of the logarithm of processor time against that of a size, between the smallest and the largest size, beside
+the exponent that the number of operations has. Slopes lie below it where parts of lower order, or the cost of a call,
+still count at these sizes.
+
+{_exponents(record["scaling"])}
+
+## What the authors' code took
+
+Measured in preparation of this book with the authors' public programs, on a shared machine with two cores of 2.5 GHz.
+These seconds are not of the machine above; only orders of magnitude should be compared with the rows named.
+
+| What | recorded | row above |
+|---|---|---|
+{recorded}
+
+## Compiling
+
+The first call of a function with new shapes compiles it: seconds with JAX, some six seconds for the numba kernel of the
+self-attention map and each combination of features, window and sign classes. The library logs the latter under the name
+`spinbook` at level INFO. What JAX compiles can be kept between processes by its persistent cache:
+
+```bash
+export JAX_COMPILATION_CACHE_DIR=~/.cache/jax
+```
+
+## What is guarded
+
+`python -m benchmarks --guard` measures a few of these rows again, and fails if a ratio has fallen below half of what
+the record says, by the clock and in processor time; the whole check runs it.
+"""
