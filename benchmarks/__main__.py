@@ -108,7 +108,10 @@ def _recorded(only, missing, problems):
     """
     everything = [*_parts(), "scaling"]
     made = record.read() if (only or missing) and record.RECORD.exists() else {"format": 1, "rows": [], "scaling": []}
+    loads = made["machine"]["loads"] if only or missing else {}
     made["machine"] = record.machine()
+    chosen = [name for name in everything if not only or name in only]
+    made["machine"]["loads"] = loads | dict.fromkeys(chosen, record.load())
     known = {row["name"] for row in made["rows"]} if missing else set()
     measured = []
     for name, makers in _parts().items():
@@ -125,6 +128,9 @@ def _recorded(only, missing, problems):
             made["rows"] += [record.entry(name, *row) for row in rows if row[1] is not None]
             made["rows"].sort(key=lambda row: everything.index(row["subject"]))
             record.write(made)
+    if not only or "spin_transformer" in only:
+        made["module"] = spin_transformer.products()
+        record.write(made)
     if not only or "scaling" in only:
         paths = {(path.name, path.of): path for path in scaling.PATHS}
         done = {
@@ -133,7 +139,7 @@ def _recorded(only, missing, problems):
         for key, path in paths.items():
             if key not in done:
                 _say(f"{time.strftime('%H:%M:%S')} {path.name}, {path.of}")
-                done[key] = record.scaled(path, scaling.slope(path)[0])
+                done[key] = record.scaled(path, scaling.slope(path))
                 made["scaling"] = [done[key] for key in paths if key in done]
                 record.write(made)
     return measured

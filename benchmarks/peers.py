@@ -5,8 +5,10 @@ library defines it, four steps at a time, which is its period, so that all three
 steps and orthonormalise every four: equal work, and an equal error. What they return is compared as any baseline is.
 PyTorch's own encoder layer is another model than a module of spins, of the same sites, components and heads.
 
-To install them without touching the environment: ``pip install --no-deps --target FOLDER chaotax lyapax``, and
-``PYTHONPATH=FOLDER``.
+``neqnn``, the authors' own code at commit 647554e, has the module of vector spins with all options of a transformer.
+
+To install them without touching the environment: ``pip install --no-deps --target FOLDER chaotax lyapax einops``, and
+``PYTHONPATH=FOLDER``, for ``neqnn`` with a copy of its repository.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ import numpy as np
 import torch
 
 from benchmarks import Benchmark
+from benchmarks.spin_transformer import RELAXATIONS
 from spinbook.self_attention import (
     EXPONENTS_ONLY,
     MEASURED,
@@ -43,7 +46,8 @@ def installed():
     """The peers that can be run here."""
     names = [name for name in ("chaotax", "lyapax") if importlib.util.find_spec(name)]
     runs = [partial(make, name) for make in (one_orbit, many_orbits) for name in names]
-    return [*runs, torch_block]
+    theirs = [partial(make, package="neqnn") for make in RELAXATIONS] if importlib.util.find_spec("neqnn") else []
+    return [*runs, *theirs, torch_block]
 
 
 def _four_steps(beta):

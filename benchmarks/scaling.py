@@ -1,7 +1,8 @@
 """How the time of a hot path grows with a size: the slope of its logarithm, beside the one that its operations have.
 
 Each path is run at three or more sizes, each twice the one before. Processor time is fitted, which a second core does
-not change. At the sizes that a minute allows, terms of lower order and what a call costs at least still count, so that
+not change, five times over: the extremes of five slopes hold the one that a machine without noise would show in 15 of
+16 cases. At the sizes that a minute allows, terms of lower order and what a call costs at least still count, so that
 slopes below the expected one are usual; a slope above it by more than a little would be a fault.
 """
 
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +27,7 @@ from spinbook.self_attention import EXPONENTS_ONLY, bifurcation, paper_network
 from spinbook.spin_transformer import SpinTransformerModule, Unroll
 from spinbook.vector import mean_field as vector
 
-__all__ = ["PATHS", "Path", "slope"]
+__all__ = ["PATHS", "Path", "Slope", "slope"]
 
 
 @dataclass(frozen=True)
@@ -40,18 +41,32 @@ class Path:
     make: Callable[[int], Callable[[], Any]]
 
 
-def slope(path: Path, *, repeats: int = 3) -> tuple[float, list[float]]:
-    """The exponent by least squares of log time on log size, and the processor seconds of each size (medians)."""
+@dataclass(frozen=True)
+class Slope:
+    """``exponent`` of the medians, ``least`` and ``most`` of single rounds, and the median ``seconds`` of each size."""
+
+    exponent: float
+    least: float
+    most: float
+    seconds: tuple[float, ...]
+
+
+def slope(path: Path, *, repeats: int = 5) -> Slope:
+    """The exponent by least squares of the logarithm of processor time on that of size."""
     functions = [path.make(size) for size in path.sizes]
     for function in functions:
         jax.block_until_ready(function())
     # Sizes in turns, so that what else the machine does weighs on all.
     rounds = [[seconds(function)[1] for function in functions] for _ in range(repeats)]
-    times = [statistics.median(column) for column in zip(*rounds, strict=True)]
-    found = float(np.polyfit(np.log(path.sizes), np.log(times), 1)[0])
-    if not math.isfinite(found):
-        raise ValueError(f"{path.name}, {path.of}: expected times that can be fitted, got {times}")
-    return found, times
+    times = tuple(statistics.median(column) for column in zip(*rounds, strict=True))
+
+    def fitted(times: Sequence[float]) -> float:
+        if not min(times) > 0:
+            raise ValueError(f"{path.name}, {path.of}: expected times that can be fitted, got {times}")
+        return float(np.polyfit(np.log(path.sizes), np.log(times), 1)[0])
+
+    singles = [fitted(times) for times in rounds]
+    return Slope(fitted(times), min(singles), max(singles), times)
 
 
 def _vectors(sites: int, dim: int, step: Any) -> Callable[[], Any]:

@@ -117,16 +117,65 @@ def test_an_exponent_is_the_slope_of_the_work_and_not_of_the_machine():
         return function
 
     # Sizes that take milliseconds, where noise of a tenth moves the slope by some 0.1.
-    found, _ = scaling.slope(scaling.Path("products", "products", 1.0, (20, 80, 320), work), repeats=3)
-    assert abs(found - 1) < 0.3
+    found = scaling.slope(scaling.Path("products", "products", 1.0, (20, 80, 320), work), repeats=3)
+    assert abs(found.exponent - 1) < 0.3
+    assert found.seconds[0] < found.seconds[1] < found.seconds[2]
+
+
+def test_the_extremes_of_an_exponent_are_those_of_single_rounds(monkeypatch):
+    rounds = iter([1.4, 1.5, 1.7])
+
+    def seconds(function):
+        size = function()
+        if size == 1:
+            seconds.power = next(rounds)
+        return 0.0, size**seconds.power
+
+    monkeypatch.setattr(scaling, "seconds", seconds)
+    found = scaling.slope(scaling.Path("powers", "sizes", 1.5, (1, 2, 4), lambda size: lambda: size), repeats=3)
+    np.testing.assert_allclose((found.exponent, found.least, found.most), (1.5, 1.4, 1.7), rtol=1e-12)
+    monkeypatch.setattr(scaling, "seconds", lambda function: (1.0, 0.0))
     with pytest.raises(ValueError, match="expected times that can be fitted"):
         scaling.slope(scaling.Path("nothing", "sizes", 1.0, (1, 2), lambda size: lambda: np.zeros(1)), repeats=1)
+
+
+def test_the_page_says_where_the_library_is_not_faster():
+    row = {"subject": "rbm", "name": "", "ratio": 1.0, "processor_ratio": 1.0, "seconds": [1.0, 1.0]}
+    rows = [
+        row | {"name": name, "least": least, "most": most}
+        for name, least, most in (("a slow one", 0.5, 0.9), ("an even one", 0.9, 1.1), ("a fast one", 1.1, 2.0))
+    ]
+    goal = row | {"name": record.GOALS[2][0], "least": 0.3, "most": 0.9, "ratio": 0.5}
+    page = record.page(record.read() | {"rows": [*rows, goal]})
+    before, after = page.split("Sometimes faster and sometimes slower")
+    listed = after.split("## Beside plain programs")[0]
+    assert "- a slow one: 1 times as fast (0.5 to 0.9)" in before
+    assert "a slow one" not in listed
+    assert "- an even one: 1 times as fast (0.9 to 1.1)" in listed
+    assert "a fast one" not in before + listed
+    assert f"| {record.GOALS[2][0]} | 0.67 | 0.5 | not reached |" in page
+    assert "It took 2.00:" in page
+
+
+def test_loads_are_told_for_the_parts_that_were_measured_apart():
+    page = record.page(
+        record.read() | {"machine": record.machine() | {"loads": {"rbm": 0.3, "ising": 0.3, "peers": 4.0}}}
+    )
+    assert "processors 0.3 (4.0 for peers) were busy" in page
 
 
 def test_memory_is_what_a_call_adds():
     size = 2**25
     added = benchmarks.added_memory(lambda: np.ones(size // 8))
     assert added is None or 0.9 * size < added < 1.5 * size
+
+
+def test_memory_that_was_free_before_a_call_counts():
+    # Many arrays below the size from which the allocator asks the system for each: their memory is kept when they go.
+    kept = [np.ones(2**13) for _ in range(512)]
+    del kept
+    added = benchmarks.added_memory(lambda: [np.ones(2**13) for _ in range(512)])
+    assert added is None or 0.9 * 2**25 < added < 1.5 * 2**25
 
 
 @pytest.mark.skipif(not peers.installed()[:-1], reason="no peer is installed")
