@@ -111,6 +111,8 @@ def _recorded(only, missing, problems):
     loads = made["machine"]["loads"] if only or missing else {}
     made["machine"] = record.machine()
     chosen = [name for name in everything if not only or name in only]
+    # What was told of a part of the peers goes with it.
+    loads = {part: value for part, value in loads.items() if part in everything or "peers" not in chosen}
     made["machine"]["loads"] = loads | dict.fromkeys(chosen, record.load())
     known = {row["name"] for row in made["rows"]} if missing else set()
     measured = []
