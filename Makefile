@@ -57,8 +57,8 @@ fix: $(STAMP) ## format, mend what the linter can mend, write the generated file
 	@$(BIN)/python -m companion sync
 	@$(BIN)/ruff check --fix .
 
-bench: $(STAMP) ## time the library against plain baselines in the same run
-	@$(BIN)/python -m benchmarks
+bench: $(STAMP) ## time the library against plain baselines in the same run; RECORD=1 writes record and page
+	@$(BIN)/python -m benchmarks $(if $(RECORD),--record)
 
 audit: book ## the accessibility audit of every page in both themes (needs Chromium and npm)
 	@$(BIN)/python -m companion audit

@@ -6,16 +6,20 @@ NumPy and SciPy offer. Both run in the same process, in turns, so that a busy ma
 
 from __future__ import annotations
 
+import ctypes
+import gc
+import math
 import statistics
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 
-__all__ = ["Benchmark", "Timing", "measure", "table", "verify"]
+__all__ = ["Benchmark", "Timing", "added_memory", "measure", "seconds", "table", "verify", "with_memory"]
 
 
 @dataclass(frozen=True)
@@ -33,15 +37,28 @@ class Benchmark:
 
 @dataclass(frozen=True)
 class Timing:
-    """Medians over the repeats, in seconds."""
+    """Medians over the repeats: seconds, and seconds of all processors together, of ours and of the baseline.
+
+    ``ratios``: of the seconds of each repeat, which ours and the baseline ran one after the other. ``memory``: by how
+    many bytes each raised the peak of the process's memory; None where the system does not say.
+    """
 
     ours: float
     baseline: float
+    ours_processor: float = math.nan
+    baseline_processor: float = math.nan
+    ratios: tuple[float, ...] = ()
+    memory: tuple[int, int] | None = None
 
     @property
     def ratio(self) -> float:
         """How many times longer the baseline takes."""
         return self.baseline / self.ours
+
+    @property
+    def processor_ratio(self) -> float:
+        """The same in seconds of processors, on which other work weighs less."""
+        return self.baseline_processor / self.ours_processor
 
 
 def verify(benchmark: Benchmark) -> None:
@@ -58,18 +75,60 @@ def verify(benchmark: Benchmark) -> None:
         raise ValueError(f"{benchmark.name}: expected the baseline's result, got one {deviation:.3g} tolerances away")
 
 
-def _seconds(function: Callable[[], Any]) -> float:
-    start = time.perf_counter()
+def seconds(function: Callable[[], Any]) -> tuple[float, float]:
+    """Seconds of the clock and of this process's processors that a call takes, until its result is there."""
+    clock, processor = time.perf_counter(), time.process_time()
     jax.block_until_ready(function())
-    return time.perf_counter() - start
+    return time.perf_counter() - clock, time.process_time() - processor
 
 
-def measure(benchmark: Benchmark, *, repeats: int = 5) -> Timing:
-    """Verify, which also compiles, then time ours and the baseline in turns."""
+def _resident(name: str) -> int:
+    """Bytes of memory of this process: now ("VmRSS"), or at most ("VmHWM")."""
+    for line in Path("/proc/self/status").read_text(encoding="utf-8").splitlines():
+        if line.startswith(f"{name}:"):
+            return 1024 * int(line.split()[1])
+    raise OSError(f"no {name} in the status of the process")
+
+
+def _give_back() -> None:
+    """Return what was freed to the system, or a call that takes it up again would seem to need no memory."""
+    if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):
+        trim(0)
+
+
+def added_memory(function: Callable[[], Any]) -> int | None:
+    """By how many bytes a call raises the peak of resident memory above what is resident before; None if not known.
+
+    Where the C library gives back what it kept from earlier calls (glibc), this is all that the call needs at once, and
+    a lower bound elsewhere.
+    """
+    try:
+        gc.collect()
+        _give_back()
+        Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")
+        before = _resident("VmRSS")
+        jax.block_until_ready(function())
+        return max(_resident("VmHWM") - before, 0)
+    except OSError:
+        return None
+
+
+def measure(benchmark: Benchmark, *, repeats: int = 5, limit: float = math.inf) -> Timing:
+    """Verify, which also compiles, then time ours and the baseline in turns; after ``limit`` seconds three times do."""
     verify(benchmark)
-    seconds = [(_seconds(benchmark.ours), _seconds(benchmark.baseline)) for _ in range(repeats)]
-    ours, baseline = map(statistics.median, zip(*seconds, strict=True))
-    return Timing(ours, baseline)
+    rows: list[tuple[float, ...]] = []
+    begun = time.perf_counter()
+    while len(rows) < repeats and (len(rows) < 3 or time.perf_counter() - begun < limit):
+        rows.append((*seconds(benchmark.ours), *seconds(benchmark.baseline)))
+    ours, ours_processor, baseline, baseline_processor = map(statistics.median, zip(*rows, strict=True))
+    ratios = tuple(row[2] / row[0] for row in rows)
+    return Timing(ours, baseline, ours_processor, baseline_processor, ratios)
+
+
+def with_memory(benchmark: Benchmark, timing: Timing) -> Timing:
+    """The timing with the memory of one more call of each."""
+    sizes = added_memory(benchmark.ours), added_memory(benchmark.baseline)
+    return timing if None in sizes else replace(timing, memory=sizes)
 
 
 def table(rows: list[tuple[str, Timing | None]]) -> str:

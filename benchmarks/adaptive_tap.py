@@ -71,7 +71,7 @@ def gaussian_response(size=16, *, batch=4, dim=8):
     )
 
 
-def implicit_gradient(size=17, *, batch=60, dim=10, strength=0.9):
+def implicit_gradient(size=17, *, batch=8, dim=10, strength=0.9):
     """The learned module and the gradient of |S|^2 at its equilibrium, against plain iteration that autograd unrolls.
 
     Couplings of the strength that training leads to, at which plain iteration is slow.
@@ -98,7 +98,7 @@ def implicit_gradient(size=17, *, batch=60, dim=10, strength=0.9):
     )
 
 
-def binary_spins(size=24, *, batch=64, strength=0.4):
+def binary_spins(size=24, *, batch=16, strength=0.4):
     """``solve_ising`` against the damped iteration of the source's update."""
     rng = np.random.default_rng(0)
     J = np.triu(rng.normal(scale=strength / np.sqrt(size), size=(batch, size, size)), 1)

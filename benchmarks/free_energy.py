@@ -15,7 +15,7 @@ from scipy import integrate
 from benchmarks import Benchmark
 from spinbook.free_energy import VectorSpinModel, couplings, exact
 
-__all__ = ["BENCHMARKS", "mean_spins_and_gradient", "susceptibilities", "two_spins"]
+__all__ = ["BENCHMARKS", "mean_spins_and_gradient", "susceptibilities", "system", "two_spins"]
 
 # Both sides stop at a residual of 1e-12 or at the rounding of their products of N x N matrices, and neither curvature
 # nor coupling here magnifies it by more than ten.
@@ -27,7 +27,8 @@ def _deviation(tolerance, ours, baseline):
     return float(np.max(np.abs(ours - baseline)) / tolerance)
 
 
-def _system(batch, num_spins, dim):
+def system(batch, num_spins, dim):
+    """Couplings (N, N) and fields (batch, N, D) in double precision."""
     generator = torch.Generator().manual_seed(0)
     J = couplings.sample(num_spins, dim, generator=generator, dtype=torch.float64)
     h = torch.randn(batch, num_spins, dim, generator=generator, dtype=torch.float64) / dim**0.5
@@ -57,7 +58,7 @@ def _with_gradient(mean_spins, h):
 
 def mean_spins_and_gradient(size=64, *, batch=8, dim=64):
     """m(h) and the gradient of |m|^2, against Newton steps that autograd unrolls."""
-    J, h = _system(batch, size, dim)
+    J, h = system(batch, size, dim)
     model = VectorSpinModel(size, dim, 1.0, J)
     return Benchmark(
         f"free_energy: mean spins and gradient, {batch} x {size} spins x {dim}",
@@ -69,7 +70,7 @@ def mean_spins_and_gradient(size=64, *, batch=8, dim=64):
 
 def susceptibilities(size=16, *, dim=16):
     """d m / d h in closed form, against one backward pass for each entry of m."""
-    J, (h,) = _system(1, size, dim)
+    J, (h,) = system(1, size, dim)
     model = VectorSpinModel(size, dim, 1.0, J)
 
     def baseline():

@@ -59,7 +59,7 @@ def retrieve(size=1797):
     )
 
 
-def mixture_log_density(size=500):
+def mixture_log_density(size=200):
     """log p(v) of noisy digits, against SciPy's normal densities, one per pattern, and their weighted sum."""
     visible, patterns = _queries_and_patterns(size)
     on_device = jnp.asarray(visible), jnp.asarray(patterns)

@@ -6,14 +6,14 @@ components and eight heads, the source's program at .304 and 1.96 s; only ratios
 ratio below one says how much dearer a physical module is: the goal is one third, the bar one quarter.
 
 ``relaxation`` is another race: the module with a learned start, rotary positions, cosines, a feed-forward field and a
-causal mask, after K updates or in its steady state, against the same map in PyTorch with the same weights. That is the
-module of the package ``neqnn`` where it is installed, and a plain loop written here where it is not. A ratio above one
-says that ours is faster.
+causal mask, after K updates or in its steady state, against the same map in PyTorch with the same weights: a plain loop
+written here, or the authors' module (``package="neqnn"``) where it is installed. A ratio above one says that ours is
+faster.
 """
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import math
 from functools import partial
 
@@ -37,7 +37,7 @@ from spinbook.spin_transformer import (
     unit_length,
 )
 
-__all__ = ["BENCHMARKS", "backward", "forward", "relaxation", "stack"]
+__all__ = ["BENCHMARKS", "RELAXATIONS", "backward", "forward", "products", "relaxation", "stack"]
 
 
 def _uniform(key, outputs, inputs):
@@ -121,6 +121,21 @@ def backward(size=512, *, dim=512, num_heads=8):
     return _module(size, dim, num_heads, True)
 
 
+def products(size=512, *, dim=512, num_heads=8):
+    """Multiplications in the matrix products of the module and of the block, and how often the module is evaluated.
+
+    Of the block 12 N D^2 for queries, keys, values, output and feed-forward layer, and 2 N^2 D for attention. Of the
+    module 2 N D^2 for queries and keys, N^2 D for logits, and 3 N^2 D for each evaluation of the right side of its
+    equation: what spins receive, the overlaps sum_k J^k_ij theta^k_i . m^k_j, and what these send. Number of heads and
+    element-wise work do not count; the number of evaluations is that of the input of ``forward``.
+    """
+    module = SpinTransformerModule(dim, num_heads, key=jax.random.key(0), dtype=jnp.float32)
+    evaluations = int(module.steady_state(_inputs(size, dim)[0]).num_steps) + 1
+    block = 12 * size * dim**2 + 2 * size**2 * dim
+    ours = 2 * size * dim**2 + size**2 * dim * (1 + 3 * evaluations)
+    return {"evaluations": evaluations, "products": [ours, block]}
+
+
 def stack(size=512, *, dim=512, num_heads=8, depth=6):
     """Modules in a row, with gradient."""
     key = jax.random.key(0)
@@ -180,17 +195,18 @@ class _Loop(torch.nn.Module):
         return m.transpose(0, 1).flatten(1)
 
 
-def _in_pytorch(module, dim, num_heads, num_steps):
+def _in_pytorch(module, dim, num_heads, num_steps, package):
     """The name of the baseline, the function that takes (sites, dim), and its weights in the order of ours."""
     ours = module.to_queries_keys.weight, module.start.weight, module.memory.up, module.memory.down
-    if importlib.util.find_spec("neqnn") is None:
+    if package is None:
         loop = _Loop(dim, num_heads, num_steps)
         name, function, theirs = "a loop in PyTorch", loop, (loop.to_queries_keys, loop.to_v, loop.up, loop.down)
     else:
-        made = importlib.import_module("neqnn").SpinModelTransformerModule(
-            dim=dim, num_heads=num_heads, num_steps=num_steps, causal=True, rope=True
+        options = {"causal": True, "rope": True, "ffn": True, "init": "learned"}
+        made = importlib.import_module(package).SpinModelTransformerModule(
+            dim=dim, num_heads=num_heads, num_steps=num_steps, **options
         )
-        name, theirs = "neqnn", (made.to_queries_keys.weight, made.to_v.weight, made.ffn[0].weight, made.ffn[2].weight)
+        name, theirs = package, (made.to_qk.weight, made.to_v.weight, made.ffn[0].weight, made.ffn[2].weight)
 
         def function(x):
             return made(x[None]).magnetizations[0]
@@ -201,8 +217,11 @@ def _in_pytorch(module, dim, num_heads, num_steps):
     return name, function, theirs
 
 
-def relaxation(size=128, *, dim=256, num_heads=4, num_steps=1, gradient=False):
-    """The module with all options of a transformer, against the same in PyTorch; ``num_steps`` None: steady state."""
+def relaxation(size=128, *, dim=256, num_heads=4, num_steps=1, gradient=False, package=None):
+    """The module with all options of a transformer, against the same in PyTorch; ``num_steps`` None: steady state.
+
+    ``package`` is that whose module the baseline is, or None for a loop.
+    """
     module = SpinTransformerModule(
         dim,
         num_heads,
@@ -220,7 +239,7 @@ def relaxation(size=128, *, dim=256, num_heads=4, num_steps=1, gradient=False):
     arrays, rest = eqx.partition(module, eqx.is_array)
     x = _inputs(size, dim)[0]
     mask = np.tril(np.ones((size, size), bool))
-    name, baseline, weights = _in_pytorch(module, dim, num_heads, num_steps)
+    name, baseline, weights = _in_pytorch(module, dim, num_heads, num_steps, package)
     given = torch.tensor(np.asarray(x))
 
     def forward(arrays, x):
@@ -256,11 +275,11 @@ def relaxation(size=128, *, dim=256, num_heads=4, num_steps=1, gradient=False):
     )
 
 
-_RELAXATIONS = tuple(
+RELAXATIONS = tuple(
     partial(relaxation, size, dim=dim, num_steps=num_steps, gradient=gradient)
     for size, dim in ((128, 256), (256, 512))
     for num_steps in (1, 8, None)
     for gradient in (False, True)
 )
 
-BENCHMARKS = (forward, backward, stack, *_RELAXATIONS)
+BENCHMARKS = (forward, backward, stack, *RELAXATIONS)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import benchmarks
-from benchmarks import rbm
-from benchmarks.__main__ import main
+from benchmarks import peers, rbm, record, scaling
+from benchmarks.__main__ import GUARDED, SUBJECTS, guard, main
 
 SIZES = {rbm.retrieve: 30, rbm.mixture_log_density: 30, rbm.interactions: 5, rbm.simulate: 100}
 
@@ -76,8 +76,115 @@ def test_one_wrong_result_makes_the_exit_status_one_and_the_others_are_still_tim
     monkeypatch.setattr(rbm, "BENCHMARKS", (lambda: bad, lambda: good))
     assert main() == 1
     printed = capsys.readouterr()
-    assert printed.err.startswith("wrong: expected the baseline's result")
+    assert "\nwrong: expected the baseline's result" in printed.err
     assert [line.split()[-1] for line in printed.out.splitlines()[:2]] == ["ratio", "-"]
     assert good.name in printed.out
     monkeypatch.setattr(rbm, "BENCHMARKS", (lambda: good,))
     assert main() == 0
+
+
+def test_the_page_is_that_of_the_record_and_names_every_benchmark():
+    made = record.read()
+    assert record.PAGE.read_text(encoding="utf-8") == record.page(made)
+    subjects = {row["subject"] for row in made["rows"]}
+    assert subjects == {*(subject.__name__.rpartition(".")[2] for subject in SUBJECTS), "peers"}
+    assert [(row["name"], row["of"]) for row in made["scaling"]] == [(path.name, path.of) for path in scaling.PATHS]
+    assert {make.__module__ for make in GUARDED} <= {subject.__name__ for subject in SUBJECTS}
+
+
+def test_the_guard_fails_below_half_of_the_record_and_for_a_row_that_it_lacks():
+    good = make(rbm.interactions)
+    row = {"name": good.name, "ratio": 1e9, "processor_ratio": 1e-6}
+    # By one of the two it is as fast as it was.
+    assert guard({"rows": [row]}, [lambda: good]) == []
+    (slow,) = guard({"rows": [row | {"processor_ratio": 1e9}]}, [lambda: good])
+    assert "expected at least 5e+08 times the baseline's speed, the record's by a factor of 2" in slow
+    (missing,) = guard({"rows": []}, [lambda: good])
+    assert "expected a row of the record" in missing
+
+
+def test_an_exponent_is_the_slope_of_the_work_and_not_of_the_machine():
+    # Each size is that many times the same work.
+    def work(size):
+        a = np.ones((200, 200))
+
+        def function():
+            b = a
+            for _ in range(size):
+                b = a @ b / 200
+            return b
+
+        return function
+
+    # Sizes that take milliseconds, where noise of a tenth moves the slope by some 0.1.
+    found = scaling.slope(scaling.Path("products", "products", 1.0, (20, 80, 320), work), repeats=3)
+    assert abs(found.exponent - 1) < 0.3
+    assert found.seconds[0] < found.seconds[1] < found.seconds[2]
+
+
+def test_the_extremes_of_an_exponent_are_those_of_single_rounds(monkeypatch):
+    rounds = iter([1.4, 1.5, 1.7])
+
+    def seconds(function):
+        size = function()
+        if size == 1:
+            seconds.power = next(rounds)
+        return 0.0, size**seconds.power
+
+    monkeypatch.setattr(scaling, "seconds", seconds)
+    found = scaling.slope(scaling.Path("powers", "sizes", 1.5, (1, 2, 4), lambda size: lambda: size), repeats=3)
+    np.testing.assert_allclose((found.exponent, found.least, found.most), (1.5, 1.4, 1.7), rtol=1e-12)
+    monkeypatch.setattr(scaling, "seconds", lambda function: (1.0, 0.0))
+    with pytest.raises(ValueError, match="expected times that can be fitted"):
+        scaling.slope(scaling.Path("nothing", "sizes", 1.0, (1, 2), lambda size: lambda: np.zeros(1)), repeats=1)
+
+
+def test_the_page_says_where_the_library_is_not_faster():
+    row = {"subject": "rbm", "name": "", "ratio": 1.0, "processor_ratio": 1.0, "seconds": [1.0, 1.0]}
+    rows = [
+        row | {"name": name, "least": least, "most": most}
+        for name, least, most in (("a slow one", 0.5, 0.9), ("an even one", 0.9, 1.1), ("a fast one", 1.1, 2.0))
+    ]
+    goal = row | {"name": record.GOALS[2][0], "least": 0.3, "most": 0.9, "ratio": 0.5}
+    page = record.page(record.read() | {"rows": [*rows, goal]})
+    before, after = page.split("Sometimes faster and sometimes slower")
+    listed = after.split("## Beside plain programs")[0]
+    assert "- a slow one: 1 times as fast (0.5 to 0.9)" in before
+    assert "a slow one" not in listed
+    assert "- an even one: 1 times as fast (0.9 to 1.1)" in listed
+    assert "a fast one" not in before + listed
+    assert f"| {record.GOALS[2][0]} | 0.67 | 0.5 | 1 | not reached |" in page
+    assert "It took 2.00:" in page
+
+
+def test_loads_are_told_for_the_parts_that_were_measured_apart():
+    page = record.page(
+        record.read() | {"machine": record.machine() | {"loads": {"rbm": 0.3, "ising": 0.3, "peers": 4.0}}}
+    )
+    assert "wanted a processor, was\n0.3 (4.0 for peers)." in page
+
+
+def test_memory_is_what_a_call_adds():
+    size = 2**25
+    added = benchmarks.added_memory(lambda: np.ones(size // 8))
+    assert added is None or 0.9 * size < added < 1.5 * size
+
+
+def test_memory_that_was_free_before_a_call_counts():
+    # Many arrays below the size from which the allocator asks the system for each: their memory is kept when they go,
+    # as long as the last one holds the end of the heap.
+    *kept, last = [np.ones(2**13) for _ in range(512)]
+    del kept
+    added = benchmarks.added_memory(lambda: [np.ones(2**13) for _ in range(512)])
+    assert last.all()
+    assert added is None or 0.9 * 2**25 < added < 1.5 * 2**25
+
+
+@pytest.mark.skipif(not peers.installed()[:-1], reason="no peer is installed")
+@pytest.mark.parametrize("make", peers.installed()[:-1])
+def test_peers_find_the_same_exponents(make):
+    benchmarks.verify(make(steps=2000))
+
+
+def test_the_layer_of_pytorch_is_finite_beside_the_module():
+    benchmarks.verify(peers.torch_block(16, dim=32, num_heads=2))

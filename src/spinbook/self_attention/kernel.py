@@ -1,12 +1,12 @@
-"""The map and its tangents for 32 orbits at once, compiled by numba: double precision, on the CPU, nothing stored.
+"""The map and its tangents for one orbit or 32 at once, compiled by numba: double precision, on the CPU, no storage.
 
 The definition is in ``mean_field``; here is the same arithmetic in the order that a processor likes. A lane is one
 orbit with its own network, temperature and start. The mean fields of a token do not change while it is in the window,
 so only the newest token is computed. Nothing here checks an argument.
 
 Compiled when first called, which takes some six seconds for each combination of the numbers of features, tokens in the
-window and sign classes, and again in the next process: numba's cache, which would write into the folder of this file,
-is off.
+window and sign classes (three for a single orbit), and again in the next process: numba's cache, which would write into
+the folder of this file, is off. The log says so, under the name ``spinbook``, at level INFO.
 """
 # numba's decorators have no types.
 # mypy: disable-error-code="untyped-decorator"
@@ -14,6 +14,7 @@ is off.
 from __future__ import annotations
 
 import itertools
+import logging
 import math
 from collections.abc import Callable
 from functools import cache
@@ -26,6 +27,8 @@ from numba.extending import intrinsic
 from spinbook.self_attention.lanes import LANES
 
 __all__ = ["LANES", "Kernel", "Layout", "Watched", "compiled", "layout"]
+
+_log_to = logging.getLogger("spinbook")
 
 # Fused multiply-adds are allowed, no other change of the arithmetic. Division by zero is not checked: the check would
 # stand in the way of vectors, and every divisor is positive.
@@ -116,7 +119,7 @@ def _log(x: float) -> float:
 class Layout(NamedTuple):
     """Where each quantity begins in the state of a group of lanes, in numbers.
 
-    A quantity has one block of ``LANES`` numbers for each of its entries, in the order given here: the networks (signs
+    A quantity has a block of one number per lane for each of its entries, in the order given here: the networks (signs
     (C, M), weights (4, M, C), beta, gamma), the attention of the window (K, M), the token that is made (``source``,
     the attention vector it is made from, its fields, the keys and values of the window, its hyperbolic tangents and its
     softmax), and what its tangents share. ``size``: how many numbers there are.
@@ -143,8 +146,8 @@ class Layout(NamedTuple):
     size: int
 
 
-def layout(M: int, K: int, C: int) -> Layout:
-    """The layout for M features, K tokens in the window and C sign classes.
+def layout(M: int, K: int, C: int, L: int = LANES) -> Layout:
+    """The layout for M features, K tokens in the window and C sign classes, of L orbits.
 
     >>> layout(3, 4, 3).weights // LANES
     9
@@ -169,8 +172,8 @@ def layout(M: int, K: int, C: int) -> Layout:
         "tangent_tanh": C,
         "tangent_softmax": K,
     }
-    ends = dict(zip(blocks, itertools.accumulate(LANES * count for count in blocks.values()), strict=True))
-    return Layout(**{name: end - LANES * blocks[name] for name, end in ends.items()}, size=max(ends.values()))
+    ends = dict(zip(blocks, itertools.accumulate(L * count for count in blocks.values()), strict=True))
+    return Layout(**{name: end - L * blocks[name] for name, end in ends.items()}, size=max(ends.values()))
 
 
 class Watched(NamedTuple):
@@ -193,7 +196,7 @@ class Watched(NamedTuple):
 class Kernel(NamedTuple):
     """The compiled functions for one combination of sizes, and the layout of the flat state they work on.
 
-    ``tangent_size``: numbers of one tangent, in blocks of ``LANES``: the derivative of the newest attention vector,
+    ``tangent_size``: numbers of one tangent, in blocks of one per lane: the derivative of the newest attention vector,
     (M), and of the hyperbolic tangents of the tokens in the window, newest first, (K, C).
     """
 
@@ -204,8 +207,8 @@ class Kernel(NamedTuple):
 
 
 @cache
-def compiled(M: int, K: int, C: int) -> Kernel:
-    """Functions for M features, K tokens in the window and C sign classes; compiled when they are first called.
+def compiled(M: int, K: int, C: int, L: int = LANES) -> Kernel:
+    """Functions for M features, K tokens in the window and C sign classes, of L orbits; compiled at their first call.
 
     The sizes are constants for the compiler: only so can it tell the parts of the state apart and work on whole
     vectors.
@@ -213,7 +216,8 @@ def compiled(M: int, K: int, C: int) -> Kernel:
     >>> compiled(3, 4, 3).layout.weights, compiled(3, 4, 3).tangent_size
     (288, 480)
     """
-    L, at = LANES, layout(M, K, C)
+    _log_to.info("compiling the map of %d features, %d tokens and %d classes for %d orbits", M, K, C, L)
+    at = layout(M, K, C, L)
     # By name: numbers that compiled functions close over are constants for the compiler.
     SIGNS, WEIGHTS, BETA, GAMMA = at.signs, at.weights, at.beta, at.gamma
     ATTENTION, SOURCE, OUTPUT = at.attention, at.source, at.output_semantic
