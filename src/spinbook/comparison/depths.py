@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from functools import cache, partial
+from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,10 +37,11 @@ __all__ = [
     "Run",
     "again",
     "compare",
+    "recorded",
     "run_one",
 ]
 
-_ARTIFACT = "depths.json.gz"
+_ARTIFACT, _SAMPLE = "depths.json.gz", "depths-sample.json.gz"
 # A curve of more numbers than this is thinned out by averaging neighbours.
 _CURVE = 80
 # Seconds between two versions of the record while runs come in.
@@ -352,6 +354,19 @@ def _endpoint(arrays: Mapping[str, np.ndarray], task: str) -> float:
     endpoint = questions.endpoint(task)
     failed = arrays["outcome.failure"] != ""
     return float(getattr(_task(task).blind, endpoint) if failed else arrays[f"test.{endpoint}"])
+
+
+def recorded(*, sample: bool = False) -> dict[str, Any]:
+    """The comparison of stacks as it was run, complete or not, from the file beside this module.
+
+    ``sample``: that of ``SMOKE``, whose data come with the library, so that its runs can be made again anywhere.
+
+    >>> recorded(sample=True)["complete"]
+    True
+    """
+    name = _SAMPLE if sample else _ARTIFACT
+    with resources.as_file(resources.files("spinbook.comparison").joinpath(name)) as path:
+        return records.read(path)
 
 
 def again(record: Mapping[str, Any], cell: Cell, *, seed: int = 1) -> tuple[Course, Score]:
