@@ -26,8 +26,8 @@ def test_a_linear_classifier_parts_what_a_plane_can_part_and_only_that(flip):
     task = Task("planes", *(separable(rng, flip=flip) for _ in range(3)), (0,), 2)
     test, validation = simplest.train_linear(task, RECIPE, learning_rate=0.05, seed=1)
     if flip:
-        # Four standard errors about one half.
-        assert abs(test.accuracy - 0.5) < 4 * np.sqrt(0.25 / 300)
+        # Of four points that quarter turns take into each other, a plane gets three at most.
+        assert test.accuracy < 0.75
     else:
         assert min(test.accuracy, validation.accuracy) > 0.95
 

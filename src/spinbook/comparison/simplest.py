@@ -53,6 +53,18 @@ def train_linear(task: Task, recipe: Recipe, *, learning_rate: float, seed: int)
     if task.train.labels.shape[1] != 1:
         raise ValueError(f"task: expected one with one answer to an example, got {task.train.labels.shape[1]}")
     rate = float(validate.positive(learning_rate, "learning_rate", ndim=0))
+    # As in training: single precision, whatever the process is set to.
+    with jax.enable_x64(False), jax.numpy_dtype_promotion("standard"):
+        weights = _trained(task, recipe, rate, seed)
+
+        def score(examples: Examples) -> Score:
+            logits = np.asarray(_logits(weights, jnp.asarray(_flat(examples))))[:, None]
+            return training._scored(logits, np.ones(len(logits), bool), examples.labels)
+
+        return score(task.test), score(task.validation)
+
+
+def _trained(task: Task, recipe: Recipe, rate: float, seed: int) -> Array:
     features, labels = jnp.asarray(_flat(task.train)), jnp.asarray(task.train.labels[:, 0])
     optimizer = optax.chain(
         optax.clip_by_global_norm(training._CLIP), optax.scale_by_adam(*training._BETAS, training._EPSILON)
@@ -71,13 +83,8 @@ def train_linear(task: Task, recipe: Recipe, *, learning_rate: float, seed: int)
     plan = jnp.asarray(training.batches(len(labels), recipe, seed=seed))
     sizes = jnp.asarray(np.float32(rate) * training.rate_profile(recipe.num_updates))
     start = jnp.zeros((features.shape[1] + 1, task.num_classes), jnp.float32)
-    (weights, _), _ = jax.lax.scan(update, (start, optimizer.init(start)), (plan, sizes))
-
-    def score(examples: Examples) -> Score:
-        logits = np.asarray(_logits(weights, jnp.asarray(_flat(examples))))[:, None]
-        return training._scored(logits, np.ones(len(logits), bool), examples.labels)
-
-    return score(task.test), score(task.validation)
+    found: Array = jax.lax.scan(update, (start, optimizer.init(start)), (plan, sizes))[0][0]
+    return found
 
 
 def _neighbours(examples: Examples) -> np.ndarray:
