@@ -99,3 +99,26 @@ def test_answers_are_set_out_with_signs_units_and_decisions():
     )
     assert table[3].startswith("|  |  | no normalisation | -0.97 (")
     assert table[3].endswith("| no |  |")
+
+
+def test_a_record_says_what_was_run_and_what_was_not():
+    design = {
+        "rows": ["vanilla", "FNet", "memory, three steps"],
+        "tasks": ["mnist", "text"],
+        "depths": [1, 4],
+        "least": 2,
+    }
+    made = record(
+        cell("vanilla", 4, [0.9, 0.9, 0.9]),
+        # Two are enough for a row that no primary question asks about, and not for one of theirs.
+        cell("memory, three steps", 1, [0.9, None], failure=["", "diverged"]),
+        cell("FNet", 4, [0.9, 0.9]),
+        {name: value for name, value in cell("vanilla", 1, []).items() if name != "runs"},
+    ) | {"design": design}
+    whole = [(c["row"], c["depth"]) for c in by_depth.whole_cells(made)["cells"]]
+    assert whole == [("vanilla", 4), ("memory, three steps", 1)]
+    lines = by_depth.coverage_table(made).splitlines()[2:]
+    assert lines == [
+        "| mnist | 2 of 6 | 7 | 1 | vanilla at depth 1; FNet; memory, three steps at depth 4 |",
+        "| text | 0 of 6 | 0 | 0 | all |",
+    ]

@@ -98,6 +98,15 @@ def test_a_guess_is_drawn_where_a_row_has_its_score():
     assert dashed == pytest.approx([0.1])
 
 
+def test_the_simplest_method_is_a_dotted_line_in_the_panel_of_its_task():
+    stacks = [stack("vanilla", 1, 0.9), stack("vanilla", 1, 2.0, "text")]
+    figure = plot.scores(stacks, GUESSES, simplest={"mnist": 0.92})
+    dotted = [[float(x.get_xdata()[0]) for x in ax.lines if x.get_linestyle() == ":"] for ax in figure.axes]
+    assert dotted == [[0.92], []]
+    alone = plot.scores(stacks[:1], {"mnist": GUESSES["mnist"]})
+    assert [text.get_text() for text in alone.axes[0].texts] == []
+
+
 def test_physics_is_drawn_for_rows_that_have_some():
     spins = [stack("naive spins", d, 0.9, contraction=(0.2, 0.1 * d), production=(0.0, 1.0 * d)) for d in (4, 1)]
     figure = plot.physics([*spins, stack("vanilla", 1, 0.9)], "mnist")

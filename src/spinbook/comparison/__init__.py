@@ -13,6 +13,8 @@ questions     what was asked before the runs, and how a record answers; judging 
 transient     language models of spins, trained and used with different numbers of updates; transient_questions as above
 trained_heads their heads, frozen on a text, against sampled spins
 by_depth      what a record of stacks comes to, complete or not, as tables
+doubts        runs outside the plan of the stacks, to doubt what their record shows
+simplest      what a linear classifier and counting get on the tasks of the stacks
 
 What is the same for every row: examples, batches and their order, the number of updates, Adam, the linear embedding
 and the learned positions with their start, the linear readout from standardised vectors, and, as far as the

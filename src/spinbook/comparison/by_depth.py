@@ -17,7 +17,17 @@ from scipy import stats
 from spinbook.comparison import judging, questions
 from spinbook.comparison.questions import Answer
 
-__all__ = ["Stack", "answer_table", "cost_table", "find", "physics_table", "score_table", "summarize"]
+__all__ = [
+    "Stack",
+    "answer_table",
+    "cost_table",
+    "coverage_table",
+    "find",
+    "physics_table",
+    "score_table",
+    "summarize",
+    "whole_cells",
+]
 
 
 class Stack(NamedTuple):
@@ -101,6 +111,63 @@ def _stack(cell: Mapping[str, Any], blind: Mapping[str, float]) -> Stack:
         num_runs=n,
         reasons=tuple(reason for reason in runs["failure"] if reason),
     )
+
+
+def _runs_planned(cell: Mapping[str, Any], record: Mapping[str, Any]) -> int:
+    """As many as the pilot asked for in a primary cell, if there was one, else the least number of the design."""
+    design = record["design"]
+    primary = questions.primary_cells(design["tasks"], design["depths"])
+    least = int(design["least"])
+    if (cell["row"], cell["task"], cell["depth"]) in primary:
+        return int(record["runs_of_primary_cells"].get(cell["task"], least))
+    return least
+
+
+def _num_runs(cell: Mapping[str, Any]) -> int:
+    return len(cell["runs"]["seed"]) if "runs" in cell else 0
+
+
+def whole_cells(record: Mapping[str, Any]) -> dict[str, Any]:
+    """The record with those cells only of which all runs that count are made.
+
+    >>> whole_cells({"cells": [], "design": {}})["cells"]
+    []
+    """
+    whole = [c for c in record["cells"] if "runs" in c and _num_runs(c) >= _runs_planned(c, record)]
+    return {**record, "cells": whole}
+
+
+def _missing(record: Mapping[str, Any], task: str) -> str:
+    """The rows of which a depth is not in the record, or not with all runs, in words."""
+    design = record["design"]
+    there = {(c["row"], c["depth"]) for c in whole_cells(record)["cells"] if c["task"] == task}
+    lacking = {row: [d for d in design["depths"] if (row, d) not in there] for row in design["rows"]}
+    if all(len(depths) == len(design["depths"]) for depths in lacking.values()):
+        return "all"
+    words = [
+        row if len(depths) == len(design["depths"]) else f"{row} at depth {' and '.join(map(str, depths))}"
+        for row, depths in lacking.items()
+        if depths
+    ]
+    return "; ".join(words) or "none"
+
+
+def coverage_table(record: Mapping[str, Any]) -> str:
+    """Markdown, a line for each task: how much of the plan was run, how much failed, and which rows were not run.
+
+    >>> coverage_table({"design": {"tasks": []}, "cells": []}).splitlines()[0]
+    '| task | cells with all runs | runs that count | failed | not run, or in part |'
+    """
+    design, body = record["design"], []
+    for task in design["tasks"]:
+        mine = [cell for cell in record["cells"] if cell["task"] == task]
+        whole = whole_cells({**record, "cells": mine})["cells"]
+        failed = sum(bool(reason) for cell in mine if "runs" in cell for reason in cell["runs"]["failure"])
+        cells = f"{len(whole)} of {len(design['rows']) * len(design['depths'])}"
+        body.append([task, cells, str(sum(map(_num_runs, mine))), str(failed), _missing(record, task)])
+    header = ["task", "cells with all runs", "runs that count", "failed", "not run, or in part"]
+    align = ["---", "---:", "---:", "---:", "---"]
+    return "\n".join("| " + " | ".join(line) + " |" for line in (header, align, *body))
 
 
 def summarize(record: Mapping[str, Any]) -> tuple[Stack, ...]:

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from functools import cache, partial
+from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,10 +37,12 @@ __all__ = [
     "Run",
     "again",
     "compare",
+    "find_run",
+    "recorded",
     "run_one",
 ]
 
-_ARTIFACT = "depths.json.gz"
+_ARTIFACT, _SAMPLE = "depths.json.gz", "depths-sample.json.gz"
 # A curve of more numbers than this is thinned out by averaging neighbours.
 _CURVE = 80
 # Seconds between two versions of the record while runs come in.
@@ -354,17 +357,45 @@ def _endpoint(arrays: Mapping[str, np.ndarray], task: str) -> float:
     return float(getattr(_task(task).blind, endpoint) if failed else arrays[f"test.{endpoint}"])
 
 
+def recorded(*, sample: bool = False) -> dict[str, Any]:
+    """The comparison of stacks as it was run, complete or not, from the file beside this module.
+
+    ``sample``: that of ``SMOKE``, whose data come with the library, so that its runs can be made again anywhere.
+
+    >>> recorded(sample=True)["complete"]
+    True
+    """
+    name = _SAMPLE if sample else _ARTIFACT
+    with resources.as_file(resources.files("spinbook.comparison").joinpath(name)) as path:
+        return records.read(path)
+
+
+def _find(record: Mapping[str, Any], cell: Cell, seed: int) -> tuple[Mapping[str, Any], int]:
+    for entry in record["cells"]:
+        if Cell(entry["row"], entry["task"], entry["depth"]) == cell and seed in entry.get("runs", {}).get("seed", ()):
+            return entry["runs"], entry["runs"]["seed"].index(seed)
+    raise ValueError(f"record: expected a run of {', '.join(map(str, cell))} from seed {seed}, got none")
+
+
+def find_run(record: Mapping[str, Any], cell: Cell, *, seed: int = 1) -> Score:
+    """What the record says of the test of a run: ``accuracy``, ``unsolved`` and ``loss``.
+
+    Raises ``ValueError`` where the record has no such run.
+
+    >>> find_run(recorded(sample=True), Cell("vanilla", "mnist, sample", 2)).unsolved
+    0.0
+    """
+    columns, k = _find(record, cell, seed)
+    then = [columns[name][k] for name in ("accuracy", "unsolved", "test_loss")]
+    return Score(*(math.nan if value is None else value for value in then))
+
+
 def again(record: Mapping[str, Any], cell: Cell, *, seed: int = 1) -> tuple[Course, Score]:
-    """One run of the record once more, and what the record says of its test: ``accuracy``, ``unsolved``, ``loss``.
+    """One run of the record once more, and what the record says of its test, as ``find_run``.
 
     Raises ``ValueError`` where the record has no such run.
     """
-    for entry in record["cells"]:
-        if Cell(entry["row"], entry["task"], entry["depth"]) == cell and seed in entry.get("runs", {}).get("seed", ()):
-            columns = entry["runs"]
-            k = columns["seed"].index(seed)
-            then = [columns[name][k] for name in ("accuracy", "unsolved", "test_loss")]
-            recipe = Recipe(**record["design"]["recipe"])
-            course = run_one(Run(cell, columns["learning_rate"][k], seed, False), recipe)
-            return course, Score(*(math.nan if value is None else value for value in then))
-    raise ValueError(f"record: expected a run of {', '.join(map(str, cell))} from seed {seed}, got none")
+    columns, k = _find(record, cell, seed)
+    recipe = Recipe(**record["design"]["recipe"])
+    course = run_one(Run(cell, columns["learning_rate"][k], seed, False), recipe)
+    return course, find_run(record, cell, seed=seed)

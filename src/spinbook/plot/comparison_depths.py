@@ -56,17 +56,21 @@ def answers(given: Sequence[Any], margins: Mapping[str, tuple[str, float]]) -> F
         ax.set_yticks(list(places.values()), [f"{row.split(',')[0]} ({name})" for name, row in places])
         ax.set(ylim=(-0.7, len(rows) - 0.3), xlabel=f"disadvantage ({unit})")
         ax.set_title(task, loc="center")
-        style.panel_label(ax, letter)
+        if len(tasks) > 1:
+            style.panel_label(ax, letter)
     present = [name for name in DECISIONS if any(f.decision == name for a in given for f in a.findings)]
     figure.legend(handles=_key(present, DECISIONS), loc="outside lower center", ncols=3, handletextpad=0.3)
     return figure
 
 
 @style.house
-def scores(stacks: Sequence[Any], guesses: Mapping[str, tuple[str, float]]) -> Figure:
+def scores(
+    stacks: Sequence[Any], guesses: Mapping[str, tuple[str, float]], simplest: Mapping[str, float] | None = None
+) -> Figure:
     """The score of each row at each depth with its interval, a panel for each task; a failed run counts as a guess.
 
     ``guesses``: endpoint of each task that is shown, and the score of guessing, a dashed line where it is in sight.
+    ``simplest``: the score of the simplest method on a task, a dotted line.
     """
     tasks = list(guesses)
     shown = [stack for stack in stacks if stack.task in tasks]
@@ -88,10 +92,13 @@ def scores(stacks: Sequence[Any], guesses: Mapping[str, tuple[str, float]]) -> F
         # Far away from all rows it would only press them together.
         if low <= guess <= high:
             ax.axvline(guess, color=style.GREY, linestyle="--", linewidth=1.0)
+        if simplest is not None and task in simplest:
+            ax.axvline(simplest[task], color=style.GREY, linestyle=":", linewidth=1.4)
         ax.set_yticks(list(places.values()), list(places))
         ax.set(ylim=(-0.7, len(names) - 0.3), xlabel=LABELS[endpoint])
         ax.set_title(task, loc="center")
-        style.panel_label(ax, letter)
+        if len(tasks) > 1:
+            style.panel_label(ax, letter)
     looks = {f"depth {depth}": look for depth, look in DEPTHS.items()}
     figure.legend(handles=_key([f"depth {depth}" for depth in depths], looks), loc="outside lower center", ncols=3)
     return figure
