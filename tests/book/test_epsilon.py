@@ -98,6 +98,9 @@ def test_what_was_not_run_and_what_was_made_of_other_code_is_said(book):
     assert (row.epsilon, row.state, row.old) == (math.inf, epsilon.BLIND, False)
     row, _ = epsilon.rows(study, kept | {"walks.pairs.both | probe": found | {"key": "other"}})
     assert row.old
+    # Blind on one page, and another one may still notice.
+    part = {name: one for name, one in kept.items() if name != "walks.pairs.both | probe"}
+    assert epsilon.rows(study, part)[0].state == epsilon.NOT_RUN
     stops = found | {"stopped": "ValueError: no", "measured": {}}
     row, _ = epsilon.rows(study, {name: one | stops if "both" in name else one for name, one in kept.items()})
     assert (row.epsilon, row.claim, row.state) == (1e-3, "", epsilon.STOPS)

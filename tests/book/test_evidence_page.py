@@ -47,7 +47,7 @@ def test_smallest_errors_are_those_that_were_measured_and_the_rest_is_said(book)
     said = text_of(markup)
     # 1e-3 (1e-9 + 3e-11 - 1e-12) / 2e-3
     assert "5.1 × 10 −10 probe.slope" in said
-    assert "1 of them measured, half of these at 5.1 × 10 −10 or less; 1 at 0.001 or less, 0 above a tenth" in said
+    assert "1 of them measured, with a median of 5.1 × 10 −10 ; 1 at 0.001 or less, 0 above a tenth" in said
     assert "1 not run yet." in said
     assert f"../book/claims.html#ledger-{claims.anchor_of('probe.slope')}" in markup
     name = "walks.pairs.both | audits/probe"

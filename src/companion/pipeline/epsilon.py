@@ -277,6 +277,10 @@ def rows(study: Study, kept: Mapping[str, Mapping[str, Any]]) -> list[Row]:
             continue
         results = [(_epsilon(study, job, kept[job.name], plain[job.page])) for job in done]
         epsilon, claim, state = min(results, key=lambda one: (one[0], _ORDER.index(one[2])))
+        if math.isinf(epsilon) and len(done) < len(by_name[name]):
+            # Another page may still notice.
+            found.append(Row(name, None, "", NOT_RUN, asked))
+            continue
         old = any(kept[job.name]["key"] != keys[job.name] for job in done)
         found.append(Row(name, epsilon, claim, state, asked, old))
     return found

@@ -80,7 +80,7 @@ def of_epsilon(study: epsilon.Study, kept: Mapping[str, Mapping[str, Any]], to_r
     totals = f"{_count(asked, 'function')} that claims name; {len(seen)} of them measured"
     if seen:
         totals += (
-            f", half of these at {_power(statistics.median(seen))} or less; "
+            f", with a median of {_power(statistics.median(seen))}; "
             f"{sum(one <= epsilon.FACTOR for one in seen)} at {_power(epsilon.FACTOR)} or less, "
             f"{sum(one > _BLIND for one in seen)} above a tenth"
         )
@@ -264,8 +264,10 @@ def of_paths(root: Path, kept: Mapping[str, Mapping[str, Any]], to_root: str) ->
         if moves
         else ""
     )
+    now = {portability.name_of(job): job.key for job in jobs}
     red = [
-        f"<li>{html.escape(name.partition(' | ')[0])}: {html.escape(test.rpartition('::')[2])}</li>"
+        f"<li>{html.escape(name.partition(' | ')[0])}: {html.escape(test.rpartition('::')[2])}"
+        f"{'' if one['key'] == now.get(name) else f' ({_OLD})'}</li>"
         for name, one in kept.items()
         for test in one.get("failed", ())
     ]
