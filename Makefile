@@ -18,7 +18,7 @@ export PYDEVD_DISABLE_FILE_VALIDATION := 1
 # Text is UTF-8, whatever the locale says.
 export PYTHONUTF8 := 1
 
-.PHONY: help book chapter sources test check fix bench audit pdf deposit freeze portability faults lab lock newest clean
+.PHONY: help book chapter sources test check fix bench audit pdf deposit freeze portability faults epsilon lab lock newest clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "make %-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -77,6 +77,9 @@ portability: $(STAMP) ## tests and claims under other instructions, threads and 
 
 faults: $(STAMP) ## plant the faults of tests/faults.yml one by one: who notices (some three hours, resumable)
 	@$(BIN)/python -m companion faults
+
+epsilon: $(STAMP) ## the smallest error of every function that its claims would notice (hours, resumable)
+	@$(BIN)/python -m companion epsilon
 
 lab: $(STAMP) ## JupyterLab on the notebooks, with the kernel ready
 	@test -x $(BIN)/jupyter-lab || $(BIN)/pip install --quiet -c constraints.txt "jupyterlab>=4"

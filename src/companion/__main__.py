@@ -90,8 +90,22 @@ def _parser() -> argparse.ArgumentParser:
     )
     paths = commands.add_parser("portability", help="tests and claims on other paths through the processor, resumable")
     paths.add_argument("only", nargs="*", metavar="PATH", help="names of paths (default: all of them)")
+    paths.add_argument("--results", type=Path, help="with --record: the _build/portability of another clone")
     planted = commands.add_parser("faults", help="plant the faults of tests/faults.yml one by one, and say who notices")
     planted.add_argument("only", nargs="*", metavar="ID", help="ids of faults (default: all of them)")
+    planted.add_argument("--tests", action="store_true", help="the tests of each fault, which are cheap, and no page")
+    least = commands.add_parser(
+        "epsilon", help="the smallest error of every function that its claims would notice, resumable"
+    )
+    least.add_argument("only", nargs="*", metavar="PAGE", help="names of pages (default: all of them)")
+    for command in (paths, planted, least):
+        command.add_argument(
+            "--record", action="store_true", help="run nothing; keep what was measured, in book/evidence"
+        )
+    for command in (planted, least):
+        command.add_argument(
+            "--at-once", type=int, default=2, metavar="N", help="how many jobs run at once (default: 2)"
+        )
     installs = commands.add_parser("installs", help="the size of every extra here, and how long modules take to import")
     installs.add_argument("modules", nargs="*", metavar="MODULE")
     commands.add_parser("deposit", help="what an archive takes: site, sources, reports, metadata, in _build/deposit")
@@ -144,16 +158,8 @@ def _dispatch(options: argparse.Namespace) -> int:
         from companion.pipeline import audit
 
         return 1 if audit.site(options.root, sys.stdout) else 0
-    if options.command == "portability":
-        from companion.pipeline import portability
-
-        rows = portability.run(options.root, sys.stdout, only=options.only)
-        return 1 if any(row.failed or row.broken or row.missing for row in rows) else 0
-    if options.command == "faults":
-        from companion.pipeline import faults
-
-        noticed = faults.run(options.root, sys.stdout, only=options.only)
-        return 1 if any(row.missing or (row.size == "gross" and not row.test) for row in noticed) else 0
+    if options.command in ("portability", "faults", "epsilon"):
+        return _long_run(options)
     if options.command == "deposit":
         from companion.pipeline import deposit
 
@@ -190,6 +196,29 @@ def _dispatch(options: argparse.Namespace) -> int:
     for name in stale:
         print(f"{name} is out of date: run `make fix`", file=sys.stderr)
     return 1 if stale else 0
+
+
+def _long_run(options: argparse.Namespace) -> int:
+    """What takes hours, is resumable, and keeps what it measured in the repository."""
+    from companion.pipeline import epsilon, faults, portability
+
+    problem = False
+    if not options.record and options.command == "portability":
+        rows = portability.run(options.root, sys.stdout, only=options.only)
+        problem = any(row.failed or row.broken or row.missing for row in rows)
+    elif not options.record and options.command == "faults":
+        noticed = faults.run(
+            options.root, sys.stdout, only=options.only, at_once=options.at_once, tests_alone=options.tests
+        )
+        problem = any(row.missing or (row.size == "gross" and not row.test) for row in noticed)
+    elif not options.record:
+        epsilon.run(options.root, sys.stdout, pages=options.only, at_once=options.at_once)
+    if options.command == "portability":
+        path = portability.record(options.root, sys.stdout, results=options.results)
+    else:
+        path = (epsilon if options.command == "epsilon" else faults).record(options.root, sys.stdout)
+    print(f"kept in {path.relative_to(options.root.resolve())}")
+    return int(problem)
 
 
 def end(status: int) -> NoReturn:

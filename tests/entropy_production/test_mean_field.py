@@ -89,12 +89,14 @@ def test_weak_couplings_make_the_ising_form_exact():
     # In sigma the first dropped term is two orders in J above the leading one.
     rng = np.random.default_rng(6)
     A, h = rng.normal(size=(5, 5)), rng.uniform(-0.5, 0.5, size=5)
-    errors = []
+    # Not at one, where a lost power of beta would not show.
+    beta, errors = 2.5, []
+    h = h / beta
     for strength in (0.02, 0.01):
-        J = strength * A
-        m = ising_mean_field.steady_state(J, h, beta=1.0).value
-        sigma = float(ep.ising_mean_field(m, m, J, beta=1.0))
-        truth = float(exact.entropy_production(J, h, beta=1.0))
+        J = strength * A / beta
+        m = ising_mean_field.steady_state(J, h, beta=beta).value
+        sigma = float(ep.ising_mean_field(m, m, J, beta=beta))
+        truth = float(exact.entropy_production(J, h, beta=beta))
         errors.append(abs(sigma - truth) / truth)
     assert errors[0] < 0.01
     assert 3 < errors[0] / errors[1] < 6

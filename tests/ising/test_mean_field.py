@@ -97,6 +97,17 @@ def test_batches_are_systems_side_by_side():
         np.testing.assert_allclose(together[index], mean_field.tap_step(starts[index], J, h, beta=1.0), rtol=1e-13)
 
 
+@pytest.mark.parametrize("beta", [0.4, 1.2])
+def test_flat_tap_steps_stay_in_the_steady_state_of_tap(beta):
+    J, h, _ = system(5, 0.6)
+    steady = mean_field.steady_state(J, h, beta=beta)
+    assert bool(steady.converged)
+    np.testing.assert_allclose(mean_field.flat_tap_step(steady.value, J, h, beta=beta), steady.value, atol=1e-9)
+    # Its own magnetization enters from the step before, so that elsewhere it is another map.
+    other = mean_field.flat_tap_step(0.5 * steady.value, J, h, beta=beta)
+    assert not np.allclose(other, mean_field.tap_step(0.5 * steady.value, J, h, beta=beta), atol=1e-4)
+
+
 def test_a_simulation_is_repeated_steps_and_ends_in_the_steady_state():
     J, h, m = system(8, 0.5)
     states = mean_field.simulate(m, J, h, beta=1.0, steps=200)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ast
 import symtable
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -26,6 +26,9 @@ _NO_CALL = ("isinstance", "issubclass")
 """Functions that are given a class without calling it."""
 _OUTPUT = ("print", "display", "glue")
 """Functions that leave what they are given as it is, whatever they are imported from."""
+
+_GENERATORS = ("default_rng", "Generator", "RandomState", "manual_seed")
+"""What makes generators of random numbers that have a state."""
 
 
 @dataclass
@@ -292,21 +295,61 @@ class Notebook:
         """
         if (call, first) not in self._calls:
             return None
+        reader = _Reader()
+        self._follow(call, first, reader)
+        return Reached(frozenset(reader.names), frozenset(reader.attributes))
+
+    def alone(self, call: str, firsts: Iterable[str]) -> list[str]:
+        """The statements that these calls need and they themselves, in the order of the page, as code.
+
+        With every import, with what is set for a whole package, as in ``package.config.update("x", True)``, and with
+        everything that draws from a random generator before; without what only shows or records.
+        """
+        drawn_from = {name for step in self._steps if _makes_generator(step.node) for name in step.gives}
+        places = {index for index, step in enumerate(self._steps) if _imports(step) or _sets(step)}
+        for first in firsts:
+            if (call, first) in self._calls:
+                places |= self._follow(call, first, _Reader(), drawn_from)
+        return [ast.unparse(self._steps[place].node) for place in sorted(places)]
+
+    def _follow(self, call: str, first: str, reader: _Reader, drawn_from: Collection[str] = ()) -> set[int]:
+        """The places of the statements behind a call, and its own; ``reader`` reads them.
+
+        Using one of ``drawn_from`` changes it.
+        """
         place, found = self._calls[call, first]
-        step, reader = self._steps[place], _Reader()
+        step, places = self._steps[place], {place}
         # A call that is a statement stands for itself; in a loop or a condition it needs all of that.
         alone = isinstance(step.node, ast.Expr)
         reader.read(found if alone else step.node, step.scope)
         needed = {name for name in _needs_and_gives(ast.Expr(found))[0] if name not in step.scope}
         needed |= set() if alone else step.needs
-        for step in reversed(self._steps[:place]):
-            if not (step.gives & needed or (step.needs & needed and _changes(step))):
+        for index in range(place - 1, -1, -1):
+            step = self._steps[index]
+            drawn = step.needs & needed & set(drawn_from)
+            if not (drawn or step.gives & needed or (step.needs & needed and _changes(step))):
                 continue
             if step.replaces:
                 needed -= step.gives
             reader.read(step.node, step.scope)
             needed |= step.needs
-        return Reached(frozenset(reader.names), frozenset(reader.attributes))
+            places.add(index)
+        return places
+
+
+def _makes_generator(node: ast.stmt) -> bool:
+    """Whether a statement makes an object that every use leaves in another state, as random numbers come from."""
+    called = (part.func for part in ast.walk(node) if isinstance(part, ast.Call))
+    return any(ast.unparse(one).rpartition(".")[2] in _GENERATORS for one in called)
+
+
+def _imports(step: _Step) -> bool:
+    return isinstance(step.node, ast.Import | ast.ImportFrom)
+
+
+def _sets(step: _Step) -> bool:
+    """Whether a statement calls something of an imported package and has nothing of the page in it."""
+    return _changes(step) and not step.needs and not step.gives
 
 
 def _needs_and_gives(node: ast.stmt) -> tuple[frozenset[str], frozenset[str]]:

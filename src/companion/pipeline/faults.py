@@ -13,47 +13,49 @@ import argparse
 import ast
 import json
 import os
-import resource
 import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
 from companion import claims
 from companion.findings import Finding, Findings, entries
-from companion.pipeline import disk, equations, execution, freshness, lifeline, notebooks
+from companion.pipeline import disk, equations, evidence, execution, freshness, lifeline, notebooks, resumable
 
 __all__ = [
+    "AT_ONCE",
+    "EVIDENCE",
     "NAME",
     "PROFILES",
     "SIZES",
+    "TESTS",
     "Fault",
     "Job",
     "Row",
     "jobs",
     "main",
-    "outcome",
     "plant",
     "read",
+    "record",
     "run",
     "table",
 ]
 
+EVIDENCE = "faults"
 NAME = "faults.yml"
 SIZES = ("gross", "1%", "0.1%")
 PROFILES = ("quick", "full")
+AT_ONCE = 2
+"""How many jobs run beside one another unless another number is asked for."""
 LIMIT_SECONDS = 1_200.0
 """How long the tests or a page of one fault may take; what takes longer has not come to an end."""
 
 _FIELDS = {"id", "file", "old", "new", "what", "about", "size", "tests", "pages", "profile"}
-_TESTS = "tests"
-_JOBS = 2
-_OUTCOME = "outcome.json"
+TESTS = "tests"
 _LEFT_OUT = ("_build", "__pycache__")
 
 
@@ -89,7 +91,7 @@ class Job:
 
     def folder(self, root: Path) -> Path:
         """Where its result lies."""
-        unit = notebooks.slug(self.unit) + ("" if self.unit == _TESTS else f"-{self.profile}")
+        unit = notebooks.slug(self.unit) + ("" if self.unit == TESTS else f"-{self.profile}")
         return root / "_build" / "faults" / (self.fault.id if self.fault else "_as-it-is") / unit
 
 
@@ -193,8 +195,8 @@ def plant(root: Path, fault: Fault | None, folder: Path) -> None:
         path.write_text(path.read_text(encoding="utf-8").replace(fault.old, fault.new), encoding="utf-8")
 
 
-def jobs(root: Path, only: Sequence[str] = ()) -> list[Job]:
-    """Everything there is to run, pages without a fault first.
+def jobs(root: Path, only: Sequence[str] = (), *, keys: Mapping[str, str] | None = None) -> list[Job]:
+    """Everything there is to run, pages without a fault first; ``keys`` are those of pages, if they are known.
 
     Raises ``ValueError`` if ``only`` names a fault that does not exist.
     """
@@ -203,61 +205,64 @@ def jobs(root: Path, only: Sequence[str] = ()) -> list[Job]:
     if unknown := sorted(set(only) - set(known)):
         raise ValueError(f"ID: expected some of {known}, got {unknown}")
     faults = [fault for fault in faults if not only or fault.id in only]
-    keys = {page: freshness.key(root, notebooks.load(root, page)) for fault in faults for page in fault.pages}
-    code = freshness.tree_digest(root / "src", root / "tests")
+    known_keys = keys or {}
+    keys = {
+        page: known_keys.get(page) or freshness.key(root, notebooks.load(root, page))
+        for page in sorted({p for one in faults for p in one.pages})
+    }
+    codes = {tests: _code_of(root, tests) for tests in {fault.tests for fault in faults}}
     plain = sorted({(page, fault.profile) for fault in faults for page in fault.pages})
     found = [Job(None, page, profile, keys[page]) for page, profile in plain]
     for fault in faults:
         own = json.dumps(asdict(fault), sort_keys=True)
-        found.append(Job(fault, _TESTS, fault.profile, freshness.digest(f"{code} {own}".encode())))
+        spoilt = freshness.tree_digest(root / fault.file)
+        code = f"{codes[fault.tests]} {spoilt}"
+        found.append(Job(fault, TESTS, fault.profile, freshness.digest(f"{code} {own}".encode())))
         found += [
             Job(fault, page, fault.profile, freshness.digest(f"{keys[page]} {own}".encode())) for page in fault.pages
         ]
     return found
 
 
-def outcome(root: Path, job: Job) -> dict[str, Any] | None:
-    """The result of a job, if it is there and was made of what there is now."""
-    try:
-        found: dict[str, Any] = json.loads((job.folder(root) / _OUTCOME).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return found if found.get("key") == job.key else None
+def _code_of(root: Path, tests: Sequence[str]) -> str:
+    """Digest of tests, of their fixtures, and of what both import of the repository, directly or through others."""
+    files = set((root / TESTS).glob("conftest.py"))
+    for path in (root / name for name in tests):
+        files |= {path, *path.parent.glob("conftest.py")} if path.is_file() else set(path.rglob("*.py"))
+    packages = {**freshness.own_packages(root), TESTS: root / TESTS}
+    texts = [path.read_text(encoding="utf-8") for path in sorted(files)]
+    modules = freshness.imported(packages, "\n".join(texts))
+    return freshness.digest(
+        "\n".join([*texts, *(path.read_text(encoding="utf-8") for path in modules.values())]).encode()
+    )
 
 
-def run(root: Path, out: TextIO, *, only: Sequence[str] = (), limit: float = LIMIT_SECONDS) -> list[Row]:
-    """Run what has no result yet, ``_JOBS`` at a time, and print the table. ``only`` names faults; all by default."""
+def run(
+    root: Path,
+    out: TextIO,
+    *,
+    only: Sequence[str] = (),
+    limit: float = LIMIT_SECONDS,
+    at_once: int = AT_ONCE,
+    tests_alone: bool = False,
+) -> list[Row]:
+    """Run what has no result yet and print the table.
+
+    - ``only``: names faults; all by default.
+    - ``at_once``: how many jobs share the machine.
+    - ``tests_alone``: run the tests, which are cheap, and no page.
+    """
     root = root.resolve()
-    wanted = jobs(root, only)
-    waiting = [job for job in wanted if outcome(root, job) is None]
-    print(f"{len(wanted)} jobs, {len(wanted) - len(waiting)} of them done before", file=out, flush=True)
+    wanted = [job for job in jobs(root, only) if job.unit == TESTS or not tests_alone]
     # What a run that was killed left behind.
     disk.sweep_out(_work_folder(root))
-    processes: set[subprocess.Popen[bytes]] = set()
-    with lifeline.orderly(), ThreadPoolExecutor(_JOBS) as pool:
-        running: dict[Future[None], Job] = {}
-        left = list(waiting)
-        try:
-            while left or running:
-                while left and len(running) < _JOBS:
-                    job = left.pop(0)
-                    running[pool.submit(_start, root, job, limit, processes)] = job
-                for future in wait(running, return_when=FIRST_COMPLETED).done:
-                    job = running.pop(future)
-                    future.result()
-                    found = outcome(root, job) or {}
-                    words = _in_words(found)
-                    print(f"{job.name}: {words}, {len(left) + len(running)} left", file=out, flush=True)
-        finally:
-            for future in running:
-                future.cancel()
-            for process in list(processes):
-                lifeline.stop(process)
+
+    def start(job: Job, children: resumable.Children) -> None:
+        _start(root, job, limit, children)
+
+    resumable.run(root, wanted, start, out, at_once=at_once, words=_in_words)
     rows = table(root, wanted)
     _print(rows, out)
-    disk.write(
-        disk.folder(root / "_build" / "faults") / "table.json", json.dumps([asdict(row) for row in rows], indent=1)
-    )
     return rows
 
 
@@ -265,27 +270,16 @@ def _work_folder(root: Path) -> Path:
     return root / "_build" / "faults" / "_work"
 
 
-def _start(root: Path, job: Job, limit: float, processes: set[subprocess.Popen[bytes]]) -> None:
+def _start(root: Path, job: Job, limit: float, children: resumable.Children) -> None:
     """Run a job in a process of its own, in a copy of its own whose code it imports."""
     folder = disk.folder(job.folder(root))
     with disk.owned(_work_folder(root), notebooks.slug(job.unit)) as work:
         copy = work / "book"
         plant(root, job.fault, copy)
         tests = list(job.fault.tests) if job.fault else []
-        command = [sys.executable, "-m", "companion.pipeline.faults", str(copy), str(folder), job.unit, job.profile]
-        environment = os.environ | {"PYTHONUTF8": "1", "PYTHONPATH": str(copy / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
-        environment.pop("COMPANION_ROOT", None)
-        with (folder / "log.txt").open("wb") as log:
-            process = lifeline.start([*command, job.key, *tests], output=log, environment=environment, cwd=copy)
-            processes.add(process)
-            try:
-                process.wait(limit)
-            except subprocess.TimeoutExpired:
-                late = {"key": job.key, "seconds": limit, "late": True}
-                disk.write(folder / _OUTCOME, json.dumps(late, indent=1))
-            finally:
-                lifeline.stop(process)
-                processes.discard(process)
+        command = [__name__, str(copy), str(folder), job.unit, job.profile, job.key, *tests]
+        if not children.run(command, folder, source=copy, limit=limit):
+            resumable.keep(folder, job.key, {"seconds": limit, "late": True})
 
 
 def _run_tests(tests: Sequence[str], folder: Path) -> dict[str, Any]:
@@ -324,12 +318,12 @@ def _run_page(root: Path, page: str, profile: str, folder: Path) -> dict[str, An
 
 def table(root: Path, wanted: Sequence[Job]) -> list[Row]:
     """One row for each fault, from the results that are there."""
-    declared = {
-        claim.id: claim
-        for name in notebooks.chapters(root)
-        for claim in claims.declared(root / "book" / "claims" / f"{name}.yml")
+    declared = _declared(root)
+    held = {
+        (job.unit, job.profile): _held(resumable.outcome(root, job) or {}, declared)
+        for job in wanted
+        if job.fault is None
     }
-    held = {(job.unit, job.profile): _held(outcome(root, job) or {}, declared) for job in wanted if job.fault is None}
     by_fault: dict[Fault, list[Job]] = {}
     for job in wanted:
         if job.fault is not None:
@@ -339,16 +333,16 @@ def table(root: Path, wanted: Sequence[Job]) -> list[Row]:
     for fault, mine in by_fault.items():
         lost: list[str] = []
         stopped: list[str] = []
-        found = {job: outcome(root, job) for job in mine}
+        found = {job: resumable.outcome(root, job) for job in mine}
         for job, given in found.items():
-            if job.unit == _TESTS or given is None:
+            if job.unit == TESTS or given is None:
                 continue
             if given.get("late") or given["stopped"]:
                 stopped.append(f"{job.unit}: {given.get('stopped') or 'no end'}")
             else:
                 lost += sorted(held[job.unit, job.profile] - _held(given, declared))
-        tests = next((given for job, given in found.items() if job.unit == _TESTS), None) or {}
-        pages = [given for job, given in found.items() if job.unit != _TESTS and given]
+        tests = next((given for job, given in found.items() if job.unit == TESTS), None) or {}
+        pages = [given for job, given in found.items() if job.unit != TESTS and given]
         named = whole.resting_on(*_place(root, fault)) if whole and lost else set()
         rows.append(
             Row(
@@ -364,6 +358,49 @@ def table(root: Path, wanted: Sequence[Job]) -> list[Row]:
             )
         )
     return rows
+
+
+def record(root: Path, out: TextIO) -> Path:
+    """Keep what was measured here in ``book/evidence``, beside what was measured elsewhere and still stands there.
+
+    Of a page: the claims that its fault turned, those of them that the map of equations does not name, and why it
+    stopped, if it did.
+    """
+    root = root.resolve()
+    kept = evidence.read(root, EVIDENCE)
+    wanted = jobs(root)
+    foreseen = {row.id: row for row in table(root, wanted)}
+    declared = _declared(root)
+    held = {
+        (job.unit, job.profile): _held(resumable.outcome(root, job) or {}, declared)
+        for job in wanted
+        if job.fault is None
+    }
+    for job in wanted:
+        given = resumable.outcome(root, job)
+        if job.fault is None or given is None:
+            continue
+        if job.unit == TESTS:
+            kept[job.name] = {name: given[name] for name in ("key", "seconds", "failed", "late") if name in given}
+        else:
+            lost = [] if given.get("late") or given["stopped"] else held[job.unit, job.profile] - _held(given, declared)
+            kept[job.name] = {
+                "key": given["key"],
+                "seconds": given["seconds"],
+                "stopped": "no end" if given.get("late") else given["stopped"],
+                "claims": sorted(lost),
+                "unforeseen": [id for id in foreseen[job.fault.id].unforeseen if id in lost],
+            }
+    print(f"{len(kept)} results of {sum(job.fault is not None for job in wanted)}", file=out)
+    return evidence.write(root, EVIDENCE, kept)
+
+
+def _declared(root: Path) -> dict[str, claims.Claim]:
+    return {
+        claim.id: claim
+        for name in notebooks.chapters(root)
+        for claim in claims.declared(root / "book" / "claims" / f"{name}.yml")
+    }
 
 
 def _held(found: Mapping[str, Any], declared: Mapping[str, claims.Claim]) -> set[str]:
@@ -429,13 +466,11 @@ def main() -> int:
     parser.add_argument("tests", nargs="*")
     options = parser.parse_args()
     lifeline.tie()
-    if options.unit == _TESTS:
+    if options.unit == TESTS:
         content = _run_tests(options.tests, options.folder)
     else:
         content = _run_page(options.root, options.unit, options.profile, options.folder)
-    spent = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    seconds = round(sum(one.ru_utime + one.ru_stime for one in spent), 1)
-    disk.write(options.folder / _OUTCOME, json.dumps({"key": options.key, "seconds": seconds} | content, indent=1))
+    resumable.keep(options.folder, options.key, content)
     return 0
 
 

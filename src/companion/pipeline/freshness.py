@@ -47,6 +47,7 @@ __all__ = [
     "ingredients",
     "installed",
     "key",
+    "key_of",
     "loaded_versions",
     "own_packages",
     "state",
@@ -76,7 +77,12 @@ class State:
 
 def key(root: Path, chapter: Chapter, parameters: dict[str, Any] | None = None) -> str:
     """Hexadecimal digest of everything that the chapter's result depends on."""
-    return digest(json.dumps(ingredients(root, chapter, parameters), sort_keys=True).encode())
+    return key_of(ingredients(root, chapter, parameters))
+
+
+def key_of(made_of: Mapping[str, Any]) -> str:
+    """The key of what ``ingredients`` says."""
+    return digest(json.dumps(made_of, sort_keys=True).encode())
 
 
 def ingredients(root: Path, chapter: Chapter, parameters: dict[str, Any] | None = None) -> dict[str, Any]:

@@ -32,13 +32,29 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from companion import claims
-from companion.pipeline import disk, execution, freshness, lifeline, notebooks
+from companion.pipeline import disk, evidence, execution, freshness, lifeline, notebooks
 
-__all__ = ["AGAIN", "AS_IS", "PATHS", "Job", "ProcessorPath", "Row", "jobs", "main", "outcome", "run", "table"]
+__all__ = [
+    "AGAIN",
+    "AS_IS",
+    "EVIDENCE",
+    "PATHS",
+    "Job",
+    "ProcessorPath",
+    "Row",
+    "jobs",
+    "main",
+    "name_of",
+    "outcome",
+    "record",
+    "run",
+    "table",
+]
 
+EVIDENCE = "portability"
 AS_IS = "as is"
 AGAIN = "again"
 _JOBS = 2
@@ -116,11 +132,15 @@ class Row:
     missing: list[str]
 
 
-def jobs(root: Path) -> list[Job]:
-    """Everything there is to run, in this order; a path skips what it cannot move."""
-    chapters = {name: notebooks.load(root, name) for name in notebooks.names(root)}
-    keys = {name: freshness.key(root, chapter) for name, chapter in chapters.items()}
-    imports = {name: freshness.ingredients(root, chapter)["packages"] for name, chapter in chapters.items()}
+def jobs(root: Path, *, known: Mapping[str, Mapping[str, Any]] | None = None) -> list[Job]:
+    """Everything there is to run, in this order; a path skips what it cannot move.
+
+    ``known`` is what ``freshness.ingredients`` says of each page, if somebody has asked already.
+    """
+    chapters = notebooks.names(root)
+    made_of = known or {name: freshness.ingredients(root, notebooks.load(root, name)) for name in chapters}
+    keys = {name: freshness.key_of(made_of[name]) for name in chapters}
+    imports = {name: made_of[name]["packages"] for name in chapters}
     code = freshness.tree_digest(root / "src", root / "tests")
     found = []
     for path in PATHS:
@@ -333,6 +353,66 @@ def table(root: Path, wanted: Sequence[Job]) -> list[Row]:
             )
         )
     return rows
+
+
+def record(root: Path, out: TextIO, *, results: Path | None = None) -> Path:
+    """Keep what was measured in ``book/evidence``: of every job what failed, and the claims that moved.
+
+    ``results`` is the ``_build/portability`` of another clone; by default that of this one. A result of older code is
+    kept with its key, unless one of this code is there. A page counts where its run as it is was made of the same.
+    """
+    root = root.resolve()
+    kept = evidence.read(root, EVIDENCE)
+    declared = {
+        claim.id: claim
+        for name in notebooks.chapters(root)
+        for claim in claims.declared(root / "book" / "claims" / f"{name}.yml")
+    }
+    folder = results or root / "_build" / "portability"
+    reference: dict[str, Mapping[str, object]] = {}
+    for job in jobs(root):
+        path = folder / job.folder(root).relative_to(root / "_build" / "portability") / _OUTCOME
+        if not path.is_file():
+            continue
+        found = json.loads(path.read_text(encoding="utf-8"))
+        if "problem" in found or (found["key"] != job.key and kept.get(name_of(job), {}).get("key") == job.key):
+            continue
+        if job.path.name == AS_IS and job.is_chapter:
+            reference[job.unit] = found
+        elif not job.is_chapter:
+            kept[name_of(job)] = {name: found[name] for name in ("key", "tests", "failed")}
+        elif reference.get(job.unit, {}).get("key") == found["key"]:
+            kept[name_of(job)] = {"key": found["key"], **_compared(declared, reference[job.unit], found)}
+    print(f"{len(kept)} results", file=out)
+    return evidence.write(root, EVIDENCE, kept)
+
+
+def _compared(
+    declared: Mapping[str, claims.Claim], reference: Mapping[str, object], found: Mapping[str, object]
+) -> dict[str, object]:
+    """How many claims a run measures, which moved, by how much and how much of their bounds, and which do not hold."""
+    before, after = reference["measured"], found["measured"]
+    assert isinstance(before, dict)
+    assert isinstance(after, dict)
+    moved, broken, count = {}, [], 0
+    for id, given in after.items():
+        if id not in before or id not in declared or not declared[id].is_measured:
+            continue
+        count += 1
+        one, other = claims.Measurement(*before[id]), claims.Measurement(*given)
+        judgement = claims.judge(declared[id], other)
+        if judgement.holds is False:
+            broken.append(id)
+        move = abs(float(other.value) - float(one.value))
+        if move > 0:
+            room = _room(declared[id], judgement, float(one.value))
+            moved[id] = [float(f"{move:.4g}"), float(f"{move / room:.4g}") if room else None]
+    return {"claims": count, "moved": moved, "broken": broken}
+
+
+def name_of(job: Job) -> str:
+    """Its name in what is kept."""
+    return f"{job.path.name} | {job.unit} | {'page' if job.is_chapter else 'tests'}"
 
 
 def _room(claim: claims.Claim, judgement: claims.Judgement, value: float) -> float:

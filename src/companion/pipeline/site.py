@@ -153,7 +153,7 @@ def _key(root: Path, results: Mapping[str, Path]) -> str:
 def _stage(root: Path, work: Path, results: Mapping[str, Path], failures: Sequence[execution.Failure]) -> Path:
     stage = work / "stage"
     (stage / "notebooks").mkdir(parents=True)
-    apart = shutil.ignore_patterns("_static", "claims", "items", "redirects.yml", texts.NAME, compared.NAME)
+    apart = shutil.ignore_patterns("_static", "claims", "items", "evidence", "redirects.yml", texts.NAME, compared.NAME)
     shutil.copytree(root / "book", stage / "book", ignore=apart)
     (stage / "book" / "index.md").rename(stage / "index.md")
     shutil.copy(root / "_toc.yml", stage / "_toc.yml")
