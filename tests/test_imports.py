@@ -15,9 +15,11 @@ import spinbook
 TORCH = (
     "spinbook.adaptive_tap",
     "spinbook.comparison.depths",
+    "spinbook.comparison.doubts",
     "spinbook.comparison.experiment",
     "spinbook.comparison.headline",
     "spinbook.comparison.modules",
+    "spinbook.comparison.simplest",
     "spinbook.comparison.torch_blocks",
     "spinbook.comparison.training",
     "spinbook.free_energy",

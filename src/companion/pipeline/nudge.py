@@ -28,7 +28,7 @@ from pathlib import Path
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-__all__ = ["FORM", "NOTE", "can_be_called", "install", "multiplied", "noted"]
+__all__ = ["FORM", "NOTE", "can_be_called", "install", "multiplied", "noted", "wrapped"]
 
 FORM = 1
 """Counts the changes of what is multiplied, and of which statements run; results of another form are none."""
