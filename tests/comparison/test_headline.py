@@ -1,11 +1,14 @@
 """The source's network on MNIST: the same images, a record of fixed looks, and runs that can be interrupted."""
 
+import time
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 import torch
 
 from spinbook.adaptive_tap import network
-from spinbook.comparison import headline, records
+from spinbook.comparison import headline, records, torch_blocks
 from spinbook.datasets import files, mnist
 
 
@@ -49,6 +52,27 @@ def test_a_seed_leaves_the_generator_as_it_was():
     before = torch.get_rng_state()
     headline.run_one(1, headline.SMOKE._replace(num_updates=1, frames=(1,)))
     assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_threads_take_no_numbers_from_each_other():
+    def draw(seed):
+        with torch_blocks.seeded(seed):
+            first = torch.rand(3)
+            time.sleep(0.01)
+            return torch.cat([first, torch.rand(3)])
+
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(draw, range(4)))
+    assert torch.equal(torch.stack(together), torch.stack([draw(seed) for seed in range(4)]))
+
+
+def test_nothing_is_drawn_beside_the_start_of_a_seed(tmp_path, monkeypatch):
+    headline._num_parameters.cache_clear()
+    alone = []
+    make = network.DigitNetwork
+    monkeypatch.setattr(network, "DigitNetwork", lambda: alone.append(torch_blocks._DRAWING.locked()) or make())
+    headline.compare(headline.SMOKE._replace(num_updates=1, frames=(1,)), folder=tmp_path)
+    assert alone == [True] * 3
 
 
 def test_missing_images_are_told_before_anything_is_run(monkeypatch):

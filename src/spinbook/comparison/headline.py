@@ -20,7 +20,7 @@ import torch
 
 from spinbook import sweep
 from spinbook.adaptive_tap import network
-from spinbook.comparison import records
+from spinbook.comparison import records, torch_blocks
 from spinbook.datasets import mnist
 
 __all__ = ["ALL", "FRAMES", "SMOKE", "Design", "compare", "images", "run_one"]
@@ -63,6 +63,12 @@ def _images(sample: bool) -> network.Images:
     return images(mnist.sample() if sample else mnist.load())
 
 
+@cache
+def _num_parameters() -> int:
+    with torch_blocks.seeded(0):
+        return network.count_parameters(network.DigitNetwork())
+
+
 def run_one(seed: int, design: Design) -> dict[str, np.ndarray]:
     """One training from this seed, which sets the start and the order of the images.
 
@@ -72,8 +78,7 @@ def run_one(seed: int, design: Design) -> dict[str, np.ndarray]:
     """
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     data = network.Images(*(part.to(device) for part in _images(design.sample)))
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    with torch_blocks.seeded(seed):
         net = network.DigitNetwork().to(device)
     begin = time.perf_counter()
     training = network.train(
@@ -113,6 +118,7 @@ def compare(
     missing.
     """
     _images(design.sample)
+    parameters = _num_parameters()
     place = None if folder is None else Path(folder)
     begin, code, found, record = time.perf_counter(), records.commit(), {}, {}
     for k, arrays in sweep.iterate(
@@ -131,7 +137,7 @@ def compare(
             "format": 1,
             "complete": len(found) == len(design.seeds),
             "design": design._asdict(),
-            "parameters": network.count_parameters(network.DigitNetwork()),
+            "parameters": parameters,
             "data": {file.name: file.sha256 for file in mnist.FILES} if not design.sample else {},
             "runs": [_entry(seed, found[seed]) for seed in sorted(found)],
         } | records.circumstances(begin, code)

@@ -6,7 +6,9 @@ What else can be asked of some of them is a protocol: ``Solving``, ``Contracting
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 import torch
@@ -30,8 +32,23 @@ __all__ = [
     "Stack",
     "Symmetric",
     "Vanilla",
+    "seeded",
     "standardized",
 ]
+
+_DRAWING = threading.Lock()
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Inside, PyTorch's global generator begins at this seed, for layers that draw their start; after, it is as before.
+
+    All threads share that generator: a thread that enters waits until no other is inside, and a layer that is made
+    outside meanwhile would take numbers away.
+    """
+    with _DRAWING, torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        yield
 
 
 class SettledBatch(NamedTuple):

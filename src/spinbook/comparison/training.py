@@ -424,9 +424,7 @@ class _TorchNetwork(nn.Module):
         super().__init__()
         for name, array in shared_start(task, dim, seed=seed).items():
             self.register_parameter(name, nn.Parameter(torch.from_numpy(array)))
-        # The global generator is what layers draw from; it is put back as it was.
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
+        with torch_blocks.seeded(seed):
             self.block = module.make(None, task.num_sites, dim).float()
         self.answer_sites, self.normalized = list(task.answer_sites), module.normalized
         self.averaged = task.averaged
