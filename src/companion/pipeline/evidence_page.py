@@ -72,7 +72,7 @@ def _study(root: Path) -> epsilon.Study:
 
 
 def of_epsilon(study: epsilon.Study, kept: Mapping[str, Mapping[str, Any]], to_root: str) -> str:
-    """Totals, the functions for which the book is blind, and all functions, the least noticed first."""
+    """Totals, the functions for which the book is blind, all that were run, the least noticed first, and the others."""
     rows = epsilon.rows(study, kept)
     seen = [row.epsilon for row in rows if row.epsilon is not None]
     counts = {state: sum(row.state == state for row in rows) for state in dict.fromkeys(row.state for row in rows)}
@@ -97,7 +97,9 @@ def of_epsilon(study: epsilon.Study, kept: Mapping[str, Mapping[str, Any]], to_r
         for name in one.functions:
             by_function.setdefault(name, []).append(one)
     inside = []
-    for row in sorted(rows, key=lambda row: -1.0 if row.epsilon is None else row.epsilon, reverse=True):
+    waiting = [row.function for row in rows if row.state == epsilon.NOT_RUN]
+    run = [row for row in rows if row.state != epsilon.NOT_RUN]
+    for row in sorted(run, key=lambda row: -1.0 if row.epsilon is None else row.epsilon, reverse=True):
         about = by_function.get(row.function, [])
         links = "".join(f"<li>{_equation(study, one, to_root)}</li>" for one in about[:_EQUATIONS_SHOWN])
         more = f"<li>and {len(about) - _EQUATIONS_SHOWN} more</li>" if len(about) > _EQUATIONS_SHOWN else ""
@@ -109,8 +111,11 @@ def of_epsilon(study: epsilon.Study, kept: Mapping[str, Mapping[str, Any]], to_r
             f'</td><td data-value="{value:.3g}">{number}</td>'
             f"<td>{_claim(row.claim, to_root) if row.claim else ''}<p>{note}</p></td></tr>"
         )
-    return f'<p class="book-totals">{totals}</p>{listed}<h2 id="all-functions">All functions</h2>' + _table(
-        ("Function", "Equations", "Smallest error", "Seen by"), inside
+    table = _table(("Function", "Equations", "Smallest error", "Seen by"), inside)
+    return (
+        f'<p class="book-totals">{totals}</p>{listed}'
+        + (f'<h2 id="functions">Function by function</h2>{table}' if inside else "")
+        + _not_run([_function(study, name, to_root) for name in waiting])
     )
 
 
@@ -129,12 +134,12 @@ def _reason(row: epsilon.Row) -> str:
 
 
 def of_faults(root: Path, kept: Mapping[str, Mapping[str, Any]], to_root: str) -> str:
-    """Totals by size, the faults that nobody noticed, and all faults."""
+    """Totals by size, the faults that nobody noticed, all that were planted, and the others."""
     by_fault: dict[faults.Fault, list[faults.Job]] = {}
     for job in faults.jobs(root, keys=_keys(root)):
         if job.fault is not None:
             by_fault.setdefault(job.fault, []).append(job)
-    lines, missed, inside = [], [], []
+    lines, missed, inside, left = [], [], [], []
     for size in faults.SIZES:
         mine = [fault for fault in by_fault if fault.size == size]
         tested = [one for fault in mine if (one := _tests_of(by_fault[fault], kept)) is not None]
@@ -146,6 +151,9 @@ def of_faults(root: Path, kept: Mapping[str, Mapping[str, Any]], to_root: str) -
         )
     for fault, jobs in by_fault.items():
         tests, pages = _tests_of(jobs, kept), _pages_of(jobs, kept)
+        if tests is None and not pages:
+            left.append(f"{html.escape(fault.what.rstrip('.'))} ({html.escape(fault.about)})")
+            continue
         old = any(job.name in kept and kept[job.name]["key"] != job.key for job in jobs)
         seen = (tests is not None and _failed(tests)) or any(map(_notices, pages))
         if tests is not None and not seen:
@@ -164,8 +172,12 @@ def of_faults(root: Path, kept: Mapping[str, Mapping[str, Any]], to_root: str) -
     return (
         _table(head, lines, sortable=False)
         + listed
-        + '<h2 id="all-faults">All faults</h2>'
-        + _table(("Fault", "Size", "Test", "Claims"), inside)
+        + (
+            '<h2 id="faults">Fault by fault</h2>' + _table(("Fault", "Size", "Test", "Claims"), inside)
+            if inside
+            else ""
+        )
+        + _not_run(left)
     )
 
 
@@ -302,9 +314,13 @@ def _table(headings: Sequence[str], rows: Sequence[str], *, sortable: bool = Tru
     head = "".join(f'<th scope="col"{sort}>{heading}</th>' for heading in headings)
     css = "book-sortable table" if sortable else "table"
     return (
-        f'<div class="book-table"><table class="{css}"><thead><tr>{head}</tr></thead>'
+        f'<div class="book-table book-evidence"><table class="{css}"><thead><tr>{head}</tr></thead>'
         f"<tbody>{''.join(rows)}</tbody></table></div>"
     )
+
+
+def _not_run(names: Sequence[str]) -> str:
+    return f'<h2 id="not-run">Not run yet</h2><p class="book-names">{"; ".join(names)}.</p>' if names else ""
 
 
 def _power(value: float) -> str:

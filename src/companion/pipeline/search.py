@@ -19,10 +19,12 @@ __all__ = ["INDEX", "write"]
 INDEX = "search-index.js"
 _PAGE = "search.html"
 _NOT_SOUGHT = {"search.html", "genindex.html", "print.html", "404.html", "py-modindex.html"}
-# Code is found by the names in it, which the reference lists; folds repeat what stands elsewhere.
+# Code is found by the names in it, which the reference lists; folds, and tables of evidence on functions, claims and
+# faults, repeat what stands elsewhere.
 _LEFT_OUT = (
     "script, style, svg, template, button, nav, .headerlink, .only-dark, .cell_input, .book-cite, .book-provenance, "
-    ".eqno, .toctree-wrapper, .prev-next-area, .MathJax_Preview, details.hide > summary, .book-used"
+    ".eqno, .toctree-wrapper, .prev-next-area, .MathJax_Preview, details.hide > summary, .book-used, "
+    ".book-evidence, .book-names"
 )
 _SPHINXS = ("_static/searchtools.js", "_static/language_data.js", "searchindex.js")
 _SCRIPTS = re.compile(rf'\s*<script [^>]*\bsrc="(?:\.\./)*(?:{"|".join(map(re.escape, _SPHINXS))})[^>]*></script>')

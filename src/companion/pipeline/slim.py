@@ -59,8 +59,8 @@ def site(folder: Path, *, generated: str = "") -> None:
     """Rewrite the pages, drawings of figures, the theme's script of icons and its style sheets in place.
 
     ``generated`` is the folder of pages that are made from code, many and of one kind, or "". Every page leads to the
-    first of them; the contents in its margin list the others only around the page that is open, and the texts that
-    they were made from are not kept.
+    first of them; the contents in its margin list the others only around the page that is open. On these pages the
+    contents list of the rest of the book what is at the top alone. The texts that they were made from are not kept.
     """
     plain = _plain(folder / "_static" / "pygments.css") | {_OPERATOR}
     icons = set(_SCRIPTED)
@@ -138,12 +138,15 @@ def _untitled(link: re.Match[str]) -> str:
 
 
 def _contents(found: re.Match[str], page: str, generated: str) -> str:
-    """The contents in the margin without closed lists of generated pages, whose first pages list them too."""
+    """The contents in the margin without closed lists of generated pages, and without any closed list on these.
+
+    The first page of each list leads to the others.
+    """
 
     def shown(fold: re.Match[str]) -> str:
         address = re.search(r'href="([^"#]*)', fold[0])
         target = posixpath.normpath(posixpath.join(posixpath.dirname(page), address[1])) if address else ""
-        return "" if target.startswith(f"{generated}/") else fold[0]
+        return "" if f"{generated}/" in (target[: len(generated) + 1], page[: len(generated) + 1]) else fold[0]
 
     sidebar = found[0]
     before = "" if generated else sidebar
