@@ -3,6 +3,8 @@
 import dataclasses
 import io
 import math
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -267,3 +269,20 @@ def test_statements_of_a_claim_draw_as_many_random_numbers_as_on_the_page():
         "b = rng.normal()",
         "m('x', b)",
     ]
+
+
+def test_a_run_that_does_not_end_is_stopped_and_has_no_result(tmp_path):
+    # In a process of its own: the run is a fork of it, and pytest has threads.
+    code = """
+import sys, time
+from pathlib import Path
+from companion.pipeline import epsilon
+epsilon.LIMIT_SECONDS = 0.0
+epsilon._run = lambda *_: time.sleep(600)
+job = epsilon.Job("walks.pairs.both", "probe", ("probe.top",), "walks.pairs", "both", "key")
+print(epsilon._forked(Path(sys.argv[1]), job, 1.001, keep=True))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.stdout.strip(), done.returncode) == ("None", 0), done.stderr

@@ -410,6 +410,7 @@ def _forked(root: Path, job: Job, factor: float | None, *, keep: bool) -> dict[s
         if time.monotonic() > until:
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
+            break
         time.sleep(0.1)
     path = folder / "found.json"
     content: dict[str, Any] | None = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
