@@ -15,7 +15,7 @@ from typing import Any
 
 import jax
 
-from benchmarks import Timing
+from benchmarks import Timing, middle
 from benchmarks.scaling import Path as Scaled
 from benchmarks.scaling import Slope
 
@@ -53,10 +53,6 @@ For `relaxation` the module of the authors' package `neqnn` (commit 647554e), wi
 rotary positions, a feed-forward network and a causal mask, after $K$ updates or in its steady state; values and
 gradients agree."""
 
-_ONE_THREAD = "neqnn with PyTorch on one thread"
-_BY_PROCESSOR = """ These rows were measured on a busy machine, with PyTorch on one thread and JAX on all: the ratio of
-processor times is the one to read."""
-
 
 def _round(x: float, digits: int = 3) -> float:
     return float(f"{x:.{digits}g}")
@@ -64,12 +60,13 @@ def _round(x: float, digits: int = 3) -> float:
 
 def entry(subject: str, name: str, timing: Timing) -> dict[str, Any]:
     """One row of the record."""
+    least, most = middle(timing.ratios)
     row: dict[str, Any] = {
         "subject": subject,
         "name": name,
         "ratio": _round(timing.ratio),
-        "least": _round(min(timing.ratios)),
-        "most": _round(max(timing.ratios)),
+        "least": _round(least),
+        "most": _round(most),
         "processor_ratio": _round(timing.processor_ratio),
         "seconds": [_round(timing.ours, 2), _round(timing.baseline, 2)],
     }
@@ -177,7 +174,10 @@ def _goals(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def _floor(record: Mapping[str, Any]) -> str:
     """Why a module of spins takes longer than a block, from the count of its products and its measured ratio."""
-    (forward,) = (row for row in record["rows"] if GOALS[2][0] in row["name"])
+    forward = next((row for row in record["rows"] if GOALS[2][0] in row["name"]), None)
+    if forward is None or "module" not in record:
+        # A record that is being made, of which the page shows what is there.
+        return ""
     evaluations, (ours, block) = record["module"]["evaluations"], record["module"]["products"]
     return rf"""A module of spins at second order cannot be as fast as a vanilla block. At this size its solver
 evaluates the right side of the equation {evaluations} times, each time with three products of $N^2 D$ multiplications:
@@ -207,7 +207,6 @@ def page(record: Mapping[str, Any]) -> str:
         " No GPU has been measured: what runs on one is tested there against the CPU, but not timed." if cpu else ""
     )
     theirs = _AUTHORS_MODULE if any(row["name"].endswith("neqnn") for row in record["rows"]) else ""
-    theirs += _BY_PROCESSOR if _ONE_THREAD in where["loads"] else ""
     recorded = "\n".join(f"| {what} | {rate} | {row} |" for what, rate, row in RECORDED_RATES)
     peers = [row for row in record["rows"] if row["subject"] == "peers"]
     plain = [row for row in record["rows"] if row["subject"] != "peers"]
@@ -219,19 +218,19 @@ def page(record: Mapping[str, Any]) -> str:
 How fast the library is beside plain programs that compute the same numbers, beside other packages, and beside the
 authors' own code. This page is made of a record, `benchmarks/record.json`, by `make bench RECORD=1`, which measures
 everything anew. Each pair runs in one process and in turns, so that a busy machine slows both, and is only timed if the
-two results agree; what is compiled is compiled before. Each runs five times, or three where that takes longer than two
-and a half seconds, and the ratio of the medians counts. Seconds depend on the machine: here
+two results agree; what is compiled is compiled before. Each runs 25 times, or as often as two and a half seconds allow
+but at least three times, and the ratio of the medians counts. Seconds depend on the machine: here
 {where["processors"]} processors ({where["architecture"]}), {kind}; {versions}.
 The load before a measurement began, which is the number of other processes that wanted a processor, was
 {_busy(where["loads"])}.{no_gpu}
 
 ## Where the library is not faster
 
-Slower in every repeat, by the clock:
+Slower by the clock, with *from* and *to* as below:
 
 {_listed(slower, "Nothing.")}
 
-Sometimes faster and sometimes slower, which is no better than the baseline:
+Not to be told from the baseline's speed:
 
 {_listed(even, "Nothing.")}
 
@@ -248,8 +247,8 @@ What was to be reached, as ratios that count by the clock and in processor time:
 A ratio above one says that the library is faster. The baselines are loops in NumPy, SciPy or PyTorch, or the library's
 own readable definition in JAX, as the names say. For `spin_transformer.SpinTransformerModule` and `SpinTransformer` the
 comparison is with a vanilla transformer block of the same sites, components and heads, which is another and cheaper
-model: a ratio of one half means that the physical module takes two blocks' time. *From, to* are the extremes among the
-repeats; those of five hold the true median in 15 of 16 cases, those of three in three of four. *Processor time* is the
+model: a ratio of one half means that the physical module takes two blocks' time. Between *from* and *to* lies the true
+median in 15 of 16 cases; where only three repeats were possible, in three of four. *Processor time* is the
 ratio in seconds of all processors together, and *memory* is by how much one call raises the memory of the process, ours
 and the baseline's, in megabytes; it is empty where it was not measured.
 

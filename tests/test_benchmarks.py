@@ -147,7 +147,7 @@ def test_the_page_says_where_the_library_is_not_faster():
     ]
     goal = row | {"name": record.GOALS[2][0], "least": 0.3, "most": 0.9, "ratio": 0.5}
     page = record.page(record.read() | {"rows": [*rows, goal]})
-    before, after = page.split("Sometimes faster and sometimes slower")
+    before, after = page.split("Not to be told from")
     listed = after.split("## Beside plain programs")[0]
     assert "- a slow one: 1 times as fast (0.5 to 0.9)" in before
     assert "a slow one" not in listed
@@ -155,6 +155,24 @@ def test_the_page_says_where_the_library_is_not_faster():
     assert "a fast one" not in before + listed
     assert f"| {record.GOALS[2][0]} | 0.67 | 0.5 | 1 | not reached |" in page
     assert "It took 2.00:" in page
+
+
+def test_a_record_can_be_begun_anew():
+    # The page is written after every row, and the first has none of those that its sentences quote.
+    made = record.read()
+    page = record.page({"format": 1, "rows": made["rows"][:1], "scaling": [], "machine": made["machine"]})
+    assert made["rows"][0]["name"] in page
+    assert "cannot be as fast as a vanilla block" not in page
+
+
+def test_the_median_lies_in_the_middle_as_often_as_promised():
+    draws = np.random.default_rng(0).normal(size=(4000, 25))
+    for n, promised in ((3, 3 / 4), (5, 15 / 16), (12, 15 / 16), (25, 15 / 16)):
+        low, high = np.array([benchmarks.middle(row[:n]) for row in draws]).T
+        held = np.mean((low < 0) & (high > 0))
+        assert held > promised - 4 * np.sqrt(promised * (1 - promised) / len(draws))
+        # And not much oftener, or the interval would be too wide.
+        assert held < promised + 0.06
 
 
 def test_loads_are_told_for_the_parts_that_were_measured_apart():
