@@ -434,8 +434,8 @@ def tried(case: Case) -> dict[str, np.ndarray]:
     """The relative error of naive delayed correlations in a collective case of ``fidelity``, and its predictions.
 
     ``delayed`` (3, 2): squared relative errors of naive delayed correlations, with ``closure``, and of
-    ``spread_delayed`` closed, as in ``measure``; ``own_means`` (2,): the first with the own means of
-    each group subtracted, which is biased; ``mode``: chi, r and q; ``predicted`` (3,): the relative
+    ``spread_delayed`` closed, as in ``measure``; ``own_means`` (2,): the first if each group's own means are
+    subtracted, which is biased, see ``fidelity.sampled``; ``mode``: chi, r and q; ``predicted`` (3,): the relative
     error of naive delayed correlations from chi, r and q, from ``closure``, which takes the variance and the couplings
     of every row for itself, and from ``spread_delayed``, which averages the response too.
     """

@@ -163,8 +163,8 @@ def _delayed(
     estimates C, the covariance of the two means of one group, by which the product of its own means is too large. The
     shares (G c_g - C) / (G - 2) of the groups add up to G C, and make the average over all groups but one the same
     estimate from these alone, so that leaving out a group gives the standard error of the estimate. Of each group the
-    means of the others could be subtracted instead, with the same average; the groups would then scatter by noise that
-    their average does not have.
+    means of the others could be subtracted instead, with the same average; but the groups would then hold noise of a
+    mean that cancels in the average, and their scatter would not be its error.
     """
     groups = means.shape[1]
     off = [values - values.mean(1, keepdims=True) for values in (means, before)]
