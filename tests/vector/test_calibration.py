@@ -57,17 +57,52 @@ def _alone(dim: int, beta: float) -> float:
     return float(p @ np.sum(phi * (fields - R * np.eye(dim)[0]), axis=1) - (R * p @ u) ** 2)
 
 
-def test_short_runs_are_right_with_the_means_of_other_groups_and_not_with_their_own():
+@pytest.fixture(scope="module")
+def short_runs():
+    """D of one spin that sees itself, in sixteen groups of 48 samples, sixty times: as sampled, and with own means."""
     dim, beta = 16, 2.0
+    sizes = {"replicas": 64, "steps": 6, "transient": 20, "delayed": True}
+    keys = [jax.random.key(k) for k in range(60)]
     x = sphere.radius(dim) * np.eye(dim)[:1]
-    runs = [calibration._halves(jax.random.key(k), np.ones((1, 1)), x, beta, 64, 6, 20) for k in range(60)]
-    exact = _alone(dim, beta)
-    (own, wrong), (apart, error) = (
-        (values.mean(), values.std(ddof=1) / np.sqrt(len(values)))
-        for values in (np.array([run[k].mean() for run in runs]) for k in (1, 2))
+    J, fields, inverse = (jnp.asarray(a, jnp.float32) for a in (np.ones((1, 1)), x, beta))
+    runs = [fidelity._halves(key, J, fields, inverse, **sizes) for key in keys]
+    found, own = (np.array([of(*run) for run in runs]) for of in (fidelity._delayed, fidelity._own_means_apart))
+    public = fidelity.sampled(keys[0], J, x, beta=beta, **sizes)
+    assert np.asarray(public.delayed) == pytest.approx(found[0], abs=1e-5)
+    return _alone(dim, beta), found.reshape(60, 16), own.reshape(60, 16)
+
+
+def test_short_runs_are_right_with_the_means_of_other_groups_and_not_with_their_own(short_runs):
+    exact, found, own = short_runs
+    (apart, error), (shared, wrong) = (
+        (values.mean(), values.mean(1).std(ddof=1) / np.sqrt(len(values))) for values in (found, own)
     )
     assert abs(apart - exact) < 4.5 * error
-    assert exact - own > 10 * wrong
+    assert exact - shared > 10 * wrong
+
+
+def test_groups_scatter_as_much_as_their_average_does_from_run_to_run(short_runs):
+    # Products less the means of the others hold noise of a mean that their average does not have, and that here hides
+    # two thirds of the scatter.
+    _, found, _ = short_runs
+    said = np.sqrt(np.mean(found.reshape(-1, 2, 8).var(axis=2, ddof=1)) / 16)
+    scatter = found.mean(1).std(ddof=1)
+    # A standard deviation of sixty values is known to 1 / sqrt(118).
+    assert said == pytest.approx(scatter, rel=4 / np.sqrt(118))
+
+
+def test_leaving_out_a_group_of_delayed_correlations_leaves_the_estimate_of_the_others():
+    rng = np.random.default_rng(0)
+    with jax.enable_x64(True):
+        means, before = (jnp.asarray(part + rng.normal(size=(2, 8, 3, 5))) for part in (4.0, 3.0))
+        products = jnp.asarray(rng.normal(size=(2, 8, 3, 3)))
+        found = np.asarray(fidelity._delayed(means, before, products))
+    pairs = np.einsum("agid,ahld->aghil", means, before)
+    for left in (None, 0, 5):
+        kept = np.arange(8) != left
+        apart = ~np.eye(8, dtype=bool) & np.outer(kept, kept)
+        expected = np.asarray(products)[:, kept].mean(1) - pairs[:, apart].mean(1)
+        assert found[:, kept].mean(1) == pytest.approx(expected, abs=1e-12)
 
 
 def test_conditional_means_have_the_correlations_of_the_spins_themselves():

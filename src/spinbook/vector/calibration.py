@@ -31,7 +31,7 @@ from spinbook import sphere, sweep
 from spinbook.annotations import Float
 from spinbook.entropy_production.mean_field import vector_delayed_correlations
 from spinbook.vector import fidelity, mean_field, stochastic
-from spinbook.vector.fidelity import STEPS, Case, _gain, _independent, _jackknife, _sampled, _steady, _written
+from spinbook.vector.fidelity import STEPS, Case, _gain, _independent, _jackknife, _steady, _written
 
 __all__ = [
     "BETAS",
@@ -244,9 +244,7 @@ def measure(cell: Cell) -> dict[str, np.ndarray]:
     means, delayed correlations and entropy production, relative to them; ``forgotten``: the squared distance of the
     halves' means over what their scatter lets expect, one if both starts are forgotten; ``mode``: chi, r and q of
     ``fidelity.collective_mode``; ``predicted`` (3,): the relative error of naive delayed correlations from these three
-    and from ``closure``, and of sigma from ``closure``. NaN where a theory found no steady state. Of each
-    group its own means are subtracted, so that a part (1 + chi) / (1 - chi) / n of the uniform correlations is lost, n
-    being ``replicas`` / 8 times ``steps``; in ``tried`` it is not.
+    and from ``closure``, and of sigma from ``closure``. NaN where a theory found no steady state.
     """
     with jax.enable_x64(True):
         J, x = system(cell)
@@ -254,29 +252,6 @@ def measure(cell: Cell) -> dict[str, np.ndarray]:
         halves = fidelity.sampled(seeded(cell), jnp.asarray(J), jnp.asarray(x), beta=cell.beta, delayed=True, **sizes)
         m, D = (np.asarray(part, dtype=float) for part in halves)
         return _compared(J, x, cell.beta, m, D)
-
-
-def _halves(
-    key: Array, J: np.ndarray, x: np.ndarray, beta: float, replicas: int, steps: int, transient: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Means (2, G, N, D), and delayed correlations (2, G, N, N) with the means of the same group and of the others.
-
-    The runs of ``fidelity.sampled``. The product of two means of one group of n steps is too large by their covariance,
-    sum over time of D / n, which is of the size of what a theory misses: it takes (1 + chi) / (1 - chi) / n of the
-    uniform part away. Means of other groups are independent, and their product has no such part.
-    """
-    groups = fidelity.GROUPS
-    found = []
-    R = sphere.radius(x.shape[1])
-    along = R * x / np.linalg.norm(x, axis=1, keepdims=True)
-    for begin, half in zip((along, np.full_like(x, R / np.sqrt(x.shape[1]))), jax.random.split(key), strict=True):
-        arrays = [jnp.asarray(a, jnp.float32) for a in (begin, J, x, beta)]
-        start = jnp.broadcast_to(arrays[0], (groups, replicas // groups, *x.shape))
-        found.append(_sampled(half, start, *arrays[1:], steps, transient, True))
-    m, before, products = (np.array([np.asarray(half[k], float) for half in found]) for k in range(3))
-    others = (before.sum(1, keepdims=True) - before) / (groups - 1)
-    own, apart = (products - np.einsum("agid,agld->agil", m, b, optimize=True) for b in (before, others))
-    return m, own, apart
 
 
 def _large_d_gain(squared: np.ndarray, dim: int, beta: float) -> np.ndarray:
@@ -459,8 +434,8 @@ def tried(case: Case) -> dict[str, np.ndarray]:
     """The relative error of naive delayed correlations in a collective case of ``fidelity``, and its predictions.
 
     ``delayed`` (3, 2): squared relative errors of naive delayed correlations, with ``closure``, and of
-    ``spread_delayed`` closed, as in ``measure``; ``own_means`` (2,): the first as ``fidelity.measure`` has it, where
-    each group's own means are subtracted, which is biased; ``mode``: chi, r and q; ``predicted`` (3,): the relative
+    ``spread_delayed`` closed, as in ``measure``; ``own_means`` (2,): the first if each group's own means are
+    subtracted, which is biased, see ``fidelity.sampled``; ``mode``: chi, r and q; ``predicted`` (3,): the relative
     error of naive delayed correlations from chi, r and q, from ``closure``, which takes the variance and the couplings
     of every row for itself, and from ``spread_delayed``, which averages the response too.
     """
@@ -471,7 +446,12 @@ def tried(case: Case) -> dict[str, np.ndarray]:
         closed = naive + closure(J, m, case.beta)
         averaged = spread_delayed(J, x, means, case.beta)[1]
         key = jax.random.key(int.from_bytes(sha256(repr(case).encode()).digest()[:4], "big"))
-        _, own, D = _halves(key, J, x, case.beta, case.replicas, case.steps, 30)
+        single = [jnp.asarray(a, jnp.float32) for a in (J, x, case.beta)]
+        halves = [
+            jnp.asarray(part, float)
+            for part in fidelity._halves(key, *single, case.replicas, case.steps, transient=30, delayed=True)
+        ]
+        own, D = (np.asarray(estimate(*halves)) for estimate in (fidelity._own_means_apart, fidelity._delayed))
     chi, r, q = fidelity.collective_mode(J, m, beta=case.beta)
     predicted = [np.linalg.norm(theory - naive) / np.linalg.norm(theory) for theory in (closed, averaged)]
     return {

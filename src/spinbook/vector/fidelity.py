@@ -130,6 +130,49 @@ def _model(couplings: Any, fields: Any, beta: Any, *, dtype: Any) -> tuple[Array
     return J, x, arguments.vector_model(J, x, beta, dtype=dtype)[2]
 
 
+def _halves(
+    key: PRNGKeyArray, J: Array, x: Array, beta: Array, replicas: int, steps: int, transient: int, delayed: bool
+) -> tuple[Array, Array, Array]:
+    """Averages of phi(h), of the s that made h, and of phi_i . s_l, of both halves: (2, G, ...)."""
+    shape = (GROUPS, replicas // GROUPS, *x.shape)
+    R = jnp.float32(sphere.radius(x.shape[1]))
+    common = R * jnp.full_like(x, x.shape[1] ** -0.5)
+    lengths = jnp.linalg.norm(x, axis=1, keepdims=True)
+    along = jnp.where(lengths > 0, R * x / jnp.where(lengths > 0, lengths, 1), common)
+    found = []
+    for begin, half in zip((along, common), jax.random.split(key), strict=True):
+        start = jnp.broadcast_to(begin, shape)
+        found.append(_sampled(half, start, J, x, beta, steps, transient, delayed))
+    means, before, products = (jnp.stack(parts) for parts in zip(*found, strict=True))
+    return means, before, products
+
+
+def _own_means_apart(
+    means: Float[Array, "2 G N D"], before: Float[Array, "2 G N D"], products: Float[Array, "2 G N N"]
+) -> Float[Array, "2 G N N"]:
+    """<phi_i . s_l> - <phi_i> . <s_l> of every group, which is too small by the covariance of its two means."""
+    return products - jnp.einsum("agid,agld->agil", means, before)
+
+
+def _delayed(
+    means: Float[Array, "2 G N D"], before: Float[Array, "2 G N D"], products: Float[Array, "2 G N N"]
+) -> Float[Array, "2 G N N"]:
+    """Values of groups whose average is that of the products, less that of products of means of different groups.
+
+    With c_g the product of the deviations of a group's two means from those of all G groups, the sum of c_g over G - 1
+    estimates C, the covariance of the two means of one group, by which the product of its own means is too large. The
+    shares (G c_g - C) / (G - 2) of the groups add up to G C, and make the average over all groups but one the same
+    estimate from these alone, so that leaving out a group gives the standard error of the estimate. Of each group the
+    means of the others could be subtracted instead, with the same average; but the groups would then hold noise of a
+    mean that cancels in the average, and their scatter would not be its error.
+    """
+    groups = means.shape[1]
+    off = [values - values.mean(1, keepdims=True) for values in (means, before)]
+    c = jnp.einsum("agid,agld->agil", *off)
+    C = c.sum(1, keepdims=True) / (groups - 1)
+    return _own_means_apart(means, before, products) + (groups * c - C) / (groups - 2)
+
+
 def sampled(
     key: PRNGKeyArray,
     couplings: Float[ArrayLike, "N N"],
@@ -147,6 +190,11 @@ def sampled(
     first starts with every spin along its field, the second with all spins along one direction, so that halves that
     agree have forgotten where they began; a spin without a field is along that direction in both. All in float32.
 
+    In D the product m_i . m_l is that of means of different groups of one half, which share no noise; with both means
+    of the same n = ``replicas`` / 8 times ``steps`` samples it would be too large by the covariance of the two, a part
+    (1 + chi) / (1 - chi) / n of the correlations of all spins together. A group's value is a jackknife pseudo-value:
+    unbiased, and the average over all groups, or over all but one, is the estimate from these alone.
+
     Raises ``ValueError`` for arguments of other shapes, numbers whose squares do not fit into float32, and replicas
     that eight groups do not share equally.
 
@@ -154,25 +202,14 @@ def sampled(
     >>> halves.means.shape
     (2, 8, 2, 4)
     """
-    halves = jax.random.split(validate.key(key))
+    key = validate.key(key)
     J, x, beta = _model(couplings, fields, beta, dtype=jnp.float32)
     steps, transient = validate.count(steps, "steps", minimum=1), validate.count(transient, "transient")
     replicas = validate.count(replicas, "replicas", minimum=GROUPS)
     if replicas % GROUPS:
         raise ValueError(f"replicas: expected a multiple of {GROUPS}, the number of groups, got {replicas}")
-    shape = (GROUPS, replicas // GROUPS, *x.shape)
-    R = jnp.float32(sphere.radius(x.shape[1]))
-    common = R * jnp.full_like(x, x.shape[1] ** -0.5)
-    lengths = jnp.linalg.norm(x, axis=1, keepdims=True)
-    along = jnp.where(lengths > 0, R * x / jnp.where(lengths > 0, lengths, 1), common)
-    found = []
-    for begin, half in zip((along, common), halves, strict=True):
-        start = jnp.broadcast_to(begin, shape)
-        found.append(_sampled(half, start, J, x, beta, steps, transient, delayed))
-    means, before, products = (jnp.stack(parts) for parts in zip(*found, strict=True))
-    if not delayed:
-        return Halves(means, None)
-    return Halves(means, products - jnp.einsum("agid,agld->agil", means, before))
+    means, before, products = _halves(key, J, x, beta, replicas, steps, transient, delayed)
+    return Halves(means, _delayed(means, before, products) if delayed else None)
 
 
 def _jackknife(statistic: Callable[[np.ndarray, np.ndarray], Any], halves: np.ndarray) -> tuple[Any, Any]:
