@@ -159,6 +159,43 @@ def test_what_a_measurement_rests_on_is_found_backwards_through_cells():
     assert page.behind("claims.measure", "probe.three") is None
 
 
+LATE = [
+    "from walks import pairs, steps\nfrom companion import claims\nimport numpy as np\nrng = np.random.default_rng(1)",
+    "new = steps.far(1)\nodd, even = [], []\nfirst = rng.random()",
+    "net = [pairs]\ndef apart(x):\n    local = [x]\n    local[0] = rng.random()\n    return new + x",
+    "def stops():\n    for layer in net:\n        layer.padding = 1\n    return net",
+    "for found in (odd, even):\n    found.append(steps.far(2))",
+    "new = pairs.both(1)",
+    "second = apart(first)\nMarkdown(pairs.both(new))",
+    "claims.measure('probe.late', apart(3))",
+    "claims.measure('probe.loop', max(odd))",
+    "claims.measure('probe.stops', stops())",
+    "def fresh():\n    return np.random.default_rng(2).random()",
+    "third = fresh()",
+    "claims.measure('probe.fresh', fresh())",
+]
+
+
+def test_a_function_finds_its_names_when_it_is_called_and_a_loop_changes_what_it_goes_through():
+    page = calls.Notebook(LATE)
+    measure = "companion.claims.measure"
+    # What a name stood for where the function is defined, and what only shows it, is not what the call uses.
+    assert page.behind("claims.measure", "probe.late").names == {
+        measure,
+        "walks.pairs.both",
+        "numpy.random.default_rng",
+    }
+    assert "walks.steps.far" in page.behind("claims.measure", "probe.loop").names
+    assert page.behind("claims.measure", "probe.stops").names == {measure, "walks.pairs"}
+    alone = "\n".join(page.alone("claims.measure", ["probe.late"]))
+    # Random numbers that a function drew in between are drawn again.
+    assert "new = pairs.both(1)\nsecond = apart(first)" in alone
+    assert "first = rng.random()" in alone
+    assert "found.append" not in alone
+    # A function that makes its own generator draws the same whatever was drawn before.
+    assert "third" not in "\n".join(page.alone("claims.measure", ["probe.fresh"]))
+
+
 @pytest.fixture
 def toy(code, toy_book):
     add_audit(toy_book)
