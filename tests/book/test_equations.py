@@ -159,6 +159,43 @@ def test_what_a_measurement_rests_on_is_found_backwards_through_cells():
     assert page.behind("claims.measure", "probe.three") is None
 
 
+LATE = [
+    "from walks import pairs, steps\nfrom companion import claims\nimport numpy as np\nrng = np.random.default_rng(1)",
+    "new = steps.far(1)\nodd, even = [], []\nfirst = rng.random()",
+    "net = [pairs]\ndef apart(x):\n    local = [x]\n    local[0] = rng.random()\n    return new + x",
+    "def stops():\n    for layer in net:\n        layer.padding = 1\n    return net",
+    "for found in (odd, even):\n    found.append(steps.far(2))",
+    "new = pairs.both(1)",
+    "second = apart(first)\nMarkdown(pairs.both(new))",
+    "claims.measure('probe.late', apart(3))",
+    "claims.measure('probe.loop', max(odd))",
+    "claims.measure('probe.stops', stops())",
+    "def fresh():\n    return np.random.default_rng(2).random()",
+    "third = fresh()",
+    "claims.measure('probe.fresh', fresh())",
+]
+
+
+def test_a_function_finds_its_names_when_it_is_called_and_a_loop_changes_what_it_goes_through():
+    page = calls.Notebook(LATE)
+    measure = "companion.claims.measure"
+    # What a name stood for where the function is defined, and what only shows it, is not what the call uses.
+    assert page.behind("claims.measure", "probe.late").names == {
+        measure,
+        "walks.pairs.both",
+        "numpy.random.default_rng",
+    }
+    assert "walks.steps.far" in page.behind("claims.measure", "probe.loop").names
+    assert page.behind("claims.measure", "probe.stops").names == {measure, "walks.pairs"}
+    alone = "\n".join(page.alone("claims.measure", ["probe.late"]))
+    # Random numbers that a function drew in between are drawn again.
+    assert "new = pairs.both(1)\nsecond = apart(first)" in alone
+    assert "first = rng.random()" in alone
+    assert "found.append" not in alone
+    # A function that makes its own generator draws the same whatever was drawn before.
+    assert "third" not in "\n".join(page.alone("claims.measure", ["probe.fresh"]))
+
+
 @pytest.fixture
 def toy(code, toy_book):
     add_audit(toy_book)
@@ -184,6 +221,48 @@ def test_a_toy_book_is_complete_and_every_gap_is_named(toy):
     toy.edit("book/claims/probe.yml", "walks.pairs.LENGTH", "walks.pairs.both")
     toy.edit("tests/test_pairs.py", "p.both", "p.neither")
     assert wrong(toy) == [("map-test", "walks.pairs.both: no test calls it")]
+
+
+RECORDED = """\
+from importlib import resources
+from walks import steps
+
+_FILE = "steps.json"
+
+
+def measure(x):
+    return steps.far(x)
+
+
+def compute(folder):
+    (folder / _FILE).write_text(str(measure(1)))
+
+
+def record():
+    return resources.files("walks").joinpath("steps.json").read_text()
+"""
+
+
+def test_a_claim_names_what_its_cell_runs_or_what_made_a_record_that_it_reads(toy):
+    top = ("probe.top", "walks.pairs.both")
+    assert equations.Map(toy.root).relation(*top) is equations.Relation.OWN
+    assert equations.Map(toy.root).relation("probe.top", "walks.steps.far") is equations.Relation.NONE
+    # The page reads a record in place of what it computed.
+    toy.path("src/walks/recorded.py").write_text(RECORDED)
+    toy.path("src/walks/steps.json").write_text("2")
+    page = next(path for path in toy.path("notebooks").rglob("*.md") if '"probe.top"' in path.read_text())
+    before = page.read_text()
+    page.write_text(re.sub(r'claims\.measure\(\s*"probe\.top".*?\)\n', "", before, flags=re.DOTALL))
+    assert '"probe.top"' not in page.read_text()
+    cell = 'from walks import recorded\nclaims.measure("probe.top", float(recorded.record()), rival=0.0)\n'
+    page.write_text(page.read_text() + f"\n```{{code-cell}} ipython3\n{cell}```\n")
+    found = equations.Map(toy.root)
+    assert found.relation("probe.top", "walks.steps.far") is equations.Relation.RECORD
+    assert found.relation("probe.top", "walks.recorded.record") is equations.Relation.OWN
+    assert found.relation(*top) is equations.Relation.NONE
+    said = "its cell runs none of ['walks.pairs.both'], and none made a record that it reads"
+    assert ("map-runs", f"probe.top: functions: {said}") in wrong(toy)
+    assert "walks.pairs.both (src/walks/pairs.py:4), which its cell does not run\n" in why.text(toy.root, "probe.top")
 
 
 def test_why_names_source_version_equation_function_tests_and_rival(toy):

@@ -24,7 +24,7 @@ _MACHINERY = __package__.partition(".")[0]
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _NO_CALL = ("isinstance", "issubclass")
 """Functions that are given a class without calling it."""
-_OUTPUT = ("print", "display", "glue")
+_OUTPUT = ("print", "display", "glue", "Markdown", "HTML")
 """Functions that leave what they are given as it is, whatever they are imported from."""
 
 _GENERATORS = ("default_rng", "Generator", "RandomState", "manual_seed")
@@ -33,13 +33,19 @@ _GENERATORS = ("default_rng", "Generator", "RandomState", "manual_seed")
 
 @dataclass
 class Definition:
-    """One name of a module: its place, and what it uses, as written (``names``) and as attributes of anything."""
+    """One name of a module: its place, and what it uses, as written (``names``) and as attributes of anything.
+
+    ``texts`` are the texts in its code, its docstring among them.
+    """
 
     name: str
     path: Path
     line: int
     names: set[str] = field(default_factory=set)
     attributes: set[str] = field(default_factory=set)
+    texts: set[str] = field(default_factory=set)
+    called: bool = False
+    """Whether it is a function or a class."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +104,9 @@ class Code:
             reader.read(node, scope)
             definition.names |= reader.names
             definition.attributes |= reader.attributes
+            definition.called |= isinstance(node, (*_FUNCTIONS, ast.ClassDef))
+            constants = (one.value for one in ast.walk(node) if isinstance(one, ast.Constant))
+            definition.texts |= {one for one in constants if isinstance(one, str)}
             if isinstance(node, _FUNCTIONS) and name.partition(".")[0] == "tests":
                 definition.names |= {f"fixture {name} {one.arg}" for one in arguments_of(node.args)}
         return found
@@ -148,6 +157,21 @@ class Code:
             module = module.rpartition(".")[0]
             places.append(f"{module}.conftest")
         return next((self._fixtures[f"{one}.{name}"] for one in places if f"{one}.{name}" in self._fixtures), None)
+
+    def naming(self, text: str) -> frozenset[str]:
+        """The functions and classes of the package in whose code a text stands, or a constant that holds it."""
+        every = [
+            one
+            for name, module in self._modules.items()
+            if name.partition(".")[0] == self.package
+            for one in module.definitions.values()
+        ]
+        holding = {one.name for one in every if text in one.texts}
+        return frozenset(
+            one.name
+            for one in every
+            if one.called and (one.name in holding or any(self.resolve(name) in holding for name in one.names))
+        )
 
     def tests(self) -> Iterator[Definition]:
         """Every test function."""
@@ -260,10 +284,15 @@ class _Step:
 
     node: ast.stmt
     scope: Mapping[str, str]
+    names: frozenset[str]
+    """What it needs as it is written."""
     needs: frozenset[str]
+    """And what the functions need that it names, which look up their names when they are called."""
     gives: frozenset[str]
-    replaces: bool
-    """Whether what its names stood for before is gone."""
+    replaces: frozenset[str]
+    """The names of these that stood for something else before, which is gone."""
+    inside: Mapping[str, frozenset[str]]
+    """What the bodies of the page's functions need, of those that are defined by then."""
 
 
 class Notebook:
@@ -273,8 +302,10 @@ class Notebook:
         self._steps: list[_Step] = []
         self._calls: dict[tuple[str, str], tuple[int, ast.Call]] = {}
         scope: dict[str, str] = {}
+        inside: dict[str, frozenset[str]] = {}
         for node in (node for cell in cells for node in _parsed(cell)):
             needs, gives = _needs_and_gives(node)
+            inside = {name: body for name, body in inside.items() if name not in gives}
             scope = {name: dotted for name, dotted in scope.items() if name not in gives}
             for part in ast.walk(node):
                 if isinstance(part, ast.Import | ast.ImportFrom):
@@ -282,10 +313,16 @@ class Notebook:
                 if isinstance(part, ast.Call) and part.args and isinstance(part.args[0], ast.Constant):
                     key = (ast.unparse(part.func), str(part.args[0].value))
                     self._calls.setdefault(key, (len(self._steps), part))
-            replaces = isinstance(node, ast.FunctionDef | ast.ClassDef) or (
-                isinstance(node, ast.Assign) and not any(_changed(target) for target in node.targets)
-            )
-            self._steps.append(_Step(node, scope, needs - set(scope), gives, replaces))
+            replaces = frozenset[str]()
+            if isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
+                replaces = frozenset({node.name})
+            elif isinstance(node, ast.Assign) and not any(_changed(target) for target in node.targets):
+                replaces = gives
+            names = needs - set(scope)
+            if isinstance(node, _FUNCTIONS):
+                inside = inside | {node.name: names}
+                names &= _at_once(node)
+            self._steps.append(_Step(node, scope, names, _with_bodies(names, inside), gives, replaces, inside))
 
     def behind(self, call: str, first: str) -> Reached | None:
         """The dotted names that a call rests on; None where no statement has it.
@@ -322,15 +359,14 @@ class Notebook:
         # A call that is a statement stands for itself; in a loop or a condition it needs all of that.
         alone = isinstance(step.node, ast.Expr)
         reader.read(found if alone else step.node, step.scope)
-        needed = {name for name in _needs_and_gives(ast.Expr(found))[0] if name not in step.scope}
-        needed |= set() if alone else step.needs
+        own = _needs_and_gives(ast.Expr(found))[0] - set(step.scope)
+        needed = set(_with_bodies(own, step.inside)) | (set() if alone else step.needs)
         for index in range(place - 1, -1, -1):
             step = self._steps[index]
             drawn = step.needs & needed & set(drawn_from)
-            if not (drawn or step.gives & needed or (step.needs & needed and _changes(step))):
+            if not (drawn or step.gives & needed or (step.names & needed and _changes(step))):
                 continue
-            if step.replaces:
-                needed -= step.gives
+            needed -= step.replaces
             reader.read(step.node, step.scope)
             needed |= step.needs
             places.add(index)
@@ -338,7 +374,12 @@ class Notebook:
 
 
 def _makes_generator(node: ast.stmt) -> bool:
-    """Whether a statement makes an object that every use leaves in another state, as random numbers come from."""
+    """Whether a statement makes an object that every use leaves in another state, as random numbers come from.
+
+    A function that makes one makes it anew in every call.
+    """
+    if isinstance(node, _FUNCTIONS):
+        return False
     called = (part.func for part in ast.walk(node) if isinstance(part, ast.Call))
     return any(ast.unparse(one).rpartition(".")[2] in _GENERATORS for one in called)
 
@@ -349,7 +390,24 @@ def _imports(step: _Step) -> bool:
 
 def _sets(step: _Step) -> bool:
     """Whether a statement calls something of an imported package and has nothing of the page in it."""
-    return _changes(step) and not step.needs and not step.gives
+    return _changes(step) and not step.names and not step.gives
+
+
+def _at_once(node: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
+    """The names that a definition needs when it is made: those of its decorators and of its defaults."""
+    parts = [*node.decorator_list, *node.args.defaults, *(one for one in node.args.kw_defaults if one)]
+    return {one.id for part in parts for one in ast.walk(part) if isinstance(one, ast.Name)}
+
+
+def _with_bodies(names: Iterable[str], inside: Mapping[str, frozenset[str]]) -> frozenset[str]:
+    """Names, and what the bodies of the functions among them need, and of those that these need in turn."""
+    found: set[str] = set()
+    waiting = list(names)
+    while waiting:
+        if (name := waiting.pop()) not in found:
+            found.add(name)
+            waiting += inside.get(name, ())
+    return frozenset(found)
 
 
 def _needs_and_gives(node: ast.stmt) -> tuple[frozenset[str], frozenset[str]]:
@@ -364,14 +422,20 @@ def _needs_and_gives(node: ast.stmt) -> tuple[frozenset[str], frozenset[str]]:
         }
     gives = {one.get_name() for one in table.get_symbols() if one.is_assigned()}
     inner: set[str] = set()
+    changed: set[str] = set()
     for part in ast.walk(node):
         if isinstance(part, ast.For):
             inner |= stored([part.target])
         if isinstance(part, ast.Assign | ast.AugAssign | ast.AnnAssign):
             targets = part.targets if isinstance(part, ast.Assign) else [part.target]
-            gives |= {name for target in targets for name in _changed(target)}
+            changed |= {name for target in targets for name in _changed(target)}
         if isinstance(part, ast.Expr) and not isinstance(node, ast.Expr):
-            gives |= _called_on(part)
+            changed |= _called_on(part)
+    for part in ast.walk(node):
+        if isinstance(part, ast.For) and stored([part.target]) & changed:
+            # What a loop goes through is changed under the names that the loop gives it.
+            changed |= {one.id for one in ast.walk(part.iter) if isinstance(one, ast.Name)}
+    gives |= changed
     return frozenset(needs - inner), frozenset(gives)
 
 
