@@ -47,17 +47,17 @@ def _plain_logarithmic(axis: Axis) -> None:
 
 
 @style.house
-def losses(rows: Mapping[str, Mapping[str, Sequence[float]]], own_use: Mapping[str, str], *, margin: float) -> Figure:
+def losses(rows: Mapping[str, Mapping[str, Any]], own_use: Mapping[str, str], *, margin: float) -> Figure:
     """Loss over that of the model trained and used with one update: by use, and of each row in its own use.
 
-    ``rows`` maps a row to its uses, and each of these to the mean difference and the ends of its interval; ``own_use``
-    says which is drawn in panel (b), where the band is the margin.
+    ``rows`` maps a row to its uses, and each of these to a ``mean`` difference that has an interval from ``low`` to
+    ``high``; ``own_use`` says which is drawn in panel (b). The band is the margin.
     """
     figure, (left, right) = style.subplots(1, 2, height=3.0, width_ratios=(1.25, 1))
     uses = list(next(iter(rows.values())))
     for row, found in rows.items():
         words, colour, marker, line = ROWS[row]
-        mean, low, high = np.array([found[use] for use in uses]).T
+        mean, low, high = np.array([[found[use].mean, found[use].low, found[use].high] for use in uses]).T
         look: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 4, "linewidth": 1.2}
         left.errorbar(np.arange(len(uses)), mean, [mean - low, high - mean], linestyle=line, label=words, **look)
     left.axhspan(-margin, margin, color=style.FAINT, alpha=0.6, linewidth=0)
@@ -66,9 +66,9 @@ def losses(rows: Mapping[str, Mapping[str, Sequence[float]]], own_use: Mapping[s
     right.axvspan(-margin, margin, color=style.FAINT, alpha=0.6, linewidth=0)
     for place, row in enumerate(reversed(list(own_use))):
         _, colour, marker, _ = ROWS[row]
-        mean, low, high = rows[row][own_use[row]]
-        right.plot([low, high], [place, place], color=colour, linestyle="-", linewidth=1.4)
-        right.plot([mean], [place], color=colour, marker=marker, markersize=5, linestyle="none")
+        d = rows[row][own_use[row]]
+        right.plot([d.low, d.high], [place, place], color=colour, linestyle="-", linewidth=1.4)
+        right.plot([d.mean], [place], color=colour, marker=marker, markersize=5, linestyle="none")
     names = [f"{ROWS[row][0]}\nused {_own(use)}" for row, use in reversed(list(own_use.items()))]
     right.set_yticks(range(len(own_use)), [name.replace(", values", ",\nvalues") for name in names], fontsize=7.5)
     right.set(ylim=(-0.6, len(own_use) - 0.4), xlabel="the same, in its own use")
