@@ -73,10 +73,14 @@ def test_rivals_of_the_claims_fail_where_the_claims_hold():
     rivals = (
         kept.instead(HURTS, {("1", "inf"): ("inf", "inf"), ("1", "1"): ("inf", "1")}),
         kept.instead(BETTER, {("1", "1"): ("1", "inf")}),
-        kept.instead(CHANGE, {("1", "2"): ("random", "2"), ("1", "1"): ("random", "1")}),
     )
     for rival in rivals:
         assert kept.limits(asked.answer(rival, made)).low < 0
+    # That one update less costs as much is seen only where both are compared.
+    same = record({("1", "2"): 8 * MARGIN, ("2", "1"): 9 * MARGIN})
+    alone = kept.instead(CHANGE, {("2", "1"): ("2", "2")})
+    assert kept.limits(asked.answer(CHANGE, same)).high < MARGIN
+    assert kept.limits(asked.answer(alone, same)).high > 7 * MARGIN
 
 
 def test_a_question_is_asked_of_other_places_and_of_none_that_it_has_not():
