@@ -12,6 +12,7 @@ records       files of numbers with a checksum, small enough to be committed
 questions     what was asked before the runs, and how a record answers; judging has the tests behind it
 transient     language models of spins, trained and used with different numbers of updates; transient_questions as above
 trained_heads their heads, frozen on a text, against sampled spins
+transient_record  what was run of both, as numbers and tables
 by_depth      what a record of stacks comes to, complete or not, as tables
 doubts        runs outside the plan of the stacks, to doubt what their record shows
 simplest      what a linear classifier and counting get on the tasks of the stacks
