@@ -223,6 +223,50 @@ def test_a_toy_book_is_complete_and_every_gap_is_named(toy):
     assert wrong(toy) == [("map-test", "walks.pairs.both: no test calls it")]
 
 
+RECORDED = """\
+from importlib import resources
+from walks import steps
+
+_FILE = "steps.json"
+
+
+def measure(x):
+    return steps.far(x)
+
+
+def compute(folder):
+    (folder / _FILE).write_text(str(measure(1)))
+
+
+def record():
+    return resources.files("walks").joinpath("steps.json").read_text()
+"""
+
+
+def test_a_claim_names_what_its_cell_runs_or_what_made_a_record_that_it_reads(toy):
+    top = ("probe.top", "walks.pairs.both")
+    assert equations.Map(toy.root).relation(*top) is equations.Relation.OWN
+    assert equations.Map(toy.root).relation("probe.top", "walks.steps.far") is equations.Relation.NONE
+    toy.edit("book/claims/probe.yml", "- id: probe.top\n", "- id: probe.top\n  functions: [walks.pairs.both]\n")
+    assert wrong(toy) == []
+    # The page reads a record in place of what it computed.
+    toy.path("src/walks/recorded.py").write_text(RECORDED)
+    toy.path("src/walks/steps.json").write_text("2")
+    page = next(path for path in toy.path("notebooks").rglob("*.md") if '"probe.top"' in path.read_text())
+    before = page.read_text()
+    page.write_text(re.sub(r'claims\.measure\(\s*"probe\.top".*?\)\n', "", before, flags=re.DOTALL))
+    assert '"probe.top"' not in page.read_text()
+    cell = 'from walks import recorded\nclaims.measure("probe.top", float(recorded.record()), rival=0.0)\n'
+    page.write_text(page.read_text() + f"\n```{{code-cell}} ipython3\n{cell}```\n")
+    found = equations.Map(toy.root)
+    assert found.relation("probe.top", "walks.steps.far") is equations.Relation.RECORD
+    assert found.relation("probe.top", "walks.recorded.record") is equations.Relation.OWN
+    assert found.relation(*top) is equations.Relation.NONE
+    said = "its cell runs none of ['walks.pairs.both'], and none made a record that it reads"
+    assert ("map-runs", f"probe.top: functions: {said}") in wrong(toy)
+    assert "walks.pairs.both (src/walks/pairs.py:4), which its cell does not run\n" in why.text(toy.root, "probe.top")
+
+
 def test_why_names_source_version_equation_function_tests_and_rival(toy):
     said = why.text(toy.root, "probe.slope")
     for words in (

@@ -33,13 +33,19 @@ _GENERATORS = ("default_rng", "Generator", "RandomState", "manual_seed")
 
 @dataclass
 class Definition:
-    """One name of a module: its place, and what it uses, as written (``names``) and as attributes of anything."""
+    """One name of a module: its place, and what it uses, as written (``names``) and as attributes of anything.
+
+    ``texts`` are the texts in its code, its docstring among them.
+    """
 
     name: str
     path: Path
     line: int
     names: set[str] = field(default_factory=set)
     attributes: set[str] = field(default_factory=set)
+    texts: set[str] = field(default_factory=set)
+    called: bool = False
+    """Whether it is a function or a class."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +104,9 @@ class Code:
             reader.read(node, scope)
             definition.names |= reader.names
             definition.attributes |= reader.attributes
+            definition.called |= isinstance(node, (*_FUNCTIONS, ast.ClassDef))
+            constants = (one.value for one in ast.walk(node) if isinstance(one, ast.Constant))
+            definition.texts |= {one for one in constants if isinstance(one, str)}
             if isinstance(node, _FUNCTIONS) and name.partition(".")[0] == "tests":
                 definition.names |= {f"fixture {name} {one.arg}" for one in arguments_of(node.args)}
         return found
@@ -148,6 +157,21 @@ class Code:
             module = module.rpartition(".")[0]
             places.append(f"{module}.conftest")
         return next((self._fixtures[f"{one}.{name}"] for one in places if f"{one}.{name}" in self._fixtures), None)
+
+    def naming(self, text: str) -> frozenset[str]:
+        """The functions and classes of the package in whose code a text stands, or a constant that holds it."""
+        every = [
+            one
+            for name, module in self._modules.items()
+            if name.partition(".")[0] == self.package
+            for one in module.definitions.values()
+        ]
+        constants = {one.name for one in every if text in one.texts and not one.called}
+        return frozenset(
+            one.name
+            for one in every
+            if one.called and (text in one.texts or any(self.resolve(name) in constants for name in one.names))
+        )
 
     def tests(self) -> Iterator[Definition]:
         """Every test function."""

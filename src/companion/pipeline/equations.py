@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from functools import cached_property
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from companion import claims, project
 from companion.findings import Finding
 from companion.pipeline import calls, items, library, notebooks, reference
 
-__all__ = ["Function", "Map", "Row", "Test", "cited", "named", "problems", "wanted"]
+__all__ = ["Function", "Map", "Relation", "Row", "Test", "cited", "named", "problems", "wanted"]
 
 _NUMBER = r"\(?[A-Z]?\d+[a-z]?\)?"
 _NUMBERS = rf"{_NUMBER}(?:(?:, | and | to |, and ){_NUMBER})*"
@@ -35,6 +36,15 @@ _LABELLED = re.compile(rf"\blabels?\s(?P<labels>{_SLUG}(?:(?:, and |, | and )(?=
 _ORDINARY = {"and", "appendix", "section", "the", "there", "whose", "with"}
 """Words that may follow a label and are none."""
 _DISPLAY = re.compile(r"^\$\$[^\n]*\((eq:[^\s()]+)\)\s*$|^:label:\s*(eq:\S+)\s*$", re.MULTILINE)
+
+
+class Relation(Enum):
+    """How the number of a claim rests on a function that the claim names; the value is what ``why`` says of it."""
+
+    OWN = ""
+    RECORD = ", which made a record that its cell reads"
+    THROUGH = ", which its cell runs through others"
+    NONE = ", which its cell does not run"
 
 
 @dataclass(frozen=True)
@@ -198,13 +208,42 @@ class Map:
 
     def function(self, name: str) -> Function:
         """What the map says of a function, by its name in the reference."""
-        resolved = self.code.resolve(name) or name
-        if resolved != name and (self.code.resolve(name.rpartition(".")[0]) == resolved):
-            # A method: its class, and its own name.
-            resolved = f"{resolved}.{name.rpartition('.')[2]}"
+        resolved = self._resolved(name)
         tests = [test for test, reached in self._called if reached.calls(resolved)]
         naming = [id for id, claim in self.claims.items() if name in map(self.public, claim.functions)]
         return Function(name, *self.place(name), tests, naming)
+
+    def _resolved(self, name: str) -> str:
+        """Where a function is defined; of a method, its class, and its own name."""
+        resolved = self.code.resolve(name) or name
+        if resolved != name and (self.code.resolve(name.rpartition(".")[0]) == resolved):
+            resolved = f"{resolved}.{name.rpartition('.')[2]}"
+        return resolved
+
+    @cached_property
+    def _records(self) -> Sequence[frozenset[str]]:
+        """For every data file of the library, the functions and classes that write or read it: they have its name."""
+        folder = self.root / "src" / self.package
+        files = {path.name for path in folder.rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc")}
+        return [found for file in sorted(files) if (found := self.code.naming(file))]
+
+    def relation(self, id: str, name: str) -> Relation:
+        """How the number of a claim rests on a function of the library.
+
+        A record is a data file of the library. Of the functions that have its name in their code, those that the cell
+        runs have read it, and the others made it, with what they call.
+        """
+        _, behind = self._behind(id)
+        if behind is None:
+            return Relation.NONE
+        name = self.public(name)
+        if any(name == run or name.startswith(f"{run}.") for run in self.run_by(id) or ()):
+            return Relation.OWN
+        resolved, reached = self._resolved(name), self.code.reached(behind.names, behind.attributes)
+        for record in self._records:
+            if record & reached.names and self.code.reached(record - reached.names).calls(resolved):
+                return Relation.RECORD
+        return Relation.THROUGH if reached.calls(resolved) else Relation.NONE
 
     def measured_on(self, id: str) -> str:
         """The page that measures a claim, "" if none does."""
@@ -315,6 +354,11 @@ class Map:
                     found.append(Finding(file, 0, "map-public", f"{id}: functions: {name} is not public"))
             if claim.kind == "formula" and claim.is_measured and not claim.functions and (runs := self.run_by(id)):
                 found.append(Finding(file, 0, "map-functions", f"{id}: functions: none, but its cell runs {runs}"))
+            if claim.is_measured and claim.functions and self.measured_on(id):
+                relations = {self.relation(id, name) for name in claim.functions}
+                if relations == {Relation.NONE}:
+                    said = f"its cell runs none of {list(claim.functions)}, and none made a record that it reads"
+                    found.append(Finding(file, 0, "map-runs", f"{id}: functions: {said}"))
         for name, label in self._unresolved:
             message = f"its docstring cites equation {label!r}: no list of items has it, or several do"
             found.append(Finding(name, 0, "map-docstring", message))

@@ -110,8 +110,7 @@ def _functions(found: equations.Map, claim: claims.Claim, page: str) -> Iterator
     names = list(dict.fromkeys(found.public(name) for name in claim.functions))
     for name in [*names, *(one for one in runs if one not in names)]:
         one = found.functions.get(name) or found.function(name)
-        beside = "" if name in names else ", run by its cell"
-        beside = beside or ("" if any(_same(name, run) for run in runs) else ", which its cell does not run itself")
+        beside = found.relation(claim.id, name).value if name in names else ", run by its cell"
         yield "function", f"{name} ({one.file}:{one.line}){beside}"
         for test in one.tests[:_TESTS]:
             yield "", f"  {test.file}:{test.line} {test.name.rpartition('.')[2]}"
@@ -119,11 +118,6 @@ def _functions(found: equations.Map, claim: claims.Claim, page: str) -> Iterator
             yield "", f"  and {len(one.tests) - _TESTS} more tests"
         if not one.tests:
             yield "", "  no test calls it by its name"
-
-
-def _same(name: str, run: str) -> bool:
-    """Whether a function that is named is the one that is run, or a method of it."""
-    return name == run or name.startswith(f"{run}.")
 
 
 def _data(root: Path, page: str) -> Iterator[tuple[str, str]]:
