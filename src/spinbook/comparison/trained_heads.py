@@ -107,8 +107,8 @@ def measure(layer: Frozen, sampling: Sampling, seed: int) -> dict[str, np.ndarra
 
     ``sigma`` (H, 2): the irreversibility of the sampled spins, beta sum_il (J_il - J_li) D_il, and its standard error.
     ``proxy`` (H, 2): that of naive mean-field theory in its steady state, at large D and exactly. ``delayed`` (H, 2)
-    and ``delayed_rest`` (H, 2): the squared relative error of the mean-field D, as a product of independent halves, and
-    its standard error; the latter without the first site, which hears of itself alone. ``predicted`` (H,): the
+    and ``delayed_rest`` (H, 2): the squared relative error of the mean-field D with the exact response, as a product of
+    independent halves, and its standard error; the latter without the first site, which hears of itself alone. ``predicted`` (H,): the
     relative error r / sqrt(q + 2 r + r^2) that a collective mode would make; ``chi``, ``q`` and ``n_eff`` (H,), its
     numbers and the mean of 1 / sum_j J_ij^2; ``forgotten`` (H,): the squared distance of the halves' means over what
     their scatter lets expect, far above 1 where a half remembers its start. NaN where no steady state was found.
@@ -147,7 +147,7 @@ def _measured(J: np.ndarray, x: np.ndarray, beta: float, sampling: Sampling, key
     options: dict[str, Any] = {"beta": beta}
     responses = (sphere.large_d, sphere.exact)
     result["proxy"] = tuple(float(vector_mean_field(J, theta, theta, response=r, **options)) for r in responses)
-    D = np.asarray(vector_delayed_correlations(J, theta, theta, response=sphere.large_d, **options))
+    D = np.asarray(vector_delayed_correlations(J, theta, theta, response=sphere.exact, **options))
 
     def relative(first: int) -> Callable[[np.ndarray, np.ndarray], float]:
         def squared(a: np.ndarray, b: np.ndarray) -> float:
@@ -248,14 +248,14 @@ class Errors(NamedTuple):
         return float(np.mean(np.abs(getattr(self, name)) <= tolerance))
 
 
-def errors(record: Mapping[str, Any], row: Row) -> Errors:
-    """What a record says of the heads of a row.
+def errors(record: Mapping[str, Any], row: Row, *, exact: bool = True) -> Errors:
+    """What a record says of the heads of a row; of the entropy production with the exact response or that at large D.
 
     A ratio is that of sums over windows, whose standard error is that of the residuals proxy - ratio x sampled; squared
     errors are averaged before the root is taken, of nothing less than zero.
     """
     data = {name: np.array(values, float) for name, values in record["rows"][row.name].items()}
-    sampled, proxy = data["sigma"][..., 0], data["proxy"][..., 0]
+    sampled, proxy = data["sigma"][..., 0], data["proxy"][..., int(exact)]
     ratio = proxy.sum(axis=0) / sampled.sum(axis=0)
     windows = len(sampled)
     scatter = np.std(proxy - ratio * sampled, axis=0, ddof=1) / np.sqrt(windows) / sampled.mean(axis=0)
