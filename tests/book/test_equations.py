@@ -247,11 +247,8 @@ def test_a_claim_names_what_its_cell_runs_or_what_made_a_record_that_it_reads(to
     top = ("probe.top", "walks.pairs.both")
     assert equations.Map(toy.root).relation(*top) is equations.Relation.OWN
     assert equations.Map(toy.root).relation("probe.top", "walks.steps.far") is equations.Relation.NONE
-<<<<<<< HEAD
-=======
     toy.edit("book/claims/probe.yml", "- id: probe.top\n", "- id: probe.top\n  functions: [walks.pairs.both]\n")
     assert wrong(toy) == []
->>>>>>> w8-map
     # The page reads a record in place of what it computed.
     toy.path("src/walks/recorded.py").write_text(RECORDED)
     toy.path("src/walks/steps.json").write_text("2")

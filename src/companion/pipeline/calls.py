@@ -166,19 +166,11 @@ class Code:
             if name.partition(".")[0] == self.package
             for one in module.definitions.values()
         ]
-<<<<<<< HEAD
-        holding = {one.name for one in every if text in one.texts}
-        return frozenset(
-            one.name
-            for one in every
-            if one.called and (one.name in holding or any(self.resolve(name) in holding for name in one.names))
-=======
         constants = {one.name for one in every if text in one.texts and not one.called}
         return frozenset(
             one.name
             for one in every
             if one.called and (text in one.texts or any(self.resolve(name) in constants for name in one.names))
->>>>>>> w8-map
         )
 
     def tests(self) -> Iterator[Definition]:
