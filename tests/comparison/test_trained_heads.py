@@ -95,8 +95,9 @@ def test_errors_are_ratios_of_sums_and_roots_of_means():
     cell["proxy"] = [[[[1.5, 9.0]]], [[[2.9, 9.0]]]]
     cell["delayed"] = [[[[0.04, 0.1]]], [[[0.14, 0.1]]]]
     cell["delayed_rest"] = [[[[-0.04, 0.1]]], [[[0.02, 0.1]]]]
-    found = trained_heads.errors({"rows": {"1": cell}}, Row("1"))
+    found = trained_heads.errors({"rows": {"1": cell}}, Row("1"), exact=False)
     assert found.sigma == pytest.approx(0.1)
+    assert trained_heads.errors({"rows": {"1": cell}}, Row("1")).sigma == pytest.approx(18 / 4 - 1)
     assert found.sigma_error == pytest.approx(np.std([0.4, -0.4], ddof=1) / np.sqrt(2) / 2)
     assert found.delayed == pytest.approx(0.3)
     assert found.delayed_rest == pytest.approx(0)

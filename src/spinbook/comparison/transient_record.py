@@ -35,7 +35,6 @@ __all__ = [
     "losses",
     "recorded",
     "recorded_heads",
-    "shuffled",
     "slim",
     "spread_over_uses",
 ]
@@ -249,19 +248,6 @@ def course(
         raise ValueError(f"updates: expected one of {kept}, got {updates}")
     values = np.array(find(record, row, beta=beta)[name], float)
     return np.asarray(values[:, :, kept.index(updates)].sum(axis=-1))
-
-
-def shuffled(heads: Mapping[str, Any]) -> dict[str, Any]:
-    """A record of heads in which every head has the mean-field proxy of the next one in its layer: a null model.
-
-    >>> shuffled({"rows": {"1": {"proxy": [[[[1.0, 1.5], [2.0, 2.5]]]]}}})["rows"]["1"]["proxy"]
-    [[[[2.0, 2.5], [1.0, 1.5]]]]
-    """
-    rows = {
-        row: {**found, "proxy": [[[*layer[1:], layer[0]] for layer in window] for window in found["proxy"]]}
-        for row, found in heads["rows"].items()
-    }
-    return {**heads, "rows": rows}
 
 
 def _table(header: Sequence[str], body: Sequence[Sequence[str]], *, words: int) -> str:
