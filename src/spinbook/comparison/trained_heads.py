@@ -110,9 +110,9 @@ def measure(layer: Frozen, sampling: Sampling, seed: int) -> dict[str, np.ndarra
     and ``delayed_rest`` (H, 2): the squared relative error of the mean-field D with the exact response, as a product of
     independent halves, and its standard error; the latter without the first site, which hears of itself alone.
     ``predicted`` (H,): the relative error r / sqrt(q + 2 r + r^2) that a collective mode would make; ``chi``, ``q`` and
-    ``n_eff`` (H,), its numbers and the mean of 1 / sum_j J_ij^2; ``forgotten`` (H,): the squared distance of the halves'
-    means over what their scatter lets expect, far above 1 where a half remembers its start. NaN where no steady state
-    was found.
+    ``n_eff`` (H,), its numbers and the mean of 1 / sum_j J_ij^2; ``forgotten`` (H,): the squared distance of the
+    halves' means over what their scatter lets expect, far above 1 where a half remembers its start. NaN where no steady
+    state was found.
     """
     found: dict[str, list[Any]] = {}
     with jax.enable_x64(True):

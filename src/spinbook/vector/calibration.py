@@ -446,11 +446,9 @@ def tried(case: Case) -> dict[str, np.ndarray]:
         closed = naive + closure(J, m, case.beta)
         averaged = spread_delayed(J, x, means, case.beta)[1]
         key = jax.random.key(int.from_bytes(sha256(repr(case).encode()).digest()[:4], "big"))
-        single = [jnp.asarray(a, jnp.float32) for a in (J, x, case.beta)]
-        halves = [
-            jnp.asarray(part, float)
-            for part in fidelity._halves(key, *single, case.replicas, case.steps, transient=30, delayed=True)
-        ]
+        couplings, fields, beta = (jnp.asarray(a, jnp.float32) for a in (J, x, case.beta))
+        found = fidelity._halves(key, couplings, fields, beta, case.replicas, case.steps, transient=30, delayed=True)
+        halves = [jnp.asarray(part, float) for part in found]
         own, D = (np.asarray(estimate(*halves)) for estimate in (fidelity._own_means_apart, fidelity._delayed))
     chi, r, q = fidelity.collective_mode(J, m, beta=case.beta)
     predicted = [np.linalg.norm(theory - naive) / np.linalg.norm(theory) for theory in (closed, averaged)]
