@@ -64,7 +64,7 @@ def test_the_first_site_is_left_out_where_that_is_asked_for():
     J = np.zeros((4, 4))
     J[0, 0], J[1, 1], J[2, 1], J[3, 2] = 1.0, 0.01, 0.3, 0.3
     found = trained_heads.measure(system(J, d=16, length=0.1), LONG, seed=3)
-    assert found["delayed"][0, 0] > 0.02
+    assert found["delayed"][0, 0] > 0.01
     assert found["delayed_rest"][0, 0] < found["delayed"][0, 0] - 4 * found["delayed"][0, 1]
 
 
