@@ -197,7 +197,7 @@ def test_the_sample_can_be_made_again():
 
 
 def test_the_record_of_the_book_is_that_of_the_plan_and_small():
-    """Whole seeds of the rows that questions are about, from the first on; if it says so, all that the plan asks for."""
+    """Whole seeds of the rows that questions are about; if it says that it is complete, all that the plan asks for."""
     found = kept.recorded()
     there = {(run["row"], run["beta"], run["seed"]) for run in found["runs"]}
     seeds = max(seed for _, _, seed in there)
