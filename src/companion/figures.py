@@ -200,9 +200,10 @@ def _save_images(figure: Figure, folder: Path, id: str) -> None:
             figure.set_layout_engine(None)
             drawing, picture = folder / f"{id}.svg", folder / f"{id}.png"
             _save_drawing(figure, drawing, style.paper)
-            _save_picture(figure, picture, style.paper)
-            figure.savefig(folder / f"{id}.pdf", metadata={"CreationDate": None, "ModDate": None})
             heavy = drawing.stat().st_size > HEAVIEST_DRAWING
+            # A picture that stands beside a drawing is for the archive; curves need fewer colours than a heat map.
+            _save_picture(figure, picture, style.paper, colours=256 if heavy else 128)
+            figure.savefig(folder / f"{id}.pdf", metadata={"CreationDate": None, "ModDate": None})
             save, shown = (_save_picture, picture) if heavy else (_save_drawing, drawing)
             with themes.dark(figure, style.exchange):
                 save(figure, shown.with_stem(f"{id}-dark"), style.night)
@@ -268,8 +269,8 @@ def _to_hundredths(number: re.Match[str]) -> str:
     return f"{round(float(number[0]), 2) + 0.0:g}" if abs(float(number[0])) < 1e4 else number[0]
 
 
-def _save_picture(figure: Figure, path: Path, paper: str) -> None:
-    small = _quantized(_picture(figure, paper, DOTS_PER_INCH), 256)
+def _save_picture(figure: Figure, path: Path, paper: str, *, colours: int = 256) -> None:
+    small = _quantized(_picture(figure, paper, DOTS_PER_INCH), colours)
     small.save(path, optimize=True, dpi=(DOTS_PER_INCH, DOTS_PER_INCH))
 
 
