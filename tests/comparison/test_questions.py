@@ -18,7 +18,8 @@ def record(means, *, task="mnist", seeds=8, spread=0.002, failed=()):
     rng = np.random.default_rng(1)
     shared, cells = rng.normal(size=seeds), []
     base = 0.97 if questions.endpoint(task) == "accuracy" else 1.8
-    for row, depth in {(r, d) for r, t, d in questions.primary_cells([task], (1, 4))}:
+    # In the order of the plan: that of a set depends on the process, and the noise with it.
+    for row, depth in dict.fromkeys((r, d) for r, t, d in questions.primary_cells([task], (1, 4))):
         score = base + means.get((row, depth), 0.0) + spread * (shared + rng.normal(size=seeds))
         failure = ["diverged" if (row, depth, k + 1) in failed else "" for k in range(seeds)]
         values = [None if reason else float(x) for reason, x in zip(failure, score, strict=True)]
