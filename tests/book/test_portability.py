@@ -134,3 +134,18 @@ def test_jobs_run_under_their_variables_and_a_second_run_finds_them_done(book):
     again = io.StringIO()
     portability.run(book.root, again, only=["shuffled tests"])
     assert "5 jobs, 5 of them done before" in again.getvalue()
+
+
+def test_jobs_that_begin_at_once_share_a_folder(tmp_path, monkeypatch):
+    # The other job makes the folder just after the first has seen that there is none.
+    real = disk.Path.mkdir
+
+    def late(path, *args, **options):
+        if path.name == "shared":
+            real(path, parents=True, exist_ok=True)
+            (path / "of-the-other").touch()
+        return real(path, *args, **options)
+
+    monkeypatch.setattr(disk.Path, "mkdir", late)
+    assert disk.folder(tmp_path / "shared").is_dir()
+    assert (tmp_path / "shared" / "of-the-other").exists()

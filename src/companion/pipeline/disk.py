@@ -42,11 +42,13 @@ def remove(path: Path) -> None:
 
 
 def folder(path: Path) -> Path:
-    """``path`` as a folder, made if there is none; a file or a dead link in its place goes."""
-    if not path.is_dir():
-        if path.exists() or path.is_symlink():
-            remove(path)
-        path.mkdir(parents=True)
+    """``path`` as a folder, made if there is none; a file or a dead link in its place goes. Several may ask at once."""
+    if path.is_symlink() or path.exists():
+        # Asked last, as somebody else may make the folder between two questions.
+        if path.is_dir():
+            return path
+        remove(path)
+    path.mkdir(parents=True, exist_ok=True)
     return path
 
 
