@@ -7,6 +7,7 @@ import math
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from unittest.mock import ANY
 
 import numpy as np
 import pytest
@@ -30,12 +31,15 @@ TINY = Design(
 
 
 def course(accuracy=0.5, loss=1.0, failure="", validation=None, layers=1):
-    outcome = Outcome(*[0.5] * 15, failure=failure)._replace(accuracy=accuracy, contraction_after=math.nan)
+    validation = validation or Score(accuracy, 0.0, loss)
+    outcome = Outcome(*[0.5] * 15, failure=failure)._replace(
+        accuracy=accuracy, validation_accuracy=validation.accuracy, contraction_after=math.nan
+    )
     known = {name: np.full((2, layers), math.nan) for name in ("steps", "contraction", "production")}
     return Course(
         outcome,
         Score(accuracy, 0.0, loss),
-        validation or Score(accuracy, 0.0, loss),
+        validation,
         np.linspace(2, 1, 40),
         np.ones((3, 2)),
         known,
@@ -227,6 +231,52 @@ def test_a_record_that_is_too_large_or_changed_is_refused(tmp_path):
     (tmp_path / "record").write_bytes(text[:5])
     with pytest.raises(ValueError, match="path: expected a record of this comparison, got a damaged file"):
         records.read(tmp_path / "record")
+
+
+def test_what_an_earlier_record_has_is_taken_over_and_not_run_again(calls, tmp_path):
+    only_images = TINY._replace(tasks=TINY.tasks[:1])
+    part = depths.compare(only_images)
+    # A record that was broken off in the middle: the other task is missing, and a run of the last stage.
+    part["design"] = depths.compare(TINY)["design"]
+    part["cells"][1]["runs"] = {
+        name: {key: rows[:1] for key, rows in column.items()} if name == "layers" else column[:1]
+        for name, column in part["cells"][1]["runs"].items()
+    }
+    records.write(tmp_path / "earlier.json.gz", part)
+    calls.clear()
+    found = depths.compare(TINY, folder=tmp_path)
+    assert [call[2] for call in calls].count("mnist") == 1
+    assert found["cells"] == depths.compare(TINY)["cells"]
+    taken = sum(len(cell[stage]["seed"]) for cell in part["cells"] for stage in ("trials", "runs"))
+    assert found["earlier"] == [
+        {name: part[name] for name in depths._CIRCUMSTANCES} | {"num_runs": taken, "sha256": ANY}
+    ]
+    # The same command again runs nothing, and the record of two parts may be the earlier one of a third.
+    calls.clear()
+    assert depths.compare(TINY, folder=tmp_path)["cells"] == found["cells"]
+    (tmp_path / "next").mkdir()
+    records.write(tmp_path / "next" / "earlier.json.gz", found)
+    assert len(depths.compare(TINY, folder=tmp_path / "next")["earlier"]) == 2
+    assert calls == []
+
+
+def test_an_earlier_record_of_something_else_is_refused(calls, tmp_path):
+    part = depths.compare(TINY)
+    calls.clear()
+    records.write(tmp_path / "earlier.json.gz", part | {"data": {"data.txt": "0"}})
+    with pytest.raises(ValueError, match=r"folder: expected earlier\.json\.gz to be a record of the same data"):
+        depths.compare(TINY, folder=tmp_path)
+    records.write(tmp_path / "earlier.json.gz", part)
+    with pytest.raises(ValueError, match="of the design tiny, got another design"):
+        depths.compare(TINY._replace(least=3), folder=tmp_path)
+    assert calls == []
+
+
+def test_a_run_that_is_read_back_gives_the_same_entry():
+    record = depths.recorded()
+    for entry in record["cells"][:3]:
+        for stage in set(depths._STAGES) & set(entry):
+            assert depths._entry(list(depths._read_back(entry, stage).items())) == entry[stage]
 
 
 def test_missing_data_are_told_before_anything_is_run(calls, monkeypatch):

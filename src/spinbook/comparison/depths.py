@@ -43,6 +43,9 @@ __all__ = [
 ]
 
 _ARTIFACT, _SAMPLE = "depths.json.gz", "depths-sample.json.gz"
+_EARLIER = "earlier.json.gz"
+_STAGES = ("trials", "pilot", "runs")
+_CIRCUMSTANCES = ("commit", "date", "machine", "versions", "minutes_of_this_process")
 # A curve of more numbers than this is thinned out by averaging neighbours.
 _CURVE = 80
 # Seconds between two versions of the record while runs come in.
@@ -165,6 +168,59 @@ def _entry(runs: Sequence[tuple[Run, Mapping[str, np.ndarray]]]) -> dict[str, An
     return columns
 
 
+Found = dict[Run, dict[str, np.ndarray]]
+
+
+def _read_back(entry: Mapping[str, Any], stage: str) -> Found:
+    """The runs of a cell of a record, in the digits that it has; the inverse of ``_entry``."""
+    cell, columns = Cell(entry["row"], entry["task"], entry["depth"]), entry[stage]
+    known = columns["layers"]
+    empty = np.full((2, cell.depth), math.nan)
+    found: Found = {}
+    for k, (seed, rate) in enumerate(zip(columns["seed"], columns["learning_rate"], strict=True)):
+
+        def value(name: str, k: int = k) -> np.ndarray:
+            number = columns[name][k]
+            return np.array(number if isinstance(number, str) else math.nan if number is None else number)
+
+        arrays = {f"outcome.{name}": value(name) for name in Outcome._fields}
+        for part in ("test", "validation"):
+            # A record has each number once; of the validation it keeps what a learning rate is chosen by.
+            accuracy = "accuracy" if part == "test" else "validation_accuracy"
+            parts = {"accuracy": value(accuracy), "loss": value(f"{part}_loss")}
+            parts["unsolved"] = value("unsolved") if part == "test" else np.array(math.nan)
+            arrays |= {f"{part}.{field}": parts[field] for field in Score._fields}
+        arrays |= {
+            f"layers.{name}": np.array(known[name][k] if name in known else empty, float)
+            for name in training._LOOKED_FOR
+        }
+        arrays |= {name: np.array(columns[name][k], float) for name in ("losses", "looks")}
+        found[Run(cell, rate, seed, stage == "runs" and seed == 1)] = arrays
+    return found
+
+
+def _earlier(design: Design, folder: Path | None) -> dict[str, Any] | None:
+    """The record whose runs are taken over, if there is one in the folder; it has to be one of this design."""
+    if folder is None or not (folder / _EARLIER).exists():
+        return None
+    record = records.read(folder / _EARLIER)
+    if record.get("design") != _written(design):
+        raise ValueError(f"folder: expected {_EARLIER} to be a record of the design {design.name}, got another design")
+    if record["data"] != _data(design):
+        raise ValueError(f"folder: expected {_EARLIER} to be a record of the same data, got other checksums")
+    return record
+
+
+def _written(design: Design) -> dict[str, Any]:
+    """As a record has it."""
+    plain = design._replace(recipe=design.recipe._asdict())._asdict()  # type: ignore[arg-type]
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in plain.items()}
+
+
+def _data(design: Design) -> dict[str, str]:
+    return {file.name: file.sha256 for name in design.tasks for file in _FILES.get(name, ())}
+
+
 def _score(found: Mapping[str, np.ndarray], task: str) -> float:
     """What a learning rate is chosen by, larger is better: on examples for validation, the endpoint of the task."""
     endpoint = questions.endpoint(task)
@@ -180,9 +236,6 @@ def _chosen(trials: Sequence[tuple[Run, Mapping[str, np.ndarray]]]) -> float:
     return max(ordered, key=lambda trial: _score(trial[1], trial[0].cell.task))[0].learning_rate
 
 
-Found = dict[Run, dict[str, np.ndarray]]
-
-
 class _Record:
     """The record as it grows; written now and then, and at the end."""
 
@@ -192,6 +245,15 @@ class _Record:
         self.seeds: dict[str, int] = {}
         self.commit = records.commit()
         self.begin, self.written = time.perf_counter(), 0.0
+        self.known: dict[str, Found] = {stage: {} for stage in _STAGES}
+        self.earlier: list[dict[str, Any]] = []
+        if (record := _earlier(design, folder)) is not None:
+            for stage in _STAGES:
+                for entry in record["cells"]:
+                    self.known[stage] |= _read_back(entry, stage) if stage in entry else {}
+            num_runs = sum(len(found) for found in self.known.values())
+            own = {name: record[name] for name in _CIRCUMSTANCES} | {"sha256": record["sha256"], "num_runs": num_runs}
+            self.earlier = [own, *record.get("earlier", [])]
 
     def add(self, stage: str, run: Run, arrays: dict[str, np.ndarray]) -> None:
         self.found.setdefault(stage, {})[run] = arrays
@@ -226,20 +288,26 @@ class _Record:
         return {
             "format": 1,
             "complete": complete,
-            "design": design._replace(recipe=design.recipe._asdict())._asdict(),  # type: ignore[arg-type]
+            "design": _written(design),
             "runs_of_primary_cells": self.seeds,
             "blind": blind,
-            "data": {file.name: file.sha256 for name in design.tasks for file in _FILES.get(name, ())},
+            "data": _data(design),
             "cells": cells,
+            "earlier": self.earlier,
         } | records.circumstances(self.begin, self.commit)
 
 
 def _stage(
     name: str, group: _Group, runs: Sequence[Run], design: Design, record: _Record, folder: Path | None, **options: Any
 ) -> Found:
-    """All runs of a stage of a group, those that are there from the folder."""
+    """All runs of a stage of a group: those of an earlier record, those that are in the folder, and the others."""
+    mine: Found = {run: record.known[name][run] for run in runs if run in record.known[name]}
+    for run, arrays in mine.items():
+        record.add(name, run, arrays)
+    runs = [run for run in runs if run not in mine]
+    if not runs:
+        return mine
     described = [[*run.cell, run.learning_rate, run.seed, run.timed] for run in runs]
-    mine: Found = {}
     for k, arrays in sweep.iterate(
         partial(_arrays, recipe=design.recipe),
         runs,
@@ -299,8 +367,12 @@ def compare(
     another unless an ``executor`` is given (see ``spinbook.sweep``), for times to mean something. ``time_limit``:
     seconds for one run. The data are looked for before anything is run.
 
-    Raises ``FileNotFoundError`` where data are missing, and ``ValueError`` for names that are not in the lists and for
-    a folder with another comparison.
+    A record of the same design with the name ``earlier.json.gz`` in the folder, such as the part that comes with the
+    library, is taken over: its runs are not made again, wherever they were made, and the new record says under
+    ``earlier`` where, when and by which code.
+
+    Raises ``FileNotFoundError`` where data are missing, and ``ValueError`` for names that are not in the lists, for a
+    folder with another comparison, and for an earlier record of another design or of other data.
     """
     for name in design.tasks:
         if name not in _TASKS:
