@@ -22,6 +22,7 @@ from markdownify import MarkdownConverter
 
 from companion import project
 from companion.pipeline import catalogue, freshness, notebooks
+from companion.pipeline.pages import main_part
 from companion.plain import plain
 
 __all__ = ["CRATE", "Page", "codemeta", "crate", "write"]
@@ -87,7 +88,7 @@ def _json(path: Path, value: Any) -> None:
 
 
 def _article(text: str) -> Tag:
-    soup = BeautifulSoup(text, "html.parser")
+    soup = BeautifulSoup(main_part(text), "html.parser")
     article = soup.select_one("article.bd-article") or soup.select_one("main") or soup
     for gone in article.select(_FRAME):
         gone.decompose()

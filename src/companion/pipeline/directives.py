@@ -798,8 +798,15 @@ def _exchange_urls(buttons: list[dict[str, Any]], exchange: dict[str, str]) -> N
         _exchange_urls(button.get("buttons", []), exchange)
 
 
+def _read_side_by_side(app: Sphinx) -> None:
+    """The extension that numbers sections does so when all pages are read, but does not declare that this is safe."""
+    numbering = app.extensions.get("sphinx_multitoc_numbering")
+    if numbering is not None:
+        numbering.parallel_read_safe = True
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Register the directives and the two hooks."""
+    """Register the directives and the hooks."""
     app.setup_extension(reference.__name__)
     app.setup_extension("companion.pipeline.reading")
     app.setup_extension("companion.pipeline.report")
@@ -820,5 +827,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_css_file("companion.css")
     app.add_js_file("companion.js", defer="defer")
     app.connect("config-inited", _serve_everything)
+    app.connect("builder-inited", _read_side_by_side)
     app.connect("html-page-context", _finish_page, priority=900)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

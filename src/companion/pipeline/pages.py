@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-__all__ = ["broken_links", "external_loads", "overweight", "weight"]
+__all__ = ["broken_links", "external_loads", "main_part", "overweight", "weight"]
 
 _PAGE_LIMIT = 2_000_000
 """What all pages share, 0.9 MB for style and equations, is not counted."""
@@ -17,6 +17,7 @@ _PAGE_LIMIT = 2_000_000
 _SITE_LIMIT = 50_000_000
 # The edition for paper and the gallery show everything.
 _WHOLE_BOOK = {"print.html", "gallery.html"}
+_MAIN = re.compile(r"<main\b.*?</main>", re.DOTALL)
 _EXTERNAL = re.compile(r"^\s*(?:https?:)?//", re.IGNORECASE)
 _LOADING_RELATIONS = {
     "stylesheet",
@@ -81,6 +82,16 @@ class _Reader(HTMLParser):
 
     def handle_endtag(self, tag: str) -> None:
         self._inside = ""
+
+
+def main_part(text: str) -> str:
+    """What stands in <main>, or the whole page if it has none: contents and menus around it are most of some pages.
+
+    >>> main_part("<nav>Menu</nav><main id='a'>Text</main>")
+    "<main id='a'>Text</main>"
+    """
+    main = _MAIN.search(text)
+    return main[0] if main else text
 
 
 @cache

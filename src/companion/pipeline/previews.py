@@ -9,11 +9,12 @@ from __future__ import annotations
 import html
 import posixpath
 import re
-from functools import cache
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from bs4 import BeautifulSoup, Tag
+
+from companion.pipeline.pages import main_part
 
 __all__ = ["add"]
 
@@ -23,15 +24,10 @@ _PREVIEWED = "figure, div.math, dt"
 _LINK = re.compile(r'<a class="[^"]*\breference internal\b[^"]*" href="([^"#]+\.html#[^"]+)"')
 
 
-@cache
-def _targets(page: Path, stamp: int) -> dict[str, str]:
-    """Id to markup of everything on a page that can be previewed."""
-    soup = BeautifulSoup(page.read_text(encoding="utf-8"), "html.parser")
-    found = {}
-    for element in soup.select(_PREVIEWED):
-        if id := element.get("id"):
-            found[str(id)] = _markup(element)
-    return found
+def _targets(page: Path, wanted: set[str]) -> dict[str, str]:
+    """Id to markup of what can be previewed on a page, of these ids."""
+    soup = BeautifulSoup(main_part(page.read_text(encoding="utf-8")), "html.parser")
+    return {str(element["id"]): _markup(element) for element in soup.select(_PREVIEWED) if element.get("id") in wanted}
 
 
 def _markup(element: Tag) -> str:
@@ -68,24 +64,29 @@ def _relocated(markup: str, here: str, there: str) -> str:
 
 def add(site: Path) -> int:
     """Give every page of ``site`` the templates of its links to other pages; returns how many were added."""
-    added = 0
+    links: dict[Path, list[tuple[str, Path, str]]] = {}
+    wanted: dict[Path, set[str]] = {}
     for page in sorted(site.rglob("*.html")):
-        folder = page.parent.relative_to(site).as_posix()
-        if folder.startswith("_static"):
+        if page.parent.relative_to(site).as_posix().startswith("_static"):
             continue
-        text = page.read_text(encoding="utf-8")
-        templates = []
-        for link in sorted(set(_LINK.findall(text))):
-            address = html.unescape(link)
-            path, _, id = address.partition("#")
+        for link in sorted(set(_LINK.findall(page.read_text(encoding="utf-8")))):
+            path, _, id = html.unescape(link).partition("#")
             other = (page.parent / unquote(path)).resolve()
-            if other == page.resolve() or not other.is_file():
-                continue
-            markup = _targets(other, other.stat().st_mtime_ns).get(unquote(id))
-            if markup is None:
-                continue
-            there = other.relative_to(site.resolve()).as_posix()
-            templates.append(f'<template data-preview="{link}">{_relocated(markup, folder, there)}</template>')
+            if other != page.resolve() and other.is_file():
+                links.setdefault(page, []).append((link, other, unquote(id)))
+                wanted.setdefault(other, set()).add(unquote(id))
+    # All are read before the first is changed.
+    found = {other: _targets(other, ids) for other, ids in wanted.items()}
+    added = 0
+    for page, its_links in links.items():
+        folder = page.parent.relative_to(site).as_posix()
+        templates = []
+        for link, other, id in its_links:
+            if id in found[other]:
+                there = other.relative_to(site.resolve()).as_posix()
+                markup = _relocated(found[other][id], folder, there)
+                templates.append(f'<template data-preview="{link}">{markup}</template>')
+        text = page.read_text(encoding="utf-8")
         if templates and "</body>" in text:
             head, _, tail = text.rpartition("</body>")
             page.write_text(head + "\n".join(templates) + "\n</body>" + tail, encoding="utf-8")

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from bs4 import BeautifulSoup, Tag
 
+from companion.pipeline.pages import main_part
 from companion.plain import tex
 
 __all__ = ["INDEX", "write"]
@@ -61,7 +62,7 @@ def write(site: Path) -> int:
 
 def _entries(name: str, text: str) -> Iterator[dict[str, str]]:
     """One entry for every section, claim, term and name of the library that stands on a page."""
-    soup = BeautifulSoup(text, "html.parser")
+    soup = BeautifulSoup(main_part(text), "html.parser")
     article = soup.select_one("article.bd-article")
     if article is None:
         return
