@@ -798,11 +798,17 @@ def _exchange_urls(buttons: list[dict[str, Any]], exchange: dict[str, str]) -> N
         _exchange_urls(button.get("buttons", []), exchange)
 
 
+_UNDECLARED = ("sphinx_jupyterbook_latex", "sphinx_multitoc_numbering")
+
+
 def _read_side_by_side(app: Sphinx) -> None:
-    """The extension that numbers sections does so when all pages are read, but does not declare that this is safe."""
-    numbering = app.extensions.get("sphinx_multitoc_numbering")
-    if numbering is not None:
-        numbering.parallel_read_safe = True
+    """Two extensions work before and after the pages are read, and do not declare that these may be read in parallel.
+
+    One is for LaTeX, the other numbers sections when all pages are there.
+    """
+    for name in _UNDECLARED:
+        if name in app.extensions:
+            app.extensions[name].parallel_read_safe = True
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

@@ -247,7 +247,10 @@ def _missing_page(chapter: notebooks.Chapter, failure: execution.Failure | None)
 
 
 def _directive(name: str, argument: str) -> NotebookNode:
-    return nbformat.v4.new_markdown_cell(f"```{{{name}}} {argument}\n```")
+    cell = nbformat.v4.new_markdown_cell(f"```{{{name}}} {argument}\n```")
+    # nbformat draws an id at random; the site is to be the same from build to build.
+    cell["id"] = re.sub(r"[^a-zA-Z0-9-]", "-", f"{name}-{argument}")[:64]
+    return cell
 
 
 def _cores() -> int:
