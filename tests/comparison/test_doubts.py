@@ -26,11 +26,14 @@ def calls(monkeypatch):
 
 def test_a_doubt_is_a_run_of_its_row_with_pixels_divided_as_it_says(calls, tmp_path):
     record = doubts.compare(doubts.SMOKE, sample=True, folder=tmp_path)
-    (row, depth, rate, updates, seed, whole), (*_, small) = calls
+    (row, depth, rate, updates, seed, whole), (*_, small), (*_, one_hot) = calls
     assert (row, depth, rate, updates, seed) == ("FNet", 1, 6e-3, 25, doubts.SEED)
     assert whole / small == pytest.approx(7, rel=1e-6)
     assert doubts.find(record, doubts.SMOKE[0]) == 0.5
     assert math.isnan(doubts.find(record, doubts.SMOKE[1]))
+    # A character is one feature out of 37; what counts is the loss.
+    assert one_hot == 1
+    assert doubts.find(record, doubts.SMOKE[2]) == 1.0
     with pytest.raises(ValueError, match=r"doubt: expected one of the record, got FNet at depth 4 with 0\.006"):
         doubts.find(record, doubts.SMOKE[0]._replace(depth=4))
 

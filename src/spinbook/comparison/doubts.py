@@ -1,7 +1,8 @@
 """Runs that the plan of the stacks does not have, made to doubt what its record shows. No verdict rests on them.
 
-Each takes away one thing that might have made a number what it is: a learning rate at the end of the grid, or images
-that drown what a layer adds to them. Their seed is one that the plan does not use.
+Each takes away one thing that might have made a number what it is: a learning rate at the end of the grid, features
+that drown what a layer adds to them, or that are drowned, or a training that ends early. Their seed is one that the
+plan does not use.
 """
 
 from __future__ import annotations
@@ -17,41 +18,73 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spinbook import sweep
-from spinbook.comparison import modules, records, tasks, training
+from spinbook.comparison import modules, questions, records, tasks, training
 from spinbook.comparison.tasks import Examples, Task
 from spinbook.comparison.training import Recipe
-from spinbook.datasets import mnist
+from spinbook.datasets import mnist, moby_dick
 
 __all__ = ["ALL", "SEED", "SMOKE", "Doubt", "compare", "find", "recorded", "run_one"]
 
 _ARTIFACT = "doubts.json.gz"
+_FILES = {"mnist": mnist.FILES, "text": (moby_dick.FILE,)}
 SEED = 9001
 
 
 class Doubt(NamedTuple):
-    """A run on MNIST of a row at a depth. ``shrunk``: what the pixels are divided by before anything sees them."""
+    """A run of a row at a depth. ``shrunk``: what features, pixels on MNIST, are divided by before anything sees them.
+
+    ``task``: *mnist* or *text*.
+    """
 
     row: str
     depth: int
     learning_rate: float
     num_updates: int = 1000
     shrunk: float = 1.0
+    task: str = "mnist"
 
 
 _NAIVE, _TAP = "naive spins, one step, 4 heads", "TAP spins, one step, 4 heads"
-ALL = (
+_IMAGES = (
     Doubt("vanilla", 4, 6e-3),
     *(Doubt("no residual", 4, rate) for rate in (2e-4, 6e-4)),
     *(Doubt("no normalisation", 4, rate) for rate in (2e-4, 6e-4)),
     *(Doubt("vanilla", 4, rate, shrunk=7.0) for rate in (2e-3, 6e-3, 2e-2)),
     *(Doubt(row, 1, 6e-2) for row in ("vanilla", _NAIVE, _TAP)),
+    # With the rates that the plan chose for them.
+    *(Doubt(row, 4, 2e-2, shrunk=7.0) for row in ("identity mixer", "local pooling", "MLP-mixer", "gMLP", "FNet")),
+    Doubt(_NAIVE, 4, 6e-3, shrunk=7.0),
+    Doubt(_TAP, 4, 2e-3, shrunk=7.0),
 )
-SMOKE = (Doubt("FNet", 1, 6e-3, num_updates=25), Doubt("FNet", 1, 6e-3, num_updates=25, shrunk=7.0))
+# A one-hot feature has one component out of 37, so that six times as large it is one of unit mean square.
+_TEXT = tuple(
+    doubt._replace(task="text")
+    for doubt in (
+        Doubt("vanilla", 4, 2e-2),
+        Doubt("vanilla", 4, 6e-2),
+        Doubt("vanilla", 1, 6e-2),
+        *(Doubt("vanilla", 4, rate, shrunk=1 / 6) for rate in (2e-3, 6e-3, 2e-2)),
+        *(Doubt("vanilla", 4, rate, num_updates=5000) for rate in (6e-3, 2e-2)),
+        Doubt("vanilla", 1, 2e-2, num_updates=5000),
+        Doubt("no feed-forward", 4, 6e-3, num_updates=5000),
+        Doubt("gMLP", 4, 6e-3, num_updates=5000),
+        *(Doubt(row, depth, 2e-3, num_updates=5000) for row in (_NAIVE, _TAP) for depth in (1, 4)),
+    )
+)
+ALL = _IMAGES + _TEXT
+SMOKE = (
+    Doubt("FNet", 1, 6e-3, num_updates=25),
+    Doubt("FNet", 1, 6e-3, num_updates=25, shrunk=7.0),
+    Doubt("FNet", 1, 6e-3, num_updates=25, task="text"),
+)
 
 
 @cache
-def _task(sample: bool, shrunk: float) -> Task:
-    task = tasks.classify_mnist(mnist.sample() if sample else None)
+def _task(name: str, sample: bool, shrunk: float) -> Task:
+    if name == "text":
+        task = tasks.fill_in(moby_dick.sample() if sample else None)
+    else:
+        task = tasks.classify_mnist(mnist.sample() if sample else None)
 
     def smaller(part: Examples) -> Examples:
         return Examples(part.features / np.float32(shrunk), part.labels)
@@ -62,7 +95,7 @@ def _task(sample: bool, shrunk: float) -> Task:
 
 def run_one(doubt: Doubt, *, sample: bool = False) -> dict[str, np.ndarray]:
     """``accuracy`` and ``loss`` of the test, ``validation_accuracy``, and ``failure``, the reason or ""."""
-    task = _task(sample, doubt.shrunk)
+    task = _task(doubt.task, sample, doubt.shrunk)
     course = training.follow(
         modules.stacked(doubt.row, doubt.depth, task.grid),
         task,
@@ -92,9 +125,12 @@ def compare(
 ) -> dict[str, Any]:
     """The record, also written to ``doubts.json.gz`` in ``folder``, where runs are kept as soon as they are there.
 
-    ``sample``: of the images that come with the library. Raises ``FileNotFoundError`` where MNIST is missing.
+    ``sample``: of the images and the text that come with the library. Raises ``FileNotFoundError`` where data are
+    missing.
     """
-    _task(sample, 1.0)
+    names = {doubt.task for doubt in doubts}
+    for name in names:
+        _task(name, sample, 1.0)
     place = None if folder is None else Path(folder)
     begin, code = time.perf_counter(), records.commit()
     found: dict[int, dict[str, Any]] = {}
@@ -109,7 +145,8 @@ def compare(
     ):
         found[k] = doubts[k]._asdict() | {name: records.numbers(value, 6) for name, value in arrays.items()}
     record = {"format": 1, "seed": SEED, "runs": [found[k] for k in sorted(found)]}
-    record |= {} if sample else {"data": {file.name: file.sha256 for file in mnist.FILES}}
+    files = [file for name, its in _FILES.items() if name in names for file in its]
+    record |= {} if sample else {"data": {file.name: file.sha256 for file in files}}
     record |= records.circumstances(begin, code)
     if place is not None:
         records.write(place / _ARTIFACT, record)
@@ -127,7 +164,9 @@ def recorded() -> dict[str, Any]:
 
 
 def find(record: dict[str, Any], doubt: Doubt) -> float:
-    """The accuracy of this run, or NaN where it failed. Raises ``ValueError`` where the record has none.
+    """What counts on the task of this run, accuracy or loss, or NaN where it failed.
+
+    Raises ``ValueError`` where the record has no such run.
 
     >>> find({"runs": []}, SMOKE[0])
     Traceback (most recent call last):
@@ -136,7 +175,8 @@ def find(record: dict[str, Any], doubt: Doubt) -> float:
     """
     for run in record["runs"]:
         if all(run[name] == value for name, value in doubt._asdict().items()):
-            return float("nan") if run["failure"] or run["accuracy"] is None else float(run["accuracy"])
+            value = run[questions.endpoint(doubt.task)]
+            return float("nan") if run["failure"] or value is None else float(value)
     raise ValueError(
         f"doubt: expected one of the record, got {doubt.row} at depth {doubt.depth} with {doubt.learning_rate:g}"
     )
