@@ -14,6 +14,7 @@ import zipfile
 from pathlib import Path
 
 import jsonschema
+import nbformat
 import numpy as np
 import pytest
 import yaml
@@ -25,6 +26,19 @@ from companion.pipeline import accessibility, browser, build, compared, executio
 from tests.book.conftest import CLAIM, CLAIMS, REPOSITORY, processes_of, wait_until, write_toy_book
 
 ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_the_cells_of_a_page_have_the_same_ids_in_every_build(built):
+    book, _, _ = built
+    chapter = notebooks.load(book.root, "probe")
+    executed = nbformat.read(
+        execution.notebook_file(execution.results_folder(book.root, "probe"), "probe"), as_version=4
+    )
+    first, again = (site.page_notebook(chapter, executed, {}, {}) for _ in range(2))
+    ids = [cell["id"] for cell in first.cells]
+    assert ids == [cell["id"] for cell in again.cells]
+    assert len(set(ids)) == len(ids) > len(chapter.notebook.cells)
+    nbformat.validate(first)
 
 
 def test_the_first_build_runs_the_chapter_and_says_where_the_site_is(built):

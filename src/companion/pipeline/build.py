@@ -21,6 +21,7 @@ from companion.pipeline import (
     check,
     compared,
     disk,
+    environment,
     execution,
     freshness,
     ledger,
@@ -151,7 +152,7 @@ def _run(root: Path, chapters: Sequence[notebooks.Chapter], jobs: int, out: Text
 
 def _shares(jobs: int) -> list[list[int]]:
     """The processors this process may use, dealt out to ``jobs`` chapters."""
-    cpus = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(os.cpu_count() or 1))
+    cpus = environment.processors()
     return [cpus[index::jobs] or cpus for index in range(jobs)]
 
 

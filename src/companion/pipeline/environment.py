@@ -1,4 +1,4 @@
-"""The environment variables that a chapter's kernel and the renderer get: an allow-list, and values that are fixed.
+"""What a chapter's kernel and the renderer get: environment variables, by an allow-list and fixed values; processors.
 
 A page must not depend on the settings of whoever builds it, such as a MATPLOTLIBRC or JAX_ENABLE_X64. What is not
 listed here does not reach a page.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-__all__ = ["ALLOWED", "FIXED", "clean"]
+__all__ = ["ALLOWED", "FIXED", "clean", "processors"]
 
 ALLOWED = (
     # Where programs, shared libraries and the user's folders are.
@@ -43,3 +43,8 @@ FIXED: Mapping[str, str] = {
 def clean() -> dict[str, str]:
     """The variables of this process that are allowed, and those that are fixed."""
     return {name: os.environ[name] for name in ALLOWED if name in os.environ} | dict(FIXED)
+
+
+def processors() -> list[int]:
+    """The processors that this process may use."""
+    return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(os.cpu_count() or 1))

@@ -253,18 +253,13 @@ def _directive(name: str, argument: str) -> NotebookNode:
     return cell
 
 
-def _cores() -> int:
-    """How many processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def _jupyter_book(stage: Path, output: Path, log: Path) -> list[str]:
     """Run Jupyter Book in strict mode; returns its warnings, all of them."""
     # Jupyter Book hands everything to Sphinx but the number of its processes.
     entry = (
         "from functools import partial; from companion.pipeline import lifeline; lifeline.tie(); "
         "from jupyter_book import sphinx; from jupyter_book.cli.main import main; "
-        f"sphinx.build_sphinx = partial(sphinx.build_sphinx, jobs={_cores()}); main()"
+        f"sphinx.build_sphinx = partial(sphinx.build_sphinx, jobs={len(environment.processors())}); main()"
     )
     command = [sys.executable, "-c", entry, "build", str(stage), "--path-output", str(output)]
     command += ["-W", "-n", "--keep-going", "--all"]
