@@ -53,8 +53,9 @@ check: $(STAMP) ## check format, lint, types and that generated files are in syn
 	@$(BIN)/cffconvert --validate -i CITATION.cff
 
 fix: $(STAMP) ## format, mend what the linter can mend, write the generated files
-	@$(BIN)/ruff format .
 	@$(BIN)/python -m companion sync
+	@$(BIN)/ruff format .
+	@$(BIN)/python -m companion sync --adopt
 	@$(BIN)/ruff check --fix .
 
 bench: $(STAMP) ## time the library against plain baselines in the same run; RECORD=1 writes record and page

@@ -110,7 +110,10 @@ def _parser() -> argparse.ArgumentParser:
     installs.add_argument("modules", nargs="*", metavar="MODULE")
     commands.add_parser("deposit", help="what an archive takes: site, sources, reports, metadata, in _build/deposit")
     commands.add_parser("freeze", help="keep the ledger of the finished site as that of its version, in book/releases")
-    commands.add_parser("sync", help="write the paired .ipynb files, CITATION.cff and the map in README.md")
+    synced = commands.add_parser("sync", help="write the paired .ipynb files, CITATION.cff and the map in README.md")
+    synced.add_argument(
+        "--adopt", action="store_true", help="take over first what a formatter has changed in cells of .ipynb files"
+    )
     commands.add_parser("check-sync", help="fail if a generated file that is committed is out of date")
     return parser
 
@@ -188,7 +191,13 @@ def _dispatch(options: argparse.Namespace) -> int:
     from companion.pipeline import citation, notebooks, package_map
 
     if options.command == "sync":
-        for path in [*notebooks.sync(options.root), *citation.sync(options.root), *package_map.sync(options.root)]:
+        adopted = notebooks.adopt(options.root) if options.adopt else []
+        for path in [
+            *adopted,
+            *notebooks.sync(options.root),
+            *citation.sync(options.root),
+            *package_map.sync(options.root),
+        ]:
             print(f"wrote {path.relative_to(options.root)}")
         return 0
     stale = [f"notebooks/{name}.ipynb" for name in notebooks.out_of_sync(options.root)]

@@ -37,6 +37,19 @@ def test_a_notebook_out_of_sync_with_its_text_is_found(toy_book):
     assert notebooks.out_of_sync(toy_book.root) == ["probe"]
 
 
+def test_what_the_formatter_changes_in_a_cell_goes_into_the_text(toy_book):
+    """Else ``make fix`` leaves a text whose pair the check calls badly formatted."""
+    text, pair = toy_book.path("notebooks/probe.md"), toy_book.path("notebooks/probe.ipynb")
+    before = text.read_text()
+    toy_book.edit("notebooks/probe.md", "linspace(0, 1", "linspace( 0,1")
+    notebooks.sync(toy_book.root)
+    pair.write_text(pair.read_text().replace("linspace( 0,1", "linspace(0, 1"))
+    assert notebooks.adopt(toy_book.root) == [text]
+    assert text.read_text() == before
+    assert notebooks.sync(toy_book.root) == [pair]  # cell ids follow from the new source
+    assert notebooks.adopt(toy_book.root) == []
+
+
 def test_a_pair_whose_text_is_gone_is_removed(toy_book):
     orphan = toy_book.path("notebooks/old.ipynb")
     orphan.write_text("{}")

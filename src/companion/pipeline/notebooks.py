@@ -27,6 +27,7 @@ from companion import project
 __all__ = [
     "AUDITS",
     "Chapter",
+    "adopt",
     "chapter_of",
     "chapters",
     "load",
@@ -287,5 +288,24 @@ def sync(root: Path) -> list[Path]:
     for path in [*(root / "notebooks").glob("*.ipynb"), *(root / "notebooks" / AUDITS).glob("*.ipynb")]:
         if not path.with_suffix(".md").is_file():
             path.unlink()
+            changed.append(path)
+    return changed
+
+
+def adopt(root: Path) -> list[Path]:
+    """Take into the texts what a formatter changed in the code cells of the paired .ipynb. Returns what changed.
+
+    For use right after :func:`sync` and the formatter, which knows no cells in texts: only sources may differ then.
+    """
+    changed = []
+    for name in out_of_sync(root):
+        path = root / "notebooks" / f"{name}.md"
+        text, ours = path.read_text(encoding="utf-8"), load(root, name).notebook.cells
+        theirs = nbformat.reads(_committed(root, name) or "", as_version=4).cells
+        for here, there in zip(ours, theirs, strict=True):
+            if here.cell_type == "code" and here.source != there.source:
+                text = text.replace(f"\n{here.source}\n```", f"\n{there.source}\n```", 1)
+        if text != path.read_text(encoding="utf-8"):
+            path.write_text(text, encoding="utf-8")
             changed.append(path)
     return changed
