@@ -74,8 +74,8 @@ def run_one(seed: int, design: Design) -> dict[str, np.ndarray]:
 
     ``frames``, and after each ``accuracy`` and ``loss`` on the test set and ``coupling_norms`` of all pairs of spins;
     ``train_loss`` of each hundred updates; ``seconds`` and ``processor_seconds`` per update, the tests between them
-    included; ``num_steps`` of the solver, the mean over updates of that of the slowest example, and the part of training
-    examples ``unresolved``.
+    included; ``num_steps`` of the solver, the mean over updates of that of the slowest example, and the part of the
+    training examples ``unresolved``.
     """
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     data = network.Images(*(part.to(device) for part in _images(design.sample)))
