@@ -35,7 +35,7 @@ def test_a_record_has_every_seed_with_its_looks_and_goes_on_where_it_was(tmp_pat
     for run in whole["runs"]:
         assert run["frames"] == [0, 2, 4]
         assert len(run["accuracy"]) == 3
-        assert np.shape(run["coupling_norms"]) == (3, 17 * 16 // 2)
+        assert np.shape(run["coupling_norms"]) == (3, 17 * 16)
     assert whole["runs"][0]["loss"] != whole["runs"][1]["loss"]
     assert records.read(tmp_path / "headline.json.gz")["runs"] == whole["runs"]
     (tmp_path / "runs" / "task-000001.npz").unlink()

@@ -72,7 +72,8 @@ def _num_parameters() -> int:
 def run_one(seed: int, design: Design) -> dict[str, np.ndarray]:
     """One training from this seed, which sets the start and the order of the images.
 
-    ``frames``, and after each ``accuracy`` and ``loss`` on the test set and ``coupling_norms`` of all pairs of spins;
+    ``frames``, and after each ``accuracy`` and ``loss`` on the test set and ``coupling_norms`` |J_ij|, i unlike j, row by
+    row, since what j does to i need not be what i does to j;
     ``train_loss`` of each hundred updates; ``seconds`` and ``processor_seconds`` per update, the tests between them
     included; ``num_steps`` of the solver, the mean over updates of that of the slowest example, and the part of the
     training examples ``unresolved``.
@@ -91,14 +92,14 @@ def run_one(seed: int, design: Design) -> dict[str, np.ndarray]:
     )
     seconds = (time.perf_counter() - begin) / design.num_updates
     worked = (time.process_time() - worked) / design.num_updates
-    pairs = np.triu_indices(training.coupling_norms.shape[-1], 1)
+    apart = ~np.eye(training.coupling_norms.shape[-1], dtype=bool)
     losses = training.train_losses.cpu().numpy()
     size = min(100, len(losses))
     return {
         "frames": training.frames.numpy(),
         "accuracy": training.accuracies.cpu().numpy(),
         "loss": training.losses.cpu().numpy(),
-        "coupling_norms": training.coupling_norms.cpu().numpy()[:, pairs[0], pairs[1]],
+        "coupling_norms": training.coupling_norms.cpu().numpy()[:, apart],
         "train_loss": losses[: len(losses) // size * size].reshape(-1, size).mean(axis=1),
         "seconds": np.array(seconds),
         "processor_seconds": np.array(worked),
