@@ -72,11 +72,10 @@ def _num_parameters() -> int:
 def run_one(seed: int, design: Design) -> dict[str, np.ndarray]:
     """One training from this seed, which sets the start and the order of the images.
 
-    ``frames``, and after each ``accuracy`` and ``loss`` on the test set and ``coupling_norms`` |J_ij|, i unlike j, row by
-    row, since what j does to i need not be what i does to j;
-    ``train_loss`` of each hundred updates; ``seconds`` and ``processor_seconds`` per update, the tests between them
-    included; ``num_steps`` of the solver, the mean over updates of that of the slowest example, and the part of the
-    training examples ``unresolved``.
+    ``frames``, and after each ``accuracy`` and ``loss`` on the test set and ``coupling_norms`` |J_ij|, i unlike j,
+    row by row, since what j does to i need not be what i does to j; ``train_loss`` of each hundred updates;
+    ``seconds`` and ``processor_seconds`` per update, the tests between them included; ``num_steps`` of the solver,
+    the mean over updates of that of the slowest example, and the part of the training examples ``unresolved``.
     """
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     data = network.Images(*(part.to(device) for part in _images(design.sample)))
