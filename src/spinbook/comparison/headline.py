@@ -9,26 +9,45 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from functools import cache, partial
+from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from jaxtyping import Float
+from scipy import stats
 
 from spinbook import sweep
 from spinbook.adaptive_tap import network
 from spinbook.comparison import records, torch_blocks
 from spinbook.datasets import mnist
 
-__all__ = ["ALL", "FRAMES", "SMOKE", "Design", "compare", "images", "run_one"]
+__all__ = [
+    "ALL",
+    "FRAMES",
+    "PUBLISHED",
+    "SMOKE",
+    "Accuracy",
+    "Design",
+    "accuracy",
+    "compare",
+    "images",
+    "organised",
+    "recorded",
+    "run_one",
+]
 
 FRAMES = (0, 10, 30, 100, 300, *range(1000, 20001, 1000))
 """Updates after which the test set and the couplings are looked at."""
 
-_ARTIFACT = "headline.json.gz"
+_ARTIFACT, _SAMPLE = "headline.json.gz", "headline-sample.json.gz"
+PUBLISHED = 0.991
+"""The accuracy on the test set of 10,000 images that the source reports."""
+_NUM_IMAGES = 10_000
 
 
 class Design(NamedTuple):
@@ -158,3 +177,73 @@ def _entry(seed: int, arrays: Any) -> dict[str, Any]:
     return {"seed": seed, "frames": arrays["frames"].tolist()} | {
         name: records.numbers(arrays[name], digits.get(name, 4)) for name in names
     }
+
+
+def recorded(*, sample: bool = False) -> dict[str, Any]:
+    """The trainings as they were run, complete or not, from the file beside this module.
+
+    ``sample``: those of ``SMOKE``, whose images come with the library, so that they can be made again anywhere.
+
+    >>> recorded(sample=True)["design"]["num_updates"]
+    4
+    """
+    name = _SAMPLE if sample else _ARTIFACT
+    with resources.as_file(resources.files("spinbook.comparison").joinpath(name)) as path:
+        return records.read(path)
+
+
+class Accuracy(NamedTuple):
+    """``mean`` over runs of ``values``; half of its interval of 95 %: by seeds, by the choice of test images, by both."""
+
+    values: Float[np.ndarray, " runs"]
+    mean: float
+    by_seeds: float
+    by_images: float
+    half_width: float
+
+
+def accuracy(record: Mapping[str, Any], *, update: int | None = None) -> Accuracy:
+    """The mean accuracy of n runs after ``update``, the last unless given, with its interval of 95 % by the plan.
+
+    Half of it is sqrt((t s / sqrt(n))^2 + z^2 p (1 - p) / 10000), with Student's t for n - 1 degrees of freedom, the
+    standard deviation s over runs, and the published accuracy p: all runs are tested on the same images, so that more
+    runs do not make the second part smaller. Raises ``ValueError`` for an update after which nobody looked, and for
+    fewer than two runs.
+
+    >>> found = accuracy(recorded(sample=True))
+    >>> found.half_width > found.by_seeds > 0
+    True
+    """
+    values = np.array([run["accuracy"][_look(run, update)] for run in record["runs"]])
+    n = len(values)
+    if n < 2:
+        raise ValueError(f"record: expected at least two runs, got {n}")
+    by_seeds = float(stats.t.ppf(0.975, n - 1) * values.std(ddof=1) / np.sqrt(n))
+    by_images = float(stats.norm.ppf(0.975) * np.sqrt(PUBLISHED * (1 - PUBLISHED) / _NUM_IMAGES))
+    return Accuracy(values, float(values.mean()), by_seeds, by_images, float(np.hypot(by_seeds, by_images)))
+
+
+def _look(run: Mapping[str, Any], update: int | None) -> int:
+    looks = list(run["frames"])
+    if update is None:
+        return len(looks) - 1
+    if update not in looks:
+        raise ValueError(f"update: expected one of {looks}, got {update!r}")
+    return looks.index(update)
+
+
+def organised(record: Mapping[str, Any]) -> Float[np.ndarray, "runs looks"]:
+    """1 - |n(k) - n(K)| / |n(0) - n(K)|: how much of the change of the couplings is made after k of K updates.
+
+    n(k) are the norms |J_ij| of the couplings of all ordered pairs of sites after k updates, and the distance is that
+    of vectors. It is 0 at the start and 1 at the end, and negative where the norms are farther from their end than
+    they were. Raises ``ValueError`` if nothing changed.
+
+    >>> organised(recorded(sample=True))[:, [0, -1]].tolist()
+    [[0.0, 1.0], [0.0, 1.0]]
+    """
+    norms = np.array([run["coupling_norms"] for run in record["runs"]], float)
+    left = np.linalg.norm(norms - norms[:, -1:], axis=-1)
+    if not left[:, 0].all():
+        raise ValueError("record: expected couplings that change, got the same norms at the start and the end")
+    return 1 - left / left[:, :1]

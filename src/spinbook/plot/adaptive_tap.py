@@ -23,6 +23,7 @@ __all__ = [
     "correction",
     "errors",
     "gaussian",
+    "headline",
     "initialisation",
     "live",
     "live_markup",
@@ -397,4 +398,38 @@ def organisation(updates: Sequence[int], norms: np.ndarray) -> Figure:
         matrix.tick_params(labelleft=matrix is axes[1, 0])
     axes[1, 0].set_ylabel("onto $i$")
     figure.colorbar(image, ax=axes[1].tolist(), label="$|J_{ij}|$", fraction=0.03, pad=0.01)
+    return figure
+
+
+@style.house
+def headline(
+    updates: Sequence[int],
+    accuracies: np.ndarray,
+    organised: np.ndarray,
+    *,
+    published: float,
+    asked: tuple[int, float],
+) -> Figure:
+    """Long trainings: errors on the test set after each look, and how much of the change of the couplings is made.
+
+    ``accuracies`` and ``organised`` are (runs, looks), with ``looks`` the length of ``updates``, the first of which is
+    the start. ``published`` is an accuracy, and ``asked`` an update with the part that is expected after it.
+    """
+    figure, (left, right) = style.subplots(1, 2, height=2.5)
+    trained = np.asarray(updates) > 0
+    times = np.asarray(updates)[trained]
+    for k, (accuracy, part) in enumerate(zip(accuracies, organised, strict=True)):
+        about = {"color": BLUE, "linewidth": 0.8, "alpha": 0.7, "linestyle": "-"}
+        label = "one seed each" if k == 0 else None
+        left.plot(times, 100 * (1 - accuracy[trained]), **about, label=label)
+        right.plot(times, part[trained], **about)
+    left.axhline(100 * (1 - published), color=ORANGE, linestyle="--", label="published")
+    right.plot(*asked, marker="D", color=ORANGE, linestyle="none", label="asked for, at least")
+    for ax in (left, right):
+        ax.set(xscale="log", xlabel="updates")
+        ax.legend()
+    left.set(yscale="log", ylabel="errors on the test set (%)")
+    style.plain_ticks(left.yaxis, (1, 3, 10, 30))
+    right.set(ylabel="part of the change that is made", ylim=(0, 1.04))
+    style.letters(left, right)
     return figure
