@@ -80,3 +80,51 @@ def test_missing_images_are_told_before_anything_is_run(monkeypatch):
     headline._images.cache_clear()
     with pytest.raises(FileNotFoundError, match="train-images-idx3-ubyte"):
         headline.compare(headline.ALL)
+
+
+def made_up(accuracies, norms=None, frames=(0, 300, 1000)):
+    """A record of one run for each row of ``accuracies``; ``norms`` are (runs, looks, pairs)."""
+    norms = [[[0.0], [0.5], [1.0]]] * len(accuracies) if norms is None else norms
+    looks = [list(frames)] * len(accuracies)
+    columns = zip(looks, accuracies, norms, strict=True)
+    return {"runs": [dict(zip(("frames", "accuracy", "coupling_norms"), column, strict=True)) for column in columns]}
+
+
+def test_an_interval_of_95_per_cent_holds_the_truth_that_often():
+    """Runs scatter around an accuracy that the choice of the images has shifted for all of them."""
+    rng, truth, inside, num_worlds = np.random.default_rng(5), headline.PUBLISHED, 0, 4000
+    for _ in range(num_worlds):
+        shifted = rng.binomial(10_000, truth) / 10_000
+        found = headline.accuracy(made_up([[0.1, 0.5, value] for value in shifted + 5e-4 * rng.normal(size=5)]))
+        inside += abs(found.mean - truth) <= found.half_width
+    # The sum of two errors has no exact interval of this form: quadrature of the two halves is a little too wide.
+    error = np.sqrt(0.05 * 0.95 / num_worlds)
+    assert 0.95 - 4 * error < inside / num_worlds < 0.97 + 4 * error
+
+
+def test_the_accuracy_is_that_of_the_look_that_is_asked_for():
+    record = made_up([[0.1, 0.90, 0.98], [0.1, 0.92, 0.99]])
+    assert headline.accuracy(record).mean == pytest.approx(0.985)
+    assert headline.accuracy(record, update=300).mean == pytest.approx(0.91)
+    with pytest.raises(ValueError, match=r"update: expected one of \[0, 300, 1000\], got 301"):
+        headline.accuracy(record, update=301)
+    with pytest.raises(ValueError, match="record: expected at least two runs, got 1"):
+        headline.accuracy(made_up([[0.1, 0.9, 0.98]]))
+
+
+def test_what_is_organised_is_a_distance_between_all_norms_and_not_between_their_means():
+    swapped = [[[3.0, 0.0], [2.0, 1.0], [0.0, 3.0]]] * 2
+    assert headline.organised(made_up([[0.1, 0.9, 0.98]] * 2, swapped)) == pytest.approx(np.array([[0, 1 / 3, 1]] * 2))
+    away = [[[1.0, 0.0], [2.0, 0.0], [0.0, 0.0]]] * 2
+    assert headline.organised(made_up([[0.1, 0.9, 0.98]] * 2, away)) == pytest.approx(np.array([[0, -1, 1]] * 2))
+    with pytest.raises(ValueError, match="expected couplings that change"):
+        headline.organised(made_up([[0.1, 0.9, 0.98]], [[[1.0], [2.0], [1.0]]]))
+
+
+def test_the_sample_of_the_record_is_made_again():
+    """With one thread on another machine only rounding differs; another seed is a hundred times as far."""
+    record = headline.recorded(sample=True)
+    first, second = (run["loss"] for run in record["runs"])
+    again = headline.run_one(record["runs"][0]["seed"], headline.SMOKE)["loss"]
+    apart = np.abs(np.subtract(first, second)).max()
+    assert np.abs(again - first).max() < apart / 100

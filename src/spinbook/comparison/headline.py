@@ -193,7 +193,7 @@ def recorded(*, sample: bool = False) -> dict[str, Any]:
 
 
 class Accuracy(NamedTuple):
-    """``mean`` over runs of ``values``; half of its interval of 95 %: by seeds, by the choice of test images, by both."""
+    """``mean`` of ``values``, one for each run; half of its interval of 95 %: by seeds, by the test images, by both."""
 
     values: Float[np.ndarray, " runs"]
     mean: float
