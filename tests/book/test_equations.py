@@ -264,6 +264,9 @@ def test_a_claim_names_what_its_cell_runs_or_what_made_a_record_that_it_reads(to
     assert found.relation(*top) is equations.Relation.NONE
     said = "its cell runs none of ['walks.pairs.both'], and none made a record that it reads"
     assert ("map-runs", f"probe.top: functions: {said}") in wrong(toy)
+    # One that it runs does not excuse another that it does not.
+    toy.edit("book/claims/probe.yml", "[walks.pairs.both]", "[walks.pairs.both, walks.recorded.record]")
+    assert ("map-runs", f"probe.top: functions: {said}") in wrong(toy)
     assert "walks.pairs.both (src/walks/pairs.py:4), which its cell does not run\n" in why.text(toy.root, "probe.top")
 
 

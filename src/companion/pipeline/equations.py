@@ -354,11 +354,10 @@ class Map:
                     found.append(Finding(file, 0, "map-public", f"{id}: functions: {name} is not public"))
             if claim.kind == "formula" and claim.is_measured and not claim.functions and (runs := self.run_by(id)):
                 found.append(Finding(file, 0, "map-functions", f"{id}: functions: none, but its cell runs {runs}"))
-            if claim.is_measured and claim.functions and self.measured_on(id):
-                relations = {self.relation(id, name) for name in claim.functions}
-                if relations == {Relation.NONE}:
-                    said = f"its cell runs none of {list(claim.functions)}, and none made a record that it reads"
-                    found.append(Finding(file, 0, "map-runs", f"{id}: functions: {said}"))
+            measured = claim.is_measured and self.measured_on(id)
+            if idle := [name for name in claim.functions if measured and self.relation(id, name) is Relation.NONE]:
+                said = f"its cell runs none of {idle}, and none made a record that it reads"
+                found.append(Finding(file, 0, "map-runs", f"{id}: functions: {said}"))
         for name, label in self._unresolved:
             message = f"its docstring cites equation {label!r}: no list of items has it, or several do"
             found.append(Finding(name, 0, "map-docstring", message))
