@@ -102,7 +102,7 @@ def publish(
 
     The folder holds ID.png, ID.svg, ID.pdf, a dark variant of the kind that pages show (ID-dark.svg, or ID-dark.png
     where the drawing is heavier than ``HEAVIEST_DRAWING``), the plotted numbers (ID.csv for real columns of one length,
-    ID.npz otherwise, with arrays of more than ``MANY_NUMBERS`` rounded to five digits) and figure.json; with ``frames``
+    ID.npz otherwise, with arrays of more than ``MANY_NUMBERS`` rounded to 16 binary digits) and figure.json; with ``frames``
     also ID-frames.png and ID-frames-dark.png. Where the variable COMPANION_ROUGH is set, as in the tests of chapters,
     the only picture is a small ID.png.
 
@@ -367,11 +367,11 @@ def _read_arrays_back(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
 
 
 def _rounded(values: np.ndarray) -> np.ndarray:
-    """To 18 binary digits if many, in single precision: a plot shows ten, and the digits of chance do not compress."""
-    if values.dtype != np.float64 or values.size <= MANY_NUMBERS:
+    """To 16 binary digits if many, in single precision: a plot shows ten, and the digits of chance do not compress."""
+    if values.dtype not in (np.float64, np.float32) or values.size <= MANY_NUMBERS:
         return values
     mantissa, exponent = np.frexp(values)
-    return np.ldexp(np.round(mantissa * 2**18), exponent - 18).astype(np.float32)
+    return np.ldexp(np.round(mantissa * 2**16), exponent - 16).astype(np.float32)
 
 
 def _citations(id: str, page: str, caption: str) -> dict[str, Any]:

@@ -206,14 +206,17 @@ def test_a_drawing_of_very_many_points_is_dark_as_an_image(out, monkeypatch):
 def test_many_numbers_are_rounded_by_less_than_a_plot_shows_and_few_are_not(out):
     many = np.append(np.random.default_rng(0).normal(size=figures.MANY_NUMBERS), [np.nan, np.inf, 0.0, 1e-30])
     few = many[:3]
-    publish(data={"many": many, "few": few, "counts": np.arange(2 * len(many))})
+    single = many.astype(np.float32)
+    publish(data={"many": many, "few": few, "counts": np.arange(2 * len(many)), "single": single})
     stored = np.load(out / "figures" / "probe-line" / "probe-line.npz")
     assert stored["few"].tolist() == few.tolist()
     assert stored["counts"].dtype == np.arange(3).dtype
     assert stored["many"].dtype == np.float32
-    # Half a unit of the last of 18 binary digits, the first of which is never 0.
-    np.testing.assert_allclose(stored["many"], many, rtol=2.0**-18, atol=0)
+    # Half a unit of the last of 16 binary digits, the first of which is never 0.
+    np.testing.assert_allclose(stored["many"], many, rtol=2.0**-16, atol=0)
     assert stored["many"].tolist() != many.tolist()
+    np.testing.assert_allclose(stored["single"], single, rtol=2.0**-16, atol=0)
+    assert stored["single"].tolist() != single.tolist()
 
 
 def test_the_light_drawing_keeps_what_is_drawn(out):

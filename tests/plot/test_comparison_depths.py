@@ -92,6 +92,14 @@ def test_scores_of_a_row_stand_together_by_depth():
     assert not [line for ax in (left, right) for line in ax.lines if line.get_linestyle() == "--"]
 
 
+def test_a_row_with_failures_is_hollow_and_has_no_interval():
+    figure = plot.scores([stack("vanilla", 1, 0.9), stack("FNet", 1, 0.6, failed=1)], {"mnist": GUESSES["mnist"]})
+    markers = [line for line in figure.axes[0].lines if line.get_marker() == "o"]
+    assert [line.get_markerfacecolor() == style.PAPER for line in markers] == [False, True]
+    widths = [np.ptp(bar.get_segments()[0][:, 0]) for bar in figure.axes[0].collections]
+    assert widths == pytest.approx([0.02, 0.0])
+
+
 def test_a_guess_is_drawn_where_a_row_has_its_score():
     figure = plot.scores([stack("vanilla", 1, 0.9), stack("no residual", 1, 0.1)], {"mnist": GUESSES["mnist"]})
     dashed = [float(line.get_xdata()[0]) for line in figure.axes[0].lines if line.get_linestyle() == "--"]

@@ -69,6 +69,8 @@ def scores(
 ) -> Figure:
     """The score of each row at each depth with its interval, a panel for each task; a failed run counts as a guess.
 
+    Where runs failed the marker is hollow and has no interval, which would be that of two kinds of runs.
+
     ``guesses``: endpoint of each task that is shown, and the score of guessing, a dashed line where it is in sight.
     ``simplest``: the score of the simplest method on a task, a dotted line.
     """
@@ -84,9 +86,11 @@ def scores(
     for letter, ax, task in style.dressed("abc", axes[0], tasks):
         for stack in (s for s in shown if s.task == task):
             colour, marker = DEPTHS[stack.depth]
-            error = [0 if np.isnan(stack.half_width) else stack.half_width]
+            error = [0 if np.isnan(stack.half_width) or stack.failed else stack.half_width]
             y = [places[stack.row] + shift[stack.depth]]
-            ax.errorbar([stack.score], y, xerr=error, color=colour, marker=marker, markersize=4, linestyle="none")
+            inside = style.PAPER if stack.failed else colour
+            look: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 4, "markerfacecolor": inside}
+            ax.errorbar([stack.score], y, xerr=error, linestyle="none", **look)
         endpoint, guess = guesses[task]
         low, high = ax.get_xlim()
         # Far away from all rows it would only press them together.
