@@ -102,9 +102,9 @@ def publish(
 
     The folder holds ID.png, ID.svg, ID.pdf, a dark variant of the kind that pages show (ID-dark.svg, or ID-dark.png
     where the drawing is heavier than ``HEAVIEST_DRAWING``), the plotted numbers (ID.csv for real columns of one length,
-    ID.npz otherwise, with arrays of more than ``MANY_NUMBERS`` rounded to 16 binary digits) and figure.json; with ``frames``
-    also ID-frames.png and ID-frames-dark.png. Where the variable COMPANION_ROUGH is set, as in the tests of chapters,
-    the only picture is a small ID.png.
+    ID.npz otherwise, with arrays of more than ``MANY_NUMBERS`` rounded to 16 binary digits) and figure.json; with
+    ``frames`` also ID-frames.png and ID-frames-dark.png. Where the variable COMPANION_ROUGH is set, as in the tests of
+    chapters, the only picture is a small ID.png.
 
     - ``figure``: drawn in the colours of the book's style (see ``companion.themes``), from which the dark variant
       follows.
