@@ -85,6 +85,47 @@ def test_gradient_is_found_by_elimination_where_iteration_fails():
     np.testing.assert_allclose(gradient, expected, rtol=1e-7, atol=1e-7 * float(expected.abs().max()))
 
 
+def test_a_relative_tolerance_is_in_units_of_the_largest_entry_of_each_example():
+    W, x = contraction(6), torch.rand(1, 6, dtype=torch.float64)
+    both = torch.cat([x, 1e4 * x])
+
+    def found(**options):
+        return implicit.solve(lambda y: y @ W.T + both, torch.zeros_like(both), tol=1e-6, **options)
+
+    relative, absolute = found(relative=True), found()
+    assert bool(relative.converged.all())
+    largest = relative.value.abs().amax(-1)
+    assert bool((relative.residual <= 1e-6 * largest).all())
+    # A linear map does the same to both, and the large one has to go on for an absolute tolerance.
+    assert int(relative.num_steps[0]) == int(relative.num_steps[1])
+    assert float(relative.residual[1]) > 1e-6 >= float(absolute.residual[1])
+
+
+def test_a_gradient_that_is_not_eliminated_is_what_its_iteration_has_reached():
+    """At a radius near one: the exact gradient is large, and few steps from the incoming one lead to less."""
+    W, x = contraction(6, radius=0.999), torch.rand(2, 6, dtype=torch.float64)
+
+    def gradient(**options):
+        u = x.clone().requires_grad_()
+        found = implicit.solve(
+            lambda y: y @ W.T + u, torch.zeros_like(x), tol=1e-10, history=0, max_steps=30, **options
+        )
+        (g,) = torch.autograd.grad(found.value.sum(), u)
+        return g
+
+    exact = torch.linalg.solve((torch.eye(6) - W).mT, torch.ones(6, dtype=torch.float64))
+    np.testing.assert_allclose(gradient(), exact.expand(2, -1), rtol=1e-9)
+    # Plain iteration adds up powers of the transposed map, and what is kept is the best of these sums.
+    sums, power = [], torch.ones(6, dtype=torch.float64)
+    for _ in range(31):
+        sums.append(power + (sums[-1] if sums else 0))
+        power = W.mT @ power
+    kept = gradient(eliminate=False)[0]
+    residuals = [float((W.mT @ g + 1 - g).abs().max()) for g in sums]
+    np.testing.assert_allclose(kept, sums[int(np.argmin(residuals))], rtol=1e-9)
+    assert float((kept - exact).abs().max()) > 0.01 * float(exact.abs().max())
+
+
 def test_examples_stop_one_by_one_and_do_not_feel_each_other():
     W = contraction(4)
     x = torch.tensor([[1e-14], [1.0], [50.0]], dtype=torch.float64) * torch.ones(4, dtype=torch.float64)

@@ -346,9 +346,10 @@ class EquilibriumAttention(nn.Module):
     ``interaction`` maps inputs (batch, N, D) to the sum over couplings, a function of the spins; ``correction`` maps
     the spins to the self-correction, none unless given; ``response`` is that of one spin to its field, linear (a
     Gaussian spin) unless given. A deep equilibrium layer: Anderson acceleration to a residual of ``tol`` (1000
-    roundings unless given), with implicit gradients whose memory does not grow with the number of steps. ``forward``
-    raises ``RuntimeError`` where that does not converge in ``max_steps``; ``solve`` returns what was found, with the
-    evidence. Whether there is a fixed point, and one only, is up to the modules. Source: eq. diaupdate.
+    roundings unless given), in units of the largest entry if ``relative``, with implicit gradients whose memory does
+    not grow with the number of steps; ``eliminate`` as for ``implicit.solve``. ``forward`` raises ``RuntimeError``
+    where that does not converge in ``max_steps``; ``solve`` returns what was found, with the evidence. Whether there
+    is a fixed point, and one only, is up to the modules. Source: eq. diaupdate.
 
     >>> EquilibriumAttention(SoftmaxCouplings(4), FeedForward(4))(torch.ones(2, 7, 4)).shape
     torch.Size([2, 7, 4])
@@ -361,13 +362,16 @@ class EquilibriumAttention(nn.Module):
         *,
         response: Callable[[Tensor], Tensor] = _linear,
         tol: float | None = None,
+        relative: bool = False,
+        eliminate: bool = True,
         max_steps: int = 200,
     ) -> None:
         super().__init__()
         self.interaction = interaction
         self.correction = NoCorrection() if correction is None else correction
         self.response = response
-        self.tol, self.max_steps = tol, validate.count(max_steps, "max_steps", minimum=1)
+        self.tol, self.relative, self.eliminate = tol, relative, eliminate
+        self.max_steps = validate.count(max_steps, "max_steps", minimum=1)
 
     def step(self, spins: Float[Tensor, "batch N D"], x: Float[Tensor, "batch N D"]) -> Float[Tensor, "batch N D"]:
         """response(interaction(X)(S) - correction(S) + X), once.
@@ -402,7 +406,12 @@ class EquilibriumAttention(nn.Module):
         # Couplings are computed once, not in every step.
         over_couplings, start = self.interaction(inputs), torch.zeros_like(inputs)
         return implicit.solve(
-            lambda spins: self._step(over_couplings, spins, inputs), start, tol=tol, max_steps=self.max_steps
+            lambda spins: self._step(over_couplings, spins, inputs),
+            start,
+            tol=tol,
+            relative=self.relative,
+            eliminate=self.eliminate,
+            max_steps=self.max_steps,
         )
 
     def forward(self, x: Float[Tensor, "batch N D"]) -> Float[Tensor, "batch N D"]:
@@ -434,12 +443,14 @@ class MeanFieldAttention(EquilibriumAttention):
         symmetry: Callable[[Tensor], Tensor] = coupling_tensors.unconstrained,
         correction: nn.Module | None = None,
         tol: float | None = None,
+        relative: bool = False,
+        eliminate: bool = True,
         max_steps: int = 200,
         generator: torch.Generator | None = None,
     ) -> None:
         interaction = CouplingTensor(num_spins, dim, couplings, symmetry=symmetry, generator=generator)
         correction = FeedForward(dim).to(interaction.couplings) if correction is None else correction
-        super().__init__(interaction, correction, tol=tol, max_steps=max_steps)
+        super().__init__(interaction, correction, tol=tol, relative=relative, eliminate=eliminate, max_steps=max_steps)
 
     @property
     def couplings(self) -> Tensor:

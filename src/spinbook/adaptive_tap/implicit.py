@@ -67,9 +67,15 @@ def _extrapolation(gram: Tensor, products: Tensor) -> Tensor:
 
 @torch.no_grad()
 def _anderson(
-    f: Callable[[Tensor], Tensor], y: Tensor, tol: Tensor | float, max_steps: int, history: int, damping: float
+    f: Callable[[Tensor], Tensor],
+    y: Tensor,
+    tol: Tensor | float,
+    max_steps: int,
+    history: int,
+    damping: float,
+    relative: float = 0.0,
 ) -> FixedPoints:
-    """On (batch, entries). ``tol`` is absolute, one number or one for each example."""
+    """On (batch, entries). ``tol`` is absolute, one or one for each example; ``relative`` to the largest entry."""
     step = f(y) - y
     residual = step.abs().amax(-1)
     best_y, best_residual = y, residual
@@ -81,7 +87,7 @@ def _anderson(
     largest = _AMPLIFICATION * torch.maximum(y.abs().amax(-1), residual)
 
     def accepted(y: Tensor) -> Tensor:
-        return torch.maximum(least, floor(y.dtype) * torch.minimum(y.abs().amax(-1), largest))
+        return torch.maximum(least, max(floor(y.dtype), relative) * torch.minimum(y.abs().amax(-1), largest))
 
     for k in range(max_steps):
         # A NaN compares as false and ends the loop; infinity has to be asked for.
@@ -181,17 +187,22 @@ def solve(
     history: int = 5,
     damping: float = 1.0,
     adjoint_tol: float | None = None,
+    relative: bool = False,
+    eliminate: bool = True,
 ) -> FixedPoints:
     """y = f(y), from ``y0``, by Anderson acceleration over the last ``history`` steps, for each example by itself.
 
     ``f`` maps the states of a batch (batch, ...) to new ones, each example by itself. An example stops when
-    max |f(y) - y| is at most ``tol``, or 16 roundings of its largest entry if that is more; one that does not get there
-    in ``max_steps`` returns the best state seen, with ``converged`` False. ``history=0`` is plain iteration.
+    max |f(y) - y| is at most ``tol``, or ``tol`` times its largest entry if ``relative``, or 16 roundings of that entry
+    if this is more; one that does not get there in ``max_steps`` returns the best state seen, with ``converged`` False.
+    ``history=0`` is plain iteration.
 
     The value is differentiable, once, in every tensor that ``f`` uses: the gradient is that of the fixed point, by the
     implicit function theorem. The adjoint equation is iterated in the same way until its residual, relative to the
-    incoming gradient, is at most ``adjoint_tol`` (``tol`` unless given), and solved with a dense Jacobian where that
-    fails. Memory does not grow with the number of steps. No gradient reaches ``y0``.
+    incoming gradient, is at most ``adjoint_tol`` (``tol`` unless given). Where that fails it is solved with a dense
+    Jacobian, or, unless ``eliminate``, left at the best state seen: a gradient that is not that of the fixed point, and
+    stays small where that one is about to diverge. Memory does not grow with the number of steps. No gradient reaches
+    ``y0``.
 
     >>> x = torch.tensor([[1.0], [2.0]], dtype=torch.float64, requires_grad=True)
     >>> root = solve(lambda y: (y + x / y) / 2, torch.ones_like(x))
@@ -221,7 +232,8 @@ def solve(
         return out.reshape(shape[0], -1)
 
     flat = start.reshape(shape[0], -1)
-    found = _anderson(flat_f, flat, tolerance, max_steps, history, rate)
+    absolute, in_units = (0.0, tolerance) if relative else (tolerance, 0.0)
+    found = _anderson(flat_f, flat, absolute, max_steps, history, rate, in_units)
     value = found.value
     if torch.is_grad_enabled():
         out = flat_f(value)
@@ -238,7 +250,8 @@ def solve(
                 solution = _anderson(
                     lambda g: vjp(g) + gradient, gradient, adjoint_tolerance * scale, max_steps, history, 1.0
                 )
-                return solution.value if bool(solution.converged.all()) else _dense_adjoint(vjp, gradient)
+                enough = not eliminate or bool(solution.converged.all())
+                return solution.value if enough else _dense_adjoint(vjp, gradient)
 
             # Numerically the value itself: its residual is the one reported.
             value = value + _Adjoint.apply(out - out.detach(), adjoint)

@@ -182,13 +182,19 @@ def _entry(seed: int, arrays: Any) -> dict[str, Any]:
 def recorded(*, sample: bool = False) -> dict[str, Any]:
     """The trainings as they were run, complete or not, from the file beside this module.
 
-    ``sample``: those of ``SMOKE``, whose images come with the library, so that they can be made again anywhere.
+    ``sample``: those of ``SMOKE``, whose images come with the library, so that they can be made again anywhere. Raises
+    ``FileNotFoundError`` in a version that has no record.
 
     >>> recorded(sample=True)["design"]["num_updates"]
     4
     """
-    name = _SAMPLE if sample else _ARTIFACT
-    with resources.as_file(resources.files("spinbook.comparison").joinpath(name)) as path:
+    place = resources.files("spinbook.comparison").joinpath(_SAMPLE if sample else _ARTIFACT)
+    if not place.is_file():
+        raise FileNotFoundError(
+            f"{place.name}: this version has no record of the trainings; `python -m spinbook.sweep run "
+            "comparison-headline --out FOLDER` makes one"
+        )
+    with resources.as_file(place) as path:
         return records.read(path)
 
 
