@@ -121,6 +121,25 @@ def test_what_is_organised_is_a_distance_between_all_norms_and_not_between_their
         headline.organised(made_up([[0.1, 0.9, 0.98]], [[[1.0], [2.0], [1.0]]]))
 
 
+def test_a_design_with_exact_gradients_trains_another_network_from_the_same_start(monkeypatch):
+    seen = []
+    train = network.train
+    monkeypatch.setattr(network, "train", lambda net, *a, **b: seen.append(net) or train(net, *a, **b))
+    short = headline.SMOKE._replace(num_updates=1, frames=(1,))
+    starts = [headline.run_one(1, design) for design in (short, short._replace(exact=True))]
+    assert [(net.attention.relative, net.attention.eliminate) for net in seen] == [(True, False), (False, True)]
+    # After one update the difference is that of two tolerances.
+    assert starts[0]["loss"] == pytest.approx(starts[1]["loss"], rel=1e-3)
+
+
+def test_the_run_with_exact_gradients_is_there_and_reached_what_the_source_has_before_it_fell():
+    (run,) = headline.recorded(exact=True)["runs"]
+    assert max(run["accuracy"]) == pytest.approx(headline.PUBLISHED, abs=2e-3)
+    assert run["accuracy"][-1] < 0.2
+    with pytest.raises(FileNotFoundError, match=r"headline\.json\.gz: this version has no record"):
+        headline.recorded()
+
+
 def test_the_sample_of_the_record_is_made_again():
     """With one thread on another machine only rounding differs; another seed is a hundred times as far."""
     record = headline.recorded(sample=True)

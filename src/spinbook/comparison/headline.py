@@ -23,11 +23,13 @@ from scipy import stats
 
 from spinbook import sweep
 from spinbook.adaptive_tap import network
+from spinbook.adaptive_tap.attention import EquilibriumAttention
 from spinbook.comparison import records, torch_blocks
 from spinbook.datasets import mnist
 
 __all__ = [
     "ALL",
+    "EXACT",
     "FRAMES",
     "PUBLISHED",
     "SMOKE",
@@ -44,23 +46,29 @@ __all__ = [
 FRAMES = (0, 10, 30, 100, 300, *range(1000, 20001, 1000))
 """Updates after which the test set and the couplings are looked at."""
 
-_ARTIFACT, _SAMPLE = "headline.json.gz", "headline-sample.json.gz"
+_ARTIFACT, _SAMPLE, _EXACT = "headline.json.gz", "headline-sample.json.gz", "headline-exact.json.gz"
 PUBLISHED = 0.991
 """The accuracy on the test set of 10,000 images that the source reports."""
 _NUM_IMAGES = 10_000
 
 
 class Design(NamedTuple):
-    """``seeds``, updates, and after which numbers of them the test set and the couplings are looked at."""
+    """``seeds``, updates, and after which numbers of them the test set and the couplings are looked at.
+
+    ``exact``: not by the rules of the source's code, but to an absolute residual, and with the exact gradient of the
+    fixed point where the iteration for it fails.
+    """
 
     name: str
     seeds: tuple[int, ...] = (1, 2, 3, 4, 5)
     num_updates: int = 20000
     frames: tuple[int, ...] = FRAMES
     sample: bool = False
+    exact: bool = False
 
 
 ALL = Design("all")
+EXACT = Design("exact gradient", seeds=(1,), exact=True)
 SMOKE = Design("smoke", seeds=(1, 2), num_updates=4, frames=(0, 2, 4), sample=True)
 
 
@@ -100,6 +108,8 @@ def run_one(seed: int, design: Design) -> dict[str, np.ndarray]:
     data = network.Images(*(part.to(device) for part in _images(design.sample)))
     with torch_blocks.seeded(seed):
         net = network.DigitNetwork().to(device)
+    if design.exact and isinstance(net.attention, EquilibriumAttention):
+        net.attention.relative, net.attention.eliminate = False, True
     begin, worked = time.perf_counter(), time.process_time()
     training = network.train(
         net,
@@ -134,7 +144,8 @@ def compare(
     time_limit: float | None = None,
     progress: bool = False,
 ) -> dict[str, Any]:
-    """The record, which is also written to ``headline.json.gz`` in ``folder``, anew with each seed that is done.
+    """The record, which is also written to ``headline.json.gz`` (``headline-exact.json.gz`` for exact gradients) in
+    ``folder``, anew with each seed that is done.
 
     Called again with the same folder it trains the seeds that are missing. Raises ``FileNotFoundError`` where MNIST is
     missing.
@@ -164,7 +175,7 @@ def compare(
             "runs": [_entry(seed, found[seed]) for seed in sorted(found)],
         } | records.circumstances(begin, code)
         if place is not None:
-            records.write(place / _ARTIFACT, record)
+            records.write(place / (_EXACT if design.exact else _ARTIFACT), record)
     return record
 
 
@@ -179,16 +190,16 @@ def _entry(seed: int, arrays: Any) -> dict[str, Any]:
     }
 
 
-def recorded(*, sample: bool = False) -> dict[str, Any]:
+def recorded(*, sample: bool = False, exact: bool = False) -> dict[str, Any]:
     """The trainings as they were run, complete or not, from the file beside this module.
 
-    ``sample``: those of ``SMOKE``, whose images come with the library, so that they can be made again anywhere. Raises
-    ``FileNotFoundError`` in a version that has no record.
+    ``sample``: those of ``SMOKE``, whose images come with the library, so that they can be made again anywhere.
+    ``exact``: those of ``EXACT``. Raises ``FileNotFoundError`` in a version that has no such record.
 
     >>> recorded(sample=True)["design"]["num_updates"]
     4
     """
-    place = resources.files("spinbook.comparison").joinpath(_SAMPLE if sample else _ARTIFACT)
+    place = resources.files("spinbook.comparison").joinpath(_SAMPLE if sample else _EXACT if exact else _ARTIFACT)
     if not place.is_file():
         raise FileNotFoundError(
             f"{place.name}: this version has no record of the trainings; `python -m spinbook.sweep run "

@@ -138,11 +138,12 @@ def _depths(name: str, brief: bool, out: Path, quick: bool, **options: Any) -> N
     depths.compare(design, folder=Path(out) / name, **options)
 
 
-def _headline(out: Path, quick: bool, **options: Any) -> None:
+def _headline(name: str, exact: bool, out: Path, quick: bool, **options: Any) -> None:
     from spinbook.comparison import headline
 
     options.pop("num_threads", None)
-    headline.compare(headline.SMOKE if quick else headline.ALL, folder=Path(out) / "comparison-headline", **options)
+    design = headline.EXACT if exact else headline.ALL
+    headline.compare(headline.SMOKE._replace(exact=exact) if quick else design, folder=Path(out) / name, **options)
 
 
 def _transient(out: Path, quick: bool, **options: Any) -> None:
@@ -216,7 +217,16 @@ SWEEPS: tuple[Published, ...] = (
         partial(_depths, "comparison-depths-brief", True),
     ),
     Published(
-        "comparison-headline", "the network of adaptive TAP on MNIST, 20,000 updates, five seeds", 60.0, _headline
+        "comparison-headline",
+        "the network of adaptive TAP on MNIST, 20,000 updates, five seeds",
+        120.0,
+        partial(_headline, "comparison-headline", False),
+    ),
+    Published(
+        "comparison-headline-exact",
+        "the same from one seed, with the exact gradient of the steady state",
+        30.0,
+        partial(_headline, "comparison-headline-exact", True),
     ),
     Published(
         "nonequilibrium-transient",
