@@ -3,6 +3,7 @@
 import dataclasses
 import io
 import math
+import re
 import subprocess
 import sys
 
@@ -32,6 +33,22 @@ DECLARED = """\
   reading_error: 0.001
   rival: half of it
   verdict: reproduced
+"""
+
+# A function of the library, what made a record with it, and what reads this.
+RECORDED = """\
+from importlib import resources
+from walks import unrelated
+
+_FILE = "steps.json"
+
+
+def compute(folder):
+    (folder / _FILE).write_text(str(unrelated.three(1)))
+
+
+def record():
+    return resources.files("walks").joinpath("steps.json").read_text()
 """
 
 MEASURED = """
@@ -115,6 +132,25 @@ def test_what_was_not_run_and_what_was_made_of_other_code_is_said(book):
     assert epsilon.rows(study, shaken)[0].epsilon == math.inf
     with pytest.raises(ValueError, match=r"PAGE: expected some of \['probe', 'audits/probe'\], got \['none'\]"):
         epsilon.jobs(book.root, ["none"])
+
+
+def test_a_claim_that_reads_what_a_function_recorded_is_not_asked(toy_book):
+    add_audit(toy_book)
+    toy_book.path("src/walks/recorded.py").write_text(RECORDED)
+    toy_book.path("src/walks/steps.json").write_text("2")
+    toy_book.edit(
+        "book/claims/probe.yml", "- id: probe.top\n", "- id: probe.top\n  functions: [walks.unrelated.three]\n"
+    )
+    page = next(path for path in toy_book.path("notebooks").rglob("*.md") if '"probe.top"' in path.read_text())
+    asked = [job for job in epsilon.Study(toy_book.root).jobs() if "probe.top" in job.ids]
+    assert "walks.unrelated.three" in {job.function for job in asked}
+    text = re.sub(r'claims\.measure\(\s*"probe\.top".*?\)\n', "", page.read_text(), flags=re.DOTALL)
+    cell = 'from walks import recorded\nclaims.measure("probe.top", float(recorded.record()), rival=0.0)\n'
+    page.write_text(f"{text}\n```{{code-cell}} ipython3\n{cell}```\n")
+    study = epsilon.Study(toy_book.root)
+    assert "probe.top" not in {id for job in study.jobs() for id in job.ids}
+    (row,) = [row for row in epsilon.rows(study, {}) if row.function == "walks.unrelated.three"]
+    assert (row.epsilon, row.state, row.asked) == (None, epsilon.RECORD, ("probe.top",))
 
 
 def test_statements_that_stop_as_they_are_give_no_result(book, monkeypatch):

@@ -8,7 +8,9 @@ again: the statements behind its measurement and nothing else, with the committe
 
 in the function would be seen, where ``room`` is bound - gap. An error may have either sign; the room is that in the
 direction where it ends first. Only claims that name the function are asked, so that the least of their epsilons is an
-upper bound of what the book notices: others that rest on the function may see less.
+upper bound of what the book notices: others that rest on the function may see less. A claim that reads a record which
+the function made is not asked, since what is recorded does not move; of a function that stands behind records alone
+nothing is measured.
 
 Each page also runs as it is, once before the others and once after them. A value that differs between the two moves by
 itself and is not asked. Every job
@@ -120,7 +122,8 @@ class Study:
         for name, mine in self.naming.items():
             if self.place(name)[0]:
                 for page, ids in mine.items():
-                    by_page.setdefault(page, {})[name] = ids
+                    if run := [id for id in ids if self.map.relation(id, name) is not equations.Relation.RECORD]:
+                        by_page.setdefault(page, {})[name] = run
         known = notebooks.names(self.root)
         if unknown := sorted(set(pages) - set(known)):
             raise ValueError(f"PAGE: expected some of {known}, got {unknown}")
