@@ -126,6 +126,46 @@ def test_a_gradient_that_is_not_eliminated_is_what_its_iteration_has_reached():
     assert float((kept - exact).abs().max()) > 0.01 * float(exact.abs().max())
 
 
+def test_one_update_more_is_taken_with_a_gradient_alone_and_its_adjoint_is_that_at_the_updated_state():
+    W, x = contraction(5), torch.rand(2, 5, dtype=torch.float64)
+
+    def solved(u, **options):
+        start = torch.zeros_like(x)
+        return implicit.solve(lambda y: torch.tanh(y @ W.T + u), start, max_steps=3, history=0, **options)
+
+    def update(y):
+        return torch.tanh(y @ W.T + x)
+
+    plain = solved(x)
+    assert not bool(plain.converged.any())
+    u = x.clone().requires_grad_()
+    later = solved(u, last_update=True)
+    np.testing.assert_allclose(later.value.detach(), update(plain.value), rtol=1e-14)
+    np.testing.assert_array_equal(later.residual, plain.residual)
+    np.testing.assert_array_equal(solved(x, last_update=True).value, plain.value)
+    (gradient,) = torch.autograd.grad(later.value.sum(), u)
+    # g = J(f(y))^T g + 1 by elimination, and then the update from y: du = (1 - f(y)^2) g.
+    for example in (0, 1):
+        y = update(plain.value)[example]
+        jacobian = torch.func.jacrev(lambda z, k=example: torch.tanh(z @ W.T + x[k]))(y)
+        g = torch.linalg.solve((torch.eye(5) - jacobian).mT, torch.ones(5, dtype=torch.float64))
+        np.testing.assert_allclose(gradient[example], (1 - y**2) * g, rtol=1e-9)
+
+
+def test_at_a_fixed_point_one_update_more_changes_nothing():
+    W, x = contraction(5), torch.rand(2, 5, dtype=torch.float64)
+    results = []
+    for last_update in (False, True):
+        u = x.clone().requires_grad_()
+        found = implicit.solve(
+            lambda y, u=u: torch.tanh(y @ W.T + u), torch.zeros_like(x), tol=1e-13, last_update=last_update
+        )
+        (gradient,) = torch.autograd.grad(found.value.square().sum(), u)
+        results.append((found.value.detach(), gradient))
+    for one, other in zip(*results, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-11)
+
+
 def test_examples_stop_one_by_one_and_do_not_feel_each_other():
     W = contraction(4)
     x = torch.tensor([[1e-14], [1.0], [50.0]], dtype=torch.float64) * torch.ones(4, dtype=torch.float64)

@@ -127,7 +127,8 @@ def test_a_design_with_exact_gradients_trains_another_network_from_the_same_star
     monkeypatch.setattr(network, "train", lambda net, *a, **b: seen.append(net) or train(net, *a, **b))
     short = headline.SMOKE._replace(num_updates=1, frames=(1,))
     starts = [headline.run_one(1, design) for design in (short, short._replace(exact=True))]
-    assert [(net.attention.relative, net.attention.eliminate) for net in seen] == [(True, False), (False, True)]
+    rules = [(net.attention.relative, net.attention.eliminate, net.attention.last_update) for net in seen]
+    assert rules == [(True, False, True), (False, True, False)]
     # After one update the difference is that of two tolerances.
     assert starts[0]["loss"] == pytest.approx(starts[1]["loss"], rel=1e-3)
 

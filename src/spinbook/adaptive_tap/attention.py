@@ -347,9 +347,9 @@ class EquilibriumAttention(nn.Module):
     the spins to the self-correction, none unless given; ``response`` is that of one spin to its field, linear (a
     Gaussian spin) unless given. A deep equilibrium layer: Anderson acceleration to a residual of ``tol`` (1000
     roundings unless given), in units of the largest entry if ``relative``, with implicit gradients whose memory does
-    not grow with the number of steps; ``eliminate`` as for ``implicit.solve``. ``forward`` raises ``RuntimeError``
-    where that does not converge in ``max_steps``; ``solve`` returns what was found, with the evidence. Whether there
-    is a fixed point, and one only, is up to the modules. Source: eq. diaupdate.
+    not grow with the number of steps; ``eliminate`` and ``last_update`` as for ``implicit.solve``. ``forward``
+    raises ``RuntimeError`` where that does not converge in ``max_steps``; ``solve`` returns what was found, with the
+    evidence. Whether there is a fixed point, and one only, is up to the modules. Source: eq. diaupdate.
 
     >>> EquilibriumAttention(SoftmaxCouplings(4), FeedForward(4))(torch.ones(2, 7, 4)).shape
     torch.Size([2, 7, 4])
@@ -364,13 +364,14 @@ class EquilibriumAttention(nn.Module):
         tol: float | None = None,
         relative: bool = False,
         eliminate: bool = True,
+        last_update: bool = False,
         max_steps: int = 200,
     ) -> None:
         super().__init__()
         self.interaction = interaction
         self.correction = NoCorrection() if correction is None else correction
         self.response = response
-        self.tol, self.relative, self.eliminate = tol, relative, eliminate
+        self.tol, self.relative, self.eliminate, self.last_update = tol, relative, eliminate, last_update
         self.max_steps = validate.count(max_steps, "max_steps", minimum=1)
 
     def step(self, spins: Float[Tensor, "batch N D"], x: Float[Tensor, "batch N D"]) -> Float[Tensor, "batch N D"]:
@@ -411,6 +412,7 @@ class EquilibriumAttention(nn.Module):
             tol=tol,
             relative=self.relative,
             eliminate=self.eliminate,
+            last_update=self.last_update,
             max_steps=self.max_steps,
         )
 
@@ -445,12 +447,21 @@ class MeanFieldAttention(EquilibriumAttention):
         tol: float | None = None,
         relative: bool = False,
         eliminate: bool = True,
+        last_update: bool = False,
         max_steps: int = 200,
         generator: torch.Generator | None = None,
     ) -> None:
         interaction = CouplingTensor(num_spins, dim, couplings, symmetry=symmetry, generator=generator)
         correction = FeedForward(dim).to(interaction.couplings) if correction is None else correction
-        super().__init__(interaction, correction, tol=tol, relative=relative, eliminate=eliminate, max_steps=max_steps)
+        super().__init__(
+            interaction,
+            correction,
+            tol=tol,
+            relative=relative,
+            eliminate=eliminate,
+            last_update=last_update,
+            max_steps=max_steps,
+        )
 
     @property
     def couplings(self) -> Tensor:

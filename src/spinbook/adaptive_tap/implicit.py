@@ -189,6 +189,7 @@ def solve(
     adjoint_tol: float | None = None,
     relative: bool = False,
     eliminate: bool = True,
+    last_update: bool = False,
 ) -> FixedPoints:
     """y = f(y), from ``y0``, by Anderson acceleration over the last ``history`` steps, for each example by itself.
 
@@ -203,6 +204,10 @@ def solve(
     Jacobian, or, unless ``eliminate``, left at the best state seen: a gradient that is not that of the fixed point, and
     stays small where that one is about to diverge. Memory does not grow with the number of steps. No gradient reaches
     ``y0``.
+
+    ``last_update``: a value with a gradient is f(y) of the y that was found, and the adjoint equation is that at f(y).
+    At a fixed point this changes nothing. Of a y that is none, a loss then sees what the next update makes of it, and
+    its gradient is at least that of this update; ``residual`` and ``converged`` are still those of y.
 
     >>> x = torch.tensor([[1.0], [2.0]], dtype=torch.float64, requires_grad=True)
     >>> root = solve(lambda y: (y + x / y) / 2, torch.ones_like(x))
@@ -238,7 +243,7 @@ def solve(
     if torch.is_grad_enabled():
         out = flat_f(value)
         if out.requires_grad:
-            y = value.clone().requires_grad_()
+            y = (out.detach() if last_update else value).clone().requires_grad_()
             again = flat_f(y)
 
             def vjp(g: Tensor) -> Tensor:
@@ -253,8 +258,8 @@ def solve(
                 enough = not eliminate or bool(solution.converged.all())
                 return solution.value if enough else _dense_adjoint(vjp, gradient)
 
-            # Numerically the value itself: its residual is the one reported.
-            value = value + _Adjoint.apply(out - out.detach(), adjoint)
+            # Numerically the value itself, whose residual is the one reported, or its update.
+            value = _Adjoint.apply(out, adjoint) if last_update else value + _Adjoint.apply(out - out.detach(), adjoint)
     return found._replace(value=value.reshape(shape))
 
 

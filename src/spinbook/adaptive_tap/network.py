@@ -85,8 +85,8 @@ class DigitNetwork(nn.Module):
     Two 3 x 3 convolutions with ``dim_conv`` channels, each followed by a rectifier and 3 x 3 max pooling with stride
     2, take 28 x 28 pixels to 4 x 4 patches, and a linear map takes these to ``dim`` components. ``attention`` is the
     module of the 17 spins: ``MeanFieldAttention`` with internally symmetric couplings, to a residual of 1e-4 of the
-    largest entry in at most 40 steps, with the gradient that 40 steps give, as in the source's code, unless given.
-    Source: "Simple example: MNIST".
+    largest entry in at most 40 steps, with the gradient that 40 steps give, and in training one update more, as in the
+    source's code, unless given. Source: "Simple example: MNIST".
 
     >>> DigitNetwork()(torch.zeros(5, 1, 28, 28)).shape
     torch.Size([5, 10])
@@ -109,7 +109,14 @@ class DigitNetwork(nn.Module):
         if attention is None:
             symmetry = coupling_tensors.symmetrize_components
             attention = MeanFieldAttention(
-                _NUM_PATCHES + 1, dim, symmetry=symmetry, tol=1e-4, relative=True, eliminate=False, max_steps=40
+                _NUM_PATCHES + 1,
+                dim,
+                symmetry=symmetry,
+                tol=1e-4,
+                relative=True,
+                eliminate=False,
+                last_update=True,
+                max_steps=40,
             )
         self.attention = attention
         self.final = nn.Linear(dim, _NUM_CLASSES)

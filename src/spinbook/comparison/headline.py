@@ -55,8 +55,8 @@ _NUM_IMAGES = 10_000
 class Design(NamedTuple):
     """``seeds``, updates, and after which numbers of them the test set and the couplings are looked at.
 
-    ``exact``: not by the rules of the source's code, but to an absolute residual, and with the exact gradient of the
-    fixed point where the iteration for it fails.
+    ``exact``: not by the rules of the source's code, but to an absolute residual, at the state that was found and not
+    one update later, and with the exact gradient of the fixed point where the iteration for it fails.
     """
 
     name: str
@@ -109,7 +109,7 @@ def run_one(seed: int, design: Design) -> dict[str, np.ndarray]:
     with torch_blocks.seeded(seed):
         net = network.DigitNetwork().to(device)
     if design.exact and isinstance(net.attention, EquilibriumAttention):
-        net.attention.relative, net.attention.eliminate = False, True
+        net.attention.relative, net.attention.eliminate, net.attention.last_update = False, True, False
     begin, worked = time.perf_counter(), time.process_time()
     training = network.train(
         net,
