@@ -93,10 +93,10 @@ lock: $(STAMP) ## compile requirements.lock anew from pyproject.toml and constra
 	  --unsafe-package spinbook --no-emit-find-links --no-emit-index-url --no-header --resolver=backtracking -c constraints.txt \
 	  -o requirements.lock pyproject.toml
 
-newest: ## install the newest versions that pyproject.toml allows instead of the locked ones
-	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@$(BIN)/pip install --quiet --upgrade --upgrade-strategy eager -e ".[book,test,dev]"
-	@touch $(STAMP)
+newest: ## install the newest versions that pyproject.toml allows instead of the locked ones; FOLDER=_build/newest: beside them
+	@test -x $${FOLDER:-.venv}/bin/python || $(PYTHON) -m venv $${FOLDER:-.venv}
+	@$${FOLDER:-.venv}/bin/pip install --quiet --upgrade --upgrade-strategy eager -e ".[book,test,dev]"
+	@test -n "$$FOLDER" || touch $(STAMP)
 
 clean: ## remove everything generated, the environment too
 	rm -rf _build .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis

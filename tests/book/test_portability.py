@@ -78,7 +78,7 @@ def test_the_table_measures_moves_in_bounds_and_names_what_no_longer_holds(book)
     jobs = portability.jobs(book.root)
     for job in jobs:
         # The published value is 1, the bound 0.001 and three uncertainties.
-        value = {"as is": 1.0, "again": 1.0, narrow: 1.0005, "four threads": 1.01}.get(job.path.name)
+        value = {"as is": 1.0, "again": 1.0, narrow: 1.0005, "four threads": 1.01}.get(job.path.name, 1.0)
         if job.is_chapter:
             finish(book, job, measured={"probe.top": [value, 0.0, [0.5, 0.0]]})
         elif job.path.name != "shuffled tests":
@@ -149,3 +149,14 @@ def test_jobs_that_begin_at_once_share_a_folder(tmp_path, monkeypatch):
     monkeypatch.setattr(disk.Path, "mkdir", late)
     assert disk.folder(tmp_path / "shared").is_dir()
     assert (tmp_path / "shared" / "of-the-other").exists()
+
+
+def test_a_path_whose_environment_is_missing_is_left_out_and_says_so(book, monkeypatch):
+    monkeypatch.setattr(portability, "_start", lambda *_: pytest.fail("a job was started"))
+    for job in portability.jobs(book.root):
+        if job.path.name == portability.AS_IS:
+            finish(book, job, **({"measured": {}} if job.is_chapter else {"tests": 1, "failed": []}))
+    out = io.StringIO()
+    rows = portability.run(book.root, out, only=["newest versions"])
+    assert [row.path for row in rows] == ["as is"]
+    assert "newest versions: left out, there is no environment in _build/newest" in out.getvalue()

@@ -34,8 +34,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
-from companion import claims
-from companion.pipeline import disk, evidence, execution, freshness, lifeline, notebooks
+from companion import claims, project
+from companion.pipeline import disk, evidence, execution, freshness, lifeline, notebooks, rounding
 
 __all__ = [
     "AGAIN",
@@ -74,6 +74,10 @@ class ProcessorPath:
     package: str | None = None
     chapters: bool = True
     tests: bool = True
+    # Whether all that public functions of the library return is rounded to single precision (see ``rounding``).
+    rounds: bool = False
+    # The folder of another virtual environment, relative to the repository; without it the path is left out.
+    environment: str | None = None
 
 
 PATHS = (
@@ -94,6 +98,8 @@ PATHS = (
     ProcessorPath("four threads", threads=4),
     ProcessorPath("shuffled tests", {"COMPANION_SHUFFLE": "1"}, chapters=False),
     ProcessorPath(AGAIN, tests=False),
+    ProcessorPath("single precision", tests=False, rounds=True),
+    ProcessorPath("newest versions", environment="_build/newest"),
 )
 
 
@@ -204,6 +210,10 @@ def run(root: Path, out: TextIO, *, only: Sequence[str] = ()) -> list[Row]:
         raise ValueError(f"only: expected some of {names}, got {unknown}")
     everything = jobs(root)
     wanted = [job for job in everything if not only or job.path.name in (*only, AS_IS)]
+    for path in PATHS:
+        if not _interpreter(root, path).exists() and any(job.path == path for job in wanted):
+            print(f"{path.name}: left out, there is no environment in {path.environment}", file=out)
+            wanted = [job for job in wanted if job.path != path]
     waiting = [job for job in wanted if outcome(root, job) is None]
     print(f"{len(wanted)} jobs, {len(wanted) - len(waiting)} of them done before", file=out, flush=True)
     cpus = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [0]
@@ -250,6 +260,11 @@ def _concerned(root: Path, job: Job) -> bool:
     return record is None or record.key != job.key or job.path.package in record.packages
 
 
+def _interpreter(root: Path, path: ProcessorPath) -> Path:
+    """The Python of a path: this one, or that of its environment."""
+    return Path(sys.executable) if path.environment is None else root / path.environment / "bin" / "python"
+
+
 _PROCESSES: set[subprocess.Popen[bytes]] = set()
 
 
@@ -259,7 +274,17 @@ def _start(root: Path, job: Job, cpu: int) -> float:
     folder = disk.folder(job.folder(root).parent)
     kind = "chapter" if job.is_chapter else "tests"
     module = "companion.pipeline.portability"
-    command = [sys.executable, "-m", module, str(root), job.path.name, kind, job.unit, job.key, str(cpu)]
+    command = [
+        str(_interpreter(root, job.path)),
+        "-m",
+        module,
+        str(root),
+        job.path.name,
+        kind,
+        job.unit,
+        job.key,
+        str(cpu),
+    ]
     with (folder / f"{notebooks.slug(job.unit)}.log").open("wb") as log:
         process = lifeline.start(command, output=log, environment=os.environ | {"PYTHONUTF8": "1"}, cwd=root)
         _PROCESSES.add(process)
@@ -280,6 +305,9 @@ def _run_chapter(root: Path, job: Job) -> dict[str, object]:
     else:
         # Without any variable a run of its own needs no other place, but the book's results must stay what they are.
         variables = dict(job.path.variables) or {"PYTHONHASHSEED": "0"}
+        if job.path.rounds:
+            folder = rounding.startup(disk.folder(job.folder(root) / "startup"), project.settings(root).library)
+            variables["PYTHONPATH"] = os.pathsep.join([str(root / "src"), str(folder)])
         problem = execution.publish(
             root, job.unit, threads=job.path.threads or 1, extra_environment=variables, target=target
         )
