@@ -1,6 +1,7 @@
 """Text notebooks and their committed pairs."""
 
 import importlib.util
+import os
 import sys
 
 import nbformat
@@ -48,6 +49,15 @@ def test_what_the_formatter_changes_in_a_cell_goes_into_the_text(toy_book):
     assert text.read_text() == before
     assert notebooks.sync(toy_book.root) == [pair]  # cell ids follow from the new source
     assert notebooks.adopt(toy_book.root) == []
+
+
+def test_a_text_that_was_edited_since_is_not_undone_by_its_pair(toy_book):
+    text, pair = toy_book.path("notebooks/probe.md"), toy_book.path("notebooks/probe.ipynb")
+    text.write_text(text.read_text().replace("linspace(0, 1", "linspace(0, 7"))
+    os.utime(pair, ns=(0, text.stat().st_mtime_ns - 10**9))
+    with pytest.raises(ValueError, match=r"probe\.md is newer than its \.ipynb"):
+        notebooks.adopt(toy_book.root)
+    assert "linspace(0, 7" in text.read_text()
 
 
 def test_a_pair_whose_text_is_gone_is_removed(toy_book):

@@ -296,9 +296,18 @@ def adopt(root: Path) -> list[Path]:
     """Take into the texts what a formatter changed in the code cells of the paired .ipynb. Returns what changed.
 
     For use right after :func:`sync` and the formatter, which knows no cells in texts: only sources may differ then.
+    Raises ``ValueError`` where a text is newer than its .ipynb, whose cells would undo what was written there.
     """
     changed = []
-    for name in out_of_sync(root):
+    stale = out_of_sync(root)
+    for name in stale:
+        path = root / "notebooks" / f"{name}.md"
+        pair = path.with_suffix(".ipynb")
+        if pair.is_file() and pair.stat().st_mtime_ns < path.stat().st_mtime_ns:
+            raise ValueError(
+                f"{name}.md is newer than its .ipynb, which has nothing to adopt: run `companion sync` first"
+            )
+    for name in stale:
         path = root / "notebooks" / f"{name}.md"
         text, ours = path.read_text(encoding="utf-8"), load(root, name).notebook.cells
         theirs = nbformat.reads(_committed(root, name) or "", as_version=4).cells
