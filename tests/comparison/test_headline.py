@@ -1,5 +1,6 @@
 """The source's network on MNIST: the same images, a record of fixed looks, and runs that can be interrupted."""
 
+import json
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -121,6 +122,18 @@ def test_what_is_organised_is_a_distance_between_all_norms_and_not_between_their
         headline.organised(made_up([[0.1, 0.9, 0.98]], [[[1.0], [2.0], [1.0]]]))
 
 
+def test_a_pattern_is_there_before_the_norms_have_grown():
+    norms = np.random.default_rng(3).uniform(size=(2, 3, 40))
+    norms[:, 1] = 0.2 + 0.1 * norms[:, 2]
+    record = made_up([[0.1, 0.9, 0.98]] * 2, norms.tolist())
+    found = headline.pattern(record)
+    assert found[:, 1:] == pytest.approx(np.ones((2, 2)))
+    assert found[:, 0] == pytest.approx([np.corrcoef(run[0], run[-1])[0, 1] for run in norms])
+    assert float(headline.organised(record)[:, 1].max()) < 0.5
+    with pytest.raises(ValueError, match="record: expected norms that differ"):
+        headline.pattern(made_up([[0.1, 0.9, 0.98]]))
+
+
 def test_a_design_with_exact_gradients_trains_another_network_from_the_same_start(monkeypatch):
     seen = []
     train = network.train
@@ -133,12 +146,27 @@ def test_a_design_with_exact_gradients_trains_another_network_from_the_same_star
     assert starts[0]["loss"] == pytest.approx(starts[1]["loss"], rel=1e-3)
 
 
+def test_the_record_is_that_of_the_plan():
+    record = headline.recorded()
+    assert record["complete"]
+    assert record["parameters"] == 25_828
+    assert record["design"] == json.loads(json.dumps(headline.ALL._asdict()))
+    assert [run["seed"] for run in record["runs"]] == [1, 2, 3, 4, 5]
+    assert all(run["frames"] == list(headline.FRAMES) for run in record["runs"])
+    assert all(np.shape(run["coupling_norms"]) == (len(headline.FRAMES), 17 * 16) for run in record["runs"])
+    assert record["data"] == {file.name: file.sha256 for file in mnist.FILES}
+
+
+def test_a_version_without_the_record_says_how_it_is_made(monkeypatch):
+    monkeypatch.setattr(headline, "_ARTIFACT", "headline-of-nobody.json.gz")
+    with pytest.raises(FileNotFoundError, match=r"nobody\.json\.gz: this version has no record"):
+        headline.recorded()
+
+
 def test_the_run_with_exact_gradients_is_there_and_reached_what_the_source_has_before_it_fell():
     (run,) = headline.recorded(exact=True)["runs"]
     assert max(run["accuracy"]) == pytest.approx(headline.PUBLISHED, abs=2e-3)
     assert run["accuracy"][-1] < 0.2
-    with pytest.raises(FileNotFoundError, match=r"headline\.json\.gz: this version has no record"):
-        headline.recorded()
 
 
 def test_the_sample_of_the_record_is_made_again():

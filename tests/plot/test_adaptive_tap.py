@@ -136,11 +136,16 @@ def test_a_frame_is_a_picture_of_the_strip():
 
 def test_headline_shows_errors_and_the_part_of_the_change_of_every_seed_after_the_start():
     accuracies, parts = np.array([[0.1, 0.9, 0.98], [0.2, 0.8, 0.97]]), np.array([[0, 0.3, 1], [0, 0.4, 1]])
-    figure = plot.headline([0, 10, 20], accuracies, parts, published=0.991, asked=(10, 0.9))
+    patterns = np.array([[0, 0.6, 1], [0, 0.7, 1]])
+    figure = plot.headline(
+        [0, 10, 20], accuracies, parts, patterns, published=0.991, asked=(10, 0.9), fallen=np.array([0.1, 0.7, 0.1])
+    )
     errors, change = figure.axes
     for k in range(2):
         assert np.array_equal(errors.lines[k].get_ydata(), 100 * (1 - accuracies[k, 1:]))
-        assert np.array_equal(change.lines[k].get_ydata(), parts[k, 1:])
-        assert np.array_equal(change.lines[k].get_xdata(), [10, 20])
+        assert np.array_equal(change.lines[2 * k].get_ydata(), parts[k, 1:])
+        assert np.array_equal(change.lines[2 * k + 1].get_ydata(), patterns[k, 1:])
+        assert np.array_equal(change.lines[2 * k].get_xdata(), [10, 20])
+    assert errors.lines[2].get_ydata() == pytest.approx([30, 90])
     assert errors.lines[-1].get_ydata()[0] == pytest.approx(0.9)
     assert (change.lines[-1].get_xdata()[0], change.lines[-1].get_ydata()[0]) == (10, 0.9)

@@ -39,6 +39,7 @@ __all__ = [
     "compare",
     "images",
     "organised",
+    "pattern",
     "recorded",
     "run_one",
 ]
@@ -264,3 +265,20 @@ def organised(record: Mapping[str, Any]) -> Float[np.ndarray, "runs looks"]:
     if not left[:, 0].all():
         raise ValueError("record: expected couplings that change, got the same norms at the start and the end")
     return 1 - left / left[:, :1]
+
+
+def pattern(record: Mapping[str, Any]) -> Float[np.ndarray, "runs looks"]:
+    """The correlation coefficient, over ordered pairs of sites, of the norms |J_ij| after k updates with the last ones.
+
+    It says whether the same couplings are the long ones, and nothing of how long they are. Raises ``ValueError`` where
+    norms do not differ from each other.
+
+    >>> [round(float(r), 3) for r in pattern(recorded(sample=True))[:, -1]]
+    [1.0, 1.0]
+    """
+    norms = np.array([run["coupling_norms"] for run in record["runs"]], float)
+    apart = norms - norms.mean(axis=-1, keepdims=True)
+    lengths = np.linalg.norm(apart, axis=-1)
+    if not lengths.all():
+        raise ValueError("record: expected norms that differ between pairs of sites, got the same for all")
+    return (apart * apart[:, -1:]).sum(axis=-1) / (lengths * lengths[:, -1:])

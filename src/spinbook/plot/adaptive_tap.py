@@ -406,30 +406,40 @@ def headline(
     updates: Sequence[int],
     accuracies: np.ndarray,
     organised: np.ndarray,
+    patterns: np.ndarray,
     *,
     published: float,
     asked: tuple[int, float],
+    fallen: np.ndarray | None = None,
 ) -> Figure:
     """Long trainings: errors on the test set after each look, and how much of the change of the couplings is made.
 
-    ``accuracies`` and ``organised`` are (runs, looks), with ``looks`` the length of ``updates``, the first of which is
-    the start. ``published`` is an accuracy, and ``asked`` an update with the part that is expected after it.
+    ``accuracies``, ``organised`` and ``patterns``, the correlation of the couplings with the last ones, are (runs,
+    looks), with ``looks`` the length of ``updates``, the first of which is the start. ``published`` is an accuracy, and
+    ``asked`` an update with the part that is expected after it. ``fallen`` has the accuracies of one more training.
     """
-    figure, (left, right) = style.subplots(1, 2, height=2.5)
+    figure, (left, right) = style.subplots(1, 2, height=2.7)
     trained = np.asarray(updates) > 0
     times = np.asarray(updates)[trained]
-    for k, (accuracy, part) in enumerate(zip(accuracies, organised, strict=True)):
-        about = {"color": BLUE, "linewidth": 0.8, "alpha": 0.7, "linestyle": "-"}
-        label = "one seed each" if k == 0 else None
-        left.plot(times, 100 * (1 - accuracy[trained]), **about, label=label)
-        right.plot(times, part[trained], **about)
+    about = {"linewidth": 0.8, "alpha": 0.7}
+    for k, (accuracy, part, pattern) in enumerate(zip(accuracies, organised, patterns, strict=True)):
+        first = k == 0
+        blue = about | {"color": BLUE, "linestyle": "-"}
+        left.plot(times, 100 * (1 - accuracy[trained]), **blue, label="one seed each" if first else None)
+        right.plot(times, part[trained], **blue, label="change that is made" if first else None)
+        green = about | {"color": GREEN, "linestyle": "-."}
+        right.plot(times, pattern[trained], **green, label="correlation with the last" if first else None)
+    if fallen is not None:
+        grey = {"color": style.GREY, "linestyle": ":", "linewidth": 1.1}
+        left.plot(times, 100 * (1 - np.asarray(fallen)[trained]), **grey, label="exact gradient")
     left.axhline(100 * (1 - published), color=ORANGE, linestyle="--", label="published")
     right.plot(*asked, marker="D", color=ORANGE, linestyle="none", label="asked for, at least")
     for ax in (left, right):
         ax.set(xscale="log", xlabel="updates")
-        ax.legend()
-    left.set(yscale="log", ylabel="errors on the test set (%)")
-    style.plain_ticks(left.yaxis, (1, 3, 10, 30))
-    right.set(ylabel="part of the change that is made", ylim=(0, 1.04))
+    left.set(yscale="log", ylabel="errors on the test set (%)", ylim=(0.6, 150))
+    left.legend(loc="upper center")
+    style.plain_ticks(left.yaxis, (1, 3, 10, 30, 90))
+    right.set(ylabel="norms of the couplings", ylim=(0, 1.5), yticks=np.linspace(0, 1, 6))
+    right.legend(loc="upper left")
     style.letters(left, right)
     return figure
