@@ -72,10 +72,16 @@ def test_class_token_is_one_field_for_all_images(images):
 def test_class_is_read_off_the_response_of_the_first_spin(images):
     net = made()
     with torch.no_grad():
-        S = net.attention.solve(net.fields(images.train[:3])).value
+        X = net.fields(images.train[:3])
+        S = net.attention.solve(X).value
         found = net.solve(images.train[:3])
         np.testing.assert_allclose(net(images.train[:3]), net.final(S[:, 0]), atol=1e-6)
-    np.testing.assert_array_equal(net(images.train[:3]).detach(), found.logits)
+        later = net.final(net.attention.step(S, X)[:, 0])
+    # In training it is the response one update later, and nearer to the fixed point than the tolerance.
+    trained = net(images.train[:3]).detach()
+    np.testing.assert_allclose(trained, later, atol=1e-6)
+    np.testing.assert_allclose(trained, found.logits, atol=1e-3)
+    assert not torch.equal(trained, found.logits)
     assert bool(found.converged.all())
     assert int(found.num_steps.min()) > 0
 
@@ -102,16 +108,18 @@ def test_training_lowers_the_loss_organises_the_couplings_and_is_reproducible(im
         generator = torch.Generator().manual_seed(1)
         results.append(
             network.train(
-                made(1), few, num_updates=12, learning_rate=5e-3, frames=[0, 5], generator=generator, batch_size=16
+                made(1), few, num_updates=20, learning_rate=2e-3, frames=[0, 5], generator=generator, batch_size=16
             )
         )
     first, second = results
-    assert first.frames.tolist() == [0, 5, 12]
+    # Steps as long as these still leave every response resolved, and the training without surprises.
+    assert first.num_unresolved == 0
+    assert first.frames.tolist() == [0, 5, 20]
     assert float(first.losses[-1]) < float(first.losses[0]) - 0.2
     assert torch.equal(first.coupling_norms, second.coupling_norms)
     assert (first.coupling_norms[-1] - first.coupling_norms[0]).abs().max() > 0.01
     assert torch.diagonal(first.coupling_norms, dim1=1, dim2=2).abs().max() == 0
-    assert first.train_losses.shape == first.num_steps.shape == (12,)
+    assert first.train_losses.shape == first.num_steps.shape == (20,)
 
 
 def test_recorded_accuracy_is_that_of_the_network(images):
