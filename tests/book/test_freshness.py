@@ -57,6 +57,27 @@ def test_the_key_stays_when_an_unrelated_module_a_comment_or_another_claim_file_
     assert key(toy_book) == before
 
 
+def evidence_key(book):
+    return freshness.evidence_key(freshness.ingredients(book.root, notebooks.load(book.root, "probe")))
+
+
+@pytest.mark.parametrize("change", [name for name in CHANGES if name != "the address"])
+def test_the_key_of_numbers_changes_with(toy_book, change):
+    before = evidence_key(toy_book)
+    name, old, new = CHANGES[change]
+    toy_book.edit(name, old, new)
+    assert evidence_key(toy_book) != before
+
+
+def test_a_release_makes_pages_run_again_and_leaves_the_key_of_their_numbers(toy_book):
+    before, of_the_run = evidence_key(toy_book), key(toy_book)
+    toy_book.edit("src/walks/__init__.py", "0.1.0.dev0", "1.0.0")
+    assert key(toy_book) != of_the_run
+    assert evidence_key(toy_book) == before
+    toy_book.edit("_config.yml", "random-walkers/", "elsewhere/")
+    assert evidence_key(toy_book) == before
+
+
 def test_the_key_changes_with_a_data_file(toy_book):
     toy_book.path("data.csv").write_text("1")
     toy_book.edit("notebooks/probe.md", "  budget: 60", "  budget: 60\n  data: [data.csv]")

@@ -130,13 +130,14 @@ class Study:
         found = []
         for page in (page for page in known if page in by_page and (not pages or page in pages)):
             if page not in self._keys:
-                self._keys[page] = freshness.key(self.root, notebooks.load(self.root, page))
+                made_of = freshness.ingredients(self.root, notebooks.load(self.root, page))
+                self._keys[page] = freshness.evidence_key(made_of)
             every = sorted({id for ids in by_page[page].values() for id in ids})
             asked = {PLAIN: every, **by_page[page], AGAIN: every}
             for name, ids in asked.items():
                 module, definition = ("", "") if name in (PLAIN, AGAIN) else self.place(name)
-                made_of = [self._keys[page], module, definition, FACTOR, nudge.FORM, sorted(ids)]
-                own = freshness.digest(json.dumps(made_of).encode())
+                parts = [self._keys[page], module, definition, FACTOR, nudge.FORM, sorted(ids)]
+                own = freshness.digest(json.dumps(parts).encode())
                 found.append(Job(name, page, tuple(sorted(ids)), module, definition, own))
         return found
 

@@ -63,7 +63,7 @@ def _made_of(root: Path) -> dict[str, dict[str, Any]]:
 
 @cache
 def _keys(root: Path) -> dict[str, str]:
-    return {name: freshness.key_of(one) for name, one in _made_of(root).items()}
+    return {name: freshness.evidence_key(one) for name, one in _made_of(root).items()}
 
 
 @cache

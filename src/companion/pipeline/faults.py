@@ -207,7 +207,7 @@ def jobs(root: Path, only: Sequence[str] = (), *, keys: Mapping[str, str] | None
     faults = [fault for fault in faults if not only or fault.id in only]
     known_keys = keys or {}
     keys = {
-        page: known_keys.get(page) or freshness.key(root, notebooks.load(root, page))
+        page: known_keys.get(page) or freshness.evidence_key(freshness.ingredients(root, notebooks.load(root, page)))
         for page in sorted({p for one in faults for p in one.pages})
     }
     codes = {tests: _code_of(root, tests) for tests in {fault.tests for fault in faults}}
@@ -232,9 +232,8 @@ def _code_of(root: Path, tests: Sequence[str]) -> str:
     packages = {**freshness.own_packages(root), TESTS: root / TESTS}
     texts = [path.read_text(encoding="utf-8") for path in sorted(files)]
     modules = freshness.imported(packages, "\n".join(texts))
-    return freshness.digest(
-        "\n".join([*texts, *(path.read_text(encoding="utf-8") for path in modules.values())]).encode()
-    )
+    texts += [path.read_text(encoding="utf-8") for path in modules.values()]
+    return freshness.digest(" ".join(map(freshness.code_digest, texts)).encode())
 
 
 def run(

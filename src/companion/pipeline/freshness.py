@@ -40,8 +40,10 @@ __all__ = [
     "MACHINERY",
     "State",
     "archive",
+    "code_digest",
     "covered_files",
     "digest",
+    "evidence_key",
     "external",
     "imported",
     "ingredients",
@@ -85,6 +87,13 @@ def key_of(made_of: Mapping[str, Any]) -> str:
     return digest(json.dumps(made_of, sort_keys=True).encode())
 
 
+def evidence_key(made_of: Mapping[str, Any]) -> str:
+    """The key of what numbers are made of: without the version and the address, which a release changes."""
+    # The first cell installs the library of this version.
+    without = dict(made_of, identity="", cells=made_of["cells"][1:])
+    return key_of(without)
+
+
 def ingredients(root: Path, chapter: Chapter, parameters: dict[str, Any] | None = None) -> dict[str, Any]:
     """What the key is made of, by name: to see which part of two keys differs."""
     code = _code(root, chapter)
@@ -99,7 +108,7 @@ def ingredients(root: Path, chapter: Chapter, parameters: dict[str, Any] | None 
             for cell in chapter.notebook.cells
             if cell.cell_type == "code"
         ],
-        "library": {name: _code_digest(path.read_text(encoding="utf-8")) for name, path in sorted(library.items())},
+        "library": {name: code_digest(path.read_text(encoding="utf-8")) for name, path in sorted(library.items())},
         "beside the library": {_name(path, own): _file_digest(path) for path in _beside(library.values())},
         "packages": versions(external(library.values(), code) - own.keys()),
         "data": {str(path.relative_to(root)): _file_digest(path) for path in data},
@@ -257,9 +266,15 @@ def _imports(code: str) -> list[tuple[int, str, list[str]]]:
 
 
 @cache
-def _code_digest(code: str) -> str:
-    """Digest of the syntax tree: comments and layout do not make a result stale."""
-    return digest(ast.dump(ast.parse(code)).encode())
+def code_digest(code: str) -> str:
+    """Digest of the syntax tree: comments, layout and ``__version__``, which is part of the identity, do not count."""
+    tree = ast.parse(code)
+    tree.body = [node for node in tree.body if not (isinstance(node, ast.Assign) and _names_version(node))]
+    return digest(ast.dump(tree).encode())
+
+
+def _names_version(node: ast.Assign) -> bool:
+    return any(isinstance(target, ast.Name) and target.id == "__version__" for target in node.targets)
 
 
 def _with_parents(name: str) -> list[str]:

@@ -145,7 +145,7 @@ def jobs(root: Path, *, known: Mapping[str, Mapping[str, Any]] | None = None) ->
     """
     chapters = notebooks.names(root)
     made_of = known or {name: freshness.ingredients(root, notebooks.load(root, name)) for name in chapters}
-    keys = {name: freshness.key_of(made_of[name]) for name in chapters}
+    keys = {name: freshness.evidence_key(made_of[name]) for name in chapters}
     imports = {name: made_of[name]["packages"] for name in chapters}
     code = freshness.tree_digest(root / "src", root / "tests")
     found = []
@@ -257,7 +257,12 @@ def _concerned(root: Path, job: Job) -> bool:
         return True
     own = Job(next(path for path in PATHS if path.name == AS_IS), job.unit, True, job.key).folder(root) / "result"
     record = execution.read_record(own) or execution.read_record(execution.results_folder(root, job.unit))
-    return record is None or record.key != job.key or job.path.package in record.packages
+    return record is None or record.key != _run_key(root, job) or job.path.package in record.packages
+
+
+def _run_key(root: Path, job: Job) -> str:
+    """The key that a run of the job's page has, which is more than that of its numbers."""
+    return freshness.key(root, notebooks.load(root, job.unit))
 
 
 def _interpreter(root: Path, path: ProcessorPath) -> Path:
@@ -299,9 +304,8 @@ def _start(root: Path, job: Job, cpu: int) -> float:
 
 def _run_chapter(root: Path, job: Job) -> dict[str, object]:
     target = job.folder(root) / "result"
-    if job.path.name == AS_IS and (standing := execution.finished(root, job.unit, job.key)):
+    if job.path.name == AS_IS and execution.finished(root, job.unit, _run_key(root, job)):
         target, problem = execution.results_folder(root, job.unit), None
-        del standing
     else:
         # Without any variable a run of its own needs no other place, but the book's results must stay what they are.
         variables = dict(job.path.variables) or {"PYTHONHASHSEED": "0"}
