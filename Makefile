@@ -70,8 +70,8 @@ pdf: book ## print the lessons to _build/book.pdf, the audits to _build/audits.p
 deposit: book ## what an archive (Zenodo, Software Heritage) takes, in _build/deposit
 	@$(BIN)/python -m companion deposit
 
-freeze: book ## keep the ledger of this release in book/releases, for the next one to be compared with
-	@$(BIN)/python -m companion freeze
+freeze: book ## keep the ledger of this release in book/releases, for the next one to be compared with; CANDIDATE=1: before it
+	@$(BIN)/python -m companion freeze $(if $(CANDIDATE),--candidate $(CANDIDATE))
 
 portability: $(STAMP) ## tests and claims under other instructions, threads and orders (some 90 minutes, resumable)
 	@$(BIN)/python -m companion portability

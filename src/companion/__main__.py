@@ -109,7 +109,12 @@ def _parser() -> argparse.ArgumentParser:
     installs = commands.add_parser("installs", help="the size of every extra here, and how long modules take to import")
     installs.add_argument("modules", nargs="*", metavar="MODULE")
     commands.add_parser("deposit", help="what an archive takes: site, sources, reports, metadata, in _build/deposit")
-    commands.add_parser("freeze", help="keep the ledger of the finished site as that of its version, in book/releases")
+    kept = commands.add_parser(
+        "freeze", help="keep the ledger of the finished site as that of its version, in book/releases"
+    )
+    kept.add_argument(
+        "--candidate", type=int, default=0, metavar="N", help="as that of the Nth candidate for the release to come"
+    )
     synced = commands.add_parser("sync", help="write the paired .ipynb files, CITATION.cff and the map in README.md")
     synced.add_argument(
         "--adopt", action="store_true", help="take over first what a formatter has changed in cells of .ipynb files"
@@ -172,7 +177,7 @@ def _dispatch(options: argparse.Namespace) -> int:
     if options.command == "freeze":
         from companion.pipeline import releases
 
-        print(releases.freeze(options.root).relative_to(options.root))
+        print(releases.freeze(options.root, options.candidate).relative_to(options.root))
         return 0
     if options.command == "pdf":
         from companion.pipeline import browser, single_page

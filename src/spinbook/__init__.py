@@ -7,4 +7,4 @@ from __future__ import annotations
 
 __all__: list[str] = []
 
-__version__ = "0.1.0.dev0"
+__version__ = "1.0.0.dev0"

@@ -42,6 +42,31 @@ def test_a_value_that_stays_within_its_bound_has_not_changed_and_one_beyond_has(
     assert found(before, now) == [(entry["id"], "value", None)]
 
 
+def test_a_value_on_one_side_of_an_end_may_move_as_far_as_that(ledger):
+    before, entries = deepcopy(ledger[0]), deepcopy(ledger[1])
+    before["claims"], entries = before["claims"][:1], entries[:1]
+
+    def after(start, end, **of_the_claim):
+        before["claims"][0] |= {"measured": start, "bound": 0.0, "found": None, **of_the_claim}
+        entries[0] |= before["claims"][0] | {"measured": end}
+        return [change.kind for change in releases.changes(before, entries, [], {})]
+
+    # The last digits of a number that is nearly zero are another processor's.
+    small = {"expects": {"below": 1e-10, "why": "Rounding."}}
+    assert after(2e-16, 5e-16, **small) == []
+    assert after(2e-16, 3e-10, **small) == ["value"]
+    assert after(0.61, 0.7, expects={"above": 0.5, "why": "A half."}) == []
+    assert after(0.61, 0.9, expects={"above": 0.5, "why": "A half."}) == ["value"]
+    assert after(0.61, 0.75, expects={"between": [0.5, 0.9], "why": "A range."}) == ["value"]
+    found = {
+        "expects": {"above": 0.9, "why": "Nearly all."},
+        "found": {"value": 0.15, "bound": 0.1, "why": "Five runs."},
+    }
+    assert after(0.155, 0.2, **found) == []
+    assert after(0.155, 0.3, **found) == ["value"]
+    assert after(126, 127, expects={"value": 126, "why": "A count."}) == ["value"]
+
+
 def test_a_verdict_an_expectation_a_retired_a_lost_and_a_new_claim(ledger):
     before, entries = ledger
     now = deepcopy(entries)
@@ -103,9 +128,11 @@ def test_only_the_confirmed_ledger_of_a_committed_release_is_frozen_and_once(bui
             (site / name).write_text(json.dumps(content), encoding="utf-8")
 
     put(version="1.0.0.dev0", dirty=False)
-    with pytest.raises(ValueError, match=r"^version: expected that of a release, got 1\.0\.0\.dev0"):
+    with pytest.raises(ValueError, match=r"^version: expected that of a release; .* got 1\.0\.0\.dev0"):
         releases.freeze(tmp_path)
     put(version="1.0.0", dirty=True)
+    with pytest.raises(ValueError, match=r"^version: expected one of development for a candidate, got 1\.0\.0"):
+        releases.freeze(tmp_path, candidate=1)
     with pytest.raises(ValueError, match="uncommitted changes"):
         releases.freeze(tmp_path)
     held = [entry["holds"] for entry in files["claims.json"]]
@@ -115,10 +142,12 @@ def test_only_the_confirmed_ledger_of_a_committed_release_is_frozen_and_once(bui
         releases.freeze(tmp_path)
     for entry, holds in zip(files["claims.json"], held, strict=True):
         entry["holds"] = holds is not False
-    put()
+    put(version="1.0.0.dev0")
+    assert releases.freeze(tmp_path, candidate=2).name == "1.0.0rc2.json"
+    put(version="1.0.0")
     path = releases.freeze(tmp_path)
-    (kept,) = releases.frozen(tmp_path)
-    assert path.name == "1.0.0.json"
+    candidate, kept = releases.frozen(tmp_path)
+    assert (candidate["version"], path.name) == ("1.0.0rc2", "1.0.0.json")
     assert found(kept, files["claims.json"]) == []
     with pytest.raises(ValueError, match=r"^version: expected one without a frozen ledger, got 1\.0\.0"):
         releases.freeze(tmp_path)

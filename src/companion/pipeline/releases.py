@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import html
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 
 import yaml
 from docutils import nodes
+from packaging.version import Version
 from sphinx.application import Sphinx
 
 from companion import claims, plain, project
@@ -25,7 +25,7 @@ __all__ = ["Change", "LedgerChanges", "changes", "freeze", "frozen", "problems",
 
 _FOLDER = "book/releases"
 _REASONS = "reasons.yml"
-_KEPT = ("id", "says", "verdict", "published", "corrected", "expects", "measured", "uncertainty", "bound")
+_KEPT = ("id", "says", "verdict", "published", "corrected", "expects", "found", "measured", "uncertainty", "bound")
 _COMPARED = ("published", "corrected", "expects")
 
 
@@ -48,18 +48,18 @@ class Change:
 def frozen(root: Path) -> list[dict[str, Any]]:
     """The ledgers of all releases, the oldest first: ``version``, ``commit``, ``date``, ``claims`` and ``retired``."""
     ledgers = [json.loads(path.read_text(encoding="utf-8")) for path in (root / _FOLDER).glob("*.json")]
-    return sorted(ledgers, key=lambda ledger: _order(ledger["version"]))
+    return sorted(ledgers, key=lambda ledger: Version(ledger["version"]))
 
 
-def _order(version: str) -> tuple[int, ...]:
-    return tuple(int(number) for number in re.findall(r"\d+", version))
-
-
-def freeze(root: Path) -> Path:
+def freeze(root: Path, candidate: int = 0) -> Path:
     """Write the ledger of the finished site as that of its version; returns the file.
 
-    Raises ``ValueError`` if there is no site, its version is one of development, it was made from a tree with changes,
-    a verdict is not confirmed, or the version has a ledger already: what is frozen stays as it is.
+    With the number of a ``candidate`` the version may still be one of development: that of 1.0.0.dev0 becomes the
+    ledger of 1.0.0rc1, which everything is compared with until 1.0.0 is frozen.
+
+    Raises ``ValueError`` if there is no site, its version is one of development (or, of a candidate, is not), it was
+    made from a tree with changes, a verdict is not confirmed, or the version has a ledger already: what is frozen stays
+    as it is.
     """
     site = root / "_build" / "html"
     if not (site / catalogue.INDEX).is_file():
@@ -69,8 +69,11 @@ def freeze(root: Path) -> Path:
         for name in (catalogue.INDEX, "status.json", "claims.json")
     )
     version = index["version"]
-    if ".dev" in version:
-        raise ValueError(f"version: expected that of a release, got {version}; take .dev from it first")
+    if (".dev" in version) != bool(candidate):
+        advice = "one of development for a candidate" if candidate else "that of a release; take .dev from it first"
+        raise ValueError(f"version: expected {advice}, got {version}")
+    if candidate:
+        version = f"{Version(version).base_version}rc{candidate}"
     if index["dirty"]:
         raise ValueError("the site: expected one that was made from a commit, got one with uncommitted changes")
     if failed := [entry["id"] for entry in entries if entry["holds"] is False]:
@@ -107,8 +110,9 @@ def changes(
 ) -> list[Change]:
     """From a frozen ledger to the entries of a build, in the order of the ids.
 
-    A value has changed if it moved by more than either ledger allows it to miss by: below that it may be rounding, or
-    other random numbers. A claim that was renamed (``was``) is the same claim.
+    A value has changed if it moved by more than either ledger lets it move: by its bound, and, where it has to stay on
+    one side of an end, by its distance from there. Below that it may be rounding, another processor, or other random
+    numbers. A claim that was renamed (``was``) is the same claim.
     """
     now = {id: entry for entry in entries for id in (entry["id"], *entry["was"])}
     gone = {id: entry for entry in retired for id in (entry["id"], *entry["was"])}
@@ -138,10 +142,23 @@ def _differences(id: str, old: Mapping[str, Any], new: Mapping[str, Any], why: s
         before, after = (", ".join(f"{name} {_asked(one[name])}" for name in asked) for one in (old, new))
         found.append(Change(id, "expectation", before, after, why))
     a, b = old["measured"], new["measured"]
-    allowed = max((one["bound"] or 0.0) for one in (old, new))
-    if isinstance(a, int | float) and isinstance(b, int | float) and abs(a - b) > allowed:
+    numbers = isinstance(a, int | float) and isinstance(b, int | float)
+    if numbers and abs(a - b) > max(_bound(old), _bound(new)) + _distance(old):
         found.append(Change(id, "value", f"{a:.6g}", f"{b:.6g}", why))
     return found
+
+
+def _bound(entry: Mapping[str, Any]) -> float:
+    return max(float(one or 0.0) for one in (entry["bound"], (entry["found"] or {}).get("bound")))
+
+
+def _distance(entry: Mapping[str, Any]) -> float:
+    """From the value to the nearest end that it has to stay on one side of; 0 where it is compared with a value."""
+    wanted = entry["expects"]
+    if entry["found"] is not None or not isinstance(wanted, Mapping) or isinstance(entry["measured"], bool):
+        return 0.0
+    ends = [*wanted.get("between", ()), *(wanted[side] for side in ("above", "below") if side in wanted)]
+    return min((abs(float(entry["measured"]) - float(end)) for end in ends), default=0.0)
 
 
 def _asked(expected: Any) -> Any:
