@@ -127,6 +127,10 @@ def test_the_angle_estimate_follows_angles_where_the_entropy_production_does_not
     # The angles enter through one of D directions.
     assert abs(float(change) - 1) < 2 / D
     assert float(ep.angle_estimate(J, orthogonal)) < 1e-12 < float(ep.angle_estimate(J, parallel))
+    # At sixty degrees cos^2 is a quarter, whatever the lengths.
+    slanted = [[2.0, 0.0, 0.0], [1.5, 1.5 * np.sqrt(3), 0.0]]
+    expected = 0.25 * (J[0, 1] - J[1, 0]) ** 2
+    assert float(ep.angle_estimate(J, slanted)) == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize(("response", "mode"), [(sphere.large_d, "rev"), (sphere.exact, "fwd")])

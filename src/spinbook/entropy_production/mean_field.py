@@ -121,11 +121,10 @@ def _delayed(J: Array, now: Array, before: Array, beta: Array, response: Respons
 
 @partial(jax.jit, static_argnames="response")
 def _vector(J: Array, now: Array, before: Array, beta: Array, response: Response) -> Array:
-    # Linear in J for given fields, and a positive quadratic form with its antisymmetric part once symmetrised in time.
+    # Linear in J for given fields, and a positive quadratic form with its antisymmetric part. There the two orders of
+    # the times give the same sum, since i and j change places with them.
     odd = (J - jnp.swapaxes(J, -1, -2)) / 2
-    one_way = jnp.sum(odd * _delayed(odd, now, before, beta, response))
-    other_way = jnp.sum(odd * _delayed(odd, before, now, beta, response))
-    return beta * (one_way + other_way)
+    return 2 * beta * jnp.sum(odd * _delayed(odd, now, before, beta, response))
 
 
 def _drift(now: Array, before: Array, beta: Array) -> Array:
