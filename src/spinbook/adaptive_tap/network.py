@@ -172,18 +172,17 @@ def count_parameters(network: nn.Module, *, free: bool = True) -> int:
 
 
 class Training(NamedTuple):
-    """What happened. Rows of the first three belong to ``frames``, the numbers of updates made before each.
+    """What happened. The next three belong to ``frames``, the numbers of updates made before each.
 
-    ``coupling_norms``: |J_ij|, the Frobenius norm over components; empty if there
-    are none. ``losses``: of the test set. ``accuracies``: of it.
-    ``train_losses``: of each batch before its update. ``num_unresolved``: examples in training whose response did not
-    reach the tolerance. ``num_steps``: steps of the slowest example of each batch.
+    ``losses`` and ``accuracies``: of the test set. ``coupling_norms``: |J_ij|, the Frobenius norm over components;
+    empty if there are no such couplings. ``train_losses``: of each batch before its update. ``num_unresolved``:
+    examples in training whose response did not reach the tolerance. ``num_steps``: steps of each batch's slowest.
     """
 
     frames: Int[Tensor, " frames"]
-    coupling_norms: Float[Tensor, "frames N N"]
     losses: Float[Tensor, " frames"]
     accuracies: Float[Tensor, " frames"]
+    coupling_norms: Float[Tensor, "frames N N"]
     train_losses: Float[Tensor, " updates"]
     num_unresolved: int
     num_steps: Int[Tensor, " updates"]
@@ -253,9 +252,9 @@ def train(
     numbers, norms, test_losses, accuracies = zip(*seen, strict=True)
     return Training(
         torch.tensor(numbers),
-        torch.stack(norms),
         torch.stack(test_losses),
         torch.stack(accuracies),
+        torch.stack(norms),
         torch.stack(losses),
         unresolved,
         torch.tensor(steps),

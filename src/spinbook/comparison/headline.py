@@ -126,8 +126,8 @@ def run_one(seed: int, design: Design) -> dict[str, np.ndarray]:
     size = min(100, len(losses))
     return {
         "frames": training.frames.numpy(),
-        "accuracy": training.accuracies.cpu().numpy(),
         "loss": training.losses.cpu().numpy(),
+        "accuracy": training.accuracies.cpu().numpy(),
         "coupling_norms": training.coupling_norms.cpu().numpy()[:, apart],
         "train_loss": losses[: len(losses) // size * size].reshape(-1, size).mean(axis=1),
         "seconds": np.array(seconds),
@@ -213,8 +213,8 @@ def recorded(*, sample: bool = False, exact: bool = False) -> dict[str, Any]:
 class Accuracy(NamedTuple):
     """``mean`` of ``values``, one for each run; half of its interval of 95 %: by seeds, by the test images, by both."""
 
-    values: Float[np.ndarray, " runs"]
     mean: float
+    values: Float[np.ndarray, " runs"]
     by_seeds: float
     by_images: float
     half_width: float
@@ -238,7 +238,7 @@ def accuracy(record: Mapping[str, Any], *, update: int | None = None) -> Accurac
         raise ValueError(f"record: expected at least two runs, got {n}")
     by_seeds = float(stats.t.ppf(0.975, n - 1) * values.std(ddof=1) / np.sqrt(n))
     by_images = float(stats.norm.ppf(0.975) * np.sqrt(PUBLISHED * (1 - PUBLISHED) / _NUM_IMAGES))
-    return Accuracy(values, float(values.mean()), by_seeds, by_images, float(np.hypot(by_seeds, by_images)))
+    return Accuracy(float(values.mean()), values, by_seeds, by_images, float(np.hypot(by_seeds, by_images)))
 
 
 def _look(run: Mapping[str, Any], update: int | None) -> int:
