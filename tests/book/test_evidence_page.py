@@ -60,7 +60,7 @@ def test_smallest_errors_are_those_that_were_measured_and_the_rest_is_said(book)
 
 def test_faults_that_nobody_saw_and_those_that_were_not_run_are_told_apart(book):
     said = text_of(evidence_page.of_faults(book.root, {}, "../"))
-    assert "gross 1 0 0 0 0 1% 1 0 0 0 0" in said
+    assert "gross 1 0 0 – 0 0 – 1% 1 0 0 – 0 0 –" in said
     assert "Not run yet The square is lost (parabola); Only words (" in said
     assert "Fault by fault" not in said
     assert "Not seen so far" not in said
@@ -81,7 +81,7 @@ def test_faults_that_nobody_saw_and_those_that_were_not_run_are_told_apart(book)
                 "unforeseen": [],
             }
     said = text_of(evidence_page.of_faults(book.root, kept, "../"))
-    assert "gross 1 1 1 1 1 1% 1 1 0 0 0" in said
+    assert "gross 1 1 1 1 1 1 1 1% 1 1 0 – 0 0 –" in said
     assert "Not seen so far unseen : Only words. No test fails; its pages are not run yet." in said
     assert "gross the parabola probe.slope" in said
     nobody = {"key": "other", "seconds": 1.0, "stopped": "", "claims": [], "unforeseen": []}

@@ -145,9 +145,11 @@ def of_faults(root: Path, kept: Mapping[str, Mapping[str, Any]], to_root: str) -
         tested = [one for fault in mine if (one := _tests_of(by_fault[fault], kept)) is not None]
         read = [fault for fault in mine if fault.pages and not _missing(by_fault[fault], kept)]
         by_page = sum(any(map(_notices, _pages_of(by_fault[fault], kept))) for fault in read)
+        pages = [page for fault in mine for page in _pages_of(by_fault[fault], kept)]
         lines.append(
             f"<tr><td>{size}</td><td>{len(mine)}</td><td>{len(tested)}</td><td>{sum(map(_failed, tested))}</td>"
-            f"<td>{len(read)}</td><td>{by_page}</td></tr>"
+            f"<td>{_median_seconds([one for one in tested if _failed(one)])}</td>"
+            f"<td>{len(read)}</td><td>{by_page}</td><td>{_median_seconds(pages)}</td></tr>"
         )
     for fault, jobs in by_fault.items():
         tests, pages = _tests_of(jobs, kept), _pages_of(jobs, kept)
@@ -167,7 +169,10 @@ def of_faults(root: Path, kept: Mapping[str, Mapping[str, Any]], to_root: str) -
             f"{f' ({_OLD})' if old else ''}</p></td><td>{fault.size}</td>"
             f"<td>{_by_test(tests)}</td><td>{_by_pages(fault, jobs, kept, to_root)}</td></tr>"
         )
-    head = ("Size", "Faults", "Tests run", "Seen by a test", "Pages run", "Seen by a page")
+    head = (
+        *("Size", "Faults", "Tests run", "Seen by a test", "Seconds until then"),
+        *("Pages run", "Seen by a page", "Seconds of a page"),
+    )
     listed = f'<h2 id="unseen">Not seen so far</h2><ul>{"".join(missed)}</ul>' if missed else ""
     return (
         _table(head, lines, sortable=False)
@@ -179,6 +184,11 @@ def of_faults(root: Path, kept: Mapping[str, Mapping[str, Any]], to_root: str) -
         )
         + _not_run(left)
     )
+
+
+def _median_seconds(runs: Sequence[Mapping[str, Any]]) -> str:
+    """Of processor time, to start Python and import included."""
+    return f"{statistics.median(float(one['seconds']) for one in runs):.0f}" if runs else "–"
 
 
 def _tests_of(jobs: Sequence[faults.Job], kept: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any] | None:
