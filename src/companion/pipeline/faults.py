@@ -303,8 +303,11 @@ def _run_page(root: Path, page: str, profile: str, folder: Path) -> dict[str, An
     chapter, target = notebooks.load(root, page), folder / "run"
     disk.remove(target)
     quick = chapter.quick if profile == "quick" else None
-    variables = {name: os.environ[name] for name in ("JAX_COMPILATION_CACHE_DIR",) if name in os.environ}
-    # Quick parameters compile for longer than they compute.
+    # Quick parameters compile for longer than they compute, and most programs of a page do not hold the fault.
+    variables = {
+        "JAX_COMPILATION_CACHE_DIR": os.environ.get("JAX_COMPILATION_CACHE_DIR") or str(_compiled(folder)),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.05",
+    }
     variables |= {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1"} if profile == "quick" else {}
     problem = execution.run(root, chapter, disk.folder(target), parameters=quick, extra_environment=variables)
     measured = {
@@ -313,6 +316,11 @@ def _run_page(root: Path, page: str, profile: str, folder: Path) -> dict[str, An
     stopped = f"cell {problem.cell}: {execution.plain(problem.error)}" if problem else ""
     disk.remove(target)
     return {"stopped": stopped, "measured": measured}
+
+
+def _compiled(folder: Path) -> Path:
+    """Where all pages of all faults share what they compile, beside the folder of the fault."""
+    return disk.folder(folder.parent.parent / "_compiled")
 
 
 def table(root: Path, wanted: Sequence[Job]) -> list[Row]:
