@@ -264,6 +264,10 @@ def test_a_claim_names_what_its_cell_runs_or_what_made_a_record_that_it_reads(to
     assert found.relation(*top) is equations.Relation.NONE
     said = "its cell runs none of ['walks.pairs.both'], and none made a record that it reads"
     assert ("map-runs", f"probe.top: functions: {said}") in wrong(toy)
+    # What made the record is run once more, beside reading it.
+    page.write_text(page.read_text().replace("rival=0.0)", "rival=recorded.measure(1))"))
+    assert equations.Map(toy.root).relation("probe.top", "walks.steps.far") is equations.Relation.THROUGH
+    page.write_text(page.read_text().replace("rival=recorded.measure(1))", "rival=0.0)"))
     # One that it runs does not excuse another that it does not.
     toy.edit("book/claims/probe.yml", "[walks.pairs.both]", "[walks.pairs.both, walks.recorded.record]")
     assert ("map-runs", f"probe.top: functions: {said}") in wrong(toy)

@@ -231,7 +231,8 @@ class Map:
         """How the number of a claim rests on a function of the library.
 
         A record is a data file of the library. Of the functions that have its name in their code, those that the cell
-        runs have read it, and the others made it, with what they call.
+        runs have read it, and the others made it, with what they call; but what the cell runs besides reading it is
+        no record.
         """
         _, behind = self._behind(id)
         if behind is None:
@@ -240,8 +241,10 @@ class Map:
         if any(name == run or name.startswith(f"{run}.") for run in self.run_by(id) or ()):
             return Relation.OWN
         resolved, reached = self._resolved(name), self.code.reached(behind.names, behind.attributes)
+        ran = frozenset(one for one in self.run_by(id) or () if not one.rpartition(".")[2].isupper())
         for record in self._records:
-            if record & reached.names and self.code.reached(record - reached.names).calls(resolved):
+            made = record & reached.names and self.code.reached(record - reached.names).calls(resolved)
+            if made and not self.code.reached(ran - record).calls(resolved):
                 return Relation.RECORD
         return Relation.THROUGH if reached.calls(resolved) else Relation.NONE
 

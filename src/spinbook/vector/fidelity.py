@@ -459,8 +459,8 @@ def _rows(case: Case, J: np.ndarray, x: np.ndarray, means: np.ndarray) -> dict[s
     apart = np.sum((means[0].mean(0) - means[1].mean(0)) ** 2)
     expected = sum(np.var(half, axis=0, ddof=1).sum() / len(half) for half in means)
     return {
-        "n_eff": 1 / np.sum(J**2, axis=1),
         "squared": np.array(squared),
+        "n_eff": 1 / np.sum(J**2, axis=1),
         "by_row": np.array([by_row[name] for name in BY_ROW]),
         "size": np.array(np.sqrt(scale.mean()) / sphere.radius(case.dim)),
         "forgotten": np.array(apart / expected),
