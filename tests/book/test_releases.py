@@ -107,8 +107,21 @@ def test_a_change_without_a_reason_and_a_reason_without_a_change_are_problems(le
     assert problem.startswith(f"claim {id}: its verdict changed since release 1.0.0")
     (folder / "reasons.yml").write_text(yaml.safe_dump({id: "A better\nroute."}), encoding="utf-8")
     assert releases.problems(tmp_path, now, []) == []
-    (problem,) = releases.problems(tmp_path, entries, [])
+    # A value may move back on another machine; a release takes out reasons that explain nothing.
+    assert releases.problems(tmp_path, entries, []) == []
+    (problem,) = releases.problems(tmp_path, entries, [], values=True)
     assert problem.endswith("but there is none")
+    (folder / "reasons.yml").write_text(yaml.safe_dump({"probe.unknown": "Of nothing."}), encoding="utf-8")
+    (problem,) = releases.problems(tmp_path, entries, [])
+    assert problem.startswith("claim probe.unknown")
+    assert problem.endswith("but there is none")
+    (folder / "reasons.yml").unlink()
+    moved = deepcopy(entries)
+    entry = measured(moved)
+    entry["measured"] += 1.5 * entry["bound"]
+    assert releases.problems(tmp_path, moved, []) == []
+    (problem,) = releases.problems(tmp_path, moved, [], values=True)
+    assert problem.startswith(f"claim {entry['id']}: its value changed since release 1.0.0")
     (folder / "reasons.yml").write_text("- a list", encoding="utf-8")
     with pytest.raises(ValueError, match=r"reasons\.yml: expected ids of claims with a sentence each"):
         releases.problems(tmp_path, entries, [])
@@ -150,6 +163,11 @@ def test_only_the_confirmed_ledger_of_a_committed_release_is_frozen_and_once(bui
     assert (candidate["version"], path.name) == ("1.0.0rc2", "1.0.0.json")
     assert found(kept, files["claims.json"]) == []
     with pytest.raises(ValueError, match=r"^version: expected one without a frozen ledger, got 1\.0\.0"):
+        releases.freeze(tmp_path)
+    entry = measured(files["claims.json"])
+    entry["measured"] += 1.5 * entry["bound"]
+    put(version="1.0.1")
+    with pytest.raises(ValueError, match=r"^reasons: 1 missing or without a change, the first: claim .* its value"):
         releases.freeze(tmp_path)
 
 

@@ -1,7 +1,9 @@
 """The ledgers of releases, frozen as they were, and what has changed since: which claims, how, and why.
 
 ``book/releases/VERSION.json`` holds the ledger of a release. ``book/releases/reasons.yml`` says of every claim whose
-verdict, expectation or value has changed since the last of them why it did; a change without a reason fails the build.
+verdict, expectation or value has changed since the last of them why it did. A verdict or an expectation that changed
+without a reason fails the build, wherever it runs. A value may be another machine's: the page shows that it moved, and
+only the next release asks why.
 """
 
 from __future__ import annotations
@@ -58,8 +60,8 @@ def freeze(root: Path, candidate: int = 0) -> Path:
     ledger of 1.0.0rc1, which everything is compared with until 1.0.0 is frozen.
 
     Raises ``ValueError`` if there is no site, its version is one of development (or, of a candidate, is not), it was
-    made from a tree with changes, a verdict is not confirmed, or the version has a ledger already: what is frozen stays
-    as it is.
+    made from a tree with changes, a verdict is not confirmed, something has changed since the last ledger without a
+    reason, or the version has a ledger already: what is frozen stays as it is.
     """
     site = root / "_build" / "html"
     if not (site / catalogue.INDEX).is_file():
@@ -78,6 +80,8 @@ def freeze(root: Path, candidate: int = 0) -> Path:
         raise ValueError("the site: expected one that was made from a commit, got one with uncommitted changes")
     if failed := [entry["id"] for entry in entries if entry["holds"] is False]:
         raise ValueError(f"claims: expected all to be confirmed, got {len(failed)} that are not, the first {failed[0]}")
+    if unexplained := problems(root, entries, status["retired"], values=True):
+        raise ValueError(f"reasons: {len(unexplained)} missing or without a change, the first: {unexplained[0]}")
     path = root / _FOLDER / f"{version}.json"
     if path.exists():
         raise ValueError(f"version: expected one without a frozen ledger, got {version}, whose ledger is {path.name}")
@@ -166,21 +170,28 @@ def _asked(expected: Any) -> Any:
     return {k: v for k, v in expected.items() if k != "why"} if isinstance(expected, Mapping) else expected
 
 
-def problems(root: Path, entries: Sequence[Mapping[str, Any]], retired: Sequence[Mapping[str, Any]]) -> list[str]:
-    """One line for every change since the last release that has no reason, and for every reason without a change."""
+def problems(
+    root: Path, entries: Sequence[Mapping[str, Any]], retired: Sequence[Mapping[str, Any]], *, values: bool = False
+) -> list[str]:
+    """One line for every change since the last release that has no reason, and for every reason without a change.
+
+    A value that moved counts only with ``values``, as for the next release, and then a reason has to have a change;
+    before, it may be a reason for what moves on another machine.
+    """
     ledgers, reasons = frozen(root), _reasons(root)
     if not ledgers:
         return [f"claim {id}: {_FOLDER}/{_REASONS} explains a change, but no release has been frozen" for id in reasons]
     found = changes(ledgers[-1], entries, retired, reasons)
-    version = ledgers[-1]["version"]
+    version, listed = ledgers[-1]["version"], {claim["id"] for claim in ledgers[-1]["claims"]}
     return [
         f"claim {change.id}: its {change.kind} changed since release {version} ({change.before} -> {change.after}); "
         f"say why in {_FOLDER}/{_REASONS}"
         for change in found
-        if change.needs_reason and not change.why
+        if change.needs_reason and not change.why and (values or change.kind != "value")
     ] + [
         f"claim {id}: {_FOLDER}/{_REASONS} explains a change since release {version}, but there is none"
         for id in sorted(set(reasons) - {change.id for change in found if change.needs_reason})
+        if values or id not in listed
     ]
 
 
