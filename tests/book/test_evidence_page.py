@@ -107,6 +107,18 @@ def test_moves_are_counted_against_the_run_as_it_is(book):
     said = text_of(evidence_page.of_paths(book.root, kept, "../"))
     assert "four threads 0 0 2 1 0 0.1 of its bound, probe.top" in said
     assert "again 0 0 0 0 0 – 2 of 2 runs not run yet" in said
+    # A page that stops is a result where everything is rounded, and a failure on any other path.
+    for name in ("single precision", "again"):
+        (job,) = (one for one in portability.jobs(book.root) if (one.path.name, one.unit) == (name, "probe"))
+        place = job.folder(book.root)
+        place.mkdir(parents=True)
+        (place / "outcome.json").write_text(json.dumps({"key": job.key, "problem": "cell 3: no convergence"}))
+    portability.record(book.root, io.StringIO())
+    kept = evidence.read(book.root, portability.EVIDENCE)
+    assert kept["single precision | probe | page"]["stopped"] == "cell 3: no convergence"
+    assert "again | probe | page" not in kept
+    said = text_of(evidence_page.of_paths(book.root, kept, "../"))
+    assert "single precision 0 0 0 0 0 – 1 of 2 runs not run yet, 1 page stopped" in said
     # Elsewhere, and of older code: kept with its key, and never in place of what is of this code.
     other = book.root.parent / "elsewhere"
     folder.rename(other)

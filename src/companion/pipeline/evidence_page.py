@@ -251,10 +251,12 @@ def of_paths(root: Path, kept: Mapping[str, Mapping[str, Any]], to_root: str) ->
         claimed, moved = sum(one["claims"] for one in pages), sum(len(one["moved"]) for one in pages)
         broken = [id for one in pages for id in one["broken"]]
         left = sum(name not in kept for name in mine)
+        stopped = sum("stopped" in one for one in pages)
         state = ", ".join(
             [
                 *([f"{left} of {_count(len(mine), 'run')} not run yet"] if left else []),
                 *([f"{old} of {_OLD}"] if old else []),
+                *([f"{_count(stopped, 'page')} stopped"] if stopped else []),
             ]
         )
         lines.append(

@@ -407,9 +407,14 @@ def record(root: Path, out: TextIO, *, results: Path | None = None) -> Path:
         if not path.is_file():
             continue
         found = json.loads(path.read_text(encoding="utf-8"))
-        if "problem" in found or (found["key"] != job.key and kept.get(name_of(job), {}).get("key") == job.key):
+        if found["key"] != job.key and kept.get(name_of(job), {}).get("key") == job.key:
             continue
-        if job.path.name == AS_IS and job.is_chapter:
+        if "problem" in found:
+            if job.path.rounds:
+                # Rounded, a solver may refuse, which says something of the page; elsewhere it is a failure to mend.
+                nothing: dict[str, object] = {"claims": 0, "broken": [], "moved": {}}
+                kept[name_of(job)] = {"key": found["key"], "stopped": found["problem"], **nothing}
+        elif job.path.name == AS_IS and job.is_chapter:
             reference[job.unit] = found
         elif not job.is_chapter:
             kept[name_of(job)] = {name: found[name] for name in ("key", "tests", "failed")}
