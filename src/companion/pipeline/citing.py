@@ -84,7 +84,7 @@ def write(root: Path, site: Path) -> None:
 
 
 def _json(path: Path, value: Any) -> None:
-    path.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n", encoding="utf-8")
 
 
 def _article(text: str) -> Tag:

@@ -25,7 +25,7 @@ __all__ = ["Parity", "PlantedFaults", "SmallestErrors", "of_epsilon", "of_faults
 
 _OLD = "earlier code"
 _CLAIMS = "book/claims.html"
-_EQUATIONS_SHOWN = 3
+_EQUATIONS_SHOWN = 1
 _BLIND = 0.1
 """An error of a tenth that nobody notices makes a function one that the book is blind for."""
 

@@ -334,7 +334,7 @@ def _join_themes(html: Path) -> None:
         record["files"].pop(f"{id}-dark.svg", None)
         record["files"][drawing.name] = hashlib.sha256(drawing.read_bytes()).hexdigest()
         files[id] = record["files"]
-        path.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        path.write_text(json.dumps(record, ensure_ascii=False, separators=(",", ":")) + "\n", encoding="utf-8")
     records = json.loads(listed.read_text(encoding="utf-8"))
     records = [{**record, "files": files.get(record["id"], record["files"])} for record in records]
     listed.write_text(_compact(records), encoding="utf-8")
