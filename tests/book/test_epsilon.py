@@ -10,6 +10,7 @@ import sys
 import numpy as np
 import pytest
 import torch
+import xarray as xr
 
 from companion.pipeline import calls, epsilon, evidence, nudge, resumable
 from tests.book.conftest import add_audit
@@ -189,6 +190,21 @@ def test_the_first_floating_part_is_multiplied_and_nothing_else():
     assert (found.steps, found.value.tolist(), found.residual) == (3, [2.0, 2.0], 1e-9)
     assert nudge.multiplied(torch.ones(2, dtype=torch.int64), 2.0)[1] is False
     assert nudge.multiplied(torch.ones(2, dtype=torch.float16), 2.0)[0].tolist() == [2.0, 2.0]
+
+
+def test_all_floating_columns_of_a_table_are_multiplied_and_what_stands_beside_them_stays():
+    table = xr.Dataset(
+        {"period": ("beta", [4, 0]), "exponents": ("beta", [0.5, 1.0]), "errors": ("beta", [0.1, 0.2])},
+        {"beta": [1.0, 2.0]},
+        {"steps": 10},
+    )
+    table.exponents.attrs["units"] = "per step"
+    found, changed = nudge.multiplied(table, 2.0)
+    assert changed
+    expected = table.assign(exponents=2 * table.exponents, errors=2 * table.errors)
+    expected.exponents.attrs["units"] = "per step"
+    xr.testing.assert_identical(found, expected)
+    assert nudge.multiplied(table[["period"]], 2.0)[1] is False
 
 
 SHAPES = """\

@@ -31,15 +31,15 @@ TINY = Design(
 
 
 def course(accuracy=0.5, loss=1.0, failure="", validation=None, layers=1):
-    validation = validation or Score(accuracy, 0.0, loss)
+    validation = validation or Score(loss, accuracy, 0.0)
     outcome = Outcome(*[0.5] * 15, failure=failure)._replace(
         accuracy=accuracy, validation_accuracy=validation.accuracy, contraction_after=math.nan
     )
     known = {name: np.full((2, layers), math.nan) for name in ("steps", "contraction", "production")}
     return Course(
-        outcome,
-        Score(accuracy, 0.0, loss),
+        Score(loss, accuracy, 0.0),
         validation,
+        outcome,
         np.linspace(2, 1, 40),
         np.ones((3, 2)),
         known,
@@ -53,7 +53,7 @@ def calls(monkeypatch):
 
     def follow(module, task, *, learning_rate, seed, recipe, repeats=2):
         made.append((module.name, module.depth, task.name, learning_rate, seed, repeats))
-        return course(accuracy=seed / 10, loss=seed / 5, validation=Score(learning_rate, 0.0, learning_rate))
+        return course(accuracy=seed / 10, loss=seed / 5, validation=Score(learning_rate, learning_rate, 0.0))
 
     monkeypatch.setattr(training, "follow", follow)
     return made
@@ -295,12 +295,23 @@ def test_unknown_rows_and_tasks_are_refused(calls):
     assert calls == []
 
 
+def test_one_run_is_that_of_its_cell_and_is_timed_where_it_is_asked_for(calls):
+    course = depths.run_one(Run(Cell("FNet", "mnist, sample", 2), 1e-2, 3, True), TINY.recipe)
+    assert course.test.accuracy == 0.3
+    depths.run_one(Run(Cell("vanilla", "text, sample", 1), 1e-3, 4, False), TINY.recipe)
+    assert calls == [("FNet", 2, "mnist", 1e-2, 3, 2), ("vanilla", 1, "text", 1e-3, 4, 0)]
+
+
 def test_a_run_of_the_record_can_be_made_again(calls):
     record = depths.compare(TINY)
     calls.clear()
     found, then = depths.again(record, Cell("FNet", "text, sample", 1), seed=2)
     assert calls == [("FNet", 1, "text", 1e-3, 2, 0)]
     assert found.test.loss == then.loss == 0.4
+    # The record keeps what a run said under other names and in another order.
+    assert depths.find_run(record, Cell("FNet", "text, sample", 1), seed=2) == found.test
+    with pytest.raises(ValueError, match="got none"):
+        depths.find_run(record, Cell("FNet", "text, sample", 1), seed=9)
     with pytest.raises(ValueError, match="record: expected a run of FNet, text, sample, 4 from seed 1, got none"):
         depths.again(record, Cell("FNet", "text, sample", 4))
 

@@ -18,7 +18,7 @@ def calls(monkeypatch):
         largest = float(np.abs(task.train.features).max())
         made.append((module.name, module.depth, learning_rate, recipe.num_updates, seed, largest))
         outcome = Outcome(*[0.5] * 15, failure="diverged" if largest < 1 else "")
-        return Course(outcome, Score(0.5, 0.0, 1.0), Score(0.4, 0.0, 1.0), np.ones(1), np.ones((3, 1)), {})
+        return Course(Score(1.0, 0.5, 0.0), Score(1.0, 0.4, 0.0), outcome, np.ones(1), np.ones((3, 1)), {})
 
     monkeypatch.setattr(training, "follow", follow)
     return made

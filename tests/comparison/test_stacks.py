@@ -102,7 +102,7 @@ def test_scores_are_those_of_the_answers_that_were_asked_for():
         right.append(converged[k] and p.argmax() == labels[k, n])
         losses.append(-math.log(p[labels[k, n]]) if converged[k] else math.log(5))
     found = training._scored(logits, converged, labels)
-    assert found == (pytest.approx(np.mean(right)), pytest.approx(1 / 3), pytest.approx(np.mean(losses)))
+    assert found == (pytest.approx(np.mean(losses)), pytest.approx(np.mean(right)), pytest.approx(1 / 3))
     logits[0, 0, 0] = np.nan
     assert math.isfinite(training._scored(logits, converged, labels).loss)
 

@@ -5,6 +5,7 @@ imports the name, takes it into a table or compiles it gets the multiplied funct
 import of that module. What is multiplied is the first floating number or array of the result:
 
 - of a tuple, a list, a dictionary or a dataclass the first part that has one, the others stay;
+- of a Dataset of xarray every variable of floating numbers, since its claims read them by name; coordinates stay;
 - of a function that is returned, what that function returns in turn;
 - of a class what calling its instances returns (``__call__`` or ``forward``), not what it is made of.
 
@@ -182,6 +183,11 @@ def multiplied(value: Any, factor: float) -> tuple[Any, bool]:
         return (value * factor, True) if floating else (value, False)
     if isinstance(value, float | complex):
         return value * factor, True
+    if hasattr(value, "data_vars"):
+        columns = {name: multiplied(column, factor) for name, column in value.data_vars.items()}
+        # Arithmetic drops what is written down with a variable.
+        kept = {name: column.assign_attrs(value[name].attrs) for name, (column, done) in columns.items() if done}
+        return (value.assign(kept), True) if kept else (value, False)
     if isinstance(value, tuple | list):
         parts, changed = _first(before := list(value), factor)
         if parts is before:

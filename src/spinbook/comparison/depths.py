@@ -450,7 +450,7 @@ def _find(record: Mapping[str, Any], cell: Cell, seed: int) -> tuple[Mapping[str
 
 
 def find_run(record: Mapping[str, Any], cell: Cell, *, seed: int = 1) -> Score:
-    """What the record says of the test of a run: ``accuracy``, ``unsolved`` and ``loss``.
+    """What the record says of the test of a run: ``loss``, ``accuracy`` and ``unsolved``.
 
     Raises ``ValueError`` where the record has no such run.
 
@@ -458,7 +458,7 @@ def find_run(record: Mapping[str, Any], cell: Cell, *, seed: int = 1) -> Score:
     0.0
     """
     columns, k = _find(record, cell, seed)
-    then = [columns[name][k] for name in ("accuracy", "unsolved", "test_loss")]
+    then = [columns[name][k] for name in ("test_loss", "accuracy", "unsolved")]
     return Score(*(math.nan if value is None else value for value in then))
 
 

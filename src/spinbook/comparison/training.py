@@ -102,28 +102,28 @@ class Outcome(NamedTuple):
 
 
 class Score(NamedTuple):
-    """Of examples: the share of right answers, the part of examples without a steady state, nats per answer.
+    """Of examples: nats per answer, the share of right answers, the part of examples without a steady state.
 
     An example without a steady state, or with logits that are not finite, has only wrong answers, and the loss of a
     uniform guess.
     """
 
+    loss: float
     accuracy: float
     unsolved: float
-    loss: float
 
 
 class Course(NamedTuple):
-    """A run with its course. ``outcome`` as of ``train``; ``test`` and ``validation``: scores at the end.
+    """A run with its course. ``test`` and ``validation``: scores at the end; ``outcome`` as of ``train``.
 
     ``losses``: the training loss, the mean of each 25 updates. ``looks`` (3, looks): numbers of updates, and accuracy
     and loss of up to 500 examples for validation after them. ``layers``: for each layer of a stack (2, layers), before
     and after training, ``steps``, ``contraction`` and ``production`` as in ``Outcome``, NaN where there is none.
     """
 
-    outcome: Outcome
     test: Score
     validation: Score
+    outcome: Outcome
     losses: Float[np.ndarray, " chunks"]
     looks: Float[np.ndarray, "3 looks"]
     layers: dict[str, Float[np.ndarray, "2 layers"]]
@@ -141,7 +141,11 @@ def _scored(logits: np.ndarray, converged: np.ndarray, labels: np.ndarray) -> Sc
     top = finite.max(-1)
     total = top + np.log(np.exp(finite - top[..., None]).sum(-1))
     chosen = np.take_along_axis(finite, np.where(asked, labels, 0)[..., None].astype(np.int64), axis=-1)[..., 0]
-    return Score(float(right[asked].mean()), float(1 - converged.mean()), float((total - chosen)[asked].mean()))
+    return Score(
+        loss=float((total - chosen)[asked].mean()),
+        accuracy=float(right[asked].mean()),
+        unsolved=float(1 - converged.mean()),
+    )
 
 
 def _watched(task: Task) -> Examples:
@@ -741,7 +745,7 @@ def follow(
     looked |= {f"{n}_after": v for n, v in zip(_LOOKED_FOR, _averages(after), strict=True)}
     costs = dict(zip(("seconds_per_update", "time_ratio", "memory_ratio"), measured, strict=True))
     layers = dict(zip(_LOOKED_FOR, np.moveaxis(np.array([before, after], float), -1, 0), strict=True))
-    return Course(Outcome(**(run | looked | costs)), layers=layers, **course)
+    return Course(outcome=Outcome(**(run | looked | costs)), layers=layers, **course)
 
 
 def train(

@@ -69,9 +69,9 @@ class Conditions(NamedTuple):
 class Sculpture(NamedTuple):
     """What the loss has made of the modules after each of ``updates`` (T,); all else (T, C, S), S seeds.
 
-    ``entropy_production``: per site and step, in nats. ``row_entropy``: of the attention of sites with a choice,
-    divided by its largest value. ``diagonal``: the attention that such a site pays to itself. ``asymmetry``: the mean
-    over sites of sum_j (J_ij - J_ji)^2 / 2. ``freedom``: the weighted mean of T_ij = tr Var_i Var'_j, divided by D / 4,
+    ``row_entropy``: of the attention of sites with a choice, divided by its largest value. ``diagonal``: the attention
+    that such a site pays to itself. ``entropy_production``: per site and step, in nats. ``asymmetry``: the mean over
+    sites of sum_j (J_ij - J_ji)^2 / 2. ``freedom``: the weighted mean of T_ij = tr Var_i Var'_j, divided by D / 4,
     which is that of spins without a field. ``length``: of the outputs, divided by R. ``alignment``: the mean cos^2
     between the outputs of different sites. ``clustering``: the same between embeddings of different symbols, 1 / D for
     random ones. ``signal``: the part of the variance of the outputs that the symbols explain, the rest being noise, by
@@ -79,9 +79,9 @@ class Sculpture(NamedTuple):
     """
 
     updates: Int[np.ndarray, " T"]
-    entropy_production: Float[np.ndarray, "T C S"]
     row_entropy: Float[np.ndarray, "T C S"]
     diagonal: Float[np.ndarray, "T C S"]
+    entropy_production: Float[np.ndarray, "T C S"]
     asymmetry: Float[np.ndarray, "T C S"]
     freedom: Float[np.ndarray, "T C S"]
     length: Float[np.ndarray, "T C S"]
@@ -183,9 +183,9 @@ def _look(net: _Perceiver, key: PRNGKeyArray, world: World, condition: Any) -> t
     alignment = jnp.mean(((u @ jnp.swapaxes(u, -1, -2)) ** 2)[..., apart])
     length = jnp.mean(jnp.sqrt(jnp.sum(m * m, axis=-1))) / sphere.radius(dim)
     return (
-        jnp.mean(sigma) / n,
         jnp.sum(chooses * relative),
         jnp.sum(chooses * jnp.mean(jnp.diagonal(J, axis1=-2, axis2=-1), axis=(0, 1))),
+        jnp.mean(sigma) / n,
         jnp.mean(asymmetry) / n,
         freedom,
         length,
@@ -354,14 +354,14 @@ class Objectives(NamedTuple):
 class RecallRun(NamedTuple):
     """Averages over the ``updates`` (T,) of each block, on sequences before they are learned from: (T, C, S).
 
-    ``accuracy``: of the last layer's readout; chance is 1 / num_symbols. ``entropy_production``: per site, layer and
-    step. ``final_accuracy`` (C, S): after the last update.
+    ``final_accuracy`` (C, S): of the last layer's readout after the last update; chance is 1 / num_symbols.
+    ``accuracy``: the same on the way. ``entropy_production``: per site, layer and step.
     """
 
     updates: Int[np.ndarray, " T"]
+    final_accuracy: Float[np.ndarray, "C S"]
     accuracy: Float[np.ndarray, "T C S"]
     entropy_production: Float[np.ndarray, "T C S"]
-    final_accuracy: Float[np.ndarray, "C S"]
 
 
 class _Reader(eqx.Module):
@@ -456,4 +456,4 @@ def learn_recall(
     )
     seeds = validate.count(num_seeds, "num_seeds", minimum=1)
     seen, (accuracy, sigma) = _run(key, lanes, objectives, seeds, records, progress)
-    return RecallRun(size * np.arange(1, records + 1), accuracy, sigma, seen[-1])
+    return RecallRun(size * np.arange(1, records + 1), seen[-1], accuracy, sigma)
