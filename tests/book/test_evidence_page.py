@@ -133,6 +133,11 @@ def test_moves_are_counted_against_the_run_as_it_is(book):
     assert "2 of earlier code" in said
 
 
+def test_the_time_that_is_told_is_the_median():
+    runs = [{"seconds": seconds} for seconds in (1.0, 2.4, 30.0)]
+    assert (evidence_page._median_seconds(runs), evidence_page._median_seconds([])) == ("2", "–")
+
+
 def test_numbers_are_written_as_a_reader_writes_them():
     written = [evidence_page._power(value) for value in (3.0, 0.25, 0.0012, 9.97e-10, 2.34e-7)]
     assert written == ["over 1", "0.25", "0.0012", "1.0 × 10<sup>−9</sup>", "2.3 × 10<sup>−7</sup>"]

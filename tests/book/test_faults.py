@@ -117,6 +117,23 @@ def test_a_fault_is_planted_in_a_copy_and_nowhere_else(book):
     assert not (copy / "_build").exists()
 
 
+def test_pages_of_all_faults_share_what_they_compile(book, monkeypatch):
+    given = []
+    monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR", raising=False)
+    monkeypatch.setattr(
+        faults.execution, "run", lambda *arguments, extra_environment, **options: given.append(extra_environment)
+    )
+    folders = {
+        job.folder(book.root) for job in faults.jobs(listed(book, GROSS, UNSEEN).root) if job.unit != faults.TESTS
+    }
+    assert len(folders) > 1
+    for folder in folders:
+        faults._run_page(book.root, "audits/probe", "quick", folder)
+    (shared,) = {Path(environment["JAX_COMPILATION_CACHE_DIR"]) for environment in given}
+    assert shared.is_dir()
+    assert not any(shared.is_relative_to(folder) for folder in folders)
+
+
 @pytest.mark.long
 def test_a_fault_is_seen_by_a_test_and_by_a_claim_and_words_by_nobody(book):
     listed(book, GROSS, UNSEEN)
