@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import time
@@ -19,6 +20,7 @@ import numpy as np
 import pytest
 import yaml
 from bs4 import BeautifulSoup
+from jupyter_client.connect import LocalPortCache
 
 from companion import __main__ as command_line
 from companion import project
@@ -519,6 +521,38 @@ def test_a_kernel_that_dies_is_one_chapters_failure(copy):
     copy.edit("notebooks/probe.md", "x = np.linspace", "import os\nos._exit(3)\nx = np.linspace")
     failure = execution.publish(copy.root, "probe", threads=1)
     assert (failure.chapter, failure.cell) == ("probe", 4)
+
+
+def test_no_kernel_needs_a_port_that_another_program_may_have_taken_meanwhile(copy, tmp_path, monkeypatch):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        monkeypatch.setattr(LocalPortCache, "find_available_port", lambda *_: port)
+        assert execution.run(copy.root, notebooks.load(copy.root, "probe"), tmp_path / "run") is None
+        # What a kernel does that has to take it: the chapter ends with the words that once were a riddle.
+        monkeypatch.setattr(execution, "_LONGEST_PATH", 0)
+        monkeypatch.setattr(execution, "_STARTS", 1)
+        failure = execution.run(copy.root, notebooks.load(copy.root, "probe"), tmp_path / "tcp")
+    assert "Kernel died before replying to kernel_info" in failure.error
+
+
+@pytest.mark.parametrize("deaths", [2, 3])
+def test_a_kernel_that_does_not_start_is_started_again_twice(copy, tmp_path, deaths):
+    (tmp_path / "sitecustomize.py").write_text(
+        f"import os\nwith open({str(tmp_path / 'starts')!r}, 'a') as file:\n    file.write('x')\n"
+        f"if os.path.getsize({str(tmp_path / 'starts')!r}) <= {deaths}:\n    os._exit(1)\n"
+    )
+    said = []
+    failure = execution.run(
+        copy.root,
+        notebooks.load(copy.root, "probe"),
+        tmp_path / "run",
+        extra_environment={"PYTHONPATH": f"{copy.root / 'src'}{os.pathsep}{tmp_path}"},
+        report=said.append,
+    )
+    assert len(said) == 2
+    assert all(line.startswith("probe: its kernel did not start (RuntimeError('Kernel died") for line in said)
+    assert (failure is None) == (deaths == 2)
+    assert failure is None or "Kernel died before replying" in failure.error
 
 
 def test_two_builds_in_one_tree_are_refused(copy):

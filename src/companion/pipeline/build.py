@@ -138,6 +138,8 @@ def _run(root: Path, chapters: Sequence[notebooks.Chapter], jobs: int, out: Text
                     continue
                 del running[name]
                 shares.append(cpus)
+                for line in execution.said(run):
+                    print(line, file=out)
                 if run.process.returncode == 0:
                     print(f"{name}: finished after {elapsed:.0f} s", file=out, flush=True)
                 else:

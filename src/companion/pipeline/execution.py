@@ -44,6 +44,7 @@ __all__ = [
     "read_record",
     "results_folder",
     "run",
+    "said",
     "standing",
     "start",
     "work_folder",
@@ -59,6 +60,10 @@ THREAD_VARIABLES = (
     "NPROC",
 )
 _RECORD = "record.json"
+_STARTS = 3
+"""How often a kernel is started that ends before its first cell."""
+_LONGEST_PATH = 90
+"""Bytes of the folder of a kernel's sockets; the system allows some hundred for the path of each."""
 
 
 @dataclass(frozen=True)
@@ -198,6 +203,15 @@ def progress(running: Running) -> Mapping[str, Any]:
     return _read(running.folder / "run" / "progress.json")
 
 
+def said(running: Running) -> list[str]:
+    """The lines that a chapter's process has printed about itself."""
+    try:
+        lines = (running.folder / "log.txt").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return []
+    return [line for line in lines if line.startswith(f"{running.chapter}: ")]
+
+
 def end(running: Running) -> None:
     """End a chapter's process, if it still runs, and remove its work folder."""
     lifeline.stop(running.process)
@@ -229,6 +243,7 @@ def publish(
     folder: Path | None = None,
     extra_environment: Mapping[str, str] | None = None,
     target: Path | None = None,
+    report: Callable[[str], None] = lambda line: None,
 ) -> Failure | None:
     """Run a chapter with its committed parameters and keep the result, or the failure.
 
@@ -236,6 +251,7 @@ def publish(
     - ``extra_environment``: variables for the kernel beside the clean environment, to compare machines and libraries.
       Such a run is part of nothing published: it needs a ``target``.
     - ``target``: where the result goes; by default to the results that the book is made of.
+    - ``report``: told in a line when a kernel that did not start is started again.
 
     Raises ``ValueError`` if there is an ``extra_environment`` and no ``target``.
     """
@@ -245,13 +261,19 @@ def publish(
         )
     if folder is None:
         with disk.owned(work_folder(root), notebooks.slug(name)) as folder:
-            return _publish(root, name, threads, folder, extra_environment or {}, target)
+            return _publish(root, name, threads, folder, extra_environment or {}, target, report)
     with disk.own(folder):
-        return _publish(root, name, threads, folder, extra_environment or {}, target)
+        return _publish(root, name, threads, folder, extra_environment or {}, target, report)
 
 
 def _publish(
-    root: Path, name: str, threads: int, folder: Path, extra_environment: Mapping[str, str], target: Path | None
+    root: Path,
+    name: str,
+    threads: int,
+    folder: Path,
+    extra_environment: Mapping[str, str],
+    target: Path | None,
+    report: Callable[[str], None],
 ) -> Failure | None:
     chapter = notebooks.load(root, name)
     key = freshness.key(root, chapter)
@@ -260,7 +282,7 @@ def _publish(
     failed = _failed_folder(root, name) if target is None else target.with_name(f"{target.name}.failed")
     disk.remove(failed)
     started = time.perf_counter()
-    problem = run(root, chapter, work, threads=threads, state=state, extra_environment=extra_environment)
+    problem = run(root, chapter, work, threads=threads, state=state, extra_environment=extra_environment, report=report)
     if problem is None:
         problem = _unseen(root, chapter, work)
     if problem is not None:
@@ -303,10 +325,9 @@ def run(
 
     ``parameters`` override the committed ones (the quick profile of the tests); the pictures are then rough. The kernel
     gets a clean environment (see ``environment``), and of its own accord nobody's settings; ``extra_environment`` adds
-    to it. Returns the failure, or None.
+    to it. A kernel that ends before its first cell is started again, and ``report`` is told. Returns the failure, or
+    None.
     """
-    import papermill
-
     private = folder / "kernel"
     disk.remove(private)
     scratch = private / "cwd"
@@ -317,29 +338,50 @@ def run(
     variables = _environment(root, chapter, folder, parameters or {}, threads, state or freshness.state(root))
     if parameters is not None:
         variables["COMPANION_ROUGH"] = "1"
+    for attempt in range(1, _STARTS + 1):
+        problem = _execute(given, output, dict(parameters or {}), scratch, variables | dict(extra_environment or {}))
+        if problem is None or _read(folder / "progress.json") or attempt == _STARTS:
+            break
+        report(f"{chapter.name}: its kernel did not start ({problem[0]}); it is started again")
+    shutil.rmtree(private, ignore_errors=True)
+    if problem is None:
+        return None
+    # papermill's count includes the cell of injected parameters and markdown cells; the kernel's is exact.
+    return Failure(chapter.name, int(_read(folder / "progress.json").get("cell", 0)), *problem)
+
+
+def _execute(
+    given: Path, output: Path, parameters: dict[str, Any], scratch: Path, variables: Mapping[str, str]
+) -> tuple[str, str] | None:
+    """Execute a notebook in a kernel with these environment variables; returns its error and the failing code."""
+    import papermill
+    from traitlets.config import Config
+
     saved = dict(os.environ)
-    os.environ.clear()
-    os.environ.update(variables | dict(extra_environment or {}))
-    try:
-        papermill.execute_notebook(
-            str(given),
-            str(output),
-            parameters=dict(parameters or {}),
-            kernel_name="python3",
-            cwd=str(scratch),
-            progress_bar=False,
-            log_output=False,
-        )
-    except papermill.PapermillExecutionError as error:
-        # papermill's count includes the cell of injected parameters and markdown cells; the kernel's is exact.
-        count = int(_read(folder / "progress.json").get("cell", 0))
-        return Failure(chapter.name, count, f"{error.ename}: {error.evalue}", error.source)
-    except Exception as error:  # the kernel died, or never started: still one chapter's failure, not the book's
-        return Failure(chapter.name, int(_read(folder / "progress.json").get("cell", 0)), repr(error), "")
-    finally:
+    with tempfile.TemporaryDirectory(prefix="kernel-") as sockets:
+        # A kernel binds ports that were free a moment before, and dies if another program has taken one meanwhile.
+        # Sockets in a folder of its own are nobody else's.
+        own = {"transport": "ipc", "ip": f"{sockets}/k"} if len(os.fsencode(sockets)) < _LONGEST_PATH else {}
         os.environ.clear()
-        os.environ.update(saved)
-        shutil.rmtree(private, ignore_errors=True)
+        os.environ.update(variables)
+        try:
+            papermill.execute_notebook(
+                str(given),
+                str(output),
+                parameters=parameters,
+                kernel_name="python3",
+                cwd=str(scratch),
+                progress_bar=False,
+                log_output=False,
+                config=Config({"KernelManager": own}),
+            )
+        except papermill.PapermillExecutionError as error:
+            return f"{error.ename}: {error.evalue}", error.source
+        except Exception as error:  # the kernel died, or never started: still one chapter's failure, not the book's
+            return repr(error), ""
+        finally:
+            os.environ.clear()
+            os.environ.update(saved)
     return None
 
 
@@ -447,7 +489,9 @@ def main() -> int:
         # JAX sizes its thread pool by the processors that it may use, not by OMP_NUM_THREADS.
         os.sched_setaffinity(0, {int(cpu) for cpu in arguments.cpus.split(",")})
     try:
-        problem = publish(arguments.root, arguments.name, threads=arguments.threads, folder=arguments.folder)
+        problem = publish(
+            arguments.root, arguments.name, threads=arguments.threads, folder=arguments.folder, report=print
+        )
     except OSError as error:
         print(disk.sentence(error), file=sys.stderr)
         return 2
