@@ -1,7 +1,7 @@
 """What a chapter's result depends on, as one key. Nothing is run and nothing is imported to find it out.
 
 The key covers the code of a page's cells, the modules of the library and of the machinery that it imports (directly
-and through others), the data files that lie beside them, the versions of the installed packages that these import and
+and through others) without their docstrings and the texts of their errors, the data files that lie beside them, the versions of the installed packages that these import and
 of what those require, the page's data files, its parameters, the lock, the book's identity and the Python version. A
 result whose recorded key differs is stale.
 
@@ -61,6 +61,7 @@ MACHINERY = __name__.partition(".")[0]
 _LOCK_FILES = ("requirements.lock", "constraints.txt")
 _TAGS = ("parameters", "raises-exception")
 """Tags that change what a cell does; all others say how it is shown."""
+_SHOWS_WORDS = re.compile(r"\bexcept\b|__doc__|\bgetdoc\b|\bhelp\(")
 _STARTUP = Path(__file__).with_name("kernel_startup.py")
 _RUNNERS = ("ipykernel", "ipython", "nbclient", "nbformat", "papermill")
 """Packages that execute every chapter, whatever it imports."""
@@ -99,6 +100,10 @@ def ingredients(root: Path, chapter: Chapter, parameters: dict[str, Any] | None 
     code = _code(root, chapter)
     own = own_packages(root)
     library = imported(own, code)
+    # A page that handles errors or asks for documentation may show these words.
+    words = _SHOWS_WORDS.search(code) is not None or any(
+        "raises-exception" in cell.metadata.get("tags", []) for cell in chapter.notebook.cells
+    )
     data = [root / name for name in chapter.data]
     if absent := [str(path.relative_to(root)) for path in data if not path.is_file()]:
         raise ValueError(f"chapter {chapter.name!r}: data files not found: {absent}")
@@ -108,7 +113,9 @@ def ingredients(root: Path, chapter: Chapter, parameters: dict[str, Any] | None 
             for cell in chapter.notebook.cells
             if cell.cell_type == "code"
         ],
-        "library": {name: code_digest(path.read_text(encoding="utf-8")) for name, path in sorted(library.items())},
+        "library": {
+            name: code_digest(path.read_text(encoding="utf-8"), words=words) for name, path in sorted(library.items())
+        },
         "beside the library": {_name(path, own): _file_digest(path) for path in _beside(library.values())},
         "packages": versions(external(library.values(), code) - own.keys()),
         "data": {str(path.relative_to(root)): _file_digest(path) for path in data},
@@ -266,11 +273,32 @@ def _imports(code: str) -> list[tuple[int, str, list[str]]]:
 
 
 @cache
-def code_digest(code: str) -> str:
-    """Digest of the syntax tree: comments, layout and ``__version__``, which is part of the identity, do not count."""
+def code_digest(code: str, *, words: bool = True) -> str:
+    """Digest of the syntax tree: comments, layout and ``__version__``, which is part of the identity, do not count.
+
+    Without ``words`` neither docstrings nor the texts of the errors that it raises count.
+    """
     tree = ast.parse(code)
     tree.body = [node for node in tree.body if not (isinstance(node, ast.Assign) and _names_version(node))]
-    return digest(ast.dump(tree).encode())
+    return digest(ast.dump(tree if words else _Wordless().visit(tree)).encode())
+
+
+class _Wordless(ast.NodeTransformer):
+    """Takes docstrings away, and the texts in what is raised; what these texts compute is taken away with them."""
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+        if isinstance(node, documented) and ast.get_docstring(node, clean=False) is not None:
+            node.body = node.body[1:]
+        return super().generic_visit(node)
+
+    def visit_Raise(self, node: ast.Raise) -> ast.AST:
+        for part in ast.walk(node):
+            if isinstance(part, ast.JoinedStr):
+                part.values = []
+            elif isinstance(part, ast.Constant) and isinstance(part.value, str):
+                part.value = ""
+        return node
 
 
 def _names_version(node: ast.Assign) -> bool:
