@@ -24,7 +24,18 @@ from jupyter_client.connect import LocalPortCache
 
 from companion import __main__ as command_line
 from companion import project
-from companion.pipeline import accessibility, browser, build, compared, execution, freshness, ledger, notebooks, site
+from companion.pipeline import (
+    accessibility,
+    browser,
+    build,
+    compared,
+    disk,
+    execution,
+    freshness,
+    ledger,
+    notebooks,
+    site,
+)
 from tests.book.conftest import CLAIM, CLAIMS, REPOSITORY, processes_of, wait_until, write_toy_book
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -473,9 +484,15 @@ def test_a_failing_chapter_does_not_stop_the_others(copy):
         "_toc.yml", "      - file: notebooks/probe\n", "      - file: notebooks/other\n      - file: notebooks/probe\n"
     )
     copy.edit("notebooks/probe.md", "size = 20", "size = 21")
+    site_of_before = disk.digests(copy.path("_build/html"))
     outcome, printed = copy.build()
-    assert [failure.chapter for failure in outcome.failures] == ["other"]
+    assert [failure.chapter for failure in outcome.failures] == ["other"], printed
     assert "probe: finished after" in printed
+    assert "(of the last whole build, since a chapter failed)" in printed
+    assert disk.digests(copy.path("_build/html")) == site_of_before
+    # Where no whole site stands, the page says it.
+    copy.path("_build/html/index.html").unlink()
+    outcome, printed = copy.build()
     assert any("chapter other failed in code cell 4: ZeroDivisionError" in problem for problem in outcome.problems)
     assert any("claim other.top: declared but never measured" in problem for problem in outcome.problems)
     assert "This chapter has no result in this build" in copy.path("_build/html/notebooks/other.html").read_text()

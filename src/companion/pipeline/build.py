@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import math
 import os
 import shutil
 import sys
@@ -50,6 +51,8 @@ class Outcome:
     failures: list[execution.Failure] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     rendered: bool = False
+    # A whole site of before was left in its place, because a chapter failed.
+    kept: bool = False
     seconds: float = 0.0
 
 
@@ -107,15 +110,15 @@ def book(root: Path, *, only: str | None = None, jobs: int = JOBS, out: TextIO |
         if built.damage:
             print(f"The site was damaged and is made again: {built.damage}", file=out)
         outcome.problems += built.problems
-        outcome.rendered = built.rendered
+        outcome.rendered, outcome.kept = built.rendered, built.kept
     outcome.seconds = time.perf_counter() - started
     _summary(root, outcome, records, out)
     return outcome
 
 
 def _run(root: Path, chapters: Sequence[notebooks.Chapter], jobs: int, out: TextIO) -> list[execution.Failure]:
-    """Run chapters, ``jobs`` at a time, each with its share of the processors."""
-    waiting = list(chapters)
+    """Run chapters, ``jobs`` at a time, each with its share of the processors: the lessons, then the longest audits."""
+    waiting = sorted(chapters, key=lambda chapter: chapter.budget if chapter.is_audit else math.inf, reverse=True)
     running: dict[str, tuple[notebooks.Chapter, execution.Running, float, list[int]]] = {}
     failures: list[execution.Failure] = []
     shares = _shares(min(jobs, len(chapters)))
@@ -286,7 +289,8 @@ def _summary(root: Path, outcome: Outcome, records: Mapping[str, execution.Recor
         cells = [row[0].ljust(widths[0]), *(row[i].rjust(widths[i]) for i in range(1, 5)), row[5]]
         print("  ".join(cells).rstrip(), file=out)
     print(f"\nSite: {(root / '_build' / 'html' / 'index.html').relative_to(root)}", end="", file=out)
-    print("" if outcome.rendered else " (unchanged)", file=out)
+    left = "of the last whole build, since a chapter failed" if outcome.kept else "unchanged"
+    print("" if outcome.rendered else f" ({left})", file=out)
     if any(record.dirty for record in records.values()):
         print("Some chapters were run from a tree with uncommitted changes; their pages say so.", file=out)
     if outcome.problems:

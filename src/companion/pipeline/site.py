@@ -57,27 +57,30 @@ _RENDERERS = ("jupyter_book", "sphinx_design", "bs4")
 class Build:
     """Outcome of rendering: every reason why the site must not be published, and whether it was rendered at all.
 
-    ``damage`` says what was lost or altered in the site that stood there; it was then rendered again.
+    ``damage`` says what was lost or altered in the site that stood there; it was then rendered again. ``kept`` says that
+    a whole site of before was left in its place, because a chapter had failed.
     """
 
     problems: list[str]
     rendered: bool
     damage: str = ""
+    kept: bool = False
 
 
 def render(root: Path, results: Mapping[str, Path], failures: Sequence[execution.Failure]) -> Build:
     """Render the site to ``_build/html``, unless the one there was made from the same material and is as it was made.
 
     ``results`` are the folders of the finished chapters. A chapter without one becomes a page that says so; references
-    into it are then allowed to break, since the run fails anyway. The new site is made in a work folder and takes the
+    into it are then allowed to break, since the run fails anyway. If a chapter failed and a whole site stands, that one
+    stays. The new site is made in a work folder and takes the
     place of the old one when all its pages are there.
     """
     build = root / "_build"
     disk.recover(build / "html")
     key = _key(root, results)
-    damage = None if failures else _damage(build, key)
+    damage = _damage(build, None if failures else key)
     if damage == "":
-        return Build([], rendered=False)
+        return Build([], rendered=False, kept=bool(failures))
     with disk.owned(execution.work_folder(root), "site") as work:
         return _render(root, work, results, failures, key, damage or "")
 
@@ -123,11 +126,11 @@ def _render(
     return Build(problems, rendered=True, damage=damage)
 
 
-def _damage(build: Path, key: str) -> str | None:
-    """What was lost or altered in the site that was made with this key, in words; None if there is no such site."""
+def _damage(build: Path, key: str | None) -> str | None:
+    """What was lost or altered in the site made with this key, or with any if it is None; None if there is no such."""
     try:
         manifest = json.loads((build / _MANIFEST).read_text(encoding="utf-8"))
-        if manifest["key"] != key:
+        if key not in (None, manifest["key"]):
             return None
         return disk.damage(build / "html", dict(manifest["files"]))
     except (OSError, TypeError, ValueError, KeyError):
