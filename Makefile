@@ -18,6 +18,9 @@ export PYDEVD_DISABLE_FILE_VALIDATION := 1
 # Text is UTF-8, whatever the locale says.
 export PYTHONUTF8 := 1
 
+# A copied folder would run the code of the one that it was copied from.
+$(shell test "$$(cat $(STAMP) 2>/dev/null)" = "$$(pwd -P)" || rm -f $(STAMP))
+
 .PHONY: help book chapter sources test check fix bench audit pdf deposit freeze portability faults epsilon lab lock newest clean
 
 help: ## list the targets
@@ -96,20 +99,21 @@ lock: $(STAMP) ## compile requirements.lock anew from pyproject.toml and constra
 newest: ## install the newest versions that pyproject.toml allows instead of the locked ones; FOLDER=_build/newest: beside them
 	@test -x $${FOLDER:-.venv}/bin/python || $(PYTHON) -m venv $${FOLDER:-.venv}
 	@$${FOLDER:-.venv}/bin/pip install --quiet --upgrade --upgrade-strategy eager -e ".[book,test,dev]"
-	@test -n "$$FOLDER" || touch $(STAMP)
+	@test -n "$$FOLDER" || pwd -P > $(STAMP)
 
 clean: ## remove everything generated, the environment too
 	rm -rf _build .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
-# Every package of the lock must have one of its checksums. torch follows alone, by its pin in constraints.txt: with no
-# torch installed, a range asked for by another package takes the newest CUDA build. The last line adds what the lock
-# cannot know: packages that only another system or another Python needs.
+# Every package of the lock must have one of its checksums. torch comes alone, by its pin in constraints.txt and beside
+# the others, since each of the two takes a minute: with no torch installed, a range asked for by another package takes
+# the newest CUDA build. The third installation adds what the lock cannot know: packages that only another system or
+# another Python needs.
 $(STAMP): pyproject.toml constraints.txt requirements.lock
 	@echo "Installing into .venv (several minutes the first time)"
-	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@test "$$(cat .venv/.place 2>/dev/null)" = "$$(pwd -P)" || { rm -rf .venv && $(PYTHON) -m venv .venv && pwd -P > .venv/.place; }
 	@$(BIN)/python -c 'import sys; sys.exit("Python 3.11 or newer is needed" if sys.version_info < (3, 11) else 0)'
-	@$(BIN)/pip install --quiet --require-hashes --no-deps -r requirements.lock
-	@$(BIN)/pip install --quiet -c constraints.txt torch
+	@$(BIN)/pip install --quiet --no-deps -c constraints.txt torch & torch=$$!; \
+	  $(BIN)/pip install --quiet --require-hashes --no-deps -r requirements.lock || { kill $$torch; exit 1; }; wait $$torch
 	@$(BIN)/pip install --quiet -c constraints.txt --no-build-isolation -e ".[book,test,dev]"
 	@$(BIN)/pip check
-	@touch $@
+	@pwd -P > $@

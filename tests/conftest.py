@@ -24,6 +24,9 @@ import jaxtyping
 import numpy as np
 import pytest
 
+import companion
+import spinbook
+
 pytest_plugins = ["tests.budget"]
 
 # Before PyTorch is imported. A second thread that waits for work does so at full speed, and the other core is that of
@@ -51,6 +54,10 @@ def _unchecked() -> Iterator[None]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    for package in (companion, spinbook):
+        if not Path(str(package.__file__)).resolve().is_relative_to(config.rootpath.resolve()):
+            # As in a copied folder, whose environment still leads to the folder that it was copied from.
+            raise pytest.UsageError(f"{package.__name__}: expected that of {config.rootpath}, got {package.__file__}")
     jax.config.update("jax_enable_x64", True)
     jax.config.update("jax_numpy_dtype_promotion", "strict")
     # Tests compile thousands of functions and run most of them once: compiling them quickly saves more than it costs.

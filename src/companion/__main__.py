@@ -37,6 +37,15 @@ def main(arguments: list[str] | None = None) -> int:
             file=sys.stderr,
         )
         return 2
+    here, own = Path(__file__).resolve().parent, (options.root / "src" / str(__package__)).resolve()
+    if own.is_dir() and own != here:
+        # As in a copied folder, whose environment still leads to the folder that it was copied from.
+        print(
+            f"error: {__package__}: expected the package of this repository, {own}, got {here}; "
+            "remove .venv and run make again",
+            file=sys.stderr,
+        )
+        return 2
     try:
         return _run(options)
     except ModuleNotFoundError as error:

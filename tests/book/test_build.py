@@ -589,6 +589,14 @@ def test_an_unknown_chapter_is_named(copy):
     assert "NAME: expected one of ['probe'], got 'nothing'" in done.stderr
 
 
+def test_a_copied_repository_is_not_built_by_the_machinery_of_the_original(copy, capsys):
+    shutil.copytree(ROOT / "src" / "companion", copy.path("src/companion"))
+    assert command_line.main(["--root", str(copy.root), "book"]) == 2
+    assert (
+        f"companion: expected the package of this repository, {copy.path('src/companion')}" in capsys.readouterr().err
+    )
+
+
 def test_the_quick_profile_changes_parameters_and_publishes_nothing(copy, tmp_path):
     chapter = notebooks.load(copy.root, "probe")
     before = copy.path("_build/status.json").read_text()

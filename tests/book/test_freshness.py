@@ -58,7 +58,8 @@ def test_the_key_stays_when_an_unrelated_module_a_comment_or_another_claim_file_
 
 
 def test_documentation_and_the_texts_of_errors_run_nothing_unless_a_page_may_show_them(toy_book):
-    code = 'def both(x):\n    """x^2."""\n    if x is None:\n        raise ValueError(f"x: expected {1}")\n    return x**2\n'
+    refused = '    if x is None:\n        raise ValueError(f"x: expected {1}")\n'
+    code = f'def both(x):\n    """x^2."""\n{refused}    return x**2\n'
     path = toy_book.path("src/walks/pairs.py")
 
     def seen(old="", new=""):
@@ -68,7 +69,10 @@ def test_documentation_and_the_texts_of_errors_run_nothing_unless_a_page_may_sho
     before = seen()
     assert seen("x^2.", "The square.") == seen('    """x^2."""\n') == seen("x: expected {1}", "x: got {x}") == before
     assert len({before, seen("is None", "is True"), seen("ValueError", "TypeError"), seen("x**2", '"x^2."')}) == 4
-    for cell in ("try:\n    pairs.both(None)\nexcept ValueError as error:\n    print(error)", "print(pairs.both.__doc__)"):
+    for cell in (
+        "try:\n    pairs.both(None)\nexcept ValueError as error:\n    print(error)",
+        "print(pairs.both.__doc__)",
+    ):
         toy_book.edit("notebooks/probe.md", "x = np.linspace", f"{cell}\nx = np.linspace")
         assert len({seen(), seen("x^2.", "The square."), seen("x: expected {1}", "x: got {x}")}) == 3
         toy_book.edit("notebooks/probe.md", f"{cell}\n", "")

@@ -1,9 +1,9 @@
 """What a chapter's result depends on, as one key. Nothing is run and nothing is imported to find it out.
 
 The key covers the code of a page's cells, the modules of the library and of the machinery that it imports (directly
-and through others) without their docstrings and the texts of their errors, the data files that lie beside them, the versions of the installed packages that these import and
-of what those require, the page's data files, its parameters, the lock, the book's identity and the Python version. A
-result whose recorded key differs is stale.
+and through others) without their docstrings and the texts of their errors, the data files that lie beside them, the
+versions of the installed packages that these import and of what those require, the page's data files, its parameters,
+the lock, the book's identity and the Python version. A result whose recorded key differs is stale.
 
 Words are no part of it: the prose of a page and the declarations of its claims enter when pages are made. A cell emits
 what it measured and sees no declaration, so that changing one runs nothing.

@@ -57,8 +57,8 @@ _RENDERERS = ("jupyter_book", "sphinx_design", "bs4")
 class Build:
     """Outcome of rendering: every reason why the site must not be published, and whether it was rendered at all.
 
-    ``damage`` says what was lost or altered in the site that stood there; it was then rendered again. ``kept`` says that
-    a whole site of before was left in its place, because a chapter had failed.
+    ``damage`` says what was lost or altered in the site that stood there; it was then rendered again. ``kept`` says
+    that a whole site of before was left in its place, because a chapter had failed.
     """
 
     problems: list[str]
