@@ -16,6 +16,7 @@ import psutil
 import pytest
 
 from companion import __main__ as command
+from companion import claims
 from companion.pipeline import build, disk, environment, execution, freshness, lifeline, notebooks, site
 from tests.book.conftest import processes_of, wait_until
 
@@ -341,13 +342,34 @@ def test_settings_of_the_user_do_not_reach_a_kernel_and_an_extra_environment_doe
     # These four are set by ipykernel and its launcher, whoever starts it.
     ours = {"JPY_PARENT_PID", "JPY_SESSION_NAME", "TERM", "CLICOLOR", "FORCE_COLOR", "CLICOLOR_FORCE", "PAGER"}
     ours |= {"GIT_PAGER", "MPLBACKEND", "PYDEVD_USE_FRAME_EVAL", "KMP_DUPLICATE_LIB_OK", "KMP_INIT_AT_FORK"}
-    ours |= {"IPYTHONDIR", "MATPLOTLIBRC", "PYTHONPATH", *execution.THREAD_VARIABLES}
+    ours |= {"IPYTHONDIR", "MATPLOTLIBRC", "NUMBA_CACHE_DIR", "PYTHONPATH", *execution.THREAD_VARIABLES}
     known = {*environment.ALLOWED, *environment.FIXED, *ours, "ATEN_CPU_CAPABILITY"}
     assert {name for name in seen if not name.startswith(("COMPANION_", "JUPYTER_"))} - known == set()
     assert seen["ATEN_CPU_CAPABILITY"] == "default"
     assert seen["PYTHONPATH"] == str(toy_book.root / "src")
     assert seen["LC_ALL"] == "C.UTF-8"
     assert not {"JAX_ENABLE_X64", "COMPANION_ROUGH", "MKL_CBWR", "XDG_CONFIG_HOME"} & set(seen)
+
+
+def test_compiled_code_of_equal_size_and_second_is_not_taken_for_that_of_the_source(toy_book):
+    source = toy_book.path("src/walks/steps.py")
+    for length in ("3.0", "1.0"):
+        source.write_text(f"LENGTH = {length}\n")
+        os.utime(source, (1e9, 1e9))
+        if length == "3.0":
+            variables = os.environ | {"PYTHONPATH": str(toy_book.path("src")), "PYTHONDONTWRITEBYTECODE": ""}
+            subprocess.run([sys.executable, "-c", "import walks.steps"], env=variables, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", "from walks import steps; print(steps.LENGTH)"],
+        env=variables,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout == "3.0\n", "Python itself is misled"
+    assert execution.publish(toy_book.root, "probe", threads=1) is None
+    measured = dict(claims.recorded(execution.results_folder(toy_book.root, "probe")))
+    assert measured["probe.top"].value == 1.0
 
 
 def test_a_file_of_the_repository_that_no_key_covers_fails_the_run(toy_book, tmp_path):

@@ -409,6 +409,8 @@ def _environment(
         "JUPYTER_DATA_DIR": str(private / "jupyter"),
         "JUPYTER_RUNTIME_DIR": str(private / "jupyter"),
         "JUPYTER_PREFER_ENV_PATH": "1",
+        # What numba keeps has no checksum.
+        "NUMBA_CACHE_DIR": str(private / "numba"),
         "COMPANION_ROOT": str(root),
         "COMPANION_OUT": str(folder),
         "COMPANION_CHAPTER": chapter.chapter,

@@ -14,7 +14,10 @@ import signal
 import sys
 import time
 import warnings
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
+from types import CodeType, ModuleType
 
 
 def _end_with_parent() -> None:
@@ -53,6 +56,30 @@ def _watch(root: str, own: str) -> set[str]:
     return opened
 
 
+class _Anew(SourceFileLoader):
+    """Compiles a module from its source: Python trusts compiled code that is of a source of equal size and second."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        path = self.get_filename(fullname)
+        code: CodeType = self.source_to_code(self.get_data(path), path)
+        return code
+
+
+class _Finder:
+    """Finds the modules of some packages where Python does, and has them compiled anew."""
+
+    def __init__(self, packages: set[str]) -> None:
+        self.packages = packages
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        spec = PathFinder.find_spec(name, path, target) if name.partition(".")[0] in self.packages else None
+        if spec is not None and type(spec.loader) is SourceFileLoader:
+            spec.loader = _Anew(spec.loader.name, spec.loader.path)
+        return spec
+
+
 def _install() -> None:
     from IPython import get_ipython
 
@@ -60,6 +87,7 @@ def _install() -> None:
     target = Path(os.environ["COMPANION_OUT"]) / "progress.json"
     opened = _watch(os.path.abspath(os.environ["COMPANION_ROOT"]), os.environ["COMPANION_OUT"])
     own_packages = set(os.environ["COMPANION_PACKAGES"].split())
+    sys.meta_path.insert(0, _Finder(own_packages))
     count = 0
 
     def write(running: bool) -> None:
