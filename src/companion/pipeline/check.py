@@ -79,7 +79,7 @@ def book(root: Path, *, only: str | None = None) -> list[Finding]:
 
 
 def declarations(root: Path) -> list[Finding]:
-    """What is wrong with all claims, the list of the texts they are about, the lists of items, and the planted faults."""
+    """What is wrong with all claims, the list of their texts, the lists of items, and the planted faults."""
     found: list[Finding] = []
     try:
         faults.read(root)

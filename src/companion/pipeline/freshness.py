@@ -3,7 +3,8 @@
 The key covers the code of a page's cells, the modules of the library and of the machinery that it imports (directly
 and through others) without their docstrings and the texts of their errors, the data files that lie beside them, the
 versions of the installed packages that these import and of what those require, the page's data files, its parameters,
-the lock, the book's identity and the Python version. A result whose recorded key differs is stale.
+the lock, the book's identity, the settings of kernels and the Python version. A result whose recorded key differs is
+stale.
 
 Words are no part of it: the prose of a page and the declarations of its claims enter when pages are made. A cell emits
 what it measured and sees no declaration, so that changing one runs nothing.
@@ -34,6 +35,7 @@ from IPython.core.inputtransformer2 import TransformerManager
 from packaging.requirements import InvalidRequirement, Requirement
 
 from companion import project
+from companion.pipeline import environment
 from companion.pipeline.notebooks import Chapter
 
 __all__ = [
@@ -123,6 +125,7 @@ def ingredients(root: Path, chapter: Chapter, parameters: dict[str, Any] | None 
         "lock": [_file_digest(root / name) for name in _LOCK_FILES],
         "identity": _identity_digest(root),
         "startup": _file_digest(_STARTUP),
+        "environment": dict(environment.FIXED) | environment.compiler(),
         "python": platform.python_version(),
     }
 
