@@ -8,6 +8,7 @@ them. A book without one has matplotlib's own look on white, and black on white 
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ from typing import Any
 from matplotlib.artist import Artist
 from matplotlib.cm import ScalarMappable
 from matplotlib.collections import Collection
-from matplotlib.colors import ListedColormap, to_hex, to_rgba
+from matplotlib.colors import ListedColormap, to_hex, to_rgba, to_rgba_array
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
@@ -24,7 +25,9 @@ from matplotlib.text import Annotation, Text
 
 from companion import project
 
-__all__ = ["Style", "dark", "of_the_book"]
+__all__ = ["Style", "at_night", "dark", "is_told_by_colours", "of_the_book"]
+
+_PAINT = re.compile(r'(?<= )((?:fill|stroke|stop-color)=")(#[^"]*)"')
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,27 @@ def dark(figure: Figure, exchange: Mapping[str, str]) -> Iterator[Figure]:
         yield figure
     finally:
         _recolour(figure, {night: day for day, night in exchange.items()})
+
+
+def is_told_by_colours(figure: Figure) -> bool:
+    """Whether the text of its SVG says what each colour becomes: no colours follow from numbers, and nothing is black.
+
+    Those of a colour map may be those of the palette by chance, and matplotlib writes no black surface.
+    """
+    for part in figure.findobj():
+        if isinstance(part, ScalarMappable) and part.get_array() is not None:
+            return False
+        for name in ("get_color", "get_facecolor", "get_markerfacecolor"):
+            colour = getattr(part, name, lambda: "none")()
+            shades = to_rgba_array("none" if isinstance(colour, str) and colour == "auto" else colour)
+            if any(not shade[:3].any() and shade[3] for shade in shades):
+                return False
+    return True
+
+
+def at_night(drawing: str, exchange: Mapping[str, str]) -> str:
+    """An SVG in its dark colours, by its text alone: what ``dark`` draws, where ``is_told_by_colours``."""
+    return _PAINT.sub(lambda paint: f'{paint[1]}{exchange.get(to_hex(paint[2]), paint[2])}"', drawing)
 
 
 def _recolour(figure: Figure, exchange: Mapping[str, str]) -> None:
