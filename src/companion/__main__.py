@@ -133,15 +133,6 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _run(options: argparse.Namespace) -> int:
-    import yaml
-
-    try:
-        return _dispatch(options)
-    except yaml.YAMLError as error:
-        raise ValueError(str(error)) from error
-
-
-def _dispatch(options: argparse.Namespace) -> int:
     if options.command in ("book", "chapter"):
         from companion.pipeline import build
 
