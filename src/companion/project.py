@@ -242,7 +242,7 @@ def version_file(base: Path, library: str) -> Path:
 def _version(base: Path, library: str) -> str:
     """``__version__`` of the library in the repository, read without importing it; of the installed one elsewhere."""
     path = version_file(base, library)
-    if not path.is_file():
+    if not path.parent.exists():
         return str(importlib.import_module(library).__version__)
     for statement in manuscript.code(path).body:
         if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "__version__":

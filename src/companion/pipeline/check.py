@@ -177,6 +177,12 @@ def _about_code(root: Path, claim: claims.Claim) -> Iterator[tuple[str, str]]:
             yield "functions", f"functions: {name} is not in src"
 
 
+@functools.lru_cache(maxsize=256)
+def _body(path: Path, text: str) -> Sequence[ast.stmt]:
+    """A hundred claims name functions of the same module; ``text`` is what it says now."""
+    return manuscript.code(path).body
+
+
 def _exists(root: Path, name: str) -> bool:
     """Whether a dotted name is a function, class or variable of a module of the repository, methods included."""
     parts = name.split(".")
@@ -184,7 +190,7 @@ def _exists(root: Path, name: str) -> bool:
         stem = root.joinpath("src", *parts[:count])
         path = next((one for one in (stem / "__init__.py", stem.with_suffix(".py")) if one.is_file()), None)
         if path is not None:
-            body = _statements(manuscript.text(path))
+            body = _body(path, manuscript.text(path))
             for part in parts[count:]:
                 inner = next((one for one in body if part in _bound(one)), None)
                 if inner is None:
@@ -192,12 +198,6 @@ def _exists(root: Path, name: str) -> bool:
                 body = getattr(inner, "body", [])
             return True
     return False
-
-
-@functools.lru_cache(maxsize=256)
-def _statements(code: str) -> Sequence[ast.stmt]:
-    """A hundred claims name functions of the same module."""
-    return ast.parse(code).body
 
 
 def _bound(statement: ast.stmt) -> set[str]:

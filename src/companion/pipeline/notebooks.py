@@ -20,6 +20,7 @@ from typing import Any
 import jupytext
 import nbformat
 import yaml
+from IPython.core.inputtransformer2 import TransformerManager
 from nbformat import NotebookNode
 
 from companion import manuscript, project
@@ -206,8 +207,11 @@ def load(root: Path, name: str) -> Chapter:
         facts = dict(notebook.metadata.get("companion", {}))
     except manuscript.Unreadable:
         raise
-    except (yaml.YAMLError, LookupError, TypeError, ValueError) as error:
-        raise ValueError(f"{shown}: front matter: expected YAML with companion, a mapping: {error}") from error
+    except SyntaxError as error:
+        raise ValueError(f"{shown}: expected cells in Python: {error.msg} in {(error.text or '').strip()!r}") from error
+    except (yaml.YAMLError, nbformat.ValidationError, AttributeError, LookupError, TypeError, ValueError) as error:
+        words = str(error).partition("\n\n")[0]
+        raise ValueError(f"{shown}: front matter: expected YAML with companion, a mapping: {words}") from error
     if unknown := set(facts) - _KNOWN:
         raise ValueError(f"{shown}: front matter, companion: unknown entries {sorted(unknown)}")
     if chapter_of(name) != name:
@@ -241,7 +245,14 @@ def load(root: Path, name: str) -> Chapter:
 @functools.lru_cache(maxsize=64)
 def _read(text: str) -> NotebookNode:
     """One check of the book asks for a page thirty times; the next one finds what was read for the last."""
-    return jupytext.reads(text, fmt="md:myst")
+    notebook = jupytext.reads(text, fmt="md:myst")
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            try:
+                ast.parse(TransformerManager().transform_cell(cell.source))
+            except (MemoryError, RecursionError) as error:
+                raise ValueError(f"code nested too deeply: {error}") from error
+    return notebook
 
 
 def _title(shown: str, notebook: NotebookNode) -> str:
