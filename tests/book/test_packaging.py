@@ -155,12 +155,13 @@ def test_a_right_chapter_is_installed_for_then_run(clone):
     assert "make chapter:" not in done.stderr
 
 
+PYTEST = ["-m", "pytest", "-n", "2", "--dist", "worksteal", "-m"]
 TYPED = {
     "FOLDER": ("sources", ["-m", "companion", "sources", "{}"]),
     "CANDIDATE": ("freeze", ["-m", "companion", "freeze", "--candidate", "{}"]),
-    "LIMIT": ("test", [*"-m pytest -n 2 --dist worksteal -m".split(), "not slow", "--longest-fast-test", "{}"]),
-    "WORKERS": ("test", [*"-m pytest -n {} --dist worksteal -m".split(), "not slow"]),
-    "SLOW": ("test", [*"-m pytest -n 2 --dist worksteal -m".split(), "slow or not slow"]),
+    "LIMIT": ("test", [*PYTEST, "not slow", "--longest-fast-test", "{}"]),
+    "WORKERS": ("test", [*(part.replace("2", "{}") for part in PYTEST), "not slow"]),
+    "SLOW": ("test", [*PYTEST, "slow or not slow"]),
     "RECORD": ("bench", ["-m", "benchmarks", "--record"]),
 }
 """Variables of the Makefile, a target that reads each, and what the command of the target is given."""

@@ -32,7 +32,16 @@ _LOADING_RELATIONS = {
 }
 _SCHEMES = ("http", "https", "mailto")
 """What a link to outside may begin with; others, as javascript, run something or open what is the reader's own."""
-_LEADING = {"a": ("href", "xlink:href"), "area": ("href",), "button": ("formaction",), "form": ("action",)}
+_LEADING = {
+    "a": ("href", "xlink:href"),
+    "area": ("href",),
+    "button": ("formaction",),
+    "embed": ("src",),
+    "form": ("action",),
+    "iframe": ("src",),
+    "input": ("formaction",),
+    "object": ("data",),
+}
 _SOURCE_ATTRIBUTES = {
     "audio": ("src",),
     "embed": ("src",),
@@ -130,8 +139,8 @@ def unsafe_links(site: Path) -> list[str]:
     """ "PAGE: LINK" for every link, in pages and drawings, that is none to a page, to the web or to a mailbox."""
     found = []
     for page in _pages(site):
-        links = [*_reader(page).leading, *_reader(page).loads]
-        found += [f"{page.relative_to(site)}: {link[:80]}" for link in links if not _is_safe(link)]
+        leading = _reader(page).leading
+        found += [f"{page.relative_to(site)}: {link[:80]}" for link in leading if not _is_safe(link)]
     for drawing in sorted((site / "figures").rglob("*.svg")):
         links = re.findall(r"href\s*=\s*[\"']([^\"']*)", drawing.read_text(encoding="utf-8", errors="replace"))
         found += [f"{drawing.relative_to(site)}: {link[:80]}" for link in map(unescape, links) if not _is_safe(link)]
@@ -141,8 +150,7 @@ def unsafe_links(site: Path) -> list[str]:
 def _is_safe(link: str) -> bool:
     """Whether a browser that ignores spaces and control characters, as browsers do, stays among pages."""
     scheme = re.match(r"([a-z][a-z0-9+.-]*):", re.sub(r"[\x00-\x20]", "", link), re.IGNORECASE)
-    picture = re.match(r"data:(?:image|font)/", link, re.IGNORECASE)
-    return scheme is None or scheme[1].lower() in _SCHEMES or picture is not None
+    return scheme is None or scheme[1].lower() in _SCHEMES
 
 
 def weight(site: Path, page: Path) -> int:
