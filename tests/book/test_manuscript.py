@@ -17,7 +17,16 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def leave_behind(book):
     """Locks, backups and notes of editors and of file managers in every folder that a person writes in."""
-    for folder in ("book", "book/claims", "book/items", "notebooks", "notebooks/audits", "src/walks", "."):
+    for folder in (
+        "book",
+        "book/_static/mathjax",
+        "book/claims",
+        "book/items",
+        "notebooks",
+        "notebooks/audits",
+        "src/walks",
+        ".",
+    ):
         for path in sorted(book.path(folder).glob("*.*")):
             if path.is_file() and manuscript.is_ours(path.name):
                 path.with_name(f".#{path.name}").symlink_to("somebody@nowhere.1234:5678")
@@ -46,6 +55,9 @@ def test_a_built_book_stays_as_it_is_when_an_editor_is_open(copy):
     copy.edit("book/claims.md", "# Claims", "# All claims")
     outcome, printed = copy.build()
     assert (outcome.problems, outcome.executed, outcome.rendered) == ([], [], True), printed
+    assert [path.name for path in copy.path("_build/html").rglob("*") if not manuscript.is_ours(path.name)] == [
+        ".nojekyll"
+    ]
 
 
 def test_git_ignores_what_editors_leave_behind(tmp_path):
@@ -87,6 +99,15 @@ def test_a_file_that_cannot_be_read_is_named_and_nothing_is_derived_from_it(toy_
     assert message in said
     assert len(said.splitlines()) == 1
     assert said.startswith(f"error: {name}")
+
+
+def test_all_files_that_cannot_be_read_are_named_at_once(toy_book):
+    for name in ("book/index.md", "book/references.bib", "notebooks/probe.md"):
+        toy_book.path(name).write_bytes(b"# A\n\xe9\n")
+    with pytest.raises(ValueError, match="unreadable") as refusal:
+        toy_book.build()
+    named = [line.partition(":")[0] for line in str(refusal.value).splitlines()]
+    assert named == ["book/index.md", "book/references.bib", "notebooks/probe.md"]
 
 
 def test_what_is_no_file_is_said_before_it_is_opened(toy_book):

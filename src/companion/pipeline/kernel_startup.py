@@ -54,8 +54,8 @@ def _watch(root: str, own: str) -> set[str]:
 
     sys.addaudithook(note)
     # A module in the place of another one, as src/random.py, has been imported by now.
-    for module in list(sys.modules.values()):
-        note("open", (getattr(module, "__file__", None),))
+    files = [str(getattr(module, "__file__", None)) for module in list(sys.modules.values())]
+    opened.update(path for path in files if path.startswith(os.path.join(root, "src", "")))
     return opened
 
 
