@@ -125,6 +125,10 @@ def test_anchors_may_repeat_little_and_not_themselves(tmp_path):
     path = tmp_path / "a.yml"
     path.write_text("a: &a [1, 2]\nb: *a\n")
     assert manuscript.mapping(path, "words") == {"a": [1, 2], "b": [1, 2]}
+    nines = "".join(f"- &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 7))
+    path.write_text(f"- &a0 [x]\n{nines}")
+    with pytest.raises(manuscript.Unreadable, match="at most 300000 values"):
+        manuscript.entries(path)
     path.write_text("a: &a [*a]\n")
     with pytest.raises(manuscript.Unreadable, match=r"^a\.yml:1: expected YAML: at most 300000 values, 50 levels deep"):
         manuscript.mapping(path, "words")
@@ -263,7 +267,7 @@ def test_a_kernel_reads_no_settings_and_no_module_that_no_key_covers(toy_book, t
         return variables
 
     monkeypatch.setattr(execution, "_environment", with_settings)
-    chapter, work = notebooks.load(root, "probe"), tmp_path / "run"
+    chapter, work = notebooks.load(root, "probe"), root / "run"
     assert execution.run(root, chapter, work) is None
     refused = execution._unseen(root, chapter, work).error
     assert "settings of IPython read but not covered by the freshness key: [" in refused

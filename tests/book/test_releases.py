@@ -123,7 +123,7 @@ def test_a_change_without_a_reason_and_a_reason_without_a_change_are_problems(le
     (problem,) = releases.problems(tmp_path, moved, [], values=True)
     assert problem.startswith(f"claim {entry['id']}: its value changed since release 1.0.0")
     (folder / "reasons.yml").write_text("- a list", encoding="utf-8")
-    with pytest.raises(ValueError, match=r"reasons\.yml: expected ids of claims with a sentence each"):
+    with pytest.raises(ValueError, match=r"reasons\.yml:1: expected ids of claims with a sentence each, got a list"):
         releases.problems(tmp_path, entries, [])
 
 
