@@ -19,13 +19,13 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import jaxlib
 import jaxtyping
 import numpy as np
 import pytest
 
 import companion
 import spinbook
+from companion.pipeline import environment
 
 pytest_plugins = ["tests.budget"]
 
@@ -36,12 +36,7 @@ for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 CHECKED = bool(os.environ.get("SPINBOOK_TYPES"))
 _COMPILED = "JAX_COMPILATION_CACHE_DIR"
-_QUICK_COMPILER = ("--xla_cpu_use_fusion_emitters=false", "--xla_cpu_parallel_codegen_split_count=1")
-"""Plain loops compile in half of the time; a program compiled in one piece saves what cutting it up costs.
-
-A version of jaxlib that does not know a flag ends the process, so its own is asked.
-"""
-_KNOWS_IT = jaxlib.__version__.startswith("0.10.")
+_KNOWS_IT = bool(environment.compiler())
 
 
 @contextmanager
@@ -66,11 +61,8 @@ def pytest_configure(config: pytest.Config) -> None:
         # A test waits for every result: to hand each operation to another thread and back only costs.
         jax.config.update("jax_cpu_enable_async_dispatch", False)
         # Nothing is compiled yet; workers, and the processes that tests start, get it from the environment.
-        given = os.environ.get("XLA_FLAGS", "").split()
-        names = {flag.partition("=")[0] for flag in given}
-        os.environ["XLA_FLAGS"] = " ".join(
-            given + [flag for flag in _QUICK_COMPILER if flag.partition("=")[0] not in names]
-        )
+        # Of two settings of one flag the last one holds.
+        os.environ["XLA_FLAGS"] = " ".join([*environment.compiler().values(), os.environ.get("XLA_FLAGS", "")])
     _share_compiled_functions(config)
     if CHECKED:
         _check_annotations()

@@ -342,8 +342,9 @@ def test_settings_of_the_user_do_not_reach_a_kernel_and_an_extra_environment_doe
     # These four are set by ipykernel and its launcher, whoever starts it.
     ours = {"JPY_PARENT_PID", "JPY_SESSION_NAME", "TERM", "CLICOLOR", "FORCE_COLOR", "CLICOLOR_FORCE", "PAGER"}
     ours |= {"GIT_PAGER", "MPLBACKEND", "PYDEVD_USE_FRAME_EVAL", "KMP_DUPLICATE_LIB_OK", "KMP_INIT_AT_FORK"}
-    ours |= {"IPYTHONDIR", "MATPLOTLIBRC", "NUMBA_CACHE_DIR", "PYTHONPATH", *execution.THREAD_VARIABLES}
-    known = {*environment.ALLOWED, *environment.FIXED, *ours, "ATEN_CPU_CAPABILITY"}
+    ours |= {"IPYTHONDIR", "MATPLOTLIBRC", "NUMBA_CACHE_DIR", "PYTHONPATH", "JAX_COMPILATION_CACHE_DIR"}
+    ours |= {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", *execution.THREAD_VARIABLES}
+    known = {*environment.ALLOWED, *environment.FIXED, *environment.compiler(), *ours, "ATEN_CPU_CAPABILITY"}
     assert {name for name in seen if not name.startswith(("COMPANION_", "JUPYTER_"))} - known == set()
     assert seen["ATEN_CPU_CAPABILITY"] == "default"
     assert seen["PYTHONPATH"] == str(toy_book.root / "src")

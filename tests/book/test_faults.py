@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from companion.findings import Findings
-from companion.pipeline import faults, resumable
+from companion.pipeline import check, faults, resumable
 from tests.book.conftest import add_audit
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -49,6 +49,12 @@ def listed(book, *contents):
         yaml.safe_dump([dict(one) if isinstance(one, dict) else one for one in contents])
     )
     return book
+
+
+def test_a_fault_whose_text_is_gone_is_found_before_any_page_runs(book):
+    assert check.book(listed(book, GROSS).root) == []
+    (found,) = check.book(listed(book, GROSS | {"old": "LENGTH * x**3"}).root)
+    assert (found.file, found.rule) == ("faults.yml", "old")
 
 
 def test_the_list_of_the_book_fits_the_code_and_covers_its_subjects():

@@ -283,7 +283,7 @@ def test_the_key_knows_what_a_kernel_is_given_and_what_python_runs_of_itself(toy
     chapter = notebooks.load(toy_book.root, "probe")
     made_of = freshness.ingredients(toy_book.root, chapter)
     assert all(callable(getattr(execution, name)) for name in freshness._RUNS)
-    assert len(made_of["runner"]) == 1 + len(freshness._RUNS)
+    assert len(made_of["runner"]) == len(freshness._RUNS)
     monkeypatch.setattr(freshness.site, "getsitepackages", lambda: [str(tmp_path)])
 
     def customised():

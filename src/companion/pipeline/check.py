@@ -17,8 +17,8 @@ from IPython.core.inputtransformer2 import TransformerManager
 
 from companion import claims, figures, manuscript, project
 from companion.claims import declaration
-from companion.findings import Finding
-from companion.pipeline import compared, items, notebooks, redirects, releases, texts
+from companion.findings import Finding, Findings
+from companion.pipeline import compared, faults, items, notebooks, redirects, releases, texts
 
 __all__ = ["LONGEST_CELL", "MOST_CELLS", "MOST_FIGURES", "MOST_WORDS", "book", "chapter", "declarations", "unreadable"]
 
@@ -123,8 +123,12 @@ _READERS: Mapping[str, Callable[[Path], object]] = {
 
 
 def declarations(root: Path) -> list[Finding]:
-    """What is wrong with all claims, with the list of the texts they are about, and with the lists of items."""
+    """What is wrong with all claims, the list of their texts, the lists of items, and the planted faults."""
     found: list[Finding] = []
+    try:
+        faults.read(root)
+    except Findings as error:
+        found += error.findings
     works, read = project.references(root), texts.read(root)
     found += texts.problems(root, list(works))
     seen: dict[str, str] = {}

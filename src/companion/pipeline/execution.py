@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from companion import project
-from companion.pipeline import disk, environment, freshness, lifeline, notebooks
+from companion.pipeline import compiled, disk, environment, freshness, lifeline, notebooks
 
 __all__ = [
     "THREAD_VARIABLES",
@@ -338,11 +338,17 @@ def run(
     variables = _environment(root, chapter, folder, parameters or {}, threads, state or freshness.state(root))
     if parameters is not None:
         variables["COMPANION_ROUGH"] = "1"
+    variables |= dict(extra_environment or {})
+    shared = variables["JAX_COMPILATION_CACHE_DIR"] == str(private / "compiled")
+    if shared:
+        compiled.lend(compiled.store(root), private / "compiled")
     for attempt in range(1, _STARTS + 1):
-        problem = _execute(given, output, dict(parameters or {}), scratch, variables | dict(extra_environment or {}))
+        problem = _execute(given, output, dict(parameters or {}), scratch, variables)
         if problem is None or _read(folder / "progress.json") or attempt == _STARTS:
             break
         report(f"{chapter.name}: its kernel did not start ({problem[0]}); it is started again")
+    if shared:
+        compiled.keep(private / "compiled", compiled.store(root))
     shutil.rmtree(private, ignore_errors=True)
     if problem is None:
         return None
@@ -409,8 +415,10 @@ def _environment(
         "JUPYTER_DATA_DIR": str(private / "jupyter"),
         "JUPYTER_RUNTIME_DIR": str(private / "jupyter"),
         "JUPYTER_PREFER_ENV_PATH": "1",
-        # What numba keeps has no checksum.
+        # What numba and JAX keep has no checksum.
         "NUMBA_CACHE_DIR": str(private / "numba"),
+        "JAX_COMPILATION_CACHE_DIR": str(private / "compiled"),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.05",
         "COMPANION_ROOT": str(root),
         "COMPANION_OUT": str(folder),
         "COMPANION_CHAPTER": chapter.chapter,

@@ -3,10 +3,10 @@
 The key covers the code of a page's cells, the modules of the library and of the machinery that it imports (directly
 and through others) without their docstrings and the texts of their errors, the data files that lie beside them, the
 versions of the installed packages that these import and of what those require, the page's data files, its parameters,
-the lock, the book's identity, the Python version, what Python runs of itself when it starts, and the code that chooses
-what a kernel is given. A result whose recorded key differs is stale. Installed packages count by their versions: who
-edits one by hand has to run the pages himself. Fonts of the system are in no key; the letters of figures are those that
-Matplotlib brings.
+the lock, the book's identity, the settings of kernels and the code that chooses them, the Python version, and what
+Python runs of itself when it starts. A result whose recorded key differs is stale. Installed packages count by their
+versions: who edits one by hand has to run the pages himself. Fonts of the system are in no key; the letters of figures
+are those that Matplotlib brings.
 
 Words are no part of it: the prose of a page and the declarations of its claims enter when pages are made. A cell emits
 what it measured and sees no declaration, so that changing one runs nothing.
@@ -40,6 +40,7 @@ from IPython.core.inputtransformer2 import TransformerManager
 from packaging.requirements import InvalidRequirement, Requirement
 
 from companion import manuscript, project
+from companion.pipeline import environment
 from companion.pipeline.notebooks import Chapter
 
 __all__ = [
@@ -130,6 +131,7 @@ def ingredients(root: Path, chapter: Chapter, parameters: dict[str, Any] | None 
         "lock": [_file_digest(root / name) for name in _LOCK_FILES],
         "identity": _identity_digest(root),
         "startup": _file_digest(_STARTUP),
+        "environment": dict(environment.FIXED) | environment.compiler(),
         "runner": _runner(),
         "customised": _customised(),
         "python": platform.python_version(),
@@ -138,11 +140,9 @@ def ingredients(root: Path, chapter: Chapter, parameters: dict[str, Any] | None 
 
 def _runner() -> list[str]:
     """What the machinery gives a kernel: the code that chooses its variables, its places and its settings."""
-    folder = Path(__file__).parent
-    body = ast.parse((folder / "execution.py").read_text(encoding="utf-8")).body
+    body = ast.parse(Path(__file__).with_name("execution.py").read_text(encoding="utf-8")).body
     chosen = [ast.unparse(node) for node in body if isinstance(node, ast.FunctionDef) and node.name in _RUNS]
-    given = (folder / "environment.py").read_text(encoding="utf-8")
-    return [code_digest(code, words=False) for code in (given, *chosen)]
+    return [code_digest(code, words=False) for code in chosen]
 
 
 @cache

@@ -292,7 +292,10 @@ def _jupyter_book(stage: Path, output: Path, log: Path) -> list[str]:
         line.replace(f"{stage}/", "") for line in text.splitlines() if re.search(r"\b(WARNING|ERROR|CRITICAL):", line)
     ]
     if status and not found:
-        found = [f"Jupyter Book ended with status {status}; see {log.parent.name}/{log.name}"]
+        # The first error of Python is the cause; what the programs around it raise follows.
+        cause = re.search(r"^[\w.]+: .*$", text[max(0, text.find("Traceback (most recent")) :], flags=re.MULTILINE)
+        reason = f": {cause[0]}" if cause and "Traceback" in text else ""
+        found = [f"Jupyter Book ended with status {status}{reason}; see {log.parent.name}/{log.name}"]
     return [f"site: {line}" for line in dict.fromkeys(found)]
 
 
