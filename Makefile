@@ -9,9 +9,10 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 # Tests of chapters and of the pipeline start kernels; two workers fill two cores.
 WORKERS ?= 2
-# As it was typed, without make or the shell evaluating anything in it.
-override NAME := $(value NAME)
-export NAME
+# As they were typed, without make or the shell evaluating anything in them: recipes say "$$NAME", not $(NAME).
+OPTIONS := CANDIDATE FOLDER LIMIT NAME PYTHON RECORD SLOW WORKERS
+$(foreach option,$(OPTIONS),$(eval override $(option) := $$(value $(option))))
+export $(OPTIONS)
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYDEVD_DISABLE_FILE_VALIDATION := 1
@@ -41,12 +42,12 @@ chapter: ## NAME=rbm-mixtures: the same for one chapter and its page
 	@$(BIN)/python -m companion chapter "$$NAME"
 
 sources: $(STAMP) ## FOLDER=...: newer copies of the sources against what was read, and the claims that rest on what changed
-	@test -n "$(FOLDER)" || { echo "make sources: FOLDER is missing, the folder of the copies" >&2; exit 2; }
-	@$(BIN)/python -m companion sources "$(FOLDER)"
+	@test -n "$$FOLDER" || { echo "make sources: FOLDER is missing, the folder of the copies" >&2; exit 2; }
+	@$(BIN)/python -m companion sources "$$FOLDER"
 
 test: $(STAMP) ## run the fast tests; SLOW=1 runs the slow ones too
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "$(if $(SLOW),slow or not slow,not slow)" \
-	  $(if $(LIMIT),--longest-fast-test $(LIMIT))
+	@$(BIN)/python -m pytest -n "$$WORKERS" --dist worksteal -m "$(if $(SLOW),slow or not slow,not slow)" \
+	  $(if $(LIMIT),--longest-fast-test "$$LIMIT")
 
 check: $(STAMP) ## check format, lint, types and that generated files are in sync
 	@$(BIN)/ruff format --check --quiet . || { $(BIN)/ruff format --check . ; exit 1; }
@@ -74,7 +75,7 @@ deposit: book ## what an archive (Zenodo, Software Heritage) takes, in _build/de
 	@$(BIN)/python -m companion deposit
 
 freeze: book ## keep the ledger of this release in book/releases, for the next one to be compared with; CANDIDATE=1: before it
-	@$(BIN)/python -m companion freeze $(if $(CANDIDATE),--candidate $(CANDIDATE))
+	@$(BIN)/python -m companion freeze $(if $(CANDIDATE),--candidate "$$CANDIDATE")
 
 portability: $(STAMP) ## tests and claims under other instructions, threads and orders (some 90 minutes, resumable)
 	@$(BIN)/python -m companion portability
@@ -85,6 +86,7 @@ faults: $(STAMP) ## plant the faults of tests/faults.yml one by one: who notices
 epsilon: $(STAMP) ## the smallest error of every function that its claims would notice (hours, resumable)
 	@$(BIN)/python -m companion epsilon
 
+# JupyterLab is for editing alone: what pages are made of is in the lock, and no page is made by it.
 lab: $(STAMP) ## JupyterLab on the notebooks, with the kernel ready
 	@test -x $(BIN)/jupyter-lab || $(BIN)/pip install --quiet -c constraints.txt "jupyterlab>=4"
 	@cd notebooks && ../$(BIN)/jupyter-lab
@@ -97,8 +99,8 @@ lock: $(STAMP) ## compile requirements.lock anew from pyproject.toml and constra
 	  -o requirements.lock pyproject.toml
 
 newest: ## install the newest versions that pyproject.toml allows instead of the locked ones; FOLDER=_build/newest: beside them
-	@test -x $${FOLDER:-.venv}/bin/python || $(PYTHON) -m venv $${FOLDER:-.venv}
-	@$${FOLDER:-.venv}/bin/pip install --quiet --upgrade --upgrade-strategy eager -e ".[book,test,dev]"
+	@test -x "$${FOLDER:-.venv}/bin/python" || "$$PYTHON" -m venv "$${FOLDER:-.venv}"
+	@"$${FOLDER:-.venv}/bin/pip" install --quiet --upgrade --upgrade-strategy eager -e ".[book,test,dev]"
 	@test -n "$$FOLDER" || pwd -P > $(STAMP)
 
 clean: ## remove everything generated, the environment too
@@ -110,7 +112,7 @@ clean: ## remove everything generated, the environment too
 # another Python needs.
 $(STAMP): pyproject.toml constraints.txt requirements.lock
 	@echo "Installing into .venv (several minutes the first time)"
-	@test "$$(cat .venv/.place 2>/dev/null)" = "$$(pwd -P)" || { rm -rf .venv && $(PYTHON) -m venv .venv && pwd -P > .venv/.place; }
+	@test "$$(cat .venv/.place 2>/dev/null)" = "$$(pwd -P)" || { rm -rf .venv && "$$PYTHON" -m venv .venv && pwd -P > .venv/.place; }
 	@$(BIN)/python -c 'import sys; sys.exit("Python 3.11 or newer is needed" if sys.version_info < (3, 11) else 0)'
 	@$(BIN)/pip install --quiet --no-deps -c constraints.txt torch & torch=$$!; \
 	  $(BIN)/pip install --quiet --require-hashes --no-deps -r requirements.lock || { kill $$torch; exit 1; }; wait $$torch

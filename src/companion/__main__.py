@@ -37,6 +37,11 @@ def main(arguments: list[str] | None = None) -> int:
             file=sys.stderr,
         )
         return 2
+    try:
+        os.fsencode(options.root.resolve()).decode("utf-8")
+    except UnicodeDecodeError:
+        print(f"error: --root: expected a path in UTF-8, got {options.root}; rename the folder", file=sys.stderr)
+        return 2
     here, own = Path(__file__).resolve().parent, (options.root / "src" / str(__package__)).resolve()
     if own.is_dir() and own != here:
         # As in a copied folder, whose environment still leads to the folder that it was copied from.
@@ -133,15 +138,6 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _run(options: argparse.Namespace) -> int:
-    import yaml
-
-    try:
-        return _dispatch(options)
-    except yaml.YAMLError as error:
-        raise ValueError(str(error)) from error
-
-
-def _dispatch(options: argparse.Namespace) -> int:
     if options.command in ("book", "chapter"):
         from companion.pipeline import build
 

@@ -16,18 +16,20 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from importlib import metadata, util
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-import yaml
+from companion import manuscript
 
 __all__ = [
     "BOOKS",
     "Identity",
     "Settings",
     "chapter_of",
+    "config",
+    "entry",
     "identity",
     "install_requirement",
     "is_book",
@@ -39,8 +41,16 @@ __all__ = [
     "version_file",
 ]
 
+T = TypeVar("T")
 BOOKS = "companion.books"
 """Entry points of this group name the packages that carry a book's claims and references in their wheel."""
+_BIBLIOGRAPHIC = {
+    "author": (r".*\w.*", "names"),
+    "title": (r".*\w.*", "words"),
+    "year": (r"\d{4}", "four digits"),
+    "url": (r"(https?://\S+)?", "an address, https://..."),
+}
+"""What an entry of ``references.bib`` must have, and how its address reads where there is one."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +130,7 @@ def root() -> Path:
 def is_book(folder: Path) -> bool:
     """Whether ``folder`` holds a book: a ``_config.yml`` with the section ``companion``."""
     path = folder / "_config.yml"
-    return path.is_file() and re.search(r"^companion:", path.read_text(encoding="utf-8"), re.MULTILINE) is not None
+    return path.is_file() and re.search(rb"^companion:", path.read_bytes(), re.MULTILINE) is not None
 
 
 @cache
@@ -155,38 +165,69 @@ def settings(base: Path | None = None) -> Settings:
 
     Raises ``ValueError`` if it is missing, names no library, or has an entry that nobody reads.
     """
-    section = _config(base or root()).get("companion") or {}
+    base = base or root()
+    section = entry(base, "companion", dict[str, Any]())
     known = set(Settings.__dataclass_fields__)
     if "library" not in section or (unknown := set(section) - known):
         raise ValueError(
             f"_config.yml: companion: expected library and some of {sorted(known - {'library'})}, got "
             f"{sorted(unknown if 'library' in section else section)}"
         )
-    return Settings(**section)
+    names = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*"
+    paper = {name: _words(base, f"companion.paper.{name}") for name in entry(base, "companion.paper", dict[str, Any]())}
+    return Settings(
+        library=_text(base, "companion.library", r"[A-Za-z_]\w*", "the name of a package"),
+        style=_text(base, "companion.style", rf"({names})?", "the name of a module") if "style" in section else "",
+        versions=_words(base, "companion.versions"),
+        doi=_text(base, "companion.doi", r"(10\.\S+/\S+)?", 'a DOI, 10.NUMBER/NAME, or ""') if "doi" in section else "",
+        paper=paper,
+    )
 
 
-def _config(base: Path) -> dict[str, Any]:
-    return copy.deepcopy(_parsed((base / "_config.yml").read_text(encoding="utf-8")))
+def config(base: Path) -> dict[str, Any]:
+    """Everything that ``_config.yml`` says, as a copy."""
+    return copy.deepcopy(manuscript.mapping(base / "_config.yml", "the settings of the book"))
 
 
-@cache
-def _parsed(text: str) -> dict[str, Any]:
-    """One check of the book asks for its settings a hundred times."""
-    config: dict[str, Any] = yaml.safe_load(text)
-    return config
+def entry(base: Path, name: str, default: T) -> T:
+    """An entry of ``_config.yml``, by the names of those around it and its own; it has the type of ``default``."""
+    path = base / "_config.yml"
+    value: Any = manuscript.mapping(path, "the settings of the book")
+    for part in name.split("."):
+        value = value.get(part) if isinstance(value, dict) else None
+    if value is None:
+        return default
+    if not isinstance(value, type(default)):
+        expected = {"dict": "a mapping", "list": "a list", "str": "a text"}[type(default).__name__]
+        raise manuscript.Unreadable(path, 0, f"{name}: expected {expected}, got {value!r}")
+    return value
+
+
+def _text(base: Path, name: str, pattern: str = r".*\S.*", expected: str = "words") -> str:
+    value = entry(base, name, "")
+    if not re.fullmatch(pattern, value):
+        raise manuscript.Unreadable(base / "_config.yml", 0, f"{name}: expected {expected}, got {value!r}")
+    return value
+
+
+def _words(base: Path, name: str) -> list[str]:
+    value = entry(base, name, list[str]())
+    if not all(isinstance(word, str) for word in value):
+        raise manuscript.Unreadable(base / "_config.yml", 0, f"{name}: expected a list of words, got {value!r}")
+    return value
 
 
 def identity(base: Path | None = None) -> Identity:
     """Read the identity from ``_config.yml`` in ``base`` (default: ``root()``)."""
     base = base or root()
-    config, library = _config(base), settings(base).library
-    repository = config["repository"]
+    library = settings(base).library
+    address = _text(base, "repository.url", r"https?://[^\s/]+/\S+/\S+", "an address, https://PLACE/OWNER/NAME")
     return Identity(
-        title=config["title"],
-        author=config["author"],
-        year=str(config["copyright"]),
-        repository=repository["url"].rstrip("/"),
-        branch=repository["branch"],
+        title=_text(base, "title"),
+        author=_text(base, "author"),
+        year=_text(base, "copyright", r"\d{4}", 'a year in quotation marks, "YYYY"'),
+        repository=address.rstrip("/"),
+        branch=_text(base, "repository.branch", r"[^\s~^:?*\[\\]+", "the name of a branch"),
         library=library,
         version=_version(base, library),
         doi=settings(base).doi,
@@ -201,17 +242,20 @@ def version_file(base: Path, library: str) -> Path:
 def _version(base: Path, library: str) -> str:
     """``__version__`` of the library in the repository, read without importing it; of the installed one elsewhere."""
     path = version_file(base, library)
-    if not path.is_file():
+    if not path.parent.exists():
         return str(importlib.import_module(library).__version__)
-    for statement in ast.parse(path.read_text(encoding="utf-8")).body:
+    for statement in manuscript.code(path).body:
         if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "__version__":
-            return str(ast.literal_eval(statement.value))
-    raise ValueError(f"{path}: expected a line that sets __version__, got none")
+            if isinstance(statement.value, ast.Constant):
+                return str(statement.value.value)
+            reason = f"__version__: expected a text, got {ast.unparse(statement.value)[:80]}"
+            raise manuscript.Unreadable(path, statement.lineno, reason)
+    raise manuscript.Unreadable(path, 0, "expected a line that sets __version__, got none")
 
 
 def chapter_of(figure_id: str) -> str:
     """The chapter that a figure's id begins with, among those that declare claims."""
-    chapters = [path.stem for path in (root() / "book" / "claims").glob("*.yml")]
+    chapters = [path.stem for path in manuscript.listed(root() / "book" / "claims", "*.yml")]
     return max((name for name in chapters if figure_id.startswith(f"{name}-")), key=len, default="")
 
 
@@ -227,15 +271,35 @@ def sources(base: Path | None = None) -> Mapping[str, str]:
     }
 
 
-@cache
 def references(base: Path) -> Mapping[str, Mapping[str, str]]:
-    """Fields of every entry of ``references.bib``, by key. Only what citations need; Sphinx does the typesetting."""
-    text = (base / "book" / "references.bib").read_text(encoding="utf-8")
+    """Fields of every entry of ``references.bib``, by key. Only what citations need; Sphinx does the typesetting.
+
+    Raises ``ValueError`` for an entry that does not end, a key that is given twice, a missing author, title or year,
+    and an address that is none.
+    """
+    path = base / "book" / "references.bib"
+    return _entries(path, manuscript.text(path))
+
+
+@lru_cache(maxsize=8)
+def _entries(path: Path, text: str) -> Mapping[str, Mapping[str, str]]:
     entries: dict[str, Mapping[str, str]] = {}
-    for block in re.split(r"^@", text, flags=re.MULTILINE)[1:]:
-        if head := re.match(r"\w+\{([^,\s]+),", block):
-            fields = re.findall(r"^\s*(\w+)\s*=\s*[{\"](.+?)[}\"],?\s*$", block, flags=re.MULTILINE)
-            entries[head[1]] = {name.lower(): re.sub(r"[{}]", "", value) for name, value in fields}
+    for start in re.finditer(r"^@(?!comment|preamble|string)", text, flags=re.MULTILINE | re.IGNORECASE):
+        line = text.count("\n", 0, start.start()) + 1
+        block = re.split(r"^[@%]", text[start.end() :], maxsplit=1, flags=re.MULTILINE)[0]
+        head = re.match(r"\w+\{([^,\s]+),", block)
+        if head is None or block.count("{") != block.count("}"):
+            reason = f"expected @KIND{{KEY, ...}} with as many {{ as }}, got {block.partition(chr(10))[0]!r}"
+            raise manuscript.Unreadable(path, line, reason)
+        fields = re.findall(r"^\s*(\w+)\s*=\s*[{\"](.+?)[}\"],?\s*$", block, flags=re.MULTILINE)
+        key, work = head[1], {name.lower(): re.sub(r"[{}]", "", value) for name, value in fields}
+        if key in entries:
+            raise manuscript.Unreadable(path, line, f"{key}: expected every key once, got this one twice")
+        for name, (pattern, expected) in _BIBLIOGRAPHIC.items():
+            if not re.fullmatch(pattern, work.get(name, "")):
+                reason = f"{key}: {name}: expected {expected} in a line of its own, got {work.get(name, 'none')!r}"
+                raise manuscript.Unreadable(path, line, reason)
+        entries[key] = work
     return entries
 
 

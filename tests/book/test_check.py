@@ -52,6 +52,7 @@ BROKEN = {
     "text": ("book/sources.yml", "status: current", "status: stale"),
     "item": ("book/items/author2000source.yml", "probe.summit", "probe.hill"),
     "pair": (None, "", ""),
+    "unreadable": ("book/compared.yml", "probe-line:", "probe-line: ["),
 }
 
 

@@ -442,12 +442,6 @@ def test_links_to_a_build_folder_and_an_environment_elsewhere_are_ignored_by_git
     assert shown.split() == ["??", ".gitignore"]
 
 
-def test_a_build_folder_that_cannot_be_written_is_a_sentence(toy_book, capsys):
-    toy_book.path("_build").write_text("", encoding="utf-8")
-    assert command.main(["--root", str(toy_book.root), "book"]) == 2
-    assert capsys.readouterr().err == f"error: {toy_book.path('_build')}: File exists\n"
-
-
 def test_a_full_disk_is_a_sentence_and_the_old_site_stays(copy, capsys):
     before = disk.digests(copy.path("_build/html"))
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)

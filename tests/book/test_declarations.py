@@ -131,8 +131,8 @@ def test_a_file_of_no_known_form_a_repeated_field_and_text_that_is_no_yaml_are_f
         ("format: 3\nclaims: []\n", "format"),
         ("format: 2\nclaims:\n- 1\n", "format"),
         ("just words\n", "format"),
-        ("- id: [\n", "yaml"),
-        ("format: 2\nclaims:\n- id: probe.one\n  says: a\n  says: b\n", "repeated-field"),
+        ("- id: [\n", "unreadable"),
+        ("format: 2\nclaims:\n- id: probe.one\n  says: a\n  says: b\n", "unreadable"),
     ):
         path.write_text(text)
         assert rule in [finding.rule for finding in claims.check(path)[1]], text

@@ -20,6 +20,7 @@ CHANGES = {
     "a parameter": ("notebooks/probe.md", "size = 20", "size = 21"),
     "an imported function": ("src/walks/pairs.py", "x**2", "x * x"),
     "a module imported by an imported one": ("src/walks/steps.py", "1.0", "2.0"),
+    "a cell that is skipped": ("notebooks/probe.md", ":tags: [hide-input]", ":tags: [hide-input, skip-execution]"),
     "the lock": ("requirements.lock", "numpy==", "numpy==1"),
     "the address": ("_config.yml", "random-walkers/", "elsewhere/"),
 }

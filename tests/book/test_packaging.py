@@ -155,6 +155,32 @@ def test_a_right_chapter_is_installed_for_then_run(clone):
     assert "make chapter:" not in done.stderr
 
 
+PYTEST = ["-m", "pytest", "-n", "2", "--dist", "worksteal", "-m"]
+TYPED = {
+    "FOLDER": ("sources", ["-m", "companion", "sources", "{}"]),
+    "CANDIDATE": ("freeze", ["-m", "companion", "freeze", "--candidate", "{}"]),
+    "LIMIT": ("test", [*PYTEST, "not slow", "--longest-fast-test", "{}"]),
+    "WORKERS": ("test", [*(part.replace("2", "{}") for part in PYTEST), "not slow"]),
+    "SLOW": ("test", [*PYTEST, "slow or not slow"]),
+    "RECORD": ("bench", ["-m", "benchmarks", "--record"]),
+}
+"""Variables of the Makefile, a target that reads each, and what the command of the target is given."""
+
+
+@pytest.mark.parametrize("variable", TYPED)
+@pytest.mark.parametrize("value", ["$(shell touch broken)", "$$(touch broken)", "`touch broken`", '"; touch broken; "'])
+def test_a_variable_reaches_the_command_as_it_was_typed(clone, variable, value):
+    target, expected = TYPED[variable]
+    python = clone / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text("#!/bin/sh\nprintf '%s\\n' \"$@\" > given\n")
+    python.chmod(0o755)
+    (clone / ".venv" / ".installed").write_text(str(clone.resolve()))
+    subprocess.run(["make", "-C", str(clone), target, f"{variable}={value}"], check=True, capture_output=True)
+    assert not (clone / "broken").exists()
+    assert (clone / "given").read_text().splitlines() == [part.replace("{}", value) for part in expected]
+
+
 ALONE = """
 import sys
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 from bs4 import BeautifulSoup
 
-from companion.pipeline import audit, browser, pages, previews, reading, single_page, site
+from companion.pipeline import audit, browser, pages, previews, reading, redirects, single_page
 from tests.book import conftest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -133,16 +133,16 @@ def test_a_redirect_leads_to_a_page_that_exists(html, tmp_path_factory):
     (root / "book").mkdir()
     listed = root / "book" / "redirects.yml"
     listed.write_text("old/place.html: notebooks/one.html#a-figure\n")
-    site._redirect(root, html)
+    redirects.write(root, html)
     moved = (html / "old" / "place.html").read_text()
     assert 'url=../notebooks/one.html#a-figure"' in moved
     assert pages.broken_links(html) == []
     listed.write_text("gone.html: notebooks/three.html\n")
     with pytest.raises(ValueError, match=r"gone\.html leads to notebooks/three\.html, which is not"):
-        site._redirect(root, html)
+        redirects.write(root, html)
     listed.write_text("index.html: notebooks/one.html\n")
     with pytest.raises(ValueError, match=r"index\.html is a page of the book"):
-        site._redirect(root, html)
+        redirects.write(root, html)
 
 
 def test_a_page_weighs_what_one_theme_loads_and_too_much_is_said(html):

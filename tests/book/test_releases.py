@@ -123,7 +123,7 @@ def test_a_change_without_a_reason_and_a_reason_without_a_change_are_problems(le
     (problem,) = releases.problems(tmp_path, moved, [], values=True)
     assert problem.startswith(f"claim {entry['id']}: its value changed since release 1.0.0")
     (folder / "reasons.yml").write_text("- a list", encoding="utf-8")
-    with pytest.raises(ValueError, match=r"reasons\.yml: expected ids of claims with a sentence each"):
+    with pytest.raises(ValueError, match=r"reasons\.yml:1: expected ids of claims with a sentence each, got a list"):
         releases.problems(tmp_path, entries, [])
 
 
@@ -144,6 +144,8 @@ def test_only_the_confirmed_ledger_of_a_committed_release_is_frozen_and_once(bui
     with pytest.raises(ValueError, match=r"^version: expected that of a release; .* got 1\.0\.0\.dev0"):
         releases.freeze(tmp_path)
     put(version="1.0.0", dirty=True)
+    with pytest.raises(ValueError, match=r"^candidate: expected the number of a candidate, 1 or more, got -1$"):
+        releases.freeze(tmp_path, candidate=-1)
     with pytest.raises(ValueError, match=r"^version: expected one of development for a candidate, got 1\.0\.0"):
         releases.freeze(tmp_path, candidate=1)
     with pytest.raises(ValueError, match="uncommitted changes"):

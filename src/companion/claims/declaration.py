@@ -13,9 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from companion.findings import Finding, Findings, parse
+from companion import manuscript
+from companion.findings import Finding, Findings
 
 __all__ = [
     "KINDS",
@@ -183,10 +182,9 @@ def _listed(value: Any) -> list[Any]:
 def _read(path: Path, find: Any) -> tuple[bool, list[_Entry]]:
     """Whether the file has the new form, and its entries. What is no claim at all is found here."""
     try:
-        root, content = parse(path.read_text(encoding="utf-8"))
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        find(mark.line + 1 if mark else 0, "yaml", f"cannot be read: {error.problem or error.context}")
+        root, content = manuscript.parse(path)
+    except manuscript.Unreadable as error:
+        find(error.line, "unreadable", error.reason)
         return False, []
     if root is None:
         return False, []
@@ -212,9 +210,6 @@ def _read(path: Path, find: Any) -> tuple[bool, list[_Entry]]:
         if not isinstance(one, Mapping):
             find(line, "format", f"expected a claim, a mapping of fields, got {one!r}")
             continue
-        names = [key.value for key, _ in node.value]
-        if twice := sorted({name for name in names if names.count(name) > 1}):
-            find(line, "repeated-field", f"{one.get('id')}: fields given more than once: {', '.join(twice)}")
         entries.append(_Entry(one, line, {key.value: key.start_mark.line + 1 for key, _ in node.value}))
     return is_new, entries
 

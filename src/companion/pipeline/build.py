@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
-from companion import project
+from companion import manuscript, project
 from companion.findings import Findings
 from companion.pipeline import (
     catalogue,
@@ -69,6 +69,8 @@ def book(root: Path, *, only: str | None = None, jobs: int = JOBS, out: TextIO |
     out = out or sys.stdout
     root = root.resolve()
     started = time.perf_counter()
+    if findings := check.unreadable(root):
+        raise Findings(findings)
     names = notebooks.names(root)
     known = notebooks.chapters(root)
     if only is not None and only not in known:
@@ -303,6 +305,8 @@ def _summary(root: Path, outcome: Outcome, records: Mapping[str, execution.Recor
 @contextmanager
 def _lock(root: Path) -> Iterator[None]:
     """Two builds in one tree would overwrite each other's work; the second one says so and ends."""
+    if (other := manuscript.kind(root / "_build")) not in ("a folder", "nothing"):
+        raise ValueError(f"_build: expected a folder, or nothing, got {other or 'a file'}")
     (root / "_build").mkdir(exist_ok=True)
     path = root / "_build" / ".lock"
     if path.is_dir() or path.is_symlink():

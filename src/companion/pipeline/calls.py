@@ -16,6 +16,7 @@ from pathlib import Path
 
 from IPython.core.inputtransformer2 import TransformerManager
 
+from companion import manuscript
 from companion.pipeline import library
 
 __all__ = ["Code", "Definition", "Notebook", "Reached", "arguments_of", "stored"]
@@ -77,14 +78,14 @@ class Code:
         self._modules: dict[str, _Module] = {}
         self._fixtures: dict[str, str] = {}
         for base, folder in ((package, root / "src" / package), ("tests", root / "tests")):
-            for path in sorted(folder.rglob("*.py")):
+            for path in manuscript.listed(folder, "**/*.py"):
                 parts = path.relative_to(folder).with_suffix("").parts
                 name = ".".join([base, *(parts[:-1] if parts[-1] == "__init__" else parts)])
                 self._modules[name] = self._read(name, path)
         self._resolved: dict[str, str | None] = {}
 
     def _read(self, name: str, path: Path) -> _Module:
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        tree = manuscript.code(path)
         is_package = path.name == "__init__.py"
         found = _Module(path, is_package, {}, {})
         above = name if is_package else name.rpartition(".")[0]

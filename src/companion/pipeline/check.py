@@ -8,19 +8,19 @@ from __future__ import annotations
 import ast
 import functools
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import jupytext
 from IPython.core.inputtransformer2 import TransformerManager
 
-from companion import claims, figures, project
+from companion import claims, figures, manuscript, project
 from companion.claims import declaration
 from companion.findings import Finding, Findings
-from companion.pipeline import compared, faults, items, notebooks, texts
+from companion.pipeline import compared, faults, items, notebooks, redirects, releases, texts
 
-__all__ = ["LONGEST_CELL", "MOST_CELLS", "MOST_FIGURES", "MOST_WORDS", "book", "chapter", "declarations"]
+__all__ = ["LONGEST_CELL", "MOST_CELLS", "MOST_FIGURES", "MOST_WORDS", "book", "chapter", "declarations", "unreadable"]
 
 LONGEST_CELL = 22
 """Most lines of a cell that readers see; a call that publishes a figure may be longer."""
@@ -72,10 +72,54 @@ class _Page:
 
 def book(root: Path, *, only: str | None = None) -> list[Finding]:
     """What is wrong with all declarations; with ``only`` one chapter, also with its pages. No kernel starts."""
+    if found := unreadable(root):
+        # What else would be wrong is wrong because of that.
+        return found
     found = declarations(root)
     for name in [only] if only else []:
         found += chapter(root, name)
     return sorted(set(found))
+
+
+def unreadable(root: Path) -> list[Finding]:
+    """The files of the book that cannot be read, and those that are no files: the checks before all others."""
+    found = []
+    read: list[tuple[str, Callable[[], object]]] = [
+        ("_config.yml", lambda: project.identity(root)),
+        ("_toc.yml", lambda: notebooks.names(root)),
+        ("book/references.bib", lambda: project.references(root)),
+        (f"book/{compared.NAME}", lambda: compared.read(root)),
+        (f"book/{redirects.NAME}", lambda: redirects.read(root)),
+        ("book/releases/reasons.yml", lambda: releases.reasons(root)),
+        ("book/releases", lambda: releases.frozen(root)),
+    ]
+    for folder in ("book", "notebooks"):
+        for path in manuscript.listed(root / folder, "**/*"):
+            if path.suffix in _READERS or not path.is_dir():
+                read.append((path.relative_to(root).as_posix(), functools.partial(_try, path)))
+    for name, tried in read:
+        try:
+            tried()
+        except manuscript.Unreadable as error:
+            found.append(Finding(error.file, error.line, "unreadable", error.reason))
+        except ValueError as error:
+            found.append(Finding(name, 0, "unreadable", str(error).removeprefix(f"{name}: ")))
+    return sorted(set(found))
+
+
+def _try(path: Path) -> None:
+    if path.suffix in _READERS:
+        _READERS[path.suffix](path)
+    elif other := manuscript.kind(path):
+        raise manuscript.Unreadable(path, 0, f"expected a file, got {other}")
+
+
+_READERS: Mapping[str, Callable[[Path], object]] = {
+    ".bib": manuscript.text,
+    ".json": manuscript.data,
+    ".md": manuscript.text,
+    ".yml": manuscript.parse,
+}
 
 
 def declarations(root: Path) -> list[Finding]:
@@ -89,7 +133,7 @@ def declarations(root: Path) -> list[Finding]:
     found += texts.problems(root, list(works))
     seen: dict[str, str] = {}
     everything: list[claims.Claim] = []
-    for path in sorted((root / "book" / "claims").glob("*.yml")):
+    for path in manuscript.listed(root / "book" / "claims", "*.yml"):
         declared, broken = claims.check(path)
         found += broken
         lines = declaration.lines(path)
@@ -137,6 +181,12 @@ def _about_code(root: Path, claim: claims.Claim) -> Iterator[tuple[str, str]]:
             yield "functions", f"functions: {name} is not in src"
 
 
+@functools.lru_cache(maxsize=256)
+def _body(path: Path, text: str) -> Sequence[ast.stmt]:
+    """A hundred claims name functions of the same module; ``text`` is what it says now."""
+    return manuscript.code(path).body
+
+
 def _exists(root: Path, name: str) -> bool:
     """Whether a dotted name is a function, class or variable of a module of the repository, methods included."""
     parts = name.split(".")
@@ -144,7 +194,7 @@ def _exists(root: Path, name: str) -> bool:
         stem = root.joinpath("src", *parts[:count])
         path = next((one for one in (stem / "__init__.py", stem.with_suffix(".py")) if one.is_file()), None)
         if path is not None:
-            body = _statements(path.read_text(encoding="utf-8"))
+            body = _body(path, manuscript.text(path))
             for part in parts[count:]:
                 inner = next((one for one in body if part in _bound(one)), None)
                 if inner is None:
@@ -152,12 +202,6 @@ def _exists(root: Path, name: str) -> bool:
                 body = getattr(inner, "body", [])
             return True
     return False
-
-
-@functools.lru_cache(maxsize=256)
-def _statements(code: str) -> Sequence[ast.stmt]:
-    """A hundred claims name functions of the same module."""
-    return ast.parse(code).body
 
 
 def _bound(statement: ast.stmt) -> set[str]:
@@ -200,9 +244,9 @@ def _page(root: Path, name: str) -> _Page:
     """A page with the lines of its cells; every call of interest is read from the syntax tree."""
     path = root / "notebooks" / f"{name}.md"
     loaded = notebooks.load(root, name)
-    text = path.read_text(encoding="utf-8")
+    text = manuscript.text(path)
     cells, place, calls = [], 0, _Calls()
-    for cell in jupytext.read(path, fmt="md:myst").cells:
+    for cell in jupytext.reads(text, fmt="md:myst").cells:
         at = text.find(cell.source, place)
         line = text.count("\n", 0, at) + 1 if at >= 0 else 0
         place = at + len(cell.source) if at >= 0 else place
@@ -291,7 +335,7 @@ def _about_page(
 
 def _quotable(root: Path) -> dict[str, claims.Claim]:
     """The declared claims of the book by each of their ids."""
-    listed = [claim for path in sorted((root / "book" / "claims").glob("*.yml")) for claim in claims.check(path)[0]]
+    listed = [claim for path in manuscript.listed(root / "book" / "claims", "*.yml") for claim in claims.check(path)[0]]
     return {id: claim for claim in listed for id in (claim.id, *claim.was)}
 
 
@@ -400,8 +444,8 @@ def _constant(node: ast.expr | None) -> str | None:
 
 
 def _markdown(root: Path) -> Iterator[tuple[str, str]]:
-    for path in sorted([*(root / "book").glob("*.md"), *(root / "notebooks").rglob("*.md")]):
-        yield path.name, path.read_text(encoding="utf-8")
+    for path in notebooks.prose(root):
+        yield path.name, manuscript.text(path)
 
 
 def _labels(root: Path) -> set[str]:

@@ -51,7 +51,7 @@ def _person(name: str) -> dict[str, str]:
 def out_of_sync(root: Path) -> list[str]:
     """``["CITATION.cff"]`` if the committed file is not what it should be."""
     path = root / _NAME
-    return [] if path.is_file() and path.read_text(encoding="utf-8") == text(root) else [_NAME]
+    return [] if path.is_file() and path.read_bytes() == text(root).encode() else [_NAME]
 
 
 def sync(root: Path) -> list[Path]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
+from companion import manuscript
 
 __all__ = ["NAME", "OWN", "Comparison", "problems", "read"]
 
@@ -32,8 +32,7 @@ class Comparison:
 
 def read(root: Path) -> tuple[dict[str, Comparison], list[str]]:
     """The entries by figure, and what is wrong with those that are left out because they say nothing usable."""
-    path = root / "book" / NAME
-    entries = (yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else None) or {}
+    entries = manuscript.mapping(root / "book" / NAME, "ids of figures with what agrees and differs")
     found, problems = {}, []
     for figure, entry in entries.items():
         if reason := _malformed(entry):

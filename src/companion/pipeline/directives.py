@@ -307,7 +307,10 @@ class FromLibrary(Directive):
 
     def run(self) -> list[nodes.Node]:
         module, _, name = self.arguments[0].rpartition(".")
-        arguments = yaml.safe_load("\n".join(self.content)) or {}
+        try:
+            arguments = yaml.safe_load("\n".join(self.content)) or {}
+        except yaml.YAMLError as error:
+            raise self.error(f"from-library: expected its arguments in YAML: {error}") from error
         if not module or not isinstance(arguments, dict):
             raise self.error("from-library: expected MODULE.FUNCTION, and its arguments by name in the content")
         library = project.identity(self.root).library
@@ -763,9 +766,10 @@ def _sort_value(value: float | bool | None) -> str:
 def _serve_everything(app: Sphinx, config: Config) -> None:
     """The machinery's style sheet and script, then what the book has in book/_static: MathJax, scripts of its own.
 
-    The theme's second search bar goes.
+    What an editor left there stays there, and the theme's second search bar goes.
     """
     own = Path(__file__).resolve().parents[1] / "static"
+    config.exclude_patterns += ["**/*~", "**/#*#", "**/*.sw[op]"]
     config.html_static_path += [str(own), str(Path(config.companion_root) / "book" / "_static")]
     # sphinx-book-theme 1.3 with pydata-sphinx-theme 0.17 otherwise draws the search field twice.
     config.html_theme_options["navbar_persistent"] = []

@@ -22,7 +22,10 @@ _NAMED = 3
 
 
 def sentence(error: OSError) -> str:
-    """What went wrong with which file, in words."""
+    """What went wrong with which file, in words; of what went wrong while a folder was copied, the first."""
+    if isinstance(error, shutil.Error) and error.args and isinstance(error.args[0], list):
+        (_, target, reason), *others = error.args[0]
+        return f"{target}: it cannot be copied ({reason})" + (f", and {len(others)} more" if others else "")
     place = f"{error.filename}: " if error.filename else ""
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return f"{place}there is no space left ({error.strerror})"

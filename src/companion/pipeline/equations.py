@@ -17,7 +17,7 @@ from enum import Enum
 from functools import cached_property
 from pathlib import Path
 
-from companion import claims, project
+from companion import claims, manuscript, project
 from companion.findings import Finding
 from companion.pipeline import calls, items, library, notebooks, reference
 
@@ -139,7 +139,7 @@ class Map:
         self.package = project.settings(root).library
         self.claims = {
             claim.id: claim
-            for path in sorted((root / "book" / "claims").glob("*.yml"))
+            for path in manuscript.listed(root / "book" / "claims", "*.yml")
             for claim in claims.check(path)[0]
             if not claim.retired
         }
@@ -224,7 +224,7 @@ class Map:
     def _records(self) -> Sequence[frozenset[str]]:
         """For every data file of the library, the functions and classes that write or read it: they have its name."""
         folder = self.root / "src" / self.package
-        files = {path.name for path in folder.rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc")}
+        files = {path.name for path in manuscript.listed(folder, "**/*") if path.is_file() and path.suffix != ".py"}
         return [found for file in sorted(files) if (found := self.code.naming(file))]
 
     def relation(self, id: str, name: str) -> Relation:
@@ -297,7 +297,7 @@ class Map:
             for id, claim in self.claims.items()
             if claim.source.get("key")
         }
-        for path in sorted((self.root / "book" / items.FOLDER).glob("*.yml")):
+        for path in manuscript.listed(self.root / "book" / items.FOLDER, "*.yml"):
             for item in items.read(self.root, path.stem):
                 if item.kind != "equation":
                     continue
@@ -372,7 +372,7 @@ class Map:
 
 def wanted(root: Path) -> bool:
     """Whether a page of the book shows the map, so that the site depends on the tests too."""
-    return any("{equation-map}" in path.read_text(encoding="utf-8") for path in (root / "book").glob("*.md"))
+    return any("{equation-map}" in manuscript.text(path) for path in manuscript.listed(root / "book", "*.md"))
 
 
 def problems(root: Path) -> list[Finding]:
@@ -382,8 +382,8 @@ def problems(root: Path) -> list[Finding]:
 
 def _labels(root: Path) -> Iterator[tuple[str, str]]:
     """Every label of an equation with its page, as in ``notebooks/NAME`` or ``book/NAME``."""
-    for path in sorted([*(root / "notebooks").rglob("*.md"), *(root / "book").glob("*.md")]):
-        for match in _DISPLAY.finditer(path.read_text(encoding="utf-8")):
+    for path in notebooks.prose(root):
+        for match in _DISPLAY.finditer(manuscript.text(path)):
             yield match[1] or match[2], path.relative_to(root).with_suffix("").as_posix()
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from companion import manuscript
 from companion.pipeline import disk
 
 __all__ = ["FOLDER", "read", "write"]
@@ -23,7 +24,7 @@ def read(root: Path, name: str) -> dict[str, dict[str, Any]]:
     Raises ``ValueError`` if an entry is none.
     """
     path = root / FOLDER / f"{name}.json"
-    found = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    found = manuscript.data(path) if path.is_file() else {}
     if not isinstance(found, dict) or not all(isinstance(one, dict) for one in found.values()):
         raise ValueError(f"{FOLDER}/{name}.json: expected results by the names of their jobs, got something else")
     return found

@@ -372,8 +372,8 @@ def _execute(
         os.environ.update(variables)
         try:
             papermill.execute_notebook(
-                str(given),
-                str(output),
+                # papermill formats them.
+                *(str(path).replace("{", "{{").replace("}", "}}") for path in (given, output)),
                 parameters=parameters,
                 kernel_name="python3",
                 cwd=str(scratch),
@@ -436,6 +436,9 @@ def _unseen(root: Path, chapter: notebooks.Chapter, work: Path) -> Failure | Non
     covered = set(freshness.ingredients(root, chapter)["library"])
     if unseen := sorted(set(progress["modules"]) - covered):
         message = f"modules loaded but not covered by the freshness key (imported by a computed name?): {unseen}"
+        return Failure(chapter.name, 0, message, "")
+    if progress["settings"]:
+        message = f"settings of IPython read but not covered by the freshness key: {progress['settings']}; remove them"
         return Failure(chapter.name, 0, message, "")
     known = {os.path.realpath(path) for path in freshness.covered_files(root, chapter)}
     opened = {source for path in progress["opened"] if (source := _source(path)) is not None}

@@ -23,7 +23,8 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from companion import claims
-from companion.findings import Finding, Findings, entries
+from companion.findings import Finding, Findings
+from companion.manuscript import entries
 from companion.pipeline import disk, equations, evidence, execution, freshness, lifeline, notebooks, resumable
 
 __all__ = [

@@ -3,8 +3,10 @@
 The key covers the code of a page's cells, the modules of the library and of the machinery that it imports (directly
 and through others) without their docstrings and the texts of their errors, the data files that lie beside them, the
 versions of the installed packages that these import and of what those require, the page's data files, its parameters,
-the lock, the book's identity, the settings of kernels and the Python version. A result whose recorded key differs is
-stale.
+the lock, the book's identity, the settings of kernels and the code that chooses them, the Python version, and what
+Python runs of itself when it starts. A result whose recorded key differs is stale. Installed packages count by their
+versions: who edits one by hand has to run the pages himself. Fonts of the system are in no key; the letters of figures
+are those that Matplotlib brings.
 
 Words are no part of it: the prose of a page and the declarations of its claims enter when pages are made. A cell emits
 what it measured and sees no declaration, so that changing one runs nothing.
@@ -22,19 +24,22 @@ import json
 import os
 import platform
 import re
+import site
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
+from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any
 
 from IPython.core.inputtransformer2 import TransformerManager
 from packaging.requirements import InvalidRequirement, Requirement
 
-from companion import project
+from companion import manuscript, project
 from companion.pipeline import environment
 from companion.pipeline.notebooks import Chapter
 
@@ -61,7 +66,10 @@ __all__ = [
 
 MACHINERY = __name__.partition(".")[0]
 _LOCK_FILES = ("requirements.lock", "constraints.txt")
-_TAGS = ("parameters", "raises-exception")
+_RUNS = ("run", "_execute", "_environment")
+"""The functions of ``execution`` that decide what a kernel gets."""
+_CUSTOM = ("sitecustomize", "usercustomize")
+_TAGS = ("parameters", "raises-exception", "skip-execution")
 """Tags that change what a cell does; all others say how it is shown."""
 _SHOWS_WORDS = re.compile(r"\bexcept\b|__doc__|\bgetdoc\b|\bhelp\(")
 _STARTUP = Path(__file__).with_name("kernel_startup.py")
@@ -92,9 +100,9 @@ def key_of(made_of: Mapping[str, Any]) -> str:
 
 def evidence_key(made_of: Mapping[str, Any]) -> str:
     """The key of what numbers are made of: without the version and the address, which a release changes."""
-    # The first cell installs the library of this version.
-    without = dict(made_of, identity="", cells=made_of["cells"][1:])
-    return key_of(without)
+    # The first cell installs the library of this version. Who customises Python differs from machine to machine.
+    without = {name: made for name, made in made_of.items() if name != "customised"}
+    return key_of(without | {"identity": "", "cells": made_of["cells"][1:]})
 
 
 def ingredients(root: Path, chapter: Chapter, parameters: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -115,9 +123,7 @@ def ingredients(root: Path, chapter: Chapter, parameters: dict[str, Any] | None 
             for cell in chapter.notebook.cells
             if cell.cell_type == "code"
         ],
-        "library": {
-            name: code_digest(path.read_text(encoding="utf-8"), words=words) for name, path in sorted(library.items())
-        },
+        "library": {name: code_digest(_module(path), words=words) for name, path in sorted(library.items())},
         "beside the library": {_name(path, own): _file_digest(path) for path in _beside(library.values())},
         "packages": versions(external(library.values(), code) - own.keys()),
         "data": {str(path.relative_to(root)): _file_digest(path) for path in data},
@@ -126,8 +132,33 @@ def ingredients(root: Path, chapter: Chapter, parameters: dict[str, Any] | None 
         "identity": _identity_digest(root),
         "startup": _file_digest(_STARTUP),
         "environment": dict(environment.FIXED) | environment.compiler(),
+        "runner": _runner(),
+        "customised": _customised(),
         "python": platform.python_version(),
     }
+
+
+def _runner() -> list[str]:
+    """What the machinery gives a kernel: the code that chooses its variables, its places and its settings."""
+    body = ast.parse(Path(__file__).with_name("execution.py").read_text(encoding="utf-8")).body
+    chosen = [ast.unparse(node) for node in body if isinstance(node, ast.FunctionDef) and node.name in _RUNS]
+    return [code_digest(code, words=False) for code in chosen]
+
+
+@cache
+def _customised() -> list[str]:
+    """What Python runs in this environment before anything is asked of it: ``sitecustomize``, and code in ``.pth``."""
+    folders = [*site.getsitepackages(), *([site.getusersitepackages()] if site.ENABLE_USER_SITE else [])]
+    specs = [PathFinder.find_spec(name, [sysconfig.get_path("stdlib"), *folders]) for name in _CUSTOM]
+    files = [Path(spec.origin) for spec in specs if spec and spec.origin]
+    lines = [
+        line.strip()
+        for folder in map(Path, folders)
+        for path in folder.glob("*.pth")
+        for line in path.read_text(encoding="utf-8", errors="replace").splitlines()
+        if line.startswith(("import ", "import\t"))
+    ]
+    return [*map(_file_digest, files), *sorted(lines)]
 
 
 def covered_files(root: Path, chapter: Chapter) -> set[Path]:
@@ -157,9 +188,7 @@ def _beside(modules: Iterable[Path]) -> list[Path]:
     found: list[Path] = []
     waiting = [path.parent for path in modules if path.name == "__init__.py"]
     while waiting:
-        for path in waiting.pop().iterdir():
-            if path.name.startswith(".") or path.name == "__pycache__":
-                continue
+        for path in manuscript.listed(waiting.pop(), "*"):
             if path.is_dir():
                 # A package of its own counts where it is imported.
                 waiting += [] if (path / "__init__.py").is_file() else [path]
@@ -188,13 +217,23 @@ def imported(packages: Mapping[str, Path], code: str) -> dict[str, Path]:
             if path is not None and name not in found:
                 found[name] = path
                 package = name if path.name == "__init__.py" else name.rpartition(".")[0]
-                waiting.extend(_mentioned(path.read_text(encoding="utf-8"), package))
+                waiting.extend(_mentioned(_module(path), package))
     return found
+
+
+def _module(path: Path) -> str:
+    """The code of a module. Raises ``ValueError`` with the name of the file where it is no Python."""
+    text = manuscript.text(path)
+    try:
+        _imports(text)
+    except (MemoryError, RecursionError, SyntaxError):
+        manuscript.code(path)
+    return text
 
 
 def external(modules: Iterable[Path], code: str) -> set[str]:
     """The first part of every name that ``code`` and ``modules`` import, without the standard library."""
-    texts = [code, *(path.read_text(encoding="utf-8") for path in modules)]
+    texts = [code, *map(_module, modules)]
     names = {name.partition(".")[0] for text in texts for name in _mentioned(text, package="", relative=False)}
     return names - set(sys.stdlib_module_names)
 
@@ -341,10 +380,9 @@ def tree_digest(*paths: Path) -> str:
     """Digest of the names and contents of all files in the given files and folders."""
     total = hashlib.sha256()
     for base in paths:
-        files = [base] if base.is_file() else sorted(path for path in base.rglob("*") if path.is_file())
-        for path in files:
-            if "__pycache__" not in path.parts:
-                total.update(str(path.relative_to(base.parent)).encode())
+        for path in [base] if base.is_file() else manuscript.listed(base, "**/*"):
+            if path.is_file():
+                total.update(str(path.relative_to(base.parent)).encode(errors="surrogateescape"))
                 total.update(path.read_bytes())
     return total.hexdigest()
 

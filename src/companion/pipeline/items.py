@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from companion.findings import Finding, entries
+from companion import manuscript
+from companion.findings import Finding
+from companion.manuscript import entries
 
 __all__ = ["ANSWERS", "FOLDER", "KINDS", "Item", "problems", "read"]
 
@@ -49,7 +51,7 @@ def read(root: Path, key: str) -> list[Item]:
 def problems(root: Path, claim_ids: Collection[str], known: Collection[str]) -> list[Finding]:
     """Everything that is wrong with the lists; ``known`` are the keys of references.bib."""
     found = []
-    for path in sorted((root / "book" / FOLDER).glob("*.yml")):
+    for path in manuscript.listed(root / "book" / FOLDER, "*.yml"):
         name = f"{FOLDER}/{path.name}"
         if path.stem not in known:
             found.append(Finding(name, 0, "item", f"{path.stem!r} is not in references.bib"))

@@ -1,9 +1,9 @@
 """Runs inside every chapter's kernel before its first cell: strict warnings, and a record of progress.
 
 The record (``progress.json`` in the folder ``COMPANION_OUT``) is rewritten after every cell, so it also survives a
-crash. It says which modules of the packages in ``COMPANION_PACKAGES`` the kernel has loaded and which files of the
-repository Python has opened in it. What compiled code and processes that the kernel starts open for themselves is not
-seen.
+crash. It says which modules of the packages in ``COMPANION_PACKAGES`` the kernel has loaded, which files of the
+repository Python has opened in it, and which settings of IPython were read. What compiled code and processes that the
+kernel starts open for themselves is not seen.
 """
 
 import ctypes
@@ -53,6 +53,9 @@ def _watch(root: str, own: str) -> set[str]:
                 opened.add(target)
 
     sys.addaudithook(note)
+    # A module in the place of another one, as src/random.py, has been imported by now.
+    files = [str(getattr(module, "__file__", None)) for module in list(sys.modules.values())]
+    opened.update(path for path in files if path.startswith(os.path.join(root, "src", "")))
     return opened
 
 
@@ -81,6 +84,7 @@ class _Finder:
 
 
 def _install() -> None:
+    from ipykernel.kernelapp import IPKernelApp
     from IPython import get_ipython
 
     _end_with_parent()
@@ -106,6 +110,7 @@ def _install() -> None:
             "modules": modules,
             "others": sorted(others),
             "opened": sorted(opened.copy()),
+            "settings": IPKernelApp.instance().loaded_config_files,
         }
         draft = target.with_suffix(".draft")
         draft.write_text(json.dumps(content), encoding="utf-8")

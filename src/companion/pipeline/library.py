@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 
+from companion import manuscript
+
 __all__ = ["Entry", "Function", "Library", "Module", "bound"]
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -263,7 +265,7 @@ class _Source:
 
     def __init__(self, name: str, path: Path) -> None:
         self.name, self.path, self.package = name, path, path.name == "__init__.py"
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        tree = manuscript.code(path)
         self.doc = ast.get_docstring(tree) or ""
         self.remarks = {local: remark for local, (remark, _) in _remarks(tree.body).items()}
         self.definitions: dict[str, ast.stmt] = {}
@@ -328,7 +330,7 @@ def _remarks(body: Sequence[ast.stmt]) -> dict[str, tuple[str, int]]:
 
 
 def _files(name: str, folder: Path) -> Iterator[tuple[str, Path]]:
-    for path in sorted(folder.rglob("*.py")):
+    for path in manuscript.listed(folder, "**/*.py"):
         parts = path.relative_to(folder).with_suffix("").parts
         yield ".".join([name, *(parts[:-1] if parts[-1] == "__init__" else parts)]), path
 

@@ -20,9 +20,10 @@ from typing import Any
 import jupytext
 import nbformat
 import yaml
+from IPython.core.inputtransformer2 import TransformerManager
 from nbformat import NotebookNode
 
-from companion import project
+from companion import manuscript, project
 
 __all__ = [
     "AUDITS",
@@ -34,6 +35,7 @@ __all__ = [
     "names",
     "out_of_sync",
     "pages",
+    "prose",
     "serialise",
     "slug",
     "sync",
@@ -42,10 +44,18 @@ __all__ = [
 AUDITS = "audits"
 """The folder of the audits, in ``notebooks`` and on the site."""
 _WORDS_A_MINUTE = 200
+_PLACE = re.compile(r"(?!.*\.\.)[\w.-]+(?:/[\w.-]+)*", re.ASCII)
+"""A file of the repository, without its suffix perhaps; what begins with / or leads upwards is none."""
 _CHAPTER = {"summary", "source", "thumbnail", "prerequisites"}
 """What the front matter of a lesson says of its chapter; an audit need not say it again."""
 _PAGE = {"budget", "quick"}
 _KNOWN = _CHAPTER | _PAGE | {"data"}
+_KINDS: Mapping[str, tuple[Any, str]] = {
+    **dict.fromkeys(sorted(_CHAPTER), (str, "words")),
+    "budget": (int | float, "seconds"),
+    "quick": (dict, "parameters with their values"),
+    "data": (list, "a list of files"),
+}
 
 
 @dataclass(frozen=True)
@@ -128,30 +138,58 @@ def chapters(root: Path) -> list[str]:
     return [name for name in names(root) if chapter_of(name) == name]
 
 
+def prose(root: Path) -> list[Path]:
+    """The files with the prose of the book: the texts of all pages, of chapters and others."""
+    return [*manuscript.listed(root / "book", "*.md"), *manuscript.listed(root / "notebooks", "**/*.md")]
+
+
+def _beside(root: Path, pattern: str) -> list[Path]:
+    """Files of pages of chapters, of the lessons and of the audits."""
+    folder = root / "notebooks"
+    return [*manuscript.listed(folder, pattern), *manuscript.listed(folder / AUDITS, pattern)]
+
+
 def _texts(root: Path) -> list[Path]:
     """The text notebooks of all pages."""
-    return sorted([*(root / "notebooks").glob("*.md"), *(root / "notebooks" / AUDITS).glob("*.md")])
+    return _beside(root, "*.md")
 
 
 def pages(root: Path) -> list[str]:
     """Names of all pages of the site, without ``.html``, in the order of the table of contents."""
-    toc = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
-    return [toc["root"], *(page for page, _ in _contents(root))]
+    return [_toc(root)["root"], *(page for page, _ in _contents(root))]
+
+
+def _toc(root: Path) -> dict[str, Any]:
+    path = root / "_toc.yml"
+    toc = manuscript.mapping(path, "root and parts")
+    if not isinstance(page := toc.get("root"), str) or not _PLACE.fullmatch(page):
+        raise manuscript.Unreadable(path, 0, f"root: expected the first page, a file in book, got {page!r}")
+    return toc
 
 
 def _contents(root: Path) -> Iterator[tuple[str, str]]:
-    """Every page in the table of contents and the page above it, "" for none."""
+    """Every page in the table of contents and the page above it, "" for none.
 
-    def below(items: list[dict[str, Any]], above: str) -> Iterator[tuple[str, str]]:
+    Raises ``ValueError`` if it has another form, or a page that does not lie in the repository.
+    """
+
+    def below(holder: Any, name: str, above: str) -> Iterator[tuple[str, str]]:
+        items = holder.get(name, []) if isinstance(holder, dict) else None
+        if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+            raise manuscript.Unreadable(path, 0, f"expected {name}, a list of mappings, in {str(holder)[:80]}")
         for item in items:
-            page = str(item.get("file", ""))
+            page = item.get("file", "")
+            if not isinstance(page, str) or (page and not _PLACE.fullmatch(page)):
+                raise manuscript.Unreadable(path, 0, f"file: expected a page, as notebooks/NAME, got {page!r}")
             if page:
                 yield page, above
-            yield from below(item.get("sections", []), page)
+            yield from below(item, "sections", page)
 
-    toc = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
-    for part in toc.get("parts", []):
-        yield from below(part["chapters"], "")
+    path, toc = root / "_toc.yml", _toc(root)
+    if not isinstance(parts := toc.get("parts", []), list):
+        raise manuscript.Unreadable(path, 0, f"parts: expected a list, got {parts!r}")
+    for part in parts:
+        yield from below(part, "chapters", "")
 
 
 def load(root: Path, name: str) -> Chapter:
@@ -163,9 +201,17 @@ def load(root: Path, name: str) -> Chapter:
     if not path.is_file():
         known = sorted(entry.relative_to(root / "notebooks").with_suffix("").as_posix() for entry in _texts(root))
         raise ValueError(f"chapter {name!r}: no such chapter; expected one of {known}")
-    notebook = copy.deepcopy(_read(path.read_text(encoding="utf-8")))
     shown = f"{path.parent.name}/{path.name}" if chapter_of(name) != name else path.name
-    facts = dict(notebook.metadata.get("companion", {}))
+    try:
+        notebook = copy.deepcopy(_read(manuscript.text(path)))
+        facts = dict(notebook.metadata.get("companion", {}))
+    except manuscript.Unreadable:
+        raise
+    except SyntaxError as error:
+        raise ValueError(f"{shown}: expected cells in Python: {error.msg} in {(error.text or '').strip()!r}") from error
+    except (yaml.YAMLError, nbformat.ValidationError, AttributeError, LookupError, TypeError, ValueError) as error:
+        words = str(error).partition("\n\n")[0]
+        raise ValueError(f"{shown}: front matter: expected YAML with companion, a mapping: {words}") from error
     if unknown := set(facts) - _KNOWN:
         raise ValueError(f"{shown}: front matter, companion: unknown entries {sorted(unknown)}")
     if chapter_of(name) != name:
@@ -173,6 +219,11 @@ def load(root: Path, name: str) -> Chapter:
         facts = {fact: getattr(lesson, fact) for fact in sorted(_CHAPTER)} | facts
     if missing := (_CHAPTER | _PAGE) - set(facts):
         raise ValueError(f"{shown}: front matter, companion: missing entries {sorted(missing)}")
+    for fact, (kind, words) in _KINDS.items():
+        if fact in facts and not isinstance(facts[fact], kind):
+            raise ValueError(f"{shown}: front matter, companion: {fact}: expected {words}, got {facts[fact]!r}")
+    if strange := [name for name in facts.get("data", ()) if not isinstance(name, str) or not _PLACE.fullmatch(name)]:
+        raise ValueError(f"{shown}: front matter, companion: data: expected files of the repository, got {strange}")
     parameters = _parameters(shown, notebook)
     if strangers := set(facts["quick"]) - set(parameters):
         raise ValueError(f"{shown}: quick profile: {sorted(strangers)} are not in the parameters cell")
@@ -187,14 +238,21 @@ def load(root: Path, name: str) -> Chapter:
         data=tuple(facts.get("data", ())),
         quick=facts["quick"],
         parameters=parameters,
-        notebook=_finish(root, name, notebook),
+        notebook=_finish(root, name, shown, notebook),
     )
 
 
 @functools.lru_cache(maxsize=64)
 def _read(text: str) -> NotebookNode:
     """One check of the book asks for a page thirty times; the next one finds what was read for the last."""
-    return jupytext.reads(text, fmt="md:myst")
+    notebook = jupytext.reads(text, fmt="md:myst")
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            try:
+                ast.parse(TransformerManager().transform_cell(cell.source))
+            except (MemoryError, RecursionError) as error:
+                raise ValueError(f"code nested too deeply: {error}") from error
+    return notebook
 
 
 def _title(shown: str, notebook: NotebookNode) -> str:
@@ -211,14 +269,17 @@ def _parameters(shown: str, notebook: NotebookNode) -> dict[str, Any]:
     if len(cells) != 1:
         raise ValueError(f"{shown}: expected one cell tagged parameters, got {len(cells)}")
     values: dict[str, Any] = {}
-    for statement in ast.parse(cells[0].source).body:
-        if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
-            raise ValueError(f"{shown}: parameters cell: expected assignments only, got {ast.unparse(statement)!r}")
-        values[statement.targets[0].id] = ast.literal_eval(statement.value)
+    try:
+        for statement in ast.parse(cells[0].source).body:
+            if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
+                raise ValueError(f"got {ast.unparse(statement)!r}")
+            values[statement.targets[0].id] = ast.literal_eval(statement.value)
+    except (MemoryError, RecursionError, SyntaxError, ValueError) as error:
+        raise ValueError(f"{shown}: parameters cell: expected assignments only, of literals: {error}") from error
     return values
 
 
-def _finish(root: Path, name: str, notebook: NotebookNode) -> NotebookNode:
+def _finish(root: Path, name: str, shown: str, notebook: NotebookNode) -> NotebookNode:
     """The notebook as it is committed: install cell first, fixed metadata, cell ids that follow from the content."""
     cells = [_install_cell(root), *notebook.cells]
     seen: dict[str, int] = {}
@@ -236,7 +297,10 @@ def _finish(root: Path, name: str, notebook: NotebookNode) -> NotebookNode:
             "language_info": {"name": "python"},
         }
     )
-    nbformat.validate(result)
+    try:
+        nbformat.validate(result)
+    except nbformat.ValidationError as error:
+        raise ValueError(f"{shown}: expected cells with tags, a list of words: {error.message[:200]}") from error
     return result
 
 
@@ -275,7 +339,7 @@ def out_of_sync(root: Path) -> list[str]:
 
 def _committed(root: Path, name: str) -> str | None:
     path = root / "notebooks" / f"{name}.ipynb"
-    return path.read_text(encoding="utf-8") if path.is_file() else None
+    return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else None
 
 
 def sync(root: Path) -> list[Path]:
@@ -285,7 +349,7 @@ def sync(root: Path) -> list[Path]:
         path = root / "notebooks" / f"{name}.ipynb"
         path.write_text(serialise(load(root, name).notebook), encoding="utf-8")
         changed.append(path)
-    for path in [*(root / "notebooks").glob("*.ipynb"), *(root / "notebooks" / AUDITS).glob("*.ipynb")]:
+    for path in _beside(root, "*.ipynb"):
         if not path.with_suffix(".md").is_file():
             path.unlink()
             changed.append(path)

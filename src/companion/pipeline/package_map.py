@@ -8,6 +8,8 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+from companion import manuscript
+
 __all__ = ["BEGIN", "END", "out_of_sync", "sync", "text"]
 
 BEGIN = "<!-- The map: written by `make fix` from the first lines of the modules. -->"
@@ -41,7 +43,7 @@ def _file(path: Path) -> Path:
 def _parts(path: Path) -> list[str]:
     if path.suffix:
         return []
-    return [f"`{part.stem}`" for part in sorted(path.glob("*.py")) if not part.name.startswith("_")]
+    return [f"`{part.stem}`" for part in manuscript.listed(path, "*.py") if not part.name.startswith("_")]
 
 
 def _first_line(path: Path) -> str:
@@ -49,7 +51,7 @@ def _first_line(path: Path) -> str:
 
     Raises ``ValueError`` if there is none, or it does not end a sentence.
     """
-    line = (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").partition("\n")[0]
+    line = (ast.get_docstring(manuscript.code(path)) or "").partition("\n")[0]
     if not line.endswith("."):
         raise ValueError(f"{path}: expected a docstring whose first line ends a sentence, got {line!r}")
     return line.replace("|", "\\|")
@@ -58,7 +60,7 @@ def _first_line(path: Path) -> str:
 def _halves(root: Path) -> tuple[str, str, str] | None:
     """What stands before, in and after the map; None without one."""
     path = root / _NAME
-    content = path.read_text(encoding="utf-8") if path.is_file() else ""
+    content = manuscript.text(path) if path.is_file() else ""
     if BEGIN not in content or END not in content:
         return None
     before, _, rest = content.partition(BEGIN)

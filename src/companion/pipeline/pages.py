@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import cache
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-__all__ = ["broken_links", "external_loads", "main_part", "overweight", "weight"]
+__all__ = ["broken_links", "external_loads", "main_part", "overweight", "unsafe_links", "weight"]
 
 _PAGE_LIMIT = 2_000_000
 """What all pages share, 0.9 MB for style and equations, is not counted."""
@@ -28,6 +29,18 @@ _LOADING_RELATIONS = {
     "shortcut",
     "manifest",
     "preconnect",
+}
+_SCHEMES = ("http", "https", "mailto")
+"""What a link to outside may begin with; others, as javascript, run something or open what is the reader's own."""
+_LEADING = {
+    "a": ("href", "xlink:href"),
+    "area": ("href",),
+    "button": ("formaction",),
+    "embed": ("src",),
+    "form": ("action",),
+    "iframe": ("src",),
+    "input": ("formaction",),
+    "object": ("data",),
 }
 _SOURCE_ATTRIBUTES = {
     "audio": ("src",),
@@ -54,6 +67,7 @@ class _Reader(HTMLParser):
         super().__init__(convert_charrefs=True)
         self.loads: list[str] = []
         self.links: list[str] = []
+        self.leading: list[str] = []
         self.anchors: set[str] = set()
         self._inside = ""
 
@@ -66,6 +80,9 @@ class _Reader(HTMLParser):
             self.anchors.add(name)
         if tag == "a" and "href" in values:
             self.links.append(values["href"])
+        self.leading += [values[name] for name in _LEADING.get(tag, ()) if name in values]
+        if tag == "meta" and values.get("http-equiv", "").lower() == "refresh":
+            self.leading.append(values.get("content", "").partition("=")[2].strip(" '\""))
         if tag == "link" and _LOADING_RELATIONS & set(values.get("rel", "").lower().split()):
             self.loads.append(values.get("href", ""))
         for name in _SOURCE_ATTRIBUTES.get(tag, ()):
@@ -116,6 +133,24 @@ def external_loads(site: Path) -> list[str]:
             for load in _STYLE_LOAD.findall(sheet.read_text(encoding="utf-8", errors="replace"))
         ]
     return found
+
+
+def unsafe_links(site: Path) -> list[str]:
+    """ "PAGE: LINK" for every link, in pages and drawings, that is none to a page, to the web or to a mailbox."""
+    found = []
+    for page in _pages(site):
+        leading = _reader(page).leading
+        found += [f"{page.relative_to(site)}: {link[:80]}" for link in leading if not _is_safe(link)]
+    for drawing in sorted((site / "figures").rglob("*.svg")):
+        links = re.findall(r"href\s*=\s*[\"']([^\"']*)", drawing.read_text(encoding="utf-8", errors="replace"))
+        found += [f"{drawing.relative_to(site)}: {link[:80]}" for link in map(unescape, links) if not _is_safe(link)]
+    return found
+
+
+def _is_safe(link: str) -> bool:
+    """Whether a browser that ignores spaces and control characters, as browsers do, stays among pages."""
+    scheme = re.match(r"([a-z][a-z0-9+.-]*):", re.sub(r"[\x00-\x20]", "", link), re.IGNORECASE)
+    return scheme is None or scheme[1].lower() in _SCHEMES
 
 
 def weight(site: Path, page: Path) -> int:

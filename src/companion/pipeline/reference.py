@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import posixpath
 import re
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -228,14 +229,18 @@ class _Page:
 
 def _known(root: Path) -> dict[str, set[str]]:
     """The names that the vendored inventories hold, by the first part of each."""
-    config = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))
-    mapping = config.get("sphinx", {}).get("config", {}).get("intersphinx_mapping") or {}
     found: dict[str, set[str]] = {}
-    for address, place in mapping.values():
-        with (root / place).open("rb") as stream:
-            for held in InventoryFile.load(stream, address, posixpath.join).values():
-                for name in held:
-                    found.setdefault(name.partition(".")[0], set()).add(name)
+    for project_name, listed in project.entry(root, "sphinx.config.intersphinx_mapping", dict[str, Any]()).items():
+        try:
+            address, place = listed
+            with (root / place).open("rb") as stream:
+                inventory = InventoryFile.load(stream, address, posixpath.join)
+        except (TypeError, ValueError, zlib.error) as error:
+            expected = f"{project_name}: expected [ADDRESS, a file with an inventory], got {listed!r}: {error}"
+            raise ValueError(f"_config.yml: intersphinx_mapping: {expected}") from error
+        for held in inventory.values():
+            for name in held:
+                found.setdefault(name.partition(".")[0], set()).add(name)
     return found
 
 

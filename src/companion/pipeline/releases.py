@@ -15,15 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
 from docutils import nodes
 from packaging.version import Version
 from sphinx.application import Sphinx
 
-from companion import claims, plain, project
+from companion import claims, manuscript, plain, project
 from companion.pipeline import catalogue, directives, disk
 
-__all__ = ["Change", "LedgerChanges", "changes", "freeze", "frozen", "problems", "setup"]
+__all__ = ["Change", "LedgerChanges", "changes", "freeze", "frozen", "problems", "reasons", "setup"]
 
 _FOLDER = "book/releases"
 _REASONS = "reasons.yml"
@@ -49,7 +48,12 @@ class Change:
 
 def frozen(root: Path) -> list[dict[str, Any]]:
     """The ledgers of all releases, the oldest first: ``version``, ``commit``, ``date``, ``claims`` and ``retired``."""
-    ledgers = [json.loads(path.read_text(encoding="utf-8")) for path in (root / _FOLDER).glob("*.json")]
+    ledgers = []
+    for path in manuscript.listed(root / _FOLDER, "*.json"):
+        ledger = manuscript.data(path)
+        if not isinstance(ledger, dict) or not {"version", "claims", "retired"} <= set(ledger):
+            raise manuscript.Unreadable(path, 0, "expected a ledger that `companion freeze` wrote")
+        ledgers.append(ledger)
     return sorted(ledgers, key=lambda ledger: Version(ledger["version"]))
 
 
@@ -63,6 +67,8 @@ def freeze(root: Path, candidate: int = 0) -> Path:
     made from a tree with changes, a verdict is not confirmed, something has changed since the last ledger without a
     reason, or the version has a ledger already: what is frozen stays as it is.
     """
+    if candidate < 0:
+        raise ValueError(f"candidate: expected the number of a candidate, 1 or more, got {candidate}")
     site = root / "_build" / "html"
     if not (site / catalogue.INDEX).is_file():
         raise ValueError("the site: expected a finished one in _build/html, got none; `make book` makes it")
@@ -96,13 +102,11 @@ def freeze(root: Path, candidate: int = 0) -> Path:
     return path
 
 
-def _reasons(root: Path) -> dict[str, str]:
-    path = root / _FOLDER / _REASONS
-    if not path.is_file():
-        return {}
-    found = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-    if not isinstance(found, dict) or not all(isinstance(why, str) for why in found.values()):
-        raise ValueError(f"{_FOLDER}/{_REASONS}: expected ids of claims with a sentence each")
+def reasons(root: Path) -> dict[str, str]:
+    """Why claims have changed since the last release, by their ids."""
+    found = manuscript.mapping(path := root / _FOLDER / _REASONS, "ids of claims with a sentence each")
+    if strange := [id for id, why in found.items() if not isinstance(why, str)]:
+        raise manuscript.Unreadable(path, 0, f"{strange[0]}: expected a sentence, got {found[strange[0]]!r}")
     return {id: " ".join(why.split()) for id, why in found.items()}
 
 
@@ -178,10 +182,10 @@ def problems(
     A value that moved counts only with ``values``, as for the next release, and then a reason has to have a change;
     before, it may be a reason for what moves on another machine.
     """
-    ledgers, reasons = frozen(root), _reasons(root)
+    ledgers, given = frozen(root), reasons(root)
     if not ledgers:
-        return [f"claim {id}: {_FOLDER}/{_REASONS} explains a change, but no release has been frozen" for id in reasons]
-    found = changes(ledgers[-1], entries, retired, reasons)
+        return [f"claim {id}: {_FOLDER}/{_REASONS} explains a change, but no release has been frozen" for id in given]
+    found = changes(ledgers[-1], entries, retired, given)
     version, listed = ledgers[-1]["version"], {claim["id"] for claim in ledgers[-1]["claims"]}
     return [
         f"claim {change.id}: its {change.kind} changed since release {version} ({change.before} -> {change.after}); "
@@ -190,7 +194,7 @@ def problems(
         if change.needs_reason and not change.why and (values or change.kind != "value")
     ] + [
         f"claim {id}: {_FOLDER}/{_REASONS} explains a change since release {version}, but there is none"
-        for id in sorted(set(reasons) - {change.id for change in found if change.needs_reason})
+        for id in sorted(set(given) - {change.id for change in found if change.needs_reason})
         if values or id not in listed
     ]
 
@@ -217,7 +221,7 @@ class LedgerChanges(directives.Directive):
             ]
         entries, status = self.read("claims.json"), self.read("status.json")
         parts = []
-        latest = changes(ledgers[-1], entries, status["retired"], _reasons(self.root))
+        latest = changes(ledgers[-1], entries, status["retired"], reasons(self.root))
         parts.append(self._section(f"Since {ledgers[-1]['version']}", latest))
         for old, new in zip(ledgers[-2::-1], ledgers[:0:-1], strict=True):
             then = [{**claim, "was": []} for claim in new["claims"]]

@@ -19,7 +19,7 @@ import nbformat
 import yaml
 from nbformat import NotebookNode
 
-from companion import claims, project
+from companion import claims, manuscript, project
 from companion.pipeline import (
     accessibility,
     again,
@@ -38,6 +38,7 @@ from companion.pipeline import (
     notebooks,
     pages,
     previews,
+    redirects,
     reference,
     search,
     single_page,
@@ -110,9 +111,13 @@ def _render(
     previews.add(html)
     slim.site(html, generated=reference.FOLDER if reference.wanted(root) else "")
     single_page.write(html, single_page.LESSONS, single_page.editions(root)[single_page.LESSONS], who.title)
-    _redirect(root, html)
+    redirects.write(root, html)
     search.write(html)
     citing.write(root, html)
+    # Only Sphinx reads it; it has a digest of the path of this folder.
+    (html / ".buildinfo").unlink(missing_ok=True)
+    if unsafe := pages.unsafe_links(html):
+        return Build([*warnings, *(f"unsafe link: {link}" for link in unsafe)], rendered=True, damage=damage)
     whole = len(results) == len(notebooks.names(root))
     problems = [*warnings, *unknown] if whole else []
     problems += [f"loads from outside: {load}" for load in pages.external_loads(html)]
@@ -140,7 +145,7 @@ def _damage(build: Path, key: str | None) -> str | None:
 def _key(root: Path, results: Mapping[str, Path]) -> str:
     records = [freshness.tree_digest(folder / "record.json") for _, folder in sorted(results.items())]
     material = [root / "book", root / "_config.yml", root / "_toc.yml", root / _LICENCE]
-    material += [*sorted((root / "notebooks").rglob("*.md")), *freshness.own_packages(root).values()]
+    material += [*manuscript.listed(root / "notebooks", "**/*.md"), *freshness.own_packages(root).values()]
     material += [root / "tests"] if equations.wanted(root) else []
     state = freshness.state(root)
     facts = [
@@ -156,23 +161,31 @@ def _key(root: Path, results: Mapping[str, Path]) -> str:
 def _stage(root: Path, work: Path, results: Mapping[str, Path], failures: Sequence[execution.Failure]) -> Path:
     stage = work / "stage"
     (stage / "notebooks").mkdir(parents=True)
-    apart = shutil.ignore_patterns("_static", "claims", "items", "evidence", "redirects.yml", texts.NAME, compared.NAME)
-    shutil.copytree(root / "book", stage / "book", ignore=apart)
+    apart = {"_static", "claims", "items", "evidence", redirects.NAME, texts.NAME, compared.NAME}
+    shutil.copytree(
+        root / "book",
+        stage / "book",
+        ignore=lambda _, names: {name for name in names if name in apart or not manuscript.is_ours(name)},
+    )
     (stage / "book" / "index.md").rename(stage / "index.md")
     shutil.copy(root / "_toc.yml", stage / "_toc.yml")
-    config = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))
+    config = project.config(root)
     # The buttons open the notebook of this version, not whatever the branch has become since.
     config["repository"]["branch"] = project.identity(root).ref
-    config["sphinx"]["config"] |= {
+    ours = {
         # Sphinx reads it as UTF-8, whatever this process takes for the encoding of paths.
         "companion_root": os.fsencode(root).decode("utf-8", "surrogateescape"),
         "html_baseurl": project.identity(root).site,
         "release": project.identity(root).version,
     }
+    given = project.entry(root, "sphinx.config", dict[str, Any]())
+    config["sphinx"] = {**project.entry(root, "sphinx", dict[str, Any]()), "config": {**given, **ours}}
     (stage / "_config.yml").write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
     by_chapter = {failure.chapter: failure for failure in failures}
     declared = {
-        claim.id: claim for path in sorted((root / "book" / "claims").glob("*.yml")) for claim in claims.declared(path)
+        claim.id: claim
+        for path in manuscript.listed(root / "book" / "claims", "*.yml")
+        for claim in claims.declared(path)
     }
     for name in notebooks.names(root):
         chapter = notebooks.load(root, name)
@@ -306,26 +319,6 @@ def _add_records(root: Path, html: Path) -> None:
         _bundle(root, folder)
         _lighten(folder, preview=folder.name in shown)
     (html / ".nojekyll").touch()
-
-
-def _redirect(root: Path, html: Path) -> None:
-    """A page at every old or short address of ``book/redirects.yml`` that leads to the right one."""
-    listed = root / "book" / "redirects.yml"
-    for old, new in (yaml.safe_load(listed.read_text(encoding="utf-8")) or {}).items() if listed.is_file() else ():
-        page = html / old
-        if page.exists():
-            raise ValueError(f"redirects.yml: {old} is a page of the book")
-        if not (html / str(new).partition("#")[0]).is_file():
-            raise ValueError(f"redirects.yml: {old} leads to {new}, which is not in the site")
-        target = "../" * old.count("/") + str(new)
-        page.parent.mkdir(parents=True, exist_ok=True)
-        page.write_text(
-            f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>Moved</title>\n'
-            f'<meta http-equiv="refresh" content="0; url={target}">\n<link rel="canonical" href="{target}">\n</head>\n'
-            f'<body><main><h1>Moved</h1><p>This page is now <a href="{target}">{target}</a>.</p></main></body>\n'
-            "</html>\n",
-            encoding="utf-8",
-        )
 
 
 def _join_themes(html: Path) -> None:

@@ -16,8 +16,9 @@ from typing import Any
 
 import yaml
 
-from companion import claims
-from companion.findings import Finding, entries
+from companion import claims, manuscript
+from companion.findings import Finding
+from companion.manuscript import entries
 
 __all__ = [
     "NAME",
@@ -102,6 +103,10 @@ def _broken(entry: Any) -> list[str]:
         reasons.append(f"status: expected one of {STATUSES}, got {entry.get('status')!r}")
     if (entry.get("status") == "superseded") != (bool(entry.get("by")) and bool(entry.get("since"))):
         reasons.append("by, since: required for the status superseded, and only there")
+    if not re.fullmatch(r"https?://\S+", str(entry.get("address"))):
+        reasons.append(f"address: expected https://..., got {entry.get('address')!r}")
+    if not re.fullmatch(r"[\w-][\w.-]*", str(entry.get("file"))):
+        reasons.append(f"file: expected the name of a file, got {entry.get('file')!r}")
     sections = entry.get("sections")
     wanted = {"number", "title", "sha256"}
     if not isinstance(sections, list) or not all(isinstance(one, Mapping) and set(one) == wanted for one in sections):
@@ -208,7 +213,7 @@ def compare(root: Path, folder: Path) -> tuple[list[Change], list[str]]:
     changes, absent = [], []
     declared = [
         claim
-        for path in sorted((root / "book" / "claims").glob("*.yml"))
+        for path in manuscript.listed(root / "book" / "claims", "*.yml")
         for claim in claims.declared(path)
         if not claim.retired
     ]
