@@ -69,6 +69,9 @@ _REFUSALS = {
     "failed to converge because the input matrix": "numbers whose matrices have eigenvalues",
 }
 
+# What JAX, PyTorch and NumPy say where memory runs out.
+_NO_MEMORY = ("RESOURCE_EXHAUSTED", "ut of memory", "allocate memory", "Unable to allocate")
+
 
 def is_traced(value: object) -> bool:
     """Whether the values are unknown because JAX is tracing.
@@ -77,6 +80,11 @@ def is_traced(value: object) -> bool:
     False
     """
     return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(value))
+
+
+def _native(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """In the order of bytes of this machine, and no longer than the doubles that JAX and PyTorch compute with."""
+    return np.dtype(np.float64) if dtype.kind == "f" and dtype.itemsize > 8 else dtype.newbyteorder("=")
 
 
 def common_dtype(*values: Any) -> np.dtype[Any]:
@@ -98,10 +106,18 @@ def common_dtype(*values: Any) -> np.dtype[Any]:
         if str(dtype).startswith("torch."):
             dtype = jnp.dtype(str(dtype).removeprefix("torch."))
         if jnp.issubdtype(dtype, jnp.floating):
-            carried.append(np.dtype(dtype))
+            carried.append(_native(np.dtype(dtype)))
     widest = reduce(np.promote_types, carried) if carried else np.dtype(np.float64)
     canonical: np.dtype[Any] = jax.dtypes.canonicalize_dtype(widest)
     return canonical
+
+
+def _read(value: Any) -> np.ndarray:
+    """As NumPy's array, once it is there: to read what JAX failed to compute would end the process, to wait raises.
+
+    NumPy's copy of an array on the CPU is the array itself, and compiles nothing.
+    """
+    return np.asarray(value.block_until_ready() if isinstance(value, jax.Array) else value)
 
 
 def require(
@@ -118,7 +134,7 @@ def require(
     """
     if is_traced((value, parameters)):
         return
-    known, *others = (np.asarray(x) for x in (value, *parameters))
+    known, *others = (_read(x) for x in (value, *parameters))
     # A condition may overflow, and is then false.
     with np.errstate(all="ignore"):
         holds, entries = np.broadcast_arrays(np.asarray(condition(known, *others)), known)
@@ -148,7 +164,9 @@ def _rectangular(value: Any, name: str, library: Any) -> Any:
     # A duration counts as a signed integer.
     if not (real or array.dtype == bool) or array.dtype.kind == "m":
         raise ValueError(f"{name}: expected real numbers, got dtype {array.dtype}")
-    return array
+    # What JAX holds has a dtype of its own. A long double beyond all doubles becomes infinite, which a check refuses.
+    with np.errstate(over="ignore"):
+        return array.astype(_native(array.dtype), copy=False) if isinstance(array, np.ndarray) else array
 
 
 def known_numbers(value: Any, name: str) -> np.ndarray:
@@ -374,8 +392,7 @@ def _is_finite(leaf: Any) -> bool:
     if isinstance(leaf, np.ndarray | np.generic):
         return leaf.dtype.kind != "f" or bool(np.isfinite(leaf).all())
     if isinstance(leaf, jax.Array) and not isinstance(leaf, jax.core.Tracer):
-        # NumPy's copy of an array on the CPU is the array itself, and compiles nothing.
-        return not jnp.issubdtype(leaf.dtype, jnp.floating) or bool(np.isfinite(np.asarray(leaf)).all())
+        return not jnp.issubdtype(leaf.dtype, jnp.floating) or bool(np.isfinite(_read(leaf)).all())
     if type(leaf).__module__.startswith("torch"):
         import torch
 
@@ -416,13 +433,28 @@ def _refusal(function: Callable[..., Any], args: Any, kwargs: Any, reason: str) 
     )
 
 
+def _too_large(function: Callable[..., Any], args: Any, kwargs: Any, error: Exception) -> MemoryError:
+    """Names the argument that has the most entries, or is the largest count, since that one sets the size."""
+    bound = inspect.signature(function).bind(*args, **kwargs).arguments
+    sizes = {}
+    for name, value in bound.items():
+        leaves = [(leaf if isinstance(leaf, int) else np.size(leaf), leaf) for leaf in jax.tree.leaves(value)]
+        if leaves:
+            sizes[name] = max(leaves, key=lambda sized: sized[0])
+    name, (size, leaf) = max(sizes.items(), key=lambda item: item[1][0])
+    got = f"{size}" if isinstance(leaf, int) else f"shape {np.shape(leaf)}"
+    words = str(error).splitlines()[0]
+    return MemoryError(f"{name}: expected a size whose arrays fit into memory, got {got} ({words})")
+
+
 def finite_result(function: Callable[P, T]) -> Callable[P, T]:
     """The function, with ``ValueError`` in the place of a result that is known to be NaN or infinite.
 
     For functions whose result has no business being so: what comes then is an overflow of numbers that are finite
     themselves. The message names the argument whose numbers are the largest or smallest. Results with evidence are let
-    through where ``converged`` is not true, and NaN and infinity under a trace. So are the dtypes that a library
-    computes in part only, float16 foremost: its refusal becomes an error that says so.
+    through where ``converged`` is not true, and NaN and infinity under a trace. Where a library refuses a dtype that it
+    computes in part only, float16 foremost, the error says so; where memory runs out, ``MemoryError`` names the largest
+    argument.
 
     >>> single = finite_result(lambda fields: jnp.asarray(fields, jnp.float32) ** 2)
     >>> single([3.0, 3e30])
@@ -437,12 +469,16 @@ def finite_result(function: Callable[P, T]) -> Callable[P, T]:
             return function(*args, **kwargs)
         try:
             result = function(*args, **kwargs)
-        except (NotImplementedError, RuntimeError, ValueError, TypeError) as error:
+            # What JAX computes meanwhile fails where it is waited for.
+            finite = all(_is_finite(leaf) for leaf in jax.tree.leaves(result))
+        except (NotImplementedError, RuntimeError, ValueError, TypeError, MemoryError) as error:
+            if any(words in str(error) for words in _NO_MEMORY):
+                raise _too_large(function, args, kwargs, error) from error
             reasons = [reason for words, reason in _REFUSALS.items() if words in str(error)]
             if not reasons:
                 raise
             raise _refusal(function, args, kwargs, reasons[0]) from error
-        if all(_is_finite(leaf) for leaf in jax.tree.leaves(result)):
+        if finite:
             return result
         converged = getattr(result, "converged", True)
         if is_traced(result) or not bool(np.all(np.asarray(converged))):
@@ -476,7 +512,8 @@ def common_tensor_type(*values: Any) -> tuple[torch.dtype, torch.device]:
     for leaf in leaves:
         if isinstance(leaf, torch.Tensor):
             devices.append(leaf.device)
-        name = str(getattr(leaf, "dtype", "")).removeprefix("torch.")
+        dtype = getattr(leaf, "dtype", "")
+        name = _native(dtype).name if isinstance(dtype, np.dtype) else str(dtype).removeprefix("torch.")
         # A Python number that JAX has touched is still just a number.
         if not getattr(leaf, "weak_type", False) and name in ("float16", "bfloat16", "float32", "float64"):
             dtypes.append(getattr(torch, name))

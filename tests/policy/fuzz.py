@@ -79,6 +79,8 @@ def _numbers(value: Any) -> dict[str, Callable[[], Any]]:
         "integers": lambda: np.ones(good.shape, np.int64),
         "float16": lambda: good.astype(np.float16),
         "float32": lambda: good.astype(np.float32),
+        "long double": lambda: good.astype(np.longdouble),
+        "big endian": lambda: good.astype(">f8"),
         "list": lambda: good.tolist(),
         "dictionary": lambda: {"a": 1.0},
         TRACED: lambda: TRACED,
