@@ -355,6 +355,12 @@ class Relax:
     max_steps: int = 100
     history: int = 1
 
+    def __post_init__(self) -> None:
+        if self.tol is not None:
+            validate.number(self.tol, "tol", above=0)
+        validate.count(self.max_steps, "max_steps", minimum=1)
+        validate.count(self.history, "history")
+
     def __call__(self, update: Callable[[Array], Array], start: Array) -> FixedPoint:
         tol = float(jnp.finfo(start.dtype).eps) ** 0.7 if self.tol is None else self.tol
         adjoint = Adjoint(self.history, self.max_steps)

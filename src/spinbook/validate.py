@@ -18,7 +18,7 @@ import functools
 import inspect
 import operator
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import reduce
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = [
     "binary",
     "broadcastable",
+    "choice",
     "common_dtype",
     "common_tensor_type",
     "count",
@@ -44,8 +45,10 @@ __all__ = [
     "key",
     "known_numbers",
     "matrix",
+    "number",
     "positive",
     "probability",
+    "record",
     "require",
     "same_batch",
     "tensor",
@@ -55,6 +58,9 @@ __all__ = [
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+# Takes a value and its name.
+Check = Callable[[Any, str], Any]
 
 # More steps or entries than this would not end, or not fit; JAX counts its loops in 32 bits.
 _LARGEST_COUNT = 2**31 - 1
@@ -169,8 +175,10 @@ def _rectangular(value: Any, name: str, library: Any) -> Any:
         return array.astype(_native(array.dtype), copy=False) if isinstance(array, np.ndarray) else array
 
 
-def known_numbers(value: Any, name: str) -> np.ndarray:
-    """Finite real numbers as a new array of doubles, for what computes in NumPy whatever JAX is set to.
+def known_numbers(value: Any, name: str, *, finite: bool = True) -> np.ndarray:
+    """Real numbers, finite unless told otherwise, as a new array of doubles, for what computes in NumPy.
+
+    JAX's settings do not matter.
 
     >>> known_numbers([1, 2.5], "gammas")
     array([1. , 2.5])
@@ -179,8 +187,38 @@ def known_numbers(value: Any, name: str) -> np.ndarray:
     ValueError: betas: expected real numbers, got dtype complex128
     """
     array = np.array(_rectangular(value, name, np), np.float64)
-    require(np.isfinite, array, name, "finite numbers")
+    if finite:
+        require(np.isfinite, array, name, "finite numbers")
     return array
+
+
+def number(
+    value: Any,
+    name: str,
+    *,
+    above: float | None = None,
+    below: float | None = None,
+    least: float | None = None,
+    most: float | None = None,
+) -> float:
+    """One finite real number within bounds, in double precision whatever JAX is set to.
+
+    >>> number(0.5, "level", above=0, below=0.5)
+    Traceback (most recent call last):
+    ValueError: level: expected a number > 0 and < 0.5, got 0.5
+    """
+    array = known_numbers(value, name)
+    if array.ndim:
+        raise ValueError(f"{name}: expected a number, got shape {array.shape}")
+    bounds = {
+        ">": (above, operator.gt),
+        "<": (below, operator.lt),
+        ">=": (least, operator.ge),
+        "<=": (most, operator.le),
+    }
+    asked = {f"{sign} {bound:g}": holds(array, bound) for sign, (bound, holds) in bounds.items() if bound is not None}
+    require(lambda _: all(asked.values()), array, name, f"a number {' and '.join(asked)}")
+    return float(array)
 
 
 def _real(value: Any, name: str, dtype: Any) -> Array:
@@ -365,6 +403,74 @@ def instance(value: T, kind: type | tuple[type, ...], name: str) -> T:
         article = "an" if wanted[0] in "AEIOUaeiou" else "a"
         raise ValueError(f"{name}: expected {article} {wanted}, got {got}")
     return value
+
+
+def choice(value: T, options: Iterable[T], name: str) -> T:
+    """The value itself, if it is among the options.
+
+    >>> choice("all", ["mnist", "text"], "task")
+    Traceback (most recent call last):
+    ValueError: task: expected one of mnist, text, got 'all'
+    """
+    known = list(options)
+    if not any(type(value) is type(option) and value == option for option in known):
+        raise ValueError(f"{name}: expected one of {', '.join(map(str, known))}, got {value!r}")
+    return value
+
+
+def _each(check: Check, values: Any, name: str) -> None:
+    for value in instance(values, tuple, name):
+        check(value, name)
+
+
+_FIELDS: dict[str, Check] = {
+    "bool": lambda value, name: instance(value, bool, name),
+    "float": functools.partial(number, above=0.0),
+    "int": lambda value, name: count(value, name, minimum=1),
+    "str": lambda value, name: instance(value, str, name),
+}
+
+
+_FIELDS |= {f"tuple[{kind}, ...]": functools.partial(_each, check) for kind, check in _FIELDS.items()}
+
+
+def record(**checks: Check | tuple[Any, ...]) -> Callable[[type[T]], type[T]]:
+    """Let a ``NamedTuple`` look at its fields whenever one is made, by its name, by ``_replace`` or from a file.
+
+    A check by name takes the value and the name of its field, or is a tuple of what it may be. Without one an integer
+    must be at least 1, a real number above 0, and truth values and text must be that; the same holds for each entry of
+    a tuple of them. Fields of other types are left alone.
+
+    >>> from typing import NamedTuple
+    >>> @record(draw=count)
+    ... class Case(NamedTuple):
+    ...     beta: float
+    ...     draw: int = 0
+    >>> Case(-1.0)
+    Traceback (most recent call last):
+    ValueError: beta: expected a number > 0, got -1
+    """
+
+    def decorated(kind: type[T]) -> type[T]:
+        # Every module of the library keeps its annotations as text.
+        types = {name: getattr(type_, "__forward_arg__", "") for name, type_ in kind.__annotations__.items()}
+        every: dict[str, Any] = {name: _FIELDS[type_] for name, type_ in types.items() if type_ in _FIELDS} | checks
+        plain = kind.__new__
+
+        @functools.wraps(plain)
+        def new(cls: type[T], *args: Any, **kwargs: Any) -> T:
+            made = plain(cls, *args, **kwargs)
+            for name, check in every.items():
+                value = getattr(made, name)
+                choice(value, check, name) if isinstance(check, tuple) else check(value, name)
+            return made
+
+        # A NamedTuple refuses both in its body; the second is what ``_replace`` calls.
+        for name, method in (("__new__", new), ("_make", classmethod(lambda cls, values: cls(*values)))):
+            setattr(kind, name, method)
+        return kind
+
+    return decorated
 
 
 def key(value: Any, name: str = "key") -> PRNGKeyArray:

@@ -138,7 +138,7 @@ def test_failed_runs_count_as_guesses():
         (lambda: judging.paired([1.0, 2.0], [1.0, 2.0], confidence=1.0), "confidence: expected"),
         (lambda: judging.above([1.0], 0.0), "differences: expected at least two"),
         (lambda: judging.above([1.0, math.nan], 0.0), "differences: expected finite numbers, got nan"),
-        (lambda: judging.above([1.0, 2.0], 0.0, level=0.7), "level: expected a number below 0.5"),
+        (lambda: judging.above([1.0, 2.0], 0.0, level=0.7), "level: expected a number > 0 and < 0.5"),
         (lambda: judging.equivalent([1.0, 2.0], 0.0), "margin"),
         (lambda: judging.together([]), "verdicts: expected at least one"),
         (lambda: judging.filled([1.0], [True, False], 0.0), "failed: expected the shape of scores"),

@@ -18,6 +18,7 @@ from torch.nn import functional
 
 from spinbook.adaptive_tap import AdaptiveTAPAttention, MeanFieldAttention
 from spinbook.adaptive_tap import couplings as coupling_tensors
+from spinbook.comparison.blocks import require_sizes
 from spinbook.fixed_point import spectral_radii
 from spinbook.free_energy import VectorSpinAttention
 from spinbook.free_energy.couplings import QueryKeyCouplings
@@ -105,6 +106,7 @@ class Vanilla(nn.Module):
 
     def __init__(self, dim: int, num_heads: int) -> None:
         super().__init__()
+        require_sizes(dim=dim, num_heads=num_heads)
         self.num_heads = num_heads
         self.norms = nn.ModuleList([nn.LayerNorm(dim), nn.LayerNorm(dim)])
         self.to_queries_keys_values, self.to_output = (

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -56,6 +56,10 @@ _KRYLOV = 30
 _AT_ONCE, _WATCHED = 500, 500
 
 
+_SHARE = partial(validate.number, least=0, most=1)
+
+
+@validate.record(allowed_skips=_SHARE, allowed_unsolved=_SHARE)
 class Recipe(NamedTuple):
     """``num_updates`` batches of ``batch`` examples: the same for every module, whatever its learning rate.
 

@@ -27,7 +27,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from spinbook import sphere, sweep
+from spinbook import sphere, sweep, validate
 from spinbook.comparison import records, transient_questions
 from spinbook.datasets import moby_dick
 from spinbook.spin_transformer import (
@@ -75,6 +75,7 @@ _EPSILON = 1e-6
 _ARTIFACT = "transient.json.gz"
 
 
+@validate.record(trained=("1", "2", "inf", "random", _VANILLA))
 class Row(NamedTuple):
     """``trained``: "1", "2", "inf", "random", or "vanilla". ``field``: whether the values are a field, not a start.
 
@@ -105,6 +106,7 @@ class Row(NamedTuple):
         return ("once",) if self.trained == _VANILLA else USES
 
 
+@validate.record(seed=validate.count)
 class Run(NamedTuple):
     """One training: a row from a seed."""
 
@@ -118,6 +120,7 @@ BESIDE = (Row("1", beta=3.0), Row("inf", beta=3.0), Row(_VANILLA))
 """Rows that no question is about: colder spins, whose first update is farther from their steady state, and a twin."""
 
 
+@validate.record(beside_seeds=validate.count)
 class Design(NamedTuple):
     """Sizes and numbers of runs. ``least`` seeds of ``primary`` rows, ``most`` where a question is then undecided."""
 

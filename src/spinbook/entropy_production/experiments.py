@@ -37,6 +37,7 @@ __all__ = [
 ]
 
 
+@validate.record()
 class World(NamedTuple):
     """What a module lives in: ``num_sites`` sites that show one of ``num_symbols`` symbols each for ``steps`` steps.
 
@@ -321,6 +322,7 @@ def sculpt(
     return Sculpture(size * np.arange(records + 1), *seen)
 
 
+@validate.record(lag=validate.count)
 class RecallTask(NamedTuple):
     """Recall: every site is to name the symbol ``lag`` sites before it, in a sequence that is shown once.
 

@@ -27,7 +27,7 @@ import numpy as np
 import scipy
 from jaxtyping import Array
 
-from spinbook import sphere, sweep
+from spinbook import sphere, sweep, validate
 from spinbook.annotations import Float
 from spinbook.entropy_production.mean_field import vector_delayed_correlations
 from spinbook.vector import fidelity, mean_field, stochastic
@@ -78,6 +78,7 @@ _SETTLED = 1e-9
 _REPLICAS = {3: (256, 200), 16: (256, 100), 64: (64, 100), 128: (64, 60)}
 
 
+@validate.record(draw=validate.count, transient=validate.count)
 class Cell(NamedTuple):
     """One place on the map, with the sizes of its sampling: ``replicas`` and ``steps`` of each half."""
 
@@ -91,6 +92,7 @@ class Cell(NamedTuple):
     transient: int = 40
 
 
+@validate.record(draw=validate.count, transient=validate.count)
 class Noise(NamedTuple):
     """Short runs of one replica each at a place on the map, for the scatter of two estimators on the same spins."""
 
