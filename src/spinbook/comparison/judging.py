@@ -211,13 +211,16 @@ def equivalence_power(num_pairs: int, margin: float, spread: float, *, level: fl
     reach = validate.number(margin, "margin", above=0) * math.sqrt(n) / spread
     quantile = float(stats.t.ppf(1 - level, n - 1))
 
+    # With more pairs s is known anyway, and rounding would spoil its density.
+    freedom = min(n - 1, 10**6)
+
     def integrand(u: float) -> float:
         # u is s / spread, whose n - 1 fold square is chi-squared.
-        density = 2 * (n - 1) * u * float(stats.chi2.pdf((n - 1) * u * u, n - 1))
+        density = 2 * freedom * u * float(stats.chi2.pdf(freedom * u * u, freedom))
         return (2 * float(stats.norm.cdf(reach - quantile * u)) - 1) * density
 
     # Beyond the first limit no sample is equivalent; beside the others, next to 1 for many pairs, there are none.
-    width = 12 / math.sqrt(2 * (n - 1))
+    width = 12 / math.sqrt(2 * freedom)
     first, last = max(0.0, 1 - width), min(reach / quantile, 1 + width)
     return min(1.0, float(integrate.quad(integrand, first, last, limit=200)[0])) if first < last else 0.0
 

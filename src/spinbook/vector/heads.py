@@ -29,4 +29,5 @@ def from_heads(vectors: Float[Array, "*batch H N d"]) -> Float[Array, "*batch N 
     (5, 8)
     """
     a = jnp.moveaxis(vectors, -3, -2)
-    return a.reshape(*a.shape[:-2], -1)
+    # The size is told, since none can be found for an empty batch.
+    return a.reshape(*a.shape[:-2], a.shape[-2] * a.shape[-1])
