@@ -143,7 +143,7 @@ def test_failed_runs_count_as_guesses():
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: judging.paired([1.0, 2.0], [1.0]), r"theirs: expected the shape of ours, \(2,\), got \(1,\)"),
+        (lambda: judging.paired([1, 2], [1, 2, 3]), r"theirs: expected the shape of ours, \(2,\), got \(3,\)"),
         (lambda: judging.paired([1.0, 2.0], [1.0, 2.0], confidence=1.0), "confidence: expected"),
         (lambda: judging.above([1.0], 0.0), "differences: expected at least two"),
         (lambda: judging.above([1.0, math.nan], 0.0), "differences: expected finite numbers, got nan"),

@@ -60,6 +60,7 @@ def _row(values: ArrayLike, name: str) -> Float[np.ndarray, " runs"]:
     array = validate.known_numbers(values, name)
     if array.ndim != 1 or array.size < 2:
         raise ValueError(f"{name}: expected at least two numbers in a row, got shape {array.shape}")
+    validate.require(lambda x: np.isfinite(x * x * x.size), array, name, "numbers with finite squares")
     return array
 
 
@@ -76,7 +77,7 @@ def paired(ours: ArrayLike, theirs: ArrayLike, *, confidence: float = 0.95) -> P
     >>> paired([0.5, 0.7, 0.6], [0.4, 0.5, 0.6]).mean.__round__(3)
     0.1
     """
-    a, b, confidence = _row(ours, "ours"), validate.known_numbers(theirs, "theirs"), _share(confidence, "confidence")
+    a, b, confidence = _row(ours, "ours"), _row(theirs, "theirs"), _share(confidence, "confidence")
     if a.shape != b.shape:
         raise ValueError(f"theirs: expected the shape of ours, {a.shape}, got {b.shape}")
     d = a - b

@@ -116,11 +116,12 @@ class LocalPooling(eqx.Module):
 
     grid: tuple[int, ...] = eqx.field(static=True)
 
-    def __check_init__(self) -> None:
-        if not self.grid:
-            raise ValueError("grid: expected how many sites lie along each axis, got ()")
-        for size in self.grid:
-            validate.count(size, "grid", minimum=1)
+    def __init__(self, grid: tuple[int, ...]) -> None:
+        sizes = validate.known_numbers(grid, "grid")
+        if sizes.ndim != 1 or sizes.size == 0:
+            raise ValueError(f"grid: expected the number of sites along each axis, got shape {sizes.shape}")
+        validate.require(lambda k: (k >= 1) & (k % 1 == 0) & (k < 2**31), sizes, "grid", "integers >= 1")
+        self.grid = tuple(map(int, sizes))
 
     def __call__(self, x: Float[Array, "N D"]) -> Float[Array, "N D"]:
         return jnp.asarray(_neighbourhood(self.grid), x.dtype) @ x - x

@@ -189,6 +189,8 @@ def runs_needed(scores: Mapping[tuple[str, int, int], float], task: str, *, leas
     one-sided interval of 80 %. A loss is supposed to be twice the margin, and two modules to be the same where the
     question is whether they are. ``least`` where there was no pilot for the task.
     """
+    least = validate.count(least, "least", minimum=2)
+    most = validate.count(most, "most", minimum=least)
     margin, numbers = MARGINS[endpoint(task)], [least]
     for question in QUESTIONS:
         for contrast in contrasts(question, task):

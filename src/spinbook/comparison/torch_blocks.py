@@ -16,6 +16,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
+from spinbook import validate
 from spinbook.adaptive_tap import AdaptiveTAPAttention, MeanFieldAttention
 from spinbook.adaptive_tap import couplings as coupling_tensors
 from spinbook.comparison.blocks import require_sizes
@@ -48,7 +49,7 @@ def seeded(seed: int) -> Iterator[None]:
     outside meanwhile would take numbers away.
     """
     with _DRAWING, torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+        torch.manual_seed(validate.count(seed, "seed"))
         yield
 
 

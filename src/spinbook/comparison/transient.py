@@ -31,6 +31,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from spinbook import sphere, sweep, validate
 from spinbook.comparison import records, transient_questions
+from spinbook.comparison.blocks import require_sizes
 from spinbook.datasets import moby_dick
 from spinbook.spin_transformer import (
     AtFields,
@@ -186,6 +187,9 @@ class VanillaStack(eqx.Module):
     num_heads: int = eqx.field(static=True)
 
     def __init__(self, depth: int, dim: int, num_heads: int, *, key: PRNGKeyArray) -> None:
+        require_sizes(depth=depth, dim=dim, num_heads=num_heads)
+        validate.key(key)
+
         def weight(part: int, outputs: int, inputs: int) -> Array:
             drawn = jax.random.uniform(jax.random.fold_in(key, part), (depth, outputs, inputs), jnp.float32, -1, 1)
             return drawn / np.float32(math.sqrt(inputs))
@@ -273,6 +277,7 @@ def made(row: Row, design: Design, key: PRNGKeyArray) -> LanguageModel:
     >>> model.stack.modules.memory.values.shape
     (1, 16, 16)
     """
+    validate.key(key)
     dim, heads, num_characters = design.dim, design.num_heads, len(moby_dick.ALPHABET)
     embedding_key, stack_key, readout_key = (jax.random.fold_in(key, part) for part in range(3))
     drawn = jax.random.normal(embedding_key, (num_characters, heads, dim // heads), jnp.float32)

@@ -177,6 +177,8 @@ def _system(J: Any, m: Any, beta: Any, x: Any = None) -> tuple[np.ndarray, np.nd
     if J.ndim != 2 or J.shape[0] != J.shape[1] or J.size == 0:
         raise ValueError(f"J: expected a square matrix (N, N), got shape {J.shape}")
     x = np.zeros_like(m) if x is None else validate.known_numbers(x, "x")
+    for value, name in ((J, "J"), (x, "x")):
+        validate.require(lambda a: np.isfinite(J.size * a * a), value, name, "numbers with finite squares")
     for value, name in ((m, "m"), (x, "x")):
         if value.ndim != 2 or len(value) != len(J) or value.shape[1] < 3 or value.shape != m.shape:
             raise ValueError(f"{name}: expected shape ({len(J)}, D) with D > 2, got shape {value.shape}")
@@ -560,6 +562,8 @@ def record() -> Record:
 def root(squared: np.ndarray) -> tuple[Float[np.ndarray, "*shape"], Float[np.ndarray, "*shape"]]:
     """sqrt of a square (..., 2) that has a standard error, with its own; NaN where it is not two of them above zero.
 
+    Raises ``ValueError`` for another shape, and for standard errors below zero.
+
     >>> [float(part) for part in root(np.array([0.04, 0.004]))]
     [0.2, 0.01]
     """
@@ -567,6 +571,7 @@ def root(squared: np.ndarray) -> tuple[Float[np.ndarray, "*shape"], Float[np.nda
     if known.ndim == 0 or known.shape[-1] != 2:
         raise ValueError(f"squared: expected shape (..., 2), got shape {known.shape}")
     value, error = np.moveaxis(known, -1, 0)
+    validate.require(lambda e: ~(e < 0), error, "squared", "standard errors >= 0")
     seen = value > 2 * error
     size = np.sqrt(np.where(seen, value, np.nan))
     return np.asarray(size), np.asarray(error / (2 * size))
