@@ -78,6 +78,8 @@ def naive(fields: Float[Array, "H N d"], spins: Spins) -> Float[Array, "H N d"]:
     Fields (heads, N, d) in, fields out; a theory to pass to a module. Source: Bal (2023), label naivemvector, at t = t
     - 1.
 
+    Takes its arguments without checks; its callers have checked them.
+
     >>> one = jnp.ones((1, 2, 4))
     >>> naive(one, Spins(one, jnp.zeros((1, 2, 2)), None, sphere.large_d, jnp.ones(()))).shape
     (1, 2, 4)
@@ -96,6 +98,8 @@ def tap(
     last term joins them. ``covariances`` says whose fluctuations count: the gradient that the source prints holds the
     wrong index, ``fluctuations.of_receivers``, in its fourth digit; bind it with ``functools.partial``.
     Source: Bal (2023), label ftheta, at t = t - 1, with the index of gamma corrected.
+
+    Takes its arguments without checks; its callers have checked them.
 
     >>> one = jnp.ones((1, 2, 4))
     >>> tap(one, Spins(one, jnp.zeros((1, 2, 2)), None, sphere.large_d, jnp.ones(()))).shape
@@ -240,6 +244,8 @@ class _FeedForward(eqx.Module):
 
 def unit_length(a: Float[Array, "*batch N d"]) -> Float[Array, "*batch N d"]:
     """a / |a|, with 0 for 0: of queries and keys the logits are then cosines. A map to pass to a module.
+
+    Takes its arguments without checks; its callers have checked them.
 
     >>> unit_length(jnp.array([[3.0, 4.0], [0.0, 0.0]])).round(3).tolist()
     [[0.6..., 0.8...], [0.0, 0.0]]

@@ -4,6 +4,8 @@ The inputs are in ``fuzz``, the functions in ``registry``. The fast tests take f
 the slow ones hundreds, with numbers of any size.
 """
 
+import pkgutil
+import re
 import sys
 
 import numpy as np
@@ -98,3 +100,14 @@ def test_numbers_of_any_size_are_neither_silent_nor_unclear(name):
         assert kind in fuzz.ALLOWED, f"{name} with {argument} = {size:g} in {dtype}: {kind} ({words})"
 
     run()
+
+
+def test_what_is_exempt_because_it_says_so_says_so():
+    def says(name):
+        found = pkgutil.resolve_name(name)
+        home = sys.modules.get(getattr(found, "__module__", ""))
+        words = f"{found.__doc__} {home.__doc__ if home else ''}"
+        return re.search("without checks|not checked|Nothing (here checks|is checked)", " ".join(words.split()))
+
+    unsaid = [name for name, why in registry.EXEMPT.items() if why == registry.UNCHECKED and not says(name)]
+    assert unsaid == []

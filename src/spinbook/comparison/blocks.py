@@ -2,6 +2,8 @@
 
 A module maps (sites, dim) to a ``Settled`` value. Where it is one of spins it also knows the update whose fixed point
 it looks for, the state at which it stands, and its entropy production.
+
+Calls take their arguments without checks; sizes are checked where a module is made.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Head h is the h-th of H equal slices of the components; vectors (..., N, D) become (..., H, N, D / H), so that the
 couplings of a head act on the last two axes.
+
+Functions here take their arguments without checks; their callers have checked them.
 """
 
 from __future__ import annotations
