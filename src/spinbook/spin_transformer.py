@@ -492,9 +492,9 @@ def _follow(problem: _Problem, theory: Theory, response: Response, dynamics: Rel
 
 
 def _number(value: Any, name: str) -> Any:
-    validate.positive(value, name, ndim=0)
-    # A masked array without masked entries passes every check, and no function of JAX.
-    return jnp.asarray(np.asarray(value)) if np.ma.isMaskedArray(value) else value
+    checked = validate.positive(value, name, ndim=0)
+    # A mask that hides nothing, and another format of numbers, pass every check and no function of JAX.
+    return checked if isinstance(value, np.ndarray) else value
 
 
 class _Sites(NamedTuple):
