@@ -1,5 +1,7 @@
 """Argument checks: what they let through, what they refuse and in which words, and their silence under a trace."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import jax
@@ -45,6 +47,17 @@ def test_widest_array_decides_and_plain_numbers_follow():
         assert validate.common_dtype(double) == jnp.float32
 
 
+@pytest.mark.parametrize("dtype", ["g", ">f8", ">i8", ">f2"])
+def test_numbers_in_another_format_are_those_of_this_machine(dtype):
+    value = np.array([1.0, -2.0]).astype(dtype)
+    expected = np.float16 if dtype == ">f2" else np.float64
+    for checked in (validate.finite(value, "x"), validate.tensor(value, "x", dtype=torch.float64)):
+        assert checked.tolist() == [1.0, -2.0]
+    assert validate.common_dtype(value) == expected
+    if dtype != ">i8":
+        assert validate.common_tensor_type(value)[0] == getattr(torch, np.dtype(expected).name)
+
+
 def test_weakly_typed_tracers_follow_like_the_python_numbers_they_were():
     seen = []
 
@@ -60,6 +73,7 @@ def test_weakly_typed_tracers_follow_like_the_python_numbers_they_were():
 REFUSED = [
     (lambda: validate.finite([1.0, float("nan")], "h"), r"h: expected finite numbers, got nan at index \(1,\)"),
     (lambda: validate.finite([[1.0], [-np.inf]], "x"), r"x: expected finite numbers, got -inf at index \(1, 0\)"),
+    (lambda: validate.finite(np.array(["1e4000"], "g"), "x"), r"x: expected finite numbers, got inf at index \(0,\)"),
     (lambda: validate.finite("word", "x"), "x: expected real numbers, got dtype <U4"),
     (lambda: validate.finite(None, "x"), "x: expected real numbers, got None"),
     (lambda: validate.finite([[1.0, 2.0], [3.0]], "x"), "x: expected a rectangular array, got list"),
@@ -129,3 +143,34 @@ def test_library_leaves_global_configuration_alone():
     assert len(modules) > 10
     for module in modules:
         assert "jax.config" not in Path(module).read_text()
+
+
+_OUT_OF_MEMORY = """
+import resource
+resource.setrlimit(resource.RLIMIT_AS, (2**35, 2**35))
+import jax, numpy as np, torch
+from spinbook import sphere, validate
+from spinbook.ising import sherrington_kirkpatrick as sk
+for call in (
+    lambda: sphere.covariance(np.ones((1, 300_000), np.float32), beta=1.0),
+    lambda: sk.sample_couplings(jax.random.key(0), 10**6, mean=1.0, std=0.1),
+    lambda: validate.finite_result(lambda dim: torch.ones(dim))(10**12),
+    lambda: validate.finite_result(lambda dim: np.ones(dim))(10**12),
+):
+    try:
+        call()
+    except MemoryError as error:
+        print(str(error).partition(" (")[0])
+"""
+
+
+def test_memory_that_runs_out_is_an_error_and_not_the_end_of_the_process():
+    # As a process of its own, where nothing but JAX's defaults is set.
+    run = subprocess.run([sys.executable, "-c", _OUT_OF_MEMORY], capture_output=True, text=True, timeout=120)
+    expected = "expected a size whose arrays fit into memory, got"
+    assert run.stdout.splitlines() == [
+        f"fields: {expected} shape",
+        f"num_spins: {expected} 1000000",
+        f"dim: {expected} 1000000000000",
+        f"dim: {expected} 1000000000000",
+    ], run.stderr

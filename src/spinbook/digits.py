@@ -7,6 +7,8 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from spinbook import validate
+
 __all__ = ["Digits", "load"]
 
 
@@ -24,14 +26,14 @@ def load() -> Digits:
     The 17 grey levels land on multiples of 1/8, which every floating dtype holds exactly. Source: the test part of the
     "Optical Recognition of Handwritten Digits" data of Alpaydin and Kaynak (1998), as bundled with scikit-learn.
 
+    Raises ``ModuleNotFoundError`` that says how to install scikit-learn where that is missing.
+
     >>> digits = load()
     >>> digits.patterns.shape, digits.shape, float(digits.patterns.min()), float(digits.patterns.max())
     ((1797, 64), (8, 8), -1.0, 1.0)
     """
-    # Imported here because scikit-learn takes seconds to load and only this function needs it.
-    from sklearn.datasets import load_digits
-
-    bundled = load_digits()
+    # scikit-learn takes seconds to load.
+    bundled = validate.installed("sklearn.datasets", "notebook").load_digits()
     return Digits(
         patterns=jnp.asarray(bundled.data / 8.0 - 1.0),
         labels=jnp.asarray(bundled.target),

@@ -20,6 +20,8 @@ __all__ = ["Exponents", "exponents", "mean_and_error"]
 def mean_and_error(blocks: Float[np.ndarray, "... B"]) -> tuple[Any, Any]:
     """The mean of B block means and its standard error, s / sqrt(B); an error of NaN where they are not finite.
 
+    Takes its arguments without checks; its callers have checked them.
+
     >>> mean_and_error(np.array([1.0, 2.0, 3.0, 2.0]))
     (np.float64(2.0), np.float64(0.40824829046386...))
     """

@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from spinbook import sphere
+from spinbook import sphere, validate
 from spinbook.spin_transformer import (
     AtRest,
     Learned,
@@ -97,8 +97,7 @@ def load(case: str) -> Recorded:
     >>> load("learned, K=2").x.shape
     (6, 12)
     """
-    if case not in cases():
-        raise ValueError(f"case: expected one of {cases()}, got {case!r}")
+    validate.choice(case, cases(), "case")
     recipe, found = _record()["recipe"], _record()["cases"][case]
     updates = None if case.endswith("fixed point") else int(case.rpartition("K=")[2])
     plain, reset = case.startswith("neither"), case.startswith("reset")

@@ -1,6 +1,8 @@
 """Averages over independent replicas, and their standard errors. Knows nothing of what is averaged.
 
 Replicas are rows, (replicas, ...). Products that need much memory are kept for at most 16 groups of replicas.
+
+Functions here take their arguments without checks; their callers have checked them.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 A replica has N sites, each with a number or a vector. Averages over time are kept for every replica, and products of
 two sites, which need N^2 numbers, for at most 16 groups of replicas; no trajectory is stored unless it is asked for.
+
+Functions here take their arguments without checks; their callers have checked them.
 """
 
 from __future__ import annotations

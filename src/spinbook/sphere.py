@@ -166,6 +166,8 @@ class Gains(NamedTuple):
 def squared_length(vectors: Array, axes: Axes = (-1,)) -> Array:
     """|a|^2, the components lying in the given axes.
 
+    Takes its arguments without checks; its callers have checked them.
+
     >>> squared_length(jnp.array([[3.0, 4.0], [1.0, 0.0]])).tolist()
     [25.0, 1.0]
     """
@@ -347,6 +349,8 @@ def balanced(vectors: Float[Array, "*batch D"]) -> Float[Array, "*batch D"]:
 
     Of the same direction to the last bit, so that a / |a| may be computed for any a that is finite. Its derivative is
     that of the direction only.
+
+    Takes its arguments without checks; its callers have checked them.
 
     >>> balanced(jnp.array([3e38, 0.0, 4e-38]))[0] < 5
     Array(True, dtype=bool)

@@ -78,6 +78,8 @@ def naive(fields: Float[Array, "H N d"], spins: Spins) -> Float[Array, "H N d"]:
     Fields (heads, N, d) in, fields out; a theory to pass to a module. Source: Bal (2023), label naivemvector, at t = t
     - 1.
 
+    Takes its arguments without checks; its callers have checked them.
+
     >>> one = jnp.ones((1, 2, 4))
     >>> naive(one, Spins(one, jnp.zeros((1, 2, 2)), None, sphere.large_d, jnp.ones(()))).shape
     (1, 2, 4)
@@ -96,6 +98,8 @@ def tap(
     last term joins them. ``covariances`` says whose fluctuations count: the gradient that the source prints holds the
     wrong index, ``fluctuations.of_receivers``, in its fourth digit; bind it with ``functools.partial``.
     Source: Bal (2023), label ftheta, at t = t - 1, with the index of gamma corrected.
+
+    Takes its arguments without checks; its callers have checked them.
 
     >>> one = jnp.ones((1, 2, 4))
     >>> tap(one, Spins(one, jnp.zeros((1, 2, 2)), None, sphere.large_d, jnp.ones(()))).shape
@@ -241,6 +245,8 @@ class _FeedForward(eqx.Module):
 def unit_length(a: Float[Array, "*batch N d"]) -> Float[Array, "*batch N d"]:
     """a / |a|, with 0 for 0: of queries and keys the logits are then cosines. A map to pass to a module.
 
+    Takes its arguments without checks; its callers have checked them.
+
     >>> unit_length(jnp.array([[3.0, 4.0], [0.0, 0.0]])).round(3).tolist()
     [[0.6..., 0.8...], [0.0, 0.0]]
     """
@@ -354,6 +360,12 @@ class Relax:
     tol: float | None = None
     max_steps: int = 100
     history: int = 1
+
+    def __post_init__(self) -> None:
+        if self.tol is not None:
+            validate.number(self.tol, "tol", above=0)
+        validate.count(self.max_steps, "max_steps", minimum=1)
+        validate.count(self.history, "history")
 
     def __call__(self, update: Callable[[Array], Array], start: Array) -> FixedPoint:
         tol = float(jnp.finfo(start.dtype).eps) ** 0.7 if self.tol is None else self.tol
@@ -480,9 +492,9 @@ def _follow(problem: _Problem, theory: Theory, response: Response, dynamics: Rel
 
 
 def _number(value: Any, name: str) -> Any:
-    validate.positive(value, name, ndim=0)
-    # A masked array without masked entries passes every check, and no function of JAX.
-    return jnp.asarray(np.asarray(value)) if np.ma.isMaskedArray(value) else value
+    checked = validate.positive(value, name, ndim=0)
+    # A mask that hides nothing, and another format of numbers, pass every check and no function of JAX.
+    return checked if isinstance(value, np.ndarray) else value
 
 
 class _Sites(NamedTuple):

@@ -15,10 +15,11 @@ cannot cross from one framework to the other, and silence about that would be wo
 from __future__ import annotations
 
 import functools
+import importlib
 import inspect
 import operator
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import reduce
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
@@ -34,18 +35,22 @@ if TYPE_CHECKING:
 __all__ = [
     "binary",
     "broadcastable",
+    "choice",
     "common_dtype",
     "common_tensor_type",
     "count",
     "finite",
     "finite_result",
+    "installed",
     "instance",
     "is_traced",
     "key",
     "known_numbers",
     "matrix",
+    "number",
     "positive",
     "probability",
+    "record",
     "require",
     "same_batch",
     "tensor",
@@ -55,6 +60,9 @@ __all__ = [
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+# Takes a value and its name.
+Check = Callable[[Any, str], Any]
 
 # More steps or entries than this would not end, or not fit; JAX counts its loops in 32 bits.
 _LARGEST_COUNT = 2**31 - 1
@@ -69,6 +77,9 @@ _REFUSALS = {
     "failed to converge because the input matrix": "numbers whose matrices have eigenvalues",
 }
 
+# What JAX, PyTorch and NumPy say where memory runs out.
+_NO_MEMORY = ("RESOURCE_EXHAUSTED", "ut of memory", "allocate memory", "Unable to allocate")
+
 
 def is_traced(value: object) -> bool:
     """Whether the values are unknown because JAX is tracing.
@@ -77,6 +88,11 @@ def is_traced(value: object) -> bool:
     False
     """
     return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(value))
+
+
+def _native(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """In the order of bytes of this machine, and no longer than the doubles that JAX and PyTorch compute with."""
+    return np.dtype(np.float64) if dtype.kind == "f" and dtype.itemsize > 8 else dtype.newbyteorder("=")
 
 
 def common_dtype(*values: Any) -> np.dtype[Any]:
@@ -98,10 +114,18 @@ def common_dtype(*values: Any) -> np.dtype[Any]:
         if str(dtype).startswith("torch."):
             dtype = jnp.dtype(str(dtype).removeprefix("torch."))
         if jnp.issubdtype(dtype, jnp.floating):
-            carried.append(np.dtype(dtype))
+            carried.append(_native(np.dtype(dtype)))
     widest = reduce(np.promote_types, carried) if carried else np.dtype(np.float64)
     canonical: np.dtype[Any] = jax.dtypes.canonicalize_dtype(widest)
     return canonical
+
+
+def _read(value: Any) -> np.ndarray:
+    """As NumPy's array, once it is there: to read what JAX failed to compute would end the process, to wait raises.
+
+    NumPy's copy of an array on the CPU is the array itself, and compiles nothing.
+    """
+    return np.asarray(value.block_until_ready() if isinstance(value, jax.Array) else value)
 
 
 def require(
@@ -118,7 +142,7 @@ def require(
     """
     if is_traced((value, parameters)):
         return
-    known, *others = (np.asarray(x) for x in (value, *parameters))
+    known, *others = (_read(x) for x in (value, *parameters))
     # A condition may overflow, and is then false.
     with np.errstate(all="ignore"):
         holds, entries = np.broadcast_arrays(np.asarray(condition(known, *others)), known)
@@ -148,11 +172,15 @@ def _rectangular(value: Any, name: str, library: Any) -> Any:
     # A duration counts as a signed integer.
     if not (real or array.dtype == bool) or array.dtype.kind == "m":
         raise ValueError(f"{name}: expected real numbers, got dtype {array.dtype}")
-    return array
+    # What JAX holds has a dtype of its own. A long double beyond all doubles becomes infinite, which a check refuses.
+    with np.errstate(over="ignore"):
+        return array.astype(_native(array.dtype), copy=False) if isinstance(array, np.ndarray) else array
 
 
-def known_numbers(value: Any, name: str) -> np.ndarray:
-    """Finite real numbers as a new array of doubles, for what computes in NumPy whatever JAX is set to.
+def known_numbers(value: Any, name: str, *, finite: bool = True) -> np.ndarray:
+    """Real numbers, finite unless told otherwise, as a new array of doubles, for what computes in NumPy.
+
+    JAX's settings do not matter.
 
     >>> known_numbers([1, 2.5], "gammas")
     array([1. , 2.5])
@@ -161,8 +189,38 @@ def known_numbers(value: Any, name: str) -> np.ndarray:
     ValueError: betas: expected real numbers, got dtype complex128
     """
     array = np.array(_rectangular(value, name, np), np.float64)
-    require(np.isfinite, array, name, "finite numbers")
+    if finite:
+        require(np.isfinite, array, name, "finite numbers")
     return array
+
+
+def number(
+    value: Any,
+    name: str,
+    *,
+    above: float | None = None,
+    below: float | None = None,
+    least: float | None = None,
+    most: float | None = None,
+) -> float:
+    """One finite real number within bounds, in double precision whatever JAX is set to.
+
+    >>> number(0.5, "level", above=0, below=0.5)
+    Traceback (most recent call last):
+    ValueError: level: expected a number > 0 and < 0.5, got 0.5
+    """
+    array = known_numbers(value, name)
+    if array.ndim:
+        raise ValueError(f"{name}: expected a number, got shape {array.shape}")
+    bounds = {
+        ">": (above, operator.gt),
+        "<": (below, operator.lt),
+        ">=": (least, operator.ge),
+        "<=": (most, operator.le),
+    }
+    asked = {f"{sign} {bound:g}": holds(array, bound) for sign, (bound, holds) in bounds.items() if bound is not None}
+    require(lambda _: all(asked.values()), array, name, f"a number {' and '.join(asked)}")
+    return float(array)
 
 
 def _real(value: Any, name: str, dtype: Any) -> Array:
@@ -349,6 +407,88 @@ def instance(value: T, kind: type | tuple[type, ...], name: str) -> T:
     return value
 
 
+def choice(value: T, options: Iterable[T], name: str) -> T:
+    """The value itself, if it is among the options.
+
+    >>> choice("all", ["mnist", "text"], "task")
+    Traceback (most recent call last):
+    ValueError: task: expected one of mnist, text, got 'all'
+    """
+    known = list(options)
+    if not any(type(value) is type(option) and value == option for option in known):
+        raise ValueError(f"{name}: expected one of {', '.join(map(str, known))}, got {value!r}")
+    return value
+
+
+def _each(check: Check, values: Any, name: str) -> None:
+    for value in instance(values, tuple, name):
+        check(value, name)
+
+
+_FIELDS: dict[str, Check] = {
+    "bool": lambda value, name: instance(value, bool, name),
+    "float": functools.partial(number, above=0.0),
+    "int": lambda value, name: count(value, name, minimum=1),
+    "str": lambda value, name: instance(value, str, name),
+}
+
+
+_FIELDS |= {f"tuple[{kind}, ...]": functools.partial(_each, check) for kind, check in _FIELDS.items()}
+
+
+def record(**checks: Check | tuple[Any, ...]) -> Callable[[type[T]], type[T]]:
+    """Let a ``NamedTuple`` look at its fields whenever one is made, by its name, by ``_replace`` or from a file.
+
+    A check by name takes the value and the name of its field, or is a tuple of what it may be. Without one an integer
+    must be at least 1, a real number above 0, and truth values and text must be that; the same holds for each entry of
+    a tuple of them. Fields of other types are left alone.
+
+    >>> from typing import NamedTuple
+    >>> @record(draw=count)
+    ... class Case(NamedTuple):
+    ...     beta: float
+    ...     draw: int = 0
+    >>> Case(-1.0)
+    Traceback (most recent call last):
+    ValueError: beta: expected a number > 0, got -1
+    """
+
+    def decorated(kind: type[T]) -> type[T]:
+        # Every module of the library keeps its annotations as text.
+        types = {name: getattr(type_, "__forward_arg__", "") for name, type_ in kind.__annotations__.items()}
+        every: dict[str, Any] = {name: _FIELDS[type_] for name, type_ in types.items() if type_ in _FIELDS} | checks
+        plain = kind.__new__
+
+        @functools.wraps(plain)
+        def new(cls: type[T], *args: Any, **kwargs: Any) -> T:
+            made = plain(cls, *args, **kwargs)
+            for name, check in every.items():
+                value = getattr(made, name)
+                choice(value, check, name) if isinstance(check, tuple) else check(value, name)
+            return made
+
+        # A NamedTuple refuses both in its body; the second is what ``_replace`` calls.
+        for name, method in (("__new__", new), ("_make", classmethod(lambda cls, values: cls(*values)))):
+            setattr(kind, name, method)
+        return kind
+
+    return decorated
+
+
+def installed(module: str, extra: str) -> Any:
+    """The module, imported now because few need it. Raises ``ModuleNotFoundError`` that says how to install it.
+
+    >>> installed("no_such_module", "notebook")
+    Traceback (most recent call last):
+    ModuleNotFoundError: no_such_module: expected to be installed, as by pip install "spinbook[notebook]", got none
+    """
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        wanted = f'expected to be installed, as by pip install "spinbook[{extra}]"'
+        raise ModuleNotFoundError(f"{error.name}: {wanted}, got none", name=error.name) from error
+
+
 def key(value: Any, name: str = "key") -> PRNGKeyArray:
     """One key of ``jax.random``, new or old style.
 
@@ -374,8 +514,7 @@ def _is_finite(leaf: Any) -> bool:
     if isinstance(leaf, np.ndarray | np.generic):
         return leaf.dtype.kind != "f" or bool(np.isfinite(leaf).all())
     if isinstance(leaf, jax.Array) and not isinstance(leaf, jax.core.Tracer):
-        # NumPy's copy of an array on the CPU is the array itself, and compiles nothing.
-        return not jnp.issubdtype(leaf.dtype, jnp.floating) or bool(np.isfinite(np.asarray(leaf)).all())
+        return not jnp.issubdtype(leaf.dtype, jnp.floating) or bool(np.isfinite(_read(leaf)).all())
     if type(leaf).__module__.startswith("torch"):
         import torch
 
@@ -416,13 +555,28 @@ def _refusal(function: Callable[..., Any], args: Any, kwargs: Any, reason: str) 
     )
 
 
+def _too_large(function: Callable[..., Any], args: Any, kwargs: Any, error: Exception) -> MemoryError:
+    """Names the argument that has the most entries, or is the largest count, since that one sets the size."""
+    bound = inspect.signature(function).bind(*args, **kwargs).arguments
+    sizes = {}
+    for name, value in bound.items():
+        leaves = [(leaf if isinstance(leaf, int) else np.size(leaf), leaf) for leaf in jax.tree.leaves(value)]
+        if leaves:
+            sizes[name] = max(leaves, key=lambda sized: sized[0])
+    name, (size, leaf) = max(sizes.items(), key=lambda item: item[1][0])
+    got = f"{size}" if isinstance(leaf, int) else f"shape {np.shape(leaf)}"
+    words = str(error).splitlines()[0]
+    return MemoryError(f"{name}: expected a size whose arrays fit into memory, got {got} ({words})")
+
+
 def finite_result(function: Callable[P, T]) -> Callable[P, T]:
     """The function, with ``ValueError`` in the place of a result that is known to be NaN or infinite.
 
     For functions whose result has no business being so: what comes then is an overflow of numbers that are finite
     themselves. The message names the argument whose numbers are the largest or smallest. Results with evidence are let
-    through where ``converged`` is not true, and NaN and infinity under a trace. So are the dtypes that a library
-    computes in part only, float16 foremost: its refusal becomes an error that says so.
+    through where ``converged`` is not true, and NaN and infinity under a trace. Where a library refuses a dtype that it
+    computes in part only, float16 foremost, the error says so; where memory runs out, ``MemoryError`` names the largest
+    argument.
 
     >>> single = finite_result(lambda fields: jnp.asarray(fields, jnp.float32) ** 2)
     >>> single([3.0, 3e30])
@@ -437,12 +591,16 @@ def finite_result(function: Callable[P, T]) -> Callable[P, T]:
             return function(*args, **kwargs)
         try:
             result = function(*args, **kwargs)
-        except (NotImplementedError, RuntimeError, ValueError, TypeError) as error:
+            # What JAX computes meanwhile fails where it is waited for.
+            finite = all(_is_finite(leaf) for leaf in jax.tree.leaves(result))
+        except (NotImplementedError, RuntimeError, ValueError, TypeError, MemoryError) as error:
+            if any(words in str(error) for words in _NO_MEMORY):
+                raise _too_large(function, args, kwargs, error) from error
             reasons = [reason for words, reason in _REFUSALS.items() if words in str(error)]
             if not reasons:
                 raise
             raise _refusal(function, args, kwargs, reasons[0]) from error
-        if all(_is_finite(leaf) for leaf in jax.tree.leaves(result)):
+        if finite:
             return result
         converged = getattr(result, "converged", True)
         if is_traced(result) or not bool(np.all(np.asarray(converged))):
@@ -476,7 +634,8 @@ def common_tensor_type(*values: Any) -> tuple[torch.dtype, torch.device]:
     for leaf in leaves:
         if isinstance(leaf, torch.Tensor):
             devices.append(leaf.device)
-        name = str(getattr(leaf, "dtype", "")).removeprefix("torch.")
+        dtype = getattr(leaf, "dtype", "")
+        name = _native(dtype).name if isinstance(dtype, np.dtype) else str(dtype).removeprefix("torch.")
         # A Python number that JAX has touched is still just a number.
         if not getattr(leaf, "weak_type", False) and name in ("float16", "bfloat16", "float32", "float64"):
             dtypes.append(getattr(torch, name))

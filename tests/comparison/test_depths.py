@@ -290,7 +290,7 @@ def test_missing_data_are_told_before_anything_is_run(calls, monkeypatch):
 def test_unknown_rows_and_tasks_are_refused(calls):
     with pytest.raises(ValueError, match=r"design: expected tasks out of mnist, .*, got imagenet"):
         depths.compare(TINY._replace(tasks=("imagenet",)))
-    with pytest.raises(ValueError, match=r"name: expected one of vanilla, .*, got ResNet"):
+    with pytest.raises(ValueError, match=r"name: expected one of vanilla, .*, got 'ResNet'"):
         depths.compare(TINY._replace(rows=("ResNet",)))
     assert calls == []
 

@@ -52,6 +52,15 @@ def near(expected, repetitions=4000):
     return pytest.approx(expected, abs=4 * math.sqrt(expected * (1 - expected) / repetitions) + 1e-3)
 
 
+@pytest.mark.parametrize("num_pairs", [100, 10**4, 10**6, 10**9])
+def test_many_pairs_find_every_equivalence_and_half_of_those_that_are_as_near_as_it_gets(num_pairs):
+    assert judging.equivalence_power(num_pairs, 1.0, 1.0) == pytest.approx(1, abs=1e-5)
+    # With a margin of z standard errors both ends are passed with probability 2 Phi(z - 1.645) - 1.
+    expected = 2 * stats.norm.cdf(1.0) - 1
+    margin = (1 + stats.norm.ppf(0.95)) / math.sqrt(num_pairs)
+    assert judging.equivalence_power(num_pairs, margin, 1.0) == pytest.approx(expected, abs=0.02)
+
+
 @pytest.mark.parametrize("size", [3, 8])
 def test_a_one_sided_test_is_wrong_as_often_as_its_level_at_the_margin(size):
     yes, no = rejections(lambda d: judging.above(d, 0.5), 0.5, size)
@@ -134,11 +143,11 @@ def test_failed_runs_count_as_guesses():
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: judging.paired([1.0, 2.0], [1.0]), r"theirs: expected the shape of ours, \(2,\), got \(1,\)"),
+        (lambda: judging.paired([1, 2], [1, 2, 3]), r"theirs: expected the shape of ours, \(2,\), got \(3,\)"),
         (lambda: judging.paired([1.0, 2.0], [1.0, 2.0], confidence=1.0), "confidence: expected"),
         (lambda: judging.above([1.0], 0.0), "differences: expected at least two"),
         (lambda: judging.above([1.0, math.nan], 0.0), "differences: expected finite numbers, got nan"),
-        (lambda: judging.above([1.0, 2.0], 0.0, level=0.7), "level: expected a number below 0.5"),
+        (lambda: judging.above([1.0, 2.0], 0.0, level=0.7), "level: expected a number > 0 and < 0.5"),
         (lambda: judging.equivalent([1.0, 2.0], 0.0), "margin"),
         (lambda: judging.together([]), "verdicts: expected at least one"),
         (lambda: judging.filled([1.0], [True, False], 0.0), "failed: expected the shape of scores"),

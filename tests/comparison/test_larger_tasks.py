@@ -81,7 +81,7 @@ def test_the_most_frequent_value_of_each_example_scores_what_is_computed():
 
 
 def test_too_few_keys_are_refused():
-    with pytest.raises(ValueError, match="num_keys: expected at least num_pairs, 12, got 4"):
+    with pytest.raises(ValueError, match="num_keys: expected an integer >= 12, got 4"):
         tasks.recall_apart(num_keys=4)
 
 

@@ -54,7 +54,7 @@ def test_rows_of_one_depth_have_about_as_many_parameters(depth):
 
 def test_rows_are_the_same_object_when_asked_for_again_and_others_are_refused():
     assert modules.stacked("FNet", 2, (4, 4)) is modules.stacked("FNet", 2, (4, 4))
-    with pytest.raises(ValueError, match=r"name: expected one of vanilla, .*, got attention"):
+    with pytest.raises(ValueError, match=r"name: expected one of vanilla, .*, got 'attention'"):
         modules.stacked("attention", 2)
     with pytest.raises(ValueError, match="depth"):
         modules.stacked("vanilla", 0)

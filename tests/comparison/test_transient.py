@@ -205,6 +205,33 @@ def test_a_checkpoint_of_another_sweep_is_none(tmp_path):
     np.testing.assert_array_equal(found["losses"], np.arange(4.0))
 
 
+@pytest.mark.parametrize("place", [0, 40, 300, -200, -1])
+def test_a_damaged_checkpoint_is_set_aside_and_the_training_begins_anew(tmp_path, place):
+    checkpoint, carried = transient.Checkpoint(tmp_path / "one.npz", "ours"), {"a": jnp.arange(3.0)}
+    checkpoint.write(carried, {"losses": np.arange(4.0)})
+    data = bytearray(checkpoint.path.read_bytes())
+    data[place] ^= 16
+    for damaged in (bytes(data), bytes(data)[:place]):
+        checkpoint.path.write_bytes(damaged)
+        with pytest.warns(UserWarning, match=r"one\.npz: expected a whole checkpoint, got .* one\.npz\.damaged; "):
+            assert checkpoint.read(carried) is None
+        assert (tmp_path / "one.npz.damaged").read_bytes() == damaged
+        assert checkpoint.read(carried) is None
+    checkpoint.write(carried, {})
+    assert checkpoint.read(carried) is not None
+
+
+def test_weights_that_are_damaged_are_refused_in_words(tmp_path):
+    path = tmp_path / "weights.npz"
+    np.savez(path, **{"weight.0": np.ones(3)})
+    with pytest.raises(ValueError, match=r"path: expected weights of row 1 of this design, got shapes"):
+        transient.restored(Row("1"), SMOKE, path)
+    for damaged in (b"", b"word", path.read_bytes()[:100]):
+        path.write_bytes(damaged)
+        with pytest.raises(ValueError, match=r"path: expected a file of weights, got a damaged .*weights\.npz"):
+            transient.restored(Row("1"), SMOKE, path)
+
+
 def test_more_seeds_are_run_only_where_a_question_is_open(tmp_path, monkeypatch):
     ran = []
 

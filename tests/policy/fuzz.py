@@ -79,6 +79,8 @@ def _numbers(value: Any) -> dict[str, Callable[[], Any]]:
         "integers": lambda: np.ones(good.shape, np.int64),
         "float16": lambda: good.astype(np.float16),
         "float32": lambda: good.astype(np.float32),
+        "long double": lambda: good.astype(np.longdouble),
+        "big endian": lambda: good.astype(">f8"),
         "list": lambda: good.tolist(),
         "dictionary": lambda: {"a": 1.0},
         TRACED: lambda: TRACED,
@@ -114,6 +116,16 @@ _KEYS: dict[str, Callable[[], Any]] = {
     "old style": lambda: jax.random.PRNGKey(0),
 }
 
+_TEXTS: dict[str, Callable[[], Any]] = {
+    "None": lambda: None,
+    "number": lambda: 1,
+    "unknown": lambda: "no such name",
+    "empty": lambda: "",
+    "bytes": lambda: b"word",
+    "list": lambda: ["word"],
+    "array": lambda: np.ones(2),
+}
+
 _NETWORKS: dict[str, Callable[[], Any]] = {"None": lambda: None, "string": lambda: "network", "number": lambda: 3}
 
 
@@ -121,6 +133,8 @@ def spoilt(name: str, value: Any) -> dict[str, Callable[[], Any]]:
     """What to put in the place of a good argument, by label; nothing for one that is not data."""
     if isinstance(value, Opaque):
         return {"key": _KEYS, "network": _NETWORKS}.get(name, {})
+    if isinstance(value, str):
+        return _TEXTS
     if isinstance(value, int):
         return _COUNTS
     return _numbers(value)

@@ -55,14 +55,62 @@ UNCHECKED = "takes what its callers have checked, and says so"
 
 # Modules, or single names in them, without an entry.
 EXEMPT = {
-    "spinbook.comparison": "programs that train: their arguments are plans and recipes of the book, not numbers",
-    "spinbook.entropy_production.experiments": "programs that train, see spinbook.comparison",
-    "spinbook.adaptive_tap.network": "the example network and its training, see spinbook.comparison",
+    **{
+        f"spinbook.comparison.{name}": "of a record of the book, which its checksum seals"
+        for name in (
+            "by_depth",
+            "depths",
+            "doubts",
+            "experiment",
+            "headline",
+            "records",
+            "simplest",
+            "summary",
+            "trained_heads",
+            "transient_record",
+            "questions.answer",
+            "questions.answers",
+            "questions.is_complete",
+            "questions.primary_cells",
+        )
+    },
+    **{
+        f"spinbook.{name}": "trains, by records that have entries of their own"
+        for name in (
+            "adaptive_tap.network",
+            "comparison.training.follow",
+            "comparison.training.train",
+            "comparison.transient.compare",
+            "comparison.transient.compute",
+            "comparison.transient.train",
+            "comparison.transient.restored",
+            "entropy_production.experiments.learn_recall",
+            "entropy_production.experiments.sculpt",
+            "vector.fidelity.trained",
+        )
+    },
+    **{
+        f"spinbook.comparison.{name}": "made of modules that have entries"
+        for name in (
+            "blocks.Averaged",
+            "blocks.Block",
+            "blocks.Stack",
+            "torch_blocks.Stack",
+            "transient.LanguageModel",
+        )
+    },
+    "spinbook.comparison.blocks": UNCHECKED,
+    "spinbook.comparison.mixers.Fourier": "no arguments",
+    "spinbook.comparison.training.hessenberg": UNCHECKED,
+    "spinbook.entropy_production.experiments.signal_share": UNCHECKED,
+    "spinbook.comparison.tasks.Task": "arrays, made by the functions of its module",
+    "spinbook.comparison.torch_blocks.standardized": UNCHECKED,
     "spinbook.sweep": "tasks and folders, no numbers; tests/sweep",
     "spinbook.printed": "text of the sources",
-    "spinbook.neqnn": "a record of the book: no arguments, or the name of a case",
+    **{f"spinbook.neqnn.{name}": "no arguments" for name in ("cases", "settling")},
     "spinbook.digits": "no arguments",
-    "spinbook.datasets": "paths and texts, no numbers; tests/datasets",
+    **{f"spinbook.datasets.{name}": "paths; tests/datasets" for name in ("files", "mnist")},
+    **{f"spinbook.datasets.moby_dick.{name}": "a path, or no arguments" for name in ("load", "sample")},
     "spinbook.ising.sherrington_kirkpatrick.published_starts": "no arguments",
     "spinbook.ising.echo": UNCHECKED,
     "spinbook.adaptive_tap.ising.checked_model": "the checks of its module, see spinbook.validate",
@@ -83,10 +131,26 @@ EXEMPT = {
     "spinbook.vector.reference": UNCHECKED,
     **{
         f"spinbook.vector.fidelity.{name}": "cases of the book and their record, see spinbook.comparison"
-        for name in ("cases", "compute", "measure", "record", "system", "trained")
+        for name in ("cases", "compute", "measure", "record", "system")
     },
     "spinbook.vector.one_step": "cases of the book and their record, see spinbook.comparison",
-    "spinbook.vector.calibration": "cases of the book and their record, see spinbook.comparison",
+    **{
+        f"spinbook.vector.calibration.{name}": "cases, which are checked where they are made, and their record"
+        for name in (
+            "cells",
+            "compute",
+            "draws",
+            "gains",
+            "measure",
+            "noises",
+            "over_prediction",
+            "record",
+            "seeded",
+            "system",
+            "table",
+            "tried",
+        )
+    },
     "spinbook.vector.infinite.naive": UNCHECKED,
     "spinbook.vector.infinite.tap": UNCHECKED,
     "spinbook.vector.infinite.tap_without_self_term": UNCHECKED,
@@ -111,7 +175,6 @@ EXEMPT = {
     "spinbook.spin_transformer.tap": UNCHECKED,
     "spinbook.spin_transformer.one_sphere": "a number of heads, checked by the module",
     "spinbook.spin_transformer.sphere_per_head": "a number of heads, checked by the module",
-    "spinbook.spin_transformer.Relax": "options of a solver, which checks them",
     "spinbook.spin_transformer.Inputs": "three functions",
     "spinbook.spin_transformer.AtFields": "a start, made by the module",
     "spinbook.spin_transformer.AtRest": "a start, made by the module",
@@ -187,12 +250,41 @@ TORCH: dict[str, Any] = {
 VECTOR_TORCH: dict[str, Any] = {
     "couplings": 0.3 * _SYMMETRIC[:, :, None, None], "fields": 0.3 * _random(3, 1), "damping": 0.5, **NUMERICS,
 }  # fmt: skip
+JUDGED: dict[str, Any] = {
+    "differences": [0.3, 0.5, -0.1], "ours": [0.3, 0.5, 0.2], "theirs": [0.1, 0.2, 0.3], "margin": 0.5, "level": 0.05,
+    "confidence": 0.9, "num_pairs": 5, "distance": 0.5, "spread": 1.0, "scores": [0.3, 0.5], "failed": [0.0, 1.0],
+    "blind": 0.1, "power": 0.9, "least": 5, "most": 9, "power_of": Opaque(lambda: lambda n: n / 10),
+    "verdicts": Opaque(lambda: [_class("spinbook.comparison.judging", "Verdict")("yes", 0.01, 0.99)] * 2),
+}  # fmt: skip
+TASKS: dict[str, Any] = {
+    "num_pairs": 2, "num_keys": 4, "num_values": 3, "num_train": 8, "num_test": 4, "seed": 0, "patch": 7,
+    "num_validation": 50, "num_characters": 32, "num_gaps": 5, "held_out": 0.05,
+    "images": Opaque(lambda: _class("spinbook.datasets.mnist", "sample")()),
+    "text": Opaque(lambda: _class("spinbook.datasets.moby_dick", "sample")()),
+}  # fmt: skip
+TRAINING: dict[str, Any] = {
+    "num_examples": 10, "recipe": Opaque(lambda: _class("spinbook.comparison.training", "Recipe")(3, 4)), "seed": 0,
+    "update": Opaque(lambda: lambda m: 0.5 * m), "state": _random(3), "steps": 2, "num_updates": 20, "dim": 8,
+    "task": Opaque(lambda: _task()), "module": Opaque(lambda: _class("spinbook.comparison.modules", "MODULES")[0]),
+    "name": "FNet", "depth": 2, "grid": Opaque(lambda: (4,)),
+}  # fmt: skip
+CALIBRATED: dict[str, Any] = {
+    "J": np.full((4, 4), 0.25), "m": 0.1 * _random(4, 6), "x": 0.5 * _random(4, 6, seed=1), "beta": 1.0,
+    "squared": np.array([[0.04, 0.004], [0.01, 0.001]]),
+}  # fmt: skip
 FREE: dict[str, Any] = {
     "h": 0.5 * _random(2, 4), "couplings": np.array([[0.0, 0.2], [0.2, 0.0]]), "beta": 0.7, "t": np.full(2, 2.0),
     "t0": np.full(2, 2.0), "direction": _random(2, 4), "num_terms": 3, "num_spins": 2, "dim": 4, "steps": 2,
     "field": _random(2, 4), "spins": _ON_SPHERE[0, :2], "field_stiffness": 1.0, "tol": 1e-10, "max_steps": 50,
     "generator": Opaque(lambda: torch.Generator().manual_seed(0)),
 }  # fmt: skip
+
+
+@cache
+def _task() -> Any:
+    from spinbook.comparison.tasks import recall
+
+    return recall(num_pairs=2, num_keys=4, num_values=3, num_train=8, num_test=4)
 
 
 @cache
@@ -273,6 +365,39 @@ def _class(name: str, class_name: str) -> Any:
 
 
 GROUPS = [
+    Group(
+        "comparison.judging",
+        "above equivalence_power equivalent filled greatest_spread one_sided_power paired pairs_needed together",
+        JUDGED,
+    ),
+    Group("comparison.tasks", "classify_digits classify_mnist fill_in most_frequent recall recall_apart", TASKS),
+    Group("comparison.training", "batches rate_profile shared_start", TRAINING),
+    Group("comparison.modules", "num_parameters stacked width", TRAINING),
+    Group(
+        "comparison.questions",
+        "contrasts endpoint in_order runs_needed",
+        {
+            "task": "mnist",
+            "least": 5,
+            "most": 9,
+            "scores": Opaque(dict),
+            "question": Opaque(lambda: _class("spinbook.comparison.questions", "QUESTIONS")[0]),
+        },
+    ),
+    Group(
+        "comparison.transient_questions",
+        "answer answers undecided",
+        {
+            "record": Opaque(lambda: _class("spinbook.comparison.transient_record", "recorded")(sample=True)),
+            "beta": 1.0,
+            "question": Opaque(lambda: _class("spinbook.comparison.transient_questions", "QUESTIONS")[0]),
+        },
+    ),
+    Group("datasets.moby_dick", "decode encode", {"characters": [0, 5, 35], "text": "Call me Ishmael."}),
+    Group("neqnn", "load", {"case": "learned, K=1"}),
+    Group("vector.calibration", "closure spread_delayed", CALIBRATED, "NaN where fluctuations do not die out"),
+    Group("vector.calibration", "predicted_gains", CALIBRATED, "NaN for symmetric couplings"),
+    Group("vector.calibration", "root", CALIBRATED, "NaN where it is not two of them above zero"),
     Group(
         "ising.mean_field",
         "correlations delayed_correlations first_order_delayed_correlations flat_tap_step naive_step",
@@ -577,6 +702,11 @@ def _torch_module(make: Callable[[], Any]) -> Callable[..., Any]:
     return lambda x: made()(x)
 
 
+def _smoke() -> tuple[Any, Any]:
+    module = importlib.import_module("spinbook.comparison.transient")
+    return module.Row("1"), module.SMOKE
+
+
 _X = {"x": _random(3, 6), "context": _random(2, 6, seed=1)}
 _add("spin_transformer.SpinTransformerModule", _spin_module(False), _X, NOT_FOUND)
 _add("spin_transformer.SpinTransformer", _spin_module(True), _X, NOT_FOUND)
@@ -701,6 +831,59 @@ for _name in ("Spherical", "SphericalLargeDim"):
         lambda n=_name, **a: _class("spinbook.adaptive_tap.priors", n)(**a),
         {"radius": 1.5},
     )
+# Records check their fields when they are made.
+for _name, _arguments in {
+    "comparison.training.Recipe": {"num_updates": 3, "batch": 4, "allowed_skips": 0.1, "allowed_unsolved": 0.0},
+    "comparison.doubts.Doubt": {"row": "FNet", "depth": 1, "learning_rate": 0.1, "shrunk": 1.0, "task": "text"},
+    "comparison.depths.Cell": {"row": "FNet", "task": "text", "depth": 2},
+    "comparison.depths.Design": {"name": "one", "pilot": 0, "least": 2, "most": 3},
+    "comparison.experiment.Plan": {"learning_rates": Opaque(lambda: (0.1,))},
+    "comparison.headline.Design": {"name": "one", "num_updates": 3, "sample": True},
+    "comparison.transient.Row": {"trained": "inf", "field": True, "beta": 1.0},
+    "comparison.transient.Design": {"name": "one", "depth": 1, "learning_rate": 0.1, "beside_seeds": 0},
+    "comparison.trained_heads.Sampling": {"replicas": 4, "steps": 3, "transient": 0, "windows": 1},
+    "vector.calibration.Cell": {"u": 1.0, "beta": 1.0, "dim": 6, "draw": 0, "transient": 0},
+    "vector.calibration.Noise": {"u": 1.0, "beta": 1.0, "dim": 6, "runs": 3},
+    "vector.fidelity.Case": {
+        "kind": "rows", "beta": 1.0, "scale": 0.0, "causal": False, "num_sites": 4, "dim": 6, "draw": 0, "field": 1.0,
+    },
+    "vector.one_step.Case": {"system": 0, "strength": 1.0, "draws": 8},
+    "entropy_production.experiments.World": {"num_sites": 3, "dim": 6, "steps": 2},
+    "entropy_production.experiments.RecallTask": {"num_sites": 3, "dim": 6, "lag": 1, "depth": 2},
+    "spin_transformer.Relax": {"tol": 1e-6, "max_steps": 5, "history": 0},
+    # Modules check the sizes that they are made of.
+    **{
+        f"comparison.{name}": {"dim": 8, "num_heads": 2, "key": KEY}
+        for name in ("blocks.Attention", "mixers.NormalizedAttention", "mixers.RectifiedAttention")
+    },
+    "comparison.blocks.FeedForward": {"dim": 8, "key": KEY},
+    "comparison.blocks.Memory": {"dim": 8, "steps": 2, "key": KEY},
+    "comparison.blocks.SpinBlock": {
+        "dim": 8, "num_heads": 2, "key": KEY, "theory": Opaque(lambda: _class("spinbook.spin_transformer", "naive")),
+        "dynamics": Opaque(lambda: _class("spinbook.spin_transformer", "Unroll")(1)),
+    },
+    "comparison.blocks.require_sizes": {"dim": 8, "num_heads": 2},
+    "comparison.mixers.EnergyBlock": {"dim": 8, "num_heads": 2, "steps": 3, "rate": 0.25, "key": KEY},
+    "comparison.mixers.GatedMLP": {"num_sites": 5, "dim": 8, "key": KEY},
+    "comparison.mixers.LocalPooling": {"grid": [2, 3]},
+    "comparison.mixers.SiteMLP": {"num_sites": 5, "key": KEY},
+    "comparison.torch_blocks.AdaptiveTAP": {"num_sites": 5, "dim": 8},
+    "comparison.torch_blocks.FreeEnergy": {"num_sites": 5, "dim": 8},
+    "comparison.torch_blocks.MeanField": {"num_sites": 5, "dim": 8, "tol": 1e-3, "max_steps": 5},
+    "comparison.torch_blocks.Vanilla": {"dim": 8, "num_heads": 2},
+    "comparison.transient.VanillaStack": {"depth": 2, "dim": 8, "num_heads": 2, "key": KEY},
+}.items():  # fmt: skip
+    _add(_name, lambda n=_name, **a: _class(f"spinbook.{n.rpartition('.')[0]}", n.rpartition(".")[2])(**a), _arguments)
+_add(
+    "comparison.torch_blocks.seeded",
+    lambda seed: _class("spinbook.comparison.torch_blocks", "seeded")(seed).__enter__(),
+    {"seed": 0},
+)
+_add(
+    "comparison.transient.made",
+    lambda key: _class("spinbook.comparison.transient", "made")(*_smoke(), key),
+    {"key": KEY},
+)
 for _name in ("sample", "count_free"):
     _add(
         f"adaptive_tap.couplings.{_name}",

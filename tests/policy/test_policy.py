@@ -4,6 +4,8 @@ The inputs are in ``fuzz``, the functions in ``registry``. The fast tests take f
 the slow ones hundreds, with numbers of any size.
 """
 
+import pkgutil
+import re
 import sys
 
 import numpy as np
@@ -44,7 +46,7 @@ def test_no_entry_and_no_exemption_is_left_over():
 # What is computed more often than refused has to be compiled first: it is left to the slow tests, with other dtypes.
 COMPUTED = {
     "bool", "fewer axes", "integers", "list", "masked, nothing", "negative", "one", "one huge", "tiny", "zero",
-    fuzz.TRACED,
+    "long double", "big endian", fuzz.TRACED,
 }  # fmt: skip
 
 
@@ -81,7 +83,7 @@ def test_any_bad_input_is_neither_silent_nor_unclear(name):
 @pytest.mark.parametrize("name", registry.CASES)
 def test_numbers_of_any_size_are_neither_silent_nor_unclear(name):
     case = registry.CASES[name]
-    numbers = [k for k, v in case.arguments.items() if not isinstance(v, (registry.Opaque, int))]
+    numbers = [k for k, v in case.arguments.items() if not isinstance(v, (registry.Opaque, int, str))]
     if not numbers:
         pytest.skip("no numbers among the arguments")
     dtypes = {"float16": (-7, 4), "float32": (-45, 38), "float64": (-320, 308)}
@@ -98,3 +100,14 @@ def test_numbers_of_any_size_are_neither_silent_nor_unclear(name):
         assert kind in fuzz.ALLOWED, f"{name} with {argument} = {size:g} in {dtype}: {kind} ({words})"
 
     run()
+
+
+def test_what_is_exempt_because_it_says_so_says_so():
+    def says(name):
+        found = pkgutil.resolve_name(name)
+        home = sys.modules.get(getattr(found, "__module__", ""))
+        words = f"{found.__doc__} {home.__doc__ if home else ''}"
+        return re.search("without checks|not checked|Nothing (here checks|is checked)", " ".join(words.split()))
+
+    unsaid = [name for name, why in registry.EXEMPT.items() if why == registry.UNCHECKED and not says(name)]
+    assert unsaid == []

@@ -70,6 +70,13 @@ def test_poisson_units_count_with_the_tilted_rate():
     assert stats.chisquare(observed, expected).pvalue > 1e-4
 
 
+@pytest.mark.parametrize("generator", ["rbg", "unsafe_rbg"])
+def test_poisson_units_take_a_key_of_any_generator(generator):
+    h = samplers.poisson(2.0)(jax.random.key(0, impl=generator), jnp.zeros(4000))
+    assert abs(float(h.mean()) - 2) < 4 * (2 / 4000) ** 0.5
+    assert float(h.var()) == pytest.approx(2, rel=0.15)
+
+
 def test_constant_unit_does_not_move():
     assert np.all(draw("constant", (1.5,), 0.3) == 1.5)
 

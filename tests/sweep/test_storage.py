@@ -208,3 +208,24 @@ def test_a_result_that_cannot_be_written_leaves_no_trace(store, monkeypatch):
     with pytest.raises(OSError, match="No space left"):
         store.write(0, plain(RESULT))
     assert [path.name for path in store.folder.iterdir()] == ["sweep.json"]
+
+
+def test_what_is_no_file_is_no_result_and_no_description(store):
+    path = store.folder / "task-000000.npz"
+    os.mkfifo(path)
+    assert store.read(0) is None
+    store.write(0, {"x": np.arange(2)})
+    assert store.read(0)["x"].tolist() == [0, 1]
+    description = store.folder / "sweep.json"
+    description.unlink()
+    os.mkfifo(description)
+    assert not store.is_here()
+    with pytest.raises(ValueError, match=r"^folder: expected a sweep.json that can be read .*sweep.json is no file"):
+        Store.opened(store.folder, {"identity": "a", "num_tasks": 3})
+
+
+@pytest.mark.parametrize("text", ["[]", "3", "null", '"word"'])
+def test_a_description_of_anything_else_is_a_damaged_one(store, text):
+    (store.folder / "sweep.json").write_text(text)
+    with pytest.raises(ValueError, match=r"^folder: expected a sweep.json that can be read .*it describes no sweep"):
+        Store.opened(store.folder, {"identity": "a", "num_tasks": 3})

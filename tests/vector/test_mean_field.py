@@ -225,6 +225,8 @@ def test_systems_in_leading_axes_do_not_touch(system):
     together = tap_step(starts, J, x, beta=BETA)
     for start, out in zip(starts, together, strict=True):
         np.testing.assert_allclose(out, tap_step(start, J, x, beta=BETA), rtol=1e-9, atol=1e-11)
+    for step in (naive_step, tap_step, flat_tap_step):
+        assert step(starts[:0], J, x, beta=BETA).shape == (0, *m.shape)
 
 
 @pytest.mark.parametrize("step", [naive_step, flat_tap_step])

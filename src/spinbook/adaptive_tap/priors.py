@@ -7,6 +7,8 @@ A prior rho answers for the single-site partition function of the cavity method,
 with the field h (..., dim) and the symmetric matrix V (..., dim, dim), its logarithm, and the mean and the covariance
 of S under the integrand. All priors are normalised, Z(0, 0) = 1, and everything is differentiable by PyTorch. Another
 prior is any object with the two methods of ``Prior``.
+
+Methods take their arguments without checks; ``solve`` has checked them, and parameters are where a prior is made.
 """
 
 from __future__ import annotations

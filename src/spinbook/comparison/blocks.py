@@ -2,6 +2,8 @@
 
 A module maps (sites, dim) to a ``Settled`` value. Where it is one of spins it also knows the update whose fixed point
 it looks for, the state at which it stands, and its entropy production.
+
+Calls take their arguments without checks; sizes are checked where a module is made.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from spinbook import sphere
+from spinbook import sphere, validate
 from spinbook.entropy_production import MemoryModule
 from spinbook.entropy_production.mean_field import vector_mean_field
 from spinbook.spin_transformer import Relax, Spins, SpinTransformerModule, Theory, Unroll
@@ -33,6 +35,7 @@ __all__ = [
     "SpinBlock",
     "Stack",
     "Updating",
+    "require_sizes",
     "standardized",
     "with_residual",
     "without_residual",
@@ -74,6 +77,19 @@ def standardized(x: Float[Array, "*batch D"]) -> Float[Array, "*batch D"]:
     return centred / jnp.sqrt(jnp.mean(centred * centred, axis=-1, keepdims=True) + _EPSILON)
 
 
+def require_sizes(*, num_heads: int = 1, **sizes: int) -> None:
+    """Raise ``ValueError`` unless all sizes of a module are at least 1 and its heads divide ``dim``.
+
+    >>> require_sizes(dim=8, num_heads=3)
+    Traceback (most recent call last):
+    ValueError: num_heads: expected a divisor of dim, 8, got 3
+    """
+    for name, size in (sizes | {"num_heads": num_heads}).items():
+        validate.count(size, name, minimum=1)
+    if sizes.get("dim", 0) % num_heads:
+        raise ValueError(f"num_heads: expected a divisor of dim, {sizes['dim']}, got {num_heads}")
+
+
 class _Norm(eqx.Module):
     gain: Array
     bias: Array
@@ -102,7 +118,8 @@ class Attention(eqx.Module):
     num_heads: int = eqx.field(static=True)
 
     def __init__(self, dim: int, num_heads: int, *, key: PRNGKeyArray) -> None:
-        a, b = jax.random.split(key)
+        require_sizes(dim=dim, num_heads=num_heads)
+        a, b = jax.random.split(validate.key(key))
         self.to_queries_keys_values, self.to_output = _weight(a, 3 * dim, dim), _weight(b, dim, dim)
         self.num_heads = num_heads
 
@@ -151,7 +168,8 @@ class FeedForward(eqx.Module):
     down_bias: Array
 
     def __init__(self, dim: int, *, key: PRNGKeyArray) -> None:
-        a, b = jax.random.split(key)
+        require_sizes(dim=dim)
+        a, b = jax.random.split(validate.key(key))
         self.up, self.down = _weight(a, 4 * dim, dim), _weight(b, dim, 4 * dim)
         self.up_bias, self.down_bias = jnp.zeros(4 * dim, jnp.float32), jnp.zeros(dim, jnp.float32)
 
@@ -285,6 +303,7 @@ class Memory(eqx.Module):
     steps: int = eqx.field(static=True)
 
     def __init__(self, dim: int, steps: int, *, key: PRNGKeyArray) -> None:
+        require_sizes(dim=dim, steps=steps)
         module = MemoryModule(dim, key=key)
         self.module = jax.tree.map(lambda a: a.astype(jnp.float32) if eqx.is_inexact_array(a) else a, module)
         self.steps = steps

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spinbook import sweep
+from spinbook import sweep, validate
 from spinbook.comparison import modules, questions, records, tasks, training
 from spinbook.comparison.tasks import Task
 from spinbook.comparison.training import Course, Outcome, Recipe, Score
@@ -55,6 +55,7 @@ _TRIAL_SEED, _FIRST_PILOT_SEED = 0, 1001
 _DEAR = ("energy transformer", "adaptive TAP, Gaussian", "free energy, symmetric")
 
 
+@validate.record()
 class Cell(NamedTuple):
     """A row on a task at a depth."""
 
@@ -63,6 +64,7 @@ class Cell(NamedTuple):
     depth: int
 
 
+@validate.record(seed=validate.count)
 class Run(NamedTuple):
     """One training: a cell, a learning rate, a seed, and whether its updates are timed against the vanilla stack's."""
 
@@ -72,6 +74,7 @@ class Run(NamedTuple):
     timed: bool
 
 
+@validate.record(pilot=validate.count)
 class Design(NamedTuple):
     """What is run. The number of runs of a primary cell is set by the pilot, between ``least`` and ``most``.
 

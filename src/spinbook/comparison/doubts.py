@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spinbook import sweep
+from spinbook import sweep, validate
 from spinbook.comparison import modules, questions, records, tasks, training
 from spinbook.comparison.tasks import Examples, Task
 from spinbook.comparison.training import Recipe
@@ -30,6 +30,7 @@ _FILES = {"mnist": mnist.FILES, "text": (moby_dick.FILE,)}
 SEED = 9001
 
 
+@validate.record(task=("mnist", "text"))
 class Doubt(NamedTuple):
     """A run of a row at a depth. ``shrunk``: what features, pixels on MNIST, are divided by before anything sees them.
 

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spinbook import sweep
+from spinbook import sweep, validate
 from spinbook.comparison import modules, records, tasks, training
 from spinbook.comparison.modules import MODULES, Module
 from spinbook.comparison.tasks import Task
@@ -35,6 +35,7 @@ _LIBRARIES = ("jax", "jaxlib", "equinox", "optax", "torch", "numpy", "scikit-lea
 _ARTIFACT = "comparison.json"
 
 
+@validate.record()
 class Plan(NamedTuple):
     """Which learning rates are tried from seed 0, from which other seeds the chosen one is used, and for how long."""
 

@@ -21,7 +21,7 @@ import torch
 from jaxtyping import Float
 from scipy import stats
 
-from spinbook import sweep
+from spinbook import sweep, validate
 from spinbook.adaptive_tap import network
 from spinbook.adaptive_tap.attention import EquilibriumAttention
 from spinbook.comparison import records, torch_blocks
@@ -53,6 +53,7 @@ PUBLISHED = 0.991
 _NUM_IMAGES = 10_000
 
 
+@validate.record(frames=lambda values, name: [validate.count(value, name) for value in values])
 class Design(NamedTuple):
     """``seeds``, updates, and after which numbers of them the test set and the couplings are looked at.
 

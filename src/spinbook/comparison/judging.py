@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -55,22 +56,19 @@ class Verdict(NamedTuple):
     p_no: float
 
 
-def _differences(values: ArrayLike, name: str = "differences") -> Float[np.ndarray, " pairs"]:
-    array = np.asarray(values, float)
+def _row(values: ArrayLike, name: str) -> Float[np.ndarray, " runs"]:
+    array = validate.known_numbers(values, name)
     if array.ndim != 1 or array.size < 2:
         raise ValueError(f"{name}: expected at least two numbers in a row, got shape {array.shape}")
-    if not np.isfinite(array).all():
-        raise ValueError(f"{name}: expected finite numbers, got {array[~np.isfinite(array)][0]}")
+    validate.require(lambda x: np.isfinite(x * x * x.size), array, name, "numbers with finite squares")
     return array
 
 
-def _level(level: float) -> float:
-    value = float(validate.positive(level, "level", ndim=0))
-    if value >= 0.5:
-        raise ValueError(f"level: expected a number below 0.5, got {level:g}")
-    return value
+_level = partial(validate.number, above=0, below=0.5)
+_share = partial(validate.number, above=0, below=1)
 
 
+@validate.finite_result
 def paired(ours: ArrayLike, theirs: ArrayLike, *, confidence: float = 0.95) -> Paired:
     """mean(d) -+ t_{n-1} s / sqrt(n) of d_k = ours_k - theirs_k, where k is a seed that both have in common.
 
@@ -79,12 +77,10 @@ def paired(ours: ArrayLike, theirs: ArrayLike, *, confidence: float = 0.95) -> P
     >>> paired([0.5, 0.7, 0.6], [0.4, 0.5, 0.6]).mean.__round__(3)
     0.1
     """
-    a, b = np.asarray(ours, float), np.asarray(theirs, float)
+    a, b, confidence = _row(ours, "ours"), _row(theirs, "theirs"), _share(confidence, "confidence")
     if a.shape != b.shape:
         raise ValueError(f"theirs: expected the shape of ours, {a.shape}, got {b.shape}")
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence: expected a number between 0 and 1, got {confidence:g}")
-    d = _differences(a - b, "ours")
+    d = a - b
     mean, error = float(d.mean()), _standard_error(d)
     half = float(stats.t.ppf((1 + confidence) / 2, d.size - 1)) * error
     return Paired(mean, error, mean - half, mean + half, d.size)
@@ -103,6 +99,7 @@ def _p_above(d: np.ndarray, margin: float) -> float:
     return float(stats.t.sf((d.mean() - margin) / error, d.size - 1))
 
 
+@validate.finite_result
 def above(differences: ArrayLike, margin: float, *, level: float = 0.05) -> Verdict:
     """Is the mean difference above the margin? "yes" rejects mean <= margin, "no" mean >= margin, one-sided.
 
@@ -112,12 +109,13 @@ def above(differences: ArrayLike, margin: float, *, level: float = 0.05) -> Verd
     >>> above([2.0, 2.1, 1.9], 1.0).decision, above([2.0, 2.1, 1.9], 2.0).decision
     ('yes', 'undecided')
     """
-    d, margin, level = _differences(differences), float(margin), _level(level)
+    d, margin, level = _row(differences, "differences"), validate.number(margin, "margin"), _level(level, "level")
     p_yes, p_no = _p_above(d, margin), _p_above(-d, -margin)
     decision: Decision = "yes" if p_yes < level else "no" if p_no < level else "undecided"
     return Verdict(decision, p_yes, p_no)
 
 
+@validate.finite_result
 def equivalent(differences: ArrayLike, margin: float, *, level: float = 0.05) -> Verdict:
     """Is the mean difference within -+ margin? "yes" by two one-sided tests (TOST), "no" where it is beyond one end.
 
@@ -128,14 +126,15 @@ def equivalent(differences: ArrayLike, margin: float, *, level: float = 0.05) ->
     >>> equivalent([0.1, -0.1, 0.05, 0.0], 1.0).decision, equivalent([2.0, 2.1, 1.9], 1.0).decision
     ('yes', 'no')
     """
-    d, level = _differences(differences), _level(level)
-    margin = float(validate.positive(margin, "margin", ndim=0))
+    d, level = _row(differences, "differences"), _level(level, "level")
+    margin = validate.number(margin, "margin", above=0)
     p_yes = max(_p_above(d, -margin), _p_above(-d, -margin))
     p_no = min(1.0, 2 * min(_p_above(d, margin), _p_above(-d, margin)))
     decision: Decision = "yes" if p_yes < level else "no" if p_no < level else "undecided"
     return Verdict(decision, p_yes, p_no)
 
 
+@validate.finite_result
 def together(verdicts: Sequence[Verdict], *, level: float = 0.05) -> Verdict:
     """Is it "yes" for all of them? "yes" needs every single one, "no" one that stands after Bonferroni's correction.
 
@@ -147,13 +146,14 @@ def together(verdicts: Sequence[Verdict], *, level: float = 0.05) -> Verdict:
     """
     if not verdicts:
         raise ValueError("verdicts: expected at least one, got none")
-    level = _level(level)
+    level = _level(level, "level")
     p_yes = max(v.p_yes for v in verdicts)
     p_no = min(1.0, len(verdicts) * min(v.p_no for v in verdicts))
     decision: Decision = "yes" if p_yes < level else "no" if p_no < level else "undecided"
     return Verdict(decision, p_yes, p_no)
 
 
+@validate.finite_result
 def filled(
     scores: ArrayLike, failed: Bool[np.ndarray, " runs"] | Sequence[bool], blind: float
 ) -> Float[np.ndarray, " runs"]:
@@ -164,37 +164,41 @@ def filled(
     >>> filled([0.9, float("nan")], [False, True], 0.1).tolist()
     [0.9, 0.1]
     """
-    values, lost = np.asarray(scores, float), np.asarray(failed, bool)
+    values, lost = validate.known_numbers(scores, "scores", finite=False), validate.known_numbers(failed, "failed")
     if values.shape != lost.shape:
         raise ValueError(f"failed: expected the shape of scores, {values.shape}, got {lost.shape}")
-    return np.where(lost, float(blind), values)
+    validate.require(lambda x: (x == 0) | (x == 1), lost, "failed", "truth values")
+    result = np.where(lost == 1, validate.number(blind, "blind"), values)
+    validate.require(np.isfinite, result, "scores", "finite numbers where a run did not fail")
+    return result
 
 
+@validate.finite_result
 def greatest_spread(differences: ArrayLike, *, confidence: float = 0.8) -> float:
     """s sqrt((n - 1) / chi2_{n-1}(1 - confidence)): the upper limit of the standard deviation that a pilot allows.
 
     >>> greatest_spread([1.0, 1.0, 1.0])
     0.0
     """
-    d = _differences(differences)
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence: expected a number between 0 and 1, got {confidence:g}")
+    d, confidence = _row(differences, "differences"), _share(confidence, "confidence")
     spread = _standard_error(d) * math.sqrt(d.size)
     return spread * math.sqrt((d.size - 1) / float(stats.chi2.ppf(1 - confidence, d.size - 1)))
 
 
+@validate.finite_result
 def one_sided_power(num_pairs: int, distance: float, spread: float, *, level: float = 0.05) -> float:
     """P("yes" of ``above``) where the mean difference is ``distance`` above the margin, by the noncentral t.
 
     >>> round(one_sided_power(10, 0.0, 1.0), 3)
     0.05
     """
-    n, level = validate.count(num_pairs, "num_pairs", minimum=2), _level(level)
-    spread = float(validate.positive(spread, "spread", ndim=0))
-    shift = float(distance) * math.sqrt(n) / spread
+    n, level = validate.count(num_pairs, "num_pairs", minimum=2), _level(level, "level")
+    spread = validate.number(spread, "spread", above=0)
+    shift = validate.number(distance, "distance") * math.sqrt(n) / spread
     return float(stats.nct.sf(stats.t.ppf(1 - level, n - 1), n - 1, shift))
 
 
+@validate.finite_result
 def equivalence_power(num_pairs: int, margin: float, spread: float, *, level: float = 0.05) -> float:
     """E_s [2 Phi((sqrt(n) margin - t s) / spread) - 1]_+: P("yes" of ``equivalent``) where the mean difference is 0.
 
@@ -203,21 +207,26 @@ def equivalence_power(num_pairs: int, margin: float, spread: float, *, level: fl
     >>> equivalence_power(10, 3.0, 1.0) > 0.999
     True
     """
-    n, level = validate.count(num_pairs, "num_pairs", minimum=2), _level(level)
-    spread = float(validate.positive(spread, "spread", ndim=0))
-    reach = float(validate.positive(margin, "margin", ndim=0)) * math.sqrt(n) / spread
+    n, level = validate.count(num_pairs, "num_pairs", minimum=2), _level(level, "level")
+    spread = validate.number(spread, "spread", above=0)
+    reach = validate.number(margin, "margin", above=0) * math.sqrt(n) / spread
     quantile = float(stats.t.ppf(1 - level, n - 1))
+
+    # With more pairs s is known anyway, and rounding would spoil its density.
+    freedom = min(n - 1, 10**6)
 
     def integrand(u: float) -> float:
         # u is s / spread, whose n - 1 fold square is chi-squared.
-        density = 2 * (n - 1) * u * float(stats.chi2.pdf((n - 1) * u * u, n - 1))
+        density = 2 * freedom * u * float(stats.chi2.pdf(freedom * u * u, freedom))
         return (2 * float(stats.norm.cdf(reach - quantile * u)) - 1) * density
 
-    # Beyond the first limit no sample is equivalent, beyond the second there are none.
-    last = min(reach / quantile, 1 + 12 / math.sqrt(2 * (n - 1)))
-    return float(integrate.quad(integrand, 0, last, limit=200)[0])
+    # Beyond the first limit no sample is equivalent; beside the others, next to 1 for many pairs, there are none.
+    width = 12 / math.sqrt(2 * freedom)
+    first, last = max(0.0, 1 - width), min(reach / quantile, 1 + width)
+    return min(1.0, float(integrate.quad(integrand, first, last, limit=200)[0])) if first < last else 0.0
 
 
+@validate.finite_result
 def pairs_needed(power_of: Callable[[int], float], *, power: float = 0.9, least: int = 5, most: int = 20) -> int:
     """The least number of pairs, from ``least`` to ``most``, with this power; ``most`` where none has it.
 
@@ -225,5 +234,5 @@ def pairs_needed(power_of: Callable[[int], float], *, power: float = 0.9, least:
     13
     """
     least = validate.count(least, "least", minimum=2)
-    most = validate.count(most, "most", minimum=least)
+    most, power = validate.count(most, "most", minimum=least), _share(power, "power")
     return next((n for n in range(least, most) if power_of(n) >= power), most)

@@ -14,7 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from spinbook.comparison.blocks import Settled, standardized
+from spinbook import validate
+from spinbook.comparison.blocks import Settled, _weight, require_sizes, standardized
 
 __all__ = [
     "EnergyBlock",
@@ -30,11 +31,6 @@ __all__ = [
 _LEAK = 1e-3
 
 
-def _weight(key: PRNGKeyArray, outputs: int, inputs: int) -> Array:
-    """Uniform within 1 / sqrt(inputs), as all linear maps of the comparison are drawn."""
-    return jax.random.uniform(key, (outputs, inputs), jnp.float32, -1, 1) / np.float32(math.sqrt(inputs))
-
-
 class _QueryKeyValue(eqx.Module):
     """Queries, keys and values of several heads, and the map that joins what the heads found."""
 
@@ -43,7 +39,8 @@ class _QueryKeyValue(eqx.Module):
     num_heads: int = eqx.field(static=True)
 
     def __init__(self, dim: int, num_heads: int, *, key: PRNGKeyArray) -> None:
-        a, b = jax.random.split(key)
+        require_sizes(dim=dim, num_heads=num_heads)
+        a, b = jax.random.split(validate.key(key))
         self.to_queries_keys_values, self.to_output = _weight(a, 3 * dim, dim), _weight(b, dim, dim)
         self.num_heads = num_heads
 
@@ -119,6 +116,13 @@ class LocalPooling(eqx.Module):
 
     grid: tuple[int, ...] = eqx.field(static=True)
 
+    def __init__(self, grid: tuple[int, ...]) -> None:
+        sizes = validate.known_numbers(grid, "grid")
+        if sizes.ndim != 1 or sizes.size == 0:
+            raise ValueError(f"grid: expected the number of sites along each axis, got shape {sizes.shape}")
+        validate.require(lambda k: (k >= 1) & (k % 1 == 0) & (k < 2**31), sizes, "grid", "integers >= 1")
+        self.grid = tuple(map(int, sizes))
+
     def __call__(self, x: Float[Array, "N D"]) -> Float[Array, "N D"]:
         return jnp.asarray(_neighbourhood(self.grid), x.dtype) @ x - x
 
@@ -145,7 +149,8 @@ class SiteMLP(eqx.Module):
     down_bias: Array
 
     def __init__(self, num_sites: int, *, key: PRNGKeyArray) -> None:
-        a, b = jax.random.split(key)
+        require_sizes(num_sites=num_sites)
+        a, b = jax.random.split(validate.key(key))
         self.up, self.down = _weight(a, 2 * num_sites, num_sites), _weight(b, num_sites, 2 * num_sites)
         self.up_bias, self.down_bias = jnp.zeros(2 * num_sites, jnp.float32), jnp.zeros(num_sites, jnp.float32)
 
@@ -174,7 +179,8 @@ class GatedMLP(eqx.Module):
     down_bias: Array
 
     def __init__(self, num_sites: int, dim: int, *, key: PRNGKeyArray) -> None:
-        a, b, c = jax.random.split(key, 3)
+        require_sizes(num_sites=num_sites, dim=dim)
+        a, b, c = jax.random.split(validate.key(key), 3)
         self.up, self.down = _weight(a, 4 * dim, dim), _weight(b, dim, 2 * dim)
         self.up_bias, self.down_bias = jnp.zeros(4 * dim, jnp.float32), jnp.zeros(dim, jnp.float32)
         self.norm_gain, self.norm_bias = jnp.ones(2 * dim, jnp.float32), jnp.zeros(2 * dim, jnp.float32)
@@ -223,7 +229,9 @@ class EnergyBlock(eqx.Module):
     rate: float = eqx.field(static=True)
 
     def __init__(self, dim: int, num_heads: int, *, steps: int = 4, rate: float = 0.25, key: PRNGKeyArray) -> None:
-        a, b, c = jax.random.split(key, 3)
+        require_sizes(dim=dim, num_heads=num_heads, steps=steps)
+        rate = validate.number(rate, "rate", above=0)
+        a, b, c = jax.random.split(validate.key(key), 3)
         self.to_keys, self.to_queries = _weight(a, dim, dim), _weight(b, dim, dim)
         self.memories = _weight(c, 4 * dim, dim)
         self.gain, self.bias = jnp.ones(1, jnp.float32), jnp.zeros(dim, jnp.float32)

@@ -207,19 +207,21 @@ def _stack(module: Module, depth: int) -> Callable[[Any, int, int], Any]:
     return make
 
 
-@cache
 def stacked(name: str, depth: int, grid: tuple[int, ...] = ()) -> Module:
     """``depth`` layers of the row ``name`` of ``ROWS``, one after another; the same object for the same arguments.
 
-    ``grid``: how the sites lie, which local pooling has to know. Raises ``ValueError`` for a name that is not a row.
+    ``grid``: how the sites lie, which local pooling has to know. Raises ``ValueError`` for a name that is not a row,
+    and for a depth below 1.
 
     >>> stacked("FNet", 2).own(16, 8) == 2 * stacked("FNet", 1).own(16, 8)
     True
     """
-    rows = _rows(grid)
-    if name not in rows:
-        raise ValueError(f"name: expected one of {', '.join(ROWS)}, got {name}")
-    layer, depth = rows[name], validate.count(depth, "depth", minimum=1)
+    return _stacked(validate.choice(name, ROWS, "name"), validate.count(depth, "depth", minimum=1), tuple(grid))
+
+
+@cache
+def _stacked(name: str, depth: int, grid: tuple[int, ...]) -> Module:
+    layer = _rows(grid)[name]
     own = layer.own
     return layer._replace(make=_stack(layer, depth), own=lambda n, d: depth * own(n, d), depth=depth)
 
@@ -231,6 +233,7 @@ def num_parameters(module: Module, task: Task, dim: int) -> int:
     >>> num_parameters(MODULES[0], recall(num_train=1), 32)
     14120
     """
+    dim = validate.count(dim, "dim", minimum=1)
     outside = (task.num_features + task.num_sites) * dim + (dim + 1) * task.num_classes
     return outside + module.own(task.num_sites, dim)
 

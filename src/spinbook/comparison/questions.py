@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from spinbook import validate
 from spinbook.comparison import judging
 from spinbook.comparison.judging import Paired, Verdict
 
@@ -35,7 +36,7 @@ __all__ = [
 
 LEVEL, POWER = 0.05, 0.9
 # The endpoint of each task, and the least difference in it that matters: one percentage point, 0.02 nats.
-_ENDPOINTS: dict[str, Literal["accuracy", "loss"]] = {"mnist": "accuracy", "text": "loss"}
+_ENDPOINTS: dict[str, Literal["accuracy", "loss"]] = {"mnist": "accuracy", "text": "loss", "recall apart": "accuracy"}
 MARGINS = {"accuracy": 0.01, "loss": 0.02}
 PRIMARY_TASKS = ("mnist", "text")
 SHALLOW, DEEP = 1, 4
@@ -112,10 +113,13 @@ class Answer(NamedTuple):
 def endpoint(task: str) -> Literal["accuracy", "loss"]:
     """What counts on this task: the loss in nats per character where a text is filled in, else the accuracy.
 
+    Raises ``ValueError`` for a name of no task.
+
     >>> endpoint("text"), endpoint("mnist"), endpoint("recall apart")
     ('loss', 'accuracy', 'accuracy')
     """
-    return _ENDPOINTS.get(task.partition(",")[0], "accuracy")
+    name = validate.instance(task, str, "task").partition(",")[0]
+    return _ENDPOINTS[validate.choice(name, _ENDPOINTS, "task")]
 
 
 def contrasts(question: Question, task: str) -> tuple[Contrast, ...]:
@@ -185,6 +189,8 @@ def runs_needed(scores: Mapping[tuple[str, int, int], float], task: str, *, leas
     one-sided interval of 80 %. A loss is supposed to be twice the margin, and two modules to be the same where the
     question is whether they are. ``least`` where there was no pilot for the task.
     """
+    least = validate.count(least, "least", minimum=2)
+    most = validate.count(most, "most", minimum=least)
     margin, numbers = MARGINS[endpoint(task)], [least]
     for question in QUESTIONS:
         for contrast in contrasts(question, task):

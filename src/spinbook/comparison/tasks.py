@@ -120,6 +120,7 @@ def classify_digits(*, seed: int = 0) -> Task:
     >>> task.train.features.shape, task.test.labels.shape, task.answer_sites
     ((1137, 17, 5), (360, 1), (0,))
     """
+    seed = validate.count(seed, "seed")
     images = digits.load()
     pixels = np.asarray(images.patterns, np.float32).reshape(-1, 4, 2, 4, 2)
     features = np.zeros((len(pixels), 17, 5), np.float32)
@@ -153,10 +154,10 @@ def recall(
     ((16000, 16, 24), (500, 8), 0.125)
     """
     pairs = validate.count(num_pairs, "num_pairs", minimum=1)
-    if num_keys < pairs:
-        raise ValueError(f"num_keys: expected at least num_pairs, {pairs}, got {num_keys}")
+    num_keys = validate.count(num_keys, "num_keys", minimum=pairs)
+    num_values = validate.count(num_values, "num_values", minimum=1)
     size = validate.count(num_train, "num_train", minimum=1) + 2 * validate.count(num_test, "num_test", minimum=1)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(validate.count(seed, "seed"))
     keys = np.argsort(rng.random((size, num_keys)), axis=1)[:, :pairs]
     values = rng.integers(0, num_values, (size, pairs))
     order = np.argsort(rng.random((size, pairs)), axis=1)
@@ -247,7 +248,8 @@ def classify_mnist(
     >>> task.train.features.shape, task.test.labels.shape, task.grid
     ((150, 16, 49), (100, 1), (4, 4))
     """
-    side = 28 // validate.count(patch, "patch", minimum=1, maximum=28)
+    patch = validate.count(patch, "patch", minimum=1, maximum=28)
+    side = 28 // patch
     if 28 % patch:
         raise ValueError(f"patch: expected a divisor of 28, got {patch}")
     images = mnist.load() if images is None else images
@@ -255,7 +257,7 @@ def classify_mnist(
     held_out = validate.count(
         size // 12 if num_validation is None else num_validation, "num_validation", minimum=1, maximum=size - 1
     )
-    order = np.random.default_rng(seed).permutation(size)
+    order = np.random.default_rng(validate.count(seed, "seed")).permutation(size)
 
     def cut(pixels: np.ndarray) -> np.ndarray:
         squares = pixels.reshape(-1, side, patch, side, patch).transpose(0, 1, 3, 2, 4)
@@ -298,7 +300,7 @@ def fill_in(
     """
     size = validate.count(num_characters, "num_characters", minimum=1)
     gaps = validate.count(num_gaps, "num_gaps", minimum=1, maximum=size)
-    part = float(validate.positive(held_out, "held_out", ndim=0))
+    part = validate.number(held_out, "held_out", above=0)
     characters = moby_dick.encode(moby_dick.load() if text is None else text)
     pieces = characters[: len(characters) // size * size].reshape(-1, size)
     last = int(part * len(pieces))
@@ -307,7 +309,7 @@ def fill_in(
             f"held_out: expected a part of {len(pieces)} pieces that leaves some for training, validation and testing, "
             f"got {part:g}"
         )
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(validate.count(seed, "seed"))
     hidden = np.argsort(rng.random(pieces.shape), axis=1)[:, :gaps]
     labels = np.full(pieces.shape, NOT_ASKED, np.int32)
     np.put_along_axis(labels, hidden, np.take_along_axis(pieces, hidden, axis=1).astype(np.int32), axis=1)

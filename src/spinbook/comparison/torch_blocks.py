@@ -16,8 +16,10 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
+from spinbook import validate
 from spinbook.adaptive_tap import AdaptiveTAPAttention, MeanFieldAttention
 from spinbook.adaptive_tap import couplings as coupling_tensors
+from spinbook.comparison.blocks import require_sizes
 from spinbook.fixed_point import spectral_radii
 from spinbook.free_energy import VectorSpinAttention
 from spinbook.free_energy.couplings import QueryKeyCouplings
@@ -47,7 +49,7 @@ def seeded(seed: int) -> Iterator[None]:
     outside meanwhile would take numbers away.
     """
     with _DRAWING, torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+        torch.manual_seed(validate.count(seed, "seed"))
         yield
 
 
@@ -90,6 +92,8 @@ def _settled(value: Tensor) -> SettledBatch:
 def standardized(x: Float[Tensor, "*batch D"]) -> Float[Tensor, "*batch D"]:
     """(x - mean) / standard deviation over the components: layer normalisation without parameters.
 
+    Takes its arguments without checks; its callers have checked them.
+
     >>> standardized(torch.arange(8.0)).abs().max().round(decimals=2)
     tensor(1.5300)
     """
@@ -105,6 +109,7 @@ class Vanilla(nn.Module):
 
     def __init__(self, dim: int, num_heads: int) -> None:
         super().__init__()
+        require_sizes(dim=dim, num_heads=num_heads)
         self.num_heads = num_heads
         self.norms = nn.ModuleList([nn.LayerNorm(dim), nn.LayerNorm(dim)])
         self.to_queries_keys_values, self.to_output = (

@@ -22,7 +22,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from spinbook import sphere, sweep
+from spinbook import sphere, sweep, validate
 from spinbook.annotations import Float
 from spinbook.comparison import records, transient
 from spinbook.comparison.transient import Design, LanguageModel, Row
@@ -55,6 +55,7 @@ class Frozen(NamedTuple):
     beta: float
 
 
+@validate.record(transient=validate.count)
 class Sampling(NamedTuple):
     """Replicas of each half and their steps, after ``transient`` steps that do not count; ``windows`` of the text."""
 

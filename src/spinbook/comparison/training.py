@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -56,6 +56,10 @@ _KRYLOV = 30
 _AT_ONCE, _WATCHED = 500, 500
 
 
+_SHARE = partial(validate.number, least=0, most=1)
+
+
+@validate.record(allowed_skips=_SHARE, allowed_unsolved=_SHARE)
 class Recipe(NamedTuple):
     """``num_updates`` batches of ``batch`` examples: the same for every module, whatever its learning rate.
 
@@ -152,30 +156,34 @@ def _watched(task: Task) -> Examples:
     return Examples(*(part[:_WATCHED] for part in task.validation))
 
 
+@validate.finite_result
 def batches(num_examples: int, recipe: Recipe, *, seed: int) -> Int[np.ndarray, "updates batch"]:
     """Which examples each update sees: all of them once in random order, then again in another.
 
     >>> batches(100, Recipe(num_updates=3, batch=4), seed=0).shape
     (3, 4)
     """
+    num_examples = validate.count(num_examples, "num_examples", minimum=1)
     needed = recipe.num_updates * recipe.batch
-    rng = np.random.default_rng([seed, 1])
+    rng = np.random.default_rng([validate.count(seed, "seed"), 1])
     rounds = [rng.permutation(num_examples) for _ in range(math.ceil(needed / num_examples))]
     return np.concatenate(rounds)[:needed].reshape(recipe.num_updates, recipe.batch).astype(np.int32)
 
 
+@validate.finite_result
 def rate_profile(num_updates: int) -> Float[np.ndarray, " updates"]:
     """Learning rates in units of the largest: a linear rise over a tenth, then (1 + cos) / 2 down to zero.
 
     >>> rate_profile(20)[[0, 1, 2, 11]].round(1).tolist()
     [0.5, 1.0, 1.0, 0.5]
     """
-    t = np.arange(num_updates)
+    t = np.arange(validate.count(num_updates, "num_updates", minimum=1))
     rise = max(1, num_updates // 10)
     fall = (1 + np.cos(np.pi * (t - rise) / max(1, num_updates - rise))) / 2
     return np.where(t < rise, (t + 1) / rise, fall).astype(np.float32)
 
 
+@validate.finite_result
 def shared_start(task: Task, dim: int, *, seed: int) -> dict[str, np.ndarray]:
     """Embedding, positions and readout as they are drawn for every module of this width, by name.
 
@@ -183,7 +191,8 @@ def shared_start(task: Task, dim: int, *, seed: int) -> dict[str, np.ndarray]:
     >>> shared_start(recall(num_train=1), 8, seed=0)["positions"].shape
     (16, 8)
     """
-    rng = np.random.default_rng([seed, 0])
+    dim = validate.count(dim, "dim", minimum=1)
+    rng = np.random.default_rng([validate.count(seed, "seed"), 0])
     arrays = {
         "embedding": rng.normal(size=(dim, task.num_features)),
         "positions": 0.5 * rng.normal(size=(task.num_sites, dim)),
@@ -264,7 +273,7 @@ def hessenberg(
 ) -> Float[Array, "K K"]:
     """The Jacobian of ``update`` at ``state`` in a Krylov space of ``steps`` directions, by Arnoldi's method.
 
-    Its largest eigenvalues approach those of the Jacobian. Can be compiled and batched, as
+    Its largest eigenvalues approach those of the Jacobian. For compiled code, and without checks: it can be batched, as
     ``relaxation.contraction_factor`` cannot.
 
     >>> h = hessenberg(lambda m: jnp.array([0.5, -0.8, 0.1], m.dtype) * m, jnp.ones(3), 3)

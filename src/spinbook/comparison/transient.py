@@ -12,9 +12,11 @@ every row, keeps each run, and writes ``transient.json.gz``.
 
 from __future__ import annotations
 
+import io
 import math
 import os
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
@@ -27,8 +29,9 @@ import numpy as np
 import optax
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from spinbook import sphere, sweep
+from spinbook import sphere, sweep, validate
 from spinbook.comparison import records, transient_questions
+from spinbook.comparison.blocks import require_sizes
 from spinbook.datasets import moby_dick
 from spinbook.spin_transformer import (
     AtFields,
@@ -43,6 +46,7 @@ from spinbook.spin_transformer import (
     sphere_per_head,
     unit_length,
 )
+from spinbook.sweep.storage import _decoded, _encoded
 
 __all__ = [
     "ALL",
@@ -73,8 +77,10 @@ STEPS = 12
 _VANILLA = "vanilla"
 _EPSILON = 1e-6
 _ARTIFACT = "transient.json.gz"
+_SEAL = "checkpoint "
 
 
+@validate.record(trained=("1", "2", "inf", "random", _VANILLA))
 class Row(NamedTuple):
     """``trained``: "1", "2", "inf", "random", or "vanilla". ``field``: whether the values are a field, not a start.
 
@@ -105,6 +111,7 @@ class Row(NamedTuple):
         return ("once",) if self.trained == _VANILLA else USES
 
 
+@validate.record(seed=validate.count)
 class Run(NamedTuple):
     """One training: a row from a seed."""
 
@@ -118,6 +125,7 @@ BESIDE = (Row("1", beta=3.0), Row("inf", beta=3.0), Row(_VANILLA))
 """Rows that no question is about: colder spins, whose first update is farther from their steady state, and a twin."""
 
 
+@validate.record(beside_seeds=validate.count)
 class Design(NamedTuple):
     """Sizes and numbers of runs. ``least`` seeds of ``primary`` rows, ``most`` where a question is then undecided."""
 
@@ -179,6 +187,9 @@ class VanillaStack(eqx.Module):
     num_heads: int = eqx.field(static=True)
 
     def __init__(self, depth: int, dim: int, num_heads: int, *, key: PRNGKeyArray) -> None:
+        require_sizes(depth=depth, dim=dim, num_heads=num_heads)
+        validate.key(key)
+
         def weight(part: int, outputs: int, inputs: int) -> Array:
             drawn = jax.random.uniform(jax.random.fold_in(key, part), (depth, outputs, inputs), jnp.float32, -1, 1)
             return drawn / np.float32(math.sqrt(inputs))
@@ -266,6 +277,7 @@ def made(row: Row, design: Design, key: PRNGKeyArray) -> LanguageModel:
     >>> model.stack.modules.memory.values.shape
     (1, 16, 16)
     """
+    validate.key(key)
     dim, heads, num_characters = design.dim, design.num_heads, len(moby_dick.ALPHABET)
     embedding_key, stack_key, readout_key = (jax.random.fold_in(key, part) for part in range(3))
     drawn = jax.random.normal(embedding_key, (num_characters, heads, dim // heads), jnp.float32)
@@ -301,15 +313,22 @@ def made(row: Row, design: Design, key: PRNGKeyArray) -> LanguageModel:
 def restored(row: Row, design: Design, path: str | os.PathLike[str]) -> LanguageModel:
     """The model of a row with the weights of a file ``weights-ROW-BETA.npz``, as it was after its last update.
 
-    Raises ``ValueError`` for weights of another row or design.
+    Raises ``ValueError`` for weights of another row or design, and for a file that is damaged.
     """
-    with jax.enable_x64(False), np.load(path) as file:
+    data = io.BytesIO(Path(path).read_bytes())
+    try:
+        with np.load(data) as file:
+            weights = [file[f"weight.{k}"] for k in range(len(file.files))]
+    # NumPy lets through what its parts raise, which is almost anything.
+    except Exception as error:
+        raise ValueError(f"path: expected a file of weights, got a damaged {os.fspath(path)} ({error})") from error
+    with jax.enable_x64(False):
         arrays, rest = eqx.partition(made(row, design, jax.random.key(0)), eqx.is_inexact_array)
         leaves, structure = jax.tree.flatten(arrays)
-        shapes = [file[f"weight.{k}"].shape for k in range(len(file.files))]
+        shapes = [weight.shape for weight in weights]
         if shapes != [leaf.shape for leaf in leaves]:
             raise ValueError(f"path: expected weights of row {row.name} of this design, got shapes {shapes}")
-        found = [jnp.asarray(file[f"weight.{k}"]) for k in range(len(leaves))]
+        found = [jnp.asarray(weight) for weight in weights]
         model: LanguageModel = eqx.combine(jax.tree.unflatten(structure, found), rest)
         return model
 
@@ -456,21 +475,31 @@ class Checkpoint(NamedTuple):
         leaves |= {f"found.{name}": values for name, values in found.items()}
         self.path.parent.mkdir(parents=True, exist_ok=True)
         unfinished = self.path.with_name(f".{self.path.name}.unfinished")
-        with unfinished.open("wb") as file:
-            np.savez(file, **leaves, identity=np.array(self.identity))
+        unfinished.write_bytes(_encoded(leaves | {"identity": np.array(self.identity)}, _SEAL))
         os.replace(unfinished, self.path)
 
     def read(self, like: Any) -> tuple[Any, dict[str, np.ndarray]] | None:
-        """What was written, in the form of ``like``; None where there is nothing, or something of another sweep."""
-        if not self.path.exists():
+        """What was written, in the form of ``like``; None where there is nothing, or something of another sweep.
+
+        A damaged file is set aside as NAME.damaged, with a warning, and is nothing: the training begins anew.
+        """
+        if not self.path.is_file():
             return None
-        with np.load(self.path) as file:
-            if str(file["identity"]) != self.identity:
-                return None
-            found = {name.removeprefix("found."): file[name] for name in file.files if name.startswith("found.")}
-            leaves, structure = jax.tree.flatten(like)
-            carried = [jnp.asarray(file[f"carried.{k}"]) for k in range(len(leaves))]
-        return jax.tree.unflatten(structure, carried), found
+        arrays = _decoded(self.path.read_bytes(), _SEAL)
+        if arrays is None:
+            aside = self.path.with_name(f"{self.path.name}.damaged")
+            os.replace(self.path, aside)
+            warnings.warn(
+                f"{self.path}: expected a whole checkpoint, got a damaged one, which is now {aside.name}; "
+                "this training begins anew, and all that are finished stay as they are",
+                stacklevel=2,
+            )
+            return None
+        if str(arrays["identity"]) != self.identity:
+            return None
+        leaves, structure = jax.tree.flatten(like)
+        found = {name.removeprefix("found."): a for name, a in arrays.items() if name.startswith("found.")}
+        return jax.tree.unflatten(structure, [jnp.asarray(arrays[f"carried.{k}"]) for k in range(len(leaves))]), found
 
 
 def train(run: Run, design: Design, *, checkpoint: Checkpoint | None = None) -> dict[str, np.ndarray]:

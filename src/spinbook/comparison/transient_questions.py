@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from spinbook import validate
 from spinbook.comparison import judging
 from spinbook.comparison.judging import Paired, Verdict
 
@@ -172,7 +173,7 @@ def answer(question: Question, record: Mapping[str, Any], *, beta: float = 1.0) 
     where the first look decided nothing and the second is still to come. Raises ``ValueError`` where fewer than two
     seeds have all runs of the question.
     """
-    losses, failed = _losses(record, beta)
+    losses, failed = _losses(record, validate.number(beta, "beta", above=0))
     needed = {(term.row, term.use) for contrast in question.contrasts for term in contrast.terms}
     seeds = sorted(set.intersection(*({s for row, use, s in losses if (row, use) == pair} for pair in needed)))
     if len(seeds) < 2:

@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy import stats
 
+from spinbook import validate
 from spinbook.comparison import judging, records, transient_questions
 from spinbook.comparison.judging import Paired
 from spinbook.comparison.transient_questions import Answer, Contrast, Question, Term
@@ -95,6 +96,7 @@ def slim(record: Mapping[str, Any]) -> dict[str, Any]:
     return rest | {"runs": runs, "kept_updates": list(KEPT), "whole": record.get("sha256")}
 
 
+@validate.record()
 class Place(NamedTuple):
     """A row, named as ``transient.Row.name`` has it, at an inverse temperature, and the use of which the loss is."""
 

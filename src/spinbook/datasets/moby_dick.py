@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import UInt8
 
+from spinbook import validate
 from spinbook.datasets.files import Known, content, located
 
 __all__ = ["ALPHABET", "FILE", "decode", "encode", "load", "sample"]
@@ -62,6 +63,7 @@ def encode(text: str) -> UInt8[np.ndarray, " characters"]:
     >>> encode("Ahab — 1851!").tolist() == encode("ahab - !").tolist()
     True
     """
+    text = validate.instance(text, str, "text")
     plain = unicodedata.normalize("NFKD", "".join(_WRITTEN_AS.get(c, c) for c in text)).lower()
     kept = "".join(c if c in ALPHABET else " " for c in plain if not unicodedata.combining(c))
     place = {c: k for k, c in enumerate(ALPHABET)}
@@ -69,9 +71,14 @@ def encode(text: str) -> UInt8[np.ndarray, " characters"]:
 
 
 def decode(characters: UInt8[np.ndarray, " characters"]) -> str:
-    """The text of these positions in ``ALPHABET``.
+    """The text of these positions in ``ALPHABET``. Raises ``ValueError`` for numbers that are none of them.
 
     >>> decode(encode("The Whale!"))
     'the whale!'
     """
-    return "".join(ALPHABET[k] for k in characters)
+    known = validate.known_numbers(characters, "characters")
+    if known.ndim != 1:
+        raise ValueError(f"characters: expected numbers in a row, got shape {known.shape}")
+    last = len(ALPHABET) - 1
+    validate.require(lambda k: np.isin(k, np.arange(last + 1)), known, "characters", f"integers from 0 to {last}")
+    return "".join(ALPHABET[k] for k in known.astype(int))

@@ -37,6 +37,7 @@ __all__ = [
 ]
 
 
+@validate.record()
 class World(NamedTuple):
     """What a module lives in: ``num_sites`` sites that show one of ``num_symbols`` symbols each for ``steps`` steps.
 
@@ -97,7 +98,7 @@ def signal_share(first: Float[Array, " B *shape"], second: Float[Array, " B *sha
     those of world k, w = sum_k |x_k - y_k|^2 / (2 B) and b = 2 sum_k |(x_k + y_k) / 2 - their mean|^2 / (B - 1): the
     mean squares of a one-way analysis of variance. Both have the right expectation for any B, so that the share
     scatters around zero where nothing of the world is left; with sums around the sample mean it would scatter around
-    -1 / (2 B - 1). NaN for B = 1. Source: this book.
+    -1 / (2 B - 1). NaN for B = 1. For compiled code, and without checks. Source: this book.
 
     >>> world, noise = jnp.array([[1.0], [-1.0], [0.0]]), jnp.array([[0.1], [0.2], [-0.1]])
     >>> bool(signal_share(world + noise, world - noise) > 0.9), float(signal_share(world, world))
@@ -321,6 +322,7 @@ def sculpt(
     return Sculpture(size * np.arange(records + 1), *seen)
 
 
+@validate.record(lag=validate.count)
 class RecallTask(NamedTuple):
     """Recall: every site is to name the symbol ``lag`` sites before it, in a sequence that is shown once.
 

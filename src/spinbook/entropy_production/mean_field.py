@@ -176,7 +176,10 @@ def driven_production(
     beta: Array,
     response: Response = sphere.large_d,
 ) -> Float[Array, ""]:
-    """``vector_mean_field`` of a system known to be driven: no checks, no warnings."""
+    """``vector_mean_field`` of a system known to be driven: no checks, no warnings.
+
+    Takes its arguments without checks; its callers have checked them.
+    """
     J = couplings[None] if couplings.ndim == 2 else couplings
     return _vector(J, fields, previous_fields, beta, response)
 

@@ -26,7 +26,10 @@ class NotSteadyWarning(UserWarning):
 
 
 def warn_of_drift(drift: Any, allowed: float, what: str) -> None:
-    """Warn if a measured drift is larger than what is allowed; silent under a trace."""
+    """Warn if a measured drift is larger than what is allowed; silent under a trace.
+
+    Takes its arguments without checks; its callers have checked them.
+    """
     if validate.is_traced(drift) or not float(drift) > allowed:
         return
     warnings.warn(

@@ -20,6 +20,8 @@ __all__ = ["QueryKeyCouplings", "sample", "symmetric_traceless"]
 def symmetric_traceless(matrix: Float[Tensor, "*batch N N"]) -> Float[Tensor, "*batch N N"]:
     """J_ij = (M_ij + M_ji) / 2 for i != j, J_ii = 0: the nearest symmetric matrix with zero diagonal.
 
+    Takes its arguments without checks; its callers have checked them.
+
     >>> symmetric_traceless(torch.tensor([[5.0, 1.0], [3.0, 7.0]])).tolist()
     [[0.0, 2.0], [2.0, 0.0]]
     """

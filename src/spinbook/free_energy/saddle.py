@@ -3,6 +3,8 @@
 Nothing here knows the spin dimension D: fields enter through the matrix of their scalar products, ``gram`` = H H^T.
 Leading axes are a batch everywhere; ``beta`` has the shape of the batch, or is a scalar. Arguments are tensors of one
 dtype, which ``VectorSpinModel`` has checked.
+
+Functions here take their arguments without checks; their callers have checked them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """Couplings as functions of the fields, J(h). Holds no spins, and no parameters but the weights that it is given.
 
 Each is a pytree, so that it can be an argument of compiled functions, and is called with fields (N, D).
+
+Functions here take their arguments without checks; their callers have checked them.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Numbers are unevaluated sums of two doubles, high + low with |low| <= ulp(high) / 2 (Dekker 1971), so that a relative
 size of 1e-32 is still seen beside one. Imported by ``spectrum`` when it first runs, because numba takes a second.
+
+Functions here take their arguments without checks; their callers have checked them.
 """
 
 # mypy: disable-error-code="untyped-decorator"

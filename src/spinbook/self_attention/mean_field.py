@@ -76,6 +76,8 @@ def overlaps(
     Mean fields of the token that the attention A makes and that carries the given position, modulo R. Source: Poc-Lopez
     and Aguilera (2024), equations (15) and (16).
 
+    Takes its arguments without checks; its callers have checked them.
+
     >>> from spinbook.self_attention import paper_network
     >>> overlaps(couplings(paper_network(), beta=1.27), jnp.zeros(3), 0).shape
     (4, 3)
@@ -91,6 +93,8 @@ def step(couplings: Couplings, window: Window) -> tuple[Window, Overlaps]:
     Token t is made by A_{t-1}, the newest attention of the window, and carries position t; its neighbours are made anew
     from the older ones. Entries of the window beyond its length are ignored. Source: Poc-Lopez and Aguilera (2024),
     equations (13) to (15).
+
+    Takes its arguments without checks; its callers have checked them.
 
     >>> from spinbook.self_attention import paper_network
     >>> network = paper_network()

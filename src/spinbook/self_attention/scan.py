@@ -3,6 +3,8 @@
 All lanes advance together, tokens are computed anew at every step and tangents by automatic differentiation. On a CPU
 ``lanes.run`` is many times faster. Floating type: JAX's default, so switch x64 on; single precision is not to be
 trusted on chaotic orbits.
+
+Functions here take their arguments without checks; their callers have checked them.
 """
 
 from __future__ import annotations

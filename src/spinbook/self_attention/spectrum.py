@@ -67,6 +67,8 @@ def derivatives(
     error stays small in this form also where one weight is nearly 1. ``attention`` (T + K - 1, M): what made the tokens
     of T steps with K = ``context``, the oldest first; ``phases``: the positions that these tokens carry.
 
+    Takes its arguments without checks; its callers have checked them.
+
     >>> from spinbook.self_attention import paper_network
     >>> network = paper_network()
     >>> zeros = np.zeros((9, 3))

@@ -227,10 +227,10 @@ def iterate(
     ``function`` returns arrays by name, which come back as NumPy arrays whether they were computed now or read again.
     What it draws at random should follow from the task: then every executor gives the same bits.
 
-    ``executor``: any of ``concurrent.futures``: ``ProcessPoolExecutor``, ``Processes``, ``get_executor()`` of a client
-    of dask. Without one, ``num_threads`` threads, one per processor by default; for threads to help, the function
-    should release the interpreter while it computes. For other processes the function has to be picklable. The
-    executor is not shut down.
+    ``executor``: any of ``concurrent.futures``: ``ProcessPoolExecutor``, which leaves its processes behind if this one
+    is killed, ``Processes``, which does not, ``get_executor()`` of a client of dask. Without one, ``num_threads``
+    threads, one per processor by default; for threads to help, the function should release the interpreter while it
+    computes. For other processes the function has to be picklable. The executor is not shut down.
 
     ``folder``: where each result is kept, in a sealed file of its own that is written completely or not at all, by the
     worker if it sees the folder, otherwise when the result arrives. Results that are there already come first and are

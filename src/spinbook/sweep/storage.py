@@ -116,6 +116,13 @@ def _decoded(data: bytes, sealed_for: str) -> dict[str, np.ndarray] | None:
     return arrays
 
 
+def _content(path: Path) -> bytes:
+    """Of an ordinary file: to read a pipe might never end."""
+    if not path.is_file():
+        raise FileNotFoundError(f"{path.name} is no file")
+    return path.read_bytes()
+
+
 def _host() -> str:
     return re.sub(r"[^A-Za-z0-9.]", "_", socket.gethostname())
 
@@ -194,15 +201,17 @@ class Store(NamedTuple):
 
     def _compare(self, described: Mapping[str, Any]) -> None:
         try:
-            text = (self.folder / _DESCRIPTION).read_text(encoding="utf-8")
+            text = _content(self.folder / _DESCRIPTION).decode("utf-8")
             if text == self.description:
                 return
             found = json.loads(text)
+            if not isinstance(found, dict):
+                raise ValueError("it describes no sweep")
             checksum = found.pop("checksum", None)
             # The first format had neither a number nor a checksum.
             if found == described or (("format" in found or checksum) and checksum != _checksum(found)):
                 raise ValueError("it does not fit its checksum")
-        except (OSError, ValueError, AttributeError, RecursionError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise ValueError(
                 f"folder: expected a {_DESCRIPTION} that can be read in {self.folder}, got a damaged one ({error}); "
                 "restore it, or move the folder away to compute everything anew"
@@ -219,14 +228,14 @@ class Store(NamedTuple):
     def is_here(self) -> bool:
         """Whether this machine sees the folder, with this sweep in it."""
         try:
-            return (self.folder / _DESCRIPTION).read_text(encoding="utf-8") == self.description
+            return _content(self.folder / _DESCRIPTION).decode("utf-8") == self.description
         except (OSError, ValueError):
             return False
 
     def read(self, k: int) -> dict[str, np.ndarray] | None:
         """The result of task k, or nothing if there is none that is whole."""
         try:
-            data = self._path(k).read_bytes()
+            data = _content(self._path(k))
         except OSError:
             return None
         return _decoded(data, self._sealed_for(k))

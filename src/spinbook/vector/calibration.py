@@ -27,7 +27,7 @@ import numpy as np
 import scipy
 from jaxtyping import Array
 
-from spinbook import sphere, sweep
+from spinbook import sphere, sweep, validate
 from spinbook.annotations import Float
 from spinbook.entropy_production.mean_field import vector_delayed_correlations
 from spinbook.vector import fidelity, mean_field, stochastic
@@ -78,6 +78,7 @@ _SETTLED = 1e-9
 _REPLICAS = {3: (256, 200), 16: (256, 100), 64: (64, 100), 128: (64, 60)}
 
 
+@validate.record(draw=validate.count, transient=validate.count)
 class Cell(NamedTuple):
     """One place on the map, with the sizes of its sampling: ``replicas`` and ``steps`` of each half."""
 
@@ -91,6 +92,7 @@ class Cell(NamedTuple):
     transient: int = 40
 
 
+@validate.record(draw=validate.count, transient=validate.count)
 class Noise(NamedTuple):
     """Short runs of one replica each at a place on the map, for the scatter of two estimators on the same spins."""
 
@@ -169,6 +171,21 @@ def seeded(case: Cell | Noise) -> Array:
     return jax.random.key(int.from_bytes(sha256(repr(case).encode()).digest()[:4], "big"))
 
 
+def _system(J: Any, m: Any, beta: Any, x: Any = None) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+    """Square couplings, means and fields (N, D) inside the ball and beta > 0, all in double precision."""
+    J, m = validate.known_numbers(J, "J"), validate.known_numbers(m, "m")
+    if J.ndim != 2 or J.shape[0] != J.shape[1] or J.size == 0:
+        raise ValueError(f"J: expected a square matrix (N, N), got shape {J.shape}")
+    x = np.zeros_like(m) if x is None else validate.known_numbers(x, "x")
+    for value, name in ((J, "J"), (x, "x")):
+        validate.require(lambda a: np.isfinite(J.size * a * a), value, name, "numbers with finite squares")
+    for value, name in ((m, "m"), (x, "x")):
+        if value.ndim != 2 or len(value) != len(J) or value.shape[1] < 3 or value.shape != m.shape:
+            raise ValueError(f"{name}: expected shape ({len(J)}, D) with D > 2, got shape {value.shape}")
+    sphere.inside_ball(m, "m")
+    return J, m, x, validate.number(beta, "beta", above=0)
+
+
 def _variances(m: np.ndarray) -> np.ndarray:
     """v_i, the variance of a spin per component."""
     return (sphere.squared_radius(m.shape[1]) - np.sum(m**2, axis=1)) / m.shape[1]
@@ -180,12 +197,18 @@ def closure(J: Float[np.ndarray, "N N"], m: Float[np.ndarray, "N D"], beta: floa
     A_il = beta v_i J_il, with v_i = (R^2 - |m_i|^2) / D the variance of a spin per component, says how a fluctuation of
     one spin goes over to the mean of another at the next step, and C_0 holds the D v_i of independent spins. Rows of J
     that sum to one keep the uniform vector, which is where the sum is largest. NaN where fluctuations do not die out,
-    the spectral radius of A being one or more.
+    the spectral radius of A being one or more. Raises ``ValueError`` for shapes that do not fit, means outside of the
+    ball and beta <= 0.
 
     >>> added = closure(np.full((4, 4), 0.25), np.zeros((4, 6)), 1.0)
     >>> np.allclose(added, 6 / 3 * 0.125 / 3 / 4)
     True
     """
+    J, m, _, beta = _system(J, m, beta)
+    return _closure(J, m, beta)
+
+
+def _closure(J: np.ndarray, m: np.ndarray, beta: float) -> np.ndarray:
     v = _variances(m)
     return _answered(beta * v[:, None] * J, m.shape[1] * v)
 
@@ -212,12 +235,17 @@ def spread_delayed(
     The response of spin i is averaged over the spread of its field, as in ``fidelity.spread_means``, whose ``m`` it
     needs: phi'(h) = f 1 + f1 h h^T at the squared length |h_i|^2 + w_i with h_i = x_i + sum_j J_ij m_j and w_i = sum_j
     J_ij^2 (R^2 - |m_j|^2), and <h h^T> = h_i h_i^T + (w_i / D) 1. The second is with A_il = J_il tr<phi'(h_i)> / D in
-    ``closure``.
+    ``closure``, and NaN where fluctuations do not die out. Raises ``ValueError`` as ``closure`` does.
 
     >>> alone = spread_delayed(np.zeros((2, 2)), np.ones((2, 4)), np.zeros((2, 4)), 1.0)
     >>> float(np.abs(alone).max())
     0.0
     """
+    J, m, x, beta = _system(J, m, beta, x)
+    return _spread_delayed(J, x, m, beta)
+
+
+def _spread_delayed(J: np.ndarray, x: np.ndarray, m: np.ndarray, beta: float) -> tuple[np.ndarray, np.ndarray]:
     dim = m.shape[1]
     h = x + J @ m
     w = J**2 @ (dim * _variances(m))
@@ -296,8 +324,8 @@ def _theories(J: np.ndarray, x: np.ndarray, beta: float) -> tuple[dict[str, np.n
         if np.isnan(fields).any()
         else np.asarray(vector_delayed_correlations(J, fields, fields, beta=beta, response=sphere.large_d))
     )
-    delayed["closed"] = delayed["naive"] + closure(J, means["naive"], beta)
-    delayed["spread"], delayed["spread, closed"] = spread_delayed(J, x, means["spread"], beta)
+    delayed["closed"] = delayed["naive"] + _closure(J, means["naive"], beta)
+    delayed["spread"], delayed["spread, closed"] = _spread_delayed(J, x, means["spread"], beta)
     return means, delayed
 
 
@@ -359,18 +387,22 @@ def predicted_gains(
     field, whose variance is sum_j J_ij^2 v_j. For equal spins g_i = sqrt(n_eff) / chi, with n_eff = 1 / sum_j J_ij^2
     and chi = beta v. Both estimates of sigma are sums of products: with K = J - J^T, the raw one of independent
     K_il s_i(t+1) . s_l(t), the other of Q_jl s_j . s_l at one time, Q = J^T diag(beta v) K, in which jl and lj are the
-    same product. Products of a spin with itself hardly fluctuate and are left out.
+    same product. Products of a spin with itself hardly fluctuate and are left out. The second is NaN for symmetric
+    couplings, which produce nothing. Raises ``ValueError`` as ``closure`` does, and for a spin that hears of no other.
 
     >>> g, of_sigma = predicted_gains(np.full((4, 4), 0.25), np.zeros((4, 6)), 1.5)
     >>> np.allclose(g, 4.0)
     True
     """
+    J, m, _, beta = _system(J, m, beta)
     v = _variances(m)
     K = _odd(J)
     Q = J.T @ (beta * v[:, None] * K)
     weights = np.outer(v, v)
     quiet = np.sum(np.triu((Q + Q.T) ** 2 * weights, 1))
-    rows = 1 / (beta * np.sqrt(v * (J**2 @ v)))
+    heard = v * (J**2 @ v)
+    validate.require(lambda a: a > 0, heard, "J", "couplings of every spin to others")
+    rows = 1 / (beta * np.sqrt(heard))
     return rows, float(np.sqrt(np.sum(K**2 * weights) / quiet)) if quiet > 0 else np.nan
 
 
@@ -443,8 +475,8 @@ def tried(case: Case) -> dict[str, np.ndarray]:
         J, x = fidelity.system(case)
         m, means = _settled(J, x, case.beta, _gain), fidelity.spread_means(J, x, beta=case.beta, updates=_UPDATES)
         naive = _independent(J, m, case.beta)
-        closed = naive + closure(J, m, case.beta)
-        averaged = spread_delayed(J, x, means, case.beta)[1]
+        closed = naive + _closure(J, m, case.beta)
+        averaged = _spread_delayed(J, x, means, case.beta)[1]
         key = jax.random.key(int.from_bytes(sha256(repr(case).encode()).digest()[:4], "big"))
         couplings, fields, beta = (jnp.asarray(a, jnp.float32) for a in (J, x, case.beta))
         found = fidelity._halves(key, couplings, fields, beta, case.replicas, case.steps, transient=30, delayed=True)
@@ -530,10 +562,16 @@ def record() -> Record:
 def root(squared: np.ndarray) -> tuple[Float[np.ndarray, "*shape"], Float[np.ndarray, "*shape"]]:
     """sqrt of a square (..., 2) that has a standard error, with its own; NaN where it is not two of them above zero.
 
+    Raises ``ValueError`` for another shape, and for standard errors below zero.
+
     >>> [float(part) for part in root(np.array([0.04, 0.004]))]
     [0.2, 0.01]
     """
-    value, error = np.moveaxis(np.asarray(squared, dtype=float), -1, 0)
+    known = validate.known_numbers(squared, "squared", finite=False)
+    if known.ndim == 0 or known.shape[-1] != 2:
+        raise ValueError(f"squared: expected shape (..., 2), got shape {known.shape}")
+    value, error = np.moveaxis(known, -1, 0)
+    validate.require(lambda e: ~(e < 0), error, "squared", "standard errors >= 0")
     seen = value > 2 * error
     size = np.sqrt(np.where(seen, value, np.nan))
     return np.asarray(size), np.asarray(error / (2 * size))
@@ -546,6 +584,7 @@ def table(
 
     ``place`` chooses a theory or a share by its place; without it all are returned. NaN where there is no such cell.
     """
+    validate.choice(dim, DIMS, "dim")
     by_place = {(c.beta, c.u): found[quantity] for c, found in rows if c.dim == dim and c.num_sites == 32}
     values = [[by_place[beta, u] for u in DRIVES] for beta in BETAS]
     chosen = np.array(values)

@@ -50,6 +50,7 @@ GROUPS = 8
 """Groups of replicas in each half, which the standard errors come from."""
 
 
+@validate.record(kind=("rows", "collective"), scale=partial(validate.number, least=0), draw=validate.count)
 class Case(NamedTuple):
     """One frozen system: what is asked of it, how its couplings were made, and how long it is sampled.
 

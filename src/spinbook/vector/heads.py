@@ -2,6 +2,8 @@
 
 Head h is the h-th of H equal slices of the components; vectors (..., N, D) become (..., H, N, D / H), so that the
 couplings of a head act on the last two axes.
+
+Functions here take their arguments without checks; their callers have checked them.
 """
 
 from __future__ import annotations
@@ -29,4 +31,5 @@ def from_heads(vectors: Float[Array, "*batch H N d"]) -> Float[Array, "*batch N 
     (5, 8)
     """
     a = jnp.moveaxis(vectors, -3, -2)
-    return a.reshape(*a.shape[:-2], -1)
+    # The size is told, since none can be found for an empty batch.
+    return a.reshape(*a.shape[:-2], a.shape[-2] * a.shape[-1])

@@ -43,6 +43,8 @@ def _gamma(y: np.ndarray) -> np.ndarray:
 def naive(y: np.ndarray, strength: float) -> np.ndarray:
     """Y = y: theta_i is the drive itself.
 
+    Takes its arguments without checks; its callers have checked them.
+
     >>> naive(np.array([0.7]), 1.0).tolist()
     [[0.7]]
     """
@@ -51,6 +53,8 @@ def naive(y: np.ndarray, strength: float) -> np.ndarray:
 
 def tap_without_self_term(y: np.ndarray, strength: float) -> np.ndarray:
     """Y = y + b^2 y / (1 + gamma)^2 with b = ``strength`` = beta g: the fluctuations of the neighbours alone.
+
+    Takes its arguments without checks; its callers have checked them.
 
     >>> tap_without_self_term(np.array([0.75]), 1.0).round(4).tolist()
     [[0.8981]]
@@ -63,6 +67,8 @@ def tap(y: np.ndarray, strength: float) -> np.ndarray:
 
     The square is what the distance v = x + J m - theta adds to the source's second order (secondordercorrections). NaN
     where the roots are complex: no drive leads to this y. Plain updates of n settle on the smaller root only.
+
+    Takes its arguments without checks; its callers have checked them.
 
     >>> tap(np.array([0.75, 1.5]), 2.0).round(4).tolist()
     [[1.635, nan], [2.5436, nan]]
@@ -80,6 +86,8 @@ def central_limit(y: np.ndarray, strength: float) -> np.ndarray:
     """Y with Y / (1 + sqrt(1 + Y^2 + b^2 (1 - p(y)^2))) = p(y): the field fluctuates as a Gaussian, to all orders.
 
     The sum of many independent spins is a Gaussian vector of squared length g^2 (R^2 - |m|^2), across the drive.
+
+    Takes its arguments without checks; its callers have checked them.
 
     >>> central_limit(np.array([0.75]), 1.0).round(4).tolist()
     [[0.8767]]

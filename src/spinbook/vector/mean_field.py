@@ -12,6 +12,7 @@ source's) or ``sphere.exact``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -59,7 +60,7 @@ def _batched(function: Callable[..., Any], num_arrays: int, *arrays: Array) -> A
     first, others = arrays[:num_arrays], arrays[num_arrays:]
     J = others[0]
     batch = first[0].shape[:-2]
-    flat = [by_heads(a.reshape(-1, *a.shape[-2:]), len(J)) for a in first]
+    flat = [by_heads(a.reshape(math.prod(batch), *a.shape[-2:]), len(J)) for a in first]
     out = jax.vmap(lambda *systems: function(*systems, *others))(*flat)
 
     def restored(leaf: Array) -> Array:

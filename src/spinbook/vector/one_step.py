@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from spinbook import sphere, sweep
+from spinbook import sphere, sweep, validate
 from spinbook.vector import mean_field
 
 __all__ = ["NAMES", "Case", "System", "cases", "compute", "measure", "record", "systems"]
@@ -38,6 +38,7 @@ NAMES = tuple(f"{step}, {response}" for response in _RESPONSES for step in _STEP
 """The theories, in the order of ``errors``."""
 
 
+@validate.record(system=validate.count)
 class Case(NamedTuple):
     """One row of the table: which of the ``systems()``, the strength of its couplings, and how much is drawn.
 

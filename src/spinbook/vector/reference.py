@@ -2,6 +2,8 @@
 
 ``fluctuations.tap_field`` is the same arithmetic with the D x D matrices multiplied out; tests hold both together.
 Couplings are (N, N) or, for slices of the components, (H, N, N); magnetizations and fields are (N, D).
+
+Functions here take their arguments without checks; their callers have checked them.
 """
 
 from __future__ import annotations
