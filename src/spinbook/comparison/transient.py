@@ -30,6 +30,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from spinbook import sphere, sweep
 from spinbook.comparison import records, transient_questions
 from spinbook.datasets import moby_dick
+from spinbook.precision import enable_x64
 from spinbook.spin_transformer import (
     AtFields,
     Learned,
@@ -303,7 +304,7 @@ def restored(row: Row, design: Design, path: str | os.PathLike[str]) -> Language
 
     Raises ``ValueError`` for weights of another row or design.
     """
-    with jax.enable_x64(False), np.load(path) as file:
+    with enable_x64(False), np.load(path) as file:
         arrays, rest = eqx.partition(made(row, design, jax.random.key(0)), eqx.is_inexact_array)
         leaves, structure = jax.tree.flatten(arrays)
         shapes = [file[f"weight.{k}"].shape for k in range(len(file.files))]
@@ -490,7 +491,7 @@ def train(run: Run, design: Design, *, checkpoint: Checkpoint | None = None) -> 
 
     With a ``checkpoint`` it goes on from there, and writes it after every look.
     """
-    with jax.enable_x64(False), jax.numpy_dtype_promotion("standard"):
+    with enable_x64(False), jax.numpy_dtype_promotion("standard"):
         model = made(run.row, design, jax.random.key(run.seed))
         programs = _programs(run.row, design)
         params = eqx.filter(model, eqx.is_inexact_array)
