@@ -21,7 +21,7 @@ export PYTHONUTF8 := 1
 # A copied folder would run the code of the one that it was copied from.
 $(shell test "$$(cat $(STAMP) 2>/dev/null)" = "$$(pwd -P)" || rm -f $(STAMP))
 
-.PHONY: help book chapter sources test check fix bench audit pdf deposit freeze portability faults epsilon lab lock newest clean
+.PHONY: help book chapter sources test check fix bench audit pdf deposit freeze portability faults epsilon lab lock newest colab clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "make %-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -100,6 +100,16 @@ newest: ## install the newest versions that pyproject.toml allows instead of the
 	@test -x $${FOLDER:-.venv}/bin/python || $(PYTHON) -m venv $${FOLDER:-.venv}
 	@$${FOLDER:-.venv}/bin/pip install --quiet --upgrade --upgrade-strategy eager -e ".[book,test,dev]"
 	@test -n "$$FOLDER" || pwd -P > $(STAMP)
+
+colab: ## Colab's packages (tests/colab.txt) in _build/colab, and beside them the oldest versions with the tests' tools
+	@test -x _build/colab/bin/python || $(PYTHON) -m venv _build/colab
+	@_build/colab/bin/python -m pip install --quiet -r tests/colab.txt
+	@_build/colab/bin/python -m venv --without-pip _build/oldest
+	@_build/colab/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
+	  > "$$(_build/oldest/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/lent.pth"
+	@pwd -P | sed 's|$$|/src|' >> "$$(_build/oldest/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/lent.pth"
+	@_build/oldest/bin/python -m pip install --quiet -c tests/colab.txt -r tests/oldest.txt \
+	  beartype hypothesis jsonschema pytest pytest-xdist
 
 clean: ## remove everything generated, the environment too
 	rm -rf _build .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis
