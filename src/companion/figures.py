@@ -339,7 +339,8 @@ def _save_data(folder: Path, id: str, data: Mapping[str, Any]) -> None:
     else:
         path = folder / f"{id}.npz"
         arrays = {name: _rounded(values) for name, values in columns.items()}
-        np.savez_compressed(path, allow_pickle=False, **arrays)
+        # Of an object array savez makes a pickle; there is none here, and before NumPy 2.1 the option is saved as an array.
+        np.savez_compressed(path, **arrays)
         _read_arrays_back(path, arrays)
 
 

@@ -15,6 +15,10 @@ tests that name it.
 instructions on both, so the path to SSE 4.2 has the two of them. AMD's processors take ``SSE4_2`` there for ``AUTO``
 (with ``MKL_VERBOSE=1`` MKL says ``CNR:AUTO``): a path of its own, whose digits differ from those without the variable,
 but that of ``AVX2`` and not that of an older processor.
+
+Two paths have packages of their own, from the list of those that Colab has, which are also the oldest that the library
+admits: its tests run with them, and so does every page as the packed notebook that the site offers, outside of the
+project. They need `make colab`, and the pages a finished site.
 """
 
 from __future__ import annotations
@@ -338,7 +342,10 @@ def _run_packed(root: Path, job: Job, target: Path) -> dict[str, object]:
     argv = [str(python), "-m", "ipykernel_launcher", "-f", "{connection_file}"]
     spec = {"argv": argv, "display_name": "alone", "language": "python"}
     (kernel / "kernel.json").write_text(json.dumps(spec), encoding="utf-8")
-    page = packed.write(root, job.unit, target / "page.ipynb")
+    try:
+        page = packed.write(root, job.unit, target / "page.ipynb")
+    except ValueError as error:
+        return {"key": job.key, "problem": str(error)}
     threads = {name: str(job.path.threads) for name in execution.THREAD_VARIABLES}
     variables = {"JUPYTER_PATH": str(target / "jupyter"), "COMPANION_OUT": str(out), "COMPANION_ROUGH": "1"}
     pip = {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
@@ -363,13 +370,15 @@ def _numbers(folder: Path) -> dict[str, list[object]]:
 def beside(python: Path, folder: Path) -> Path:
     """The interpreter of a new environment that sees the packages of another one, and changes none of them."""
     subprocess.run([str(python), "-m", "venv", "--without-pip", str(folder)], check=True)
-    ask = "import sysconfig; print(sysconfig.get_path('purelib'))"
-    lent, own = (
-        subprocess.run([str(one), "-c", ask], capture_output=True, text=True, check=True).stdout.strip()
-        for one in (python, folder / "bin" / "python")
-    )
-    (Path(own) / "lent.pth").write_text(f"{lent}\n", encoding="utf-8")
-    return folder / "bin" / "python"
+    new = folder / "bin" / "python"
+
+    def said(interpreter: Path, code: str) -> str:
+        command = [str(interpreter), "-c", f"import sys, sysconfig; {code}"]
+        return subprocess.run(command, capture_output=True, text=True, check=True, cwd=folder).stdout
+
+    lent = said(python, "print(*(path for path in sys.path if path.endswith('-packages')), sep=chr(10))")
+    (Path(said(new, "print(sysconfig.get_path('purelib'))").strip()) / "lent.pth").write_text(lent, encoding="utf-8")
+    return new
 
 
 def _run_tests(root: Path, job: Job) -> dict[str, object]:
