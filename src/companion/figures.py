@@ -339,7 +339,7 @@ def _save_data(folder: Path, id: str, data: Mapping[str, Any]) -> None:
     else:
         path = folder / f"{id}.npz"
         arrays = {name: _rounded(values) for name, values in columns.items()}
-        # Of an object array savez makes a pickle; there is none here, and before NumPy 2.1 the option is saved as an array.
+        # Without an option: before NumPy 2.1 one more array would be saved. There are no objects here to be pickled.
         np.savez_compressed(path, **arrays)
         _read_arrays_back(path, arrays)
 
