@@ -40,7 +40,7 @@ _RUNNERS = {"ipykernel", "packaging", "psutil"}
 """What is loaded wherever a kernel runs, and not asked for."""
 _DOTS_PER_INCH = 130
 """Of pictures in a packed notebook; the site has drawings, and 200 dots where it has none."""
-_COLOURS = 64
+_COLOURS = 32
 _ROLE = re.compile(r"\{([\w:-]+)\}`([^`]+)`")
 _NAMED = re.compile(r"(.+?)\s*<([^<>]+)>", re.DOTALL)
 _EQUATION = re.compile(r"\n?\$\$ *\(([^()\s]+)\) *$", re.MULTILINE)
@@ -193,7 +193,9 @@ def _lighter(output: NotebookNode) -> NotebookNode:
             width, height = small.size
             small = small.resize((round(width * share), round(height * share)), Image.Resampling.LANCZOS)
     stream = io.BytesIO()
-    small.quantize(_COLOURS, dither=Image.Dither.NONE).save(stream, "PNG", optimize=True)
+    small.quantize(_COLOURS, method=Image.Quantize.MAXCOVERAGE, kmeans=1, dither=Image.Dither.NONE).save(
+        stream, "PNG", optimize=True
+    )
     output["data"] = {**output.data, "image/png": base64.b64encode(stream.getvalue()).decode("ascii")}
     return output
 
