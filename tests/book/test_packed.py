@@ -5,6 +5,7 @@ import io
 import json
 import re
 import shutil
+import sys
 import tarfile
 import tomllib
 from pathlib import Path
@@ -116,6 +117,25 @@ def test_a_package_out_of_bounds_is_named_before_anything_is_unpacked(pair, tmp_
     runnable = re.sub(r"^    %pip .*$", "    pass", cell, flags=re.MULTILINE)
     with pytest.raises(ImportError, match=r"packages: expected numpy>=99, got \d.*; install what is expected"):
         exec(compile(runnable, "cell", "exec"), {})
+
+
+def test_pip_is_told_to_leave_what_is_found_first_and_not_told_what_it_cannot_read(pair, tmp_path, monkeypatch):
+    shutil.copy(ROOT / "pyproject.toml", pair.root)
+    monkeypatch.setattr(packed, "requirements", lambda root, chapter: ["nothing-like-this>=1"])
+    for folder, name, version in (("a", "One_Thing", "2.0"), ("b", "one-thing", "1.0"), ("b", "distro", "1.1build1")):
+        record = tmp_path / folder / f"{name}-{version}.dist-info"
+        record.mkdir(parents=True)
+        (record / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+    monkeypatch.setattr(sys, "path", [str(tmp_path / "a"), str(tmp_path / "b"), *sys.path])
+    cell = packed.notebook(pair.root, "probe").cells[1].source
+    assert "%pip install --quiet --constraint {pins} {wanted}" in cell
+    left = {}
+    with pytest.raises(ImportError, match="packages: expected nothing-like-this>=1, which pip could not install"):
+        exec(compile(re.sub(r"^    %pip .*$", "", cell, flags=re.MULTILINE), "cell", "exec"), left)
+    told = left["pins"].read_text().splitlines()
+    assert left["wanted"] == '"nothing-like-this>=1"'
+    assert "one-thing==2.0" in told
+    assert not [line for line in told if line.startswith("distro=") or line == "one-thing==1.0"]
 
 
 def pinned(name):

@@ -53,6 +53,7 @@ _SHOWN_BY = {"audit-report": 'class="book-report"', "source-items": "book-items"
 CELL = '''\
 # @title Unpack the library that this notebook carries, and ask for the packages that are missing
 import base64
+import contextlib
 import io
 import os
 import sys
@@ -62,6 +63,8 @@ from importlib import metadata
 from pathlib import Path
 
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion, Version
 
 # The numbers of the book are those of a processor, in double precision.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
@@ -78,12 +81,17 @@ if refused:
     raise ImportError(f"packages: expected {{'; '.join(refused)}}; install what is expected and restart the kernel")
 folder = Path(tempfile.mkdtemp(prefix="{library}-"))
 if missing:
-    # Nothing that is here is replaced.
-    here = {{one.metadata["Name"]: one.version for one in metadata.distributions() if one.metadata["Name"]}}
+    # Nothing that is here is replaced. What is found first counts; Debian has versions that pip does not read.
+    here = {{}}
+    for one in reversed(list(metadata.distributions())):
+        with contextlib.suppress(InvalidVersion, TypeError):
+            here[canonicalize_name(one.metadata["Name"])] = Version(one.version)
     pins = folder / "here.txt"
     pins.write_text("".join(f"{{name}}=={{version}}\\n" for name, version in here.items()))
     wanted = " ".join(f'"{{one}}"' for one in missing)
     %pip install --quiet --constraint {{pins}} {{wanted}}
+if absent := [one for one in missing if not any(metadata.distributions(name=Requirement(one).name))]:
+    raise ImportError(f"packages: expected {{', '.join(absent)}}, which pip could not install; see above")
 CARRIED = """
 {carried}
 """
