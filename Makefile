@@ -85,9 +85,11 @@ faults: $(STAMP) ## plant the faults of tests/faults.yml one by one: who notices
 epsilon: $(STAMP) ## the smallest error of every function that its claims would notice (hours, resumable)
 	@$(BIN)/python -m companion epsilon
 
+# JupyterLab has an environment of its own: it needs a jsonschema that another package of the lock refuses.
 lab: $(STAMP) ## JupyterLab on the notebooks, with the kernel ready
-	@test -x $(BIN)/jupyter-lab || $(BIN)/pip install --quiet -c constraints.txt "jupyterlab>=4"
-	@cd notebooks && ../$(BIN)/jupyter-lab
+	@test -x _build/lab/bin/jupyter-lab || { $(PYTHON) -m venv _build/lab && _build/lab/bin/pip install --quiet -c constraints.txt "jupyterlab>=4"; }
+	@$(BIN)/python -m ipykernel install --prefix _build/lab --name python3 >/dev/null 2>&1
+	@cd notebooks && ../_build/lab/bin/jupyter-lab
 
 # Without torch, whose build, and so whose checksum, differs between machines; constraints.txt pins its version. And
 # without the project, which those of its extras that contain another one name.
