@@ -251,12 +251,14 @@ def _install_cell(root: Path) -> NotebookNode:
         "import glob\nimport importlib.util\nimport os\n\n"
         "# The numbers of the book are those of a processor, in double precision.\n"
         'os.environ.setdefault("JAX_PLATFORMS", "cpu")\n'
-        f'requirement, origin = "{project.install_requirement(who)}", "its public address"\n'
+        f'requirement = "{project.install_requirement(who)}"\n'
+        'origin = "its public address"\n'
         f'if importlib.util.find_spec("{who.library}") is not None:\n'
         '    origin = "this environment, where it was already"\n'
         "else:\n"
         f'    if wheels := glob.glob("{who.library}-{who.version}-*.whl"):\n'
-        '        requirement, origin = f"./{wheels[0]}[notebook]", "the wheel beside this notebook"\n'
+        '        requirement = f"./{wheels[0]}[notebook]"\n'
+        '        origin = "the wheel beside this notebook"\n'
         '    %pip install --quiet "{requirement}"\n'
         "    importlib.invalidate_caches()\n"
         f'if importlib.util.find_spec("{who.library}") is None:\n'
