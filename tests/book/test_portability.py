@@ -165,6 +165,7 @@ def test_a_path_whose_environment_is_missing_is_left_out_and_says_so(book, monke
 
 @pytest.mark.slow
 def test_a_packed_page_runs_outside_of_the_project_and_is_compared_with_the_run_as_it_is(pair):
+    pair.path("tests").mkdir()
     pair.path("_build/colab").symlink_to(sys.prefix)
     rows = {row.path: row for row in portability.run(pair.root, io.StringIO(), only=["Colab's image"])}
     assert (rows["Colab's image"].claims, rows["Colab's image"].broken, rows["Colab's image"].missing) == (2, [], [])

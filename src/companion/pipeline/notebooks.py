@@ -263,8 +263,9 @@ def _install_cell(root: Path) -> NotebookNode:
         "    importlib.invalidate_caches()\n"
         f'if importlib.util.find_spec("{who.library}") is None:\n'
         "    raise ImportError(\n"
-        '        f"pip could not install {requirement}, see above. A wheel beside this notebook would do; "\n'
-        '        "the notebook that the page of the book offers for download carries the library"\n'
+        '        f"pip could not install {requirement}, see above. "\n'
+        '        "A wheel beside this notebook would do; the notebook that the page "\n'
+        '        "of the book offers for download carries the library"\n'
         "    )\n"
         f'library = importlib.import_module("{who.library}")\n'
         f'if library.__version__ != "{who.version}":\n'
