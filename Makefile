@@ -22,7 +22,7 @@ export PYTHONUTF8 := 1
 # A copied folder would run the code of the one that it was copied from.
 $(shell test "$$(cat $(STAMP) 2>/dev/null)" = "$$(pwd -P)" || rm -f $(STAMP))
 
-.PHONY: help book chapter sources test check fix bench audit pdf deposit freeze portability faults epsilon lab lock newest clean
+.PHONY: help book chapter sources test check fix bench audit pdf deposit freeze portability faults epsilon lab lock newest colab clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "make %-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -86,10 +86,11 @@ faults: $(STAMP) ## plant the faults of tests/faults.yml one by one: who notices
 epsilon: $(STAMP) ## the smallest error of every function that its claims would notice (hours, resumable)
 	@$(BIN)/python -m companion epsilon
 
-# JupyterLab is for editing alone: what pages are made of is in the lock, and no page is made by it.
+# JupyterLab has an environment of its own: it needs a jsonschema that another package of the lock refuses.
 lab: $(STAMP) ## JupyterLab on the notebooks, with the kernel ready
-	@test -x $(BIN)/jupyter-lab || $(BIN)/pip install --quiet -c constraints.txt "jupyterlab>=4"
-	@cd notebooks && ../$(BIN)/jupyter-lab
+	@test -x _build/lab/bin/jupyter-lab || { "$$PYTHON" -m venv _build/lab && _build/lab/bin/pip install --quiet -c constraints.txt "jupyterlab>=4"; }
+	@$(BIN)/python -m ipykernel install --prefix _build/lab --name python3 >/dev/null 2>&1
+	@cd notebooks && ../_build/lab/bin/jupyter-lab
 
 # Without torch, whose build, and so whose checksum, differs between machines; constraints.txt pins its version. And
 # without the project, which those of its extras that contain another one name.
@@ -102,6 +103,16 @@ newest: ## install the newest versions that pyproject.toml allows instead of the
 	@test -x "$${FOLDER:-.venv}/bin/python" || "$$PYTHON" -m venv "$${FOLDER:-.venv}"
 	@"$${FOLDER:-.venv}/bin/pip" install --quiet --upgrade --upgrade-strategy eager -e ".[book,test,dev]"
 	@test -n "$$FOLDER" || pwd -P > $(STAMP)
+
+colab: ## Colab's packages (tests/colab.txt) in _build/colab, and beside them the oldest versions with the tests' tools
+	@test -x _build/colab/bin/python || "$$PYTHON" -m venv _build/colab
+	@_build/colab/bin/python -m pip install --quiet -r tests/colab.txt
+	@_build/colab/bin/python -m venv --without-pip _build/oldest
+	@_build/colab/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
+	  > "$$(_build/oldest/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/lent.pth"
+	@pwd -P | sed 's|$$|/src|' >> "$$(_build/oldest/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/lent.pth"
+	@_build/oldest/bin/python -m pip install --quiet -c tests/colab.txt -r tests/oldest.txt \
+	  beartype hypothesis jsonschema pytest pytest-xdist
 
 clean: ## remove everything generated, the environment too
 	rm -rf _build .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from spinbook import digits, rbm, validate
+from spinbook.precision import enable_x64
 
 
 @pytest.mark.parametrize(
@@ -42,7 +43,7 @@ def test_widest_array_decides_and_plain_numbers_follow():
     assert validate.common_dtype(torch.ones(2), jnp.asarray(2.0)) == jnp.float32  # weakly typed, like the number it was
     assert validate.common_dtype([1.0], 2) == jnp.float64  # nobody decides: the default, with x64 on
     assert validate.common_dtype(jnp.ones(2, jnp.bfloat16)) == jnp.bfloat16
-    with jax.enable_x64(False):
+    with enable_x64(False):
         assert validate.common_dtype([1.0], 2) == jnp.float32
         assert validate.common_dtype(double) == jnp.float32
 

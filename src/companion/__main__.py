@@ -93,6 +93,8 @@ def _parser() -> argparse.ArgumentParser:
         "check", help="every rule of a chapter's claims and pages that needs no run, in seconds"
     )
     check.add_argument("name")
+    pack = commands.add_parser("pack", help="one page as a notebook that runs alone, in _build/packed")
+    pack.add_argument("name")
     why = commands.add_parser("why", help="everything that a claim rests on: source, equation, functions, tests, data")
     why.add_argument("claim", metavar="CLAIM")
     sources = commands.add_parser("sources", help="newer copies of the texts against what was read, by section")
@@ -143,6 +145,12 @@ def _run(options: argparse.Namespace) -> int:
 
         only = options.name if options.command == "chapter" else None
         return 1 if build.book(options.root, only=only).problems else 0
+    if options.command == "pack":
+        from companion.pipeline import packed
+
+        written = packed.write(options.root, options.name, options.root / "_build" / "packed" / f"{options.name}.ipynb")
+        print(f"{written.relative_to(options.root)}: {written.stat().st_size / 1e6:.2f} MB")
+        return 0
     if options.command == "check":
         from companion.pipeline import check, notebooks
 

@@ -54,7 +54,7 @@ class FixedPoint(NamedTuple):
 
 def _tolerance(y: Array, tol: Array) -> Array:
     """The tolerance asked for, or what rounding allows at the size of y if that is more."""
-    return jnp.maximum(tol, _FLOOR * jnp.finfo(y.dtype).eps * jnp.max(jnp.abs(y), initial=0))
+    return jnp.maximum(tol, _FLOOR * float(jnp.finfo(y.dtype).eps) * jnp.max(jnp.abs(y), initial=0))
 
 
 def _extrapolation(differences: Array, residual: Array) -> Array:
@@ -67,7 +67,7 @@ def _extrapolation(differences: Array, residual: Array) -> Array:
     lengths = jnp.linalg.norm(differences, axis=1)
     lengths = jnp.where(lengths > 0, lengths, 1)
     rows = differences / lengths[:, None]
-    ridge = 10 * jnp.finfo(rows.dtype).eps
+    ridge = 10 * float(jnp.finfo(rows.dtype).eps)
     gram = rows @ rows.T + ridge * jnp.eye(len(rows), dtype=rows.dtype)
     return (jax.scipy.linalg.solve(gram, rows @ residual, assume_a="pos") / lengths).astype(dtype)
 

@@ -13,6 +13,7 @@ them where it is. Every page has the same install cell, and imports what it need
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -53,8 +54,11 @@ def repository(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def colab(tmp_path_factory, repository):
+    return stand_in(tmp_path_factory.mktemp("colab"), repository)
+
+
+def stand_in(folder, repository):
     """An interpreter of its own, and the environment variables under which its kernel starts."""
-    folder = tmp_path_factory.mktemp("colab")
     subprocess.run([sys.executable, "-m", "venv", str(folder / "env")], check=True)
     python = folder / "env" / "bin" / "python"
     site = subprocess.run(
@@ -156,6 +160,39 @@ def where_installed(colab, folder):
     )
     places = [Path(path).relative_to(python.parent.parent) for path in done.stdout.split()]
     return [place.parent.name for place in places]
+
+
+def said_first(colab, folder):
+    """What the install cell says of itself in the folder."""
+    cell = next(cell for cell in nbformat.read(ROOT / "notebooks" / f"{LIGHT}.ipynb", as_version=4).cells)
+    nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell.source)]), folder / "first.ipynb")
+    papermill(folder / "first.ipynb", folder / "done.ipynb", folder, colab)
+    (cell,) = nbformat.read(folder / "done.ipynb", as_version=4).cells
+    return "".join(output.get("text", "") for output in cell.outputs).splitlines()[-1]
+
+
+@pytest.mark.slow
+def test_the_install_cell_takes_a_wheel_beside_the_notebook_before_the_public_address(tmp_path, repository, wheel):
+    alone = stand_in(tmp_path, repository)
+    for path in wheel.parent.glob("*.whl"):
+        shutil.copy(path, tmp_path)
+    # Nothing is to come from there.
+    variables = {**alone[1], "GIT_CONFIG_VALUE_0": "nowhere", "GIT_CONFIG_KEY_0": "url.file:///nowhere.insteadOf"}
+    uses = f"This notebook uses spinbook {project.identity(ROOT).version} from "
+    assert said_first((alone[0], variables), tmp_path) == f"{uses}the wheel beside this notebook."
+    assert said_first((alone[0], variables), tmp_path) == f"{uses}this environment, where it was already."
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", ["probe", "audits/probe"])
+def test_a_packed_notebook_runs_in_an_empty_folder_with_nothing_installed(page, tmp_path, two_pages, colab):
+    folder = tmp_path / "content"
+    folder.mkdir()
+    packed = two_pages[0].root / "_build" / "html" / "_sources" / "notebooks" / f"{page}.ipynb"
+    papermill(packed, tmp_path / "done.ipynb", folder, colab)
+    text = (tmp_path / "done.ipynb").read_text()
+    assert "This notebook uses the walks 0.1.0.dev0 that it carries; no package was missing." in text
+    assert "Claim probe.top: The parabola reaches one." in text or "Claim probe.slope: The slope is x." in text
 
 
 IMPORTS = """

@@ -5,13 +5,13 @@ import re
 from functools import partial
 from pathlib import Path
 
-import jax
 import numpy as np
 import pytest
 from scipy.special import softmax
 
 from spinbook import sphere
 from spinbook.plot import spin_transformers as plot
+from spinbook.precision import enable_x64
 from spinbook.vector import mean_field
 
 LIVE = Path(__file__).resolve().parents[2] / "book" / "_static" / "live"
@@ -54,7 +54,7 @@ def test_responses_and_predicted_means_are_those_of_the_library(page, ask):
         f"rows: {list(sharpnesses)}.map((s) => m.couplings(l, s)), spread: m.attended(m.couplings(l, 1.5)[0])}}",
     )
     step = partial(mean_field.naive_step, response=sphere.exact)
-    with jax.enable_x64(True):
+    with enable_x64(True):
         for beta, single, means in zip(betas, found["single"], found["means"], strict=True):
             assert np.abs(np.asarray(sphere.magnetization(FIELDS, beta=beta)) - single).max() < 1e-12
             for sharpness, m, row in zip(sharpnesses, means, found["rows"], strict=True):

@@ -2,6 +2,7 @@
 
 import io
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -160,3 +161,23 @@ def test_a_path_whose_environment_is_missing_is_left_out_and_says_so(book, monke
     rows = portability.run(book.root, out, only=["newest versions"])
     assert [row.path for row in rows] == ["as is"]
     assert "newest versions: left out, there is no environment in _build/newest" in out.getvalue()
+
+
+@pytest.mark.slow
+def test_a_packed_page_runs_outside_of_the_project_and_is_compared_with_the_run_as_it_is(pair):
+    pair.path("tests").mkdir()
+    pair.path("_build/colab").symlink_to(sys.prefix)
+    rows = {row.path: row for row in portability.run(pair.root, io.StringIO(), only=["Colab's image"])}
+    assert (rows["Colab's image"].claims, rows["Colab's image"].broken, rows["Colab's image"].missing) == (2, [], [])
+    (notebook, _) = sorted(pair.path("_build/portability/colab-s-image").rglob("done.ipynb"))
+    assert "This notebook uses the walks 0.1.0.dev0 that it carries" in notebook.read_text()
+
+
+def test_a_page_that_cannot_be_packed_says_why(book, monkeypatch):
+    monkeypatch.setattr(portability, "beside", lambda python, folder: folder / "bin" / "python")
+    job = portability.Job(PATHS["Colab's image"], "probe", True, "key")
+    found = portability._run_chapter(book.root, job)
+    assert found == {
+        "key": "key",
+        "problem": "probe: expected a finished run of the page, got none; `companion chapter` makes one",
+    }

@@ -13,6 +13,7 @@ from spinbook.adaptive_tap.network import count_parameters
 from spinbook.comparison import blocks, modules, tasks, torch_blocks, training
 from spinbook.comparison.training import Recipe, Score
 from spinbook.datasets import mnist, moby_dick
+from spinbook.precision import enable_x64
 
 IMAGES = tasks.classify_mnist(mnist.sample(), num_validation=40)
 TEXT = tasks.fill_in(moby_dick.sample(), num_characters=8, num_gaps=2)
@@ -131,7 +132,7 @@ def test_a_course_has_curves_and_what_each_layer_is_like(row):
 
 def test_the_loss_of_a_text_counts_gaps_alone():
     module = modules.stacked("identity mixer", 1, TEXT.grid)
-    with jax.enable_x64(False), jax.numpy_dtype_promotion("standard"):
+    with enable_x64(False), jax.numpy_dtype_promotion("standard"):
         program = training._JaxProgram(module, TEXT, 8, Recipe(1, 4))
         arrays = program.start(0)[0]
         features, labels = (jnp.asarray(part[:6]) for part in TEXT.train)
@@ -142,7 +143,7 @@ def test_the_loss_of_a_text_counts_gaps_alone():
 
 def test_both_frameworks_give_the_same_loss_for_the_same_weights_of_a_stack():
     ours, theirs = modules.stacked("vanilla", 2, IMAGES.grid), training._torch_vanilla(2)
-    with jax.enable_x64(False), jax.numpy_dtype_promotion("standard"):
+    with enable_x64(False), jax.numpy_dtype_promotion("standard"):
         program = training._JaxProgram(ours, IMAGES, 8, Recipe(1, 4))
         arrays = program.start(0)[0]
         logits = np.asarray(program._predict(arrays, jnp.asarray(IMAGES.test.features))[0])
@@ -165,7 +166,7 @@ def test_both_frameworks_give_the_same_loss_for_the_same_weights_of_a_stack():
 def test_many_examples_are_answered_in_parts_as_few_are_at_once(monkeypatch):
     """Also where the last part is not full."""
     module = modules.stacked("no feed-forward", 1, TEXT.grid)
-    with jax.enable_x64(False), jax.numpy_dtype_promotion("standard"):
+    with enable_x64(False), jax.numpy_dtype_promotion("standard"):
         program = training._JaxProgram(module, TEXT, 8, Recipe(1, 4))
         arrays, some = program.start(0)[0], training.Examples(*(part[:50] for part in TEXT.train))
         monkeypatch.setattr(training, "_AT_ONCE", 16)

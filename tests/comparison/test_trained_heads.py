@@ -9,6 +9,7 @@ from spinbook import sphere
 from spinbook.comparison import records, trained_heads, transient
 from spinbook.comparison.trained_heads import Frozen, Sampling
 from spinbook.comparison.transient import SMOKE, Row
+from spinbook.precision import enable_x64
 
 LONG = Sampling(replicas=64, steps=200, transient=20)
 
@@ -70,7 +71,7 @@ def test_the_first_site_is_left_out_where_that_is_asked_for():
 
 def test_layers_are_frozen_as_the_model_has_them():
     design = SMOKE._replace(depth=2)
-    with jax.enable_x64(False), jax.numpy_dtype_promotion("standard"):
+    with enable_x64(False), jax.numpy_dtype_promotion("standard"):
         model = transient.made(Row("1", beta=2.0), design, jax.random.key(0))
         characters = np.arange(6)
         layers = trained_heads.frozen(model, characters, "1")

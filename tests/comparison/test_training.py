@@ -13,6 +13,7 @@ import torch
 from spinbook.comparison import modules, tasks, training
 from spinbook.comparison.modules import MODULES
 from spinbook.comparison.training import Outcome, Recipe
+from spinbook.precision import enable_x64
 
 TASK = tasks.recall(num_pairs=3, num_keys=6, num_values=4, num_train=120, num_test=60)
 BY_NAME = {module.name: module for module in MODULES}
@@ -41,7 +42,7 @@ class _Parts(NamedTuple):
 
 @pytest.fixture(scope="module")
 def parts():
-    with jax.enable_x64(False), jax.numpy_dtype_promotion("standard"):
+    with enable_x64(False), jax.numpy_dtype_promotion("standard"):
         ours = training._JaxProgram(MODULES[0], TASK, 8, TINY)
     return _Parts(ours, training._TorchProgram(training._TORCH_VANILLA, TASK, 8, TINY))
 
@@ -49,7 +50,7 @@ def parts():
 def test_the_same_weights_and_batches_give_the_same_losses_in_both_frameworks(parts):
     plan, rate = training.batches(120, TINY, seed=0), 0.02
     profile = np.float32(rate) * training.rate_profile(len(plan))
-    with jax.enable_x64(False), jax.numpy_dtype_promotion("standard"):
+    with enable_x64(False), jax.numpy_dtype_promotion("standard"):
         state = parts.ours.start(0)
         block = state[0].block
         losses = np.asarray(parts.ours.advance(state, parts.ours.data, jnp.asarray(plan), jnp.asarray(profile))[1][0])
@@ -100,7 +101,7 @@ def test_permuted_test_labels_give_chance(name, rate):
 
 
 def test_an_update_without_a_finite_gradient_changes_nothing_and_is_counted(parts):
-    with jax.enable_x64(False), jax.numpy_dtype_promotion("standard"):
+    with enable_x64(False), jax.numpy_dtype_promotion("standard"):
         arrays, moments = parts.ours.start(0)
         poisoned = arrays.__class__(
             arrays.embedding.at[0, 0].set(jnp.nan),

@@ -11,6 +11,7 @@ import pytest
 from spinbook.comparison import records, transient
 from spinbook.comparison.transient import ALL, SMOKE, Row
 from spinbook.datasets import files, moby_dick
+from spinbook.precision import enable_x64
 
 KEY = jax.random.key(3)
 DEEP = SMOKE._replace(depth=2)
@@ -20,7 +21,7 @@ VANILLA = Row("vanilla")
 @pytest.fixture(autouse=True)
 def single():
     """As the runs are."""
-    with jax.enable_x64(False), jax.numpy_dtype_promotion("standard"):
+    with enable_x64(False), jax.numpy_dtype_promotion("standard"):
         yield
 
 

@@ -7,13 +7,13 @@ import time
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 import torch
 
 from spinbook import sweep
+from spinbook.precision import enable_x64
 from tests.sweep import tasks as work
 from tests.sweep.tasks import Task
 
@@ -292,7 +292,7 @@ def test_threads_and_their_order_change_no_bit(expected):
 
 
 def test_the_precision_of_the_caller_holds_in_every_thread():
-    with jax.enable_x64(False):
+    with enable_x64(False):
         single = sweep.run(work.draw, TASKS[:1], num_threads=1)[0]["jax"]
     assert single.dtype == np.float32
     assert sweep.run(work.draw, TASKS[:1], num_threads=1)[0]["jax"].dtype == np.float64

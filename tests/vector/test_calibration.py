@@ -13,6 +13,7 @@ import scipy
 from spinbook import sphere
 from spinbook.entropy_production import steady
 from spinbook.entropy_production.mean_field import vector_delayed_correlations
+from spinbook.precision import enable_x64
 from spinbook.vector import calibration, fidelity, stochastic
 from spinbook.vector.calibration import Cell, Noise
 
@@ -50,7 +51,7 @@ def _alone(dim: int, beta: float) -> float:
     R = sphere.radius(dim)
     u, weight = scipy.special.roots_gegenbauer(200, (dim - 2) / 2)
     fields = np.stack([R * (1 + u), R * np.sqrt(1 - u**2), *(dim - 2) * [np.zeros_like(u)]], axis=1)
-    with jax.enable_x64(True):
+    with enable_x64(True):
         logits = np.log(weight) + beta * R**2 * u + np.asarray(sphere.log_partition(fields, beta=beta))
         phi = np.asarray(sphere.magnetization(fields, beta=beta))
     p = scipy.special.softmax(logits)
@@ -93,7 +94,7 @@ def test_groups_scatter_as_much_as_their_average_does_from_run_to_run(short_runs
 
 def test_leaving_out_a_group_of_delayed_correlations_leaves_the_estimate_of_the_others():
     rng = np.random.default_rng(0)
-    with jax.enable_x64(True):
+    with enable_x64(True):
         means, before = (jnp.asarray(part + rng.normal(size=(2, 8, 3, 5))) for part in (4.0, 3.0))
         products = jnp.asarray(rng.normal(size=(2, 8, 3, 3)))
         found = np.asarray(fidelity._delayed(means, before, products))
@@ -144,7 +145,7 @@ def test_an_averaged_response_is_that_of_independent_spins_where_fields_do_not_s
     rng = np.random.default_rng(4)
     x = 400 * rng.normal(size=(3, 8))
     J = 0.1 * rng.normal(size=(3, 3))
-    with jax.enable_x64(True):
+    with enable_x64(True):
         m = fidelity.spread_means(J, x, beta=1.0)
         h = x + J @ m
         naive = np.asarray(vector_delayed_correlations(J, h, h, beta=1.0))
@@ -160,7 +161,7 @@ def test_an_averaged_response_is_the_expectation_over_neighbours_without_correla
     J[0, 1:] = 1 / (N - 1)
     x = rng.normal(size=(N, dim))
     x *= sphere.radius(dim) / np.linalg.norm(x, axis=1, keepdims=True)
-    with jax.enable_x64(True):
+    with enable_x64(True):
         m = fidelity.spread_means(J, x, beta=1.5)
         drawn = sphere.sample(jax.random.key(0), jnp.broadcast_to(jnp.asarray(x), (4000, N, dim)), beta=1.5)
         h = x[0] + np.einsum("j,rjd->rd", J[0], np.asarray(drawn))
@@ -192,7 +193,7 @@ def test_symmetric_couplings_produce_no_entropy_in_any_theory_that_keeps_their_s
 
 def test_an_error_along_the_uniform_vector_is_symmetric_and_invisible_to_the_entropy_production():
     J, x = calibration.system(_small(num_sites=9, dim=12))
-    with jax.enable_x64(True):
+    with enable_x64(True):
         naive = calibration._theories(J, x, 1.0)[1]["naive"]
         m = np.broadcast_to(calibration._theories(J, x, 1.0)[0]["naive"], (2, 8, 9, 12))
         halves = np.broadcast_to(naive + 0.3, (2, 8, 9, 9))
@@ -206,7 +207,7 @@ def test_an_error_along_the_uniform_vector_is_symmetric_and_invisible_to_the_ent
 def test_an_error_along_the_odd_part_of_the_couplings_is_all_that_the_entropy_production_sees():
     J, x = calibration.system(_small(num_sites=9, dim=12))
     K = J - J.T
-    with jax.enable_x64(True):
+    with enable_x64(True):
         means, delayed = calibration._theories(J, x, 1.0)
         noisy = means["naive"] + 1e-6 * np.random.default_rng(0).normal(size=(2, 8, 9, 12))
         halves = np.broadcast_to(delayed["naive"] + 0.3 * K, (2, 8, 9, 9))
@@ -220,7 +221,7 @@ def test_noise_cancels_from_squared_errors_and_is_what_the_floor_says():
     # The naive correlations with noise of a known size added: a true error of zero.
     J, x = calibration.system(_small(num_sites=9, dim=12))
     rng = np.random.default_rng(6)
-    with jax.enable_x64(True):
+    with enable_x64(True):
         means, delayed = calibration._theories(J, x, 1.0)
         size = np.linalg.norm(delayed["naive"])
         found = [
@@ -293,7 +294,7 @@ def test_naive_means_are_where_steps_come_to_rest_and_not_a_state_that_they_leav
     J, x = calibration.system(cell)
     m = calibration._settled(J, x, 4.0, calibration._gain)
     R = sphere.radius(16)
-    with jax.enable_x64(True):
+    with enable_x64(True):
         again = np.asarray(fidelity.mean_field.naive_step(m, J, x, beta=4.0, response=sphere.exact))
         pushed = m + 1e-3 * np.random.default_rng(0).normal(size=m.shape)
         for _ in range(200):

@@ -10,6 +10,7 @@ import pytest
 import scipy
 
 from spinbook import sphere
+from spinbook.precision import enable_x64
 from spinbook.vector import fidelity
 from spinbook.vector.fidelity import Case
 
@@ -59,7 +60,7 @@ def test_flat_couplings_have_the_shared_mode_of_the_formula():
 def test_spread_means_are_shorter_than_naive_ones_by_the_first_order_of_the_spread():
     # A weak coupling: f(s + e) = f(s) + f'(s) e with e the squared length that the fluctuations add.
     case = Case("rows", 1.0, 1.0, False, 12, 32, 0)
-    with jax.enable_x64(True):
+    with enable_x64(True):
         J, x = fidelity.system(case)
         J = 0.01 * J
         naive = fidelity._steady(J, x, 1.0, fidelity.STEPS["naive"])

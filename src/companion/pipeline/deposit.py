@@ -40,6 +40,7 @@ def write(root: Path) -> list[Path]:
     target.mkdir(parents=True)
     slug = project.identity(root).library
     _zip(target / f"{slug}-site.zip", site)
+    _zip(target / f"{slug}-notebooks.zip", site / "_sources" / "notebooks")
     freshness.archive(root, target / f"{slug}-sources.zip")
     reports = root / "_build" / "reports"
     disk.remove(reports)
@@ -98,6 +99,7 @@ def _readme(root: Path, state: freshness.State) -> str:
     return (
         f"# {who.title}, version {who.version}\n\nDOI: {doi}\n\nCommit: {state.commit} of {who.repository}\n\n"
         f"- `{who.library}-site.zip`: the book; unpack it and open index.html, no network is needed.\n"
+        f"- `{who.library}-notebooks.zip`: every page as a notebook that carries the library and runs alone.\n"
         f"- `{who.library}-sources.zip`: everything it is made of; `make book` makes it again.\n"
         f"- `{who.library}-reports.zip`: a report for each source in the form of ReScience C, without the authors.\n"
         f"- `metadata.json`: the fields of the deposit. `{citing.CRATE}`: what the site holds, as an RO-Crate.\n"

@@ -822,6 +822,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.setup_extension("companion.pipeline.report")
     app.setup_extension("companion.pipeline.equation_page")
     app.setup_extension("companion.pipeline.evidence_page")
+    app.setup_extension("companion.pipeline.packed")
     app.setup_extension("companion.pipeline.releases")
     app.add_config_value("companion_root", "", "env")
     app.add_directive("published-figure", PublishedFigure)

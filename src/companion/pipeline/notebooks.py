@@ -305,24 +305,40 @@ def _finish(root: Path, name: str, shown: str, notebook: NotebookNode) -> Notebo
 
 
 def _install_cell(root: Path) -> NotebookNode:
-    """Installs the library of the page's version where there is none, and refuses any other version."""
+    """Finds the library, or installs it from a wheel beside the notebook or from its public address, and says which.
+
+    It refuses a library of another version than that of the page.
+    """
     who = project.identity(root)
     source = (
-        "# @title Install the library where it is missing (Colab)\n"
-        "import importlib.util\n\n"
+        "# @title Find the library, or install it where it is missing (Colab)\n"
+        "import glob\nimport importlib.util\nimport os\n\n"
+        "# The numbers of the book are those of a processor, in double precision.\n"
+        'os.environ.setdefault("JAX_PLATFORMS", "cpu")\n'
         f'requirement = "{project.install_requirement(who)}"\n'
-        f'if importlib.util.find_spec("{who.library}") is None:\n'
+        'origin = "its public address"\n'
+        f'if importlib.util.find_spec("{who.library}") is not None:\n'
+        '    origin = "this environment, where it was already"\n'
+        "else:\n"
+        f'    if wheels := glob.glob("{who.library}-{who.version}-*.whl"):\n'
+        '        requirement = f"./{wheels[0]}[notebook]"\n'
+        '        origin = "the wheel beside this notebook"\n'
         '    %pip install --quiet "{requirement}"\n'
         "    importlib.invalidate_caches()\n"
         f'if importlib.util.find_spec("{who.library}") is None:\n'
-        '    raise ImportError(f"pip could not install {requirement}; see above")\n\n'
+        "    raise ImportError(\n"
+        '        f"pip could not install {requirement}, see above. "\n'
+        '        "A wheel beside this notebook would do; the notebook that the page "\n'
+        '        "of the book offers for download carries the library"\n'
+        "    )\n"
         f'library = importlib.import_module("{who.library}")\n'
         f'if library.__version__ != "{who.version}":\n'
         "    raise ImportError(\n"
         f'        "this notebook belongs to {who.library} {who.version}, and "\n'
         '        f"{library.__version__} is installed in {library.__path__[0]}; "\n'
         '        f"install {requirement} and restart the kernel"\n'
-        "    )"
+        "    )\n"
+        f'print(f"This notebook uses {who.library} {{library.__version__}} from {{origin}}.")'
     )
     return nbformat.v4.new_code_cell(source, metadata={"tags": ["remove-cell"], "cellView": "form"})
 

@@ -15,6 +15,10 @@ tests that name it.
 instructions on both, so the path to SSE 4.2 has the two of them. AMD's processors take ``SSE4_2`` there for ``AUTO``
 (with ``MKL_VERBOSE=1`` MKL says ``CNR:AUTO``): a path of its own, whose digits differ from those without the variable,
 but that of ``AVX2`` and not that of an older processor.
+
+Two paths have packages of their own, from the list of those that Colab has, which are also the oldest that the library
+admits: its tests run with them, and so does every page as the packed notebook that the site offers, outside of the
+project. They need `make colab`, and the pages a finished site.
 """
 
 from __future__ import annotations
@@ -35,7 +39,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from companion import claims, project
-from companion.pipeline import disk, evidence, execution, freshness, lifeline, notebooks, rounding
+from companion.pipeline import disk, environment, evidence, execution, freshness, lifeline, notebooks, packed, rounding
 
 __all__ = [
     "AGAIN",
@@ -45,6 +49,7 @@ __all__ = [
     "Job",
     "ProcessorPath",
     "Row",
+    "beside",
     "jobs",
     "main",
     "name_of",
@@ -78,6 +83,8 @@ class ProcessorPath:
     rounds: bool = False
     # The folder of another virtual environment, relative to the repository; without it the path is left out.
     environment: str | None = None
+    # Whether a page runs as its packed notebook, alone in an empty folder, beside the packages of the environment.
+    packed: bool = False
 
 
 PATHS = (
@@ -100,6 +107,9 @@ PATHS = (
     ProcessorPath(AGAIN, tests=False),
     ProcessorPath("single precision", tests=False, rounds=True),
     ProcessorPath("newest versions", environment="_build/newest"),
+    # Both from the list of Colab's packages in tests/colab.txt, by `make colab`.
+    ProcessorPath("oldest versions", environment="_build/oldest", chapters=False),
+    ProcessorPath("Colab's image", environment="_build/colab", tests=False, packed=True),
 )
 
 
@@ -280,7 +290,7 @@ def _start(root: Path, job: Job, cpu: int) -> float:
     kind = "chapter" if job.is_chapter else "tests"
     module = "companion.pipeline.portability"
     command = [
-        str(_interpreter(root, job.path)),
+        sys.executable if job.path.packed else str(_interpreter(root, job.path)),
         "-m",
         module,
         str(root),
@@ -304,6 +314,8 @@ def _start(root: Path, job: Job, cpu: int) -> float:
 
 def _run_chapter(root: Path, job: Job) -> dict[str, object]:
     target = job.folder(root) / "result"
+    if job.path.packed:
+        return _run_packed(root, job, target)
     if job.path.name == AS_IS and execution.finished(root, job.unit, _run_key(root, job)):
         target, problem = execution.results_folder(root, job.unit), None
     else:
@@ -317,12 +329,56 @@ def _run_chapter(root: Path, job: Job) -> dict[str, object]:
         )
     if problem is not None:
         return {"key": job.key, "problem": f"cell {problem.cell}: {execution.plain(problem.error)}"}
-    return {
-        "key": job.key,
-        "measured": {
-            id: [found.value, found.uncertainty, found.rival, found.control] for id, found in claims.recorded(target)
-        },
-    }
+    return {"key": job.key, "measured": _numbers(target)}
+
+
+def _run_packed(root: Path, job: Job, target: Path) -> dict[str, object]:
+    """Run the packed notebook of a page where neither the book nor the library is; what it asks for is installed."""
+    disk.remove(target)
+    python = beside(_interpreter(root, job.path), target / "environment")
+    empty, out, kernel = target / "content", target / "out", target / "jupyter" / "kernels" / "alone"
+    for folder in (empty, out, kernel):
+        folder.mkdir(parents=True)
+    argv = [str(python), "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+    spec = {"argv": argv, "display_name": "alone", "language": "python"}
+    (kernel / "kernel.json").write_text(json.dumps(spec), encoding="utf-8")
+    try:
+        page = packed.write(root, job.unit, target / "page.ipynb")
+    except ValueError as error:
+        return {"key": job.key, "problem": str(error)}
+    threads = {name: str(job.path.threads) for name in execution.THREAD_VARIABLES}
+    variables = {"JUPYTER_PATH": str(target / "jupyter"), "COMPANION_OUT": str(out), "COMPANION_ROUGH": "1"}
+    pip = {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
+    command = [sys.executable, "-m", "papermill", str(page), str(target / "done.ipynb"), "--kernel", "alone"]
+    done = subprocess.run(
+        [*command, "--cwd", str(empty), "--no-progress-bar"],
+        env=environment.clean() | pip | threads | variables,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    disk.remove(python.parents[1])
+    if done.returncode:
+        return {"key": job.key, "problem": execution.plain(done.stderr)[-2000:]}
+    return {"key": job.key, "measured": _numbers(out)}
+
+
+def _numbers(folder: Path) -> dict[str, list[object]]:
+    return {id: [found.value, found.uncertainty, found.rival, found.control] for id, found in claims.recorded(folder)}
+
+
+def beside(python: Path, folder: Path) -> Path:
+    """The interpreter of a new environment that sees the packages of another one, and changes none of them."""
+    subprocess.run([str(python), "-m", "venv", "--without-pip", str(folder)], check=True)
+    new = folder / "bin" / "python"
+
+    def said(interpreter: Path, code: str) -> str:
+        command = [str(interpreter), "-c", f"import sys, sysconfig; {code}"]
+        return subprocess.run(command, capture_output=True, text=True, check=True, cwd=folder).stdout
+
+    lent = said(python, "print(*(path for path in sys.path if path.endswith('-packages')), sep=chr(10))")
+    (Path(said(new, "print(sysconfig.get_path('purelib'))").strip()) / "lent.pth").write_text(lent, encoding="utf-8")
+    return new
 
 
 def _run_tests(root: Path, job: Job) -> dict[str, object]:

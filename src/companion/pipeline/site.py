@@ -36,6 +36,7 @@ from companion.pipeline import (
     lifeline,
     names,
     notebooks,
+    packed,
     pages,
     previews,
     redirects,
@@ -108,6 +109,7 @@ def _render(
         source_map.unlink()
     _add_records(root, html)
     unknown = names.link(html, who.library) if reference.wanted(root) else []
+    packed.site(root, html, results)
     previews.add(html)
     slim.site(html, generated=reference.FOLDER if reference.wanted(root) else "")
     single_page.write(html, single_page.LESSONS, single_page.editions(root)[single_page.LESSONS], who.title)
@@ -147,6 +149,7 @@ def _key(root: Path, results: Mapping[str, Path]) -> str:
     material = [root / "book", root / "_config.yml", root / "_toc.yml", root / _LICENCE]
     material += [*manuscript.listed(root / "notebooks", "**/*.md"), *freshness.own_packages(root).values()]
     material += [root / "tests"] if equations.wanted(root) else []
+    material += [path for path in [root / "pyproject.toml"] if path.is_file()]
     state = freshness.state(root)
     facts = [
         freshness.tree_digest(*material),

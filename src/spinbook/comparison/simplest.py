@@ -23,6 +23,7 @@ from spinbook import validate
 from spinbook.comparison import records, training
 from spinbook.comparison.tasks import NOT_ASKED, Examples, Task
 from spinbook.comparison.training import Recipe, Score
+from spinbook.precision import enable_x64
 
 __all__ = ["compare", "count_neighbours", "recorded", "train_linear"]
 
@@ -54,7 +55,7 @@ def train_linear(task: Task, recipe: Recipe, *, learning_rate: float, seed: int)
         raise ValueError(f"task: expected one with one answer to an example, got {task.train.labels.shape[1]}")
     rate = float(validate.positive(learning_rate, "learning_rate", ndim=0))
     # As in training: single precision, whatever the process is set to.
-    with jax.enable_x64(False), jax.numpy_dtype_promotion("standard"):
+    with enable_x64(False), jax.numpy_dtype_promotion("standard"):
         weights = _trained(task, recipe, rate, seed)
 
         def score(examples: Examples) -> Score:

@@ -27,6 +27,7 @@ from spinbook.annotations import Float
 from spinbook.comparison import records, transient
 from spinbook.comparison.transient import Design, LanguageModel, Row
 from spinbook.entropy_production import vector_delayed_correlations, vector_mean_field
+from spinbook.precision import enable_x64
 from spinbook.spin_transformer import Relax, SpinTransformer, SpinTransformerModule, Unroll
 from spinbook.vector import fidelity, mean_field
 
@@ -116,7 +117,7 @@ def measure(layer: Frozen, sampling: Sampling, seed: int) -> dict[str, np.ndarra
     state was found.
     """
     found: dict[str, list[Any]] = {}
-    with jax.enable_x64(True):
+    with enable_x64(True):
         for head, (J, x) in enumerate(zip(layer.couplings, layer.fields, strict=True)):
             key = jax.random.fold_in(jax.random.key(seed), head)
             for name, value in _measured(J, x, layer.beta, sampling, key).items():
@@ -167,14 +168,14 @@ def _measured(J: np.ndarray, x: np.ndarray, beta: float, sampling: Sampling, key
 def _model(row: Row, design: Design, folder: Path | None) -> LanguageModel:
     """The trained one, or without a folder one that was never trained."""
     if folder is None:
-        with jax.enable_x64(False), jax.numpy_dtype_promotion("standard"):
+        with enable_x64(False), jax.numpy_dtype_promotion("standard"):
             return transient.made(row, design, jax.random.key(1))
     return transient.restored(row, design, folder / f"weights-{row.trained}-{row.beta:g}.npz")
 
 
 def _sampled(task: _Task, design: Design, sampling: Sampling, folder: Path | None) -> dict[str, np.ndarray]:
     window = transient._text_of(design).held_out.reshape(-1, design.length + 1)[task.window, :-1]
-    with jax.enable_x64(False), jax.numpy_dtype_promotion("standard"):
+    with enable_x64(False), jax.numpy_dtype_promotion("standard"):
         layer = frozen(_model(task.row, design, folder), window, task.row.own_use)[task.layer]
     return measure(layer, sampling, seed=1000 * task.layer + task.window)
 

@@ -32,6 +32,7 @@ from spinbook.comparison import blocks, modules, torch_blocks
 from spinbook.comparison.modules import Module
 from spinbook.comparison.tasks import NOT_ASKED, Examples, Task
 from spinbook.fixed_point import spectral_radii
+from spinbook.precision import enable_x64
 
 __all__ = [
     "Course",
@@ -734,7 +735,7 @@ def follow(
     reference = _reference(module)
     dim = modules.width(module, task)
     # Single precision and mixed integers and reals are what the optimiser expects.
-    with jax.enable_x64(False), jax.numpy_dtype_promotion("standard"):
+    with enable_x64(False), jax.numpy_dtype_promotion("standard"):
         program = _program(module, task, dim, recipe)
         run = (_train_jax if module.framework == "jax" else _train_torch)(program, rate, seed, plan, looks)
         state = run.pop("state")

@@ -33,6 +33,7 @@ from spinbook import sphere, sweep, validate
 from spinbook.comparison import records, transient_questions
 from spinbook.comparison.blocks import require_sizes
 from spinbook.datasets import moby_dick
+from spinbook.precision import enable_x64
 from spinbook.spin_transformer import (
     AtFields,
     Learned,
@@ -322,7 +323,7 @@ def restored(row: Row, design: Design, path: str | os.PathLike[str]) -> Language
     # NumPy lets through what its parts raise, which is almost anything.
     except Exception as error:
         raise ValueError(f"path: expected a file of weights, got a damaged {os.fspath(path)} ({error})") from error
-    with jax.enable_x64(False):
+    with enable_x64(False):
         arrays, rest = eqx.partition(made(row, design, jax.random.key(0)), eqx.is_inexact_array)
         leaves, structure = jax.tree.flatten(arrays)
         shapes = [weight.shape for weight in weights]
@@ -519,7 +520,7 @@ def train(run: Run, design: Design, *, checkpoint: Checkpoint | None = None) -> 
 
     With a ``checkpoint`` it goes on from there, and writes it after every look.
     """
-    with jax.enable_x64(False), jax.numpy_dtype_promotion("standard"):
+    with enable_x64(False), jax.numpy_dtype_promotion("standard"):
         model = made(run.row, design, jax.random.key(run.seed))
         programs = _programs(run.row, design)
         params = eqx.filter(model, eqx.is_inexact_array)

@@ -17,12 +17,12 @@ from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecu
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from tqdm.auto import tqdm
 
 from spinbook import validate
+from spinbook.precision import enable_x64
 from spinbook.sweep.identity import derived, fingerprint
 from spinbook.sweep.processes import Processes
 from spinbook.sweep.storage import Store, plain
@@ -150,7 +150,7 @@ class _Work:
     def _compute(self, task: Any) -> Result:
         # Only where they differ: entering the context makes JAX compile anew.
         same = _in_double_precision() == self.double_precision
-        with contextlib.nullcontext() if same else jax.enable_x64(self.double_precision):
+        with contextlib.nullcontext() if same else enable_x64(self.double_precision):
             return plain(self.function(task))
 
     def __call__(self, k: int, task: Any) -> _Outcome:

@@ -30,6 +30,7 @@ from jaxtyping import Array
 from spinbook import sphere, sweep, validate
 from spinbook.annotations import Float
 from spinbook.entropy_production.mean_field import vector_delayed_correlations
+from spinbook.precision import enable_x64
 from spinbook.vector import fidelity, mean_field, stochastic
 from spinbook.vector.fidelity import STEPS, Case, _gain, _independent, _jackknife, _steady, _written
 
@@ -274,7 +275,7 @@ def measure(cell: Cell) -> dict[str, np.ndarray]:
     ``fidelity.collective_mode``; ``predicted`` (3,): the relative error of naive delayed correlations from these three
     and from ``closure``, and of sigma from ``closure``. NaN where a theory found no steady state.
     """
-    with jax.enable_x64(True):
+    with enable_x64(True):
         J, x = system(cell)
         sizes = {"replicas": cell.replicas, "steps": cell.steps, "transient": cell.transient}
         halves = fidelity.sampled(seeded(cell), jnp.asarray(J), jnp.asarray(x), beta=cell.beta, delayed=True, **sizes)
@@ -418,7 +419,7 @@ def gains(case: Noise) -> dict[str, np.ndarray]:
     standard error from leaving out sixteenths of the runs; ``sigma`` (3,): predicted gain for the entropy production,
     measured, and its standard error.
     """
-    with jax.enable_x64(True):
+    with enable_x64(True):
         J, x = system(case)
         m = _steady(J, x, case.beta, STEPS["naive"])
         single = [jnp.asarray(a, jnp.float32) for a in (J, x)]
@@ -471,7 +472,7 @@ def tried(case: Case) -> dict[str, np.ndarray]:
     error of naive delayed correlations from chi, r and q, from ``closure``, which takes the variance and the couplings
     of every row for itself, and from ``spread_delayed``, which averages the response too.
     """
-    with jax.enable_x64(True):
+    with enable_x64(True):
         J, x = fidelity.system(case)
         m, means = _settled(J, x, case.beta, _gain), fidelity.spread_means(J, x, beta=case.beta, updates=_UPDATES)
         naive = _independent(J, m, case.beta)

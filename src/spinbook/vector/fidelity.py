@@ -28,6 +28,7 @@ from jaxtyping import Array, PRNGKeyArray
 
 from spinbook import arguments, sphere, sweep, validate
 from spinbook.annotations import ArrayLike, Float
+from spinbook.precision import enable_x64
 from spinbook.spin_transformer import SpinTransformerModule
 from spinbook.vector import fluctuations, mean_field
 
@@ -250,7 +251,7 @@ def trained(causal: bool, *, num_sites: int = 32, dim: int = 32, updates: int = 
     The loss is minus the mean cosine between the second half of an output and that of the twin's input; under a causal
     mask only sites whose twin came before them count. Adam with a rate of 0.003 on eight new sequences an update.
     """
-    with jax.enable_x64(False):
+    with enable_x64(False):
         key = jax.random.key(17)
         module = SpinTransformerModule(dim, beta=1.0, key=key)
         mask = jnp.tril(jnp.ones((num_sites, num_sites), bool)) if causal else None
@@ -295,7 +296,7 @@ def system(case: Case) -> tuple[np.ndarray, np.ndarray]:
     allowed = np.tril(np.ones((N, N), bool)) if case.causal else np.ones((N, N), bool)
     if case.scale == 0:
         module = trained(case.causal, num_sites=N, dim=D)
-        with jax.enable_x64(False):
+        with enable_x64(False):
             found = twins(jax.random.key(1000 + case.draw), N, D)[0]
             J = np.asarray(module.couplings(found, jnp.asarray(allowed))[0], dtype=float)
         inputs = np.asarray(found, dtype=float)
@@ -419,7 +420,7 @@ def measure(case: Case) -> dict[str, np.ndarray]:
     first along the uniform direction; ``means`` (3, 2), the squared error of naive, TAP and spread means over R^2;
     ``mode``, chi, r and q.
     """
-    with jax.enable_x64(True):
+    with enable_x64(True):
         J, x = system(case)
         key = jax.random.key(sum(ord(c) * 31**k for k, c in enumerate(repr(case))) % 2**31)
         options: dict[str, Any] = {"beta": case.beta, "replicas": case.replicas, "steps": case.steps}

@@ -23,6 +23,7 @@ import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
 from spinbook import sphere, sweep, validate
+from spinbook.precision import enable_x64
 from spinbook.vector import mean_field
 
 __all__ = ["NAMES", "Case", "System", "cases", "compute", "measure", "record", "systems"]
@@ -113,7 +114,7 @@ def measure(case: Case, system: System | None = None) -> dict[str, np.ndarray]:
     Both are root mean squares over sites of the length of a vector, in units of R; noise is a standard error, from
     eight batches. ``system``: by default that of the case.
     """
-    with jax.enable_x64(True):
+    with enable_x64(True):
         unit, m, x = systems()[case.system] if system is None else system
         dim = x.shape[1]
         J = case.strength * unit
