@@ -205,7 +205,9 @@ def test_a_link_leads_to_a_page_the_web_or_a_mailbox(tmp_path):
         assert pages.unsafe_links(tmp_path) == []
     page.write_text('<img src="data:image/png;base64,xx">')
     assert pages.unsafe_links(tmp_path) == []
-    drawing.write_text('<svg><a xlink:href="javascript&#58;x"/><use href="#a"/><image href="data:image/png;base64,xx"/></svg>')
+    drawing.write_text(
+        '<svg><a xlink:href="javascript&#58;x"/><use href="#a"/><image href="data:image/png;base64,xx"/></svg>'
+    )
     assert pages.unsafe_links(tmp_path) == ["figures/a/a.svg: javascript:x"]
 
 

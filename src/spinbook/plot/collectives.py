@@ -82,7 +82,7 @@ MAP = (
     Row(
         "spin-transformers",
         "driven vectors, orders in $J$",
-        ("field $x_i$", r"$\sum_j J(x)_{ij}\,m_j$", r"$\theta_i / (1+\gamma_i)$", "Onsager field"),
+        ("field $x_i$", r"$\sum_j J(x)_{ij}\,m_j$", r"$\theta_i / (1+\gamma_i)$", "Onsager field (rescales)"),
         driven=True,
     ),
     Row(
