@@ -109,11 +109,19 @@ def write(root: Path, name: str, target: Path) -> Path:
     return target
 
 
-def site(root: Path, html: Path, names: Iterable[str]) -> None:
-    """Put the packed notebooks where the pages in ``html`` offer their notebook, and keep what Sphinx noted of them."""
+def site(root: Path, html: Path, names: Iterable[str]) -> list[str]:
+    """Put the packed notebooks where the pages in ``html`` offer their notebook, and keep what Sphinx noted of them.
+
+    Returns why a page could not be packed; it then offers the notebook without outputs.
+    """
     disk.write(root / "_build" / _REFERENCES, (html.parent / _REFERENCES).read_text(encoding="utf-8"))
+    problems = []
     for name in names:
-        write(root, name, html / "_sources" / "notebooks" / f"{name}.ipynb")
+        try:
+            write(root, name, html / "_sources" / "notebooks" / f"{name}.ipynb")
+        except ValueError as error:
+            problems.append(str(error))
+    return problems
 
 
 def notebook(root: Path, name: str) -> NotebookNode:

@@ -109,7 +109,7 @@ def _render(
         source_map.unlink()
     _add_records(root, html)
     unknown = names.link(html, who.library) if reference.wanted(root) else []
-    packed.site(root, html, results)
+    unpacked = packed.site(root, html, results)
     previews.add(html)
     slim.site(html, generated=reference.FOLDER if reference.wanted(root) else "")
     single_page.write(html, single_page.LESSONS, single_page.editions(root)[single_page.LESSONS], who.title)
@@ -121,7 +121,8 @@ def _render(
     if unsafe := pages.unsafe_links(html):
         return Build([*warnings, *(f"unsafe link: {link}" for link in unsafe)], rendered=True, damage=damage)
     whole = len(results) == len(notebooks.names(root))
-    problems = [*warnings, *unknown] if whole else []
+    # What Sphinx cannot resolve cannot be packed either, and is said once.
+    problems = [*(warnings or unpacked), *unknown] if whole else []
     problems += [f"loads from outside: {load}" for load in pages.external_loads(html)]
     problems += [f"broken link: {link}" for link in pages.broken_links(html)] if whole else []
     problems += pages.overweight(html)
