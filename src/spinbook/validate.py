@@ -198,10 +198,10 @@ def number(
     value: Any,
     name: str,
     *,
-    above: float | None = None,
-    below: float | None = None,
-    least: float | None = None,
-    most: float | None = None,
+    above: int | float | None = None,
+    below: int | float | None = None,
+    least: int | float | None = None,
+    most: int | float | None = None,
 ) -> float:
     """One finite real number within bounds, in double precision whatever JAX is set to.
 

@@ -343,7 +343,8 @@ def test_settings_of_the_user_do_not_reach_a_kernel_and_an_extra_environment_doe
     ours = {"JPY_PARENT_PID", "JPY_SESSION_NAME", "TERM", "CLICOLOR", "FORCE_COLOR", "CLICOLOR_FORCE", "PAGER"}
     ours |= {"GIT_PAGER", "MPLBACKEND", "PYDEVD_USE_FRAME_EVAL", "KMP_DUPLICATE_LIB_OK", "KMP_INIT_AT_FORK"}
     ours |= {"IPYTHONDIR", "MATPLOTLIBRC", "NUMBA_CACHE_DIR", "PYTHONPATH", "JAX_COMPILATION_CACHE_DIR"}
-    ours |= {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", *execution.THREAD_VARIABLES}
+    # JAX_PLATFORMS is set by the first cell of a notebook.
+    ours |= {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "JAX_PLATFORMS", *execution.THREAD_VARIABLES}
     known = {*environment.ALLOWED, *environment.FIXED, *environment.compiler(), *ours, "ATEN_CPU_CAPABILITY"}
     assert {name for name in seen if not name.startswith(("COMPANION_", "JUPYTER_"))} - known == set()
     assert seen["ATEN_CPU_CAPABILITY"] == "default"

@@ -98,6 +98,8 @@ CARRIED = """
 with tarfile.open(fileobj=io.BytesIO(base64.b64decode(CARRIED)), mode="r:xz") as archive:
     archive.extractall(folder, filter="data")
 sys.path.insert(0, str(folder))
+# The book that is carried, whatever else is installed.
+os.environ["COMPANION_ROOT"] = str(folder / "{library}" / "_book")
 asked = f"pip was asked for {{', '.join(missing)}}" if missing else "no package was missing"
 print(f"This notebook uses the {library} {version} that it carries; {{asked}}.")'''
 

@@ -354,7 +354,7 @@ def _run_packed(root: Path, job: Job, target: Path) -> dict[str, object]:
         [*command, "--cwd", str(empty), "--no-progress-bar"],
         env=environment.clean() | pip | threads | variables,
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         check=False,
     )
     disk.remove(python.parents[1])
@@ -374,7 +374,7 @@ def beside(python: Path, folder: Path) -> Path:
 
     def said(interpreter: Path, code: str) -> str:
         command = [str(interpreter), "-c", f"import sys, sysconfig; {code}"]
-        return subprocess.run(command, capture_output=True, text=True, check=True, cwd=folder).stdout
+        return subprocess.run(command, capture_output=True, encoding="utf-8", check=True, cwd=folder).stdout
 
     lent = said(python, "print(*(path for path in sys.path if path.endswith('-packages')), sep=chr(10))")
     (Path(said(new, "print(sysconfig.get_path('purelib'))").strip()) / "lent.pth").write_text(lent, encoding="utf-8")
