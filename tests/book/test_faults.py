@@ -72,6 +72,7 @@ def test_the_list_of_the_book_fits_the_code_and_covers_its_subjects():
         "digits",
         "fixed_point",
         "neqnn",
+        "precision",
         "printed",
         "py",
         "tensors",
