@@ -12,6 +12,7 @@ import functools
 import hashlib
 import json
 import re
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -207,6 +208,8 @@ def load(root: Path, name: str) -> Chapter:
         facts = dict(notebook.metadata.get("companion", {}))
     except manuscript.Unreadable:
         raise
+    except UserWarning as error:
+        raise ValueError(f"{shown}: expected cells of one language: {error}") from error
     except SyntaxError as error:
         raise ValueError(f"{shown}: expected cells in Python: {error.msg} in {(error.text or '').strip()!r}") from error
     except (yaml.YAMLError, nbformat.ValidationError, AttributeError, LookupError, TypeError, ValueError) as error:
@@ -245,7 +248,10 @@ def load(root: Path, name: str) -> Chapter:
 @functools.lru_cache(maxsize=64)
 def _read(text: str) -> NotebookNode:
     """One check of the book asks for a page thirty times; the next one finds what was read for the last."""
-    notebook = jupytext.reads(text, fmt="md:myst")
+    with warnings.catch_warnings():
+        # Of cells in two languages jupytext only warns.
+        warnings.simplefilter("error", UserWarning)
+        notebook = jupytext.reads(text, fmt="md:myst")
     for cell in notebook.cells:
         if cell.cell_type == "code":
             try:
