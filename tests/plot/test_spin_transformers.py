@@ -103,13 +103,8 @@ def test_one_step_shows_every_curve():
 
 def test_a_frame_of_the_relaxation_shows_its_own_update_and_those_before():
     rng = np.random.default_rng(4)
-    cosines, lengths, distances = (
-        {name: rng.uniform(0.1, 1, shape) for name in ("naive", "TAP")} for shape in ((5, 5), (4, 5), (4,))
-    )
-    figure = plot.settling(2, cosines, lengths, distances, top=1.0)
-    drawn = np.ma.filled(figure.axes[0].images[0].get_array(), np.nan)
-    np.testing.assert_array_equal(np.tril(drawn, -1), np.tril(cosines["naive"], -1))
-    np.testing.assert_array_equal(np.triu(drawn, 1), np.triu(cosines["TAP"], 1))
+    lengths, distances = ({name: rng.uniform(0.1, 1, shape) for name in ("naive", "TAP")} for shape in ((4, 5), (4,)))
+    figure = plot.settling(2, lengths, distances)
     assert all(_shows(figure, values[2]) and not _shows(figure, values[3]) for values in lengths.values())
     assert all(_shows(figure, values[:3]) for values in distances.values())
 

@@ -772,45 +772,29 @@ def existence(
 
 
 @style.house
-def settling(
-    update: int,
-    cosines: Mapping[str, np.ndarray],
-    lengths: Mapping[str, np.ndarray],
-    distances: Mapping[str, np.ndarray],
-    *,
-    top: float,
-) -> Figure:
-    """A module after ``update`` updates, naive beside TAP: cosines between sites, their lengths, what is left to go.
+def settling(update: int, lengths: Mapping[str, np.ndarray], distances: Mapping[str, np.ndarray]) -> Figure:
+    """A module after ``update`` updates: lengths of its means, and what is left to go.
 
-    Each argument maps "naive" and "TAP" to values: cosines to (sites, sites), lengths to (updates, sites) in units of
-    R, distances to (updates,). Of the matrix the naive theory has the lower triangle and TAP the upper; ``top`` is the
-    end of its grey scale.
+    Each argument maps "naive" or "TAP" to values: lengths to (updates, sites) in units of R, distances to (updates,).
     """
-    figure, (left, middle, right) = style.subplots(1, 3, height=2.5, width_ratios=(1.05, 1.1, 1.1))
-    both = np.tril(cosines["naive"], -1) + np.triu(cosines["TAP"], 1)
-    np.fill_diagonal(both, np.nan)
-    left.imshow(both, cmap="Greys", vmin=0, vmax=top, interpolation="nearest")
-    left.set(ylabel="site", xticks=[], yticks=[])
-    left.set_title("cosines between sites", loc="center", fontsize=8.5)
-    below = {"transform": left.transAxes, "fontsize": 8.5, "va": "top"}
-    left.text(0.0, -0.03, "naive below", color=ORANGE, **below)
-    left.text(1.0, -0.03, "TAP above", color=BLUE, ha="right", **below)
+    figure, (left, right) = style.subplots(1, 2, height=2.5)
     highest = 1.12 * max(float(values.max()) for values in lengths.values())
     for theory, values in lengths.items():
         colour, marker = THEORY_COLOURS[theory], THEORY_MARKERS[theory]
-        middle.plot(values[update], color=colour, marker=marker, markersize=3, linestyle="none", label=theory)
-        middle.axhline(values[-1].mean(), color=colour, linestyle=THEORY_LINES[theory], linewidth=0.9)
+        left.plot(values[update], color=colour, marker=marker, markersize=3, linestyle="none", label=theory)
+        left.axhline(values[-1].mean(), color=colour, linestyle=THEORY_LINES[theory], linewidth=0.9)
         passed = distances[theory][: update + 1]
         right.semilogy(passed, color=colour, marker=marker, markersize=3, linestyle=THEORY_LINES[theory])
-    middle.set(xlabel="site", ylabel=r"length $|\mathbf{m}_i|/R$", ylim=(0, highest), xticks=[])
-    middle.legend(loc="lower right", handlelength=1.0, labelspacing=0.2)
+    left.set(xlabel="site", ylabel=r"length $|\mathbf{m}_i|/R$", ylim=(0, highest), xticks=[])
+    if len(lengths) > 1:
+        left.legend(loc="lower right", handlelength=1.0, labelspacing=0.2)
     every = np.concatenate(list(distances.values()))
     count = len(next(iter(distances.values())))
     right.set(xlim=(-0.5, count - 0.5), ylim=(every.min() / 2, 2 * every.max()))
     right.set(xlabel="updates", ylabel="distance to go, relative")
     right.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
     style.decades(right.yaxis)
-    style.letters(left, middle, right)
+    style.letters(left, right)
     return figure
 
 
