@@ -39,6 +39,7 @@ BROKEN = {
     "lesson-size": (LESSON, "Two independent walkers {cite", "word " * 3500 + "\n\nTwo independent walkers {cite"),
     "measured": (AUDIT, "{measured}`probe.top:.1f`", "{measured}`probe.hill:.1f`"),
     "claim-hidden": (AUDIT, ":tags: [hide-input]\n\nslope", ":tags: [remove-output]\n\nslope"),
+    "checked": (LESSON, "Two independent walkers {cite", "Two walkers {checked}`probe.top` {cite"),
     "one-cell-one-claim": (
         AUDIT,
         'claims.measure("probe.slope"',

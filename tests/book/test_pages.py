@@ -151,6 +151,23 @@ def test_the_build_fails_for_a_number_of_a_claim_that_was_not_measured(pair, mon
     assert "measured: probe.sky: this build has no measured value of it" in problem
 
 
+def test_a_mark_in_the_lesson_stands_for_the_cell_that_measures_and_leads_to_the_audit(pair, monkeypatch):
+    monkeypatch.setattr(execution, "start", no_kernel)
+    lesson = "notebooks/probe.md"
+    pair.edit(lesson, "```{code-cell} ipython3\nx = np", "```{code-cell} ipython3\n:tags: [remove-cell]\n\nx = np")
+    pair.edit(lesson, "The largest value is", "The largest value{checked}`probe.top` is")
+    notebooks.sync(pair.root)
+    outcome, _ = pair.build()
+    assert outcome.problems == []
+    page = html(pair, "notebooks/probe")
+    assert page.select(".book-claim") == []
+    mark = page.select_one("a.book-checked")
+    assert (mark["id"], mark["href"]) == ("claim-probe-top", "../notebooks/audits/probe.html#report-claim-probe-top")
+    row = html(pair, "notebooks/audits/probe").select_one("#report-claim-probe-top")
+    assert "Measured here: 1 ± 1e-09; Rival: half of the parabola, rival 0.5" in row.get_text()
+    assert "{checked}" not in pair.path("_build/html/_sources/notebooks/probe.ipynb").read_text()
+
+
 def no_kernel(*arguments, **options):
     raise AssertionError("a kernel was started")
 

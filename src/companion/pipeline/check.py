@@ -30,6 +30,7 @@ _DISPLAY = re.compile(r"^\$\$$.*?^\$\$([^\n]*)$", re.DOTALL | re.MULTILINE)
 _HIDING = {"remove-cell", "remove-output", "hide-cell", "hide-output"}
 """Tags of a cell whose output readers do not see, or not at once."""
 _QUOTED = re.compile(r"\{measured\}`([^`]*)`")
+_CHECKED = re.compile(r"\{checked\}`([^`]*)`")
 _PASTED = re.compile(r"\{glue:text\}`([^`]*)`")
 _ROLE = re.compile(r"\{(numref|eq|cite(?::[a-z]+)?)\}`(?:[^`<]*<)?([^`>]+)>?`")
 _LABEL = re.compile(r"^\$\$[^\n]*\(([^\s()]+)\)\s*$|^\(([^\s()]+)\)=\s*$|^:(?:label|name):\s*(\S+)\s*$", re.MULTILINE)
@@ -357,11 +358,30 @@ def _unanswered(text: str, known: Mapping[str, claims.Claim]) -> str:
 
 
 def _about_cells(page: _Page, declared: Mapping[str, claims.Claim]) -> Iterator[tuple[int, str, str]]:
-    """A claim is found where it is measured; in an audit a cell stands for one claim, or for the parts of one."""
+    """Readers find every claim: by the line under its cell, or by the mark of a removed cell at a sentence.
+
+    In an audit a cell stands for one claim, or for the parts of one.
+    """
+    marks = {}
+    for source, first in page.prose:
+        for mark in _CHECKED.finditer(source):
+            line = first + source.count("\n", 0, mark.start())
+            if mark[1] in marks:
+                yield (
+                    line,
+                    "checked",
+                    f"{mark[1]}: one mark, expected at the sentence that says the claim; got a second",
+                )
+            marks[mark[1]] = line
+    removed = {id for cell in page.cells for id, _ in cell.measured if "remove-cell" in cell.tags}
+    for id in sorted(set(marks) - removed):
+        yield marks[id], "checked", f"{id}: expected a cell of this page, with the tag remove-cell, that measures it"
     for cell in page.cells:
-        if cell.measured and (hiding := _HIDING & set(cell.tags)):
-            id, line = cell.measured[0]
-            yield line, "claim-hidden", f"{id}: its line has to be seen, but its cell has the tag {min(hiding)}"
+        for id, line in cell.measured if _HIDING & set(cell.tags) else []:
+            if not (id in removed and id in marks):
+                tag = min(_HIDING & set(cell.tags))
+                wanted = "expected a cell that is seen, or the tag remove-cell and {checked} with this id in the text"
+                yield line, "claim-hidden", f"{id}: {wanted}; got the tag {tag}"
         ids = {id for id, _ in cell.measured}
         if page.chapter.is_audit and len(ids) > 1 and not any(ids <= set(claim.parts) for claim in declared.values()):
             _, line = cell.measured[1]

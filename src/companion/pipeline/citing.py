@@ -35,7 +35,7 @@ _DESCRIPTION = 300
 """Characters that indexes show of a description."""
 _FRAME = (
     "script, style, svg, template, button, .headerlink, .only-dark, .prev-next-area, .toctree-wrapper, .book-cite, "
-    ".eqno, details.hide > summary"
+    ".eqno, .book-checked, details.hide > summary"
 )
 """What belongs to the frame of a page, to its look, or to one figure's files."""
 _SHORT = 60

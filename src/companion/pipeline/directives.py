@@ -37,6 +37,7 @@ __all__ = [
     "PublishedFigure",
     "SourceItems",
     "counts",
+    "evidence",
     "in_archive_only",
     "picture",
     "setup",
@@ -521,7 +522,7 @@ class Corrections(Directive):
         anchor = claims.anchor_of(entry["id"])
         cell = f"{self.to_root()}notebooks/{entry['page']}.html#{anchor}"
         before = {"It says": plain.typeset(entry["says"]), "Where": self._where(entry)}
-        after = {} if entry["measured"] is None else _evidence(entry)
+        after = {} if entry["measured"] is None else evidence(entry)
         if entry["parts"]:
             after["Parts"] = f"<ul>{''.join(self._part(part) for part in entry['parts'])}</ul>"
         after["Because"] = plain.typeset(entry["because"] or "")
@@ -566,7 +567,7 @@ class Corrections(Directive):
         return place + _became(entry, text)
 
 
-def _evidence(entry: Mapping[str, Any]) -> dict[str, str]:
+def evidence(entry: Mapping[str, Any]) -> dict[str, str]:
     """What was measured and what it is compared with, in words that need nothing else of the ledger."""
     facts: dict[str, str] = {}
     measured = claims.with_error(entry["measured"], entry["uncertainty"])

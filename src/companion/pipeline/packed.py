@@ -237,6 +237,9 @@ def markdown(root: Path, name: str, text: str, known: Mapping[str, Any], glued: 
         words, target = (named[1], named[2]) if named else ("", given)
         if role == "glue:text":
             return _number(name, glued, given)
+        if role == "checked":
+            # The cell is in the notebook, and prints the claim.
+            return ""
         if role == "measured":
             return report.quoted(given, _entries(root))[0]
         if role in ("cite:p", "cite:t"):

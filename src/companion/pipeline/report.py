@@ -1,12 +1,13 @@
-"""Sphinx extension of the book: the report that opens an audit, and numbers of claims in the prose of other pages.
+"""Sphinx extension of the book: the report that opens an audit, and numbers and marks of claims in prose.
 
-Both read ``_build/claims.json`` when pages are made, so that neither starts a kernel nor goes out of date.
+All read ``_build/claims.json`` when pages are made, so that neither starts a kernel nor goes out of date.
 """
 
 from __future__ import annotations
 
 import html
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from sphinx.util.docutils import SphinxRole
 from companion import claims
 from companion.pipeline import directives, notebooks
 
-__all__ = ["AuditReport", "Measured", "markup", "quoted", "setup"]
+__all__ = ["AuditReport", "Checked", "Measured", "markup", "quoted", "setup"]
 
 _HEADINGS = {
     "failed": "Not confirmed in this build",
@@ -107,17 +108,52 @@ def _cost(entries: Sequence[Mapping[str, Any]], pages: Sequence[Mapping[str, Any
 
 
 def _row(entry: Mapping[str, Any], to_root: str) -> str:
-    """One claim: its name, which leads to its measurement or else to the ledger, what is said, and the reason."""
+    """One claim: its name, which leads to its measurement or else to the ledger, what is said, and the reason.
+
+    A claim that the lesson measures has its numbers here, because the lesson shows none.
+    """
     anchor = claims.anchor_of(entry["id"])
     measured = entry["measured"] is not None
     target = f"notebooks/{entry['page']}.html#{anchor}" if measured else f"book/claims.html#ledger-{anchor}"
     _, label, mark = directives.verdict_of(entry)
     because = f' <span class="book-because">{html.escape(entry["because"])}</span>' if entry["because"] else ""
+    if measured and entry["page"] == entry["chapter"]:
+        facts = "; ".join(f"{name}: {text}" for name, text in directives.evidence(entry).items())
+        # In the ledger what a rival is has a paragraph of its own.
+        facts = re.sub("<p>(.*?)</p>", r"\1, ", facts)
+        because += f' <span class="book-because">{facts}.</span>'
     return (
-        f'<li data-verdict="{entry["verdict"]}"><span class="book-verdict-{entry["verdict"]}" aria-hidden="true">{mark}'
-        f'</span> <a href="{to_root}{target}" title="{label}, {entry["kind"] or "old form"}">'
+        f'<li id="report-{anchor}" data-verdict="{entry["verdict"]}">'
+        f'<span class="book-verdict-{entry["verdict"]}" aria-hidden="true">{mark}</span> '
+        f'<a href="{to_root}{target}" title="{label}, {entry["kind"] or "old form"}">'
         f"{html.escape(entry['id'].partition('.')[2])}</a>: {html.escape(entry['says'])}{because}</li>"
     )
+
+
+class Checked(SphinxRole):
+    """``{checked}`ID` ``: a mark at the sentence that says a claim, which leads to the claim in the chapter's audit.
+
+    The mark stands for the cell that measures the claim, which the page does not show.
+    """
+
+    def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
+        """The mark, or an error in words, which fails the build."""
+        path = Path(self.config.companion_root) / "_build" / "claims.json"
+        entry = next((one for one in json.loads(path.read_text(encoding="utf-8")) if one["id"] == self.text), None)
+        if entry is None:
+            self.inliner.reporter.error(f"checked: {self.text}: no such claim", line=self.lineno)
+            return [nodes.literal("", self.rawtext)], []
+        anchor, to_root = claims.anchor_of(self.text), "../" * self.env.docname.count("/")
+        audit = f"{notebooks.AUDITS}/{entry['chapter']}"
+        reported = any(page == f"notebooks/{audit}" for page in self.env.found_docs)
+        target = f"notebooks/{audit}.html#report-{anchor}" if reported else f"book/claims.html#ledger-{anchor}"
+        verdict, label, mark = directives.verdict_of(entry)
+        older = "".join(f'<span id="{claims.anchor_of(old)}"></span>' for old in entry["was"])
+        shown = (
+            f'{older}<a class="book-checked book-verdict-{verdict}" id="{anchor}" href="{to_root}{target}" '
+            f'aria-label="Checked: {label}" title="{html.escape(entry["says"])}">{mark}</a>'
+        )
+        return [nodes.raw("", shown, format="html")], []
 
 
 class Measured(SphinxRole):
@@ -168,7 +204,8 @@ def quoted(text: str, entries: Mapping[str, Mapping[str, Any]]) -> tuple[str, st
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Register the directive and the role."""
+    """Register the directive and the roles."""
     app.add_directive("audit-report", AuditReport)
     app.add_role("measured", Measured())
+    app.add_role("checked", Checked())
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -24,7 +24,7 @@ _NOT_SOUGHT = {"search.html", "genindex.html", "print.html", "404.html", "py-mod
 # faults, repeat what stands elsewhere.
 _LEFT_OUT = (
     "script, style, svg, template, button, nav, .headerlink, .only-dark, .cell_input, .book-cite, .book-provenance, "
-    ".eqno, .toctree-wrapper, .prev-next-area, .MathJax_Preview, details.hide > summary, .book-used, "
+    ".eqno, .book-checked, .toctree-wrapper, .prev-next-area, .MathJax_Preview, details.hide > summary, .book-used, "
     ".book-evidence, .book-names"
 )
 _SPHINXS = ("_static/searchtools.js", "_static/language_data.js", "searchindex.js")
