@@ -13,6 +13,7 @@ import posixpath
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -21,7 +22,7 @@ from bs4 import BeautifulSoup, NavigableString, Tag
 from markdownify import MarkdownConverter
 
 from companion import project
-from companion.pipeline import catalogue, freshness, notebooks
+from companion.pipeline import catalogue, freshness, notebooks, workers
 from companion.pipeline.pages import main_part
 from companion.plain import plain
 
@@ -59,28 +60,36 @@ class Page:
         return f"{self.name}.html"
 
 
-def write(root: Path, site: Path) -> None:
+def write(root: Path, site: Path, each: workers.Each = workers.alone) -> None:
     """Add the facts to every page of ``site``, and beside the pages what indexes and archives look for."""
     who = project.identity(root)
     chapters = {chapter.name: chapter for chapter in (notebooks.load(root, n) for n in notebooks.names(root))}
     pictures = {name: path for name, chapter in chapters.items() if (path := _picture(site, chapter))}
     # A page that has no picture is shown with that of the first chapter.
     first = next(iter(pictures.values()), "")
-    written: list[Page] = []
+    asked = []
     for name in notebooks.pages(root):
-        text = (site / f"{name}.html").read_text(encoding="utf-8")
-        article, own = _article(text), name.removeprefix("notebooks/")
-        page = _page(name, article, chapters.get(own), pictures.get(own, first))
-        written.append(page)
-        (site / f"{name}.md").write_text(_markdown(article, page, who), encoding="utf-8")
-        head = _head(site, page, who)
-        (site / page.file).write_text(text.replace("</title>", f"</title>\n{head}", 1), encoding="utf-8")
+        own = name.removeprefix("notebooks/")
+        asked.append((name, chapters[own].summary if own in chapters else None, pictures.get(own, first)))
+    written: list[Page] = each(partial(_written, site, who), asked)
     (site / "sitemap.xml").write_text(_sitemap(written, who), encoding="utf-8")
     (site / "robots.txt").write_text(f"User-agent: *\nAllow: /\nSitemap: {who.site}sitemap.xml\n", encoding="utf-8")
     (site / "404.html").write_text(_lost(written, who), encoding="utf-8")
     (site / "llms.txt").write_text(_index(written, who), encoding="utf-8")
     _json(site / "codemeta.json", codemeta(root))
     _json(site / CRATE, crate(root, site, written))
+
+
+def _written(site: Path, who: project.Identity, asked: tuple[str, str | None, str]) -> Page:
+    """A page with its facts in its head, written beside its form in Markdown; asked are name, summary and picture."""
+    name, summary, picture = asked
+    text = (site / f"{name}.html").read_text(encoding="utf-8")
+    article = _article(text)
+    page = _page(name, article, summary, picture)
+    (site / f"{name}.md").write_text(_markdown(article, page, who), encoding="utf-8")
+    head = _head(site, page, who)
+    (site / page.file).write_text(text.replace("</title>", f"</title>\n{head}", 1), encoding="utf-8")
+    return page
 
 
 def _json(path: Path, value: Any) -> None:
@@ -100,11 +109,11 @@ def _picture(site: Path, chapter: notebooks.Chapter) -> str:
     return figure if chapter.thumbnail and (site / figure).is_file() else ""
 
 
-def _page(name: str, article: Tag, chapter: notebooks.Chapter | None, picture: str) -> Page:
+def _page(name: str, article: Tag, summary: str | None, picture: str) -> Page:
     heading = article.find("h1")
     title = " ".join(heading.get_text().split()) if heading else name
-    if chapter is not None:
-        return Page(name, title, plain(chapter.summary), picture, chapter=True)
+    if summary is not None:
+        return Page(name, title, plain(summary), picture, chapter=True)
     texts = (" ".join(paragraph.get_text().split()) for paragraph in article.find_all("p"))
     return Page(
         name, title, _shortened(next((text for text in texts if len(text) > _SHORT), title)), picture, chapter=False

@@ -16,6 +16,7 @@ import lzma
 import re
 import tarfile
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from PIL import Image
 from sphinx.application import Sphinx
 
 from companion import claims, project
-from companion.pipeline import disk, execution, freshness, installs, notebooks, report
+from companion.pipeline import disk, execution, freshness, installs, notebooks, report, workers
 
 __all__ = ["CELL", "HEAVIEST", "LIBRARY", "carried", "markdown", "notebook", "requirements", "setup", "site", "write"]
 
@@ -111,19 +112,22 @@ def write(root: Path, name: str, target: Path) -> Path:
     return target
 
 
-def site(root: Path, html: Path, names: Iterable[str]) -> list[str]:
+def site(root: Path, html: Path, names: Iterable[str], each: workers.Each = workers.alone) -> list[str]:
     """Put the packed notebooks where the pages in ``html`` offer their notebook, and keep what Sphinx noted of them.
 
     Returns why a page could not be packed; it then offers the notebook without outputs.
     """
     disk.write(root / "_build" / _REFERENCES, (html.parent / _REFERENCES).read_text(encoding="utf-8"))
-    problems = []
-    for name in names:
-        try:
-            write(root, name, html / "_sources" / "notebooks" / f"{name}.ipynb")
-        except ValueError as error:
-            problems.append(str(error))
-    return problems
+    return [problem for problem in each(partial(_written, root, html), list(names)) if problem]
+
+
+def _written(root: Path, html: Path, name: str) -> str:
+    """Write the packed notebook of a page of the site; returns why it could not be packed, or ""."""
+    try:
+        write(root, name, html / "_sources" / "notebooks" / f"{name}.ipynb")
+    except ValueError as error:
+        return str(error)
+    return ""
 
 
 def notebook(root: Path, name: str) -> NotebookNode:

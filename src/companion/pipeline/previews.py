@@ -14,6 +14,7 @@ from urllib.parse import unquote, urlsplit
 
 from bs4 import BeautifulSoup, Tag
 
+from companion.pipeline import workers
 from companion.pipeline.pages import main_part
 
 __all__ = ["add"]
@@ -24,8 +25,9 @@ _PREVIEWED = "figure, div.math, dt"
 _LINK = re.compile(r'<a class="[^"]*\breference internal\b[^"]*" href="([^"#]+\.html#[^"]+)"')
 
 
-def _targets(page: Path, wanted: set[str]) -> dict[str, str]:
+def _targets(asked: tuple[Path, set[str]]) -> dict[str, str]:
     """Id to markup of what can be previewed on a page, of these ids."""
+    page, wanted = asked
     soup = BeautifulSoup(main_part(page.read_text(encoding="utf-8")), "html.parser")
     return {str(element["id"]): _markup(element) for element in soup.select(_PREVIEWED) if element.get("id") in wanted}
 
@@ -62,7 +64,7 @@ def _relocated(markup: str, here: str, there: str) -> str:
     return re.sub(r'(?<= )(src|href)="([^"]*)"', moved, markup)
 
 
-def add(site: Path) -> int:
+def add(site: Path, each: workers.Each = workers.alone) -> int:
     """Give every page of ``site`` the templates of its links to other pages; returns how many were added."""
     links: dict[Path, list[tuple[str, Path, str]]] = {}
     wanted: dict[Path, set[str]] = {}
@@ -76,7 +78,7 @@ def add(site: Path) -> int:
                 links.setdefault(page, []).append((link, other, unquote(id)))
                 wanted.setdefault(other, set()).add(unquote(id))
     # All are read before the first is changed.
-    found = {other: _targets(other, ids) for other, ids in wanted.items()}
+    found = dict(zip(wanted, each(_targets, list(wanted.items())), strict=True))
     added = 0
     for page, its_links in links.items():
         folder = page.parent.relative_to(site).as_posix()

@@ -8,10 +8,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from bs4 import BeautifulSoup, Tag
 
+from companion.pipeline import workers
 from companion.pipeline.pages import main_part
 from companion.plain import tex
 
@@ -31,23 +33,11 @@ _SPHINXS = ("_static/searchtools.js", "_static/language_data.js", "searchindex.j
 _SCRIPTS = re.compile(rf'\s*<script [^>]*\bsrc="(?:\.\./)*(?:{"|".join(map(re.escape, _SPHINXS))})[^>]*></script>')
 
 
-def write(site: Path) -> int:
+def write(site: Path, each: workers.Each = workers.alone) -> int:
     """Write the index of all pages of ``site`` and make its search page use it; returns the number of entries."""
-    entries = []
-    for page in sorted(site.rglob("*.html")):
-        name = page.relative_to(site).as_posix()
-        if name.startswith(("_static/", "figures/")):
-            continue
-        text = page.read_text(encoding="utf-8")
-        if name not in _NOT_SOUGHT:
-            entries += list(_entries(name, text))
-        # The theme loads Sphinx's search on every page.
-        alone = _SCRIPTS.sub("", text)
-        if name == _PAGE:
-            own = f'<script src="_static/minisearch.js"></script>\n<script src="{INDEX}"></script>\n'
-            alone = alone.replace("</head>", f'{own}<script defer src="_static/search.js"></script>\n</head>', 1)
-        if alone != text:
-            page.write_text(alone, encoding="utf-8")
+    names = sorted(page.relative_to(site).as_posix() for page in site.rglob("*.html"))
+    sought = [name for name in names if not name.startswith(("_static/", "figures/"))]
+    entries = [entry for entries in each(partial(_page, site), sought) for entry in entries]
     # What the entries of a page share stands once.
     pages: dict[tuple[str, str], list[list[str]]] = {}
     for one in entries:
@@ -58,6 +48,19 @@ def write(site: Path) -> int:
     for old in _SPHINXS:
         (site / old).unlink(missing_ok=True)
     return len(entries)
+
+
+def _page(site: Path, name: str) -> list[dict[str, str]]:
+    """The entries of a page, which is written anew without the search that the theme loads on every page."""
+    page = site / name
+    text = page.read_text(encoding="utf-8")
+    alone = _SCRIPTS.sub("", text)
+    if name == _PAGE:
+        own = f'<script src="_static/minisearch.js"></script>\n<script src="{INDEX}"></script>\n'
+        alone = alone.replace("</head>", f'{own}<script defer src="_static/search.js"></script>\n</head>', 1)
+    if alone != text:
+        page.write_text(alone, encoding="utf-8")
+    return [] if name in _NOT_SOUGHT else list(_entries(name, text))
 
 
 def _entries(name: str, text: str) -> Iterator[dict[str, str]]:

@@ -45,6 +45,7 @@ from companion.pipeline import (
     single_page,
     slim,
     texts,
+    workers,
 )
 
 __all__ = ["Build", "figures_index", "page_notebook", "render"]
@@ -109,13 +110,14 @@ def _render(
         source_map.unlink()
     _add_records(root, html)
     unknown = names.link(html, who.library) if reference.wanted(root) else []
-    unpacked = packed.site(root, html, results)
-    previews.add(html)
-    slim.site(html, generated=reference.FOLDER if reference.wanted(root) else "")
-    single_page.write(html, single_page.LESSONS, single_page.editions(root)[single_page.LESSONS], who.title)
-    redirects.write(root, html)
-    search.write(html)
-    citing.write(root, html)
+    with workers.shared(len(list(html.rglob("*.html")))) as each:
+        unpacked = packed.site(root, html, list(results), each)
+        previews.add(html, each)
+        slim.site(html, generated=reference.FOLDER if reference.wanted(root) else "")
+        single_page.write(html, single_page.LESSONS, single_page.editions(root)[single_page.LESSONS], who.title)
+        redirects.write(root, html)
+        search.write(html, each)
+        citing.write(root, html, each)
     # Only Sphinx reads it; it has a digest of the path of this folder.
     (html / ".buildinfo").unlink(missing_ok=True)
     if unsafe := pages.unsafe_links(html):
