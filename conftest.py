@@ -25,9 +25,9 @@ import pytest
 
 import companion
 import spinbook
-from companion.pipeline import environment
+from companion.running import environment
 
-pytest_plugins = ["tests.budget"]
+pytest_plugins = ["tests.budget", "toybook"]
 
 # Before PyTorch is imported. A second thread that waits for work does so at full speed, and the other core is that of
 # the other worker.

@@ -7,7 +7,7 @@ import zipfile
 
 import pytest
 
-from companion.pipeline import again
+from companion.site import again
 
 
 @pytest.fixture(scope="module")

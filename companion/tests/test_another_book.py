@@ -6,10 +6,10 @@ from pathlib import Path
 
 from companion import project, themes
 from companion.__main__ import main
-from companion.pipeline import execution
+from companion.running import execution
 
 ROOT = Path(__file__).resolve().parents[2]
-README = (ROOT / "README.md").read_text()
+README = (ROOT / "companion" / "README.md").read_text()
 SECTION = re.search(r"^## A companion for another paper\n(.*?)^## ", README, flags=re.DOTALL | re.MULTILINE)[1]
 
 
@@ -59,4 +59,4 @@ def test_the_commands_and_names_in_the_readme_exist(toy_book):
     assert {"library", "style"} <= set(project.Settings.__dataclass_fields__)
     assert all(name in themes.__doc__ for name in re.findall(r"`([A-Z]{2,5})`", SECTION))
     assert project.BOOKS in SECTION
-    assert "[notebook]" in project.install_requirement(project.identity(toy_book.root))
+    assert "[notebook]" in project.install_requirements(toy_book.root)[0]

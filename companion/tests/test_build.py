@@ -23,20 +23,11 @@ from bs4 import BeautifulSoup
 from jupyter_client.connect import LocalPortCache
 
 from companion import __main__ as command_line
-from companion import project
-from companion.pipeline import (
-    accessibility,
-    browser,
-    build,
-    compared,
-    disk,
-    execution,
-    freshness,
-    ledger,
-    notebooks,
-    site,
-)
-from tests.book.conftest import CLAIM, CLAIMS, REPOSITORY, processes_of, wait_until, write_toy_book
+from companion import build, project
+from companion.declaring import compared, notebooks
+from companion.running import disk, execution, freshness, ledger
+from companion.site import accessibility, browser, rendering
+from toybook import CLAIM, CLAIMS, REPOSITORY, processes_of, wait_until, write_toy_book
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -47,7 +38,7 @@ def test_the_cells_of_a_page_have_the_same_ids_in_every_build(built):
     executed = nbformat.read(
         execution.notebook_file(execution.results_folder(book.root, "probe"), "probe"), as_version=4
     )
-    first, again = (site.page_notebook(chapter, executed, {}, {}) for _ in range(2))
+    first, again = (rendering.page_notebook(chapter, executed, {}, {}) for _ in range(2))
     ids = [cell["id"] for cell in first.cells]
     assert ids == [cell["id"] for cell in again.cells]
     assert len(set(ids)) == len(ids) > len(chapter.notebook.cells)
@@ -108,7 +99,8 @@ def test_the_buttons_of_a_page_open_its_own_version(built):
 def test_a_release_is_installed_by_its_tag_and_anything_between_by_the_branch():
     who = project.identity()
     assert dataclasses.replace(who, version="2.1.0").ref == "v2.1.0"
-    assert project.install_requirement(dataclasses.replace(who, version="2.1.0")).endswith("@v2.1.0")
+    assert all(f"@{who.ref}" in line for line in project.install_requirements(REPOSITORY))
+    assert project.install_requirements(REPOSITORY, "v2.1.0")[1].endswith("@v2.1.0#subdirectory=companion")
     assert dataclasses.replace(who, version="2.2.0.dev0").ref == who.branch
 
 
@@ -141,7 +133,7 @@ def test_gallery_and_page_say_what_agrees_with_the_published_figure_and_how_its_
     fold = BeautifulSoup((html / "notebooks" / "probe.html").read_text(), "html.parser").select_one("figure .book-cite")
     assert "Agrees: It is <as> steep. Differs: Ours is longer. Claims: top ✓ reproduced." in fold.get_text()
     assert fold.select('a[href="../book/claims.html#ledger-claim-probe-top"]')
-    stage = site._stage(built[0].root, tmp_path, {}, [])
+    stage = rendering._stage(built[0].root, tmp_path, {}, [])
     assert (stage / "book" / "gallery.md").is_file()
     assert not (stage / "book" / compared.NAME).exists()
 
@@ -183,7 +175,7 @@ def test_the_build_refuses_a_figure_with_a_source_and_nothing_said_of_it(copy):
 def test_no_label_hides_the_visible_text_of_a_control(built):
     pages = [page.read_text() for page in built[0].path("_build/html").rglob("*.html")]
     assert any("theme-switch-button" in page for page in pages)
-    # What the theme writes, and axe-core calls serious: see companion.pipeline.accessibility.
+    # What the theme writes, and axe-core calls serious: see companion.site.accessibility.
     for page in pages:
         assert not re.search(r'<button class="[^"]*search-button-field[^>]*aria-label', page)
         assert not re.search(r'<i class="theme-switch[^>]*title', page)
@@ -209,7 +201,7 @@ def test_folds_of_the_contents_have_names_and_a_signature_is_no_list_of_terms(tm
 @pytest.mark.skipif(browser.find() is None, reason="no browser is installed")
 def test_no_line_begins_with_the_stop_that_follows_a_formula(tmp_path):
     formula = '<span class="math notranslate nohighlight">xxxx</span>'
-    style = (ROOT / "src" / "companion" / "static" / "reading.css").read_text()
+    style = (ROOT / "companion" / "src" / "companion" / "static" / "reading.css").read_text()
     head = f"<head><style>.math {{ display: inline-flex; max-width: 100% }} {style}</style></head>"
     script = """
     const box = document.querySelector("p");
@@ -250,7 +242,7 @@ def test_an_archive_is_not_made_of_files_that_have_changed(copy):
         archive.extractall(folder.parent)
     (folder / "probe-line.csv").write_text("x,y\n0,1\n")
     with pytest.raises(ValueError, match=r"figure probe-line: the files \['probe-line.csv'\] are not those"):
-        site._bundle(copy.root, folder)
+        rendering._bundle(copy.root, folder)
 
 
 def test_the_index_of_the_records_names_their_version_their_checksums_and_every_source(built):
@@ -312,7 +304,9 @@ def fields(schema, place=""):
 
 
 @pytest.mark.parametrize(
-    "path", sorted((REPOSITORY / "src" / "companion" / "schemas").glob("*.json")), ids=lambda path: path.name
+    "path",
+    sorted((REPOSITORY / "companion" / "src" / "companion" / "schemas").glob("*.json")),
+    ids=lambda path: path.name,
 )
 def test_a_schema_describes_every_field(path):
     schema = json.loads(path.read_text())
@@ -590,11 +584,10 @@ def test_an_unknown_chapter_is_named(copy):
 
 
 def test_a_copied_repository_is_not_built_by_the_machinery_of_the_original(copy, capsys):
-    shutil.copytree(ROOT / "src" / "companion", copy.path("src/companion"))
+    other = copy.path("companion/src/companion")
+    shutil.copytree(ROOT / "companion" / "src" / "companion", other)
     assert command_line.main(["--root", str(copy.root), "book"]) == 2
-    assert (
-        f"companion: expected the package of this repository, {copy.path('src/companion')}" in capsys.readouterr().err
-    )
+    assert f"companion: expected the package of this repository, {other}" in capsys.readouterr().err
 
 
 def test_the_quick_profile_changes_parameters_and_publishes_nothing(copy, tmp_path):

@@ -5,8 +5,9 @@ import re
 import pytest
 
 from companion import project
-from companion.pipeline import catalogue, notebooks
-from tests.book.conftest import REPOSITORY
+from companion.declaring import notebooks
+from companion.site import catalogue
+from toybook import REPOSITORY
 
 WORKS = {
     "one2000": {"author": "One, Ann", "year": "2000", "title": "Alone"},

@@ -10,9 +10,10 @@ import pytest
 from bs4 import BeautifulSoup
 
 from companion import project
-from companion.pipeline import citing, deposit, notebooks
+from companion.declaring import notebooks
 from companion.plain import plain, typeset
-from tests.book.conftest import REPOSITORY
+from companion.site import citing, deposit
+from toybook import REPOSITORY
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from companion import claims, project
-from companion.claims import Claim, Measurement, declaration, judge
+from companion.claims import Claim, Measurement, judge
+from companion.declaring import declaration
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from companion import claims
-from companion.pipeline import compared, notebooks
+from companion.declaring import compared, notebooks
 
 ROOT = Path(__file__).resolve().parents[2]
 CHAPTERS = ["one", "one-more", "two"]

@@ -1,6 +1,6 @@
 """Programs that are kept from run to run: lent whole, by their digest, and to processors of one kind."""
 
-from companion.pipeline import compiled
+from companion.running import compiled
 
 
 def test_a_program_is_lent_as_it_was_kept_and_a_damaged_one_is_forgotten(tmp_path):

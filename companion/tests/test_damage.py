@@ -16,9 +16,11 @@ import psutil
 import pytest
 
 from companion import __main__ as command
-from companion import claims
-from companion.pipeline import build, disk, environment, execution, freshness, lifeline, notebooks, site
-from tests.book.conftest import processes_of, wait_until
+from companion import build, claims
+from companion.declaring import notebooks
+from companion.running import disk, environment, execution, freshness, lifeline
+from companion.site import rendering
+from toybook import processes_of, wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 FIGURE = "figures/probe-line"
@@ -166,9 +168,9 @@ def test_the_site_is_made_again_when(built, tmp_path, case):
     shutil.copytree(old / "html", tmp_path / "html")
     shutil.copy(old / "site.json", tmp_path)
     key = json.loads((tmp_path / "site.json").read_text(encoding="utf-8"))["key"]
-    assert site._damage(tmp_path, key) == ""
+    assert rendering._damage(tmp_path, key) == ""
     damage(tmp_path)
-    assert message in site._damage(tmp_path, key)
+    assert message in rendering._damage(tmp_path, key)
 
 
 @pytest.mark.parametrize("damage", [delete, truncate, empty, become_folder, lead_nowhere])
@@ -176,7 +178,7 @@ def test_the_site_is_made_again_without_its_list_of_files(built, tmp_path, damag
     shutil.copy(built[0].path("_build/site.json"), tmp_path)
     key = json.loads((tmp_path / "site.json").read_text(encoding="utf-8"))["key"]
     damage("site.json")(tmp_path)
-    assert site._damage(tmp_path, key) is None
+    assert rendering._damage(tmp_path, key) is None
 
 
 def test_no_state_of_the_build_folder_makes_a_build_fail_and_what_was_damaged_is_the_same_again(built, copy):
@@ -206,9 +208,9 @@ def test_no_state_of_the_build_folder_makes_a_build_fail_and_what_was_damaged_is
 def test_a_damaged_site_is_made_again_without_a_kernel_and_the_build_says_why(copy, monkeypatch):
     def rendered(root, work, results, failures, key, damage):
         assert work.is_dir()
-        return site.Build([], rendered=True, damage=damage)
+        return rendering.Build([], rendered=True, damage=damage)
 
-    monkeypatch.setattr(site, "_render", rendered)
+    monkeypatch.setattr(rendering, "_render", rendered)
     copy.path("_build/html/book/claims.html").write_text("", encoding="utf-8")
     outcome, printed = copy.build()
     assert outcome.executed == []
@@ -218,9 +220,9 @@ def test_a_damaged_site_is_made_again_without_a_kernel_and_the_build_says_why(co
 
 def test_a_changed_licence_makes_the_site_again(copy):
     results = {"probe": execution.results_folder(copy.root, "probe")}
-    before = site._key(copy.root, results)
+    before = rendering._key(copy.root, results)
     copy.path("LICENSE-CC-BY-4.0").write_text("Do what you like.", encoding="utf-8")
-    assert site._key(copy.root, results) != before
+    assert rendering._key(copy.root, results) != before
 
 
 def test_a_site_that_was_not_built_whole_leaves_the_old_one(copy, monkeypatch):
@@ -231,7 +233,7 @@ def test_a_site_that_was_not_built_whole_leaves_the_old_one(copy, monkeypatch):
         (output / "_build" / "html" / "index.html").write_text("<html></html>", encoding="utf-8")
         return []
 
-    monkeypatch.setattr(site, "_jupyter_book", half)
+    monkeypatch.setattr(rendering, "_jupyter_book", half)
     copy.edit("book/claims.md", "# Claims", "# All claims")
     outcome, _ = copy.build()
     assert any("the site was not built, it lacks notebooks/probe" in problem for problem in outcome.problems)
@@ -494,8 +496,8 @@ def _names_its_encoding(call):
 PARENT = """
 import subprocess, sys, time
 from pathlib import Path
-from companion.pipeline import lifeline
-child = "from companion.pipeline import lifeline; lifeline.tie(); import subprocess, sys, time\\n" \\
+from companion.running import lifeline
+child = "from companion.running import lifeline; lifeline.tie(); import subprocess, sys, time\\n" \\
     "p = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(100)'], start_new_session=True)\\n" \\
     "print(p.pid, flush=True); time.sleep(100)"
 with open(sys.argv[1], "wb") as log:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from companion import figures
-from companion.pipeline import browser, drawings, site, slim
+from companion.site import browser, drawings, rendering, slim
 from spinbook.plot import style
 
 HEAD = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 8 8"><defs><style type="text/css">*{}</style></defs>'
@@ -115,7 +115,7 @@ def test_records_name_the_one_drawing_with_its_digest_and_two_where_they_stay_tw
         _figure(tmp_path / "figures" / "a-two", LIGHT, DARK.replace("h8", "h9")),
     ]
     (tmp_path / "figures.json").write_text(json.dumps(records))
-    site._join_themes(tmp_path)
+    rendering._join_themes(tmp_path)
     assert drawings.in_both_themes(tmp_path / "figures") == {"a-one"}, "also when it was made before"
     for record in json.loads((tmp_path / "figures.json").read_text()):
         folder = tmp_path / "figures" / record["id"]
@@ -127,7 +127,7 @@ def test_records_name_the_one_drawing_with_its_digest_and_two_where_they_stay_tw
         assert record["source_keys"] == []
     for name in ("a-one.png", "a-one.pdf"):
         (tmp_path / "figures" / "a-one" / name).write_text(name)
-    site._lighten(tmp_path / "figures" / "a-one", preview=False)
+    rendering._lighten(tmp_path / "figures" / "a-one", preview=False)
     assert {path.name for path in (tmp_path / "figures" / "a-one").iterdir()} == {
         "a-one.svg",
         "a-one.csv",
@@ -140,4 +140,4 @@ def test_a_drawing_that_is_not_the_published_one_is_not_joined_with_another(tmp_
     (tmp_path / "figures.json").write_text(json.dumps([record]))
     (tmp_path / "figures" / "a-one" / "a-one-dark.svg").write_text(DARK.replace("#000", "#111"))
     with pytest.raises(ValueError, match=r"figure a-one: the files \['a-one-dark.svg'\] are not those"):
-        site._join_themes(tmp_path)
+        rendering._join_themes(tmp_path)

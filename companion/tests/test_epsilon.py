@@ -12,8 +12,9 @@ import pytest
 import torch
 import xarray as xr
 
-from companion.pipeline import calls, epsilon, evidence, nudge, resumable
-from tests.book.conftest import add_audit
+from companion.declaring import calls
+from companion.evidence import epsilon, nudge, records, resumable
+from toybook import add_audit
 
 DECLARED = """\
 - id: probe.curved
@@ -84,7 +85,7 @@ def test_epsilon_is_found_where_it_is_known_and_infinite_where_the_book_is_blind
     out = io.StringIO()
     epsilon.run(book.root, out)
     epsilon.record(book.root, out)
-    kept = evidence.read(book.root, epsilon.EVIDENCE)
+    kept = records.read(book.root, epsilon.EVIDENCE)
     both = kept["walks.pairs.both | audits/probe"]
     assert (both["stopped"], both["called"], both["applied"]) == ("", True, True)
     # max |1.001 (2 x) - 2 x| = .002, in a bound of 1e-9 + 3e-11 of which rounding has used a little.
@@ -328,7 +329,7 @@ def test_a_run_that_does_not_end_is_stopped_and_has_no_result(tmp_path):
     code = """
 import sys, time
 from pathlib import Path
-from companion.pipeline import epsilon
+from companion.evidence import epsilon
 epsilon.LIMIT_SECONDS = 0.0
 epsilon._run = lambda *_: time.sleep(600)
 job = epsilon.Job("walks.pairs.both", "probe", ("probe.top",), "walks.pairs", "both", "key")

@@ -8,11 +8,13 @@ import pytest
 from bs4 import BeautifulSoup
 
 from companion import claims
-from companion.pipeline import browser, calls, equation_page, equations, why
-from tests.book.conftest import add_audit
+from companion.declaring import calls, equations
+from companion.evidence import why
+from companion.site import browser, equation_page
+from toybook import add_audit
 
 ROOT = Path(__file__).resolve().parents[2]
-STATIC = ROOT / "src" / "companion" / "static"
+STATIC = ROOT / "companion" / "src" / "companion" / "static"
 
 
 @pytest.fixture(scope="module")

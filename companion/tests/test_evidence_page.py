@@ -8,9 +8,9 @@ import yaml
 from bs4 import BeautifulSoup
 
 from companion import claims
-from companion.pipeline import epsilon, evidence, evidence_page, faults, portability
-from tests.book.conftest import add_audit
-from tests.book.test_faults import GROSS, TESTS, UNSEEN
+from companion.evidence import epsilon, evidence_page, faults, portability, records
+from test_faults import GROSS, TESTS, UNSEEN
+from toybook import add_audit
 
 
 @pytest.fixture
@@ -102,7 +102,7 @@ def test_moves_are_counted_against_the_run_as_it_is(book):
         measured = {value[0]: [value[1], 0.0, 0.5, None]}
         (place / "outcome.json").write_text(json.dumps({"key": job.key, "measured": measured}))
     portability.record(book.root, io.StringIO())
-    kept = evidence.read(book.root, portability.EVIDENCE)
+    kept = records.read(book.root, portability.EVIDENCE)
     assert kept["four threads | probe | page"]["moved"] == {"probe.top": [pytest.approx(1e-4), pytest.approx(0.1)]}
     said = text_of(evidence_page.of_paths(book.root, kept, "../"))
     assert "four threads 0 0 2 1 0 0.1 of its bound, probe.top" in said
@@ -114,7 +114,7 @@ def test_moves_are_counted_against_the_run_as_it_is(book):
         place.mkdir(parents=True)
         (place / "outcome.json").write_text(json.dumps({"key": job.key, "problem": "cell 3: no convergence"}))
     portability.record(book.root, io.StringIO())
-    kept = evidence.read(book.root, portability.EVIDENCE)
+    kept = records.read(book.root, portability.EVIDENCE)
     assert kept["single precision | probe | page"]["stopped"] == "cell 3: no convergence"
     assert "again | probe | page" not in kept
     said = text_of(evidence_page.of_paths(book.root, kept, "../"))
@@ -125,10 +125,10 @@ def test_moves_are_counted_against_the_run_as_it_is(book):
     for path in other.rglob("outcome.json"):
         path.write_text(path.read_text().replace('"key": "', '"key": "0'))
     portability.record(book.root, io.StringIO(), results=other)
-    assert evidence.read(book.root, portability.EVIDENCE) == kept
+    assert records.read(book.root, portability.EVIDENCE) == kept
     (book.root / "book" / "evidence" / "portability.json").unlink()
     portability.record(book.root, io.StringIO(), results=other)
-    said = text_of(evidence_page.of_paths(book.root, evidence.read(book.root, portability.EVIDENCE), "../"))
+    said = text_of(evidence_page.of_paths(book.root, records.read(book.root, portability.EVIDENCE), "../"))
     assert "0.1 of its bound, probe.top" in said
     assert "2 of earlier code" in said
 
@@ -144,10 +144,10 @@ def test_numbers_are_written_as_a_reader_writes_them():
 
 
 def test_what_is_kept_is_read_as_it_was_written_and_something_else_is_refused(book):
-    path = evidence.write(book.root, "epsilon", {"b": {"key": "2"}, "a": {"key": "1"}})
+    path = records.write(book.root, "epsilon", {"b": {"key": "2"}, "a": {"key": "1"}})
     assert path.read_text() == '{\n"a": {"key": "1"},\n"b": {"key": "2"}\n}\n'
-    assert evidence.read(book.root, "epsilon") == {"a": {"key": "1"}, "b": {"key": "2"}}
-    assert evidence.read(book.root, "none") == {}
+    assert records.read(book.root, "epsilon") == {"a": {"key": "1"}, "b": {"key": "2"}}
+    assert records.read(book.root, "none") == {}
     path.write_text('["a"]')
     with pytest.raises(ValueError, match=r"epsilon\.json: expected results by the names of their jobs"):
-        evidence.read(book.root, "epsilon")
+        records.read(book.root, "epsilon")

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from companion import check
+from companion.evidence import faults, resumable
 from companion.findings import Findings
-from companion.pipeline import check, faults, resumable
-from tests.book.conftest import add_audit
+from toybook import add_audit
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -14,7 +14,7 @@ from matplotlib.colors import to_hex
 from PIL import Image
 
 from companion import figures, themes
-from companion.pipeline import directives
+from companion.site import directives
 from spinbook.plot import style
 
 TEXT = {

@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from companion.pipeline import execution, freshness, notebooks
+from companion.declaring import notebooks
+from companion.running import execution, freshness
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -8,9 +8,10 @@ import pytest
 from bs4 import BeautifulSoup
 
 from companion import claims
-from companion.pipeline import browser, directives, ledger
+from companion.running import ledger
+from companion.site import browser, directives
 
-STATIC = Path(__file__).resolve().parents[2] / "src" / "companion" / "static"
+STATIC = Path(__file__).resolve().parents[1] / "src" / "companion" / "static"
 HEAVIEST = 500_000
 """Most bytes of the table of 250 claims."""
 CHAPTERS, KINDS = ("spins", "walks"), ("number", "statement")

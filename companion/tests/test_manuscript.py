@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from companion import __main__ as command
-from companion import manuscript, project
-from companion.pipeline import check, disk, execution, freshness, notebooks, pages, redirects, site
-from tests.book.conftest import add_audit
+from companion import check, manuscript, project
+from companion.declaring import notebooks, redirects
+from companion.running import disk, execution, freshness
+from companion.site import pages, rendering
+from toybook import add_audit
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -37,13 +39,13 @@ def leave_behind(book):
 def test_what_editors_leave_behind_is_no_part_of_the_book(toy_book):
     book = add_audit(toy_book)
     pages_of, key = notebooks.names(book.root), freshness.key(book.root, notebooks.load(book.root, "probe"))
-    rendered = site._key(book.root, {})
+    rendered = rendering._key(book.root, {})
     leave_behind(book)
     assert len(list(book.root.rglob("*.md~"))) == 8
     assert check.book(book.root, only="probe") == []
     assert notebooks.names(book.root) == pages_of
     assert freshness.key(book.root, notebooks.load(book.root, "probe")) == key
-    assert site._key(book.root, {}) == rendered
+    assert rendering._key(book.root, {}) == rendered
     assert notebooks.sync(book.root) == []
     assert command.main(["--root", str(book.root), "why", "probe.top"]) == 0
 

@@ -9,7 +9,8 @@ import pytest
 from IPython.core.inputtransformer2 import TransformerManager
 
 from companion import project
-from companion.pipeline import citation, notebooks
+from companion.declaring import notebooks
+from companion.site import citation
 
 
 def test_the_pair_is_the_same_bytes_every_time_and_has_no_outputs(toy_book):
@@ -70,7 +71,7 @@ def test_a_pair_whose_text_is_gone_is_removed(toy_book):
 def test_the_install_cell_comes_first_and_is_hidden_from_the_page(toy_book):
     first = notebooks.load(toy_book.root, "probe").notebook.cells[0]
     assert "pip install" in first.source
-    assert 'find_spec("walks") is None' in first.source
+    assert 'needed = ("walks", "companion")' in first.source
     assert "remove-cell" in first.metadata.tags
 
 
@@ -100,15 +101,15 @@ def install(book, monkeypatch, *, found, installs=True):
     source = notebooks.load(book.root, "probe").notebook.cells[0].source
     variables = {"get_ipython": lambda: shell}
     exec(TransformerManager().transform_cell(source), variables)
-    return shell.asked, variables["requirement"]
+    return shell.asked, variables["requirements"]
 
 
 def test_the_install_cell_installs_the_version_of_the_page_only_where_there_is_none(toy_book, monkeypatch):
-    requirement = project.install_requirement(project.identity(toy_book.root))
-    assert install(toy_book, monkeypatch, found=True) == ([], requirement)
+    requirements = project.install_requirements(toy_book.root)
+    assert install(toy_book, monkeypatch, found=True) == ([], requirements)
     asked, named = install(toy_book, monkeypatch, found=False)
-    assert asked == [("pip", 'install --quiet "{requirement}"')]
-    assert named == requirement
+    assert asked == [("pip", "install --quiet {wanted}")]
+    assert named == requirements
 
 
 def test_the_install_cell_says_what_it_got_if_that_is_not_the_library_of_the_page(toy_book, monkeypatch):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from companion.pipeline import package_map
+from companion.site import package_map
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -16,7 +16,7 @@ def test_the_map_of_the_readme_is_in_sync_and_its_links_lead_to_modules():
     links = re.findall(r"\]\((src/[\w/.]+)\)", shown)
     assert all((ROOT / link).is_file() for link in links)
     listed = {Path(link).parent.name if link.endswith("__init__.py") else Path(link).stem for link in links}
-    assert {"claims", "figures", "pipeline", "ising", "sphere", "fixed_point"} <= listed
+    assert {"claims", "figures", "running", "ising", "sphere", "fixed_point"} <= listed
     assert "`mean_field`" in shown
 
 

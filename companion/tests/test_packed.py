@@ -7,16 +7,17 @@ import re
 import shutil
 import sys
 import tarfile
-import tomllib
 from pathlib import Path
 
 import nbformat
 import pytest
-from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from companion.pipeline import installs, notebooks, packed
+from companion import project
+from companion.declaring import notebooks
+from companion.running import installs
+from companion.site import packed
 
 ROOT = Path(__file__).resolve().parents[2]
 UNREAD = re.compile(r"\{[a-z:]+\}`|```\{|^\([\w:-]+\)=$|\$\$ *\([\w:-]+\)|published-figure|scrapbook", re.MULTILINE)
@@ -67,9 +68,9 @@ def test_a_packed_notebook_carries_what_its_page_imports_and_no_more(two_pages):
         names = archive.getnames()
     assert {"walks/__init__.py", "walks/pairs.py", "walks/steps.py", "walks/_book/_config.yml"} <= set(names)
     assert {"walks/_book/book/claims/probe.yml", "walks/_book/book/references.bib"} <= set(names)
-    assert {"companion/claims/measuring.py", "walks-0.1.0.dev0.dist-info/entry_points.txt"} <= set(names)
+    assert {"companion/declaring/measuring.py", "walks-0.1.0.dev0.dist-info/entry_points.txt"} <= set(names)
     assert "walks/unrelated.py" not in names
-    assert not [name for name in names if "pipeline" in name or name.startswith("companion/static")]
+    assert not [name for name in names if "running" in name or "site" in name or name.startswith("companion/static")]
 
 
 @pytest.mark.parametrize(
@@ -146,21 +147,20 @@ def pinned(name):
 
 def test_the_lower_bounds_are_the_versions_of_the_environments_that_prove_them():
     pins = pinned("colab.txt") | pinned("oldest.txt")
-    asked = installs.extras(ROOT)
-    for extra in (installs.PLAIN, "torch", "notebook"):
-        for requirement in asked[extra]:
-            if requirement.extras:
+    own, asked = installs.projects(ROOT), installs.extras(ROOT)
+    for lines in (asked[installs.PLAIN], asked["torch"], asked["notebook"], own[project.PRESS][installs.PLAIN]):
+        for requirement in lines:
+            if requirement.name in own:
                 continue
             (lower,) = (Version(one.version) for one in requirement.specifier if one.operator == ">=")
             assert lower == Version(pins[canonicalize_name(requirement.name)]), requirement
 
 
 def test_what_colab_has_lies_within_the_bounds():
-    asked = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    lines = [*asked["dependencies"], *(line for lines in asked["optional-dependencies"].values() for line in lines)]
+    asked = [line for extras in installs.projects(ROOT).values() for lines in extras.values() for line in lines]
     later = {"numpy": "2.1.3", "numba": "0.61.2", "torch": "2.11.0"}
     runs = {"ipykernel", "psutil"}  # Of the machinery, which does not run there.
-    for requirement in map(Requirement, lines):
+    for requirement in asked:
         name = canonicalize_name(requirement.name)
         for version in {pinned("colab.txt").get(name), later.get(name)} - {None}:
             assert name in runs or requirement.specifier.contains(version), requirement

@@ -8,8 +8,11 @@ import jsonschema
 import pytest
 from bs4 import BeautifulSoup
 
-from companion.pipeline import browser, build, directives, execution, freshness, notebooks, report, texts
-from tests.book.conftest import add_audit
+from companion import build
+from companion.declaring import notebooks, texts
+from companion.running import execution, freshness
+from companion.site import browser, directives, report
+from toybook import add_audit
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -326,7 +329,7 @@ def test_what_is_right_in_part_lists_its_parts_with_their_verdicts(two_pages):
 
 @pytest.mark.skipif(browser.find() is None, reason="no browser is installed")
 def test_long_formulas_are_whole_on_a_wide_screen_and_scroll_with_a_hint_on_a_narrow_one(tmp_path):
-    static = ROOT / "src" / "companion" / "static"
+    static = ROOT / "companion" / "src" / "companion" / "static"
     # Stands for what MathJax sets: as wide as its letters, and as tall as its font size.
     formula = '<p><mjx-container style="display: inline-block; width: 45em">x</mjx-container></p>'
     boxes = "".join(f"<div><p>{name}</p>{formula}</div>" for name in ("As printed", "As it should be"))

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import scipy
 
-from companion.pipeline import disk, portability
+from companion.evidence import portability
+from companion.running import disk
 
 PATHS = {path.name: path for path in portability.PATHS}
 

@@ -7,8 +7,9 @@ from types import SimpleNamespace
 import pytest
 from bs4 import BeautifulSoup
 
-from companion.pipeline import audit, browser, pages, previews, reading, redirects, single_page
-from tests.book import conftest
+import toybook
+from companion.declaring import redirects
+from companion.site import audit, browser, pages, previews, reading, single_page
 
 ROOT = Path(__file__).resolve().parents[2]
 SHELL = (
@@ -156,7 +157,7 @@ def test_a_page_weighs_what_one_theme_loads_and_too_much_is_said(html):
 
 @pytest.mark.skipif(browser.find() is None, reason="no browser is installed")
 def test_a_link_in_focus_shows_its_target_and_escape_hides_it(html):
-    script = (ROOT / "src" / "companion" / "static" / "companion.js").read_text()
+    script = (ROOT / "companion" / "src" / "companion" / "static" / "companion.js").read_text()
     for name in ("notebooks/one", "book/two"):
         page = html / f"{name}.html"
         page.write_text(page.read_text().replace("</head>", f"<script>{script}</script></head>"))
@@ -185,7 +186,7 @@ def test_what_is_too_wide_for_a_telephone_is_found_and_what_scrolls_is_not(tmp_p
 @pytest.mark.skipif(browser.find() is None, reason="no browser is installed")
 def test_the_ledger_is_whole_on_paper_and_a_table_that_is_cut_there_is_found(tmp_path):
     cells = "".join(f"<td><p>{'word' * 6} {'word' * 6}</p></td>" for _ in range(9))
-    own = f"<style>{(ROOT / 'src' / 'companion' / 'static' / 'companion.css').read_text()}</style>"
+    own = f"<style>{(ROOT / 'companion' / 'src' / 'companion' / 'static' / 'companion.css').read_text()}</style>"
     for css in ("book-ledger", "other"):
         table = f'<table class="{css} book-sortable table"><tbody><tr>{cells}</tr></tbody></table>'
         body = f"<main><div class='book-table'>{table}</div></main>"
@@ -200,7 +201,7 @@ def test_the_ledger_is_whole_on_paper_and_a_table_that_is_cut_there_is_found(tmp
 
 @pytest.mark.skipif(browser.find() is None, reason="no browser is installed")
 def test_a_formula_that_is_cut_is_found_and_one_that_scrolls_says_so(tmp_path):
-    static = ROOT / "src" / "companion" / "static"
+    static = ROOT / "companion" / "src" / "companion" / "static"
     own = f"<style>{(static / 'reading.css').read_text()}</style><script>{(static / 'reading.js').read_text()}</script>"
     # As the theme has it.
     theme = (
@@ -266,10 +267,10 @@ def test_a_page_says_how_long_it_is_what_it_needs_and_where_its_other_page_is(tw
 
 def test_the_road_leads_from_lesson_to_lesson_and_an_audit_back_to_its_lesson(tmp_path):
     (tmp_path / "notebooks" / "audits").mkdir(parents=True)
-    text = conftest.CHAPTER.replace("A probe", "{}")
+    text = toybook.CHAPTER.replace("A probe", "{}")
     for name in ("one", "two", "audits/one"):
         (tmp_path / "notebooks" / f"{name}.md").write_text(text.replace("{}", f"Page {name}"))
-    (tmp_path / "_config.yml").write_text(conftest.config())
+    (tmp_path / "_config.yml").write_text(toybook.config())
     (tmp_path / "src" / "walks").mkdir(parents=True)
     (tmp_path / "src" / "walks" / "__init__.py").write_text('__version__ = "1.0"\n')
     (tmp_path / "_toc.yml").write_text(

@@ -13,8 +13,9 @@ import yaml
 from docutils import core, nodes
 from docutils.parsers.rst import roles
 
-from companion.pipeline import docstrings, names, notebooks, reference, site
-from companion.pipeline.library import Library
+from companion.declaring import notebooks
+from companion.declaring.library import Library
+from companion.site import docstrings, names, reference, rendering
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -204,7 +205,7 @@ def rendered(game, tmp_path_factory):
     toc["parts"].append({"chapters": [{"file": reference.INDEX}]})
     (stage / "_toc.yml").write_text(yaml.safe_dump(toc))
     reference.write(stage, game, used, {"night": "A night"}, reference._known(ROOT))
-    problems = site._jupyter_book(stage, root / "site", root / "log")
+    problems = rendering._jupyter_book(stage, root / "site", root / "log")
     html = root / "site" / "_build" / "html"
     unknown = names.link(html, "game")
     return html, problems, unknown

@@ -7,7 +7,7 @@ from copy import deepcopy
 import pytest
 import yaml
 
-from companion.pipeline import releases, replication
+from companion.site import releases, replication
 
 
 @pytest.fixture(scope="module")

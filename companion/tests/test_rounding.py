@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from companion.pipeline import rounding
+from companion.evidence import rounding
 
 SHORT = float(np.float32(1.1))
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from companion.pipeline import browser, search
+from companion.site import browser, search
 
 MISSING = pytest.mark.skipif(browser.find() is None, reason="no browser is installed")
 

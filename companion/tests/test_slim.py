@@ -8,7 +8,7 @@ import pydata_sphinx_theme
 import pytest
 from bs4 import BeautifulSoup
 
-from companion.pipeline import browser, slim
+from companion.site import browser, slim
 
 COLOURS = """\
 html[data-theme="light"] .highlight { background: #fefefe; color: #080808 }

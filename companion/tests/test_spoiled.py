@@ -10,8 +10,9 @@ import pytest
 import yaml
 
 from companion import __main__ as command
-from companion.pipeline import build, check, notebooks
-from tests.book.conftest import ToyBook, add_audit, write_toy_book
+from companion import build, check
+from companion.declaring import notebooks
+from toybook import ToyBook, add_audit, write_toy_book
 
 FILES = (
     "_config.yml",

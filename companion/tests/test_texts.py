@@ -3,8 +3,8 @@
 import pytest
 
 from companion import __main__ as command_line
-from companion.pipeline import texts
-from tests.book.conftest import REPOSITORY, add_audit
+from companion.declaring import texts
+from toybook import REPOSITORY, add_audit
 
 FIRST = """\
 # A source

@@ -8,8 +8,9 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from companion import claims, project
-from companion.pipeline import check, execution, notebooks
+from companion import check, claims, project
+from companion.declaring import notebooks
+from companion.running import execution
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = notebooks.names(ROOT)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from packaging.utils import canonicalize_name
 
-from companion.pipeline import installs
+from companion.running import installs
 from tests import test_imports
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -42,7 +42,7 @@ def main(arguments: list[str] | None = None) -> int:
     except UnicodeDecodeError:
         print(f"error: --root: expected a path in UTF-8, got {options.root}; rename the folder", file=sys.stderr)
         return 2
-    here, own = Path(__file__).resolve().parent, (options.root / "src" / str(__package__)).resolve()
+    here, own = Path(__file__).resolve().parent, (options.root / str(__package__) / "src" / str(__package__)).resolve()
     if own.is_dir() and own != here:
         # As in a copied folder, whose environment still leads to the folder that it was copied from.
         print(
@@ -68,7 +68,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except OSError as error:
-        from companion.pipeline import disk
+        from companion.running import disk
 
         print(f"error: {disk.sentence(error)}", file=sys.stderr)
         return 2
@@ -141,18 +141,19 @@ def _parser() -> argparse.ArgumentParser:
 
 def _run(options: argparse.Namespace) -> int:
     if options.command in ("book", "chapter"):
-        from companion.pipeline import build
+        from companion import build
 
         only = options.name if options.command == "chapter" else None
         return 1 if build.book(options.root, only=only).problems else 0
     if options.command == "pack":
-        from companion.pipeline import packed
+        from companion.site import packed
 
         written = packed.write(options.root, options.name, options.root / "_build" / "packed" / f"{options.name}.ipynb")
         print(f"{written.relative_to(options.root)}: {written.stat().st_size / 1e6:.2f} MB")
         return 0
     if options.command == "check":
-        from companion.pipeline import check, notebooks
+        from companion import check
+        from companion.declaring import notebooks
 
         if options.name not in (known := notebooks.chapters(options.root)):
             raise ValueError(f"NAME: expected one of {known}, got {options.name!r}")
@@ -160,12 +161,12 @@ def _run(options: argparse.Namespace) -> int:
         print("\n".join(map(str, found)) or f"{options.name}: no rule is broken")
         return 1 if found else 0
     if options.command == "why":
-        from companion.pipeline import why
+        from companion.evidence import why
 
         print(why.text(options.root, options.claim))
         return 0
     if options.command == "sources":
-        from companion.pipeline import texts
+        from companion.declaring import texts
 
         if not options.folder.is_dir():
             raise ValueError(f"FOLDER: expected a folder, got {options.folder}")
@@ -176,24 +177,24 @@ def _run(options: argparse.Namespace) -> int:
         print(texts.report(changes, absent))
         return 1 if any(changes) else 0
     if options.command == "audit":
-        from companion.pipeline import audit
+        from companion.site import audit
 
         return 1 if audit.site(options.root, sys.stdout) else 0
     if options.command in ("portability", "faults", "epsilon"):
         return _long_run(options)
     if options.command == "deposit":
-        from companion.pipeline import deposit
+        from companion.site import deposit
 
         for path in deposit.write(options.root):
             print(f"{path.relative_to(options.root)}, {path.stat().st_size / 1e6:.1f} MB")
         return 0
     if options.command == "freeze":
-        from companion.pipeline import releases
+        from companion.site import releases
 
         print(releases.freeze(options.root, options.candidate).relative_to(options.root))
         return 0
     if options.command == "pdf":
-        from companion.pipeline import browser, single_page
+        from companion.site import browser, single_page
 
         names = {single_page.LESSONS: "book.pdf", single_page.AUDITS: "audits.pdf"}
         for page, source in single_page.to_print(options.root).items():
@@ -202,11 +203,12 @@ def _run(options: argparse.Namespace) -> int:
             print(f"wrote {target.relative_to(options.root)}, {target.stat().st_size / 1e6:.1f} MB")
         return 0
     if options.command == "installs":
-        from companion.pipeline import installs as sizes
+        from companion.running import installs as sizes
 
         print(sizes.table(options.root, options.modules))
         return 0
-    from companion.pipeline import citation, notebooks, package_map
+    from companion.declaring import notebooks
+    from companion.site import citation, package_map
 
     if options.command == "sync":
         adopted = notebooks.adopt(options.root) if options.adopt else []
@@ -227,7 +229,7 @@ def _run(options: argparse.Namespace) -> int:
 
 def _long_run(options: argparse.Namespace) -> int:
     """What takes hours, is resumable, and keeps what it measured in the repository."""
-    from companion.pipeline import epsilon, faults, portability
+    from companion.evidence import epsilon, faults, portability
 
     problem = False
     if not options.record and options.command == "portability":

@@ -15,22 +15,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
-from companion import manuscript, project
+from companion import check, manuscript, project
+from companion.declaring import compared, notebooks
 from companion.findings import Findings
-from companion.pipeline import (
-    catalogue,
-    check,
-    compared,
-    disk,
-    environment,
-    execution,
-    freshness,
-    ledger,
-    lifeline,
-    notebooks,
-    releases,
-    site,
-)
+from companion.running import disk, environment, execution, freshness, ledger, lifeline
+from companion.site import catalogue, releases, rendering
 
 __all__ = ["JOBS", "Outcome", "book"]
 
@@ -108,7 +97,7 @@ def book(root: Path, *, only: str | None = None, jobs: int = JOBS, out: TextIO |
         results = {name: execution.results_folder(root, name) for name in records}
         outcome.problems += _collect(root, wanted, chapters, records, results, outcome.failures)
         print("Rendering the site", file=out, flush=True)
-        built = site.render(root, results, outcome.failures)
+        built = rendering.render(root, results, outcome.failures)
         if built.damage:
             print(f"The site was damaged and is made again: {built.damage}", file=out)
         outcome.problems += built.problems
@@ -182,7 +171,7 @@ def _collect(
                 continue
             shutil.copytree(figure.parent, target)
     by_chapter = {chapter.chapter: chapter.source for chapter in chapters.values() if not chapter.is_audit}
-    figures = catalogue.with_sources(root, site.figures_index(build / "figures"), by_chapter)
+    figures = catalogue.with_sources(root, rendering.figures_index(build / "figures"), by_chapter)
     disk.write(build / "figures.json", json.dumps(figures, indent=1, ensure_ascii=False) + "\n")
     book_ledger = ledger.collect(root, list(by_chapter), results)
     ledger.write(build / "claims.json", book_ledger.entries)

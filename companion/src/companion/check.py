@@ -16,9 +16,10 @@ import jupytext
 from IPython.core.inputtransformer2 import TransformerManager
 
 from companion import claims, figures, manuscript, project
-from companion.claims import declaration
+from companion.declaring import compared, declaration, items, notebooks, redirects, texts
+from companion.evidence import faults
 from companion.findings import Finding, Findings
-from companion.pipeline import compared, faults, items, notebooks, redirects, releases, texts
+from companion.site import releases
 
 __all__ = ["LONGEST_CELL", "MOST_CELLS", "MOST_FIGURES", "MOST_WORDS", "book", "chapter", "declarations", "unreadable"]
 

@@ -7,10 +7,10 @@ enters a measurement, and a measurement never changes a declaration.
 
 from __future__ import annotations
 
-from companion.claims.declaration import KINDS, OWN, STATES, VERDICTS, Claim, Value, check, declared
-from companion.claims.judgement import Judgement, Measurement, factor, judge
-from companion.claims.measuring import measure, recorded
-from companion.claims.words import QUOTED, anchor_of, expectation_of, format_value, line, sentence, with_error
+from companion.declaring.declaration import KINDS, OWN, STATES, VERDICTS, Claim, Value, check, declared
+from companion.declaring.judgement import Judgement, Measurement, factor, judge
+from companion.declaring.measuring import measure, recorded
+from companion.declaring.words import QUOTED, anchor_of, expectation_of, format_value, line, sentence, with_error
 
 __all__ = [
     "KINDS",

@@ -28,10 +28,11 @@ __all__ = [
     "Identity",
     "Settings",
     "chapter_of",
+    "code",
     "config",
     "entry",
     "identity",
-    "install_requirement",
+    "install_requirements",
     "is_book",
     "names_and_year",
     "references",
@@ -42,6 +43,9 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+MACHINERY = __name__.partition(".")[0]
+PRESS = "companion-press"
+"""The name under which pip installs this machinery."""
 BOOKS = "companion.books"
 """Entry points of this group name the packages that carry a book's claims and references in their wheel."""
 _BIBLIOGRAPHIC = {
@@ -136,7 +140,7 @@ def is_book(folder: Path) -> bool:
 @cache
 def _installed() -> Path:
     """The book beside this package, where both lie in one repository, or in the wheel of a library."""
-    if is_book(repository := Path(__file__).resolve().parents[2]):
+    if is_book(repository := Path(__file__).resolve().parents[3]):
         return repository
     found = {}
     for entry in metadata.entry_points(group=BOOKS):
@@ -259,9 +263,22 @@ def chapter_of(figure_id: str) -> str:
     return max((name for name in chapters if figure_id.startswith(f"{name}-")), key=len, default="")
 
 
-def install_requirement(who: Identity) -> str:
-    """What pip installs where there is only the notebook: the library of its version with the extra ``notebook``."""
-    return f"{who.library}[notebook] @ git+{who.repository}@{who.ref}"
+def code(base: Path) -> list[Path]:
+    """The folders of code of the repository in ``base``: ``src``, and ``FOLDER/src`` where a folder is a project."""
+    return [base / "src", *sorted(path.parent / "src" for path in base.glob("[!._]*/pyproject.toml"))]
+
+
+def install_requirements(base: Path, ref: str = "") -> list[str]:
+    """What pip installs where there is only the notebook: the library with the extra ``notebook``, and the machinery.
+
+    The machinery is named where it lies in the repository of the book; elsewhere the extra has to bring it. ``ref`` is
+    the tag, branch or commit to take; by default that of the version.
+    """
+    who = identity(base)
+    address = f"git+{who.repository}@{ref or who.ref}"
+    folders = [folder.parent.relative_to(base) for folder in code(base)[1:] if (folder / MACHINERY).is_dir()]
+    press = [f"{PRESS} @ {address}#subdirectory={folder.as_posix()}" for folder in folders]
+    return [f"{who.library}[notebook] @ {address}", *press]
 
 
 def sources(base: Path | None = None) -> Mapping[str, str]:

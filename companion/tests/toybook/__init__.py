@@ -1,16 +1,14 @@
 """A book about random walks, of one small chapter and a library of its own, built with the machinery alone.
 
-It is complete enough to go through the whole pipeline, and small enough for that to take seconds.
+It is complete enough to go through the whole pipeline, and small enough for that to take seconds. The fixtures are
+there for all tests: ``conftest.py`` of the repository names this package as a plugin.
 """
 
 import io
 import json
 import os
 import shutil
-import subprocess
-import sys
 import time
-import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,9 +18,11 @@ import psutil
 import pytest
 import yaml
 
-from companion.pipeline import browser, build, citation, notebooks
+from companion import build
+from companion.declaring import notebooks
+from companion.site import browser, citation
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+REPOSITORY = Path(__file__).resolve().parents[3]
 
 CHAPTER = """\
 ---
@@ -346,7 +346,7 @@ class ToyBook:
 
     def stale(self) -> bool:
         """Whether the chapter would run again."""
-        from companion.pipeline import execution, freshness
+        from companion.running import execution, freshness
 
         key = freshness.key(self.root, notebooks.load(self.root, "probe"))
         return execution.finished(self.root, "probe", key) is None
@@ -410,43 +410,6 @@ def processes_of(root: Path) -> list[str]:
         except psutil.Error:
             continue
     return found
-
-
-@pytest.fixture(scope="session")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of this book's wheel, unpacked."""
-    folder = tmp_path_factory.mktemp("wheel")
-    build = "from hatchling.build import build_wheel; import sys; print(build_wheel(sys.argv[1]))"
-    done = subprocess.run(
-        [sys.executable, "-c", build, str(folder)], cwd=REPOSITORY, capture_output=True, text=True, check=True
-    )
-    with zipfile.ZipFile(folder / done.stdout.split()[-1]) as archive:
-        archive.extractall(folder / "site")
-    return folder / "site"
-
-
-LIVE = REPOSITORY / "book" / "_static" / "live"
-"""The scripts of the live models."""
-
-
-@pytest.fixture(scope="session")
-def live_page(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
-    """Writes a page with a live model beside the scripts, at the depth of a chapter: `live_page(name, id, markup)`."""
-
-    def write(name: str, id: str, markup: str, still: str = '<img alt="still" src="data:,">') -> Path:
-        site = tmp_path_factory.mktemp(name)
-        (site / "_static" / "live").mkdir(parents=True)
-        for script in ("kernel", name):
-            shutil.copy(LIVE / f"{script}.js", site / "_static" / "live")
-        (site / "notebooks").mkdir()
-        path = site / "notebooks" / "page.html"
-        path.write_text(
-            '<!DOCTYPE html><html lang="en" data-theme="light"><head><meta charset="utf-8"></head><body><main>'
-            f'<figure id="{id}"><div class="book-picture">{still}</div></figure>{markup}</main></body></html>'
-        )
-        return path
-
-    return write
 
 
 @pytest.fixture(scope="module")

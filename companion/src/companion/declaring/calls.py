@@ -17,7 +17,7 @@ from pathlib import Path
 from IPython.core.inputtransformer2 import TransformerManager
 
 from companion import manuscript
-from companion.pipeline import library
+from companion.declaring import library
 
 __all__ = ["Code", "Definition", "Notebook", "Reached", "arguments_of", "stored"]
 

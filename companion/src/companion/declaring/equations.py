@@ -18,8 +18,8 @@ from functools import cached_property
 from pathlib import Path
 
 from companion import claims, manuscript, project
+from companion.declaring import calls, items, library, notebooks
 from companion.findings import Finding
-from companion.pipeline import calls, items, library, notebooks, reference
 
 __all__ = ["Function", "Map", "Relation", "Row", "Test", "cited", "named", "problems", "wanted"]
 
@@ -152,7 +152,7 @@ class Map:
     @cached_property
     def library(self) -> library.Library:
         """The public names of the library."""
-        return reference.read(self.root)
+        return library.Library(self.package, self.root / "src" / self.package)
 
     @cached_property
     def code(self) -> calls.Code:

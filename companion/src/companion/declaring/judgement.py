@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from statistics import NormalDist
 from typing import Any
 
-from companion.claims.declaration import WIDE, Claim, Value
+from companion.declaring.declaration import WIDE, Claim, Value
 
 __all__ = ["NUMERICAL", "SAMPLED", "Judgement", "Measurement", "Valued", "allowed", "expected", "factor", "judge"]
 

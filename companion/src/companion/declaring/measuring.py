@@ -11,9 +11,9 @@ from typing import Any
 from IPython.display import display
 
 from companion import project
-from companion.claims.declaration import Value, declared
-from companion.claims.judgement import Measurement
-from companion.claims.words import line, plain
+from companion.declaring.declaration import Value, declared
+from companion.declaring.judgement import Measurement
+from companion.declaring.words import line, plain
 
 __all__ = ["RECORD", "measure", "recorded"]
 

@@ -311,29 +311,33 @@ def _finish(root: Path, name: str, shown: str, notebook: NotebookNode) -> Notebo
 
 
 def _install_cell(root: Path) -> NotebookNode:
-    """Finds the library, or installs it from a wheel beside the notebook or from its public address, and says which.
+    """Finds library and machinery, or installs them from wheels beside the notebook or from their public address.
 
-    It refuses a library of another version than that of the page.
+    It says which, and refuses a library of another version than that of the page.
     """
-    who = project.identity(root)
+    who, wheel = project.identity(root), project.PRESS.replace("-", "_")
+    lines = "".join(f'    "{line}",\n' for line in project.install_requirements(root))
     source = (
         "# @title Find the library, or install it where it is missing (Colab)\n"
         "import glob\nimport importlib.util\nimport os\n\n"
         "# The numbers of the book are those of a processor, in double precision.\n"
         'os.environ.setdefault("JAX_PLATFORMS", "cpu")\n'
-        f'requirement = "{project.install_requirement(who)}"\n'
+        f"requirements = [\n{lines}]\n"
         'origin = "its public address"\n'
-        f'if importlib.util.find_spec("{who.library}") is not None:\n'
+        f'needed = ("{who.library}", "{project.MACHINERY}")\n'
+        "if all(importlib.util.find_spec(name) is not None for name in needed):\n"
         '    origin = "this environment, where it was already"\n'
         "else:\n"
         f'    if wheels := glob.glob("{who.library}-{who.version}-*.whl"):\n'
-        '        requirement = f"./{wheels[0]}[notebook]"\n'
+        '        requirements = [f"./{wheels[0]}[notebook]"]\n'
+        f'        requirements += [f"./{{name}}" for name in glob.glob("{wheel}-*.whl")]\n'
         '        origin = "the wheel beside this notebook"\n'
-        '    %pip install --quiet "{requirement}"\n'
+        '    wanted = " ".join(f\'"{line}"\' for line in requirements)\n'
+        "    %pip install --quiet {wanted}\n"
         "    importlib.invalidate_caches()\n"
-        f'if importlib.util.find_spec("{who.library}") is None:\n'
+        "if any(importlib.util.find_spec(name) is None for name in needed):\n"
         "    raise ImportError(\n"
-        '        f"pip could not install {requirement}, see above. "\n'
+        "        f\"pip could not install {' '.join(requirements)}, see above. \"\n"
         '        "A wheel beside this notebook would do; the notebook that the page "\n'
         '        "of the book offers for download carries the library"\n'
         "    )\n"
@@ -342,7 +346,7 @@ def _install_cell(root: Path) -> NotebookNode:
         "    raise ImportError(\n"
         f'        "this notebook belongs to {who.library} {who.version}, and "\n'
         '        f"{library.__version__} is installed in {library.__path__[0]}; "\n'
-        '        f"install {requirement} and restart the kernel"\n'
+        "        f\"install {' '.join(requirements)} and restart the kernel\"\n"
         "    )\n"
         f'print(f"This notebook uses {who.library} {{library.__version__}} from {{origin}}.")'
     )

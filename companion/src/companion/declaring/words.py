@@ -8,8 +8,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from companion.claims.declaration import Claim, Value
-from companion.claims.judgement import Judgement, Measurement, expected, judge
+from companion.declaring.declaration import Claim, Value
+from companion.declaring.judgement import Judgement, Measurement, expected, judge
 from companion.plain import typeset
 
 __all__ = [

@@ -38,20 +38,10 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from companion import claims
-from companion.claims.judgement import allowed, expected, factor
-from companion.pipeline import (
-    calls,
-    disk,
-    environment,
-    equations,
-    evidence,
-    execution,
-    freshness,
-    lifeline,
-    notebooks,
-    nudge,
-    resumable,
-)
+from companion.declaring import calls, equations, notebooks
+from companion.declaring.judgement import allowed, expected, factor
+from companion.evidence import nudge, records, resumable
+from companion.running import disk, environment, execution, freshness, lifeline
 
 __all__ = ["EVIDENCE", "FACTOR", "Job", "Row", "Study", "jobs", "main", "record", "room", "rows", "run"]
 
@@ -216,14 +206,14 @@ def record(root: Path, out: TextIO) -> Path:
     """Keep what was measured here in ``book/evidence``, beside what was measured elsewhere and still stands there."""
     root = root.resolve()
     study = Study(root)
-    kept = evidence.read(root, EVIDENCE)
+    kept = records.read(root, EVIDENCE)
     for job in study.jobs():
         if found := resumable.outcome(root, job):
             kept[job.name] = found
     for row in (some := rows(study, kept)):
         print(row.words(), file=out)
     print(_summary(some), file=out)
-    return evidence.write(root, EVIDENCE, kept)
+    return records.write(root, EVIDENCE, kept)
 
 
 @dataclass(frozen=True)

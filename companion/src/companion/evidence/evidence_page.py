@@ -19,7 +19,10 @@ from docutils import nodes
 from sphinx.application import Sphinx
 
 from companion import claims, project
-from companion.pipeline import directives, epsilon, equations, evidence, faults, freshness, notebooks, portability
+from companion.declaring import equations, notebooks
+from companion.evidence import epsilon, faults, portability, records
+from companion.running import freshness
+from companion.site import directives
 
 __all__ = ["Parity", "PlantedFaults", "SmallestErrors", "of_epsilon", "of_faults", "of_paths", "setup"]
 
@@ -35,7 +38,7 @@ class SmallestErrors(directives.Directive):
 
     def run(self) -> list[nodes.Node]:
         """The table."""
-        kept = evidence.read(self.root, epsilon.EVIDENCE)
+        kept = records.read(self.root, epsilon.EVIDENCE)
         return [self.raw(of_epsilon(_study(self.root), kept, self.to_root()))]
 
 
@@ -44,7 +47,7 @@ class PlantedFaults(directives.Directive):
 
     def run(self) -> list[nodes.Node]:
         """The table."""
-        return [self.raw(of_faults(self.root, evidence.read(self.root, faults.EVIDENCE), self.to_root()))]
+        return [self.raw(of_faults(self.root, records.read(self.root, faults.EVIDENCE), self.to_root()))]
 
 
 class Parity(directives.Directive):
@@ -52,7 +55,7 @@ class Parity(directives.Directive):
 
     def run(self) -> list[nodes.Node]:
         """The tables."""
-        return [self.raw(of_paths(self.root, evidence.read(self.root, portability.EVIDENCE), self.to_root()))]
+        return [self.raw(of_paths(self.root, records.read(self.root, portability.EVIDENCE), self.to_root()))]
 
 
 @cache

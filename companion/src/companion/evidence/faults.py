@@ -23,9 +23,11 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from companion import claims
+from companion.declaring import equations, notebooks
+from companion.evidence import records, resumable
 from companion.findings import Finding, Findings
 from companion.manuscript import entries
-from companion.pipeline import disk, equations, evidence, execution, freshness, lifeline, notebooks, resumable
+from companion.running import disk, execution, freshness, lifeline
 
 __all__ = [
     "AT_ONCE",
@@ -227,10 +229,11 @@ def jobs(root: Path, only: Sequence[str] = (), *, keys: Mapping[str, str] | None
 
 def _code_of(root: Path, tests: Sequence[str]) -> str:
     """Digest of tests, of their fixtures, and of what both import of the repository, directly or through others."""
-    files = set((root / TESTS).glob("conftest.py"))
+    files = {*root.glob("conftest.py"), *(root / TESTS).glob("conftest.py")}
     for path in (root / name for name in tests):
         files |= {path, *path.parent.glob("conftest.py")} if path.is_file() else set(path.rglob("*.py"))
-    packages = {**freshness.own_packages(root), TESTS: root / TESTS}
+    beside = {found.parent.name: found.parent for name in tests for found in (root / name).parent.glob("*/__init__.py")}
+    packages = {**beside, **freshness.own_packages(root), TESTS: root / TESTS}
     texts = [path.read_text(encoding="utf-8") for path in sorted(files)]
     modules = freshness.imported(packages, "\n".join(texts))
     texts += [path.read_text(encoding="utf-8") for path in modules.values()]
@@ -375,7 +378,7 @@ def record(root: Path, out: TextIO) -> Path:
     stopped, if it did.
     """
     root = root.resolve()
-    kept = evidence.read(root, EVIDENCE)
+    kept = records.read(root, EVIDENCE)
     wanted = jobs(root)
     foreseen = {row.id: row for row in table(root, wanted)}
     declared = _declared(root)
@@ -400,7 +403,7 @@ def record(root: Path, out: TextIO) -> Path:
                 "unforeseen": [id for id in foreseen[job.fault.id].unforeseen if id in lost],
             }
     print(f"{len(kept)} results of {sum(job.fault is not None for job in wanted)}", file=out)
-    return evidence.write(root, EVIDENCE, kept)
+    return records.write(root, EVIDENCE, kept)
 
 
 def _declared(root: Path) -> dict[str, claims.Claim]:

@@ -39,7 +39,10 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from companion import claims, project
-from companion.pipeline import disk, environment, evidence, execution, freshness, lifeline, notebooks, packed, rounding
+from companion.declaring import notebooks
+from companion.evidence import records, rounding
+from companion.running import disk, environment, execution, freshness, lifeline
+from companion.site import packed
 
 __all__ = [
     "AGAIN",
@@ -157,7 +160,7 @@ def jobs(root: Path, *, known: Mapping[str, Mapping[str, Any]] | None = None) ->
     made_of = known or {name: freshness.ingredients(root, notebooks.load(root, name)) for name in chapters}
     keys = {name: freshness.evidence_key(made_of[name]) for name in chapters}
     imports = {name: made_of[name]["packages"] for name in chapters}
-    code = freshness.tree_digest(root / "src", root / "tests")
+    code = freshness.tree_digest(*project.code(root), root / "tests")
     found = []
     for path in PATHS:
         if path.chapters:
@@ -185,9 +188,7 @@ def _test_units(root: Path, package: str | None) -> dict[str, list[Path]]:
     }
     units["single"] = sorted(tests.glob("test_*.py"))
     units["examples"] = [
-        path
-        for path in sorted((root / "src").rglob("*.py"))
-        if ">>>" in path.read_text(encoding="utf-8") and path.relative_to(root / "src").parts[0] != freshness.MACHINERY
+        path for path in sorted((root / "src").rglob("*.py")) if ">>>" in path.read_text(encoding="utf-8")
     ]
     if package is not None:
         word = re.compile(rf"\b{re.escape(package)}\b")
@@ -288,7 +289,7 @@ def _start(root: Path, job: Job, cpu: int) -> float:
     began = time.perf_counter()
     folder = disk.folder(job.folder(root).parent)
     kind = "chapter" if job.is_chapter else "tests"
-    module = "companion.pipeline.portability"
+    module = "companion.evidence.portability"
     command = [
         sys.executable if job.path.packed else str(_interpreter(root, job.path)),
         "-m",
@@ -323,7 +324,7 @@ def _run_chapter(root: Path, job: Job) -> dict[str, object]:
         variables = dict(job.path.variables) or {"PYTHONHASHSEED": "0"}
         if job.path.rounds:
             folder = rounding.startup(disk.folder(job.folder(root) / "startup"), project.settings(root).library)
-            variables["PYTHONPATH"] = os.pathsep.join([str(root / "src"), str(folder)])
+            variables["PYTHONPATH"] = os.pathsep.join(map(str, [*project.code(root), folder]))
         problem = execution.publish(
             root, job.unit, threads=job.path.threads or 1, extra_environment=variables, target=target
         )
@@ -450,7 +451,7 @@ def record(root: Path, out: TextIO, *, results: Path | None = None) -> Path:
     kept with its key, unless one of this code is there. A page counts where its run as it is was made of the same.
     """
     root = root.resolve()
-    kept = evidence.read(root, EVIDENCE)
+    kept = records.read(root, EVIDENCE)
     declared = {
         claim.id: claim
         for name in notebooks.chapters(root)
@@ -477,7 +478,7 @@ def record(root: Path, out: TextIO, *, results: Path | None = None) -> Path:
         elif reference.get(job.unit, {}).get("key") == found["key"]:
             kept[name_of(job)] = {"key": found["key"], **_compared(declared, reference[job.unit], found)}
     print(f"{len(kept)} results", file=out)
-    return evidence.write(root, EVIDENCE, kept)
+    return records.write(root, EVIDENCE, kept)
 
 
 def _compared(

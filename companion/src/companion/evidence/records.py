@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from companion import manuscript
-from companion.pipeline import disk
+from companion.running import disk
 
 __all__ = ["FOLDER", "read", "write"]
 

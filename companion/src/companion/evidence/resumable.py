@@ -17,7 +17,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol, TextIO, TypeVar
 
-from companion.pipeline import disk, lifeline
+from companion import project
+from companion.running import disk, lifeline
 
 __all__ = ["Children", "Job", "keep", "outcome", "run"]
 
@@ -81,7 +82,8 @@ class Children:
         given = dict(os.environ if environment is None else environment)
         if environment is None:
             given.pop("COMPANION_ROOT", None)
-        given |= {"PYTHONUTF8": "1", "PYTHONPATH": str(source / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
+        given["PYTHONPATH"] = os.pathsep.join(map(str, project.code(source)))
+        given |= {"PYTHONUTF8": "1", "PYTHONDONTWRITEBYTECODE": "1"}
         with (disk.folder(folder) / "log.txt").open("wb") as log:
             process = lifeline.start([sys.executable, "-m", *command], output=log, environment=given, cwd=source)
             self._processes.add(process)

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from companion import claims
-from companion.claims import declaration
-from companion.pipeline import equations, freshness, notebooks, texts
+from companion.declaring import declaration, equations, notebooks, texts
+from companion.running import freshness
 
 __all__ = ["text"]
 
@@ -123,7 +123,7 @@ def _functions(found: equations.Map, claim: claims.Claim, page: str) -> Iterator
 def _data(root: Path, page: str) -> Iterator[tuple[str, str]]:
     if not page:
         return
-    machinery = root / "src" / freshness.MACHINERY
+    machinery = freshness.own_packages(root)[freshness.MACHINERY]
     for path in sorted(freshness.covered_files(root, notebooks.load(root, page))):
         plain = path.suffix in (".py", ".yml", ".typed") or path.is_relative_to(machinery)
         if not plain and path.is_relative_to(root):

@@ -11,7 +11,7 @@ import os
 import platform
 from pathlib import Path
 
-from companion.pipeline import disk
+from companion.running import disk
 
 __all__ = ["keep", "lend", "store"]
 

@@ -25,7 +25,8 @@ from pathlib import Path
 from typing import Any
 
 from companion import project
-from companion.pipeline import compiled, disk, environment, freshness, lifeline, notebooks
+from companion.declaring import notebooks
+from companion.running import compiled, disk, environment, freshness, lifeline
 
 __all__ = [
     "THREAD_VARIABLES",
@@ -189,7 +190,7 @@ def start(root: Path, name: str, *, threads: int, cpus: Sequence[int] | None = N
     """
     disk.remove(_failed_folder(root, name))
     folder = Path(tempfile.mkdtemp(prefix=f"{notebooks.slug(name)}-", dir=disk.folder(work_folder(root))))
-    command = [sys.executable, "-m", "companion.pipeline.execution", str(root), name, f"--threads={threads}"]
+    command = [sys.executable, "-m", "companion.running.execution", str(root), name, f"--threads={threads}"]
     command.append(f"--folder={folder}")
     if cpus:
         command.append("--cpus=" + ",".join(map(str, cpus)))
@@ -406,8 +407,9 @@ def _environment(
     (private / "matplotlibrc").touch()
     return {
         **environment.clean(),
-        # The library in the tree is the one whose modules the key covers.
-        "PYTHONPATH": str(root / "src"),
+        # The packages in the tree are those whose modules the key covers.
+        "PYTHONPATH": os.pathsep.join(map(str, project.code(root))),
+        "COMPANION_CODE": os.pathsep.join(map(str, project.code(root))),
         # Empty places where a user may keep settings.
         "IPYTHONDIR": str(private / "ipython"),
         "MATPLOTLIBRC": str(private / "matplotlibrc"),

@@ -40,8 +40,8 @@ from IPython.core.inputtransformer2 import TransformerManager
 from packaging.requirements import InvalidRequirement, Requirement
 
 from companion import manuscript, project
-from companion.pipeline import environment
-from companion.pipeline.notebooks import Chapter
+from companion.declaring.notebooks import Chapter
+from companion.running import environment
 
 __all__ = [
     "MACHINERY",
@@ -64,7 +64,7 @@ __all__ = [
     "versions",
 ]
 
-MACHINERY = __name__.partition(".")[0]
+MACHINERY = project.MACHINERY
 _LOCK_FILES = ("requirements.lock", "constraints.txt")
 _RUNS = ("run", "_execute", "_environment")
 """The functions of ``execution`` that decide what a kernel gets."""
@@ -171,7 +171,8 @@ def covered_files(root: Path, chapter: Chapter) -> set[Path]:
 
 def own_packages(root: Path) -> dict[str, Path]:
     """The packages whose modules the key covers one by one, by name: those of the repository, and the machinery."""
-    found = {path.parent.name: path.parent for path in sorted((root / "src").glob("*/__init__.py"))}
+    modules = sorted(path for folder in project.code(root) for path in folder.glob("*/__init__.py"))
+    found = {path.parent.name: path.parent for path in modules}
     return {MACHINERY: Path(__file__).resolve().parents[1]} | found
 
 

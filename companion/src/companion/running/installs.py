@@ -16,18 +16,31 @@ from pathlib import Path
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from companion.pipeline import freshness
+from companion import project
+from companion.running import freshness
 
-__all__ = ["PLAIN", "distributions", "extras", "import_seconds", "megabytes", "table"]
+__all__ = ["PLAIN", "distributions", "extras", "import_seconds", "megabytes", "projects", "table"]
 
 PLAIN = "plain"
 
 
+def projects(root: Path) -> dict[str, dict[str, list[Requirement]]]:
+    """What every ``pyproject.toml`` of the repository asks for, by the name of its project; that of the library first.
+
+    Of everybody, under ``PLAIN``, and by extra.
+    """
+    found: dict[str, dict[str, list[Requirement]]] = {}
+    for path in (folder.parent / "pyproject.toml" for folder in project.code(root)):
+        facts = tomllib.loads(path.read_text(encoding="utf-8"))["project"]
+        asked = {PLAIN: facts.get("dependencies", []), **facts.get("optional-dependencies", {})}
+        by_extra = {extra: [Requirement(line) for line in lines] for extra, lines in asked.items()}
+        found[canonicalize_name(facts["name"])] = by_extra
+    return found
+
+
 def extras(root: Path) -> dict[str, list[Requirement]]:
-    """What ``pyproject.toml`` asks for: of everybody, under ``PLAIN``, and by extra."""
-    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    lines = {PLAIN: project.get("dependencies", []), **project.get("optional-dependencies", {})}
-    return {extra: [Requirement(line) for line in lines] for extra, lines in lines.items()}
+    """What the library asks for: of everybody, under ``PLAIN``, and by extra."""
+    return next(iter(projects(root).values()))
 
 
 def distributions(root: Path, extra: str = PLAIN) -> dict[str, metadata.Distribution]:
@@ -35,8 +48,7 @@ def distributions(root: Path, extra: str = PLAIN) -> dict[str, metadata.Distribu
 
     Raises ``ValueError`` if something that is needed is not installed.
     """
-    asked = extras(root)
-    own = canonicalize_name(tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]["name"])
+    asked, own = extras(root), projects(root)
     waiting, seen = [*asked[PLAIN], *asked[extra]], set()
     found: dict[str, metadata.Distribution] = {}
     while waiting:
@@ -45,8 +57,8 @@ def distributions(root: Path, extra: str = PLAIN) -> dict[str, metadata.Distribu
         if (mark := (name, frozenset(requirement.extras))) in seen:
             continue
         seen.add(mark)
-        if name == own:
-            waiting += [line for more in requirement.extras for line in asked[more]]
+        if name in own:
+            waiting += [line for more in (PLAIN, *requirement.extras) for line in own[name][more]]
             continue
         if (distribution := freshness.installed().get(name)) is None:
             raise ValueError(f"{extra}: expected {requirement} to be installed, it is not")

@@ -55,7 +55,8 @@ def _watch(root: str, own: str) -> set[str]:
     sys.addaudithook(note)
     # A module in the place of another one, as src/random.py, has been imported by now.
     files = [str(getattr(module, "__file__", None)) for module in list(sys.modules.values())]
-    opened.update(path for path in files if path.startswith(os.path.join(root, "src", "")))
+    code = tuple(os.path.join(folder, "") for folder in os.environ["COMPANION_CODE"].split(os.pathsep))
+    opened.update(path for path in files if path.startswith(code))
     return opened
 
 

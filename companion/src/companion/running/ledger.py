@@ -12,7 +12,8 @@ from typing import Any
 import nbformat
 
 from companion import claims, project
-from companion.pipeline import disk, execution, notebooks, texts
+from companion.declaring import notebooks, texts
+from companion.running import disk, execution
 
 __all__ = ["Ledger", "collect", "write"]
 

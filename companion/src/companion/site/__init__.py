@@ -1,8 +1,7 @@
-"""From text to a page that has proved its numbers: pairing, freshness, execution, claims, site. It computes no results.
+"""Makes the site of finished runs: pages, records for programs, the edition on paper, and the folder for an archive.
 
-    text notebook -> paired .ipynb -> papermill -> claims and figures -> Jupyter Book -> checks of the pages
-
-Everything generated lies in ``_build``; every step reads plain files that the step before it wrote.
+Every step reads plain files that the step before it wrote, and nothing is computed. It imports the rooms of what is
+declared and of what has run.
 """
 
 from __future__ import annotations

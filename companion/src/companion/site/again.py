@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from companion import project
-from companion.pipeline import notebooks
+from companion.declaring import notebooks
 
 __all__ = ["CODE", "REQUIREMENTS", "SCRIPT", "files"]
 
@@ -106,7 +106,7 @@ def files(root: Path, record: Mapping[str, Any]) -> dict[str, bytes]:
     ref = record["commit"] if re.fullmatch(r"[0-9a-f]{40}", record["commit"]) else who.ref
     status = json.loads((root / "_build" / "status.json").read_text(encoding="utf-8"))
     page = next(page for page in status["chapters"] if page["page"] == record["page"])
-    required = [f"{who.library}[notebook] @ git+{who.repository}@{ref}"]
+    required = project.install_requirements(root, ref)
     required += _pins(page["versions"], who.library)
     head = f"# The run was on Python {page['python']}.\n"
     return {

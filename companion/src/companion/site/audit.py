@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
-from companion.pipeline import browser, single_page
+from companion.site import browser, single_page
 
 __all__ = ["Finding", "axe", "cut_on_paper", "overflow", "page", "site"]
 

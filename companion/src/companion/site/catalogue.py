@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from companion import project
-from companion.pipeline import compared
+from companion.declaring import compared
 
 __all__ = ["FILES", "INDEX", "sources", "unresolved", "with_sources", "write_index"]
 

@@ -21,9 +21,11 @@ from bs4 import BeautifulSoup, NavigableString, Tag
 from markdownify import MarkdownConverter
 
 from companion import project
-from companion.pipeline import catalogue, freshness, notebooks
-from companion.pipeline.pages import main_part
+from companion.declaring import notebooks
 from companion.plain import plain
+from companion.running import freshness
+from companion.site import catalogue
+from companion.site.pages import main_part
 
 __all__ = ["CRATE", "Page", "codemeta", "crate", "write"]
 

@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from companion import project
-from companion.pipeline import catalogue, citing, disk, freshness, replication
+from companion.running import disk, freshness
+from companion.site import catalogue, citing, replication
 
 __all__ = ["write"]
 

@@ -22,7 +22,8 @@ from sphinx.config import Config
 from sphinx.util.docutils import SphinxDirective
 
 from companion import claims, plain, project
-from companion.pipeline import catalogue, compared, items, reference, texts
+from companion.declaring import compared, items, texts
+from companion.site import catalogue, reference
 
 __all__ = [
     "VERDICT_MARKS",
@@ -818,12 +819,12 @@ def _read_side_by_side(app: Sphinx) -> None:
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register the directives and the hooks."""
     app.setup_extension(reference.__name__)
-    app.setup_extension("companion.pipeline.reading")
-    app.setup_extension("companion.pipeline.report")
-    app.setup_extension("companion.pipeline.equation_page")
-    app.setup_extension("companion.pipeline.evidence_page")
-    app.setup_extension("companion.pipeline.packed")
-    app.setup_extension("companion.pipeline.releases")
+    app.setup_extension("companion.site.reading")
+    app.setup_extension("companion.site.report")
+    app.setup_extension("companion.site.equation_page")
+    app.setup_extension("companion.evidence.evidence_page")
+    app.setup_extension("companion.site.packed")
+    app.setup_extension("companion.site.releases")
     app.add_config_value("companion_root", "", "env")
     app.add_directive("published-figure", PublishedFigure)
     app.add_directive("figure-gallery", FigureGallery)

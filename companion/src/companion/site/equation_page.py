@@ -1,6 +1,6 @@
 """Sphinx extension of the book: the map of equations as a list to filter, and the functions with their tests.
 
-What the map holds is read from the repository when the page is made (see ``companion.pipeline.equations``); the
+What the map holds is read from the repository when the page is made (see ``companion.declaring.equations``); the
 verdicts are those of ``_build/claims.json``.
 """
 
@@ -14,7 +14,8 @@ from docutils import nodes
 from sphinx.application import Sphinx
 
 from companion import claims, plain, project
-from companion.pipeline import directives, equations, reference
+from companion.declaring import equations
+from companion.site import directives, reference
 
 __all__ = ["EquationMap", "markup", "setup"]
 

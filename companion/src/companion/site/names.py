@@ -19,8 +19,8 @@ from pathlib import Path
 from IPython.core.inputtransformer2 import TransformerManager
 from sphinx.util.inventory import InventoryFile
 
-from companion.pipeline import library
-from companion.pipeline.calls import arguments_of, stored
+from companion.declaring import library
+from companion.declaring.calls import arguments_of, stored
 
 __all__ = ["Occurrence", "inventory", "link", "occurrences", "used"]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-from companion import manuscript
+from companion import manuscript, project
 
 __all__ = ["BEGIN", "END", "out_of_sync", "sync", "text"]
 
@@ -18,9 +18,9 @@ _NAME = "README.md"
 
 
 def text(root: Path) -> str:
-    """One table for each package in ``src``: its modules, what they hold, and the parts of those that are packages."""
+    """One table for each package of the repository: its modules, what they hold, and the parts of its packages."""
     tables = []
-    for package in sorted((root / "src").glob("*/__init__.py")):
+    for package in sorted(path for folder in project.code(root) for path in folder.glob("*/__init__.py")):
         rows = [
             f"| [`{path.stem if path.suffix else path.name}`]({_file(path).relative_to(root).as_posix()}) "
             f"| {_first_line(_file(path))} | {', '.join(_parts(path))} |"

@@ -27,7 +27,9 @@ from PIL import Image
 from sphinx.application import Sphinx
 
 from companion import claims, project
-from companion.pipeline import disk, execution, freshness, installs, notebooks, report
+from companion.declaring import notebooks
+from companion.running import disk, execution, freshness, installs
+from companion.site import report
 
 __all__ = ["CELL", "HEAVIEST", "LIBRARY", "carried", "markdown", "notebook", "requirements", "setup", "site", "write"]
 
@@ -324,7 +326,7 @@ def requirements(root: Path, chapter: notebooks.Chapter) -> list[str]:
         return []
     record = execution.read_record(execution.results_folder(root, chapter.name))
     loaded = set(map(canonicalize_name, record.packages)) if record else set()
-    asked = [line for lines in installs.extras(root).values() for line in lines]
+    asked = [line for extras in installs.projects(root).values() for lines in extras.values() for line in lines]
     return sorted({str(line) for line in asked if canonicalize_name(line.name) in loaded - _RUNNERS})
 
 

@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlsplit
 
 from bs4 import BeautifulSoup, Tag
 
-from companion.pipeline.pages import main_part
+from companion.site.pages import main_part
 
 __all__ = ["add"]
 

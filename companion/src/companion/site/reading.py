@@ -13,8 +13,8 @@ from docutils import nodes
 from markupsafe import escape
 from sphinx.application import Sphinx
 
-from companion.pipeline import notebooks
-from companion.pipeline.directives import Directive
+from companion.declaring import notebooks
+from companion.site.directives import Directive
 
 __all__ = ["PageFacts", "follow_the_road", "setup"]
 

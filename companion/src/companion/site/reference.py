@@ -1,7 +1,7 @@
 """The pages of the reference: one for every public module of the library, written when the book is staged.
 
 They are made where the contents of the book name ``reference/index``. What stands on them is read from the source (see
-``companion.pipeline.library``): the packages that the library needs are not imported, a function that a decorator has
+``companion.declaring.library``): the packages that the library needs are not imported, a function that a decorator has
 turned into something else has its entry like any other, and annotations read as they were written. The one thing that
 is not in the source is which chapters use an entry, which their cells say.
 
@@ -27,8 +27,9 @@ from sphinx.environment import BuildEnvironment
 from sphinx.util.inventory import InventoryFile
 
 from companion import project
-from companion.pipeline import docstrings, names, notebooks
-from companion.pipeline.library import Entry, Library, Module
+from companion.declaring import notebooks
+from companion.declaring.library import Entry, Library, Module
+from companion.site import docstrings, names
 
 __all__ = ["FOLDER", "INDEX", "read", "setup", "source", "stage", "uses", "wanted", "write"]
 

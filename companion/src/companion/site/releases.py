@@ -20,7 +20,8 @@ from packaging.version import Version
 from sphinx.application import Sphinx
 
 from companion import claims, manuscript, plain, project
-from companion.pipeline import catalogue, directives, disk
+from companion.running import disk
+from companion.site import catalogue, directives
 
 __all__ = ["Change", "LedgerChanges", "changes", "freeze", "frozen", "problems", "reasons", "setup"]
 

@@ -20,31 +20,23 @@ import yaml
 from nbformat import NotebookNode
 
 from companion import claims, manuscript, project
-from companion.pipeline import (
+from companion.declaring import compared, equations, notebooks, redirects, texts
+from companion.running import disk, environment, execution, freshness, lifeline
+from companion.site import (
     accessibility,
     again,
     catalogue,
     citing,
-    compared,
     directives,
-    disk,
     drawings,
-    environment,
-    equations,
-    execution,
-    freshness,
-    lifeline,
     names,
-    notebooks,
     packed,
     pages,
     previews,
-    redirects,
     reference,
     search,
     single_page,
     slim,
-    texts,
 )
 
 __all__ = ["Build", "figures_index", "page_notebook", "render"]
@@ -277,7 +269,7 @@ def _jupyter_book(stage: Path, output: Path, log: Path) -> list[str]:
     """Run Jupyter Book in strict mode; returns its warnings, all of them."""
     # Jupyter Book hands everything to Sphinx but the number of its processes.
     entry = (
-        "from functools import partial; from companion.pipeline import lifeline; lifeline.tie(); "
+        "from functools import partial; from companion.running import lifeline; lifeline.tie(); "
         "from jupyter_book import sphinx; from jupyter_book.cli.main import main; "
         f"sphinx.build_sphinx = partial(sphinx.build_sphinx, jobs={len(environment.processors())}); main()"
     )

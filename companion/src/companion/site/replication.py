@@ -14,7 +14,8 @@ from typing import Any
 import yaml
 
 from companion import claims, plain, project
-from companion.pipeline import disk, texts
+from companion.declaring import texts
+from companion.running import disk
 
 __all__ = ["escaped", "write"]
 

@@ -16,7 +16,8 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxRole
 
 from companion import claims
-from companion.pipeline import directives, notebooks
+from companion.declaring import notebooks
+from companion.site import directives
 
 __all__ = ["AuditReport", "Measured", "markup", "quoted", "setup"]
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from bs4 import BeautifulSoup, Tag
 
-from companion.pipeline.pages import main_part
 from companion.plain import tex
+from companion.site.pages import main_part
 
 __all__ = ["INDEX", "write"]
 

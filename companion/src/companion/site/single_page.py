@@ -19,7 +19,7 @@ from urllib.parse import unquote, urlsplit
 from bs4 import BeautifulSoup, Tag
 
 from companion import project
-from companion.pipeline import notebooks
+from companion.declaring import notebooks
 
 __all__ = ["AUDITS", "LESSONS", "editions", "to_print", "write"]
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 
-from companion.pipeline import drawings
+from companion.site import drawings
 
 __all__ = ["site"]
 
