@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def test_the_map_of_the_readme_is_in_sync_and_its_links_lead_to_modules():
     assert package_map.out_of_sync(ROOT) == []
     shown = package_map.text(ROOT)
-    links = re.findall(r"\]\((src/[\w/.]+)\)", shown)
+    links = re.findall(r"\]\(((?:companion/)?src/[\w/.]+)\)", shown)
     assert all((ROOT / link).is_file() for link in links)
     listed = {Path(link).parent.name if link.endswith("__init__.py") else Path(link).stem for link in links}
     assert {"claims", "figures", "running", "ising", "sphere", "fixed_point"} <= listed

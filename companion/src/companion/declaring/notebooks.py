@@ -330,7 +330,7 @@ def _install_cell(root: Path) -> NotebookNode:
         "else:\n"
         f'    if wheels := glob.glob("{who.library}-{who.version}-*.whl"):\n'
         '        requirements = [f"./{wheels[0]}[notebook]"]\n'
-        f'        requirements += [f"./{{name}}" for name in glob.glob("{wheel}-*.whl")]\n'
+        f'        requirements += glob.glob("./{wheel}-*.whl")\n'
         '        origin = "the wheel beside this notebook"\n'
         '    wanted = " ".join(f\'"{line}"\' for line in requirements)\n'
         "    %pip install --quiet {wanted}\n"
