@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).resolve().parents[2] / "src"
-MODULES = {name: sorted((SOURCE / name).rglob("*.py")) for name in ("companion", "spinbook")}
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = {"companion": ROOT / "companion" / "src" / "companion", "spinbook": ROOT / "src" / "spinbook"}
+MODULES = {name: sorted(folder.rglob("*.py")) for name, folder in SOURCE.items()}
+ROOMS = {"declaring": set(), "running": {"declaring"}, "site": {"declaring", "running"}}
+"""Of the press, the rooms that each may import beside itself; ``evidence`` may import all."""
 SUBJECT = re.compile(
     r"spin|physic|magneti[sz]|boltzmann|hopfield|lyapunov|entropy|temperature|attention|\btransformer(?!Manager)|\bising\b|\brbm\b|"
     r"\bbal\b|aguilera",
@@ -37,9 +40,23 @@ def test_neither_package_imports_the_other(package, other):
     assert [path.name for path in MODULES[package] if other in packages_imported(path)] == []
 
 
+@pytest.mark.parametrize("room", ROOMS)
+def test_the_rooms_of_the_press_follow_one_another_as_the_data_do(room):
+    paths = sorted((SOURCE["companion"] / room).rglob("*.py"))
+    assert len(paths) > 8
+    modules = {
+        node.module
+        for path in paths
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom) and node.module
+    }
+    rooms = {name.split(".")[1] for name in modules if name.startswith("companion.")}
+    assert rooms & {*ROOMS, "build", "check", "evidence"} <= {room, *ROOMS[room]}
+
+
 def lines_with(pattern, paths):
     return [
-        f"{path.relative_to(SOURCE)}:{number}: {line.strip()}"
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
         for path in paths
         for number, line in enumerate(path.read_text().splitlines(), start=1)
         if pattern.search(line)
@@ -47,7 +64,7 @@ def lines_with(pattern, paths):
 
 
 def test_the_machinery_does_not_name_the_library_or_its_subject():
-    everything = [path for path in (SOURCE / "companion").rglob("*") if path.suffix in (".py", ".js", ".css", ".json")]
+    everything = [path for path in SOURCE["companion"].rglob("*") if path.suffix in (".py", ".js", ".css", ".json")]
     assert lines_with(SUBJECT, everything) == []
 
 

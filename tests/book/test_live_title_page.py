@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from companion.pipeline import browser
+from companion.site import browser
 from spinbook.plot import title_page
 from spinbook.vector import mean_field
 
