@@ -39,7 +39,7 @@ def projects(root: Path) -> dict[str, dict[str, list[Requirement]]]:
 
 
 def extras(root: Path) -> dict[str, list[Requirement]]:
-    """What an install of the library asks for: under ``PLAIN``, by extra, and with each of the other projects beside it.
+    """What an install asks for: under ``PLAIN``, by extra, and with each of the other projects beside the library.
 
     These are named as pip takes them from their folders, with the extras of each.
     """
