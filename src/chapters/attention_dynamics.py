@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyBboxPatch, Rectangle
 from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
 
-from spinbook.plot import scripts, style
+from chapters import scripts, style
 
 __all__ = [
     "REGIME_COLOURS",

@@ -15,7 +15,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from spinbook.plot import scripts, style
+from chapters import scripts, style
 
 __all__ = [
     "TERMS",

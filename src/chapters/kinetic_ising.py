@@ -17,7 +17,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle
 
-from spinbook.plot import scripts, style
+from chapters import scripts, style
 
 __all__ = [
     "breakdown",

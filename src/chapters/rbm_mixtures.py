@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyArrowPatch
 
-from spinbook.plot import scripts, style
+from chapters import scripts, style
 
 __all__ = [
     "PRIOR_COLOURS",

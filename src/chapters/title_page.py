@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spinbook.plot import style
+from chapters import style
 
 __all__ = ["Scene", "answers", "markup", "scene"]
 

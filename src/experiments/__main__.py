@@ -1,4 +1,4 @@
-"""``python -m spinbook.sweep``: list the sweeps of the book, or run some, on threads, processes or a cluster."""
+"""``python -m experiments``: list the sweeps of the book, or run some, on threads, processes or a cluster."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 from pathlib import Path
 
-from spinbook.sweep.published import SWEEPS, compute
+from experiments.published import SWEEPS, compute
 
 __all__ = ["main"]
 
@@ -29,7 +29,7 @@ def _count(text: str) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m spinbook.sweep", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m experiments", description=__doc__)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     commands.add_parser("list", help="the sweeps of the book (also what happens without a command)")
     run = commands.add_parser(
@@ -74,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.command != "run":
         for sweep in SWEEPS:
             print(f"{sweep.name:45} {sweep.minutes:5.1f} min  {sweep.summary}")
-        print("\nMinutes are those of one core, roughly. python -m spinbook.sweep run NAME --out FOLDER")
+        print("\nMinutes are those of one core, roughly. python -m experiments run NAME --out FOLDER")
         return 0
     try:
         with _executor(options.processes, options.scheduler) as executor:

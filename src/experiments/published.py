@@ -118,7 +118,7 @@ def _families(num_features: int, sizes: Sizes) -> tuple[Any, Any, dict[str, Any]
 
 
 def _comparison(name: str, longer: bool, out: Path, quick: bool, **options: Any) -> None:
-    from spinbook.comparison import experiment
+    from experiments.comparison import experiment
 
     plan = experiment.QUICK if quick else experiment.LONGER if longer else experiment.FULL
     only: dict[str, Any] = {}
@@ -130,7 +130,7 @@ def _comparison(name: str, longer: bool, out: Path, quick: bool, **options: Any)
 
 
 def _depths(name: str, brief: bool, out: Path, quick: bool, **options: Any) -> None:
-    from spinbook.comparison import depths
+    from experiments.comparison import depths
 
     design = depths.SMOKE if quick else depths.BRIEF if brief else depths.ALL
     # As in _comparison.
@@ -139,7 +139,7 @@ def _depths(name: str, brief: bool, out: Path, quick: bool, **options: Any) -> N
 
 
 def _headline(name: str, exact: bool, out: Path, quick: bool, **options: Any) -> None:
-    from spinbook.comparison import headline
+    from experiments.comparison import headline
 
     options.pop("num_threads", None)
     design = headline.EXACT if exact else headline.ALL
@@ -147,31 +147,31 @@ def _headline(name: str, exact: bool, out: Path, quick: bool, **options: Any) ->
 
 
 def _transient(out: Path, quick: bool, **options: Any) -> None:
-    from spinbook.comparison import transient
+    from experiments.comparison import transient
 
     transient.compute(out, quick, **options)
 
 
 def _heads(out: Path, quick: bool, **options: Any) -> None:
-    from spinbook.comparison import trained_heads
+    from experiments.comparison import trained_heads
 
     trained_heads.compute(out, quick, **options)
 
 
 def _fidelity(out: Path, quick: bool, **options: Any) -> None:
-    from spinbook.vector import fidelity
+    from experiments.vector import fidelity
 
     fidelity.compute(out, quick, **options)
 
 
 def _one_step(out: Path, quick: bool, **options: Any) -> None:
-    from spinbook.vector import one_step
+    from experiments.vector import one_step
 
     one_step.compute(out, quick, **options)
 
 
 def _calibration(out: Path, quick: bool, **options: Any) -> None:
-    from spinbook.vector import calibration
+    from experiments.vector import calibration
 
     calibration.compute(out, quick, **options)
 

@@ -206,7 +206,7 @@ def rendered(game, tmp_path_factory):
     reference.write(stage, game, used, {"night": "A night"}, reference._known(ROOT))
     problems = site._jupyter_book(stage, root / "site", root / "log")
     html = root / "site" / "_build" / "html"
-    unknown = names.link(html, "game")
+    unknown = names.link(html, ["game"])
     return html, problems, unknown
 
 

@@ -8,7 +8,7 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from spinbook.plot import adaptive_tap as plot
+from chapters import adaptive_tap as plot
 
 METHODS = ("naive", "TAP", "adaptive")
 STRENGTHS = np.array([0.1, 0.5, 1.0])

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from spinbook.plot import attention_dynamics as plot
-from spinbook.plot import style
+from chapters import attention_dynamics as plot
+from chapters import style
 from spinbook.self_attention import paper_network
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from spinbook.plot import calibration as plot
+from chapters.nonequilibrium_dynamics import calibration as plot
 
 
 @pytest.fixture(autouse=True)

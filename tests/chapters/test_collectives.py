@@ -12,9 +12,9 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
+from chapters import collectives as plot
+from chapters import style
 from companion import themes
-from spinbook.plot import collectives as plot
-from spinbook.plot import style
 
 X = np.array([0.5, 1.0, 2.0, 4.0])
 

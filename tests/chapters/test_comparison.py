@@ -7,8 +7,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from spinbook.comparison.summary import Summary
-from spinbook.plot import comparison as plot
+from chapters.comparison import figures as plot
+from experiments.comparison.summary import Summary
 
 NOTHING = (math.nan, math.nan)
 

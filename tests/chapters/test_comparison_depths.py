@@ -7,12 +7,12 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from spinbook.comparison import questions
-from spinbook.comparison.by_depth import Stack
-from spinbook.comparison.judging import Paired, Verdict
-from spinbook.comparison.questions import QUESTIONS, Answer, Finding
-from spinbook.plot import comparison_depths as plot
-from spinbook.plot import style
+from chapters import style
+from chapters.comparison import depths as plot
+from experiments.comparison import questions
+from experiments.comparison.by_depth import Stack
+from experiments.comparison.judging import Paired, Verdict
+from experiments.comparison.questions import QUESTIONS, Answer, Finding
 
 NOTHING = (math.nan, math.nan)
 GUESSES = {"mnist": ("accuracy", 0.1), "text": ("loss", 2.8)}

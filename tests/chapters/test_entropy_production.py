@@ -8,7 +8,7 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from spinbook.plot import entropy_production as plot
+from chapters import entropy_production as plot
 
 SEEDS = np.array([[0.1, 0.3], [0.2, 0.6], [0.5, 0.7]])
 

@@ -8,9 +8,9 @@ import pytest
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
+from chapters import free_energy as plot
+from chapters import style
 from companion import themes
-from spinbook.plot import free_energy as plot
-from spinbook.plot import style
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ import pytest
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
-from spinbook.plot import kinetic_ising as plot
+from chapters import kinetic_ising as plot
 
 
 @pytest.fixture(autouse=True)

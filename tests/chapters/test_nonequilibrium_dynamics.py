@@ -10,7 +10,7 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch
 
-from spinbook.plot import nonequilibrium_dynamics as plot
+from chapters.nonequilibrium_dynamics import figures as plot
 
 BANDS = np.array([[1.0, 1.2], [0.3, 0.5], [0.1, 0.2]])
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from spinbook import printed
+from chapters.spin_transformers import printed
 
 
 def test_printed_arrays_are_corners_of_numbers_in_single_precision():

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
+from chapters import rbm_mixtures as plot
+from chapters import style
 from companion import themes
-from spinbook.plot import rbm_mixtures as plot
-from spinbook.plot import style
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ import pytest
 from matplotlib.collections import LineCollection, QuadMesh
 from matplotlib.figure import Figure
 
-from spinbook.plot import spin_transformers as plot
+from chapters.spin_transformers import figures as plot
 
 
 @pytest.fixture(autouse=True)

@@ -4,7 +4,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from spinbook.plot import style
+from chapters import style
 
 
 def test_a_curve_without_a_look_is_an_error_and_a_look_without_a_curve_is_not():

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 
-from spinbook.comparison.judging import Paired, Verdict
-from spinbook.comparison.transient_questions import QUESTIONS, Answer, Finding
-from spinbook.plot import transient as plot
+from chapters.nonequilibrium_dynamics import transient as plot
+from experiments.comparison.judging import Paired, Verdict
+from experiments.comparison.transient_questions import QUESTIONS, Answer, Finding
 
 
 @pytest.fixture(autouse=True)

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from spinbook.entropy_production import experiments as ex
+from experiments import entropy_production as ex
 
 WORLD = ex.World(num_sites=3, num_symbols=2, dim=4, hidden_dim=4, batch_size=4, steps=3)
 TASK = ex.RecallTask(num_sites=3, num_symbols=2, dim=8, hidden_dim=8, batch_size=8, steps=2, depth=2, lag=1)

@@ -11,10 +11,11 @@ import pytest
 import xarray as xr
 import yaml
 
+from experiments import published
+from experiments.__main__ import main
+from experiments.published import PUBLISHED, QUICK, SWEEPS, Published, Sizes, chosen, compute
 from spinbook.self_attention import paper_network
-from spinbook.sweep import FailedTasks, published
-from spinbook.sweep.__main__ import main
-from spinbook.sweep.published import PUBLISHED, QUICK, SWEEPS, Published, Sizes, chosen, compute
+from spinbook.sweep import FailedTasks
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -123,8 +124,8 @@ def test_every_diagram_is_written_as_a_file_that_says_what_it_is(name, tmp_path,
 
 @pytest.mark.parametrize("name", ["comparison", "comparison-longer"])
 def test_comparisons_are_those_of_the_record(name, tmp_path, monkeypatch):
-    from spinbook.comparison import experiment
-    from spinbook.comparison.modules import MODULES
+    from experiments.comparison import experiment
+    from experiments.comparison.modules import MODULES
 
     longer = "longer" in name
 
@@ -142,7 +143,7 @@ def test_comparisons_are_those_of_the_record(name, tmp_path, monkeypatch):
 def test_help_works_in_an_empty_folder_and_imports_neither_dask_nor_what_the_book_needs(tmp_path):
     code = """
 import sys
-from spinbook.sweep.__main__ import main
+from experiments.__main__ import main
 try:
     main(["run", "--help"])
 except SystemExit as end:

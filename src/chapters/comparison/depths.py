@@ -1,8 +1,7 @@
 """The figures of the comparison of stacks: answers or stacks in, a matplotlib figure out. Nothing is computed here.
 
-Answers are those of ``spinbook.comparison.questions``, stacks those of ``by_depth``, which need libraries to judge that
-figures do without.
-A decision and a depth keep their colour and marker everywhere.
+Answers are those of ``experiments.comparison.questions``, stacks those of ``by_depth``, which need libraries to judge
+that figures do without. A decision and a depth keep their colour and marker everywhere.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from spinbook.plot import style
+from chapters import style
 
 __all__ = ["answers", "physics", "scores"]
 

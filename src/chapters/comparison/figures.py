@@ -15,8 +15,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from spinbook.comparison.summary import Summary
-from spinbook.plot import scripts, style
+from chapters import scripts, style
+from experiments.comparison.summary import Summary
 
 __all__ = ["accuracy", "cost", "diagnostics", "live_markup", "longer", "whole_block"]
 

@@ -10,7 +10,7 @@ from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from spinbook.plot import style
+from chapters import style
 
 __all__ = ["error_map", "noise", "prediction"]
 

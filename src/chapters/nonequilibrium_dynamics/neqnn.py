@@ -69,7 +69,9 @@ class Settling(NamedTuple):
 
 @cache
 def _record() -> Any:
-    return json.loads(resources.files("spinbook").joinpath("neqnn.json").read_text(encoding="utf-8"))
+    return json.loads(
+        resources.files("chapters.nonequilibrium_dynamics").joinpath("neqnn.json").read_text(encoding="utf-8")
+    )
 
 
 def cases() -> tuple[str, ...]:

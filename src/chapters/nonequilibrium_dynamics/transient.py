@@ -1,7 +1,7 @@
 """Figures of the language models of spins that were trained with a few updates or at rest. Computes nothing.
 
-Results are those of ``spinbook.comparison.transient_record`` and ``trained_heads``, handed over as numbers, so that no
-library of training is needed here. A row keeps its colour and its mark in every figure.
+Results are those of ``experiments.comparison.transient_record`` and ``trained_heads``, handed over as numbers, so that
+no library of training is needed here. A row keeps its colour and its mark in every figure.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from spinbook.plot import style
+from chapters import style
 
 __all__ = ["ROWS", "contrasts", "heads", "losses", "proxies"]
 

@@ -16,7 +16,7 @@ from matplotlib.colors import LinearSegmentedColormap, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, Rectangle
 
-from spinbook.plot import scripts, style
+from chapters import scripts, style
 
 __all__ = [
     "arrows",

@@ -108,7 +108,7 @@ def _render(
         # For those who debug the theme; a third of the weight of the site's frame.
         source_map.unlink()
     _add_records(root, html)
-    unknown = names.link(html, who.library) if reference.wanted(root) else []
+    unknown = names.link(html, project.packages(root)) if reference.wanted(root) else []
     unpacked = packed.site(root, html, results)
     previews.add(html)
     slim.site(html, generated=reference.FOLDER if reference.wanted(root) else "")

@@ -1,4 +1,4 @@
-"""``python -m spinbook.comparison``: a quick comparison in minutes; with ``--full`` or ``--longer``, a recorded one."""
+"""``python -m experiments.comparison``: a quick comparison in minutes, or with ``--full`` or ``--longer`` a record."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import os
 
 import torch
 
-from spinbook.comparison.experiment import FULL, LONGER, LONGER_MODULES, QUICK, compare
+from experiments.comparison.experiment import FULL, LONGER, LONGER_MODULES, QUICK, compare
 
 __all__ = ["main"]
 
 
 def main() -> None:
     """Parse the arguments and run; an interrupted run goes on where it was when called again."""
-    parser = argparse.ArgumentParser(prog="python -m spinbook.comparison", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m experiments.comparison", description=__doc__)
     parser.add_argument("--full", action="store_true", help="all seeds and all updates: about an hour on one core")
     parser.add_argument(
         "--longer", action="store_true", help="some modules on digits, five times as long: a quarter of an hour"

@@ -14,8 +14,8 @@ import numpy as np
 from jaxtyping import Float
 from scipy import stats
 
-from spinbook.comparison import judging, questions
-from spinbook.comparison.questions import Answer
+from experiments.comparison import judging, questions
+from experiments.comparison.questions import Answer
 
 __all__ = [
     "Stack",

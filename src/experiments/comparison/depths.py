@@ -22,11 +22,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from experiments.comparison import modules, questions, records, tasks, training
+from experiments.comparison.tasks import Task
+from experiments.comparison.training import Course, Outcome, Recipe, Score
+from experiments.datasets import mnist, moby_dick
 from spinbook import sweep, validate
-from spinbook.comparison import modules, questions, records, tasks, training
-from spinbook.comparison.tasks import Task
-from spinbook.comparison.training import Course, Outcome, Recipe, Score
-from spinbook.datasets import mnist, moby_dick
 
 __all__ = [
     "ALL",
@@ -441,7 +441,7 @@ def recorded(*, sample: bool = False) -> dict[str, Any]:
     True
     """
     name = _SAMPLE if sample else _ARTIFACT
-    with resources.as_file(resources.files("spinbook.comparison").joinpath(name)) as path:
+    with resources.as_file(resources.files("experiments.comparison").joinpath(name)) as path:
         return records.read(path)
 
 

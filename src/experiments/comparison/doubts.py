@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from experiments.comparison import modules, questions, records, tasks, training
+from experiments.comparison.tasks import Examples, Task
+from experiments.comparison.training import Recipe
+from experiments.datasets import mnist, moby_dick
 from spinbook import sweep, validate
-from spinbook.comparison import modules, questions, records, tasks, training
-from spinbook.comparison.tasks import Examples, Task
-from spinbook.comparison.training import Recipe
-from spinbook.datasets import mnist, moby_dick
 
 __all__ = ["ALL", "SEED", "SMOKE", "Doubt", "compare", "find", "recorded", "run_one"]
 
@@ -160,7 +160,7 @@ def recorded() -> dict[str, Any]:
     >>> recorded()["seed"]
     9001
     """
-    with resources.as_file(resources.files("spinbook.comparison").joinpath(_ARTIFACT)) as path:
+    with resources.as_file(resources.files("experiments.comparison").joinpath(_ARTIFACT)) as path:
         return records.read(path)
 
 

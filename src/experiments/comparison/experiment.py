@@ -22,11 +22,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from experiments.comparison import modules, records, tasks, training
+from experiments.comparison.modules import MODULES, Module
+from experiments.comparison.tasks import Task
+from experiments.comparison.training import Outcome, Recipe
 from spinbook import sweep, validate
-from spinbook.comparison import modules, records, tasks, training
-from spinbook.comparison.modules import MODULES, Module
-from spinbook.comparison.tasks import Task
-from spinbook.comparison.training import Outcome, Recipe
 
 __all__ = ["FULL", "LONGER", "LONGER_MODULES", "QUICK", "Plan", "choose", "compare", "recorded", "repeat"]
 
@@ -136,7 +136,7 @@ def _row(module: Module, task: Task, plan: Plan, arrays: Mapping[str, np.ndarray
 def _recipe(plan: Plan, commit: str, seconds: float, names: Sequence[str]) -> dict[str, Any]:
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     return {
-        "command": "python -m spinbook.comparison" + _OPTIONS.get(plan, ""),
+        "command": "python -m experiments.comparison" + _OPTIONS.get(plan, ""),
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "commit": commit,
         "versions": {"python": platform.python_version()}
@@ -215,7 +215,7 @@ def recorded(*, longer: bool = False) -> dict[str, Any]:
     (300, 1500)
     """
     name = "longer.json" if longer else _ARTIFACT
-    text = resources.files("spinbook.comparison").joinpath(name).read_text(encoding="utf-8")
+    text = resources.files("experiments.comparison").joinpath(name).read_text(encoding="utf-8")
     result: dict[str, Any] = json.loads(text)
     return result
 

@@ -21,11 +21,11 @@ import torch
 from jaxtyping import Float
 from scipy import stats
 
+from experiments.comparison import records, torch_blocks
+from experiments.datasets import mnist
 from spinbook import sweep, validate
 from spinbook.adaptive_tap import network
 from spinbook.adaptive_tap.attention import EquilibriumAttention
-from spinbook.comparison import records, torch_blocks
-from spinbook.datasets import mnist
 
 __all__ = [
     "ALL",
@@ -201,10 +201,10 @@ def recorded(*, sample: bool = False, exact: bool = False) -> dict[str, Any]:
     >>> recorded(sample=True)["design"]["num_updates"]
     4
     """
-    place = resources.files("spinbook.comparison").joinpath(_SAMPLE if sample else _EXACT if exact else _ARTIFACT)
+    place = resources.files("experiments.comparison").joinpath(_SAMPLE if sample else _EXACT if exact else _ARTIFACT)
     if not place.is_file():
         raise FileNotFoundError(
-            f"{place.name}: this version has no record of the trainings; `python -m spinbook.sweep run "
+            f"{place.name}: this version has no record of the trainings; `python -m experiments run "
             "comparison-headline --out FOLDER` makes one"
         )
     with resources.as_file(place) as path:

@@ -14,8 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from experiments.comparison.blocks import Settled, _weight, require_sizes, standardized
 from spinbook import validate
-from spinbook.comparison.blocks import Settled, _weight, require_sizes, standardized
 
 __all__ = [
     "EnergyBlock",

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 import jax
 
+from experiments.comparison import blocks, mixers, torch_blocks
+from experiments.comparison.tasks import Task
 from spinbook import validate
-from spinbook.comparison import blocks, mixers, torch_blocks
-from spinbook.comparison.tasks import Task
 from spinbook.spin_transformer import Relax, Theory, Unroll, naive, tap
 
 __all__ = ["MODULES", "ROWS", "VANILLA_WIDTH", "Module", "num_parameters", "stacked", "width"]
@@ -229,7 +229,7 @@ def _stacked(name: str, depth: int, grid: tuple[int, ...]) -> Module:
 def num_parameters(module: Module, task: Task, dim: int) -> int:
     """Trainable numbers of the module with its embedding, positions and readout; tied ones are counted once.
 
-    >>> from spinbook.comparison.tasks import recall
+    >>> from experiments.comparison.tasks import recall
     >>> num_parameters(MODULES[0], recall(num_train=1), 32)
     14120
     """
@@ -241,7 +241,7 @@ def num_parameters(module: Module, task: Task, dim: int) -> int:
 def width(module: Module, task: Task) -> int:
     """The width with the number of parameters nearest to that of the vanilla model of width 32 and of the same depth.
 
-    >>> from spinbook.comparison.tasks import recall
+    >>> from experiments.comparison.tasks import recall
     >>> [width(module, recall(num_train=1)) for module in MODULES[:2]]
     [32, 72]
     """

@@ -11,9 +11,9 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from experiments.comparison import judging
+from experiments.comparison.judging import Paired, Verdict
 from spinbook import validate
-from spinbook.comparison import judging
-from spinbook.comparison.judging import Paired, Verdict
 
 __all__ = [
     "LEVEL",

@@ -19,10 +19,10 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float
 
+from experiments.comparison import records, training
+from experiments.comparison.tasks import NOT_ASKED, Examples, Task
+from experiments.comparison.training import Recipe, Score
 from spinbook import validate
-from spinbook.comparison import records, training
-from spinbook.comparison.tasks import NOT_ASKED, Examples, Task
-from spinbook.comparison.training import Recipe, Score
 from spinbook.precision import enable_x64
 
 __all__ = ["compare", "count_neighbours", "recorded", "train_linear"]
@@ -45,8 +45,8 @@ def train_linear(task: Task, recipe: Recipe, *, learning_rate: float, seed: int)
     From W = 0, with the batches, the profile of rates, Adam and the clipped gradients of every row of the comparison.
     Raises ``ValueError`` for a task that asks more than one thing of an example.
 
-    >>> from spinbook.comparison.tasks import classify_mnist
-    >>> from spinbook.datasets import mnist
+    >>> from experiments.comparison.tasks import classify_mnist
+    >>> from experiments.datasets import mnist
     >>> task = classify_mnist(mnist.sample(), num_validation=50)
     >>> train_linear(task, Recipe(num_updates=50, batch=8), learning_rate=1e-2, seed=1)[0].accuracy > 0.5
     True
@@ -126,8 +126,8 @@ def count_neighbours(task: Task) -> tuple[Score, float]:
 
     The strength is the best in validation out of five. Raises ``ValueError`` for a task that hides nothing.
 
-    >>> from spinbook.comparison.tasks import fill_in
-    >>> from spinbook.datasets import moby_dick
+    >>> from experiments.comparison.tasks import fill_in
+    >>> from experiments.datasets import moby_dick
     >>> task = fill_in(moby_dick.sample())
     >>> count_neighbours(task)[0].loss < task.blind.loss
     True
@@ -196,5 +196,5 @@ def recorded() -> dict[str, Any]:
     >>> sorted(recorded()["text"])
     ['accuracy', 'loss', 'method', 'strength']
     """
-    with resources.as_file(resources.files("spinbook.comparison").joinpath(_ARTIFACT)) as path:
+    with resources.as_file(resources.files("experiments.comparison").joinpath(_ARTIFACT)) as path:
         return records.read(path)

@@ -107,7 +107,7 @@ def summarize(record: Mapping[str, Any]) -> tuple[Summary, ...]:
 def find(summaries: Sequence[Summary], module: str, task: str) -> Summary:
     """The row of a module on a task. Raises ``ValueError`` where there is none.
 
-    >>> from spinbook.comparison.experiment import recorded
+    >>> from experiments.comparison.experiment import recorded
     >>> find(summarize(recorded()), "vanilla", "recall").width
     32
     """
@@ -120,7 +120,7 @@ def find(summaries: Sequence[Summary], module: str, task: str) -> Summary:
 def difference(one: Summary, other: Summary) -> tuple[float, float]:
     """accuracy - accuracy of the other, and its standard error, the seeds of both taken as independent.
 
-    >>> from spinbook.comparison.experiment import recorded
+    >>> from experiments.comparison.experiment import recorded
     >>> rows = summarize(recorded())
     >>> difference(rows[0], rows[0])[0]
     0.0
@@ -134,7 +134,7 @@ def wins(one: Summary, other: Summary) -> float:
     Of rows that are the same one half is expected; NaN where a row has no run that counts. Of five runs against five
     all pairs go to the first by chance once in 252 times (the statistic of Mann and Whitney, over its largest value).
 
-    >>> from spinbook.comparison.experiment import recorded
+    >>> from experiments.comparison.experiment import recorded
     >>> rows = summarize(recorded())
     >>> wins(rows[0], rows[0])
     0.5

@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from spinbook import digits, validate
-from spinbook.datasets import mnist, moby_dick
+from experiments.datasets import digits, mnist, moby_dick
+from spinbook import validate
 
 __all__ = [
     "NOT_ASKED",

@@ -16,10 +16,10 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
+from experiments.comparison.blocks import require_sizes
 from spinbook import validate
 from spinbook.adaptive_tap import AdaptiveTAPAttention, MeanFieldAttention
 from spinbook.adaptive_tap import couplings as coupling_tensors
-from spinbook.comparison.blocks import require_sizes
 from spinbook.fixed_point import spectral_radii
 from spinbook.free_energy import VectorSpinAttention
 from spinbook.free_energy.couplings import QueryKeyCouplings

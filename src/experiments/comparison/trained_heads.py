@@ -5,7 +5,7 @@ and the fields that act on its spins. Both are frozen, the parallel dynamics is 
 what mean-field theory says of delayed correlations and of irreversibility is held against the samples. Under a causal
 mask the first site couples to itself alone, so that errors are also given without it.
 
-``python -m spinbook.sweep run nonequilibrium-heads --out FOLDER`` takes the weights that ``nonequilibrium-transient``
+``python -m experiments run nonequilibrium-heads --out FOLDER`` takes the weights that ``nonequilibrium-transient``
 left in the same folder, and writes ``heads.json.gz``.
 """
 
@@ -22,14 +22,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from experiments.comparison import records, transient
+from experiments.comparison.transient import Design, LanguageModel, Row
+from experiments.vector import fidelity
 from spinbook import sphere, sweep, validate
 from spinbook.annotations import Float
-from spinbook.comparison import records, transient
-from spinbook.comparison.transient import Design, LanguageModel, Row
 from spinbook.entropy_production import vector_delayed_correlations, vector_mean_field
 from spinbook.precision import enable_x64
 from spinbook.spin_transformer import Relax, SpinTransformer, SpinTransformerModule, Unroll
-from spinbook.vector import fidelity, mean_field
+from spinbook.vector import mean_field
 
 __all__ = [
     "ROWS",
@@ -199,7 +200,7 @@ def compare(
         if not file.is_file():
             raise FileNotFoundError(
                 f"weights: expected {file.name} in {file.parent}; "
-                "python -m spinbook.sweep run nonequilibrium-transient with the same --out makes it"
+                "python -m experiments run nonequilibrium-transient with the same --out makes it"
             )
     places = [(layer, window) for layer in range(design.depth) for window in range(sampling.windows)]
     tasks = [_Task(row, *place) for row in ROWS for place in places]

@@ -27,10 +27,10 @@ from torch.nn import functional
 from torch.utils import _pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from experiments.comparison import blocks, modules, torch_blocks
+from experiments.comparison.modules import Module
+from experiments.comparison.tasks import NOT_ASKED, Examples, Task
 from spinbook import validate
-from spinbook.comparison import blocks, modules, torch_blocks
-from spinbook.comparison.modules import Module
-from spinbook.comparison.tasks import NOT_ASKED, Examples, Task
 from spinbook.fixed_point import spectral_radii
 from spinbook.precision import enable_x64
 
@@ -188,7 +188,7 @@ def rate_profile(num_updates: int) -> Float[np.ndarray, " updates"]:
 def shared_start(task: Task, dim: int, *, seed: int) -> dict[str, np.ndarray]:
     """Embedding, positions and readout as they are drawn for every module of this width, by name.
 
-    >>> from spinbook.comparison.tasks import recall
+    >>> from experiments.comparison.tasks import recall
     >>> shared_start(recall(num_train=1), 8, seed=0)["positions"].shape
     (16, 8)
     """
@@ -719,7 +719,7 @@ def follow(
     ``num_looks``: how often examples for validation are answered on the way, evenly, the last time at the end. Of a
     stack the outcome has the sum of steps over the layers, and the means of the other two.
 
-    >>> from spinbook.comparison.tasks import recall
+    >>> from experiments.comparison.tasks import recall
     >>> task, recipe = recall(num_pairs=2, num_keys=2, num_values=2, num_train=8, num_test=4), Recipe(50, 2)
     >>> vanilla = modules.stacked("vanilla", 2)
     >>> course = follow(vanilla, task, learning_rate=0.01, seed=0, recipe=recipe, repeats=0, num_looks=1)

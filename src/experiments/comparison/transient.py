@@ -6,7 +6,7 @@ beforehand, and how the losses answer, is in ``transient_questions``.
 
 The model is that of Bal (2026), section "Training at K = 1 selects a nonequilibrium transient", at another size:
 embeddings that act as fields at the bottom, layers whose inputs are the magnetizations of the one below, and a linear
-readout from normalised magnetizations. ``python -m spinbook.sweep run nonequilibrium-transient --out FOLDER`` trains
+readout from normalised magnetizations. ``python -m experiments run nonequilibrium-transient --out FOLDER`` trains
 every row, keeps each run, and writes ``transient.json.gz``.
 """
 
@@ -29,10 +29,10 @@ import numpy as np
 import optax
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
+from experiments.comparison import records, transient_questions
+from experiments.comparison.blocks import require_sizes
+from experiments.datasets import moby_dick
 from spinbook import sphere, sweep, validate
-from spinbook.comparison import records, transient_questions
-from spinbook.comparison.blocks import require_sizes
-from spinbook.datasets import moby_dick
 from spinbook.precision import enable_x64
 from spinbook.spin_transformer import (
     AtFields,
@@ -515,8 +515,8 @@ def train(run: Run, design: Design, *, checkpoint: Checkpoint | None = None) -> 
     Of spins, at each look and for each layer under the inputs of its own use, averages over a batch: ``distance``
     (looks, depth, 12), |m_k - m*| / |m*| after k updates; ``mismatch`` and ``irreversibility`` (looks, depth, 12,
     heads), see ``SpinTransformerModule.path``; ``n_eff``, ``q`` and ``chi`` (looks, depth, heads), see
-    ``spinbook.vector.fidelity.collective_mode``; ``path_unsettled`` (looks, depth). The weights of seed 1 are among the
-    arrays as ``weight.0`` and so on, in the order of the model's leaves.
+    ``experiments.vector.fidelity.collective_mode``; ``path_unsettled`` (looks, depth). The weights of seed 1 are among
+    the arrays as ``weight.0`` and so on, in the order of the model's leaves.
 
     With a ``checkpoint`` it goes on from there, and writes it after every look.
     """

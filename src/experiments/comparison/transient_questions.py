@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from experiments.comparison import judging
+from experiments.comparison.judging import Paired, Verdict
 from spinbook import validate
-from spinbook.comparison import judging
-from spinbook.comparison.judging import Paired, Verdict
 
 __all__ = [
     "DECIDING",

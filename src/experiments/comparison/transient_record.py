@@ -15,10 +15,10 @@ import numpy as np
 from jaxtyping import Float
 from scipy import stats
 
+from experiments.comparison import judging, records, transient_questions
+from experiments.comparison.judging import Paired
+from experiments.comparison.transient_questions import Answer, Contrast, Question, Term
 from spinbook import validate
-from spinbook.comparison import judging, records, transient_questions
-from spinbook.comparison.judging import Paired
-from spinbook.comparison.transient_questions import Answer, Contrast, Question, Term
 
 __all__ = [
     "KEPT",
@@ -48,12 +48,12 @@ _USES = {"inf": "steady state", "once": "once"}
 
 
 def _read(name: str) -> dict[str, Any]:
-    with resources.as_file(resources.files("spinbook.comparison").joinpath(name)) as path:
+    with resources.as_file(resources.files("experiments.comparison").joinpath(name)) as path:
         return records.read(path)
 
 
 def recorded(*, sample: bool = False) -> dict[str, Any]:
-    """The runs of ``spinbook.comparison.transient``, complete or not, from the file beside this module, made ``slim``.
+    """The runs of ``comparison.transient``, complete or not, from the file beside this module, made ``slim``.
 
     ``sample``: those of ``transient.SMOKE``, whose text comes with the library, so that they can be made again
     anywhere. Raises ``FileNotFoundError`` where the library has no record.
@@ -65,7 +65,7 @@ def recorded(*, sample: bool = False) -> dict[str, Any]:
 
 
 def recorded_heads() -> dict[str, Any]:
-    """What ``spinbook.comparison.trained_heads`` sampled, from the file beside this module.
+    """What ``experiments.comparison.trained_heads`` sampled, from the file beside this module.
 
     Raises ``FileNotFoundError`` where the library has no record.
     """
@@ -174,7 +174,7 @@ def spread_over_uses(record: Mapping[str, Any], row: str, *, beta: float = 1.0) 
 def by_seed(record: Mapping[str, Any], contrast: Contrast, *, beta: float = 1.0) -> dict[int, float]:
     """sum_k sign_k loss(row_k, use_k) of every seed that has all of them.
 
-    >>> from spinbook.comparison.transient_questions import QUESTIONS
+    >>> from experiments.comparison.transient_questions import QUESTIONS
     >>> run = {"row": "1", "beta": 1.0, "seed": 1, "uses": ["1", "inf"], "held_out": [2.0, 2.25]}
     >>> by_seed({"runs": [run], "blind": 3.0}, QUESTIONS[0].contrasts[0])
     {1: 0.25}
@@ -189,7 +189,7 @@ def instead(question: Question, places: Mapping[tuple[str, str], tuple[str, str]
 
     Raises ``ValueError`` for a place that the question does not have.
 
-    >>> from spinbook.comparison.transient_questions import QUESTIONS
+    >>> from experiments.comparison.transient_questions import QUESTIONS
     >>> instead(QUESTIONS[0], {("1", "inf"): ("1", "8")}).contrasts[0].terms[0]
     Term(sign=1, row='1', use='8')
     """

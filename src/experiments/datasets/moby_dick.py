@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import UInt8
 
+from experiments.datasets.files import Known, content, located
 from spinbook import validate
-from spinbook.datasets.files import Known, content, located
 
 __all__ = ["ALPHABET", "FILE", "decode", "encode", "load", "sample"]
 
@@ -51,7 +51,7 @@ def sample() -> str:
     >>> sample()[22:38]
     'Call me Ishmael.'
     """
-    with resources.as_file(resources.files("spinbook.datasets") / "samples") as folder:
+    with resources.as_file(resources.files("experiments.datasets") / "samples") as folder:
         return content(folder, _SAMPLE).decode("utf-8")
 
 

@@ -4,11 +4,11 @@ A ``Cell`` is one place on the map of Bal (2026): N spins whose couplings are a 
 in fields of one length and random directions, at the drive u = beta |x| / R, the inverse temperature beta and D
 components. Means, delayed correlations D_il = <s_i(t) . s_l(t - 1)> - m_i . m_l and the entropy production sigma = beta
 sum_il (J_il - J_li) D_il of several theories are held against sampled ones. The average is taken of conditional means
-in the place of spins, in two halves that share nothing, as in ``spinbook.vector.fidelity``; a ``Noise`` measures what
+in the place of spins, in two halves that share nothing, as in ``vector.fidelity``; a ``Noise`` measures what
 the conditional means are worth, and a ``fidelity.Case`` is a draw of the prediction from one shared fluctuation.
 Judges nothing.
 
-``python -m spinbook.sweep run nonequilibrium-calibration --out FOLDER`` computes all of ``cells()``, ``noises()`` and
+``python -m experiments run nonequilibrium-calibration --out FOLDER`` computes all of ``cells()``, ``noises()`` and
 ``draws()`` and writes ``calibration.json``; the one beside this module is the record of the book, see ``record``.
 """
 
@@ -27,12 +27,13 @@ import numpy as np
 import scipy
 from jaxtyping import Array
 
+from experiments.vector import fidelity
+from experiments.vector.fidelity import STEPS, Case, _gain, _independent, _jackknife, _steady, _written
 from spinbook import sphere, sweep, validate
 from spinbook.annotations import Float
 from spinbook.entropy_production.mean_field import vector_delayed_correlations
 from spinbook.precision import enable_x64
-from spinbook.vector import fidelity, mean_field, stochastic
-from spinbook.vector.fidelity import STEPS, Case, _gain, _independent, _jackknife, _steady, _written
+from spinbook.vector import mean_field, stochastic
 
 __all__ = [
     "BETAS",
@@ -525,7 +526,7 @@ def compute(out: Path, quick: bool, **options: Any) -> None:
             results[k] = {name: _written(np.asarray(value)) for name, value in result.items()}
         rows += [{"kind": kind, "case": case._asdict()} | result for case, result in zip(cases, results, strict=True)]
     content = {
-        "command": "python -m spinbook.sweep run nonequilibrium-calibration",
+        "command": "python -m experiments run nonequilibrium-calibration",
         "rows": rows,
         "sha256": _sealed(rows),
     }
@@ -549,7 +550,7 @@ def record() -> Record:
     >>> [case for case, _ in record().cells] == cells()
     True
     """
-    content = json.loads(resources.files("spinbook.vector").joinpath("calibration.json").read_text(encoding="utf-8"))
+    content = json.loads(resources.files("experiments.vector").joinpath("calibration.json").read_text(encoding="utf-8"))
     if _sealed(content["rows"]) != content["sha256"]:
         raise RuntimeError("calibration.json is not as the sweep wrote it: its rows do not have its checksum")
     found: dict[str, list[Any]] = {kind: [] for kind in _RUNS}

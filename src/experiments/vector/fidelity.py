@@ -5,7 +5,7 @@ trained to find twins. Both are frozen, and the parallel dynamics is sampled in 
 from the fields and from one common direction. A squared error is the product of the two deviations, in which sampling
 noise cancels on average. Instead of the spins their conditional means phi(h) are averaged, which are much quieter.
 
-``python -m spinbook.sweep run spin-transformers-fidelity --out FOLDER`` computes all of ``cases()`` and writes
+``python -m experiments run spin-transformers-fidelity --out FOLDER`` computes all of ``cases()`` and writes
 ``fidelity.json``; the one beside this module is the record of the book, see ``record``.
 """
 
@@ -523,7 +523,7 @@ def record() -> list[tuple[Case, dict[str, np.ndarray]]]:
     >>> case == cases()[0], found["n_eff"].shape
     (True, (64,))
     """
-    text = resources.files("spinbook.vector").joinpath("fidelity.json").read_text(encoding="utf-8")
+    text = resources.files("experiments.vector").joinpath("fidelity.json").read_text(encoding="utf-8")
     entries = []
     for entry in json.loads(text)["cases"]:
         case = Case(**{name: entry.pop(name) for name in Case._fields})

@@ -3,7 +3,7 @@
 Independent spins of given means are drawn at one time, and the exact response to the field that they make is averaged:
 this is the mean after one step. Naive and TAP steps are held against it, with the large-D response and the exact one.
 
-``python -m spinbook.sweep run spin-transformers-one-step --out FOLDER`` computes all of ``cases()`` and writes
+``python -m experiments run spin-transformers-one-step --out FOLDER`` computes all of ``cases()`` and writes
 ``one_step.json``; the one beside this module is the record of the book, see ``record``.
 """
 
@@ -144,7 +144,7 @@ def compute(out: Path, quick: bool, **options: Any) -> None:
     rows: list[Any] = [None] * len(chosen)
     for k, result in sweep.iterate(measure, chosen, folder=Path(out) / "spin-transformers-one-step", **options):
         rows[k] = chosen[k]._asdict() | {name: np.asarray(value).tolist() for name, value in result.items()}
-    content = {"command": "python -m spinbook.sweep run spin-transformers-one-step", "rows": rows}
+    content = {"command": "python -m experiments run spin-transformers-one-step", "rows": rows}
     text = json.dumps(content | {"sha256": _sealed(rows)}, indent=1, allow_nan=False)
     (Path(out) / "one_step.json").write_text(text + "\n", encoding="utf-8")
 
@@ -157,7 +157,7 @@ def record() -> list[tuple[Case, dict[str, np.ndarray]]]:
     >>> [(case.system, case.strength) for case, _ in record()] == [(k.system, k.strength) for k in cases()]
     True
     """
-    content = json.loads(resources.files("spinbook.vector").joinpath("one_step.json").read_text(encoding="utf-8"))
+    content = json.loads(resources.files("experiments.vector").joinpath("one_step.json").read_text(encoding="utf-8"))
     if _sealed(content["rows"]) != content["sha256"]:
         raise RuntimeError("one_step.json is not as the sweep wrote it: its rows do not have its checksum")
     return [

@@ -8,9 +8,9 @@ import pytest
 import torch
 from scipy import stats
 
+from experiments.comparison import blocks, torch_blocks, training
 from spinbook import fixed_point, sphere
 from spinbook.adaptive_tap import couplings as coupling_tensors
-from spinbook.comparison import blocks, torch_blocks, training
 from spinbook.entropy_production.relaxation import contraction_factor
 from spinbook.spin_transformer import Relax, Unroll, naive, tap
 

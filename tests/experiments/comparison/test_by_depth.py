@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from spinbook.comparison import by_depth, questions
-from spinbook.comparison.training import Outcome
+from experiments.comparison import by_depth, questions
+from experiments.comparison.training import Outcome
 
 
 def cell(row, depth, scores, *, task="mnist", failure=(), **columns):

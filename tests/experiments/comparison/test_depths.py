@@ -12,10 +12,10 @@ from unittest.mock import ANY
 import numpy as np
 import pytest
 
-from spinbook.comparison import depths, questions, records, training
-from spinbook.comparison.depths import Cell, Design, Run
-from spinbook.comparison.training import Course, Outcome, Recipe, Score
-from spinbook.datasets import files
+from experiments.comparison import depths, questions, records, training
+from experiments.comparison.depths import Cell, Design, Run
+from experiments.comparison.training import Course, Outcome, Recipe, Score
+from experiments.datasets import files
 
 TINY = Design(
     "tiny",

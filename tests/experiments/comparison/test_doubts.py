@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from spinbook.comparison import depths, doubts, training
-from spinbook.comparison.training import Course, Outcome, Score
+from experiments.comparison import depths, doubts, training
+from experiments.comparison.training import Course, Outcome, Score
 
 
 @pytest.fixture

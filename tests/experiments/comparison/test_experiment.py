@@ -10,10 +10,10 @@ from importlib import resources
 import numpy as np
 import pytest
 
-from spinbook.comparison import experiment, training
-from spinbook.comparison.experiment import FULL, Plan, choose, compare, recorded, repeat
-from spinbook.comparison.modules import MODULES
-from spinbook.comparison.training import Outcome, Recipe
+from experiments.comparison import experiment, training
+from experiments.comparison.experiment import FULL, Plan, choose, compare, recorded, repeat
+from experiments.comparison.modules import MODULES
+from experiments.comparison.training import Outcome, Recipe
 
 FINE = Outcome(*[0.5] * 15, failure="")
 PLAN = Plan(learning_rates=(1e-3, 1e-2), seeds=(1, 2), recipe=Recipe(num_updates=2, batch=4))
@@ -102,7 +102,7 @@ def test_the_record_has_every_module_on_every_task_from_every_seed():
         for run in (*row["runs"], *row["trials"]):
             assert run["failure"] or 0 <= run["accuracy"] <= 1
     assert record["recipe"]["num_updates"] == FULL.recipe.num_updates
-    assert record["recipe"]["command"] == "python -m spinbook.comparison --full"
+    assert record["recipe"]["command"] == "python -m experiments.comparison --full"
 
 
 def test_the_recorded_rates_are_those_that_the_recorded_trials_choose():
@@ -114,7 +114,7 @@ def test_the_recorded_rates_are_those_that_the_recorded_trials_choose():
 
 
 def test_the_record_travels_with_the_library_and_is_small():
-    size = len(resources.files("spinbook.comparison").joinpath("comparison.json").read_bytes())
+    size = len(resources.files("experiments.comparison").joinpath("comparison.json").read_bytes())
     assert 10_000 < size < 300_000
 
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 
+from experiments.comparison import headline, records, torch_blocks
+from experiments.datasets import files, mnist
 from spinbook.adaptive_tap import network
-from spinbook.comparison import headline, records, torch_blocks
-from spinbook.datasets import files, mnist
 
 
 def test_images_are_standardised_by_the_training_set_alone():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from spinbook.comparison import judging
+from experiments.comparison import judging
 
 RNG = np.random.default_rng(5)
 SAMPLES = [RNG.normal(0.3, 1.0, size=n) for n in (2, 3, 5, 12)]

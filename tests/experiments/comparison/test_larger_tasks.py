@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from spinbook.comparison import tasks
-from spinbook.datasets import mnist, moby_dick
+from experiments.comparison import tasks
+from experiments.datasets import mnist, moby_dick
 
 SMALL = {"num_train": 300, "num_test": 40}
 RECALL = tasks.recall_apart(**SMALL)

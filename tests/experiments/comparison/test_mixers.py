@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from spinbook.comparison import blocks, mixers
+from experiments.comparison import blocks, mixers
 
 SITES, DIM, HEADS = 6, 8, 2
 KEY = jax.random.key(3)

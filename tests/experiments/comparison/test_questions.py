@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spinbook.comparison import depths, headline, judging, modules, questions
-from spinbook.comparison.questions import QUESTIONS
+from experiments.comparison import depths, headline, judging, modules, questions
+from experiments.comparison.questions import QUESTIONS
 
 PLAN = (Path(__file__).resolve().parents[2] / "book" / "plan-of-the-comparison.md").read_text(encoding="utf-8")
 BLIND = {"accuracy": 0.1, "loss": 2.8}

@@ -5,10 +5,10 @@ import itertools
 import numpy as np
 import pytest
 
-from spinbook.comparison import simplest, training
-from spinbook.comparison.tasks import NOT_ASKED, Examples, Task, classify_mnist, fill_in
-from spinbook.comparison.training import Recipe
-from spinbook.datasets import mnist, moby_dick
+from experiments.comparison import simplest, training
+from experiments.comparison.tasks import NOT_ASKED, Examples, Task, classify_mnist, fill_in
+from experiments.comparison.training import Recipe
+from experiments.datasets import mnist, moby_dick
 
 RECIPE = Recipe(num_updates=200, batch=16)
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import torch
 
+from experiments.comparison import blocks, modules, tasks, torch_blocks, training
+from experiments.comparison.training import Recipe, Score
+from experiments.datasets import mnist, moby_dick
 from spinbook.adaptive_tap.network import count_parameters
-from spinbook.comparison import blocks, modules, tasks, torch_blocks, training
-from spinbook.comparison.training import Recipe, Score
-from spinbook.datasets import mnist, moby_dick
 from spinbook.precision import enable_x64
 
 IMAGES = tasks.classify_mnist(mnist.sample(), num_validation=40)

@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from spinbook.comparison import summary
-from spinbook.comparison.training import Outcome
+from experiments.comparison import summary
+from experiments.comparison.training import Outcome
 
 
 def _run(**values):

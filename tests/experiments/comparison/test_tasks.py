@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from spinbook.comparison import tasks
+from experiments.comparison import tasks
 
 SMALL = {"num_train": 200, "num_test": 50}
 

@@ -5,10 +5,10 @@ import jax
 import numpy as np
 import pytest
 
+from experiments.comparison import records, trained_heads, transient
+from experiments.comparison.trained_heads import Frozen, Sampling
+from experiments.comparison.transient import SMOKE, Row
 from spinbook import sphere
-from spinbook.comparison import records, trained_heads, transient
-from spinbook.comparison.trained_heads import Frozen, Sampling
-from spinbook.comparison.transient import SMOKE, Row
 from spinbook.precision import enable_x64
 
 LONG = Sampling(replicas=64, steps=200, transient=20)

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import torch
 
-from spinbook.comparison import modules, tasks, training
-from spinbook.comparison.modules import MODULES
-from spinbook.comparison.training import Outcome, Recipe
+from experiments.comparison import modules, tasks, training
+from experiments.comparison.modules import MODULES
+from experiments.comparison.training import Outcome, Recipe
 from spinbook.precision import enable_x64
 
 TASK = tasks.recall(num_pairs=3, num_keys=6, num_values=4, num_train=120, num_test=60)

@@ -8,9 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from spinbook.comparison import records, transient
-from spinbook.comparison.transient import ALL, SMOKE, Row
-from spinbook.datasets import files, moby_dick
+from experiments.comparison import records, transient
+from experiments.comparison.transient import ALL, SMOKE, Row
+from experiments.datasets import files, moby_dick
 from spinbook.precision import enable_x64
 
 KEY = jax.random.key(3)
@@ -272,7 +272,7 @@ def test_a_missing_text_is_told_before_anything_is_run(monkeypatch):
 
 
 def test_the_sweep_of_the_book_takes_the_plan(tmp_path, monkeypatch):
-    from spinbook.sweep.published import chosen
+    from experiments.published import chosen
 
     asked = []
     monkeypatch.setattr(transient, "compare", lambda design, folder, **options: asked.append((design, folder, options)))

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spinbook.comparison import transient
-from spinbook.comparison import transient_questions as asked
-from spinbook.comparison.transient_questions import LEVEL, MARGIN, QUESTIONS, SEEDS
+from experiments.comparison import transient
+from experiments.comparison import transient_questions as asked
+from experiments.comparison.transient_questions import LEVEL, MARGIN, QUESTIONS, SEEDS
 
 PLAN = (Path(__file__).resolve().parents[2] / "book" / "plan-of-the-transient.md").read_text(encoding="utf-8")
 WORDS = " ".join(PLAN.split())

@@ -6,13 +6,13 @@ from importlib import resources
 import numpy as np
 import pytest
 
-from spinbook.comparison import records, trained_heads, transient
-from spinbook.comparison import transient_questions as asked
-from spinbook.comparison import transient_record as kept
-from spinbook.comparison.transient import ALL, SMOKE, Row
-from spinbook.comparison.transient_questions import LEVEL, MARGIN, QUESTIONS, SEEDS
-from spinbook.comparison.transient_record import Place
-from tests.comparison.test_transient_questions import record
+from experiments.comparison import records, trained_heads, transient
+from experiments.comparison import transient_questions as asked
+from experiments.comparison import transient_record as kept
+from experiments.comparison.transient import ALL, SMOKE, Row
+from experiments.comparison.transient_questions import LEVEL, MARGIN, QUESTIONS, SEEDS
+from experiments.comparison.transient_record import Place
+from tests.experiments.comparison.test_transient_questions import record
 
 HURTS, BETTER, CHANGE = QUESTIONS
 OTHERS = [("inf", "inf"), ("inf, values in the field", "inf"), ("random", "1")]
@@ -216,6 +216,6 @@ def test_the_record_of_the_book_is_that_of_the_plan_and_small():
     heads = kept.recorded_heads()
     assert heads["trained"]
     assert trained_heads.errors(heads, Row("1")).sigma.shape == (ALL.depth, ALL.num_heads)
-    folder = resources.files("spinbook.comparison")
+    folder = resources.files("experiments.comparison")
     for name in ("transient.json.gz", "transient-sample.json.gz", "heads.json.gz"):
         assert len(folder.joinpath(name).read_bytes()) <= 200_000

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from spinbook import digits
+from experiments.datasets import digits
 
 
 def test_grey_levels_map_to_the_interval_from_paper_to_ink():

@@ -5,7 +5,7 @@ import hashlib
 
 import pytest
 
-from spinbook.datasets import files
+from experiments.datasets import files
 
 TEXT = b"the whale, the whale\n" * 50
 KNOWN = files.Known("text", len(TEXT), hashlib.sha256(TEXT).hexdigest())

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import sklearn.datasets
 
-from spinbook.datasets import files, mnist
+from experiments.datasets import files, mnist
 
-SAMPLES = resources.files("spinbook.datasets") / "samples"
+SAMPLES = resources.files("experiments.datasets") / "samples"
 REAL = os.environ.get(files.ENVIRONMENT)
 
 

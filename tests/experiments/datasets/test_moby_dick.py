@@ -7,9 +7,9 @@ from importlib import resources
 import numpy as np
 import pytest
 
-from spinbook.datasets import files, moby_dick
+from experiments.datasets import files, moby_dick
 
-SAMPLE = resources.files("spinbook.datasets") / "samples" / "moby-dick.txt.gz"
+SAMPLE = resources.files("experiments.datasets") / "samples" / "moby-dick.txt.gz"
 REAL = os.environ.get(files.ENVIRONMENT)
 
 

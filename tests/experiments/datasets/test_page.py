@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from spinbook.datasets import files, mnist, moby_dick
+from experiments.datasets import files, mnist, moby_dick
 
 PAGE = (Path(__file__).resolve().parents[2] / "book" / "data.md").read_text(encoding="utf-8")
 

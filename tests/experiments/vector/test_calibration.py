@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 import scipy
 
+from experiments.vector import calibration, fidelity
+from experiments.vector.calibration import Cell, Noise
 from spinbook import sphere
 from spinbook.entropy_production import steady
 from spinbook.entropy_production.mean_field import vector_delayed_correlations
 from spinbook.precision import enable_x64
-from spinbook.vector import calibration, fidelity, stochastic
-from spinbook.vector.calibration import Cell, Noise
+from spinbook.vector import stochastic
 
 
 def _small(**changes: object) -> Cell:

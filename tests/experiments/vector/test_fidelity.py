@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import scipy
 
+from experiments.vector import fidelity
+from experiments.vector.fidelity import Case
 from spinbook import sphere
 from spinbook.precision import enable_x64
-from spinbook.vector import fidelity
-from spinbook.vector.fidelity import Case
 
 
 def test_the_means_of_a_spin_that_couples_to_itself_are_those_of_its_exact_distribution():

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from experiments.vector import one_step
+from experiments.vector.one_step import Case, System
 from spinbook import sphere
-from spinbook.vector import one_step
-from spinbook.vector.one_step import Case, System
 
 
 @pytest.fixture(scope="module")
