@@ -9,7 +9,7 @@ import pytest
 from experiments.comparison import depths, headline, judging, modules, questions
 from experiments.comparison.questions import QUESTIONS
 
-PLAN = (Path(__file__).resolve().parents[2] / "book" / "plan-of-the-comparison.md").read_text(encoding="utf-8")
+PLAN = (Path(__file__).resolve().parents[3] / "book" / "plan-of-the-comparison.md").read_text(encoding="utf-8")
 BLIND = {"accuracy": 0.1, "loss": 2.8}
 
 

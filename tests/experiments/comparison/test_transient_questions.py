@@ -10,7 +10,7 @@ from experiments.comparison import transient
 from experiments.comparison import transient_questions as asked
 from experiments.comparison.transient_questions import LEVEL, MARGIN, QUESTIONS, SEEDS
 
-PLAN = (Path(__file__).resolve().parents[2] / "book" / "plan-of-the-transient.md").read_text(encoding="utf-8")
+PLAN = (Path(__file__).resolve().parents[3] / "book" / "plan-of-the-transient.md").read_text(encoding="utf-8")
 WORDS = " ".join(PLAN.split())
 HURTS, BETTER, RIVAL = QUESTIONS
 PAIRS = sorted({(t.row, t.use) for q in QUESTIONS for c in q.contrasts for t in c.terms})

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from experiments.datasets import files, mnist, moby_dick
 
-PAGE = (Path(__file__).resolve().parents[2] / "book" / "data.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).resolve().parents[3] / "book" / "data.md").read_text(encoding="utf-8")
 
 
 def test_the_page_lists_every_file_with_its_length_and_checksum():
