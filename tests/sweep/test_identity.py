@@ -134,8 +134,8 @@ def test_an_edit_of_the_module_or_of_one_that_it_draws_on_is_another_sweep(tmp_p
         "__init__": "",
         "main": "from edited import near\nfrom edited.near import helper\n\ndef f(x):\n    return helper(x)\n",
         "near": "from edited.far import constant\n\ndef helper(x):\n    return {'x': constant() * x}\n",
-        "far": "from another_package import constant\n",
-        "../another_package": "def constant():\n    return 2\n",
+        "far": "from another_package import number\n\ndef constant():\n    return number()\n",
+        "../another_package": "def number():\n    return 2\n",
         "unrelated": "number = 1\n",
     }
     monkeypatch.syspath_prepend(str(tmp_path))
