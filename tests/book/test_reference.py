@@ -300,8 +300,9 @@ def test_every_public_name_of_the_library_has_an_entry():
     public = [f"{module}.{local}" for module, locals_ in json.loads(done.stdout).items() for local in locals_]
     assert len(public) > 300
     assert [name for name in public if library.find(name) is None] == []
-    package = ROOT / "src" / library.name
-    files = {path.relative_to(package.parent).with_suffix("") for path in package.rglob("*.py")}
+    assert list(library.packages) == ["spinbook", "chapters", "experiments"]
+    places = [path for folder in library.packages.values() for path in folder.rglob("*.py")]
+    files = {path.relative_to(ROOT / "src").with_suffix("") for path in places}
     dotted = {".".join(part for part in path.parts if part != "__init__") for path in files}
     assert set(library.modules) == {name for name in dotted if not re.search(r"\._", name)}
 
@@ -312,12 +313,12 @@ def test_every_name_that_a_chapter_imports_from_the_library_has_an_entry():
     for chapter in notebooks.names(ROOT):
         cells = [cell.source for cell in notebooks.load(ROOT, chapter).notebook.cells if cell.cell_type == "code"]
         found = [one.name for cell in names.occurrences(cells) for one in cell]
-        assert any(name.startswith(f"{library.name}.") for name in found), chapter
+        assert library.packages.keys() & {name.partition(".")[0] for name in found}, chapter
         for name in found:
             # Attributes of a constant or of a class's instance belong to the entry before them.
             head = name.split(".")
             inside = any(library.find(".".join(head[:count])) for count in range(2, len(head) + 1))
-            if head[0] == library.name and len(head) > 1 and not inside:
+            if head[0] in library.packages and len(head) > 1 and not inside:
                 missing.append(f"{chapter}: {name}")
     assert missing == []
 
