@@ -23,7 +23,9 @@ import jaxtyping
 import numpy as np
 import pytest
 
+import chapters
 import companion
+import experiments
 import spinbook
 from companion.running import environment
 
@@ -49,7 +51,7 @@ def _unchecked() -> Iterator[None]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    for package in (companion, spinbook):
+    for package in (companion, spinbook, experiments, chapters):
         if not Path(str(package.__file__)).resolve().is_relative_to(config.rootpath.resolve()):
             # As in a copied folder, whose environment still leads to the folder that it was copied from.
             raise pytest.UsageError(f"{package.__name__}: expected that of {config.rootpath}, got {package.__file__}")
@@ -87,7 +89,7 @@ def _share_compiled_functions(config: pytest.Config) -> None:
 
 
 def _check_annotations() -> None:
-    jaxtyping.install_import_hook("spinbook", "beartype.beartype")
+    jaxtyping.install_import_hook(["spinbook", "experiments", "chapters"], "beartype.beartype")
     raises = pytest.raises
 
     @contextmanager

@@ -6,9 +6,9 @@ import json
 import numpy as np
 import pytest
 
+from chapters import style
 from companion import figures
 from companion.site import browser, drawings, rendering, slim
-from spinbook.plot import style
 
 HEAD = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 8 8"><defs><style type="text/css">*{}</style></defs>'
 LIGHT = HEAD + '<path id="a" d="m0 0h8" fill="#fff" stroke="#123"/><use stroke="#456" href="#a"/></svg>'

@@ -127,7 +127,7 @@ def code(toy_book):
     walk = "\n\nclass Walk:\n    def go(self):\n        return three(1)\n"
     path = toy_book.path("src/walks/unrelated.py")
     path.write_text(path.read_text() + walk)
-    return calls.Code(toy_book.root, "walks")
+    return calls.Code(toy_book.root, ["walks"])
 
 
 def test_calls_are_followed_through_aliases_helpers_tables_and_fixtures_but_not_through_the_library(code):

@@ -13,9 +13,9 @@ import pytest
 from matplotlib.colors import to_hex
 from PIL import Image
 
+from chapters import style
 from companion import figures, themes
 from companion.site import directives
-from spinbook.plot import style
 
 TEXT = {
     "caption": "A line. It rises.",

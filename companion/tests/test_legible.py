@@ -4,8 +4,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
+from chapters import style
 from companion import legible
-from spinbook.plot import style
 
 WORDS = {
     "caption": "A line (a), and the same with noise of variance $\\sigma^2$ (b), in blue.",

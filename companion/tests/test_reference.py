@@ -14,7 +14,7 @@ from docutils import core, nodes
 from docutils.parsers.rst import roles
 
 from companion.declaring import notebooks
-from companion.declaring.library import Library
+from companion.declaring.library import Library, of_book
 from companion.site import docstrings, names, reference, rendering
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -207,12 +207,12 @@ def rendered(game, tmp_path_factory):
     reference.write(stage, game, used, {"night": "A night"}, reference._known(ROOT))
     problems = rendering._jupyter_book(stage, root / "site", root / "log")
     html = root / "site" / "_build" / "html"
-    unknown = names.link(html, "game")
+    unknown = names.link(html, ["game"])
     return html, problems, unknown
 
 
 def test_a_page_of_the_reference_knows_the_file_it_was_made_from():
-    library = reference.read(ROOT)
+    library = of_book(ROOT)
     for name, module in library.modules.items():
         assert ROOT / reference.source(ROOT, f"reference/{name}") == module.path
     assert reference.source(ROOT, reference.INDEX) is None
@@ -284,7 +284,7 @@ def test_the_inventory_holds_every_name_and_second_name(rendered, game):
 
 
 def test_every_public_name_of_the_library_has_an_entry():
-    library = reference.read(ROOT)
+    library = of_book(ROOT)
     program = (
         "import importlib, inspect, json, sys\nfound = {}\n"
         "for name in json.loads(sys.argv[1]):\n"
@@ -301,24 +301,25 @@ def test_every_public_name_of_the_library_has_an_entry():
     public = [f"{module}.{local}" for module, locals_ in json.loads(done.stdout).items() for local in locals_]
     assert len(public) > 300
     assert [name for name in public if library.find(name) is None] == []
-    package = ROOT / "src" / library.name
-    files = {path.relative_to(package.parent).with_suffix("") for path in package.rglob("*.py")}
+    assert list(library.packages) == ["spinbook", "chapters", "experiments"]
+    places = [path for folder in library.packages.values() for path in folder.rglob("*.py")]
+    files = {path.relative_to(ROOT / "src").with_suffix("") for path in places}
     dotted = {".".join(part for part in path.parts if part != "__init__") for path in files}
     assert set(library.modules) == {name for name in dotted if not re.search(r"\._", name)}
 
 
 def test_every_name_that_a_chapter_imports_from_the_library_has_an_entry():
-    library = reference.read(ROOT)
+    library = of_book(ROOT)
     missing = []
     for chapter in notebooks.names(ROOT):
         cells = [cell.source for cell in notebooks.load(ROOT, chapter).notebook.cells if cell.cell_type == "code"]
         found = [one.name for cell in names.occurrences(cells) for one in cell]
-        assert any(name.startswith(f"{library.name}.") for name in found), chapter
+        assert library.packages.keys() & {name.partition(".")[0] for name in found}, chapter
         for name in found:
             # Attributes of a constant or of a class's instance belong to the entry before them.
             head = name.split(".")
             inside = any(library.find(".".join(head[:count])) for count in range(2, len(head) + 1))
-            if head[0] == library.name and len(head) > 1 and not inside:
+            if head[0] in library.packages and len(head) > 1 and not inside:
                 missing.append(f"{chapter}: {name}")
     assert missing == []
 
@@ -334,7 +335,7 @@ def docs(library):
 
 
 def test_no_docstring_of_the_library_is_broken_markup():
-    library = reference.read(ROOT)
+    library = of_book(ROOT)
     roles.register_generic_role("py:obj", nodes.literal)
     broken, count = [], 0
     for _, name, doc in docs(library):
@@ -351,7 +352,7 @@ def test_no_docstring_of_the_library_is_broken_markup():
 
 
 def test_every_name_of_another_project_in_an_annotation_stands_in_its_inventory():
-    library, known = reference.read(ROOT), reference._known(ROOT)
+    library, known = of_book(ROOT), reference._known(ROOT)
     assert {"jax", "numpy", "torch"} <= set(known)
     found = set()
     for module in library.modules.values():

@@ -1,4 +1,4 @@
-"""The library knows nothing of books, and the machinery nothing of what a book is about."""
+"""The library knows nothing of books, the machinery nothing of what a book is about, and no room of those above it."""
 
 import ast
 import re
@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-SOURCE = {"companion": ROOT / "companion" / "src" / "companion", "spinbook": ROOT / "src" / "spinbook"}
+ROOMS = ("spinbook", "experiments", "chapters")
+"""Each may import those before it, and none after it."""
+SOURCE = {name: ROOT / "src" / name for name in ROOMS} | {"companion": ROOT / "companion" / "src" / "companion"}
 MODULES = {name: sorted(folder.rglob("*.py")) for name, folder in SOURCE.items()}
-ROOMS = {"declaring": set(), "running": {"declaring"}, "site": {"declaring", "running"}}
+PRESS = {"declaring": set(), "running": {"declaring"}, "site": {"declaring", "running"}}
 """Of the press, the rooms that each may import beside itself; ``evidence`` may import all."""
 SUBJECT = re.compile(
     r"spin|physic|magneti[sz]|boltzmann|hopfield|lyapunov|entropy|temperature|attention|\btransformer(?!Manager)|\bising\b|\brbm\b|"
@@ -34,13 +36,21 @@ def packages_imported(path):
     return found
 
 
-@pytest.mark.parametrize(("package", "other"), [("companion", "spinbook"), ("spinbook", "companion")])
-def test_neither_package_imports_the_other(package, other):
-    assert len(MODULES[package]) > 20
-    assert [path.name for path in MODULES[package] if other in packages_imported(path)] == []
+@pytest.mark.parametrize("room", ROOMS)
+def test_neither_the_machinery_nor_a_room_imports_the_other(room):
+    assert len(MODULES[room]) > 10
+    assert [path.name for path in MODULES["companion"] if room in packages_imported(path)] == []
+    assert [path.name for path in MODULES[room] if "companion" in packages_imported(path)] == []
 
 
 @pytest.mark.parametrize("room", ROOMS)
+def test_a_room_imports_only_those_before_it(room):
+    after = {"spinbook": {"experiments", "chapters"}, "experiments": {"chapters"}, "chapters": set()}[room]
+    upwards = [str(path.relative_to(ROOT)) for path in MODULES[room] if after & packages_imported(path)]
+    assert upwards == []
+
+
+@pytest.mark.parametrize("room", PRESS)
 def test_the_rooms_of_the_press_follow_one_another_as_the_data_do(room):
     paths = sorted((SOURCE["companion"] / room).rglob("*.py"))
     assert len(paths) > 8
@@ -51,7 +61,7 @@ def test_the_rooms_of_the_press_follow_one_another_as_the_data_do(room):
         if isinstance(node, ast.ImportFrom) and node.module
     }
     rooms = {name.split(".")[1] for name in modules if name.startswith("companion.")}
-    assert rooms & {*ROOMS, "build", "check", "evidence"} <= {room, *ROOMS[room]}
+    assert rooms & {*PRESS, "build", "check", "evidence"} <= {room, *PRESS[room]}
 
 
 def lines_with(pattern, paths):
@@ -68,8 +78,6 @@ def test_the_machinery_does_not_name_the_library_or_its_subject():
     assert lines_with(SUBJECT, everything) == []
 
 
-def test_the_library_names_no_part_of_the_machinery():
-    assert (
-        lines_with(re.compile(r"\bcompanion\.|COMPANION_|\bpapermill|\bjupyter|\bsphinx", re.I), MODULES["spinbook"])
-        == []
-    )
+def test_no_room_names_a_part_of_the_machinery():
+    machinery = re.compile(r"\bcompanion\.|COMPANION_|\bpapermill|\bjupyter|\bsphinx", re.I)
+    assert lines_with(machinery, [path for room in ROOMS for path in MODULES[room]]) == []

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from docutils.parsers.rst import DirectiveError
 
+from chapters import collectives
 from companion.site import directives, pages, rendering
-from spinbook.plot import collectives
 
 ROOT = Path(__file__).resolve().parents[2]
 

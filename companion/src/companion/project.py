@@ -35,6 +35,7 @@ __all__ = [
     "install_requirements",
     "is_book",
     "names_and_year",
+    "packages",
     "references",
     "root",
     "settings",
@@ -236,6 +237,13 @@ def identity(base: Path | None = None) -> Identity:
         version=_version(base, library),
         doi=settings(base).doi,
     )
+
+
+def packages(base: Path) -> list[str]:
+    """The packages of the book in ``base``: its library, and those that lie beside it in ``src``."""
+    library = settings(base).library
+    beside = sorted(path.parent.name for path in (base / "src").glob("*/__init__.py"))
+    return [library, *(name for name in beside if name not in (library, __package__))]
 
 
 def version_file(base: Path, library: str) -> Path:

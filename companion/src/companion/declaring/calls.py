@@ -71,13 +71,13 @@ class _Module:
 
 
 class Code:
-    """All modules of a repository's package and of its tests, by dotted name; tests begin with ``tests``."""
+    """All modules of a repository's packages and of its tests, by dotted name; tests begin with ``tests``."""
 
-    def __init__(self, root: Path, package: str) -> None:
-        self.package = package
+    def __init__(self, root: Path, packages: Sequence[str]) -> None:
+        self.packages = packages
         self._modules: dict[str, _Module] = {}
         self._fixtures: dict[str, str] = {}
-        for base, folder in ((package, root / "src" / package), ("tests", root / "tests")):
+        for base, folder in (*((one, root / "src" / one) for one in packages), ("tests", root / "tests")):
             for path in manuscript.listed(folder, "**/*.py"):
                 parts = path.relative_to(folder).with_suffix("").parts
                 name = ".".join([base, *(parts[:-1] if parts[-1] == "__init__" else parts)])
@@ -160,11 +160,11 @@ class Code:
         return next((self._fixtures[f"{one}.{name}"] for one in places if f"{one}.{name}" in self._fixtures), None)
 
     def naming(self, text: str) -> frozenset[str]:
-        """The functions and classes of the package in whose code a text stands, or a constant that holds it."""
+        """The functions and classes of the packages in whose code a text stands, or a constant that holds it."""
         every = [
             one
             for name, module in self._modules.items()
-            if name.partition(".")[0] == self.package
+            if name.partition(".")[0] in self.packages
             for one in module.definitions.values()
         ]
         constants = {one.name for one in every if text in one.texts and not one.called}
@@ -181,11 +181,11 @@ class Code:
                 yield from (one for local, one in module.definitions.items() if local.startswith("test_"))
 
     def called(self, test: Definition) -> Reached:
-        """What of the package a test calls itself, through helpers and fixtures of the tests, but not further."""
+        """What of the packages a test calls itself, through helpers and fixtures of the tests, but not further."""
         return self.reached(test.names, test.attributes, inside="tests")
 
     def reached(self, names: Iterable[str], attributes: Iterable[str] = (), *, inside: str = "") -> Reached:
-        """Definitions of the package behind names, and behind those, as long as they lie in the package ``inside``."""
+        """Definitions of the packages behind names, and behind those, as long as they lie in the package ``inside``."""
         found, seen, read = set(), set(), set(attributes)
         waiting = list(names)
         while waiting:
@@ -194,7 +194,7 @@ class Code:
                 continue
             seen.add(resolved)
             base = resolved.partition(".")[0]
-            if base == self.package:
+            if base in self.packages:
                 found.add(resolved)
             if not inside or base == inside:
                 definition = self.definition(resolved)

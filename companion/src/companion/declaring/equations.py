@@ -136,7 +136,7 @@ class Map:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.package = project.settings(root).library
+        self.packages = project.packages(root)
         self.claims = {
             claim.id: claim
             for path in manuscript.listed(root / "book" / "claims", "*.yml")
@@ -152,12 +152,12 @@ class Map:
     @cached_property
     def library(self) -> library.Library:
         """The public names of the library."""
-        return library.Library(self.package, self.root / "src" / self.package)
+        return library.of_book(self.root)
 
     @cached_property
     def code(self) -> calls.Code:
         """The definitions of the library and of its tests."""
-        return calls.Code(self.root, self.package)
+        return calls.Code(self.root, self.packages)
 
     @cached_property
     def _called(self) -> list[tuple[Test, calls.Reached]]:
@@ -223,8 +223,8 @@ class Map:
     @cached_property
     def _records(self) -> Sequence[frozenset[str]]:
         """For every data file of the library, the functions and classes that write or read it: they have its name."""
-        folder = self.root / "src" / self.package
-        files = {path.name for path in manuscript.listed(folder, "**/*") if path.is_file() and path.suffix != ".py"}
+        every = (path for one in self.packages for path in manuscript.listed(self.root / "src" / one, "**/*"))
+        files = {path.name for path in every if path.is_file() and path.suffix != ".py"}
         return [found for file in sorted(files) if (found := self.code.naming(file))]
 
     def relation(self, id: str, name: str) -> Relation:

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 
-from companion import manuscript
+from companion import manuscript, project
 
-__all__ = ["Entry", "Function", "Library", "Module", "bound"]
+__all__ = ["Entry", "Function", "Library", "Module", "bound", "of_book"]
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -55,11 +55,16 @@ class Module:
 
 
 class Library:
-    """All public modules of a package, by name, and what any dotted name of it stands for."""
+    """All public modules of some packages, by name, and what any dotted name of them stands for.
 
-    def __init__(self, name: str, folder: Path) -> None:
+    ``name`` is that of the library in ``folder``; ``beside`` are the folders of other packages, by name.
+    """
+
+    def __init__(self, name: str, folder: Path, beside: Mapping[str, Path] | None = None) -> None:
         self.name = name
-        self._sources = {dotted: _Source(dotted, path) for dotted, path in _files(name, folder)}
+        self.packages = {name: folder} | dict(beside or {})
+        files = [file for package, place in self.packages.items() for file in _files(package, place)]
+        self._sources = {dotted: _Source(dotted, path) for dotted, path in files}
         self._homes: dict[str, str] = {}
         public = [source for source in self._sources.values() if not _private(source.name)]
         for source in public:
@@ -105,7 +110,7 @@ class Library:
         head, _, rest = text.partition(".")
         source = self._sources.get(module)
         beside = [] if source and head in source.imports else [f"{module.rpartition('.')[0]}.{text}"]
-        for candidate in (f"{module}.{text}", *beside, text, f"{self.name}.{text}"):
+        for candidate in (f"{module}.{text}", *beside, text, *(f"{package}.{text}" for package in self.packages)):
             if found := self.find(candidate):
                 return found
         base = source.imports.get(head) if source else None
@@ -368,3 +373,9 @@ def _short(value: ast.expr) -> str:
     """A default value; one that is too long to read is three dots."""
     text = ast.unparse(value)
     return text if len(text) <= 60 else "..."
+
+
+def of_book(root: Path) -> Library:
+    """The public names of the packages of the book in ``root``."""
+    name, *beside = project.packages(root)
+    return Library(name, root / "src" / name, {other: root / "src" / other for other in beside})

@@ -304,7 +304,7 @@ def of_paths(root: Path, kept: Mapping[str, Mapping[str, Any]], to_root: str) ->
 
 def _function(study: epsilon.Study, name: str, to_root: str) -> str:
     anchor = "function-" + name.replace(".", "-").replace("_", "-").lower()
-    short = html.escape(name.removeprefix(f"{study.map.package}."))
+    short = html.escape(name.removeprefix(f"{study.map.packages[0]}."))
     link = equations.wanted(study.root)
     return (
         f'<a href="{to_root}book/equations.html#{anchor}"><code>{short}</code></a>' if link else f"<code>{short}</code>"

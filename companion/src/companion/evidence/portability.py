@@ -66,7 +66,7 @@ EVIDENCE = "portability"
 AS_IS = "as is"
 AGAIN = "again"
 _JOBS = 2
-_NOT_NUMERICAL = ("book", "plot")
+_NOT_NUMERICAL = ("book", "chapters")
 """Folders of tests that hold no numbers of the library."""
 _OUTCOME = "outcome.json"
 
@@ -323,7 +323,7 @@ def _run_chapter(root: Path, job: Job) -> dict[str, object]:
         # Without any variable a run of its own needs no other place, but the book's results must stay what they are.
         variables = dict(job.path.variables) or {"PYTHONHASHSEED": "0"}
         if job.path.rounds:
-            folder = rounding.startup(disk.folder(job.folder(root) / "startup"), project.settings(root).library)
+            folder = rounding.startup(disk.folder(job.folder(root) / "startup"), *project.packages(root))
             variables["PYTHONPATH"] = os.pathsep.join(map(str, [*project.code(root), folder]))
         problem = execution.publish(
             root, job.unit, threads=job.path.threads or 1, extra_environment=variables, target=target

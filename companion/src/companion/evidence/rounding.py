@@ -1,10 +1,10 @@
 """Everything that a package's public functions return, in single precision: what a book on such numbers would say.
 
-``install`` has every module of the package read with one decorator more on each public function and on the public
+``install`` has every module of some packages read with one decorator more on each public function and on the public
 methods and ``__call__`` of each public class, but for what numba compiles. What they return keeps its type, and every
 floating number and array in it is rounded to the 24 binary digits of single precision. Sums inside a function keep
-theirs: this is the least that single precision costs, not the most. It has to come before the first import of the
-package.
+theirs: this is the least that single precision costs, not the most. It has to come before the first import of
+any of them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import dataclasses
 import functools
 import shutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
@@ -28,29 +28,31 @@ _CALLS = ("__call__",)
 _SHORT = {"float64": "float32", "complex128": "complex64"}
 
 
-def install(package: str) -> None:
-    """Round what the public functions of ``package`` return; raises ``ValueError`` if it is imported already."""
-    if package in sys.modules:
-        raise ValueError(f"package: expected one that is not imported yet, got {package}")
-    sys.meta_path.insert(0, _Finder(package))
+def install(*packages: str) -> None:
+    """Round what the public functions of ``packages`` return; raises ``ValueError`` if one is imported already."""
+    for package in packages:
+        if package in sys.modules:
+            raise ValueError(f"package: expected one that is not imported yet, got {package}")
+    sys.meta_path.insert(0, _Finder(packages))
 
 
-def startup(folder: Path, package: str) -> Path:
+def startup(folder: Path, *packages: str) -> Path:
     """``folder``, in which Python finds, where it is on its path, what makes it call ``install`` when it starts."""
     alone = "_companion_rounding"
     shutil.copy(__file__, folder / f"{alone}.py")
-    (folder / "sitecustomize.py").write_text(f"import {alone}\n\n{alone}.install({package!r})\n", encoding="utf-8")
+    code = f"import {alone}\n\n{alone}.install(*{packages!r})\n"
+    (folder / "sitecustomize.py").write_text(code, encoding="utf-8")
     return folder
 
 
 class _Finder(MetaPathFinder):
-    def __init__(self, package: str) -> None:
-        self._package = package
+    def __init__(self, packages: Collection[str]) -> None:
+        self._packages = packages
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        mine = fullname == self._package or fullname.startswith(self._package + ".")
+        mine = fullname.partition(".")[0] in self._packages
         spec = PathFinder.find_spec(fullname, path) if mine else None
         if spec is not None and isinstance(spec.loader, SourceFileLoader):
             spec.loader = _Loader(fullname, spec.loader.path)

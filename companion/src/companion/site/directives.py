@@ -299,7 +299,7 @@ class ChapterCards(Directive):
 
 
 class FromLibrary(Directive):
-    """`{from-library} MODULE.FUNCTION`: the HTML that a function of the book's library returns, at its arguments.
+    """`{from-library} MODULE.FUNCTION`: the HTML that a function of the book's packages returns, at its arguments.
 
     The content gives them by name, as YAML. Unlike the other directives this one computes, whatever the function does.
     """
@@ -315,11 +315,13 @@ class FromLibrary(Directive):
             raise self.error(f"from-library: expected its arguments in YAML: {error}") from error
         if not module or not isinstance(arguments, dict):
             raise self.error("from-library: expected MODULE.FUNCTION, and its arguments by name in the content")
-        library = project.identity(self.root).library
+        packages = project.packages(self.root)
+        # A name without a package is one of the library.
+        full = module if module.partition(".")[0] in packages else f"{packages[0]}.{module}"
         try:
-            function = getattr(importlib.import_module(f"{library}.{module}"), name)
+            function = getattr(importlib.import_module(full), name)
         except (ImportError, AttributeError) as error:
-            raise self.error(f"from-library: {library} has no {self.arguments[0]}: {error}") from error
+            raise self.error(f"from-library: {full} has no {name}: {error}") from error
         return [self.raw(str(function(**arguments)))]
 
 

@@ -35,7 +35,7 @@ def markup(found: equations.Map, entries: Sequence[Mapping[str, Any]], to_root: 
     documented = reference.wanted(found.root)
 
     def function(name: str) -> str:
-        return f'<a href="#{_anchor(name)}"><code>{html.escape(_short(name, found.package))}</code></a>'
+        return f'<a href="#{_anchor(name)}"><code>{html.escape(_short(name, found.packages[0]))}</code></a>'
 
     def claim(id: str) -> str:
         if id not in by_id:
@@ -75,7 +75,7 @@ def markup(found: equations.Map, entries: Sequence[Mapping[str, Any]], to_root: 
         )
 
     def function_row(one: equations.Function) -> str:
-        name = f"<code>{html.escape(_short(one.name, found.package))}</code>"
+        name = f"<code>{html.escape(_short(one.name, found.packages[0]))}</code>"
         module = next((m for m in _parents(one.name) if m in found.library.modules), "")
         if documented and module:
             name = f'<a href="{to_root}reference/{module}.html#{html.escape(one.name)}">{name}</a>'
@@ -85,7 +85,7 @@ def markup(found: equations.Map, entries: Sequence[Mapping[str, Any]], to_root: 
         tests = "".join(f"<li>{html.escape(test.file)}:{test.line} {_words(test.name)}</li>" for test in one.tests)
         files = len({test.file for test in one.tests})
         summary = f"{_count(len(one.tests), 'test')} in {_count(files, 'file')}"
-        group = _short(module, found.package).partition(".")[0]
+        group = _short(module, found.packages[0]).partition(".")[0]
         return (
             f'<tr id="{_anchor(one.name)}" data-package="{group}"><td>{name}<p>{place}</p></td>'
             f'<td data-value="{len(one.tests)}"><details><summary>{summary}</summary><ul>{tests}</ul></details></td>'

@@ -12,7 +12,7 @@ import html
 import json
 import posixpath
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -207,12 +207,12 @@ def inventory(site: Path) -> dict[str, str]:
     }
 
 
-def link(site: Path, package: str) -> list[str]:
-    """Lead every name of ``package`` in the code cells and in the prose of a site's pages to its entry.
+def link(site: Path, packages: Collection[str]) -> list[str]:
+    """Lead every name of ``packages`` in the code cells and in the prose of a site's pages to its entry.
 
-    Returns a line for every name in prose that begins with the name of the package and is in no entry.
+    Returns a line for every name in prose that begins with the name of one of them and is in no entry.
     """
-    known = {name: address for name, address in inventory(site).items() if name.partition(".")[0] == package}
+    known = {name: address for name, address in inventory(site).items() if name.partition(".")[0] in packages}
     by_ending = _by_ending(known)
     problems = []
     for page in sorted(site.rglob("*.html")) if known else []:
@@ -235,7 +235,7 @@ def link(site: Path, package: str) -> list[str]:
             owner = owner if owner.rpartition(".")[2][:1].isupper() else ""
             return next((one for one in (imported, by_ending.get(name, ""), owner) if one in known), imported)
 
-        done, unknown = _prose(_code(text, found, to), to, package, full)
+        done, unknown = _prose(_code(text, found, to), to, packages, full)
         problems += [f"{place}: {name} is not in the reference" for name in unknown]
         if done != text:
             page.write_text(done, encoding="utf-8")
@@ -313,13 +313,13 @@ def _anchor(markup: str, name: str, address: str) -> str:
 
 
 def _prose(
-    text: str, to: Callable[[str], str | None], package: str, full: Callable[[str], str]
+    text: str, to: Callable[[str], str | None], packages: Collection[str], full: Callable[[str], str]
 ) -> tuple[str, list[str]]:
-    """A page whose names in the font of code are linked, and those of the package that lead nowhere."""
+    """A page whose names in the font of code are linked, and those of the packages that lead nowhere."""
     unknown = []
 
     def linked(match: re.Match[str]) -> str:
-        if match["open"] or (name := full(match["name"])).partition(".")[0] != package:
+        if match["open"] or (name := full(match["name"])).partition(".")[0] not in packages:
             return match[0]
         if address := to(name):
             return _anchor(match[0], name, address)

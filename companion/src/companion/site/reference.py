@@ -28,17 +28,17 @@ from sphinx.util.inventory import InventoryFile
 
 from companion import project
 from companion.declaring import notebooks
-from companion.declaring.library import Entry, Library, Module
+from companion.declaring.library import Entry, Library, Module, of_book
 from companion.site import docstrings, names
 
-__all__ = ["FOLDER", "INDEX", "read", "setup", "source", "stage", "uses", "wanted", "write"]
+__all__ = ["FOLDER", "INDEX", "setup", "source", "stage", "uses", "wanted", "write"]
 
 INDEX = "reference/index"
 FOLDER = "reference"
 _ALIASES = "aliases.json"
 
 _INTRODUCTION = """\
-Every module of ``{library}`` has a page, made from its source. A first line that is a formula is set as code, in the
+Every module of {packages} has a page, made from its source. A first line that is a formula is set as code, in the
 letters of the source; the words after it say when it holds, what it costs and what it refuses. An annotation like
 ``Float[Array, "N N"]`` gives the numbers that an array holds and its shape: letters are sizes, the same letter is the
 same size, ``*batch`` and ``...`` are any number of axes in front, ``#`` marks an axis that may have length one. Under
@@ -61,12 +61,6 @@ def wanted(root: Path) -> bool:
     return INDEX in notebooks.pages(root)
 
 
-def read(root: Path) -> Library:
-    """The public names of the library of the book in ``root``."""
-    name = project.settings(root).library
-    return Library(name, root / "src" / name)
-
-
 def uses(chapters: Iterable[notebooks.Chapter], library: Library) -> dict[str, list[str]]:
     """Names of the chapters whose cells use an entry of the library, by the entry's name, in the order given."""
     found: dict[str, list[str]] = {}
@@ -81,7 +75,7 @@ def stage(root: Path, folder: Path) -> None:
     """Write the pages into a staged book, and put them into its contents; nothing happens where nobody wants them."""
     if not wanted(root):
         return
-    library, known = read(root), _known(root)
+    library, known = of_book(root), _known(root)
     chapters = [notebooks.load(root, name) for name in notebooks.names(root)]
     titles = {chapter.name: chapter.title for chapter in chapters}
     write(folder, library, uses(chapters, library), titles, known)
@@ -108,14 +102,14 @@ def write(
     for part in contents["parts"]:
         for item in part["chapters"]:
             if item.get("file") == INDEX:
-                item["sections"] = _contents(library, library.name)
+                item["sections"] = [one for package in library.packages for one in _contents(library, package)]
     (folder / "_toc.yml").write_text(yaml.safe_dump(contents, sort_keys=False), encoding="utf-8")
 
 
 def _contents(library: Library, package: str) -> list[dict[str, Any]]:
     """The modules right under a package as entries of a table of contents, each with those under it."""
     found: list[dict[str, Any]] = []
-    if package == library.name:
+    if package in library.packages:
         found.append({"file": f"{FOLDER}/{package}", "title": package})
     for name, module in library.modules.items():
         if name.rpartition(".")[0] == package:
@@ -127,7 +121,8 @@ def _contents(library: Library, package: str) -> list[dict[str, Any]]:
 
 
 def _index(library: Library) -> str:
-    lines = ["Reference", "=========", "", _INTRODUCTION.format(library=library.name), ""]
+    packages = " and ".join(f"``{package}``" for package in library.packages)
+    lines = ["Reference", "=========", "", _INTRODUCTION.format(packages=packages), ""]
     for module in library.modules.values():
         lines += [f":py:mod:`{module.name}`", f"   {docstrings.prose(docstrings.first_line(module.doc))}", ""]
     return "\n".join(lines)

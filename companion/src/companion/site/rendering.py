@@ -100,7 +100,7 @@ def _render(
         # For those who debug the theme; a third of the weight of the site's frame.
         source_map.unlink()
     _add_records(root, html)
-    unknown = names.link(html, who.library) if reference.wanted(root) else []
+    unknown = names.link(html, project.packages(root)) if reference.wanted(root) else []
     with workers.shared(len(list(html.rglob("*.html")))) as each:
         unpacked = packed.site(root, html, list(results), each)
         previews.add(html, each)
