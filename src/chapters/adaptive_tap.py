@@ -178,7 +178,8 @@ def errors(strengths: np.ndarray, quartiles: Mapping[int, Mapping[str, np.ndarra
         ax.set_title(f"$N = {num_spins}$", loc="center")
     axes[0, 0].set_ylabel(quantity)
     axes[0, -1].legend(loc="lower right")
-    style.letters(*axes[0])
+    if len(quartiles) > 1:
+        style.letters(*axes[0])
     return figure
 
 

@@ -71,30 +71,30 @@ MAP = (
     Row(
         "free-energy",
         "equilibrium, $D\\to\\infty$",
-        (r"$h_i / 2t_i$", "rest of $V^{-1}H$", "multipliers $t_i$", r"force through $J(H)$"),
+        (r"$h_i / 2t_i$", "rest of $V^{-1}H$", "springs $t_i$", r"force through $J(H)$"),
     ),
     Row(
         "kinetic-ising",
         "driven, orders in $J$",
-        ("field $h_i$", r"$\sum_j J_{ij}\,m_j$", "$\\tanh$", r"$-m_i\sum_j J_{ij}^2(1-m_j^2)$"),
+        ("field $h_i$", r"$\sum_j J_{ij}\,m_j$", "$\\tanh$", ""),
         driven=True,
     ),
     Row(
         "spin-transformers",
         "driven vectors, orders in $J$",
-        ("field $x_i$", r"$\sum_j J(x)_{ij}\,m_j$", r"$\theta_i / (1+\gamma_i)$", "Onsager field (rescales)"),
+        ("field $x_i$", r"$\sum_j J(x)_{ij}\,m_j$", "length of a mean spin", "Onsager field (rescales)"),
         driven=True,
     ),
     Row(
         "attention-dynamics",
         "driven, $N\\to\\infty$ exact",
-        ("", "windowed attention", "$\\tanh$ of a bit", ""),
+        ("", "windowed attention", "$\\tanh$", ""),
         driven=True,
     ),
     Row(
         "entropy-production",
         "driven vectors, trained",
-        ("field $x_i$", r"$\sum_j J(x)_{ij}\,m_j$", r"$\theta_i / (1+\gamma_i)$", "memory network"),
+        ("field $x_i$", r"$\sum_j J(x)_{ij}\,m_j$", "length of a mean spin", "memory network"),
         driven=True,
     ),
 )
@@ -294,32 +294,22 @@ def module() -> Figure:
 
 @style.house
 def response(
-    pairs: Mapping[str, tuple[np.ndarray, np.ndarray]],
     *,
     scales: np.ndarray,
     shares: Mapping[str, np.ndarray],
     lengths: Mapping[str, np.ndarray],
 ) -> Figure:
-    """Both sides of the formula; the size of its second term; and how long a response gets.
+    """The size of the second term of the response, and how long a response gets.
 
-    ``pairs`` maps a system to (two-point functions, derivative of F), entry by entry; ``shares`` to |induced| / |mean|
-    over ``scales``; ``lengths`` to the lengths of responses over that of a spin, over many inputs.
+    ``shares`` maps a system to |induced| / |mean| over ``scales``; ``lengths`` to the lengths of responses over that of
+    a spin, over many inputs.
     """
-    figure, (left, middle, right) = style.subplots(1, 3, height=2.75)
-    for k, (label, (formula, derivative)) in enumerate(pairs.items()):
-        left.plot(
-            formula, derivative, color=FAMILY[k], marker=MARKERS[k], markersize=3.5, linestyle="none", label=label
-        )
-    ends = [min(float(p[0].min()) for p in pairs.values()), max(float(p[0].max()) for p in pairs.values())]
-    left.plot(ends, ends, color=style.GREY, linewidth=0.9, linestyle="-", zorder=0)
-    left.set(xlabel="mean spin + induced term", ylabel=r"$-\mathrm{d}F/\mathrm{d}h$, differences of $\ln Z$")
-    left.legend(loc="upper left", handletextpad=0.1, borderaxespad=0.1)
-    left.set_ylim(None, ends[1] + 0.45 * (ends[1] - ends[0]))
+    figure, (left, right) = style.subplots(1, 2, height=2.75)
     for k, (label, share) in enumerate(shares.items()):
-        middle.loglog(scales, share, color=FAMILY[k], linestyle=LINES[k], marker=MARKERS[k], markersize=3, label=label)
-    middle.set(xlabel="factor on $W_Q W_K^T$", ylabel="induced term over mean spins")
-    style.plain_ticks(middle.xaxis, (0.1, 0.3, 1, 3))
-    style.plain_ticks(middle.yaxis, (0.03, 0.1, 0.3, 1))
+        left.loglog(scales, share, color=FAMILY[k], linestyle=LINES[k], marker=MARKERS[k], markersize=3, label=label)
+    left.set(xlabel="factor on $W_Q W_K^T$", ylabel="induced term over mean spins")
+    style.plain_ticks(left.xaxis, (0.1, 0.3, 1, 3))
+    style.plain_ticks(left.yaxis, (0.03, 0.1, 0.3, 1))
     bins = np.linspace(0, 2.2, 45)
     for k, (label, values) in enumerate(lengths.items()):
         right.hist(values, bins=bins, color=FAMILY[k], histtype="step", linewidth=1.4, linestyle=LINES[k], density=True)
@@ -328,7 +318,7 @@ def response(
     right.axvline(1, color=style.GREY, linewidth=0.9, linestyle=":")
     right.set(xlabel="response / length of a spin", ylabel="density over inputs")
     right.set(ylim=(0, 1.3 * right.get_ylim()[1]), xlim=(0, 2.2))
-    style.letters(left, middle, right)
+    style.letters(left, right)
     return figure
 
 

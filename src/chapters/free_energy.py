@@ -43,9 +43,9 @@ QUANTITIES = {"f": (BLUE, "-"), "u": (ORANGE, "--"), "-Ts": (GREEN, "-.")}
 TERMS = {"linear": (GREEN, "--"), "determinant": (ORANGE, "-."), "field": (PURPLE, ":")}
 TERM_OFFSETS = {"linear": 8, "determinant": -18, "field": 12}
 TERM_LABELS = {
-    "linear": r"$\beta N t$",
-    "determinant": r"$-\frac{1}{2}\ln\det V$",
-    "field": r"$\frac{\beta}{4}\,\mathrm{tr}\,H^{T}V^{-1}H$",
+    "linear": r"$\beta t$",
+    "determinant": r"$-\frac{1}{2N}\ln\det V$",
+    "field": r"$\frac{\beta}{4N}\,\mathrm{tr}\,H^{T}V^{-1}H$",
 }
 
 

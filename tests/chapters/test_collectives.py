@@ -52,18 +52,15 @@ def test_the_map_and_the_module_have_no_colour_that_stays_dark_in_the_dark():
         assert colours <= set(style.DARK.values())
 
 
-def test_response_pairs_formula_and_differences():
+def test_response_shows_the_share_of_its_second_term_and_how_long_it_gets():
     figure = plot.response(
-        {"a": (X, X + 0.1), "b": (-X, -X)},
         scales=X,
         shares={"a": X**2, "b": X**3},
         lengths={"a": X / 4, "b": X / 3},
     )
-    (line,) = [line for line in figure.axes[0].lines if line.get_label() == "a"]
-    assert np.array_equal(line.get_xdata(), X)
-    assert np.array_equal(line.get_ydata(), X + 0.1)
     assert _shows(figure, X**2)
     assert _shows(figure, X**3)
+    assert len(figure.axes) == 2
 
 
 def test_approximations_name_the_slopes_of_their_lines():
