@@ -1,19 +1,15 @@
 """The smallest error that a book notices: found where it is known, infinite where it is blind, and told from no run."""
 
-import dataclasses
 import io
 import math
 import re
 import subprocess
 import sys
 
-import numpy as np
 import pytest
-import torch
-import xarray as xr
 
 from companion.declaring import calls
-from companion.evidence import epsilon, nudge, records, resumable
+from companion.evidence import epsilon, records, resumable
 from toybook import add_audit
 
 DECLARED = """\
@@ -175,153 +171,21 @@ def test_statements_that_stop_as_they_are_give_no_result(book, monkeypatch):
     assert found["stopped"] == "NameError: y"
 
 
-@dataclasses.dataclass(frozen=True)
-class Found:
-    steps: int
-    value: np.ndarray
-    residual: float
-
-
-def test_the_first_floating_part_is_multiplied_and_nothing_else():
-    assert nudge.multiplied((True, 3, "word"), 2.0) == ((True, 3, "word"), False)
-    assert nudge.multiplied([1, 2.0, 3.0], 2.0) == ([1, 4.0, 3.0], True)
-    assert nudge.multiplied({"n": 1, "x": 2.0, "y": 3.0}, 2.0) == ({"n": 1, "x": 4.0, "y": 3.0}, True)
-    found, changed = nudge.multiplied(Found(3, np.ones(2), 1e-9), 2.0)
-    assert changed
-    assert (found.steps, found.value.tolist(), found.residual) == (3, [2.0, 2.0], 1e-9)
-    assert nudge.multiplied(torch.ones(2, dtype=torch.int64), 2.0)[1] is False
-    assert nudge.multiplied(torch.ones(2, dtype=torch.float16), 2.0)[0].tolist() == [2.0, 2.0]
-
-
-def test_all_floating_columns_of_a_table_are_multiplied_and_what_stands_beside_them_stays():
-    table = xr.Dataset(
-        {"period": ("beta", [4, 0]), "exponents": ("beta", [0.5, 1.0]), "errors": ("beta", [0.1, 0.2])},
-        {"beta": [1.0, 2.0]},
-        {"steps": 10},
-    )
-    table.exponents.attrs["units"] = "per step"
-    found, changed = nudge.multiplied(table, 2.0)
-    assert changed
-    expected = table.assign(exponents=2 * table.exponents, errors=2 * table.errors)
-    expected.exponents.attrs["units"] = "per step"
-    xr.testing.assert_identical(found, expected)
-    assert nudge.multiplied(table[["period"]], 2.0)[1] is False
-
-
-SHAPES = """\
-import functools
-from typing import NamedTuple
-
-
-class Pair(NamedTuple):
-    a: int
-    b: float
-
-
-def pair():
-    return Pair(1, 2.0)
-
-
-def maker(b):
-    def made(x):
-        return b * x
-
-    return made
-
-
-@functools.cache
-def cached(x):
-    return 2.0 * x
-
-
-table = {"cached": cached}
-other = functools.partial(cached, 3.0)
-
-
-class Unit:
-    def __call__(self, x):
-        return 2.0 * x
-
-    @property
-    def size(self):
-        return 4.0
-
-    @staticmethod
-    def still():
-        return 5.0
-"""
-
-
-@pytest.mark.parametrize(
-    ("name", "asked", "expected"),
-    [
-        ("pair", "pair()", (1, 4.0)),
-        ("maker", "maker(2.0)(3.0)", 12.0),
-        ("cached", "table['cached'](3.0)", 12.0),
-        ("cached", "(cached.cache_clear(), cached(3.0))[1]", 12.0),
-        ("other", "other()", 12.0),
-        ("Unit", "Unit()(3.0)", 12.0),
-        ("Unit.size", "Unit().size", 8.0),
-        ("Unit.still", "Unit.still()", 10.0),
-    ],
-)
-def test_a_function_is_multiplied_wherever_it_is_called_from(tmp_path, monkeypatch, name, asked, expected):
-    module = f"shapes_{name.replace('.', '_')}_{len(asked)}"
-    (tmp_path / f"{module}.py").write_text(SHAPES)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr("sys.meta_path", list(__import__("sys").meta_path))
-    monkeypatch.setenv("COMPANION_OUT", str(tmp_path))
-    monkeypatch.setattr(nudge, "_seen", {"called": False, "applied": False})
-    assert nudge.can_be_called(SHAPES, name)
-    nudge.install(module, name, 2.0)
-    scope: dict[str, object] = {}
-    exec(f"from {module} import *", scope)
-    assert eval(asked, scope) == expected
-    assert nudge.noted(tmp_path) == {"called": True, "applied": True}
-    with pytest.raises(ValueError, match="module: expected one that is not imported yet"):
-        nudge.install(module, name, 2.0)
-
-
-def test_a_record_is_not_called():
-    assert not nudge.can_be_called(SHAPES, "Pair")
-    assert not nudge.can_be_called(SHAPES, "none")
-
-
-def test_statements_of_a_claim_are_those_that_it_needs():
+def test_statements_of_a_claim_are_those_that_it_needs_with_all_random_numbers_before_its_own():
     page = calls.Notebook(
         [
-            "import jax\nfrom companion import claims\njax.config.update('x', True)",
+            "import jax\nimport numpy as np\nfrom companion import claims\njax.config.update('x', True)",
             "a = 1\nb = 2",
             "rows = []\nrows.append(a)\nprint(b)",
-            "claims.measure('one', rows[0])\nclaims.measure('two', b)",
+            "rng = np.random.default_rng(1)\nc = rng.normal()\nd = rng.normal()",
+            "claims.measure('one', rows[0])\nclaims.measure('two', d)",
         ]
     )
-    assert page.alone("claims.measure", ["one"]) == [
-        "import jax",
-        "from companion import claims",
-        "jax.config.update('x', True)",
-        "a = 1",
-        "rows = []",
-        "rows.append(a)",
-        "claims.measure('one', rows[0])",
-    ]
-
-
-def test_statements_of_a_claim_draw_as_many_random_numbers_as_on_the_page():
-    page = calls.Notebook(
-        [
-            "import numpy as np",
-            "rng = np.random.default_rng(1)\na = rng.normal()\nb = rng.normal()",
-            "c = 3",
-            "m('x', b)",
-        ]
-    )
-    assert page.alone("m", ["x"])[1:] == [
-        "rng = np.random.default_rng(1)",
-        "a = rng.normal()",
-        "b = rng.normal()",
-        "m('x', b)",
-    ]
+    always = ["import jax", "import numpy as np", "from companion import claims", "jax.config.update('x', True)"]
+    own = ["a = 1", "rows = []", "rows.append(a)", "claims.measure('one', rows[0])"]
+    drawn = ["rng = np.random.default_rng(1)", "c = rng.normal()", "d = rng.normal()"]
+    assert page.alone("claims.measure", ["one"]) == always + own
+    assert page.alone("claims.measure", ["two"]) == [*always, *drawn, "claims.measure('two', d)"]
 
 
 def test_a_run_that_does_not_end_is_stopped_and_has_no_result(tmp_path):

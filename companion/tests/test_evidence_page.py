@@ -1,14 +1,13 @@
 """The pages on what long runs have found: every number from what is kept, and what is missing or old said as such."""
 
 import io
-import json
 
 import pytest
 import yaml
 from bs4 import BeautifulSoup
 
 from companion import claims
-from companion.evidence import epsilon, evidence_page, faults, portability, records
+from companion.evidence import epsilon, evidence_page, faults, portability, records, resumable
 from test_faults import GROSS, TESTS, UNSEEN
 from toybook import add_audit
 
@@ -73,13 +72,8 @@ def test_faults_that_nobody_saw_and_those_that_were_not_run_are_told_apart(book)
             failed = "tests.test_pairs::test_the_parabola" if gross else ""
             kept[job.name] = {"key": job.key, "seconds": 1.0, "failed": failed}
         elif gross:
-            kept[job.name] = {
-                "key": job.key,
-                "seconds": 1.0,
-                "stopped": "",
-                "claims": ["probe.slope"],
-                "unforeseen": [],
-            }
+            noticed = {"stopped": "", "claims": ["probe.slope"], "unforeseen": []}
+            kept[job.name] = {"key": job.key, "seconds": 1.0, **noticed}
     said = text_of(evidence_page.of_faults(book.root, kept, "../"))
     assert "gross 1 1 1 1 1 1 1 1% 1 1 0 – 0 0 –" in said
     assert "Not seen so far unseen : Only words. No test fails; its pages are not run yet." in said
@@ -97,10 +91,8 @@ def test_moves_are_counted_against_the_run_as_it_is(book):
             continue
         shift = 0.0 if job.path.name == portability.AS_IS else 1e-4
         value = {"probe": ["probe.top", 1.0 - shift], "audits/probe": ["probe.slope", 1e-12]}[job.unit]
-        place = job.folder(book.root)
-        place.mkdir(parents=True)
         measured = {value[0]: [value[1], 0.0, 0.5, None]}
-        (place / "outcome.json").write_text(json.dumps({"key": job.key, "measured": measured}))
+        resumable.keep(job.folder(book.root), job.key, {"measured": measured})
     portability.record(book.root, io.StringIO())
     kept = records.read(book.root, portability.EVIDENCE)
     assert kept["four threads | probe | page"]["moved"] == {"probe.top": [pytest.approx(1e-4), pytest.approx(0.1)]}
@@ -110,9 +102,7 @@ def test_moves_are_counted_against_the_run_as_it_is(book):
     # A page that stops is a result where everything is rounded, and a failure on any other path.
     for name in ("single precision", "again"):
         (job,) = (one for one in portability.jobs(book.root) if (one.path.name, one.unit) == (name, "probe"))
-        place = job.folder(book.root)
-        place.mkdir(parents=True)
-        (place / "outcome.json").write_text(json.dumps({"key": job.key, "problem": "cell 3: no convergence"}))
+        resumable.keep(job.folder(book.root), job.key, {"problem": "cell 3: no convergence"})
     portability.record(book.root, io.StringIO())
     kept = records.read(book.root, portability.EVIDENCE)
     assert kept["single precision | probe | page"]["stopped"] == "cell 3: no convergence"
@@ -133,12 +123,9 @@ def test_moves_are_counted_against_the_run_as_it_is(book):
     assert "2 of earlier code" in said
 
 
-def test_the_time_that_is_told_is_the_median():
+def test_times_are_medians_and_numbers_are_written_as_a_reader_writes_them():
     runs = [{"seconds": seconds} for seconds in (1.0, 2.4, 30.0)]
     assert (evidence_page._median_seconds(runs), evidence_page._median_seconds([])) == ("2", "–")
-
-
-def test_numbers_are_written_as_a_reader_writes_them():
     written = [evidence_page._power(value) for value in (3.0, 0.25, 0.0012, 9.97e-10, 2.34e-7)]
     assert written == ["over 1", "0.25", "0.0012", "1.0 × 10<sup>−9</sup>", "2.3 × 10<sup>−7</sup>"]
 

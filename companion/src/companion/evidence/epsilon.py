@@ -1,6 +1,6 @@
 """The smallest error that the book would notice, function by function.
 
-A function that a claim names is multiplied by 1 + 1e-3 (see ``nudge``), and what the claim needs of its page runs
+A function that a claim names is multiplied by 1 + 1e-3 (see ``perturb``), and what the claim needs of its page runs
 again: the statements behind its measurement and nothing else, with the committed parameters. If the value then moves by
 ``shift``, and may still move by ``room`` before the verdict is not confirmed any more, an error of
 
@@ -13,14 +13,12 @@ the function made is not asked, since what is recorded does not move; of a funct
 nothing is measured.
 
 Each page also runs as it is, once before the others and once after them. A value that differs between the two moves by
-itself and is not asked. Every job
-(one function on one page) leaves a result of its own under ``_build/epsilon``; what was measured is kept in
-``book/evidence/epsilon.json``.
+itself and is not asked. Every job (one function on one page) leaves a result of its own under ``_build/epsilon``; what
+was measured is kept in ``book/evidence/epsilon.json``.
 """
 
 from __future__ import annotations
 
-import argparse
 import ast
 import importlib
 import json
@@ -40,10 +38,10 @@ from typing import Any, TextIO
 from companion import claims
 from companion.declaring import calls, equations, notebooks
 from companion.declaring.judgement import allowed, expected, factor
-from companion.evidence import nudge, records, resumable
-from companion.running import disk, environment, execution, freshness, lifeline
+from companion.evidence import observed, perturb, records, resumable
+from companion.running import disk, environment, execution, freshness
 
-__all__ = ["EVIDENCE", "FACTOR", "Job", "Row", "Study", "jobs", "main", "record", "room", "rows", "run"]
+__all__ = ["EVIDENCE", "FACTOR", "Job", "Row", "Study", "jobs", "record", "room", "rows", "run"]
 
 EVIDENCE = "epsilon"
 FACTOR = 1e-3
@@ -104,7 +102,7 @@ class Study:
             local = f"{local}.{name.rpartition('.')[2]}"
         found = code.definition(name)
         assert found is not None
-        return (module, local) if nudge.can_be_called(found.path.read_text(encoding="utf-8"), local) else ("", "")
+        return (module, local) if perturb.can_be_called(found.path.read_text(encoding="utf-8"), local) else ("", "")
 
     def jobs(self, pages: Sequence[str] = ()) -> list[Job]:
         """Everything there is to run, page by page, each first as it is; ``pages`` limits them."""
@@ -120,13 +118,12 @@ class Study:
         found = []
         for page in (page for page in known if page in by_page and (not pages or page in pages)):
             if page not in self._keys:
-                made_of = freshness.ingredients(self.root, notebooks.load(self.root, page))
-                self._keys[page] = freshness.evidence_key(made_of)
+                self._keys[page] = observed.key(self.root, page)
             every = sorted({id for ids in by_page[page].values() for id in ids})
             asked = {PLAIN: every, **by_page[page], AGAIN: every}
             for name, ids in asked.items():
                 module, definition = ("", "") if name in (PLAIN, AGAIN) else self.place(name)
-                parts = [self._keys[page], module, definition, FACTOR, nudge.FORM, sorted(ids)]
+                parts = [self._keys[page], module, definition, FACTOR, perturb.FORM, sorted(ids)]
                 own = freshness.digest(json.dumps(parts).encode())
                 found.append(Job(name, page, tuple(sorted(ids)), module, definition, own))
         return found
@@ -167,21 +164,17 @@ def run(root: Path, out: TextIO, *, pages: Sequence[str] = (), at_once: int = AT
         by_page.setdefault(job.page, []).append(job)
 
     def start(one: _Page, children: resumable.Children) -> None:
-        folder = disk.folder(one.folder(root))
-        left = [job for job in one.jobs if resumable.outcome(root, job) is None]
-        disk.write(folder / "jobs.json", json.dumps([vars(job) for job in left]))
+        limit = LIMIT_SECONDS * sum(resumable.outcome(root, job) is None for job in one.jobs)
+        task = {"key": one.key, "jobs": [vars(job) for job in one.jobs]}
         variables = _variables(root, one.page)
-        limit = LIMIT_SECONDS * len(left)
-        children.run([__name__, str(root), str(folder)], folder, source=root, limit=limit, environment=variables)
-        if all(resumable.outcome(root, job) for job in one.jobs):
-            resumable.keep(folder, one.key, {"jobs": len(one.jobs)})
+        children.run(__name__, root, one.folder(root), task, limit=limit, environment=variables)
 
     batches = [_Page(page, tuple(mine)) for page, mine in by_page.items()]
     resumable.run(root, batches, start, out, at_once=at_once, words=_in_words)
 
 
 def _in_words(found: Mapping[str, Any]) -> str:
-    return f"{found['jobs']} runs are there" if found else "some runs have no result, see its log"
+    return f"{found['jobs']} runs are there"
 
 
 def _variables(root: Path, page: str) -> dict[str, str]:
@@ -371,17 +364,15 @@ def _run(job: Job, folder: Path, factor: float | None) -> dict[str, Any]:
     stopped, statements = "", _statements(Path(os.environ["COMPANION_ROOT"]), job)
     try:
         if factor is not None and job.module:
-            nudge.install(job.module, job.definition, factor)
+            perturb.multiply(job.module, job.definition, factor)
         scope: dict[str, Any] = {"__name__": "__main__"}
         for statement in statements:
             exec(compile(statement, f"<{job.page}>", "exec"), scope)
     except Exception as error:  # whatever a page raises is what it says of the fault
         stopped = f"{type(error).__name__}: {error}"[:300]
-    measured = {
-        id: [found.value, found.uncertainty, found.rival, found.control] for id, found in claims.recorded(folder)
-    }
+    measured = observed.measured(folder)
     known = {id: measured[id] for id in job.ids if id in measured}
-    return {"stopped": stopped, "measured": known, **nudge.noted(folder)}
+    return {"stopped": stopped, "measured": known, **perturb.noted(folder)}
 
 
 def _forked(root: Path, job: Job, factor: float | None, *, keep: bool) -> dict[str, Any] | None:
@@ -415,21 +406,16 @@ def _whole(job: Job, found: Mapping[str, Any]) -> bool:
     return not found["stopped"] and len(found["measured"]) == len(job.ids)
 
 
-def main() -> int:
-    """Entry point of the process that runs the jobs of one page."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("root", type=Path)
-    parser.add_argument("folder", type=Path)
-    options = parser.parse_args()
-    lifeline.tie()
-    waiting: list[dict[str, Any]] = json.loads((options.folder / "jobs.json").read_text(encoding="utf-8"))
-    left = [Job(**{**job, "ids": tuple(job["ids"])}) for job in waiting]
+def _run_page(root: Path, folder: Path, task: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Run the jobs of one page that have no result yet; None unless all have one then."""
+    mine = [Job(**{**job, "ids": tuple(job["ids"])}) for job in task["jobs"]]
+    left = [job for job in mine if resumable.outcome(root, job) is None]
     for job in left[:1]:
-        _load(_statements(options.root, job), os.environ["COMPANION_PACKAGES"].split())
+        _load(_statements(root, job), os.environ["COMPANION_PACKAGES"].split())
     for job in left:
-        print(f"{job.name}: {_measured(options.root, job)}", flush=True)
-        disk.remove(job.folder(options.root) / "run")
-    return 0
+        print(f"{job.name}: {_measured(root, job)}", flush=True)
+        disk.remove(job.folder(root) / "run")
+    return {"jobs": len(mine)} if all(resumable.outcome(root, job) for job in mine) else None
 
 
 def _measured(root: Path, job: Job) -> str:
@@ -448,4 +434,4 @@ def _measured(root: Path, job: Job) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(resumable.child(_run_page))

@@ -9,14 +9,12 @@ key of what it was made of, so that a run that was interrupted goes on where it 
 
 from __future__ import annotations
 
-import argparse
 import ast
+import functools
 import json
 import os
 import shutil
-import subprocess
 import sys
-import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -24,10 +22,10 @@ from typing import Any, TextIO
 
 from companion import claims
 from companion.declaring import equations, notebooks
-from companion.evidence import records, resumable
+from companion.evidence import observed, records, resumable
 from companion.findings import Finding, Findings
 from companion.manuscript import entries
-from companion.running import disk, execution, freshness, lifeline
+from companion.running import disk, execution, freshness
 
 __all__ = [
     "AT_ONCE",
@@ -40,7 +38,6 @@ __all__ = [
     "Job",
     "Row",
     "jobs",
-    "main",
     "plant",
     "read",
     "record",
@@ -210,7 +207,7 @@ def jobs(root: Path, only: Sequence[str] = (), *, keys: Mapping[str, str] | None
     faults = [fault for fault in faults if not only or fault.id in only]
     known_keys = keys or {}
     keys = {
-        page: known_keys.get(page) or freshness.evidence_key(freshness.ingredients(root, notebooks.load(root, page)))
+        page: known_keys.get(page) or observed.key(root, page)
         for page in sorted({p for one in faults for p in one.pages})
     }
     codes = {tests: _code_of(root, tests) for tests in {fault.tests for fault in faults}}
@@ -279,28 +276,20 @@ def _start(root: Path, job: Job, limit: float, children: resumable.Children) -> 
     with disk.owned(_work_folder(root), notebooks.slug(job.unit)) as work:
         copy = work / "book"
         plant(root, job.fault, copy)
-        tests = list(job.fault.tests) if job.fault else []
-        command = [__name__, str(copy), str(folder), job.unit, job.profile, job.key, *tests]
-        if not children.run(command, folder, source=copy, limit=limit):
+        tests = job.fault.tests if job.fault else ()
+        task = {"unit": job.unit, "profile": job.profile, "key": job.key, "tests": tests}
+        if not children.run(__name__, copy, folder, task, limit=limit):
             resumable.keep(folder, job.key, {"seconds": limit, "late": True})
 
 
-def _run_tests(tests: Sequence[str], folder: Path) -> dict[str, Any]:
-    report = folder / "report.xml"
-    disk.remove(report)
-    threads = dict.fromkeys(execution.THREAD_VARIABLES, "1")
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-n", "0", "-p", "no:cacheprovider", "-m", "not slow"]
-    subprocess.run([*command, f"--junitxml={report}", *tests], env=os.environ | threads, check=False)
-    if not report.is_file():
-        # A module that cannot be imported at all ends pytest before there is a report.
+def _work(root: Path, folder: Path, task: Mapping[str, Any]) -> dict[str, Any]:
+    if task["unit"] != TESTS:
+        return _run_page(root, task["unit"], task["profile"], folder)
+    found = observed.run_tests(task["tests"], folder, "-x", threads=1, variables={})
+    if found is None:
         return {"failed": "pytest itself", "tests": 0}
-    cases = list(ElementTree.parse(report).iter("testcase"))
-    failed = [
-        f"{case.get('classname', '')}::{case.get('name', '')}"
-        for case in cases
-        if case.find("failure") is not None or case.find("error") is not None
-    ]
-    return {"failed": failed[0] if failed else "", "tests": len(cases)}
+    count, failed = found
+    return {"failed": failed[0] if failed else "", "tests": count}
 
 
 def _run_page(root: Path, page: str, profile: str, folder: Path) -> dict[str, Any]:
@@ -314,9 +303,7 @@ def _run_page(root: Path, page: str, profile: str, folder: Path) -> dict[str, An
     }
     variables |= {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1"} if profile == "quick" else {}
     problem = execution.run(root, chapter, disk.folder(target), parameters=quick, extra_environment=variables)
-    measured = {
-        id: [found.value, found.uncertainty, found.rival, found.control] for id, found in claims.recorded(target)
-    }
+    measured = observed.measured(target)
     stopped = f"cell {problem.cell}: {execution.plain(problem.error)}" if problem else ""
     disk.remove(target)
     return {"stopped": stopped, "measured": measured}
@@ -329,89 +316,63 @@ def _compiled(folder: Path) -> Path:
 
 def table(root: Path, wanted: Sequence[Job]) -> list[Row]:
     """One row for each fault, from the results that are there."""
-    declared = _declared(root)
-    held = {
-        (job.unit, job.profile): _held(resumable.outcome(root, job) or {}, declared)
-        for job in wanted
-        if job.fault is None
-    }
-    by_fault: dict[Fault, list[Job]] = {}
-    for job in wanted:
-        if job.fault is not None:
-            by_fault.setdefault(job.fault, []).append(job)
-    whole = equations.Map(root) if by_fault else None
+    results = _results(root, wanted)
     rows = []
-    for fault, mine in by_fault.items():
-        lost: list[str] = []
-        stopped: list[str] = []
-        found = {job: resumable.outcome(root, job) for job in mine}
-        for job, given in found.items():
-            if job.unit == TESTS or given is None:
-                continue
-            if given.get("late") or given["stopped"]:
-                stopped.append(f"{job.unit}: {given.get('stopped') or 'no end'}")
-            else:
-                lost += sorted(held[job.unit, job.profile] - _held(given, declared))
-        tests = next((given for job, given in found.items() if job.unit == TESTS), None) or {}
-        pages = [given for job, given in found.items() if job.unit != TESTS and given]
-        named = whole.resting_on(*_place(root, fault)) if whole and lost else set()
+    for fault in dict.fromkeys(job.fault for job in wanted if job.fault is not None):
+        mine = [job for job in wanted if job.fault == fault]
+        pages = {job.unit: results[job] for job in mine if job.unit != TESTS and job in results}
+        tests = next((results[job] for job in mine if job.unit == TESTS and job in results), {})
         rows.append(
             Row(
                 fault.id,
                 fault.size,
                 "no end" if tests.get("late") else str(tests.get("failed", "")),
                 float(tests.get("seconds", 0.0)),
-                lost,
-                stopped,
-                sum(float(given["seconds"]) for given in pages),
-                [id for id in lost if id not in named],
-                [job.unit for job, given in found.items() if given is None],
+                [id for found in pages.values() for id in found["claims"]],
+                [f"{unit}: {found['stopped']}" for unit, found in pages.items() if found["stopped"]],
+                sum(float(found["seconds"]) for found in pages.values()),
+                [id for found in pages.values() for id in found["unforeseen"]],
+                [job.unit for job in mine if job not in results],
             )
         )
     return rows
 
 
 def record(root: Path, out: TextIO) -> Path:
-    """Keep what was measured here in ``book/evidence``, beside what was measured elsewhere and still stands there.
-
-    Of a page: the claims that its fault turned, those of them that the map of equations does not name, and why it
-    stopped, if it did.
-    """
+    """Keep what was measured here in ``book/evidence``, beside what was measured elsewhere and still stands there."""
     root = root.resolve()
     kept = records.read(root, EVIDENCE)
     wanted = jobs(root)
-    foreseen = {row.id: row for row in table(root, wanted)}
-    declared = _declared(root)
-    held = {
-        (job.unit, job.profile): _held(resumable.outcome(root, job) or {}, declared)
-        for job in wanted
-        if job.fault is None
-    }
-    for job in wanted:
-        given = resumable.outcome(root, job)
-        if job.fault is None or given is None:
-            continue
-        if job.unit == TESTS:
-            kept[job.name] = {name: given[name] for name in ("key", "seconds", "failed", "late") if name in given}
-        else:
-            lost = [] if given.get("late") or given["stopped"] else held[job.unit, job.profile] - _held(given, declared)
-            kept[job.name] = {
-                "key": given["key"],
-                "seconds": given["seconds"],
-                "stopped": "no end" if given.get("late") else given["stopped"],
-                "claims": sorted(lost),
-                "unforeseen": [id for id in foreseen[job.fault.id].unforeseen if id in lost],
-            }
+    kept |= {job.name: found for job, found in _results(root, wanted).items()}
     print(f"{len(kept)} results of {sum(job.fault is not None for job in wanted)}", file=out)
     return records.write(root, EVIDENCE, kept)
 
 
-def _declared(root: Path) -> dict[str, claims.Claim]:
-    return {
-        claim.id: claim
-        for name in notebooks.chapters(root)
-        for claim in claims.declared(root / "book" / "claims" / f"{name}.yml")
-    }
+def _results(root: Path, wanted: Sequence[Job]) -> dict[Job, dict[str, Any]]:
+    """What is kept of every job that has a fault and a result.
+
+    Of a page: the claims that its fault turned, those of them that the map of equations does not name, and why it
+    stopped, if it did.
+    """
+    declared = observed.declared(root)
+    outcomes = {job: found for job in wanted if (found := resumable.outcome(root, job)) is not None}
+    held = {(job.unit, job.profile): _held(found, declared) for job, found in outcomes.items() if job.fault is None}
+    whole = functools.cache(lambda: equations.Map(root))
+    results: dict[Job, dict[str, Any]] = {}
+    for job, found in outcomes.items():
+        if job.fault is None:
+            continue
+        if job.unit == TESTS:
+            results[job] = {name: found[name] for name in ("key", "seconds", "failed", "late") if name in found}
+            continue
+        stopped = "no end" if found.get("late") else found["stopped"]
+        before = set() if stopped else held.get((job.unit, job.profile), set())
+        lost = sorted(before - _held(found, declared))
+        named = whole().resting_on(*_place(root, job.fault)) if lost else set()
+        unforeseen = [id for id in lost if id not in named]
+        results[job] = {name: found[name] for name in ("key", "seconds")}
+        results[job] |= {"stopped": stopped, "claims": lost, "unforeseen": unforeseen}
+    return results
 
 
 def _held(found: Mapping[str, Any], declared: Mapping[str, claims.Claim]) -> set[str]:
@@ -429,15 +390,11 @@ def _place(root: Path, fault: Fault) -> tuple[str, int]:
 
 
 def _in_words(found: Mapping[str, Any]) -> str:
-    seconds = f"{float(found.get('seconds', 0.0)):.0f} s"
-    if not found:
-        return "no result, see its log"
     if found.get("late"):
-        return f"no end after {seconds}"
+        return "no end"
     if "failed" in found:
-        return f"{found['failed'] or 'no test fails'} ({found['tests']} tests, {seconds})"
-    count = len(found["measured"])
-    return f"{found['stopped'] or f'{count} claims measured'} ({seconds})"
+        return f"{found['failed'] or 'no test fails'} ({found['tests']} tests)"
+    return str(found["stopped"] or f"{len(found['measured'])} claims measured")
 
 
 def _print(rows: Sequence[Row], out: TextIO) -> None:
@@ -466,24 +423,5 @@ def _print(rows: Sequence[Row], out: TextIO) -> None:
             print(f"  {row.id}: {unit} has no result", file=out)
 
 
-def main() -> int:
-    """Entry point of the process that runs one job."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("root", type=Path)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("unit")
-    parser.add_argument("profile", choices=PROFILES)
-    parser.add_argument("key")
-    parser.add_argument("tests", nargs="*")
-    options = parser.parse_args()
-    lifeline.tie()
-    if options.unit == TESTS:
-        content = _run_tests(options.tests, options.folder)
-    else:
-        content = _run_page(options.root, options.unit, options.profile, options.folder)
-    resumable.keep(options.folder, options.key, content)
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(resumable.child(_work))

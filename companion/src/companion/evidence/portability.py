@@ -23,25 +23,23 @@ project. They need `make colab`, and the pages a finished site.
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import os
 import re
 import subprocess
 import sys
-import time
-import xml.etree.ElementTree as ElementTree
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, TextIO
 
 from companion import claims, project
 from companion.declaring import notebooks
-from companion.evidence import records, rounding
-from companion.running import disk, environment, execution, freshness, lifeline
+from companion.evidence import observed, perturb, records, resumable
+from companion.running import disk, environment, execution, freshness
 from companion.site import packed
 
 __all__ = [
@@ -54,9 +52,7 @@ __all__ = [
     "Row",
     "beside",
     "jobs",
-    "main",
     "name_of",
-    "outcome",
     "record",
     "run",
     "table",
@@ -68,7 +64,6 @@ AGAIN = "again"
 _JOBS = 2
 _NOT_NUMERICAL = ("book", "chapters")
 """Folders of tests that hold no numbers of the library."""
-_OUTCOME = "outcome.json"
 
 
 @dataclass(frozen=True)
@@ -76,13 +71,13 @@ class ProcessorPath:
     """One path: variables, threads, and what it can move."""
 
     name: str
-    variables: Mapping[str, str] = field(default_factory=dict)
+    variables: Mapping[str, str] = field(default_factory=dict, hash=False)
     threads: int | None = 1
     # Only what this package computes can move; None: everything can.
     package: str | None = None
     chapters: bool = True
     tests: bool = True
-    # Whether all that public functions of the library return is rounded to single precision (see ``rounding``).
+    # Whether all that public functions of the library return is rounded to single precision (see ``perturb``).
     rounds: bool = False
     # The folder of another virtual environment, relative to the repository; without it the path is left out.
     environment: str | None = None
@@ -125,6 +120,11 @@ class Job:
     is_chapter: bool
     key: str
 
+    @property
+    def name(self) -> str:
+        """Its name in what is printed, and in what is kept."""
+        return f"{self.path.name} | {self.unit} | {'page' if self.is_chapter else 'tests'}"
+
     def folder(self, root: Path) -> Path:
         """Where its result lies."""
         slug = "".join(letter if letter.isalnum() else "-" for letter in self.path.name.lower())
@@ -135,6 +135,9 @@ class Job:
             / slug
             / f"{'chapter' if self.is_chapter else 'tests'}-{notebooks.slug(self.unit)}"
         )
+
+
+name_of = attrgetter("name")
 
 
 @dataclass(frozen=True)
@@ -199,15 +202,6 @@ def _test_units(root: Path, package: str | None) -> dict[str, list[Path]]:
     return {name: files for name, files in units.items() if files}
 
 
-def outcome(root: Path, job: Job) -> dict[str, object] | None:
-    """The result of a job, if it is there and was made of what there is now."""
-    try:
-        found: dict[str, object] = json.loads((job.folder(root) / _OUTCOME).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return found if found.get("key") == job.key else None
-
-
 def run(root: Path, out: TextIO, *, only: Sequence[str] = ()) -> list[Row]:
     """Run what has no result yet, ``_JOBS`` at a time, and print the table.
 
@@ -225,38 +219,32 @@ def run(root: Path, out: TextIO, *, only: Sequence[str] = ()) -> list[Row]:
         if not _interpreter(root, path).exists() and any(job.path == path for job in wanted):
             print(f"{path.name}: left out, there is no environment in {path.environment}", file=out)
             wanted = [job for job in wanted if job.path != path]
-    waiting = [job for job in wanted if outcome(root, job) is None]
-    print(f"{len(wanted)} jobs, {len(wanted) - len(waiting)} of them done before", file=out, flush=True)
-    cpus = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [0]
-    free = [cpus[index % len(cpus)] for index in range(_JOBS)]
-    with lifeline.orderly(), ThreadPoolExecutor(_JOBS) as pool:
-        running: dict[Future[float], tuple[Job, int]] = {}
+    cpus = environment.processors()
+    free: SimpleQueue[int] = SimpleQueue()
+    for index in range(_JOBS):
+        free.put(cpus[index % len(cpus)])
+
+    def start(job: Job, children: resumable.Children) -> None:
+        cpu = free.get()
         try:
-            while waiting or running:
-                while waiting and free:
-                    job = waiting.pop(0)
-                    if not _concerned(root, job):
-                        wanted.remove(job)
-                        continue
-                    cpu = free.pop(0)
-                    running[pool.submit(_start, root, job, cpu)] = (job, cpu)
-                if not running:
-                    break
-                for future in wait(running, return_when=FIRST_COMPLETED).done:
-                    job, cpu = running.pop(future)
-                    free.append(cpu)
-                    seconds = future.result()
-                    left = len(waiting) + len(running)
-                    print(f"{job.path.name}, {job.unit}: {seconds:.0f} s, {left} left", file=out, flush=True)
+            python = Path(sys.executable) if job.path.packed else _interpreter(root, job.path)
+            task = vars(job) | {"path": job.path.name, "cpu": cpu}
+            children.run(__name__, root, job.folder(root), task, python=python)
         finally:
-            for future in running:
-                future.cancel()
-            for process in list(_PROCESSES):
-                lifeline.stop(process)
+            free.put(cpu)
+
+    # Which packages a page loads is known when it has run as it is.
+    first = [job for job in wanted if job.path.name == AS_IS and job.is_chapter]
+    resumable.run(root, first, start, out, at_once=_JOBS, words=_in_words)
+    wanted = [job for job in wanted if _concerned(root, job)]
+    resumable.run(root, [job for job in wanted if job not in first], start, out, at_once=_JOBS, words=_in_words)
     rows = table(root, wanted)
     _print(rows, out)
-    disk.write(root / "_build" / "portability" / "table.json", json.dumps([row.__dict__ for row in rows], indent=1))
     return rows
+
+
+def _in_words(found: Mapping[str, Any]) -> str:
+    return str(found.get("problem") or "done")
 
 
 def _concerned(root: Path, job: Job) -> bool:
@@ -281,39 +269,7 @@ def _interpreter(root: Path, path: ProcessorPath) -> Path:
     return Path(sys.executable) if path.environment is None else root / path.environment / "bin" / "python"
 
 
-_PROCESSES: set[subprocess.Popen[bytes]] = set()
-
-
-def _start(root: Path, job: Job, cpu: int) -> float:
-    """Run a job in a process of its own and return its seconds."""
-    began = time.perf_counter()
-    folder = disk.folder(job.folder(root).parent)
-    kind = "chapter" if job.is_chapter else "tests"
-    module = "companion.evidence.portability"
-    command = [
-        sys.executable if job.path.packed else str(_interpreter(root, job.path)),
-        "-m",
-        module,
-        str(root),
-        job.path.name,
-        kind,
-        job.unit,
-        job.key,
-        str(cpu),
-    ]
-    with (folder / f"{notebooks.slug(job.unit)}.log").open("wb") as log:
-        process = lifeline.start(command, output=log, environment=os.environ | {"PYTHONUTF8": "1"}, cwd=root)
-        _PROCESSES.add(process)
-        try:
-            process.wait()
-        finally:
-            # Closes the line that the child listens to.
-            lifeline.stop(process)
-            _PROCESSES.discard(process)
-    return time.perf_counter() - began
-
-
-def _run_chapter(root: Path, job: Job) -> dict[str, object]:
+def _run_chapter(root: Path, job: Job) -> dict[str, Any]:
     target = job.folder(root) / "result"
     if job.path.packed:
         return _run_packed(root, job, target)
@@ -323,17 +279,17 @@ def _run_chapter(root: Path, job: Job) -> dict[str, object]:
         # Without any variable a run of its own needs no other place, but the book's results must stay what they are.
         variables = dict(job.path.variables) or {"PYTHONHASHSEED": "0"}
         if job.path.rounds:
-            folder = rounding.startup(disk.folder(job.folder(root) / "startup"), *project.packages(root))
+            folder = perturb.startup(disk.folder(job.folder(root) / "startup"), *project.packages(root))
             variables["PYTHONPATH"] = os.pathsep.join(map(str, [*project.code(root), folder]))
         problem = execution.publish(
             root, job.unit, threads=job.path.threads or 1, extra_environment=variables, target=target
         )
     if problem is not None:
-        return {"key": job.key, "problem": f"cell {problem.cell}: {execution.plain(problem.error)}"}
-    return {"key": job.key, "measured": _numbers(target)}
+        return {"problem": f"cell {problem.cell}: {execution.plain(problem.error)}"}
+    return {"measured": observed.measured(target)}
 
 
-def _run_packed(root: Path, job: Job, target: Path) -> dict[str, object]:
+def _run_packed(root: Path, job: Job, target: Path) -> dict[str, Any]:
     """Run the packed notebook of a page where neither the book nor the library is; what it asks for is installed."""
     disk.remove(target)
     python = beside(_interpreter(root, job.path), target / "environment")
@@ -346,7 +302,7 @@ def _run_packed(root: Path, job: Job, target: Path) -> dict[str, object]:
     try:
         page = packed.write(root, job.unit, target / "page.ipynb")
     except ValueError as error:
-        return {"key": job.key, "problem": str(error)}
+        return {"problem": str(error)}
     threads = {name: str(job.path.threads) for name in execution.THREAD_VARIABLES}
     variables = {"JUPYTER_PATH": str(target / "jupyter"), "COMPANION_OUT": str(out), "COMPANION_ROUGH": "1"}
     pip = {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
@@ -360,12 +316,8 @@ def _run_packed(root: Path, job: Job, target: Path) -> dict[str, object]:
     )
     disk.remove(python.parents[1])
     if done.returncode:
-        return {"key": job.key, "problem": execution.plain(done.stderr)[-2000:]}
-    return {"key": job.key, "measured": _numbers(out)}
-
-
-def _numbers(folder: Path) -> dict[str, list[object]]:
-    return {id: [found.value, found.uncertainty, found.rival, found.control] for id, found in claims.recorded(folder)}
+        return {"problem": execution.plain(done.stderr)[-2000:]}
+    return {"measured": observed.measured(out)}
 
 
 def beside(python: Path, folder: Path) -> Path:
@@ -382,63 +334,43 @@ def beside(python: Path, folder: Path) -> Path:
     return new
 
 
-def _run_tests(root: Path, job: Job) -> dict[str, object]:
-    folder = disk.folder(job.folder(root))
-    report = folder / "report.xml"
-    threads = {} if job.path.threads is None else {name: str(job.path.threads) for name in execution.THREAD_VARIABLES}
+def _run_tests(root: Path, job: Job) -> dict[str, Any] | None:
     files = [str(path.relative_to(root)) for path in _test_units(root, job.path.package)[job.unit]]
-    command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", "-m", "not slow"]
     # The settings of all tests lie beside them, where examples in the library do not find them.
-    command += ["-p", "tests.conftest"] if job.unit == "examples" else []
-    command += [f"--junitxml={report}", *files]
-    subprocess.run(command, cwd=root, env=os.environ | threads | dict(job.path.variables), check=False)
-    cases = list(ElementTree.parse(report).iter("testcase"))
-    failed = [
-        f"{case.get('classname', '')}::{case.get('name', '')}"
-        for case in cases
-        if case.find("failure") is not None or case.find("error") is not None
-    ]
-    return {"key": job.key, "tests": len(cases), "failed": failed}
+    options = ["-p", "tests.conftest"] if job.unit == "examples" else []
+    found = observed.run_tests(
+        files, job.folder(root), *options, threads=job.path.threads, variables=job.path.variables
+    )
+    return None if found is None else {"tests": found[0], "failed": found[1]}
 
 
 def table(root: Path, wanted: Sequence[Job]) -> list[Row]:
     """One row for each path, from the results that are there."""
-    declared = {
-        claim.id: claim
-        for name in notebooks.chapters(root)
-        for claim in claims.declared(root / "book" / "claims" / f"{name}.yml")
-    }
-    reference = {id: measurement.value for id, measurement in _measured(root, wanted, AS_IS)}
+    outcomes = {job: found for job in wanted if (found := resumable.outcome(root, job)) is not None}
+    results = _results(root, outcomes)
     rows = []
     for path in PATHS:
         mine = [job for job in wanted if job.path.name == path.name]
         if not mine:
             continue
-        missing = [job.unit for job in mine if (found := outcome(root, job)) is None or "problem" in found]
-        tests = [found for job in mine if not job.is_chapter and (found := outcome(root, job)) is not None]
-        moved, broken, count = [], [], 0
-        for id, measurement in _measured(root, wanted, path.name):
-            if id not in declared or id not in reference or not declared[id].is_measured:
-                continue
-            count += 1
-            value = measurement.value
-            judgement = claims.judge(declared[id], measurement)
-            if judgement.holds is False:
-                broken.append(id)
-            move = abs(float(value) - float(reference[id]))
-            if move > 0 or type(value) is not type(reference[id]):
-                room = _room(declared[id], judgement, float(reference[id]))
-                moved.append((id, move, move / room if room else math.inf))
+        tests = [results[job] for job in mine if not job.is_chapter and job in results]
+        pages = [results[job] for job in mine if job.is_chapter and job in results]
+        count = sum(found["claims"] for found in pages)
+        moved = [
+            (id, move, math.inf if share is None else share)
+            for found in pages
+            for id, (move, share) in found["moved"].items()
+        ]
         rows.append(
             Row(
                 path.name,
-                sum(int(str(found["tests"])) for found in tests),
-                [str(test) for found in tests for test in _list(found["failed"])],
+                sum(found["tests"] for found in tests),
+                [name for found in tests for name in found["failed"]],
                 count,
                 count - len(moved),
                 sorted(moved, key=lambda entry: -entry[2]),
-                broken,
-                missing,
+                [id for found in pages for id in found["broken"]],
+                [job.unit for job in mine if "problem" in outcomes.get(job, {"problem": "no result"})],
             )
         )
     return rows
@@ -448,46 +380,46 @@ def record(root: Path, out: TextIO, *, results: Path | None = None) -> Path:
     """Keep what was measured in ``book/evidence``: of every job what failed, and the claims that moved.
 
     ``results`` is the ``_build/portability`` of another clone; by default that of this one. A result of older code is
-    kept with its key, unless one of this code is there. A page counts where its run as it is was made of the same.
+    kept with its key, unless one of this code is there.
     """
     root = root.resolve()
     kept = records.read(root, EVIDENCE)
-    declared = {
-        claim.id: claim
-        for name in notebooks.chapters(root)
-        for claim in claims.declared(root / "book" / "claims" / f"{name}.yml")
-    }
-    folder = results or root / "_build" / "portability"
-    reference: dict[str, Mapping[str, object]] = {}
+    own = root / "_build" / "portability"
+    outcomes = {}
     for job in jobs(root):
-        path = folder / job.folder(root).relative_to(root / "_build" / "portability") / _OUTCOME
-        if not path.is_file():
-            continue
-        found = json.loads(path.read_text(encoding="utf-8"))
-        if found["key"] != job.key and kept.get(name_of(job), {}).get("key") == job.key:
-            continue
-        if "problem" in found:
-            if job.path.rounds:
-                # Rounded, a solver may refuse, which says something of the page; elsewhere it is a failure to mend.
-                nothing: dict[str, object] = {"claims": 0, "broken": [], "moved": {}}
-                kept[name_of(job)] = {"key": found["key"], "stopped": found["problem"], **nothing}
-        elif job.path.name == AS_IS and job.is_chapter:
-            reference[job.unit] = found
-        elif not job.is_chapter:
-            kept[name_of(job)] = {name: found[name] for name in ("key", "tests", "failed")}
-        elif reference.get(job.unit, {}).get("key") == found["key"]:
-            kept[name_of(job)] = {"key": found["key"], **_compared(declared, reference[job.unit], found)}
+        path = (results or own) / job.folder(root).relative_to(own) / resumable.OUTCOME
+        found = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
+        if found and (found["key"] == job.key or kept.get(job.name, {}).get("key") != job.key):
+            outcomes[job] = found
+    as_it_is = [job for job in outcomes if job.path.name == AS_IS and job.is_chapter]
+    kept |= {job.name: found for job, found in _results(root, outcomes).items() if job not in as_it_is}
     print(f"{len(kept)} results", file=out)
     return records.write(root, EVIDENCE, kept)
 
 
+def _results(root: Path, outcomes: Mapping[Job, Mapping[str, Any]]) -> dict[Job, dict[str, Any]]:
+    """What is kept of the outcomes of jobs. A page counts where its run as it is was made of the same."""
+    declared = observed.declared(root)
+    as_it_is = {job.unit: found for job, found in outcomes.items() if job.path.name == AS_IS and job.is_chapter}
+    results: dict[Job, dict[str, Any]] = {}
+    for job, found in outcomes.items():
+        before = as_it_is.get(job.unit, {})
+        if "problem" in found:
+            if job.path.rounds:
+                # Rounded, a solver may refuse, which says something of the page; elsewhere it is a failure to mend.
+                nothing = {"claims": 0, "broken": [], "moved": {}}
+                results[job] = {"key": found["key"], "stopped": found["problem"], **nothing}
+        elif not job.is_chapter:
+            results[job] = {name: found[name] for name in ("key", "tests", "failed")}
+        elif before.get("key") == found["key"] and "problem" not in before:
+            results[job] = {"key": found["key"], **_compared(declared, before["measured"], found["measured"])}
+    return results
+
+
 def _compared(
-    declared: Mapping[str, claims.Claim], reference: Mapping[str, object], found: Mapping[str, object]
-) -> dict[str, object]:
+    declared: Mapping[str, claims.Claim], before: Mapping[str, Sequence[Any]], after: Mapping[str, Sequence[Any]]
+) -> dict[str, Any]:
     """How many claims a run measures, which moved, by how much and how much of their bounds, and which do not hold."""
-    before, after = reference["measured"], found["measured"]
-    assert isinstance(before, dict)
-    assert isinstance(after, dict)
     moved, broken, count = {}, [], 0
     for id, given in after.items():
         if id not in before or id not in declared or not declared[id].is_measured:
@@ -498,15 +430,10 @@ def _compared(
         if judgement.holds is False:
             broken.append(id)
         move = abs(float(other.value) - float(one.value))
-        if move > 0:
+        if move > 0 or type(other.value) is not type(one.value):
             room = _room(declared[id], judgement, float(one.value))
             moved[id] = [float(f"{move:.4g}"), float(f"{move / room:.4g}") if room else None]
     return {"claims": count, "moved": moved, "broken": broken}
-
-
-def name_of(job: Job) -> str:
-    """Its name in what is kept."""
-    return f"{job.path.name} | {job.unit} | {'page' if job.is_chapter else 'tests'}"
 
 
 def _room(claim: claims.Claim, judgement: claims.Judgement, value: float) -> float:
@@ -518,21 +445,6 @@ def _room(claim: claims.Claim, judgement: claims.Judgement, value: float) -> flo
     expected = claim.expects or {}
     ends = [expected[side] for side in ("above", "below") if side in expected] + list(expected.get("between", ()))
     return min((abs(value - float(end)) for end in ends), default=0.0)
-
-
-def _list(value: object) -> list[object]:
-    assert isinstance(value, list)
-    return value
-
-
-def _measured(root: Path, wanted: Sequence[Job], path: str) -> Iterator[tuple[str, claims.Measurement]]:
-    for job in wanted:
-        if job.path.name == path and job.is_chapter:
-            found = outcome(root, job) or {}
-            measured = found.get("measured", {})
-            assert isinstance(measured, dict)
-            for id, numbers in measured.items():
-                yield id, claims.Measurement(*numbers)
 
 
 def _print(rows: Sequence[Row], out: TextIO) -> None:
@@ -555,25 +467,13 @@ def _print(rows: Sequence[Row], out: TextIO) -> None:
                 print(f"  {row.path}: {id} moves by {move:.2g}, {share:.2g} of its bound", file=out)
 
 
-def main() -> int:
-    """Entry point of the process that runs one job."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("root", type=Path)
-    parser.add_argument("path")
-    parser.add_argument("kind", choices=("chapter", "tests"))
-    parser.add_argument("unit")
-    parser.add_argument("key")
-    parser.add_argument("cpu", type=int)
-    options = parser.parse_args()
-    lifeline.tie()
-    path = next(path for path in PATHS if path.name == options.path)
-    job = Job(path, options.unit, options.kind == "chapter", options.key)
+def _work(root: Path, _folder: Path, task: Mapping[str, Any]) -> dict[str, Any] | None:
+    path = next(path for path in PATHS if path.name == task["path"])
+    job = Job(path, task["unit"], task["is_chapter"], task["key"])
     if path.threads == 1 and hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, {options.cpu})
-    content = (_run_chapter if job.is_chapter else _run_tests)(options.root, job)
-    disk.write(disk.folder(job.folder(options.root)) / _OUTCOME, json.dumps(content, indent=1))
-    return 0
+        os.sched_setaffinity(0, {task["cpu"]})
+    return _run_chapter(root, job) if job.is_chapter else _run_tests(root, job)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(resumable.child(_work))

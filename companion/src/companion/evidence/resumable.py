@@ -1,7 +1,7 @@
 """Jobs of minutes each, every one in a process of its own, and a run of them that goes on where it was interrupted.
 
-A job has a folder, where its result lies, and a key of everything that the result is made of. A result with another key
-is none. Nothing here knows what a job does.
+A job has a folder, where its result lies, and a key of everything that the result is made of. A result whose key
+differs is ignored. The modules of faults, epsilon and portability say what a job does.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ from typing import Any, Protocol, TextIO, TypeVar
 from companion import project
 from companion.running import disk, lifeline
 
-__all__ = ["Children", "Job", "keep", "outcome", "run"]
+__all__ = ["OUTCOME", "Children", "Job", "child", "keep", "outcome", "run"]
 
-_OUTCOME = "outcome.json"
+OUTCOME = "outcome.json"
+_TASK = "task.json"
 
 
 class Job(Protocol):
@@ -46,7 +47,7 @@ _Job = TypeVar("_Job", bound=Job)
 def outcome(root: Path, job: Job) -> dict[str, Any] | None:
     """The result of a job, if it is there and was made of what there is now."""
     try:
-        found: dict[str, Any] = json.loads((job.folder(root) / _OUTCOME).read_text(encoding="utf-8"))
+        found: dict[str, Any] = json.loads((job.folder(root) / OUTCOME).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
     return found if found.get("key") == job.key else None
@@ -56,7 +57,21 @@ def keep(folder: Path, key: str, content: Mapping[str, Any]) -> None:
     """Write the result of a job, with the processor seconds that this process and its children have spent."""
     spent = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     seconds = round(sum(one.ru_utime + one.ru_stime for one in spent), 1)
-    disk.write(disk.folder(folder) / _OUTCOME, json.dumps({"key": key, "seconds": seconds, **content}, indent=1))
+    disk.write(disk.folder(folder) / OUTCOME, json.dumps({"key": key, "seconds": seconds, **content}, indent=1))
+
+
+def child(work: Callable[[Path, Path, dict[str, Any]], Mapping[str, Any] | None]) -> int:
+    """Entry point of a module that ``Children.run`` runs: ``work`` gets the two folders and the task of a job.
+
+    What it returns is kept as the result of the job, unless it is None.
+    """
+    root, folder = map(Path, sys.argv[1:])
+    lifeline.tie()
+    task = json.loads((folder / _TASK).read_text(encoding="utf-8"))
+    content = work(root, folder, task)
+    if content is not None:
+        keep(folder, task["key"], content)
+    return 0
 
 
 class Children:
@@ -67,25 +82,30 @@ class Children:
 
     def run(
         self,
-        command: Sequence[str],
-        folder: Path,
-        *,
+        module: str,
         source: Path,
-        limit: float,
+        folder: Path,
+        task: Mapping[str, Any],
+        *,
+        limit: float | None = None,
         environment: Mapping[str, str] | None = None,
+        python: Path = Path(sys.executable),
     ) -> bool:
-        """Run a module of Python in ``source``, whose code it imports, until it ends; whether it did so in time.
+        """Run a module in ``source``, whose code it imports, until it ends; whether it did so in ``limit`` seconds.
 
-        ``command`` are the module's name and its arguments; what it prints goes to ``log.txt`` in ``folder``. It has
-        the variables of this process, or those of ``environment`` instead.
+        The module calls ``child``, which gets ``source``, ``folder`` and the ``task``, with the key of the result.
+        What it prints goes to ``log.txt`` in ``folder``. It has the variables of this process, or those of
+        ``environment`` instead.
         """
         given = dict(os.environ if environment is None else environment)
         if environment is None:
             given.pop("COMPANION_ROOT", None)
         given["PYTHONPATH"] = os.pathsep.join(map(str, project.code(source)))
         given |= {"PYTHONUTF8": "1", "PYTHONDONTWRITEBYTECODE": "1"}
-        with (disk.folder(folder) / "log.txt").open("wb") as log:
-            process = lifeline.start([sys.executable, "-m", *command], output=log, environment=given, cwd=source)
+        disk.write(disk.folder(folder) / _TASK, json.dumps(task))
+        command = [str(python), "-m", module, str(source), str(folder)]
+        with (folder / "log.txt").open("wb") as log:
+            process = lifeline.start(command, output=log, environment=given, cwd=source)
             self._processes.add(process)
             try:
                 process.wait(limit)
@@ -117,7 +137,7 @@ def run(
 ) -> None:
     """Start every job that has no result yet, ``at_once`` at a time and in their order, and say what came of it.
 
-    ``words`` says it of a result, which is empty where there is none.
+    ``words`` says it of a result.
     """
     left = [job for job in jobs if outcome(root, job) is None]
     print(f"{len(jobs)} jobs, {len(jobs) - len(left)} of them done before", file=out, flush=True)
@@ -132,8 +152,9 @@ def run(
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
                     job = running.pop(future)
                     future.result()
-                    said = words(outcome(root, job) or {})
-                    print(f"{job.name}: {said}, {len(left) + len(running)} left", file=out, flush=True)
+                    found = outcome(root, job)
+                    said = f"{words(found)}, {found['seconds']:.0f} s" if found else "no result, see its log"
+                    print(f"{job.name}: {said}; {len(left) + len(running)} left", file=out, flush=True)
         finally:
             for future in running:
                 future.cancel()
