@@ -93,15 +93,15 @@ lab: $(STAMP) ## JupyterLab on the notebooks, with the kernel ready
 	@cd notebooks && ../_build/lab/bin/jupyter-lab
 
 # Without torch, whose build, and so whose checksum, differs between machines; constraints.txt pins its version. And
-# without the project, which those of its extras that contain another one name.
-lock: $(STAMP) ## compile requirements.lock anew from pyproject.toml and constraints.txt
-	@$(BIN)/pip-compile --quiet --generate-hashes --all-extras --strip-extras --unsafe-package torch \
-	  --unsafe-package spinbook --no-emit-find-links --no-emit-index-url --no-header --resolver=backtracking -c constraints.txt \
-	  -o requirements.lock pyproject.toml
+# without the two projects, which extras name.
+lock: $(STAMP) ## compile requirements.lock anew from both pyproject.toml and constraints.txt
+	@echo "./companion[book]" | $(BIN)/pip-compile --quiet --generate-hashes --all-extras --strip-extras --unsafe-package torch \
+	  --unsafe-package spinbook --unsafe-package companion-press --no-emit-find-links --no-emit-index-url --no-header --resolver=backtracking -c constraints.txt \
+	  -o requirements.lock pyproject.toml -
 
 newest: ## install the newest versions that pyproject.toml allows instead of the locked ones; FOLDER=_build/newest: beside them
 	@test -x "$${FOLDER:-.venv}/bin/python" || "$$PYTHON" -m venv "$${FOLDER:-.venv}"
-	@"$${FOLDER:-.venv}/bin/pip" install --quiet --upgrade --upgrade-strategy eager -e ".[book,test,dev]"
+	@"$${FOLDER:-.venv}/bin/pip" install --quiet --upgrade --upgrade-strategy eager -e "./companion[book]" -e ".[notebook,test,dev]"
 	@test -n "$$FOLDER" || pwd -P > $(STAMP)
 
 colab: ## Colab's packages (tests/colab.txt) in _build/colab, and beside them the oldest versions with the tests' tools
@@ -110,7 +110,7 @@ colab: ## Colab's packages (tests/colab.txt) in _build/colab, and beside them th
 	@_build/colab/bin/python -m venv --without-pip _build/oldest
 	@_build/colab/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
 	  > "$$(_build/oldest/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/lent.pth"
-	@pwd -P | sed 's|$$|/src|' >> "$$(_build/oldest/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/lent.pth"
+	@printf '%s\n' "$$(pwd -P)/src" "$$(pwd -P)/companion/src" >> "$$(_build/oldest/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/lent.pth"
 	@_build/oldest/bin/python -m pip install --quiet -c tests/colab.txt -r tests/oldest.txt \
 	  beartype hypothesis jsonschema pytest pytest-xdist
 
@@ -121,12 +121,12 @@ clean: ## remove everything generated, the environment too
 # the others, since each of the two takes a minute: with no torch installed, a range asked for by another package takes
 # the newest CUDA build. The third installation adds what the lock cannot know: packages that only another system or
 # another Python needs.
-$(STAMP): pyproject.toml constraints.txt requirements.lock
+$(STAMP): pyproject.toml companion/pyproject.toml constraints.txt requirements.lock
 	@echo "Installing into .venv (several minutes the first time)"
 	@test "$$(cat .venv/.place 2>/dev/null)" = "$$(pwd -P)" || { rm -rf .venv && "$$PYTHON" -m venv .venv && pwd -P > .venv/.place; }
 	@$(BIN)/python -c 'import sys; sys.exit("Python 3.11 or newer is needed" if sys.version_info < (3, 11) else 0)'
 	@$(BIN)/pip install --quiet --no-deps -c constraints.txt torch & torch=$$!; \
 	  $(BIN)/pip install --quiet --require-hashes --no-deps -r requirements.lock || { kill $$torch; exit 1; }; wait $$torch
-	@$(BIN)/pip install --quiet -c constraints.txt --no-build-isolation -e ".[book,test,dev]"
+	@$(BIN)/pip install --quiet -c constraints.txt --no-build-isolation -e "./companion[book]" -e ".[notebook,test,dev]"
 	@$(BIN)/pip check
 	@pwd -P > $@

@@ -1,4 +1,4 @@
-"""Benchmarks of ``spinbook.comparison`` against the plain way to the same numbers. Each takes its size."""
+"""Benchmarks of ``experiments.comparison`` against the plain way to the same numbers. Each takes its size."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 from scipy import special
 
 from benchmarks import Benchmark
+from experiments.comparison import blocks, training
 from spinbook import fixed_point
-from spinbook.comparison import blocks, training
 from spinbook.entropy_production.relaxation import contraction_factor
 from spinbook.spin_transformer import Relax, naive
 

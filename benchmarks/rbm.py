@@ -11,7 +11,8 @@ from scipy.special import expit, logsumexp
 from scipy.stats import multivariate_normal, norm
 
 from benchmarks import Benchmark
-from spinbook import digits, rbm
+from experiments.datasets import digits
+from spinbook import rbm
 from spinbook.rbm import exact, gibbs, hidden_given_visible
 
 __all__ = ["BENCHMARKS", "interactions", "mixture_log_density", "retrieve", "simulate"]

@@ -18,7 +18,7 @@ SINGLE_THREADED = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS",
 def parser() -> argparse.ArgumentParser:
     """The arguments of the command line."""
     result = argparse.ArgumentParser(description=__doc__)
-    result.add_argument("names", nargs="*", default=["paper"], help="sweeps, as `python -m spinbook.sweep` lists them")
+    result.add_argument("names", nargs="*", default=["paper"], help="sweeps, as `python -m experiments` lists them")
     result.add_argument("--out", type=Path, required=True, help="where results are kept; see --claim")
     result.add_argument("--image", required=True, help="an image with this package and its extra `cluster`")
     result.add_argument("--workers", type=int, default=10, help="pods of one core each")
@@ -61,7 +61,7 @@ def specification(options: argparse.Namespace) -> dict[str, Any]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Start the pods, run the sweeps, end the pods; returns the exit status."""
     options = parser().parse_args(arguments)
-    from spinbook.sweep import published
+    from experiments import published
 
     published.chosen(options.names)
     spec = specification(options)

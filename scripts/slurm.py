@@ -18,7 +18,7 @@ SINGLE_THREADED = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS",
 def parser() -> argparse.ArgumentParser:
     """The arguments of the command line."""
     result = argparse.ArgumentParser(description=__doc__)
-    result.add_argument("names", nargs="*", default=["paper"], help="sweeps, as `python -m spinbook.sweep` lists them")
+    result.add_argument("names", nargs="*", default=["paper"], help="sweeps, as `python -m experiments` lists them")
     result.add_argument("--out", type=Path, required=True, help="a folder that all nodes see under this path")
     result.add_argument("--workers", type=int, default=10, help="jobs of one core each")
     result.add_argument("--memory", default="2GB", help="of each job")
@@ -52,7 +52,7 @@ def cluster(options: argparse.Namespace) -> Any:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Start the workers, run the sweeps, end the workers; returns the exit status."""
     options = parser().parse_args(arguments)
-    from spinbook.sweep import published
+    from experiments import published
 
     published.chosen(options.names)
     with cluster(options) as jobs:

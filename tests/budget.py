@@ -44,7 +44,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(_Account(limit))
 
 
-SLOW_EXAMPLES = {f"spinbook.entropy_production.experiments.{name}" for name in ("learn_recall", "sculpt")}
+SLOW_EXAMPLES = {f"experiments.entropy_production.{name}" for name in ("learn_recall", "sculpt")}
 """Examples in docstrings that train, and compile for ten seconds of processor time and more."""
 
 

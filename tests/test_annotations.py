@@ -16,12 +16,19 @@ import jaxtyping
 import pytest
 import torch
 
+import chapters
+import experiments
 import spinbook
 
 # The package has an attribute of this name before the module is loaded: that of `from __future__`.
 annotations = importlib.import_module("spinbook.annotations")
 
-MODULES = [info.name for info in pkgutil.walk_packages(spinbook.__path__, "spinbook.") if "__main__" not in info.name]
+MODULES = [
+    info.name
+    for package in (spinbook, experiments, chapters)
+    for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
+    if "__main__" not in info.name
+]
 
 
 def _annotated(owner, module):
@@ -134,7 +141,13 @@ def test_every_example_in_a_docstring_holds_all_annotations_that_it_meets():
     root = Path(__file__).parents[1]
     options = ["-n", "0", "-q", "-p", "tests.conftest", "-p", "no:cacheprovider", "--doctest-modules"]
     run = subprocess.run(
-        [sys.executable, "-m", "pytest", *options, str(root / "src" / "spinbook")],
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            *options,
+            *(str(root / "src" / name) for name in ("spinbook", "experiments", "chapters")),
+        ],
         cwd=root,
         env=os.environ | {"SPINBOOK_TYPES": "1"},
         capture_output=True,

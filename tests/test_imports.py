@@ -8,26 +8,30 @@ from pathlib import Path
 
 import pytest
 
+import chapters
 import companion
+import experiments
 import spinbook
 
 # In PyTorch, or both frameworks side by side.
 TORCH = (
     "spinbook.adaptive_tap",
-    "spinbook.comparison.depths",
-    "spinbook.comparison.doubts",
-    "spinbook.comparison.experiment",
-    "spinbook.comparison.headline",
-    "spinbook.comparison.modules",
-    "spinbook.comparison.simplest",
-    "spinbook.comparison.torch_blocks",
-    "spinbook.comparison.training",
+    "experiments.comparison.depths",
+    "experiments.comparison.doubts",
+    "experiments.comparison.experiment",
+    "experiments.comparison.headline",
+    "experiments.comparison.modules",
+    "experiments.comparison.simplest",
+    "experiments.comparison.torch_blocks",
+    "experiments.comparison.training",
     "spinbook.free_energy",
     "spinbook.tensors",
     "spinbook.transforms",
 )
+# What is no figure in the chapters.
+NUMBERS = ("chapters.nonequilibrium_dynamics.neqnn", "chapters.spin_transformers.printed")
 NUMBA = ("spinbook.self_attention.kernel", "spinbook.self_attention.extended")
-PLOT = ("spinbook.plot",)
+ROOMS = {"spinbook", "experiments", "chapters"}
 HEAVY = {"torch", "numba", "sklearn", "matplotlib"}
 BOOK = {"IPython", "jupyter_book", "nbformat", "papermill", "sphinx", "yaml"}
 
@@ -42,10 +46,12 @@ def modules(package):
     return [name for name in found if not name.endswith("__main__")]
 
 
-LIBRARY = modules(spinbook)
+OURS = (spinbook, experiments, chapters)
+LIBRARY = [name for package in OURS for name in modules(package) if not within(name, ["chapters"])]
+CHAPTERS = [name for name in modules(chapters) if not within(name, NUMBERS)]
 TABLE = {
     "the physics in JAX": (
-        [name for name in LIBRARY if not within(name, (*TORCH, *NUMBA, *PLOT))],
+        [name for name in LIBRARY if not within(name, (*TORCH, *NUMBA))] + list(NUMBERS),
         HEAVY | BOOK | {"companion"},
     ),
     "the physics in PyTorch": (
@@ -55,17 +61,17 @@ TABLE = {
     # numba reads its settings with yaml.
     "what numba compiles": (list(NUMBA), HEAVY - {"numba"} | BOOK - {"yaml"} | {"companion"}),
     "what draws the figures": (
-        [name for name in LIBRARY if within(name, PLOT)],
+        CHAPTERS,
         HEAVY - {"matplotlib"} | BOOK | {"companion", "jax"},
     ),
     "numbers and claims": (
         ["companion.numbers", "companion.claims"],
-        {*HEAVY, "jax", "numpy", "spinbook", "sphinx", "papermill"},
+        {*HEAVY, *ROOMS, "jax", "numpy", "sphinx", "papermill"},
     ),
-    "figures": (["companion.figures"], HEAVY - {"matplotlib"} | {"jax", "spinbook", "sphinx", "papermill"}),
+    "figures": (["companion.figures"], HEAVY - {"matplotlib"} | {*ROOMS, "jax", "sphinx", "papermill"}),
     "the whole machinery": (
         [name for name in modules(companion) if not name.endswith("kernel_startup")],
-        HEAVY - {"matplotlib"} | {"jax", "spinbook"},
+        HEAVY - {"matplotlib"} | {*ROOMS, "jax"},
     ),
 }
 
@@ -90,14 +96,15 @@ def test_a_group_of_modules_loads_no_package_that_others_need(group):
     assert loaded & forbidden == set()
 
 
-@pytest.mark.parametrize("package", ["spinbook", "companion"])
+@pytest.mark.parametrize("package", [*sorted(ROOMS), "companion"])
 def test_importing_a_package_loads_nothing_else(package):
     code = (
         f"import sys; before = set(sys.modules); import {package}; "
-        f"print(sorted(set(sys.modules) - before - set(sys.stdlib_module_names)))"
+        f"new = {{name.partition('.')[0] for name in set(sys.modules) - before}}; "
+        f"print(sorted(new - set(sys.stdlib_module_names) - {{'spinbook'}}))"
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert shown.strip() == f"['{package}']"
+    assert shown.strip() == str([package] if package != "spinbook" else [])
 
 
 def offered(tree):
@@ -115,12 +122,12 @@ def defined(tree):
     return {node.name for node in tree.body if isinstance(node, kinds) and not node.name.startswith("_")}
 
 
-@pytest.mark.parametrize("package", [companion, spinbook], ids=lambda package: package.__name__)
+@pytest.mark.parametrize("package", [companion, *OURS], ids=lambda package: package.__name__)
 def test_every_module_says_what_it_offers(package):
     files = sorted(Path(package.__file__).parent.rglob("*.py"))
     # IPython runs it before a chapter's first cell; it is no module.
     trees = {str(file): ast.parse(file.read_text("utf-8")) for file in files if file.name != "kernel_startup.py"}
-    assert len(trees) > 20
+    assert len(trees) > 10
     for name, tree in trees.items():
         names = offered(tree)
         assert names is not None, f"{name}: no __all__"

@@ -8,7 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from spinbook import printed, sphere
+from chapters.spin_transformers import printed
+from spinbook import sphere
 from spinbook.spin_transformer import (
     Relax,
     SpinTransformer,

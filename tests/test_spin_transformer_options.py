@@ -12,7 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from spinbook import neqnn, sphere
+from chapters.nonequilibrium_dynamics import neqnn
+from spinbook import sphere
 from spinbook.entropy_production import relaxation
 from spinbook.entropy_production.mean_field import vector_mean_field
 from spinbook.spin_transformer import (

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 import torch
 
-from spinbook import digits, rbm, validate
+from experiments.datasets import digits
+from spinbook import rbm, validate
 from spinbook.precision import enable_x64
 
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from companion import claims, project
-from companion.pipeline import check, execution, notebooks
+from companion import check, claims, project
+from companion.declaring import notebooks
+from companion.running import execution
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = notebooks.names(ROOT)
@@ -57,9 +58,9 @@ def left_behind(folder, wheel):
     for path in map(Path, progress["opened"]):
         if path.is_dir() or path.parent.name == "__pycache__":
             continue
-        # pyproject.toml packs src/ as it is, and what claims and citations need of the book beside the library.
-        place = path.relative_to(ROOT)
-        place = place.relative_to("src") if place.parts[0] == "src" else Path("spinbook", "_book", place)
+        # The two wheels pack src/ as it is, and what claims and citations need of the book beside the library.
+        source = next((folder for folder in project.code(ROOT) if path.is_relative_to(folder)), None)
+        place = path.relative_to(source) if source else Path("spinbook", "_book", path.relative_to(ROOT))
         if not (wheel / place).is_file():
             missing.append(str(place))
     return missing
@@ -67,6 +68,7 @@ def left_behind(folder, wheel):
 
 def test_a_file_of_the_repository_that_colab_lacks_is_named(tmp_path, wheel):
     there = ["_config.yml", "book/claims/comparison.yml", "src/spinbook/__pycache__/x.pyc", "src/spinbook/ising"]
+    there += ["companion/src/companion/figures.py"]
     lacking = ["book/sources.yml", "requirements.lock", "src/spinbook/none.json"]
     opened = [str(ROOT / name) for name in [*there, *lacking]]
     progress = {"modules": ["spinbook", "companion.figures", "spinbook.none"], "opened": opened}

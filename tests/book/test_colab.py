@@ -24,7 +24,7 @@ import pytest
 import yaml
 
 from companion import claims, project
-from companion.pipeline import notebooks
+from companion.declaring import notebooks
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = notebooks.names(ROOT)
@@ -70,7 +70,7 @@ def stand_in(folder, repository):
     lent = folder / "lent"
     lent.mkdir()
     for entry in Path(sysconfig.get_path("purelib")).iterdir():
-        if not entry.name.startswith(("companion", "spinbook", "_spinbook")):
+        if not entry.name.startswith(("companion", "_companion", "spinbook", "_spinbook")):
             (lent / entry.name).symlink_to(entry)
     (Path(site) / "lent.pth").write_text(f"{lent}\n")
     (Path(site) / "google" / "colab").mkdir(parents=True)

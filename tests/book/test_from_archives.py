@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from companion.pipeline import again
+from companion.site import again
 
 ROOT = Path(__file__).resolve().parents[2]
 ARCHIVES = ROOT / "_build" / "html" / "figures"
@@ -55,7 +55,8 @@ def reader(archives, tmp_path_factory):
     kept = [line.partition(" @ ")[0] for line in lines if not line.startswith("#")]
     listed.write_text("\n".join(kept) + "\n", encoding="utf-8")
     pip = (sys.executable, "-m", "pip", "--disable-pip-version-check")
-    made = _run(*pip, "wheel", "--quiet", "--no-deps", "--no-build-isolation", "-w", wheels, ROOT, cwd=folder)
+    options = ("--quiet", "--no-deps", "--no-build-isolation", "-w", wheels)
+    made = _run(*pip, "wheel", *options, ROOT / "companion", ROOT, cwd=folder)
     assert made.returncode == 0, made.stderr
     # Builds the wheel of a package that its index has as source alone.
     fetch = (*pip, "wheel", "--quiet", "--prefer-binary", "--no-build-isolation", "-w", wheels, "--find-links", wheels)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from matplotlib import pyplot as plt
 
+from chapters import rbm_mixtures as plot
 from spinbook import rbm
-from spinbook.plot import rbm_mixtures as plot
 
 LIVE = Path(__file__).resolve().parents[2] / "book" / "_static" / "live"
 MODELS = sorted(path.stem for path in LIVE.glob("*.js") if path.stem != "kernel")

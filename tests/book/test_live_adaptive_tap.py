@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from chapters import adaptive_tap as plot
 from spinbook.adaptive_tap import exact, ising
-from spinbook.plot import adaptive_tap as plot
 
 LIVE = Path(__file__).resolve().parents[2] / "book" / "_static" / "live"
 

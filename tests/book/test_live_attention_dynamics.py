@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from spinbook.plot import attention_dynamics as plot
+from chapters import attention_dynamics as plot
 from spinbook.self_attention import lyapunov_exponents, paper_network, simulate
 
 NETWORK = paper_network()

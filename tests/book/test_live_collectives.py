@@ -7,9 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from chapters import collectives
+from chapters.comparison import figures as comparison
+from experiments.comparison import experiment, summary
 from spinbook import response
-from spinbook.comparison import experiment, summary
-from spinbook.plot import collectives, comparison
 from spinbook.response import exact
 
 FIELDS = np.array([[0.3, 1.2], [-0.5, -0.1], [0.6, -0.3]])

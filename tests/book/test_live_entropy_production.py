@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from chapters import entropy_production as plot
 from spinbook.ising import exact
-from spinbook.plot import entropy_production as plot
 
 LIVE = Path(__file__).resolve().parents[2] / "book" / "_static" / "live"
 STEPS = 24

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from chapters import free_energy as plot
 from spinbook.free_energy import VectorSpinModel
-from spinbook.plot import free_energy as plot
 
 LIVE = Path(__file__).resolve().parents[2] / "book" / "_static" / "live"
 

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from chapters import kinetic_ising as plot
 from spinbook.ising import mean_field, stochastic
-from spinbook.plot import kinetic_ising as plot
 
 RNG = np.random.default_rng(5)
 Z = np.round(RNG.normal(size=(16, 16)), 2)

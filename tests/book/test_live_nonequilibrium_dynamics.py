@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from chapters.nonequilibrium_dynamics import figures as plot
 from spinbook import sphere
-from spinbook.plot import nonequilibrium_dynamics as plot
 from spinbook.vector import mean_field
 
 LIVE = Path(__file__).resolve().parents[2] / "book" / "_static" / "live"

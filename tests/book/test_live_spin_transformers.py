@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
+from chapters.spin_transformers import figures as plot
 from spinbook import sphere
-from spinbook.plot import spin_transformers as plot
 from spinbook.precision import enable_x64
 from spinbook.vector import mean_field
 

@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from companion.pipeline import browser
-from spinbook.plot import title_page
+from chapters import title_page
+from companion.site import browser
 from spinbook.vector import mean_field
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -43,7 +43,7 @@ def _ask(page, script, **options):
 
 def test_the_title_page_has_one_sentence_and_the_picture_before_anything_else():
     text = (ROOT / "book" / "index.md").read_text()
-    before = re.match(r"# .+\n\n([^\n]+)\n\n```\{from-library\} plot\.title_page\.markup", text)
+    before = re.match(r"# .+\n\n([^\n]+)\n\n```\{from-library\} chapters\.title_page\.markup", text)
     assert before
     assert len(re.findall(r"[.!?](?:\s|$)", before[1])) == 1
 

@@ -12,10 +12,13 @@ import pytest
 import yaml
 
 from companion import project
-from companion.pipeline import citation, notebooks
+from companion.declaring import notebooks
+from companion.site import citation
 
 ROOT = Path(__file__).resolve().parents[2]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+PROJECT, PRESS = (
+    tomllib.loads((folder / "pyproject.toml").read_text())["project"] for folder in (ROOT, ROOT / "companion")
+)
 LOCK = (ROOT / "requirements.lock").read_text()
 PINS = dict(re.findall(r"^([A-Za-z0-9._-]+)==(\S+) \\$", LOCK, flags=re.MULTILINE))
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
@@ -30,12 +33,11 @@ def names(requirements):
 
 
 def test_the_lock_pins_every_direct_dependency():
-    direct = names(PROJECT["dependencies"]).union(
-        *(names(extra) for extra in PROJECT["optional-dependencies"].values())
-    )
+    lists = [part for one in (PROJECT, PRESS) for part in (one["dependencies"], *one["optional-dependencies"].values())]
     # torch is pinned by constraints.txt, because its build, and so its checksum, differs between machines. An extra
-    # that contains another names the project itself.
-    assert direct - {PROJECT["name"]} <= {canonical(name) for name in PINS} | {"torch"}
+    # that contains another names the project itself, or the press.
+    direct = set().union(*map(names, lists))
+    assert direct - {PROJECT["name"], PRESS["name"]} <= {canonical(name) for name in PINS} | {"torch"}
 
 
 def test_the_lock_holds_no_cuda_package_no_address_and_no_local_version():
@@ -67,8 +69,8 @@ def test_the_conda_environment_adds_nothing_to_the_project():
     environment = yaml.safe_load((ROOT / "environment.yml").read_text())
     *plain, pip = environment["dependencies"]
     assert plain == [f"python{PROJECT['requires-python']}", "pip"]
-    assert pip["pip"] == ["-c constraints.txt", "-e .[book,test]"]
-    assert {"book", "test"} <= set(PROJECT["optional-dependencies"])
+    assert pip["pip"] == ["-c constraints.txt", "-e ./companion[book]", "-e .[notebook,test]"]
+    assert {"notebook", "test"} <= set(PROJECT["optional-dependencies"])
 
 
 def test_the_workflows_call_make_and_nothing_else():
@@ -117,8 +119,9 @@ def clone(tmp_path):
     """The part of a fresh clone that `make chapter` reads before it installs anything."""
     (tmp_path / "notebooks").mkdir()
     (tmp_path / "notebooks" / "probe.md").touch()
-    for name in ("Makefile", "pyproject.toml", "constraints.txt", "requirements.lock"):
-        shutil.copy(ROOT / name, tmp_path)
+    (tmp_path / "companion").mkdir()
+    for name in ("Makefile", "pyproject.toml", "companion/pyproject.toml", "constraints.txt", "requirements.lock"):
+        shutil.copy(ROOT / name, tmp_path / name)
     return tmp_path
 
 
@@ -208,7 +211,7 @@ def command(*arguments, folder):
         capture_output=True,
         text=True,
         check=False,
-        env={"PYTHONPATH": str(ROOT / "src"), "PATH": ""},
+        env={"PYTHONPATH": str(ROOT / "companion" / "src"), "PATH": ""},
     )
 
 
@@ -231,7 +234,7 @@ def test_the_command_helps_without_the_packages_of_the_book_and_outside_the_repo
 def test_the_repository_address_is_typed_in_one_file_only():
     address = project.identity(ROOT).repository
     tracked = subprocess.run(["git", "-C", str(ROOT), "ls-files"], capture_output=True, text=True, check=True).stdout
-    derived = {"CITATION.cff", "tests/book/test_build.py"} | {
+    derived = {"CITATION.cff", "companion/tests/test_build.py"} | {
         f"notebooks/{name}.ipynb" for name in notebooks.names(ROOT)
     }
     holders = {

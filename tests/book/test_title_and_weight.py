@@ -8,9 +8,9 @@ import pytest
 from docutils import nodes
 from docutils.parsers.rst import DirectiveError
 
+from chapters import collectives
 from companion import project
-from companion.pipeline import directives, pages, site
-from spinbook.plot import collectives
+from companion.site import directives, pages, rendering
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -96,7 +96,7 @@ def test_what_no_page_shows_is_in_the_archive_alone(tmp_path, files, preview, go
     folder.mkdir()
     for name in files:
         (folder / name).write_text(name)
-    site._lighten(folder, preview=preview)
+    rendering._lighten(folder, preview=preview)
     assert {path.name for path in folder.iterdir()} == set(files) - gone
 
 

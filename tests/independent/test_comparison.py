@@ -8,7 +8,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from spinbook.comparison import experiment, judging, summary
+from experiments.comparison import experiment, judging, summary
 
 
 def above(t, degrees):
@@ -56,7 +56,7 @@ def test_the_normal_limit_and_the_tail_of_one_degree():
 
 def test_the_share_of_pairs_that_four_heads_win_counted_one_by_one():
     # Claim comparison.heads, from the file of the record and two loops.
-    path = resources.files("spinbook.comparison") / "comparison.json"
+    path = resources.files("experiments.comparison") / "comparison.json"
     rows = {(row["module"], row["task"]): row for row in json.loads(path.read_text(encoding="utf-8"))["rows"]}
     four, one = (
         [run["accuracy"] for run in rows[f"naive spins, one step, {heads}", "digits"]["runs"] if not run["failure"]]

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.book.conftest import REPOSITORY
+REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 def test_every_chapter_has_a_central_result_derived_again():

@@ -20,8 +20,6 @@ import jax.numpy as jnp
 import numpy as np
 import torch
 
-import spinbook
-
 
 @dataclass(frozen=True)
 class Opaque:
@@ -50,13 +48,16 @@ class Group:
     more: dict[str, Any] = field(default_factory=dict)
 
 
+PACKAGES = ("spinbook", "experiments", "chapters")
+# What is no figure in the chapters.
+NUMBERS = ("chapters.nonequilibrium_dynamics.neqnn", "chapters.spin_transformers.printed")
 KEY = Opaque(lambda: jax.random.key(0))
 UNCHECKED = "takes what its callers have checked, and says so"
 
 # Modules, or single names in them, without an entry.
 EXEMPT = {
     **{
-        f"spinbook.comparison.{name}": "of a record of the book, which its checksum seals"
+        f"experiments.comparison.{name}": "of a record of the book, which its checksum seals"
         for name in (
             "by_depth",
             "depths",
@@ -74,23 +75,23 @@ EXEMPT = {
             "questions.primary_cells",
         )
     },
+    **dict.fromkeys(
+        (
+            "spinbook.adaptive_tap.network",
+            "experiments.comparison.training.follow",
+            "experiments.comparison.training.train",
+            "experiments.comparison.transient.compare",
+            "experiments.comparison.transient.compute",
+            "experiments.comparison.transient.train",
+            "experiments.comparison.transient.restored",
+            "experiments.entropy_production.learn_recall",
+            "experiments.entropy_production.sculpt",
+            "experiments.vector.fidelity.trained",
+        ),
+        "trains, by records that have entries of their own",
+    ),
     **{
-        f"spinbook.{name}": "trains, by records that have entries of their own"
-        for name in (
-            "adaptive_tap.network",
-            "comparison.training.follow",
-            "comparison.training.train",
-            "comparison.transient.compare",
-            "comparison.transient.compute",
-            "comparison.transient.train",
-            "comparison.transient.restored",
-            "entropy_production.experiments.learn_recall",
-            "entropy_production.experiments.sculpt",
-            "vector.fidelity.trained",
-        )
-    },
-    **{
-        f"spinbook.comparison.{name}": "made of modules that have entries"
+        f"experiments.comparison.{name}": "made of modules that have entries"
         for name in (
             "blocks.Averaged",
             "blocks.Block",
@@ -99,18 +100,20 @@ EXEMPT = {
             "transient.LanguageModel",
         )
     },
-    "spinbook.comparison.blocks": UNCHECKED,
-    "spinbook.comparison.mixers.Fourier": "no arguments",
-    "spinbook.comparison.training.hessenberg": UNCHECKED,
-    "spinbook.entropy_production.experiments.signal_share": UNCHECKED,
-    "spinbook.comparison.tasks.Task": "arrays, made by the functions of its module",
-    "spinbook.comparison.torch_blocks.standardized": UNCHECKED,
+    "experiments.comparison.blocks": UNCHECKED,
+    "experiments.comparison.mixers.Fourier": "no arguments",
+    "experiments.comparison.training.hessenberg": UNCHECKED,
+    "experiments.entropy_production.signal_share": UNCHECKED,
+    "experiments.comparison.tasks.Task": "arrays, made by the functions of its module",
+    "experiments.comparison.torch_blocks.standardized": UNCHECKED,
+    "spinbook._moved": "names of modules; tests/test_moved.py",
     "spinbook.sweep": "tasks and folders, no numbers; tests/sweep",
-    "spinbook.printed": "text of the sources",
-    **{f"spinbook.neqnn.{name}": "no arguments" for name in ("cases", "settling")},
-    "spinbook.digits": "no arguments",
-    **{f"spinbook.datasets.{name}": "paths; tests/datasets" for name in ("files", "mnist")},
-    **{f"spinbook.datasets.moby_dick.{name}": "a path, or no arguments" for name in ("load", "sample")},
+    "experiments.published": "names of sweeps, and folders; tests/experiments/test_published.py",
+    "chapters.spin_transformers.printed": "text of the sources",
+    **{f"chapters.nonequilibrium_dynamics.neqnn.{name}": "no arguments" for name in ("cases", "settling")},
+    "experiments.datasets.digits": "no arguments",
+    **{f"experiments.datasets.{name}": "paths; tests/experiments/datasets" for name in ("files", "mnist")},
+    **{f"experiments.datasets.moby_dick.{name}": "a path, or no arguments" for name in ("load", "sample")},
     "spinbook.ising.sherrington_kirkpatrick.published_starts": "no arguments",
     "spinbook.ising.echo": UNCHECKED,
     "spinbook.adaptive_tap.ising.checked_model": "the checks of its module, see spinbook.validate",
@@ -130,12 +133,12 @@ EXEMPT = {
     "spinbook.vector.heads": UNCHECKED,
     "spinbook.vector.reference": UNCHECKED,
     **{
-        f"spinbook.vector.fidelity.{name}": "cases of the book and their record, see spinbook.comparison"
+        f"experiments.vector.fidelity.{name}": "cases of the book and their record, see experiments.comparison"
         for name in ("cases", "compute", "measure", "record", "system")
     },
-    "spinbook.vector.one_step": "cases of the book and their record, see spinbook.comparison",
+    "experiments.vector.one_step": "cases of the book and their record, see experiments.comparison",
     **{
-        f"spinbook.vector.calibration.{name}": "cases, which are checked where they are made, and their record"
+        f"experiments.vector.calibration.{name}": "cases, which are checked where they are made, and their record"
         for name in (
             "cells",
             "compute",
@@ -254,18 +257,18 @@ JUDGED: dict[str, Any] = {
     "differences": [0.3, 0.5, -0.1], "ours": [0.3, 0.5, 0.2], "theirs": [0.1, 0.2, 0.3], "margin": 0.5, "level": 0.05,
     "confidence": 0.9, "num_pairs": 5, "distance": 0.5, "spread": 1.0, "scores": [0.3, 0.5], "failed": [0.0, 1.0],
     "blind": 0.1, "power": 0.9, "least": 5, "most": 9, "power_of": Opaque(lambda: lambda n: n / 10),
-    "verdicts": Opaque(lambda: [_class("spinbook.comparison.judging", "Verdict")("yes", 0.01, 0.99)] * 2),
+    "verdicts": Opaque(lambda: [_class("experiments.comparison.judging", "Verdict")("yes", 0.01, 0.99)] * 2),
 }  # fmt: skip
 TASKS: dict[str, Any] = {
     "num_pairs": 2, "num_keys": 4, "num_values": 3, "num_train": 8, "num_test": 4, "seed": 0, "patch": 7,
     "num_validation": 50, "num_characters": 32, "num_gaps": 5, "held_out": 0.05,
-    "images": Opaque(lambda: _class("spinbook.datasets.mnist", "sample")()),
-    "text": Opaque(lambda: _class("spinbook.datasets.moby_dick", "sample")()),
+    "images": Opaque(lambda: _class("experiments.datasets.mnist", "sample")()),
+    "text": Opaque(lambda: _class("experiments.datasets.moby_dick", "sample")()),
 }  # fmt: skip
 TRAINING: dict[str, Any] = {
-    "num_examples": 10, "recipe": Opaque(lambda: _class("spinbook.comparison.training", "Recipe")(3, 4)), "seed": 0,
+    "num_examples": 10, "recipe": Opaque(lambda: _class("experiments.comparison.training", "Recipe")(3, 4)), "seed": 0,
     "update": Opaque(lambda: lambda m: 0.5 * m), "state": _random(3), "steps": 2, "num_updates": 20, "dim": 8,
-    "task": Opaque(lambda: _task()), "module": Opaque(lambda: _class("spinbook.comparison.modules", "MODULES")[0]),
+    "task": Opaque(lambda: _task()), "module": Opaque(lambda: _class("experiments.comparison.modules", "MODULES")[0]),
     "name": "FNet", "depth": 2, "grid": Opaque(lambda: (4,)),
 }  # fmt: skip
 CALIBRATED: dict[str, Any] = {
@@ -282,7 +285,7 @@ FREE: dict[str, Any] = {
 
 @cache
 def _task() -> Any:
-    from spinbook.comparison.tasks import recall
+    from experiments.comparison.tasks import recall
 
     return recall(num_pairs=2, num_keys=4, num_values=3, num_train=8, num_test=4)
 
@@ -366,38 +369,44 @@ def _class(name: str, class_name: str) -> Any:
 
 GROUPS = [
     Group(
-        "comparison.judging",
+        "experiments.comparison.judging",
         "above equivalence_power equivalent filled greatest_spread one_sided_power paired pairs_needed together",
         JUDGED,
     ),
-    Group("comparison.tasks", "classify_digits classify_mnist fill_in most_frequent recall recall_apart", TASKS),
-    Group("comparison.training", "batches rate_profile shared_start", TRAINING),
-    Group("comparison.modules", "num_parameters stacked width", TRAINING),
     Group(
-        "comparison.questions",
+        "experiments.comparison.tasks",
+        "classify_digits classify_mnist fill_in most_frequent recall recall_apart",
+        TASKS,
+    ),
+    Group("experiments.comparison.training", "batches rate_profile shared_start", TRAINING),
+    Group("experiments.comparison.modules", "num_parameters stacked width", TRAINING),
+    Group(
+        "experiments.comparison.questions",
         "contrasts endpoint in_order runs_needed",
         {
             "task": "mnist",
             "least": 5,
             "most": 9,
             "scores": Opaque(dict),
-            "question": Opaque(lambda: _class("spinbook.comparison.questions", "QUESTIONS")[0]),
+            "question": Opaque(lambda: _class("experiments.comparison.questions", "QUESTIONS")[0]),
         },
     ),
     Group(
-        "comparison.transient_questions",
+        "experiments.comparison.transient_questions",
         "answer answers undecided",
         {
-            "record": Opaque(lambda: _class("spinbook.comparison.transient_record", "recorded")(sample=True)),
+            "record": Opaque(lambda: _class("experiments.comparison.transient_record", "recorded")(sample=True)),
             "beta": 1.0,
-            "question": Opaque(lambda: _class("spinbook.comparison.transient_questions", "QUESTIONS")[0]),
+            "question": Opaque(lambda: _class("experiments.comparison.transient_questions", "QUESTIONS")[0]),
         },
     ),
-    Group("datasets.moby_dick", "decode encode", {"characters": [0, 5, 35], "text": "Call me Ishmael."}),
-    Group("neqnn", "load", {"case": "learned, K=1"}),
-    Group("vector.calibration", "closure spread_delayed", CALIBRATED, "NaN where fluctuations do not die out"),
-    Group("vector.calibration", "predicted_gains", CALIBRATED, "NaN for symmetric couplings"),
-    Group("vector.calibration", "root", CALIBRATED, "NaN where it is not two of them above zero"),
+    Group("experiments.datasets.moby_dick", "decode encode", {"characters": [0, 5, 35], "text": "Call me Ishmael."}),
+    Group("chapters.nonequilibrium_dynamics.neqnn", "load", {"case": "learned, K=1"}),
+    Group(
+        "experiments.vector.calibration", "closure spread_delayed", CALIBRATED, "NaN where fluctuations do not die out"
+    ),
+    Group("experiments.vector.calibration", "predicted_gains", CALIBRATED, "NaN for symmetric couplings"),
+    Group("experiments.vector.calibration", "root", CALIBRATED, "NaN where it is not two of them above zero"),
     Group(
         "ising.mean_field",
         "correlations delayed_correlations first_order_delayed_correlations flat_tap_step naive_step",
@@ -430,8 +439,8 @@ GROUPS = [
     Group("vector.mean_field", "flat_tap_step naive_step second_order_magnetization", VECTOR),
     Group("vector.mean_field", "simulate steady_state tap_solve tap_step", VECTOR, NOT_FOUND),
     Group("vector.stochastic", "simulate step", VECTOR, more={"spins": _ON_SPHERE}),
-    Group("vector.fidelity", "sampled spread_means twins", FIDELITY),
-    Group("vector.fidelity", "collective_mode", FIDELITY, "NaN where the fluctuation does not die out"),
+    Group("experiments.vector.fidelity", "sampled spread_means twins", FIDELITY),
+    Group("experiments.vector.fidelity", "collective_mode", FIDELITY, "NaN where the fluctuation does not die out"),
     Group("vector.infinite", "steady_length", {"beta": 1.0, "coupling_std": 1.0, "field_length": 1.0}, NO_STATE),
     Group(
         "entropy_production.mean_field",
@@ -651,8 +660,13 @@ GROUPS = [
 CLASSES: dict[str, Case] = {}
 
 
+def _full(name: str) -> str:
+    """The whole name of a module or of what is in one: without a package it is one of the library."""
+    return name if name.partition(".")[0] in PACKAGES else f"spinbook.{name}"
+
+
 def _add(name: str, function: Callable[..., Any], arguments: dict[str, Any], documented: str = "") -> None:
-    CLASSES[f"spinbook.{name}"] = Case(function, arguments, documented)
+    CLASSES[_full(name)] = Case(function, arguments, documented)
 
 
 def _spin_module(depth: bool) -> Callable[..., Any]:
@@ -703,7 +717,7 @@ def _torch_module(make: Callable[[], Any]) -> Callable[..., Any]:
 
 
 def _smoke() -> tuple[Any, Any]:
-    module = importlib.import_module("spinbook.comparison.transient")
+    module = importlib.import_module("experiments.comparison.transient")
     return module.Row("1"), module.SMOKE
 
 
@@ -833,55 +847,59 @@ for _name in ("Spherical", "SphericalLargeDim"):
     )
 # Records check their fields when they are made.
 for _name, _arguments in {
-    "comparison.training.Recipe": {"num_updates": 3, "batch": 4, "allowed_skips": 0.1, "allowed_unsolved": 0.0},
-    "comparison.doubts.Doubt": {"row": "FNet", "depth": 1, "learning_rate": 0.1, "shrunk": 1.0, "task": "text"},
-    "comparison.depths.Cell": {"row": "FNet", "task": "text", "depth": 2},
-    "comparison.depths.Design": {"name": "one", "pilot": 0, "least": 2, "most": 3},
-    "comparison.experiment.Plan": {"learning_rates": Opaque(lambda: (0.1,))},
-    "comparison.headline.Design": {"name": "one", "num_updates": 3, "sample": True},
-    "comparison.transient.Row": {"trained": "inf", "field": True, "beta": 1.0},
-    "comparison.transient.Design": {"name": "one", "depth": 1, "learning_rate": 0.1, "beside_seeds": 0},
-    "comparison.trained_heads.Sampling": {"replicas": 4, "steps": 3, "transient": 0, "windows": 1},
-    "vector.calibration.Cell": {"u": 1.0, "beta": 1.0, "dim": 6, "draw": 0, "transient": 0},
-    "vector.calibration.Noise": {"u": 1.0, "beta": 1.0, "dim": 6, "runs": 3},
-    "vector.fidelity.Case": {
+    "experiments.comparison.training.Recipe": {
+        "num_updates": 3, "batch": 4, "allowed_skips": 0.1, "allowed_unsolved": 0.0,
+    },
+    "experiments.comparison.doubts.Doubt": {
+        "row": "FNet", "depth": 1, "learning_rate": 0.1, "shrunk": 1.0, "task": "text",
+    },
+    "experiments.comparison.depths.Cell": {"row": "FNet", "task": "text", "depth": 2},
+    "experiments.comparison.depths.Design": {"name": "one", "pilot": 0, "least": 2, "most": 3},
+    "experiments.comparison.experiment.Plan": {"learning_rates": Opaque(lambda: (0.1,))},
+    "experiments.comparison.headline.Design": {"name": "one", "num_updates": 3, "sample": True},
+    "experiments.comparison.transient.Row": {"trained": "inf", "field": True, "beta": 1.0},
+    "experiments.comparison.transient.Design": {"name": "one", "depth": 1, "learning_rate": 0.1, "beside_seeds": 0},
+    "experiments.comparison.trained_heads.Sampling": {"replicas": 4, "steps": 3, "transient": 0, "windows": 1},
+    "experiments.vector.calibration.Cell": {"u": 1.0, "beta": 1.0, "dim": 6, "draw": 0, "transient": 0},
+    "experiments.vector.calibration.Noise": {"u": 1.0, "beta": 1.0, "dim": 6, "runs": 3},
+    "experiments.vector.fidelity.Case": {
         "kind": "rows", "beta": 1.0, "scale": 0.0, "causal": False, "num_sites": 4, "dim": 6, "draw": 0, "field": 1.0,
     },
-    "vector.one_step.Case": {"system": 0, "strength": 1.0, "draws": 8},
-    "entropy_production.experiments.World": {"num_sites": 3, "dim": 6, "steps": 2},
-    "entropy_production.experiments.RecallTask": {"num_sites": 3, "dim": 6, "lag": 1, "depth": 2},
+    "experiments.vector.one_step.Case": {"system": 0, "strength": 1.0, "draws": 8},
+    "experiments.entropy_production.World": {"num_sites": 3, "dim": 6, "steps": 2},
+    "experiments.entropy_production.RecallTask": {"num_sites": 3, "dim": 6, "lag": 1, "depth": 2},
     "spin_transformer.Relax": {"tol": 1e-6, "max_steps": 5, "history": 0},
     # Modules check the sizes that they are made of.
     **{
-        f"comparison.{name}": {"dim": 8, "num_heads": 2, "key": KEY}
+        f"experiments.comparison.{name}": {"dim": 8, "num_heads": 2, "key": KEY}
         for name in ("blocks.Attention", "mixers.NormalizedAttention", "mixers.RectifiedAttention")
     },
-    "comparison.blocks.FeedForward": {"dim": 8, "key": KEY},
-    "comparison.blocks.Memory": {"dim": 8, "steps": 2, "key": KEY},
-    "comparison.blocks.SpinBlock": {
+    "experiments.comparison.blocks.FeedForward": {"dim": 8, "key": KEY},
+    "experiments.comparison.blocks.Memory": {"dim": 8, "steps": 2, "key": KEY},
+    "experiments.comparison.blocks.SpinBlock": {
         "dim": 8, "num_heads": 2, "key": KEY, "theory": Opaque(lambda: _class("spinbook.spin_transformer", "naive")),
         "dynamics": Opaque(lambda: _class("spinbook.spin_transformer", "Unroll")(1)),
     },
-    "comparison.blocks.require_sizes": {"dim": 8, "num_heads": 2},
-    "comparison.mixers.EnergyBlock": {"dim": 8, "num_heads": 2, "steps": 3, "rate": 0.25, "key": KEY},
-    "comparison.mixers.GatedMLP": {"num_sites": 5, "dim": 8, "key": KEY},
-    "comparison.mixers.LocalPooling": {"grid": [2, 3]},
-    "comparison.mixers.SiteMLP": {"num_sites": 5, "key": KEY},
-    "comparison.torch_blocks.AdaptiveTAP": {"num_sites": 5, "dim": 8},
-    "comparison.torch_blocks.FreeEnergy": {"num_sites": 5, "dim": 8},
-    "comparison.torch_blocks.MeanField": {"num_sites": 5, "dim": 8, "tol": 1e-3, "max_steps": 5},
-    "comparison.torch_blocks.Vanilla": {"dim": 8, "num_heads": 2},
-    "comparison.transient.VanillaStack": {"depth": 2, "dim": 8, "num_heads": 2, "key": KEY},
+    "experiments.comparison.blocks.require_sizes": {"dim": 8, "num_heads": 2},
+    "experiments.comparison.mixers.EnergyBlock": {"dim": 8, "num_heads": 2, "steps": 3, "rate": 0.25, "key": KEY},
+    "experiments.comparison.mixers.GatedMLP": {"num_sites": 5, "dim": 8, "key": KEY},
+    "experiments.comparison.mixers.LocalPooling": {"grid": [2, 3]},
+    "experiments.comparison.mixers.SiteMLP": {"num_sites": 5, "key": KEY},
+    "experiments.comparison.torch_blocks.AdaptiveTAP": {"num_sites": 5, "dim": 8},
+    "experiments.comparison.torch_blocks.FreeEnergy": {"num_sites": 5, "dim": 8},
+    "experiments.comparison.torch_blocks.MeanField": {"num_sites": 5, "dim": 8, "tol": 1e-3, "max_steps": 5},
+    "experiments.comparison.torch_blocks.Vanilla": {"dim": 8, "num_heads": 2},
+    "experiments.comparison.transient.VanillaStack": {"depth": 2, "dim": 8, "num_heads": 2, "key": KEY},
 }.items():  # fmt: skip
-    _add(_name, lambda n=_name, **a: _class(f"spinbook.{n.rpartition('.')[0]}", n.rpartition(".")[2])(**a), _arguments)
+    _add(_name, lambda n=_name, **a: _class(_full(n.rpartition(".")[0]), n.rpartition(".")[2])(**a), _arguments)
 _add(
-    "comparison.torch_blocks.seeded",
-    lambda seed: _class("spinbook.comparison.torch_blocks", "seeded")(seed).__enter__(),
+    "experiments.comparison.torch_blocks.seeded",
+    lambda seed: _class("experiments.comparison.torch_blocks", "seeded")(seed).__enter__(),
     {"seed": 0},
 )
 _add(
-    "comparison.transient.made",
-    lambda key: _class("spinbook.comparison.transient", "made")(*_smoke(), key),
+    "experiments.comparison.transient.made",
+    lambda key: _class("experiments.comparison.transient", "made")(*_smoke(), key),
     {"key": KEY},
 )
 for _name in ("sample", "count_free"):
@@ -895,7 +913,7 @@ for _name in ("sample", "count_free"):
 def _cases() -> dict[str, Case]:
     found = dict(CLASSES)
     for group in GROUPS:
-        module = importlib.import_module(f"spinbook.{group.module}")
+        module = importlib.import_module(_full(group.module))
         for name in group.names.split():
             function = getattr(module, name)
             call = function if group.wrap is None else group.wrap(function)
@@ -904,7 +922,7 @@ def _cases() -> dict[str, Case]:
             missing = [p.name for p in parameters if p.default is p.empty and p.name not in table and p.kind < 4]
             assert not missing, f"{group.module}.{name}: no argument in the table for {missing}"
             arguments = {p.name: table[p.name] for p in parameters if p.name in table}
-            found[f"spinbook.{group.module}.{name}"] = Case(call, arguments, group.documented)
+            found[_full(f"{group.module}.{name}")] = Case(call, arguments, group.documented)
     return found
 
 
@@ -914,8 +932,9 @@ CASES = _cases()
 def public_names() -> list[str]:
     """Functions, and classes that are more than a record, in the ``__all__`` of the module that defines them."""
     names = []
-    for info in pkgutil.walk_packages(spinbook.__path__, "spinbook."):
-        if info.name.startswith("spinbook.plot") or info.name.endswith("__main__"):
+    paths = ((package, importlib.import_module(package).__path__) for package in PACKAGES)
+    for info in (one for package, path in paths for one in pkgutil.walk_packages(path, f"{package}.")):
+        if info.name.endswith("__main__") or (info.name.startswith("chapters.") and info.name not in NUMBERS):
             continue
         module = importlib.import_module(info.name)
         for name in getattr(module, "__all__", ()):

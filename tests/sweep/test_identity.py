@@ -134,13 +134,14 @@ def test_an_edit_of_the_module_or_of_one_that_it_draws_on_is_another_sweep(tmp_p
         "__init__": "",
         "main": "from edited import near\nfrom edited.near import helper\n\ndef f(x):\n    return helper(x)\n",
         "near": "from edited.far import constant\n\ndef helper(x):\n    return {'x': constant() * x}\n",
-        "far": "def constant():\n    return 2\n",
+        "far": "from another_package import number\n\ndef constant():\n    return number()\n",
+        "../another_package": "def number():\n    return 2\n",
         "unrelated": "number = 1\n",
     }
     monkeypatch.syspath_prepend(str(tmp_path))
 
     def identity():
-        for name in [name for name in sys.modules if name.partition(".")[0] == "edited"]:
+        for name in [name for name in sys.modules if name.partition(".")[0] in ("edited", "another_package")]:
             monkeypatch.delitem(sys.modules, name)
         import edited.main
         import edited.unrelated
@@ -154,7 +155,8 @@ def test_an_edit_of_the_module_or_of_one_that_it_draws_on_is_another_sweep(tmp_p
         write(name)
     original = identity()
     assert identity() == original
-    for name, same in (("main", False), ("near", False), ("far", False), ("unrelated", True)):
+    changes = {"main": False, "near": False, "far": False, "../another_package": False, "unrelated": True}
+    for name, same in changes.items():
         (package / f"{name}.py").write_text(sources[name] + "# more\n")
         changed = identity()
         assert (changed[0]["code"] == original[0]["code"]) == same, name

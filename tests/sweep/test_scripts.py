@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from spinbook.sweep import published
+from experiments import published
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
 

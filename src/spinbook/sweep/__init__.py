@@ -9,7 +9,7 @@ identity            which sweep a folder belongs to
 processes           worker processes that may die
 storage             the folder and its sealed files
 
-``python -m spinbook.sweep`` lists the sweeps of the book and runs them.
+``python -m experiments`` lists the sweeps of the book and runs them.
 """
 
 from __future__ import annotations

@@ -17,6 +17,8 @@ import numpy as np
 
 __all__ = ["code_version", "derived", "fingerprint"]
 
+_INSTALLED = {"site-packages", "dist-packages"}
+
 
 def fingerprint(*values: Any) -> str:
     """SHA-256 of arrays, numbers, strings, ``None``, and lists, tuples and dictionaries of them.
@@ -161,15 +163,21 @@ def _source(module: str) -> Path | None:
     return None if file is None or not file.endswith(".py") else Path(file)
 
 
+def _is_own(module: str) -> bool:
+    """Whether a module has a source that is neither installed nor of Python itself."""
+    file = _source(module)
+    standard = Path(os.__file__).parent
+    return file is not None and not _INSTALLED.intersection(file.parts) and standard not in file.parents
+
+
 def _related(modules: Iterable[str]) -> list[str]:
-    """These modules and those of the same packages that they take anything from, and so on; sorted."""
+    """These modules and all others of one's own that they take anything from, and so on; sorted."""
     todo, seen = list(modules), set(modules)
     while todo:
         name = todo.pop()
-        package = name.partition(".")[0]
         for value in vars(sys.modules.get(name, types.SimpleNamespace())).values():
             other = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", None)
-            if isinstance(other, str) and other.partition(".")[0] == package and other not in seen:
+            if isinstance(other, str) and other not in seen and _is_own(other):
                 seen.add(other)
                 todo.append(other)
     return sorted(seen)
@@ -178,14 +186,12 @@ def _related(modules: Iterable[str]) -> list[str]:
 def _versions(modules: Iterable[str]) -> dict[str, str]:
     """The source of own modules and of those related to them, the version of installed ones."""
     versions = {}
-    installed = {"site-packages", "dist-packages"}
-    standard = Path(os.__file__).parent
     own = set()
     for name in modules:
-        file, package = _source(name), name.partition(".")[0]
-        if file is not None and not installed.intersection(file.parts) and standard not in file.parents:
+        if _is_own(name):
             own.add(name)
         else:
+            package = name.partition(".")[0]
             versions[package] = str(getattr(sys.modules.get(package), "__version__", ""))
     for name in _related(own):
         file = _source(name)
@@ -197,8 +203,8 @@ def _versions(modules: Iterable[str]) -> dict[str, str]:
 def code_version(function: Callable[..., Any]) -> str:
     """A fingerprint of the code that a function is part of, for an ``identity`` that is put together by hand.
 
-    That of the source of its module and of those modules of the same package that it draws on, or of the version of an
-    installed package; of the function alone where no file has its source.
+    That of the source of its module and of those modules that it draws on and that are not installed, or of the version
+    of an installed package; of the function alone where no file has its source.
 
     >>> code_version(fingerprint) == code_version(derived)
     True
@@ -213,8 +219,8 @@ def derived(function: Any, tasks: Sequence[Any]) -> dict[str, str]:
     """``function``, ``tasks`` and ``code``, each a fingerprint: what makes two sweeps the same.
 
     The function with its arguments so far, its defaults and what it closes over; the tasks; and the source of the
-    modules of its own package that it draws on (the version of a package that is installed). Raises ``ValueError`` for
-    what has no description that another process would find again.
+    modules that it draws on and that are not installed (the version of a package that is installed). Raises
+    ``ValueError`` for what has no description that another process would find again.
 
     >>> derived(abs, [1, 2])["tasks"] == derived(abs, [2, 1])["tasks"]
     False

@@ -1,0 +1,316 @@
+"""``make book`` and ``make chapter``: which chapters are stale, running them, collecting, rendering, the summary."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import math
+import os
+import shutil
+import sys
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TextIO
+
+from companion import check, manuscript, project
+from companion.declaring import compared, notebooks
+from companion.findings import Findings
+from companion.running import disk, environment, execution, freshness, ledger, lifeline
+from companion.site import catalogue, releases, rendering
+
+__all__ = ["JOBS", "Outcome", "book"]
+
+JOBS = 2
+"""Chapters that run at the same time."""
+
+_POLL_SECONDS = 0.2
+_REPORT_SECONDS = 10.0
+
+
+@dataclass
+class Outcome:
+    """What a build found. ``problems`` is empty exactly when the book may be published."""
+
+    chapters: list[str]
+    """Pages, in the order of the table of contents."""
+    executed: list[str] = field(default_factory=list)
+    failures: list[execution.Failure] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    rendered: bool = False
+    # A whole site of before was left in its place, because a chapter failed.
+    kept: bool = False
+    seconds: float = 0.0
+
+
+def book(root: Path, *, only: str | None = None, jobs: int = JOBS, out: TextIO | None = None) -> Outcome:
+    """Bring every chapter (or ``only`` one) up to date, check its claims, render the site, and print a summary.
+
+    Nothing stops half way: a chapter that fails, a claim that does not hold and a page that breaks are all reported at
+    the end, in ``Outcome.problems``. Every file of a finished chapter and of the site is compared with the digest
+    recorded when it was made; what was lost or altered is named and made again.
+
+    Raises ``ValueError`` if ``only`` is no chapter, or a chapter or a declaration of claims cannot be read,
+    ``RuntimeError`` if another build is running in this tree, and ``OSError`` if ``_build`` cannot be written.
+    """
+    out = out or sys.stdout
+    root = root.resolve()
+    started = time.perf_counter()
+    if findings := check.unreadable(root):
+        raise Findings(findings)
+    names = notebooks.names(root)
+    known = notebooks.chapters(root)
+    if only is not None and only not in known:
+        raise ValueError(f"NAME: expected one of {known}, got {only!r}")
+    with lifeline.orderly(), _lock(root):
+        outcome = Outcome(names)
+        chapters = {name: notebooks.load(root, name) for name in names}
+        if findings := check.book(root, only=only):
+            raise Findings(findings)
+        keys = {name: freshness.key(root, chapter) for name, chapter in chapters.items()}
+        wanted = names if only is None else [name for name in names if notebooks.chapter_of(name) == only]
+        standing = {name: execution.standing(root, name, keys[name]) for name in names}
+        stale = [name for name in wanted if standing[name].record is None]
+        for name in wanted:
+            reason = standing[name].reason
+            print(f"{name}: {f'{reason}: it runs' if name in stale else 'unchanged, its last run stands'}", file=out)
+        outcome.executed = stale
+        outcome.failures = _run(root, [chapters[name] for name in stale], jobs, out)
+        outcome.problems += [
+            f"chapter {failure.chapter} failed in code cell {failure.cell}: {execution.plain(failure.error)}"
+            for failure in outcome.failures
+        ]
+        outcome.problems += [
+            f"notebooks/{name}.ipynb is out of sync with its text: run `make fix`"
+            for name in notebooks.out_of_sync(root)
+            if name in wanted
+        ]
+        standing |= {name: execution.standing(root, name, keys[name]) for name in stale}
+        outcome.problems += [
+            f"chapter {name}: its run does not stand, {standing[name].reason} meanwhile; build again"
+            for name in stale
+            if standing[name].record is None and name not in {failure.chapter for failure in outcome.failures}
+        ]
+        records = {name: one.record for name, one in standing.items() if one.record}
+        results = {name: execution.results_folder(root, name) for name in records}
+        outcome.problems += _collect(root, wanted, chapters, records, results, outcome.failures)
+        print("Rendering the site", file=out, flush=True)
+        built = rendering.render(root, results, outcome.failures)
+        if built.damage:
+            print(f"The site was damaged and is made again: {built.damage}", file=out)
+        outcome.problems += built.problems
+        outcome.rendered, outcome.kept = built.rendered, built.kept
+    outcome.seconds = time.perf_counter() - started
+    _summary(root, outcome, records, out)
+    return outcome
+
+
+def _run(root: Path, chapters: Sequence[notebooks.Chapter], jobs: int, out: TextIO) -> list[execution.Failure]:
+    """Run chapters, ``jobs`` at a time, each with its share of the processors: the lessons, then the longest audits."""
+    waiting = sorted(chapters, key=lambda chapter: chapter.budget if chapter.is_audit else math.inf, reverse=True)
+    running: dict[str, tuple[notebooks.Chapter, execution.Running, float, list[int]]] = {}
+    failures: list[execution.Failure] = []
+    shares = _shares(min(jobs, len(chapters)))
+    reported: dict[str, float] = {}
+    try:
+        while waiting or running:
+            while waiting and shares:
+                chapter, cpus = waiting.pop(0), shares.pop(0)
+                run = execution.start(root, chapter.name, threads=len(cpus), cpus=cpus)
+                running[chapter.name] = (chapter, run, time.perf_counter(), cpus)
+                print(f"{chapter.name}: started", file=out, flush=True)
+            time.sleep(_POLL_SECONDS)
+            for name, (chapter, run, began, cpus) in list(running.items()):
+                elapsed = time.perf_counter() - began
+                if run.process.poll() is None:
+                    if elapsed - reported.get(name, 0.0) >= _REPORT_SECONDS:
+                        reported[name] = elapsed
+                        cell = execution.progress(run).get("cell", 0)
+                        print(f"{name}: cell {cell}/{chapter.num_code_cells}, {elapsed:.0f} s", file=out, flush=True)
+                    continue
+                del running[name]
+                shares.append(cpus)
+                for line in execution.said(run):
+                    print(line, file=out)
+                if run.process.returncode == 0:
+                    print(f"{name}: finished after {elapsed:.0f} s", file=out, flush=True)
+                else:
+                    failures.append(execution.failure(root, run))
+                    print(f"{name}: FAILED after {elapsed:.0f} s: {failures[-1].error}", file=out, flush=True)
+                execution.end(run)
+    finally:
+        for _, run, _, _ in running.values():
+            execution.end(run)
+    return failures
+
+
+def _shares(jobs: int) -> list[list[int]]:
+    """The processors this process may use, dealt out to ``jobs`` chapters."""
+    cpus = environment.processors()
+    return [cpus[index::jobs] or cpus for index in range(jobs)]
+
+
+def _collect(
+    root: Path,
+    wanted: Sequence[str],
+    chapters: Mapping[str, notebooks.Chapter],
+    records: Mapping[str, execution.Record],
+    results: Mapping[str, Path],
+    failures: Sequence[execution.Failure],
+) -> list[str]:
+    """Write ``figures/``, ``claims.json``, ``figures.json``, ``status.json`` from the results; returns the problems."""
+    build = root / "_build"
+    disk.remove(build / "figures")
+    problems = []
+    for name, folder in results.items():
+        for figure in sorted((folder / "figures").glob("*/figure.json")):
+            if (target := build / "figures" / figure.parent.name).exists():
+                problems.append(f"figure {figure.parent.name}: published on two pages, the second is {name}")
+                continue
+            shutil.copytree(figure.parent, target)
+    by_chapter = {chapter.chapter: chapter.source for chapter in chapters.values() if not chapter.is_audit}
+    figures = catalogue.with_sources(root, rendering.figures_index(build / "figures"), by_chapter)
+    disk.write(build / "figures.json", json.dumps(figures, indent=1, ensure_ascii=False) + "\n")
+    book_ledger = ledger.collect(root, list(by_chapter), results)
+    ledger.write(build / "claims.json", book_ledger.entries)
+    concerned = {notebooks.chapter_of(name) for name in wanted}
+    problems += [problem for problem in book_ledger.problems if _concerns(problem, concerned)]
+    explained = releases.problems(root, book_ledger.entries, book_ledger.retired)
+    problems += [problem for problem in explained if _concerns(problem, concerned)]
+    ids = {figure["id"] for figure in figures}
+    problems += [
+        f"chapter {name}: its thumbnail {chapter.thumbnail!r} is not among its published figures"
+        for name, chapter in chapters.items()
+        if name in results and not chapter.is_audit and chapter.thumbnail not in ids
+    ]
+    problems += catalogue.unresolved(figure for figure in figures if figure["chapter"] in concerned)
+    claim_ids = {entry["id"] for entry in book_ledger.entries}
+    whole = {
+        name for name in by_chapter if all(page in results for page in chapters if notebooks.chapter_of(page) == name)
+    }
+    problems += compared.problems(root, figures, claim_ids, list(by_chapter), sorted(concerned), whole)
+    broken = {failure.chapter: failure for failure in failures}
+    status = _status(root, chapters, records, book_ledger, figures, broken)
+    disk.write(build / "status.json", json.dumps(status, indent=1) + "\n")
+    return problems
+
+
+def _concerns(problem: str, chapters: Collection[str]) -> bool:
+    return any(problem.startswith(f"claim {name}.") for name in chapters)
+
+
+def _status(
+    root: Path,
+    chapters: Mapping[str, notebooks.Chapter],
+    records: Mapping[str, execution.Record],
+    book_ledger: ledger.Ledger,
+    figures: Sequence[Mapping[str, Any]],
+    broken: Mapping[str, execution.Failure],
+) -> dict[str, Any]:
+    who, state = project.identity(root), freshness.state(root)
+    pages = []
+    for name, chapter in chapters.items():
+        record = records.get(name)
+        own = [entry for entry in book_ledger.entries if entry["page"] == name]
+        page: dict[str, Any] = {
+            "chapter": chapter.chapter,
+            "page": name,
+            "title": chapter.title,
+            "summary": " ".join(chapter.summary.split()),
+            "source": chapter.source,
+            "prerequisites": chapter.prerequisites,
+            "thumbnail": chapter.thumbnail,
+            "budget_seconds": chapter.budget,
+            "state": "finished" if record else "failed" if name in broken else "not run",
+            "claims": len([entry for entry in own if entry["holds"] is not None]),
+            "claims_held": len([entry for entry in own if entry["holds"]]),
+            "figures": len([figure for figure in figures if figure["page"] == name]),
+        }
+        if record:
+            page |= {
+                "key": record.key,
+                "commit": record.commit,
+                "dirty": record.dirty,
+                "parameters": record.parameters,
+                "versions": record.versions,
+                "python": record.python,
+                "threads": record.threads,
+                "seconds": record.seconds,
+                "peak_bytes": record.peak_bytes,
+                "finished": record.finished,
+            }
+        if name in broken:
+            page["failure"] = {"cell": broken[name].cell, "error": execution.plain(broken[name].error)}
+        pages.append(page)
+    return {
+        "book": who.title,
+        "version": who.version,
+        "commit": state.commit,
+        "dirty": state.dirty,
+        "chapters": pages,
+        "retired": book_ledger.retired,
+    }
+
+
+def _summary(root: Path, outcome: Outcome, records: Mapping[str, execution.Record], out: TextIO) -> None:
+    status = json.loads((root / "_build" / "status.json").read_text(encoding="utf-8"))
+    rows = [("chapter", "seconds", "peak MB", "claims", "figures", "")]
+    for page in status["chapters"]:
+        if page["state"] == "finished":
+            late = (
+                f"over its budget of {page['budget_seconds']:.0f} s" if page["seconds"] > page["budget_seconds"] else ""
+            )
+            rows.append(
+                (
+                    page["page"],
+                    f"{page['seconds']:.1f}",
+                    f"{page['peak_bytes'] / 1e6:.0f}",
+                    f"{page['claims_held']}/{page['claims']}",
+                    str(page["figures"]),
+                    late or ("" if page["chapter"] in outcome.executed else "unchanged"),
+                )
+            )
+        else:
+            rows.append((page["page"], "-", "-", f"0/{page['claims']}", "-", page["state"]))
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    print(file=out)
+    for row in rows:
+        cells = [row[0].ljust(widths[0]), *(row[i].rjust(widths[i]) for i in range(1, 5)), row[5]]
+        print("  ".join(cells).rstrip(), file=out)
+    print(f"\nSite: {(root / '_build' / 'html' / 'index.html').relative_to(root)}", end="", file=out)
+    left = "of the last whole build, since a chapter failed" if outcome.kept else "unchanged"
+    print("" if outcome.rendered else f" ({left})", file=out)
+    if any(record.dirty for record in records.values()):
+        print("Some chapters were run from a tree with uncommitted changes; their pages say so.", file=out)
+    if outcome.problems:
+        print(f"\n{len(outcome.problems)} problem(s):", file=out)
+        for problem in outcome.problems:
+            print(f"  - {problem}", file=out)
+    print(f"{'FAILED' if outcome.problems else 'OK'} after {outcome.seconds:.1f} s", file=out, flush=True)
+
+
+@contextmanager
+def _lock(root: Path) -> Iterator[None]:
+    """Two builds in one tree would overwrite each other's work; the second one says so and ends."""
+    if (other := manuscript.kind(root / "_build")) not in ("a folder", "nothing"):
+        raise ValueError(f"_build: expected a folder, or nothing, got {other or 'a file'}")
+    (root / "_build").mkdir(exist_ok=True)
+    path = root / "_build" / ".lock"
+    if path.is_dir() or path.is_symlink():
+        disk.remove(path)
+    with path.open("a+", encoding="utf-8") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            handle.seek(0)
+            holder = handle.read().strip() or "unknown"
+            raise RuntimeError(
+                f"another build is running in this tree (process {holder} holds _build/.lock)"
+            ) from error
+        handle.truncate(0)
+        handle.write(str(os.getpid()))
+        handle.flush()
+        disk.sweep_out(execution.work_folder(root))
+        yield

@@ -1,0 +1,37 @@
+"""What the sources say, what a chapter measured, and whether the two agree. Nothing here computes results.
+
+``book/claims/CHAPTER.yml`` declares a claim with its published value and a wrong answer to it, the rival; a page of the
+chapter calls ``measure``, which sees no declaration; ``judge`` compares, when pages are made. The declaration never
+enters a measurement, and a measurement never changes a declaration.
+"""
+
+from __future__ import annotations
+
+from companion.declaring.declaration import KINDS, OWN, STATES, VERDICTS, Claim, Value, check, declared
+from companion.declaring.judgement import Judgement, Measurement, factor, judge
+from companion.declaring.measuring import measure, recorded
+from companion.declaring.words import QUOTED, anchor_of, expectation_of, format_value, line, sentence, with_error
+
+__all__ = [
+    "KINDS",
+    "OWN",
+    "QUOTED",
+    "STATES",
+    "VERDICTS",
+    "Claim",
+    "Judgement",
+    "Measurement",
+    "Value",
+    "anchor_of",
+    "check",
+    "declared",
+    "expectation_of",
+    "factor",
+    "format_value",
+    "judge",
+    "line",
+    "measure",
+    "recorded",
+    "sentence",
+    "with_error",
+]

@@ -1,0 +1,410 @@
+"""Text notebooks and their paired .ipynb files. Nothing is executed here.
+
+A chapter NAME has one or two pages: its lesson, ``notebooks/NAME.md``, and its audit, ``notebooks/audits/NAME.md``. A
+page is called by its path below ``notebooks``: NAME, or audits/NAME.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import functools
+import hashlib
+import json
+import re
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jupytext
+import nbformat
+import yaml
+from IPython.core.inputtransformer2 import TransformerManager
+from nbformat import NotebookNode
+
+from companion import manuscript, project
+
+__all__ = [
+    "AUDITS",
+    "Chapter",
+    "adopt",
+    "chapter_of",
+    "chapters",
+    "load",
+    "names",
+    "out_of_sync",
+    "pages",
+    "prose",
+    "serialise",
+    "slug",
+    "sync",
+]
+
+AUDITS = "audits"
+"""The folder of the audits, in ``notebooks`` and on the site."""
+_WORDS_A_MINUTE = 200
+_PLACE = re.compile(r"(?!.*\.\.)[\w.-]+(?:/[\w.-]+)*", re.ASCII)
+"""A file of the repository, without its suffix perhaps; what begins with / or leads upwards is none."""
+_CHAPTER = {"summary", "source", "thumbnail", "prerequisites"}
+"""What the front matter of a lesson says of its chapter; an audit need not say it again."""
+_PAGE = {"budget", "quick"}
+_KNOWN = _CHAPTER | _PAGE | {"data"}
+_KINDS: Mapping[str, tuple[Any, str]] = {
+    **dict.fromkeys(sorted(_CHAPTER), (str, "words")),
+    "budget": (int | float, "seconds"),
+    "quick": (dict, "parameters with their values"),
+    "data": (list, "a list of files"),
+}
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """One page of a chapter: its notebook without outputs, and what its front matter says."""
+
+    name: str
+    title: str
+    summary: str
+    source: str
+    thumbnail: str
+    prerequisites: str
+    budget: float
+    data: tuple[str, ...]
+    quick: Mapping[str, Any]
+    parameters: Mapping[str, Any]
+    notebook: NotebookNode
+
+    @property
+    def chapter(self) -> str:
+        """The chapter that the page belongs to."""
+        return chapter_of(self.name)
+
+    @property
+    def is_audit(self) -> bool:
+        """Whether the page is the audit of its chapter."""
+        return self.name != self.chapter
+
+    @property
+    def minutes(self) -> int:
+        """How long its prose takes to read, formulas and code not counted."""
+        prose = "\n".join(cell.source for cell in self.notebook.cells if cell.cell_type == "markdown")
+        words = len(re.sub(r"\$\$.*?\$\$|```.*?```", " ", prose, flags=re.DOTALL).split())
+        return max(1, round(words / _WORDS_A_MINUTE))
+
+    @property
+    def num_code_cells(self) -> int:
+        """Number of code cells, the install cell included."""
+        return sum(cell.cell_type == "code" for cell in self.notebook.cells)
+
+
+def chapter_of(page: str) -> str:
+    """The chapter of a page: NAME for NAME and for audits/NAME."""
+    return page.rpartition("/")[2]
+
+
+def slug(page: str) -> str:
+    """The name of a page as that of one file or folder."""
+    return page.replace("/", "-")
+
+
+def names(root: Path) -> list[str]:
+    """Names of all pages of chapters, in the order of the table of contents: an audit follows its lesson.
+
+    Raises ``ValueError`` if a page is missing from ``_toc.yml``, or one listed there does not exist, or an audit does
+    not lie beneath its lesson.
+    """
+    listed = [(page, above) for page, above in _contents(root) if page.startswith("notebooks/")]
+    found = [page.removeprefix("notebooks/") for page, _ in listed]
+    present = {path.relative_to(root / "notebooks").with_suffix("").as_posix() for path in _texts(root)}
+    if set(found) != present:
+        raise ValueError(
+            f"_toc.yml: chapters listed but absent {sorted(set(found) - present)}, present but not listed "
+            f"{sorted(present - set(found))}"
+        )
+    if astray := [
+        page
+        for page, above in listed
+        if page.startswith(f"notebooks/{AUDITS}/") and above != f"notebooks/{chapter_of(page)}"
+    ]:
+        raise ValueError(
+            f"_toc.yml: audits that are not beneath their lesson: {astray}; expected `sections: [file: "
+            "notebooks/audits/NAME]` at `file: notebooks/NAME`"
+        )
+    return found
+
+
+def chapters(root: Path) -> list[str]:
+    """Names of all chapters, in the order of the table of contents."""
+    return [name for name in names(root) if chapter_of(name) == name]
+
+
+def prose(root: Path) -> list[Path]:
+    """The files with the prose of the book: the texts of all pages, of chapters and others."""
+    return [*manuscript.listed(root / "book", "*.md"), *manuscript.listed(root / "notebooks", "**/*.md")]
+
+
+def _beside(root: Path, pattern: str) -> list[Path]:
+    """Files of pages of chapters, of the lessons and of the audits."""
+    folder = root / "notebooks"
+    return [*manuscript.listed(folder, pattern), *manuscript.listed(folder / AUDITS, pattern)]
+
+
+def _texts(root: Path) -> list[Path]:
+    """The text notebooks of all pages."""
+    return _beside(root, "*.md")
+
+
+def pages(root: Path) -> list[str]:
+    """Names of all pages of the site, without ``.html``, in the order of the table of contents."""
+    return [_toc(root)["root"], *(page for page, _ in _contents(root))]
+
+
+def _toc(root: Path) -> dict[str, Any]:
+    path = root / "_toc.yml"
+    toc = manuscript.mapping(path, "root and parts")
+    if not isinstance(page := toc.get("root"), str) or not _PLACE.fullmatch(page):
+        raise manuscript.Unreadable(path, 0, f"root: expected the first page, a file in book, got {page!r}")
+    return toc
+
+
+def _contents(root: Path) -> Iterator[tuple[str, str]]:
+    """Every page in the table of contents and the page above it, "" for none.
+
+    Raises ``ValueError`` if it has another form, or a page that does not lie in the repository.
+    """
+
+    def below(holder: Any, name: str, above: str) -> Iterator[tuple[str, str]]:
+        items = holder.get(name, []) if isinstance(holder, dict) else None
+        if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+            raise manuscript.Unreadable(path, 0, f"expected {name}, a list of mappings, in {str(holder)[:80]}")
+        for item in items:
+            page = item.get("file", "")
+            if not isinstance(page, str) or (page and not _PLACE.fullmatch(page)):
+                raise manuscript.Unreadable(path, 0, f"file: expected a page, as notebooks/NAME, got {page!r}")
+            if page:
+                yield page, above
+            yield from below(item, "sections", page)
+
+    path, toc = root / "_toc.yml", _toc(root)
+    if not isinstance(parts := toc.get("parts", []), list):
+        raise manuscript.Unreadable(path, 0, f"parts: expected a list, got {parts!r}")
+    for part in parts:
+        yield from below(part, "chapters", "")
+
+
+def load(root: Path, name: str) -> Chapter:
+    """Read ``notebooks/NAME.md``.
+
+    Raises ``ValueError`` naming the file and what its front matter or its parameters cell lacks.
+    """
+    path = root / "notebooks" / f"{name}.md"
+    if not path.is_file():
+        known = sorted(entry.relative_to(root / "notebooks").with_suffix("").as_posix() for entry in _texts(root))
+        raise ValueError(f"chapter {name!r}: no such chapter; expected one of {known}")
+    shown = f"{path.parent.name}/{path.name}" if chapter_of(name) != name else path.name
+    try:
+        notebook = copy.deepcopy(_read(manuscript.text(path)))
+        facts = dict(notebook.metadata.get("companion", {}))
+    except manuscript.Unreadable:
+        raise
+    except UserWarning as error:
+        raise ValueError(f"{shown}: expected cells of one language: {error}") from error
+    except SyntaxError as error:
+        raise ValueError(f"{shown}: expected cells in Python: {error.msg} in {(error.text or '').strip()!r}") from error
+    except (yaml.YAMLError, nbformat.ValidationError, AttributeError, LookupError, TypeError, ValueError) as error:
+        words = str(error).partition("\n\n")[0]
+        raise ValueError(f"{shown}: front matter: expected YAML with companion, a mapping: {words}") from error
+    if unknown := set(facts) - _KNOWN:
+        raise ValueError(f"{shown}: front matter, companion: unknown entries {sorted(unknown)}")
+    if chapter_of(name) != name:
+        lesson = load(root, chapter_of(name))
+        facts = {fact: getattr(lesson, fact) for fact in sorted(_CHAPTER)} | facts
+    if missing := (_CHAPTER | _PAGE) - set(facts):
+        raise ValueError(f"{shown}: front matter, companion: missing entries {sorted(missing)}")
+    for fact, (kind, words) in _KINDS.items():
+        if fact in facts and not isinstance(facts[fact], kind):
+            raise ValueError(f"{shown}: front matter, companion: {fact}: expected {words}, got {facts[fact]!r}")
+    if strange := [name for name in facts.get("data", ()) if not isinstance(name, str) or not _PLACE.fullmatch(name)]:
+        raise ValueError(f"{shown}: front matter, companion: data: expected files of the repository, got {strange}")
+    parameters = _parameters(shown, notebook)
+    if strangers := set(facts["quick"]) - set(parameters):
+        raise ValueError(f"{shown}: quick profile: {sorted(strangers)} are not in the parameters cell")
+    return Chapter(
+        name=name,
+        title=_title(shown, notebook),
+        summary=facts["summary"],
+        source=facts["source"],
+        thumbnail=facts["thumbnail"],
+        prerequisites=facts["prerequisites"],
+        budget=float(facts["budget"]),
+        data=tuple(facts.get("data", ())),
+        quick=facts["quick"],
+        parameters=parameters,
+        notebook=_finish(root, name, shown, notebook),
+    )
+
+
+@functools.lru_cache(maxsize=64)
+def _read(text: str) -> NotebookNode:
+    """One check of the book asks for a page thirty times; the next one finds what was read for the last."""
+    with warnings.catch_warnings():
+        # Of cells in two languages jupytext only warns.
+        warnings.simplefilter("error", UserWarning)
+        notebook = jupytext.reads(text, fmt="md:myst")
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            try:
+                ast.parse(TransformerManager().transform_cell(cell.source))
+            except (MemoryError, RecursionError) as error:
+                raise ValueError(f"code nested too deeply: {error}") from error
+    return notebook
+
+
+def _title(shown: str, notebook: NotebookNode) -> str:
+    for cell in notebook.cells:
+        for line in cell.source.splitlines() if cell.cell_type == "markdown" else ():
+            if line.startswith("# "):
+                return str(line[2:].strip())
+    raise ValueError(f"{shown}: expected a title, a line that begins with '# '")
+
+
+def _parameters(shown: str, notebook: NotebookNode) -> dict[str, Any]:
+    """The assignments of the cell tagged ``parameters``; each value is a literal."""
+    cells = [cell for cell in notebook.cells if "parameters" in cell.metadata.get("tags", [])]
+    if len(cells) != 1:
+        raise ValueError(f"{shown}: expected one cell tagged parameters, got {len(cells)}")
+    values: dict[str, Any] = {}
+    try:
+        for statement in ast.parse(cells[0].source).body:
+            if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
+                raise ValueError(f"got {ast.unparse(statement)!r}")
+            values[statement.targets[0].id] = ast.literal_eval(statement.value)
+    except (MemoryError, RecursionError, SyntaxError, ValueError) as error:
+        raise ValueError(f"{shown}: parameters cell: expected assignments only, of literals: {error}") from error
+    return values
+
+
+def _finish(root: Path, name: str, shown: str, notebook: NotebookNode) -> NotebookNode:
+    """The notebook as it is committed: install cell first, fixed metadata, cell ids that follow from the content."""
+    cells = [_install_cell(root), *notebook.cells]
+    seen: dict[str, int] = {}
+    for cell in cells:
+        content = f"{name}\n{cell.cell_type}\n{cell.source}"
+        occurrence = seen[content] = seen.get(content, -1) + 1
+        cell.id = hashlib.sha256(f"{content}\n{occurrence}".encode()).hexdigest()[:12]
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = [], None
+    result = nbformat.v4.new_notebook(cells=cells)
+    result.nbformat, result.nbformat_minor = 4, 5
+    result.metadata = nbformat.from_dict(
+        {
+            "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+            "language_info": {"name": "python"},
+        }
+    )
+    try:
+        nbformat.validate(result)
+    except nbformat.ValidationError as error:
+        raise ValueError(f"{shown}: expected cells with tags, a list of words: {error.message[:200]}") from error
+    return result
+
+
+def _install_cell(root: Path) -> NotebookNode:
+    """Finds library and machinery, or installs them from wheels beside the notebook or from their public address.
+
+    It says which, and refuses a library of another version than that of the page.
+    """
+    who, wheel = project.identity(root), project.PRESS.replace("-", "_")
+    lines = "".join(f'    "{line}",\n' for line in project.install_requirements(root))
+    source = (
+        "# @title Find the library, or install it where it is missing (Colab)\n"
+        "import glob\nimport importlib.util\nimport os\n\n"
+        "# The numbers of the book are those of a processor, in double precision.\n"
+        'os.environ.setdefault("JAX_PLATFORMS", "cpu")\n'
+        f"requirements = [\n{lines}]\n"
+        'origin = "its public address"\n'
+        f'needed = ("{who.library}", "{project.MACHINERY}")\n'
+        "if all(importlib.util.find_spec(name) is not None for name in needed):\n"
+        '    origin = "this environment, where it was already"\n'
+        "else:\n"
+        f'    if wheels := glob.glob("{who.library}-{who.version}-*.whl"):\n'
+        '        requirements = [f"./{wheels[0]}[notebook]"]\n'
+        f'        requirements += glob.glob("./{wheel}-*.whl")\n'
+        '        origin = "the wheel beside this notebook"\n'
+        '    wanted = " ".join(f\'"{line}"\' for line in requirements)\n'
+        "    %pip install --quiet {wanted}\n"
+        "    importlib.invalidate_caches()\n"
+        "if any(importlib.util.find_spec(name) is None for name in needed):\n"
+        "    raise ImportError(\n"
+        "        f\"pip could not install {' '.join(requirements)}, see above. \"\n"
+        '        "A wheel beside this notebook would do; the notebook that the page "\n'
+        '        "of the book offers for download carries the library"\n'
+        "    )\n"
+        f'library = importlib.import_module("{who.library}")\n'
+        f'if library.__version__ != "{who.version}":\n'
+        "    raise ImportError(\n"
+        f'        "this notebook belongs to {who.library} {who.version}, and "\n'
+        '        f"{library.__version__} is installed in {library.__path__[0]}; "\n'
+        "        f\"install {' '.join(requirements)} and restart the kernel\"\n"
+        "    )\n"
+        f'print(f"This notebook uses {who.library} {{library.__version__}} from {{origin}}.")'
+    )
+    return nbformat.v4.new_code_cell(source, metadata={"tags": ["remove-cell"], "cellView": "form"})
+
+
+def serialise(notebook: NotebookNode) -> str:
+    """The text of the committed .ipynb: the same bytes for the same cells."""
+    return json.dumps(notebook, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
+
+
+def out_of_sync(root: Path) -> list[str]:
+    """Names of the pages whose committed .ipynb is not what their text says."""
+    return [name for name in names(root) if _committed(root, name) != serialise(load(root, name).notebook)]
+
+
+def _committed(root: Path, name: str) -> str | None:
+    path = root / "notebooks" / f"{name}.ipynb"
+    return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else None
+
+
+def sync(root: Path) -> list[Path]:
+    """Write every .ipynb that is out of sync with its text, and remove those without a text. Returns what changed."""
+    changed = []
+    for name in out_of_sync(root):
+        path = root / "notebooks" / f"{name}.ipynb"
+        path.write_text(serialise(load(root, name).notebook), encoding="utf-8")
+        changed.append(path)
+    for path in _beside(root, "*.ipynb"):
+        if not path.with_suffix(".md").is_file():
+            path.unlink()
+            changed.append(path)
+    return changed
+
+
+def adopt(root: Path) -> list[Path]:
+    """Take into the texts what a formatter changed in the code cells of the paired .ipynb. Returns what changed.
+
+    For use right after :func:`sync` and the formatter, which knows no cells in texts: only sources may differ then.
+    Raises ``ValueError`` where a text is newer than its .ipynb, whose cells would undo what was written there.
+    """
+    changed = []
+    stale = out_of_sync(root)
+    for name in stale:
+        path = root / "notebooks" / f"{name}.md"
+        pair = path.with_suffix(".ipynb")
+        if pair.is_file() and pair.stat().st_mtime_ns < path.stat().st_mtime_ns:
+            raise ValueError(
+                f"{name}.md is newer than its .ipynb, which has nothing to adopt: run `companion sync` first"
+            )
+    for name in stale:
+        path = root / "notebooks" / f"{name}.md"
+        text, ours = path.read_text(encoding="utf-8"), load(root, name).notebook.cells
+        theirs = nbformat.reads(_committed(root, name) or "", as_version=4).cells
+        for here, there in zip(ours, theirs, strict=True):
+            if here.cell_type == "code" and here.source != there.source:
+                text = text.replace(f"\n{here.source}\n```", f"\n{there.source}\n```", 1)
+        if text != path.read_text(encoding="utf-8"):
+            path.write_text(text, encoding="utf-8")
+            changed.append(path)
+    return changed

@@ -1,0 +1,125 @@
+"""How a claim reads: on its page, in the ledger, in a terminal. Nothing here judges."""
+
+from __future__ import annotations
+
+import html
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from companion.declaring.declaration import Claim, Value
+from companion.declaring.judgement import Judgement, Measurement, expected, judge
+from companion.plain import typeset
+
+__all__ = [
+    "QUOTED",
+    "anchor_of",
+    "expectation",
+    "expectation_of",
+    "format_value",
+    "line",
+    "outcome_of",
+    "plain",
+    "sentence",
+    "wanted",
+    "with_error",
+]
+
+QUOTED = re.compile(
+    r"(?P<id>[a-z0-9-]+\.[a-z0-9-]+)(?: (?P<what>rival|control|uncertainty))?(?::(?P<format>[^\s{}$]+))?"
+)
+"""How prose asks for the number of a claim: ID, ID:FORMAT, or ID rival:FORMAT."""
+
+
+def anchor_of(id: str) -> str:
+    """The HTML anchor of a claim."""
+    return "claim-" + id.replace(".", "-")
+
+
+def format_value(value: Value | None, digits: int = 6) -> str:
+    """A value as readers see it: yes, no, or a number with ``digits`` significant digits."""
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.{digits}g}" if math.isfinite(value) else "diverges"
+
+
+def with_error(value: Value | None, uncertainty: float | None) -> str:
+    """A value with its uncertainty, where it has one."""
+    return format_value(value) + (f" ± {uncertainty:.1g}" if uncertainty else "")
+
+
+def plain(measurement: Measurement) -> str:
+    """The numbers alone."""
+    said = f"measured {with_error(measurement.value, measurement.uncertainty)}"
+    for name in ("rival", "control"):
+        if (other := getattr(measurement, name)) is not None:
+            value, uncertainty = other if isinstance(other, tuple) else (other, 0.0)
+            said += f", {name} {with_error(value, uncertainty)}"
+    return said
+
+
+def wanted(claim: Claim) -> str:
+    """What the measured value is compared with: published, corrected, or expected by us."""
+    if claim.verdict == "corrected" and claim.corrected is not None:
+        printed = f"published {format_value(claim.published)}, " if claim.published is not None else ""
+        return f"{printed}corrected {format_value(claim.corrected)}"
+    if claim.published is not None and claim.verdict != "corrected":
+        return f"published {format_value(claim.published)}"
+    if claim.expects is None:
+        return "a deviation, which should be 0"
+    return f"expected {expectation(claim)}"
+
+
+def expectation(claim: Claim) -> str:
+    """The values that count as right."""
+    return expectation_of(expected(claim))
+
+
+def expectation_of(values: Mapping[str, Any]) -> str:
+    """The same for one of value, above, below and between, as it is declared."""
+    name, value = next((name, value) for name, value in values.items() if name != "why")
+    if name == "between":
+        return f"between {format_value(value[0])} and {format_value(value[1])}"
+    return format_value(value) if name == "value" else f"{name} {format_value(value)}"
+
+
+def sentence(claim: Claim | None, measurement: Measurement) -> tuple[str, str]:
+    """The state (for the style sheet) and the words of a claim's line."""
+    if claim is None:
+        return "undeclared", f"{plain(measurement)}; no such claim is declared."
+    verdict = judge(claim, measurement)
+    said = f"{plain(measurement)}, {wanted(claim)}"
+    if verdict.gap is not None and not isinstance(measurement.value, bool):
+        said += f", gap {verdict.gap:.2g}, bound {verdict.bound:.2g}"
+    state, outcome = outcome_of(claim, verdict)
+    return state, f"{said}: {outcome}."
+
+
+def outcome_of(claim: Claim, judgement: Judgement) -> tuple[str, str]:
+    """Kind and words of a verdict; one that the measurement does not confirm is one of its own."""
+    if judgement.holds is False:
+        return "failed", f"not confirmed: {judgement.reason}"
+    return claim.verdict, claim.verdict.replace("-", " ")
+
+
+def line(id: str, claim: Claim | None, measurement: Measurement, ledger: str) -> tuple[str, str]:
+    """The line that a page shows in place of bare numbers, as HTML and as text; ``ledger`` is the address of all."""
+    state, said = sentence(claim, measurement)
+    says = " ".join(claim.says.split()) if claim else ""
+    anchor = anchor_of(id)
+    older = "".join(f'<span id="{anchor_of(old)}"></span>' for old in (claim.was if claim else ()))
+    rival = ""
+    if claim and (claim.rival or claim.control):
+        name, words = ("Rival", claim.rival) if claim.rival else ("Control", claim.control)
+        rival = f'<span class="book-claim-rival">{name}: {typeset(words or "")}.</span> '
+    markup = (
+        f'<div class="book-claim book-claim-{state}" id="{anchor}">{older}'
+        '<span class="book-claim-mark" aria-hidden="true"></span>'
+        f'<a class="book-claim-id" href="{ledger}#ledger-{anchor}">{html.escape(id)}</a> '
+        f'<span class="book-claim-says">{typeset(says)}</span> {rival}'
+        f'<span class="book-claim-result">{html.escape(said[0].upper() + said[1:])}</span></div>'
+    )
+    return markup, f"Claim {id}: {says} {said}"

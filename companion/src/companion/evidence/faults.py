@@ -1,0 +1,489 @@
+"""Would anybody notice? Faults that are planted one at a time in a copy of the book, and who sees them.
+
+``tests/faults.yml`` is a list of faults: a text that stands once in a file, and what stands there instead. For each of
+them the tests of its subject run until the first one fails, and the pages that it would mislead run with their quick
+or their committed parameters; a page notices by a claim that held without the fault and does not hold with it, or by
+stopping. Every job (the tests, or one page, of one fault) leaves a result of its own under ``_build/faults`` with the
+key of what it was made of, so that a run that was interrupted goes on where it was.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import os
+import shutil
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+from companion import claims
+from companion.declaring import equations, notebooks
+from companion.evidence import records, resumable
+from companion.findings import Finding, Findings
+from companion.manuscript import entries
+from companion.running import disk, execution, freshness, lifeline
+
+__all__ = [
+    "AT_ONCE",
+    "EVIDENCE",
+    "NAME",
+    "PROFILES",
+    "SIZES",
+    "TESTS",
+    "Fault",
+    "Job",
+    "Row",
+    "jobs",
+    "main",
+    "plant",
+    "read",
+    "record",
+    "run",
+    "table",
+]
+
+EVIDENCE = "faults"
+NAME = "faults.yml"
+SIZES = ("gross", "1%", "0.1%")
+PROFILES = ("quick", "full")
+AT_ONCE = 2
+"""How many jobs run beside one another unless another number is asked for."""
+LIMIT_SECONDS = 1_200.0
+"""How long the tests or a page of one fault may take; what takes longer has not come to an end."""
+
+_FIELDS = {"id", "file", "old", "new", "what", "about", "size", "tests", "pages", "profile"}
+TESTS = "tests"
+_LEFT_OUT = ("_build", "__pycache__")
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One fault: ``new`` stands in ``file`` where ``old`` stood; ``what`` says it in words, ``about`` its subject."""
+
+    id: str
+    file: str
+    old: str
+    new: str
+    what: str
+    about: str
+    size: str
+    tests: tuple[str, ...]
+    pages: tuple[str, ...] = ()
+    profile: str = "quick"
+
+
+@dataclass(frozen=True)
+class Job:
+    """The tests of a fault (``unit`` is "tests"), or one page with it; without a fault, the page as it is."""
+
+    fault: Fault | None
+    unit: str
+    profile: str
+    key: str
+
+    @property
+    def name(self) -> str:
+        """Its name in what is printed."""
+        return f"{self.fault.id if self.fault else 'without a fault'}, {self.unit}"
+
+    def folder(self, root: Path) -> Path:
+        """Where its result lies."""
+        unit = notebooks.slug(self.unit) + ("" if self.unit == TESTS else f"-{self.profile}")
+        return root / "_build" / "faults" / (self.fault.id if self.fault else "_as-it-is") / unit
+
+
+@dataclass(frozen=True)
+class Row:
+    """Who noticed one fault.
+
+    ``test`` is the first test that failed, ``stopped`` the pages that ended early and why, ``claims`` those that held
+    without the fault and do not hold with it, ``unforeseen`` those of them that the map of equations does not name.
+    """
+
+    id: str
+    size: str
+    test: str
+    test_seconds: float
+    claims: list[str]
+    stopped: list[str]
+    page_seconds: float
+    unforeseen: list[str]
+    missing: list[str]
+
+    @property
+    def seen(self) -> bool:
+        """Whether a test or a page noticed."""
+        return bool(self.test or self.claims or self.stopped)
+
+
+def read(root: Path) -> list[Fault]:
+    """The faults of ``tests/faults.yml``, in their order; none where there is no such file.
+
+    Raises ``ValueError`` with everything that is wrong: a text that does not stand exactly once in its file, one in its
+    place that is no Python, tests or pages that do not exist.
+    """
+    found, seen = [], set()
+    wrong: list[Finding] = []
+    for content, line in entries(root / "tests" / NAME):
+        problems = list(_problems(root, content))
+        if isinstance(content, Mapping) and content.get("id") in seen:
+            problems.append(("id", f"{content['id']!r} is there twice"))
+        name = content.get("id", "a fault") if isinstance(content, Mapping) else "a fault"
+        wrong += [Finding(NAME, line, rule, f"{name}: {message}") for rule, message in problems]
+        if not problems:
+            listed = {field: tuple(content.get(field) or ()) for field in ("tests", "pages")}
+            found.append(Fault(**{**content, **listed}))
+            seen.add(content["id"])
+    if wrong:
+        raise Findings(wrong)
+    return found
+
+
+def _problems(root: Path, content: Any) -> Iterator[tuple[str, str]]:
+    if not isinstance(content, Mapping):
+        yield "format", f"expected a fault, a mapping of fields, got {content!r}"
+        return
+    if unknown := sorted(set(content) - _FIELDS):
+        yield "unknown-field", f"unknown fields {unknown}; expected some of {sorted(_FIELDS)}"
+    texts = _FIELDS - {"tests", "pages", "profile"}
+    if missing := sorted(name for name in texts if not isinstance(content.get(name), str) or not content[name]):
+        yield "missing-field", f"expected texts in {missing}"
+        return
+    if unknown:
+        return
+    if content["size"] not in SIZES:
+        yield "size", f"size: expected one of {SIZES}, got {content['size']!r}"
+    if content.get("profile", PROFILES[0]) not in PROFILES:
+        yield "profile", f"profile: expected one of {PROFILES}, got {content['profile']!r}"
+    if not (root / content["file"]).is_file():
+        yield "file", f"file: {content['file']} is not there"
+        return
+    text = (root / content["file"]).read_text(encoding="utf-8")
+    if (count := text.count(content["old"])) != 1:
+        yield "old", f"old: expected it once in {content['file']}, got it {count} times"
+    elif content["old"] == content["new"]:
+        yield "new", "new: expected another text than the old one"
+    elif content["file"].endswith(".py") and (error := _broken(text.replace(content["old"], content["new"]))):
+        yield "new", f"new: {content['file']} can then not be read: {error}"
+    if not content.get("tests") or not all((root / name).exists() for name in content["tests"]):
+        yield "tests", f"tests: expected files or folders that are there, got {content.get('tests')!r}"
+    if absent := [name for name in content.get("pages") or () if not (root / "notebooks" / f"{name}.md").is_file()]:
+        yield "pages", f"pages: not in notebooks: {absent}"
+
+
+def _broken(code: str) -> str:
+    try:
+        ast.parse(code)
+    except SyntaxError as error:
+        return str(error)
+    return ""
+
+
+def plant(root: Path, fault: Fault | None, folder: Path) -> None:
+    """Copy the book into ``folder``, which does not exist, and put the fault into the copy.
+
+    What is hidden, and what was built, stays behind. Files are copied and not linked, because tests may write.
+    """
+    shutil.copytree(
+        root, folder, ignore=lambda _, names: [one for one in names if one.startswith(".") or one in _LEFT_OUT]
+    )
+    if fault is not None:
+        path = folder / fault.file
+        path.write_text(path.read_text(encoding="utf-8").replace(fault.old, fault.new), encoding="utf-8")
+
+
+def jobs(root: Path, only: Sequence[str] = (), *, keys: Mapping[str, str] | None = None) -> list[Job]:
+    """Everything there is to run, pages without a fault first; ``keys`` are those of pages, if they are known.
+
+    Raises ``ValueError`` if ``only`` names a fault that does not exist.
+    """
+    faults = read(root)
+    known = [fault.id for fault in faults]
+    if unknown := sorted(set(only) - set(known)):
+        raise ValueError(f"ID: expected some of {known}, got {unknown}")
+    faults = [fault for fault in faults if not only or fault.id in only]
+    known_keys = keys or {}
+    keys = {
+        page: known_keys.get(page) or freshness.evidence_key(freshness.ingredients(root, notebooks.load(root, page)))
+        for page in sorted({p for one in faults for p in one.pages})
+    }
+    codes = {tests: _code_of(root, tests) for tests in {fault.tests for fault in faults}}
+    plain = sorted({(page, fault.profile) for fault in faults for page in fault.pages})
+    found = [Job(None, page, profile, keys[page]) for page, profile in plain]
+    for fault in faults:
+        own = json.dumps(asdict(fault), sort_keys=True)
+        spoilt = freshness.tree_digest(root / fault.file)
+        code = f"{codes[fault.tests]} {spoilt}"
+        found.append(Job(fault, TESTS, fault.profile, freshness.digest(f"{code} {own}".encode())))
+        found += [
+            Job(fault, page, fault.profile, freshness.digest(f"{keys[page]} {own}".encode())) for page in fault.pages
+        ]
+    return found
+
+
+def _code_of(root: Path, tests: Sequence[str]) -> str:
+    """Digest of tests, of their fixtures, and of what both import of the repository, directly or through others."""
+    files = {*root.glob("conftest.py"), *(root / TESTS).glob("conftest.py")}
+    for path in (root / name for name in tests):
+        files |= {path, *path.parent.glob("conftest.py")} if path.is_file() else set(path.rglob("*.py"))
+    beside = {found.parent.name: found.parent for name in tests for found in (root / name).parent.glob("*/__init__.py")}
+    packages = {**beside, **freshness.own_packages(root), TESTS: root / TESTS}
+    texts = [path.read_text(encoding="utf-8") for path in sorted(files)]
+    modules = freshness.imported(packages, "\n".join(texts))
+    texts += [path.read_text(encoding="utf-8") for path in modules.values()]
+    return freshness.digest(" ".join(map(freshness.code_digest, texts)).encode())
+
+
+def run(
+    root: Path,
+    out: TextIO,
+    *,
+    only: Sequence[str] = (),
+    limit: float = LIMIT_SECONDS,
+    at_once: int = AT_ONCE,
+    tests_alone: bool = False,
+) -> list[Row]:
+    """Run what has no result yet and print the table.
+
+    - ``only``: names faults; all by default.
+    - ``at_once``: how many jobs share the machine.
+    - ``tests_alone``: run the tests, which are cheap, and no page.
+    """
+    root = root.resolve()
+    wanted = [job for job in jobs(root, only) if job.unit == TESTS or not tests_alone]
+    # What a run that was killed left behind.
+    disk.sweep_out(_work_folder(root))
+
+    def start(job: Job, children: resumable.Children) -> None:
+        _start(root, job, limit, children)
+
+    resumable.run(root, wanted, start, out, at_once=at_once, words=_in_words)
+    rows = table(root, wanted)
+    _print(rows, out)
+    return rows
+
+
+def _work_folder(root: Path) -> Path:
+    return root / "_build" / "faults" / "_work"
+
+
+def _start(root: Path, job: Job, limit: float, children: resumable.Children) -> None:
+    """Run a job in a process of its own, in a copy of its own whose code it imports."""
+    folder = disk.folder(job.folder(root))
+    with disk.owned(_work_folder(root), notebooks.slug(job.unit)) as work:
+        copy = work / "book"
+        plant(root, job.fault, copy)
+        tests = list(job.fault.tests) if job.fault else []
+        command = [__name__, str(copy), str(folder), job.unit, job.profile, job.key, *tests]
+        if not children.run(command, folder, source=copy, limit=limit):
+            resumable.keep(folder, job.key, {"seconds": limit, "late": True})
+
+
+def _run_tests(tests: Sequence[str], folder: Path) -> dict[str, Any]:
+    report = folder / "report.xml"
+    disk.remove(report)
+    threads = dict.fromkeys(execution.THREAD_VARIABLES, "1")
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-n", "0", "-p", "no:cacheprovider", "-m", "not slow"]
+    subprocess.run([*command, f"--junitxml={report}", *tests], env=os.environ | threads, check=False)
+    if not report.is_file():
+        # A module that cannot be imported at all ends pytest before there is a report.
+        return {"failed": "pytest itself", "tests": 0}
+    cases = list(ElementTree.parse(report).iter("testcase"))
+    failed = [
+        f"{case.get('classname', '')}::{case.get('name', '')}"
+        for case in cases
+        if case.find("failure") is not None or case.find("error") is not None
+    ]
+    return {"failed": failed[0] if failed else "", "tests": len(cases)}
+
+
+def _run_page(root: Path, page: str, profile: str, folder: Path) -> dict[str, Any]:
+    chapter, target = notebooks.load(root, page), folder / "run"
+    disk.remove(target)
+    quick = chapter.quick if profile == "quick" else None
+    # Quick parameters compile for longer than they compute, and most programs of a page do not hold the fault.
+    variables = {
+        "JAX_COMPILATION_CACHE_DIR": os.environ.get("JAX_COMPILATION_CACHE_DIR") or str(_compiled(folder)),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.05",
+    }
+    variables |= {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1"} if profile == "quick" else {}
+    problem = execution.run(root, chapter, disk.folder(target), parameters=quick, extra_environment=variables)
+    measured = {
+        id: [found.value, found.uncertainty, found.rival, found.control] for id, found in claims.recorded(target)
+    }
+    stopped = f"cell {problem.cell}: {execution.plain(problem.error)}" if problem else ""
+    disk.remove(target)
+    return {"stopped": stopped, "measured": measured}
+
+
+def _compiled(folder: Path) -> Path:
+    """Where all pages of all faults share what they compile, beside the folder of the fault."""
+    return disk.folder(folder.parent.parent / "_compiled")
+
+
+def table(root: Path, wanted: Sequence[Job]) -> list[Row]:
+    """One row for each fault, from the results that are there."""
+    declared = _declared(root)
+    held = {
+        (job.unit, job.profile): _held(resumable.outcome(root, job) or {}, declared)
+        for job in wanted
+        if job.fault is None
+    }
+    by_fault: dict[Fault, list[Job]] = {}
+    for job in wanted:
+        if job.fault is not None:
+            by_fault.setdefault(job.fault, []).append(job)
+    whole = equations.Map(root) if by_fault else None
+    rows = []
+    for fault, mine in by_fault.items():
+        lost: list[str] = []
+        stopped: list[str] = []
+        found = {job: resumable.outcome(root, job) for job in mine}
+        for job, given in found.items():
+            if job.unit == TESTS or given is None:
+                continue
+            if given.get("late") or given["stopped"]:
+                stopped.append(f"{job.unit}: {given.get('stopped') or 'no end'}")
+            else:
+                lost += sorted(held[job.unit, job.profile] - _held(given, declared))
+        tests = next((given for job, given in found.items() if job.unit == TESTS), None) or {}
+        pages = [given for job, given in found.items() if job.unit != TESTS and given]
+        named = whole.resting_on(*_place(root, fault)) if whole and lost else set()
+        rows.append(
+            Row(
+                fault.id,
+                fault.size,
+                "no end" if tests.get("late") else str(tests.get("failed", "")),
+                float(tests.get("seconds", 0.0)),
+                lost,
+                stopped,
+                sum(float(given["seconds"]) for given in pages),
+                [id for id in lost if id not in named],
+                [job.unit for job, given in found.items() if given is None],
+            )
+        )
+    return rows
+
+
+def record(root: Path, out: TextIO) -> Path:
+    """Keep what was measured here in ``book/evidence``, beside what was measured elsewhere and still stands there.
+
+    Of a page: the claims that its fault turned, those of them that the map of equations does not name, and why it
+    stopped, if it did.
+    """
+    root = root.resolve()
+    kept = records.read(root, EVIDENCE)
+    wanted = jobs(root)
+    foreseen = {row.id: row for row in table(root, wanted)}
+    declared = _declared(root)
+    held = {
+        (job.unit, job.profile): _held(resumable.outcome(root, job) or {}, declared)
+        for job in wanted
+        if job.fault is None
+    }
+    for job in wanted:
+        given = resumable.outcome(root, job)
+        if job.fault is None or given is None:
+            continue
+        if job.unit == TESTS:
+            kept[job.name] = {name: given[name] for name in ("key", "seconds", "failed", "late") if name in given}
+        else:
+            lost = [] if given.get("late") or given["stopped"] else held[job.unit, job.profile] - _held(given, declared)
+            kept[job.name] = {
+                "key": given["key"],
+                "seconds": given["seconds"],
+                "stopped": "no end" if given.get("late") else given["stopped"],
+                "claims": sorted(lost),
+                "unforeseen": [id for id in foreseen[job.fault.id].unforeseen if id in lost],
+            }
+    print(f"{len(kept)} results of {sum(job.fault is not None for job in wanted)}", file=out)
+    return records.write(root, EVIDENCE, kept)
+
+
+def _declared(root: Path) -> dict[str, claims.Claim]:
+    return {
+        claim.id: claim
+        for name in notebooks.chapters(root)
+        for claim in claims.declared(root / "book" / "claims" / f"{name}.yml")
+    }
+
+
+def _held(found: Mapping[str, Any], declared: Mapping[str, claims.Claim]) -> set[str]:
+    """The claims that a run of a page confirms."""
+    measured = {id: claims.Measurement(*given) for id, given in found.get("measured", {}).items()}
+    return {id for id, one in measured.items() if id in declared and claims.judge(declared[id], one).holds}
+
+
+def _place(root: Path, fault: Fault) -> tuple[str, int]:
+    """The file and the line where the two texts begin to differ."""
+    text = (root / fault.file).read_text(encoding="utf-8")
+    both = zip(fault.old, fault.new, strict=False)
+    same = next((index for index, (one, other) in enumerate(both) if one != other), len(fault.old) - 1)
+    return fault.file, text.count("\n", 0, text.index(fault.old) + same) + 1
+
+
+def _in_words(found: Mapping[str, Any]) -> str:
+    seconds = f"{float(found.get('seconds', 0.0)):.0f} s"
+    if not found:
+        return "no result, see its log"
+    if found.get("late"):
+        return f"no end after {seconds}"
+    if "failed" in found:
+        return f"{found['failed'] or 'no test fails'} ({found['tests']} tests, {seconds})"
+    count = len(found["measured"])
+    return f"{found['stopped'] or f'{count} claims measured'} ({seconds})"
+
+
+def _print(rows: Sequence[Row], out: TextIO) -> None:
+    print(f"\n{'fault':34}{'size':>6}{'test':>6}{'s':>6}{'claims':>8}{'s':>6}   who noticed", file=out)
+    for row in rows:
+        who = "; ".join([*([row.test] if row.test else []), *row.stopped, *row.claims[:3]])
+        more = f" and {len(row.claims) - 3} more" if len(row.claims) > 3 else ""
+        by_claims = str(len(row.claims) or ("stops" if row.stopped else "no"))
+        print(
+            f"{row.id:34}{row.size:>6}{'yes' if row.test else 'no':>6}{row.test_seconds:>6.0f}"
+            f"{by_claims:>8}{row.page_seconds:>6.0f}   {who or 'NOBODY'}{more}",
+            file=out,
+        )
+    for size in SIZES:
+        some = [row for row in rows if row.size == size]
+        if some:
+            print(
+                f"{size}: {len(some)} faults, {sum(bool(row.test) for row in some)} seen by a test, "
+                f"{sum(bool(row.claims or row.stopped) for row in some)} by a page",
+                file=out,
+            )
+    for row in rows:
+        for id in row.unforeseen:
+            print(f"  {row.id}: {id} fails, and the map of equations does not say that it rests on this", file=out)
+        for unit in row.missing:
+            print(f"  {row.id}: {unit} has no result", file=out)
+
+
+def main() -> int:
+    """Entry point of the process that runs one job."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("root", type=Path)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("unit")
+    parser.add_argument("profile", choices=PROFILES)
+    parser.add_argument("key")
+    parser.add_argument("tests", nargs="*")
+    options = parser.parse_args()
+    lifeline.tie()
+    if options.unit == TESTS:
+        content = _run_tests(options.tests, options.folder)
+    else:
+        content = _run_page(options.root, options.unit, options.profile, options.folder)
+    resumable.keep(options.folder, options.key, content)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,130 @@
+"""``companion why CLAIM``: in words, everything that one claim rests on. Nothing is run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from companion import claims
+from companion.declaring import declaration, equations, notebooks, texts
+from companion.running import freshness
+
+__all__ = ["text"]
+
+_WIDTH = 11
+_TESTS = 8
+"""Most tests of one function that are named."""
+
+
+def text(root: Path, id: str) -> str:
+    """Source and version, equations, route, functions with their places and tests, data, rival, and the verdict.
+
+    Raises ``ValueError`` if there is no such claim.
+    """
+    root = root.resolve()
+    found = equations.Map(root)
+    claim = next((one for one in found.claims.values() if id in (one.id, *one.was)), None)
+    if claim is None:
+        near = sorted(one for one in found.claims if one.partition(".")[0] == id.partition(".")[0])
+        raise ValueError(f"CLAIM: expected an id of book/claims, got {id!r}; known are {near or sorted(found.claims)}")
+    page = found.measured_on(claim.id)
+    lines = [claim.id, f"  {' '.join(claim.says.split())}", ""]
+    for name, said in (
+        *_declared(root, claim),
+        *_equations(found, claim),
+        *_measured(root, claim, page),
+        *_functions(found, claim, page),
+        *_data(root, page),
+    ):
+        lines.append(f"  {name:{_WIDTH}} {said}".rstrip())
+    return "\n".join(lines)
+
+
+def _declared(root: Path, claim: claims.Claim) -> Iterator[tuple[str, str]]:
+    path = root / "book" / "claims" / f"{claim.chapter}.yml"
+    yield "declared", f"{path.relative_to(root)}:{declaration.lines(path)[claim.id]}, kind {claim.kind}"
+    if key := claim.source.get("key"):
+        read = texts.read(root).get(key)
+        version = f", version {read.version}" if read else ""
+        yield "source", f"{key}{version}: {claim.source['where']}"
+    else:
+        yield "source", "a result of this book"
+    for name, said in (
+        ("route", claim.route),
+        ("expects", f"{claims.expectation_of(claim.expects)}. {claim.expects['why']}" if claim.expects else None),
+        ("bound", claim.bound["why"] if claim.bound else None),
+        ("rival", claim.rival),
+        ("control", claim.control),
+        ("because", claim.because),
+    ):
+        if said:
+            yield name, " ".join(said.split())
+    for part in claim.parts:
+        yield "part", part
+
+
+def _equations(found: equations.Map, claim: claims.Claim) -> Iterator[tuple[str, str]]:
+    for row in found.rows:
+        if claim.id in row.claims:
+            place = f"{row.page}.md" if row.label else f"{row.source}, section {row.section}"
+            yield "equation", f"{row.words} ({place})"
+
+
+def _measured(root: Path, claim: claims.Claim, page: str) -> Iterator[tuple[str, str]]:
+    if not page:
+        yield "verdict", f"{claim.verdict}; no page measures it"
+        return
+    path = root / "notebooks" / f"{page}.md"
+    line = next(
+        (
+            number
+            for number, words in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+            if f'"{claim.id}"' in words
+        ),
+        0,
+    )
+    yield "measured", f"{path.relative_to(root)}:{line}"
+    entry = _entry(root, claim.id)
+    if entry is None or entry["measured"] is None:
+        yield "verdict", f"{claim.verdict} is declared; no build in this folder has measured it"
+        return
+    holds = "confirmed" if entry["holds"] else "NOT confirmed"
+    value = claims.with_error(entry["measured"], entry["uncertainty"])
+    bound = "" if entry["bound"] is None else f", gap {entry['gap']:.2g} of {entry['bound']:.2g} allowed"
+    yield "verdict", f"{claim.verdict}, {holds} by the last build: {value}{bound}"
+
+
+def _entry(root: Path, id: str) -> Mapping[str, Any] | None:
+    """What the last build in this folder wrote of a claim."""
+    try:
+        entries: Sequence[Mapping[str, Any]] = json.loads((root / "_build" / "claims.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return next((entry for entry in entries if entry["id"] == id), None)
+
+
+def _functions(found: equations.Map, claim: claims.Claim, page: str) -> Iterator[tuple[str, str]]:
+    runs = (found.run_by(claim.id) if page else None) or []
+    names = list(dict.fromkeys(found.public(name) for name in claim.functions))
+    for name in [*names, *(one for one in runs if one not in names)]:
+        one = found.functions.get(name) or found.function(name)
+        beside = found.relation(claim.id, name).value if name in names else ", run by its cell"
+        yield "function", f"{name} ({one.file}:{one.line}){beside}"
+        for test in one.tests[:_TESTS]:
+            yield "", f"  {test.file}:{test.line} {test.name.rpartition('.')[2]}"
+        if len(one.tests) > _TESTS:
+            yield "", f"  and {len(one.tests) - _TESTS} more tests"
+        if not one.tests:
+            yield "", "  no test calls it by its name"
+
+
+def _data(root: Path, page: str) -> Iterator[tuple[str, str]]:
+    if not page:
+        return
+    machinery = freshness.own_packages(root)[freshness.MACHINERY]
+    for path in sorted(freshness.covered_files(root, notebooks.load(root, page))):
+        plain = path.suffix in (".py", ".yml", ".typed") or path.is_relative_to(machinery)
+        if not plain and path.is_relative_to(root):
+            yield "data", f"{path.relative_to(root)}, which its page may read"

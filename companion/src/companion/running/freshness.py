@@ -1,0 +1,420 @@
+"""What a chapter's result depends on, as one key. Nothing is run and nothing is imported to find it out.
+
+The key covers the code of a page's cells, the modules of the library and of the machinery that it imports (directly
+and through others) without their docstrings and the texts of their errors, the data files that lie beside them, the
+versions of the installed packages that these import and of what those require, the page's data files, its parameters,
+the lock, the book's identity, the settings of kernels and the code that chooses them, the Python version, and what
+Python runs of itself when it starts. A result whose recorded key differs is stale. Installed packages count by their
+versions: who edits one by hand has to run the pages himself. Fonts of the system are in no key; the letters of figures
+are those that Matplotlib brings.
+
+Words are no part of it: the prose of a page and the declarations of its claims enter when pages are made. A cell emits
+what it measured and sees no declaration, so that changing one runs nothing.
+
+What cannot be seen without running, ``execution`` finds out by running: modules imported by a computed name and files
+of the repository that no key covers fail the run, and the versions of all packages that were loaded are in its record.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import hashlib
+import json
+import os
+import platform
+import re
+import site
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import metadata
+from importlib.machinery import PathFinder
+from pathlib import Path
+from typing import Any
+
+from IPython.core.inputtransformer2 import TransformerManager
+from packaging.requirements import InvalidRequirement, Requirement
+
+from companion import manuscript, project
+from companion.declaring.notebooks import Chapter
+from companion.running import environment
+
+__all__ = [
+    "MACHINERY",
+    "State",
+    "archive",
+    "code_digest",
+    "covered_files",
+    "digest",
+    "evidence_key",
+    "external",
+    "imported",
+    "ingredients",
+    "installed",
+    "key",
+    "key_of",
+    "loaded_versions",
+    "own_packages",
+    "state",
+    "tree_digest",
+    "versions",
+]
+
+MACHINERY = project.MACHINERY
+_LOCK_FILES = ("requirements.lock", "constraints.txt")
+_RUNS = ("run", "_execute", "_environment")
+"""The functions of ``execution`` that decide what a kernel gets."""
+_CUSTOM = ("sitecustomize", "usercustomize")
+_TAGS = ("parameters", "raises-exception", "skip-execution")
+"""Tags that change what a cell does; all others say how it is shown."""
+_SHOWS_WORDS = re.compile(r"\bexcept\b|__doc__|\bgetdoc\b|\bhelp\(")
+_STARTUP = Path(__file__).with_name("kernel_startup.py")
+_RUNNERS = ("ipykernel", "ipython", "nbclient", "nbformat", "papermill")
+"""Packages that execute every chapter, whatever it imports."""
+_GIT_PLACES = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY", "GIT_NAMESPACE")
+
+
+@dataclass(frozen=True)
+class State:
+    """The commit a tree stands at, and whether it differs from it."""
+
+    commit: str
+    dirty: bool
+    # The day of the commit, as YYYY-MM-DD; "" where there is none.
+    date: str = ""
+
+
+def key(root: Path, chapter: Chapter, parameters: dict[str, Any] | None = None) -> str:
+    """Hexadecimal digest of everything that the chapter's result depends on."""
+    return key_of(ingredients(root, chapter, parameters))
+
+
+def key_of(made_of: Mapping[str, Any]) -> str:
+    """The key of what ``ingredients`` says."""
+    return digest(json.dumps(made_of, sort_keys=True).encode())
+
+
+def evidence_key(made_of: Mapping[str, Any]) -> str:
+    """The key of what numbers are made of: without the version and the address, which a release changes."""
+    # The first cell installs the library of this version. Who customises Python differs from machine to machine.
+    without = {name: made for name, made in made_of.items() if name != "customised"}
+    return key_of(without | {"identity": "", "cells": made_of["cells"][1:]})
+
+
+def ingredients(root: Path, chapter: Chapter, parameters: dict[str, Any] | None = None) -> dict[str, Any]:
+    """What the key is made of, by name: to see which part of two keys differs."""
+    code = _code(root, chapter)
+    own = own_packages(root)
+    library = imported(own, code)
+    # A page that handles errors or asks for documentation may show these words.
+    words = _SHOWS_WORDS.search(code) is not None or any(
+        "raises-exception" in cell.metadata.get("tags", []) for cell in chapter.notebook.cells
+    )
+    data = [root / name for name in chapter.data]
+    if absent := [str(path.relative_to(root)) for path in data if not path.is_file()]:
+        raise ValueError(f"chapter {chapter.name!r}: data files not found: {absent}")
+    return {
+        "cells": [
+            [cell.source, [tag for tag in cell.metadata.get("tags", []) if tag in _TAGS]]
+            for cell in chapter.notebook.cells
+            if cell.cell_type == "code"
+        ],
+        "library": {name: code_digest(_module(path), words=words) for name, path in sorted(library.items())},
+        "beside the library": {_name(path, own): _file_digest(path) for path in _beside(library.values())},
+        "packages": versions(external(library.values(), code) - own.keys()),
+        "data": {str(path.relative_to(root)): _file_digest(path) for path in data},
+        "parameters": dict(chapter.parameters) | (parameters or {}),
+        "lock": [_file_digest(root / name) for name in _LOCK_FILES],
+        "identity": _identity_digest(root),
+        "startup": _file_digest(_STARTUP),
+        "environment": dict(environment.FIXED) | environment.compiler(),
+        "runner": _runner(),
+        "customised": _customised(),
+        "python": platform.python_version(),
+    }
+
+
+def _runner() -> list[str]:
+    """What the machinery gives a kernel: the code that chooses its variables, its places and its settings."""
+    body = ast.parse(Path(__file__).with_name("execution.py").read_text(encoding="utf-8")).body
+    chosen = [ast.unparse(node) for node in body if isinstance(node, ast.FunctionDef) and node.name in _RUNS]
+    return [code_digest(code, words=False) for code in chosen]
+
+
+@cache
+def _customised() -> list[str]:
+    """What Python runs in this environment before anything is asked of it: ``sitecustomize``, and code in ``.pth``."""
+    folders = [*site.getsitepackages(), *([site.getusersitepackages()] if site.ENABLE_USER_SITE else [])]
+    specs = [PathFinder.find_spec(name, [sysconfig.get_path("stdlib"), *folders]) for name in _CUSTOM]
+    files = [Path(spec.origin) for spec in specs if spec and spec.origin]
+    lines = [
+        line.strip()
+        for folder in map(Path, folders)
+        for path in folder.glob("*.pth")
+        for line in path.read_text(encoding="utf-8", errors="replace").splitlines()
+        if line.startswith(("import ", "import\t"))
+    ]
+    return [*map(_file_digest, files), *sorted(lines)]
+
+
+def covered_files(root: Path, chapter: Chapter) -> set[Path]:
+    """The files of the repository that a run may read, because the key covers them."""
+    library = imported(own_packages(root), _code(root, chapter))
+    data = [root / name for name in chapter.data]
+    identity = [root / "_config.yml", project.version_file(root, project.settings(root).library)]
+    return {*library.values(), *_beside(library.values()), *data, *identity}
+
+
+def own_packages(root: Path) -> dict[str, Path]:
+    """The packages whose modules the key covers one by one, by name: those of the repository, and the machinery."""
+    modules = sorted(path for folder in project.code(root) for path in folder.glob("*/__init__.py"))
+    found = {path.parent.name: path.parent for path in modules}
+    return {MACHINERY: Path(__file__).resolve().parents[1]} | found
+
+
+def _code(root: Path, chapter: Chapter) -> str:
+    """The code of all cells, and an import of the style, which the machinery imports by its name."""
+    python = TransformerManager().transform_cell
+    cells = [python(cell.source) for cell in chapter.notebook.cells if cell.cell_type == "code"]
+    style = project.settings(root).style
+    return "\n".join([*cells, *([f"import {style}"] if style else [])])
+
+
+def _beside(modules: Iterable[Path]) -> list[Path]:
+    """The data files of the packages among ``modules``: what lies in their folders and is neither code nor hidden."""
+    found: list[Path] = []
+    waiting = [path.parent for path in modules if path.name == "__init__.py"]
+    while waiting:
+        for path in manuscript.listed(waiting.pop(), "*"):
+            if path.is_dir():
+                # A package of its own counts where it is imported.
+                waiting += [] if (path / "__init__.py").is_file() else [path]
+            elif path.suffix != ".py":
+                found.append(path)
+    return sorted(found)
+
+
+def _name(path: Path, packages: Mapping[str, Path]) -> str:
+    """What a file of one of ``packages`` is called wherever they lie."""
+    name, folder = next((name, folder) for name, folder in packages.items() if path.is_relative_to(folder))
+    return f"{name}/{path.relative_to(folder).as_posix()}"
+
+
+def imported(packages: Mapping[str, Path], code: str) -> dict[str, Path]:
+    """Modules of ``packages`` (name -> folder) that ``code`` imports, directly or through one another: name -> file.
+
+    Imports are read from the syntax tree, those inside functions included; an import by a computed name is not seen,
+    which ``execution`` guards against by comparing with the modules that a run really loaded.
+    """
+    found: dict[str, Path] = {}
+    waiting = list(_mentioned(code, package=""))
+    while waiting:
+        for name in _with_parents(waiting.pop()):
+            path = _module_file(packages, name)
+            if path is not None and name not in found:
+                found[name] = path
+                package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+                waiting.extend(_mentioned(_module(path), package))
+    return found
+
+
+def _module(path: Path) -> str:
+    """The code of a module. Raises ``ValueError`` with the name of the file where it is no Python."""
+    text = manuscript.text(path)
+    try:
+        _imports(text)
+    except (MemoryError, RecursionError, SyntaxError):
+        manuscript.code(path)
+    return text
+
+
+def external(modules: Iterable[Path], code: str) -> set[str]:
+    """The first part of every name that ``code`` and ``modules`` import, without the standard library."""
+    texts = [code, *map(_module, modules)]
+    names = {name.partition(".")[0] for text in texts for name in _mentioned(text, package="", relative=False)}
+    return names - set(sys.stdlib_module_names)
+
+
+def versions(modules: Iterable[str]) -> dict[str, str]:
+    """Versions of the installed distributions that hold ``modules``, of all that these require, and of the runners."""
+    holders = _holders()
+    waiting = {_canonical(name) for module in modules for name in holders.get(module, ())}
+    found = {name: installed()[name].version for name in _RUNNERS if name in installed()}
+    while waiting:
+        name = waiting.pop()
+        if name in installed():
+            found[name] = installed()[name].version
+            waiting |= set(_required(name)) - found.keys()
+    return dict(sorted(found.items()))
+
+
+def loaded_versions(modules: Iterable[str]) -> dict[str, str]:
+    """Versions of the installed distributions that hold ``modules``, and of nothing else."""
+    names = {_canonical(name) for module in modules for name in _holders().get(module, ())}
+    return {name: installed()[name].version for name in sorted(names) if name in installed()}
+
+
+@cache
+def _holders() -> Mapping[str, list[str]]:
+    return metadata.packages_distributions()
+
+
+@cache
+def installed() -> Mapping[str, metadata.Distribution]:
+    """The distributions that an import would find, by name: of two with one name, the first on the path."""
+    found: dict[str, metadata.Distribution] = {}
+    for distribution in metadata.distributions():
+        found.setdefault(_canonical(distribution.metadata["Name"] or ""), distribution)
+    return found
+
+
+@cache
+def _required(name: str) -> list[str]:
+    """Names of what a distribution needs here, without what only its extras need."""
+    needed = []
+    for line in installed()[name].requires or ():
+        try:
+            requirement = Requirement(line)
+        except InvalidRequirement:
+            continue
+        if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
+            needed.append(_canonical(requirement.name))
+    return needed
+
+
+def _canonical(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _mentioned(code: str, package: str, *, relative: bool = True) -> Iterator[str]:
+    """Dotted names that might be modules; those of relative imports are names within ``package``."""
+    for level, base, names in _imports(code):
+        if level and not relative:
+            continue
+        if level:
+            parents = package.split(".")[: len(package.split(".")) - level + 1]
+            base = ".".join([*parents, *([base] if base else [])])
+        if base:
+            yield base
+        yield from (f"{base}.{name}" if base else name for name in names)
+
+
+@cache
+def _imports(code: str) -> list[tuple[int, str, list[str]]]:
+    """Level, module and names of every import in ``code``."""
+    found = []
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Import):
+            found.append((0, "", [alias.name for alias in node.names]))
+        elif isinstance(node, ast.ImportFrom):
+            found.append((node.level, node.module or "", [alias.name for alias in node.names]))
+    return found
+
+
+@cache
+def code_digest(code: str, *, words: bool = True) -> str:
+    """Digest of the syntax tree: comments, layout and ``__version__``, which is part of the identity, do not count.
+
+    Without ``words`` neither docstrings nor the texts of the errors that it raises count.
+    """
+    tree = ast.parse(code)
+    tree.body = [node for node in tree.body if not (isinstance(node, ast.Assign) and _names_version(node))]
+    return digest(ast.dump(tree if words else _Wordless().visit(tree)).encode())
+
+
+class _Wordless(ast.NodeTransformer):
+    """Takes docstrings away, and the texts in what is raised; what these texts compute is taken away with them."""
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+        if isinstance(node, documented) and ast.get_docstring(node, clean=False) is not None:
+            node.body = node.body[1:]
+        return super().generic_visit(node)
+
+    def visit_Raise(self, node: ast.Raise) -> ast.AST:
+        for part in ast.walk(node):
+            if isinstance(part, ast.JoinedStr):
+                part.values = []
+            elif isinstance(part, ast.Constant) and isinstance(part.value, str):
+                part.value = ""
+        return node
+
+
+def _names_version(node: ast.Assign) -> bool:
+    return any(isinstance(target, ast.Name) and target.id == "__version__" for target in node.targets)
+
+
+def _with_parents(name: str) -> list[str]:
+    parts = name.split(".")
+    return [".".join(parts[:count]) for count in range(1, len(parts) + 1)]
+
+
+def _module_file(packages: Mapping[str, Path], name: str) -> Path | None:
+    package, *rest = name.split(".")
+    if package not in packages:
+        return None
+    stem = packages[package].joinpath(*rest)
+    for candidate in (stem / "__init__.py", stem.with_suffix(".py")):
+        if candidate.is_file():
+            return candidate
+    return None
+
+
+def _identity_digest(root: Path) -> str:
+    return digest(json.dumps(dataclasses.asdict(project.identity(root)), sort_keys=True).encode())
+
+
+def _file_digest(path: Path) -> str:
+    return digest(path.read_bytes()) if path.is_file() else ""
+
+
+def digest(content: bytes) -> str:
+    """Hexadecimal sha256."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def tree_digest(*paths: Path) -> str:
+    """Digest of the names and contents of all files in the given files and folders."""
+    total = hashlib.sha256()
+    for base in paths:
+        for path in [base] if base.is_file() else manuscript.listed(base, "**/*"):
+            if path.is_file():
+                total.update(str(path.relative_to(base.parent)).encode(errors="surrogateescape"))
+                total.update(path.read_bytes())
+    return total.hexdigest()
+
+
+def state(root: Path) -> State:
+    """The commit of the tree, and whether tracked or new files differ from it.
+
+    ("unknown", True) where the tree is not the root of a git repository whose commit holds this book, such as an export
+    inside the repository of something else.
+    """
+    try:
+        if not Path(_git(root, "rev-parse", "--show-toplevel")).samefile(root):
+            return State("unknown", True)
+        commit = _git(root, "rev-parse", "HEAD")
+        _git(root, "cat-file", "-e", f"{commit}:_toc.yml")
+        return State(
+            commit, bool(_git(root, "status", "--porcelain")), _git(root, "show", "-s", "--format=%cs", "HEAD")
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return State("unknown", True)
+
+
+def archive(root: Path, target: Path) -> None:
+    """Write every file of the commit that stands in ``root`` to the archive ``target``, whose suffix says its form."""
+    _git(root, "archive", "--output", str(target), "HEAD")
+
+
+def _git(root: Path, *arguments: str) -> str:
+    # A build that a git hook starts would otherwise be told of the hook's repository.
+    environment = {name: value for name, value in os.environ.items() if name not in _GIT_PLACES}
+    command = ["git", "-C", str(root), *arguments]
+    return subprocess.run(
+        command, check=True, capture_output=True, encoding="utf-8", errors="surrogateescape", env=environment
+    ).stdout.rstrip("\n")

@@ -1,0 +1,189 @@
+"""The claims ledger: what was declared beside what was measured. Nothing is measured here."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import nbformat
+
+from companion import claims, project
+from companion.declaring import notebooks, texts
+from companion.running import disk, execution
+
+__all__ = ["Ledger", "collect", "write"]
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """``entries`` as ``_build/claims.json`` holds them, every reason why the run must fail, and what was retired."""
+
+    entries: list[dict[str, Any]]
+    problems: list[str]
+    retired: list[dict[str, Any]]
+
+
+def collect(root: Path, chapters: Sequence[str], results: Mapping[str, Path]) -> Ledger:
+    """Judge the declared claims of ``chapters`` by the measurements in the folders of ``results``, one a page.
+
+    A page without a result has measured nothing: its claims do not hold.
+    """
+    entries: list[dict[str, Any]] = []
+    problems: list[str] = []
+    retired: list[dict[str, Any]] = []
+    known_sources = project.sources(root)
+    known_works = project.references(root)
+    known_texts = texts.read(root)
+    for chapter in chapters:
+        path = root / "book" / "claims" / f"{chapter}.yml"
+        declared = claims.declared(path) if path.is_file() else []
+        pages = [page for page in (chapter, f"{notebooks.AUDITS}/{chapter}") if page in results]
+        found = [(page, *_found(results[page], page)) for page in pages]
+        measured = {id: measurement for _, listed, _ in found for id, measurement in listed}
+        page_of = {id: page for page, listed, _ in found for id, _ in listed}
+        seconds = {id: spent for _, _, times in found for id, spent in times.items()}
+        ids = [id for _, listed, _ in found for id, _ in listed]
+        for id in sorted({id for id in ids if ids.count(id) > 1}):
+            where = [page for page, listed, _ in found if id in dict(listed)]
+            problems.append(f"claim {id}: measured more than once, on {' and '.join(where)}")
+        problems += [
+            f"claim {id}: measured but not declared in book/claims/{chapter}.yml"
+            for id in sorted(set(measured) - {claim.id for claim in declared})
+        ]
+        # What nobody measures is spoken of in the audit, where there is one.
+        elsewhere = (root / "notebooks" / notebooks.AUDITS / f"{chapter}.md").is_file()
+        home = f"{notebooks.AUDITS}/{chapter}" if elsewhere else chapter
+        own_entries = []
+        for claim in declared:
+            measurement = measured.get(claim.id)
+            if claim.retired:
+                retired.append(_retired(claim, home))
+                if measurement is not None:
+                    problems.append(f"claim {claim.id}: retired, but measured")
+                continue
+            key = claim.source.get("key")
+            if key is not None and key not in known_works:
+                problems.append(f"claim {claim.id}: source key {key!r} is not in references.bib")
+            if not claim.is_measured and measurement is not None:
+                problems.append(f"claim {claim.id}: declared {claim.verdict.replace('-', ' ')}, but measured")
+            judgement = claims.judge(claim, measurement)
+            if judgement.holds is False:
+                problems.append(f"claim {claim.id}: {judgement.reason}")
+            entry = _entry(claim, measurement if claim.is_measured else None, judgement)
+            entry["page"] = page_of.get(claim.id, home)
+            entry["external"] = key is not None and key not in known_sources
+            entry["seconds"] = seconds.get(claim.id)
+            if key in known_texts:
+                entry["source"]["version"] = known_texts[key].version
+            own_entries.append(entry)
+        _join_parts(own_entries)
+        entries += own_entries
+    return Ledger(entries, problems, retired)
+
+
+def _entry(claim: claims.Claim, measurement: claims.Measurement | None, judgement: claims.Judgement) -> dict[str, Any]:
+    source = {"key": None, "where": None, "section": None, "sha256": None, "version": None} | dict(claim.source)
+    return {
+        "id": claim.id,
+        "chapter": claim.chapter,
+        "page": "",
+        "says": _plain(claim.says),
+        "source": source,
+        "state": (claim.state or "standing") if claim.source else None,
+        "kind": claim.kind,
+        "external": False,
+        "published": claim.published,
+        "corrected": claim.corrected,
+        "expects": dict(claim.expects) if claim.expects else None,
+        "measured": measurement.value if measurement else None,
+        "uncertainty": measurement.uncertainty if measurement else None,
+        "rival": _other(claim.rival, measurement and measurement.rival, judgement.rival_gap, judgement.rival_bound),
+        "control": _other(
+            claim.control,
+            measurement and (measurement.control if measurement.control is not None else measurement.rival),
+            judgement.control_gap,
+            judgement.control_bound,
+        )
+        if claim.control
+        else None,
+        "found": dict(claim.found) if claim.found else None,
+        "resolves": claim.resolves,
+        "bound": judgement.bound,
+        "k": claims.factor(claim) if claim.is_measured and claim.kind else None,
+        "rule": _plain(claim.bound["why"]) if claim.bound else None,
+        "gap": judgement.gap,
+        "verdict": claim.verdict,
+        "holds": judgement.holds,
+        "because": _plain(claim.because) if claim.because else None,
+        "parts": list(claim.parts),
+        "printed_tex": claim.printed_tex,
+        "corrected_tex": claim.corrected_tex,
+        "route": _plain(claim.route) if claim.route else None,
+        "commit": str(claim.commit) if claim.commit is not None else None,
+        "run_by": claim.run_by,
+        "equation": list(claim.equation),
+        "functions": list(claim.functions),
+        "was": list(claim.was),
+        "seconds": None,
+    }
+
+
+def _other(says: str | None, given: Any, gap: float | None, bound: float | None) -> dict[str, Any] | None:
+    """A rival or a control: what it is, its numbers, and how far it is from what is right."""
+    if says is None and given is None:
+        return None
+    value, uncertainty = given if isinstance(given, tuple) else (given, None)
+    diverges = value is not None and not math.isfinite(value)
+    return {
+        "says": _plain(says) if says else None,
+        # JSON has no word for what diverges.
+        "value": None if diverges else value,
+        "uncertainty": uncertainty if uncertainty is not None and math.isfinite(uncertainty) else None,
+        "diverges": diverges,
+        "gap": gap,
+        "bound": bound,
+    }
+
+
+def _retired(claim: claims.Claim, page: str) -> dict[str, Any]:
+    return {
+        "id": claim.id,
+        "chapter": claim.chapter,
+        "page": page,
+        "says": _plain(claim.says),
+        "reason": _plain(claim.retired or ""),
+        "was": list(claim.was),
+    }
+
+
+def _join_parts(entries: Sequence[dict[str, Any]]) -> None:
+    """A whole that is only partly right is confirmed when the verdicts on all its parts are that are decided."""
+    by_id = {entry["id"]: entry for entry in entries}
+    for entry in entries:
+        if entry["verdict"] == "partly":
+            held = [by_id[part]["holds"] for part in entry["parts"] if part in by_id]
+            entry["holds"] = all(one is not False for one in held)
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _found(folder: Path, page: str) -> tuple[list[tuple[str, claims.Measurement]], dict[str, float]]:
+    """What a page measured, and the seconds of the cell that made each measurement."""
+    seconds: dict[str, float] = {}
+    notebook = nbformat.read(execution.notebook_file(folder, page), as_version=4)
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            if id := output.get("metadata", {}).get("companion", {}).get("claim"):
+                seconds[id] = round(float(cell.metadata.get("papermill", {}).get("duration") or 0.0), 3)
+    return claims.recorded(folder), seconds
+
+
+def write(path: Path, entries: Iterable[Mapping[str, Any]]) -> None:
+    """Write ``claims.json``."""
+    disk.write(path, json.dumps(list(entries), indent=1, ensure_ascii=False, allow_nan=False) + "\n")

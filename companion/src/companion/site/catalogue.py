@@ -1,0 +1,109 @@
+"""The records that programs read, as a whole: which files there are, of which version, and what their sources are.
+
+``claims.json``, ``figures.json`` and ``status.json`` are lists of facts; ``book.json`` says what they belong to.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from companion import project
+from companion.declaring import compared
+
+__all__ = ["FILES", "INDEX", "sources", "unresolved", "with_sources", "write_index"]
+
+FILES = ("claims.json", "figures.json", "status.json")
+INDEX = "book.json"
+
+
+def write_index(root: Path, html: Path) -> None:
+    """Write ``book.json``: version, commit, addresses, checksums of the records beside it, and the sources by key."""
+    who = project.identity(root)
+    status = json.loads((html / "status.json").read_text(encoding="utf-8"))
+    index = {
+        "title": who.title,
+        "version": status["version"],
+        "commit": status["commit"],
+        "dirty": status["dirty"],
+        "repository": who.repository,
+        "site": who.site,
+        "licences": {"code": "MIT", "prose, figures and data": "CC-BY-4.0"},
+        "files": {
+            name: {
+                "sha256": hashlib.sha256((html / name).read_bytes()).hexdigest(),
+                "schema": f"schemas/{Path(name).stem}.schema.json",
+            }
+            for name in FILES
+        },
+        "references": "references.bib",
+        "sources": sources(root),
+    }
+    (html / INDEX).write_text(json.dumps(index, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def sources(root: Path) -> dict[str, dict[str, Any]]:
+    """What every key of ``references.bib`` stands for, in the order of the keys."""
+    accompanied = project.sources(root)
+    return {
+        key: {
+            "title": work["title"],
+            "authors": work["author"].split(" and "),
+            "year": int(work["year"]),
+            "address": _address(work),
+            "accompanied": key in accompanied,
+        }
+        for key, work in sorted(project.references(root).items())
+    }
+
+
+def _address(work: Mapping[str, str]) -> str | None:
+    if "url" in work:
+        return work["url"]
+    if "doi" in work:
+        return f"https://doi.org/{work['doi']}"
+    return f"https://arxiv.org/abs/{work['eprint']}" if "eprint" in work else None
+
+
+def with_sources(
+    root: Path, figures: Sequence[Mapping[str, Any]], sources_of_chapters: Mapping[str, str]
+) -> list[dict[str, Any]]:
+    """The records of figures with ``source_keys``: the works of ``references.bib`` that their ``source`` names."""
+    works = project.references(root)
+    return [
+        {**record, "source_keys": _named(record["source"], works, sources_of_chapters.get(record["chapter"], ""))}
+        for record in figures
+    ]
+
+
+def _named(text: str, works: Mapping[str, Mapping[str, str]], own: str) -> list[str]:
+    """Keys of the works that ``text`` names by family names and year, as in "Figure 1 of Author (2000)".
+
+    Works of the same names and year are told apart by a word of the title after a comma ("Author (2000), Waves");
+    without one the work that the chapter accompanies, ``own``, is meant.
+    """
+    by_name: dict[str, list[str]] = {}
+    for key, work in works.items():
+        by_name.setdefault(project.names_and_year(work), []).append(key)
+    found: list[str] = []
+    for name, keys in by_name.items():
+        for mention in re.finditer(rf"(?<!\w){re.escape(name)}(?:, (\w+))?", text):
+            word = mention[1]
+            titled = [key for key in keys if word and re.search(rf"\b{re.escape(word)}\b", works[key]["title"])]
+            meant = keys if len(keys) == 1 else titled if len(titled) == 1 else [own] if own in keys else keys
+            found += [key for key in meant if key not in found]
+    return found
+
+
+def unresolved(figures: Iterable[Mapping[str, Any]]) -> list[str]:
+    """One line for every figure whose source is another work and names none of ``references.bib``."""
+    return [
+        f"figure {record['id']}: its source {record['source']!r} names no work of references.bib; expected one as in "
+        '"Figure 1 of Author (2000)"'
+        for record in figures
+        if record["source"].strip() != compared.OWN and not record["source_keys"]
+    ]

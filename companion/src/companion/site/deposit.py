@@ -1,0 +1,108 @@
+"""A folder that an archive can take as it is: the site, the sources of its commit, and their metadata.
+
+The place of the DOI is reserved: it is that of ``_config.yml``, and empty until an archive has given one. An archive
+that reserves a DOI before publication lets it stand in the very files that it stores.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from companion import project
+from companion.running import disk, freshness
+from companion.site import catalogue, citing, replication
+
+__all__ = ["write"]
+
+_FIXED = (1980, 1, 1, 0, 0, 0)
+"""The time in every archive: the same site makes the same bytes."""
+
+
+def write(root: Path) -> list[Path]:
+    """Write ``_build/deposit`` from the finished site; returns its files.
+
+    Raises ValueError if there is no site, or it was made from a tree that differs from its commit, which nobody could
+    find again.
+    """
+    site, target, state = root / "_build" / "html", root / "_build" / "deposit", freshness.state(root)
+    if not (site / catalogue.INDEX).is_file():
+        raise ValueError("the site: expected a finished one in _build/html, got none; `make book` makes it")
+    index = json.loads((site / catalogue.INDEX).read_text(encoding="utf-8"))
+    if state.dirty or index["dirty"] or index["commit"] != state.commit:
+        raise ValueError(
+            "the site: expected one that was made from the commit that stands here, with nothing changed; commit, and "
+            "run `make book`"
+        )
+    disk.remove(target)
+    target.mkdir(parents=True)
+    slug = project.identity(root).library
+    _zip(target / f"{slug}-site.zip", site)
+    _zip(target / f"{slug}-notebooks.zip", site / "_sources" / "notebooks")
+    freshness.archive(root, target / f"{slug}-sources.zip")
+    reports = root / "_build" / "reports"
+    disk.remove(reports)
+    if replication.write(root, reports, commit=state.commit):
+        _zip(target / f"{slug}-reports.zip", reports)
+    (target / "metadata.json").write_text(_metadata(root, state) + "\n", encoding="utf-8")
+    (target / citing.CRATE).write_bytes((site / citing.CRATE).read_bytes())
+    (target / "README.md").write_text(_readme(root, state), encoding="utf-8")
+    sums = "".join(f"{_digest(path)}  {path.name}\n" for path in _files(target))
+    (target / "SHA256SUMS").write_text(sums, encoding="utf-8")
+    return list(_files(target))
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    yield from sorted(path for path in folder.iterdir() if path.is_file())
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _zip(target: Path, folder: Path) -> None:
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+            entry = zipfile.ZipInfo(path.relative_to(folder).as_posix(), _FIXED)
+            archive.writestr(entry, path.read_bytes(), zipfile.ZIP_DEFLATED)
+
+
+def _metadata(root: Path, state: freshness.State) -> str:
+    """The fields of a deposit in Zenodo's form; other archives ask for the same facts."""
+    who = project.identity(root)
+    works = [work for work in catalogue.sources(root).values() if work["accompanied"] and work["address"]]
+    fields = {
+        "title": who.title,
+        "upload_type": "software",
+        "doi": who.doi,
+        "publication_date": state.date,
+        "version": who.version,
+        "creators": [{"name": who.author}],
+        "license": "MIT",
+        "access_right": "open",
+        "notes": f"Prose, figures and data are under CC BY 4.0. Commit {state.commit}.",
+        "related_identifiers": [
+            {"identifier": who.repository, "relation": "isSupplementTo"},
+            {"identifier": who.site, "relation": "isDocumentedBy"},
+            *({"identifier": work["address"], "relation": "references"} for work in works),
+        ],
+    }
+    return json.dumps({"metadata": fields}, indent=1, ensure_ascii=False)
+
+
+def _readme(root: Path, state: freshness.State) -> str:
+    who = project.identity(root)
+    doi = who.doi or "none yet: reserve one at the archive, set `companion: doi:` in _config.yml, and make this again"
+    return (
+        f"# {who.title}, version {who.version}\n\nDOI: {doi}\n\nCommit: {state.commit} of {who.repository}\n\n"
+        f"- `{who.library}-site.zip`: the book; unpack it and open index.html, no network is needed.\n"
+        f"- `{who.library}-notebooks.zip`: every page as a notebook that carries the library and runs alone.\n"
+        f"- `{who.library}-sources.zip`: everything it is made of; `make book` makes it again.\n"
+        f"- `{who.library}-reports.zip`: a report for each source in the form of ReScience C, without the authors.\n"
+        f"- `metadata.json`: the fields of the deposit. `{citing.CRATE}`: what the site holds, as an RO-Crate.\n"
+        "- `SHA256SUMS`: `sha256sum -c SHA256SUMS` checks the files.\n"
+    )

@@ -1,0 +1,63 @@
+"""What helps to read on: facts below the title of a page, links along the road of lessons, and the scripts of readers.
+
+The scripts hide code, enlarge figures, and show what scrolls.
+"""
+
+from __future__ import annotations
+
+import html
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from markupsafe import escape
+from sphinx.application import Sphinx
+
+from companion.declaring import notebooks
+from companion.site.directives import Directive
+
+__all__ = ["PageFacts", "follow_the_road", "setup"]
+
+
+class PageFacts(Directive):
+    """``{page-facts} NAME``: how long a page is, what it needs, and where the other page of its chapter is."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        page = notebooks.load(self.root, self.arguments[0])
+        facts = [f"{page.minutes} minute{'s' if page.minutes > 1 else ''} to read without formulas"]
+        folder, audit = f"{self.to_root()}notebooks/", f"{notebooks.AUDITS}/{page.chapter}"
+        if page.is_audit:
+            facts.append(f'the idea is taught in <a href="{folder}{page.chapter}.html">the lesson</a>')
+        else:
+            facts.append(f"you need {html.escape(page.prerequisites)}")
+            if audit in notebooks.names(self.root):
+                facts.append(f'every statement is checked in <a href="{folder}{audit}.html">the audit</a>')
+        return [self.raw(f'<p class="book-facts">{"; ".join(facts)}.</p>')]
+
+
+def follow_the_road(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
+    """From one lesson to the next: an audit lies beside the road, between its lesson and the lesson after that."""
+    root = Path(app.config.companion_root)
+    lessons = [f"notebooks/{name}" for name in notebooks.chapters(root)]
+    lesson = f"notebooks/{notebooks.chapter_of(pagename)}"
+    if not pagename.startswith("notebooks/") or lesson not in lessons:
+        return
+    here = lessons.index(lesson)
+    after = lessons[here + 1] if here + 1 < len(lessons) else None
+    before = lesson if pagename != lesson else lessons[here - 1] if here else None
+    for side, page in (("prev", before), ("next", after)):
+        if page is not None:
+            title = escape(notebooks.load(root, page.removeprefix("notebooks/")).title)
+            context[side] = {"title": title, "link": context["pathto"](page)}
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Register the directive, the links and the scripts."""
+    app.add_directive("page-facts", PageFacts)
+    app.add_css_file("reading.css")
+    # Not deferred: code that is hidden must not show for a moment.
+    app.add_js_file("reading.js")
+    app.connect("html-page-context", follow_the_road, priority=900)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,277 @@
+"""The pages of the reference: one for every public module of the library, written when the book is staged.
+
+They are made where the contents of the book name ``reference/index``. What stands on them is read from the source (see
+``companion.declaring.library``): the packages that the library needs are not imported, a function that a decorator has
+turned into something else has its entry like any other, and annotations read as they were written. The one thing that
+is not in the source is which chapters use an entry, which their cells say.
+
+As an extension of Sphinx this module adds second names to the inventory, and lets a name in an annotation stand without
+a link where no inventory could know it. Every other reference that leads nowhere stays a warning.
+"""
+
+from __future__ import annotations
+
+import json
+import posixpath
+import re
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+from docutils import nodes
+from sphinx import addnodes
+from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+from sphinx.util.inventory import InventoryFile
+
+from companion import project
+from companion.declaring import notebooks
+from companion.declaring.library import Entry, Library, Module, of_book
+from companion.site import docstrings, names
+
+__all__ = ["FOLDER", "INDEX", "setup", "source", "stage", "uses", "wanted", "write"]
+
+INDEX = "reference/index"
+FOLDER = "reference"
+_ALIASES = "aliases.json"
+
+_INTRODUCTION = """\
+Every module of {packages} has a page, made from its source. A first line that is a formula is set as code, in the
+letters of the source; the words after it say when it holds, what it costs and what it refuses. An annotation like
+``Float[Array, "N N"]`` gives the numbers that an array holds and its shape: letters are sizes, the same letter is the
+same size, ``*batch`` and ``...`` are any number of axes in front, ``#`` marks an axis that may have length one. Under
+an entry stand the chapters that use it; in the chapters every name of the library leads here.
+"""
+
+
+def source(root: Path, page: str) -> str | None:
+    """The file that a page of the reference was made from, by its place in the repository; None for other pages."""
+    folder, _, module = page.partition("/")
+    stem = Path("src", *module.split("."))
+    for path in (stem.with_name(f"{stem.name}.py"), stem / "__init__.py"):
+        if folder == FOLDER and (root / path).is_file():
+            return path.as_posix()
+    return None
+
+
+def wanted(root: Path) -> bool:
+    """Whether the contents of the book name the reference."""
+    return INDEX in notebooks.pages(root)
+
+
+def uses(chapters: Iterable[notebooks.Chapter], library: Library) -> dict[str, list[str]]:
+    """Names of the chapters whose cells use an entry of the library, by the entry's name, in the order given."""
+    found: dict[str, list[str]] = {}
+    for chapter in chapters:
+        cells = [cell.source for cell in chapter.notebook.cells if cell.cell_type == "code"]
+        for name in names.used(cells, library.find):
+            found.setdefault(name, []).append(chapter.name)
+    return found
+
+
+def stage(root: Path, folder: Path) -> None:
+    """Write the pages into a staged book, and put them into its contents; nothing happens where nobody wants them."""
+    if not wanted(root):
+        return
+    library, known = of_book(root), _known(root)
+    chapters = [notebooks.load(root, name) for name in notebooks.names(root)]
+    titles = {chapter.name: chapter.title for chapter in chapters}
+    write(folder, library, uses(chapters, library), titles, known)
+
+
+def write(
+    folder: Path,
+    library: Library,
+    callers: Mapping[str, Sequence[str]],
+    titles: Mapping[str, str],
+    known: Mapping[str, set[str]],
+) -> None:
+    """Write the pages of a library into a folder that holds ``_toc.yml``.
+
+    ``callers`` are the chapters that use an entry, ``titles`` those of the chapters, ``known`` names of other projects.
+    """
+    (folder / FOLDER).mkdir(parents=True, exist_ok=True)
+    for module in library.modules.values():
+        page = _Page(library, module, callers, titles, known)
+        (folder / FOLDER / f"{module.name}.rst").write_text(page.text(), encoding="utf-8")
+    (folder / f"{INDEX}.rst").write_text(_index(library), encoding="utf-8")
+    (folder / FOLDER / _ALIASES).write_text(json.dumps(library.aliases, indent=1), encoding="utf-8")
+    contents = yaml.safe_load((folder / "_toc.yml").read_text(encoding="utf-8"))
+    for part in contents["parts"]:
+        for item in part["chapters"]:
+            if item.get("file") == INDEX:
+                item["sections"] = [one for package in library.packages for one in _contents(library, package)]
+    (folder / "_toc.yml").write_text(yaml.safe_dump(contents, sort_keys=False), encoding="utf-8")
+
+
+def _contents(library: Library, package: str) -> list[dict[str, Any]]:
+    """The modules right under a package as entries of a table of contents, each with those under it."""
+    found: list[dict[str, Any]] = []
+    if package in library.packages:
+        found.append({"file": f"{FOLDER}/{package}", "title": package})
+    for name, module in library.modules.items():
+        if name.rpartition(".")[0] == package:
+            item: dict[str, Any] = {"file": f"{FOLDER}/{name}", "title": name.removeprefix(f"{library.name}.")}
+            if module.package and (under := _contents(library, name)):
+                item["sections"] = under
+            found.append(item)
+    return found
+
+
+def _index(library: Library) -> str:
+    packages = " and ".join(f"``{package}``" for package in library.packages)
+    lines = ["Reference", "=========", "", _INTRODUCTION.format(packages=packages), ""]
+    for module in library.modules.values():
+        lines += [f":py:mod:`{module.name}`", f"   {docstrings.prose(docstrings.first_line(module.doc))}", ""]
+    return "\n".join(lines)
+
+
+class _Page:
+    """The text of one page."""
+
+    def __init__(
+        self,
+        library: Library,
+        module: Module,
+        uses: Mapping[str, Sequence[str]],
+        titles: Mapping[str, str],
+        known: Mapping[str, set[str]],
+    ) -> None:
+        self._library, self._module, self._uses, self._titles, self._known = library, module, uses, titles, known
+
+    def text(self) -> str:
+        module = self._module
+        title = module.name
+        lines = [title, "=" * len(title), "", f".. py:module:: {module.name}", ""]
+        words = docstrings.restructured(module.doc, self._target, of_module=True) if module.doc.strip() else ""
+        lines += [words, self._used(module.name), ""]
+        lines += self._below()
+        for entry in module.entries:
+            lines += self._entry(module.name, entry, 0)
+        return "\n".join(lines) + "\n"
+
+    def _below(self) -> list[str]:
+        """What a package holds and takes from its modules, each with a link and its first line."""
+        lines = []
+        under = [one for one in self._library.modules.values() if one.name.rpartition(".")[0] == self._module.name]
+        if under and self._module.package:
+            lines += [".. rubric:: Modules", ""]
+            for one in under:
+                short = one.name.rpartition(".")[2]
+                words = docstrings.prose(docstrings.first_line(one.doc)) or "No description."
+                lines += [f":py:mod:`{short} <{one.name}>`", f"   {words}", ""]
+        taken = {local: home for local, home in self._module.taken.items() if home in self._library.names}
+        if taken:
+            lines += [".. rubric:: From other modules", ""]
+            for local, home in taken.items():
+                lines += [f":py:obj:`{local} <{home}>`", f"   {self._first(self._doc(home))}", ""]
+        return lines
+
+    def _doc(self, home: str) -> str:
+        module, _, local = home.rpartition(".")
+        found = self._library.modules.get(module)
+        return next((entry.doc for entry in found.entries if entry.name == local), "") if found else ""
+
+    def _first(self, doc: str) -> str:
+        return docstrings.summary(docstrings.first_line(doc)) or "No description."
+
+    def _entry(self, parent: str, entry: Entry, depth: int) -> list[str]:
+        dotted, indent = f"{parent}.{entry.name}", "   " * depth
+        call = entry.kind in ("function", "method")
+        signature = entry.name
+        if call or entry.arguments is not None:
+            signature += f"({self._annotation(entry.arguments or '')})"
+        if call and entry.returns:
+            signature += f" -> {self._annotation(entry.returns)}"
+        lines = [f"{indent}.. py:{entry.kind}:: {signature}"]
+        if not call and entry.returns:
+            lines.append(f"{indent}   :type: {self._annotation(entry.returns)}")
+        lines += [f"{indent}   :{name}: {value}".rstrip() for name, value in entry.options.items()]
+        body = "\n\n".join(part for part in (self._words(entry.doc), self._used(dotted)) if part.strip())
+        lines += ["", *(f"{indent}   {line}".rstrip() for line in body.splitlines()), ""]
+        for member in entry.members:
+            lines += self._entry(dotted, member, depth + 1)
+        return lines
+
+    def _words(self, doc: str) -> str:
+        return docstrings.restructured(doc, self._target) if doc.strip() else ""
+
+    def _target(self, name: str) -> str | None:
+        """What a name between backticks leads to: an entry of this library, or one of a vendored inventory."""
+        dotted = self._library.meaning(self._module.name, name)
+        if dotted in self._library.names or (dotted and dotted in self._known.get(dotted.partition(".")[0], ())):
+            return dotted
+        return None
+
+    def _annotation(self, text: str) -> str:
+        """Without the full names that nothing could be linked to: private ones, and those of other packages."""
+
+        def kept(match: re.Match[str]) -> str:
+            dotted = match[1]
+            known = dotted in self._library.names or dotted.partition(".")[0] in self._known
+            return match[0] if known else dotted.rpartition(".")[2]
+
+        return re.sub(r"~([A-Za-z_][\w.]*)", kept, text)
+
+    def _used(self, dotted: str) -> str:
+        chapters = self._uses.get(dotted)
+        if not chapters:
+            return ""
+        links = ", ".join(f":doc:`{docstrings.plain(self._titles[name])} </notebooks/{name}>`" for name in chapters)
+        return f".. rst-class:: book-used\n\nUsed in {links}.\n"
+
+
+def _known(root: Path) -> dict[str, set[str]]:
+    """The names that the vendored inventories hold, by the first part of each."""
+    found: dict[str, set[str]] = {}
+    for project_name, listed in project.entry(root, "sphinx.config.intersphinx_mapping", dict[str, Any]()).items():
+        try:
+            address, place = listed
+            with (root / place).open("rb") as stream:
+                inventory = InventoryFile.load(stream, address, posixpath.join)
+        except (TypeError, ValueError, zlib.error) as error:
+            expected = f"{project_name}: expected [ADDRESS, a file with an inventory], got {listed!r}: {error}"
+            raise ValueError(f"_config.yml: intersphinx_mapping: {expected}") from error
+        for held in inventory.values():
+            for name in held:
+                found.setdefault(name.partition(".")[0], set()).add(name)
+    return found
+
+
+def _second_names(app: Sphinx, env: BuildEnvironment) -> None:
+    """A name that a package takes from a module stands in the inventory too, and leads to the same entry."""
+    path = Path(app.srcdir) / FOLDER / _ALIASES
+    objects = env.get_domain("py").data["objects"]
+    for alias, home in json.loads(path.read_text(encoding="utf-8")).items() if path.is_file() else ():
+        if home in objects:
+            objects.setdefault(alias, objects[home])
+
+
+def _as_written(app: Sphinx, doctree: nodes.document) -> None:
+    """Shapes between double quotation marks, as they stand in the source."""
+    for text in doctree.findall(addnodes.desc_sig_literal_string):
+        words = text.astext()
+        if words[:1] == words[-1:] == "'" and '"' not in words:
+            text.children = [nodes.Text(f'"{words[1:-1]}"')]
+
+
+def _in_annotation(app: Sphinx, env: BuildEnvironment, node: Any, content: nodes.Element) -> nodes.Element | None:
+    """What Sphinx does not find in an annotation because it looks for classes alone.
+
+    A type may be a constant of a module. A name without a dot is a type variable, or what no inventory holds: plain.
+    """
+    place, target = str(node.get("refdoc", "")), str(node.get("reftarget", ""))
+    if node.get("refdomain") != "py" or node.get("reftype") == "mod" or not place.startswith(f"{FOLDER}/"):
+        return None
+    found = env.get_domain("py").resolve_xref(env, place, app.builder, "obj", target, node, content)
+    return found or (content if "." not in target else None)
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Register the three hooks."""
+    app.connect("env-updated", _second_names)
+    app.connect("doctree-read", _as_written)
+    app.connect("missing-reference", _in_annotation, priority=900)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

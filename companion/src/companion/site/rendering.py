@@ -1,0 +1,395 @@
+"""Staging the executed chapters beside the hand-written pages, and rendering them. Nothing is executed here."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+import os
+import re
+import shutil
+import sys
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import yaml
+from nbformat import NotebookNode
+
+from companion import claims, manuscript, project
+from companion.declaring import compared, equations, notebooks, redirects, texts
+from companion.running import disk, environment, execution, freshness, lifeline, workers
+from companion.site import (
+    accessibility,
+    again,
+    catalogue,
+    citing,
+    directives,
+    drawings,
+    names,
+    packed,
+    pages,
+    previews,
+    reference,
+    search,
+    single_page,
+    slim,
+)
+
+__all__ = ["Build", "figures_index", "page_notebook", "render"]
+
+_MANIFEST = "site.json"
+_LICENCE = "LICENSE-CC-BY-4.0"
+_LICENCE_TEXT = "https://creativecommons.org/licenses/by/4.0/legalcode"
+_RENDERERS = ("jupyter_book", "sphinx_design", "bs4")
+
+
+@dataclass(frozen=True)
+class Build:
+    """Outcome of rendering: every reason why the site must not be published, and whether it was rendered at all.
+
+    ``damage`` says what was lost or altered in the site that stood there; it was then rendered again. ``kept`` says
+    that a whole site of before was left in its place, because a chapter had failed.
+    """
+
+    problems: list[str]
+    rendered: bool
+    damage: str = ""
+    kept: bool = False
+
+
+def render(root: Path, results: Mapping[str, Path], failures: Sequence[execution.Failure]) -> Build:
+    """Render the site to ``_build/html``, unless the one there was made from the same material and is as it was made.
+
+    ``results`` are the folders of the finished chapters. A chapter without one becomes a page that says so; references
+    into it are then allowed to break, since the run fails anyway. If a chapter failed and a whole site stands, that one
+    stays. The new site is made in a work folder and takes the
+    place of the old one when all its pages are there.
+    """
+    build = root / "_build"
+    disk.recover(build / "html")
+    key = _key(root, results)
+    damage = _damage(build, None if failures else key)
+    if damage == "":
+        return Build([], rendered=False, kept=bool(failures))
+    with disk.owned(execution.work_folder(root), "site") as work:
+        return _render(root, work, results, failures, key, damage or "")
+
+
+def _render(
+    root: Path,
+    work: Path,
+    results: Mapping[str, Path],
+    failures: Sequence[execution.Failure],
+    key: str,
+    damage: str,
+) -> Build:
+    build = root / "_build"
+    stage = _stage(root, work, results, failures)
+    warnings = _jupyter_book(stage, work / "site", build / "sphinx.log")
+    html = work / "site" / "_build" / "html"
+    if absent := [name for name in notebooks.pages(root) if not (html / f"{name}.html").is_file()]:
+        problem = f"the site was not built, it lacks {', '.join(absent)}; see {build.name}/sphinx.log"
+        return Build([problem, *warnings], rendered=True, damage=damage)
+    who = project.identity(root)
+    accessibility.mend(html)
+    for source_map in (html / "_static").rglob("*.map"):
+        # For those who debug the theme; a third of the weight of the site's frame.
+        source_map.unlink()
+    _add_records(root, html)
+    unknown = names.link(html, project.packages(root)) if reference.wanted(root) else []
+    with workers.shared(len(list(html.rglob("*.html")))) as each:
+        unpacked = packed.site(root, html, list(results), each)
+        previews.add(html, each)
+        slim.site(html, generated=reference.FOLDER if reference.wanted(root) else "")
+        single_page.write(html, single_page.LESSONS, single_page.editions(root)[single_page.LESSONS], who.title)
+        redirects.write(root, html)
+        search.write(html, each)
+        citing.write(root, html, each)
+    # Only Sphinx reads it; it has a digest of the path of this folder.
+    (html / ".buildinfo").unlink(missing_ok=True)
+    if unsafe := pages.unsafe_links(html):
+        return Build([*warnings, *(f"unsafe link: {link}" for link in unsafe)], rendered=True, damage=damage)
+    whole = len(results) == len(notebooks.names(root))
+    # What Sphinx cannot resolve cannot be packed either, and is said once.
+    problems = [*(warnings or unpacked), *unknown] if whole else []
+    problems += [f"loads from outside: {load}" for load in pages.external_loads(html)]
+    problems += [f"broken link: {link}" for link in pages.broken_links(html)] if whole else []
+    problems += pages.overweight(html)
+    files = disk.digests(html)
+    disk.remove(build / _MANIFEST)
+    disk.put(html, build / "html")
+    if whole and not problems:
+        disk.write(build / _MANIFEST, json.dumps({"key": key, "files": files}, indent=1) + "\n")
+    return Build(problems, rendered=True, damage=damage)
+
+
+def _damage(build: Path, key: str | None) -> str | None:
+    """What was lost or altered in the site made with this key, or with any if it is None; None if there is no such."""
+    try:
+        manifest = json.loads((build / _MANIFEST).read_text(encoding="utf-8"))
+        if key not in (None, manifest["key"]):
+            return None
+        return disk.damage(build / "html", dict(manifest["files"]))
+    except (OSError, TypeError, ValueError, KeyError):
+        return None
+
+
+def _key(root: Path, results: Mapping[str, Path]) -> str:
+    records = [freshness.tree_digest(folder / "record.json") for _, folder in sorted(results.items())]
+    material = [root / "book", root / "_config.yml", root / "_toc.yml", root / _LICENCE]
+    material += [*manuscript.listed(root / "notebooks", "**/*.md"), *freshness.own_packages(root).values()]
+    material += [root / "tests"] if equations.wanted(root) else []
+    material += [path for path in [root / "pyproject.toml"] if path.is_file()]
+    state = freshness.state(root)
+    facts = [
+        freshness.tree_digest(*material),
+        *records,
+        state.commit,
+        str(state.dirty),
+        json.dumps(freshness.versions(_RENDERERS)),
+    ]
+    return freshness.digest("\n".join(facts).encode())
+
+
+def _stage(root: Path, work: Path, results: Mapping[str, Path], failures: Sequence[execution.Failure]) -> Path:
+    stage = work / "stage"
+    (stage / "notebooks").mkdir(parents=True)
+    apart = {"_static", "claims", "items", "evidence", redirects.NAME, texts.NAME, compared.NAME}
+    shutil.copytree(
+        root / "book",
+        stage / "book",
+        ignore=lambda _, names: {name for name in names if name in apart or not manuscript.is_ours(name)},
+    )
+    (stage / "book" / "index.md").rename(stage / "index.md")
+    shutil.copy(root / "_toc.yml", stage / "_toc.yml")
+    config = project.config(root)
+    # The buttons open the notebook of this version, not whatever the branch has become since.
+    config["repository"]["branch"] = project.identity(root).ref
+    ours = {
+        # Sphinx reads it as UTF-8, whatever this process takes for the encoding of paths.
+        "companion_root": os.fsencode(root).decode("utf-8", "surrogateescape"),
+        "html_baseurl": project.identity(root).site,
+        "release": project.identity(root).version,
+    }
+    given = project.entry(root, "sphinx.config", dict[str, Any]())
+    config["sphinx"] = {**project.entry(root, "sphinx", dict[str, Any]()), "config": {**given, **ours}}
+    (stage / "_config.yml").write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
+    by_chapter = {failure.chapter: failure for failure in failures}
+    declared = {
+        claim.id: claim
+        for path in manuscript.listed(root / "book" / "claims", "*.yml")
+        for claim in claims.declared(path)
+    }
+    for name in notebooks.names(root):
+        chapter = notebooks.load(root, name)
+        if name in results:
+            executed = nbformat.read(execution.notebook_file(results[name], name), as_version=4)
+            page = page_notebook(chapter, executed, dict(claims.recorded(results[name])), declared)
+        else:
+            page = _missing_page(chapter, by_chapter.get(name))
+        target = stage / "notebooks" / f"{name}.ipynb"
+        target.parent.mkdir(exist_ok=True)
+        nbformat.write(page, target)
+    reference.stage(root, stage)
+    return stage
+
+
+def page_notebook(
+    chapter: notebooks.Chapter,
+    executed: NotebookNode,
+    measured: Mapping[str, claims.Measurement],
+    declared: Mapping[str, claims.Claim],
+) -> NotebookNode:
+    """The page of a chapter: its text as it is now, with the outputs of the run.
+
+    What the run emitted as a claim's id gets the claim's words and its judgement, published figures become numbered
+    ones, and provenance is appended.
+    """
+    page = copy.deepcopy(chapter.notebook)
+    outputs = [cell.outputs for cell in executed.cells if cell.cell_type == "code"]
+    ran = [cell.source for cell in executed.cells if cell.cell_type == "code"]
+    if ran != [cell.source for cell in page.cells if cell.cell_type == "code"]:
+        raise ValueError(f"chapter {chapter.name}: its run executed other code than the chapter has")
+    # The address of the ledger, from a page in `notebooks` or in a folder of it.
+    ledger = "../" * (chapter.name.count("/") + 1) + "book/claims.html"
+    cells: list[NotebookNode] = []
+    for cell in page.cells:
+        cells.append(cell)
+        if cell.cell_type == "code":
+            cell.outputs = outputs.pop(0)
+        figures = []
+        for output in cell.get("outputs", []):
+            facts = output.get("metadata", {}).get("companion", {})
+            if id := facts.get("figure"):
+                figures.append(id)
+            elif (id := facts.get("claim")) in measured:
+                markup, text = claims.line(id, declared.get(id), measured[id], ledger)
+                output["data"] = {"text/html": markup, "text/plain": text}
+        if figures:
+            cell.outputs = [
+                output for output in cell.outputs if not output.get("metadata", {}).get("companion", {}).get("figure")
+            ]
+            cells += [_directive("published-figure", id) for id in figures]
+    _below_title(cells, chapter.name)
+    cells.append(_directive("provenance", chapter.name))
+    page.cells = cells
+    return page
+
+
+def _below_title(cells: list[NotebookNode], name: str) -> None:
+    """Put the facts of the page between its title and its first paragraph."""
+    for cell in cells:
+        if cell.cell_type == "markdown" and (title := re.search(r"^# .*$", cell.source, flags=re.MULTILINE)):
+            end = title.end()
+            cell.source = f"{cell.source[:end]}\n\n```{{page-facts}} {name}\n```\n{cell.source[end:]}"
+            return
+
+
+def _missing_page(chapter: notebooks.Chapter, failure: execution.Failure | None) -> NotebookNode:
+    if failure is None:
+        reason = "It was not run in this build: `make book` runs every chapter."
+    else:
+        message = re.sub(r"[`<>]", "'", execution.plain(failure.error))
+        reason = f"It stopped in code cell {failure.cell}:\n\n```text\n{message}\n```"
+    text = f"# {chapter.title}\n\n:::{{error}}\nThis chapter has no result in this build. {reason}\n:::"
+    return nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell(text)], metadata=chapter.notebook.metadata)
+
+
+def _directive(name: str, argument: str) -> NotebookNode:
+    cell = nbformat.v4.new_markdown_cell(f"```{{{name}}} {argument}\n```")
+    # nbformat draws an id at random; the site is to be the same from build to build.
+    cell["id"] = re.sub(r"[^a-zA-Z0-9-]", "-", f"{name}-{argument}")[:64]
+    return cell
+
+
+def _jupyter_book(stage: Path, output: Path, log: Path) -> list[str]:
+    """Run Jupyter Book in strict mode; returns its warnings, all of them."""
+    # Jupyter Book hands everything to Sphinx but the number of its processes.
+    entry = (
+        "from functools import partial; from companion.running import lifeline; lifeline.tie(); "
+        "from jupyter_book import sphinx; from jupyter_book.cli.main import main; "
+        f"sphinx.build_sphinx = partial(sphinx.build_sphinx, jobs={len(environment.processors())}); main()"
+    )
+    command = [sys.executable, "-c", entry, "build", str(stage), "--path-output", str(output)]
+    command += ["-W", "-n", "--keep-going", "--all"]
+    disk.remove(log)
+    with log.open("wb") as said:
+        process = lifeline.start(command, output=said, environment=environment.clean(), cwd=stage)
+        try:
+            status = process.wait()
+        finally:
+            lifeline.stop(process)
+    text = execution.plain(log.read_text(encoding="utf-8", errors="replace"))
+    disk.write(log, text)
+    found = [
+        line.replace(f"{stage}/", "") for line in text.splitlines() if re.search(r"\b(WARNING|ERROR|CRITICAL):", line)
+    ]
+    if status and not found:
+        # The first error of Python is the cause; what the programs around it raise follows.
+        cause = re.search(r"^[\w.]+: .*$", text[max(0, text.find("Traceback (most recent")) :], flags=re.MULTILINE)
+        reason = f": {cause[0]}" if cause and "Traceback" in text else ""
+        found = [f"Jupyter Book ended with status {status}{reason}; see {log.parent.name}/{log.name}"]
+    return [f"site: {line}" for line in dict.fromkeys(found)]
+
+
+def _add_records(root: Path, html: Path) -> None:
+    """The files that readers download, under names that do not change."""
+    build = root / "_build"
+    for name in catalogue.FILES:
+        records = json.loads((build / name).read_text(encoding="utf-8"))
+        (html / name).write_text(_compact(records), encoding="utf-8")
+    # The keys of the sources in the records are those of this file.
+    shutil.copy(root / "book" / "references.bib", html / "references.bib")
+    if (root / _LICENCE).is_file():
+        shutil.copy(root / _LICENCE, html / _LICENCE)
+    shutil.copytree(Path(__file__).resolve().parents[1] / "schemas", html / "schemas")
+    if (build / "figures").is_dir():
+        shutil.copytree(build / "figures", html / "figures")
+    _join_themes(html)
+    catalogue.write_index(root, html)
+    shown = {notebooks.load(root, name).thumbnail for name in notebooks.names(root)}
+    for folder in sorted((html / "figures").glob("*")):
+        _bundle(root, folder)
+        _lighten(folder, preview=folder.name in shown)
+    (html / ".nojekyll").touch()
+
+
+def _join_themes(html: Path) -> None:
+    """One drawing for both themes where it can be; the records of figures then name it, with its digest, alone."""
+    figures, listed = html / "figures", html / "figures.json"
+    for folder in sorted(path.parent for path in figures.glob("*/figure.json")):
+        _refuse_changes(folder, json.loads((folder / "figure.json").read_text(encoding="utf-8"))["files"])
+    files: dict[str, dict[str, str]] = {}
+    for id in sorted(drawings.in_both_themes(figures)):
+        path, drawing = figures / id / "figure.json", figures / id / f"{id}.svg"
+        record = json.loads(path.read_text(encoding="utf-8"))
+        record["files"].pop(f"{id}-dark.svg", None)
+        record["files"][drawing.name] = hashlib.sha256(drawing.read_bytes()).hexdigest()
+        files[id] = record["files"]
+        path.write_text(json.dumps(record, ensure_ascii=False, separators=(",", ":")) + "\n", encoding="utf-8")
+    records = json.loads(listed.read_text(encoding="utf-8"))
+    records = [{**record, "files": files.get(record["id"], record["files"])} for record in records]
+    listed.write_text(_compact(records), encoding="utf-8")
+
+
+def _compact(records: Any) -> str:
+    """Records for programs, a line for each."""
+    if not isinstance(records, list):
+        return json.dumps(records, ensure_ascii=False, separators=(",", ":")) + "\n"
+    rows = (json.dumps(record, ensure_ascii=False, separators=(",", ":")) for record in records)
+    return "[\n" + ",\n".join(rows) + "\n]\n"
+
+
+def _refuse_changes(folder: Path, files: Mapping[str, str]) -> None:
+    changed = [
+        name
+        for name, digest in sorted(files.items())
+        if hashlib.sha256((folder / name).read_bytes()).hexdigest() != digest
+    ]
+    if changed:
+        raise ValueError(f"figure {folder.name}: the files {changed} are not those that figure.json lists")
+
+
+def _bundle(root: Path, folder: Path) -> None:
+    """One archive that stands alone: every file of a figure, its record, what it is, its licence, all checksums."""
+    record = json.loads((folder / "figure.json").read_text(encoding="utf-8"))
+    id, who = record["id"], project.identity(root)
+    _refuse_changes(folder, record["files"])
+    themes = f"Dark theme: open {id}.svg#{drawings.DARK} in a browser.\n" if drawings.has_both_themes(folder) else ""
+    citation = json.dumps([record["csl"]], indent=1, ensure_ascii=False) + "\n"
+    (folder / f"{id}.csl.json").write_text(citation, encoding="utf-8")
+    readme = (
+        f"{record['csl']['title']}\n{record['csl']['URL']}\n\n{record['caption']}\n\nWhat is seen: {record['alt']}\n\n"
+        f"Source: {record['source']}\n{themes}"
+        f"From: {who.title}, version {record['library_version']}, commit {record['commit']}\n"
+        f"Make it again: python {again.SCRIPT}, after python -m pip install -r {again.REQUIREMENTS}; or, in the "
+        f"repository, make chapter NAME={record['chapter']}\n"
+        f"Licence: CC BY 4.0, {_LICENCE_TEXT}\n\n{record['bibtex']}\n"
+    )
+    contents = {"README.txt": readme.encode(), f"{id}.csl.json": citation.encode()}
+    contents |= {name: (folder / name).read_bytes() for name in ("figure.json", *sorted(record["files"]))}
+    contents |= again.files(root, record)
+    sums = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
+    contents["SHA256SUMS"] = "".join(f"{digest}  {name}\n" for name, digest in sorted(sums.items())).encode()
+    with zipfile.ZipFile(folder / f"{id}.zip", "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        for name, content in contents.items():
+            archive.writestr(zipfile.ZipInfo(f"{id}/{name}"), content, zipfile.ZIP_DEFLATED)
+
+
+def _lighten(folder: Path, *, preview: bool) -> None:
+    """Leave to the archive alone what no page shows: PDF, arrays, the PNG beside drawings unless it is a preview."""
+    names = [path.name for path in folder.iterdir()]
+    if drawings.has_both_themes(folder):
+        names.append(f"{folder.name}-dark.svg")
+    for name in directives.in_archive_only(folder.name, names):
+        if not (preview and name.endswith(".png")):
+            (folder / name).unlink()
+
+
+def figures_index(figures: Path) -> list[dict[str, Any]]:
+    """The records of all published figures, in the order of their ids."""
+    return [json.loads(path.read_text(encoding="utf-8")) for path in sorted(figures.glob("*/figure.json"))]

@@ -1,0 +1,212 @@
+"""Sphinx extension of the book: the report that opens an audit, and numbers and marks of claims in prose.
+
+All read ``_build/claims.json`` when pages are made, so that neither starts a kernel nor goes out of date.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxRole
+
+from companion import claims
+from companion.declaring import notebooks
+from companion.site import directives
+
+__all__ = ["AuditReport", "Checked", "Measured", "markup", "quoted", "setup"]
+
+_HEADINGS = {
+    "failed": "Not confirmed in this build",
+    "reproduced": "What held",
+    "partly": "What held in part",
+    "corrected": "What did not hold as printed, and is corrected",
+    "not-reproduced": "What did not hold",
+    "not-attempted": "Not attempted",
+    "established": "Results of this book, which stand beside the source's",
+}
+
+
+class AuditReport(directives.Directive):
+    """``{audit-report}``: the opening report of the audit it stands in, from the ledger.
+
+    Counts by kind and verdict, seconds, and every claim of the chapter by verdict with a link to where it is measured.
+    """
+
+    def run(self) -> list[nodes.Node]:
+        """The report of the chapter that this page belongs to."""
+        chapter = notebooks.chapter_of(self.env.docname)
+        entries = [entry for entry in self.read("claims.json") if entry["chapter"] == chapter]
+        if not entries:
+            raise self.error(f"audit-report: no claim of {chapter!r} is declared")
+        pages = [page for page in self.read("status.json")["chapters"] if page["chapter"] == chapter]
+        return [self.raw(markup(entries, pages, self.to_root()))]
+
+
+def markup(entries: Sequence[Mapping[str, Any]], pages: Sequence[Mapping[str, Any]], to_root: str) -> str:
+    """The report on the claims of one chapter, whose ``pages`` are as ``status.json`` holds them."""
+    said = [entry for entry in entries if entry["kind"] != claims.OWN]
+    lists = []
+    for verdict, heading in _HEADINGS.items():
+        some = [entry for entry in entries if directives.verdict_of(entry)[0] == verdict]
+        if not some:
+            continue
+        rows = "".join(_row(entry, to_root) for entry in some)
+        title = f"{heading} ({len(some)})"
+        # What held is the longest list and the least surprising one.
+        folded = verdict == "reproduced"
+        lists.append(
+            f"<details><summary>{title}</summary><ul>{rows}</ul></details>"
+            if folded
+            else f'<p class="book-report-heading">{title}</p><ul>{rows}</ul>'
+        )
+    return (
+        f'<div class="book-report"><p class="book-totals">{_in_a_sentence(entries)} {_cost(entries, pages)}</p>'
+        f"{directives.counts(said)}{''.join(lists)}</div>"
+    )
+
+
+def _in_a_sentence(entries: Sequence[Mapping[str, Any]]) -> str:
+    said = [entry for entry in entries if entry["kind"] != claims.OWN]
+    own = len(entries) - len(said)
+    parts = []
+    for verdict, words in (
+        ("reproduced", "held as printed"),
+        ("partly", "held in part"),
+        ("corrected", "{were} corrected"),
+        ("not-reproduced", "{were} not reproduced"),
+        ("not-attempted", "{were} not attempted"),
+    ):
+        if count := sum(entry["verdict"] == verdict for entry in said):
+            parts.append(f"{count} {words.format(were='was' if count == 1 else 'were')}")
+    listed = " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:])))
+    sentence = f"Of {len(said)} statement{'' if len(said) == 1 else 's'} of the source {listed}."
+    if failed := sum(entry["holds"] is False for entry in entries):
+        sentence += f" In this build {failed} verdict{' is' if failed == 1 else 's are'} not confirmed."
+    if own:
+        sentence += f" {own} result{' of this book stands' if own == 1 else 's of this book stand'} beside them."
+    return sentence
+
+
+def _cost(entries: Sequence[Mapping[str, Any]], pages: Sequence[Mapping[str, Any]]) -> str:
+    ran = [page for page in pages if page["state"] == "finished"]
+    if not ran:
+        return ""
+    names = {page["page"]: "the lesson" if page["page"] == page["chapter"] else "this audit" for page in ran}
+    each = " and ".join(f"{names[page['page']]} in {page['seconds']:.0f} s" for page in ran)
+    threads = ran[-1]["threads"]
+    measuring = sum(entry["seconds"] or 0.0 for entry in entries)
+    return (
+        f"In this build {each} ran on {threads} thread{'' if threads == 1 else 's'}; the cells that measure took "
+        f"{measuring:.0f} s of it."
+    )
+
+
+def _row(entry: Mapping[str, Any], to_root: str) -> str:
+    """One claim: its name, which leads to its measurement or else to the ledger, what is said, and the reason.
+
+    A claim that the lesson measures has its numbers here, because the lesson shows none.
+    """
+    anchor = claims.anchor_of(entry["id"])
+    measured = entry["measured"] is not None
+    target = f"notebooks/{entry['page']}.html#{anchor}" if measured else f"book/claims.html#ledger-{anchor}"
+    _, label, mark = directives.verdict_of(entry)
+    because = f' <span class="book-because">{html.escape(entry["because"])}</span>' if entry["because"] else ""
+    if measured and entry["page"] == entry["chapter"]:
+        facts = "; ".join(f"{name}: {text}" for name, text in directives.evidence(entry).items())
+        # In the ledger what a rival is has a paragraph of its own.
+        facts = re.sub("<p>(.*?)</p>", r"\1, ", facts)
+        because += f' <span class="book-because">{facts}.</span>'
+    return (
+        f'<li id="report-{anchor}" data-verdict="{entry["verdict"]}">'
+        f'<span class="book-verdict-{entry["verdict"]}" aria-hidden="true">{mark}</span> '
+        f'<a href="{to_root}{target}" title="{label}, {entry["kind"] or "old form"}">'
+        f"{html.escape(entry['id'].partition('.')[2])}</a>: {html.escape(entry['says'])}{because}</li>"
+    )
+
+
+class Checked(SphinxRole):
+    """``{checked}`ID` ``: a mark at the sentence that says a claim, which leads to the claim in the chapter's audit.
+
+    The mark stands for the cell that measures the claim, which the page does not show.
+    """
+
+    def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
+        """The mark, or an error in words, which fails the build."""
+        path = Path(self.config.companion_root) / "_build" / "claims.json"
+        entry = next((one for one in json.loads(path.read_text(encoding="utf-8")) if one["id"] == self.text), None)
+        if entry is None:
+            self.inliner.reporter.error(f"checked: {self.text}: no such claim", line=self.lineno)
+            return [nodes.literal("", self.rawtext)], []
+        anchor, to_root = claims.anchor_of(self.text), "../" * self.env.docname.count("/")
+        audit = f"{notebooks.AUDITS}/{entry['chapter']}"
+        reported = any(page == f"notebooks/{audit}" for page in self.env.found_docs)
+        target = f"notebooks/{audit}.html#report-{anchor}" if reported else f"book/claims.html#ledger-{anchor}"
+        verdict, label, mark = directives.verdict_of(entry)
+        older = "".join(f'<span id="{claims.anchor_of(old)}"></span>' for old in entry["was"])
+        shown = (
+            f'{older}<a class="book-checked book-verdict-{verdict}" id="{anchor}" href="{to_root}{target}" '
+            f'aria-label="Checked: {label}" title="{html.escape(entry["says"])}">{mark}</a>'
+        )
+        return [nodes.raw("", shown, format="html")], []
+
+
+class Measured(SphinxRole):
+    """``{measured}`ID:FORMAT` ``: the measured number of a claim, with a link to where it is measured."""
+
+    def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
+        """The number, or an error in words, which fails the build."""
+        try:
+            text, target = self._quoted()
+        except ValueError as error:
+            # The message goes to the log, which fails the build; on the page stands what was asked for.
+            self.inliner.reporter.error(f"measured: {error}", line=self.lineno)
+            return [nodes.literal("", self.rawtext)], []
+        to_root = "../" * self.env.docname.count("/")
+        shown = f'<a class="book-measured" href="{to_root}{target}">{html.escape(text)}</a>'
+        return [nodes.raw("", shown, format="html")], []
+
+    def _quoted(self) -> tuple[str, str]:
+        path = Path(self.config.companion_root) / "_build" / "claims.json"
+        entries = json.loads(path.read_text(encoding="utf-8"))
+        return quoted(self.text, {old: entry for entry in entries for old in (entry["id"], *entry["was"])})
+
+
+def quoted(text: str, entries: Mapping[str, Mapping[str, Any]]) -> tuple[str, str]:
+    """The number that ``text`` asks for, and the address of its measurement from the root of the site.
+
+    Raises ``ValueError`` if there is no such claim, it was not measured, or the number cannot be written in that form.
+    """
+    match = claims.QUOTED.fullmatch(text)
+    if match is None:
+        raise ValueError(f"expected ID, ID:FORMAT or ID rival:FORMAT, got {text!r}")
+    id, what, form = match["id"], match["what"] or "measured", match["format"]
+    if id not in entries:
+        raise ValueError(f"{id}: no such claim")
+    entry = entries[id]
+    value = entry[what]["value"] if what in ("rival", "control") and entry[what] else entry[what]
+    if entry["measured"] is None or value is None:
+        diverges = entry["measured"] is not None and what == "rival" and entry["rival"] and entry["rival"]["diverges"]
+        raise ValueError(f"{id}: its rival diverges" if diverges else f"{id}: this build has no {what} value of it")
+    if isinstance(value, bool) or form is None:
+        shown = claims.format_value(value)
+    else:
+        try:
+            shown = format(value, form)
+        except ValueError as error:
+            raise ValueError(f"{id}: {form!r} is no format of the number {value}") from error
+    return shown, f"notebooks/{entry['page']}.html#{claims.anchor_of(entry['id'])}"
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Register the directive and the roles."""
+    app.add_directive("audit-report", AuditReport)
+    app.add_role("measured", Measured())
+    app.add_role("checked", Checked())
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

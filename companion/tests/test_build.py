@@ -1,0 +1,663 @@
+"""The whole way, from text to page, on a toy book; and every way in which it must fail."""
+
+import csv
+import dataclasses
+import hashlib
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import zipfile
+from pathlib import Path
+
+import jsonschema
+import nbformat
+import numpy as np
+import pytest
+import yaml
+from bs4 import BeautifulSoup
+from jupyter_client.connect import LocalPortCache
+
+from companion import __main__ as command_line
+from companion import build, project
+from companion.declaring import compared, notebooks
+from companion.running import disk, execution, freshness, ledger
+from companion.site import accessibility, browser, rendering
+from toybook import CLAIM, CLAIMS, REPOSITORY, processes_of, wait_until, write_toy_book
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_the_cells_of_a_page_have_the_same_ids_in_every_build(built):
+    book, _, _ = built
+    chapter = notebooks.load(book.root, "probe")
+    executed = nbformat.read(
+        execution.notebook_file(execution.results_folder(book.root, "probe"), "probe"), as_version=4
+    )
+    first, again = (rendering.page_notebook(chapter, executed, {}, {}) for _ in range(2))
+    ids = [cell["id"] for cell in first.cells]
+    assert ids == [cell["id"] for cell in again.cells]
+    assert len(set(ids)) == len(ids) > len(chapter.notebook.cells)
+    nbformat.validate(first)
+
+
+def test_the_first_build_runs_the_chapter_and_says_where_the_site_is(built):
+    book, outcome, printed = built
+    assert outcome.executed == ["probe"]
+    assert "probe: finished after" in printed
+    assert "Site: _build/html/index.html" in printed
+    assert "chapter  seconds  peak MB  claims  figures" in printed
+    assert "OK after" in printed
+    entries = json.loads(book.path("_build/claims.json").read_text())
+    wanted = {"id", "chapter", "says", "source", "published", "measured", "bound", "gap", "verdict", "holds", "because"}
+    assert wanted | {"seconds"} <= set(entries[0])
+    assert entries[0]["holds"] is True
+    status = json.loads(book.path("_build/status.json").read_text())["chapters"][0]
+    assert status["peak_bytes"] > 1e7
+    assert status["parameters"] == {"size": 20}
+
+
+def test_the_pages_show_figure_claim_number_and_provenance(built):
+    html = built[0].path("_build/html")
+    page = (html / "notebooks" / "probe.html").read_text()
+    assert 'id="probe-line"' in page
+    assert 'src="../figures/probe-line/probe-line-dark.svg"' in page
+    assert "Cite, download, reproduce" in page
+    assert 'id="claim-probe-top"' in page
+    assert 'largest value is <span class="pasted-text">1.00</span>' in page
+    assert "make chapter NAME=probe" in page
+    assert "pip install" not in page
+    assert 'href="../figures/probe-line/probe-line.zip"' in page
+    assert 'id="ledger-claim-probe-top"' in (html / "book" / "claims.html").read_text()
+    assert "@misc{walks:probe," in page
+
+
+def test_the_badge_of_a_chapter_counts_its_claims_by_verdict(built):
+    html = built[0].path("_build/html")
+    badge = re.search(r'<p class="book-badge">.*?</p>', (html / "index.html").read_text(), flags=re.DOTALL)[0]
+    entries = json.loads((html / "claims.json").read_text())
+    held = sum(entry["holds"] is True for entry in entries)
+    judged = sum(entry["holds"] is not None for entry in entries)
+    assert f">{held} of {judged} verdicts confirmed<" in badge
+    for verdict in {entry["verdict"] for entry in entries}:
+        count = sum(entry["verdict"] == verdict for entry in entries)
+        assert f'verdict={verdict}"' in badge
+        assert f"{count} {verdict.replace('-', ' ')}" in badge
+
+
+def test_the_buttons_of_a_page_open_its_own_version(built):
+    who = project.identity(built[0].root)
+    page = (built[0].path("_build/html") / "notebooks" / "probe.html").read_text()
+    opened = set(re.findall(r"/blob/([^/\"]+)/notebooks/probe\.ipynb", page))
+    assert opened == {who.ref}
+
+
+def test_a_release_is_installed_by_its_tag_and_anything_between_by_the_branch():
+    who = project.identity()
+    assert dataclasses.replace(who, version="2.1.0").ref == "v2.1.0"
+    assert all(f"@{who.ref}" in line for line in project.install_requirements(REPOSITORY))
+    assert project.install_requirements(REPOSITORY, "v2.1.0")[1].endswith("@v2.1.0#subdirectory=companion")
+    assert dataclasses.replace(who, version="2.2.0.dev0").ref == who.branch
+
+
+def test_the_archive_of_a_figure_stands_alone(built, tmp_path):
+    folder = built[0].path("_build/html/figures/probe-line")
+    with zipfile.ZipFile(folder / "probe-line.zip") as archive:
+        archive.extractall(tmp_path)
+    unpacked = tmp_path / "probe-line"
+    sums = dict(reversed(line.split()) for line in (unpacked / "SHA256SUMS").read_text().splitlines())
+    assert set(sums) == {path.name for path in unpacked.iterdir()} - {"SHA256SUMS"}
+    for name, digest in sums.items():
+        assert hashlib.sha256((unpacked / name).read_bytes()).hexdigest() == digest
+    listed = json.loads((unpacked / "figure.json").read_text())["files"]
+    assert {"probe-line-dark.svg", "probe-line.csv"} < set(listed)
+    assert {name: sums.get(name) for name in listed} == listed
+    assert "make chapter NAME=probe" in (unpacked / "README.txt").read_text()
+    assert "CC BY 4.0" in (unpacked / "README.txt").read_text()
+    assert json.loads((unpacked / "probe-line.csl.json").read_text())[0]["URL"].endswith("probe.html#probe-line")
+
+
+def test_gallery_and_page_say_what_agrees_with_the_published_figure_and_how_its_claims_stand(built, tmp_path):
+    html = built[0].path("_build/html")
+    card = BeautifulSoup((html / "book" / "gallery.html").read_text(), "html.parser").select_one(".book-card")
+    assert card.select_one(".book-card-note").get_text() == "Figure 1 of Author (2000)"
+    facts = {row.dt.get_text(): row.dd for row in card.select(".book-beside > div")}
+    assert facts["Agrees"].get_text() == "It is <as> steep."
+    assert facts["Differs"].get_text() == "Ours is longer."
+    assert facts["Claims"].get_text() == "top ✓ reproduced"
+    assert facts["Claims"].a["href"] == "../book/claims.html#ledger-claim-probe-top"
+    fold = BeautifulSoup((html / "notebooks" / "probe.html").read_text(), "html.parser").select_one("figure .book-cite")
+    assert "Agrees: It is <as> steep. Differs: Ours is longer. Claims: top ✓ reproduced." in fold.get_text()
+    assert fold.select('a[href="../book/claims.html#ledger-claim-probe-top"]')
+    stage = rendering._stage(built[0].root, tmp_path, {}, [])
+    assert (stage / "book" / "gallery.md").is_file()
+    assert not (stage / "book" / compared.NAME).exists()
+
+
+@pytest.mark.skipif(browser.find() is None, reason="no browser is installed")
+def test_the_gallery_can_be_filtered_by_what_agrees_and_its_claims_reached_by_keyboard(built):
+    script = """
+    const search = document.querySelector('.book-filter input[type=search]');
+    const [card] = document.querySelectorAll('.book-card');
+    const seen = [];
+    for (const words of ['steep reproduced', 'shallow']) {
+      search.value = words;
+      search.dispatchEvent(new Event('input', {bubbles: true}));
+      seen.push(card.hidden);
+    }
+    search.value = '';
+    search.dispatchEvent(new Event('input', {bubbles: true}));
+    const link = card.querySelector('.book-beside a');
+    link.focus();
+    return JSON.stringify([...seen, document.activeElement === link]);
+    """
+    assert json.loads(browser.evaluate(built[0].path("_build/html/book/gallery.html"), script)) == [False, True, True]
+
+
+def test_the_build_refuses_a_figure_with_a_source_and_nothing_said_of_it(copy):
+    def problems():
+        key = freshness.key(copy.root, chapter := notebooks.load(copy.root, "probe"))
+        records = {"probe": execution.finished(copy.root, "probe", key)}
+        results = {"probe": execution.results_folder(copy.root, "probe")}
+        return build._collect(copy.root, ["probe"], {"probe": chapter}, records, results, [])
+
+    assert problems() == []
+    copy.edit("book/compared.yml", "probe.top", "probe.bottom")
+    assert problems() == ["compared.yml: probe-line: claims: unknown claim 'probe.bottom'"]
+    copy.path("book/compared.yml").unlink()
+    assert problems() == ["compared.yml: probe-line: no entry, but its source is 'Figure 1 of Author (2000)'"]
+
+
+def test_no_label_hides_the_visible_text_of_a_control(built):
+    pages = [page.read_text() for page in built[0].path("_build/html").rglob("*.html")]
+    assert any("theme-switch-button" in page for page in pages)
+    # What the theme writes, and axe-core calls serious: see companion.site.accessibility.
+    for page in pages:
+        assert not re.search(r'<button class="[^"]*search-button-field[^>]*aria-label', page)
+        assert not re.search(r'<i class="theme-switch[^>]*title', page)
+        assert "Toggle hidden content" not in page
+        assert 'role="doc-biblioentry"' not in page
+        assert 'role="list" class="citation-list"' not in page
+
+
+def test_folds_of_the_contents_have_names_and_a_signature_is_no_list_of_terms(tmp_path):
+    arrow = '<summary><span class="toctree-toggle"></span></summary>'
+    fold = f'<li><a href="x.html">\nThe page</a><details open="open">{arrow}'
+    signature = '<dl class="py"><dt class="sig py">f(<dl>\n<dd><em>x</em>,</dd>\n</dl>\n)</dt><dd>Words.</dd></dl>'
+    home = '<a class="navbar-brand logo" href="#">\n<p class="title">The book</p>\n</a>'
+    (tmp_path / "page.html").write_text(f"{home}<ul>{fold}</details></li></ul>{signature}")
+    accessibility.mend(tmp_path)
+    page = BeautifulSoup((tmp_path / "page.html").read_text(), "html.parser")
+    assert page.summary["aria-label"] == "Pages under: The page"
+    assert page.select_one('nav[aria-label="Title page"] > a.navbar-brand').get_text().strip() == "The book"
+    assert [line.get_text() for line in page.select("dt .book-lines > span")] == ["x,"]
+    assert len(page.select("dl")) == len(page.select("dd")) == 1
+
+
+@pytest.mark.skipif(browser.find() is None, reason="no browser is installed")
+def test_no_line_begins_with_the_stop_that_follows_a_formula(tmp_path):
+    formula = '<span class="math notranslate nohighlight">xxxx</span>'
+    style = (ROOT / "companion" / "src" / "companion" / "static" / "reading.css").read_text()
+    head = f"<head><style>.math {{ display: inline-flex; max-width: 100% }} {style}</style></head>"
+    script = """
+    const box = document.querySelector("p");
+    const stop = [...document.querySelectorAll("p, p .book-held")].at(-1).lastChild;
+    const range = new Range();
+    range.setStart(stop, 0);
+    range.setEnd(stop, 1);
+    let parted = 0;
+    for (let width = 60; width < 200; width += 1) {
+      box.style.width = `${width}px`;
+      const formula = document.querySelector(".math").getBoundingClientRect();
+      parted += range.getBoundingClientRect().top > formula.bottom - 2;
+    }
+    return String(parted);
+    """
+    for name in ("loose", "held"):
+        page = tmp_path / f"{name}.html"
+        page.write_text(f"<!DOCTYPE html><html>{head}<body><p>words and {formula}.</p></body></html>")
+        if name == "held":
+            accessibility.mend(tmp_path)
+        parted = int(browser.evaluate(page, script))
+        assert (parted == 0) == (name == "held")
+    text = (tmp_path / "held.html").read_text()
+    assert text.count("book-held") == 2, "the rule and the place"
+
+
+def test_the_page_of_corrections_lists_the_claims_of_a_verdict_by_source(built):
+    page = (built[0].path("_build/html") / "book" / "corrections.html").read_text()
+    assert "None so far." in page
+    assert 'id="not-attempted-claim-probe-sky"' in page
+    assert "ends &lt;before&gt; it does" in page
+    assert '<a href="../claims.json">claims.json</a>' in page
+
+
+def test_an_archive_is_not_made_of_files_that_have_changed(copy):
+    folder = copy.path("_build/html/figures/probe-line")
+    with zipfile.ZipFile(folder / "probe-line.zip") as archive:
+        archive.extractall(folder.parent)
+    (folder / "probe-line.csv").write_text("x,y\n0,1\n")
+    with pytest.raises(ValueError, match=r"figure probe-line: the files \['probe-line.csv'\] are not those"):
+        rendering._bundle(copy.root, folder)
+
+
+def test_the_index_of_the_records_names_their_version_their_checksums_and_every_source(built):
+    html = built[0].path("_build/html")
+    index = json.loads((html / "book.json").read_text())
+    status = json.loads((html / "status.json").read_text())
+    assert {key: index[key] for key in ("version", "commit", "dirty")} == {
+        key: status[key] for key in ("version", "commit", "dirty")
+    }
+    for name, facts in index["files"].items():
+        assert hashlib.sha256((html / name).read_bytes()).hexdigest() == facts["sha256"]
+        assert (html / facts["schema"]).is_file()
+    cited = {claim["source"]["key"] for claim in json.loads((html / "claims.json").read_text())}
+    cited |= {key for figure in json.loads((html / "figures.json").read_text()) for key in figure["source_keys"]}
+    cited |= {page["source"] for page in status["chapters"]}
+    assert cited == {"author2000source"}
+    assert index["sources"]["author2000source"] == {
+        "title": "A source",
+        "authors": ["Author, Ann"],
+        "year": 2000,
+        "address": None,
+        "accompanied": True,
+    }
+    assert "@misc{author2000source," in (html / index["references"]).read_text()
+
+
+def test_the_listings_of_the_page_on_data_run_on_a_built_site(built, tmp_path):
+    html = shutil.copytree(built[0].path("_build/html"), tmp_path / "site")
+    table = next(html.glob("figures/*/*.csv"))
+    (html / "figures" / "OTHER").mkdir()
+    np.savez(tmp_path / "OTHER.npz", words=np.arange(3))
+    with zipfile.ZipFile(html / "figures" / "OTHER" / "OTHER.zip", "w") as archive:
+        archive.write(tmp_path / "OTHER.npz", "OTHER/OTHER.npz")
+    page = (ROOT / "book" / "data.md").read_text(encoding="utf-8")
+    listings = re.findall(r"^```python\n(.*?)^```", page, flags=re.DOTALL | re.MULTILINE)
+    assert len(listings) == 2
+    shown = []
+    for listing in listings:
+        code = listing.replace("figures/ID/ID.csv", table.relative_to(html).as_posix())
+        done = subprocess.run([sys.executable, "-c", code], cwd=html, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        shown.append(done.stdout)
+    assert shown[0].startswith(json.loads((html / "book.json").read_text())["title"])
+    with table.open(newline="") as rows:
+        names = next(csv.reader(rows))
+    assert shown[1].startswith(str(names))
+    assert "words" in shown[1]
+
+
+def fields(schema, place=""):
+    """Every field that a schema knows, by its place, with what the schema says of it."""
+    for name, field in schema.get("properties", {}).items():
+        yield f"{place}.{name}", field
+        yield from fields(field, f"{place}.{name}")
+    for word in ("items", "additionalProperties"):
+        if isinstance(schema.get(word), dict):
+            yield f"{place}[]", schema[word]
+            yield from fields(schema[word], f"{place}[]")
+
+
+@pytest.mark.parametrize(
+    "path",
+    sorted((REPOSITORY / "companion" / "src" / "companion" / "schemas").glob("*.json")),
+    ids=lambda path: path.name,
+)
+def test_a_schema_describes_every_field(path):
+    schema = json.loads(path.read_text())
+    known = [*fields(schema), ("", schema)]
+    assert len(known) > 10
+    # The entries of a list are described by the list.
+    assert [place for place, field in known if not field.get("description") and not place.endswith("[]")] == []
+    assert all(field.get("additionalProperties") is not None for _, field in known if "properties" in field)
+
+
+@pytest.mark.parametrize("name", ["book", "claims", "figures", "status"])
+def test_the_files_for_programs_follow_their_schemas(built, name):
+    html = built[0].path("_build/html")
+    schema = json.loads((html / "schemas" / f"{name}.schema.json").read_text())
+    content = json.loads((html / f"{name}.json").read_text())
+    jsonschema.Draft7Validator.check_schema(schema)
+    jsonschema.Draft7Validator(schema).validate(content)
+    # The schema describes every field: without any one of them, or with one more, the entry is refused.
+    entry = content if name == "book" else content["chapters"][0] if name == "status" else content[0]
+    for broken in ({**entry, "more": 1}, *({k: v for k, v in entry.items() if k != left_out} for left_out in entry)):
+        whole = broken if name == "book" else {**content, "chapters": [broken]} if name == "status" else [broken]
+        assert list(jsonschema.Draft7Validator(schema).iter_errors(whole))
+
+
+def test_a_second_build_with_nothing_changed_runs_nothing_and_takes_seconds(copy):
+    # The copy has another path, which belongs to no key; its site is the same site.
+    started = time.perf_counter()
+    outcome, printed = copy.build()
+    assert outcome.executed == []
+    assert not outcome.rendered
+    assert outcome.problems == []
+    assert time.perf_counter() - started < 10.0
+    assert "unchanged, its last run stands" in printed
+
+
+def test_an_edit_in_an_imported_function_runs_the_chapter_again_and_one_elsewhere_does_not(copy):
+    copy.edit("src/walks/unrelated.py", "x**3", "x * x * x")
+    assert not copy.stale()
+    copy.edit("src/walks/pairs.py", "x**2", "0.5 * x**2")
+    assert copy.stale()
+    assert execution.publish(copy.root, "probe", threads=1) is None
+    assert not copy.stale()
+    problems = ledger.collect(copy.root, ["probe"], {"probe": execution.results_folder(copy.root, "probe")}).problems
+    assert problems == ["claim probe.top: gap 0.5 exceeds the bound 0.001"]
+
+
+BROKEN_CLAIMS = {
+    "a claim that misses its bound": (CLAIMS.replace("1.0", "1.1"), "claim probe.top: gap 0.1 exceeds the bound 0.001"),
+    "a claim that was declared but never measured": (
+        CLAIMS + CLAIM.replace("probe.top", "probe.bottom"),
+        "claim probe.bottom: declared but never measured",
+    ),
+    "a claim that was measured but not declared": (
+        "format: 2\nclaims: []",
+        "claim probe.top: measured but not declared",
+    ),
+    "a corrected claim whose published value passes too": (
+        CLAIMS.replace("verdict: reproduced", "verdict: corrected\n  corrected: 1.0\n  because: x").replace(
+            "reading_error: 0.001", "bound: {absolute: 0.6, why: x}"
+        ),
+        "claim probe.top: the printed form passes too",
+    ),
+    "a claim declared not reproduced that reproduces": (
+        CLAIMS.replace("rival: half as many", "control: all\n  found: {value: 1.0, bound: 0.1}").replace(
+            "verdict: reproduced", "verdict: not-reproduced\n  because: x"
+        ),
+        "claim probe.top: declared not reproduced, but",
+    ),
+    "a claim whose source is unknown": (
+        CLAIMS.replace("author2000source", "nobody1999"),
+        "source key 'nobody1999' is not in references.bib",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN_CLAIMS)
+def test_the_ledger_finds(built, tmp_path, case):
+    text, message = BROKEN_CLAIMS[case]
+    (tmp_path / "book" / "claims").mkdir(parents=True)
+    shutil.copy(built[0].path("_config.yml"), tmp_path)
+    shutil.copy(built[0].path("book/references.bib"), tmp_path / "book")
+    results = {"probe": execution.results_folder(built[0].root, "probe")}
+    (tmp_path / "book" / "claims" / "probe.yml").write_text(CLAIMS)
+    assert ledger.collect(tmp_path, ["probe"], results).problems == []
+    (tmp_path / "book" / "claims" / "probe.yml").write_text(text)
+    assert [message in problem for problem in ledger.collect(tmp_path, ["probe"], results).problems] == [True]
+
+
+def test_a_claim_that_does_not_hold_fails_the_run_after_everything_was_built(copy):
+    copy.path("book/claims/probe.yml").write_text(BROKEN_CLAIMS["a claim that misses its bound"][0])
+    outcome, printed = copy.build()
+    assert [problem.partition(":")[0] for problem in outcome.problems] == ["claim probe.top"]
+    assert outcome.rendered
+    assert "0/1" in printed
+    assert "FAILED after" in printed
+    assert "not confirmed" in copy.path("_build/html/book/claims.html").read_text()
+
+
+BROKEN_PAGES = {
+    "a broken cross-reference": ("{numref}`probe-line`", "{numref}`probe-curve`", "probe-curve"),
+    "a broken equation reference": (
+        "{eq}`eq:probe-square`.\n\n```{code",
+        "{eq}`eq:probe-cube`.\n\n```{code",
+        "eq:probe-cube",
+    ),
+    "a missing citation": ("{cite:p}`author2000source`", "{cite:p}`nobody1999`", "nobody1999"),
+    "a missing number": ("{glue:text}`probe-max:.2f`", "{glue:text}`probe-min:.2f`", "probe-min"),
+    "a page that loads something from outside": (
+        "# A probe\n",
+        '# A probe\n\n<img src="https://example.org/x.png" alt="x">\n',
+        "loads from outside: notebooks/probe.html: https://example.org/x.png",
+    ),
+    "a link to a place that does not exist": (
+        "# A probe\n",
+        '# A probe\n\n<a href="../book/claims.html#claim-nowhere">x</a>\n',
+        "broken link: notebooks/probe.html: ../book/claims.html#claim-nowhere",
+    ),
+}
+
+
+def test_the_site_fails_on_each_broken_reference_and_each_outside_load(copy):
+    for old, new, _ in BROKEN_PAGES.values():
+        copy.edit("notebooks/probe.md", old, new)
+    outcome, printed = copy.build()
+    for case, (_, _, message) in BROKEN_PAGES.items():
+        assert sum(message in problem for problem in outcome.problems) == 1, f"{case}\n{printed}"
+    again, _ = copy.build()
+    assert again.executed == []
+    assert again.problems == outcome.problems, "a broken site is not taken for a finished one"
+
+
+BROKEN_CHAPTERS = {
+    "a chapter that raises": ("x = np.linspace", "1 / 0\nx = np.linspace", 4, "ZeroDivisionError"),
+    "a figure without an alternative text": (
+        "A convex curve that rises from zero at the left to one at the right end.",
+        "",
+        5,
+        "alt: expected at least 60",
+    ),
+    "a warning that nobody handles": (
+        "x = np.linspace",
+        "np.float64(1) / np.float64(0)\nx = np.linspace",
+        4,
+        "RuntimeWarning",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN_CHAPTERS)
+def test_the_run_names_chapter_cell_and_error_of(copy, case):
+    old, new, cell, error = BROKEN_CHAPTERS[case]
+    copy.edit("notebooks/probe.md", old, new)
+    running = execution.start(copy.root, "probe", threads=1)
+    running.process.wait()
+    failure = execution.failure(copy.root, running)
+    execution.end(running)
+    assert (failure.chapter, failure.cell) == ("probe", cell)
+    assert error in failure.error
+    assert copy.stale()
+    assert copy.path("_build/failed/probe/probe.ipynb").is_file(), "what was computed is kept"
+
+
+def test_a_failing_chapter_does_not_stop_the_others(copy):
+    text = copy.chapter.read_text().replace("probe", "other").replace("Two walkers", "Another")
+    text = text.replace("Figure 1 of Author (2000)", "this book")
+    copy.path("notebooks/other.md").write_text(text.replace("x = np.linspace", "1 / 0\nx = np.linspace"))
+    copy.path("book/claims/other.yml").write_text(CLAIMS.replace("probe", "other"))
+    copy.edit(
+        "_toc.yml", "      - file: notebooks/probe\n", "      - file: notebooks/other\n      - file: notebooks/probe\n"
+    )
+    copy.edit("notebooks/probe.md", "size = 20", "size = 21")
+    site_of_before = disk.digests(copy.path("_build/html"))
+    outcome, printed = copy.build()
+    assert [failure.chapter for failure in outcome.failures] == ["other"], printed
+    assert "probe: finished after" in printed
+    assert "(of the last whole build, since a chapter failed)" in printed
+    assert disk.digests(copy.path("_build/html")) == site_of_before
+    # Where no whole site stands, the page says it.
+    copy.path("_build/html/index.html").unlink()
+    outcome, printed = copy.build()
+    assert any("chapter other failed in code cell 4: ZeroDivisionError" in problem for problem in outcome.problems)
+    assert any("claim other.top: declared but never measured" in problem for problem in outcome.problems)
+    assert "This chapter has no result in this build" in copy.path("_build/html/notebooks/other.html").read_text()
+    # Only the chapter that failed runs again.
+    copy.edit("notebooks/other.md", "1 / 0\n", "")
+    outcome, printed = copy.build()
+    assert outcome.executed == ["other"]
+    assert outcome.problems == [], printed
+
+
+def test_a_module_imported_by_a_computed_name_is_refused(copy):
+    copy.edit("notebooks/probe.md", "x = np.linspace", '__import__("walks." + "unrelated")\nx = np.linspace')
+    failure = execution.publish(copy.root, "probe", threads=1)
+    assert "modules loaded but not covered" in failure.error
+    assert "walks.unrelated" in failure.error
+
+
+def test_a_notebook_out_of_sync_fails_the_build(copy):
+    pair = copy.path("notebooks/probe.ipynb")
+    pair.write_text(pair.read_text().replace("linspace(0, 1", "linspace(0, 3"))
+    outcome, _ = copy.build()
+    assert outcome.problems == ["notebooks/probe.ipynb is out of sync with its text: run `make fix`"]
+
+
+def test_an_interrupted_run_leaves_no_result_and_the_next_build_runs_it(copy):
+    copy.edit("notebooks/probe.md", "x = np.linspace", "import time\ntime.sleep(60)\nx = np.linspace")
+    running = execution.start(copy.root, "probe", threads=1)
+    wait_until(lambda: execution.progress(running).get("cell", 0) == 4, seconds=60)
+    assert len(processes_of(copy.root)) == 2, "the chapter and its kernel"
+    running.process.kill()
+    running.process.wait()
+    wait_until(lambda: not processes_of(copy.root), seconds=10)
+    assert copy.stale()
+    assert (running.folder / "run" / "probe.ipynb").is_file(), "papermill wrote a part, in the work folder only"
+    assert "was ended by SIGKILL" in execution.failure(copy.root, running).error
+    execution.end(running)
+    copy.edit("notebooks/probe.md", "time.sleep(60)\n", "")
+    assert execution.publish(copy.root, "probe", threads=1) is None
+    assert not copy.stale()
+
+
+def test_a_kernel_that_dies_is_one_chapters_failure(copy):
+    copy.edit("notebooks/probe.md", "x = np.linspace", "import os\nos._exit(3)\nx = np.linspace")
+    failure = execution.publish(copy.root, "probe", threads=1)
+    assert (failure.chapter, failure.cell) == ("probe", 4)
+
+
+def test_no_kernel_needs_a_port_that_another_program_may_have_taken_meanwhile(copy, tmp_path, monkeypatch):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        monkeypatch.setattr(LocalPortCache, "find_available_port", lambda *_: port)
+        assert execution.run(copy.root, notebooks.load(copy.root, "probe"), tmp_path / "run") is None
+        # What a kernel does that has to take it: the chapter ends with the words that once were a riddle.
+        monkeypatch.setattr(execution, "_LONGEST_PATH", 0)
+        monkeypatch.setattr(execution, "_STARTS", 1)
+        failure = execution.run(copy.root, notebooks.load(copy.root, "probe"), tmp_path / "tcp")
+    assert "Kernel died before replying to kernel_info" in failure.error
+
+
+@pytest.mark.parametrize("deaths", [2, 3])
+def test_a_kernel_that_does_not_start_is_started_again_twice(copy, tmp_path, deaths):
+    (tmp_path / "sitecustomize.py").write_text(
+        f"import os\nwith open({str(tmp_path / 'starts')!r}, 'a') as file:\n    file.write('x')\n"
+        f"if os.path.getsize({str(tmp_path / 'starts')!r}) <= {deaths}:\n    os._exit(1)\n"
+    )
+    said = []
+    failure = execution.run(
+        copy.root,
+        notebooks.load(copy.root, "probe"),
+        tmp_path / "run",
+        extra_environment={"PYTHONPATH": f"{copy.root / 'src'}{os.pathsep}{tmp_path}"},
+        report=said.append,
+    )
+    assert len(said) == 2
+    assert all(line.startswith("probe: its kernel did not start (RuntimeError('Kernel died") for line in said)
+    assert (failure is None) == (deaths == 2)
+    assert failure is None or "Kernel died before replying" in failure.error
+
+
+def test_two_builds_in_one_tree_are_refused(copy):
+    with build._lock(copy.root), pytest.raises(RuntimeError, match="another build is running"):
+        copy.build()
+
+
+def test_an_unknown_chapter_is_named(copy):
+    done = subprocess.run(
+        [sys.executable, "-m", "companion", "--root", str(copy.root), "chapter", "nothing"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"PYTHONPATH": str(copy.root / "src")},
+    )
+    assert done.returncode == 2
+    assert "NAME: expected one of ['probe'], got 'nothing'" in done.stderr
+
+
+def test_a_copied_repository_is_not_built_by_the_machinery_of_the_original(copy, capsys):
+    other = copy.path("companion/src/companion")
+    shutil.copytree(ROOT / "companion" / "src" / "companion", other)
+    assert command_line.main(["--root", str(copy.root), "book"]) == 2
+    assert f"companion: expected the package of this repository, {other}" in capsys.readouterr().err
+
+
+def test_the_quick_profile_changes_parameters_and_publishes_nothing(copy, tmp_path):
+    chapter = notebooks.load(copy.root, "probe")
+    before = copy.path("_build/status.json").read_text()
+    failure = execution.run(copy.root, chapter, tmp_path / "quick", parameters=chapter.quick)
+    assert failure is None
+    numbers = (tmp_path / "quick" / "figures" / "probe-line" / "probe-line.csv").read_text()
+    assert len(numbers.splitlines()) == 1 + 3
+    assert copy.path("_build/status.json").read_text() == before
+
+
+def test_the_page_says_when_the_tree_was_not_committed(tmp_path):
+    book = write_toy_book(tmp_path / "book")
+    run = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org", "-C", str(book.root)]
+    subprocess.run([*run, "init", "-q"], check=True)
+    book.path(".gitignore").write_text("_build/\n__pycache__/\n")
+    subprocess.run([*run, "add", "."], check=True)
+    subprocess.run([*run, "commit", "-qm", "first"], check=True)
+    assert not freshness.state(book.root).dirty
+    book.path("new.txt").write_text("x")
+    assert freshness.state(book.root).dirty
+
+
+def texts(folder):
+    """Every file of a site by name, the members of archives too, as bytes."""
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        yield str(path.relative_to(folder)), path.read_bytes()
+        if path.suffix == ".zip":
+            with zipfile.ZipFile(path) as archive:
+                for member in archive.namelist():
+                    yield f"{path.relative_to(folder)}/{member}", archive.read(member)
+
+
+def test_one_line_of_the_config_moves_the_book_and_its_title_cannot_break_a_page(copy):
+    old, address = project.identity(copy.root).repository, "https://github.com/somebody/else-where"
+    owner = old.split("/")[-2]
+    assert [line.strip() for line in copy.path("_config.yml").read_text().splitlines() if owner in line] == [
+        f"url: {old}"
+    ]
+    copy.edit("_config.yml", old, address)
+    copy.edit("_config.yml", "title: Random Walks", "title: 'Walks <script>1</script> & <b>\"friends\"'")
+    copy.edit("_config.yml", "author: The Walkers", "author: The <i>Walkers</i>")
+    assert set(notebooks.out_of_sync(copy.root)) == {"probe"}
+    # What `make fix` does.
+    assert command_line.main(["--root", str(copy.root), "sync"]) == 0
+    outcome, printed = copy.build()
+    assert outcome.problems == [], printed
+    html = copy.path("_build/html")
+    page = (html / "notebooks" / "probe.html").read_text()
+    assert f"{address}/edit/main/notebooks/probe.md" in page
+    assert f"{address}/issues/new" in page
+    assert "https://colab.research.google.com/github/somebody/else-where/blob/main/notebooks/probe.ipynb" in page
+    assert "https://mybinder.org/v2/gh/somebody/else-where/main" in page
+    assert "https://somebody.github.io/else-where/notebooks/probe.html#probe-line" in page
+    assert f"{address}/edit/main/book/index.md" in (html / "index.html").read_text()
+    assert f"walks[notebook] @ git+{address}@main" in copy.path("notebooks/probe.ipynb").read_text()
+    assert yaml.safe_load(copy.path("CITATION.cff").read_text())["repository-code"] == address
+    assert json.loads((html / "book.json").read_text())["repository"] == address
+    everything = dict(texts(html)) | {
+        name: copy.path(name).read_bytes() for name in ("CITATION.cff", "notebooks/probe.ipynb")
+    }
+    assert len(everything) > 50
+    assert any(name.endswith("probe-line.zip/probe-line/README.txt") for name in everything)
+    assert [name for name, content in everything.items() if owner.encode() in content] == []
+    raw = re.compile(r"<script>1|<b>(?:\"|&quot;)friends|<i>Walkers")
+    doubly = re.compile(r"&amp;(?:lt|amp|quot|#34);")
+    for name, content in everything.items():
+        if name.endswith(".html"):
+            text = content.decode()
+            assert not raw.search(text), name
+            assert not doubly.search(text), name
+    assert "Walks &lt;script&gt;1&lt;/script&gt; &amp; &lt;b&gt;" in page

@@ -1,0 +1,201 @@
+"""What programs that cite, index and archive find in a finished site, and the folder for an archive."""
+
+import hashlib
+import json
+import subprocess
+import xml.etree.ElementTree as ElementTree
+import zipfile
+
+import pytest
+from bs4 import BeautifulSoup
+
+from companion import project
+from companion.declaring import notebooks
+from companion.plain import plain, typeset
+from companion.site import citing, deposit
+from toybook import REPOSITORY
+
+
+@pytest.fixture(scope="module")
+def site(two_pages):
+    book, _, _ = two_pages
+    return book.path("_build/html"), project.identity(book.root), notebooks.pages(book.root)
+
+
+def facts(page):
+    soup = BeautifulSoup(page.read_text(encoding="utf-8"), "html.parser")
+    named = {tag.get("name") or tag.get("property"): tag["content"] for tag in soup.select("meta[content]")}
+    return named, json.loads(soup.select_one('script[type="application/ld+json"]').string), soup
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (r"Couplings of variance $g^2/N$ at $\beta=1$", "Couplings of variance g^2/N at β=1"),
+        (r"The ratio $I_{\nu+1}(x)/I_\nu(x)$, 5 % off", "The ratio I_ν+1(x)/I_ν(x), 5 % off"),
+        (r"from $\mathbf{S}=\mathbf{X}$, as {numref}`walks-spread`", "from S=X, as walks-spread"),
+        ("see {doc}`the *lesson* <../probe>` and ``x_i``", "see the lesson and x_i"),
+        ("snake_case and 2 * 3", "snake_case and 2 * 3"),
+    ],
+)
+def test_captions_become_plain_text(text, said):
+    assert plain(text) == said
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("of size 1/sqrt(N D), beta^2 and beta <= 2", "of size 1/√(N D), β<sup>2</sup> and β ≤ 2"),
+        ("(pi/beta)^(N/2) det(V)^(-1/2)", "(π/β)<sup>N/2</sup> det(V)<sup>−1/2</sup>"),
+        ("D^((D-1)/2)", "D<sup>(D−1)/2</sup>"),
+        ("-sum_mu K_mu(t_mu) - |v|^2", "−∑<sub>μ</sub> K<sub>μ</sub>(t<sub>μ</sub>) − |v|<sup>2</sup>"),
+        ("sum_i W_imu v_i", "∑<sub>i</sub> W<sub>iμ</sub> v<sub>i</sub>"),
+        ("[V^-1 H]_ii and dJ_mn/dh_i", "[V<sup>−1</sup> H]<sub>ii</sub> and dJ<sub>mn</sub>/dh<sub>i</sub>"),
+        ("good to 1e-10, below 2.5e-3", "good to 10<sup>−10</sup>, below 2.5 × 10<sup>−3</sup>"),
+        ("s_j and phi(h_(j,t))", "s<sub>j</sub> and φ(h<sub>j,t</sub>)"),
+        # Words, names in code and ids of claims stay.
+        ("weight_sym_sites, one-way, t-1", "weight_sym_sites, one-way, t-1"),
+        ("J & free-energy.next-beta", "J &amp; free-energy.next-beta"),
+        ("the alphabet of a Gaussian <b>", "the alphabet of a Gaussian &lt;b&gt;"),
+    ],
+)  # fmt: skip
+def test_formulas_in_the_words_of_a_claim_are_set(text, said):
+    assert typeset(text) == said
+
+
+def test_every_page_says_what_it_is_in_the_words_of_each_kind_of_program(site):
+    html, who, pages = site
+    for name in pages:
+        named, linked, soup = facts(html / f"{name}.html")
+        title = " ".join(soup.h1.get_text().replace("#", "").split())
+        address = who.site if name == "index" else f"{who.site}{name}.html"
+        assert named["description"], name
+        assert named["description"] == named["og:description"] == linked["description"]
+        assert named["citation_title"] == (who.title if name == "index" else title)
+        assert named["citation_public_url"] == named["og:url"] == linked["@id"] == address
+        assert linked.get("isPartOf", linked)["name"] == who.title
+        assert soup.select_one('link[type="text/markdown"]')["href"] == f"{name.rpartition('/')[2]}.md"
+
+
+def test_a_chapter_is_described_by_its_summary_and_shown_by_its_figure(site):
+    html, who, _ = site
+    named, linked, _ = facts(html / "notebooks/probe.html")
+    assert named["description"] == "Two walkers."
+    assert named["og:image"] == linked["image"] == f"{who.site}figures/probe-line/probe-line.png"
+    assert (html / "figures/probe-line/probe-line.png").is_file()
+    assert "Chapter" in linked["@type"]
+
+
+def test_the_map_of_the_site_and_the_index_for_readers_of_markdown_hold_every_page_once(site):
+    html, who, pages = site
+    space = "{http://www.sitemaps.org/schemas/sitemap/0.9}"
+    found = [place.text for place in ElementTree.parse(html / "sitemap.xml").iter(f"{space}loc")]
+    assert found == [who.site if name == "index" else f"{who.site}{name}.html" for name in pages]
+    text = (html / "llms.txt").read_text(encoding="utf-8")
+    assert text.startswith(f"# {who.title}\n\n> ")
+    assert [text.count(f"({who.site}{name}.md)") for name in pages if name != "index"] == [1] * (len(pages) - 1)
+
+
+def test_the_markdown_of_a_page_has_its_formulas_numbers_code_and_figures(site):
+    html, who, pages = site
+    text = (html / "notebooks/probe.md").read_text(encoding="utf-8")
+    assert text.startswith("# A probe\n")
+    assert "\n$$\ny = x^2\n$$\n" in text
+    assert "with probability $x$ both do so" in text
+    assert "The largest value is 1.00" in text
+    assert "```python\nimport numpy as np" in text
+    assert f"({who.site}figures/probe-line/" in text
+    assert f"({who.site}notebooks/probe.html#" not in text, "a link to its own place leads nowhere in Markdown"
+    assert "FORMULA" not in "".join((html / f"{name}.md").read_text(encoding="utf-8") for name in pages)
+
+
+def test_a_page_that_does_not_exist_leads_to_whole_addresses(site):
+    html, who, _ = site
+    soup = BeautifulSoup((html / "404.html").read_text(encoding="utf-8"), "html.parser")
+    assert all(link["href"].startswith(who.site) for link in soup.select("a[href]"))
+    assert f"{who.site}notebooks/probe.html" in [link["href"] for link in soup.select("a[href]")]
+    assert soup.select("script, img, link") == []
+
+
+def test_the_crate_names_only_files_that_are_there_and_describes_all_that_it_names(site):
+    html, _, _ = site
+    graph = json.loads((html / citing.CRATE).read_text(encoding="utf-8"))["@graph"]
+    by_id = {entity["@id"]: entity for entity in graph}
+    assert len(by_id) == len(graph)
+    assert by_id[citing.CRATE]["conformsTo"]["@id"] == "https://w3id.org/ro/crate/1.1"
+    dataset = by_id["./"]
+    for name in ("name", "description", "datePublished", "license", "author"):
+        assert dataset[name], name
+    for part in dataset["hasPart"]:
+        file = by_id[part["@id"]]
+        assert file["@type"] == "File"
+        assert int(file["contentSize"]) == (html / part["@id"]).stat().st_size
+    archives = {name for name in by_id if name.endswith(".zip")}
+    assert archives == {path.relative_to(html).as_posix() for path in html.rglob("*.zip")}
+    referred = {value["@id"] for entity in graph for value in entity.values() if isinstance(value, dict)}
+    assert referred <= {*by_id, "https://w3id.org/ro/crate/1.1"}
+
+
+def test_an_identifier_is_said_wherever_programs_look_for_one_as_soon_as_there_is_one(pair):
+    pair.edit("_config.yml", "library: walks", "library: walks\n  doi: 10.1234/walks")
+    who, html = project.identity(pair.root), pair.path("_build/html")
+    assert who.doi == "10.1234/walks"
+    # As it was rendered, with the facts of before taken away.
+    for name in notebooks.pages(pair.root):
+        assert "10.1234" not in (html / f"{name}.html").read_text(encoding="utf-8")
+    citing.write(pair.root, html)
+    assert '"https://doi.org/10.1234/walks"' in (html / citing.CRATE).read_text(encoding="utf-8")
+    assert '"https://doi.org/10.1234/walks"' in (html / "codemeta.json").read_text(encoding="utf-8")
+    assert 'content="10.1234/walks"' in (html / "notebooks/probe.html").read_text(encoding="utf-8")
+    assert "doi = {10.1234/walks}" in who.bibtex("key", "A title", "https://example.org")
+    assert who.csl("key", "A title", "https://example.org")["DOI"] == "10.1234/walks"
+
+
+def test_the_software_is_described_for_the_indexes_of_software():
+    found = citing.codemeta(REPOSITORY)
+    assert found["license"].startswith("https://spdx.org/licenses/MIT")
+    assert len(found["referencePublication"]) == len(project.sources(REPOSITORY))
+
+
+def test_a_deposit_is_whole_and_can_be_checked(pair, tmp_path):
+    with pytest.raises(ValueError, match=r"^the site: expected one that was made from the commit that stands here"):
+        deposit.write(pair.root)
+    pair.path("_build").rename(tmp_path / "_build")
+    git = ["git", "-C", str(pair.root), "-c", "user.name=A", "-c", "user.email=a@example.org"]
+    subprocess.run(["git", "init", "-q", str(pair.root)], check=True)
+    (pair.root / ".gitignore").write_text("_build/\n", encoding="utf-8")
+    subprocess.run([*git, "add", "."], check=True)
+    subprocess.run([*git, "commit", "-q", "-m", "A book"], check=True)
+    (tmp_path / "_build").rename(pair.path("_build"))
+    commit = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
+    index = pair.path("_build/html/book.json")
+    facts = json.loads(index.read_text(encoding="utf-8")) | {"commit": commit, "dirty": False}
+    index.write_text(json.dumps(facts), encoding="utf-8")
+    files = {path.name: path for path in deposit.write(pair.root)}
+    with zipfile.ZipFile(files["walks-site.zip"]) as archive:
+        assert "notebooks/probe.html" in archive.namelist()
+    with zipfile.ZipFile(files["walks-sources.zip"]) as archive:
+        assert "notebooks/probe.md" in archive.namelist()
+    metadata = json.loads(files["metadata.json"].read_text(encoding="utf-8"))["metadata"]
+    assert metadata["doi"] == ""
+    assert commit in metadata["notes"]
+    for line in files["SHA256SUMS"].read_text(encoding="utf-8").splitlines():
+        digest, _, name = line.partition("  ")
+        assert digest == hashlib.sha256(files[name].read_bytes()).hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("words", "address", "named"),
+    [
+        ("probe.top-value", "x/claims.html#ledger-claim-probe-top-value", True),
+        ("top-value", "x/probe.html#claim-probe-top-value", True),
+        ("value of the top", "x/claims.html#ledger-claim-probe-top-value", False),
+        ("op-value", "x/claims.html#ledger-claim-probe-top-value", False),
+        ("", "x/claims.html#ledger-claim-probe-top-value", False),
+        ("probe.top-value", "x/probe.html#probe-top-value", False),
+        ("ledger", "x/claims.html", False),
+    ],
+)
+def test_a_link_that_says_the_id_of_its_claim_needs_no_address_in_markdown(words, address, named):
+    link = BeautifulSoup(f'<a href="{address}"><code>{words}</code></a>', "html.parser").a
+    assert citing._names_its_claim(link) is named

@@ -1,0 +1,96 @@
+"""Our figures beside the published ones: every one that has a source says how they compare."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from companion import claims
+from companion.declaring import compared, notebooks
+
+ROOT = Path(__file__).resolve().parents[2]
+CHAPTERS = ["one", "one-more", "two"]
+FIGURES = [
+    {"id": "one-line", "chapter": "one", "source": "Figure 1"},
+    {"id": "one-own", "chapter": "one", "source": "this book"},
+    {"id": "one-more-line", "chapter": "one-more", "source": "Figure 2"},
+]
+WHOLE = {"one-line": "{agrees: Yes., claims: [one.a]}", "one-more-line": "{agrees: Yes., differs: No.}"}
+
+
+def problems(root, entries, *, wanted=CHAPTERS, finished=("one", "one-more")):
+    (root / "book").mkdir(exist_ok=True)
+    (root / "book" / compared.NAME).write_text("".join(f"{id}: {entry}\n" for id, entry in entries.items()))
+    return compared.problems(root, FIGURES, {"one.a"}, CHAPTERS, wanted, finished)
+
+
+BROKEN = {
+    "a figure that nobody published": ({"one-gone": "{agrees: x}"}, "one-gone: no such figure is published"),
+    "a figure of no chapter": ({"three-line": "{agrees: x}"}, "three-line: no such figure is published"),
+    "a claim that is not declared": (
+        {"one-line": "{agrees: x, claims: [one.a, one.b]}"},
+        "one-line: claims: unknown claim 'one.b'",
+    ),
+    "a word that is no key": ({"one-own": "{agree: x}"}, "one-own: unknown keys ['agree']"),
+    "neither word": ({"one-own": "{claims: [one.a]}"}, "one-own: expected agrees, differs or both"),
+    "an empty sentence": ({"one-own": "{agrees: }"}, "one-own: agrees: expected a sentence"),
+    "a number for a sentence": ({"one-own": "{differs: 3}"}, "one-own: differs: expected a sentence"),
+    "one claim without a list": ({"one-own": "{agrees: x, claims: one.a}"}, "one-own: claims: expected a list"),
+    "no entry at all": ({"one-own": ""}, "one-own: expected some of"),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_an_entry_is_refused_that_has(tmp_path, case):
+    change, message = BROKEN[case]
+    assert problems(tmp_path, WHOLE) == []
+    (found,) = problems(tmp_path, WHOLE | change)
+    assert found.startswith(f"{compared.NAME}: {message}")
+
+
+def test_a_figure_with_a_source_needs_an_entry_and_one_of_this_book_does_not(tmp_path):
+    assert problems(tmp_path, {}) == [
+        f"{compared.NAME}: {id}: no entry, but its source is {source!r}"
+        for id, source in (("one-line", "Figure 1"), ("one-more-line", "Figure 2"))
+    ]
+
+
+def test_what_is_not_known_of_chapters_without_a_result_is_not_refused(tmp_path):
+    entries = WHOLE | {"two-line": "{agrees: x, claims: [two.a]}", "one-more-gone": "{agrees: x}"}
+    assert problems(tmp_path, entries, wanted=["one"]) == []
+    assert problems(tmp_path, entries) == [
+        f"{compared.NAME}: two-line: claims: unknown claim 'two.a'",
+        f"{compared.NAME}: one-more-gone: no such figure is published",
+    ]
+    assert problems(tmp_path, {}, wanted=["one"])[1:] == [], "the other chapter is not asked for"
+
+
+def test_a_malformed_entry_is_left_out_and_lines_are_joined(tmp_path):
+    problems(tmp_path, {"one-line": ">-\n  x", "one-own": "{agrees: 'two\n  lines.'}"})
+    entries, _ = compared.read(tmp_path)
+    assert entries == {"one-own": compared.Comparison("two lines.", "", ())}
+
+
+def published(name):
+    """What a chapter publishes, read from its calls without running them."""
+    found = []
+    for cell in notebooks.load(ROOT, name).notebook.cells:
+        if cell.cell_type == "code" and "figures.publish(" in cell.source:
+            for call in ast.walk(ast.parse(cell.source)):
+                if isinstance(call, ast.Call) and ast.unparse(call.func) == "figures.publish":
+                    source = next(ast.literal_eval(word.value) for word in call.keywords if word.arg == "source")
+                    found.append({"id": ast.literal_eval(call.args[1]), "chapter": name, "source": source})
+    return found
+
+
+def test_every_published_figure_of_the_book_is_compared_with_its_source():
+    chapters = notebooks.names(ROOT)
+    figures = [figure for name in chapters for figure in published(name)]
+    assert len(figures) > 40
+    ids = {
+        claim.id
+        for name in chapters
+        if (path := ROOT / "book" / "claims" / f"{name}.yml").is_file()
+        for claim in claims.declared(path)
+    }
+    assert compared.problems(ROOT, figures, ids, chapters, chapters, chapters) == []

@@ -1,0 +1,153 @@
+"""The pages on what long runs have found: every number from what is kept, and what is missing or old said as such."""
+
+import io
+import json
+
+import pytest
+import yaml
+from bs4 import BeautifulSoup
+
+from companion import claims
+from companion.evidence import epsilon, evidence_page, faults, portability, records
+from test_faults import GROSS, TESTS, UNSEEN
+from toybook import add_audit
+
+
+@pytest.fixture
+def book(toy_book):
+    """The toy book in two pages, with a test, two faults, and two claims that name a function."""
+    add_audit(toy_book)
+    toy_book.path("tests").mkdir()
+    toy_book.path("tests/test_pairs.py").write_text(TESTS)
+    toy_book.path("tests/faults.yml").write_text(yaml.safe_dump([dict(GROSS), dict(UNSEEN)]))
+    toy_book.edit("book/claims/probe.yml", "  kind: number\n", "  functions: [walks.unrelated.three]\n  kind: number\n")
+    return toy_book
+
+
+def text_of(markup):
+    return " ".join(BeautifulSoup(markup, "html.parser").get_text(" ").split())
+
+
+def test_smallest_errors_are_those_that_were_measured_and_the_rest_is_said(book):
+    study = epsilon.Study(book.root)
+    said = text_of(evidence_page.of_epsilon(study, {}, "../"))
+    assert "2 functions that claims name; 0 of them measured; 2 not run yet." in said
+    found = {"stopped": "", "called": True, "applied": True}
+    values = {
+        f"{epsilon.PLAIN} | audits/probe": 1e-12,
+        f"{epsilon.AGAIN} | audits/probe": 1e-12,
+        "walks.pairs.both | audits/probe": 2e-3,
+    }
+    kept = {
+        job.name: found | {"key": job.key, "measured": {"probe.slope": [values[job.name], 1e-11, 1.0, None]}}
+        for job in study.jobs()
+        if job.name in values
+    }
+    markup = evidence_page.of_epsilon(study, kept, "../")
+    said = text_of(markup)
+    # 1e-3 (1e-9 + 3e-11 - 1e-12) / 2e-3
+    assert "5.1 × 10 −10 probe.slope" in said
+    assert "1 of them measured, with a median of 5.1 × 10 −10 ; 1 at 0.001 or less, 0 above a tenth" in said
+    assert "1 not run yet." in said
+    assert said.endswith("Not run yet unrelated.three .")
+    assert f"../book/claims.html#ledger-{claims.anchor_of('probe.slope')}" in markup
+    name = "walks.pairs.both | audits/probe"
+    old = kept | {name: kept[name] | {"key": "other", "measured": {"probe.slope": [1e-12, 1e-11, 1.0, None]}}}
+    said = text_of(evidence_page.of_epsilon(study, old, "../"))
+    assert "Errors of a tenth that no claim would notice pairs.both : it is multiplied and no claim moves" in said
+    assert "(earlier code)" in said
+
+
+def test_faults_that_nobody_saw_and_those_that_were_not_run_are_told_apart(book):
+    said = text_of(evidence_page.of_faults(book.root, {}, "../"))
+    assert "gross 1 0 0 – 0 0 – 1% 1 0 0 – 0 0 –" in said
+    assert "Not run yet The square is lost (parabola); Only words (" in said
+    assert "Fault by fault" not in said
+    assert "Not seen so far" not in said
+    kept = {}
+    for job in faults.jobs(book.root):
+        if job.fault is None:
+            continue
+        gross = job.fault.id == "no-square"
+        if job.unit == faults.TESTS:
+            failed = "tests.test_pairs::test_the_parabola" if gross else ""
+            kept[job.name] = {"key": job.key, "seconds": 1.0, "failed": failed}
+        elif gross:
+            kept[job.name] = {
+                "key": job.key,
+                "seconds": 1.0,
+                "stopped": "",
+                "claims": ["probe.slope"],
+                "unforeseen": [],
+            }
+    said = text_of(evidence_page.of_faults(book.root, kept, "../"))
+    assert "gross 1 1 1 1 1 1 1 1% 1 1 0 – 0 0 –" in said
+    assert "Not seen so far unseen : Only words. No test fails; its pages are not run yet." in said
+    assert "gross the parabola probe.slope" in said
+    nobody = {"key": "other", "seconds": 1.0, "stopped": "", "claims": [], "unforeseen": []}
+    said = text_of(evidence_page.of_faults(book.root, kept | {"unseen, audits/probe": nobody}, "../"))
+    assert "Only words. Nobody notices." in said
+    assert "src/walks/pairs.py (earlier code) 1% no test fails no claim notices" in said
+
+
+def test_moves_are_counted_against_the_run_as_it_is(book):
+    folder = book.root / "_build" / "portability"
+    for job in portability.jobs(book.root):
+        if job.path.name not in (portability.AS_IS, "four threads") or not job.is_chapter:
+            continue
+        shift = 0.0 if job.path.name == portability.AS_IS else 1e-4
+        value = {"probe": ["probe.top", 1.0 - shift], "audits/probe": ["probe.slope", 1e-12]}[job.unit]
+        place = job.folder(book.root)
+        place.mkdir(parents=True)
+        measured = {value[0]: [value[1], 0.0, 0.5, None]}
+        (place / "outcome.json").write_text(json.dumps({"key": job.key, "measured": measured}))
+    portability.record(book.root, io.StringIO())
+    kept = records.read(book.root, portability.EVIDENCE)
+    assert kept["four threads | probe | page"]["moved"] == {"probe.top": [pytest.approx(1e-4), pytest.approx(0.1)]}
+    said = text_of(evidence_page.of_paths(book.root, kept, "../"))
+    assert "four threads 0 0 2 1 0 0.1 of its bound, probe.top" in said
+    assert "again 0 0 0 0 0 – 2 of 2 runs not run yet" in said
+    # A page that stops is a result where everything is rounded, and a failure on any other path.
+    for name in ("single precision", "again"):
+        (job,) = (one for one in portability.jobs(book.root) if (one.path.name, one.unit) == (name, "probe"))
+        place = job.folder(book.root)
+        place.mkdir(parents=True)
+        (place / "outcome.json").write_text(json.dumps({"key": job.key, "problem": "cell 3: no convergence"}))
+    portability.record(book.root, io.StringIO())
+    kept = records.read(book.root, portability.EVIDENCE)
+    assert kept["single precision | probe | page"]["stopped"] == "cell 3: no convergence"
+    assert "again | probe | page" not in kept
+    said = text_of(evidence_page.of_paths(book.root, kept, "../"))
+    assert "single precision 0 0 0 0 0 – 1 of 2 runs not run yet, 1 page stopped" in said
+    # Elsewhere, and of older code: kept with its key, and never in place of what is of this code.
+    other = book.root.parent / "elsewhere"
+    folder.rename(other)
+    for path in other.rglob("outcome.json"):
+        path.write_text(path.read_text().replace('"key": "', '"key": "0'))
+    portability.record(book.root, io.StringIO(), results=other)
+    assert records.read(book.root, portability.EVIDENCE) == kept
+    (book.root / "book" / "evidence" / "portability.json").unlink()
+    portability.record(book.root, io.StringIO(), results=other)
+    said = text_of(evidence_page.of_paths(book.root, records.read(book.root, portability.EVIDENCE), "../"))
+    assert "0.1 of its bound, probe.top" in said
+    assert "2 of earlier code" in said
+
+
+def test_the_time_that_is_told_is_the_median():
+    runs = [{"seconds": seconds} for seconds in (1.0, 2.4, 30.0)]
+    assert (evidence_page._median_seconds(runs), evidence_page._median_seconds([])) == ("2", "–")
+
+
+def test_numbers_are_written_as_a_reader_writes_them():
+    written = [evidence_page._power(value) for value in (3.0, 0.25, 0.0012, 9.97e-10, 2.34e-7)]
+    assert written == ["over 1", "0.25", "0.0012", "1.0 × 10<sup>−9</sup>", "2.3 × 10<sup>−7</sup>"]
+
+
+def test_what_is_kept_is_read_as_it_was_written_and_something_else_is_refused(book):
+    path = records.write(book.root, "epsilon", {"b": {"key": "2"}, "a": {"key": "1"}})
+    assert path.read_text() == '{\n"a": {"key": "1"},\n"b": {"key": "2"}\n}\n'
+    assert records.read(book.root, "epsilon") == {"a": {"key": "1"}, "b": {"key": "2"}}
+    assert records.read(book.root, "none") == {}
+    path.write_text('["a"]')
+    with pytest.raises(ValueError, match=r"epsilon\.json: expected results by the names of their jobs"):
+        records.read(book.root, "epsilon")

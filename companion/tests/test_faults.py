@@ -1,0 +1,168 @@
+"""Planted faults: the list still fits the code, and one fault is planted, run and seen from end to end."""
+
+import io
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from companion import check
+from companion.evidence import faults, resumable
+from companion.findings import Findings
+from toybook import add_audit
+
+ROOT = Path(__file__).resolve().parents[2]
+
+TESTS = """\
+from walks import pairs
+
+
+def test_the_parabola():
+    assert pairs.both(3.0) == 9.0
+"""
+
+GROSS = {
+    "id": "no-square",
+    "file": "src/walks/pairs.py",
+    "old": "LENGTH * x**2",
+    "new": "LENGTH * x",
+    "what": "The square is lost.",
+    "about": "parabola",
+    "size": "gross",
+    "tests": ["tests/test_pairs.py"],
+    "pages": ["audits/probe"],
+}
+UNSEEN = GROSS | {"id": "unseen", "old": '"""x^2."""', "new": '"""x^3."""', "what": "Only words.", "size": "1%"}
+
+
+@pytest.fixture
+def book(toy_book):
+    """The toy book in two pages, with one test and a list of faults."""
+    add_audit(toy_book)
+    toy_book.path("tests").mkdir()
+    toy_book.path("tests/test_pairs.py").write_text(TESTS)
+    return toy_book
+
+
+def listed(book, *contents):
+    book.path("tests/faults.yml").write_text(
+        yaml.safe_dump([dict(one) if isinstance(one, dict) else one for one in contents])
+    )
+    return book
+
+
+def test_a_fault_whose_text_is_gone_is_found_before_any_page_runs(book):
+    assert check.book(listed(book, GROSS).root) == []
+    (found,) = check.book(listed(book, GROSS | {"old": "LENGTH * x**3"}).root)
+    assert (found.file, found.rule) == ("faults.yml", "old")
+
+
+def test_the_list_of_the_book_fits_the_code_and_covers_its_subjects():
+    found = faults.read(ROOT)
+    sizes = [fault.size for fault in found]
+    assert sizes.count("gross") >= 60
+    assert len(sizes) - sizes.count("gross") >= 40
+    places = [Path(fault.file.partition("src/")[2]).parts for fault in found]
+    assert {"spinbook", "experiments", "chapters"} <= {room for room, *_ in places}
+    changed = {parts[1].removesuffix(".py") for parts in places if parts[0] == "spinbook"}
+    physics = {path.stem for path in (ROOT / "src" / "spinbook").iterdir() if not path.name.startswith("_")}
+    # What holds no formula of a chapter: checks of arguments, annotations, what is read from files, and the solver.
+    plain = {
+        "annotations",
+        "arguments",
+        "fixed_point",
+        "precision",
+        "py",
+        "tensors",
+        "transforms",
+        "validate",
+    }
+    assert physics - plain <= changed
+    pages = {page for fault in found for page in fault.pages}
+    assert {f"audits/{path.stem}" for path in (ROOT / "notebooks" / "audits").glob("*.md")} <= pages
+
+
+def test_everything_that_is_wrong_with_a_list_is_said_at_once(book):
+    listed(
+        book,
+        GROSS | {"old": "LENGTH"},
+        GROSS | {"id": "two", "new": "LENGTH *"},
+        GROSS | {"id": "three", "size": "huge", "profile": "slow", "tests": ["tests/none"], "pages": ["none"]},
+        GROSS | {"id": "four", "file": "src/none.py"},
+        GROSS | {"id": "five", "colour": "red"},
+        "a word",
+    )
+    with pytest.raises(Findings) as raised:
+        faults.read(book.root)
+    said = str(raised.value)
+    for words in (
+        "[old] no-square: old: expected it once in src/walks/pairs.py, got it 2 times",
+        "[new] two: new: src/walks/pairs.py can then not be read",
+        "[size] three: size: expected one of ('gross', '1%', '0.1%'), got 'huge'",
+        "[profile] three: profile: expected one of ('quick', 'full'), got 'slow'",
+        "[tests] three: tests: expected files or folders that are there, got ['tests/none']",
+        "[pages] three: pages: not in notebooks: ['none']",
+        "[file] four: file: src/none.py is not there",
+        "[unknown-field] five: unknown fields ['colour']",
+        "[format] a fault: expected a fault, a mapping of fields, got 'a word'",
+    ):
+        assert words in said, said
+    listed(book, GROSS, GROSS)
+    with pytest.raises(Findings, match=r"\[id\] no-square: 'no-square' is there twice"):
+        faults.read(book.root)
+
+
+def test_a_fault_is_planted_in_a_copy_and_nowhere_else(book):
+    (fault,) = faults.read(listed(book, GROSS).root)
+    copy = book.root.parent / "copy"
+    faults.plant(book.root, fault, copy)
+    assert "LENGTH * x\n" in (copy / "src/walks/pairs.py").read_text()
+    assert "LENGTH * x**2\n" in book.path("src/walks/pairs.py").read_text()
+    assert (copy / "book/claims/probe.yml").is_file()
+    assert not (copy / "_build").exists()
+
+
+def test_pages_of_all_faults_share_what_they_compile(book, monkeypatch):
+    given = []
+    monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR", raising=False)
+    monkeypatch.setattr(
+        faults.execution, "run", lambda *arguments, extra_environment, **options: given.append(extra_environment)
+    )
+    folders = {
+        job.folder(book.root) for job in faults.jobs(listed(book, GROSS, UNSEEN).root) if job.unit != faults.TESTS
+    }
+    assert len(folders) > 1
+    for folder in folders:
+        faults._run_page(book.root, "audits/probe", "quick", folder)
+    (shared,) = {Path(environment["JAX_COMPILATION_CACHE_DIR"]) for environment in given}
+    assert shared.is_dir()
+    assert not any(shared.is_relative_to(folder) for folder in folders)
+
+
+@pytest.mark.long
+def test_a_fault_is_seen_by_a_test_and_by_a_claim_and_words_by_nobody(book):
+    listed(book, GROSS, UNSEEN)
+    out = io.StringIO()
+    gross, unseen = faults.run(book.root, out)
+    assert gross.test == "tests.test_pairs::test_the_parabola"
+    assert (gross.claims, gross.stopped, gross.missing) == (["probe.slope"], [], [])
+    # The map of equations says of the claim that it rests on the function.
+    assert gross.unforeseen == []
+    assert gross.test_seconds > 0
+    assert (unseen.test, unseen.claims, unseen.seen) == ("", [], False)
+    said = out.getvalue()
+    assert re.search(r"no-square +gross +yes +\d+ +1 +\d+   tests.test_pairs::test_the_parabola; probe.slope", said)
+    assert "NOBODY" in said
+    assert "gross: 1 faults, 1 seen by a test, 1 by a page" in said
+    # What is done stays done; what it was made of must be the same.
+    again = io.StringIO()
+    faults.run(book.root, again)
+    assert "5 jobs, 5 of them done before" in again.getvalue()
+    book.edit("tests/test_pairs.py", "9.0", "9.5")
+    assert [job.unit for job in faults.jobs(book.root) if resumable.outcome(book.root, job) is None] == [
+        "tests",
+        "tests",
+    ]
+    with pytest.raises(ValueError, match=r"ID: expected some of \['no-square', 'unseen'\], got \['none'\]"):
+        faults.run(book.root, out, only=["none"])

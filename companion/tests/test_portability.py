@@ -1,0 +1,184 @@
+"""Paths through the processor: what runs on which, what is kept, and what the table says."""
+
+import io
+import json
+import sys
+
+import numpy as np
+import pytest
+import scipy
+
+from companion.evidence import portability
+from companion.running import disk
+
+PATHS = {path.name: path for path in portability.PATHS}
+
+
+@pytest.fixture
+def book(toy_book):
+    """The toy book with two folders of tests; one of them fails where COMPANION_SHUFFLE is set."""
+    for folder, text in {
+        "waves": "import os\n\ndef test_wave():\n    assert 'COMPANION_SHUFFLE' not in os.environ\n",
+        "heat": "torch = None\n\ndef test_heat():\n    assert torch is None\n",
+        "book": "def test_page():\n    raise AssertionError\n",
+    }.items():
+        toy_book.path(f"tests/{folder}").mkdir(parents=True)
+        toy_book.path(f"tests/{folder}/test_{folder}.py").write_text(text)
+    return toy_book
+
+
+def finish(book, job, **content):
+    disk.write(disk.folder(job.folder(book.root)) / "outcome.json", json.dumps({"key": job.key, **content}))
+
+
+def test_a_path_skips_what_it_cannot_move(book):
+    found = {(job.path.name, job.unit) for job in portability.jobs(book.root)}
+    assert ("as is", "probe") in found
+    assert ("as is", "waves") in found
+    assert ("MKL, compatible", "heat") in found
+    # Neither of them imports PyTorch.
+    assert ("MKL, compatible", "waves") not in found
+    assert ("MKL, compatible", "probe") not in found
+    assert ("shuffled tests", "probe") not in found
+    assert not any(unit == "book" for _, unit in found)
+
+
+def test_of_a_folder_only_the_files_that_name_pytorch_run_on_its_paths(book):
+    book.path("tests/waves/test_tensors.py").write_text("import torch\n\ndef test_tensor():\n    torch.ones(3)\n")
+    book.path("tests/heat/test_cold.py").write_text("torchlight = 1\n\ndef test_cold():\n    assert torchlight\n")
+
+    def files(name, unit):
+        return [file.name for file in portability._test_units(book.root, PATHS[name].package)[unit]]
+
+    for name in ("MKL, compatible", "MKL, SSE 4.2", "PyTorch, plain loops"):
+        assert files(name, "waves") == ["test_tensors.py"]
+        assert files(name, "heat") == ["test_heat.py"]
+    assert files("four threads", "waves") == ["test_tensors.py", "test_waves.py"]
+    assert files("four threads", "heat") == ["test_cold.py", "test_heat.py"]
+
+
+def test_only_pytorch_brings_its_own_linear_algebra():
+    """The reason why the paths of MKL leave out everything else; false where NumPy or SciPy is built against MKL."""
+    for package in (np, scipy):
+        for library in ("blas", "lapack"):
+            assert "mkl" not in package.show_config(mode="dicts")["Build Dependencies"][library]["name"].lower()
+
+
+def test_results_of_other_code_do_not_count(book):
+    job = next(job for job in portability.jobs(book.root) if job.unit == "waves")
+    finish(book, job, tests=1, failed=[])
+    assert portability.outcome(book.root, job) is not None
+    book.edit("tests/waves/test_waves.py", "test_wave", "test_surf")
+    job = next(job for job in portability.jobs(book.root) if job.unit == "waves")
+    assert portability.outcome(book.root, job) is None
+    (job.folder(book.root) / "outcome.json").write_text("{")
+    assert portability.outcome(book.root, job) is None
+
+
+def test_the_table_measures_moves_in_bounds_and_names_what_no_longer_holds(book):
+    narrow = "JAX and NumPy, SSE 4.2"
+    jobs = portability.jobs(book.root)
+    for job in jobs:
+        # The published value is 1, the bound 0.001 and three uncertainties.
+        value = {"as is": 1.0, "again": 1.0, narrow: 1.0005, "four threads": 1.01}.get(job.path.name, 1.0)
+        if job.is_chapter:
+            finish(book, job, measured={"probe.top": [value, 0.0, [0.5, 0.0]]})
+        elif job.path.name != "shuffled tests":
+            finish(book, job, tests=3, failed=["waves::test_wave"] if job.path.name == narrow else [])
+    rows = {row.path: row for row in portability.table(book.root, jobs)}
+    assert (rows["again"].claims, rows["again"].equal, rows["again"].broken) == (1, 1, [])
+    ((id, move, share),) = rows[narrow].moved
+    assert (id, rows[narrow].equal, rows[narrow].broken) == ("probe.top", 0, [])
+    assert move == pytest.approx(0.0005)
+    assert share == pytest.approx(0.5)
+    assert set(rows[narrow].failed) == {"waves::test_wave"}
+    assert rows["four threads"].broken == ["probe.top"]
+    assert set(rows["shuffled tests"].missing) == {"waves", "heat"}
+    out = io.StringIO()
+    portability._print(list(rows.values()), out)
+    assert "four threads: probe.top does not hold" in out.getvalue()
+    assert f"{narrow}: probe.top moves by 0.0005, 0.5 of its bound" in out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("expects", "share"),
+    [
+        ("{above: 0.9, why: w}", 0.005),
+        ("{below: 1.2, why: w}", 0.0025),
+        ("{between: [0.98, 3], why: w}", 0.025),
+    ],
+)
+def test_a_claim_that_expects_a_side_has_the_room_up_to_it(book, expects, share):
+    printed = "kind: number\n  published: 1.0\n  reading_error: 0.001"
+    book.edit("book/claims/probe.yml", printed, f"kind: statement\n  expects: {expects}")
+    jobs = portability.jobs(book.root)
+    for job in jobs:
+        if job.is_chapter:
+            value = 1.0005 if job.path.name == "four threads" else 1.0
+            finish(book, job, measured={"probe.top": [value, 0.0, [0.5, 0.0]]})
+    rows = {row.path: row for row in portability.table(book.root, jobs)}
+    ((_, move, found),) = rows["four threads"].moved
+    assert (move, found) == (pytest.approx(0.0005), pytest.approx(share))
+
+
+def test_a_path_that_does_not_exist_is_named(book):
+    with pytest.raises(ValueError, match=r"only: expected some of \['as is'.*got \['sideways'\]"):
+        portability.run(book.root, io.StringIO(), only=["sideways"])
+
+
+@pytest.mark.slow
+def test_jobs_run_under_their_variables_and_a_second_run_finds_them_done(book):
+    out = io.StringIO()
+    rows = {row.path: row for row in portability.run(book.root, out, only=["shuffled tests"])}
+    assert rows["as is"].failed == []
+    assert (rows["as is"].tests, rows["as is"].claims, rows["as is"].missing) == (2, 1, [])
+    assert [name.split("::")[-1] for name in rows["shuffled tests"].failed] == ["test_wave"]
+    again = io.StringIO()
+    portability.run(book.root, again, only=["shuffled tests"])
+    assert "5 jobs, 5 of them done before" in again.getvalue()
+
+
+def test_jobs_that_begin_at_once_share_a_folder(tmp_path, monkeypatch):
+    # The other job makes the folder just after the first has seen that there is none.
+    real = disk.Path.mkdir
+
+    def late(path, *args, **options):
+        if path.name == "shared":
+            real(path, parents=True, exist_ok=True)
+            (path / "of-the-other").touch()
+        return real(path, *args, **options)
+
+    monkeypatch.setattr(disk.Path, "mkdir", late)
+    assert disk.folder(tmp_path / "shared").is_dir()
+    assert (tmp_path / "shared" / "of-the-other").exists()
+
+
+def test_a_path_whose_environment_is_missing_is_left_out_and_says_so(book, monkeypatch):
+    monkeypatch.setattr(portability, "_start", lambda *_: pytest.fail("a job was started"))
+    for job in portability.jobs(book.root):
+        if job.path.name == portability.AS_IS:
+            finish(book, job, **({"measured": {}} if job.is_chapter else {"tests": 1, "failed": []}))
+    out = io.StringIO()
+    rows = portability.run(book.root, out, only=["newest versions"])
+    assert [row.path for row in rows] == ["as is"]
+    assert "newest versions: left out, there is no environment in _build/newest" in out.getvalue()
+
+
+@pytest.mark.slow
+def test_a_packed_page_runs_outside_of_the_project_and_is_compared_with_the_run_as_it_is(pair):
+    pair.path("tests").mkdir()
+    pair.path("_build/colab").symlink_to(sys.prefix)
+    rows = {row.path: row for row in portability.run(pair.root, io.StringIO(), only=["Colab's image"])}
+    assert (rows["Colab's image"].claims, rows["Colab's image"].broken, rows["Colab's image"].missing) == (2, [], [])
+    (notebook, _) = sorted(pair.path("_build/portability/colab-s-image").rglob("done.ipynb"))
+    assert "This notebook uses the walks 0.1.0.dev0 that it carries" in notebook.read_text()
+
+
+def test_a_page_that_cannot_be_packed_says_why(book, monkeypatch):
+    monkeypatch.setattr(portability, "beside", lambda python, folder: folder / "bin" / "python")
+    job = portability.Job(PATHS["Colab's image"], "probe", True, "key")
+    found = portability._run_chapter(book.root, job)
+    assert found == {
+        "key": "key",
+        "problem": "probe: expected a finished run of the page, got none; `companion chapter` makes one",
+    }

@@ -1,0 +1,461 @@
+"""A book about random walks, of one small chapter and a library of its own, built with the machinery alone.
+
+It is complete enough to go through the whole pipeline, and small enough for that to take seconds. The fixtures are
+there for all tests: ``conftest.py`` of the repository names this package as a plugin.
+"""
+
+import io
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+import yaml
+
+from companion import build
+from companion.declaring import notebooks
+from companion.site import browser, citation
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+
+CHAPTER = """\
+---
+jupytext:
+  text_representation: {extension: .md, format_name: myst}
+kernelspec: {display_name: Python 3, language: python, name: python3}
+companion:
+  summary: Two walkers.
+  source: author2000source
+  thumbnail: probe-line
+  prerequisites: nothing
+  budget: 60
+  quick: {size: 3}
+---
+
+# A probe
+
+Two independent walkers {cite:p}`author2000source` who step to the right with probability $x$ both do so with
+
+$$
+y = x^2
+$$ (eq:probe-square)
+
+```{code-cell} ipython3
+:tags: [parameters]
+
+size = 20
+```
+
+```{code-cell} ipython3
+import numpy as np
+from companion import claims, figures
+from companion.numbers import glue
+from matplotlib import pyplot as plt
+from walks import pairs
+```
+
+The largest value is {glue:text}`probe-max:.2f`, see {numref}`probe-line` and {eq}`eq:probe-square`.
+
+```{code-cell} ipython3
+x = np.linspace(0, 1, size)
+y = pairs.both(x)
+glue("probe-max", y.max())
+claims.measure("probe.top", y.max(), uncertainty=1e-9, rival=y.max() / 2)
+```
+
+```{code-cell} ipython3
+:tags: [hide-input]
+
+figure, ax = plt.subplots()
+ax.plot(x, y)
+figures.publish(
+    figure,
+    "probe-line",
+    data={"x": x, "y": y},
+    caption=r"Two walkers. It shows $x^2$ as in {eq}`eq:probe-square`.",
+    alt="A convex curve that rises from zero at the left to one at the right end.",
+    source="Figure 1 of Author (2000)",
+)
+```
+"""
+
+CLAIM = """\
+- id: probe.top
+  says: Walkers who always step to the right do so together.
+  source: {key: author2000source, where: section 2}
+  kind: number
+  published: 1.0
+  reading_error: 0.001
+  rival: half as many
+  verdict: reproduced
+"""
+
+CLAIMS = f"format: 2\nclaims:\n{CLAIM}"
+
+UNATTEMPTED = """\
+- id: probe.sky
+  says: The walkers reach the sky.
+  source: {key: author2000source, where: section 3}
+  kind: statement
+  verdict: not-attempted
+  because: The page ends <before> it does.
+"""
+
+OLD_CLAIMS = """\
+- id: probe.top
+  says: Walkers who always step to the right do so together.
+  source: {key: author2000source, where: section 2}
+  published: 1.0
+  reading_error: 0.001
+  verdict: reproduced
+"""
+
+COMPARED = """\
+probe-line:
+  agrees: It is <as> steep.
+  differs: Ours is longer.
+  claims: [probe.top]
+"""
+
+REFERENCES = """\
+@misc{author2000source,
+  author = {Author, Ann},
+  title = {A source},
+  year = {2000},
+  howpublished = {Nowhere},
+  keywords = {source},
+}
+"""
+
+PAGES = {
+    "index": "# A book\n\n```{chapter-cards}\n```\n",
+    "claims": "# Claims\n\n```{claims-ledger}\n```\n",
+    "corrections": "# Corrected\n\n```{corrections} corrected\n```\n\n```{corrections} partly\n```\n\n"
+    "```{corrections} not-attempted\n```\n\nFrom {siteurl}`claims.json`.\n",
+    "gallery": "# Gallery\n\n```{figure-gallery}\n```\n",
+    "status": "# Status\n\n```{chapter-status}\n```\n",
+    "references": "# References\n\n```{bibliography}\n```\n",
+}
+
+CONTENTS = """\
+format: jb-book
+root: index
+parts:
+  - caption: Chapters
+    chapters:
+      - file: notebooks/probe
+  - caption: The record
+    chapters:
+      - file: book/claims
+      - file: book/corrections
+      - file: book/gallery
+      - file: book/status
+      - file: book/references
+"""
+
+AUDIT = """\
+---
+jupytext:
+  text_representation: {extension: .md, format_name: myst}
+kernelspec: {display_name: Python 3, language: python, name: python3}
+companion:
+  budget: 60
+  quick: {points: 5}
+---
+
+# The probe, checked
+
+```{audit-report}
+```
+
+What the lesson leaves out, which ends at {measured}`probe.top:.1f`, see {numref}`probe-slope` and {eq}`eq:probe-slope`:
+
+$$
+y' = 2 x
+$$ (eq:probe-slope)
+
+```{code-cell} ipython3
+:tags: [parameters]
+
+points = 9
+```
+
+```{code-cell} ipython3
+import numpy as np
+from companion import claims, figures
+from matplotlib import pyplot as plt
+from walks import pairs
+
+x = np.linspace(0, 1, points)
+```
+
+The slope, which the source gives as $x$:
+
+```{code-cell} ipython3
+:name: claim-probe-slope
+:tags: [hide-input]
+
+slope = (pairs.both(x + 1e-4) - pairs.both(x - 1e-4)) / 2e-4
+claims.measure("probe.slope", np.max(abs(slope - 2 * x)), uncertainty=1e-11, rival=np.max(abs(slope - x)))
+```
+
+```{code-cell} ipython3
+:tags: [hide-input]
+
+figure, ax = plt.subplots(layout="constrained")
+ax.plot(x, slope)
+figures.publish(
+    figure,
+    "probe-slope",
+    data={"x": x, "slope": slope},
+    caption="The slope of the parabola, which is a line.",
+    alt="A straight line that rises from zero at the left to two at the right end.",
+    source="this book",
+)
+```
+
+## What the source says, and where it is answered
+
+```{source-items} author2000source
+```
+"""
+
+TWO_PAGES = """\
+format: 2
+claims:
+- id: probe.top
+  was: [probe.summit]
+  says: The parabola reaches one.
+  source: {key: author2000source, where: section 2}
+  kind: number
+  published: 1.0
+  reading_error: 0.001
+  rival: half of the parabola
+  verdict: reproduced
+
+- id: probe.slope
+  says: The slope is x.
+  source: {key: author2000source, where: section 3, section: The slope}
+  equation: eq:probe-slope
+  functions: [walks.pairs.both]
+  kind: formula
+  route: central differences
+  accuracy: 1.0e-9
+  printed_tex: y' = x
+  corrected_tex: y' = 2 x
+  verdict: corrected
+  because: A factor <two> is missing.
+
+- id: probe.both
+  says: The parabola and its slope are as printed.
+  source: {key: author2000source, where: section 3}
+  kind: statement
+  parts: [probe.top, probe.slope]
+  verdict: partly
+  because: The slope is not.
+
+- id: probe.sky
+  says: The parabola reaches the sky.
+  source: {key: author2000source, where: section 3}
+  kind: statement
+  verdict: not-attempted
+  because: The page ends <before> it does.
+
+- id: probe.biases
+  says: There are no biases.
+  retired: True by construction.
+"""
+
+SOURCES = """\
+- key: author2000source
+  version: "2000-01-02"
+  address: https://example.org/source
+  file: source.md
+  status: current
+  sections:
+    - {number: "0", title: "", sha256: e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855}
+    - {number: "3", title: The slope, sha256: e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855}
+"""
+
+ITEMS = """\
+- item: The parabola
+  kind: equation
+  section: "2"
+  answered: {claim: probe.top, figure: probe-line, page: "probe#equation-eq-probe-square"}
+- item: Its slope, as <printed>
+  kind: statement
+  section: "3"
+  answered: {claim: [probe.slope, probe.summit]}
+- item: Its colour
+  kind: statement
+  section: "3"
+  answered: {reason: It has none.}
+"""
+
+LIBRARY = {
+    "__init__": '"""Random walks."""\n\n__version__ = "0.1.0.dev0"\n',
+    "pairs": 'from walks.steps import LENGTH\n\n\ndef both(x):\n    """x^2."""\n    return LENGTH * x**2\n',
+    "steps": "LENGTH = 1.0\n",
+    "unrelated": 'def three(x):\n    """x^3."""\n    return x**3\n',
+}
+
+
+def config() -> str:
+    """The configuration of this repository with another title, author, address and library, and no style."""
+    facts = yaml.safe_load((REPOSITORY / "_config.yml").read_text())
+    facts |= {"title": "Random Walks", "author": "The Walkers"}
+    facts["repository"]["url"] = "https://github.com/random-walkers/walks"
+    facts["companion"] = {"library": "walks", "versions": ["numpy", "matplotlib"]}
+    # Its docstrings name no other project.
+    facts["sphinx"]["config"].pop("intersphinx_mapping")
+    return yaml.safe_dump(facts, sort_keys=False)
+
+
+@dataclass
+class ToyBook:
+    """The toy book's folder, with the few operations that tests need."""
+
+    root: Path
+
+    def path(self, name: str) -> Path:
+        return self.root / name
+
+    @property
+    def chapter(self) -> Path:
+        return self.root / "notebooks" / "probe.md"
+
+    def edit(self, name: str, old: str, new: str) -> None:
+        path = self.root / name
+        text = path.read_text()
+        assert old in text, f"{name} does not hold {old!r}"
+        path.write_text(text.replace(old, new))
+        if name.startswith("notebooks/"):
+            notebooks.sync(self.root)
+
+    def build(self) -> tuple[build.Outcome, str]:
+        """Run the pipeline in this process; returns its outcome and what it printed."""
+        printed = io.StringIO()
+        outcome = build.book(self.root, out=printed)
+        return outcome, printed.getvalue()
+
+    def stale(self) -> bool:
+        """Whether the chapter would run again."""
+        from companion.running import execution, freshness
+
+        key = freshness.key(self.root, notebooks.load(self.root, "probe"))
+        return execution.finished(self.root, "probe", key) is None
+
+
+def write_toy_book(root: Path) -> ToyBook:
+    """Write the toy book; the machinery is the installed one."""
+    for folder in ("notebooks", "book/claims", "book/_static/mathjax", "src/walks"):
+        (root / folder).mkdir(parents=True)
+    for name, text in LIBRARY.items():
+        (root / "src" / "walks" / f"{name}.py").write_text(text)
+    (root / "book" / "_static" / "mathjax" / "tex-mml-chtml.js").write_text("")
+    (root / "_config.yml").write_text(config())
+    for name in ("constraints.txt", "requirements.lock"):
+        shutil.copy(REPOSITORY / name, root / name)
+    (root / "_toc.yml").write_text(CONTENTS)
+    (root / "notebooks" / "probe.md").write_text(CHAPTER)
+    (root / "book" / "claims" / "probe.yml").write_text(CLAIMS + UNATTEMPTED)
+    (root / "book" / "references.bib").write_text(REFERENCES)
+    (root / "book" / "compared.yml").write_text(COMPARED)
+    for name, text in PAGES.items():
+        (root / "book" / f"{name}.md").write_text(text)
+    notebooks.sync(root)
+    citation.sync(root)
+    return ToyBook(root)
+
+
+def add_audit(book: ToyBook) -> ToyBook:
+    """Give the toy chapter an audit and claims of the new form: the template of a chapter in two pages."""
+    book.path("notebooks/audits").mkdir()
+    book.path("notebooks/audits/probe.md").write_text(AUDIT)
+    book.path("book/claims/probe.yml").write_text(TWO_PAGES)
+    book.path("book/sources.yml").write_text(SOURCES)
+    book.path("book/items").mkdir()
+    book.path("book/items/author2000source.yml").write_text(ITEMS)
+    contents = book.path("_toc.yml").read_text()
+    beneath = "      - file: notebooks/probe\n        sections:\n          - file: notebooks/audits/probe\n"
+    book.path("_toc.yml").write_text(contents.replace("      - file: notebooks/probe\n", beneath))
+    notebooks.sync(book.root)
+    return book
+
+
+def wait_until(condition: Callable[[], object], seconds: float = 30.0) -> None:
+    """Return when `condition()` is true; fail if it is not in time."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def processes_of(root: Path) -> list[str]:
+    """Everything that runs for the book in `root`: builds, chapters, kernels, the renderer."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            words = " ".join(process.cmdline())
+            # A kernel has the book in its environment only.
+            mine = str(root) in words or process.environ().get("COMPANION_ROOT") == str(root)
+            if process.status() != psutil.STATUS_ZOMBIE and process.pid != os.getpid() and mine:
+                found.append(f"{process.pid}: {words}")
+        except psutil.Error:
+            continue
+    return found
+
+
+@pytest.fixture(scope="module")
+def ask() -> Iterator[Callable[..., Any]]:
+    """Runs a script in a page and returns what it calls `answer`: `ask(page, script)`. A module has one browser."""
+    if browser.find() is None:
+        pytest.skip("no browser is installed")
+    with browser.Browser() as one:
+        yield lambda page, script, **options: json.loads(
+            one.evaluate(page, f"{script}; return JSON.stringify(answer);", **options)
+        )
+
+
+@pytest.fixture
+def toy_book(tmp_path: Path) -> ToyBook:
+    """A toy book that was never built."""
+    return write_toy_book(tmp_path / "book")
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[ToyBook, build.Outcome, str]:
+    """A toy book that was built once, for tests to look at and to copy."""
+    book = write_toy_book(tmp_path_factory.mktemp("built") / "book")
+    outcome, printed = book.build()
+    assert outcome.problems == [], printed
+    return book, outcome, printed
+
+
+@pytest.fixture(scope="session")
+def two_pages(tmp_path_factory: pytest.TempPathFactory) -> tuple[ToyBook, build.Outcome, str]:
+    """A toy book whose chapter has a lesson and an audit, built once."""
+    book = add_audit(write_toy_book(tmp_path_factory.mktemp("pair") / "book"))
+    outcome, printed = book.build()
+    assert outcome.problems == [], printed
+    return book, outcome, printed
+
+
+@pytest.fixture
+def pair(two_pages: tuple[ToyBook, build.Outcome, str], tmp_path: Path) -> ToyBook:
+    """A copy of the built book of two pages."""
+    shutil.copytree(two_pages[0].root, tmp_path / "book")
+    return ToyBook(tmp_path / "book")
+
+
+@pytest.fixture
+def copy(built: tuple[ToyBook, build.Outcome, str], tmp_path: Path) -> ToyBook:
+    """A copy of the built book: its chapter is fresh and its site whole."""
+    shutil.copytree(built[0].root, tmp_path / "book")
+    return ToyBook(tmp_path / "book")

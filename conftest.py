@@ -1,0 +1,187 @@
+"""What all tests share: strict double precision in JAX, functions compiled once, annotations to check, any order.
+
+With ``SPINBOOK_TYPES=1`` every function of the package is wrapped by jaxtyping and beartype while it is imported, and a
+call whose arguments or result are not what its annotations say fails. What a test expects to be refused goes through
+unwrapped: there the library's own words are wanted. With ``COMPANION_SHUFFLE=SEED`` the order is shuffled.
+"""
+
+import gc
+import inspect
+import os
+import random
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jax
+import jaxtyping
+import numpy as np
+import pytest
+
+import chapters
+import companion
+import experiments
+import spinbook
+from companion.running import environment
+
+pytest_plugins = ["tests.budget", "toybook"]
+
+# Before PyTorch is imported. A second thread that waits for work does so at full speed, and the other core is that of
+# the other worker.
+for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(_variable, "1")
+
+CHECKED = bool(os.environ.get("SPINBOOK_TYPES"))
+_COMPILED = "JAX_COMPILATION_CACHE_DIR"
+_KNOWS_IT = bool(environment.compiler())
+
+
+@contextmanager
+def _unchecked() -> Iterator[None]:
+    jaxtyping.config.update("jaxtyping_disable", True)
+    try:
+        yield
+    finally:
+        jaxtyping.config.update("jaxtyping_disable", False)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    for package in (companion, spinbook, experiments, chapters):
+        if not Path(str(package.__file__)).resolve().is_relative_to(config.rootpath.resolve()):
+            # As in a copied folder, whose environment still leads to the folder that it was copied from.
+            raise pytest.UsageError(f"{package.__name__}: expected that of {config.rootpath}, got {package.__file__}")
+    jax.config.update("jax_enable_x64", True)
+    jax.config.update("jax_numpy_dtype_promotion", "strict")
+    # Tests compile thousands of functions and run most of them once: compiling them quickly saves more than it costs.
+    jax.config.update("jax_disable_most_optimizations", True)
+    if _KNOWS_IT:
+        # A test waits for every result: to hand each operation to another thread and back only costs.
+        jax.config.update("jax_cpu_enable_async_dispatch", False)
+        # Nothing is compiled yet; workers, and the processes that tests start, get it from the environment.
+        # Of two settings of one flag the last one holds.
+        os.environ["XLA_FLAGS"] = " ".join([*environment.compiler().values(), os.environ.get("XLA_FLAGS", "")])
+    _share_compiled_functions(config)
+    if CHECKED:
+        _check_annotations()
+
+
+def _share_compiled_functions(config: pytest.Config) -> None:
+    """What one process compiles, the others load: workers and the kernels that they start, which are given the folder.
+
+    The folder lives as long as the run. Whoever names one in the environment keeps it from run to run.
+    """
+    if _COMPILED not in os.environ:
+        os.environ[_COMPILED] = tempfile.mkdtemp(prefix="compiled-")
+
+        def forget() -> None:
+            shutil.rmtree(os.environ.pop(_COMPILED), ignore_errors=True)
+
+        config.add_cleanup(forget)
+    # To keep a small program costs more than to compile it again.
+    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.5"
+    jax.config.update("jax_compilation_cache_dir", os.environ[_COMPILED])
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
+
+
+def _check_annotations() -> None:
+    jaxtyping.install_import_hook(["spinbook", "experiments", "chapters"], "beartype.beartype")
+    raises = pytest.raises
+
+    @contextmanager
+    def unchecked_raises(*args: Any, **kwargs: Any) -> Iterator[Any]:
+        with raises(*args, **kwargs) as caught, _unchecked():
+            yield caught
+
+    pytest.raises = unchecked_raises
+    _compile_functions_as_they_were_written()
+
+
+def _compile_functions_as_they_were_written() -> None:
+    """numba reads the code of a function, which that of its wrapper is not."""
+    import numba
+
+    njit = numba.njit
+
+    def unwrapped(*functions: Any, **options: Any) -> Any:
+        if functions:
+            return njit(*map(inspect.unwrap, functions), **options)
+        compiled = njit(**options)
+        return lambda function: compiled(inspect.unwrap(function))
+
+    numba.njit = unwrapped
+
+
+_CROWDED = 20_000
+_checked_at = 0.0
+
+
+def pytest_runtest_teardown() -> None:
+    """Forget compiled functions before they fill the table of memory maps.
+
+    Each compiled function holds some maps of the process; Linux allows 65,530, and beyond them compiled code can only
+    crash. Counting them takes milliseconds, so it is done every two seconds.
+    """
+    global _checked_at
+    maps = Path("/proc/self/maps")
+    if time.monotonic() - _checked_at < 2 or not maps.exists():
+        return
+    _checked_at = time.monotonic()
+    if maps.read_bytes().count(b"\n") > _CROWDED:
+        jax.clear_caches()
+        gc.collect()
+
+
+@cache
+def _compiles_half_precision() -> bool:
+    """XLA needs the instructions of a processor to round to half precision; on a path without them it compiles none."""
+    try:
+        jax.jit(lambda x: x.astype("float16").astype(x.dtype) + 1)(np.ones(3, np.float32)).block_until_ready()
+    except jax.errors.JaxRuntimeError as error:
+        return "symbols" not in str(error)
+    return True
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("half_precision") and not _compiles_half_precision():
+        pytest.skip("XLA has no half precision on this processor")
+
+
+@pytest.fixture
+def optimised() -> Iterator[dict[str, bool]]:
+    """For a test that computes longer than it compiles, or of what the compiler makes of the code.
+
+    The latter passes what it is given to `jax.jit` as `compiler_options`, and has the compiler that a reader has.
+    """
+    jax.config.update("jax_disable_most_optimizations", False)
+    yield {"xla_cpu_use_fusion_emitters": True} if _KNOWS_IT else {}
+    jax.config.update("jax_disable_most_optimizations", True)
+
+
+@pytest.fixture
+def workers_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For a test that compares bits with processes it starts: they compile as this one does, which changes bits."""
+    monkeypatch.setenv("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
+
+
+@pytest.fixture
+def unchecked() -> Iterator[None]:
+    """Calls with arguments that no annotation allows."""
+    with _unchecked():
+        yield
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Modules run in a random order, and so do the tests of each, if that is asked for: none may need another."""
+    if seed := os.environ.get("COMPANION_SHUFFLE"):
+        rng = random.Random(seed)
+        modules = sorted({str(item.path) for item in items})
+        rng.shuffle(modules)
+        place = {module: index for index, module in enumerate(modules)}
+        rng.shuffle(items)
+        items.sort(key=lambda item: place[str(item.path)])

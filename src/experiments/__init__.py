@@ -1,0 +1,18 @@
+"""The experiments behind the book's records: tasks, training, comparisons, and runs that take minutes to hours.
+
+comparison          modules of spins and transformer blocks on the same tasks
+vector              mean-field theories of vector spins against sampled spins
+entropy_production  training runs that watch or steer entropy production
+datasets            what is learned: images and text
+published           the sweeps of the book by name, which ``python -m experiments`` lists and runs
+
+A record is a file beside the module that makes it and reads it. Everything here rests on ``spinbook``, which knows
+nothing of it.
+"""
+
+from __future__ import annotations
+
+# A sweep whose code is installed is identified by the version of its package.
+from spinbook import __version__ as __version__
+
+__all__: list[str] = []

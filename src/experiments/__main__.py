@@ -1,0 +1,102 @@
+"""``python -m experiments``: list the sweeps of the book, or run some, on threads, processes or a cluster."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor
+from pathlib import Path
+
+from experiments.published import SWEEPS, compute
+
+__all__ = ["main"]
+
+
+def _positive(text: str) -> float:
+    value = float(text)
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"expected a number > 0, got {text}")
+    return value
+
+
+def _count(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"expected an integer >= 1, got {text}")
+    return value
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m experiments", description=__doc__)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    commands.add_parser("list", help="the sweeps of the book (also what happens without a command)")
+    run = commands.add_parser(
+        "run",
+        help="run some of them",
+        description="Run sweeps. What was interrupted goes on when the same command is given again.",
+    )
+    run.add_argument("names", nargs="+", metavar="NAME", help="as listed; paper: the paper's diagrams; all: everything")
+    run.add_argument("--out", type=Path, required=True, help="folder of the results and of the tasks that are done")
+    run.add_argument("--quick", action="store_true", help="few values and few steps, to try it")
+    run.add_argument("--time-limit", type=_positive, metavar="SECONDS", help="a task that takes longer has failed")
+    where = run.add_mutually_exclusive_group()
+    where.add_argument("--threads", type=_count, metavar="N", help="threads (default: one per processor)")
+    where.add_argument("--processes", type=_count, metavar="N", help="processes, which may die without harm")
+    where.add_argument("--scheduler", metavar="ADDRESS", help="a dask scheduler, such as tcp://host:8786")
+    return parser
+
+
+@contextlib.contextmanager
+def _executor(processes: int | None, scheduler: str | None) -> Iterator[Executor | None]:
+    if processes is not None:
+        from spinbook.sweep.processes import Processes
+
+        with Processes(processes) as executor:
+            yield executor
+    elif scheduler is not None:
+        try:
+            from distributed import Client
+        except ImportError:
+            raise ValueError(
+                '--scheduler: expected dask to be installed, as by pip install "spinbook[cluster]"'
+            ) from None
+        with Client(scheduler) as client:
+            yield client.get_executor()
+    else:
+        yield None
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Parse the arguments and list or run; returns the exit status."""
+    options = _parser().parse_args(arguments)
+    if options.command != "run":
+        for sweep in SWEEPS:
+            print(f"{sweep.name:45} {sweep.minutes:5.1f} min  {sweep.summary}")
+        print("\nMinutes are those of one core, roughly. python -m experiments run NAME --out FOLDER")
+        return 0
+    try:
+        with _executor(options.processes, options.scheduler) as executor:
+            compute(
+                options.names,
+                options.out,
+                quick=options.quick,
+                executor=executor,
+                num_threads=options.threads,
+                time_limit=options.time_limit,
+            )
+    except KeyboardInterrupt:
+        print("stopped; the same command goes on from here", file=sys.stderr)
+        return 130
+    except ExceptionGroup as error:
+        print(f"error: {error.message}", file=sys.stderr)
+        return 1
+    except (ValueError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

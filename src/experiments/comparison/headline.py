@@ -1,0 +1,285 @@
+"""The example network of adaptive TAP on MNIST for as long as its source trained it: runs and record. Judges nothing.
+
+Source: Bal (2021), "Simple example: MNIST": 26 thousand parameters, test accuracy "hovering around 99.1%". Twenty
+epochs of a thousand updates are fixed beforehand, and what counts is the accuracy after the last of them, the mean over
+seeds: the best of many looks at the test set would be too high.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
+from functools import cache, partial
+from importlib import resources
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from scipy import stats
+
+from experiments.comparison import records, torch_blocks
+from experiments.datasets import mnist
+from spinbook import sweep, validate
+from spinbook.adaptive_tap import network
+from spinbook.adaptive_tap.attention import EquilibriumAttention
+
+__all__ = [
+    "ALL",
+    "EXACT",
+    "FRAMES",
+    "PUBLISHED",
+    "SMOKE",
+    "Accuracy",
+    "Design",
+    "accuracy",
+    "compare",
+    "images",
+    "organised",
+    "pattern",
+    "recorded",
+    "run_one",
+]
+
+FRAMES = (0, 10, 30, 100, 300, *range(1000, 20001, 1000))
+"""Updates after which the test set and the couplings are looked at."""
+
+_ARTIFACT, _SAMPLE, _EXACT = "headline.json.gz", "headline-sample.json.gz", "headline-exact.json.gz"
+PUBLISHED = 0.991
+"""The accuracy on the test set of 10,000 images that the source reports."""
+_NUM_IMAGES = 10_000
+
+
+@validate.record(frames=lambda values, name: [validate.count(value, name) for value in values])
+class Design(NamedTuple):
+    """``seeds``, updates, and after which numbers of them the test set and the couplings are looked at.
+
+    ``exact``: not by the rules of the source's code, but to an absolute residual, at the state that was found and not
+    one update later, and with the exact gradient of the fixed point where the iteration for it fails.
+    """
+
+    name: str
+    seeds: tuple[int, ...] = (1, 2, 3, 4, 5)
+    num_updates: int = 20000
+    frames: tuple[int, ...] = FRAMES
+    sample: bool = False
+    exact: bool = False
+
+
+ALL = Design("all")
+EXACT = Design("exact gradient", seeds=(1,), exact=True)
+SMOKE = Design("smoke", seeds=(1, 2), num_updates=4, frames=(0, 2, 4), sample=True)
+
+
+def images(found: mnist.Images) -> network.Images:
+    """The images as the network takes them: of zero mean and unit variance over the training set.
+
+    >>> images(mnist.sample()).train.shape
+    torch.Size([200, 1, 28, 28])
+    """
+    train, test = (torch.from_numpy(part.astype(np.float32))[:, None] for part in (found.train, found.test))
+    mean, spread = train.mean(), train.std()
+    labels = (torch.from_numpy(part.astype(np.int64)) for part in (found.train_labels, found.test_labels))
+    train_labels, test_labels = labels
+    return network.Images((train - mean) / spread, train_labels, (test - mean) / spread, test_labels)
+
+
+@cache
+def _images(sample: bool) -> network.Images:
+    return images(mnist.sample() if sample else mnist.load())
+
+
+@cache
+def _num_parameters() -> int:
+    with torch_blocks.seeded(0):
+        return network.count_parameters(network.DigitNetwork())
+
+
+def run_one(seed: int, design: Design) -> dict[str, np.ndarray]:
+    """One training from this seed, which sets the start and the order of the images.
+
+    ``frames``, and after each ``accuracy`` and ``loss`` on the test set and ``coupling_norms`` |J_ij|, i unlike j,
+    row by row, since what j does to i need not be what i does to j; ``train_loss`` of each hundred updates;
+    ``seconds`` and ``processor_seconds`` per update, the tests between them included; ``num_steps`` of the solver,
+    the mean over updates of that of the slowest example, and the part of the training examples ``unresolved``.
+    """
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    data = network.Images(*(part.to(device) for part in _images(design.sample)))
+    with torch_blocks.seeded(seed):
+        net = network.DigitNetwork().to(device)
+    if design.exact and isinstance(net.attention, EquilibriumAttention):
+        net.attention.relative, net.attention.eliminate, net.attention.last_update = False, True, False
+    begin, worked = time.perf_counter(), time.process_time()
+    training = network.train(
+        net,
+        data,
+        num_updates=design.num_updates,
+        frames=design.frames,
+        generator=torch.Generator().manual_seed(seed),
+    )
+    seconds = (time.perf_counter() - begin) / design.num_updates
+    worked = (time.process_time() - worked) / design.num_updates
+    apart = ~np.eye(training.coupling_norms.shape[-1], dtype=bool)
+    losses = training.train_losses.cpu().numpy()
+    size = min(100, len(losses))
+    return {
+        "frames": training.frames.numpy(),
+        "loss": training.losses.cpu().numpy(),
+        "accuracy": training.accuracies.cpu().numpy(),
+        "coupling_norms": training.coupling_norms.cpu().numpy()[:, apart],
+        "train_loss": losses[: len(losses) // size * size].reshape(-1, size).mean(axis=1),
+        "seconds": np.array(seconds),
+        "processor_seconds": np.array(worked),
+        "num_steps": np.array(float(training.num_steps.float().mean())),
+        "unresolved": np.array(training.num_unresolved / (design.num_updates * 60)),
+    }
+
+
+def compare(
+    design: Design = SMOKE,
+    *,
+    folder: str | os.PathLike[str] | None = None,
+    executor: Executor | None = None,
+    time_limit: float | None = None,
+    progress: bool = False,
+) -> dict[str, Any]:
+    """The record, which is also written to ``headline.json.gz`` (``headline-exact.json.gz`` for exact gradients) in
+    ``folder``, anew with each seed that is done.
+
+    Called again with the same folder it trains the seeds that are missing. Raises ``FileNotFoundError`` where MNIST is
+    missing.
+    """
+    _images(design.sample)
+    parameters = _num_parameters()
+    place = None if folder is None else Path(folder)
+    begin, code, found, record = time.perf_counter(), records.commit(), {}, {}
+    for k, arrays in sweep.iterate(
+        partial(run_one, design=design),
+        design.seeds,
+        identity=sweep.fingerprint(list(design), sweep.code_version(run_one)),
+        folder=None if place is None else place / "runs",
+        executor=executor,
+        num_threads=1 if executor is None else None,
+        time_limit=time_limit,
+        progress=progress,
+        label="seeds",
+    ):
+        found[design.seeds[k]] = arrays
+        record = {
+            "format": 1,
+            "complete": len(found) == len(design.seeds),
+            "design": design._asdict(),
+            "parameters": parameters,
+            "data": {file.name: file.sha256 for file in mnist.FILES} if not design.sample else {},
+            "runs": [_entry(seed, found[seed]) for seed in sorted(found)],
+        } | records.circumstances(begin, code)
+        if place is not None:
+            records.write(place / (_EXACT if design.exact else _ARTIFACT), record)
+    return record
+
+
+def _entry(seed: int, arrays: Any) -> dict[str, Any]:
+    names: Sequence[str] = (
+        *("accuracy", "loss", "coupling_norms", "train_loss"),
+        *("seconds", "processor_seconds", "num_steps", "unresolved"),
+    )
+    digits = {"accuracy": 6, "loss": 6}
+    return {"seed": seed, "frames": arrays["frames"].tolist()} | {
+        name: records.numbers(arrays[name], digits.get(name, 4)) for name in names
+    }
+
+
+def recorded(*, sample: bool = False, exact: bool = False) -> dict[str, Any]:
+    """The trainings as they were run, complete or not, from the file beside this module.
+
+    ``sample``: those of ``SMOKE``, whose images come with the library, so that they can be made again anywhere.
+    ``exact``: those of ``EXACT``. Raises ``FileNotFoundError`` in a version that has no such record.
+
+    >>> recorded(sample=True)["design"]["num_updates"]
+    4
+    """
+    place = resources.files("experiments.comparison").joinpath(_SAMPLE if sample else _EXACT if exact else _ARTIFACT)
+    if not place.is_file():
+        raise FileNotFoundError(
+            f"{place.name}: this version has no record of the trainings; `python -m experiments run "
+            "comparison-headline --out FOLDER` makes one"
+        )
+    with resources.as_file(place) as path:
+        return records.read(path)
+
+
+class Accuracy(NamedTuple):
+    """``mean`` of ``values``, one for each run; half of its interval of 95 %: by seeds, by the test images, by both."""
+
+    mean: float
+    values: Float[np.ndarray, " runs"]
+    by_seeds: float
+    by_images: float
+    half_width: float
+
+
+def accuracy(record: Mapping[str, Any], *, update: int | None = None) -> Accuracy:
+    """The mean accuracy of n runs after ``update``, the last unless given, with its interval of 95 % by the plan.
+
+    Half of it is sqrt((t s / sqrt(n))^2 + z^2 p (1 - p) / 10000), with Student's t for n - 1 degrees of freedom, the
+    standard deviation s over runs, and the published accuracy p: all runs are tested on the same images, so that more
+    runs do not make the second part smaller. Raises ``ValueError`` for an update after which nobody looked, and for
+    fewer than two runs.
+
+    >>> found = accuracy(recorded(sample=True))
+    >>> found.half_width > found.by_seeds > 0
+    True
+    """
+    values = np.array([run["accuracy"][_look(run, update)] for run in record["runs"]])
+    n = len(values)
+    if n < 2:
+        raise ValueError(f"record: expected at least two runs, got {n}")
+    by_seeds = float(stats.t.ppf(0.975, n - 1) * values.std(ddof=1) / np.sqrt(n))
+    by_images = float(stats.norm.ppf(0.975) * np.sqrt(PUBLISHED * (1 - PUBLISHED) / _NUM_IMAGES))
+    return Accuracy(float(values.mean()), values, by_seeds, by_images, float(np.hypot(by_seeds, by_images)))
+
+
+def _look(run: Mapping[str, Any], update: int | None) -> int:
+    looks = list(run["frames"])
+    if update is None:
+        return len(looks) - 1
+    if update not in looks:
+        raise ValueError(f"update: expected one of {looks}, got {update!r}")
+    return looks.index(update)
+
+
+def organised(record: Mapping[str, Any]) -> Float[np.ndarray, "runs looks"]:
+    """1 - |n(k) - n(K)| / |n(0) - n(K)|: how much of the change of the couplings is made after k of K updates.
+
+    n(k) are the norms |J_ij| of the couplings of all ordered pairs of sites after k updates, and the distance is that
+    of vectors. It is 0 at the start and 1 at the end, and negative where the norms are farther from their end than
+    they were. Raises ``ValueError`` if nothing changed.
+
+    >>> organised(recorded(sample=True))[:, [0, -1]].tolist()
+    [[0.0, 1.0], [0.0, 1.0]]
+    """
+    norms = np.array([run["coupling_norms"] for run in record["runs"]], float)
+    left = np.linalg.norm(norms - norms[:, -1:], axis=-1)
+    if not left[:, 0].all():
+        raise ValueError("record: expected couplings that change, got the same norms at the start and the end")
+    return 1 - left / left[:, :1]
+
+
+def pattern(record: Mapping[str, Any]) -> Float[np.ndarray, "runs looks"]:
+    """The correlation coefficient, over ordered pairs of sites, of the norms |J_ij| after k updates with the last ones.
+
+    It says whether the same couplings are the long ones, and nothing of how long they are. Raises ``ValueError`` where
+    norms do not differ from each other.
+
+    >>> [round(float(r), 3) for r in pattern(recorded(sample=True))[:, -1]]
+    [1.0, 1.0]
+    """
+    norms = np.array([run["coupling_norms"] for run in record["runs"]], float)
+    apart = norms - norms.mean(axis=-1, keepdims=True)
+    lengths = np.linalg.norm(apart, axis=-1)
+    if not lengths.all():
+        raise ValueError("record: expected norms that differ between pairs of sites, got the same for all")
+    return (apart * apart[:, -1:]).sum(axis=-1) / (lengths * lengths[:, -1:])

@@ -1,0 +1,151 @@
+"""Each figure of the chapter shows the numbers that it is given."""
+
+from collections.abc import Iterator
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from chapters import adaptive_tap as plot
+
+METHODS = ("naive", "TAP", "adaptive")
+STRENGTHS = np.array([0.1, 0.5, 1.0])
+RNG = np.random.default_rng(0)
+
+
+@pytest.fixture(autouse=True)
+def _close_figures() -> Iterator[None]:
+    yield
+    plt.close("all")
+
+
+def _shows(figure: Figure, values: np.ndarray) -> bool:
+    lines = [np.asarray(line.get_ydata(), dtype=float) for ax in figure.axes for line in ax.lines]
+    return any(np.array_equal(line, values, equal_nan=True) for line in lines)
+
+
+def test_cavity_draws_the_normal_density_that_it_is_given():
+    values = np.linspace(-1, 1, 50)
+    figure = plot.cavity(values, np.full(50, 1 / 50), edges=np.linspace(-2, 2, 11), mean=0.2, variance=0.3)
+    histogram = figure.axes[1]
+    bars = sum(bar.get_height() * bar.get_width() for bar in histogram.patches)
+    assert bars == pytest.approx(1)
+    (curve,) = [line for line in histogram.lines if len(line.get_xdata()) > 2]
+    assert max(curve.get_ydata()) == pytest.approx(1 / np.sqrt(2 * np.pi * 0.3), rel=1e-3)
+    assert curve.get_xdata()[np.argmax(curve.get_ydata())] == pytest.approx(0.2, abs=0.02)
+
+
+def test_errors_are_medians_over_systems_in_a_panel_for_each_size():
+    quartiles = {N: {name: np.sort(RNG.uniform(0.01, 1, (3, 3)), axis=0) for name in METHODS} for N in (10, 12)}
+    figure = plot.errors(STRENGTHS, quartiles, quantity="error")
+    assert [ax.get_title(loc="center") for ax in figure.axes] == ["$N = 10$", "$N = 12$"]
+    for by_method in quartiles.values():
+        for _, middle, _ in by_method.values():
+            assert _shows(figure, middle)
+
+
+def test_convergence_separates_runs_that_converged_from_those_that_did_not():
+    lowest, converged = RNG.normal(size=(3, 5)), RNG.uniform(size=(3, 5)) < 0.5
+    fractions = {name: RNG.uniform(size=3) for name in METHODS}
+    traces = {"weak": RNG.uniform(size=4), "strong": RNG.normal(size=9)}
+    figure = plot.convergence(STRENGTHS, fractions, traces=traces, lowest=lowest, converged=converged)
+    for values in (*fractions.values(), *traces.values(), lowest[converged], lowest[~converged]):
+        assert _shows(figure, values)
+
+
+def test_gaussian_shows_both_readings_and_all_iterations():
+    deviations = {"spin's variance": np.full(3, 1e-15), "prior's covariance": np.array([0.01, 0.1, 0.2])}
+    residuals = {
+        "$V=0$": np.geomspace(1, 0.1, 5),
+        "damped": np.geomspace(1, 0.2, 5),
+        "with $V$": np.geomspace(1, 99, 5),
+    }
+    figure = plot.gaussian(STRENGTHS, deviations, residuals=residuals)
+    for values in (*deviations.values(), *residuals.values()):
+        assert _shows(figure, values)
+
+
+def test_correction_shows_points_and_medians_in_the_order_given():
+    spins, truth = RNG.uniform(-1, 1, (2, 20))
+    quartiles = {"none": np.array([0.1, 0.3, 0.9]), "trained": np.array([0.01, 0.02, 0.05])}
+    figure = plot.correction(spins, truth, fitted=truth / 2, random=spins, quartiles=quartiles)
+    assert _shows(figure, truth)
+    assert _shows(figure, truth / 2)
+    dots = [line.get_xdata()[0] for line in figure.axes[2].lines if len(line.get_xdata()) == 1]
+    assert dots == [middle for _, middle, _ in quartiles.values()]
+    assert [label.get_text() for label in figure.axes[2].get_yticklabels()] == list(quartiles)
+
+
+def test_initialisation_shows_every_seed_and_the_means_of_both_sweeps():
+    factors = {"couplings": np.array([0.1, 1.0, 10.0]), "fields": np.array([0.1, 10.0])}
+    sweeps = {name: RNG.uniform(size=(len(values), 2, 4)) for name, values in factors.items()}
+    figure = plot.initialisation(factors, sweeps)
+    for k, ax in enumerate(figure.axes):
+        lines = [np.asarray(line.get_ydata(), dtype=float) for line in ax.lines]
+        for values in sweeps.values():
+            for column in (values[:, k].mean(axis=-1), *values[:, k].T):
+                assert any(np.array_equal(line, column) for line in lines)
+
+
+def test_message_passing_shows_the_prediction_and_the_means():
+    predicted, errors = np.linspace(1, 0.1, 6), {name: RNG.uniform(size=(5, 6)) for name in ("with memory", "none")}
+    figure = plot.message_passing(predicted, errors)
+    assert _shows(figure, predicted)
+    assert all(_shows(figure, rows.mean(axis=0)) for rows in errors.values())
+    assert [text.get_text() for text in figure.axes[0].get_legend().get_texts()] == list(errors)
+
+
+def test_the_still_picture_marks_the_first_mean_of_every_method():
+    couplings = np.linspace(-1, 1, 11)
+    curves = {name: RNG.uniform(-1, 1, (11, 3)) for name in ("true", "naive", "echo subtracted")}
+    figure = plot.live(couplings, curves, coupling=0.6)
+    marks = {float(line.get_ydata()[0]) for line in figure.axes[1].lines if len(line.get_ydata()) == 1}
+    assert {float(values[8, 0]) for values in curves.values()} <= marks
+    assert all(_shows(figure, values[:, 0]) for values in curves.values())
+    heights = sorted(bar.get_height() for bar in figure.axes[0].patches if isinstance(bar, Rectangle))
+    assert heights == pytest.approx(sorted(0.32 * values[8, i] for values in curves.values() for i in range(3)))
+
+
+def test_organisation_draws_the_strongest_tenth_and_the_whole_matrix():
+    norms = RNG.uniform(size=(2, 17, 17)) * (1 - np.eye(17))
+    figure = plot.organisation([0, 10], norms)
+    graphs, matrices = figure.axes[:2], figure.axes[2:4]
+    for graph, matrix, values in zip(graphs, matrices, norms, strict=True):
+        # 272 couplings between different spins; the two lines more are the dots.
+        assert len(graph.lines) - 2 == pytest.approx(27, abs=1)
+        assert np.array_equal(matrix.images[0].get_array(), values)
+
+
+def test_class_token_is_drawn_apart_from_the_grid_of_patches():
+    at = plot.places()
+    assert at.shape == (17, 2)
+    assert at[0, 0] < at[1:, 0].min()
+    # The first patch is at the top left, as in the image.
+    assert at[1].tolist() == [0, 3]
+    assert at[16].tolist() == [3, 0]
+
+
+def test_a_frame_is_a_picture_of_the_strip():
+    norms = RNG.uniform(size=(2, 17, 17)) * (1 - np.eye(17))
+    strip, frame = plot.organisation([0, 10], norms), plot.network(norms[1], top=float(norms.max()))
+    lines = [[line.get_xydata().tolist() for line in ax.lines] for ax in (strip.axes[1], frame.axes[0])]
+    assert lines[0] == lines[1]
+
+
+def test_headline_shows_errors_and_the_part_of_the_change_of_every_seed_after_the_start():
+    accuracies, parts = np.array([[0.1, 0.9, 0.98], [0.2, 0.8, 0.97]]), np.array([[0, 0.3, 1], [0, 0.4, 1]])
+    patterns = np.array([[0, 0.6, 1], [0, 0.7, 1]])
+    figure = plot.headline(
+        [0, 10, 20], accuracies, parts, patterns, published=0.991, asked=(10, 0.9), fallen=np.array([0.1, 0.7, 0.1])
+    )
+    errors, change = figure.axes
+    for k in range(2):
+        assert np.array_equal(errors.lines[k].get_ydata(), 100 * (1 - accuracies[k, 1:]))
+        assert np.array_equal(change.lines[2 * k].get_ydata(), parts[k, 1:])
+        assert np.array_equal(change.lines[2 * k + 1].get_ydata(), patterns[k, 1:])
+        assert np.array_equal(change.lines[2 * k].get_xdata(), [10, 20])
+    assert errors.lines[2].get_ydata() == pytest.approx([30, 90])
+    assert errors.lines[-1].get_ydata()[0] == pytest.approx(0.9)
+    assert (change.lines[-1].get_xdata()[0], change.lines[-1].get_ydata()[0]) == (10, 0.9)

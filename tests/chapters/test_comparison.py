@@ -1,0 +1,103 @@
+"""Each figure of the comparison shows the numbers that it is given, at the row of their module."""
+
+import math
+from collections.abc import Iterator
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+from chapters.comparison import figures as plot
+from experiments.comparison.summary import Summary
+
+NOTHING = (math.nan, math.nan)
+
+
+def _summary(module, task, accuracies, **values):
+    fields = {
+        "module": module,
+        "family": "transformer",
+        "framework": "jax",
+        "task": task,
+        "width": 8,
+        "parameters": 10,
+        "learning_rate": 0.1,
+        "accuracies": np.array(accuracies),
+        "accuracy": float(np.mean(accuracies)) if accuracies else math.nan,
+        "standard_error": 0.01,
+        "time_ratio": 2.0,
+        "memory_ratio": 3.0,
+        "steps": NOTHING,
+        "contraction": NOTHING,
+        "production": NOTHING,
+        "unsolved": 0.0,
+        "failed": 0,
+        "num_runs": len(accuracies),
+        "failed_trials": (),
+        "reasons": (),
+    }
+    return Summary(**(fields | values))
+
+
+SUMMARIES = [
+    _summary("vanilla", "digits", [0.8, 0.9]),
+    _summary("vanilla", "recall", [1.0, 1.0]),
+    _summary(
+        "spins",
+        "digits",
+        [0.5, 0.6],
+        family="spin transformer",
+        steps=(4.0, 6.0),
+        contraction=(0.4, 0.5),
+        production=(0.1, 2.0),
+    ),
+    _summary("spins", "recall", [], family="spin transformer", time_ratio=math.nan),
+]
+
+
+@pytest.fixture(autouse=True)
+def _close_figures() -> Iterator[None]:
+    yield
+    plt.close("all")
+
+
+def _points(ax):
+    return {(float(x), float(y)) for line in ax.lines for x, y in zip(line.get_xdata(), line.get_ydata(), strict=True)}
+
+
+def test_accuracy_shows_means_seeds_chance_and_what_failed():
+    figure = plot.accuracy(SUMMARIES, {"digits": 0.1, "recall": 0.125})
+    digits, recall = figure.axes
+    assert {(0.85, 1.0), (0.8, 0.75), (0.9, 0.75), (0.55, 0.0)} <= {(round(x, 6), y) for x, y in _points(digits)}
+    assert any(list(line.get_xdata()) == [0.125, 0.125] for line in recall.lines)
+    assert [text.get_text() for text in recall.texts] == ["every run failed"]
+
+
+def test_cost_shows_time_memory_and_accuracy_against_time():
+    time, memory, digits, recall = plot.cost(SUMMARIES).axes
+    assert (2.0, 1.13) in _points(time)
+    assert (3.0, 0.87) in _points(memory)
+    assert {(2.0, 0.85), (2.0, 0.55)} <= {(x, round(y, 6)) for x, y in _points(digits)}
+    assert _points(recall) == {(2.0, 1.0)}
+
+
+def test_diagnostics_go_from_before_to_after_and_leave_out_modules_without_any():
+    figure = plot.diagnostics(SUMMARIES)
+    steps, contraction, production = figure.axes[:3]
+    assert [label.get_text() for label in steps.get_yticklabels()] == ["spins"]
+    assert {(4.0, 0.17), (6.0, 0.17)} <= _points(steps)
+    assert {(0.4, 0.17), (0.5, 0.17)} <= _points(contraction)
+    assert {(0.1, 0.17), (2.0, 0.17)} <= _points(production)
+
+
+def test_whole_block_keeps_the_order_it_is_given():
+    (ax,) = plot.whole_block(SUMMARIES, ["spins", "vanilla"]).axes
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["spins", "vanilla"]
+    assert {(0.85, 0.15), (1.0, -0.15), (0.55, 1.15)} <= {(round(x, 6), y) for x, y in _points(ax)}
+
+
+def test_longer_shows_both_accuracies_of_the_modules_that_were_trained_longer():
+    figure = plot.longer(SUMMARIES, [_summary("spins", "digits", [0.7, 0.8])], (300, 1500))
+    (ax,) = figure.axes
+    assert {(0.55, 0.0), (0.75, 0.0)} <= {(round(x, 6), y) for x, y in _points(ax)}
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["300 updates", "1500 updates"]

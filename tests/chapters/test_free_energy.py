@@ -1,0 +1,182 @@
+"""Each figure of the chapter shows the numbers that it is given, in order, and nothing that it made up."""
+
+from collections.abc import Iterator
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from matplotlib.collections import LineCollection
+from matplotlib.figure import Figure
+
+from chapters import free_energy as plot
+from chapters import style
+from companion import themes
+
+
+@pytest.fixture(autouse=True)
+def _close_figures() -> Iterator[None]:
+    yield
+    plt.close("all")
+
+
+def _shows(figure: Figure, values: np.ndarray) -> bool:
+    lines = [np.asarray(line.get_ydata(), dtype=float) for ax in figure.axes for line in ax.lines]
+    return any(np.array_equal(line, values, equal_nan=True) for line in lines)
+
+
+T = np.array([0.5, 1.0, 2.0, 4.0])
+
+
+def test_contour_marks_the_eigenvalues_and_draws_both_cuts():
+    axis = np.linspace(-1, 1, 21)
+    x, y = np.meshgrid(axis, axis)
+    figure = plot.contour(
+        axis,
+        axis,
+        x**2 - y**2,
+        saddle=(0.1, 0.0),
+        eigenvalues=np.array([-0.9, -0.5]),
+        along_real=(T, T**2),
+        along_imaginary=(T, -(T**2)),
+    )
+    assert _shows(figure, T**2)
+    assert _shows(figure, -(T**2))
+    crosses = [line for line in figure.axes[0].lines if line.get_marker() == "x"]
+    assert [line.get_xdata().tolist() for line in crosses] == [[-0.9, -0.5]]
+    with themes.dark(figure, style.DARK):
+        (lines,) = [c for c in figure.axes[0].collections if isinstance(c, LineCollection)]
+        assert len(lines.get_segments()) > 3
+
+
+def test_auxiliary_splits_every_curve_at_the_largest_eigenvalue():
+    values = {name: T * k for k, name in enumerate(("phi", "slope", "curvature"), start=1)}
+    terms = {name: T * k for k, name in enumerate(plot.TERMS, start=5)}
+    figure = plot.auxiliary(T, values, terms, largest_eigenvalue=0.7, saddle=1.5)
+    for curve in values.values():
+        assert _shows(figure, curve[1:])
+        assert _shows(figure, curve[:1])
+    assert all(_shows(figure, curve[1:]) for curve in terms.values())
+
+
+def test_strip_and_frames_show_the_same_curves():
+    phis = np.arange(24.0).reshape(6, 4)
+    betas, stars = np.linspace(1, 6, 6), np.linspace(0.6, 3, 6)
+    strip = plot.sweep_strip(T, phis, betas=betas, t_stars=stars)
+    free = {name: betas * k for k, name in enumerate(plot.QUANTITIES, start=1)}
+    frames = [
+        plot.sweep_frame(T, phis[k], frame=k, betas=betas, t_stars=stars, free_energy=free) for k in range(len(phis))
+    ]
+    for k, frame in enumerate(frames):
+        assert np.array_equal(strip.axes[k].lines[0].get_ydata(), phis[k])
+        assert np.array_equal(frame.axes[0].lines[0].get_ydata(), phis[k])
+        assert strip.axes[k].lines[1].get_xdata() == [stars[k]] == frame.axes[0].lines[1].get_xdata()
+        assert all(_shows(frame, values) and _shows(frame, values[k : k + 1]) for values in free.values())
+
+
+def test_frames_are_laid_out_alike_whatever_their_labels():
+    free = dict.fromkeys(plot.QUANTITIES, T)
+    first, second = (
+        plot.sweep_frame(T, T * scale, frame=k, betas=T, t_stars=T, free_energy=free) for k, scale in ((0, 1), (3, 1e6))
+    )
+    for frame in (first, second):
+        frame.draw_without_rendering()
+    assert [ax.get_position().bounds for ax in first.axes] == [ax.get_position().bounds for ax in second.axes]
+
+
+def _live() -> Figure:
+    fields = np.array([[0.5, 0.5], [-0.4, 0.2]])
+    means = np.array([[[0.1, 0.2], [0.3, -0.4]], [[0.6, 0.7], [-0.8, 0.1]]])
+    weights = np.array([[[0.5, 0.0], [0.0, 0.4]], [[0.8, -0.3], [-0.3, 0.9]]])
+    return plot.live(fields, means, weights, temperatures=(2.0, 0.1), names="AB")
+
+
+def test_live_ends_arrows_at_the_means_and_writes_every_weight():
+    figure = _live()
+    for plane, ends in zip(figure.axes[::2], ([[0.1, 0.2], [0.3, -0.4]], [[0.6, 0.7], [-0.8, 0.1]]), strict=True):
+        marks = {tuple(line.get_xydata()[0]) for line in plane.lines if len(line.get_xydata()) == 1}
+        assert marks == {tuple(end) for end in ends}
+    first, second = figure.axes[1::2]
+    assert [text.get_text() for text in second.texts] == ["0.8", "\N{MINUS SIGN}0.3", "\N{MINUS SIGN}0.3", "0.9"]
+    assert first.images[0].get_clim() == second.images[0].get_clim() == (-0.9, 0.9)
+
+
+def test_landscape_draws_every_path_and_its_residuals():
+    axis = np.linspace(0.1, 2, 20)
+    x, y = np.meshgrid(axis, axis)
+    paths = [np.array([[1.9, 0.2], [1.2, 0.8], [1.0, 1.0]]), np.array([[0.2, 1.9], [1.0, 1.0]])]
+    residuals = [np.array([1.0, 0.1, 1e-12]), np.array([1.0, 1e-12])]
+    figure = plot.landscape(
+        axis,
+        axis,
+        (x - 1) ** 2 + (y - 1) ** 2,
+        boundary=(axis, 0.1 / axis),
+        saddle=(1.0, 1.0),
+        paths=paths,
+        residuals=residuals,
+    )
+    assert all(_shows(figure, path[:, 1]) for path in paths)
+    assert all(_shows(figure, residual) for residual in residuals)
+
+
+def test_orders_shows_sizes_of_signed_errors():
+    dims = np.array([1, 2, 3, 8, 64])
+    errors = {name: {"saddle": -1.0 / dims, "next order": 0.1 / dims**2} for name in ("one spin", "two spins")}
+    figure = plot.orders(dims, errors)
+    assert len(figure.axes) == 2
+    assert _shows(figure, 1.0 / dims)
+    assert _shows(figure, 0.1 / dims**2)
+
+
+def test_response_shows_every_mean_and_every_error():
+    rigid, scaled = {2: T / 5, 8: T / 6}, {2: -T, 8: -T / 2}
+    figure = plot.response(T, T / 7, rigid, scaled)
+    assert _shows(figure, T / 7)
+    assert all(_shows(figure, values) for values in (*rigid.values(), *scaled.values()))
+
+
+def test_weights_of_softmax_and_magnet_share_a_scale():
+    figure = plot.weights({"softmax": np.eye(3), "magnet": -2 * np.eye(3)}, 0.1 * np.ones((3, 3)))
+    images = [ax.images[0] for ax in figure.axes if ax.images and ax.get_title()]
+    assert [float(np.asarray(image.get_array())[0, 0]) for image in images] == [1.0, 0.1, -2.0]
+    assert images[0].get_clim() == images[2].get_clim() == (-2.0, 2.0)
+
+
+def test_strong_draws_shares_with_their_errors():
+    figure = plot.strong(T, 1 / T, T / 100, T / 5)
+    assert _shows(figure, 1 / T)
+    assert _shows(figure, T / 5)
+    (bars,) = figure.axes[0].containers
+    halves = [(segment[1, 1] - segment[0, 1]) / 2 for segment in bars.lines[2][0].get_segments()]
+    assert halves == pytest.approx(T / 100)
+
+
+def test_curvature_puts_the_true_hessian_first_on_one_scale():
+    matrices = {"autodiff": np.array([[1.0, 0.5], [0.5, 1.0]]), "printed": np.array([[1.5, 0.0], [0.0, 1.5]])}
+    errors = {"printed": T, "correct": T * 1e-12}
+    figure = plot.curvature(matrices, strengths=T, gradient_errors=errors)
+    first, second = (np.asarray(ax.images[0].get_array()) for ax in figure.axes[:2])
+    assert 10 ** first[0, 1] == pytest.approx(0.5)
+    assert 10 ** second[0, 0] == pytest.approx(1.5)
+    assert figure.axes[0].images[0].get_clim() == figure.axes[1].images[0].get_clim()
+    assert all(_shows(figure, values) for values in errors.values())
+
+
+def test_attention_shows_four_matrices_on_one_symmetric_scale():
+    matrices = [np.eye(3) * k for k in (1.0, -2.0, 0.1, 0.2)]
+    orders = np.arange(1, 5)
+    errors = {"falls": np.geomspace(1, 1e-10, 4), "slowly": np.geomspace(1, 0.1, 4), "rises": np.geomspace(1, 50, 4)}
+    figure = plot.attention(matrices, ["a", "b", "c", "d"], orders=orders, errors=errors)
+    images = [ax.images[0] for ax in figure.axes if ax.images]
+    assert [float(np.asarray(image.get_array())[0, 0]) for image in images] == [1.0, -2.0, 0.1, 0.2]
+    assert {image.get_clim() for image in images} == {(-2.0, 2.0)}
+    assert all(_shows(figure, values) for values in errors.values())
+
+
+def test_channels_shows_every_entry_and_every_share():
+    closed = np.array([[0.1, -0.2], [0.3, 0.0]])
+    shares = np.array([[0.1, 0.2], [0.5, 0.6]])
+    figure = plot.channels(closed, closed + 1, rho=np.array([0.1, 2.0]), shares=shares, labels=["4, 40", "40, 20"])
+    assert _shows(figure, (closed + 1).ravel())
+    assert all(_shows(figure, points) for points in shares)
+    places = [line.get_xdata().tolist() for line in figure.axes[1].lines if line.get_marker() == "o"]
+    assert places == [[0.1, 0.1], [2.0, 2.0]]

@@ -1,0 +1,223 @@
+"""Each figure of the chapter shows the numbers that it is given, in order, and nothing that it made up."""
+
+from collections.abc import Iterator
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from matplotlib.collections import LineCollection
+from matplotlib.figure import Figure
+
+from chapters import kinetic_ising as plot
+
+
+@pytest.fixture(autouse=True)
+def _close_figures() -> Iterator[None]:
+    yield
+    plt.close("all")
+
+
+def _drawn(figure: Figure) -> list[np.ndarray]:
+    """The y values of every line of the figure."""
+    return [np.asarray(line.get_ydata(), dtype=float) for ax in figure.axes for line in ax.lines]
+
+
+def _shows(figure: Figure, values: np.ndarray) -> bool:
+    return any(np.array_equal(line, values, equal_nan=True) for line in _drawn(figure))
+
+
+def _half_lengths(bars) -> list[float]:
+    return [(segment[1, 1] - segment[0, 1]) / 2 for segment in bars.lines[2][0].get_segments()]
+
+
+def _texts(ax) -> list[str]:
+    return [text.get_text() for text in ax.texts]
+
+
+def test_schematic_has_couplings_only_while_alpha_is_not_zero():
+    figure = plot.schematic()
+    # Four spins at either time have an arrow each, so have four fields; the rest are couplings.
+    couplings = [sum(type(patch).__name__ == "FancyArrowPatch" for patch in ax.patches) - 12 for ax in figure.axes]
+    assert couplings == [16, 16, 0]
+    assert {"$J_{ij}$", "$J_{ji}$"} <= set(_texts(figure.axes[0]))
+
+
+def test_expansion_marks_the_three_points_where_they_are():
+    axis = np.linspace(0, 1, 9)
+    points = {"exact": (0.5, 0.5), "naive": (0.8, 0.9), "TAP": (0.4, 0.6)}
+    alphas = np.linspace(0, 1, 5)
+    curves = {"naive": 0.2 + alphas, "TAP": 0.2 + alphas**2}
+    exact = 0.2 + alphas * (1 - alphas)
+    figure = plot.expansion(
+        axis,
+        axis,
+        (axis[:, None] - 0.5) ** 2 + (axis - 0.5) ** 2,
+        points=points,
+        alphas=alphas,
+        interpolated=exact,
+        partial_sums=curves,
+    )
+    marks = [(line.get_xdata()[0], line.get_ydata()[0]) for line in figure.axes[0].lines]
+    assert marks == list(points.values())
+    assert all(_shows(figure, values) for values in [exact, *curves.values()])
+
+
+def test_trajectories_put_spins_in_rows_and_time_in_columns():
+    magnetizations = np.linspace(1, 0.2, 12).reshape(4, 3)  # 4 steps, 3 spins
+    fields = np.array([-0.1, 0.0, 0.2])
+    figure = plot.trajectories(
+        magnetizations, fields=fields, field_axis=np.array([-0.5, 0.5]), average_response=np.array([0.1, 0.4])
+    )
+    (image,) = [image for ax in figure.axes for image in ax.images if image.get_array().shape == (3, 4)]
+    assert np.array_equal(image.get_array(), magnetizations.T)
+    assert _shows(figure, magnetizations.mean(axis=1))
+    assert _shows(figure, magnetizations[-1])
+
+
+def test_naive_and_tap_show_both_curves_and_the_sampled_points():
+    curves = {"naive": np.array([1.0, 0.5, 0.4]), "TAP": np.array([1.0, 0.4, 0.3])}
+    sampled, errors = np.array([0.38, 0.28]), np.array([0.01, 0.02])
+    figure = plot.naive_and_tap(curves, sampled_steps=np.array([1, 2]), sampled=sampled, standard_errors=errors)
+    assert all(_shows(figure, values) for values in [*curves.values(), sampled])
+    (bars,) = figure.axes[1].containers
+    assert _half_lengths(bars) == pytest.approx([0.01, 0.02])
+
+
+def test_truth_draws_each_method_with_its_own_errors_and_the_prediction():
+    ratios, steps = np.array([0.5, 1.0, 2.0]), np.array([1, 10])
+    errors = {
+        "naive": np.array([0.0, 0.06, 0.01]),
+        "TAP": np.array([0.0, 0.03, 0.0]),
+        "TAP and crowd": np.array([0.0, 0.001, 0.0]),
+    }
+    in_time = {"naive": np.array([0.0, 0.02]), "TAP": np.array([0.0, 0.01])}
+    predicted = np.array([0.0, 0.029, 0.001])
+    figure = plot.truth(
+        ratios,
+        errors,
+        np.array([0.001, 0.003, 0.002]),
+        predicted=predicted,
+        steps=steps,
+        errors_in_time=in_time,
+        standard_errors_in_time=np.array([0.002, 0.004]),
+    )
+    for ax, family in zip(figure.axes, (errors, in_time), strict=True):
+        assert [bars.lines[0].get_ydata().tolist() for bars in ax.containers] == [v.tolist() for v in family.values()]
+    assert _shows(figure, predicted)
+    assert _half_lengths(figure.axes[0].containers[0]) == pytest.approx([0.001, 0.003, 0.002])
+
+
+def test_starts_draw_every_run_and_write_every_count():
+    runs = np.array([[0.1, 0.5, 0.9], [-0.1, -0.5, -0.9], [0.2, 0.6, 0.9]])
+    figure = plot.starts({"cold": runs}, counts={"cold": {0.9: 2, -0.9: 1}})
+    assert all(_shows(figure, run) for run in runs)
+    assert {"2 of 3", "1 of 3"} <= set(_texts(figure.axes[0]))
+
+
+def test_samples_draw_one_curve_for_each_set_of_parameters_and_their_mean():
+    betas = np.array([0.5, 1.0, 1.5])
+    absolute = np.array([[0.0, 0.2, 0.8], [0.1, 0.4, 0.9]])
+    spreads, errors = np.array([0.01, 0.1, 0.05]), np.array([0.001, 0.01, 0.004])
+    figure = plot.samples(betas, absolute, spreads=spreads, spread_errors=errors, critical=1.1)
+    (bundle,) = [c for c in figure.axes[0].collections if isinstance(c, LineCollection)]
+    assert np.array_equal([segment[:, 1] for segment in bundle.get_segments()], absolute)
+    assert _shows(figure, absolute.mean(axis=0))
+    (bars,) = figure.axes[1].containers
+    assert bars.lines[0].get_ydata().tolist() == spreads.tolist()
+    assert _half_lengths(bars) == pytest.approx(errors)
+
+
+def test_error_law_draws_the_expected_powers_through_the_weakest_coupling():
+    strengths = 0.0125 * 2.0 ** np.arange(8)
+    errors = {"means": {"naive": 0.3 * strengths**2, "TAP": 0.2 * strengths**3}}
+    figure = plot.error_law(
+        strengths,
+        errors,
+        sizes={"means": np.full(8, 0.5)},
+        orders={"means": {"naive": 2, "TAP": 3}},
+    )
+    # A curve that follows its power exactly lies on its guide: it is drawn twice.
+    for values in errors["means"].values():
+        assert sum(np.allclose(line, values, rtol=1e-12) for line in _drawn(figure)) == 2
+    assert {"slope 2", "slope 3"} <= set(_texts(figure.axes[0]))
+
+
+def test_limits_mark_the_three_critical_points_on_the_axis():
+    betas, values = np.array([1.0, 1.2]), np.array([0.0, 0.4])
+    critical = {"model": 1.11, "naive": 1.1, "TAP": 1.1101}
+    figure = plot.limits(
+        betas,
+        values,
+        sampled_betas=np.array([1.1, 2.0]),
+        sampled=np.array([0.3, 0.9]),
+        standard_errors=np.array([0.01, 0.02]),
+        closures={name: (betas, values + k) for k, name in enumerate(critical)},
+        critical=critical,
+        source_beta=1.1108,
+    )
+    whole, close = figure.axes
+    marks = [line.get_xdata()[0] for line in close.lines if line.get_marker() == "|"]
+    assert marks == list(critical.values())
+    assert all(_shows(figure, values + k) for k in range(3))
+    # What lies beyond the line is left out.
+    assert [bars.lines[0].get_ydata().tolist() for bars in whole.containers] == [[0.3]]
+
+
+def test_transition_draws_every_family_with_its_errors():
+    betas, values = np.array([1.0, 1.2]), np.array([0.0, 0.4])
+    numbers = np.array([64, 128])
+    by_number = {
+        name: (numbers, np.array([0.4, 0.3]) / k, np.array([0.01, 0.02]))
+        for k, name in enumerate(("sampled", "naive", "TAP", "naive, balanced", "TAP, balanced"), start=1)
+    }
+    spreads = {name: (values + k, np.array([0.01, 0.02])) for k, name in enumerate(("drawn", "balanced"))}
+    figure = plot.transition(
+        betas,
+        values,
+        sampled_betas=betas,
+        sampled={128: (values, values / 10), 512: (values / 2, values / 20)},
+        at_source_beta=by_number,
+        naive_limit=0.16,
+        ratios=betas,
+        spreads=spreads,
+    )
+    whole, sizes, spread = figure.axes
+    assert [bars.lines[0].get_ydata().tolist() for bars in whole.containers] == [[0.0, 0.4], [0.0, 0.2]]
+    drawn = [bars.lines[0].get_ydata().tolist() for bars in sizes.containers]
+    assert drawn == [mean.tolist() for _, mean, _ in by_number.values()]
+    assert [bars.lines[0].get_ydata().tolist() for bars in spread.containers] == [[0.0, 0.4], [1.0, 1.4]]
+    assert _half_lengths(spread.containers[0]) == pytest.approx([0.01, 0.02])
+
+
+def test_breakdown_shows_limits_and_finite_systems():
+    widths, points = np.linspace(0, 1, 6), np.linspace(0.1, 0.9, 9)
+    limits = {name: widths * k for k, name in enumerate(("model", "naive", "TAP"), start=1)}
+    finite = {"naive": points / 2, "TAP": points / 3}
+    sampled, errors = points / 4, np.full(9, 0.01)
+    figure = plot.breakdown(widths, limits, points=points, finite=finite, sampled=sampled, standard_errors=errors)
+    assert all(_shows(figure, values) for values in [*limits.values(), *finite.values(), sampled])
+    (bars,) = figure.axes[0].containers
+    assert _half_lengths(bars) == pytest.approx(errors)
+
+
+def test_the_still_picture_marks_both_answers_of_the_spin():
+    courses = [
+        {"naive": np.array([1.0, k]), "TAP": np.array([1.0, k / 2]), "sampled": np.array([1.0, k / 3])}
+        for k in (0.6, 0.9)
+    ]
+    heard = [np.array([-1.0, 2.0]), np.array([0.5, 3.0])]
+    figure = plot.live(courses, heard, settings=((0.5, 0.5), (2.0, 0.6)))
+    for k, ax in enumerate(figure.axes[2:]):
+        marks = [tuple(line.get_xydata()[0]) for line in ax.lines if len(line.get_xydata()) == 1]
+        mean = heard[k].mean()
+        assert marks == [(mean, np.tanh(mean)), (mean, np.tanh(heard[k]).mean())]
+    assert all(_shows(figure, course[name]) for course in courses for name in ("naive", "TAP"))
+
+
+def test_the_markup_keeps_hundredths():
+    markup = plot.live_markup(
+        np.array([[0.25, -1.0], [0.5, 2.0]]), np.array([0.1, -0.2]), listener=1, beta=1.5, disorder=0.4, ticks=9, runs=3
+    )
+    assert '"z":[[25,-100],[50,200]]' in markup
+    assert '"x":[10,-20]' in markup
+    assert [name for name in ("kernel", "kinetic-ising") if f"live/{name}.js" in markup] == ["kernel", "kinetic-ising"]

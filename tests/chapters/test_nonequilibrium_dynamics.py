@@ -1,0 +1,88 @@
+"""Each figure of the chapter shows the numbers that it is given, in order, and nothing that it made up."""
+
+import json
+import re
+from collections.abc import Iterator
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from matplotlib.patches import FancyArrowPatch
+
+from chapters.nonequilibrium_dynamics import figures as plot
+
+BANDS = np.array([[1.0, 1.2], [0.3, 0.5], [0.1, 0.2]])
+
+
+@pytest.fixture(autouse=True)
+def _close_figures() -> Iterator[None]:
+    yield
+    plt.close("all")
+
+
+def _shows(ax: plt.Axes, values: np.ndarray) -> bool:
+    lines = [np.asarray(line.get_ydata(), dtype=float) for line in ax.lines]
+    return any(line.shape == np.shape(values) and np.allclose(line, values) for line in lines)
+
+
+def test_the_still_picture_has_a_field_a_rest_and_a_mean_for_every_token_and_marks_the_update():
+    rng = np.random.default_rng(0)
+    fields, path = rng.normal(size=(4, 2)), rng.normal(size=(3, 4, 2))
+    mismatch = np.array([3.0, 1.0, 0.2])
+    figure = plot.live(fields, path, path[-1], mismatch, shown=1)
+    left, right = figure.axes
+    arrows = [p for p in left.patches if isinstance(p, FancyArrowPatch)]
+    ends = np.array([p._posA_posB[1] for p in arrows]).reshape(4, 3, 2) - np.array(plot.LIVE_PLACES)[:, None]
+    np.testing.assert_allclose(ends, np.stack([fields, path[-1], path[1]], axis=1))
+    assert _shows(right, mismatch)
+    assert any(np.array_equal(line.get_ydata(), [1.0]) and line.get_xdata()[0] == 1 for line in right.lines)
+
+
+def test_the_markup_carries_the_numbers():
+    markup = plot.live_markup(
+        np.ones((4, 2)), scores=np.eye(2), values=2 * np.eye(2), sharpness=2.0, beta=1.0, radius=3.9, updates=1
+    )
+    data = re.search(r'id="nonequilibrium-dynamics-live-data">(.*?)</script>', markup)
+    assert data
+    content = json.loads(data[1])
+    assert content["values"] == [[2.0, 0.0], [0.0, 2.0]]
+    assert (content["radius"], content["updates"], len(content["places"])) == (3.9, 1, 4)
+
+
+def test_distances_shows_means_over_modules_and_the_bound_where_the_map_contracts():
+    betas, left = np.array([1.0, 2.0, 4.0]), BANDS / 10
+    first, second = plot.distances({"a": BANDS}, left_after_four=left, betas=betas).axes
+    assert _shows(first, BANDS.mean(axis=1))
+    assert _shows(second, left.mean(axis=1))
+    assert _shows(second, np.array([1 / 16, 1.0]))
+
+
+def test_memory_and_layers_show_the_mean_of_every_label():
+    curves = {"a": BANDS, "b": 2 * BANDS}
+    for figure in (plot.memory(np.array([1, 2, 3]), curves), plot.through_layers(curves)):
+        (ax,) = figure.axes
+        assert all(_shows(ax, values.mean(axis=1)) for values in curves.values())
+
+
+def test_quench_shows_both_thermometers_and_the_value_at_rest():
+    left, right = plot.quench(BANDS, 2 * BANDS, steady=np.array([0.1, 0.3])).axes
+    assert _shows(left, BANDS.mean(axis=1))
+    assert _shows(right, 2 * BANDS.mean(axis=1))
+    assert _shows(right, np.array([0.2, 0.2]))
+
+
+def test_starts_marks_every_module_in_the_row_of_its_start():
+    values = np.array([0.1, 0.2, 0.4])
+    left, right = plot.starts({"a": values, "b": 2 * values}, {"a": values / 2, "b": values}).axes
+    for ax, rows in ((left, (values, 2 * values)), (right, (values / 2, values))):
+        drawn = [(line.get_xdata(), line.get_ydata()) for line in ax.lines]
+        for row, expected in enumerate(rows):
+            assert any(np.array_equal(x, expected) and np.all(np.equal(y, -row)) for x, y in drawn)
+
+
+@pytest.mark.parametrize("draw", [plot.large_d, plot.branches])
+def test_curves_over_a_parameter(draw):
+    x, curves = np.array([8.0, 16.0, 32.0]), {"a": np.array([0.1, 0.05, 0.02]), "b": np.array([0.3, 0.3, 0.3])}
+    figure: Figure = draw(x, curves)
+    assert all(_shows(figure.axes[0], values) for values in curves.values())

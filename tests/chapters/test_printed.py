@@ -1,0 +1,18 @@
+"""What is stored is what is printed."""
+
+import numpy as np
+
+from chapters.spin_transformers import printed
+
+
+def test_printed_arrays_are_corners_of_numbers_in_single_precision():
+    arrays = printed.spin_transformer()
+    assert {name: text.shape for name, text in arrays.items()} == {
+        "module": (6, 6),
+        "gradient": (6, 6),
+        "stack": (6, 6),
+    }
+    for text in arrays.values():
+        values = text.astype(float)
+        # A number in single precision is printed with as many digits as tell it from its neighbours.
+        assert np.all(np.abs(values - values.astype(np.float32)) <= printed.rounding(text) + np.abs(values) * 2.0**-24)

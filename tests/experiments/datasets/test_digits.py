@@ -1,0 +1,36 @@
+"""The bundled digits as patterns."""
+
+import sys
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+from experiments.datasets import digits
+
+
+def test_grey_levels_map_to_the_interval_from_paper_to_ink():
+    patterns, _, _ = digits.load()
+    assert patterns.shape == (1797, 64)
+    assert patterns.dtype == jnp.float64
+    np.testing.assert_array_equal(np.unique(patterns), np.arange(17) / 8 - 1)
+
+
+def test_rows_are_images_in_reading_order_with_their_labels():
+    loaded = digits.load()
+    bundled = load_digits()
+    for k in (0, 7, 1796):
+        np.testing.assert_array_equal((loaded.patterns[k].reshape(loaded.shape) + 1) * 8, bundled.images[k])
+    np.testing.assert_array_equal(loaded.labels, bundled.target)
+    assert np.bincount(loaded.labels).tolist() == [178, 182, 177, 183, 181, 182, 181, 179, 174, 180]
+
+
+def test_no_two_patterns_are_equal_so_that_each_can_be_recalled():
+    assert len(np.unique(digits.load().patterns, axis=0)) == 1797
+
+
+def test_a_plain_installation_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
+    with pytest.raises(ModuleNotFoundError, match=r'pip install "spinbook\[notebook\]"'):
+        digits.load()

@@ -1,0 +1,101 @@
+"""Training runs climb what they are told to climb, repeat exactly, and send gradients where the objective says."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from experiments import entropy_production as ex
+
+WORLD = ex.World(num_sites=3, num_symbols=2, dim=4, hidden_dim=4, batch_size=4, steps=3)
+TASK = ex.RecallTask(num_sites=3, num_symbols=2, dim=8, hidden_dim=8, batch_size=8, steps=2, depth=2, lag=1)
+
+
+@pytest.fixture(scope="module")
+def sculptures():
+    conditions = ex.Conditions([1.0, -1.0, 0.0], [0.5] * 3, [1.0] * 3, [1.0] * 3)
+
+    def run():
+        return ex.sculpt(jax.random.key(0), conditions, WORLD, num_seeds=2, num_updates=40, num_records=2)
+
+    return run(), run()
+
+
+@pytest.mark.slow
+def test_each_direction_moves_the_entropy_production_its_way(sculptures):
+    sigma = sculptures[0].entropy_production
+    up, down, still = sigma[-1] - sigma[0]
+    assert (up > 0).all()
+    assert (down < 0).all()
+    np.testing.assert_array_equal(still, 0)
+
+
+@pytest.mark.slow
+def test_a_run_is_repeated_exactly_and_seeds_differ(sculptures):
+    for one, two in zip(*sculptures, strict=True):
+        np.testing.assert_array_equal(one, two)
+    start = sculptures[0].entropy_production[0]
+    # All conditions start from the same module of a seed.
+    np.testing.assert_array_equal(start, np.broadcast_to(start[0], start.shape))
+    assert start[0, 0] != start[0, 1]
+
+
+@pytest.mark.slow
+def test_measures_stay_within_their_ranges(sculptures):
+    run = sculptures[0]
+    for name in ("row_entropy", "diagonal", "length", "alignment", "clustering"):
+        values = getattr(run, name)
+        assert np.all((values >= 0) & (values <= 1 + 1e-6)), name
+    # sigma = beta^2 x asymmetry x freedom x D / 4 defines the freedom, with sigma and asymmetry per site.
+    np.testing.assert_allclose(run.entropy_production, run.asymmetry * run.freedom, rtol=1e-5)
+
+
+@pytest.mark.slow
+def test_recall_is_learned_from_the_task_and_not_without():
+    goals = ex.Objectives(task=[1.0, 0.0], layer_task=[0.0, 0.0], through=[1.0, 0.0], production=[0.0, 0.0])
+    options = {"num_seeds": 2, "num_updates": 200, "num_records": 2, "learning_rate": 1e-2}
+    run = ex.learn_recall(jax.random.key(1), goals, TASK, **options)
+    trained, untrained = run.final_accuracy
+    assert (trained > 0.95).all()
+    assert (trained > untrained).all()
+    # Modules that nothing reaches keep their entropy production, up to other sequences.
+    assert abs(run.entropy_production[1, 1] - run.entropy_production[0, 1]).max() < 0.05
+
+
+def test_the_share_of_the_signal_is_unbiased_at_zero_and_at_one_half():
+    # Few worlds, many repetitions: sums around the sample mean would be off by 1 / (2 B - 1) = 0.14 at zero.
+    rng = np.random.default_rng(0)
+    noise = rng.normal(size=(2, 400, 4, 30))
+    world = rng.normal(size=(400, 4, 30))
+    for size, share in ((0.0, 0.0), (1.0, 0.5)):
+        first, second = jnp.asarray(size * world + noise)
+        values = np.array([float(ex.signal_share(a, b)) for a, b in zip(first, second, strict=True)])
+        error = values.std(ddof=1) / 20
+        # A quotient of two unbiased sums of 90 terms and more: its own bias is below 2 / 90.
+        assert abs(values.mean() - share) < 4 * error + 2 / 90
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: ex.sculpt(jax.random.key(0), ex.Conditions([1.0], [1.0, 0.0], [1.0], [1.0])), "conditions: expected"),
+        (
+            lambda: ex.sculpt(jax.random.key(0), ex.Conditions([np.nan], [1.0], [1.0], [1.0])),
+            "conditions: expected fin",
+        ),
+        (lambda: ex.sculpt(jax.random.key(0), ex.Conditions([1.0], [1.0], [1.0], [1.0]), beta=0.0), "beta: expected"),
+        (
+            lambda: ex.sculpt(
+                jax.random.key(0), ex.Conditions([1.0], [1.0], [1.0], [1.0]), num_updates=5, num_records=2
+            ),
+            "num_updates: expected a multiple",
+        ),
+        (
+            lambda: ex.learn_recall(jax.random.key(0), ex.Objectives([1.0], [0.0], [1.0], [0.0]), TASK._replace(lag=3)),
+            "lag: expected",
+        ),
+    ],
+)
+def test_bad_input_is_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

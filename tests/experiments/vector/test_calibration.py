@@ -1,0 +1,362 @@
+"""What the calibration map rests on: sampled correlations, closures, the noise of two estimators, and the record."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy
+
+from experiments.vector import calibration, fidelity
+from experiments.vector.calibration import Cell, Noise
+from spinbook import sphere
+from spinbook.entropy_production import steady
+from spinbook.entropy_production.mean_field import vector_delayed_correlations
+from spinbook.precision import enable_x64
+from spinbook.vector import stochastic
+
+
+def _small(**changes: object) -> Cell:
+    return Cell(1.0, 1.0, 6, num_sites=4, replicas=8, steps=4, transient=2)._replace(**changes)
+
+
+def test_sampled_delayed_correlations_of_a_spin_that_sees_itself_are_a_double_integral():
+    dim, beta = 16, 2.0
+    exact = _alone(dim, beta)
+    x = sphere.radius(dim) * np.eye(dim)[:1]
+    halves = fidelity.sampled(
+        jax.random.key(0), np.ones((1, 1)), x, beta=beta, replicas=512, steps=80, transient=20, delayed=True
+    )
+    found = np.asarray(halves.delayed, dtype=float).ravel()
+    error = found.std(ddof=1) / np.sqrt(found.size)
+    assert abs(found.mean() - exact) < 4.5 * error
+    # What independent fluctuations would give is seen to be wrong, and what answers to itself comes nearer.
+    m = np.zeros(dim)
+    for _ in range(200):
+        m = np.asarray(sphere.magnetization(x[0] + m, beta=beta))
+    h = (x + m).reshape(1, dim)
+    naive = float(vector_delayed_correlations(np.ones((1, 1)), h, h, beta=beta)[0, 0])
+    closed = naive + float(calibration.closure(np.ones((1, 1)), m.reshape(1, dim), beta)[0, 0])
+    assert abs(naive - exact) > 10 * error
+    assert abs(closed - exact) < abs(naive - exact)
+
+
+def _alone(dim: int, beta: float) -> float:
+    """D = <phi(x + s) . s> - |m|^2 of one spin with J = 1 in a field of length R.
+
+    Detailed balance: the stationary density is exp(beta s . x) Z(|x + s|).
+    """
+    R = sphere.radius(dim)
+    u, weight = scipy.special.roots_gegenbauer(200, (dim - 2) / 2)
+    fields = np.stack([R * (1 + u), R * np.sqrt(1 - u**2), *(dim - 2) * [np.zeros_like(u)]], axis=1)
+    with enable_x64(True):
+        logits = np.log(weight) + beta * R**2 * u + np.asarray(sphere.log_partition(fields, beta=beta))
+        phi = np.asarray(sphere.magnetization(fields, beta=beta))
+    p = scipy.special.softmax(logits)
+    return float(p @ np.sum(phi * (fields - R * np.eye(dim)[0]), axis=1) - (R * p @ u) ** 2)
+
+
+@pytest.fixture(scope="module")
+def short_runs():
+    """D of one spin that sees itself, in sixteen groups of 48 samples, sixty times: as sampled, and with own means."""
+    dim, beta = 16, 2.0
+    sizes = {"replicas": 64, "steps": 6, "transient": 20, "delayed": True}
+    keys = [jax.random.key(k) for k in range(60)]
+    x = sphere.radius(dim) * np.eye(dim)[:1]
+    J, fields, inverse = (jnp.asarray(a, jnp.float32) for a in (np.ones((1, 1)), x, beta))
+    runs = [fidelity._halves(key, J, fields, inverse, **sizes) for key in keys]
+    found, own = (np.array([of(*run) for run in runs]) for of in (fidelity._delayed, fidelity._own_means_apart))
+    public = fidelity.sampled(keys[0], J, x, beta=beta, **sizes)
+    assert np.asarray(public.delayed) == pytest.approx(found[0], abs=1e-5)
+    return _alone(dim, beta), found.reshape(60, 16), own.reshape(60, 16)
+
+
+def test_short_runs_are_right_with_the_means_of_other_groups_and_not_with_their_own(short_runs):
+    exact, found, own = short_runs
+    (apart, error), (shared, wrong) = (
+        (values.mean(), values.mean(1).std(ddof=1) / np.sqrt(len(values))) for values in (found, own)
+    )
+    assert abs(apart - exact) < 4.5 * error
+    assert exact - shared > 10 * wrong
+
+
+def test_groups_scatter_as_much_as_their_average_does_from_run_to_run(short_runs):
+    # Products less the means of the others hold noise of a mean that their average does not have, and that here hides
+    # two thirds of the scatter.
+    _, found, _ = short_runs
+    said = np.sqrt(np.mean(found.reshape(-1, 2, 8).var(axis=2, ddof=1)) / 16)
+    scatter = found.mean(1).std(ddof=1)
+    # A standard deviation of sixty values is known to 1 / sqrt(118).
+    assert said == pytest.approx(scatter, rel=4 / np.sqrt(118))
+
+
+def test_leaving_out_a_group_of_delayed_correlations_leaves_the_estimate_of_the_others():
+    rng = np.random.default_rng(0)
+    with enable_x64(True):
+        means, before = (jnp.asarray(part + rng.normal(size=(2, 8, 3, 5))) for part in (4.0, 3.0))
+        products = jnp.asarray(rng.normal(size=(2, 8, 3, 3)))
+        found = np.asarray(fidelity._delayed(means, before, products))
+    pairs = np.einsum("agid,ahld->aghil", means, before)
+    for left in (None, 0, 5):
+        kept = np.arange(8) != left
+        apart = ~np.eye(8, dtype=bool) & np.outer(kept, kept)
+        expected = np.asarray(products)[:, kept].mean(1) - pairs[:, apart].mean(1)
+        assert found[:, kept].mean(1) == pytest.approx(expected, abs=1e-12)
+
+
+def test_conditional_means_have_the_correlations_of_the_spins_themselves():
+    J, x = calibration.system(_small())
+    R = sphere.radius(6)
+    start = np.broadcast_to(R * x / np.linalg.norm(x, axis=1, keepdims=True), (800, 4, 6))
+    raw = stochastic.simulate(jax.random.key(2), start, J, x, beta=1.0, steps=100, transient=20, correlations=True)
+    options = {"beta": 1.0, "replicas": 512, "steps": 100, "transient": 20}
+    halves = fidelity.sampled(jax.random.key(1), J, x, delayed=True, **options)
+    groups = np.asarray(halves.delayed, dtype=float).reshape(-1, 4, 4)
+    spread = groups.std(axis=0, ddof=1) / np.sqrt(len(groups))
+    error = np.hypot(spread, np.asarray(raw.delayed_correlation_standard_errors))
+    z = (groups.mean(0) - np.asarray(raw.delayed_correlations)) / error
+    assert np.abs(z).max() < 4.5
+    # Independent spins, whose correlations are the couplings' own, would be seen to be wrong.
+    independent = calibration._theories(J, x, 1.0)[1]["naive"]
+    assert np.abs((groups.mean(0) - independent) / spread).max() > 10
+
+
+def test_the_closure_solves_the_equation_of_lyapunov():
+    rng = np.random.default_rng(3)
+    J = scipy.special.softmax(rng.normal(size=(7, 7)), axis=1)
+    m = rng.normal(size=(7, 12)) / 4
+    v = (sphere.squared_radius(12) - np.sum(m**2, axis=1)) / 12
+    A = 1.4 * v[:, None] * J
+    C = scipy.linalg.solve_discrete_lyapunov(A, np.diag(12 * v))
+    assert calibration.closure(J, m, 1.4) == pytest.approx(A @ C - A * 12 * v)
+
+
+def test_fluctuations_that_do_not_die_out_have_no_closure():
+    # chi = beta (1/2 - 1/D) of spins without a mean: one at beta = 3 in six dimensions.
+    J, m = np.full((3, 3), 1 / 3), np.zeros((3, 6))
+    assert np.isfinite(calibration.closure(J, m, 2.99)).all()
+    assert np.isnan(calibration.closure(J, m, 3.0)).all()
+
+
+def test_an_averaged_response_is_that_of_independent_spins_where_fields_do_not_spread():
+    # A single neighbour far out in a large mean does not fluctuate: both are then beta J tr(Var Var).
+    rng = np.random.default_rng(4)
+    x = 400 * rng.normal(size=(3, 8))
+    J = 0.1 * rng.normal(size=(3, 3))
+    with enable_x64(True):
+        m = fidelity.spread_means(J, x, beta=1.0)
+        h = x + J @ m
+        naive = np.asarray(vector_delayed_correlations(J, h, h, beta=1.0))
+        averaged, _ = calibration.spread_delayed(J, x, m, 1.0)
+    assert averaged == pytest.approx(naive, rel=1e-3)
+
+
+def test_an_averaged_response_is_the_expectation_over_neighbours_without_correlations():
+    # tr<phi'(h)> / D with h = x + sum_j J_j s_j and independent s_j, by drawing them.
+    dim, N = 24, 16
+    rng = np.random.default_rng(5)
+    J = np.zeros((N, N))
+    J[0, 1:] = 1 / (N - 1)
+    x = rng.normal(size=(N, dim))
+    x *= sphere.radius(dim) / np.linalg.norm(x, axis=1, keepdims=True)
+    with enable_x64(True):
+        m = fidelity.spread_means(J, x, beta=1.5)
+        drawn = sphere.sample(jax.random.key(0), jnp.broadcast_to(jnp.asarray(x), (4000, N, dim)), beta=1.5)
+        h = x[0] + np.einsum("j,rjd->rd", J[0], np.asarray(drawn))
+        gains = jax.jit(sphere.exact.gains_at, static_argnums=1)
+        found = gains(jnp.asarray(np.sum(h**2, axis=1)), dim, jnp.asarray(1.5))
+        slopes = np.asarray(found.f) + np.asarray(found.f1) * np.sum(h**2, axis=1) / dim
+        D, _ = calibration.spread_delayed(J, x, m, 1.5)
+        mean_field = x[0] + J[0] @ m
+        at_mean = gains(jnp.sum(jnp.asarray(mean_field) ** 2), dim, jnp.asarray(1.5))
+    Var = np.asarray(sphere.covariance(x[1:], beta=1.5))
+    traces = np.trace(Var, axis1=1, axis2=2)
+    # Averaged over many senders in random directions the trace of a product is that of their parts.
+    average = float(np.sum(D[0, 1:]) / np.sum(J[0, 1:] * traces))
+    without = float(at_mean.f + at_mean.f1 * np.sum(mean_field**2) / dim)
+    error = slopes.std() / np.sqrt(len(slopes))
+    assert abs(average - slopes.mean()) < 4.5 * error + 0.1 * abs(without - slopes.mean())
+    assert abs(without - slopes.mean()) > 20 * error
+
+
+@pytest.mark.parametrize("theory", calibration.THEORIES)
+def test_symmetric_couplings_produce_no_entropy_in_any_theory_that_keeps_their_symmetry(theory):
+    cell = _small(num_sites=5)
+    J, x = calibration.system(cell)
+    J = (J + J.T) / 2
+    delayed = calibration._theories(J, x, 1.0)[1][theory]
+    assert np.isfinite(delayed).all()
+    assert float(steady.from_delayed_correlations(J, delayed, beta=1.0)) == 0.0
+
+
+def test_an_error_along_the_uniform_vector_is_symmetric_and_invisible_to_the_entropy_production():
+    J, x = calibration.system(_small(num_sites=9, dim=12))
+    with enable_x64(True):
+        naive = calibration._theories(J, x, 1.0)[1]["naive"]
+        m = np.broadcast_to(calibration._theories(J, x, 1.0)[0]["naive"], (2, 8, 9, 12))
+        halves = np.broadcast_to(naive + 0.3, (2, 8, 9, 9))
+        noisy = m + 1e-6 * np.random.default_rng(0).normal(size=m.shape)
+        found = calibration._compared(J, x, 1.0, noisy, halves)
+    assert found["shares"][:, 0] == pytest.approx([1, 1, 0], abs=1e-10)
+    assert found["sigma"][0, 0] == pytest.approx(0, abs=1e-10)
+    assert found["delayed"][0, 0] == pytest.approx(81 * 0.09 / np.sum((naive + 0.3) ** 2))
+
+
+def test_an_error_along_the_odd_part_of_the_couplings_is_all_that_the_entropy_production_sees():
+    J, x = calibration.system(_small(num_sites=9, dim=12))
+    K = J - J.T
+    with enable_x64(True):
+        means, delayed = calibration._theories(J, x, 1.0)
+        noisy = means["naive"] + 1e-6 * np.random.default_rng(0).normal(size=(2, 8, 9, 12))
+        halves = np.broadcast_to(delayed["naive"] + 0.3 * K, (2, 8, 9, 9))
+        found = calibration._compared(J, x, 1.0, noisy, halves)
+    assert found["shares"][:, 0] == pytest.approx([0, 0, 1], abs=1e-10)
+    right = np.sum(K * delayed["naive"]) + 0.3 * np.sum(K**2)
+    assert found["sigma"][0, 0] == pytest.approx(np.sum(K * delayed["naive"]) / right - 1)
+
+
+def test_noise_cancels_from_squared_errors_and_is_what_the_floor_says():
+    # The naive correlations with noise of a known size added: a true error of zero.
+    J, x = calibration.system(_small(num_sites=9, dim=12))
+    rng = np.random.default_rng(6)
+    with enable_x64(True):
+        means, delayed = calibration._theories(J, x, 1.0)
+        size = np.linalg.norm(delayed["naive"])
+        found = [
+            calibration._compared(
+                J,
+                x,
+                1.0,
+                means["naive"] + 1e-3 * rng.normal(size=(2, 8, 9, 12)),
+                delayed["naive"] + 0.1 * size / 9 * rng.normal(size=(2, 8, 9, 9)),
+            )
+            for _ in range(20)
+        ]
+    squared = np.array([f["delayed"][0] for f in found])
+    assert abs(squared[:, 0].mean()) < 4 * squared[:, 0].std(ddof=1) / np.sqrt(20)
+    # Noise of a tenth in each of sixteen groups, an average of them all; the squared error would be half of it.
+    floor = np.mean([f["floor"][1] for f in found])
+    assert floor == pytest.approx(0.1 / 4, rel=0.03)
+    assert abs(squared[:, 0].mean()) < floor**2 / 4
+
+
+def test_flat_couplings_of_equal_spins_gain_the_root_of_their_number_over_chi():
+    N, dim, beta = 9, 12, 1.2
+    J, m = np.full((N, N), 1 / N), np.zeros((N, dim))
+    g, _ = calibration.predicted_gains(J, m, beta)
+    assert g == pytest.approx(np.full(N, np.sqrt(N) / (beta * (0.5 - 1 / dim))))
+
+
+def test_the_gain_of_the_entropy_production_is_that_of_spins_that_respond_linearly():
+    N, dim, beta, number = 5, 40, 1.3, 4000
+    rng = np.random.default_rng(7)
+    J = scipy.special.softmax(3 * rng.normal(size=(N, N)), axis=1)
+    m = rng.uniform(0, 0.6, (N, 1)) * rng.normal(size=(N, dim))
+    v = (sphere.squared_radius(dim) - np.sum(m**2, axis=1)) / dim
+    first, second = np.sqrt(v)[:, None] * rng.normal(size=(2, number, N, dim))
+    K = J - J.T
+    raw = np.einsum("il,rid,rld->r", K, second, first, optimize=True)
+    # A spin has a fixed length, which leaves nothing to the products of a spin with itself.
+    products = np.einsum("rjd,rld->rjl", first, first, optimize=True) * ~np.eye(N, dtype=bool)
+    quiet = np.einsum("il,i,ij,rjl->r", K, beta * v, J, products, optimize=True)
+    _, predicted = calibration.predicted_gains(J, m, beta)
+    # Each of two standard deviations is known to 1 / sqrt(2 number).
+    assert raw.std() / quiet.std() == pytest.approx(predicted, rel=4.5 / np.sqrt(number))
+
+
+def test_conditional_means_are_as_much_quieter_as_predicted():
+    case = Noise(1.0, 1.0, 24, num_sites=16, runs=256, steps=12, transient=8)
+    found = calibration.gains(case)
+    J, _ = calibration.system(case)
+    assert found["n_eff"] == pytest.approx(1 / np.sum(J**2, axis=1))
+    # Leading order: a spin that answers to others adds r / q to the variance of a field, here 7 per cent.
+    value, error = found["ratio"]
+    assert error < 0.03
+    assert abs(value - 1) < 0.07 + 4 * error
+    # Without chi the gain would be 1 / chi times smaller.
+    assert np.mean(found["rows"][1] / np.sqrt(found["n_eff"])) > 2
+    predicted, measured, spread = found["sigma"]
+    assert abs(measured / predicted - 1) < 0.2 + 4 * spread / predicted
+
+
+def test_a_root_carries_its_error_and_is_not_drawn_from_noise():
+    value, error = calibration.root(np.array([[0.04, 0.004], [0.01, 0.006], [-0.01, 0.001]]))
+    assert value[0] == pytest.approx(0.2)
+    assert error[0] == pytest.approx(0.01)
+    assert np.isnan(value[1:]).all()
+
+
+def test_naive_means_are_where_steps_come_to_rest_and_not_a_state_that_they_leave():
+    # Cold and in weak fields: there is a state of short means that attracts no steps, which a solver may find.
+    cell = Cell(1.0, 4.0, 16)
+    J, x = calibration.system(cell)
+    m = calibration._settled(J, x, 4.0, calibration._gain)
+    R = sphere.radius(16)
+    with enable_x64(True):
+        again = np.asarray(fidelity.mean_field.naive_step(m, J, x, beta=4.0, response=sphere.exact))
+        pushed = m + 1e-3 * np.random.default_rng(0).normal(size=m.shape)
+        for _ in range(200):
+            pushed = np.asarray(fidelity.mean_field.naive_step(pushed, J, x, beta=4.0, response=sphere.exact))
+    assert np.abs(again - m).max() < 1e-7 * R
+    assert np.abs(pushed - m).max() < 1e-7 * R
+
+
+def test_one_system_has_the_same_couplings_all_over_the_map():
+    J, x = calibration.system(Cell(0.5, 2.0, 16))
+    other, y = calibration.system(Cell(4.0, 8.0, 64))
+    assert np.array_equal(J, other)
+    assert np.linalg.norm(x, axis=1) == pytest.approx(np.full(32, sphere.radius(16) / 4))
+    assert np.linalg.norm(y, axis=1) == pytest.approx(np.full(32, sphere.radius(64) / 2))
+
+
+def test_the_record_holds_every_case_and_is_small():
+    found = calibration.record()
+    assert [case for case, _ in found.cells] == calibration.cells()
+    assert [case for case, _ in found.noises] == calibration.noises()
+    assert [case for case, _ in found.draws] == calibration.draws()
+    assert Path(calibration.__file__).with_name("calibration.json").stat().st_size < 300_000
+
+
+def test_a_record_that_was_changed_is_refused(tmp_path, monkeypatch):
+    text = Path(calibration.__file__).with_name("calibration.json").read_text()
+    content = json.loads(text)
+    content["rows"][0]["floor"][1] *= 1.01
+    (tmp_path / "calibration.json").write_text(json.dumps(content))
+    monkeypatch.setattr(calibration.resources, "files", lambda _: tmp_path)
+    with pytest.raises(RuntimeError, match=r"calibration\.json is not as the sweep wrote it"):
+        calibration.record()
+
+
+def test_the_map_is_read_in_the_order_of_its_axes():
+    rows = calibration.record().cells
+    chosen = calibration.table(rows, 64, "sigma", 0)
+    assert chosen.shape == (5, 5, 2)
+    (expected,) = (f["sigma"][0] for c, f in rows if (c.beta, c.u, c.dim) == (2.0, 4.0, 64))
+    assert np.array_equal(chosen[2, 4], expected)
+
+
+@pytest.mark.slow
+def test_a_quick_run_writes_what_the_record_holds(tmp_path, monkeypatch):
+    with ThreadPoolExecutor(1) as executor:
+        calibration.compute(tmp_path, True, executor=executor, progress=False)
+    monkeypatch.setattr(calibration.resources, "files", lambda _: tmp_path)
+    found = calibration.record()
+    assert [len(part) for part in found] == [1, 1, 1]
+    assert found.cells[0][1].keys() == {
+        "means", "delayed", "sigma", "shares", "floor", "forgotten", "mode", "predicted"
+    }  # fmt: skip
+
+
+@pytest.mark.slow
+def test_a_recorded_cell_is_measured_again_within_a_standard_error():
+    # The same random numbers: another processor changes the last digits, which a chain of spins can amplify.
+    (cell, recorded), *_ = [row for row in calibration.record().cells if row[0][:3] == (1.0, 1.0, 16)]
+    found = calibration.measure(cell)
+    for name in ("delayed", "sigma", "means"):
+        value, error = np.moveaxis(recorded[name], -1, 0)
+        seen = np.isfinite(value)
+        assert seen.any()
+        assert (np.abs(found[name][..., 0] - value)[seen] < error[seen]).all()

@@ -1,0 +1,162 @@
+"""What the record of mean-field errors rests on: sampling in halves, the shared mode, and the cases themselves."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+import scipy
+
+from experiments.vector import fidelity
+from experiments.vector.fidelity import Case
+from spinbook import sphere
+from spinbook.precision import enable_x64
+
+
+def test_the_means_of_a_spin_that_couples_to_itself_are_those_of_its_exact_distribution():
+    # Detailed balance: the stationary density is exp(beta s . x) Z(|x + s|), one integral over the angle.
+    D, beta = 16, 2.0
+    R = sphere.radius(D)
+    u, weight = scipy.special.roots_gegenbauer(200, (D - 2) / 2)
+    fields = np.zeros((len(u), D))
+    fields[:, 0] = R * np.sqrt(2 + 2 * u)
+    logits = np.log(weight) + beta * R**2 * u + np.asarray(sphere.log_partition(fields, beta=beta))
+    exact = scipy.special.softmax(logits) @ u
+    x = np.zeros((1, D))
+    x[0, 0] = R
+    halves = fidelity.sampled(jax.random.key(0), np.ones((1, 1)), x, beta=beta, replicas=256, steps=60, transient=20)
+    found = np.asarray(halves.means)[..., 0, 0] / R
+    error = found.std(ddof=1) / np.sqrt(found.size)
+    assert abs(found.mean() - exact) < 4.5 * error
+    # The naive answer would be seen: it is the fixed point of one response.
+    m = R
+    for _ in range(200):
+        m = float(np.asarray(sphere.magnetization(np.array([R + m] + (D - 1) * [0.0]), beta=beta))[0])
+    assert abs(m / R - exact) > 20 * error
+
+
+def test_conditional_means_of_spins_without_couplings_are_the_response_and_do_not_fluctuate():
+    x = np.random.default_rng(0).normal(size=(3, 8))
+    halves = fidelity.sampled(jax.random.key(1), np.zeros((3, 3)), x, beta=1.3, replicas=16, steps=3, transient=1)
+    assert np.abs(np.asarray(halves.means) - np.asarray(sphere.magnetization(x, beta=1.3))).max() < 1e-5
+
+
+def test_flat_couplings_have_the_shared_mode_of_the_formula():
+    N, D, beta = 6, 12, 1.5
+    m = np.full((N, D), 0.3)
+    J = np.full((N, N), 1 / N)
+    chi, r, q = fidelity.collective_mode(J, m, beta=beta)
+    variance = (sphere.squared_radius(D) - D * 0.09) / D
+    assert chi == pytest.approx(beta * variance)
+    assert q == pytest.approx(1.0)
+    D_il, C = fidelity._closed(J, m, beta)
+    uniform = np.full(N, N**-0.5)
+    assert uniform @ C @ uniform == pytest.approx(D * variance * (1 + r))
+    assert D_il == pytest.approx(np.full((N, N), chi * D * variance * (1 + r) / N))
+
+
+def test_spread_means_are_shorter_than_naive_ones_by_the_first_order_of_the_spread():
+    # A weak coupling: f(s + e) = f(s) + f'(s) e with e the squared length that the fluctuations add.
+    case = Case("rows", 1.0, 1.0, False, 12, 32, 0)
+    with enable_x64(True):
+        J, x = fidelity.system(case)
+        J = 0.01 * J
+        naive = fidelity._steady(J, x, 1.0, fidelity.STEPS["naive"])
+        found = fidelity.spread_means(J, x, beta=1.0)
+        drive = x + J @ naive
+        gains = sphere.exact.gains(drive, np.asarray(1.0))
+        added = J**2 @ (sphere.squared_radius(32) - np.sum(naive**2, axis=1))
+        expected = (np.asarray(gains.f1) / 2 * added)[:, None] * drive
+    assert np.linalg.norm(found - naive - expected) < 0.02 * np.linalg.norm(expected)
+
+
+def test_twins_find_each_other_by_address_and_nothing_else():
+    x, partner = map(np.asarray, fidelity.twins(jax.random.key(3), 10, 16))
+    assert np.array_equal(partner[partner], np.arange(10))
+    assert (partner != np.arange(10)).all()
+    swapped = np.concatenate([x[:, 4:8], x[:, :4]], axis=1)
+    assert np.array_equal(swapped, x[partner][:, :8])
+    assert not np.isclose(x[:, 8:], x[partner][:, 8:]).any()
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_rows_of_a_case_sum_to_one_and_see_only_what_they_may(causal):
+    J, x = fidelity.system(Case("rows", 1.0, 4.0, causal, 8, 16, 1, field=0.25))
+    assert J.sum(axis=1) == pytest.approx(np.ones(8))
+    assert (J[np.triu_indices(8, 1)].max() == 0) == causal
+    assert np.linalg.norm(x, axis=1) == pytest.approx(np.full(8, 0.25 * sphere.radius(16)))
+
+
+def test_a_warm_case_is_that_of_the_naive_equation_and_not_that_of_spins_alone():
+    # What naive leaves out of the effect of the couplings is of order beta^2 R^2 = 0.03 of it, in squares 0.001.
+    case = Case("rows", 0.1, 1.0, False, 6, 8, 0, replicas=512, steps=130)
+    found = fidelity.measure(case)
+    squared = dict(zip(fidelity.THEORIES, found["squared"], strict=True))
+    assert found["n_eff"] == pytest.approx(1 / (fidelity.system(case)[0] ** 2).sum(axis=1))
+    for theory, ratio in {"naive": 0.0, "phi(x)": 1.0}.items():
+        value, error = squared[theory]
+        assert error < 0.05
+        assert abs(value - ratio) < 0.001 + 5 * error
+
+
+@pytest.mark.slow
+def test_a_quick_run_writes_what_the_record_holds(tmp_path: Path):
+    with ThreadPoolExecutor(1) as executor:
+        fidelity.compute(tmp_path, True, executor=executor, progress=False)
+    entries = json.loads((tmp_path / "fidelity.json").read_text())["cases"]
+    rows, collective = entries
+    assert {"n_eff", "squared", "by_row", "size", "forgotten"} <= set(rows)
+    assert len(rows["squared"]) == len(fidelity.THEORIES)
+    assert np.shape(rows["by_row"]) == (len(fidelity.BY_ROW), 8)
+    assert {"delayed", "means", "mode"} <= set(collective)
+
+
+def test_the_record_holds_every_case_and_is_small():
+    record = fidelity.record()
+    assert [case for case, _ in record] == fidelity.cases()
+    path = Path(fidelity.__file__).with_name("fidelity.json")
+    assert path.stat().st_size < 200_000
+
+
+def test_a_shared_mode_that_does_not_die_out_has_no_feedback():
+    # chi = beta (1/2 - 1/D) without magnetizations: one at beta = 3 in six dimensions.
+    J, m = np.full((4, 4), 0.25), np.zeros((4, 6))
+    assert fidelity.collective_mode(J, m, beta=2.9)[1] > 10
+    for beta in (3.0, 4.0):
+        chi, r, _ = fidelity.collective_mode(J, m, beta=beta)
+        assert chi == pytest.approx(beta / 3)
+        assert np.isnan(r)
+
+
+def test_spins_without_a_field_begin_along_the_common_direction():
+    x = np.zeros((2, 6))
+    x[0, 0] = 1.0
+    halves = fidelity.sampled(jax.random.key(0), np.eye(2), x, beta=1.0, replicas=8, steps=1, transient=0)
+    # After one step a spin that sees itself only has the mean of where it began, the same in both halves.
+    R = sphere.radius(6)
+    expected = np.asarray(sphere.magnetization(np.full(6, R * 6**-0.5), beta=1.0))
+    assert np.abs(np.asarray(halves.means)[:, :, 1] - expected).max() < 1e-5
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"replicas": 12}, "replicas: expected a multiple of 8, the number of groups, got 12"),
+        ({"replicas": 0}, "replicas: expected an integer >= 8, got 0"),
+        ({"steps": 0}, "steps: expected an integer >= 1, got 0"),
+        ({"fields": np.ones((3, 4))}, r"fields: expected shape \(2, columns\), got shape \(3, 4\)"),
+        ({"fields": np.full((2, 4), 1e30)}, "fields: expected effective fields of length below"),
+        ({"beta": 0.0}, "beta: expected numbers > 0, got 0"),
+    ],
+)
+def test_what_cannot_be_sampled_is_refused_by_name(options, words):
+    good = {"couplings": np.eye(2), "fields": np.ones((2, 4)), "beta": 1.0, "replicas": 8, "steps": 1, "transient": 0}
+    with pytest.raises(ValueError, match=words):
+        fidelity.sampled(jax.random.key(0), **(good | options))
+
+
+def test_an_odd_number_of_sites_leaves_one_without_a_twin():
+    with pytest.raises(ValueError, match="num_sites: expected an even number, every site having a twin, got 5"):
+        fidelity.twins(jax.random.key(0), 5, 8)
