@@ -1,5 +1,6 @@
 """What every extra brings, and that it is enough."""
 
+import doctest
 import os
 import re
 import subprocess
@@ -9,12 +10,20 @@ from pathlib import Path
 import pytest
 from packaging.utils import canonicalize_name
 
+from companion.declaring import notebooks
 from companion.running import installs
 from tests import test_imports
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
 LOCK = (ROOT / "requirements.lock").read_text()
+
+
+def test_the_readme_prints_what_it_says_and_lists_every_lesson():
+    assert doctest.testfile(str(ROOT / "README.md"), module_relative=False) == (0, 4)
+    listed = re.findall(r"^\| \[([^\]]+)\]\(notebooks/([a-z-]+)\.md\) \|", README, flags=re.MULTILINE)
+    assert [name for _, name in listed] == notebooks.chapters(ROOT)
+    assert [title for title, _ in listed] == [notebooks.load(ROOT, name).title for _, name in listed]
 
 
 def test_sizes_and_counts_in_the_readme_are_those_of_this_environment():

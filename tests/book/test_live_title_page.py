@@ -61,6 +61,17 @@ def test_the_still_picture_has_every_arrow_and_says_what_is_seen(markup):
     assert f"{swayed} of them" in markup
 
 
+def test_the_picture_of_the_readme_is_the_still_one(markup):
+    """Counts and words, since another processor may round a coordinate otherwise."""
+    readme, still = (ROOT / "README.md").read_text(), (ROOT / "book" / "_static" / "title-page.svg").read_text()
+    assert "](book/_static/title-page.svg)" in readme
+    drawing = re.search(r"<svg.*?</svg>", markup, flags=re.DOTALL)[0]
+    for kind in ("alone", "swayed", "own", "attends"):
+        assert still.count(f'class="{kind}"') == drawing.count(f'class="{kind}"')
+    assert re.search(r'aria-label="([^"]+)"', still)[1] == re.search(r'aria-label="([^"]+)"', drawing)[1]
+    assert still.count("<path ") == drawing.count("<path ")
+
+
 @needs_browser
 def test_the_arrows_are_those_of_the_library(page):
     rng = np.random.default_rng(5)

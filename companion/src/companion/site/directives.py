@@ -36,6 +36,7 @@ __all__ = [
     "FromLibrary",
     "Provenance",
     "PublishedFigure",
+    "Result",
     "SourceItems",
     "counts",
     "evidence",
@@ -296,6 +297,31 @@ class ChapterCards(Directive):
             f'<p class="book-badge"><a class="book-badge-total book-verdict-{colour}" href="{ledger}">'
             f"{held} of {judged} verdicts confirmed</a>{marks}</p>"
         )
+
+
+class Result(Directive):
+    """``{result} FIGURE``: a figure's picture, which leads to its place, beside the content, which says what it shows.
+
+    Where a page of its chapter has not finished there is neither, so that a book of which one chapter was made stands.
+    """
+
+    required_arguments = 1
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        id = self.arguments[0]
+        chapter = project.chapter_of(id)
+        states = {page["state"] for page in self.read("status.json")["chapters"] if page["chapter"] == chapter}
+        record = next((record for record in self.read("figures.json") if record["id"] == id), None)
+        if record is None and states <= {"finished"}:
+            raise self.error(f"result: expected the id of a published figure, got {id!r}")
+        if record is None or states != {"finished"}:
+            return []
+        target = f"{self.to_root()}notebooks/{record['page']}.html#{id}"
+        said = nodes.Element()
+        self.state.nested_parse(self.content, self.content_offset, said)
+        shown = f'<div class="book-card book-result"><a href="{target}">{picture(record, self.to_root())}</a><div>'
+        return [self.raw(shown), *said.children, self.raw("</div></div>")]
 
 
 class FromLibrary(Directive):
@@ -835,6 +861,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("claims-ledger", ClaimsLedger)
     app.add_directive("from-library", FromLibrary)
     app.add_directive("corrections", Corrections)
+    app.add_directive("result", Result)
     app.add_directive("source-items", SourceItems)
     app.add_directive("chapter-status", ChapterStatus)
     app.add_directive("provenance", Provenance)
