@@ -10,6 +10,7 @@ from docutils.parsers.rst import DirectiveError
 
 from chapters import collectives
 from companion import project
+from companion.declaring import notebooks
 from companion.site import directives, pages, rendering
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -105,3 +106,10 @@ def test_a_site_above_its_limit_is_too_heavy(tmp_path):
     assert pages.overweight(tmp_path) == []
     (tmp_path / "more.npz").write_bytes(bytes(2_000_000))
     assert [line.split(":")[0] for line in pages.overweight(tmp_path)] == ["site too heavy"]
+
+
+def test_no_lesson_shows_the_ledger():
+    lessons = [notebooks.load(ROOT, name) for name in notebooks.chapters(ROOT)]
+    cells = [cell for lesson in lessons for cell in lesson.notebook.cells if "claims.measure" in cell.source]
+    assert len(cells) > 20
+    assert [cell.source for cell in cells if "remove-cell" not in cell.metadata.get("tags", [])] == []
