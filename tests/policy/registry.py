@@ -168,7 +168,6 @@ EXEMPT = {
     "spinbook.self_attention.lanes": UNCHECKED,
     "spinbook.self_attention.mean_field.overlaps": UNCHECKED,
     "spinbook.self_attention.mean_field.step": UNCHECKED,
-    "spinbook.lyapunov.mean_and_error": UNCHECKED,
     "spinbook.self_attention.extended": UNCHECKED,
     "spinbook.self_attention.spectrum.derivatives": UNCHECKED,
     "spinbook.self_attention.attractors.classify_sweep": "takes a Dataset of bifurcation",

@@ -20,11 +20,11 @@ import xarray as xr
 
 from spinbook import sweep, validate
 from spinbook.annotations import ArrayLike, Float
+from spinbook.replicas import mean_and_error
 from spinbook.self_attention import lanes
 from spinbook.self_attention.attractors import shortest_period
 from spinbook.self_attention.double import inverse_temperatures, numbers
 from spinbook.self_attention.lanes import FIELDS, Lanes, Numerics, Observation, Statistics
-from spinbook.self_attention.lyapunov import mean_and_error
 from spinbook.self_attention.network import Network
 from spinbook.self_attention.sign_classes import SignClasses
 from spinbook.self_attention.window import Window, start_window
