@@ -19,10 +19,10 @@ from spinbook.self_attention import (
     paper_network,
     positional_bits,
     sample_finite,
-    scan,
     simulate,
     token_window,
 )
+from tests.self_attention import scan
 
 __all__ = ["BENCHMARKS", "largest_exponent", "sample", "spectrum", "sweep", "sweep_in_jax"]
 

@@ -1,7 +1,8 @@
-"""Modules that left the library: their old names work, are the same things, and say where they went."""
+"""What left the library: old names of modules work, are the same things, and say where they went; others say it."""
 
 import importlib
 import pickle
+import re
 import subprocess
 import sys
 import warnings
@@ -64,6 +65,19 @@ def test_what_was_pickled_under_an_old_name_can_be_read(forgotten):
 def test_a_name_that_never_was_is_not_found(name, forgotten):
     with pytest.raises(ModuleNotFoundError, match=rf"No module named 'spinbook\.{name}'"):
         importlib.import_module(f"spinbook.{name}")
+
+
+@pytest.mark.parametrize("old", _moved.GONE)
+def test_a_name_that_is_gone_says_what_to_do_instead(old, forgotten):
+    module, _, name = f"spinbook.{old}".rpartition(".")
+    message = rf"^{module}\.{name} is gone: {re.escape(_moved.GONE[old])}$"
+    if old in ("self_attention.scan", "vector.reference"):
+        with pytest.raises(ModuleNotFoundError, match=message):
+            importlib.import_module(f"{module}.{name}")
+    else:
+        with pytest.raises(AttributeError, match=message):
+            getattr(importlib.import_module(module), name)
+    assert not hasattr(importlib.import_module(module), "nothing")
 
 
 @pytest.mark.parametrize("command", ["comparison", "sweep"])

@@ -35,3 +35,11 @@ def test_deviations_in_units_of_the_standard_error_are_students_t_with_one_degre
     error = np.sqrt(2 * stats.t(groups - 1).sf(3) / trials)
     assert beyond == pytest.approx(2 * stats.t(groups - 1).sf(3), abs=4 * error)
     assert beyond > 2 * stats.norm.sf(3) + 4 * np.sqrt(2 * stats.norm.sf(3) / trials)
+
+
+def test_the_mean_and_its_error_are_along_the_last_axis():
+    rows = np.random.default_rng(3).normal(size=(3, 20))
+    mean, error = replicas.mean_and_error(rows)
+    np.testing.assert_allclose(mean, rows.sum(axis=1) / 20, rtol=1e-14)
+    np.testing.assert_allclose(error, stats.sem(rows, axis=1), rtol=1e-14)
+    assert np.isnan(replicas.mean_and_error([1.0, np.inf])[1])

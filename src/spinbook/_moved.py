@@ -1,4 +1,4 @@
-"""Where modules are that this package had: a module that moved can be imported by its old name for one release."""
+"""Where things are that this package had: a module that moved can be imported by its old name for one release."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from importlib.abc import InspectLoader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import CodeType, ModuleType
+from typing import Any, Never
 
-__all__ = ["MOVED", "Finder", "new_name"]
+__all__ = ["GONE", "MOVED", "Finder", "explain", "new_name"]
 
 MOVED = {
     "comparison": "experiments.comparison",
@@ -27,6 +28,7 @@ MOVED = {
     "plot.spin_transformers": "chapters.spin_transformers.figures",
     "plot.transient": "chapters.nonequilibrium_dynamics.transient",
     "printed": "chapters.spin_transformers.printed",
+    "self_attention.classification": "spinbook.self_attention.window",
     "sweep.__main__": "experiments.__main__",
     "sweep.published": "experiments.published",
     "vector.calibration": "experiments.vector.calibration",
@@ -34,6 +36,29 @@ MOVED = {
     "vector.one_step": "experiments.vector.one_step",
 }
 """Names within this package, and the full names that these modules have now; those of their parts follow."""
+GONE = {
+    "adaptive_tap.SphericalLargeDim": "use Spherical, which is exact",
+    "adaptive_tap.priors.SphericalLargeDim": "use Spherical, which is exact",
+    "entropy_production.relax": "iterate spinbook.vector.mean_field.naive_step, and divergence for the mismatch",
+    "entropy_production.paths.relax": "iterate entropy_budget, whose result has the distribution after the step",
+    "entropy_production.relaxation.relax": "iterate spinbook.vector.mean_field.naive_step",
+    "rbm.convergence_radius.constant": "it is infinite",
+    "rbm.convergence_radius.exponential": "it is rate",
+    "rbm.convergence_radius.gaussian": "it is infinite",
+    "rbm.convergence_radius.laplace": "it is 1 / scale",
+    "rbm.convergence_radius.poisson": "it is infinite",
+    "rbm.recall.Recall": "retrieve corrupted patterns by spinbook.rbm.retrieve and compare them",
+    "rbm.recall.corrupt": "corrupt patterns by NumPy or JAX",
+    "rbm.recall.erasure": "corrupt patterns by NumPy or JAX",
+    "rbm.recall.gaussian_noise": "corrupt patterns by NumPy or JAX",
+    "rbm.recall.measure": "retrieve corrupted patterns by spinbook.rbm.retrieve and compare them",
+    "rbm.recall.sign_flips": "corrupt patterns by NumPy or JAX",
+    "self_attention.Classification": "classify_sweep gives a Dataset",
+    "self_attention.classify": "sweep over starts by bifurcation, then classify_sweep",
+    "self_attention.scan": "the same sweep in JAX, a second way; it is tests/self_attention/scan.py in the repository",
+    "vector.reference": "the TAP equation in matrices, a second way; it is tests/vector/reference.py in the repository",
+}
+"""Names within this package of what it had and has no more, with what to do instead, for one release."""
 _PACKAGE = __name__.partition(".")[0]
 
 
@@ -49,6 +74,26 @@ def new_name(name: str) -> str | None:
     return None if longest is None else MOVED[longest] + old.removeprefix(longest)
 
 
+def explain(module: dict[str, Any]) -> None:
+    """Give a module, by its ``globals()``, words for those of its names that are gone: what to do instead.
+
+    Type checkers do not see it, and so still find names that never were.
+
+    >>> explain(module := {"__name__": "spinbook.rbm.convergence_radius"})
+    >>> module["__getattr__"]("laplace")
+    Traceback (most recent call last):
+    AttributeError: spinbook.rbm.convergence_radius.laplace is gone: it is 1 / scale
+    """
+    own = module["__name__"]
+
+    def missing(name: str) -> Never:
+        instead = GONE.get(f"{own}.{name}".removeprefix(f"{_PACKAGE}."))
+        known = f"{own}.{name} is gone: {instead}"
+        raise AttributeError(f"module {own!r} has no attribute {name!r}" if instead is None else known)
+
+    module["__getattr__"] = missing
+
+
 class Finder(MetaPathFinder, InspectLoader):
     """Finds a module under its old name: it is the same object as under the new one, and a warning says where it is."""
 
@@ -57,6 +102,9 @@ class Finder(MetaPathFinder, InspectLoader):
     ) -> ModuleSpec | None:
         """The module under its new name, loaded by this finder; None for a name that has not moved."""
         name = new_name(fullname)
+        instead = GONE.get(fullname.removeprefix(f"{_PACKAGE}."))
+        if instead is not None:
+            raise ModuleNotFoundError(f"{fullname} is gone: {instead}", name=fullname)
         found = None if name is None else importlib.util.find_spec(name)
         if found is None:
             return None

@@ -13,20 +13,9 @@ from jaxtyping import Array
 
 from spinbook import validate
 from spinbook.annotations import ArrayLike, Float
+from spinbook.replicas import mean_and_error
 
-__all__ = ["Exponents", "exponents", "mean_and_error"]
-
-
-def mean_and_error(blocks: Float[np.ndarray, "... B"]) -> tuple[Any, Any]:
-    """The mean of B block means and its standard error, s / sqrt(B); an error of NaN where they are not finite.
-
-    Takes its arguments without checks; its callers have checked them.
-
-    >>> mean_and_error(np.array([1.0, 2.0, 3.0, 2.0]))
-    (np.float64(2.0), np.float64(0.40824829046386...))
-    """
-    with np.errstate(invalid="ignore"):
-        return blocks.mean(axis=-1), blocks.std(axis=-1, ddof=1) / np.sqrt(blocks.shape[-1])
+__all__ = ["Exponents", "exponents"]
 
 
 class Exponents(NamedTuple):

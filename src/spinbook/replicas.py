@@ -7,13 +7,16 @@ Functions here take their arguments without checks; their callers have checked t
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
 from spinbook import validate
+from spinbook.annotations import ArrayLike, Float
 
-__all__ = ["group_means", "group_size", "grouped", "standard_error", "weighted_mean"]
+__all__ = ["group_means", "group_size", "grouped", "mean_and_error", "standard_error", "weighted_mean"]
 
 # Enough for a standard error that is itself known to a fifth, and few enough to keep N^2 numbers for each.
 _MAX_GROUPS = 16
@@ -78,3 +81,16 @@ def standard_error(
         return jnp.full(samples.shape[1:], jnp.nan, samples.dtype)
     weights = jnp.full(count, 1 / count, samples.dtype) if weights is None else weights
     return jnp.sqrt(weighted_mean((samples - weighted_mean(samples, weights)) ** 2, weights) / (count - 1))
+
+
+def mean_and_error(values: Float[ArrayLike, "... n"]) -> tuple[Any, Any]:
+    """The mean of n independent values and its standard error, s / sqrt(n), in NumPy's double precision.
+
+    The error is NaN where values are not finite.
+
+    >>> mean_and_error([1.0, 2.0, 3.0, 2.0])
+    (np.float64(2.0), np.float64(0.40824829046386...))
+    """
+    x = np.asarray(values, dtype=float)
+    with np.errstate(invalid="ignore"):
+        return x.mean(axis=-1), x.std(axis=-1, ddof=1) / np.sqrt(x.shape[-1])

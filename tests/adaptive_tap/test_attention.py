@@ -29,7 +29,6 @@ ADAPTIVE = {
     "separate symmetries": {"symmetry": couplings.symmetrize_separately},
     "binary": {"prior": priors.Binary(), "tol": 1e-13},
     "spherical": {"prior": priors.Spherical(1.2), "tol": 1e-13},
-    "spherical, large dim": {"prior": priors.SphericalLargeDim(1.2), "tol": 1e-13},
 }
 LEARNED = {
     "free": lambda: attention.MeanFieldAttention(3, 2),

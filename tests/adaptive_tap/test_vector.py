@@ -151,7 +151,7 @@ def test_two_spherical_spins_against_quadrature(make_vectors):
     assert np.log2(errors[1] / errors[0]) == pytest.approx(3, abs=0.4)
 
 
-@pytest.mark.parametrize("prior", [priors.Binary(), priors.Spherical(1.2), priors.SphericalLargeDim(1.2)])
+@pytest.mark.parametrize("prior", [priors.Binary(), priors.Spherical(1.2)])
 def test_every_solution_is_self_consistent(prior, make_vectors):
     J, X = make_vectors(4, 2, 0.8, seed=4)
     found = vector.solve(J, X, prior)
@@ -168,7 +168,7 @@ def test_every_solution_is_self_consistent(prior, make_vectors):
             np.testing.assert_allclose(chi[2 * i : 2 * i + 2, 2 * i : 2 * i + 2], C[n, i], atol=1e-8)
 
 
-@pytest.mark.parametrize("prior", [priors.Binary(), priors.Spherical(1.2), priors.SphericalLargeDim(1.2)])
+@pytest.mark.parametrize("prior", [priors.Binary(), priors.Spherical(1.2)])
 def test_gradients_of_every_output_for_every_prior(prior, make_vectors):
     J, X = make_vectors(2, 2, 0.6, seed=6, batch=())
 

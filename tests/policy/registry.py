@@ -131,7 +131,6 @@ EXEMPT = {
     "spinbook.adaptive_tap.vector.gaussian_mean": UNCHECKED,
     "spinbook.vector.fluctuations": UNCHECKED,
     "spinbook.vector.heads": UNCHECKED,
-    "spinbook.vector.reference": UNCHECKED,
     **{
         f"experiments.vector.fidelity.{name}": "cases of the book and their record, see experiments.comparison"
         for name in ("cases", "compute", "measure", "record", "system")
@@ -167,10 +166,8 @@ EXEMPT = {
     "spinbook.adaptive_tap.attention": "modules: their calls have entries, what they are made of takes checked tensors",
     "spinbook.self_attention.kernel": UNCHECKED,
     "spinbook.self_attention.lanes": UNCHECKED,
-    "spinbook.self_attention.scan": UNCHECKED,
     "spinbook.self_attention.mean_field.overlaps": UNCHECKED,
     "spinbook.self_attention.mean_field.step": UNCHECKED,
-    "spinbook.lyapunov.mean_and_error": UNCHECKED,
     "spinbook.self_attention.extended": UNCHECKED,
     "spinbook.self_attention.spectrum.derivatives": UNCHECKED,
     "spinbook.self_attention.attractors.classify_sweep": "takes a Dataset of bifurcation",
@@ -196,7 +193,6 @@ EXEMPT = {
 
 NOT_FOUND = "NaN where no solution was found"
 NO_STATE = "NaN where there is no state"
-INFINITE = "infinite where the series converges everywhere"
 DIVERGENT = "infinite where q is zero and p is not"
 
 
@@ -325,13 +321,6 @@ def _of_sampler(maker: Callable[..., Any]) -> Callable[..., Any]:
     return _with_parameters(call, [*inspect.signature(maker).parameters, "t", "key"])
 
 
-def _of_corruption(maker: Callable[..., Any]) -> Callable[..., Any]:
-    def call(key: Any, **parameters: Any) -> Any:
-        return maker(**parameters)(key, jnp.ones(4))
-
-    return _with_parameters(call, [*inspect.signature(maker).parameters, "key"])
-
-
 def _with_parameters(call: Callable[..., Any], names: list[str]) -> Callable[..., Any]:
     kind = inspect.Parameter.KEYWORD_ONLY
     signature = inspect.Signature([inspect.Parameter(name, kind) for name in names if name != "max_count"])
@@ -449,9 +438,7 @@ GROUPS = [
     ),
     Group("entropy_production.mean_field", "ising_mean_field", ISING),
     Group("entropy_production.paths", "entropy_budget", ISING),
-    Group("entropy_production.paths", "relax", ISING, DIVERGENT),
     Group("entropy_production.relaxation", "divergence", VECTOR),
-    Group("entropy_production.relaxation", "relax", VECTOR, NOT_FOUND),
     Group(
         "entropy_production.relaxation",
         "contraction_factor",
@@ -506,15 +493,8 @@ GROUPS = [
         },
     ),
     Group("rbm.recall", "overlap trajectory", RBM),
-    Group(
-        "rbm.recall",
-        "corrupt measure",
-        RBM,
-        more={"corruption": Opaque(lambda: _class("spinbook.rbm.recall", "sign_flips")(0.5))},
-    ),
-    Group("rbm.recall", "erasure gaussian_noise sign_flips", RBM, wrap=_of_corruption),
     Group("rbm.cumulants", "bernoulli constant exponential gaussian laplace poisson series", RBM | PRIOR),
-    Group("rbm.convergence_radius", "bernoulli constant exponential gaussian laplace poisson", PRIOR, INFINITE),
+    Group("rbm.convergence_radius", "bernoulli", PRIOR),
     Group("rbm.cumulant_generating_functions", "gaussian", PRIOR),
     Group("rbm.cumulant_generating_functions", "bernoulli constant exponential laplace poisson", PRIOR, wrap=_of_maker),
     Group("rbm.hidden_sum", "gaussian", PRIOR),
@@ -620,14 +600,7 @@ GROUPS = [
         NETWORK,
         "crossings that were not there are NaN; exponents are minus infinity at beta = 0",
     ),
-    Group(
-        "self_attention.classification",
-        "classify",
-        NETWORK | {"beta": 1.0},
-        "exponents are minus infinity at beta = 0",
-        more={"key": Opaque(lambda: jax.random.key(0))},
-    ),
-    Group("self_attention.classification", "random_windows", NETWORK),
+    Group("self_attention.window", "random_windows", NETWORK),
     Group("self_attention.attractors", "shortest_period", NETWORK, "NaN where there is no period"),
     Group("self_attention.attractors", "verdicts", NETWORK),
     Group(
@@ -839,12 +812,11 @@ _add(
     lambda **a: _class("spinbook.adaptive_tap.priors", "Gaussian")(**a),
     {"covariance": np.eye(2)},
 )
-for _name in ("Spherical", "SphericalLargeDim"):
-    _add(
-        f"adaptive_tap.priors.{_name}",
-        lambda n=_name, **a: _class("spinbook.adaptive_tap.priors", n)(**a),
-        {"radius": 1.5},
-    )
+_add(
+    "adaptive_tap.priors.Spherical",
+    lambda **a: _class("spinbook.adaptive_tap.priors", "Spherical")(**a),
+    {"radius": 1.5},
+)
 # Records check their fields when they are made.
 for _name, _arguments in {
     "experiments.comparison.training.Recipe": {

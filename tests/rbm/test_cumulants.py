@@ -8,9 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from spinbook.rbm import convergence_radius, cumulants
 from spinbook.rbm import cumulant_generating_functions as K
-from spinbook.rbm import cumulants
-from spinbook.rbm.cumulants import convergence_radius
 
 PRIORS = [
     ("gaussian", ()),
@@ -45,6 +44,12 @@ MOMENTS = {
     "exponential": lambda t, rate: rate / (rate - t),
     "laplace": lambda t, scale: 1 / (1 - scale**2 * t**2),
     "constant": lambda t, value: np.exp(value * t),
+}
+# Exponential and Laplace units have a pole of the moment function there.
+RADII = {
+    "bernoulli": lambda p: float(convergence_radius.bernoulli(p)),
+    "exponential": lambda rate: rate,
+    "laplace": lambda scale: 1 / scale,
 }
 
 
@@ -103,17 +108,6 @@ def test_radius_of_the_bernoulli_series_is_the_distance_to_the_complex_zero_of_i
     assert float(convergence_radius.bernoulli(0.3)) == pytest.approx(3.254, abs=5e-4)
 
 
-@pytest.mark.parametrize(
-    ("name", "parameter", "sign"), [("exponential", 1.7, 1), ("laplace", 0.6, 1), ("laplace", 0.6, -1)]
-)
-def test_radius_is_the_distance_to_the_pole_of_the_moment_function(name, parameter, sign):
-    # The function is positive up to its first pole and changes its sign there.
-    t = sign * float(getattr(convergence_radius, name)(parameter))
-    before, beyond = (MOMENTS[name](factor * t, parameter) for factor in (1 - 1e-12, 1 + 1e-12))
-    assert before > 1e11
-    assert beyond < -1e11
-
-
 def test_bernoulli_series_of_twelve_terms_is_good_at_two_and_wrong_at_four():
     t = np.array([2.0, 4.0])
     series = np.asarray(cumulants.series(t, cumulants.bernoulli(12, 0.3)))
@@ -125,7 +119,7 @@ def test_bernoulli_series_of_twelve_terms_is_good_at_two_and_wrong_at_four():
 
 @pytest.mark.parametrize(("name", "parameters"), [("bernoulli", (0.3,)), ("exponential", (1.7,)), ("laplace", (0.6,))])
 def test_series_converges_geometrically_inside_its_radius(name, parameters):
-    radius = float(getattr(convergence_radius, name)(*parameters))
+    radius = RADII[name](*parameters)
     kappas, exact = np.asarray(getattr(cumulants, name)(60, *parameters)), closed_form(name, parameters)
     fractions = np.array([0.3, -0.6, 0.8])
     for order in (10, 20, 60):
@@ -137,7 +131,7 @@ def test_series_converges_geometrically_inside_its_radius(name, parameters):
 
 @pytest.mark.parametrize(("name", "parameters", "sign"), [("bernoulli", (0.3,), 1), ("exponential", (1.7,), -1)])
 def test_series_diverges_outside_its_radius_though_the_generating_function_is_finite(name, parameters, sign):
-    t = sign * 1.5 * float(getattr(convergence_radius, name)(*parameters))
+    t = sign * 1.5 * RADII[name](*parameters)
     kappas, exact = np.asarray(getattr(cumulants, name)(60, *parameters)), closed_form(name, parameters)
     assert np.isfinite(exact(t))
     # The larger of two successive errors: a single one may pass through zero, as the terms oscillate.
@@ -150,13 +144,11 @@ def test_series_diverges_outside_its_radius_though_the_generating_function_is_fi
 
 
 def test_series_of_entire_generating_functions_converges_everywhere():
-    assert float(convergence_radius.poisson(2.0)) == np.inf
     t = 10.0
     # Remainder of the exponential series after n terms: below t^{n+1} / (n+1)! / (1 - t / (n+2)) = 2e-18 for n = 60.
     series = float(cumulants.series(t, cumulants.poisson(60, 2.0)))
     assert series == pytest.approx(2 * np.expm1(t), rel=1e-14)
     for name, parameters in (("gaussian", ()), ("constant", (-1.2,))):
-        assert float(getattr(convergence_radius, name)(*parameters)) == np.inf
         exact = closed_form(name, parameters)(50.0)
         assert float(cumulants.series(50.0, getattr(cumulants, name)(9, *parameters))) == pytest.approx(float(exact))
 
@@ -200,9 +192,6 @@ def test_parameters_may_be_traced():
         (lambda: cumulants.series(1.0, []), "kappas: expected at least one cumulant"),
         (lambda: cumulants.series(1.0, 2.0), "kappas: expected at least one cumulant"),
         (lambda: convergence_radius.bernoulli(0.0), "probability: expected numbers strictly between 0 and 1"),
-        (lambda: convergence_radius.laplace(-1.0), "scale: expected numbers > 0"),
-        (lambda: convergence_radius.exponential(0.0), "rate: expected numbers > 0"),
-        (lambda: convergence_radius.poisson(0.0), "rate: expected numbers > 0"),
     ],
 )
 def test_bad_input_is_named(call, message):

@@ -1,5 +1,6 @@
 """Regimes decided by numbers: on synthetic evidence, and on the paper's six temperatures."""
 
+import jax
 import numpy as np
 import pytest
 
@@ -7,8 +8,8 @@ from spinbook.self_attention import (
     DIAGRAM,
     REGIMES,
     bifurcation,
-    classify,
     classify_sweep,
+    random_windows,
     shortest_period,
     simulate,
     verdicts,
@@ -143,22 +144,13 @@ def test_all_dimensions_of_a_sweep_are_classified(paper):
     assert REGIMES[2] in result.regime.attrs["flag_meanings"]
 
 
-@pytest.mark.parametrize(("beta", "regime"), [(1.255, "quasi-periodic"), (1.28, "chaotic")])
-def test_one_attractor_for_all_starts(paper, beta, regime):
-    result = classify(paper, beta=beta, steps=10_000, transient=5000)
-    assert (result.regime, result.period, result.settled) == (regime, 0, True)
-    assert result.num_attractors == 1
-    assert set(result.regimes) == {regime}
-    assert result.diagram.sizes["start"] == len(result.regimes) == len(result.periods) == 8
-
-
-def test_coexisting_cycles_are_counted_and_not_confused(paper):
+def test_coexisting_cycles_are_not_confused(paper):
     # At 1.2735 cycles of 28 and of 32 steps attract. Where one start ends is up to rounding, not what there is.
-    result = classify(paper, beta=1.2735, num_random_starts=24)
-    assert set(result.regimes) <= {"periodic", "undecided"}
-    assert set(result.periods) - {0} == {28, 32}
-    assert result.num_attractors == 2
-    assert result.period == result.periods[0]
+    starts = random_windows(jax.random.key(0), paper, 24)
+    diagram = bifurcation(paper, [1.2735], starts=starts, steps=20_000, transient=100_000, num_exponents=1)
+    result = classify_sweep(diagram).isel(beta=0)
+    assert {REGIMES[k] for k in result.regime.values} <= {"periodic", "undecided"}
+    assert set(diagram.period.values.ravel()) - {0} == {28, 32}
 
 
 def test_chaos_that_ends_during_the_run_is_marked(paper):

@@ -20,10 +20,10 @@ from spinbook.self_attention import (
     lyapunov_exponents,
     random_network,
     random_windows,
-    scan,
     simulate,
 )
 from spinbook.sweep import Processes
+from tests.self_attention import scan
 
 BETAS = [0.6, 1.255, 1.4, 2.0]
 FAST = {"steps": 200, "transient": 30}

@@ -71,9 +71,9 @@ def test_other_sizes_follow_the_definition_too(other):
 
 def advance(network, beta, directions, steps):
     """Tangents of the newest attention after so many steps from the default token, one lane for each direction."""
-    K, M, L = network.context, network.num_features, kernel.LANES
+    K, M, L = network.context, network.num_features, lanes.LANES
     classes = sign_classes(network)
-    compiled = kernel.compiled(M, K, len(classes.signs))
+    compiled = kernel.compiled(M, K, len(classes.signs), L)
     at = compiled.layout
     state = np.zeros((at.size // L, L))
     for begin, values in (

@@ -22,11 +22,11 @@ from spinbook.self_attention import (
     positional_bits,
     quad_correlations,
     sample_finite,
-    scan,
     simulate,
     token_window,
 )
 from spinbook.self_attention.lyapunov import exponents_by_definition
+from tests.self_attention import scan
 
 FIELDS = ("output_semantic", "values", "queries", "keys", "attention")
 DATA = json.loads((Path(__file__).parent / "data" / "authors_later_models.json").read_text(encoding="utf-8"))

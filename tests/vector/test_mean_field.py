@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from spinbook import sphere
-from spinbook.vector import fluctuations, mean_field, reference, stochastic
+from spinbook.vector import fluctuations, mean_field, stochastic
 from spinbook.vector.mean_field import flat_tap_step, naive_step, tap_solve, tap_step
+from tests.vector import reference
 
 BETA = 1.3
 

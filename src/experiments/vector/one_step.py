@@ -69,7 +69,11 @@ def cases() -> list[Case]:
 
 
 _USED = 58765
-"""How many numbers of its generator the audit of the chapter has used before it comes to the table."""
+"""How many numbers of its generator the audit of the chapter has used before it comes to the table.
+
+The record was made of the systems that the audit draws there, and the audit measures its cases anew. With systems of a
+seed of their own, the record and all that the audit draws afterwards would be other numbers.
+"""
 
 
 def systems(rng: np.random.Generator | None = None) -> list[System]:

@@ -14,6 +14,7 @@ p(S) ~ exp(+ sum_{i<j} S_i J_ij S_j + sum_i h_i S_i): every pair counted once.
 
 from __future__ import annotations
 
+from spinbook._moved import explain
 from spinbook.adaptive_tap import attention, couplings, exact, implicit, ising, network, priors, vector
 from spinbook.adaptive_tap.attention import (
     AdaptiveTAPAttention,
@@ -26,7 +27,7 @@ from spinbook.adaptive_tap.attention import (
 )
 from spinbook.adaptive_tap.ising import IsingResponse, solve_ising, solve_naive_ising, solve_tap_ising
 from spinbook.adaptive_tap.network import DigitNetwork
-from spinbook.adaptive_tap.priors import Binary, Gaussian, Spherical, SphericalLargeDim
+from spinbook.adaptive_tap.priors import Binary, Gaussian, Spherical
 from spinbook.adaptive_tap.vector import VectorResponse
 
 __all__ = [
@@ -41,7 +42,6 @@ __all__ = [
     "MixerCouplings",
     "SoftmaxCouplings",
     "Spherical",
-    "SphericalLargeDim",
     "VectorResponse",
     "attention",
     "couplings",
@@ -56,3 +56,5 @@ __all__ = [
     "transformer_block",
     "vector",
 ]
+
+explain(globals())

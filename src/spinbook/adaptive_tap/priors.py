@@ -20,10 +20,13 @@ import torch
 from torch import Tensor
 
 from spinbook import tensors, transforms, validate
+from spinbook._moved import explain
 from spinbook.adaptive_tap.ising import TensorLike
 from spinbook.annotations import Float
 
-__all__ = ["Binary", "Gaussian", "Prior", "Spherical", "SphericalLargeDim", "require_positive_definite"]
+__all__ = ["Binary", "Gaussian", "Prior", "Spherical", "require_positive_definite"]
+
+explain(globals())
 
 
 @runtime_checkable
@@ -280,53 +283,3 @@ class Spherical:
         spread = (weights[..., None] * centred).mT @ centred
         covariance = ((weights[..., None, None] * G).sum(-3) / 2 + spread).real
         return mean, (covariance + covariance.mT) / 2
-
-
-class SphericalLargeDim:
-    """rho = uniform on the sphere |S| = R, to leading order at large dimension: log Z by its saddle point.
-
-    mean = G h / 2 with G = (t - V/2)^-1 and t from R^2 = tr G / 2 + |G h|^2 / 4, so that the length is right on
-    average; the covariance is the derivative of that mean. The relative error falls as 1 / dim. Twin of
-    ``Spherical``.
-
-    >>> mean, covariance = SphericalLargeDim(2.0).moments(torch.tensor([0.0, 0.0]), torch.zeros(2, 2))
-    >>> covariance.tolist()
-    [[2.0, 0.0], [0.0, 2.0]]
-    """
-
-    def __init__(self, radius: float) -> None:
-        self.radius = _radius(radius)
-
-    def _multiplier(self, fields: Tensor, cavity_variances: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """t with the right first derivative, phi''(t) and G(t)."""
-        saddle = _saddle(fields, cavity_variances, self.radius**2)
-        eye = torch.eye(fields.shape[-1], dtype=fields.dtype, device=fields.device)
-
-        def resolvent(t: Tensor) -> Tensor:
-            return torch.linalg.inv(t[..., None, None] * eye - cavity_variances / 2)
-
-        G = resolvent(saddle.t)
-        Gh = (G @ fields[..., None])[..., 0]
-        length = torch.diagonal(G, dim1=-2, dim2=-1).sum(-1) / 2 + (Gh * Gh).sum(-1) / 4
-        # Newton's step from the root: zero, but with the derivative of the root.
-        t = saddle.t + (length - self.radius**2) / saddle.second
-        G = resolvent(t)
-        return t, (G * G).sum((-2, -1)) / 2 + _quadratic(fields, G @ G @ G) / 2, G
-
-    def log_partition(
-        self, fields: Float[Tensor, "*batch dim"], cavity_variances: Float[Tensor, "*batch dim dim"]
-    ) -> Float[Tensor, "*batch"]:
-        """phi(t) minus its value without field and V, where t = D / (2 R^2)."""
-        t, _, G = self._multiplier(fields, cavity_variances)
-        dim, square = fields.shape[-1], self.radius**2
-        phi = t * square + torch.logdet(G) / 2 + _quadratic(fields, G) / 4
-        return phi - dim / 2 + dim / 2 * math.log(dim / (2 * square))
-
-    def moments(
-        self, fields: Float[Tensor, "*batch dim"], cavity_variances: Float[Tensor, "*batch dim dim"]
-    ) -> tuple[Float[Tensor, "*batch dim"], Float[Tensor, "*batch dim dim"]]:
-        """G h / 2, and G / 2 - (G^2 h / 2)(G^2 h / 2)^T / phi''."""
-        _, second, G = self._multiplier(fields, cavity_variances)
-        Gh = (G @ fields[..., None])[..., 0]
-        pull = (G @ Gh[..., None])[..., 0] / 2
-        return Gh / 2, G / 2 - pull[..., :, None] * pull[..., None, :] / second[..., None, None]

@@ -12,6 +12,7 @@ Sherrington-Kirkpatrick model is in ``spinbook.ising.sherrington_kirkpatrick.ord
 
 from __future__ import annotations
 
+from spinbook._moved import explain
 from spinbook.entropy_production import mean_field, memory, paths, relaxation, steady
 from spinbook.entropy_production.mean_field import (
     angle_estimate,
@@ -23,7 +24,7 @@ from spinbook.entropy_production.mean_field import (
 )
 from spinbook.entropy_production.memory import MemoryModule, MemoryStack, State, causal
 from spinbook.entropy_production.paths import entropy_budget
-from spinbook.entropy_production.relaxation import contraction_factor, divergence, relax
+from spinbook.entropy_production.relaxation import contraction_factor, divergence
 from spinbook.entropy_production.steady import NotSteadyWarning, from_delayed_correlations, from_simulation
 
 __all__ = [
@@ -43,10 +44,11 @@ __all__ = [
     "mean_field",
     "memory",
     "paths",
-    "relax",
     "relaxation",
     "source_delayed_correlations",
     "steady",
     "vector_delayed_correlations",
     "vector_mean_field",
 ]
+
+explain(globals())

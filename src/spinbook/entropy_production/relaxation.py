@@ -1,43 +1,23 @@
-"""How a mean-field system of vector spins settles after its drive has changed. Naive mean field; samples nothing."""
+"""How far a mean-field system of vector spins is from rest, and how fast it settles. Samples nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache, partial
-from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool
+from jaxtyping import Array
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigs
 
 from spinbook import sphere, validate
+from spinbook._moved import explain
 from spinbook.annotations import ArrayLike, Float
-from spinbook.entropy_production import mean_field
 from spinbook.fixed_point import spectral_radii
-from spinbook.sphere import Response
-from spinbook.vector import mean_field as vector_mean_field
 
-__all__ = ["Relaxation", "contraction_factor", "divergence", "relax"]
+__all__ = ["contraction_factor", "divergence"]
 
-
-class Relaxation(NamedTuple):
-    """At each step t = 1, ..., T after the change.
-
-    ``magnetizations`` (T, N, D) and effective ``fields`` (T, N, D). ``mismatch``: the divergence of the independent
-    spins of that time from those of the new steady state, in nats. ``residual``: max_i |m_i(t) - m_i(t-1)| / R.
-    ``entropy_production``: the proxy ``vector_mean_field`` between t - 1 and t. ``steady``: its value in the new steady
-    state, and ``converged`` whether that was found.
-    """
-
-    magnetizations: Float[Array, "T N D"]
-    fields: Float[Array, "T N D"]
-    mismatch: Float[Array, " T"]
-    residual: Float[Array, " T"]
-    entropy_production: Float[Array, " T"]
-    steady: Float[Array, ""]
-    converged: Bool[Array, ""]
+explain(globals())
 
 
 @validate.finite_result
@@ -59,63 +39,6 @@ def divergence(
     beta = validate.positive(beta, "beta", ndim=0, dtype=dtype)
     work = beta * jnp.sum((h - g) * sphere.magnetization(h, beta=beta), axis=-1)
     return work - sphere.log_partition(h, beta=beta) + sphere.log_partition(g, beta=beta)
-
-
-@cache
-def _naive_step(response: Response) -> Callable[..., Array]:
-    """The same function for the same response, so that a solver compiled for it is found again."""
-    return partial(vector_mean_field.naive_step, response=response)
-
-
-@partial(jax.jit, static_argnames=("response", "steps"))
-def _path(J: Array, x: Array, m: Array, theta: Array, beta: Array, response: Response, steps: int) -> Any:
-    def advance(state: tuple[Array, Array], _: None) -> tuple[tuple[Array, Array], Any]:
-        m, before = state
-        now = x + jnp.einsum("ij,jd->id", J, m)
-        new = response(now, beta)
-        residual = jnp.max(jnp.linalg.norm(new - m, axis=-1)) / sphere.radius(now.shape[-1])
-        sigma = mean_field.vector_mean_field(J, now, before, beta=beta, response=response)
-        return (new, now), (new, now, residual, sigma)
-
-    return jax.lax.scan(advance, (m, theta), length=steps)[1]
-
-
-def relax(
-    magnetizations: Float[ArrayLike, "N D"],
-    couplings: Float[ArrayLike, "N N"],
-    fields: Float[ArrayLike, "N D"],
-    *,
-    beta: Float[ArrayLike, ""],
-    steps: int,
-    response: Response = sphere.large_d,
-) -> Relaxation:
-    """m_i(t) = phi(theta_i(t)), theta_i(t) = x_i + sum_j J_ij m_j(t-1), from m(0) = ``magnetizations``.
-
-    They are usually the steady state of the old drive, and ``couplings`` and ``fields`` are the new ones. The fields
-    before the first step are those of which they are the means. Arguments and errors as for
-    ``spinbook.vector.mean_field.naive_step``, and ``steps`` < 1. Source: this book, for Bal (2026), section "Background
-    and intuitions".
-
-    >>> import numpy as np
-    >>> path = relax(np.zeros((2, 4)), np.full((2, 2), 0.1), np.eye(2, 4), beta=1.0, steps=20)
-    >>> path.mismatch.shape, bool(path.residual[-1] < 1e-5)
-    ((20,), True)
-    """
-    steps = validate.count(steps, "steps", minimum=1)
-    dtype = validate.common_dtype(magnetizations, couplings, fields)
-    J = validate.finite(couplings, "couplings", ndim=2, dtype=dtype)
-    x = validate.finite(fields, "fields", ndim=2, dtype=dtype)
-    # One step, for its checks of the arguments.
-    vector_mean_field.naive_step(magnetizations, J, x, beta=beta, response=response)
-    m = jnp.asarray(magnetizations, dtype)
-    b = validate.positive(beta, "beta", ndim=0, dtype=dtype)
-    theta = response.inverse(m, b)
-    end = vector_mean_field.steady_state(J, x, beta=b, step=_naive_step(response))
-    final = x + J @ end.value
-    means, thetas, residual, sigma = _path(J, x, m, theta, b, response, steps)
-    mismatch = jnp.sum(divergence(thetas, final, beta=b), axis=-1)
-    steady = mean_field.vector_mean_field(J, final, final, beta=b, response=response)
-    return Relaxation(means, thetas, mismatch, residual, sigma, steady, end.converged)
 
 
 def contraction_factor(step: Callable[[Array], Array], state: Float[ArrayLike, "*shape"]) -> float:

@@ -3,12 +3,12 @@
 energies                        E(v, h) and the effective energy E(v)
 visible_terms                   single-unit terms a(v): linear, gaussian
 cumulant_generating_functions   K(t) of each hidden prior, in closed form
-cumulants                       its power series, with convergence_radius: where it converges
+cumulants                       its power series, and convergence_radius of that of binary units
 hidden_sum                      K(t) again, by summing over the hidden states
 hidden_given_visible, gibbs     sampling
 exact                           enumeration of few visible units, and their effective interactions
 mixture                         the modern Hopfield energy as a mixture of normal densities; softmax attention
-recall                          corrupt, retrieve, compare
+recall                          the path of a query that is retrieved, and its overlaps
 random_features                 softmax attention approximated by random features
 stack                           several layers of binary units, summed exactly
 

@@ -16,12 +16,10 @@ from jaxtyping import Array
 
 from spinbook import validate
 from spinbook.annotations import ArrayLike, Float
-from spinbook.rbm import convergence_radius
 
 __all__ = [
     "bernoulli",
     "constant",
-    "convergence_radius",
     "exponential",
     "gaussian",
     "laplace",

@@ -4,14 +4,13 @@ network             the four matrices of signs: the paper's, random ones, ones w
 sign_classes        the average over infinitely many units as a finite sum
 window              where an orbit starts
 mean_field          the map, in JAX: the definition
-kernel, lanes       the same map for many orbits at once, compiled by numba; and by JAX for a GPU: scan
+kernel, lanes       the same map for many orbits at once, compiled by numba
 trajectories        one orbit, step by step
 stochastic          the same network with finitely many units, sampled
 lyapunov            exponents with error bars, the check of their sum, the Kaplan-Yorke dimension
 spectrum            all of them with a bound for each, by two routes in 106 bits (extended)
 bifurcations        sweeps over temperatures, networks and starts
 attractors          fixed point, periodic, quasi-periodic or chaotic, decided by numbers
-classification      the same for one orbit and what coexists with it
 
 ``kernel`` is imported when orbits first run, because numba takes a second to load.
 
@@ -20,15 +19,14 @@ Nothing here trains a network, and there is no other part of a transformer than 
 
 from __future__ import annotations
 
+from spinbook._moved import explain
 from spinbook.self_attention import (
     attractors,
     bifurcations,
-    classification,
     lanes,
     lyapunov,
     mean_field,
     network,
-    scan,
     sign_classes,
     spectrum,
     stochastic,
@@ -37,7 +35,6 @@ from spinbook.self_attention import (
 )
 from spinbook.self_attention.attractors import REGIMES, Verdicts, classify_sweep, shortest_period, verdicts
 from spinbook.self_attention.bifurcations import DIAGRAM, EXPONENTS_ONLY, MEASURED, bifurcation
-from spinbook.self_attention.classification import Classification, classify, random_windows
 from spinbook.self_attention.lanes import Numerics, Observation
 from spinbook.self_attention.lyapunov import (
     LogDeterminant,
@@ -60,14 +57,13 @@ from spinbook.self_attention.network import (
 from spinbook.self_attention.spectrum import Spectrum, lyapunov_spectrum
 from spinbook.self_attention.stochastic import sample_finite
 from spinbook.self_attention.trajectories import Trajectory, simulate
-from spinbook.self_attention.window import Window, attention_window, token_window
+from spinbook.self_attention.window import Window, attention_window, random_windows, token_window
 
 __all__ = [
     "DIAGRAM",
     "EXPONENTS_ONLY",
     "MEASURED",
     "REGIMES",
-    "Classification",
     "LogDeterminant",
     "LyapunovExponents",
     "Network",
@@ -81,8 +77,6 @@ __all__ = [
     "attractors",
     "bifurcation",
     "bifurcations",
-    "classification",
-    "classify",
     "classify_sweep",
     "correlated_network",
     "coupled_network",
@@ -102,7 +96,6 @@ __all__ = [
     "random_network",
     "random_windows",
     "sample_finite",
-    "scan",
     "shortest_period",
     "sign_classes",
     "simulate",
@@ -113,3 +106,5 @@ __all__ = [
     "verdicts",
     "window",
 ]
+
+explain(globals())

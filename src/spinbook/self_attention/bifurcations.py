@@ -20,11 +20,11 @@ import xarray as xr
 
 from spinbook import sweep, validate
 from spinbook.annotations import ArrayLike, Float
+from spinbook.replicas import mean_and_error
 from spinbook.self_attention import lanes
 from spinbook.self_attention.attractors import shortest_period
 from spinbook.self_attention.double import inverse_temperatures, numbers
 from spinbook.self_attention.lanes import FIELDS, Lanes, Numerics, Observation, Statistics
-from spinbook.self_attention.lyapunov import mean_and_error
 from spinbook.self_attention.network import Network
 from spinbook.self_attention.sign_classes import SignClasses
 from spinbook.self_attention.window import Window, start_window
@@ -231,8 +231,8 @@ def bifurcation(
     the same call with the same folder continues an interrupted sweep, and the result is the same. ``executor``: where
     the tasks run instead of in ``num_threads`` threads, and ``time_limit``: how many seconds one may take (see
     ``spinbook.sweep``); no choice of them changes a bit of the result. ``progress`` shows a bar, which says that every
-    process compiles the map before its first task is done. ``run=scan.run`` computes with JAX on its default device, a
-    GPU if there is one; take ``lanes_per_task`` in the thousands for it.
+    process compiles the map before its first task is done. ``run``: another routine that gathers what ``lanes.run``
+    does, of the same arguments.
 
     The attributes say what was computed: ``networks`` is the list of them in JSON, each the arguments of ``Network``
     (before ``gammas`` and ``epsilons`` replace theirs); ``tangent_seed`` is that of the first tangents, the only

@@ -24,9 +24,7 @@ import numba
 import numpy as np
 from numba.extending import intrinsic
 
-from spinbook.self_attention.lanes import LANES
-
-__all__ = ["LANES", "Kernel", "Layout", "Watched", "compiled", "layout"]
+__all__ = ["Kernel", "Layout", "Watched", "compiled", "layout"]
 
 _log_to = logging.getLogger("spinbook")
 
@@ -146,10 +144,10 @@ class Layout(NamedTuple):
     size: int
 
 
-def layout(M: int, K: int, C: int, L: int = LANES) -> Layout:
+def layout(M: int, K: int, C: int, L: int) -> Layout:
     """The layout for M features, K tokens in the window and C sign classes, of L orbits.
 
-    >>> layout(3, 4, 3).weights // LANES
+    >>> layout(3, 4, 3, 32).weights // 32
     9
     """
     blocks = {
@@ -207,13 +205,13 @@ class Kernel(NamedTuple):
 
 
 @cache
-def compiled(M: int, K: int, C: int, L: int = LANES) -> Kernel:
+def compiled(M: int, K: int, C: int, L: int) -> Kernel:
     """Functions for M features, K tokens in the window and C sign classes, of L orbits; compiled at their first call.
 
     The sizes are constants for the compiler: only so can it tell the parts of the state apart and work on whole
     vectors.
 
-    >>> compiled(3, 4, 3).layout.weights, compiled(3, 4, 3).tangent_size
+    >>> compiled(3, 4, 3, 32).layout.weights, compiled(3, 4, 3, 32).tangent_size
     (288, 480)
     """
     _log_to.info("compiling the map of %d features, %d tokens and %d classes for %d orbits", M, K, C, L)

@@ -13,7 +13,7 @@ from scipy.special import logsumexp
 
 from spinbook import validate
 from spinbook.annotations import ArrayLike, Float
-from spinbook.lyapunov import mean_and_error
+from spinbook.replicas import mean_and_error
 from spinbook.self_attention import lanes, mean_field
 from spinbook.self_attention.double import inverse_temperatures, numbers
 from spinbook.self_attention.lanes import Numerics, Observation

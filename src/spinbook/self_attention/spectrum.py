@@ -11,7 +11,7 @@ from scipy.special import log_softmax
 
 from spinbook import validate
 from spinbook.annotations import ArrayLike, Float
-from spinbook.lyapunov import mean_and_error
+from spinbook.replicas import mean_and_error
 from spinbook.self_attention.double import inverse_temperatures
 from spinbook.self_attention.network import Network
 from spinbook.self_attention.sign_classes import SignClasses, sign_classes

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Int, PRNGKeyArray
 
 from spinbook import validate
 from spinbook.annotations import ArrayLike, Float
 from spinbook.self_attention.double import numbers
 from spinbook.self_attention.network import Network, positional_bits
 
-__all__ = ["Window", "attention_window", "start_window", "token_window"]
+__all__ = ["Window", "attention_window", "random_windows", "start_window", "token_window"]
 
 
 class Window(NamedTuple):
@@ -102,3 +103,17 @@ def start_window(network: Network, start: Any) -> Window:
         )
     length = validate.count(start.length, "start.length", minimum=1, maximum=K)
     return Window(attention, np.int64(length), np.int64(validate.count(start.position, "start.position")))
+
+
+def random_windows(key: PRNGKeyArray, network: Network, num_windows: int) -> Float[np.ndarray, "n K M"]:
+    """A ~ U(-1, 1), independently for each entry of each window: starts for ``bifurcation(..., starts=...)``.
+
+    >>> import jax
+    >>> from spinbook.self_attention import paper_network
+    >>> random_windows(jax.random.key(0), paper_network(), 5).shape
+    (5, 4, 3)
+    """
+    validate.instance(network, Network, "network")
+    key = validate.key(key)
+    shape = validate.count(num_windows, "num_windows"), network.context, network.num_features
+    return np.asarray(jax.random.uniform(key, shape, minval=-1.0, maxval=1.0), np.float64)

@@ -166,8 +166,7 @@ def tap_field(
     """theta_i = x_i + sum_j J_ij m_j + (1/2) (beta Var_i)^-1 d^2 m_i / da^2, the TAP equation of vector spins.
 
     Its right side at theta_i = ``fields``, where the response has the ``gains``; ``drive`` is the sum of the first two
-    terms, and ``covariances`` are those of the spins before, of means m_j = ``magnetizations``. With nothing multiplied
-    out: ``reference.tap_field``.
+    terms, and ``covariances`` are those of the spins before, of means m_j = ``magnetizations``.
     """
     around = field_moments(fields, drive - fields, magnetizations, covariances, couplings)
     return drive + onsager_field(fields, gains, around)

@@ -175,8 +175,7 @@ def tap_step(
     neighbours change the mean of a spin, d^2 m_i / da^2 as in ``second_order_magnetization`` at these m_i. They enter
     themselves, so that an equation is solved for theta_i, see ``tap_solve``; NaN where that fails. The error of one
     step goes as the third power of the couplings if the response is ``sphere.exact``; for ``sphere.large_d`` its own
-    error of order 1/D comes on top. The equation in matrices is ``reference.tap_field``. ``covariances`` says what is
-    taken for the fluctuations of the neighbours.
+    error of order 1/D comes on top. ``covariances`` says what is taken for the fluctuations of the neighbours.
     Arguments and errors as for ``naive_step``. Cost: 3 N^2 D for each of some ten updates.
     Source: Bal (2023), labels tapmvector and ftheta, with the index of gamma corrected.
 
@@ -206,7 +205,7 @@ def tap_solve(
     is the largest change of m in another update, ``converged`` that the change of theta was at most
     ``tol`` / max(1, beta/2), or what rounding allows: one number for each system. Where the couplings are strong there
     may be no solution, or the search may not find it. Derivatives are implicit. Arguments and errors as for
-    ``tap_step``. The equation in matrices, as it is written here: ``reference.tap_field``.
+    ``tap_step``.
 
     >>> import jax
     >>> solution = tap_solve(jax.numpy.zeros((2, 4)), [[0.0, 1.0], [-1.0, 0.0]], jax.numpy.ones((2, 4)), beta=1.0)

@@ -1,4 +1,4 @@
-"""What ``lanes.run`` gathers, from the definition and by JAX on its default device: for a GPU, and as a second way.
+"""What ``lanes.run`` gathers, from the definition and by JAX on its default device: a second way to the same numbers.
 
 All lanes advance together, tokens are computed anew at every step and tangents by automatic differentiation. On a CPU
 ``lanes.run`` is many times faster. Floating type: JAX's default, so switch x64 on; single precision is not to be
