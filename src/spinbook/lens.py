@@ -11,6 +11,7 @@ that it listens to. Its stationary distribution pi is where the walk is found af
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -18,10 +19,11 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy.linalg
 import xarray as xr
 from jaxtyping import Array, PRNGKeyArray
 
-from spinbook import validate
+from spinbook import sphere, validate
 from spinbook.annotations import ArrayLike, Float
 from spinbook.vector.fidelity import collective_mode
 
@@ -394,32 +396,42 @@ def explained(output: Float[ArrayLike, "T D"], predictors: Float[ArrayLike, "K T
 
 
 class SinkLaw(NamedTuple):
-    """Relative errors of naive delayed correlations: ``uniform`` by the law for columns of equal weight, ``with_sinks``
-    by the law that knows the stationary distribution; with its ``concentration`` P."""
+    """Relative errors of naive delayed correlations, by three laws, and P: see ``sink_law``."""
 
     uniform: float
     with_sinks: float
+    closed: float
     concentration: float
 
 
 def sink_law(
     attention: Float[ArrayLike, "N N"], magnetizations: Float[ArrayLike, "N D"], *, beta: Float[ArrayLike, ""]
 ) -> SinkLaw:
-    """r P / sqrt(q + 2 r P + (r P)^2), with r, q of ``vector.fidelity.collective_mode`` and P of ``concentration``.
+    """r P / sqrt(q + 2 r P + (r P)^2) ``with_sinks``; ``uniform`` with P = 1; ``closed``, |A C - A C_0| / |A C|.
 
-    A fluctuation that all spins share lives on the stationary distribution of the couplings, so that it is P times as
-    large as where all columns weigh the same. Holds where the second eigenvalue is well below one. NaN where the
-    fluctuation does not die out. Errors as ``stationary`` and ``collective_mode``.
+    ``vector.fidelity.collective_mode`` gives r and q. A fluctuation that all spins share lives on the stationary
+    distribution of the couplings, so that it is P times as large as where all columns weigh the same. This assumes
+    that the second eigenvalue is far below one, and that the sink hears of itself no more than others hear of it.
+    ``closed`` assumes neither: A_ij = beta v_i J_ij with v_i the variance of a spin per component, C = C_0 + A C A^T
+    with C_0 = D diag(v), solved for all tokens, N^3. NaN where the fluctuation does not die out. Errors as
+    ``stationary`` and ``collective_mode``.
 
     >>> law = sink_law(np.full((4, 4), 0.25), np.zeros((4, 6)), beta=1.0)
-    >>> law.uniform == law.with_sinks, law.concentration
-    (True, 1.0)
+    >>> law.uniform == law.with_sinks, round(law.closed, 6) == round(law.uniform, 6), law.concentration
+    (True, True, 1.0)
     """
     J = _attention(attention)
     _, r, q = collective_mode(J, magnetizations, beta=beta)
     P = float(concentration(stationary(J)))
     uniform, sinks = (float(s / np.sqrt(q + 2 * s + s**2)) for s in (r, r * P))
-    return SinkLaw(uniform, sinks, P)
+    m = _plain(magnetizations, "magnetizations")
+    v = (sphere.squared_radius(m.shape[1]) - np.sum(m**2, axis=1)) / m.shape[1]
+    A = float(beta) * v[:, None] * J
+    if np.abs(np.linalg.eigvals(A)).max() >= 1:
+        return SinkLaw(uniform, sinks, math.nan, P)
+    delayed = A @ scipy.linalg.solve_discrete_lyapunov(A, np.diag(v))
+    closed = float(np.linalg.norm(delayed - A * v) / np.linalg.norm(delayed))
+    return SinkLaw(uniform, sinks, closed, P)
 
 
 def _layer(layer: Any, states: Any, parameters: tuple[Any, ...]) -> Array:

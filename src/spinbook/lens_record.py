@@ -197,7 +197,7 @@ def _rest(network: Encoder, tokens: np.ndarray, k: int, sizes: Sizes) -> dict[st
 
 
 def _spins(network: Encoder, tokens: np.ndarray, number: int, replicas: int) -> dict[str, Any]:
-    """Each head of each layer as spins: errors of means (L, H, theories) and of delayed correlations, and both laws."""
+    """Each head of each layer as spins: errors of means (L, H, theories) and of delayed correlations, and laws."""
     rows: list[list[dict[str, Any]]] = []
     with enable_x64(True):
         for k, t in enumerate(encoder.run(tokens, network)):
@@ -230,7 +230,7 @@ def _one_head(key: Any, J: np.ndarray, values: np.ndarray, replicas: int) -> dic
     return {
         "means": [relative(states[name], a, b) for name in _THEORIES],
         "delayed": relative(D, c, d),
-        "law": [law.uniform, law.with_sinks],
+        "law": [law.uniform, law.with_sinks, law.closed],
         "forgotten": np.sum((a - b) ** 2) / scatter,
     }
 
