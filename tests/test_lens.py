@@ -111,12 +111,12 @@ def test_the_antisymmetric_share_and_the_growth_are_those_of_the_whole_jacobian(
 
     J = np.asarray(jax.jacobian(layer)(jnp.asarray(x), W)).reshape(12, 12)
     expected = np.sum((J - J.T) ** 2) / 4 / np.sum(J**2)
-    share, error = lens.antisymmetric_share(jax.random.key(0), layer, x, W, num_probes=2000)
+    share, error = lens.antisymmetric_share(jax.random.key(0), layer, x, (W,), num_probes=2000)
     assert abs(share - expected) < 4 * error
-    grown = lens.growth(jax.random.key(0), layer, x, W, num_probes=4000)
+    grown = lens.growth(jax.random.key(0), layer, x, (W,), num_probes=4000)
     assert grown == pytest.approx(np.sqrt(np.sum(J**2) / 12), rel=0.05)
     energy = jax.grad(lambda x, W: jnp.sum(jnp.logaddexp(0, W @ x.ravel())))
-    assert lens.antisymmetric_share(jax.random.key(0), energy, x, W)[0] < 1e-25
+    assert lens.antisymmetric_share(jax.random.key(0), energy, x, (W,))[0] < 1e-25
 
 
 def tiny(heads=2, dim=8, wide=16, seed=0):
@@ -205,7 +205,7 @@ def test_measure_takes_tensors_and_names_what_it_does_not_take():
     assert found.token_cosine.values[1, 3] == pytest.approx(float(lens.token_cosine(x[3, 1])))
     padded = J.copy()
     padded[..., -1] = 0
-    with pytest.raises(ValueError, match=r"attentions\[0\]: expected weights .* leave out padding"):
+    with pytest.raises(ValueError, match=r"attentions: expected weights .* leave out padding"):
         lens.measure(list(padded))
     with pytest.raises(ValueError, match="hidden_states: expected 4 arrays"):
         lens.measure(list(J), list(x[:3]))

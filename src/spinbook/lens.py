@@ -456,7 +456,8 @@ def growth(
     key: PRNGKeyArray,
     layer: Callable[..., Array],
     states: Float[ArrayLike, "N D"],
-    *parameters: Any,
+    parameters: Any = (),
+    *,
     num_probes: int = 1,
 ) -> float:
     """sqrt(mean |f'(x) u|^2 / mean |u|^2) over random directions u: how much a layer f spreads a small disturbance.
@@ -490,7 +491,8 @@ def antisymmetric_share(
     key: PRNGKeyArray,
     layer: Callable[..., Array],
     states: Float[ArrayLike, "N D"],
-    *parameters: Any,
+    parameters: Any = (),
+    *,
     num_probes: int = 8,
 ) -> tuple[float, float]:
     """|(J - J^T) / 2|^2 / |J|^2 with J = df/dx over all tokens and components, and its standard error over the probes.
@@ -526,6 +528,15 @@ _HEAD_MEASURES: dict[str, tuple[Callable[[np.ndarray], np.ndarray], str]] = {
 }
 
 
+def _listed(arrays: Any, name: str) -> list[Any]:
+    try:
+        return list(arrays)
+    except TypeError as error:
+        raise ValueError(
+            f"{name}: expected a tuple of arrays, one for each layer, got {type(arrays).__name__}"
+        ) from error
+
+
 def measure(
     attentions: Sequence[Float[ArrayLike, "B H N N"]], hidden_states: Sequence[Float[ArrayLike, "B N D"]] | None = None
 ) -> xr.Dataset:
@@ -546,7 +557,7 @@ def measure(
     >>> dict(found.sizes), float(found.concentration.mean())
     ({'window': 1, 'layer': 2, 'head': 2, 'depth': 3}, 1.0)
     """
-    layers = [_attention(J, f"attentions[{k}]") for k, J in enumerate(attentions)]
+    layers = [_attention(J, "attentions") for J in _listed(attentions, "attentions")]
     if not layers or layers[0].ndim != 4 or any(J.shape != layers[0].shape for J in layers):
         shapes = sorted({J.shape for J in layers})
         raise ValueError(f"attentions: expected a layer or more, all of one shape (B, H, N, N), got shapes {shapes}")
@@ -556,7 +567,7 @@ def measure(
     for name, (function, words) in _HEAD_MEASURES.items():
         found[name] = ("window", "layer", "head"), function(J), {"long_name": words}
     if hidden_states is not None:
-        states = [_vectors(x, f"hidden_states[{k}]") for k, x in enumerate(hidden_states)]
+        states = [_vectors(x, "hidden_states") for x in _listed(hidden_states, "hidden_states")]
         if len(states) != L + 1 or any(x.ndim != 3 or x.shape[:2] != (B, N) for x in states):
             shapes = sorted({x.shape for x in states})
             raise ValueError(

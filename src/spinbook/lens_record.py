@@ -131,7 +131,7 @@ def _heads(network: Encoder, tokens: np.ndarray, number: int, keep: bool) -> dic
             "first_value": sizes[:, 0] / sizes[:, 1:].mean(-1),
             "first_own": t.attention[:, 0, 0],
             "first_share": lens.stationary(t.attention)[:, 0],
-            "growth": lens.growth(jax.random.key(number), _outputs, t.inputs, layer, num_probes=4),
+            "growth": lens.growth(jax.random.key(number), _outputs, t.inputs, (layer,), num_probes=4),
             "forward_cosine": cosine.mean(),
         }.items():
             rows.setdefault(name, []).append(np.asarray(value))
@@ -167,7 +167,7 @@ def _jacobians(network: Encoder, tokens: np.ndarray, number: int) -> dict[str, A
     for layer, t in zip(network.layers, encoder.run(tokens, network), strict=True):
         parts = ((_added, t.inputs), (_attended, t.inputs), (encoder.feed_forward, t.middle))
         key = jax.random.key(number)
-        found.append([lens.antisymmetric_share(key, f, x, layer) for f, x in parts])
+        found.append([lens.antisymmetric_share(key, f, x, (layer,)) for f, x in parts])
     return {"antisymmetric": np.array(found)[..., 0], "antisymmetric_error": np.array(found)[..., 1]}
 
 
