@@ -29,7 +29,20 @@ from spinbook.entropy_production import vector_delayed_correlations
 from spinbook.precision import enable_x64
 from spinbook.vector import fidelity, mean_field
 
-__all__ = ["FULL", "NETWORKS", "QUICK", "Sample", "Sizes", "collect", "control", "recorded", "sample", "write_sample"]
+__all__ = [
+    "FULL",
+    "NETWORKS",
+    "QUICK",
+    "Sample",
+    "Sizes",
+    "by_head",
+    "collect",
+    "control",
+    "recorded",
+    "sample",
+    "values",
+    "write_sample",
+]
 
 NETWORKS = ("trained", "fresh", "shuffled", "other order")
 _ARTIFACT, _SAMPLE = "lens.json.gz", "minilm.npz"
@@ -407,6 +420,21 @@ def recorded() -> dict[str, Any]:
     """
     with resources.as_file(resources.files("spinbook").joinpath(_ARTIFACT)) as path:
         return records.read(path)
+
+
+def values(record: Mapping[str, Any], part: str, name: str, network: str = "trained") -> np.ndarray:
+    """What a record has under this name: of the trained network by window, of heads of controls mean and error."""
+    return np.array(record["networks"][network][part][name], float)
+
+
+def by_head(record: Mapping[str, Any], name: str, network: str = "trained") -> np.ndarray:
+    """Means over windows, (L, H) of a measure of heads or (L,) of one of layers.
+
+    >>> by_head(recorded(), "concentration").shape
+    (6, 12)
+    """
+    found = values(record, "heads", name, network)
+    return np.asarray(found.mean(axis=0) if network == "trained" else found[0])
 
 
 class Sample(NamedTuple):
