@@ -380,6 +380,8 @@ def collect(
     ``path`` and ``text`` are those of ``encoder.load`` and ``moby_dick.load``; ``plan`` a file whose SHA-256 is kept.
     """
     begin, code = time.perf_counter(), records.commit()
+    # As it is when the run begins: whatever is added to the page afterwards was no plan.
+    digest = hashlib.sha256(Path(plan).read_bytes()).hexdigest() if plan is not None else None
     tasks, found = _tasks(sizes), {}
     options.setdefault("num_threads", 1)
     identity = sweep.fingerprint([f.sha256 for f in encoder.FILES], list(sizes), sweep.code_version(_done))
@@ -405,7 +407,6 @@ def collect(
             digits = 3 if part == "heads" else 4
             parts[part] = {key: records.numbers(v, digits) for key, v in stacked.items()}
         body[name] = parts
-    digest = hashlib.sha256(Path(plan).read_bytes()).hexdigest() if plan is not None else None
     record = {"format": 1, "sizes": sizes._asdict(), "plan": digest, "files": [f._asdict() for f in encoder.FILES]}
     record |= {"networks": body, "complete": len(found) == len(tasks)} | records.circumstances(begin, code)
     records.write(Path(folder) / _ARTIFACT, record)
