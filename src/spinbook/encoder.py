@@ -138,13 +138,20 @@ def load(path: str | os.PathLike[str] | None = None) -> Encoder:
     def norm(name: str) -> tuple[Array, Array]:
         return found[f"{name}.weight"], found[f"{name}.bias"]
 
-    layers = []
+    layers: list[Layer] = []
     while f"encoder.layer.{len(layers)}.output.dense.weight" in found:
         at = f"encoder.layer.{len(layers)}"
-        maps = (linear(f"{at}.attention.self.{name}") for name in ("query", "key", "value"))
-        out = linear(f"{at}.attention.output.dense"), norm(f"{at}.attention.output.LayerNorm")
-        wide = linear(f"{at}.intermediate.dense"), linear(f"{at}.output.dense"), norm(f"{at}.output.LayerNorm")
-        layers.append(Layer(*maps, *out, *wide))
+        new = Layer(
+            to_queries=linear(f"{at}.attention.self.query"),
+            to_keys=linear(f"{at}.attention.self.key"),
+            to_values=linear(f"{at}.attention.self.value"),
+            from_values=linear(f"{at}.attention.output.dense"),
+            first_norm=norm(f"{at}.attention.output.LayerNorm"),
+            widen=linear(f"{at}.intermediate.dense"),
+            narrow=linear(f"{at}.output.dense"),
+            second_norm=norm(f"{at}.output.LayerNorm"),
+        )
+        layers.append(new)
     places = found["embeddings.position_embeddings.weight"] + found["embeddings.token_type_embeddings.weight"][0]
     words = found["embeddings.word_embeddings.weight"]
     return Encoder(words, places, norm("embeddings.LayerNorm"), tuple(layers))
@@ -222,7 +229,7 @@ def block(x: Float[Array, "N D"], layer: Layer, heads: int = HEADS) -> Trace:
     return Trace(x, q, k, v, attention, attended, middle, forward, normalised(middle + forward, layer.second_norm))
 
 
-def run(tokens: Int[Array, " N"], encoder: Encoder) -> list[Trace]:
+def run(tokens: Int[np.ndarray | Array, " N"], encoder: Encoder) -> list[Trace]:
     """The traces of all layers on one window of tokens (N,), [CLS] and [SEP] among them."""
     x, traces = embed(jnp.asarray(tokens), encoder), []
     for layer in encoder.layers:

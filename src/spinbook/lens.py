@@ -28,6 +28,7 @@ from spinbook.annotations import ArrayLike, Float
 from spinbook.vector.fidelity import collective_mode
 
 __all__ = [
+    "WORDS",
     "Explained",
     "KeyLengths",
     "SinkLaw",
@@ -165,8 +166,9 @@ def irreversibility(attention: Float[ArrayLike, "*batch N N"]) -> Float[np.ndarr
     """sigma = 1/2 sum_ij (F_ij - F_ji) ln(F_ij / F_ji) with F_ij = pi_i J_ij: entropy production, in nats a step.
 
     How fast a record of the walk tells its direction in time. Zero for symmetric weights, and for a star in which all
-    exchange with one token only. Infinite where the walk goes from i to j and never back. Flows that rounding cannot
-    tell from zero count as zero. Errors as ``stationary``. Source: Schnakenberg (1976).
+    exchange with one token only. Infinite where the walk goes from i to j and never back, as weights that underflow in
+    half precision seem to say. Flows that rounding cannot tell from zero count as zero. Errors as ``stationary``.
+    Source: Schnakenberg (1976).
 
     >>> round(float(irreversibility([[0.0, 0.9, 0.1], [0.1, 0.0, 0.9], [0.9, 0.1, 0.0]])), 4)
     1.7578
@@ -426,7 +428,7 @@ def sink_law(
     uniform, sinks = (float(s / np.sqrt(q + 2 * s + s**2)) for s in (r, r * P))
     m = _plain(magnetizations, "magnetizations")
     v = (sphere.squared_radius(m.shape[1]) - np.sum(m**2, axis=1)) / m.shape[1]
-    A = float(beta) * v[:, None] * J
+    A = float(np.asarray(beta)) * v[:, None] * J
     if np.abs(np.linalg.eigvals(A)).max() >= 1:
         return SinkLaw(uniform, sinks, math.nan, P)
     delayed = A @ scipy.linalg.solve_discrete_lyapunov(A, np.diag(v))
@@ -517,14 +519,24 @@ def antisymmetric_share(
     return float(share), float(error)
 
 
-_HEAD_MEASURES: dict[str, tuple[Callable[[np.ndarray], np.ndarray], str]] = {
-    "attended": (attended, "tokens listened to"),
-    "concentration": (lambda J: concentration(stationary(J)), "P of the stationary distribution"),
-    "second_eigenvalue": (second_eigenvalue, "second eigenvalue"),
-    "irreversibility": (irreversibility, "entropy production (nats a step)"),
-    "positional": (positional, "attention at one distance"),
-    "swap": (swap, "exchange of two tokens"),
-    "first_token": (lambda J: J[..., 1:, 0].mean(-1), "attention to the first token"),
+WORDS = {
+    "attended": "tokens listened to",
+    "concentration": "P of the stationary distribution",
+    "second_eigenvalue": "second eigenvalue",
+    "irreversibility": "entropy production (nats a step)",
+    "positional": "attention at one distance",
+    "swap": "exchange of two tokens",
+    "first_token": "attention to the first token",
+}
+"""The measures of heads that ``measure`` makes, in words."""
+_HEAD_MEASURES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "attended": attended,
+    "concentration": lambda J: concentration(stationary(J)),
+    "second_eigenvalue": second_eigenvalue,
+    "irreversibility": irreversibility,
+    "positional": positional,
+    "swap": swap,
+    "first_token": lambda J: J[..., 1:, 0].mean(-1),
 }
 
 
@@ -564,8 +576,8 @@ def measure(
     J = np.stack(layers, axis=1)
     B, L, H, N, _ = J.shape
     found = xr.Dataset(coords={"window": np.arange(B), "layer": np.arange(1, L + 1), "head": np.arange(1, H + 1)})
-    for name, (function, words) in _HEAD_MEASURES.items():
-        found[name] = ("window", "layer", "head"), function(J), {"long_name": words}
+    for name, function in _HEAD_MEASURES.items():
+        found[name] = ("window", "layer", "head"), function(J), {"long_name": WORDS[name]}
     if hidden_states is not None:
         states = [_vectors(x, "hidden_states") for x in _listed(hidden_states, "hidden_states")]
         if len(states) != L + 1 or any(x.ndim != 3 or x.shape[:2] != (B, N) for x in states):

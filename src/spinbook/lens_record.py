@@ -476,7 +476,7 @@ def write_sample(file: str | Path, *, path: str | None = None, text: str | None 
         "queries": [t.queries for t in runs[0]],
         "keys": [t.keys for t in runs[0]],
     }
-    halves = {name: np.asarray(values, np.float16) for name, values in arrays.items()}
+    halves: dict[str, Any] = {name: np.asarray(values, np.float16) for name, values in arrays.items()}
     np.savez_compressed(file, tokens=tokens, **halves)
 
 

@@ -44,8 +44,8 @@ def heads(dataset: Any, names: Sequence[str] | None = None) -> Figure:
     rows = -(-len(chosen) // columns)
     figure, axes = style.subplots(rows, columns, height=1.9 * rows + 0.3, squeeze=False)
     for ax, name in zip(axes.flat, chosen, strict=False):
-        values = dataset[name].mean("window").transpose("layer", "head")
-        _map(ax, values.values, values.attrs.get("long_name", dataset[name].attrs.get("long_name", name)))
+        values = dataset[name].mean("window").transpose("layer", "head").values
+        _map(ax, values, dataset[name].attrs.get("long_name", name))
     for ax in axes.flat[len(chosen) :]:
         ax.axis("off")
     for ax in axes[:, 0]:
