@@ -153,7 +153,7 @@ def laws(measured: np.ndarray, predicted: Mapping[str, np.ndarray]) -> Figure:
     """The error of naive delayed correlations of each head: predicted against measured, one panel for each law."""
     figure, axes = style.subplots(1, len(predicted), height=2.6, sharex=True, sharey=True)
     ends = np.array([0.05, 1.0])
-    for letter, ax, (name, values), colour in style.dressed("abc", axes, predicted.items(), (ORANGE, PURPLE, BLUE)):
+    for letter, ax, colour, (name, values) in style.dressed("abc", axes, (ORANGE, PURPLE, BLUE), predicted.items()):
         ax.plot(ends, ends, color=style.GREY, linewidth=1.0, linestyle="-")
         ax.plot(measured.ravel(), np.ravel(values), color=colour, marker="o", markersize=3, linestyle="none")
         ax.set(xscale="log", yscale="log", xlabel="measured")
