@@ -1,4 +1,4 @@
-"""The live map of trained-transformer: its windows are the weights it was given, and a click and a key choose a head."""
+"""The live map of trained-transformer: its windows are the weights it was given; clicks and keys choose a head."""
 
 import json
 
