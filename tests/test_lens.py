@@ -243,6 +243,25 @@ def test_the_sample_shows_what_the_record_says_of_its_windows():
     assert lengths.total_variation == pytest.approx(np.array(heads["total_variation"], float)[3], abs=0.01)
 
 
+def test_long_keys_have_numpys_correlation():
+    keys, J = np.random.default_rng(0).normal(size=(2, 6, 4)), softmax(2, 6, 6)
+    found = lens.long_keys(keys, J)
+    for k, a, value in zip(keys, J, found, strict=True):
+        expected = np.corrcoef(np.log(np.linalg.norm(k, axis=1)), np.log(a.sum(axis=0)))[0, 1]
+        assert value == pytest.approx(expected, abs=1e-12)
+
+
+def test_means_by_head_are_those_of_windows_and_of_what_controls_keep():
+    record = lens_record.recorded()
+    windows = lens_record.values(record, "heads", "concentration")
+    assert windows.shape == (32, 6, 12)
+    assert lens_record.by_head(record, "concentration") == pytest.approx(windows.mean(axis=0))
+    control = lens_record.values(record, "heads", "concentration", "fresh")
+    assert lens_record.by_head(record, "concentration", "fresh") == pytest.approx(control[0])
+    # A network that was never trained attends to all alike.
+    assert control[0] == pytest.approx(np.ones((6, 12)), abs=0.05)
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("transformers") is None, reason="needs transformers")
 def test_the_forward_pass_is_that_of_transformers():
