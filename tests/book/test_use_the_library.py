@@ -37,8 +37,8 @@ def numbers(text):
     return [float(number) for number in re.findall(r"-?\d+\.\d+", text)]
 
 
-def test_the_page_has_its_four_subjects():
-    assert len(SECTIONS) == 4
+def test_the_page_has_its_five_subjects():
+    assert len(SECTIONS) == 5
     # Code that a reader copies is Python and nothing else.
     assert len(re.findall("^```", PAGE, flags=re.MULTILINE)) == 2 * sum(
         len(LISTING.findall(text)) for text in SECTIONS.values()
@@ -89,3 +89,12 @@ def test_the_three_entropy_productions_agree_as_the_page_says(printed):
     assert exact < approximate < 2 * exact
     assert "converged: True" in lines[2]
     assert symmetric == 0.0
+
+
+@pytest.mark.slow
+def test_a_network_without_training_is_no_star(printed):
+    shown = printed["Your own network under the lens"]
+    by_layer = numbers(re.search(r"^concentration by layer .*$", shown, flags=re.MULTILINE)[0])
+    assert len(by_layer) == 3
+    assert max(by_layer) < 1.5
+    assert "drawn: True" in shown

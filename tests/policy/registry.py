@@ -114,6 +114,9 @@ EXEMPT = {
     "experiments.datasets.digits": "no arguments",
     **{f"experiments.datasets.{name}": "paths; tests/experiments/datasets" for name in ("files", "mnist")},
     **{f"experiments.datasets.moby_dick.{name}": "a path, or no arguments" for name in ("load", "sample")},
+    "experiments.lens_record": "of a record of the book, which its checksum seals",
+    **{f"experiments.encoder.{name}": UNCHECKED for name in ("attend", "block", "embed", "feed_forward", "normalised")},
+    **{f"experiments.encoder.{name}": "a path, or weights made of it" for name in ("load", "run", "tokenizer")},
     "spinbook.ising.sherrington_kirkpatrick.published_starts": "no arguments",
     "spinbook.ising.echo": UNCHECKED,
     "spinbook.adaptive_tap.ising.checked_model": "the checks of its module, see spinbook.validate",
@@ -230,6 +233,20 @@ VECTOR: dict[str, Any] = {
 FIDELITY: dict[str, Any] = {
     "couplings": np.full((3, 3), 1 / 3), "fields": 0.5 * _random(3, 4), "magnetizations": 0.1 * _random(3, 4),
     "beta": 0.7, "replicas": 8, "steps": 2, "transient": 1, "updates": 3, "num_sites": 4, "dim": 8, "key": KEY,
+}  # fmt: skip
+_ATTENTION = np.exp(_random(3, 3))
+_ATTENTION /= _ATTENTION.sum(axis=1, keepdims=True)
+LENS: dict[str, Any] = {
+    "attention": _ATTENTION, "distribution": np.array([0.2, 0.3, 0.5]), "states": _random(3, 4), "beta": 0.7,
+    "queries": _random(3, 4), "keys": _random(3, 4, seed=1), "magnetizations": 0.1 * _random(3, 4), "num_probes": 2,
+    "key": KEY, "layer": Opaque(lambda: jnp.tanh), "parameters": Opaque(tuple),
+    "output": _random(6, 3), "predictors": _random(2, 6, 3, seed=1),
+    "fitted": Opaque(lambda: np.arange(6) < 4),
+}  # fmt: skip
+_HEADS = np.stack([_ATTENTION, _ATTENTION])
+LENS_HEADS: dict[str, Any] = {
+    "attention": _HEADS, "values": _random(2, 3, 2), "from_values": _random(4, 5), "given": _random(3, 3, 5),
+    "to_values": _random(5, 4),
 }  # fmt: skip
 RBM: dict[str, Any] = {
     "visible": np.array([[0.0, 1.0, 1.0], [1.0, 0.0, 1.0]]), "hidden": _random(2, 2), "weights": 0.5 * _random(3, 2),
@@ -429,7 +446,17 @@ GROUPS = [
     Group("vector.mean_field", "simulate steady_state tap_solve tap_step", VECTOR, NOT_FOUND),
     Group("vector.stochastic", "simulate step", VECTOR, more={"spins": _ON_SPHERE}),
     Group("experiments.vector.fidelity", "sampled spread_means twins", FIDELITY),
-    Group("experiments.vector.fidelity", "collective_mode", FIDELITY, "NaN where the fluctuation does not die out"),
+    Group("vector.mean_field", "collective_mode", FIDELITY, "NaN where the fluctuation does not die out"),
+    Group(
+        "lens",
+        "antisymmetric_share attended concentration explained gamma growth irreversibility key_lengths positional "
+        "second_eigenvalue sink_law stationary swap token_cosine",
+        LENS,
+    ),
+    Group("lens", "long_keys", LENS, "NaN where all keys have one length"),
+    Group("lens", "contributions echo", LENS_HEADS),
+    Group("lens", "measure", {"attentions": _HEADS[None, None], "hidden_states": _random(2, 1, 3, 4)}),
+    Group("experiments.encoder", "windows", {"tokens": np.arange(20.0), "number": 2, "length": 6}),
     Group("vector.infinite", "steady_length", {"beta": 1.0, "coupling_std": 1.0, "field_length": 1.0}, NO_STATE),
     Group(
         "entropy_production.mean_field",

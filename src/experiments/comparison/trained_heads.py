@@ -161,7 +161,7 @@ def _measured(J: np.ndarray, x: np.ndarray, beta: float, sampling: Sampling, key
         return squared
 
     result["delayed"], result["delayed_rest"] = (_with_error(relative(first), delayed) for first in (0, 1))
-    chi, r, q = fidelity.collective_mode(J, m, beta=beta)
+    chi, r, q = mean_field.collective_mode(J, m, beta=beta)
     return result | {"chi": chi, "q": q, "predicted": r / np.sqrt(q + 2 * r + r**2)}
 
 

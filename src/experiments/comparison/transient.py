@@ -515,7 +515,7 @@ def train(run: Run, design: Design, *, checkpoint: Checkpoint | None = None) -> 
     Of spins, at each look and for each layer under the inputs of its own use, averages over a batch: ``distance``
     (looks, depth, 12), |m_k - m*| / |m*| after k updates; ``mismatch`` and ``irreversibility`` (looks, depth, 12,
     heads), see ``SpinTransformerModule.path``; ``n_eff``, ``q`` and ``chi`` (looks, depth, heads), see
-    ``experiments.vector.fidelity.collective_mode``; ``path_unsettled`` (looks, depth). The weights of seed 1 are among
+    ``spinbook.vector.mean_field.collective_mode``; ``path_unsettled`` (looks, depth). The weights of seed 1 are among
     the arrays as ``weight.0`` and so on, in the order of the model's leaves.
 
     With a ``checkpoint`` it goes on from there, and writes it after every look.

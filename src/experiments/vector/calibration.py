@@ -273,8 +273,8 @@ def measure(cell: Cell) -> dict[str, np.ndarray]:
     symmetric part, in the uniform direction 1 1^T and along J - J^T; ``floor`` (3,): standard errors of the sampled
     means, delayed correlations and entropy production, relative to them; ``forgotten``: the squared distance of the
     halves' means over what their scatter lets expect, one if both starts are forgotten; ``mode``: chi, r and q of
-    ``fidelity.collective_mode``; ``predicted`` (3,): the relative error of naive delayed correlations from these three
-    and from ``closure``, and of sigma from ``closure``. NaN where a theory found no steady state.
+    ``mean_field.collective_mode``; ``predicted`` (3,): the relative error of naive delayed correlations from these
+    three and from ``closure``, and of sigma from ``closure``. NaN where a theory found no steady state.
     """
     with enable_x64(True):
         J, x = system(cell)
@@ -364,7 +364,7 @@ def _compared(J: np.ndarray, x: np.ndarray, beta: float, m: np.ndarray, D: np.nd
     apart = np.sum((m[0].mean(0) - m[1].mean(0)) ** 2)
     expected = sum(np.var(half, axis=0, ddof=1).sum() / len(half) for half in m)
     lost = np.isnan(means["naive"]).any()
-    chi, r, q = (np.nan, np.nan, np.nan) if lost else fidelity.collective_mode(J, means["naive"], beta=beta)
+    chi, r, q = (np.nan, np.nan, np.nan) if lost else mean_field.collective_mode(J, means["naive"], beta=beta)
     from_closure = np.linalg.norm(closed - naive) / np.linalg.norm(closed)
     of_sigma = np.sum(K * naive) / np.sum(K * closed) - 1
     return {
@@ -484,7 +484,7 @@ def tried(case: Case) -> dict[str, np.ndarray]:
         found = fidelity._halves(key, couplings, fields, beta, case.replicas, case.steps, transient=30, delayed=True)
         halves = [jnp.asarray(part, float) for part in found]
         own, D = (np.asarray(estimate(*halves)) for estimate in (fidelity._own_means_apart, fidelity._delayed))
-    chi, r, q = fidelity.collective_mode(J, m, beta=case.beta)
+    chi, r, q = mean_field.collective_mode(J, m, beta=case.beta)
     predicted = [np.linalg.norm(theory - naive) / np.linalg.norm(theory) for theory in (closed, averaged)]
     return {
         "delayed": np.array([_jackknife(_relative(theory), D) for theory in (naive, closed, averaged)]),

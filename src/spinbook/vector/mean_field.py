@@ -19,6 +19,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
 from spinbook import arguments, fixed_point, sphere, validate
@@ -30,6 +31,7 @@ from spinbook.vector.fluctuations import COMPONENTS, Covariances, Rule, received
 from spinbook.vector.heads import by_heads, from_heads
 
 __all__ = [
+    "collective_mode",
     "flat_tap_step",
     "naive_step",
     "second_order_magnetization",
@@ -362,3 +364,33 @@ def steady_state(
     tol = validate.positive(tol, "tol", ndim=0, dtype=m.dtype)
     max_steps = validate.count(max_steps, "max_steps", minimum=1)
     return _steady(m, J, x, beta, tol, step, max_steps)
+
+
+def collective_mode(
+    couplings: Float[ArrayLike, "N N"], magnetizations: Float[ArrayLike, "N D"], *, beta: Float[ArrayLike, ""]
+) -> tuple[float, float, float]:
+    """chi, r = chi^2 / (1 - chi^2) and q = N mean_i sum_j J_ij^2, for couplings whose rows sum to one.
+
+    ``chi`` is beta times the variance of a spin per component, (R^2 - |m|^2) / D, averaged over spins. A fluctuation
+    that all spins share comes back through rows that sum to one, times chi at every step, and so adds r to the
+    correlations of independent sites. Naive delayed correlations are then wrong by r / sqrt(q + 2 r + r^2), and TAP's
+    means by r / (q + r) of the error of naive ones. Where chi is one or more the fluctuation does not die out, and r is
+    NaN. Raises ``ValueError`` for magnetizations as long as the radius, and for numbers whose squares overflow.
+
+    >>> collective_mode(np.full((4, 4), 0.25), np.zeros((4, 6)), beta=1.0)
+    (0.333..., 0.125, 1.0)
+    """
+    J = np.array(validate.known_numbers(couplings, "couplings"))
+    if J.ndim != 2 or J.shape[0] != J.shape[1] or J.size == 0:
+        raise ValueError(f"couplings: expected a square matrix (N, N), got shape {J.shape}")
+    m = validate.known_numbers(magnetizations, "magnetizations")
+    if m.ndim != 2 or len(m) != len(J):
+        raise ValueError(f"magnetizations: expected shape ({len(J)}, D), got shape {m.shape}")
+    dim = m.shape[1]
+    sphere.inside_ball(m)
+    inverse = validate.known_numbers(beta, "beta")
+    validate.positive(inverse, "beta", ndim=0)
+    chi = float(inverse) * float(np.mean(sphere.squared_radius(dim) - np.sum(m**2, axis=1))) / dim
+    with np.errstate(over="ignore"):
+        q = len(m) * float(np.mean(np.sum(J**2, axis=1)))
+    return chi, chi**2 / (1 - chi**2) if chi < 1 else math.nan, q

@@ -13,6 +13,7 @@ from experiments.vector import fidelity
 from experiments.vector.fidelity import Case
 from spinbook import sphere
 from spinbook.precision import enable_x64
+from spinbook.vector import mean_field
 
 
 def test_the_means_of_a_spin_that_couples_to_itself_are_those_of_its_exact_distribution():
@@ -47,7 +48,7 @@ def test_flat_couplings_have_the_shared_mode_of_the_formula():
     N, D, beta = 6, 12, 1.5
     m = np.full((N, D), 0.3)
     J = np.full((N, N), 1 / N)
-    chi, r, q = fidelity.collective_mode(J, m, beta=beta)
+    chi, r, q = mean_field.collective_mode(J, m, beta=beta)
     variance = (sphere.squared_radius(D) - D * 0.09) / D
     assert chi == pytest.approx(beta * variance)
     assert q == pytest.approx(1.0)
@@ -123,9 +124,9 @@ def test_the_record_holds_every_case_and_is_small():
 def test_a_shared_mode_that_does_not_die_out_has_no_feedback():
     # chi = beta (1/2 - 1/D) without magnetizations: one at beta = 3 in six dimensions.
     J, m = np.full((4, 4), 0.25), np.zeros((4, 6))
-    assert fidelity.collective_mode(J, m, beta=2.9)[1] > 10
+    assert mean_field.collective_mode(J, m, beta=2.9)[1] > 10
     for beta in (3.0, 4.0):
-        chi, r, _ = fidelity.collective_mode(J, m, beta=beta)
+        chi, r, _ = mean_field.collective_mode(J, m, beta=beta)
         assert chi == pytest.approx(beta / 3)
         assert np.isnan(r)
 

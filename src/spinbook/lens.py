@@ -1,0 +1,591 @@
+"""One trained network under the lenses of the book: functions of its attention weights, vectors and layers.
+
+What comes in are plain arrays, of whatever library: attention weights (..., N, N) whose row i says to whom token i
+listens, queries and keys (..., N, d), hidden states (..., N, D), or a layer as a function of JAX. ``measure`` takes
+what ``transformers`` returns with ``output_attentions=True, output_hidden_states=True``. Nothing here trains or loads
+anything, and nothing depends on that package. All but layers is computed in double precision.
+
+Rows that sum to one make a head the transition matrix of a Markov chain in which attention walks from a token to one
+that it listens to. Its stationary distribution pi is where the walk is found after long.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.linalg
+import xarray as xr
+from jaxtyping import Array, PRNGKeyArray
+
+from spinbook import sphere, validate
+from spinbook.annotations import ArrayLike, Float
+from spinbook.vector.mean_field import collective_mode
+
+__all__ = [
+    "WORDS",
+    "Explained",
+    "KeyLengths",
+    "SinkLaw",
+    "antisymmetric_share",
+    "attended",
+    "concentration",
+    "contributions",
+    "echo",
+    "explained",
+    "gamma",
+    "growth",
+    "irreversibility",
+    "key_lengths",
+    "long_keys",
+    "measure",
+    "positional",
+    "second_eigenvalue",
+    "sink_law",
+    "stationary",
+    "swap",
+    "token_cosine",
+]
+
+_ROW_SUM = 1e-2
+"""Rows may miss one by as much: half precision, over some hundred tokens."""
+
+
+def _plain(values: Any, name: str) -> np.ndarray:
+    """Double precision. A tensor of PyTorch that has a gradient is detached from it."""
+    values = values.detach().float().cpu() if hasattr(values, "detach") else values
+    return np.asarray(validate.known_numbers(values, name), dtype=float)
+
+
+def _attention(attention: Any, name: str = "attention") -> np.ndarray:
+    """Finite weights that are nowhere negative, (..., N, N) with N > 1, rows made to sum to one exactly."""
+    J = _plain(attention, name)
+    if J.ndim < 2 or J.shape[-1] != J.shape[-2] or J.shape[-1] < 2:
+        raise ValueError(f"{name}: expected square matrices (..., N, N) of two tokens or more, got shape {J.shape}")
+    if J.size and (J.min() < 0 or np.abs(J.sum(-1) - 1).max() > _ROW_SUM):
+        raise ValueError(
+            f"{name}: expected weights >= 0 whose rows sum to one, got a least weight of {J.min():.3g} and sums from "
+            f"{J.sum(-1).min():.3g} to {J.sum(-1).max():.3g}; leave out padding, and dropout"
+        )
+    return J / J.sum(-1, keepdims=True)
+
+
+def _vectors(vectors: Any, name: str) -> np.ndarray:
+    x = _plain(vectors, name)
+    if x.ndim < 2 or x.shape[-2] < 2 or x.shape[-1] < 1:
+        raise ValueError(f"{name}: expected vectors (..., N, D) of two tokens or more, got shape {x.shape}")
+    return x
+
+
+def stationary(attention: Float[ArrayLike, "*batch N N"]) -> Float[np.ndarray, "*batch N"]:
+    """pi with pi_j = sum_i pi_i J_ij and sum_i pi_i = 1, the left eigenvector of the weights with eigenvalue one.
+
+    It says on whom the walk of attention ends up: 1 / N everywhere for heads that listen to all alike, and near one on
+    a sink. Under a causal mask all of it is on the first token. Solves N linear equations in double precision, N^3.
+    Raises ``ValueError`` for what are no attention weights, and where tokens fall apart in groups that never listen to
+    each other, so that pi is not unique.
+
+    >>> stationary([[0.5, 0.5], [0.25, 0.75]]).round(3).tolist()
+    [0.333, 0.667]
+    """
+    J = _attention(attention)
+    N = J.shape[-1]
+    # The equations have rank N - 1; adding sum_i pi_i = 1 to each of them leaves one solution.
+    equations = np.eye(N) - np.swapaxes(J, -1, -2) + 1
+    try:
+        pi = np.linalg.solve(equations, np.ones((*J.shape[:-2], N, 1)))[..., 0]
+    except np.linalg.LinAlgError as error:
+        raise ValueError(
+            "attention: expected tokens that are connected, got groups that never listen to each other"
+        ) from error
+    pi = np.maximum(pi, 0)
+    return pi / pi.sum(-1, keepdims=True)
+
+
+def concentration(distribution: Float[ArrayLike, "*batch N"]) -> Float[np.ndarray, " *batch"]:
+    """P = N sum_i pi_i^2: one for a uniform distribution, N where all of it is on one token.
+
+    N / P is the number of tokens that share it. Raises ``ValueError`` for numbers below zero or that sum to nothing.
+
+    >>> float(concentration([0.25] * 4)), float(concentration([1, 0, 0, 0]))
+    (1.0, 4.0)
+    """
+    pi = _plain(distribution, "distribution")
+    if pi.ndim < 1 or pi.shape[-1] < 1 or (pi.size and (pi.min() < 0 or pi.sum(-1).min() <= 0)):
+        raise ValueError(
+            f"distribution: expected probabilities (..., N), got shape {pi.shape} and negative or no weight"
+        )
+    pi = pi / pi.sum(-1, keepdims=True)
+    return np.asarray(pi.shape[-1] * np.sum(pi**2, axis=-1))
+
+
+def second_eigenvalue(attention: Float[ArrayLike, "*batch N N"]) -> Float[np.ndarray, " *batch"]:
+    """The second largest absolute eigenvalue of the weights: by how much a step shrinks what differs between tokens.
+
+    The largest is one. 1 / (1 - lambda_2) steps are the memory of the walk; near one there is no gap, and tokens fall
+    into groups. About 10 N^3 operations. Errors as ``stationary``.
+
+    >>> float(second_eigenvalue([[0.5, 0.5], [0.25, 0.75]]).round(6))
+    0.25
+    """
+    values = np.sort(np.abs(np.linalg.eigvals(_attention(attention))), axis=-1)
+    return np.asarray(values[..., -2])
+
+
+def attended(attention: Float[ArrayLike, "*batch N N"]) -> Float[np.ndarray, " *batch"]:
+    """The mean over tokens i of 1 / sum_j J_ij^2, the effective number of tokens that a token listens to.
+
+    One for a head that retrieves, N for one that averages. Errors as ``stationary``.
+
+    >>> float(attended([[0.5, 0.5], [0.0, 1.0]]))
+    1.5
+    """
+    return np.asarray(np.mean(1 / np.sum(_attention(attention) ** 2, axis=-1), axis=-1))
+
+
+def swap(attention: Float[ArrayLike, "*batch N N"]) -> Float[np.ndarray, " *batch"]:
+    """max over pairs i != j of min(J_ij, J_ji): above one half where a head can exchange the contents of two tokens.
+
+    Errors as ``stationary``.
+
+    >>> float(swap([[0.1, 0.9], [0.8, 0.2]]))
+    0.8
+    """
+    J = _attention(attention)
+    both = np.minimum(J, np.swapaxes(J, -1, -2))
+    both[..., np.arange(J.shape[-1]), np.arange(J.shape[-1])] = 0
+    return np.asarray(both.max(axis=(-1, -2)))
+
+
+def irreversibility(attention: Float[ArrayLike, "*batch N N"]) -> Float[np.ndarray, " *batch"]:
+    """sigma = 1/2 sum_ij (F_ij - F_ji) ln(F_ij / F_ji) with F_ij = pi_i J_ij: entropy production, in nats a step.
+
+    How fast a record of the walk tells its direction in time. Zero for symmetric weights, and for a star in which all
+    exchange with one token only. Infinite where the walk goes from i to j and never back, as weights that underflow in
+    half precision seem to say. Flows that rounding cannot tell from zero count as zero. Errors as ``stationary``.
+    Source: Schnakenberg (1976).
+
+    >>> round(float(irreversibility([[0.0, 0.9, 0.1], [0.1, 0.0, 0.9], [0.9, 0.1, 0.0]])), 4)
+    1.7578
+    """
+    J = _attention(attention)
+    flow = stationary(J)[..., None] * J
+    back = np.swapaxes(flow, -1, -2)
+    kept = np.maximum(flow, back) > J.shape[-1] * np.finfo(float).eps
+    with np.errstate(divide="ignore", invalid="ignore"):
+        terms = np.where(kept, (flow - back) * np.log(flow / back), 0)
+    return np.asarray(np.sum(terms, axis=(-1, -2)) / 2)
+
+
+def positional(attention: Float[ArrayLike, "*batch N N"]) -> Float[np.ndarray, " *batch"]:
+    """max over distances d of mean_i J_(i, i + d), for |d| up to N / 2: near one where a head looks at fixed distance.
+
+    About 1 / N for a head that knows no places. Errors as ``stationary``.
+
+    >>> float(positional(np.roll(np.eye(8), -1, axis=1)))
+    1.0
+    """
+    J = _attention(attention)
+    reach = J.shape[-1] // 2
+    means = [np.diagonal(J, d, axis1=-2, axis2=-1).mean(-1) for d in range(-reach, reach + 1)]
+    return np.asarray(np.max(means, axis=0))
+
+
+def token_cosine(states: Float[ArrayLike, "*batch N D"]) -> Float[np.ndarray, " *batch"]:
+    """The mean cosine of two different tokens, (|sum_i u_i|^2 - N) / (N (N - 1)) with directions u_i.
+
+    One where tokens have collapsed to one direction. Raises ``ValueError`` for a vector without a direction.
+
+    >>> float(token_cosine([[1.0, 0.0], [0.0, 2.0]]))
+    0.0
+    """
+    x = _vectors(states, "states")
+    lengths = np.linalg.norm(x, axis=-1, keepdims=True)
+    if x.size and lengths.min() == 0:
+        raise ValueError("states: expected vectors with a direction, got one of length zero")
+    N = x.shape[-2]
+    return np.asarray((np.sum((x / lengths).sum(-2) ** 2, axis=-1) - N) / (N * (N - 1)))
+
+
+def gamma(
+    queries: Float[ArrayLike, "*batch N d"], keys: Float[ArrayLike, "*batch N d"]
+) -> Float[np.ndarray, " *batch"]:
+    """mean_ij |q_i| |k_j| / sqrt(d), the inverse temperature that multiplies the cosine of query and key.
+
+    Raises ``ValueError`` for queries and keys of different shapes.
+
+    >>> float(gamma(2 * np.ones((3, 4)), np.ones((3, 4))))
+    4.0
+    """
+    q, k = _pair(queries, keys)
+    return np.asarray(np.linalg.norm(q, axis=-1).mean(-1) * np.linalg.norm(k, axis=-1).mean(-1) / np.sqrt(q.shape[-1]))
+
+
+def _pair(queries: Any, keys: Any) -> tuple[np.ndarray, np.ndarray]:
+    q, k = _vectors(queries, "queries"), _vectors(keys, "keys")
+    if q.shape != k.shape:
+        raise ValueError(f"keys: expected the shape of queries, {q.shape}, got {k.shape}")
+    return q, k
+
+
+class KeyLengths(NamedTuple):
+    """What the lengths of keys do to a head.
+
+    ``share``: the part of the variance of logits within rows that keys of equal length cannot give, 1 - R^2.
+    ``total_variation``: 1/2 sum_j |difference of weights|, mean over rows, when all keys get the root mean square of
+    their lengths; ``qk_norm``: the same when queries do, too.
+    """
+
+    share: Float[np.ndarray, " *batch"]
+    total_variation: Float[np.ndarray, " *batch"]
+    qk_norm: Float[np.ndarray, " *batch"]
+
+
+def _weights(logits: np.ndarray) -> np.ndarray:
+    p = np.exp(logits - logits.max(-1, keepdims=True))
+    return np.asarray(p / p.sum(-1, keepdims=True))
+
+
+def key_lengths(queries: Float[ArrayLike, "*batch N d"], keys: Float[ArrayLike, "*batch N d"]) -> KeyLengths:
+    """softmax_j(q_i . k_j / sqrt(d)) against softmax_j(q_i . k_j |k| / |k_j| / sqrt(d)), without a mask.
+
+    QK-norm in its plain form, with one learned sharpness a head, is the third of the results. Raises ``ValueError`` for
+    vectors of different shapes or of length zero.
+
+    >>> same = key_lengths(np.eye(3), np.eye(3))
+    >>> float(same.share), float(same.total_variation)
+    (0.0, 0.0)
+    """
+    q, k = _pair(queries, keys)
+    lengths = [np.linalg.norm(x, axis=-1, keepdims=True) for x in (q, k)]
+    if q.size and min(x.min() for x in lengths) == 0:
+        raise ValueError("queries, keys: expected vectors with a direction, got one of length zero")
+    even = [x / n * np.sqrt(np.mean(n**2, axis=-2, keepdims=True)) for x, n in zip((q, k), lengths, strict=True)]
+
+    def logits(queries: np.ndarray, keys: np.ndarray) -> np.ndarray:
+        return np.asarray(queries @ np.swapaxes(keys, -1, -2) / np.sqrt(q.shape[-1]))
+
+    own, equal, both = logits(q, k), logits(q, even[1]), logits(*even)
+    a, b = (x - x.mean(-1, keepdims=True) for x in (own, equal))
+    products = [np.sum(x * y, axis=(-1, -2)) for x, y in ((a, b), (a, a), (b, b))]
+    with np.errstate(invalid="ignore"):
+        share = np.maximum(1 - products[0] ** 2 / (products[1] * products[2]), 0)
+    far = [np.abs(_weights(own) - _weights(x)).sum(-1).mean(-1) / 2 for x in (equal, both)]
+    return KeyLengths(np.asarray(share), *map(np.asarray, far))
+
+
+def long_keys(
+    keys: Float[ArrayLike, "*batch N d"], attention: Float[ArrayLike, "*batch N N"]
+) -> Float[np.ndarray, " *batch"]:
+    """The correlation, over tokens j, of ln |k_j| with ln sum_i J_ij: do long keys get more attention?
+
+    NaN where all keys have one length or all tokens get the same. Raises ``ValueError`` for shapes that do not fit.
+
+    >>> J = np.tile([0.1, 0.2, 0.7], (3, 1))
+    >>> float(long_keys(J.T, J).round(6))
+    1.0
+    """
+    k, J = _vectors(keys, "keys"), _attention(attention)
+    if k.shape[:-1] != J.shape[:-1]:
+        raise ValueError(f"keys: expected shape {J.shape[:-1]} and components, got {k.shape}")
+    with np.errstate(divide="ignore", invalid="ignore"):
+        x, y = np.log(np.linalg.norm(k, axis=-1)), np.log(J.sum(-2))
+        x, y = (z - z.mean(-1, keepdims=True) for z in (x, y))
+        return np.asarray(np.sum(x * y, -1) / np.sqrt(np.sum(x**2, -1) * np.sum(y**2, -1)))
+
+
+def contributions(
+    attention: Float[ArrayLike, "H N N"], values: Float[ArrayLike, "H N d"], from_values: Float[ArrayLike, "Hd D"]
+) -> Float[np.ndarray, "N N D"]:
+    """C_ij = sum_h J^h_ij v^h_j W^h, what token i gets from token j, with W^h the rows of ``from_values`` of head h.
+
+    Summed over j this is what attention adds, but for an offset. The induced term of a token is the sum without its
+    own. Raises ``ValueError`` for shapes that do not fit.
+
+    >>> contributions(np.full((1, 2, 2), 0.5), np.ones((1, 2, 3)), np.eye(3)).shape
+    (2, 2, 3)
+    """
+    J, v, W = (np.asarray(validate.known_numbers(x, n)) for x, n in _named(attention, values, from_values))
+    if J.ndim != 3 or v.ndim != 3 or v.shape[:2] != J.shape[:2] or W.ndim != 2 or len(W) != len(v) * v.shape[2]:
+        raise ValueError(
+            f"values, from_values: expected (H, N, d) and (H d, D) with H and N of attention {J.shape}, "
+            f"got {v.shape} and {W.shape}"
+        )
+    given = np.einsum("hjd,hdD->hjD", v, W.reshape(*v.shape[::2], -1))
+    return np.asarray(np.einsum("hij,hjD->ijD", J, given, optimize=True))
+
+
+def _named(attention: Any, values: Any, from_values: Any) -> list[tuple[Any, str]]:
+    return [(attention, "attention"), (values, "values"), (from_values, "from_values")]
+
+
+def echo(
+    given: Float[ArrayLike, "N N D"],
+    attention: Float[ArrayLike, "H N N"],
+    to_values: Float[ArrayLike, "D Hd"],
+    from_values: Float[ArrayLike, "Hd D"],
+) -> Float[np.ndarray, "N D"]:
+    """E_i = sum_(j != i) sum_h J^h_ij (G_ji V^h) W^h, where G_ji is what the state of j holds of token i.
+
+    What comes back to a token, in the next attention and through others, of what it gave them before: the term that
+    the reaction of Onsager takes out of a mean field. ``given``: ``contributions`` carried on to the input of the next
+    attention. Weights are held fixed. Raises ``ValueError`` for shapes that do not fit.
+
+    >>> one = np.eye(2)
+    >>> echo(np.ones((2, 2, 2)), [[[0.5, 0.5], [0.5, 0.5]]], one, one).tolist()
+    [[0.5, 0.5], [0.5, 0.5]]
+    """
+    G = np.asarray(validate.known_numbers(given, "given"))
+    J, V, W = (np.asarray(validate.known_numbers(x, n)) for x, n in _named(attention, to_values, from_values))
+    N, D = G.shape[0], G.shape[-1]
+    fits = G.shape == (N, N, D) and J.shape == (len(J), N, N) and V.shape == (D, len(W)) and len(W) % len(J) == 0
+    if not fits:
+        raise ValueError(
+            "given, attention, to_values, from_values: expected shapes (N, N, D), (H, N, N), (D, H d) and (H d, D), "
+            f"got {G.shape}, {J.shape}, {V.shape} and {W.shape}"
+        )
+    others = J * (1 - np.eye(N, dtype=J.dtype))
+    values = (G.reshape(N * N, D) @ V).reshape(N, N, len(J), -1)
+    return np.asarray(np.einsum("hij,jihd->ihd", others, values, optimize=True).reshape(N, -1) @ W)
+
+
+class Explained(NamedTuple):
+    """A regression with one number for each predictor: ``coefficients``, the ``share`` of the squares that they explain
+    on held-out tokens, and ``without``, the share when each predictor in turn is left out."""
+
+    coefficients: Float[np.ndarray, " K"]
+    share: float
+    without: Float[np.ndarray, " K"]
+
+
+def explained(output: Float[ArrayLike, "T D"], predictors: Float[ArrayLike, "K T D"], fitted: np.ndarray) -> Explained:
+    """y_t = c + sum_k a_k x_kt, fitted by least squares on the tokens where ``fitted`` (T,) is True; c is a vector.
+
+    The share is 1 - |y - fit|^2 / |y - mean|^2 on all other tokens, with the mean of the fitted ones; it is negative
+    where the fit is worse than that mean. A predictor explains something of its own if the share falls without it.
+    Raises ``ValueError`` for shapes that do not fit, and where no token is fitted or none is held out.
+
+    >>> x = np.random.default_rng(0).normal(size=(2, 40, 3))
+    >>> found = explained(2 * x[0] - x[1], x, np.arange(40) < 20)
+    >>> found.coefficients.round(6).tolist(), round(found.share, 6)
+    ([2.0, -1.0], 1.0)
+    """
+    y, x = _vectors(output, "output"), _plain(predictors, "predictors")
+    chosen = np.asarray(fitted, bool)
+    if y.ndim != 2 or x.ndim != 3 or x.shape[1:] != y.shape or chosen.shape != y.shape[:1]:
+        raise ValueError(
+            f"predictors, fitted: expected shapes (K, {y.shape[0]}, ...) and ({y.shape[0]},) as output {y.shape}, "
+            f"got {x.shape} and {chosen.shape}"
+        )
+    if chosen.all() or not chosen.any():
+        raise ValueError("fitted: expected some tokens to fit and some to hold out, got only one of both")
+    y, x = y - y[chosen].mean(0), x - x[:, chosen].mean(1, keepdims=True)
+
+    def fit(kept: list[int]) -> tuple[np.ndarray, float]:
+        columns = x[kept]
+        a, *_ = np.linalg.lstsq(columns[:, chosen].reshape(len(kept), -1).T, y[chosen].ravel(), rcond=None)
+        left = y[~chosen] - np.tensordot(a, columns[:, ~chosen], 1)
+        return a, 1 - float(np.sum(left**2) / np.sum(y[~chosen] ** 2))
+
+    every = list(range(len(x)))
+    a, share = fit(every)
+    return Explained(a, share, np.array([fit([m for m in every if m != k])[1] if len(x) > 1 else 0.0 for k in every]))
+
+
+class SinkLaw(NamedTuple):
+    """Relative errors of naive delayed correlations, by three laws, and P: see ``sink_law``."""
+
+    uniform: float
+    with_sinks: float
+    closed: float
+    concentration: float
+
+
+def sink_law(
+    attention: Float[ArrayLike, "N N"], magnetizations: Float[ArrayLike, "N D"], *, beta: Float[ArrayLike, ""]
+) -> SinkLaw:
+    """r P / sqrt(q + 2 r P + (r P)^2) ``with_sinks``; ``uniform`` with P = 1; ``closed``, |A C - A C_0| / |A C|.
+
+    ``vector.mean_field.collective_mode`` gives r and q. A fluctuation that all spins share lives on the stationary
+    distribution of the couplings, so that it is P times as large as where all columns weigh the same. This assumes
+    that the second eigenvalue is far below one, and that the sink hears of itself no more than others hear of it.
+    ``closed`` assumes neither: A_ij = beta v_i J_ij with v_i the variance of a spin per component, C = C_0 + A C A^T
+    with C_0 = D diag(v), solved for all tokens, N^3. NaN where the fluctuation does not die out. Errors as
+    ``stationary`` and ``collective_mode``.
+
+    >>> law = sink_law(np.full((4, 4), 0.25), np.zeros((4, 6)), beta=1.0)
+    >>> law.uniform == law.with_sinks, round(law.closed, 6) == round(law.uniform, 6), law.concentration
+    (True, True, 1.0)
+    """
+    J = _attention(attention)
+    _, r, q = collective_mode(J, magnetizations, beta=beta)
+    P = float(concentration(stationary(J)))
+    uniform, sinks = (float(s / np.sqrt(q + 2 * s + s**2)) for s in (r, r * P))
+    m = _plain(magnetizations, "magnetizations")
+    v = (sphere.squared_radius(m.shape[1]) - np.sum(m**2, axis=1)) / m.shape[1]
+    A = float(np.asarray(beta)) * v[:, None] * J
+    if np.abs(np.linalg.eigvals(A)).max() >= 1:
+        return SinkLaw(uniform, sinks, math.nan, P)
+    delayed = A @ scipy.linalg.solve_discrete_lyapunov(A, np.diag(v))
+    closed = float(np.linalg.norm(delayed - A * v) / np.linalg.norm(delayed))
+    return SinkLaw(uniform, sinks, closed, P)
+
+
+def _layer(layer: Any, states: Any, parameters: tuple[Any, ...]) -> Array:
+    if not callable(layer):
+        raise ValueError(f"layer: expected a function of states (N, D), got {type(layer).__name__}")
+    given = validate.known_numbers(states, "states")
+    x = jnp.asarray(given, getattr(states, "dtype", None) if isinstance(states, jax.Array) else None)
+    if x.ndim != 2 or x.size == 0:
+        raise ValueError(f"states: expected vectors of tokens (N, D), got shape {x.shape}")
+    returned = getattr(jax.eval_shape(layer, x, *parameters), "shape", None)
+    if returned != x.shape:
+        raise ValueError(f"layer: expected states of shape {x.shape} for such states, got {returned}")
+    return x
+
+
+@partial(jax.jit, static_argnames="layer")
+def _pushed(layer: Any, x: Array, parameters: Any, u: Array) -> Array:
+    return jax.lax.map(lambda u: jax.jvp(lambda x: layer(x, *parameters), (x,), (u,))[1], u)
+
+
+def growth(
+    key: PRNGKeyArray,
+    layer: Callable[..., Array],
+    states: Float[ArrayLike, "N D"],
+    parameters: Any = (),
+    *,
+    num_probes: int = 1,
+) -> float:
+    """sqrt(mean |f'(x) u|^2 / mean |u|^2) over random directions u: how much a layer f spreads a small disturbance.
+
+    ``layer(states, *parameters)`` is a function of JAX, compiled once for the same function. One forward derivative a
+    probe. Raises ``ValueError`` for a layer that changes the shape.
+
+    >>> growth(jax.random.key(0), lambda x: 3 * x, np.ones((2, 2)))
+    3.0
+    """
+    key, num_probes = validate.key(key), validate.count(num_probes, "num_probes", minimum=1)
+    x = _layer(layer, states, parameters)
+    u = jax.random.normal(key, (num_probes, *x.shape), x.dtype)
+    return float(jnp.sqrt(jnp.sum(_pushed(layer, x, parameters, u) ** 2) / jnp.sum(u**2)))
+
+
+@partial(jax.jit, static_argnames="layer")
+def _both_ways(layer: Any, x: Array, parameters: Any, z: Array) -> tuple[Array, Array]:
+    def f(x: Array) -> Array:
+        return layer(x, *parameters)
+
+    def one(z: Array) -> tuple[Array, Array]:
+        forward, backward = jax.jvp(f, (x,), (z,))[1], jax.vjp(f, x)[1](z)[0]
+        # |J z|^2 and |J^T z|^2 have the same mean; both together scatter less.
+        return jnp.sum((forward - backward) ** 2) / 4, (jnp.sum(forward**2) + jnp.sum(backward**2)) / 2
+
+    return jax.lax.map(one, z)
+
+
+def antisymmetric_share(
+    key: PRNGKeyArray,
+    layer: Callable[..., Array],
+    states: Float[ArrayLike, "N D"],
+    parameters: Any = (),
+    *,
+    num_probes: int = 8,
+) -> tuple[float, float]:
+    """|(J - J^T) / 2|^2 / |J|^2 with J = df/dx over all tokens and components, and its standard error over the probes.
+
+    Zero where the layer is the gradient of an energy, one half for a matrix of independent numbers, one for a field of
+    rotations. J is never formed: for random signs z the mean of |J z|^2 is |J|^2. One forward and one backward
+    derivative a probe, compiled as in ``growth``. A residual is a gradient and hides what is added to it; give the
+    layer without. Raises ``ValueError`` for a layer that changes the shape; NaN for one that does not depend on its
+    states.
+
+    >>> turn = jnp.array([[0.0, 1.0], [-1.0, 0.0]])
+    >>> antisymmetric_share(jax.random.key(0), lambda x: x @ turn, np.ones((3, 2)))[0]
+    1.0
+    """
+    key, num_probes = validate.key(key), validate.count(num_probes, "num_probes", minimum=2)
+    x = _layer(layer, states, parameters)
+    z = jax.random.rademacher(key, (num_probes, *x.shape), x.dtype)
+    odd, whole = (np.asarray(a, float) for a in _both_ways(layer, x, parameters, z))
+    with np.errstate(invalid="ignore"):
+        share = odd.sum() / whole.sum()
+        error = np.std(odd - share * whole, ddof=1) / np.sqrt(num_probes) / whole.mean()
+    return float(share), float(error)
+
+
+WORDS = {
+    "attended": "tokens listened to",
+    "concentration": "P of the stationary distribution",
+    "second_eigenvalue": "second eigenvalue",
+    "irreversibility": "entropy production (nats a step)",
+    "positional": "attention at one distance",
+    "swap": "exchange of two tokens",
+    "first_token": "attention to the first token",
+}
+"""The measures of heads that ``measure`` makes, in words."""
+_HEAD_MEASURES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "attended": attended,
+    "concentration": lambda J: concentration(stationary(J)),
+    "second_eigenvalue": second_eigenvalue,
+    "irreversibility": irreversibility,
+    "positional": positional,
+    "swap": swap,
+    "first_token": lambda J: J[..., 1:, 0].mean(-1),
+}
+
+
+def _listed(arrays: Any, name: str) -> list[Any]:
+    try:
+        return list(arrays)
+    except TypeError as error:
+        raise ValueError(
+            f"{name}: expected a tuple of arrays, one for each layer, got {type(arrays).__name__}"
+        ) from error
+
+
+def measure(
+    attentions: Sequence[Float[ArrayLike, "B H N N"]], hidden_states: Sequence[Float[ArrayLike, "B N D"]] | None = None
+) -> xr.Dataset:
+    """Every measure of heads and depths that attention weights and hidden states give, by window, layer and head.
+
+    ``attentions``: for each layer weights (B, H, N, N) of B windows; ``hidden_states``: the states (B, N, D) before the
+    first layer and after each. Both are what ``transformers`` returns with ``output_attentions=True,
+    output_hidden_states=True`` in evaluation mode and without padding; tensors are taken as they are. The Dataset has
+    ``attended``, ``concentration``, ``second_eigenvalue``, ``irreversibility``, ``positional``, ``swap`` and
+    ``first_token`` over (window, layer, head), and ``token_cosine`` over (window, depth); layers count from one, depth
+    from zero. Each has its words in ``attrs["long_name"]``. ``chapters.trained_transformer.heads`` draws it.
+
+    72 heads on 32 windows of 64 tokens take a few seconds of one core. Raises ``ValueError`` for what are no attention
+    weights (``stationary``), for layers of different shapes and for states that do not go with them.
+
+    >>> J = np.full((1, 2, 4, 4), 0.25)
+    >>> found = measure([J, J], [np.eye(4)[None]] * 3)
+    >>> dict(found.sizes), float(found.concentration.mean())
+    ({'window': 1, 'layer': 2, 'head': 2, 'depth': 3}, 1.0)
+    """
+    layers = [_attention(J, "attentions") for J in _listed(attentions, "attentions")]
+    if not layers or layers[0].ndim != 4 or any(J.shape != layers[0].shape for J in layers):
+        shapes = sorted({J.shape for J in layers})
+        raise ValueError(f"attentions: expected a layer or more, all of one shape (B, H, N, N), got shapes {shapes}")
+    J = np.stack(layers, axis=1)
+    B, L, H, N, _ = J.shape
+    found = xr.Dataset(coords={"window": np.arange(B), "layer": np.arange(1, L + 1), "head": np.arange(1, H + 1)})
+    for name, function in _HEAD_MEASURES.items():
+        found[name] = ("window", "layer", "head"), function(J), {"long_name": WORDS[name]}
+    if hidden_states is not None:
+        states = [_vectors(x, "hidden_states") for x in _listed(hidden_states, "hidden_states")]
+        if len(states) != L + 1 or any(x.ndim != 3 or x.shape[:2] != (B, N) for x in states):
+            shapes = sorted({x.shape for x in states})
+            raise ValueError(
+                f"hidden_states: expected {L + 1} arrays of shape ({B}, {N}, D), got {len(states)} of shapes {shapes}"
+            )
+        cosine = np.stack([token_cosine(x) for x in states], axis=1)
+        found["token_cosine"] = ("window", "depth"), cosine, {"long_name": "mean cosine of two tokens"}
+        found = found.assign_coords(depth=np.arange(L + 1))
+    return found

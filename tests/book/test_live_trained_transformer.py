@@ -1,0 +1,56 @@
+"""The live map of trained-transformer: its windows are the weights it was given; clicks and keys choose a head."""
+
+import json
+
+import numpy as np
+import pytest
+import scipy.special
+
+from chapters import trained_transformer as plot
+
+RNG = np.random.default_rng(3)
+A = scipy.special.softmax(3 * RNG.normal(size=(2, 3, 12, 12)), axis=-1)
+WORDS = [f"w{k}" for k in range(12)]
+MEASURES = {"one": ("first measure", RNG.normal(size=(2, 3))), "two": ("second measure", RNG.normal(size=(2, 3)))}
+_WAIT = "const pause = () => new Promise((done) => setTimeout(done, 1500));"
+_SAYS = "document.querySelector('.live-says').textContent"
+
+
+@pytest.fixture(scope="module")
+def page(live_page):
+    markup = plot.live_markup(A, WORDS, MEASURES, start=(2, 1))
+    return live_page("trained-transformer", "trained-transformer-live", markup)
+
+
+def test_the_weights_come_back_to_a_part_in_255(page, ask):
+    found = ask(
+        page,
+        "const d = JSON.parse(document.getElementById('trained-transformer-live-data').textContent);"
+        "const m = Live.models['trained-transformer'];"
+        "const rows = m.unpacked(d.weights, d.layers, d.heads, d.tokens.length, d.kept);"
+        "const answer = [rows(0, 2), rows(1, 0)]",
+    )
+    for rows, J in zip(found, (A[0, 2], A[1, 0]), strict=True):
+        for i, row in enumerate(rows):
+            largest = np.argsort(-J[i])[: len(row)]
+            assert {int(place) for place, _ in row} == set(largest.tolist())
+            assert all(abs(weight - J[i, int(place)]) <= 0.5 / 255 + 1e-9 for place, weight in row)
+
+
+def test_buttons_keys_and_the_slider_change_what_is_said(page, ask):
+    answer = ask(
+        page,
+        f"{_WAIT} await pause(); const before = {_SAYS};"
+        "const [one, two, again] = document.querySelectorAll('.live-button'); two.click(); await pause();"
+        f"const second = {_SAYS}; const point = document.querySelector('.live-point');"
+        "point.dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowRight'})); await pause();"
+        f"const right = {_SAYS}; const slider = document.querySelector('.live input'); slider.value = 0;"
+        f"slider.dispatchEvent(new Event('input')); await pause(); const row = {_SAYS};"
+        f"again.click(); await pause(); const answer = {{before, second, right, row, reset: {_SAYS}}}",
+    )
+    value = f"{MEASURES['one'][1][1, 0]:.2f}".replace("-", "−")
+    assert answer["before"].startswith(f"Layer 2, head 1: first measure {value}.")
+    assert answer["second"].startswith("Layer 2, head 1: second measure")
+    assert answer["right"].startswith("Layer 2, head 2: second measure")
+    assert f"“w0” listens most to “w{int(A[1, 1, 0].argmax())}”" in answer["row"]
+    assert json.dumps(answer["reset"]) == json.dumps(answer["before"])

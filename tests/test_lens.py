@@ -1,0 +1,285 @@
+"""The lenses against other routes to the same numbers: enumerated matrices, loops, PyTorch's layer, sampled spins."""
+
+import importlib.util
+import os
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.special
+import torch
+
+from experiments import encoder, lens_record
+from experiments.vector import fidelity
+from spinbook import lens, sphere
+from spinbook.entropy_production import vector_delayed_correlations
+from spinbook.vector import mean_field
+
+
+def softmax(*shape, seed=0, scale=1.5):
+    return scipy.special.softmax(scale * np.random.default_rng(seed).normal(size=shape), axis=-1)
+
+
+def sink(N, weight, own=0.9):
+    """All listen to the first token with this weight; the first listens to itself."""
+    J = np.full((N, N), (1 - weight) / (N - 1))
+    J[:, 0] = weight
+    J[0] = (1 - own) / (N - 1)
+    J[0, 0] = own
+    return J
+
+
+def test_the_stationary_distribution_is_where_the_walk_ends():
+    J = softmax(2, 3, 7, 7)
+    assert lens.stationary(J) == pytest.approx(np.linalg.matrix_power(J, 200)[..., 0, :], abs=1e-12)
+
+
+def test_a_causal_head_ends_on_the_first_token_and_groups_are_refused():
+    J = np.tril(softmax(6, 6))
+    J /= J.sum(1, keepdims=True)
+    assert lens.stationary(J) == pytest.approx([1, 0, 0, 0, 0, 0], abs=1e-12)
+    assert lens.irreversibility(J) == 0
+    with pytest.raises(ValueError, match="never listen to each other"):
+        lens.stationary(np.kron(np.eye(2), np.full((2, 2), 0.5)))
+
+
+def test_a_sink_concentrates_the_stationary_distribution_as_two_states_say():
+    N, weight, own = 64, 0.4, 0.9
+    share = weight / (weight + 1 - own)
+    expected = N * (share**2 + (1 - share) ** 2 / (N - 1))
+    assert lens.concentration(lens.stationary(sink(N, weight, own))) == pytest.approx(expected, rel=1e-12)
+    assert lens.second_eigenvalue(sink(N, weight, own)) == pytest.approx(abs(own - weight), rel=1e-9)
+
+
+def test_the_second_eigenvalue_of_a_ring_is_that_of_its_fourier_transform():
+    row = scipy.special.softmax(np.random.default_rng(1).normal(size=9))
+    ring = np.array([np.roll(row, k) for k in range(9)])
+    assert lens.second_eigenvalue(ring) == pytest.approx(np.sort(np.abs(np.fft.fft(row)))[-2], rel=1e-10)
+
+
+def test_irreversibility_is_the_divergence_of_pairs_from_their_reversal():
+    J = softmax(4, 5, 5)
+    flow = lens.stationary(J)[..., None] * J
+    divergence = scipy.special.rel_entr(flow, np.swapaxes(flow, -1, -2)).sum((-1, -2))
+    assert lens.irreversibility(J) == pytest.approx(divergence, rel=1e-10)
+    symmetric = J + np.swapaxes(J, -1, -2) + 5
+    # Sinkhorn's steps keep the symmetry, and rows come to sum to one.
+    for _ in range(200):
+        d = np.sqrt(symmetric.sum(-1))
+        symmetric = symmetric / d[..., None] / d[..., None, :]
+    assert lens.irreversibility(symmetric) == pytest.approx(np.zeros(4), abs=1e-12)
+
+
+def test_attended_swap_positional_and_cosine_of_small_cases():
+    J = np.array([[0.0, 0.75, 0.25], [0.5, 0.5, 0.0], [1.0, 0.0, 0.0]])
+    assert lens.attended(J) == pytest.approx(np.mean([1.6, 2, 1]))
+    assert lens.swap(J) == 0.5
+    band = np.zeros((6, 6))
+    band[np.arange(6), np.maximum(np.arange(6) - 1, 0)] = 1
+    assert lens.positional(band) == 1
+    x = np.random.default_rng(0).normal(size=(4, 5))
+    u = x / np.linalg.norm(x, axis=1, keepdims=True)
+    pairs = [u[i] @ u[j] for i in range(4) for j in range(4) if i != j]
+    assert lens.token_cosine(x) == pytest.approx(np.mean(pairs))
+
+
+def test_lengths_of_keys_by_a_loop_over_rows():
+    rng = np.random.default_rng(0)
+    q, k = rng.normal(size=(2, 5, 4))
+    found = lens.key_lengths(q, k)
+    length = np.sqrt(np.mean(np.sum(k**2, 1)))
+    far, products = [], np.zeros(3)
+    for query in q:
+        own = np.array([query @ key / 2 for key in k])
+        equal = np.array([query @ key / np.linalg.norm(key) * length / 2 for key in k])
+        far.append(np.abs(scipy.special.softmax(own) - scipy.special.softmax(equal)).sum() / 2)
+        a, b = own - own.mean(), equal - equal.mean()
+        products += [a @ b, a @ a, b @ b]
+    assert found.total_variation == pytest.approx(np.mean(far))
+    assert found.share == pytest.approx(1 - products[0] ** 2 / products[1] / products[2])
+    assert lens.gamma(q, k) == pytest.approx(np.outer(np.linalg.norm(q, axis=1), np.linalg.norm(k, axis=1)).mean() / 2)
+    even = lens.key_lengths(q, k / np.linalg.norm(k, axis=1, keepdims=True))
+    assert even.total_variation == pytest.approx(0, abs=1e-14)
+    assert even.qk_norm > 0.01
+
+
+def test_the_antisymmetric_share_and_the_growth_are_those_of_the_whole_jacobian():
+    rng = np.random.default_rng(0)
+    W, x = jnp.asarray(rng.normal(size=(12, 12))), rng.normal(size=(3, 4))
+
+    def layer(x, W):
+        return jnp.tanh(W @ x.ravel()).reshape(3, 4)
+
+    J = np.asarray(jax.jacobian(layer)(jnp.asarray(x), W)).reshape(12, 12)
+    expected = np.sum((J - J.T) ** 2) / 4 / np.sum(J**2)
+    share, error = lens.antisymmetric_share(jax.random.key(0), layer, x, (W,), num_probes=2000)
+    assert abs(share - expected) < 4 * error
+    grown = lens.growth(jax.random.key(0), layer, x, (W,), num_probes=4000)
+    assert grown == pytest.approx(np.sqrt(np.sum(J**2) / 12), rel=0.05)
+    energy = jax.grad(lambda x, W: jnp.sum(jnp.logaddexp(0, W @ x.ravel())))
+    assert lens.antisymmetric_share(jax.random.key(0), energy, x, (W,))[0] < 1e-25
+
+
+def tiny(heads=2, dim=8, wide=16, seed=0):
+    rng = np.random.default_rng(seed)
+
+    def linear(a, b):
+        return jnp.asarray(rng.normal(size=(a, b)) / np.sqrt(a)), jnp.asarray(0.1 * rng.normal(size=b))
+
+    def norm():
+        return jnp.asarray(rng.uniform(0.5, 1.5, dim)), jnp.asarray(0.1 * rng.normal(size=dim))
+
+    maps = [linear(dim, dim) for _ in range(4)]
+    return encoder.Layer(*maps, norm(), linear(dim, wide), linear(wide, dim), norm())
+
+
+def test_a_layer_is_that_of_pytorch():
+    layer, x = tiny(), np.random.default_rng(1).normal(size=(5, 8))
+    theirs = torch.nn.TransformerEncoderLayer(
+        8, 2, 16, 0.0, "gelu", layer_norm_eps=1e-12, batch_first=True, dtype=torch.float64
+    )
+    pairs = [layer.to_queries, layer.to_keys, layer.to_values]
+    joined = [np.concatenate([np.asarray(p[k]).T if k == 0 else np.asarray(p[k]) for p in pairs]) for k in (0, 1)]
+    given = dict(zip(("self_attn.in_proj_weight", "self_attn.in_proj_bias"), joined, strict=True))
+    names = {"self_attn.out_proj": layer.from_values, "linear1": layer.widen, "linear2": layer.narrow}
+    for name, (W, b) in names.items():
+        given |= {f"{name}.weight": np.asarray(W).T, f"{name}.bias": np.asarray(b)}
+    for name, (g, b) in {"norm1": layer.first_norm, "norm2": layer.second_norm}.items():
+        given |= {f"{name}.weight": np.asarray(g), f"{name}.bias": np.asarray(b)}
+    theirs.load_state_dict({name: torch.tensor(np.array(value)) for name, value in given.items()})
+    with torch.no_grad():
+        expected = theirs.eval()(torch.tensor(x)[None])[0].numpy()
+    assert np.asarray(encoder.block(jnp.asarray(x), layer, 2).outputs) == pytest.approx(expected, abs=1e-12)
+
+
+def test_contributions_add_up_to_attention_and_the_echo_is_a_loop_over_the_others():
+    layer, following = tiny(), tiny(seed=3)
+    t = encoder.block(jnp.asarray(np.random.default_rng(1).normal(size=(5, 8))), layer, 2)
+    C = lens.contributions(t.attention, t.values, layer.from_values[0])
+    assert C.sum(1) == pytest.approx(np.asarray(t.attended - layer.from_values[1]), abs=1e-12)
+    J = softmax(2, 5, 5)
+    V, W = (np.asarray(w[0]) for w in (following.to_values, following.from_values))
+    expected = np.zeros((5, 8))
+    for i in range(5):
+        for j in set(range(5)) - {i}:
+            for h in range(2):
+                part = np.s_[4 * h : 4 * h + 4]
+                expected[i] += J[h, i, j] * (C[j, i] @ V[:, part]) @ W[part]
+    assert lens.echo(C, J, V, W) == pytest.approx(expected, abs=1e-12)
+
+
+def test_a_planted_echo_is_found_and_one_that_is_not_there_explains_nothing():
+    rng = np.random.default_rng(0)
+    x, noise = rng.normal(size=(3, 400, 6)), rng.normal(size=(400, 6))
+    fitted = np.arange(400) % 2 == 0
+    found = lens.explained(0.5 * x[0] - 0.3 * x[2] + noise + 7, x, fitted)
+    assert found.coefficients == pytest.approx([0.5, 0, -0.3], abs=4 / np.sqrt(1200))
+    # On held-out tokens: the part of the variance (0.25 + 0.09) / 1.34, and without the echo 0.25 / 1.34.
+    assert found.share == pytest.approx(0.34 / 1.34, abs=0.05)
+    assert found.without[2] == pytest.approx(0.25 / 1.34, abs=0.05)
+    assert found.without[1] == pytest.approx(found.share, abs=0.01)
+
+
+@pytest.mark.parametrize(("own", "law_holds"), [(0.4, True), (0.9, False)])
+def test_laws_of_delayed_correlations_against_sampled_spins_on_a_sink(own, law_holds):
+    J = sink(32, 0.4, own)
+    x = np.random.default_rng(0).normal(size=(32, 16))
+    x *= sphere.radius(16) / np.linalg.norm(x, axis=1, keepdims=True)
+    sizes = {"replicas": 64, "steps": 80, "transient": 20}
+    halves = fidelity.sampled(jax.random.key(1), J, x, beta=1.0, delayed=True, **sizes)
+    a, b = np.asarray(halves.delayed, float).mean(1)
+    m = np.asarray(mean_field.steady_state(J, x, beta=1.0, step=mean_field.naive_step).value)
+    theta = x + J @ m
+    D = np.asarray(vector_delayed_correlations(J, theta, theta, beta=1.0, response=sphere.exact))
+    measured = np.sqrt(np.sum((D - a) * (D - b)) / np.sum(a * b))
+    law = lens.sink_law(J, m, beta=1.0)
+    assert law.closed == pytest.approx(measured, rel=0.05)
+    assert law.uniform < measured / 2
+    # The short law counts what a sink keeps of itself as if others had heard it.
+    assert (abs(law.with_sinks / measured - 1) < 0.1) == law_holds
+
+
+def test_measure_takes_tensors_and_names_what_it_does_not_take():
+    J, x = softmax(3, 2, 4, 6, 6), np.random.default_rng(0).normal(size=(4, 2, 6, 5))
+    found = lens.measure([torch.tensor(a, requires_grad=True) for a in J], list(map(torch.tensor, x)))
+    assert found.attended.transpose("layer", "window", "head").values == pytest.approx(lens.attended(J))
+    assert found.token_cosine.values[1, 3] == pytest.approx(float(lens.token_cosine(x[3, 1])))
+    padded = J.copy()
+    padded[..., -1] = 0
+    with pytest.raises(ValueError, match=r"attentions: expected weights .* leave out padding"):
+        lens.measure(list(padded))
+    with pytest.raises(ValueError, match="hidden_states: expected 4 arrays"):
+        lens.measure(list(J), list(x[:3]))
+    with pytest.raises(ValueError, match="attentions: expected a layer or more"):
+        lens.measure([])
+
+
+def test_windows_are_even_and_too_few_tokens_are_refused():
+    found = encoder.windows(np.arange(1000, 2000), 5, length=12)
+    assert found[:, 1].tolist() == [1000, 1198, 1396, 1594, 1792]
+    assert set(found[:, 0]) == {encoder.CLS}
+    with pytest.raises(ValueError, match="tokens: expected a row of at least 20"):
+        encoder.windows(range(19), 2, length=12)
+
+
+def test_controls_keep_what_they_should():
+    network = encoder.Encoder(jnp.ones((9, 8)), jnp.ones((6, 8)), (jnp.ones(8), jnp.ones(8)), (tiny(),))
+    shuffled = lens_record.control("shuffled", network)
+    for old, new in zip(network.layers[0], shuffled.layers[0], strict=True):
+        assert np.sort(np.ravel(old[0])) == pytest.approx(np.sort(np.ravel(new[0])))
+        assert np.array_equal(old[1], new[1])
+    assert not np.array_equal(network.layers[0].widen[0], shuffled.layers[0].widen[0])
+    assert float(jnp.std(lens_record.control("fresh", network).layers[0].widen[0])) == pytest.approx(0.02, rel=0.3)
+
+
+def test_the_sample_shows_what_the_record_says_of_its_windows():
+    data, record = lens_record.sample(), lens_record.recorded()
+    found = lens.measure(list(data.attention), list(data.states))
+    heads = record["networks"]["trained"]["heads"]
+    for name in ("attended", "concentration", "second_eigenvalue", "positional"):
+        theirs = np.array(heads[name], float)[[3, 19]]
+        # Half precision has eleven bits; the record has three digits.
+        assert found[name].values == pytest.approx(theirs, rel=0.02, abs=0.01), name
+    lengths = lens.key_lengths(data.queries, data.keys)
+    assert lengths.total_variation == pytest.approx(np.array(heads["total_variation"], float)[3], abs=0.01)
+
+
+def test_long_keys_have_numpys_correlation():
+    keys, J = np.random.default_rng(0).normal(size=(2, 6, 4)), softmax(2, 6, 6)
+    found = lens.long_keys(keys, J)
+    for k, a, value in zip(keys, J, found, strict=True):
+        expected = np.corrcoef(np.log(np.linalg.norm(k, axis=1)), np.log(a.sum(axis=0)))[0, 1]
+        assert value == pytest.approx(expected, abs=1e-12)
+
+
+def test_means_by_head_are_those_of_windows_and_of_what_controls_keep():
+    record = lens_record.recorded()
+    windows = lens_record.values(record, "heads", "concentration")
+    assert windows.shape == (32, 6, 12)
+    assert lens_record.by_head(record, "concentration") == pytest.approx(windows.mean(axis=0))
+    control = lens_record.values(record, "heads", "concentration", "fresh")
+    assert lens_record.by_head(record, "concentration", "fresh") == pytest.approx(control[0])
+    # A network that was never trained attends to all alike.
+    assert control[0] == pytest.approx(np.ones((6, 12)), abs=0.05)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(importlib.util.find_spec("transformers") is None, reason="needs transformers")
+def test_the_forward_pass_is_that_of_transformers():
+    root = os.environ.get("SPINBOOK_DATA")
+    if not root:
+        pytest.skip("needs the files of the network in SPINBOOK_DATA")
+    from safetensors.torch import load
+    from transformers import BertConfig, BertModel
+
+    config = BertConfig(hidden_size=384, num_hidden_layers=6, num_attention_heads=12, intermediate_size=1536)
+    theirs = BertModel(config, add_pooling_layer=False).eval()
+    data = encoder._archive(encoder._folder(None), encoder.FILES[0])
+    theirs.load_state_dict(load(data), strict=False)
+    tokens = encoder.windows(np.arange(2000, 2600), 1)[0]
+    with torch.no_grad():
+        expected = theirs(torch.tensor(tokens)[None], attention_mask=torch.ones(1, 64)).last_hidden_state[0].numpy()
+    with jax.enable_x64(False):
+        found = encoder.run(tokens, encoder.load())[-1].outputs
+    assert np.asarray(found) == pytest.approx(expected, abs=1e-4)
