@@ -4,6 +4,7 @@ import ast
 import pkgutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -94,10 +95,58 @@ def test_a_group_of_modules_loads_no_package_that_others_need(group):
 def test_importing_a_package_loads_nothing_else(package):
     code = (
         f"import sys; before = set(sys.modules); import {package}; "
-        f"print(sorted(set(sys.modules) - before - set(sys.stdlib_module_names)))"
+        f"new = set(sys.modules) - before; "
+        f"print(sorted(name for name in new if name.partition('.')[0] not in sys.stdlib_module_names))"
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert shown.strip() == f"['{package}']"
+
+
+WITHOUT = """
+import importlib.util, sys
+from importlib.machinery import PathFinder
+
+class Without(PathFinder):
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        return None if name.partition(".")[0] == sys.argv[1] else PathFinder.find_spec(name, path, target)
+
+sys.meta_path[sys.meta_path.index(PathFinder)] = Without
+import spinbook
+for code in sys.argv[2:]:
+    try:
+        exec(code)
+    except (ModuleNotFoundError, ValueError) as error:
+        print(error)
+    else:
+        print(code, "needs nothing that is missing")
+"""
+NEEDS = {
+    "torch": [f"import {name}" for name in LIBRARY if within(name, TORCH)],
+    "matplotlib": [f"import {name}" for name in LIBRARY if within(name, PLOT) and name not in PLOT],
+    "sklearn": [
+        "from spinbook import digits; digits.load()",
+        "from spinbook.datasets import mnist; mnist.from_openml()",
+    ],
+    "distributed": ["from spinbook.sweep import __main__ as it; it._executor(None, 'tcp://host:1').__enter__()"],
+}
+
+
+@pytest.mark.parametrize("missing", spinbook.EXTRAS)
+def test_what_needs_a_package_that_is_missing_names_the_extra_that_brings_it(missing):
+    asked = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+    distribution = {"sklearn": "scikit-learn"}.get(missing, missing)
+    extra = spinbook.EXTRAS[missing]
+    assert any(line.startswith(distribution) for line in asked["optional-dependencies"][extra])
+    # Code that is not the library's is told what Python says, and may ask whether the package is there.
+    others = [f"import {missing}", f"print(importlib.util.find_spec('{missing}'))"]
+    command = [sys.executable, "-c", WITHOUT, missing, *NEEDS[missing], *others]
+    shown = subprocess.run(command, capture_output=True, text=True, check=False)
+    *mine, outside, found, _ = shown.stdout.splitlines()
+    said = f'{missing}: expected to be installed, as by pip install "spinbook[{extra}]", got none'
+    # A command says before it which option needs the package.
+    assert [line.removeprefix("--scheduler: ") for line in mine] == [said] * len(NEEDS[missing]), shown.stderr
+    assert (outside, found) == (f"No module named '{missing}'", "None")
 
 
 def offered(tree):

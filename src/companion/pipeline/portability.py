@@ -289,8 +289,10 @@ def _start(root: Path, job: Job, cpu: int) -> float:
     folder = disk.folder(job.folder(root).parent)
     kind = "chapter" if job.is_chapter else "tests"
     module = "companion.pipeline.portability"
+    # The machinery is no part of the environments in which packed pages and tests run.
+    here = job.path.packed or not job.is_chapter
     command = [
-        sys.executable if job.path.packed else str(_interpreter(root, job.path)),
+        sys.executable if here else str(_interpreter(root, job.path)),
         "-m",
         module,
         str(root),
@@ -386,7 +388,8 @@ def _run_tests(root: Path, job: Job) -> dict[str, object]:
     report = folder / "report.xml"
     threads = {} if job.path.threads is None else {name: str(job.path.threads) for name in execution.THREAD_VARIABLES}
     files = [str(path.relative_to(root)) for path in _test_units(root, job.path.package)[job.unit]]
-    command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", "-m", "not slow"]
+    command = [str(_interpreter(root, job.path)), "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider"]
+    command += ["-m", "not slow"]
     # The settings of all tests lie beside them, where examples in the library do not find them.
     command += ["-p", "tests.conftest"] if job.unit == "examples" else []
     command += [f"--junitxml={report}", *files]
