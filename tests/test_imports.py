@@ -29,6 +29,7 @@ TORCH = (
 )
 NUMBA = ("spinbook.self_attention.kernel", "spinbook.self_attention.extended")
 PLOT = ("spinbook.plot",)
+UNDRAWN = (*PLOT, "spinbook.plot.scripts")
 HEAVY = {"torch", "numba", "sklearn", "matplotlib"}
 BOOK = {"IPython", "jupyter_book", "nbformat", "papermill", "sphinx", "yaml"}
 
@@ -123,7 +124,7 @@ for code in sys.argv[2:]:
 """
 NEEDS = {
     "torch": [f"import {name}" for name in LIBRARY if within(name, TORCH)],
-    "matplotlib": [f"import {name}" for name in LIBRARY if within(name, PLOT) and name not in PLOT],
+    "matplotlib": [f"import {name}" for name in LIBRARY if within(name, PLOT) and name not in UNDRAWN],
     "sklearn": [
         "from spinbook import digits; digits.load()",
         "from spinbook.datasets import mnist; mnist.from_openml()",
