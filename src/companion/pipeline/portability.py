@@ -18,7 +18,8 @@ but that of ``AVX2`` and not that of an older processor.
 
 Two paths have packages of their own, from the list of those that Colab has, which are also the oldest that the library
 admits: its tests run with them, and so does every page as the packed notebook that the site offers, outside of the
-project. They need `make colab`, and the pages a finished site.
+project, with its own parameters: with the quick ones a claim about a large system need not hold. They need
+`make colab`, and the pages a finished site.
 """
 
 from __future__ import annotations
