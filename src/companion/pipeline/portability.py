@@ -352,10 +352,12 @@ def _run_packed(root: Path, job: Job, target: Path) -> dict[str, object]:
     threads = {name: str(job.path.threads) for name in execution.THREAD_VARIABLES}
     variables = {"JUPYTER_PATH": str(target / "jupyter"), "COMPANION_OUT": str(out), "COMPANION_ROUGH": "1"}
     pip = {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
+    # Another version of XLA may not know the settings of the compiler, and a reader does not have them.
+    plain = {name: value for name, value in environment.clean().items() if name not in environment.compiler()}
     command = [sys.executable, "-m", "papermill", str(page), str(target / "done.ipynb"), "--kernel", "alone"]
     done = subprocess.run(
         [*command, "--cwd", str(empty), "--no-progress-bar"],
-        env=environment.clean() | pip | threads | variables,
+        env=plain | pip | threads | variables,
         capture_output=True,
         encoding="utf-8",
         check=False,
