@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import optimize
 
+from spinbook import fixed_point
 from spinbook.fixed_point import Adjoint, FixedPoint, solve
 
 # cos(y) = y, to 20 digits (the Dottie number, OEIS A003957).
@@ -24,6 +25,16 @@ def network(seed, size, gain, dtype=np.float64):
 
 def relax(A, b, y0=None, **options):
     return solve(lambda y: jnp.tanh(A @ y + b), jnp.zeros_like(b) if y0 is None else y0, **options)
+
+
+def test_a_matrix_that_rounding_makes_indefinite_does_not_end_the_search(monkeypatch):
+    # So it was with half a million components in single precision, whose products jaxlib 0.7.2 sums less exactly.
+    monkeypatch.setattr(fixed_point, "_RIDGE", -10)
+    A, b = network(0, 30, 0.5)
+    solution = relax(A, b)
+    expected = optimize.root(lambda y: np.tanh(np.asarray(A) @ y + np.asarray(b)) - y, np.zeros(30), tol=1e-14).x
+    assert solution.converged
+    np.testing.assert_allclose(solution.value, expected, atol=1e-9)
 
 
 def test_the_fixed_point_of_the_cosine():

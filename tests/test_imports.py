@@ -4,6 +4,7 @@ import ast
 import pkgutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,7 @@ TORCH = (
 NUMBERS = ("chapters.nonequilibrium_dynamics.neqnn", "chapters.spin_transformers.printed")
 NUMBA = ("spinbook.self_attention.kernel", "spinbook.self_attention.extended")
 ROOMS = {"spinbook", "experiments", "chapters"}
+UNDRAWN = (*NUMBERS, "chapters", "chapters.scripts")
 HEAVY = {"torch", "numba", "sklearn", "matplotlib"}
 BOOK = {"IPython", "jupyter_book", "nbformat", "papermill", "sphinx", "yaml"}
 
@@ -105,6 +107,55 @@ def test_importing_a_package_loads_nothing_else(package):
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert shown.strip() == str([package] if package != "spinbook" else [])
+
+
+WITHOUT = """
+import importlib.util, sys
+from importlib.machinery import PathFinder
+
+class Without(PathFinder):
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        return None if name.partition(".")[0] == sys.argv[1] else PathFinder.find_spec(name, path, target)
+
+sys.meta_path[sys.meta_path.index(PathFinder)] = Without
+import spinbook
+for code in sys.argv[2:]:
+    try:
+        exec(code)
+    except (ModuleNotFoundError, ValueError) as error:
+        print(error)
+    else:
+        print(code, "needs nothing that is missing")
+"""
+NEEDS = {
+    "torch": [f"import {name}" for name in LIBRARY if within(name, TORCH)],
+    "matplotlib": [f"import {name}" for name in CHAPTERS if name not in UNDRAWN],
+    "safetensors": ["from experiments import encoder; encoder.load()"],
+    "sklearn": [
+        "from experiments.datasets import digits; digits.load()",
+        "from experiments.datasets import mnist; mnist.from_openml()",
+    ],
+    "tokenizers": ["from experiments import encoder; encoder.tokenizer()"],
+    "distributed": ["from spinbook.sweep import __main__ as it; it._executor(None, 'tcp://host:1').__enter__()"],
+}
+
+
+@pytest.mark.parametrize("missing", spinbook.EXTRAS)
+def test_what_needs_a_package_that_is_missing_names_the_extra_that_brings_it(missing):
+    asked = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+    distribution = {"sklearn": "scikit-learn"}.get(missing, missing)
+    extra = spinbook.EXTRAS[missing]
+    assert any(line.startswith(distribution) for line in asked["optional-dependencies"][extra])
+    # Code that is not the library's is told what Python says, and may ask whether the package is there.
+    others = [f"import {missing}", f"print(importlib.util.find_spec('{missing}'))"]
+    command = [sys.executable, "-c", WITHOUT, missing, *NEEDS[missing], *others]
+    shown = subprocess.run(command, capture_output=True, text=True, check=False)
+    *mine, outside, found, _ = shown.stdout.splitlines()
+    said = f'{missing}: expected to be installed, as by pip install "spinbook[{extra}]", got none'
+    # A command says before it which option needs the package.
+    assert [line.removeprefix("--scheduler: ") for line in mine] == [said] * len(NEEDS[missing]), shown.stderr
+    assert (outside, found) == (f"No module named '{missing}'", "None")
 
 
 def offered(tree):

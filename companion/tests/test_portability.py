@@ -154,6 +154,17 @@ def test_a_packed_page_runs_outside_of_the_project_and_is_compared_with_the_run_
     assert "This notebook uses the walks 0.1.0.dev0 that it carries" in notebook.read_text()
 
 
+def test_tests_run_beside_packages_that_the_machinery_lacks(book):
+    python = book.path("_build/oldest/bin/python")
+    python.parent.mkdir(parents=True)
+    python.write_text(f'#!/bin/sh\ntest "$2" = pytest && exec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    path = PATHS["oldest versions"]
+    job = next(job for job in portability.jobs(book.root) if (job.path, job.unit) == (path, "waves"))
+    portability._start(book.root, job, 0)
+    assert portability.outcome(book.root, job) == {"key": job.key, "tests": 1, "failed": []}
+
+
 def test_a_page_that_cannot_be_packed_says_why(book, monkeypatch):
     monkeypatch.setattr(portability, "beside", lambda python, folder: folder / "bin" / "python")
     job = portability.Job(PATHS["Colab's image"], "probe", True, "key")

@@ -58,10 +58,8 @@ def _executor(processes: int | None, scheduler: str | None) -> Iterator[Executor
     elif scheduler is not None:
         try:
             from distributed import Client
-        except ImportError:
-            raise ValueError(
-                '--scheduler: expected dask to be installed, as by pip install "spinbook[cluster]"'
-            ) from None
+        except ModuleNotFoundError as error:
+            raise ValueError(f"--scheduler: {error}") from None
         with Client(scheduler) as client:
             yield client.get_executor()
     else:

@@ -2,7 +2,8 @@
 
 ``python -m experiments.lens_record --out FOLDER`` does what the plan of the lens (``book/plan-of-the-lens.md``) says
 and writes ``lens.json.gz``; the one beside this module is the record of the book. It needs the files of
-``encoder.FILES`` and of ``datasets.moby_dick``. Every task is kept in the folder, and the same command goes on where it stopped.
+``encoder.FILES`` and of ``datasets.moby_dick``. Every task is kept in the folder, and the same command goes on where it
+stopped.
 """
 
 from __future__ import annotations

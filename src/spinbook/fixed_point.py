@@ -25,6 +25,8 @@ __all__ = ["Adjoint", "FixedPoint", "solve", "spectral_radii"]
 
 # Rounding in f keeps the residual from falling below a few units in the last place of the largest entry.
 _FLOOR = 16
+# What keeps the equations of nearly parallel steps solvable, in units in the last place.
+_RIDGE = 10
 
 
 class Adjoint(NamedTuple):
@@ -67,9 +69,16 @@ def _extrapolation(differences: Array, residual: Array) -> Array:
     lengths = jnp.linalg.norm(differences, axis=1)
     lengths = jnp.where(lengths > 0, lengths, 1)
     rows = differences / lengths[:, None]
-    ridge = 10 * float(jnp.finfo(rows.dtype).eps)
-    gram = rows @ rows.T + ridge * jnp.eye(len(rows), dtype=rows.dtype)
-    return (jax.scipy.linalg.solve(gram, rows @ residual, assume_a="pos") / lengths).astype(dtype)
+    gram, eps = rows @ rows.T, float(jnp.finfo(rows.dtype).eps)
+
+    def solved(ridge: float) -> Array:
+        regular = gram + ridge * jnp.eye(len(rows), dtype=rows.dtype)
+        return jax.scipy.linalg.solve(regular, rows @ residual, assume_a="pos")
+
+    # In long rows the products are rounded by more than that: the matrix may be indefinite, and gamma NaN.
+    gamma = solved(_RIDGE * eps)
+    gamma = jnp.where(jnp.isfinite(gamma).all(), gamma, solved(eps**0.5))
+    return (gamma / lengths).astype(dtype)
 
 
 class _State(NamedTuple):

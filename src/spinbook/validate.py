@@ -15,7 +15,6 @@ cannot cross from one framework to the other, and silence about that would be wo
 from __future__ import annotations
 
 import functools
-import importlib
 import inspect
 import operator
 import sys
@@ -41,7 +40,6 @@ __all__ = [
     "count",
     "finite",
     "finite_result",
-    "installed",
     "instance",
     "is_traced",
     "key",
@@ -473,20 +471,6 @@ def record(**checks: Check | tuple[Any, ...]) -> Callable[[type[T]], type[T]]:
         return kind
 
     return decorated
-
-
-def installed(module: str, extra: str) -> Any:
-    """The module, imported now because few need it. Raises ``ModuleNotFoundError`` that says how to install it.
-
-    >>> installed("no_such_module", "notebook")
-    Traceback (most recent call last):
-    ModuleNotFoundError: no_such_module: expected to be installed, as by pip install "spinbook[notebook]", got none
-    """
-    try:
-        return importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        wanted = f'expected to be installed, as by pip install "spinbook[{extra}]"'
-        raise ModuleNotFoundError(f"{error.name}: {wanted}, got none", name=error.name) from error
 
 
 def key(value: Any, name: str = "key") -> PRNGKeyArray:

@@ -68,7 +68,7 @@ def test_every_install_of_the_makefile_obeys_the_constraints():
 def test_the_conda_environment_adds_nothing_to_the_project():
     environment = yaml.safe_load((ROOT / "environment.yml").read_text())
     *plain, pip = environment["dependencies"]
-    assert plain == [f"python{PROJECT['requires-python']}", "pip"]
+    assert plain == [f"python{PROJECT['requires-python'].replace('>=', '=')}", "pip"]
     assert pip["pip"] == ["-c constraints.txt", "-e ./companion[book]", "-e .[notebook,test]"]
     assert {"notebook", "test"} <= set(PROJECT["optional-dependencies"])
 

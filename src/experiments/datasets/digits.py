@@ -7,8 +7,6 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from spinbook import validate
-
 __all__ = ["Digits", "load"]
 
 
@@ -33,7 +31,9 @@ def load() -> Digits:
     ((1797, 64), (8, 8), -1.0, 1.0)
     """
     # scikit-learn takes seconds to load.
-    bundled = validate.installed("sklearn.datasets", "notebook").load_digits()
+    from sklearn.datasets import load_digits
+
+    bundled = load_digits()
     return Digits(
         patterns=jnp.asarray(bundled.data / 8.0 - 1.0),
         labels=jnp.asarray(bundled.target),

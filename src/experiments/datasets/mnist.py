@@ -15,7 +15,6 @@ import numpy as np
 from jaxtyping import UInt8
 
 from experiments.datasets.files import Known, check, content, located
-from spinbook import validate
 
 __all__ = ["FILES", "Images", "from_openml", "load", "sample"]
 
@@ -103,9 +102,11 @@ def from_openml(*, data_home: str | os.PathLike[str] | None = None) -> Images:
 
     Asking for it is the permission to download. Raises ``ValueError`` where what came is not the set of ``load``.
     """
-    fetch = validate.installed("sklearn.datasets", "notebook").fetch_openml
+    from sklearn.datasets import fetch_openml
+
+    options = {"version": 1, "return_X_y": True, "as_frame": False, "parser": "liac-arff"}
     home = None if data_home is None else os.fspath(data_home)
-    pixels, labels = fetch("mnist_784", version=1, return_X_y=True, as_frame=False, parser="liac-arff", data_home=home)
+    pixels, labels = fetch_openml("mnist_784", data_home=home, **options)
     return _divided(pixels, labels, FILES)
 
 

@@ -49,12 +49,15 @@ def load(dataset: str = "digits", *, num_test: int | None = None, seed: int = 0)
     (torch.Size([1500, 1, 28, 28]), torch.Size([297]))
     """
     if dataset == "mnist":
-        fetch = validate.installed("sklearn.datasets", "notebook").fetch_openml
-        pixels, labels = fetch("mnist_784", version=1, return_X_y=True, as_frame=False, parser="liac-arff")
+        from sklearn.datasets import fetch_openml
+
+        pixels, labels = fetch_openml("mnist_784", version=1, return_X_y=True, as_frame=False, parser="liac-arff")
         square = torch.tensor(pixels, dtype=torch.float32).reshape(-1, 1, _SIDE, _SIDE)
         order, default = torch.arange(len(square)), 10_000
     elif dataset == "digits":
-        bundled = validate.installed("sklearn.datasets", "notebook").load_digits()
+        from sklearn.datasets import load_digits
+
+        bundled = load_digits()
         small, labels = torch.tensor(bundled.images, dtype=torch.float32)[:, None], bundled.target
         square = nn.functional.interpolate(small, size=(_SIDE, _SIDE), mode="bilinear", align_corners=False)
         generator = torch.Generator().manual_seed(validate.count(seed, "seed"))

@@ -34,7 +34,12 @@ def measured(folder: Path) -> dict[str, list[Any]]:
 
 
 def run_tests(
-    files: Sequence[str], folder: Path, *options: str, threads: int | None, variables: Mapping[str, str]
+    files: Sequence[str],
+    folder: Path,
+    *options: str,
+    threads: int | None,
+    variables: Mapping[str, str],
+    python: Path = Path(sys.executable),
 ) -> tuple[int, list[str]] | None:
     """Run the tests in ``files`` that are not slow: how many there are, and the names of those that fail.
 
@@ -43,7 +48,7 @@ def run_tests(
     report = folder / "report.xml"
     disk.remove(report)
     given = {} if threads is None else dict.fromkeys(execution.THREAD_VARIABLES, str(threads))
-    command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", "-m", "not slow", *options]
+    command = [str(python), "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", "-m", "not slow", *options]
     environment = {**os.environ, **given, **variables}
     subprocess.run([*command, f"--junitxml={report}", *files], env=environment, check=False)
     if not report.is_file():

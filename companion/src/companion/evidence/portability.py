@@ -18,7 +18,8 @@ but that of ``AVX2`` and not that of an older processor.
 
 Two paths have packages of their own, from the list of those that Colab has, which are also the oldest that the library
 admits: its tests run with them, and so does every page as the packed notebook that the site offers, outside of the
-project. They need `make colab`, and the pages a finished site.
+project, with its own parameters: with the quick ones a claim about a large system need not hold. They need
+`make colab`, and the pages a finished site.
 """
 
 from __future__ import annotations
@@ -227,7 +228,9 @@ def run(root: Path, out: TextIO, *, only: Sequence[str] = ()) -> list[Row]:
     def start(job: Job, children: resumable.Children) -> None:
         cpu = free.get()
         try:
-            python = Path(sys.executable) if job.path.packed else _interpreter(root, job.path)
+            # The press is no part of the environments in which packed pages and tests run.
+            own = job.path.packed or not job.is_chapter
+            python = Path(sys.executable) if own else _interpreter(root, job.path)
             task = vars(job) | {"path": job.path.name, "cpu": cpu}
             children.run(__name__, root, job.folder(root), task, python=python)
         finally:
@@ -306,10 +309,12 @@ def _run_packed(root: Path, job: Job, target: Path) -> dict[str, Any]:
     threads = {name: str(job.path.threads) for name in execution.THREAD_VARIABLES}
     variables = {"JUPYTER_PATH": str(target / "jupyter"), "COMPANION_OUT": str(out), "COMPANION_ROUGH": "1"}
     pip = {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
+    # Another version of XLA may not know the settings of the compiler, and a reader does not have them.
+    plain = {name: value for name, value in environment.clean().items() if name not in environment.compiler()}
     command = [sys.executable, "-m", "papermill", str(page), str(target / "done.ipynb"), "--kernel", "alone"]
     done = subprocess.run(
         [*command, "--cwd", str(empty), "--no-progress-bar"],
-        env=environment.clean() | pip | threads | variables,
+        env=plain | pip | threads | variables,
         capture_output=True,
         encoding="utf-8",
         check=False,
@@ -338,8 +343,9 @@ def _run_tests(root: Path, job: Job) -> dict[str, Any] | None:
     files = [str(path.relative_to(root)) for path in _test_units(root, job.path.package)[job.unit]]
     # The settings of all tests lie beside them, where examples in the library do not find them.
     options = ["-p", "tests.conftest"] if job.unit == "examples" else []
+    python, threads = _interpreter(root, job.path), job.path.threads
     found = observed.run_tests(
-        files, job.folder(root), *options, threads=job.path.threads, variables=job.path.variables
+        files, job.folder(root), *options, python=python, threads=threads, variables=job.path.variables
     )
     return None if found is None else {"tests": found[0], "failed": found[1]}
 
