@@ -164,7 +164,7 @@ def _about_texts(
     claim: claims.Claim, works: Collection[str], read: Mapping[str, texts.Text]
 ) -> Iterator[tuple[str, str]]:
     key = claim.source.get("key")
-    if claim.kind is None or key is None:
+    if key is None:
         return
     if key not in works:
         yield "reference", f"source: key: {key!r} is not in references.bib"

@@ -107,15 +107,6 @@ UNATTEMPTED = """\
   because: The page ends <before> it does.
 """
 
-OLD_CLAIMS = """\
-- id: probe.top
-  says: Walkers who always step to the right do so together.
-  source: {key: author2000source, where: section 2}
-  published: 1.0
-  reading_error: 0.001
-  verdict: reproduced
-"""
-
 COMPARED = """\
 probe-line:
   agrees: It is <as> steep.
@@ -375,7 +366,7 @@ def write_toy_book(root: Path) -> ToyBook:
 
 
 def add_audit(book: ToyBook) -> ToyBook:
-    """Give the toy chapter an audit and claims of the new form: the template of a chapter in two pages."""
+    """Give the toy chapter an audit and claims of every verdict: the template of a chapter in two pages."""
     book.path("notebooks/audits").mkdir()
     book.path("notebooks/audits/probe.md").write_text(AUDIT)
     book.path("book/claims/probe.yml").write_text(TWO_PAGES)

@@ -113,7 +113,7 @@ def _entry(claim: claims.Claim, measurement: claims.Measurement | None, judgemen
         "found": dict(claim.found) if claim.found else None,
         "resolves": claim.resolves,
         "bound": judgement.bound,
-        "k": claims.factor(claim) if claim.is_measured and claim.kind else None,
+        "k": claims.factor(claim) if claim.is_measured else None,
         "rule": _plain(claim.bound["why"]) if claim.bound else None,
         "gap": judgement.gap,
         "verdict": claim.verdict,

@@ -29,7 +29,7 @@ _SCRIPT = '''\
 
 Pictures and numbers of the new run are in the folder `again`. Instructions of other processors round differently, so
 that numbers agree to rounding; those of a chaotic orbit or of a sampled one on another machine may not, and the table
-says which. The published numbers are rounded to 18 binary digits where an array is long.
+says which. The published numbers are rounded to 16 binary digits where an array is long.
 """
 
 import contextlib

@@ -368,7 +368,7 @@ class ClaimsLedger(Directive):
             for part in entry["parts"]
         )
         verdict, label, mark = verdict_of(entry)
-        kind = entry["kind"] or "old form"
+        kind = entry["kind"]
         return (
             f'<tr id="ledger-{anchor}" data-chapter="{entry["chapter"]}" data-kind="{kind}" data-verdict="{verdict}">'
             f"<td>{older}{link}<code>{html.escape(entry['id'])}</code></a>"
@@ -398,7 +398,6 @@ def _totals(entries: Sequence[Mapping[str, Any]]) -> str:
     """How many claims of the sources have which kind and which verdict; the book's own results stand apart."""
     said = [entry for entry in entries if entry["kind"] != claims.OWN]
     own = [entry for entry in entries if entry["kind"] == claims.OWN]
-    old = [entry for entry in said if entry["kind"] is None]
     held = sum(bool(entry["holds"]) for entry in said)
     judged = sum(entry["holds"] is not None for entry in said)
     words = [f"{len(said)} claims of the sources. In this build {held} of {judged} verdicts are confirmed."]
@@ -407,26 +406,20 @@ def _totals(entries: Sequence[Mapping[str, Any]]) -> str:
         words.append(
             f"{len(own)} results of this book stand beside them, and {right} are established; no total counts them."
         )
-    if old:
-        chapters = len({entry["chapter"] for entry in old})
-        words.append(
-            f"{len(old)} claims of {chapters} chapter{'s' if chapters > 1 else ''} are still declared in the old form, "
-            "without a kind and without a rival."
-        )
     return f'<p class="book-totals">{" ".join(words)}</p>{counts(said)}'
 
 
 def counts(said: Sequence[Mapping[str, Any]]) -> str:
     """A table of claims by kind and verdict."""
     verdicts = [verdict for verdict in claims.VERDICTS if any(entry["verdict"] == verdict for entry in said)]
-    kinds = [kind for kind in (*claims.KINDS, None) if any(entry["kind"] == kind for entry in said)]
+    kinds = [kind for kind in claims.KINDS if any(entry["kind"] == kind for entry in said)]
     head = "".join(f'<th scope="col">{_verdict_words(verdict)}</th>' for verdict in verdicts)
 
     def row(name: str, some: Sequence[Mapping[str, Any]]) -> str:
         counts = "".join(f"<td>{sum(one['verdict'] == verdict for one in some)}</td>" for verdict in verdicts)
         return f'<tr><th scope="row">{name}</th>{counts}<td>{len(some)}</td></tr>'
 
-    rows = "".join(row(kind or "old form", [one for one in said if one["kind"] == kind]) for kind in kinds)
+    rows = "".join(row(kind, [one for one in said if one["kind"] == kind]) for kind in kinds)
     return (
         '<div class="book-table"><table class="book-counts table"><thead><tr><th scope="col">Kind</th>'
         f'{head}<th scope="col">all</th></tr></thead><tbody>{rows}{row("all", said)}</tbody></table></div>'

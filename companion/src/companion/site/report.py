@@ -126,7 +126,7 @@ def _row(entry: Mapping[str, Any], to_root: str) -> str:
     return (
         f'<li id="report-{anchor}" data-verdict="{entry["verdict"]}">'
         f'<span class="book-verdict-{entry["verdict"]}" aria-hidden="true">{mark}</span> '
-        f'<a href="{to_root}{target}" title="{label}, {entry["kind"] or "old form"}">'
+        f'<a href="{to_root}{target}" title="{label}, {entry["kind"]}">'
         f"{html.escape(entry['id'].partition('.')[2])}</a>: {html.escape(entry['says'])}{because}</li>"
     )
 
