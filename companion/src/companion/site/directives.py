@@ -761,13 +761,15 @@ def _sort_value(value: float | bool | None) -> str:
 
 
 def _serve_everything(app: Sphinx, config: Config) -> None:
-    """The machinery's style sheet and script, then what the book has in book/_static: MathJax, scripts of its own.
+    """The machinery's style sheet, scripts and MathJax, then what the book has in book/_static, where it has one.
 
     What an editor left there stays there, and the theme's second search bar goes.
     """
     own = Path(__file__).resolve().parents[1] / "static"
     config.exclude_patterns += ["**/*~", "**/#*#", "**/*.sw[op]"]
-    config.html_static_path += [str(own), str(Path(config.companion_root) / "book" / "_static")]
+    config.html_static_path += [str(own)]
+    if (of_book := Path(config.companion_root) / "book" / "_static").is_dir():
+        config.html_static_path += [str(of_book)]
     # sphinx-book-theme 1.3 with pydata-sphinx-theme 0.17 otherwise draws the search field twice.
     config.html_theme_options["navbar_persistent"] = []
 
