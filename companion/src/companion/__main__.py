@@ -206,8 +206,11 @@ def _run(options: argparse.Namespace) -> int:
             print(f"{path.relative_to(options.root)}, {path.stat().st_size / 1e6:.1f} MB")
         return 0
     if options.command == "freeze":
+        from companion.evidence import records
         from companion.site import releases
 
+        if not options.candidate:
+            records.check(options.root)
         print(releases.freeze(options.root, options.candidate).relative_to(options.root))
         return 0
     if options.command == "pdf":

@@ -403,7 +403,7 @@ def record(root: Path, out: TextIO) -> Path:
                 "unforeseen": [id for id in foreseen[job.fault.id].unforeseen if id in lost],
             }
     print(f"{len(kept)} results of {sum(job.fault is not None for job in wanted)}", file=out)
-    return records.write(root, EVIDENCE, kept)
+    return records.write(root, EVIDENCE, kept, {job.name: job.key for job in wanted})
 
 
 def _declared(root: Path) -> dict[str, claims.Claim]:

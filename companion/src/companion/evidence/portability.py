@@ -459,7 +459,8 @@ def record(root: Path, out: TextIO, *, results: Path | None = None) -> Path:
     }
     folder = results or root / "_build" / "portability"
     reference: dict[str, Mapping[str, object]] = {}
-    for job in jobs(root):
+    wanted = jobs(root)
+    for job in wanted:
         path = folder / job.folder(root).relative_to(root / "_build" / "portability") / _OUTCOME
         if not path.is_file():
             continue
@@ -478,7 +479,7 @@ def record(root: Path, out: TextIO, *, results: Path | None = None) -> Path:
         elif reference.get(job.unit, {}).get("key") == found["key"]:
             kept[name_of(job)] = {"key": found["key"], **_compared(declared, reference[job.unit], found)}
     print(f"{len(kept)} results", file=out)
-    return records.write(root, EVIDENCE, kept)
+    return records.write(root, EVIDENCE, kept, {name_of(job): job.key for job in wanted})
 
 
 def _compared(
