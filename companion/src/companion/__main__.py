@@ -1,4 +1,4 @@
-"""Command line of the pipeline; the Makefile calls it.
+"""Reads the command line and runs one command; the Makefile calls it.
 
 Nothing of the pipeline is imported before a command is chosen, so that the help is there without the packages that
 build the book.

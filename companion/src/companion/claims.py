@@ -1,4 +1,4 @@
-"""What the sources say, what a chapter measured, and whether the two agree. Nothing here computes results.
+"""Offers what pages and the press need of claims: declare, measure, judge, and put into words.
 
 ``book/claims/CHAPTER.yml`` declares a claim with its published value and a wrong answer to it, the rival; a page of the
 chapter calls ``measure``, which sees no declaration; ``judge`` compares, when pages are made. The declaration never

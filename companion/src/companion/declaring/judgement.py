@@ -1,4 +1,4 @@
-"""Whether what was measured confirms what was declared. Nothing here reads or writes files."""
+"""Judges whether what was measured confirms what was declared. It reads and writes no files."""
 
 from __future__ import annotations
 

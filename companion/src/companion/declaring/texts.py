@@ -1,4 +1,4 @@
-"""``book/sources.yml``: which version of each text was read, section by section, as digests. It holds no text.
+"""Reads and writes ``book/sources.yml``: which version of each text was read, section by section, as digests.
 
 A text changes without notice, or is superseded; what a claim rests on is then another text. The digests say which
 section changed, and ``compare`` which claims rest on it.
@@ -149,7 +149,7 @@ def sections(text: str, titles: Sequence[str] = ()) -> list[Section]:
 
 
 def _depths(lines: Sequence[str], titles: Sequence[str]) -> dict[int, tuple[int, str]]:
-    """Depth and title of every heading by the place of its line; the title of the text itself is none."""
+    """Depth and title of every heading by the place of its line; the title of the text itself is left out."""
     marked, fenced = {}, False
     for place, line in enumerate(lines):
         fenced ^= line.lstrip().startswith("```")

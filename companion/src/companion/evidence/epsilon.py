@@ -1,4 +1,4 @@
-"""The smallest error that the book would notice, function by function.
+"""Measures the smallest error that the book would notice, function by function.
 
 A function that a claim names is multiplied by 1 + 1e-3 (see ``nudge``), and what the claim needs of its page runs
 again: the statements behind its measurement and nothing else, with the committed parameters. If the value then moves by

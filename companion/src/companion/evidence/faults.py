@@ -1,4 +1,4 @@
-"""Would anybody notice? Faults that are planted one at a time in a copy of the book, and who sees them.
+"""Plants faults one at a time in a copy of the book, and records which tests and claims notice.
 
 ``tests/faults.yml`` is a list of faults: a text that stands once in a file, and what stands there instead. For each of
 them the tests of its subject run until the first one fails, and the pages that it would mislead run with their quick

@@ -1,4 +1,4 @@
-"""A function of a library whose result is multiplied by a number near one, wherever it is called from.
+"""Multiplies the result of a function of a library by a number near one, wherever it is called from.
 
 ``install`` has the function's module read with one statement more, directly after the definition, so that whatever
 imports the name, takes it into a table or compiles it gets the multiplied function. It has to come before the first
@@ -9,7 +9,7 @@ import of that module. What is multiplied is the first floating number or array 
 - of a function that is returned, what that function returns in turn;
 - of a class what calling its instances returns (``__call__`` or ``forward``), not what it is made of.
 
-Booleans, integers and what is none of these stay as they are.
+Booleans, integers and all other values are returned unchanged.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from typing import Any
 __all__ = ["FORM", "NOTE", "can_be_called", "install", "multiplied", "noted", "wrapped"]
 
 FORM = 1
-"""Counts the changes of what is multiplied, and of which statements run; results of another form are none."""
+"""Counts the changes of what is multiplied, and of which statements run; results of another form are ignored."""
 NOTE = "nudged.json"
 """Where a run notes whether the function was called, and whether anything was multiplied."""
 

@@ -1,4 +1,4 @@
-"""The book on other paths through the processor: its tests and claims, and how far each number moves. No new rules.
+"""Runs tests and pages on other paths through the processor, and compares every claim with its value as published.
 
 A path is a set of environment variables under which the numerical libraries take other instructions or another number
 of threads, or an order of the tests. Every job (one chapter, or one folder of tests, on one path) leaves a result of

@@ -1,7 +1,7 @@
-"""Jobs of minutes each, every one in a process of its own, and a run of them that goes on where it was interrupted.
+"""Runs jobs of minutes each, every one in a process of its own, and goes on where it was interrupted.
 
-A job has a folder, where its result lies, and a key of everything that the result is made of. A result with another key
-is none. Nothing here knows what a job does.
+A job has a folder, where its result lies, and a key of everything that the result is made of. A result
+whose key differs is ignored. What a job does is passed in.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Everything that a package's public functions return, in single precision: what a book on such numbers would say.
+"""Rounds everything that a package's public functions return to single precision.
 
 ``install`` has every module of some packages read with one decorator more on each public function and on the public
 methods and ``__call__`` of each public class, but for what numba compiles. What they return keeps its type, and every

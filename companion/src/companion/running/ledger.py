@@ -1,4 +1,4 @@
-"""The claims ledger: what was declared beside what was measured. Nothing is measured here."""
+"""Makes the claims ledger: what was declared beside what was measured, with the verdicts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a figure's archive holds so that the figure can be made again from it alone: code, versions, and a comparison.
+"""Writes what a figure's archive holds to make the figure again from it alone: code, versions, and a comparison.
 
 The code is that of the page up to the cell that publishes the figure, with the committed parameters; the library comes
 from its repository, at the commit of the run, or from a wheel that somebody kept.

@@ -1,4 +1,4 @@
-"""Sphinx extension of the book: published figures, gallery, claims ledger, status, and offline pages.
+"""Shows published figures, the gallery, the claims ledger and the status on pages; an extension of Sphinx.
 
 Every directive but one reads the plain files in ``_build`` (figure.json, claims.json, status.json) and computes
 nothing; ``from-library`` shows what a function of the book's library returns.
@@ -765,11 +765,9 @@ def _serve_everything(app: Sphinx, config: Config) -> None:
 
     What an editor left there stays there, and the theme's second search bar goes.
     """
-    own = Path(__file__).resolve().parents[1] / "static"
+    folders = (Path(__file__).resolve().parents[1] / "static", Path(config.companion_root) / "book" / "_static")
     config.exclude_patterns += ["**/*~", "**/#*#", "**/*.sw[op]"]
-    config.html_static_path += [str(own)]
-    if (of_book := Path(config.companion_root) / "book" / "_static").is_dir():
-        config.html_static_path += [str(of_book)]
+    config.html_static_path += [str(folder) for folder in folders if folder.is_dir()]
     # sphinx-book-theme 1.3 with pydata-sphinx-theme 0.17 otherwise draws the search field twice.
     config.html_theme_options["navbar_persistent"] = []
 

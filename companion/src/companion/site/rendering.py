@@ -1,4 +1,4 @@
-"""Staging the executed chapters beside the hand-written pages, and rendering them. Nothing is executed here."""
+"""Stages the executed chapters beside the hand-written pages, and renders the site."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sphinx extension of the book: the report that opens an audit, and numbers and marks of claims in prose.
+"""Shows the report that opens an audit, and numbers and marks of claims in prose; an extension of Sphinx.
 
 All read ``_build/claims.json`` when pages are made, so that neither starts a kernel nor goes out of date.
 """
