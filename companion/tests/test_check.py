@@ -130,6 +130,12 @@ def test_an_id_is_declared_in_one_file_only(toy_book):
     assert [(one.file, one.message) for one in found] == [("probe.yml", "probe.top: declared in other.yml too")]
 
 
+def test_the_source_of_a_claim_is_in_the_bibliography(toy_book):
+    toy_book.edit(CLAIMS, "key: author2000source, where: section 2", "key: nobody1999, where: section 2")
+    (found,) = check.declarations(toy_book.root)
+    assert (found.rule, found.message) == ("reference", "probe.top: source: key: 'nobody1999' is not in references.bib")
+
+
 @pytest.mark.parametrize("rule", BROKEN)
 def test_the_check_finds(toy_book, rule):
     add_audit(toy_book)

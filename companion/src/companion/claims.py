@@ -7,7 +7,7 @@ enters a measurement, and a measurement never changes a declaration.
 
 from __future__ import annotations
 
-from companion.declaring.declaration import KINDS, OWN, STATES, VERDICTS, Claim, Value, check, declared
+from companion.declaring.declaration import KINDS, OWN, STATES, VERDICTS, Claim, Value, check, declared, of_book
 from companion.declaring.judgement import Judgement, Measurement, factor, judge
 from companion.declaring.measuring import measure, recorded
 from companion.declaring.words import QUOTED, anchor_of, expectation_of, format_value, line, sentence, with_error
@@ -31,6 +31,7 @@ __all__ = [
     "judge",
     "line",
     "measure",
+    "of_book",
     "recorded",
     "sentence",
     "with_error",

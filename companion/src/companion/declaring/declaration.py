@@ -27,6 +27,7 @@ __all__ = [
     "check",
     "declared",
     "lines",
+    "of_book",
 ]
 
 KINDS = ("number", "figure", "formula", "order", "statement", "program", "own")
@@ -131,6 +132,13 @@ def declared(path: Path) -> list[Claim]:
     if findings:
         raise Findings(findings)
     return claims
+
+
+def of_book(root: Path) -> dict[str, Claim]:
+    """The claims of all chapters by their ids; raises ``ValueError`` as ``declared`` does."""
+    return {
+        claim.id: claim for path in manuscript.listed(root / "book" / "claims", "*.yml") for claim in declared(path)
+    }
 
 
 def check(path: Path) -> tuple[list[Claim], list[Finding]]:

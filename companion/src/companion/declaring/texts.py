@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from companion import claims, manuscript
+from companion import claims
 from companion.findings import Finding
 from companion.manuscript import entries
 
@@ -211,12 +211,7 @@ class Change:
 def compare(root: Path, folder: Path) -> tuple[list[Change], list[str]]:
     """Newer copies of the texts in ``folder`` against the digests, section by section; and the texts without a copy."""
     changes, absent = [], []
-    declared = [
-        claim
-        for path in manuscript.listed(root / "book" / "claims", "*.yml")
-        for claim in claims.declared(path)
-        if not claim.retired
-    ]
+    declared = [claim for claim in claims.of_book(root).values() if not claim.retired]
     for key, text in read(root).items():
         path = folder / text.file
         if not path.is_file():

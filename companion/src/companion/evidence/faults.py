@@ -329,7 +329,7 @@ def _compiled(folder: Path) -> Path:
 
 def table(root: Path, wanted: Sequence[Job]) -> list[Row]:
     """One row for each fault, from the results that are there."""
-    declared = _declared(root)
+    declared = claims.of_book(root)
     held = {
         (job.unit, job.profile): _held(resumable.outcome(root, job) or {}, declared)
         for job in wanted
@@ -381,7 +381,7 @@ def record(root: Path, out: TextIO) -> Path:
     kept = records.read(root, EVIDENCE)
     wanted = jobs(root)
     foreseen = {row.id: row for row in table(root, wanted)}
-    declared = _declared(root)
+    declared = claims.of_book(root)
     held = {
         (job.unit, job.profile): _held(resumable.outcome(root, job) or {}, declared)
         for job in wanted
@@ -404,14 +404,6 @@ def record(root: Path, out: TextIO) -> Path:
             }
     print(f"{len(kept)} results of {sum(job.fault is not None for job in wanted)}", file=out)
     return records.write(root, EVIDENCE, kept, {job.name: job.key for job in wanted})
-
-
-def _declared(root: Path) -> dict[str, claims.Claim]:
-    return {
-        claim.id: claim
-        for name in notebooks.chapters(root)
-        for claim in claims.declared(root / "book" / "claims" / f"{name}.yml")
-    }
 
 
 def _held(found: Mapping[str, Any], declared: Mapping[str, claims.Claim]) -> set[str]:

@@ -403,11 +403,7 @@ def _run_tests(root: Path, job: Job) -> dict[str, object]:
 
 def table(root: Path, wanted: Sequence[Job]) -> list[Row]:
     """One row for each path, from the results that are there."""
-    declared = {
-        claim.id: claim
-        for name in notebooks.chapters(root)
-        for claim in claims.declared(root / "book" / "claims" / f"{name}.yml")
-    }
+    declared = claims.of_book(root)
     reference = {id: measurement.value for id, measurement in _measured(root, wanted, AS_IS)}
     rows = []
     for path in PATHS:
@@ -452,11 +448,7 @@ def record(root: Path, out: TextIO, *, results: Path | None = None) -> Path:
     """
     root = root.resolve()
     kept = records.read(root, EVIDENCE)
-    declared = {
-        claim.id: claim
-        for name in notebooks.chapters(root)
-        for claim in claims.declared(root / "book" / "claims" / f"{name}.yml")
-    }
+    declared = claims.of_book(root)
     folder = results or root / "_build" / "portability"
     reference: dict[str, Mapping[str, object]] = {}
     wanted = jobs(root)
