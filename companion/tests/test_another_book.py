@@ -1,16 +1,26 @@
 """A book of another subject, built with the machinery alone, and whether the README says truly how."""
 
 import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
-from companion import project, themes
+import pytest
+import yaml
+from bs4 import BeautifulSoup
+
+from companion import claims, new, project, themes
 from companion.__main__ import main
 from companion.running import execution
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "companion" / "README.md").read_text()
-SECTION = re.search(r"^## A companion for another paper\n(.*?)^## ", README, flags=re.DOTALL | re.MULTILINE)[1]
+
+
+def blocks(language):
+    return re.findall(rf"^```{language}\n(.*?)^```", README, flags=re.DOTALL | re.MULTILINE)
 
 
 def test_a_book_about_random_walks_is_built_with_the_machinery_alone(built):
@@ -37,26 +47,61 @@ def test_no_page_or_record_of_that_book_names_ours(built):
     assert [path.name for path in pages if ours.search(path.read_bytes())] == []
 
 
-def test_the_readme_lists_the_files_of_that_book_and_is_short(toy_book):
-    listing = re.search(r"^```text\n(.*?)^```", SECTION, flags=re.DOTALL | re.MULTILINE)[1]
-    listed = {line.split()[0] for line in listing.splitlines()}
-    assert all(toy_book.path(name).exists() for name in listed)
-    written = {path.relative_to(toy_book.root).as_posix() for path in toy_book.root.rglob("*") if path.is_file()}
-    unsaid = {name for name in written if not any(name == entry or name.startswith(f"{entry}/") for entry in listed)}
-    # The line of the first page speaks of the others, that of the library of its modules; these are made, or optional.
-    made = {"CITATION.cff", "notebooks/probe.ipynb", "constraints.txt", "requirements.lock"}
-    assert {name for name in unsaid - made if not re.fullmatch(r"book/\w+\.md|src/walks/\w+\.py", name)} == set()
-    assert len(SECTION.strip().splitlines()) <= 25
+@pytest.mark.long
+def test_the_commands_of_the_readme_make_a_book_whose_claim_is_judged(tmp_path):
+    install, commands = blocks("sh")
+    assert install == 'pip install "./companion[book]"\n', "which needs a network, and was done here"
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "companion").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m companion "$@"\n')
+    (tmp_path / "bin" / "companion").chmod(0o755)
+    environment = os.environ | {"PATH": f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}"}
+    said = subprocess.run(["bash", "-ec", commands], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert said.returncode == 0, said.stdout + said.stderr
+    root = tmp_path / "random-walks"
+    (claim,) = json.loads((root / "_build" / "claims.json").read_text())
+    assert (claim["id"], claim["measured"], claim["holds"]) == ("random-walks.top", 1.0, True)
+    page = BeautifulSoup((root / "_build" / "html" / "notebooks" / "random-walks.html").read_text(), "html.parser")
+    assert page.select_one("#random-walks-line img")
+    assert page.select_one("#claim-random-walks-top .book-claim-result").get_text().endswith("reproduced.")
+    (listing,) = blocks("text")
+    listed = {
+        line.split()[0].replace("NAME", "random-walks").replace("LIBRARY", "random_walks"): line
+        for line in listing.splitlines()
+    }
+    assert all((root / name).is_file() for name in listed)
+    # One line speaks of the other pages by hand, one of the library's modules, one of what `companion sync` writes.
+    unsaid = {path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file()} - set(listed)
+    unsaid = {name for name in unsaid if not name.startswith("_build/") and "__pycache__" not in name}
+    assert {name for name in unsaid if Path(name).stem not in listing} == set()
 
 
-def test_the_commands_and_names_in_the_readme_exist(toy_book):
-    assert set(re.findall(r"`companion (\w+)`", SECTION)) == {"sync", "book"}
-    toy_book.path("notebooks/probe.ipynb").unlink()
-    toy_book.path("CITATION.cff").unlink()
-    assert main(["--root", str(toy_book.root), "sync"]) == 0
-    assert toy_book.path("notebooks/probe.ipynb").is_file()
-    assert toy_book.path("CITATION.cff").is_file()
+def test_the_claim_of_the_readme_is_the_one_of_the_new_book_and_every_verdict_is_explained():
+    (claim,) = blocks("yaml")
+    declared = new.text("book/claims/CHAPTER.yml", "random-walks", "random_walks")
+    assert yaml.safe_load(claim) == yaml.safe_load(declared)["claims"]
+    assert 'claims.measure("random-walks.top", y.max(), uncertainty=1e-9, rival=y.max() / 2)' in README
+    assert tuple(sorted(re.findall(r"^\| `([a-z-]+)` \|", README, flags=re.MULTILINE))) == tuple(
+        sorted(claims.VERDICTS)
+    )
+    assert set(re.findall(r"`companion ([a-z]+)\b", README)) == {"book", "check", "sync"}
     assert {"library", "style"} <= set(project.Settings.__dataclass_fields__)
-    assert all(name in themes.__doc__ for name in re.findall(r"`([A-Z]{2,5})`", SECTION))
-    assert project.BOOKS in SECTION
-    assert "[notebook]" in project.install_requirements(toy_book.root)[0]
+    assert all(name in themes.__doc__ for name in re.findall(r"`([A-Z]{2,5})`", README) if name != "NAME")
+    assert project.BOOKS in README
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("Walks", "words of lower case letters and digits"),
+        ("../walks", "words of lower case letters and digits"),
+        ("class", "words of lower case letters and digits"),
+        ("numpy", "a name that no package has"),
+        ("walks", "a folder that does not exist or is empty"),
+    ],
+)
+def test_a_new_book_with_a_bad_name_or_in_a_full_folder_is_refused_in_a_sentence(tmp_path, capsys, name, expected):
+    (tmp_path / "walks").mkdir()
+    (tmp_path / "walks" / "notes.txt").write_text("mine")
+    assert main(["--root", str(tmp_path), "new", name]) == 2
+    assert capsys.readouterr().err.startswith(f"error: NAME: expected {expected}")
+    assert [path.name for path in tmp_path.rglob("*")] == ["walks", "notes.txt"]

@@ -375,10 +375,6 @@ BROKEN_CLAIMS = {
         ),
         "claim probe.top: declared not reproduced, but",
     ),
-    "a claim whose source is unknown": (
-        CLAIMS.replace("author2000source", "nobody1999"),
-        "source key 'nobody1999' is not in references.bib",
-    ),
 }
 
 

@@ -5,14 +5,12 @@ import re
 from pathlib import Path
 
 import pytest
-import yaml
 
 import test_declarations
 from companion import __main__ as command_line
 from companion import build, check
-from companion.declaring import declaration
 from companion.running import execution
-from toybook import OLD_CLAIMS, add_audit
+from toybook import add_audit
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -132,6 +130,12 @@ def test_an_id_is_declared_in_one_file_only(toy_book):
     assert [(one.file, one.message) for one in found] == [("probe.yml", "probe.top: declared in other.yml too")]
 
 
+def test_the_source_of_a_claim_is_in_the_bibliography(toy_book):
+    toy_book.edit(CLAIMS, "key: author2000source, where: section 2", "key: nobody1999, where: section 2")
+    (found,) = check.declarations(toy_book.root)
+    assert (found.rule, found.message) == ("reference", "probe.top: source: key: 'nobody1999' is not in references.bib")
+
+
 @pytest.mark.parametrize("rule", BROKEN)
 def test_the_check_finds(toy_book, rule):
     add_audit(toy_book)
@@ -221,18 +225,3 @@ def test_a_chapter_without_an_audit_goes_on_working(toy_book, capsys):
     assert command_line.main(["--root", str(toy_book.root), "check", "probe"]) == 0
     assert "no rule is broken" in capsys.readouterr().out
     assert command_line.main(["--root", str(toy_book.root), "check", "other"]) == 2
-
-
-def test_claims_of_the_old_form_are_read_until_the_switch_is_turned(toy_book, monkeypatch):
-    toy_book.path(CLAIMS).write_text(OLD_CLAIMS)
-    monkeypatch.setattr(declaration, "OLD_FORM_IS_READ", True)
-    assert check.book(toy_book.root, only="probe") == []
-    monkeypatch.setattr(declaration, "OLD_FORM_IS_READ", False)
-    found = [finding for finding in check.book(toy_book.root, only="probe") if finding.rule == "old-form"]
-    assert [(one.file, one.line) for one in found] == [("probe.yml", 1)]
-
-
-def test_the_old_form_is_refused_from_the_day_on_which_no_file_has_it():
-    listed = sorted((ROOT / "book" / "claims").glob("*.yml"))
-    old = [path.name for path in listed if isinstance(yaml.safe_load(path.read_text()), list)]
-    assert bool(old) == declaration.OLD_FORM_IS_READ, "set OLD_FORM_IS_READ in companion/claims/declaration.py to False"

@@ -1,12 +1,15 @@
-"""Claims of the new form: every rule of a declaration is seen to fail, and every way in which a claim holds or not."""
+"""Claims: every rule of a declaration fails once, every way in which a claim holds or not, and what is recorded."""
 
+import json
 import math
+import shutil
 
+import numpy as np
 import pytest
 import scipy.stats
 import yaml
 
-from companion import claims
+from companion import claims, project
 from companion.claims import Claim, Measurement, judge
 
 NUMBER = {
@@ -130,7 +133,9 @@ def test_a_file_of_no_known_form_a_repeated_field_and_text_that_is_no_yaml_are_f
     for text, rule in (
         ("format: 3\nclaims: []\n", "format"),
         ("format: 2\nclaims:\n- 1\n", "format"),
+        ("format: 2\n", "format"),
         ("just words\n", "format"),
+        ("- id: probe.one\n", "format"),
         ("- id: [\n", "unreadable"),
         ("format: 2\nclaims:\n- id: probe.one\n  says: a\n  says: b\n", "unreadable"),
     ):
@@ -208,6 +213,20 @@ def test_a_statement_is_held_against_what_is_expected(expects, right, wrong):
     assert not judge(said, Measurement(right, 0.0, right)).holds
 
 
+def test_a_yes_or_no_is_compared_with_yes_or_no_only():
+    yes = claim(STATEMENT, expects={"value": True, "why": "ours"}, reading_error=None)
+    assert "cannot be compared" in judge(yes, Measurement(1.0, rival=0.0)).reason
+    assert "cannot be compared" in judge(claim(NUMBER), Measurement(True, rival=False)).reason
+
+
+def test_a_stated_bound_replaces_the_reading_error():
+    relative = claim(NUMBER, bound={"relative": 0.5, "why": "an order of magnitude"}, published=-2.0)
+    assert judge(relative, Measurement(-2.9, rival=0.0)).holds
+    assert not judge(relative, Measurement(-3.1, rival=0.0)).holds
+    narrow = claim(NUMBER, bound={"absolute": 0.001, "why": "printed digits"})
+    assert not judge(narrow, Measurement(1.005, rival=0.0)).holds
+
+
 def test_a_formula_is_a_deviation_within_its_accuracy():
     assert judge(claim(FORMULA), Measurement(1e-10, 0.0, 0.1)).holds
     assert not judge(claim(FORMULA), Measurement(1e-8, 0.0, 0.1)).holds
@@ -276,3 +295,37 @@ def test_rival_and_control_are_recorded_with_their_uncertainty(tmp_path, monkeyp
         claims.measure("probe.one", 1.0, rival=(1, 2, 3))
     with pytest.raises(ValueError, match=r"rival uncertainty of probe\.one: expected a number >= 0"):
         claims.measure("probe.one", 1.0, rival=(1.0, -1.0))
+
+
+@pytest.mark.parametrize("value", [np.zeros(3), float("nan"), np.inf, "many", None])
+def test_measuring_something_that_is_no_number_names_the_claim(value):
+    with pytest.raises(ValueError, match=r"value of probe\.one"):
+        claims.measure("probe.one", value)
+
+
+def test_a_negative_uncertainty_is_refused():
+    with pytest.raises(ValueError, match="uncertainty of probe"):
+        claims.measure("probe.one", 1.0, uncertainty=-0.1)
+
+
+def test_a_measurement_is_recorded_as_a_plain_number_and_shown_as_a_line(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("COMPANION_OUT", str(tmp_path))
+    (tmp_path / "book" / "claims").mkdir(parents=True)
+    write(tmp_path / "book" / "claims", NUMBER)
+    shutil.copy(project.root() / "_config.yml", tmp_path)
+    monkeypatch.setenv("COMPANION_ROOT", str(tmp_path))
+    claims.measure("probe.one", np.float64(1.0), uncertainty=np.float32(0.5))
+    claims.measure("probe.two", np.bool_(True))
+    lines = [json.loads(line) for line in (tmp_path / "measured.jsonl").read_text().splitlines()]
+    assert lines == [
+        {"id": "probe.one", "value": 1.0, "uncertainty": 0.5},
+        {"id": "probe.two", "value": True, "uncertainty": 0.0},
+    ]
+    assert "Claim probe.one: measured 1 ± 0.5'" in capsys.readouterr().out, "a run sees no declaration"
+    monkeypatch.delenv("COMPANION_OUT")
+    claims.measure("probe.one", np.float64(1.0), uncertainty=np.float32(0.5))
+    claims.measure("probe.two", np.bool_(True))
+    shown = capsys.readouterr().out
+    assert "Claim probe.one: One. measured 1 ± 0.5, published 1" in shown
+    assert "no such claim is declared" in shown
+    assert len((tmp_path / "measured.jsonl").read_text().splitlines()) == 2

@@ -1,12 +1,14 @@
 """The pages on what long runs have found: every number from what is kept, and what is missing or old said as such."""
 
 import io
+import json
 
 import pytest
 import yaml
 from bs4 import BeautifulSoup
 
 from companion import claims
+from companion.__main__ import main
 from companion.evidence import epsilon, evidence_page, faults, portability, records, resumable
 from test_faults import GROSS, TESTS, UNSEEN
 from toybook import add_audit
@@ -51,10 +53,10 @@ def test_smallest_errors_are_those_that_were_measured_and_the_rest_is_said(book)
     assert said.endswith("Not run yet unrelated.three .")
     assert f"../book/claims.html#ledger-{claims.anchor_of('probe.slope')}" in markup
     name = "walks.pairs.both | audits/probe"
-    old = kept | {name: kept[name] | {"key": "other", "measured": {"probe.slope": [1e-12, 1e-11, 1.0, None]}}}
+    old = kept | {name: kept[name] | {"older": True, "measured": {"probe.slope": [1e-12, 1e-11, 1.0, None]}}}
     said = text_of(evidence_page.of_epsilon(study, old, "../"))
     assert "Errors of a tenth that no claim would notice pairs.both : it is multiplied and no claim moves" in said
-    assert "(earlier code)" in said
+    assert "(of a record before)" in said
 
 
 def test_faults_that_nobody_saw_and_those_that_were_not_run_are_told_apart(book):
@@ -78,10 +80,10 @@ def test_faults_that_nobody_saw_and_those_that_were_not_run_are_told_apart(book)
     assert "gross 1 1 1 1 1 1 1 1% 1 1 0 – 0 0 –" in said
     assert "Not seen so far unseen : Only words. No test fails; its pages are not run yet." in said
     assert "gross the parabola probe.slope" in said
-    nobody = {"key": "other", "seconds": 1.0, "stopped": "", "claims": [], "unforeseen": []}
+    nobody = {"key": "other", "older": True, "seconds": 1.0, "stopped": "", "claims": [], "unforeseen": []}
     said = text_of(evidence_page.of_faults(book.root, kept | {"unseen, audits/probe": nobody}, "../"))
     assert "Only words. Nobody notices." in said
-    assert "src/walks/pairs.py (earlier code) 1% no test fails no claim notices" in said
+    assert "src/walks/pairs.py (of a record before) 1% no test fails no claim notices" in said
 
 
 def test_moves_are_counted_against_the_run_as_it_is(book):
@@ -120,7 +122,7 @@ def test_moves_are_counted_against_the_run_as_it_is(book):
     portability.record(book.root, io.StringIO(), results=other)
     said = text_of(evidence_page.of_paths(book.root, records.read(book.root, portability.EVIDENCE), "../"))
     assert "0.1 of its bound, probe.top" in said
-    assert "2 of earlier code" in said
+    assert "2 of a record before" in said
 
 
 def test_times_are_medians_and_numbers_are_written_as_a_reader_writes_them():
@@ -130,11 +132,27 @@ def test_times_are_medians_and_numbers_are_written_as_a_reader_writes_them():
     assert written == ["over 1", "0.25", "0.0012", "1.0 × 10<sup>−9</sup>", "2.3 × 10<sup>−7</sup>"]
 
 
-def test_what_is_kept_is_read_as_it_was_written_and_something_else_is_refused(book):
-    path = records.write(book.root, "epsilon", {"b": {"key": "2"}, "a": {"key": "1"}})
-    assert path.read_text() == '{\n"a": {"key": "1"},\n"b": {"key": "2"}\n}\n'
+def test_a_record_speaks_of_the_commit_that_was_measured_and_no_edit_changes_its_words(book, capsys):
+    of = {"version": "0.1.0.dev0", "commit": "unknown", "date": ""}
+    path = records.write(book.root, "epsilon", {"b": {"key": "2"}, "a": {"key": "1"}}, {"a": "1", "b": "2"})
+    assert path.read_text() == f'{{\n"of": {json.dumps(of)},\n"a": {{"key": "1"}},\n"b": {{"key": "2"}}\n}}\n'
     assert records.read(book.root, "epsilon") == {"a": {"key": "1"}, "b": {"key": "2"}}
-    assert records.read(book.root, "none") == {}
+    assert (records.read(book.root, "none"), records.origin(book.root, "none")) == ({}, {})
+    said = "Measured with version 0.1.0.dev0, outside of a repository."
+    assert text_of(evidence_page._origin(book.root, "epsilon")) == said
+    records.check(book.root)
+    # The next version: nothing of it is measured, then one job.
+    book.edit("src/walks/__init__.py", "0.1.0", "0.2.0")
+    records.write(book.root, "epsilon", records.read(book.root, "epsilon"), {"a": "3", "b": "4"})
+    assert records.origin(book.root, "epsilon") == of
+    assert records.read(book.root, "epsilon") == {"a": {"key": "1"}, "b": {"key": "2"}}
+    with pytest.raises(ValueError, match=r"of version 0\.2\.0, got version 0\.1\.0\.dev0 and 0 results"):
+        records.check(book.root)
+    records.write(book.root, "epsilon", records.read(book.root, "epsilon") | {"a": {"key": "3"}}, {"a": "3", "b": "4"})
+    assert records.origin(book.root, "epsilon")["version"] == "0.2.0.dev0"
+    assert records.read(book.root, "epsilon") == {"a": {"key": "3"}, "b": {"key": "2", "older": True}}
+    assert main(["--root", str(book.root), "freeze"]) == 2
+    assert "got version 0.2.0.dev0 and 1 results of a record before" in capsys.readouterr().err
     path.write_text('["a"]')
     with pytest.raises(ValueError, match=r"epsilon\.json: expected results by the names of their jobs"):
         records.read(book.root, "epsilon")

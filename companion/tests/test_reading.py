@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 from bs4 import BeautifulSoup
 
-import toybook
+from companion import new
 from companion.declaring import redirects
 from companion.site import audit, browser, pages, previews, reading, single_page
 
@@ -267,10 +267,10 @@ def test_a_page_says_how_long_it_is_what_it_needs_and_where_its_other_page_is(tw
 
 def test_the_road_leads_from_lesson_to_lesson_and_an_audit_back_to_its_lesson(tmp_path):
     (tmp_path / "notebooks" / "audits").mkdir(parents=True)
-    text = toybook.CHAPTER.replace("A probe", "{}")
+    text = new.text("notebooks/CHAPTER.md", "probe", "walks").replace("A probe", "{}")
     for name in ("one", "two", "audits/one"):
         (tmp_path / "notebooks" / f"{name}.md").write_text(text.replace("{}", f"Page {name}"))
-    (tmp_path / "_config.yml").write_text(toybook.config())
+    (tmp_path / "_config.yml").write_text(new.text("_config.yml", "probe", "walks"))
     (tmp_path / "src" / "walks").mkdir(parents=True)
     (tmp_path / "src" / "walks" / "__init__.py").write_text('__version__ = "1.0"\n')
     (tmp_path / "_toc.yml").write_text(

@@ -1,4 +1,4 @@
-"""Command line of the pipeline; the Makefile calls it.
+"""Reads the command line and runs one command; the Makefile calls it.
 
 Nothing of the pipeline is imported before a command is chosen, so that the help is there without the packages that
 build the book.
@@ -30,6 +30,8 @@ def main(arguments: list[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             # A letter that the terminal cannot show must not end a build.
             stream.reconfigure(errors="backslashreplace")
+    if options.command == "new":
+        return _new(options)
     if missing := [name for name in _FILES if not (options.root / name).is_file()]:
         print(
             f"error: --root: expected the repository of the book, got {options.root}, which has no {missing[0]}; "
@@ -86,6 +88,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--root", type=Path, default=Path.cwd(), help="the repository (default: this folder)")
     commands = parser.add_subparsers(dest="command", required=True)
+    made = commands.add_parser("new", help="the first files of a book, one page for one paper, in the folder NAME")
+    made.add_argument("name", metavar="NAME")
     commands.add_parser("book", help="run what changed, check the claims, build the site")
     chapter = commands.add_parser("chapter", help="the same for one chapter and its page")
     chapter.add_argument("name")
@@ -139,6 +143,19 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _new(options: argparse.Namespace) -> int:
+    """The one command that needs no book."""
+    from companion import new
+
+    try:
+        written = new.book(options.root, options.name)
+    except ValueError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    print("\n".join(f"wrote {path.relative_to(options.root)}" for path in written))
+    return 0
+
+
 def _run(options: argparse.Namespace) -> int:
     if options.command in ("book", "chapter"):
         from companion import build
@@ -189,8 +206,11 @@ def _run(options: argparse.Namespace) -> int:
             print(f"{path.relative_to(options.root)}, {path.stat().st_size / 1e6:.1f} MB")
         return 0
     if options.command == "freeze":
+        from companion.evidence import records
         from companion.site import releases
 
+        if not options.candidate:
+            records.check(options.root)
         print(releases.freeze(options.root, options.candidate).relative_to(options.root))
         return 0
     if options.command == "pdf":

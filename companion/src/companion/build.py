@@ -1,4 +1,4 @@
-"""``make book`` and ``make chapter``: which chapters are stale, running them, collecting, rendering, the summary."""
+"""Builds the book or one chapter: runs what is stale, collects the results, renders the site, prints a summary."""
 
 from __future__ import annotations
 

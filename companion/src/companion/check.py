@@ -1,4 +1,4 @@
-"""Every rule of claims and pages that can be decided without running anything: all that is wrong, at once, with lines.
+"""Checks every rule of claims and pages that needs no run, and says all that is wrong at once, with lines.
 
 What only a run can show (a claim that misses its bound, a page that loads something from outside) is found later.
 """
@@ -164,13 +164,13 @@ def _about_texts(
     claim: claims.Claim, works: Collection[str], read: Mapping[str, texts.Text]
 ) -> Iterator[tuple[str, str]]:
     key = claim.source.get("key")
-    if claim.kind is None or key is None:
+    if key is None:
         return
     if key not in works:
         yield "reference", f"source: key: {key!r} is not in references.bib"
     text = read.get(key)
     if claim.state not in (None, "standing") and (text is None or text.status != "superseded"):
-        yield "state", f"state: {claim.state!r} is for superseded texts, and {key} is none"
+        yield "state", f"state: {claim.state!r} is for superseded texts, and {key} is not superseded"
     section = claim.source.get("section")
     if section and text is not None and not texts.section_of(section, text):
         known = ", ".join(repr(one.title) for one in text.sections if one.title)

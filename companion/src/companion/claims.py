@@ -1,4 +1,4 @@
-"""What the sources say, what a chapter measured, and whether the two agree. Nothing here computes results.
+"""Offers what pages and the press need of claims: declare, measure, judge, and put into words.
 
 ``book/claims/CHAPTER.yml`` declares a claim with its published value and a wrong answer to it, the rival; a page of the
 chapter calls ``measure``, which sees no declaration; ``judge`` compares, when pages are made. The declaration never
@@ -7,7 +7,7 @@ enters a measurement, and a measurement never changes a declaration.
 
 from __future__ import annotations
 
-from companion.declaring.declaration import KINDS, OWN, STATES, VERDICTS, Claim, Value, check, declared
+from companion.declaring.declaration import KINDS, OWN, STATES, VERDICTS, Claim, Value, check, declared, of_book
 from companion.declaring.judgement import Judgement, Measurement, factor, judge
 from companion.declaring.measuring import measure, recorded
 from companion.declaring.words import QUOTED, anchor_of, expectation_of, format_value, line, sentence, with_error
@@ -31,6 +31,7 @@ __all__ = [
     "judge",
     "line",
     "measure",
+    "of_book",
     "recorded",
     "sentence",
     "with_error",

@@ -1,4 +1,4 @@
-"""Publishing a figure: image files in two themes, its numbers, and a record to cite. Nothing here draws.
+"""Publishes a figure: image files in two themes, its numbers, and a record to cite.
 
 ``publish`` writes a folder that stands alone; the page, the gallery and the index are made from these folders.
 """

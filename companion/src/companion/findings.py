@@ -1,4 +1,4 @@
-"""What is wrong with a file: where, by which rule, in words. All of it is found before anything is said."""
+"""Holds what is wrong with a file: where, by which rule, in words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a drawn figure can be read and its words are true, as far as a program can tell. Nothing is mended here.
+"""Tells whether a drawn figure can be read and its words are true, as far as a program can tell.
 
 The checks read the laid-out figure: boxes of its texts, paths of its curves. `publish` refuses a figure for what is
 wrong whatever its numbers are (`faults`), and records what a reader should look at (`crowded`), which the audit of the

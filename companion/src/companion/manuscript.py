@@ -1,4 +1,4 @@
-"""The files that a person writes: which of a folder are the book's, their text, and what their YAML says.
+"""Reads the files that a person writes: which of a folder are the book's, their text, and what their YAML says.
 
 Every error names the file, what was expected and what came. What editors and file managers leave beside a file, such as
 locks and copies of an older state, is not the book's.
@@ -91,12 +91,12 @@ def parse(path: Path) -> tuple[Any, Any]:
 
 
 def code(path: Path) -> ast.Module:
-    """The syntax tree of a file in Python. Raises ``Unreadable`` for what is none."""
+    """The syntax tree of a file in Python. Raises ``Unreadable`` if it is not Python."""
     return _read(path, "Python", ast.parse)
 
 
 def data(path: Path) -> Any:
-    """The content of a file in JSON. Raises ``Unreadable`` for what is none."""
+    """The content of a file in JSON. Raises ``Unreadable`` if it is not JSON."""
     return _read(path, "JSON", json.loads)
 
 

@@ -1,4 +1,4 @@
-"""Numbers that a chapter computes for its own prose. Figures and claims have modules of their own."""
+"""Passes numbers that a chapter computes to its own prose."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Captions and titles as plain text, for programs that know neither TeX nor roles; and the words of claims as HTML.
+"""Turns captions and titles into plain text, for programs without TeX or roles, and the words of claims into HTML.
 
 Claims write their formulas in ASCII, so that terminals and programs can show them; readers of a page see them set.
 """

@@ -1,4 +1,4 @@
-"""The book's identity (title, authors, public address, library, references), read from ``_config.yml``.
+"""Reads the book's identity (title, authors, public address, library, references) from ``_config.yml``.
 
 The section ``companion`` of ``_config.yml`` holds what the machinery must know of the book: ``library``, the package
 that the chapters import and the notebooks install; ``style``, a module of the library that gives the figures their look
@@ -300,7 +300,7 @@ def references(base: Path) -> Mapping[str, Mapping[str, str]]:
     """Fields of every entry of ``references.bib``, by key. Only what citations need; Sphinx does the typesetting.
 
     Raises ``ValueError`` for an entry that does not end, a key that is given twice, a missing author, title or year,
-    and an address that is none.
+    and an address that is not https://...
     """
     path = base / "book" / "references.bib"
     return _entries(path, manuscript.text(path))

@@ -16,87 +16,15 @@ from typing import Any
 
 import psutil
 import pytest
-import yaml
 
-from companion import build
+from companion import build, new
 from companion.declaring import notebooks
-from companion.site import browser, citation
+from companion.site import browser
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 
-CHAPTER = """\
----
-jupytext:
-  text_representation: {extension: .md, format_name: myst}
-kernelspec: {display_name: Python 3, language: python, name: python3}
-companion:
-  summary: Two walkers.
-  source: author2000source
-  thumbnail: probe-line
-  prerequisites: nothing
-  budget: 60
-  quick: {size: 3}
----
-
-# A probe
-
-Two independent walkers {cite:p}`author2000source` who step to the right with probability $x$ both do so with
-
-$$
-y = x^2
-$$ (eq:probe-square)
-
-```{code-cell} ipython3
-:tags: [parameters]
-
-size = 20
-```
-
-```{code-cell} ipython3
-import numpy as np
-from companion import claims, figures
-from companion.numbers import glue
-from matplotlib import pyplot as plt
-from walks import pairs
-```
-
-The largest value is {glue:text}`probe-max:.2f`, see {numref}`probe-line` and {eq}`eq:probe-square`.
-
-```{code-cell} ipython3
-x = np.linspace(0, 1, size)
-y = pairs.both(x)
-glue("probe-max", y.max())
-claims.measure("probe.top", y.max(), uncertainty=1e-9, rival=y.max() / 2)
-```
-
-```{code-cell} ipython3
-:tags: [hide-input]
-
-figure, ax = plt.subplots()
-ax.plot(x, y)
-figures.publish(
-    figure,
-    "probe-line",
-    data={"x": x, "y": y},
-    caption=r"Two walkers. It shows $x^2$ as in {eq}`eq:probe-square`.",
-    alt="A convex curve that rises from zero at the left to one at the right end.",
-    source="Figure 1 of Author (2000)",
-)
-```
-"""
-
-CLAIM = """\
-- id: probe.top
-  says: Walkers who always step to the right do so together.
-  source: {key: author2000source, where: section 2}
-  kind: number
-  published: 1.0
-  reading_error: 0.001
-  rival: half as many
-  verdict: reproduced
-"""
-
-CLAIMS = f"format: 2\nclaims:\n{CLAIM}"
+CLAIMS = new.text("book/claims/CHAPTER.yml", "probe", "walks")
+CLAIM = CLAIMS.removeprefix("format: 2\nclaims:\n")
 
 UNATTEMPTED = """\
 - id: probe.sky
@@ -105,58 +33,6 @@ UNATTEMPTED = """\
   kind: statement
   verdict: not-attempted
   because: The page ends <before> it does.
-"""
-
-OLD_CLAIMS = """\
-- id: probe.top
-  says: Walkers who always step to the right do so together.
-  source: {key: author2000source, where: section 2}
-  published: 1.0
-  reading_error: 0.001
-  verdict: reproduced
-"""
-
-COMPARED = """\
-probe-line:
-  agrees: It is <as> steep.
-  differs: Ours is longer.
-  claims: [probe.top]
-"""
-
-REFERENCES = """\
-@misc{author2000source,
-  author = {Author, Ann},
-  title = {A source},
-  year = {2000},
-  howpublished = {Nowhere},
-  keywords = {source},
-}
-"""
-
-PAGES = {
-    "index": "# A book\n\n```{chapter-cards}\n```\n",
-    "claims": "# Claims\n\n```{claims-ledger}\n```\n",
-    "corrections": "# Corrected\n\n```{corrections} corrected\n```\n\n```{corrections} partly\n```\n\n"
-    "```{corrections} not-attempted\n```\n\nFrom {siteurl}`claims.json`.\n",
-    "gallery": "# Gallery\n\n```{figure-gallery}\n```\n",
-    "status": "# Status\n\n```{chapter-status}\n```\n",
-    "references": "# References\n\n```{bibliography}\n```\n",
-}
-
-CONTENTS = """\
-format: jb-book
-root: index
-parts:
-  - caption: Chapters
-    chapters:
-      - file: notebooks/probe
-  - caption: The record
-    chapters:
-      - file: book/claims
-      - file: book/corrections
-      - file: book/gallery
-      - file: book/status
-      - file: book/references
 """
 
 AUDIT = """\
@@ -299,22 +175,10 @@ ITEMS = """\
 """
 
 LIBRARY = {
-    "__init__": '"""Random walks."""\n\n__version__ = "0.1.0.dev0"\n',
     "pairs": 'from walks.steps import LENGTH\n\n\ndef both(x):\n    """x^2."""\n    return LENGTH * x**2\n',
     "steps": "LENGTH = 1.0\n",
     "unrelated": 'def three(x):\n    """x^3."""\n    return x**3\n',
 }
-
-
-def config() -> str:
-    """The configuration of this repository with another title, author, address and library, and no style."""
-    facts = yaml.safe_load((REPOSITORY / "_config.yml").read_text())
-    facts |= {"title": "Random Walks", "author": "The Walkers"}
-    facts["repository"]["url"] = "https://github.com/random-walkers/walks"
-    facts["companion"] = {"library": "walks", "versions": ["numpy", "matplotlib"]}
-    # Its docstrings name no other project.
-    facts["sphinx"]["config"].pop("intersphinx_mapping")
-    return yaml.safe_dump(facts, sort_keys=False)
 
 
 @dataclass
@@ -353,29 +217,23 @@ class ToyBook:
 
 
 def write_toy_book(root: Path) -> ToyBook:
-    """Write the toy book; the machinery is the installed one."""
-    for folder in ("notebooks", "book/claims", "book/_static/mathjax", "src/walks"):
-        (root / folder).mkdir(parents=True)
+    """Write the book of ``companion new`` with a library of three modules and a claim that nobody measures."""
+    new.write(root, "probe", "walks")
     for name, text in LIBRARY.items():
         (root / "src" / "walks" / f"{name}.py").write_text(text)
+    # No formula is typeset, which would take time.
+    (root / "book" / "_static" / "mathjax").mkdir(parents=True)
     (root / "book" / "_static" / "mathjax" / "tex-mml-chtml.js").write_text("")
-    (root / "_config.yml").write_text(config())
     for name in ("constraints.txt", "requirements.lock"):
         shutil.copy(REPOSITORY / name, root / name)
-    (root / "_toc.yml").write_text(CONTENTS)
-    (root / "notebooks" / "probe.md").write_text(CHAPTER)
     (root / "book" / "claims" / "probe.yml").write_text(CLAIMS + UNATTEMPTED)
-    (root / "book" / "references.bib").write_text(REFERENCES)
-    (root / "book" / "compared.yml").write_text(COMPARED)
-    for name, text in PAGES.items():
-        (root / "book" / f"{name}.md").write_text(text)
-    notebooks.sync(root)
-    citation.sync(root)
+    compared = root / "book" / "compared.yml"
+    compared.write_text(compared.read_text().replace("as steep", "<as> steep"))
     return ToyBook(root)
 
 
 def add_audit(book: ToyBook) -> ToyBook:
-    """Give the toy chapter an audit and claims of the new form: the template of a chapter in two pages."""
+    """Give the toy chapter an audit and claims of every verdict: the template of a chapter in two pages."""
     book.path("notebooks/audits").mkdir()
     book.path("notebooks/audits/probe.md").write_text(AUDIT)
     book.path("book/claims/probe.yml").write_text(TWO_PAGES)

@@ -1,4 +1,4 @@
-"""Which definition uses which, read from the syntax trees of a package, of its tests and of pages. Nothing is imported.
+"""Finds which definition uses which, from the syntax trees of a package, of its tests and of pages, without imports.
 
 A name is followed through imports and second names to where it is defined. A test uses what stands in its body, in its
 decorators, in the fixtures whose names are its arguments, and in helpers of the tests that any of these use. Handing a

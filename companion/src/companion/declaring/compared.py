@@ -1,4 +1,4 @@
-"""What ``book/compared.yml`` says by hand of our figures beside the published ones. It holds no number: claims do.
+"""Reads ``book/compared.yml``, which says in words how our figures differ from the published ones.
 
 A figure that names a published one as its source has an entry there: what agrees, what differs, and the claims that
 judge it. Nothing is measured or drawn here.

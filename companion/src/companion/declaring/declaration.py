@@ -1,14 +1,14 @@
-"""``book/claims/CHAPTER.yml``: what the source of a chapter says, declared before anything is measured.
+"""Reads ``book/claims/CHAPTER.yml``, what the source of a chapter says, declared before anything is measured.
 
-A file is a mapping with ``format: 2`` and ``claims``, a list; a file of the old form is a list. Every rule is checked
-when the file is read, and everything that is wrong is said at once, each with its rule and its line.
+A file is a mapping with ``format: 2`` and ``claims``, a list. Every rule is checked when the file is read, and
+everything that is wrong is said at once, each with its rule and its line.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,6 @@ from companion.findings import Finding, Findings
 
 __all__ = [
     "KINDS",
-    "OLD_FORM_IS_READ",
     "OWN",
     "STATES",
     "VERDICTS",
@@ -28,6 +27,7 @@ __all__ = [
     "check",
     "declared",
     "lines",
+    "of_book",
 ]
 
 KINDS = ("number", "figure", "formula", "order", "statement", "program", "own")
@@ -44,8 +44,6 @@ Value = float | int | bool
 
 _EXPECTATIONS = ("value", "above", "below", "between")
 _MEASURED = ("reproduced", "corrected", "not-reproduced", "established")
-_OLD_VERDICTS = ("reproduced", "corrected", "not-reproduced", "not-attempted")
-_OLD_FIELDS = {"id", "says", "source", "published", "corrected", "reading_error", "bound", "verdict", "because", "unit"}
 _DISCRETE = ("statement", "program", "own")
 """Kinds of which some are decided by a yes or no, where the fact is discrete."""
 _DEVIATIONS = ("formula", "program", "own")
@@ -56,10 +54,7 @@ _ID = re.compile(rf"{_SLUG}\.{_SLUG}")
 
 @dataclass(frozen=True)
 class Claim:
-    """One statement of a source, or of the book, as declared in ``book/claims/CHAPTER.yml``.
-
-    ``kind`` is None for a claim of the old form, which has none of the fields after ``unit``.
-    """
+    """One statement of a source, or of the book, as declared in ``book/claims/CHAPTER.yml``."""
 
     id: str
     says: str
@@ -109,9 +104,11 @@ class Claim:
         return self.error == "sampled" or self.samples is not None or self.comparisons is not None
 
 
-OLD_FORM_IS_READ = False
-"""Whether a file may still be a list, without kinds and rivals: False once no file of the book is one."""
 _FIELDS = set(Claim.__dataclass_fields__)
+
+
+_Find = Callable[[int, str, str], None]
+"""Takes line, rule and message of something that is wrong with a file."""
 
 
 @dataclass(frozen=True)
@@ -137,6 +134,13 @@ def declared(path: Path) -> list[Claim]:
     return claims
 
 
+def of_book(root: Path) -> dict[str, Claim]:
+    """The claims of all chapters by their ids; raises ``ValueError`` as ``declared`` does."""
+    return {
+        claim.id: claim for path in manuscript.listed(root / "book" / "claims", "*.yml") for claim in declared(path)
+    }
+
+
 def check(path: Path) -> tuple[list[Claim], list[Finding]]:
     """The claims of a file that break no rule, and everything that is wrong with the file."""
     findings: list[Finding] = []
@@ -144,25 +148,23 @@ def check(path: Path) -> tuple[list[Claim], list[Finding]]:
     def find(line: int, rule: str, message: str) -> None:
         findings.append(Finding(path.name, line, rule, message))
 
-    is_new, entries = _read(path, find)
-    rules = _new_rules if is_new else _old_rules
+    entries = _read(path, find)
     claims = []
     for entry in entries:
         before = len(findings)
         name = str(entry.content.get("id", "a claim without id"))
-        for line, rule, message in rules(entry, path.stem):
+        for line, rule, message in _rules(entry, path.stem):
             find(line, rule, f"{name}: {message}")
         if len(findings) == before:
             claims.append(_claim(entry.content))
     _check_ids(entries, find)
-    if is_new:
-        _check_parts(entries, find)
+    _check_parts(entries, find)
     return claims, findings
 
 
 def lines(path: Path) -> dict[str, int]:
     """The line on which each claim of a file begins, by id."""
-    _, entries = _read(path, lambda line, rule, message: None)
+    entries = _read(path, lambda line, rule, message: None)
     return {str(entry.content.get("id")): entry.line for entry in entries}
 
 
@@ -179,65 +181,33 @@ def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def _read(path: Path, find: Any) -> tuple[bool, list[_Entry]]:
-    """Whether the file has the new form, and its entries. What is no claim at all is found here."""
+def _read(path: Path, find: _Find) -> list[_Entry]:
+    """The entries of a file; `find` is told what is wrong with the file itself."""
     try:
         root, content = manuscript.parse(path)
     except manuscript.Unreadable as error:
         find(error.line, "unreadable", error.reason)
-        return False, []
+        return []
     if root is None:
-        return False, []
-    is_new = isinstance(content, Mapping)
-    if is_new:
-        unknown = sorted(map(str, set(content) - {"format", "claims"}))
-        if content.get("format") != 2 or unknown or not isinstance(content.get("claims", []), list):
-            find(1, "format", f"expected `format: 2` and `claims`, a list; got the fields {sorted(map(str, content))}")
-            return True, []
-        listed = next((value for key, value in root.value if key.value == "claims"), None)
-        nodes, contents = (listed.value if listed is not None else []), content.get("claims") or []
-    elif isinstance(content, list) and OLD_FORM_IS_READ:
-        nodes, contents = root.value, content
-    elif isinstance(content, list):
-        find(1, "old-form", "expected `format: 2` and `claims`, a list; a list alone is no longer read")
-        return True, []
-    else:
-        find(1, "format", f"expected claims, got {content!r}")
-        return False, []
+        return []
+    is_right = isinstance(content, Mapping) and set(content) == {"format", "claims"} and content["format"] == 2
+    if not is_right or not isinstance(content["claims"], list):
+        got = f"the fields {sorted(map(str, content))}" if isinstance(content, Mapping) else repr(content)[:80]
+        find(1, "format", f"expected `format: 2` and `claims`, a list; got {got}")
+        return []
+    nodes = next(value.value for key, value in root.value if key.value == "claims")
     entries = []
-    for node, one in zip(nodes, contents, strict=True):
+    for node, one in zip(nodes, content["claims"], strict=True):
         line = node.start_mark.line + 1
         if not isinstance(one, Mapping):
             find(line, "format", f"expected a claim, a mapping of fields, got {one!r}")
             continue
         entries.append(_Entry(one, line, {key.value: key.start_mark.line + 1 for key, _ in node.value}))
-    return is_new, entries
+    return entries
 
 
 _Broken = Iterator[tuple[int, str, str]]
 """Line, rule and message of everything that is wrong with one entry."""
-
-
-def _old_rules(entry: _Entry, chapter: str) -> _Broken:
-    one, at = entry.content, entry.at
-    if unknown := set(one) - _OLD_FIELDS:
-        expected = f"expected some of {sorted(_OLD_FIELDS)}"
-        yield entry.line, "unknown-field", f"unknown fields {sorted(map(str, unknown))}; {expected}"
-    if missing := {"id", "says", "source", "verdict"} - set(one):
-        yield entry.line, "missing-field", f"missing fields {sorted(missing)}"
-    yield from _identity(entry, chapter)
-    verdict, published = one.get("verdict"), one.get("published")
-    if "verdict" in one and verdict not in _OLD_VERDICTS:
-        yield at("verdict"), "verdict", f"verdict: expected one of {_OLD_VERDICTS}, got {verdict!r}"
-    if "source" in one and (not isinstance(one["source"], Mapping) or set(one["source"]) != {"key", "where"}):
-        yield at("source"), "source", f"source: expected the fields key and where, got {one['source']!r}"
-    if verdict != "reproduced" and not _text(one.get("because")):
-        yield entry.line, "because", f"because: required for the verdict {verdict!r}"
-    if verdict != "not-attempted" and not isinstance(published, int | float):
-        yield at("published"), "published", f"published: expected a number or a boolean, got {published!r}"
-    if (verdict == "corrected") != (one.get("corrected") is not None):
-        yield at("corrected"), "corrected", "corrected: a value is required for the verdict corrected, and only there"
-    yield from _allowances(entry)
 
 
 def _identity(entry: _Entry, chapter: str) -> _Broken:
@@ -265,7 +235,7 @@ def _allowances(entry: _Entry) -> _Broken:
             )
 
 
-def _new_rules(entry: _Entry, chapter: str) -> _Broken:
+def _rules(entry: _Entry, chapter: str) -> _Broken:
     one, at = entry.content, entry.at
     if unknown := set(one) - _FIELDS:
         expected = f"expected some of {sorted(_FIELDS)}"
@@ -468,7 +438,7 @@ def _kind(entry: _Entry) -> _Broken:
             yield at(name), "tex", f"{name}: only for the verdict corrected, got {verdict!r}"
 
 
-def _check_ids(entries: Sequence[_Entry], find: Any) -> None:
+def _check_ids(entries: Sequence[_Entry], find: _Find) -> None:
     """Every id once, those that claims had before among them: an old one leads to one claim."""
     seen: dict[str, int] = {}
     for entry in entries:
@@ -480,7 +450,7 @@ def _check_ids(entries: Sequence[_Entry], find: Any) -> None:
                 seen.setdefault(id, entry.at(name))
 
 
-def _check_parts(entries: Sequence[_Entry], find: Any) -> None:
+def _check_parts(entries: Sequence[_Entry], find: _Find) -> None:
     verdicts = {
         str(entry.content.get("id")): str(entry.content.get("verdict"))
         for entry in entries

@@ -1,4 +1,4 @@
-"""The map: every equation of the sources and of the book, the functions that compute it, their tests, and the claims.
+"""Maps every equation of the sources and of the book to the functions that compute it, their tests, and the claims.
 
 It is made of what stands elsewhere: the lists of items (``book/items``), the labels of equations on the pages, the
 fields ``equation``, ``functions`` and ``source`` of claims, the equations that docstrings cite, and the syntax trees of
@@ -34,7 +34,7 @@ _CITATION = re.compile(
 )
 _LABELLED = re.compile(rf"\blabels?\s(?P<labels>{_SLUG}(?:(?:, and |, | and )(?={_SLUG}\b){_SLUG})*)")
 _ORDINARY = {"and", "appendix", "section", "the", "there", "whose", "with"}
-"""Words that may follow a label and are none."""
+"""Words that may follow a label and are not labels."""
 _DISPLAY = re.compile(r"^\$\$[^\n]*\((eq:[^\s()]+)\)\s*$|^:label:\s*(eq:\S+)\s*$", re.MULTILINE)
 
 

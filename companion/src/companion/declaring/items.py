@@ -1,4 +1,4 @@
-"""``book/items/KEY.yml``: every item of a text, and where it is answered. The closing table of an audit is made of it.
+"""Reads ``book/items/KEY.yml``: every item of a text, and where it is answered, for the table that closes an audit.
 
 An item is a figure, equation, number, listing, testable statement or announced experiment. It is answered by a claim,
 by a figure, at a place of a page, or not, for a reason.

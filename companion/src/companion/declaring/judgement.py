@@ -1,4 +1,4 @@
-"""Whether what was measured confirms what was declared. Nothing here reads or writes files."""
+"""Judges whether what was measured confirms what was declared. It reads and writes no files."""
 
 from __future__ import annotations
 
@@ -83,15 +83,11 @@ def judge(claim: Claim, measurement: Measurement | None) -> Judgement:
     - corrected: the same, with the printed form as the rival; a printed number needs no measurement.
     - not-reproduced: the value misses, it is what was ``found``, and the control passes.
     - partly, not-attempted, retired: nothing is measured, and ``holds`` is None.
-
-    For claims of the old form see ``_judge_old``.
     """
     if not claim.is_measured:
         return Judgement(None, None, None)
     if measurement is None:
         return Judgement(None, None, False, "declared but never measured")
-    if claim.kind is None:
-        return _judge_old(claim, measurement)
     wanted = _sample(claim)
     if isinstance(measurement.value, bool) != isinstance(wanted, bool):
         kinds = f"{type(measurement.value).__name__} measured, {type(wanted).__name__} declared"
@@ -226,32 +222,3 @@ def _target(claim: Claim) -> _Target:
 
 def _pair(given: Valued) -> tuple[Value, float]:
     return (given[0], float(given[1])) if isinstance(given, tuple | list) else (given, 0.0)
-
-
-def _judge_old(claim: Claim, measurement: Measurement) -> Judgement:
-    """gap = |measured - published| against bound = reading_error + 3 uncertainty.
-
-    A claim's own rule, ``bound: {absolute: A, why: ...}`` or ``{relative: R, why: ...}``, replaces ``reading_error`` by
-    A or by R |published|. reproduced, gap <= bound; not-reproduced, gap > bound; corrected, gap > bound and |measured -
-    corrected| <= bound (for booleans: equal, or not).
-    """
-    assert claim.published is not None
-    bound = allowed(claim) + NUMERICAL * measurement.uncertainty
-    gap = abs(float(measurement.value) - float(claim.published))
-    if isinstance(measurement.value, bool) != isinstance(claim.published, bool):
-        kinds = f"{type(measurement.value).__name__} measured, {type(claim.published).__name__} published"
-        return Judgement(gap, bound, False, f"a boolean cannot be compared with a number: {kinds}")
-    if claim.verdict == "reproduced":
-        reason = "" if gap <= bound else f"gap {gap:.3g} exceeds the bound {bound:.3g}"
-    elif claim.verdict == "not-reproduced":
-        reason = (
-            "" if gap > bound else f"declared not reproduced, but the gap {gap:.3g} is within the bound {bound:.3g}"
-        )
-    else:
-        assert claim.corrected is not None
-        residue = abs(float(measurement.value) - float(claim.corrected))
-        if residue > bound:
-            reason = f"distance {residue:.3g} to the corrected value exceeds the bound {bound:.3g}"
-        else:
-            reason = "" if gap > bound else f"the published value passes too: gap {gap:.3g}, bound {bound:.3g}"
-    return Judgement(gap, bound, not reason, reason)

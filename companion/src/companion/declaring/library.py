@@ -1,4 +1,4 @@
-"""What the public names of the book's library are, read from its source. Nothing of it is imported.
+"""Lists the public names of the book's library from its source, without importing it.
 
 A module's public names are those of its ``__all__``; without one, its functions, classes and documented constants that
 do not begin with an underscore. A name that a package takes from one of its modules is the same thing under a second

@@ -1,4 +1,4 @@
-"""What a page calls. In a kernel of the pipeline it sees no declaration: it notes the numbers, and shows only them."""
+"""Records what a page measures. In a kernel of the pipeline it sees no declaration, and shows the numbers alone."""
 
 from __future__ import annotations
 

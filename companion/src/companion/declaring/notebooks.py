@@ -1,4 +1,4 @@
-"""Text notebooks and their paired .ipynb files. Nothing is executed here.
+"""Reads text notebooks and writes their paired .ipynb files, without executing them.
 
 A chapter NAME has one or two pages: its lesson, ``notebooks/NAME.md``, and its audit, ``notebooks/audits/NAME.md``. A
 page is called by its path below ``notebooks``: NAME, or audits/NAME.
@@ -46,7 +46,7 @@ AUDITS = "audits"
 """The folder of the audits, in ``notebooks`` and on the site."""
 _WORDS_A_MINUTE = 200
 _PLACE = re.compile(r"(?!.*\.\.)[\w.-]+(?:/[\w.-]+)*", re.ASCII)
-"""A file of the repository, without its suffix perhaps; what begins with / or leads upwards is none."""
+"""A file of the repository, without its suffix perhaps; what begins with / or leads upwards does not match."""
 _CHAPTER = {"summary", "source", "thumbnail", "prerequisites"}
 """What the front matter of a lesson says of its chapter; an audit need not say it again."""
 _PAGE = {"budget", "quick"}

@@ -1,4 +1,4 @@
-"""``book/redirects.yml``: old and short addresses of pages, and where they lead now. Nothing is written elsewhere."""
+"""Reads ``book/redirects.yml``, old and short addresses of pages, and writes the pages that lead from them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["NAME", "read", "write"]
 
 NAME = "redirects.yml"
 _PAGE = re.compile(r"(?!.*\.\.)[\w-][\w.-]*(?:/[\w-][\w.-]*)*\.html", re.ASCII)
-"""A page inside the site: an address that begins with / or leads upwards is none."""
+"""A page inside the site: an address that begins with / or leads upwards does not match."""
 _PLACE = re.compile(rf"{_PAGE.pattern}(#[\w:.-]+)?", re.ASCII)
 
 

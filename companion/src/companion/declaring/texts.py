@@ -1,4 +1,4 @@
-"""``book/sources.yml``: which version of each text was read, section by section, as digests. It holds no text.
+"""Reads and writes ``book/sources.yml``: which version of each text was read, section by section, as digests.
 
 A text changes without notice, or is superseded; what a claim rests on is then another text. The digests say which
 section changed, and ``compare`` which claims rest on it.
@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from companion import claims, manuscript
+from companion import claims
 from companion.findings import Finding
 from companion.manuscript import entries
 
@@ -149,7 +149,7 @@ def sections(text: str, titles: Sequence[str] = ()) -> list[Section]:
 
 
 def _depths(lines: Sequence[str], titles: Sequence[str]) -> dict[int, tuple[int, str]]:
-    """Depth and title of every heading by the place of its line; the title of the text itself is none."""
+    """Depth and title of every heading by the place of its line; the title of the text itself is left out."""
     marked, fenced = {}, False
     for place, line in enumerate(lines):
         fenced ^= line.lstrip().startswith("```")
@@ -211,12 +211,7 @@ class Change:
 def compare(root: Path, folder: Path) -> tuple[list[Change], list[str]]:
     """Newer copies of the texts in ``folder`` against the digests, section by section; and the texts without a copy."""
     changes, absent = [], []
-    declared = [
-        claim
-        for path in manuscript.listed(root / "book" / "claims", "*.yml")
-        for claim in claims.declared(path)
-        if not claim.retired
-    ]
+    declared = [claim for claim in claims.of_book(root).values() if not claim.retired]
     for key, text in read(root).items():
         path = folder / text.file
         if not path.is_file():

@@ -1,4 +1,4 @@
-"""How a claim reads: on its page, in the ledger, in a terminal. Nothing here judges."""
+"""Puts claims and their verdicts into words: on their page, in the ledger, in a terminal."""
 
 from __future__ import annotations
 

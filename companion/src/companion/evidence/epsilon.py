@@ -1,4 +1,4 @@
-"""The smallest error that the book would notice, function by function.
+"""Measures the smallest error that the book would notice, function by function.
 
 A function that a claim names is multiplied by 1 + 1e-3 (see ``perturb``), and what the claim needs of its page runs
 again: the statements behind its measurement and nothing else, with the committed parameters. If the value then moves by
@@ -206,7 +206,7 @@ def record(root: Path, out: TextIO) -> Path:
     for row in (some := rows(study, kept)):
         print(row.words(), file=out)
     print(_summary(some), file=out)
-    return records.write(root, EVIDENCE, kept)
+    return records.write(root, EVIDENCE, kept, {job.name: job.key for job in study.jobs()})
 
 
 @dataclass(frozen=True)
@@ -214,7 +214,7 @@ class Row:
     """What was found of one function.
 
     ``epsilon`` is None where nothing was measured; infinite where no claim moved; then ``state`` says why. ``claim``
-    sees the error first. ``old`` says that code which belongs to it has changed since.
+    sees the error first. ``old`` says that it was carried over from a record before.
     """
 
     function: str
@@ -245,9 +245,7 @@ def rows(study: Study, kept: Mapping[str, Mapping[str, Any]]) -> list[Row]:
     """One row for each function that a measured claim names, from what is kept."""
     by_name: dict[str, list[Job]] = {}
     plain: dict[str, dict[str, Any]] = {}
-    keys: dict[str, str] = {}
     for job in study.jobs():
-        keys[job.name] = job.key
         if job.function in (PLAIN, AGAIN):
             plain.setdefault(job.page, {})[job.function] = kept.get(job.name, {}).get("measured", {})
         else:
@@ -268,7 +266,7 @@ def rows(study: Study, kept: Mapping[str, Mapping[str, Any]]) -> list[Row]:
             # Another page may still notice.
             found.append(Row(name, None, "", NOT_RUN, asked))
             continue
-        old = any(kept[job.name]["key"] != keys[job.name] for job in done)
+        old = any(kept[job.name].get("older", False) for job in done)
         found.append(Row(name, epsilon, claim, state, asked, old))
     return found
 

@@ -1,8 +1,8 @@
-"""Sphinx extension of the book: what long runs have measured, from what is kept in ``book/evidence``.
+"""Shows what long runs have measured, from what is kept in ``book/evidence``; an extension of Sphinx.
 
 Three tables: the smallest error that would be seen, function by function; the planted faults and who noticed; and how
-far each claim moves on other paths through the processor. What has not been run is said in its row, and so is what was
-measured with code that has changed since.
+far each claim moves on other paths through the processor. Each begins with the version, the commit and the day that it
+speaks of. What has not been run is said in its row, and so is what was carried over from a record before.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from companion.site import directives
 
 __all__ = ["Parity", "PlantedFaults", "SmallestErrors", "of_epsilon", "of_faults", "of_paths", "setup"]
 
-_OLD = "earlier code"
+_OLD = "of a record before"
 _CLAIMS = "book/claims.html"
 _EQUATIONS_SHOWN = 1
 _BLIND = 0.1
@@ -39,7 +39,8 @@ class SmallestErrors(directives.Directive):
     def run(self) -> list[nodes.Node]:
         """The table."""
         kept = records.read(self.root, epsilon.EVIDENCE)
-        return [self.raw(of_epsilon(_study(self.root), kept, self.to_root()))]
+        said = of_epsilon(_study(self.root), kept, self.to_root())
+        return [self.raw(_origin(self.root, epsilon.EVIDENCE) + said)]
 
 
 class PlantedFaults(directives.Directive):
@@ -47,7 +48,8 @@ class PlantedFaults(directives.Directive):
 
     def run(self) -> list[nodes.Node]:
         """The table."""
-        return [self.raw(of_faults(self.root, records.read(self.root, faults.EVIDENCE), self.to_root()))]
+        said = of_faults(self.root, records.read(self.root, faults.EVIDENCE), self.to_root())
+        return [self.raw(_origin(self.root, faults.EVIDENCE) + said)]
 
 
 class Parity(directives.Directive):
@@ -55,7 +57,17 @@ class Parity(directives.Directive):
 
     def run(self) -> list[nodes.Node]:
         """The tables."""
-        return [self.raw(of_paths(self.root, records.read(self.root, portability.EVIDENCE), self.to_root()))]
+        said = of_paths(self.root, records.read(self.root, portability.EVIDENCE), self.to_root())
+        return [self.raw(_origin(self.root, portability.EVIDENCE) + said)]
+
+
+def _origin(root: Path, name: str) -> str:
+    """The release, or the version in the making, of which a record speaks; empty where nothing is recorded."""
+    of = records.origin(root, name)
+    if not of:
+        return ""
+    place = f"commit {of['commit'][:7]} of {of['date']}" if of["date"] else "outside of a repository"
+    return f'<p class="book-record">Measured with version {html.escape(of["version"])}, {html.escape(place)}.</p>'
 
 
 @cache
@@ -159,7 +171,7 @@ def of_faults(root: Path, kept: Mapping[str, Mapping[str, Any]], to_root: str) -
         if tests is None and not pages:
             left.append(f"{html.escape(fault.what.rstrip('.'))} ({html.escape(fault.about)})")
             continue
-        old = any(job.name in kept and kept[job.name]["key"] != job.key for job in jobs)
+        old = any(kept.get(job.name, {}).get("older") for job in jobs)
         seen = (tests is not None and _failed(tests)) or any(map(_notices, pages))
         if tests is not None and not seen:
             waiting = _missing(jobs, kept)
@@ -248,7 +260,7 @@ def of_paths(root: Path, kept: Mapping[str, Mapping[str, Any]], to_root: str) ->
         done = {name: kept[name] for name in mine if name in kept}
         pages = [one for name, one in done.items() if mine[name].is_chapter]
         tests = [one for name, one in done.items() if not mine[name].is_chapter]
-        old = sum(one["key"] != mine[name].key for name, one in done.items())
+        old = sum(one.get("older", False) for one in done.values())
         shares = [(share, id) for one in pages for id, (_, share) in one["moved"].items() if share is not None]
         largest = max(shares, default=(0.0, ""))
         claimed, moved = sum(one["claims"] for one in pages), sum(len(one["moved"]) for one in pages)
@@ -258,7 +270,7 @@ def of_paths(root: Path, kept: Mapping[str, Mapping[str, Any]], to_root: str) ->
         state = ", ".join(
             [
                 *([f"{left} of {_count(len(mine), 'run')} not run yet"] if left else []),
-                *([f"{old} of {_OLD}"] if old else []),
+                *([f"{old} {_OLD}"] if old else []),
                 *([f"{_count(stopped, 'page')} stopped"] if stopped else []),
             ]
         )
@@ -291,10 +303,9 @@ def of_paths(root: Path, kept: Mapping[str, Mapping[str, Any]], to_root: str) ->
         if moves
         else ""
     )
-    now = {portability.name_of(job): job.key for job in jobs}
     red = [
         f"<li>{html.escape(name.partition(' | ')[0])}: {html.escape(test.rpartition('::')[2])}"
-        f"{'' if one['key'] == now.get(name) else f' ({_OLD})'}</li>"
+        f"{f' ({_OLD})' if one.get('older') else ''}</li>"
         for name, one in kept.items()
         for test in one.get("failed", ())
     ]

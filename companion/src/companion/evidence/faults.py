@@ -1,4 +1,4 @@
-"""Would anybody notice? Faults that are planted one at a time in a copy of the book, and who sees them.
+"""Plants faults one at a time in a copy of the book, and records which tests and claims notice.
 
 ``tests/faults.yml`` is a list of faults: a text that stands once in a file, and what stands there instead. For each of
 them the tests of its subject run until the first one fails, and the pages that it would mislead run with their quick
@@ -345,7 +345,7 @@ def record(root: Path, out: TextIO) -> Path:
     wanted = jobs(root)
     kept |= {job.name: found for job, found in _results(root, wanted).items()}
     print(f"{len(kept)} results of {sum(job.fault is not None for job in wanted)}", file=out)
-    return records.write(root, EVIDENCE, kept)
+    return records.write(root, EVIDENCE, kept, {job.name: job.key for job in wanted})
 
 
 def _results(root: Path, wanted: Sequence[Job]) -> dict[Job, dict[str, Any]]:
@@ -354,7 +354,7 @@ def _results(root: Path, wanted: Sequence[Job]) -> dict[Job, dict[str, Any]]:
     Of a page: the claims that its fault turned, those of them that the map of equations does not name, and why it
     stopped, if it did.
     """
-    declared = observed.declared(root)
+    declared = claims.of_book(root)
     outcomes = {job: found for job in wanted if (found := resumable.outcome(root, job)) is not None}
     held = {(job.unit, job.profile): _held(found, declared) for job, found in outcomes.items() if job.fault is None}
     whole = functools.cache(lambda: equations.Map(root))

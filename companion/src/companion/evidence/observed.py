@@ -14,13 +14,7 @@ from companion import claims
 from companion.declaring import notebooks
 from companion.running import disk, execution, freshness
 
-__all__ = ["declared", "key", "measured", "run_tests"]
-
-
-def declared(root: Path) -> dict[str, claims.Claim]:
-    """The claims of all chapters, by their ids."""
-    files = [root / "book" / "claims" / f"{name}.yml" for name in notebooks.chapters(root)]
-    return {claim.id: claim for path in files for claim in claims.declared(path)}
+__all__ = ["key", "measured", "run_tests"]
 
 
 def key(root: Path, page: str) -> str:

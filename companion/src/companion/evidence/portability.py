@@ -1,4 +1,4 @@
-"""The book on other paths through the processor: its tests and claims, and how far each number moves. No new rules.
+"""Runs tests and pages on other paths through the processor, and compares every claim with its value as published.
 
 A path is a set of environment variables under which the numerical libraries take other instructions or another number
 of threads, or an order of the tests. Every job (one chapter, or one folder of tests, on one path) leaves a result of
@@ -391,8 +391,8 @@ def record(root: Path, out: TextIO, *, results: Path | None = None) -> Path:
     root = root.resolve()
     kept = records.read(root, EVIDENCE)
     own = root / "_build" / "portability"
-    outcomes = {}
-    for job in jobs(root):
+    outcomes, wanted = {}, jobs(root)
+    for job in wanted:
         path = (results or own) / job.folder(root).relative_to(own) / resumable.OUTCOME
         found = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
         if found and (found["key"] == job.key or kept.get(job.name, {}).get("key") != job.key):
@@ -400,12 +400,12 @@ def record(root: Path, out: TextIO, *, results: Path | None = None) -> Path:
     as_it_is = [job for job in outcomes if job.path.name == AS_IS and job.is_chapter]
     kept |= {job.name: found for job, found in _results(root, outcomes).items() if job not in as_it_is}
     print(f"{len(kept)} results", file=out)
-    return records.write(root, EVIDENCE, kept)
+    return records.write(root, EVIDENCE, kept, {job.name: job.key for job in wanted})
 
 
 def _results(root: Path, outcomes: Mapping[Job, Mapping[str, Any]]) -> dict[Job, dict[str, Any]]:
     """What is kept of the outcomes of jobs. A page counts where its run as it is was made of the same."""
-    declared = observed.declared(root)
+    declared = claims.of_book(root)
     as_it_is = {job.unit: found for job, found in outcomes.items() if job.path.name == AS_IS and job.is_chapter}
     results: dict[Job, dict[str, Any]] = {}
     for job, found in outcomes.items():

@@ -1,4 +1,4 @@
-"""Jobs of minutes each, every one in a process of its own, and a run of them that goes on where it was interrupted.
+"""Runs jobs of minutes each, every one in a process of its own, and goes on where it was interrupted.
 
 A job has a folder, where its result lies, and a key of everything that the result is made of. A result whose key
 differs is ignored. The modules of faults, epsilon and portability say what a job does.

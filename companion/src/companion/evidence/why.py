@@ -1,4 +1,4 @@
-"""``companion why CLAIM``: in words, everything that one claim rests on. Nothing is run."""
+"""Says in words everything that one claim rests on, without a run: ``companion why CLAIM``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs that XLA has compiled, from run to run. A kernel gets a folder of its own with copies that were checked.
+"""Keeps programs that XLA has compiled from run to run. A kernel gets a folder of its own with checked copies.
 
 JAX trusts what lies in its folder. Here the name of a kept program ends with the digest of its content, and another
 kind of processor has another folder, so that a damaged or a foreign program is compiled anew.

@@ -1,4 +1,4 @@
-"""Files and folders that are whole or absent: digests, writing, exchanging, removing. Nothing here knows of books."""
+"""Writes, exchanges, digests and removes files and folders so that they are whole or absent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Running one chapter with papermill, in a process of its own. It decides nothing about freshness or claims.
+"""Runs one chapter with papermill, in a process of its own.
 
 A run writes to a work folder of its own; only a run that finished is moved to the folder of results, with the digest of
 every file, so that nothing half-written, lost or altered is ever taken for what was computed.

@@ -1,4 +1,4 @@
-"""What a chapter's result depends on, as one key. Nothing is run and nothing is imported to find it out.
+"""Computes one key of everything that a chapter's result depends on, without running or importing it.
 
 The key covers the code of a page's cells, the modules of the library and of the machinery that it imports (directly
 and through others) without their docstrings and the texts of their errors, the data files that lie beside them, the

@@ -1,4 +1,4 @@
-"""Work on many pages shared out over the processors; what is given and returned goes between processes."""
+"""Shares out work on many pages over the processors; what is given and returned goes between processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a figure's archive holds so that the figure can be made again from it alone: code, versions, and a comparison.
+"""Writes what a figure's archive holds to make the figure again from it alone: code, versions, and a comparison.
 
 The code is that of the page up to the cell that publishes the figure, with the committed parameters; the library comes
 from its repository, at the commit of the run, or from a wheel that somebody kept.
@@ -29,7 +29,7 @@ _SCRIPT = '''\
 
 Pictures and numbers of the new run are in the folder `again`. Instructions of other processors round differently, so
 that numbers agree to rounding; those of a chaotic orbit or of a sampled one on another machine may not, and the table
-says which. The published numbers are rounded to 18 binary digits where an array is long.
+says which. The published numbers are rounded to 16 binary digits where an array is long.
 """
 
 import contextlib

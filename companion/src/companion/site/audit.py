@@ -1,4 +1,4 @@
-"""The accessibility audit of the finished site: axe-core in a browser, every page, both themes. Mends nothing."""
+"""Audits the accessibility of the finished site: axe-core in a browser, every page, both themes."""
 
 from __future__ import annotations
 

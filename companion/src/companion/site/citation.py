@@ -1,4 +1,4 @@
-"""CITATION.cff, written from the book's identity and its sources. Nothing in it is typed twice."""
+"""Writes CITATION.cff from the book's identity and its sources."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A folder that an archive can take as it is: the site, the sources of its commit, and their metadata.
+"""Makes a folder that an archive can take as it is: the site, the sources of its commit, and their metadata.
 
 The place of the DOI is reserved: it is that of ``_config.yml``, and empty until an archive has given one. An archive
 that reserves a DOI before publication lets it stand in the very files that it stores.

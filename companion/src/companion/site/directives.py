@@ -1,4 +1,4 @@
-"""Sphinx extension of the book: published figures, gallery, claims ledger, status, and offline pages.
+"""Shows published figures, the gallery, the claims ledger and the status on pages; an extension of Sphinx.
 
 Every directive but one reads the plain files in ``_build`` (figure.json, claims.json, status.json) and computes
 nothing; ``from-library`` shows what a function of the book's library returns.
@@ -394,7 +394,7 @@ class ClaimsLedger(Directive):
             for part in entry["parts"]
         )
         verdict, label, mark = verdict_of(entry)
-        kind = entry["kind"] or "old form"
+        kind = entry["kind"]
         return (
             f'<tr id="ledger-{anchor}" data-chapter="{entry["chapter"]}" data-kind="{kind}" data-verdict="{verdict}">'
             f"<td>{older}{link}<code>{html.escape(entry['id'])}</code></a>"
@@ -424,7 +424,6 @@ def _totals(entries: Sequence[Mapping[str, Any]]) -> str:
     """How many claims of the sources have which kind and which verdict; the book's own results stand apart."""
     said = [entry for entry in entries if entry["kind"] != claims.OWN]
     own = [entry for entry in entries if entry["kind"] == claims.OWN]
-    old = [entry for entry in said if entry["kind"] is None]
     held = sum(bool(entry["holds"]) for entry in said)
     judged = sum(entry["holds"] is not None for entry in said)
     words = [f"{len(said)} claims of the sources. In this build {held} of {judged} verdicts are confirmed."]
@@ -433,26 +432,20 @@ def _totals(entries: Sequence[Mapping[str, Any]]) -> str:
         words.append(
             f"{len(own)} results of this book stand beside them, and {right} are established; no total counts them."
         )
-    if old:
-        chapters = len({entry["chapter"] for entry in old})
-        words.append(
-            f"{len(old)} claims of {chapters} chapter{'s' if chapters > 1 else ''} are still declared in the old form, "
-            "without a kind and without a rival."
-        )
     return f'<p class="book-totals">{" ".join(words)}</p>{counts(said)}'
 
 
 def counts(said: Sequence[Mapping[str, Any]]) -> str:
     """A table of claims by kind and verdict."""
     verdicts = [verdict for verdict in claims.VERDICTS if any(entry["verdict"] == verdict for entry in said)]
-    kinds = [kind for kind in (*claims.KINDS, None) if any(entry["kind"] == kind for entry in said)]
+    kinds = [kind for kind in claims.KINDS if any(entry["kind"] == kind for entry in said)]
     head = "".join(f'<th scope="col">{_verdict_words(verdict)}</th>' for verdict in verdicts)
 
     def row(name: str, some: Sequence[Mapping[str, Any]]) -> str:
         counts = "".join(f"<td>{sum(one['verdict'] == verdict for one in some)}</td>" for verdict in verdicts)
         return f'<tr><th scope="row">{name}</th>{counts}<td>{len(some)}</td></tr>'
 
-    rows = "".join(row(kind or "old form", [one for one in said if one["kind"] == kind]) for kind in kinds)
+    rows = "".join(row(kind, [one for one in said if one["kind"] == kind]) for kind in kinds)
     return (
         '<div class="book-table"><table class="book-counts table"><thead><tr><th scope="col">Kind</th>'
         f'{head}<th scope="col">all</th></tr></thead><tbody>{rows}{row("all", said)}</tbody></table></div>'
@@ -794,13 +787,13 @@ def _sort_value(value: float | bool | None) -> str:
 
 
 def _serve_everything(app: Sphinx, config: Config) -> None:
-    """The machinery's style sheet and script, then what the book has in book/_static: MathJax, scripts of its own.
+    """The machinery's style sheet, scripts and MathJax, then what the book has in book/_static, where it has one.
 
     What an editor left there stays there, and the theme's second search bar goes.
     """
-    own = Path(__file__).resolve().parents[1] / "static"
+    folders = (Path(__file__).resolve().parents[1] / "static", Path(config.companion_root) / "book" / "_static")
     config.exclude_patterns += ["**/*~", "**/#*#", "**/*.sw[op]"]
-    config.html_static_path += [str(own), str(Path(config.companion_root) / "book" / "_static")]
+    config.html_static_path += [str(folder) for folder in folders if folder.is_dir()]
     # sphinx-book-theme 1.3 with pydata-sphinx-theme 0.17 otherwise draws the search field twice.
     config.html_theme_options["navbar_persistent"] = []
 

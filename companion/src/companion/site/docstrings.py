@@ -1,4 +1,4 @@
-"""Docstrings as reStructuredText. Nothing is imported, and what a docstring is about does not matter.
+"""Turns docstrings into reStructuredText, without importing anything.
 
 A docstring is written for those who read the source: formulas in ASCII, names between backticks, examples. Most of its
 signs mean something else to Sphinx (a trailing underscore is a link, bars are a substitution), so that everything

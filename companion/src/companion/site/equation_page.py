@@ -1,4 +1,4 @@
-"""Sphinx extension of the book: the map of equations as a list to filter, and the functions with their tests.
+"""Shows the map of equations as a list to filter, and the functions with their tests; an extension of Sphinx.
 
 What the map holds is read from the repository when the page is made (see ``companion.declaring.equations``); the
 verdicts are those of ``_build/claims.json``.

@@ -1,4 +1,4 @@
-"""Names of a library in code and prose: which of its things a notebook uses, and links from pages to their entries.
+"""Finds which names of a library a notebook uses, in code and prose, and links pages to their entries.
 
 A name is followed through the imports of the cells before it, those that readers do not see among them. One that was
 assigned meanwhile, or that is an argument of the function it stands in, is something else and stays as it is. Nothing

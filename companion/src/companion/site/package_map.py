@@ -1,4 +1,4 @@
-"""The map of the packages in ``README.md``, made of the first lines of the modules' docstrings. Nothing is imported.
+"""Writes the map of the packages in ``README.md`` from the first lines of the modules' docstrings.
 
 It stands between two comments, ``BEGIN`` and ``END``; a README without them has no map.
 """

@@ -1,4 +1,4 @@
-"""A page as one notebook that runs alone: it carries the modules that it imports, their data and the declared claims.
+"""Packs a page as one notebook that runs alone, with the modules that it imports, their data and the claims.
 
 In it references, formulas and numbers are plain Markdown, and the outputs are those of the build. Links to other pages
 become the titles of these pages, because nobody vouches for the address of a site that is not published yet.

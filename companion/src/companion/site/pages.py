@@ -1,4 +1,4 @@
-"""What the built pages load and link to, read from their HTML. The site is not changed here."""
+"""Finds what the built pages load and link to, from their HTML."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def external_loads(site: Path) -> list[str]:
 
 
 def unsafe_links(site: Path) -> list[str]:
-    """ "PAGE: LINK" for every link, in pages and drawings, that is none to a page, to the web or to a mailbox."""
+    """ "PAGE: LINK" for every link, in pages and drawings, that leads to no page, web address or mailbox."""
     found = []
     for page in _pages(site):
         leading = _reader(page).leading

@@ -1,4 +1,4 @@
-"""The pages of the reference: one for every public module of the library, written when the book is staged.
+"""Writes the pages of the reference, one for every public module of the library, when the book is staged.
 
 They are made where the contents of the book name ``reference/index``. What stands on them is read from the source (see
 ``companion.declaring.library``): the packages that the library needs are not imported, a function that a decorator has

@@ -1,4 +1,4 @@
-"""The ledgers of releases, frozen as they were, and what has changed since: which claims, how, and why.
+"""Freezes the ledgers of releases, and tells what has changed since: which claims, how, and why.
 
 ``book/releases/VERSION.json`` holds the ledger of a release. ``book/releases/reasons.yml`` says of every claim whose
 verdict, expectation or value has changed since the last of them why it did. A verdict or an expectation that changed

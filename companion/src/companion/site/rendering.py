@@ -1,4 +1,4 @@
-"""Staging the executed chapters beside the hand-written pages, and rendering them. Nothing is executed here."""
+"""Stages the executed chapters beside the hand-written pages, and renders the site."""
 
 from __future__ import annotations
 
@@ -179,11 +179,7 @@ def _stage(root: Path, work: Path, results: Mapping[str, Path], failures: Sequen
     config["sphinx"] = {**project.entry(root, "sphinx", dict[str, Any]()), "config": {**given, **ours}}
     (stage / "_config.yml").write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
     by_chapter = {failure.chapter: failure for failure in failures}
-    declared = {
-        claim.id: claim
-        for path in manuscript.listed(root / "book" / "claims", "*.yml")
-        for claim in claims.declared(path)
-    }
+    declared = claims.of_book(root)
     for name in notebooks.names(root):
         chapter = notebooks.load(root, name)
         if name in results:

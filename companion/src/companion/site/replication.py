@@ -1,4 +1,4 @@
-"""A report for each source in the form of the journal ReScience C: metadata, text in LaTeX, and bibliography.
+"""Writes a report for each source in the form of the journal ReScience C: metadata, text in LaTeX, and bibliography.
 
 They are made from the ledger of the finished site and hold nothing that it does not hold. What only the authors of a
 submission know (names, addresses, identifiers, the scientific domain) is left empty in the metadata.

@@ -1,4 +1,4 @@
-"""Sphinx extension of the book: the report that opens an audit, and numbers and marks of claims in prose.
+"""Shows the report that opens an audit, and numbers and marks of claims in prose; an extension of Sphinx.
 
 All read ``_build/claims.json`` when pages are made, so that neither starts a kernel nor goes out of date.
 """
@@ -126,7 +126,7 @@ def _row(entry: Mapping[str, Any], to_root: str) -> str:
     return (
         f'<li id="report-{anchor}" data-verdict="{entry["verdict"]}">'
         f'<span class="book-verdict-{entry["verdict"]}" aria-hidden="true">{mark}</span> '
-        f'<a href="{to_root}{target}" title="{label}, {entry["kind"] or "old form"}">'
+        f'<a href="{to_root}{target}" title="{label}, {entry["kind"]}">'
         f"{html.escape(entry['id'].partition('.')[2])}</a>: {html.escape(entry['says'])}{because}</li>"
     )
 

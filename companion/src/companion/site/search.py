@@ -1,4 +1,4 @@
-"""The search of the site: its sections as plain text, in a script that a page from the file system can load too.
+"""Writes the index of the search, as a script that a page from the file system can load too.
 
 Sphinx's own search knows pages only, and reads them over the network to show an excerpt.
 """

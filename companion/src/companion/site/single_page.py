@@ -1,4 +1,4 @@
-"""The book on paper: the lessons as one page to read, ``print.html`` of the site, and the audits as another.
+"""Makes the book on paper: the lessons as one page to read, ``print.html`` of the site, and the audits as another.
 Made from the finished pages; checks nothing.
 
 The page of the audits is as large as all that it joins, and is there to be printed: it lies beside the site.

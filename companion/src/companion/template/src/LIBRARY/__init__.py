@@ -1,0 +1,3 @@
+"""Random walks."""
+
+__version__ = "0.1.0.dev0"
