@@ -422,7 +422,7 @@ def recorded() -> dict[str, Any]:
     >>> recorded()["complete"]
     True
     """
-    with resources.as_file(resources.files("spinbook").joinpath(_ARTIFACT)) as path:
+    with resources.as_file(resources.files("experiments").joinpath(_ARTIFACT)) as path:
         return records.read(path)
 
 
