@@ -33,7 +33,8 @@ TORCH = (
 NUMBERS = ("chapters.nonequilibrium_dynamics.neqnn", "chapters.spin_transformers.printed")
 NUMBA = ("spinbook.self_attention.kernel", "spinbook.self_attention.extended")
 ROOMS = {"spinbook", "experiments", "chapters"}
-UNDRAWN = (*NUMBERS, "chapters", "chapters.scripts")
+FOLDERS = ("chapters", "chapters.comparison", "chapters.nonequilibrium_dynamics", "chapters.spin_transformers")
+UNDRAWN = (*NUMBERS, *FOLDERS, "chapters.scripts")
 HEAVY = {"torch", "numba", "sklearn", "matplotlib"}
 BOOK = {"IPython", "jupyter_book", "nbformat", "papermill", "sphinx", "yaml"}
 

@@ -75,6 +75,8 @@ def lines_with(pattern, paths):
 
 def test_the_machinery_does_not_name_the_library_or_its_subject():
     everything = [path for path in SOURCE["companion"].rglob("*") if path.suffix in (".py", ".js", ".css", ".json")]
+    # Somebody else's library, as it is distributed.
+    everything = [path for path in everything if "mathjax" not in path.parts]
     assert lines_with(SUBJECT, everything) == []
 
 

@@ -102,7 +102,8 @@ def test_the_record_has_every_module_on_every_task_from_every_seed():
         for run in (*row["runs"], *row["trials"]):
             assert run["failure"] or 0 <= run["accuracy"] <= 1
     assert record["recipe"]["num_updates"] == FULL.recipe.num_updates
-    assert record["recipe"]["command"] == "python -m experiments.comparison --full"
+    # The name that the module had when the record was made.
+    assert record["recipe"]["command"] == "python -m spinbook.comparison --full"
 
 
 def test_the_recorded_rates_are_those_that_the_recorded_trials_choose():

@@ -1,5 +1,7 @@
 """Frozen heads against sampled spins: exact cases, the layers of a model as they are, and a record."""
 
+from functools import wraps
+
 import equinox as eqx
 import jax
 import numpy as np
@@ -113,7 +115,8 @@ def test_the_quick_profile_writes_a_record_and_missing_weights_are_told(tmp_path
     assert set(record["rows"]) == {"1", "inf"}
     assert np.shape(record["rows"]["1"]["sigma"]) == (2, SMOKE.depth, SMOKE.num_heads, 2)
     assert trained_heads.errors(record, Row("inf")).sigma.shape == (SMOKE.depth, SMOKE.num_heads)
-    monkeypatch.setattr(trained_heads, "measure", lambda *a, **b: pytest.fail("was sampled"))
+    refused = wraps(trained_heads.measure)(lambda *a, **b: pytest.fail("was sampled"))
+    monkeypatch.setattr(trained_heads, "measure", refused)
     with pytest.raises(FileNotFoundError, match=r"weights: expected weights-1-1.npz in .*nonequilibrium-transient"):
         trained_heads.compute(tmp_path, False)
     trained_heads.compute(tmp_path, True)

@@ -1,6 +1,6 @@
 """Language models of spins: what rows share, what a steady state forgets, and runs that can be interrupted."""
 
-from functools import partial
+from functools import partial, wraps
 
 import equinox as eqx
 import jax
@@ -170,7 +170,8 @@ def test_a_record_has_every_run_and_goes_on_where_it_was(tmp_path, monkeypatch):
     # A run that is missing is made again, and no other.
     (tmp_path / "primary" / "task-000001.npz").unlink()
     trained, train = [], transient._batches
-    monkeypatch.setattr(transient, "_batches", lambda design, seed: trained.append(seed) or train(design, seed))
+    noted = wraps(train)(lambda design, seed: trained.append(seed) or train(design, seed))
+    monkeypatch.setattr(transient, "_batches", noted)
     after = transient.compare(design, folder=tmp_path)
     assert trained == [2]
     assert after["runs"][1]["held_out"] == whole["runs"][1]["held_out"]

@@ -1,10 +1,7 @@
 """The bundled digits as patterns."""
 
-import sys
-
 import jax.numpy as jnp
 import numpy as np
-import pytest
 from sklearn.datasets import load_digits
 
 from experiments.datasets import digits
@@ -28,9 +25,3 @@ def test_rows_are_images_in_reading_order_with_their_labels():
 
 def test_no_two_patterns_are_equal_so_that_each_can_be_recalled():
     assert len(np.unique(digits.load().patterns, axis=0)) == 1797
-
-
-def test_a_plain_installation_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
-    with pytest.raises(ModuleNotFoundError, match=r'pip install "spinbook\[notebook\]"'):
-        digits.load()
