@@ -1,5 +1,3 @@
 """Random walks."""
 
-__all__: list[str] = []
-
 __version__ = "0.1.0.dev0"
