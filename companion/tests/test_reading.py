@@ -258,7 +258,7 @@ def test_a_page_says_how_long_it_is_what_it_needs_and_where_its_other_page_is(tw
     lesson = BeautifulSoup((html / "notebooks/probe.html").read_text(), "html.parser").select_one("h1 + .book-facts")
     assert (
         lesson.get_text()
-        == "1 minute to read without formulas; you need nothing; every statement is checked in the audit."
+        == "about 5 minutes with its formulas; you need nothing; every statement is checked in the audit."
     )
     assert lesson.a["href"] == "../notebooks/audits/probe.html"
     audit_page = BeautifulSoup((html / "notebooks/audits/probe.html").read_text(), "html.parser")

@@ -51,7 +51,8 @@ def result(monkeypatch, figure, *, state="finished", figures=("walk-line",)):
     }
     monkeypatch.setattr(directives.Result, "read", lambda self, name: read[name])
     monkeypatch.setattr(directives.Result, "to_root", lambda self: "")
-    monkeypatch.setattr(directives.project, "chapter_of", lambda id: id.partition("-")[0])
+    monkeypatch.setattr(directives.Result, "root", Path("book"))
+    monkeypatch.setattr(directives.project, "chapter_of", lambda id, base: id.partition("-")[0] if base else "")
     directive = directives.Result.__new__(directives.Result)
     directive.arguments, directive.content, directive.content_offset = [figure], ["said"], 0
     parse = SimpleNamespace(

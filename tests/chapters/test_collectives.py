@@ -15,6 +15,7 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 from chapters import collectives as plot
 from chapters import style
 from companion import themes
+from companion.declaring import notebooks
 
 X = np.array([0.5, 1.0, 2.0, 4.0])
 
@@ -142,7 +143,7 @@ def test_the_road_has_every_lesson_once_in_the_order_of_the_book_and_builds_on_w
     assert pages == re.findall(r"^ {6}- file: notebooks/(\S+)$", contents, flags=re.MULTILINE)
     for place, stop in enumerate(plot.ROAD):
         assert set(stop.after) <= set(pages[:place])
-        assert 5 <= stop.minutes <= 90
+        assert stop.minutes == notebooks.load(ROOT, stop.page).minutes
     assert len({stop.place for stop in plot.ROAD}) == len(plot.ROAD)
 
 

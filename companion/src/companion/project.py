@@ -265,9 +265,9 @@ def _version(base: Path, library: str) -> str:
     raise manuscript.Unreadable(path, 0, "expected a line that sets __version__, got none")
 
 
-def chapter_of(figure_id: str) -> str:
-    """The chapter that a figure's id begins with, among those that declare claims."""
-    chapters = [path.stem for path in manuscript.listed(root() / "book" / "claims", "*.yml")]
+def chapter_of(figure_id: str, base: Path | None = None) -> str:
+    """The chapter that a figure's id begins with, among those of the book in ``base`` that declare claims."""
+    chapters = [path.stem for path in manuscript.listed((base or root()) / "book" / "claims", "*.yml")]
     return max((name for name in chapters if figure_id.startswith(f"{name}-")), key=len, default="")
 
 

@@ -87,10 +87,19 @@ class Chapter:
 
     @property
     def minutes(self) -> int:
-        """How long its prose takes to read, formulas and code not counted."""
+        """How long a fresh reader needs, in steps of five: the words, and a minute for what has to be worked through.
+
+        That is a displayed formula, a figure, or two cells of code that are seen.
+        """
         prose = "\n".join(cell.source for cell in self.notebook.cells if cell.cell_type == "markdown")
-        words = len(re.sub(r"\$\$.*?\$\$|```.*?```", " ", prose, flags=re.DOTALL).split())
-        return max(1, round(words / _WORDS_A_MINUTE))
+        told = re.sub(r"```.*?```", " ", prose, flags=re.DOTALL)
+        formulas = len(re.findall(r"\$\$.*?\$\$", told, flags=re.DOTALL))
+        words = len(re.sub(r"\$\$.*?\$\$", " ", told, flags=re.DOTALL).split())
+        code = [cell for cell in self.notebook.cells if cell.cell_type == "code"]
+        figures = sum(cell.source.startswith("figures.publish") for cell in code)
+        tags = (" ".join(cell.metadata.get("tags", [])) for cell in code)
+        seen = sum("hide" not in of_cell and "remove" not in of_cell for of_cell in tags)
+        return max(5, 5 * round((words / _WORDS_A_MINUTE + formulas + figures + seen / 2) / 5))
 
     @property
     def num_code_cells(self) -> int:

@@ -310,7 +310,7 @@ class Result(Directive):
 
     def run(self) -> list[nodes.Node]:
         id = self.arguments[0]
-        chapter = project.chapter_of(id)
+        chapter = project.chapter_of(id, self.root)
         states = {page["state"] for page in self.read("status.json")["chapters"] if page["chapter"] == chapter}
         record = next((record for record in self.read("figures.json") if record["id"] == id), None)
         if record is None and states <= {"finished"}:

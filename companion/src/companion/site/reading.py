@@ -26,7 +26,7 @@ class PageFacts(Directive):
 
     def run(self) -> list[nodes.Node]:
         page = notebooks.load(self.root, self.arguments[0])
-        facts = [f"{page.minutes} minute{'s' if page.minutes > 1 else ''} to read without formulas"]
+        facts = [f"about {page.minutes} minutes with its formulas"]
         folder, audit = f"{self.to_root()}notebooks/", f"{notebooks.AUDITS}/{page.chapter}"
         if page.is_audit:
             facts.append(f'the idea is taught in <a href="{folder}{page.chapter}.html">the lesson</a>')
