@@ -46,14 +46,20 @@ def test_a_place_that_the_map_names_is_that_of_the_definition(whole):
 
 
 def test_a_test_that_the_map_names_has_the_name_of_the_function_or_of_a_helper_that_has(whole):
-    """Read with regular expressions alone: the last part of the name stands in the file, or in a conftest above it."""
+    """Read with regular expressions alone: the last part of the name stands in the file, or in what tests share.
+
+    That is a conftest above it, or a module of tests that it imports.
+    """
     texts = {}
     for one in whole.functions.values():
         for test in one.tests:
             path = ROOT / test.file
             if path not in texts:
                 above = [folder / "conftest.py" for folder in (path.parent, path.parent.parent)]
-                texts[path] = path.read_text() + "".join(file.read_text() for file in above if file.is_file())
+                taken = re.findall(r"^from (tests[.\w]*) import (\w+)$", path.read_text(), flags=re.MULTILINE)
+                shared = [ROOT / f"{package.replace('.', '/')}/{name}.py" for package, name in taken]
+                files = [path, *(file for file in (*above, *shared) if file.is_file())]
+                texts[path] = "".join(file.read_text() for file in files)
                 texts[path] += (ROOT / "tests/policy/registry.py").read_text() if "policy" in test.file else ""
             assert re.search(rf"\b{one.name.rpartition('.')[2]}\b", texts[path]), (one.name, test)
 

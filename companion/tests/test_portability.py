@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import scipy
 
-from companion.evidence import observed, portability, resumable
+from companion import claims
+from companion.evidence import portability, resumable
 from companion.running import disk
 
 PATHS = {path.name: path for path in portability.PATHS}
@@ -100,7 +101,7 @@ def test_a_claim_that_expects_a_side_has_the_room_up_to_it(book, expects, share)
     printed = "kind: number\n  published: 1.0\n  reading_error: 0.001"
     book.edit("book/claims/probe.yml", printed, f"kind: statement\n  expects: {expects}")
     before, after = ({"probe.top": [value, 0.0, [0.5, 0.0]]} for value in (1.0, 1.0005))
-    found = portability._compared(observed.declared(book.root), before, after)
+    found = portability._compared(claims.of_book(book.root), before, after)
     assert (found["claims"], found["moved"]) == (1, {"probe.top": [0.0005, share]})
 
 
@@ -161,8 +162,10 @@ def test_tests_run_beside_packages_that_the_machinery_lacks(book):
     python.chmod(0o755)
     path = PATHS["oldest versions"]
     job = next(job for job in portability.jobs(book.root) if (job.path, job.unit) == (path, "waves"))
-    portability._start(book.root, job, 0)
-    assert portability.outcome(book.root, job) == {"key": job.key, "tests": 1, "failed": []}
+    task = vars(job) | {"path": path.name, "cpu": 0}
+    resumable.Children().run(portability.__name__, book.root, job.folder(book.root), task)
+    found = resumable.outcome(book.root, job)
+    assert (found["tests"], found["failed"]) == (1, [])
 
 
 def test_a_page_that_cannot_be_packed_says_why(book, monkeypatch):
