@@ -65,10 +65,10 @@ def test_the_time_of_an_import_is_that_of_the_module():
     assert installs.import_seconds("numpy") > nothing
 
 
-def environment(wheel, extra, folder):
-    """A search path that holds the wheel and what an extra declares, lent from this environment, and nothing else."""
+def environment(wheel, folder, *extras):
+    """A search path that holds the wheels and what extras declare, lent from this environment, and nothing else."""
     folder.mkdir()
-    for distribution in installs.distributions(ROOT, extra).values():
+    for distribution in (one for extra in extras for one in installs.distributions(ROOT, extra).values()):
         for name in {file.parts[0] for file in distribution.files if file.parts[0] not in ("..", "__pycache__")}:
             if not (folder / name).exists():
                 (folder / name).symlink_to(distribution.locate_file(name))
@@ -106,7 +106,7 @@ assert project.root().name == "_book", project.root()
 @pytest.mark.slow
 def test_a_plain_install_of_the_wheel_imports_and_computes_the_physics_in_jax(wheel, tmp_path):
     """Shown is that the wheel and its declared requirements suffice; that pip would fetch them is not."""
-    path = environment(wheel, installs.PLAIN, tmp_path / "lent")
+    path = environment(wheel, tmp_path / "lent", installs.PLAIN)
     done = python(path, tmp_path, IMPORT + COMPUTE, *test_imports.TABLE["the physics in JAX"][0])
     assert done.returncode == 0, done.stderr
     for absent in ("torch", "matplotlib", "sklearn", "IPython", "yaml"):
@@ -119,7 +119,7 @@ def test_a_plain_install_of_the_wheel_imports_and_computes_the_physics_in_jax(wh
 @pytest.mark.slow
 def test_the_extra_torch_is_enough_for_the_physics_in_pytorch(wheel, tmp_path):
     names = test_imports.TABLE["the physics in PyTorch"][0]
-    done = python(environment(wheel, "torch", tmp_path / "lent"), tmp_path, IMPORT, *names)
+    done = python(environment(wheel, tmp_path / "lent", "torch"), tmp_path, IMPORT, *names)
     assert done.returncode == 0, done.stderr
 
 
@@ -129,7 +129,8 @@ def test_the_extra_notebook_is_enough_for_every_module_that_a_notebook_imports(w
     names = set(re.findall(r"^(?:from|import) ([\w.]+) ?(?:import|as|$)", cells, flags=re.MULTILINE))
     assert {"companion", "spinbook", "companion.numbers", "spinbook.free_energy", "torch"} <= names
     plots = test_imports.TABLE["what draws the figures"][0]
-    done = python(environment(wheel, "notebook", tmp_path / "lent"), tmp_path, IMPORT + PUBLISH, *sorted(names), *plots)
+    path = environment(wheel, tmp_path / "lent", "notebook", "./companion")
+    done = python(path, tmp_path, IMPORT + PUBLISH, *sorted(names), *plots)
     assert done.returncode == 0, done.stderr
     assert "Claim rbm-mixtures.convex-hull" in done.stdout
     assert "no such claim" not in done.stdout
@@ -137,11 +138,12 @@ def test_the_extra_notebook_is_enough_for_every_module_that_a_notebook_imports(w
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("extra", ["book", "cluster"])
+@pytest.mark.parametrize("extra", ["./companion[book]", "cluster", "lens"])
 def test_an_extra_is_enough_for_what_it_is_for(wheel, tmp_path, extra):
     names = {
-        "book": test_imports.TABLE["the whole machinery"][0],
+        "./companion[book]": test_imports.TABLE["the whole machinery"][0],
         "cluster": ["distributed", "spinbook.sweep"],
+        "lens": ["safetensors.numpy", "tokenizers", "experiments.encoder"],
     }
-    done = python(environment(wheel, extra, tmp_path / "lent"), tmp_path, IMPORT, *names[extra])
+    done = python(environment(wheel, tmp_path / "lent", extra), tmp_path, IMPORT, *names[extra])
     assert done.returncode == 0, done.stderr
