@@ -34,8 +34,9 @@ from companion.site import report
 
 __all__ = ["CELL", "HEAVIEST", "LIBRARY", "carried", "markdown", "notebook", "requirements", "setup", "site", "write"]
 
-HEAVIEST = 2_000_000
-"""Most bytes that a notebook carries, in base64."""
+HEAVIEST = 5_000_000
+"""Most bytes that a notebook carries, in base64: most have less than two million, those with states of a trained
+network four."""
 LIBRARY = "library.tar.xz"
 """What the carried part is called where it is named."""
 _REFERENCES = "references.json"
@@ -48,7 +49,7 @@ _ROLE = re.compile(r"\{([\w:-]+)\}`([^`]+)`")
 _NAMED = re.compile(r"(.+?)\s*<([^<>]+)>", re.DOTALL)
 _EQUATION = re.compile(r"\n?\$\$ *\(([^()\s]+)\) *$", re.MULTILINE)
 _LABEL = re.compile(r"^\([\w:.-]+\)=\n", re.MULTILINE)
-_FOLD = re.compile(r"^```\{dropdown\} *([^\n]*)\n(?::[\w-]+:[^\n]*\n)*(.*?)^```$", re.MULTILINE | re.DOTALL)
+_FOLD = re.compile(r"^(`{3,})\{dropdown\} *([^\n]*)\n(?::[\w-]+:[^\n]*\n)*(.*?)^\1$", re.MULTILINE | re.DOTALL)
 _MADE = re.compile(r"^```\{(audit-report|source-items)\}[^\n]*\n```$", re.MULTILINE)
 _SHOWN_BY = {"audit-report": 'class="book-report"', "source-items": "book-items"}
 """What tells the HTML of a directive from that of others."""
@@ -231,7 +232,7 @@ def markdown(root: Path, name: str, text: str, known: Mapping[str, Any], glued: 
     cell stored.
     """
     text = _MADE.sub(lambda found: _bare(known["made"].get(f"notebooks/{name}", {}).get(found[1], "")), text)
-    text = _FOLD.sub(lambda found: f"<details><summary>{found[1]}</summary>\n\n{found[2]}\n</details>", text)
+    text = _FOLD.sub(lambda found: f"<details><summary>{found[2]}</summary>\n\n{found[3]}\n</details>", text)
     text = _EQUATION.sub(lambda found: f" \\tag{{{known['eq'].get(found[1], found[1])}}}\n$$", _LABEL.sub("", text))
     if strange := re.search(r"^(?:`{3,}|:{3,})\{[\w-]+\}", text, re.MULTILINE):
         raise ValueError(f"{name}: packed: expected directives of {sorted([*_SHOWN_BY, 'dropdown'])}, got {strange[0]}")

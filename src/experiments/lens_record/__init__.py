@@ -8,7 +8,6 @@ stopped.
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import time
 from collections.abc import Mapping, Sequence
@@ -422,7 +421,7 @@ def recorded() -> dict[str, Any]:
     >>> recorded()["complete"]
     True
     """
-    with resources.as_file(resources.files("experiments").joinpath(_ARTIFACT)) as path:
+    with resources.as_file(resources.files("experiments.lens_record").joinpath(_ARTIFACT)) as path:
         return records.read(path)
 
 
@@ -458,7 +457,7 @@ def sample() -> Sample:
     >>> sample().attention.shape
     (6, 2, 12, 64, 64)
     """
-    sample = resources.files("experiments.datasets") / "samples" / _SAMPLE
+    sample = resources.files("experiments.lens_record") / _SAMPLE
     with resources.as_file(sample) as path, np.load(path) as data:
         arrays: Mapping[str, np.ndarray] = {name: data[name] for name in Sample._fields}
     floats = {name: np.asarray(values, float) for name, values in arrays.items() if name != "tokens"}
@@ -482,19 +481,3 @@ def write_sample(file: str | Path, *, path: str | None = None, text: str | None 
     }
     halves: dict[str, Any] = {name: np.asarray(values, np.float16) for name, values in arrays.items()}
     np.savez_compressed(file, tokens=tokens, **halves)
-
-
-def _main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m experiments.lens_record", description=__doc__)
-    parser.add_argument("--out", required=True, help="folder of the record and of its tasks")
-    parser.add_argument("--plan", help="file whose SHA-256 is kept, book/plan-of-the-lens.md")
-    parser.add_argument("--weights", help="folder of the network's files; else $SPINBOOK_DATA")
-    parser.add_argument("--text", help="file of the text; else $SPINBOOK_DATA")
-    parser.add_argument("--quick", action="store_true", help="few windows and steps, to see that everything works")
-    given = parser.parse_args()
-    sizes = QUICK if given.quick else FULL
-    collect(given.out, sizes=sizes, path=given.weights, text=given.text, plan=given.plan)
-
-
-if __name__ == "__main__":
-    _main()
