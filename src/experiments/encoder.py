@@ -183,6 +183,7 @@ def windows(tokens: Sequence[int] | np.ndarray, number: int, length: int = 64) -
     if row.ndim != 1 or len(row) < number * inner:
         raise ValueError(f"tokens: expected a row of at least {number * inner}, got shape {row.shape}")
     validate.require(lambda t: (t >= 0) & (t == np.round(t)), row, "tokens", "integers >= 0")
+    validate.require(lambda t: t < 2**31, row, "tokens", "numbers of tokens, below 2^31")
     row = row.astype(int)
     begin = np.arange(number) * (len(row) - inner) // number
     body = row[begin[:, None] + np.arange(inner)]

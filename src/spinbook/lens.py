@@ -52,6 +52,8 @@ __all__ = [
     "token_cosine",
 ]
 
+_LARGEST = 1e75
+"""Squares of sums of squares of larger numbers could overflow."""
 _ROW_SUM = 1e-2
 """Rows may miss one by as much: half precision, over some hundred tokens."""
 
@@ -59,7 +61,13 @@ _ROW_SUM = 1e-2
 def _plain(values: Any, name: str) -> np.ndarray:
     """Double precision. A tensor of PyTorch that has a gradient is detached from it."""
     values = values.detach().float().cpu() if hasattr(values, "detach") else values
-    return np.asarray(validate.known_numbers(values, name), dtype=float)
+    return _bounded(np.asarray(validate.known_numbers(values, name), dtype=float), name)
+
+
+def _bounded(x: np.ndarray, name: str) -> np.ndarray:
+    if x.size and np.abs(x).max() > _LARGEST:
+        raise ValueError(f"{name}: expected numbers up to {_LARGEST:g}, got {np.abs(x).max():.3g}")
+    return x
 
 
 def _attention(attention: Any, name: str = "attention") -> np.ndarray:
@@ -254,8 +262,8 @@ def _weights(logits: np.ndarray) -> np.ndarray:
 def key_lengths(queries: Float[ArrayLike, "*batch N d"], keys: Float[ArrayLike, "*batch N d"]) -> KeyLengths:
     """softmax_j(q_i . k_j / sqrt(d)) against softmax_j(q_i . k_j |k| / |k_j| / sqrt(d)), without a mask.
 
-    QK-norm in its plain form, with one learned sharpness a head, is the third of the results. Raises ``ValueError`` for
-    vectors of different shapes or of length zero.
+    QK-norm in its plain form, with one learned sharpness a head, is the third of the results. The share is NaN
+    where all keys of every row score alike. Raises ``ValueError`` for vectors of different shapes or of length zero.
 
     >>> same = key_lengths(np.eye(3), np.eye(3))
     >>> float(same.share), float(same.total_variation)
@@ -342,9 +350,11 @@ def echo(
     """
     G = np.asarray(validate.known_numbers(given, "given"))
     J, V, W = (np.asarray(validate.known_numbers(x, n)) for x, n in _named(attention, to_values, from_values))
-    N, D = G.shape[0], G.shape[-1]
-    fits = G.shape == (N, N, D) and J.shape == (len(J), N, N) and V.shape == (D, len(W)) and len(W) % len(J) == 0
-    if not fits:
+    for name, x in zip(("given", "attention", "to_values", "from_values"), (G, J, V, W), strict=True):
+        _bounded(x, name)
+    N, D = (G.shape[0], G.shape[-1]) if G.ndim else (0, 0)
+    fits = G.shape == (N, N, D) and J.ndim == 3 and W.ndim == 2 and J.size > 0
+    if not (fits and J.shape[1:] == (N, N) and V.shape == (D, len(W)) and len(W) % len(J) == 0):
         raise ValueError(
             "given, attention, to_values, from_values: expected shapes (N, N, D), (H, N, N), (D, H d) and (H d, D), "
             f"got {G.shape}, {J.shape}, {V.shape} and {W.shape}"
@@ -385,6 +395,8 @@ def explained(output: Float[ArrayLike, "T D"], predictors: Float[ArrayLike, "K T
     if chosen.all() or not chosen.any():
         raise ValueError("fitted: expected some tokens to fit and some to hold out, got only one of both")
     y, x = y - y[chosen].mean(0), x - x[:, chosen].mean(1, keepdims=True)
+    if np.sum(y[~chosen] ** 2) == 0:
+        raise ValueError("output: expected tokens whose squared distance from the mean can be told from zero, got none")
 
     def fit(kept: list[int]) -> tuple[np.ndarray, float]:
         columns = x[kept]
@@ -415,8 +427,8 @@ def sink_law(
     distribution of the couplings, so that it is P times as large as where all columns weigh the same. This assumes
     that the second eigenvalue is far below one, and that the sink hears of itself no more than others hear of it.
     ``closed`` assumes neither: A_ij = beta v_i J_ij with v_i the variance of a spin per component, C = C_0 + A C A^T
-    with C_0 = D diag(v), solved for all tokens, N^3. NaN where the fluctuation does not die out. Errors as
-    ``stationary`` and ``collective_mode``.
+    with C_0 = D diag(v), solved for all tokens, N^3. NaN where the fluctuation does not die out, and
+    where there is none. Errors as ``stationary`` and ``collective_mode``.
 
     >>> law = sink_law(np.full((4, 4), 0.25), np.zeros((4, 6)), beta=1.0)
     >>> law.uniform == law.with_sinks, round(law.closed, 6) == round(law.uniform, 6), law.concentration
@@ -432,7 +444,8 @@ def sink_law(
     if np.abs(np.linalg.eigvals(A)).max() >= 1:
         return SinkLaw(uniform, sinks, math.nan, P)
     delayed = A @ scipy.linalg.solve_discrete_lyapunov(A, np.diag(v))
-    closed = float(np.linalg.norm(delayed - A * v) / np.linalg.norm(delayed))
+    size = float(np.linalg.norm(delayed))
+    closed = float(np.linalg.norm(delayed - A * v)) / size if size > 0 else math.nan
     return SinkLaw(uniform, sinks, closed, P)
 
 

@@ -449,10 +449,13 @@ GROUPS = [
     Group("vector.mean_field", "collective_mode", FIDELITY, "NaN where the fluctuation does not die out"),
     Group(
         "lens",
-        "antisymmetric_share attended concentration explained gamma growth irreversibility key_lengths positional "
-        "second_eigenvalue sink_law stationary swap token_cosine",
+        "attended concentration explained gamma growth irreversibility positional "
+        "second_eigenvalue stationary swap token_cosine",
         LENS,
     ),
+    Group("lens", "antisymmetric_share", LENS, "NaN where a layer does not depend on its states"),
+    Group("lens", "key_lengths", LENS, "NaN where all keys score alike"),
+    Group("lens", "sink_law", LENS, "NaN where the fluctuation does not die out, or where there is none"),
     Group("lens", "long_keys", LENS, "NaN where all keys have one length"),
     Group("lens", "contributions echo", LENS_HEADS),
     Group("lens", "measure", {"attentions": _HEADS[None, None], "hidden_states": _random(2, 1, 3, 4)}),

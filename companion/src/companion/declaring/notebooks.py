@@ -325,7 +325,7 @@ def _install_cell(root: Path) -> NotebookNode:
     It says which, and refuses a library of another version than that of the page.
     """
     who, wheel = project.identity(root), project.PRESS.replace("-", "_")
-    lines = "".join(f'    "{line}",\n' for line in project.install_requirements(root))
+    lines = "".join(f"    {json.dumps(line)},\n" for line in project.install_requirements(root))
     source = (
         "# @title Find the library, or install it where it is missing (Colab)\n"
         "import glob\nimport importlib.util\nimport os\n\n"
