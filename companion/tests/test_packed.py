@@ -97,6 +97,12 @@ def test_links_become_the_titles_of_their_pages():
         packed.markdown(ROOT, "p", fold, known, {})
         == "<details><summary>Answer</summary>\n\n\nIt is $x$.\n\n</details>"
     )
+    # More ticks fold what has ticks of its own.
+    inner = "````{dropdown} Why\n```text\nx\n```\n````"
+    assert (
+        packed.markdown(ROOT, "p", inner, known, {})
+        == "<details><summary>Why</summary>\n\n```text\nx\n```\n\n</details>"
+    )
 
 
 def test_a_page_without_a_run_cannot_be_packed(toy_book):
