@@ -82,7 +82,7 @@ def test_an_array_like_may_be_a_list_and_an_array_has_its_shape():
 
 
 def _checked(name, path, monkeypatch):
-    """A second copy of a module, its functions wrapped as `tests.conftest` has it for all; the first stays as it is."""
+    """A second copy of a module, its functions wrapped as `conftest.py` has it for all; the first stays as it is."""
     with jaxtyping.install_import_hook(name, "beartype.beartype"):
         spec = sys.meta_path[0].find_spec(name, path)
         module = importlib.util.module_from_spec(spec)
@@ -139,7 +139,7 @@ def doubled(x: Float[Array, " N"]) -> Float[Array, " {returned}"]:
 def test_every_example_in_a_docstring_holds_all_annotations_that_it_meets():
     # All functions that an example calls, private ones too, are wrapped, and so checked with the shapes that they see.
     root = Path(__file__).parents[1]
-    options = ["-n", "0", "-q", "-p", "tests.conftest", "-p", "no:cacheprovider", "--doctest-modules"]
+    options = ["-n", "0", "-q", "-p", "no:cacheprovider", "--doctest-modules"]
     run = subprocess.run(
         [
             sys.executable,

@@ -341,12 +341,8 @@ def beside(python: Path, folder: Path) -> Path:
 
 def _run_tests(root: Path, job: Job) -> dict[str, Any] | None:
     files = [str(path.relative_to(root)) for path in _test_units(root, job.path.package)[job.unit]]
-    # The settings of all tests lie beside them, where examples in the library do not find them.
-    options = ["-p", "tests.conftest"] if job.unit == "examples" else []
     python, threads = _interpreter(root, job.path), job.path.threads
-    found = observed.run_tests(
-        files, job.folder(root), *options, python=python, threads=threads, variables=job.path.variables
-    )
+    found = observed.run_tests(files, job.folder(root), python=python, threads=threads, variables=job.path.variables)
     return None if found is None else {"tests": found[0], "failed": found[1]}
 
 
