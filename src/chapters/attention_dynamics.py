@@ -598,7 +598,7 @@ def finite_size(
         right.plot(sizes, values[-1] * np.sqrt(sizes[-1] / sizes), color=colour, linewidth=0.9, linestyle="-")
     right.set(xscale="log", yscale="log", xlabel="bits per token $N$", ylabel="deviation from the map")
     right.yaxis.set_minor_formatter(NullFormatter())
-    right.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    right.yaxis.set_major_formatter(FuncFormatter(style.ordinary))
     right.legend(handlelength=1.0)
     style.letters(*(left, right))
     return figure

@@ -280,7 +280,7 @@ def vectors(
     left.legend(loc="upper right", fontsize=7.5)
     left.set_ylim(None, 6 * max(float(np.max(values)) for values in errors.values()))
     left.yaxis.set_major_locator(ticker.FixedLocator([0.0003, 0.001, 0.003, 0.01, 0.03, 0.1]))
-    left.yaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
+    left.yaxis.set_major_formatter(ticker.FuncFormatter(style.ordinary))
     left.yaxis.set_minor_locator(ticker.NullLocator())
     style.plain_ticks(left.xaxis, [float(d) for d in dims if d in (8, 32, 128) or len(dims) < 4])
     middle.axhline(1, color=style.INK, linestyle="-", linewidth=1.0)
@@ -325,7 +325,7 @@ def vibe_check(
     right.set(xlabel="components $D$", ylabel="share due to angles")
     style.plain_ticks(right.xaxis, [float(d) for d in dims])
     right.yaxis.set_major_locator(ticker.FixedLocator([0.003, 0.01, 0.03, 0.1]))
-    right.yaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
+    right.yaxis.set_major_formatter(ticker.FuncFormatter(style.ordinary))
     right.yaxis.set_minor_locator(ticker.NullLocator())
     style.letters(left, right)
     return figure

@@ -45,6 +45,7 @@ __all__ = [
     "label",
     "landscape",
     "letters",
+    "ordinary",
     "panel_label",
     "places",
     "plain_ticks",
@@ -210,10 +211,15 @@ def label(
     )
 
 
+def ordinary(value: float, _: object = None) -> str:
+    """An ordinary number, for matplotlib's ``FuncFormatter``: a figure with a lambda could not be drawn again."""
+    return f"{value:g}"
+
+
 def plain_ticks(axis: Axis, ticks: Sequence[float] | np.ndarray) -> None:
     """Label a logarithmic axis with ordinary numbers at ``ticks``."""
     axis.set_major_locator(ticker.FixedLocator(list(ticks)))
-    axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_major_formatter(ticker.FuncFormatter(ordinary))
     axis.set_minor_locator(ticker.NullLocator())
 
 

@@ -18,10 +18,10 @@ from typing import Any, TextIO
 from companion import check, manuscript, project
 from companion.declaring import compared, notebooks
 from companion.findings import Findings
-from companion.running import disk, environment, execution, freshness, ledger, lifeline
+from companion.running import disk, environment, execution, freshness, ledger, lifeline, redrawing
 from companion.site import catalogue, releases, rendering
 
-__all__ = ["JOBS", "Outcome", "book"]
+__all__ = ["JOBS", "Outcome", "book", "in_todays_colours"]
 
 JOBS = 2
 """Chapters that run at the same time."""
@@ -72,6 +72,7 @@ def book(root: Path, *, only: str | None = None, jobs: int = JOBS, out: TextIO |
         keys = {name: freshness.key(root, chapter) for name, chapter in chapters.items()}
         wanted = names if only is None else [name for name in names if notebooks.chapter_of(name) == only]
         standing = {name: execution.standing(root, name, keys[name]) for name in names}
+        standing |= in_todays_colours(root, {name: standing[name] for name in wanted}, out)
         stale = [name for name in wanted if standing[name].record is None]
         for name in wanted:
             reason = standing[name].reason
@@ -105,6 +106,22 @@ def book(root: Path, *, only: str | None = None, jobs: int = JOBS, out: TextIO |
     outcome.seconds = time.perf_counter() - started
     _summary(root, outcome, records, out)
     return outcome
+
+
+def in_todays_colours(
+    root: Path, standing: Mapping[str, execution.Standing], out: TextIO
+) -> dict[str, execution.Standing]:
+    """The runs that stand, their figures drawn again where the style has other colours than at that time."""
+    found = {}
+    for name, one in standing.items():
+        record = redrawing.redraw(root, name, one.record) if one.record else None
+        if record is not one.record:
+            reason = "the colours of the style have changed, and not all of its figures can be drawn again"
+            one = execution.Standing(record, "" if record else reason)
+            if record:
+                print(f"{name}: its figures are drawn again in other colours", file=out, flush=True)
+        found[name] = one
+    return found
 
 
 def _run(root: Path, chapters: Sequence[notebooks.Chapter], jobs: int, out: TextIO) -> list[execution.Failure]:

@@ -12,8 +12,10 @@ import io
 import json
 import logging
 import os
+import pickle
 import re
 import shutil
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -39,6 +41,7 @@ __all__ = [
     "SHORTEST_ALT",
     "in_words",
     "publish",
+    "redraw",
 ]
 
 DOTS_PER_INCH = 200
@@ -125,6 +128,7 @@ def publish(
     page = os.environ.get("COMPANION_PAGE", chapter)
     _check(id, chapter, data, caption, alt, source)
     _check_frames(frames)
+    frames = frames or {}
     folder = Path(os.environ.get("COMPANION_OUT", "_build")) / "figures" / id
     if folder.exists() and chapter:
         raise ValueError(f"id: a figure {id!r} was published before in this chapter")
@@ -135,13 +139,14 @@ def publish(
     if rough:
         _save_rough(figure, draft, id)
     else:
+        _keep(figure, frames, folder.parents[1] / "drawn" / id)
         _save_images(figure, draft, id)
         # After the images, which lay the figure out. The quick profile of a chapter draws other numbers.
         if found := legible.faults(figure, caption=caption, alt=alt, source=source):
             raise ValueError(f"figure: {id} is hard to read: " + "; ".join(found))
         crowded = legible.crowded(figure)
     _save_data(draft, id, data)
-    animation = _save_frames(frames, draft, id) if frames and not rough else {}
+    animation = {} if rough else _save_frames(frames, draft, id)
     record: dict[str, Any] = {
         "id": id,
         "chapter": chapter or project.chapter_of(id),
@@ -155,21 +160,64 @@ def publish(
         "size": [round(side * DOTS_PER_INCH) for side in figure.get_size_inches()],
         **animation,
         **({"crowded": crowded} if crowded else {}),
-        "files": {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(draft.iterdir())},
+        "files": _digests(draft),
         **_citations(id, page or project.chapter_of(id), caption),
     }
     (draft / "figure.json").write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     shutil.rmtree(folder, ignore_errors=True)
     draft.rename(folder)
-    for drawn in (figure, *(frames or {}).values()):
+    for drawn in (figure, *frames.values()):
         plt.close(drawn)
-    picture = (folder / f"{id}.png").read_bytes()
     metadata = {"companion": {"figure": id}, "image/png": {"width": int(100 * figure.get_size_inches()[0])}}
     display(
-        {"image/png": base64.b64encode(picture).decode("ascii"), "text/plain": record["alt"]},
+        {"image/png": _encoded(folder / f"{id}.png"), "text/plain": record["alt"]},
         metadata=metadata,
         raw=True,
     )
+
+
+def redraw(folder: Path, exchange: Mapping[str, str]) -> str:
+    """Draw the figure that was published to ``folder`` again, with other colours; returns its PNG in base64.
+
+    ``exchange`` gives the colour of today for every one of the style at that time.
+
+    Raises ``FileNotFoundError`` if the figure was not kept, as when a colour map was mixed of the style's colours, or
+    when matplotlib's objects could not be pickled.
+    """
+    id = folder.name
+    figure, frames = pickle.loads(zlib.decompress((folder.parents[1] / "drawn" / id).read_bytes()))
+    for drawn in (figure, *frames.values()):
+        themes.exchange(drawn, exchange)
+    record = json.loads((folder / "figure.json").read_text(encoding="utf-8"))
+    pictures = [folder / name for name in record["files"] if not name.endswith((".csv", ".npz"))]
+    _keep(figure, frames, folder.parents[1] / "drawn" / id)
+    for path in pictures:
+        path.unlink()
+    (folder / "figure.json").unlink()
+    _save_images(figure, folder, id)
+    _save_frames(frames, folder, id)
+    record["files"] = _digests(folder)
+    (folder / "figure.json").write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    return _encoded(folder / f"{id}.png")
+
+
+def _keep(figure: Figure, frames: Mapping[str, Figure], path: Path) -> None:
+    """Keep what can be drawn again in other colours, as matplotlib's objects."""
+    if all(map(themes.can_be_exchanged, (figure, *frames.values()))):
+        try:
+            kept = pickle.dumps((figure, dict(frames)))
+        except (AttributeError, TypeError, pickle.PicklingError):
+            return
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(zlib.compress(kept, 1))
+
+
+def _digests(folder: Path) -> dict[str, str]:
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(folder.iterdir())}
+
+
+def _encoded(path: Path) -> str:
+    return base64.b64encode(path.read_bytes()).decode("ascii")
 
 
 def _check(id: str, chapter: str, data: Mapping[str, Any], caption: str, alt: str, source: str) -> None:
@@ -229,6 +277,8 @@ def _check_frames(frames: Mapping[str, Figure] | None) -> None:
 
 def _save_frames(frames: Mapping[str, Figure], folder: Path, id: str) -> dict[str, Any]:
     """Stack the frames from top to bottom, in both themes, and say how to cut them."""
+    if not frames:
+        return {}
     light, dark, style = [], [], themes.of_the_book()
     with mpl.rc_context(style.rc):
         for frame in frames.values():

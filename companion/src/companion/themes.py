@@ -17,7 +17,7 @@ from typing import Any
 from matplotlib.artist import Artist
 from matplotlib.cm import ScalarMappable
 from matplotlib.collections import Collection
-from matplotlib.colors import ListedColormap, to_hex, to_rgba, to_rgba_array
+from matplotlib.colors import Colormap, ListedColormap, to_hex, to_rgba, to_rgba_array
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
@@ -25,7 +25,7 @@ from matplotlib.text import Annotation, Text
 
 from companion import project
 
-__all__ = ["Style", "at_night", "dark", "is_told_by_colours", "of_the_book"]
+__all__ = ["Style", "at_night", "can_be_exchanged", "dark", "exchange", "is_told_by_colours", "of_the_book"]
 
 _PAINT = re.compile(r'(?<= )((?:fill|stroke|stop-color)=")(#[^"]*)"')
 
@@ -67,13 +67,50 @@ def dark(figure: Figure, exchange: Mapping[str, str]) -> Iterator[Figure]:
         _recolour(figure, {night: day for day, night in exchange.items()})
 
 
+def can_be_exchanged(figure: Figure) -> bool:
+    """Whether other colours of the style would make nothing of ``figure`` but an exchange of colours.
+
+    A colour map that is mixed of the style's colours would have others between them.
+    """
+    named = {colour for pair in of_the_book().exchange.items() for colour in pair}
+    maps = [[colour in named for colour in _colours(part)] for part in _mapped(figure)]
+    return all(all(told) or not any(told) for told in maps)
+
+
+def exchange(figure: Figure, colours: Mapping[str, str]) -> None:
+    """Give ``figure`` other colours, its colour maps of one colour among them, for good."""
+    shaded = [part for part in _mapped(figure) if all(colour in colours for colour in _colours(part))]
+    for part in shaded:
+        part.set_cmap(ListedColormap(_swap_many(part.cmap(range(part.cmap.N)), colours)))
+    _recolour(figure, colours)
+
+
+def _mapped(figure: Figure) -> list[Any]:
+    """The artists whose colours follow from numbers by a map that ``dark`` leaves as it is."""
+    parts: list[Any] = figure.findobj(_takes_a_map)
+    return [part for part in parts if not _is_short(part.cmap)]
+
+
+def _takes_a_map(artist: Artist) -> bool:
+    return isinstance(artist, ScalarMappable) and artist.get_array() is not None
+
+
+def _is_short(cmap: Colormap) -> bool:
+    """Contours drawn with named colours keep them in a listed colour map."""
+    return isinstance(cmap, ListedColormap) and cmap.N <= 32
+
+
+def _colours(artist: Any) -> list[str]:
+    return [to_hex(colour) for colour in artist.cmap(range(artist.cmap.N))]
+
+
 def is_told_by_colours(figure: Figure) -> bool:
     """Whether the text of its SVG says what each colour becomes: no colours follow from numbers, and nothing is black.
 
     Those of a colour map may be those of the palette by chance, and matplotlib writes no black surface.
     """
     for part in figure.findobj():
-        if isinstance(part, ScalarMappable) and part.get_array() is not None:
+        if _takes_a_map(part):
             return False
         for name in ("get_color", "get_facecolor", "get_markerfacecolor"):
             colour = getattr(part, name, lambda: "none")()
@@ -107,7 +144,7 @@ def _with_hidden_parts(artist: Artist) -> Iterator[Artist]:
 
 
 def _recolour_artist(artist: Artist, exchange: Mapping[str, str]) -> None:
-    if isinstance(artist, ScalarMappable) and artist.get_array() is not None:
+    if _takes_a_map(artist):
         # Its colours follow from its numbers; contour lines, given colours of their own, would be filled with them.
         _recolour_listed_map(artist, exchange)
     elif isinstance(artist, Text):
@@ -130,8 +167,7 @@ def _recolour_artist(artist: Artist, exchange: Mapping[str, str]) -> None:
 
 
 def _recolour_listed_map(artist: Any, exchange: Mapping[str, str]) -> None:
-    """Contours drawn with named colours keep them in a listed colour map."""
-    if isinstance(artist.cmap, ListedColormap) and artist.cmap.N <= 32:
+    if _is_short(artist.cmap):
         artist.set_cmap(ListedColormap(_swap_many(artist.cmap(range(artist.cmap.N)), exchange)))
 
 

@@ -158,7 +158,7 @@ def diagnostics(summaries: Sequence[Summary]) -> Figure:
     axes[1].set_xlim(left=0)
     axes[1].axvline(1, color=style.GREY, linestyle="--", linewidth=1.0)
     axes[2].set_xscale("symlog", linthresh=0.1)
-    axes[2].xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
+    axes[2].xaxis.set_major_formatter(ticker.FuncFormatter(style.ordinary))
     axes[2].set_xlim(left=-0.02)
     _legend(figure, _task_handles(), 2)
     return figure

@@ -42,7 +42,7 @@ def _own(use: str) -> str:
 def _plain_logarithmic(axis: Axis) -> None:
     """Ordinary numbers at 1, 2 and 5 of every decade, wherever the data lie."""
     axis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0), numticks=20))
-    axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_major_formatter(ticker.FuncFormatter(style.ordinary))
     axis.set_minor_locator(ticker.NullLocator())
 
 

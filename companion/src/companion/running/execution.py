@@ -29,6 +29,7 @@ from companion.declaring import notebooks
 from companion.running import compiled, disk, environment, freshness, lifeline
 
 __all__ = [
+    "RECORD",
     "THREAD_VARIABLES",
     "Failure",
     "Record",
@@ -60,7 +61,8 @@ THREAD_VARIABLES = (
     "VECLIB_MAXIMUM_THREADS",
     "NPROC",
 )
-_RECORD = "record.json"
+RECORD = "record.json"
+"""What a finished run says of itself, in its folder."""
 _STARTS = 3
 """How often a kernel is started that ends before its first cell."""
 _LONGEST_PATH = 90
@@ -82,7 +84,7 @@ class Record:
     """What a finished run leaves beside its notebook.
 
     ``packages`` are the versions of the installed packages that its kernel had loaded, ``files`` the sha256 of every
-    file that it wrote.
+    file that it wrote, and ``colours`` those of the book's style in which its figures are drawn.
     """
 
     chapter: str
@@ -98,6 +100,7 @@ class Record:
     finished: str
     packages: Mapping[str, str]
     files: Mapping[str, str]
+    colours: Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -143,13 +146,13 @@ def standing(root: Path, name: str, key: str) -> Standing:
         return Standing(None, "it has no finished run")
     record = read_record(folder)
     if record is None:
-        return Standing(None, f"its {_RECORD} is missing or damaged")
+        return Standing(None, f"its {RECORD} is missing or damaged")
     if record.key != key:
         return Standing(None, "what it is made of has changed")
     for package, then in record.packages.items():
         if (now := _version(package)) != then:
             return Standing(None, f"{package} was {then} when it ran and is {now} now")
-    if damage := disk.damage(folder, {**record.files, _RECORD: _file_digest(folder / _RECORD)}):
+    if damage := disk.damage(folder, {**record.files, RECORD: _file_digest(folder / RECORD)}):
         return Standing(None, f"its result is damaged, {damage}")
     return Standing(record)
 
@@ -162,13 +165,13 @@ def finished(root: Path, name: str, key: str) -> Record | None:
 def write_record(folder: Path, record: Record) -> None:
     """Write ``record`` to a folder of results, with a digest of itself."""
     content = asdict(record)
-    disk.write(folder / _RECORD, json.dumps({**content, "digest": _own_digest(content)}, indent=1) + "\n")
+    disk.write(folder / RECORD, json.dumps({**content, "digest": _own_digest(content)}, indent=1) + "\n")
 
 
 def read_record(folder: Path) -> Record | None:
     """The record in a folder of results, if it is there and nothing in it was altered."""
     try:
-        content = json.loads((folder / _RECORD).read_text(encoding="utf-8"))
+        content = json.loads((folder / RECORD).read_text(encoding="utf-8"))
         digest = content.pop("digest")
         return Record(**content) if digest == _own_digest(content) else None
     except (OSError, TypeError, ValueError, KeyError, AttributeError):
@@ -305,6 +308,7 @@ def _publish(
         finished=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         packages=freshness.loaded_versions(progress["others"]),
         files=disk.digests(work),
+        colours=freshness.colours(root),
     )
     write_record(work, record)
     disk.put(work, target or results_folder(root, name))

@@ -8,8 +8,9 @@ Python runs of itself when it starts. A result whose recorded key differs is sta
 versions: who edits one by hand has to run the pages himself. Fonts of the system are in no key; the letters of figures
 are those that Matplotlib brings.
 
-Words are no part of it: the prose of a page and the declarations of its claims enter when pages are made. A cell emits
-what it measured and sees no declaration, so that changing one runs nothing.
+Words and colours are no part of it. The prose of a page and the declarations of its claims enter when pages are made:
+a cell emits what it measured and sees no declaration, so that changing one runs nothing. In other colours of the book's
+style a figure is drawn again, by ``redrawing``.
 
 What cannot be seen without running, ``execution`` finds out by running: modules imported by a computed name and files
 of the repository that no key covers fail the run, and the versions of all packages that were loaded are in its record.
@@ -48,6 +49,7 @@ __all__ = [
     "State",
     "archive",
     "code_digest",
+    "colours",
     "covered_files",
     "digest",
     "evidence_key",
@@ -72,6 +74,7 @@ _CUSTOM = ("sitecustomize", "usercustomize")
 _TAGS = ("parameters", "raises-exception", "skip-execution")
 """Tags that change what a cell does; all others say how it is shown."""
 _SHOWS_WORDS = re.compile(r"\bexcept\b|__doc__|\bgetdoc\b|\bhelp\(")
+_COLOUR = re.compile(r"#[0-9a-f]{6}")
 _STARTUP = Path(__file__).with_name("kernel_startup.py")
 _RUNNERS = ("ipykernel", "ipython", "nbclient", "nbformat", "papermill")
 """Packages that execute every chapter, whatever it imports."""
@@ -110,6 +113,7 @@ def ingredients(root: Path, chapter: Chapter, parameters: dict[str, Any] | None 
     code = _code(root, chapter)
     own = own_packages(root)
     library = imported(own, code)
+    style = project.settings(root).style
     # A page that handles errors or asks for documentation may show these words.
     words = _SHOWS_WORDS.search(code) is not None or any(
         "raises-exception" in cell.metadata.get("tags", []) for cell in chapter.notebook.cells
@@ -123,7 +127,10 @@ def ingredients(root: Path, chapter: Chapter, parameters: dict[str, Any] | None 
             for cell in chapter.notebook.cells
             if cell.cell_type == "code"
         ],
-        "library": {name: code_digest(_module(path), words=words) for name, path in sorted(library.items())},
+        "library": {
+            name: code_digest(_module(path), words=words, colours=name != style)
+            for name, path in sorted(library.items())
+        },
         "beside the library": {_name(path, own): _file_digest(path) for path in _beside(library.values())},
         "packages": versions(external(library.values(), code) - own.keys()),
         "data": {str(path.relative_to(root)): _file_digest(path) for path in data},
@@ -136,6 +143,16 @@ def ingredients(root: Path, chapter: Chapter, parameters: dict[str, Any] | None 
         "customised": _customised(),
         "python": platform.python_version(),
     }
+
+
+def colours(root: Path) -> list[str]:
+    """The colours that the book's style names, in their order; none if it has no style.
+
+    They are no part of a key: a figure is drawn again in other ones without its kernel, by ``redrawing``.
+    """
+    style = project.settings(root).style
+    path = _module_file(own_packages(root), style) if style else None
+    return _Colourless.of(ast.parse(_module(path))) if path else []
 
 
 def _runner() -> list[str]:
@@ -316,14 +333,38 @@ def _imports(code: str) -> list[tuple[int, str, list[str]]]:
 
 
 @cache
-def code_digest(code: str, *, words: bool = True) -> str:
+def code_digest(code: str, *, words: bool = True, colours: bool = True) -> str:
     """Digest of the syntax tree: comments, layout and ``__version__``, which is part of the identity, do not count.
 
-    Without ``words`` neither docstrings nor the texts of the errors that it raises count.
+    Without ``words`` neither docstrings nor the texts of the errors that it raises count. Without ``colours`` it counts
+    where they stand and which are the same, and not which they are.
     """
     tree = ast.parse(code)
     tree.body = [node for node in tree.body if not (isinstance(node, ast.Assign) and _names_version(node))]
+    if not colours:
+        tree = _Colourless().visit(tree)
     return digest(ast.dump(tree if words else _Wordless().visit(tree)).encode())
+
+
+class _Colourless(ast.NodeTransformer):
+    """Puts the place where a colour, as #1b1f24, stands first in the place of the colour."""
+
+    def __init__(self) -> None:
+        self.found: list[str] = []
+
+    @classmethod
+    def of(cls, tree: ast.AST) -> list[str]:
+        """The different colours of ``tree``, by the places where they stand first."""
+        finder = cls()
+        finder.visit(tree)
+        return finder.found
+
+    def visit_Constant(self, node: ast.Constant) -> ast.AST:
+        if not isinstance(node.value, str) or not _COLOUR.fullmatch(node.value):
+            return node
+        if node.value not in self.found:
+            self.found.append(node.value)
+        return ast.Constant(f"colour {self.found.index(node.value)}")
 
 
 class _Wordless(ast.NodeTransformer):
