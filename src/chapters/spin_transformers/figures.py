@@ -286,9 +286,9 @@ def response(
     elasticity: np.ndarray,
     marks: Mapping[str, tuple[float, float]],
 ) -> Figure:
-    """|m| against |theta| for several beta; how fast the norm follows its field, against x = beta |theta| / R.
+    """|m| against |h| for several beta; how fast the norm follows its field, against x = beta |h| / R.
 
-    ``norms`` maps beta to values on ``fields``, ``elasticity`` is d log|m| / d log|theta| on ``scaled``; ``marks`` puts
+    ``norms`` maps beta to values on ``fields``, ``elasticity`` is d log|m| / d log|h| on ``scaled``; ``marks`` puts
     names at (x, elasticity).
     """
     figure, (left, right) = style.subplots(1, 2, height=2.9, width_ratios=(1.3, 1))
@@ -302,7 +302,7 @@ def response(
     left.set(
         xlim=(0, fields[-1]),
         ylim=(0, 1.1 * radius),
-        xlabel=r"length of the field $|\boldsymbol{\theta}|$",
+        xlabel=r"length of the field $|\mathbf{h}|$",
         ylabel=r"length of the mean $|\mathbf{m}|$",
     )
     right.semilogx(scaled, elasticity, color=BLUE, linestyle="-")
@@ -313,8 +313,8 @@ def response(
     right.text(0.99, 0.24, "normalised", transform=right.transAxes, color=style.GREY, fontsize=8.5, ha="right")
     right.set(
         ylim=(0, 1.05),
-        xlabel=r"$\beta |\boldsymbol{\theta}| / R$",
-        ylabel=r"d$\log|\mathbf{m}|$ / d$\log|\boldsymbol{\theta}|$",
+        xlabel=r"$\beta |\mathbf{h}| / R$",
+        ylabel=r"d$\log|\mathbf{m}|$ / d$\log|\mathbf{h}|$",
     )
     style.plain_ticks(right.xaxis, (0.1, 1.0, 10.0, 100.0))
     style.letters(left, right)
