@@ -62,7 +62,7 @@ def test_the_commands_of_the_readme_make_a_book_whose_claim_is_judged(tmp_path):
     assert (claim["id"], claim["measured"], claim["holds"]) == ("random-walks.top", 1.0, True)
     page = BeautifulSoup((root / "_build" / "html" / "notebooks" / "random-walks.html").read_text(), "html.parser")
     assert page.select_one("#random-walks-line img")
-    assert page.select_one("#claim-random-walks-top .book-claim-result").get_text().endswith("reproduced.")
+    assert page.select_one("#claim-random-walks-top .book-claim-outcome").get_text().endswith("reproduced.")
     (listing,) = blocks("text")
     listed = {
         line.split()[0].replace("NAME", "random-walks").replace("LIBRARY", "random_walks"): line

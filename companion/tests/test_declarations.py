@@ -40,7 +40,7 @@ REFUTED = NUMBER | {
 }
 OWN = {name: value for name, value in STATEMENT.items() if name != "source"} | {
     "kind": "own",
-    "verdict": "established",
+    "verdict": "result",
     "because": "x",
 }
 PROGRAM = NUMBER | {"kind": "program", "commit": "abc", "run_by": "the authors' script"}
@@ -70,7 +70,7 @@ BROKEN = {
     "source": (NUMBER | {"source": {"key": "a"}}, "expected the fields key and where"),
     "own": (
         NUMBER | {"kind": "own", "source": None, "published": None, "expects": STATEMENT["expects"]},
-        "established",
+        "are for the kind own",
     ),
     "because": (CORRECTED | {"because": None}, "because: required"),
     "state": (NUMBER | {"state": "gone"}, "state: expected one of"),
@@ -211,6 +211,38 @@ def test_a_statement_is_held_against_what_is_expected(expects, right, wrong):
     assert judge(said, Measurement(right, 0.0, wrong)).holds
     assert not judge(said, Measurement(wrong, 0.0, wrong)).holds
     assert not judge(said, Measurement(right, 0.0, right)).holds
+
+
+def test_the_uncertainty_works_inside_of_a_range():
+    above = claim(STATEMENT, expects={"above": 0.5, "why": "ours"}, reading_error=None)
+    for value, holds, reason in ((0.62, True, ""), (0.55, False, "undecided: an end"), (0.46, False, "undecided")):
+        judgement = judge(above, Measurement(value, 0.03, 0.0))
+        assert (judgement.holds, reason in judgement.reason) == (holds, True)
+    assert judge(above, Measurement(0.38, 0.03, 0.0)).reason == "gap 0.12 exceeds the bound 0.09"
+    assert judge(above, Measurement(0.62, 0.03, 0.0)).z == pytest.approx(4)
+    assert judge(above, Measurement(0.46, 0.03, 0.0)).z == pytest.approx(-4 / 3)
+    between = claim(STATEMENT, expects={"between": [0.5, 0.9], "why": "ours"}, reading_error=None)
+    assert not judge(between, Measurement(0.85, 0.03, 0.0)).holds
+    assert judge(between, Measurement(0.7, 0.03, 0.0)).holds
+
+
+@pytest.mark.parametrize(
+    ("expects", "value", "rival", "reason"),
+    [
+        ({"above": 0.5}, 0.55, 0.0, ""),
+        ({"above": 0.5}, 0.46, 0.0, ""),
+        ({"above": 0.5}, 0.65, 0.0, "the value agrees"),
+        ({"above": 0.5}, 0.35, 0.0, "the value misses"),
+        ({"value": 0.5}, 0.55, 0.6, ""),
+        ({"value": 0.5}, 0.55, 0.7, "the rival is outside"),
+        ({"value": 0.5}, 0.65, 0.6, "the value misses"),
+    ],
+)
+def test_what_is_undecided_has_both_answers_in_its_interval(expects, value, rival, reason):
+    open_ = claim(STATEMENT, verdict="undecided", because="x", expects=expects | {"why": "ours"}, reading_error=None)
+    judgement = judge(open_, Measurement(value, 0.03, (rival, 0.0)))
+    assert judgement.holds is not bool(reason)
+    assert reason in judgement.reason
 
 
 def test_a_yes_or_no_is_compared_with_yes_or_no_only():

@@ -81,9 +81,7 @@ def test_the_audit_closes_with_every_item_of_its_source(two_pages):
 def test_the_audit_opens_with_what_held_and_what_did_not(two_pages):
     report = html(two_pages[0], "notebooks/audits/probe").select_one(".book-report")
     totals = report.select_one(".book-totals").get_text()
-    assert totals.startswith(
-        "Of 4 statements of the source 1 held as printed, 1 held in part, 1 was corrected and 1 was not attempted."
-    )
+    assert totals.startswith("Of 2 statements of the source 1 held in part and 1 was not attempted.")
     assert re.search(r"the lesson in \d+ s and this audit in \d+ s ran on \d+ thread", totals)
     headings = [one.get_text() for one in report.select(".book-report-heading, summary")]
     assert headings == [
@@ -104,15 +102,20 @@ def test_the_audit_opens_with_what_held_and_what_did_not(two_pages):
 
 def test_the_report_tells_our_own_results_and_what_is_not_confirmed(two_pages):
     entries = json.loads(two_pages[0].path("_build/claims.json").read_text())
-    own = entries[0] | {"kind": "own", "verdict": "established", "id": "probe.ours"}
-    failed = entries[0] | {"id": "probe.failed", "holds": False}
-    said = report.markup([*entries, own, failed], [], "../")
+    own = entries[0] | {"kind": "own", "verdict": "result", "id": "probe.ours", "was": []}
+    check = own | {"verdict": "software-check", "id": "probe.check"}
+    other = entries[0] | {"id": "probe.other", "was": [], "external": True}
+    failed = entries[0] | {"id": "probe.failed", "was": [], "holds": False}
+    said = report.markup([*entries, own, check, other, failed], [], "../")
     text = BeautifulSoup(said, "html.parser").get_text(" ")
-    assert "Of 5 statements of the source 2 held as printed" in text
+    assert "Of 3 statements of the source 1 held as printed" in text
     assert "In this build 1 verdict is not confirmed." in text
-    assert "1 result of this book stands beside them." in text
+    beside = (
+        "2 parts of those that held in part, 1 claim of another work, 1 result of this book and 1 check of the software"
+    )
+    assert f"Beside them, in no total, stand {beside}." in text
     assert "Not confirmed in this build (1)" in text
-    assert "What held (1)" in text, "what is not confirmed is not among what held"
+    assert "What held (2)" in text, "what is not confirmed is not among what held"
     assert "ran on" not in text
 
 
@@ -266,20 +269,15 @@ def test_a_claim_that_both_pages_measure_is_a_problem(pair):
 def test_the_ledger_counts_by_kind_and_verdict_and_no_total_counts_our_own(two_pages, tmp_path):
     book = two_pages[0]
     page = html(book, "book/claims")
-    assert page.select_one(".book-totals").get_text().startswith("4 claims of the sources. In this build 3 of 3")
+    assert page.select_one(".book-totals").get_text().startswith("2 claims of the sources. In this build 1 of 1")
     rows = [[cell.get_text(strip=True) for cell in row.select("th, td")] for row in page.select(".book-counts tr")]
-    assert rows[0] == ["Kind", "✓reproduced", "◐partly", "✎corrected", "–not attempted", "all"]
-    assert rows[1:] == [
-        ["number", "1", "0", "0", "0", "1"],
-        ["formula", "0", "0", "1", "0", "1"],
-        ["statement", "0", "1", "0", "1", "2"],
-        ["all", "1", "1", "1", "1", "4"],
-    ]
+    assert rows[0] == ["Kind", "◐partly", "–not attempted", "all"]
+    assert rows[1:] == [["statement", "1", "1", "2"], ["all", "1", "1", "2"]]
     entries = json.loads(book.path("_build/claims.json").read_text())
-    own = entries[0] | {"kind": "own", "verdict": "established"}
+    own = entries[0] | {"kind": "own", "verdict": "exploratory", "id": "probe.ours", "was": []}
     said = directives._totals([*entries, own])
-    assert "4 claims of the sources" in said
-    assert "1 results of this book stand beside them" in said
+    assert "2 claims of the sources" in said
+    assert "2 parts of those that held in part, 0 results of this book and 1 that is exploratory" in said
 
 
 def test_a_row_of_the_ledger_shows_the_rival_the_parts_and_what_was_retired(two_pages):
@@ -292,7 +290,7 @@ def test_a_row_of_the_ledger_shows_the_rival_the_parts_and_what_was_retired(two_
     assert page.select_one("#ledger-claim-probe-summit")
     assert "True by construction." in page.select_one("#ledger-claim-probe-biases").get_text()
     badge = html(two_pages[0], "index").select_one(".book-badge")
-    assert "3 of 3 verdicts confirmed" in badge.get_text()
+    assert "1 of 1 verdicts confirmed" in badge.get_text()
     assert "1 partly" in badge.get_text()
 
 

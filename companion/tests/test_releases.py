@@ -83,6 +83,14 @@ def test_a_verdict_an_expectation_a_retired_a_lost_and_a_new_claim(ledger):
     assert found(before, new) == [("probe.another", "new", None)]
 
 
+def test_a_finer_word_for_a_result_of_our_own_is_no_change_and_undecided_is_one(ledger):
+    before, entries = deepcopy(ledger[0]), deepcopy(ledger[1])
+    before["claims"][0]["verdict"] = "established"
+    for verdict, changed in (("result", []), ("software-check", []), ("undecided", ["verdict"])):
+        entries[0]["verdict"] = verdict
+        assert [kind for _, kind, _ in found(before, entries)] == changed
+
+
 def test_a_renamed_claim_and_better_words_are_no_change(ledger):
     before, entries = ledger
     now = deepcopy(entries)

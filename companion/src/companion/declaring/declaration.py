@@ -1,4 +1,4 @@
-"""Reads ``book/claims/CHAPTER.yml``, what the source of a chapter says, declared before anything is measured.
+"""Reads ``book/claims/CHAPTER.yml``, what the source of a chapter says, in a file that no measurement can see.
 
 A file is a mapping with ``format: 2`` and ``claims``, a list. Every rule is checked when the file is read, and
 everything that is wrong is said at once, each with its rule and its line.
@@ -19,7 +19,10 @@ from companion.findings import Finding, Findings
 __all__ = [
     "KINDS",
     "OWN",
+    "OWN_VERDICTS",
+    "SOFTWARE_CHECK",
     "STATES",
+    "UNDECIDED",
     "VERDICTS",
     "WIDE",
     "Claim",
@@ -33,7 +36,12 @@ __all__ = [
 KINDS = ("number", "figure", "formula", "order", "statement", "program", "own")
 """What is compared: see ``book/claims.md``. ``own`` is a result of the book and never counts among the source's."""
 OWN = "own"
-VERDICTS = ("reproduced", "partly", "corrected", "not-reproduced", "not-attempted", "established")
+UNDECIDED = "undecided"
+SOFTWARE_CHECK = "software-check"
+"""An identity, a provenance or a test of the book's code, which holds whatever the physics is; no total counts it."""
+OWN_VERDICTS = ("result", "exploratory", SOFTWARE_CHECK)
+"""Of the book's own claims: planned or derived beforehand, and repeated; unplanned; no result at all."""
+VERDICTS = ("reproduced", "partly", "corrected", "not-reproduced", UNDECIDED, "not-attempted", *OWN_VERDICTS)
 """What is expected of a source's claim, and, last, of the book's own."""
 STATES = ("standing", "mended in the successor", "withdrawn")
 """What became of a claim whose text was superseded."""
@@ -43,7 +51,7 @@ WIDE = 0.1
 Value = float | int | bool
 
 _EXPECTATIONS = ("value", "above", "below", "between")
-_MEASURED = ("reproduced", "corrected", "not-reproduced", "established")
+_MEASURED = tuple(verdict for verdict in VERDICTS if verdict not in ("partly", "not-attempted"))
 _DISCRETE = ("statement", "program", "own")
 """Kinds of which some are decided by a yes or no, where the fact is discrete."""
 _DEVIATIONS = ("formula", "program", "own")
@@ -260,8 +268,13 @@ def _rules(entry: _Entry, chapter: str) -> _Broken:
         # Every further rule asks for one of the two.
         return
     yield from _source(entry)
-    if (kind == "own") != (verdict == "established"):
-        yield at("verdict"), "own", "verdict: established is for results of the book, kind own, and only for those"
+    for_both = (UNDECIDED, SOFTWARE_CHECK)
+    if verdict not in for_both and (kind == OWN) != (verdict in OWN_VERDICTS):
+        yield (
+            at("verdict"),
+            "own",
+            f"verdict: {', '.join(OWN_VERDICTS)} are for the kind own, got {verdict!r} of {kind}",
+        )
     if verdict != "reproduced" and not _text(one.get("because")):
         yield entry.line, "because", f"because: required for the verdict {verdict!r}"
     if verdict in _MEASURED:

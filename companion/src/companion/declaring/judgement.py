@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from statistics import NormalDist
 from typing import Any
 
-from companion.declaring.declaration import WIDE, Claim, Value
+from companion.declaring.declaration import UNDECIDED, WIDE, Claim, Value
 
 __all__ = ["NUMERICAL", "SAMPLED", "Judgement", "Measurement", "Valued", "allowed", "expected", "factor", "judge"]
 
@@ -40,8 +40,9 @@ class Measurement:
 class Judgement:
     """The comparison: the ``gap`` to what should be, the ``bound`` on it, and whether the declared verdict ``holds``.
 
-    ``rival_gap`` is the same distance for the rival, and ``rival_bound`` what it has to exceed; ``control_gap`` that of
-    the control, whose limit is ``control_bound``.
+    ``z`` is the distance to the value that is right, or to the nearest end of a range, in uncertainties; beyond an end
+    it is negative. ``rival_gap`` is the gap of the rival, and ``rival_bound`` what it has to exceed; ``control_gap``
+    that of the control, whose limit is ``control_bound``.
     """
 
     gap: float | None
@@ -52,6 +53,7 @@ class Judgement:
     rival_bound: float | None = None
     control_gap: float | None = None
     control_bound: float | None = None
+    z: float | None = None
 
 
 @dataclass(frozen=True)
@@ -62,14 +64,27 @@ class _Target:
     high: float
     is_open: bool = False
 
+    @property
+    def is_range(self) -> bool:
+        """Whether there are ends on whose right side a value lies, and not one value that is right."""
+        return self.low < self.high
+
+    def excess(self, value: float) -> float:
+        """How far a value is beyond the nearer end; negative inside."""
+        return max(self.low - value, value - self.high)
+
     def gap(self, value: float) -> float:
         """Distance to the nearest right value, 0 for a right one."""
-        return max(self.low - value, value - self.high, 0.0)
+        return max(self.excess(value), 0.0)
 
-    def passes(self, value: float, bound: float) -> bool:
-        """Whether a right value lies within ``bound``."""
-        excess = max(self.low - value, value - self.high)
-        return excess < bound if self.is_open else excess <= bound
+    def agrees(self, value: float, allowance: float, spread: float) -> bool:
+        """Whether ``value`` with the interval ``spread`` about it is right: near a value, but inside of a range."""
+        limit = allowance - spread if self.is_range else allowance + spread
+        return self.excess(value) < limit if self.is_open else self.excess(value) <= limit
+
+    def reaches(self, value: float, bound: float) -> bool:
+        """Whether a right value lies within ``bound``, so that ``value`` is not surely wrong."""
+        return self.excess(value) < bound if self.is_open else self.excess(value) <= bound
 
 
 def judge(claim: Claim, measurement: Measurement | None) -> Judgement:
@@ -79,9 +94,12 @@ def judge(claim: Claim, measurement: Measurement | None) -> Judgement:
     deviation from an independent route with zero. The allowance is ``reading_error``, ``accuracy`` or ``bound``; k is
     ``factor``. ``holds`` says that the declared verdict is confirmed.
 
-    - reproduced, established: the value passes, and the rival misses by more than allowance + k sqrt(u^2 + u_r^2).
+    - reproduced, and verdicts of the book's own: the value agrees, and the rival misses by more than allowance +
+      k sqrt(u^2 + u_r^2). In a range (above, below, between) the value lies inside by k u less the allowance.
     - corrected: the same, with the printed form as the rival; a printed number needs no measurement.
-    - not-reproduced: the value misses, it is what was ``found``, and the control passes.
+    - not-reproduced: the value misses, it is what was ``found``, and the control agrees.
+    - undecided: the interval of k u about the value has an end of the range inside; or, where one value is right, it
+      holds that value and the rival's too.
     - partly, not-attempted, retired: nothing is measured, and ``holds`` is None.
     """
     if not claim.is_measured:
@@ -93,18 +111,38 @@ def judge(claim: Claim, measurement: Measurement | None) -> Judgement:
         kinds = f"{type(measurement.value).__name__} measured, {type(wanted).__name__} declared"
         return Judgement(None, None, False, f"a boolean cannot be compared with a number: {kinds}")
     target, allowance, k = _target(claim), allowed(claim), factor(claim)
-    bound = allowance + k * measurement.uncertainty
-    value = float(measurement.value)
-    gap = target.gap(value)
+    value, spread = float(measurement.value), k * measurement.uncertainty
+    bound, gap = allowance + spread, target.gap(value)
+    z = abs(target.excess(value)) / measurement.uncertainty if measurement.uncertainty else None
+    if z is not None and target.is_range and gap:
+        z = -z
     reasons = [_too_wide(claim, bound)]
+    control_gap = control_bound = rival_gap = rival_bound = None
     if claim.verdict == "not-reproduced":
-        return _judge_refuted(claim, measurement, target, allowance, k, reasons)
-    if not target.passes(value, bound):
-        reasons.append(f"gap {gap:.3g} exceeds the bound {bound:.3g}")
-    rival_gap, rival_bound, reason = _judge_rival(claim, measurement, target, allowance, k)
-    reasons.append(reason)
+        control_gap, control_bound = _judge_refuted(claim, measurement, target, allowance, k, reasons)
+    else:
+        if claim.verdict == UNDECIDED:
+            reasons = [_decided(measurement, target, allowance, k)]
+        elif not target.reaches(value, bound):
+            reasons.append(f"gap {gap:.3g} exceeds the bound {bound:.3g}")
+        elif not target.agrees(value, allowance, spread):
+            reasons.append(f"undecided: an end of the range is within {spread:.3g} of the value")
+        rival_gap, rival_bound, reason = _judge_rival(claim, measurement, target, allowance, k)
+        reasons.append(reason)
     said = "; ".join(filter(None, reasons))
-    return Judgement(gap, bound, not said, said, rival_gap, rival_bound)
+    return Judgement(gap, bound, not said, said, rival_gap, rival_bound, control_gap, control_bound, z)
+
+
+def _decided(measurement: Measurement, target: _Target, allowance: float, k: float) -> str:
+    """Why a claim that is declared undecided is decided by its measurement; empty where it is not."""
+    value, u = float(measurement.value), measurement.uncertainty
+    if not target.reaches(value, allowance + k * u):
+        return "declared undecided, but the value misses"
+    if target.is_range:
+        return "declared undecided, but the value agrees" if target.agrees(value, allowance, k * u) else ""
+    rival, u_rival = _pair(measurement.rival) if measurement.rival is not None else (math.nan, 0.0)
+    within = abs(value - float(rival)) <= allowance + k * math.hypot(u, u_rival)
+    return "" if within else "declared undecided, but the rival is outside of the interval about the value"
 
 
 def _judge_rival(
@@ -123,36 +161,35 @@ def _judge_rival(
     if not math.isfinite(float(value)):
         return None, bound, ""
     gap, word = target.gap(float(value)), "printed form" if claim.verdict == "corrected" else "rival"
-    if not math.isfinite(uncertainty) or target.passes(float(value), bound):
+    passes = not math.isfinite(uncertainty) or target.reaches(float(value), bound)
+    if passes and claim.verdict != UNDECIDED:
         return gap, bound, f"the {word} passes too: gap {gap:.3g}, bound {bound:.3g}"
     return gap, bound, ""
 
 
 def _judge_refuted(
     claim: Claim, measurement: Measurement, target: _Target, allowance: float, k: float, reasons: list[str]
-) -> Judgement:
+) -> tuple[float | None, float | None]:
+    """Gap and bound of the control; what is wrong goes into ``reasons``."""
     bound = allowance + k * measurement.uncertainty
     value = float(measurement.value)
-    gap = target.gap(value)
-    if target.passes(value, bound):
-        reasons.append(f"declared not reproduced, but the gap {gap:.3g} is within the bound {bound:.3g}")
+    if target.reaches(value, bound):
+        reasons.append(f"declared not reproduced, but the gap {target.gap(value):.3g} is within the bound {bound:.3g}")
     assert claim.found is not None
     distance, limit = abs(value - float(claim.found["value"])), float(claim.found.get("bound") or 0.0)
     if distance > limit:
         reasons.append(f"distance {distance:.3g} to the value declared as found exceeds its bound {limit:.3g}")
     control = measurement.control if measurement.control is not None else measurement.rival
-    control_gap = control_bound = None
     if control is None:
         reasons.append("no control was measured")
-    else:
-        shown, uncertainty = _pair(control)
-        control_bound = allowance + k * uncertainty
-        control_gap = target.gap(float(shown)) if math.isfinite(float(shown)) else None
-        if control_gap is None or not target.passes(float(shown), control_bound):
-            far = "diverges" if control_gap is None else f"misses, gap {control_gap:.3g}, bound {control_bound:.3g}"
-            reasons.append(f"the control, where the statement is true, {far}")
-    said = "; ".join(filter(None, reasons))
-    return Judgement(gap, bound, not said, said, control_gap=control_gap, control_bound=control_bound)
+        return None, None
+    shown, uncertainty = _pair(control)
+    limit = allowance + k * uncertainty
+    gap = target.gap(float(shown)) if math.isfinite(float(shown)) else None
+    if gap is None or not target.agrees(float(shown), allowance, k * uncertainty):
+        far = "diverges" if gap is None else f"misses, gap {gap:.3g}, bound {limit:.3g}"
+        reasons.append(f"the control, where the statement is true, {far}")
+    return gap, limit
 
 
 def _too_wide(claim: Claim, bound: float) -> str:

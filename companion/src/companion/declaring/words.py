@@ -5,15 +5,16 @@ from __future__ import annotations
 import html
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from companion.declaring.declaration import Claim, Value
+from companion.declaring.declaration import OWN, SOFTWARE_CHECK, Claim, Value
 from companion.declaring.judgement import Judgement, Measurement, expected, judge
 from companion.plain import typeset
 
 __all__ = [
     "QUOTED",
+    "among",
     "anchor_of",
     "expectation",
     "expectation_of",
@@ -30,6 +31,22 @@ QUOTED = re.compile(
     r"(?P<id>[a-z0-9-]+\.[a-z0-9-]+)(?: (?P<what>rival|control|uncertainty))?(?::(?P<format>[^\s{}$]+))?"
 )
 """How prose asks for the number of a claim: ID, ID:FORMAT, or ID rival:FORMAT."""
+
+
+def among(entries: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
+    """The entries of a ledger as totals count them, each once.
+
+    ``said`` by the sources; ``parts`` of what is counted there already; ``external``, said by other works; ``own``
+    results of the book; and ``checks`` of its software, which say nothing about a source.
+    """
+    parts = {part for entry in entries for part in entry["parts"]}
+    found: dict[str, list[Mapping[str, Any]]] = {name: [] for name in ("said", "parts", "external", "own", "checks")}
+    for entry in entries:
+        is_part = parts.intersection((entry["id"], *entry["was"]))
+        name = "parts" if is_part else "external" if entry["external"] else "said"
+        name = "own" if entry["kind"] == OWN else name
+        found["checks" if entry["verdict"] == SOFTWARE_CHECK else name].append(entry)
+    return found
 
 
 def anchor_of(id: str) -> str:
@@ -94,6 +111,7 @@ def sentence(claim: Claim | None, measurement: Measurement) -> tuple[str, str]:
     said = f"{plain(measurement)}, {wanted(claim)}"
     if verdict.gap is not None and not isinstance(measurement.value, bool):
         said += f", gap {verdict.gap:.2g}, bound {verdict.bound:.2g}"
+        said += "" if verdict.z is None else f", z {verdict.z:.2g}"
     state, outcome = outcome_of(claim, verdict)
     return state, f"{said}: {outcome}."
 
@@ -120,6 +138,6 @@ def line(id: str, claim: Claim | None, measurement: Measurement, ledger: str) ->
         '<span class="book-claim-mark" aria-hidden="true"></span>'
         f'<a class="book-claim-id" href="{ledger}#ledger-{anchor}">{html.escape(id)}</a> '
         f'<span class="book-claim-says">{typeset(says)}</span> {rival}'
-        f'<span class="book-claim-result">{html.escape(said[0].upper() + said[1:])}</span></div>'
+        f'<span class="book-claim-outcome">{html.escape(said[0].upper() + said[1:])}</span></div>'
     )
     return markup, f"Claim {id}: {says} {said}"

@@ -51,8 +51,11 @@ VERDICT_MARKS = {
     "partly": "◐",
     "corrected": "✎",
     "not-reproduced": "✗",
+    "undecided": "?",
     "not-attempted": "–",
-    "established": "■",
+    "result": "■",
+    "exploratory": "□",
+    "software-check": "⚙",
 }
 
 
@@ -277,11 +280,7 @@ class ChapterCards(Directive):
     def _badge(self, page: dict[str, Any]) -> str:
         """How many claims of a chapter's source are confirmed, and how many have which verdict, with links."""
         ledger = f"{self.to_root()}book/claims.html?chapter={page['chapter']}"
-        entries = [
-            entry
-            for entry in self.read("claims.json")
-            if entry["chapter"] == page["chapter"] and entry["kind"] != claims.OWN
-        ]
+        entries = claims.among([one for one in self.read("claims.json") if one["chapter"] == page["chapter"]])["said"]
         verdicts = [entry["verdict"] for entry in entries]
         judged = sum(entry["holds"] is not None for entry in entries)
         held = sum(bool(entry["holds"]) for entry in entries)
@@ -404,7 +403,7 @@ class ClaimsLedger(Directive):
             f'<td data-value="{_sort_value(entry["measured"])}">{measured}</td>'
             f"<td>{_rival(entry)}</td>"
             f'<td data-value="{_sort_value(entry["gap"])}">{_short(entry["gap"], entry["measured"])}</td>'
-            f'<td data-value="{_sort_value(entry["bound"])}">{_short(entry["bound"], entry["measured"])}</td>'
+            f'<td data-value="{_sort_value(entry["bound"])}">{_bound(entry)}</td>'
             f'<td class="book-verdict book-verdict-{verdict}"><span aria-hidden="true">{mark}</span> {label}</td></tr>'
         )
 
@@ -421,18 +420,35 @@ class ClaimsLedger(Directive):
 
 
 def _totals(entries: Sequence[Mapping[str, Any]]) -> str:
-    """How many claims of the sources have which kind and which verdict; the book's own results stand apart."""
-    said = [entry for entry in entries if entry["kind"] != claims.OWN]
-    own = [entry for entry in entries if entry["kind"] == claims.OWN]
+    """How many claims of the sources have which kind and which verdict; what no total counts stands apart."""
+    counted = claims.among(entries)
+    said = counted["said"]
     held = sum(bool(entry["holds"]) for entry in said)
     judged = sum(entry["holds"] is not None for entry in said)
-    words = [f"{len(said)} claims of the sources. In this build {held} of {judged} verdicts are confirmed."]
-    if own:
-        right = sum(bool(entry["holds"]) for entry in own)
-        words.append(
-            f"{len(own)} results of this book stand beside them, and {right} are established; no total counts them."
-        )
-    return f'<p class="book-totals">{" ".join(words)}</p>{counts(said)}'
+    words = f"{len(said)} claims of the sources. In this build {held} of {judged} verdicts are confirmed."
+    return f'<p class="book-totals">{words} {beside(counted)}</p>{counts(said)}'
+
+
+def beside(counted: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
+    """What stands beside the claims of the sources, in a sentence; ``counted`` is as ``claims.among`` has it."""
+    parts = []
+    for name, one, many in (
+        ("parts", "part of one that held in part", "parts of those that held in part"),
+        ("external", "claim of another work", "claims of other works"),
+    ):
+        if number := len(counted[name]):
+            parts.append(f"{number} {one if number == 1 else many}")
+    if own := counted["own"]:
+        results = sum(entry["verdict"] == "result" for entry in own)
+        parts.append(f"{results} result{'' if results == 1 else 's'} of this book")
+        if others := len(own) - results:
+            parts.append(f"{others} that {'is' if others == 1 else 'are'} exploratory or undecided")
+    if checks := len(counted["checks"]):
+        parts.append(f"{checks} check{'' if checks == 1 else 's'} of the software")
+    if not parts:
+        return ""
+    listed = " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
+    return f"Beside them, in no total, stand {listed}."
 
 
 def counts(said: Sequence[Mapping[str, Any]]) -> str:
@@ -500,6 +516,14 @@ def _rival(entry: Mapping[str, Any]) -> str:
     return f"{words}{name} {shown}{far}{null}"
 
 
+def _bound(entry: Mapping[str, Any]) -> str:
+    """The bound that decided; beneath it what of it was declared, k, and the distance in uncertainties."""
+    shown = _short(entry["bound"], entry["measured"])
+    if entry["z"] is None:
+        return shown
+    return f"{shown}<p>{entry['declared']:.2g} + {entry['k']:.3g} u</p><p>z {entry['z']:.2g}</p>"
+
+
 def _value(other: Mapping[str, Any]) -> str:
     """The number of a rival or a control."""
     return "diverges" if other["diverges"] else claims.with_error(other["value"], other["uncertainty"])
@@ -522,7 +546,7 @@ class Corrections(Directive):
         works = project.references(self.root)
         by_source: dict[str, list[dict[str, Any]]] = {}
         for entry in self.read("claims.json"):
-            if entry["verdict"] == verdict:
+            if entry["verdict"] == verdict and entry["kind"] != claims.OWN:
                 by_source.setdefault(entry["source"]["key"] or "", []).append(entry)
         if not by_source:
             return [self.raw("<p>None so far.</p>")]

@@ -29,6 +29,8 @@ _FOLDER = "book/releases"
 _REASONS = "reasons.yml"
 _KEPT = ("id", "says", "verdict", "published", "corrected", "expects", "found", "measured", "uncertainty", "bound")
 _COMPARED = ("published", "corrected", "expects")
+_RENAMED = {"established": claims.OWN_VERDICTS}
+"""Words of older ledgers, and the finer ones that took their place, which is no other verdict."""
 
 
 @dataclass(frozen=True)
@@ -145,7 +147,7 @@ def changes(
 
 def _differences(id: str, old: Mapping[str, Any], new: Mapping[str, Any], why: str | None) -> list[Change]:
     found = []
-    if old["verdict"] != new["verdict"]:
+    if new["verdict"] not in (old["verdict"], *_RENAMED.get(old["verdict"], ())):
         found.append(Change(id, "verdict", old["verdict"], new["verdict"], why))
     if asked := [name for name in _COMPARED if _asked(old[name]) != _asked(new[name])]:
         before, after = (", ".join(f"{name} {_asked(one[name])}" for name in asked) for one in (old, new))

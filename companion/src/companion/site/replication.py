@@ -32,8 +32,11 @@ _HEADINGS = {
     "partly": "What was reproduced in part",
     "corrected": "What had to be corrected",
     "not-reproduced": "What could not be reproduced",
+    "undecided": "What is left undecided",
     "not-attempted": "What was not attempted",
-    "established": "Results beside the source",
+    "result": "Results beside the source",
+    "exploratory": "Seen beside the source, without a plan",
+    "software-check": "Checks of the software, not counted",
 }
 
 
@@ -79,7 +82,7 @@ def _accompanied(entries: Sequence[Mapping[str, Any]], entry: Mapping[str, Any])
 
 
 def _of_the_source(key: str, entries: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    return [entry for entry in entries if entry["source"]["key"] == key]
+    return [entry for entry in claims.among(entries)["said"] if entry["source"]["key"] == key]
 
 
 def _metadata(root: Path, key: str, entries: Sequence[Mapping[str, Any]], commit: str) -> str:
@@ -104,8 +107,8 @@ def _metadata(root: Path, key: str, entries: Sequence[Mapping[str, Any]], commit
             {"doi": work.get("doi")},
         ],
         "abstract": (
-            f"Of {len(said)} checkable statements of the source: {listed}. Every one was declared before it was "
-            "measured, beside a wrong answer that the same computation has to tell from the right one, and is computed "
+            f"Of {len(said)} checkable statements of the source: {listed}. The program that measures sees neither the "
+            "published values nor the verdicts, and has to tell each statement from a wrong answer. All is computed "
             f"again by every build of {who.title}."
         ),
         "bibliography": "bibliography.bib",
@@ -131,8 +134,8 @@ def _content(root: Path, key: str, entries: Sequence[Mapping[str, Any]], commit:
         f"This report is about {escaped(work['title'])}~\\supercite{{{key}}}{escaped(version)}. It lists every "
         f"statement of the source that a computation can decide, {len(said)} in number, and what became of each.",
         r"\section{Methods}",
-        "Each statement was declared, with its place in the source, the published value and the expected verdict, in a "
-        "file that the measuring program cannot see. It was then measured by a route that does not know the answer. "
+        "Each statement is declared, with its place in the source, the published value and the expected verdict, in a "
+        "file that the measuring program cannot see; which of the two was written first is not claimed. "
         "The gap between both has to stay within a bound made of the precision of the statement and of the uncertainty "
         "of the measurement; a wrong answer, the rival, is measured by the same code and has to miss by more. "
         f"The programs, their data and the ledger are at \\url{{{who.repository}}}, commit \\texttt{{{commit[:12]}}}; "

@@ -28,9 +28,14 @@ _HEADINGS = {
     "partly": "What held in part",
     "corrected": "What did not hold as printed, and is corrected",
     "not-reproduced": "What did not hold",
+    "undecided": "What the measurement leaves undecided",
     "not-attempted": "Not attempted",
-    "established": "Results of this book, which stand beside the source's",
+    "result": "Results of this book, planned or derived beforehand and repeated",
+    "exploratory": "What this book saw without having planned it",
+    "software-check": "Checks of the software, which no total counts",
 }
+_FOLDED = ("reproduced", "software-check")
+"""What held is the longest list and the least surprising one; what checks the software says nothing of the source."""
 
 
 class AuditReport(directives.Directive):
@@ -51,7 +56,6 @@ class AuditReport(directives.Directive):
 
 def markup(entries: Sequence[Mapping[str, Any]], pages: Sequence[Mapping[str, Any]], to_root: str) -> str:
     """The report on the claims of one chapter, whose ``pages`` are as ``status.json`` holds them."""
-    said = [entry for entry in entries if entry["kind"] != claims.OWN]
     lists = []
     for verdict, heading in _HEADINGS.items():
         some = [entry for entry in entries if directives.verdict_of(entry)[0] == verdict]
@@ -59,28 +63,27 @@ def markup(entries: Sequence[Mapping[str, Any]], pages: Sequence[Mapping[str, An
             continue
         rows = "".join(_row(entry, to_root) for entry in some)
         title = f"{heading} ({len(some)})"
-        # What held is the longest list and the least surprising one.
-        folded = verdict == "reproduced"
         lists.append(
             f"<details><summary>{title}</summary><ul>{rows}</ul></details>"
-            if folded
+            if verdict in _FOLDED
             else f'<p class="book-report-heading">{title}</p><ul>{rows}</ul>'
         )
+    table = directives.counts(claims.among(entries)["said"])
     return (
         f'<div class="book-report"><p class="book-totals">{_in_a_sentence(entries)} {_cost(entries, pages)}</p>'
-        f"{directives.counts(said)}{''.join(lists)}</div>"
+        f"{table}{''.join(lists)}</div>"
     )
 
 
 def _in_a_sentence(entries: Sequence[Mapping[str, Any]]) -> str:
-    said = [entry for entry in entries if entry["kind"] != claims.OWN]
-    own = len(entries) - len(said)
-    parts = []
+    counted = claims.among(entries)
+    said, parts = counted["said"], []
     for verdict, words in (
         ("reproduced", "held as printed"),
         ("partly", "held in part"),
         ("corrected", "{were} corrected"),
         ("not-reproduced", "{were} not reproduced"),
+        ("undecided", "{were} left undecided"),
         ("not-attempted", "{were} not attempted"),
     ):
         if count := sum(entry["verdict"] == verdict for entry in said):
@@ -89,9 +92,7 @@ def _in_a_sentence(entries: Sequence[Mapping[str, Any]]) -> str:
     sentence = f"Of {len(said)} statement{'' if len(said) == 1 else 's'} of the source {listed}."
     if failed := sum(entry["holds"] is False for entry in entries):
         sentence += f" In this build {failed} verdict{' is' if failed == 1 else 's are'} not confirmed."
-    if own:
-        sentence += f" {own} result{' of this book stands' if own == 1 else 's of this book stand'} beside them."
-    return sentence
+    return f"{sentence} {directives.beside(counted)}".rstrip()
 
 
 def _cost(entries: Sequence[Mapping[str, Any]], pages: Sequence[Mapping[str, Any]]) -> str:
