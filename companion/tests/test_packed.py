@@ -41,11 +41,11 @@ def test_the_site_offers_notebooks_that_can_be_read_without_sphinx(two_pages):
         assert not UNREAD.search(prose(notebook))
     lesson = prose(offered(book, "probe"))
     assert "Two independent walkers (Author 2000) who" in lesson
-    assert "y = x^2 \\tag{1}\n$$" in lesson
-    assert "The largest value is 1.00, see Fig. 1 and (1)." in lesson
-    assert "**Fig. 1.** Two walkers. It shows $x^2$ as in (1)." in lesson
+    assert "y = x^2 \\tag{1.1}\n$$" in lesson
+    assert "The largest value is 1.00, see Figure 1.1 and (1.1)." in lesson
+    assert "**Figure 1.1.** Two walkers. It shows $x^2$ as in (1.1)." in lesson
     audit = prose(offered(book, "audits/probe"))
-    assert "which ends at 1.0, see Fig. 2 and (" in audit
+    assert "which ends at 1.0, see Figure 1.2 and (1.2)" in audit
     assert "Of 4 statements of the source" in audit
     assert "<td>Its slope, as &lt;printed&gt;</td>" in audit
     assert "href" not in audit

@@ -134,7 +134,7 @@ def _code(root: Path, record: Mapping[str, Any]) -> str:
             if f'"{record["id"]}"' in cell.source and "publish(" in cell.source:
                 break
     head = (
-        f'"""Figure {record["id"]}: the code of its page up to the cell that draws it.\n\n'
+        f'"""{record["csl"]["title"].partition(":")[0]}: the code of its page up to the cell that draws it.\n\n'
         f'{project.identity(root).chapter_url(record["page"], record["id"])}\n"""\n'
     )
     return head + "".join(f"\n# %%\n{cell}\n" for cell in cells)

@@ -38,7 +38,7 @@ _DESCRIPTION = 300
 """Characters that indexes show of a description."""
 _FRAME = (
     "script, style, svg, template, button, .headerlink, .only-dark, .prev-next-area, .toctree-wrapper, .book-cite, "
-    ".eqno, .book-checked, details.hide > summary"
+    ".eqno, .section-number, .book-checked, details.hide > summary"
 )
 """What belongs to the frame of a page, to its look, or to one figure's files."""
 _SHORT = 60

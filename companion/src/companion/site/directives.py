@@ -23,7 +23,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from companion import claims, plain, project
 from companion.declaring import compared, items, texts
-from companion.site import catalogue, reference
+from companion.site import catalogue, numbering, reference
 
 __all__ = [
     "VERDICT_MARKS",
@@ -169,11 +169,12 @@ def _fold(record: dict[str, Any], to_root: str, who: project.Identity, beside: s
         f'<a href="{folder}/{name}" download>{name.removeprefix(id).lstrip(".-")}</a>' for name in names
     )
     address = who.chapter_url(record["page"], id)
+    entry = numbering.cited(record, numbering.place("figure", id))["bibtex"]
     parameters = ", ".join(f"{name} = {value}" for name, value in record["parameters"].items())
     return (
         '<details class="book-cite"><summary>Cite, download, reproduce</summary>'
         f'<p>Permanent address: <a href="#{id}">{html.escape(address)}</a>{_versioned(record, who)}</p>'
-        f'<pre class="book-bibtex">{html.escape(record["bibtex"])}</pre>'
+        f'<pre class="book-bibtex">{html.escape(entry)}</pre>'
         f'<p>Download: <a href="{folder}/{id}.zip" download>everything (zip, with {_also(id, record["files"])})</a>, '
         f"{downloads}. "
         f"Source: {html.escape(record['source'])}.{beside}</p>"
@@ -198,16 +199,27 @@ class FigureGallery(Directive):
         cards = []
         comparisons, _ = compared.read(self.root)
         entries = self.read("claims.json")
-        for record in self.read("figures.json"):
+        pages = [page["page"] for page in self.read("status.json")["chapters"]]
+
+        def order(record: dict[str, Any]) -> tuple[int, int]:
+            text = (self.root / "notebooks" / f"{record['page']}.md").read_text(encoding="utf-8")
+            return pages.index(record["page"]), text.find(f'"{record["id"]}"')
+
+        for record in sorted(self.read("figures.json"), key=order):
             target = f"{self.to_root()}notebooks/{record['page']}.html#{record['id']}"
             cards.append(
                 f'<li class="book-card" data-chapter="{record["chapter"]}" data-source="{_kind(record["source"])}">'
                 f'<a href="{target}">{picture(record, self.to_root())}'
-                f'<span class="book-card-title">{html.escape(record["id"])}</span></a>'
+                f'<span class="book-card-title">{_called(record["id"])}</span></a>'
                 f'<span class="book-card-note">{html.escape(record["source"])}</span>'
                 f"{_beside(comparisons.get(record['id']), entries, self.to_root())}</li>"
             )
         return [self.raw(f'<ul class="book-cards book-filterable">{"".join(cards)}</ul>')]
+
+
+def _called(id: str) -> str:
+    """A figure as a list names it: the number that its page shows, and the id that addresses have."""
+    return f"Figure {numbering.place('figure', id)}, {html.escape(id)}"
 
 
 def _beside(comparison: compared.Comparison | None, entries: list[dict[str, Any]], to_root: str) -> str:
@@ -268,9 +280,10 @@ class ChapterCards(Directive):
             target = f"{self.to_root()}notebooks/{page['chapter']}.html"
             record = figures.get(page["thumbnail"])
             image = picture(record, self.to_root(), lazy=False) if record else ""
+            number = numbering.place("chapter", f"notebooks/{page['chapter']}")
             cards.append(
                 f'<li class="book-card book-chapter"><a href="{target}">{image}'
-                f'<span class="book-card-title">{html.escape(page["title"])}</span></a>'
+                f'<span class="book-card-title">{number}{html.escape(page["title"])}</span></a>'
                 f"<p>{html.escape(page['summary'])}</p>"
                 f'<p class="book-card-note">After {html.escape(_citation(works, page["source"]))}. '
                 f"You need: {html.escape(page['prerequisites'])}.</p>{self._badge(page)}</li>"
@@ -681,7 +694,7 @@ class SourceItems(Directive):
         for id in item.answered.get("figure", ()):
             # A figure that is not published leads to a place that is not there, which the check of links finds.
             target = f"{self.to_root()}notebooks/{pages.get(id, 'unknown')}.html#{id}"
-            found.append(f'<a href="{target}">figure {html.escape(id)}</a>')
+            found.append(f'<a href="{target}">{_called(id)}</a>')
         for place in item.answered.get("page", ()):
             page, _, anchor = place.partition("#")
             folder = "" if page.startswith("book/") else "notebooks/"
@@ -865,6 +878,7 @@ def _read_side_by_side(app: Sphinx) -> None:
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register the directives and the hooks."""
     app.setup_extension(reference.__name__)
+    app.setup_extension(numbering.__name__)
     app.setup_extension("companion.site.reading")
     app.setup_extension("companion.site.report")
     app.setup_extension("companion.site.equation_page")

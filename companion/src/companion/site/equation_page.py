@@ -15,7 +15,7 @@ from sphinx.application import Sphinx
 
 from companion import claims, plain, project
 from companion.declaring import equations
-from companion.site import directives, reference
+from companion.site import directives, numbering, reference
 
 __all__ = ["EquationMap", "markup", "setup"]
 
@@ -46,11 +46,12 @@ def markup(found: equations.Map, entries: Sequence[Mapping[str, Any]], to_root: 
             f'<span class="book-verdict book-verdict-{verdict}"><span aria-hidden="true">{mark}</span> {label}</span>'
         )
 
-    def label(name: str, words: str) -> str:
+    def label(name: str) -> str:
         page = found.labels.get(name, "")
         target = f"{to_root}{page}.html#equation-{name.replace(':', '-')}"
         # With the class of a link to an equation, which shows it while the mouse or the keyboard is on it.
-        return f'<a class="reference internal" href="{target}">{html.escape(words)}</a>'
+        number = numbering.place("equation", name)
+        return f'<a class="reference internal" href="{target}">({number})</a> {html.escape(name)}'
 
     def place(given: str) -> str:
         page, _, anchor = given.partition("#")
@@ -61,10 +62,10 @@ def markup(found: equations.Map, entries: Sequence[Mapping[str, Any]], to_root: 
     def row(one: equations.Row) -> str:
         tests = {test for name in one.functions for test in found.functions[name].tests}
         source = project.names_and_year(works[one.source]) if one.source in works else "this book"
-        title = label(one.label, one.label) if one.label else plain.typeset(one.words)
+        title = label(one.label) if one.label else plain.typeset(one.words)
         section = f", section {html.escape(one.section)}" if one.section else ""
         where = f"{html.escape(source)}{section}" if one.source else html.escape(one.page)
-        shown = "".join(f"<p>Here: {label(name, name)}</p>" for name in one.shown)
+        shown = "".join(f"<p>Here: {label(name)}</p>" for name in one.shown)
         shown += "".join(f"<p>Here: {place(words)}</p>" for words in one.places)
         reasons = "".join(f'<p class="book-because">{plain.typeset(reason)}</p>' for reason in one.reasons)
         kind = "computed" if one.functions else "claimed" if one.claims else "in words"

@@ -30,16 +30,29 @@ from sphinx.application import Sphinx
 from companion import claims, project
 from companion.declaring import notebooks
 from companion.running import disk, execution, freshness, installs, workers
-from companion.site import report
+from companion.site import numbering, report
 
-__all__ = ["CELL", "HEAVIEST", "LIBRARY", "carried", "markdown", "notebook", "requirements", "setup", "site", "write"]
+__all__ = [
+    "CELL",
+    "HEAVIEST",
+    "LIBRARY",
+    "REFERENCES",
+    "carried",
+    "markdown",
+    "notebook",
+    "requirements",
+    "setup",
+    "site",
+    "write",
+]
 
 HEAVIEST = 5_000_000
 """Most bytes that a notebook carries, in base64: most have less than two million, those with states of a trained
 network four."""
 LIBRARY = "library.tar.xz"
 """What the carried part is called where it is named."""
-_REFERENCES = "references.json"
+REFERENCES = "references.json"
+"""What Sphinx noted of the names and numbers of references, beside the pages."""
 _RUNNERS = {"ipykernel", "packaging", "psutil"}
 """What is loaded wherever a kernel runs, and not asked for."""
 _DOTS_PER_INCH = 130
@@ -120,7 +133,7 @@ def site(root: Path, html: Path, names: Iterable[str], each: workers.Each = work
 
     Returns why a page could not be packed; it then offers the notebook without outputs.
     """
-    disk.write(root / "_build" / _REFERENCES, (html.parent / _REFERENCES).read_text(encoding="utf-8"))
+    disk.write(root / "_build" / REFERENCES, (html.parent / REFERENCES).read_text(encoding="utf-8"))
     return [problem for problem in each(partial(_written, root, html), list(names)) if problem]
 
 
@@ -140,7 +153,7 @@ def notebook(root: Path, name: str) -> NotebookNode:
     carries is too heavy.
     """
     chapter, results = notebooks.load(root, name), execution.results_folder(root, name)
-    noted = root / "_build" / _REFERENCES
+    noted = root / "_build" / REFERENCES
     if not execution.notebook_file(results, name).is_file():
         raise ValueError(f"{name}: expected a finished run of the page, got none; `companion chapter` makes one")
     if not noted.is_file():
@@ -370,29 +383,23 @@ def _note(app: Sphinx, exception: Exception | None) -> None:
     if exception is not None or app.env is None or app.builder.name != "html":
         return
     env = app.env
-    standard, equations = env.get_domain("std"), env.get_domain("math")
-    places = {label: place[:2] for label, place in standard.anonlabels.items()}  # type: ignore[attr-defined]
-    numbers = {}
-    for label, (page, anchor) in places.items():
-        if number := env.toc_fignumbers.get(page, {}).get("figure", {}).get(anchor):
-            numbers[label] = app.config.numfig_format["figure"] % ".".join(map(str, number))
-    shown = {}
-    for label, (page, number) in equations.equations.items():  # type: ignore[attr-defined]
-        counted = env.toc_fignumbers.get(page, {}).get("displaymath", {}).get(nodes.make_id(f"equation-{label}"))
-        shown[label] = ".".join(map(str, counted)) if counted else str(number)
+    labels, numbers = env.get_domain("std").labels, numbering.counted(env)  # type: ignore[attr-defined]
+    called = app.config.numfig_format["figure"]
     noted = {
         "doc": {page: title.astext() for page, title in env.titles.items()},
-        "ref": {label: str(place[2]) for label, place in standard.labels.items()},  # type: ignore[attr-defined]
-        "numref": numbers,
-        "eq": shown,
-        "made": {page: _made(env.get_doctree(page)) for page in env.found_docs if page.startswith("notebooks/")},
+        "ref": {label: str(place[2]) for label, place in labels.items()},
+        "numref": {label: called % number for label, number in numbers["figure"].items()},
+        "eq": numbers["equation"],
+        "made": {
+            page: _made(env.get_doctree(page), numbers) for page in env.found_docs if page.startswith("notebooks/")
+        },
     }
-    disk.write(Path(app.outdir).parent / _REFERENCES, json.dumps(noted, ensure_ascii=False, indent=1))
+    disk.write(Path(app.outdir).parent / REFERENCES, json.dumps(noted, ensure_ascii=False, indent=1))
 
 
-def _made(page: nodes.document) -> dict[str, str]:
+def _made(page: nodes.document, numbers: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
     """The HTML that directives of a page made from records, by directive."""
-    raw = [node.astext() for node in page.findall(nodes.raw)]
+    raw = [numbering.filled(node.astext(), numbers) for node in page.findall(nodes.raw)]
     return {directive: text for directive, mark in _SHOWN_BY.items() for text in raw if mark in text}
 
 

@@ -30,6 +30,7 @@ from companion.site import (
     directives,
     drawings,
     names,
+    numbering,
     packed,
     pages,
     previews,
@@ -345,6 +346,7 @@ def _add_records(root: Path, html: Path) -> None:
     shutil.copytree(Path(__file__).resolve().parents[1] / "schemas", html / "schemas")
     if (build / "figures").is_dir():
         shutil.copytree(build / "figures", html / "figures")
+    _number(html)
     _join_themes(html)
     catalogue.write_index(root, html)
     shown = {notebooks.load(root, name).thumbnail for name in notebooks.names(root)}
@@ -352,6 +354,21 @@ def _add_records(root: Path, html: Path) -> None:
         _bundle(root, folder)
         _lighten(folder, preview=folder.name in shown)
     (html / ".nojekyll").touch()
+
+
+def _number(html: Path) -> None:
+    """The records of figures with the numbers that the pages show."""
+    called = json.loads((html.parent / packed.REFERENCES).read_text(encoding="utf-8"))["numref"]
+    numbers = {id: words.split()[-1] for id, words in called.items()}
+    listed = html / "figures.json"
+    records = [
+        numbering.cited(record, numbers[record["id"]]) if record["id"] in numbers else record
+        for record in json.loads(listed.read_text(encoding="utf-8"))
+    ]
+    listed.write_text(_compact(records), encoding="utf-8")
+    for record in records:
+        own = {name: value for name, value in record.items() if name != "source_keys"}
+        (html / "figures" / record["id"] / "figure.json").write_text(_compact(own), encoding="utf-8")
 
 
 def _join_themes(html: Path) -> None:
