@@ -15,6 +15,7 @@ from spinbook.spin_transformer import (
     SpinTransformer,
     SpinTransformerModule,
     Unroll,
+    as_magnetizations,
     naive,
     one_sphere,
     sphere_per_head,
@@ -296,6 +297,28 @@ def test_rows_of_zeros_that_are_not_padding_are_nan_where_values_are_hidden():
     mask[0, 4] = True
     assert np.isnan(jax.jit(lambda x: module()(x, mask))(x)).any()
     assert np.isnan(jax.jit(lambda x: module()(x))(x)).any()
+
+
+@pytest.mark.parametrize(
+    "wrong", [np.zeros(16), np.full(16, np.nan), np.full(16, 9.0)], ids=["zero", "NaN", "beyond the sphere"]
+)
+def test_an_input_without_answer_spoils_its_own_system_and_no_gradient(wrong):
+    x = 0.2 * jnp.stack([inputs(), inputs(seed=7), inputs(seed=8)])
+    spoiled = x.at[1, 3].set(wrong)
+    stack = SpinTransformer(2, 16, key=jax.random.key(0), inputs=as_magnetizations)
+
+    @eqx.filter_jit
+    def found(stack, x):
+        return eqx.filter_value_and_grad(lambda stack: jnp.nanmean(jax.vmap(lambda x: stack(x))(x) ** 2))(stack)
+
+    out = jax.jit(jax.vmap(lambda x: stack(x)))(spoiled)
+    assert np.isnan(out[1]).all()
+    # The two others are what they are without it, and so is the gradient.
+    np.testing.assert_allclose(out[::2], jax.vmap(lambda x: stack(x))(x[::2]), atol=1e-10)
+    for with_it, without in zip(
+        jax.tree.leaves(found(stack, spoiled)), jax.tree.leaves(found(stack, x[::2])), strict=True
+    ):
+        np.testing.assert_allclose(with_it, without, atol=1e-10)
 
 
 @pytest.mark.parametrize(

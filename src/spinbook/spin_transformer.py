@@ -539,8 +539,9 @@ class SpinTransformerModule(eqx.Module):
 
     Raises ``ValueError`` for a ``dim`` that heads do not divide, two components or fewer for a head, beta <= 0,
     sharpness <= 0, maps of queries and keys that change their shape, shapes that do not fit, NaN, inputs of length zero
-    but for padding, magnetizations on or beyond the sphere (NaN comes out where values are hidden), and masks that are
-    not booleans.
+    but for padding, magnetizations on or beyond the sphere, and masks that are not booleans. Where values are
+    hidden, as in a batch under ``jax.vmap``, all outputs of such a system are NaN, and a loss that leaves them out
+    (``jnp.nanmean``) has a finite gradient.
     Source: Bal (2023), section "A simple JAX implementation", labels softmaxcouplings and crosssoftmaxcouplings; the
     further options: Bal (2026), "Nonequilibrium Dynamics in Spin-Model Transformers", for several spins of a site and
     the naive theory.
@@ -750,6 +751,21 @@ class SpinTransformerModule(eqx.Module):
         """The fields x_i (N, D) that act on the spins, those of the inputs and of the feed-forward network."""
         return self._rows(self._fields(self._checked(x, mask, context)[0])).astype(self.to_queries_keys.weight.dtype)
 
+    def _set_apart(self, x: Any, mask: Any, context: Any) -> tuple[Any, Any, bool | Array]:
+        """Inputs and context, replaced where values are hidden and nothing can be computed of them, and if it can be.
+
+        Their NaN comes last: as an input it would reach the gradient of every parameter, whatever the loss leaves out.
+        """
+        if not validate.is_traced((x, context)):
+            return x, context, True
+        sites, senders, _ = self._checked(x, mask, context)
+        given = [sites] if senders is None else [sites, senders]
+        parts = [part for some in given for part in (some.directions, self._carrier(some))]
+        computable = jnp.all(jnp.asarray([jnp.all(jnp.isfinite(part)) for part in parts]))
+        # Short enough for a magnetization of every dimension.
+        x, *others = (jnp.where(computable, some.rows, 0.1) for some in given)
+        return x, others[0] if others else None, computable
+
     def _settle(self, x: Any, mask: Any, context: Any, state: State | None) -> FixedPoint:
         solution = _settle(self._problem(x, mask, context, state), self.theory, self.response, self.dynamics)
         return solution._replace(value=self._rows(solution.value).astype(self.to_queries_keys.weight.dtype))
@@ -763,8 +779,9 @@ class SpinTransformerModule(eqx.Module):
         state: State | None = None,
     ) -> Float[Array, "N D"]:
         """The magnetizations (sites, dim)."""
+        x, context, computable = self._set_apart(x, mask, context)
         solution = self._settle(x, mask, context, state)
-        return self.dynamics.output(solution.value, solution.converged)
+        return jnp.where(computable, self.dynamics.output(solution.value, solution.converged), jnp.nan)
 
     def steady_state(
         self,
