@@ -1,6 +1,7 @@
 """A figure is made again from its archive alone, and a number that differs is named."""
 
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -38,6 +39,9 @@ def test_the_archive_holds_the_code_up_to_the_figure_and_the_versions_of_the_run
     assert required[0].startswith("# The run was on Python 3.")
     assert required[1].startswith("walks[notebook] @ git+https://")
     assert any(line.startswith("matplotlib==") for line in required)
+    said = (folder / "README.txt").read_text(encoding="utf-8")
+    for words in (r"the whole page took \d+ seconds", r"does not answer, .*\n    python -m pip install .*\[notebook\]"):
+        assert re.search(words, said), said
 
 
 def test_pins_are_of_versions_that_an_index_has_and_name_the_library_once():

@@ -223,6 +223,16 @@ def test_a_spoiled_file_is_refused_in_words(place, template, tmp_path, capsys, l
     refused_in_words(*CASES[place], template, tmp_path / "book", capsys)
 
 
+@pytest.mark.parametrize("file", ["book/index.md", "book/references.md", "src/walks/__init__.py", "src"])
+def test_a_file_that_is_gone_is_named_before_a_kernel_starts(file, template, tmp_path, capsys, limited):
+    shutil.copytree(template, root := tmp_path / "book")
+    (shutil.rmtree if file == "src" else os.remove)(root / file)
+    for line, status, said in checked(ToyBook(root), capsys)[:2]:
+        assert status != 0, line
+        assert "Traceback" not in said
+        assert file in said.splitlines()[0], said
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("file", FILES)
 def test_every_way_to_spoil_a_file_is_refused_in_words(file, template, tmp_path, capsys, limited):

@@ -106,6 +106,9 @@ def unreadable(root: Path) -> list[Finding]:
             found.append(Finding(error.file, error.line, "unreadable", error.reason))
         except ValueError as error:
             found.append(Finding(name, 0, "unreadable", str(error).removeprefix(f"{name}: ")))
+    if not found:
+        said = "expected a page, because _toc.yml lists it, got nothing"
+        found = [Finding(file, 0, "unreadable", said) for file in notebooks.absent(root)]
     return sorted(set(found))
 
 

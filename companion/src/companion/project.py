@@ -255,7 +255,13 @@ def _version(base: Path, library: str) -> str:
     """``__version__`` of the library in the repository, read without importing it; of the installed one elsewhere."""
     path = version_file(base, library)
     if not path.parent.exists():
-        return str(importlib.import_module(library).__version__)
+        try:
+            return str(importlib.import_module(library).__version__)
+        except ModuleNotFoundError as error:
+            if error.name != library:
+                raise
+            reason = f"expected the library {library} that _config.yml names, here or installed, got nothing"
+            raise manuscript.Unreadable(path, 0, reason) from error
     for statement in manuscript.code(path).body:
         if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "__version__":
             if isinstance(statement.value, ast.Constant):

@@ -32,11 +32,12 @@ from spinbook.self_attention.window import Window, start_window
 __all__ = ["CONTINUATION", "DIAGRAM", "EXPONENTS_ONLY", "MEASURED", "bifurcation"]
 
 CONTINUATION = "continuation"
-# What the paper's diagrams show, and how long and how precisely it is gathered.
 DIAGRAM = Observation(plane=1, tolerance=1e-3, num_bins=2000, max_crossings=512, num_tail=1024)
-# Where only exponents are asked for.
+"""What the paper's diagrams show: 2,000 bins, and up to 512 crossings of the plane of the second component."""
 EXPONENTS_ONLY = DIAGRAM._replace(num_bins=2, max_crossings=0)
+"""For sweeps of which only the exponents are wanted."""
 MEASURED = Numerics(steps=75_000, transient=100_000, num_blocks=20)
+"""How long an orbit of the book's diagrams is followed."""
 SweepOfLanes = Callable[[Lanes, Observation, Numerics], Statistics]
 
 

@@ -29,6 +29,7 @@ from companion import manuscript, project
 __all__ = [
     "AUDITS",
     "Chapter",
+    "absent",
     "adopt",
     "chapter_of",
     "chapters",
@@ -167,6 +168,17 @@ def _texts(root: Path) -> list[Path]:
 def pages(root: Path) -> list[str]:
     """Names of all pages of the site, without ``.html``, in the order of the table of contents."""
     return [_toc(root)["root"], *(page for page, _ in _contents(root))]
+
+
+_SUFFIXES = ("md", "rst", "ipynb")
+"""What Sphinx takes for a page."""
+
+
+def absent(root: Path) -> list[str]:
+    """Files by hand that the table of contents lists and that are not there: the first page, and those in ``book``."""
+    written = [f"book/{_toc(root)['root']}", *(page for page, _ in _contents(root) if page.startswith("book/"))]
+    stems = [page.removesuffix(".md") for page in written]
+    return [f"{stem}.md" for stem in stems if not any((root / f"{stem}.{kind}").is_file() for kind in _SUFFIXES)]
 
 
 def _toc(root: Path) -> dict[str, Any]:

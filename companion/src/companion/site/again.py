@@ -15,7 +15,7 @@ from typing import Any
 from companion import project
 from companion.declaring import notebooks
 
-__all__ = ["CODE", "REQUIREMENTS", "SCRIPT", "files"]
+__all__ = ["CODE", "REQUIREMENTS", "SCRIPT", "files", "instructions"]
 
 CODE = "page.py"
 SCRIPT = "draw_again.py"
@@ -100,12 +100,31 @@ if __name__ == "__main__":
 '''
 
 
+def instructions(root: Path, record: Mapping[str, Any]) -> str:
+    """How a reader makes the figure again, with and without the public address, and how long it takes."""
+    press = [folder.parent.relative_to(root).as_posix() for folder in project.code(root)[1:]]
+    packages = " ".join([*(f"./{folder}" for folder in press), '".[notebook]"'])
+    return (
+        f"Make it again (the whole page took {_page(root, record)['seconds']:.0f} seconds):\n"
+        f"    python -m pip install -r {REQUIREMENTS}\n    python {SCRIPT}\n"
+        f"If the address in {REQUIREMENTS} does not answer, install from a clone of the repository, as by\n"
+        f"    python -m pip install {packages}\n"
+        "or take the notebook that the page offers for download: it carries the library and draws the figure too.\n"
+        f"In the repository: make chapter NAME={record['chapter']}\n"
+    )
+
+
+def _page(root: Path, record: Mapping[str, Any]) -> Mapping[str, Any]:
+    status = json.loads((root / "_build" / "status.json").read_text(encoding="utf-8"))
+    found: Mapping[str, Any] = next(page for page in status["chapters"] if page["page"] == record["page"])
+    return found
+
+
 def files(root: Path, record: Mapping[str, Any]) -> dict[str, bytes]:
     """The files of a figure's archive that make it again, by name."""
     who = project.identity(root)
     ref = record["commit"] if re.fullmatch(r"[0-9a-f]{40}", record["commit"]) else who.ref
-    status = json.loads((root / "_build" / "status.json").read_text(encoding="utf-8"))
-    page = next(page for page in status["chapters"] if page["page"] == record["page"])
+    page = _page(root, record)
     required = project.install_requirements(root, ref)
     required += _pins(page["versions"], who.library)
     head = f"# The run was on Python {page['python']}.\n"

@@ -30,7 +30,7 @@ class EquationMap(directives.Directive):
 
 def markup(found: equations.Map, entries: Sequence[Mapping[str, Any]], to_root: str) -> str:
     """The map as HTML, with ``entries`` as ``claims.json`` holds them."""
-    works, who = project.references(found.root), project.identity(found.root)
+    works = project.references(found.root)
     by_id = {entry["id"]: entry for entry in entries}
     documented = reference.wanted(found.root)
 
@@ -80,9 +80,8 @@ def markup(found: equations.Map, entries: Sequence[Mapping[str, Any]], to_root: 
         module = next((m for m in _parents(one.name) if m in found.library.modules), "")
         if documented and module:
             name = f'<a href="{to_root}reference/{module}.html#{html.escape(one.name)}">{name}</a>'
-        place = (
-            f'<a href="{html.escape(who.source_url(f"{one.file}#L{one.line}"))}">{html.escape(one.file)}:{one.line}</a>'
-        )
+        # The file as it is in this version, whatever becomes of the public address.
+        place = f'<a href="{to_root}{html.escape(reference.code(one.file))}">{html.escape(one.file)}:{one.line}</a>'
         tests = "".join(f"<li>{html.escape(test.file)}:{test.line} {_words(test.name)}</li>" for test in one.tests)
         files = len({test.file for test in one.tests})
         summary = f"{_count(len(one.tests), 'test')} in {_count(files, 'file')}"

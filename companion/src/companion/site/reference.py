@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import posixpath
 import re
+import shutil
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -26,12 +27,12 @@ from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.util.inventory import InventoryFile
 
-from companion import project
+from companion import manuscript, project
 from companion.declaring import notebooks
 from companion.declaring.library import Entry, Library, Module, of_book
 from companion.site import docstrings, names
 
-__all__ = ["FOLDER", "INDEX", "setup", "source", "stage", "uses", "wanted", "write"]
+__all__ = ["FOLDER", "INDEX", "code", "copy_code", "setup", "source", "stage", "uses", "wanted", "write"]
 
 INDEX = "reference/index"
 FOLDER = "reference"
@@ -54,6 +55,19 @@ def source(root: Path, page: str) -> str | None:
         if folder == FOLDER and (root / path).is_file():
             return path.as_posix()
     return None
+
+
+def code(path: str) -> str:
+    """Where the site has a file of code, by its place in the repository: as text, which every browser shows."""
+    return f"_sources/{path}.txt"
+
+
+def copy_code(root: Path, html: Path) -> None:
+    """Put the code of the book's packages beside the pages, so that a reader needs no other address for it."""
+    for path in manuscript.listed(root / "src", "**/*.py"):
+        target = html / code(path.relative_to(root).as_posix())
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, target)
 
 
 def wanted(root: Path) -> bool:
@@ -146,7 +160,9 @@ class _Page:
         title = module.name
         lines = [title, "=" * len(title), "", f".. py:module:: {module.name}", ""]
         words = docstrings.restructured(module.doc, self._target, of_module=True) if module.doc.strip() else ""
-        lines += [words, self._used(module.name), ""]
+        file = f"src/{module.path.relative_to(self._library.packages[title.partition('.')[0]].parent).as_posix()}"
+        link = f'<p>Source: <a href="../{code(file)}">{file}</a></p>'
+        lines += [words, self._used(module.name), f".. raw:: html\n\n   {link}", ""]
         lines += self._below()
         for entry in module.entries:
             lines += self._entry(module.name, entry, 0)

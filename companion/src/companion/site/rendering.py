@@ -125,6 +125,7 @@ def _render(
         # For those who debug the theme; a third of the weight of the site's frame.
         source_map.unlink()
     _add_records(root, html)
+    reference.copy_code(root, html)
     unknown = names.link(html, project.packages(root)) if reference.wanted(root) else []
     with workers.shared(len(list(html.rglob("*.html")))) as each:
         unpacked = packed.site(root, html, list(results), each)
@@ -419,8 +420,7 @@ def _bundle(root: Path, folder: Path) -> None:
         f"{record['csl']['title']}\n{record['csl']['URL']}\n\n{record['caption']}\n\nWhat is seen: {record['alt']}\n\n"
         f"Source: {record['source']}\n{themes}"
         f"From: {who.title}, version {record['library_version']}, commit {record['commit']}\n"
-        f"Make it again: python {again.SCRIPT}, after python -m pip install -r {again.REQUIREMENTS}; or, in the "
-        f"repository, make chapter NAME={record['chapter']}\n"
+        f"{again.instructions(root, record)}"
         f"Licence: CC BY 4.0, {_LICENCE_TEXT}\n\n{record['bibtex']}\n"
     )
     contents = {"README.txt": readme.encode(), f"{id}.csl.json": citation.encode()}
