@@ -11,6 +11,7 @@ import scipy.special
 import torch
 
 from experiments import encoder, lens_record
+from experiments.lens_record import runs
 from experiments.vector import fidelity
 from spinbook import lens, sphere
 from spinbook.entropy_production import vector_delayed_correlations
@@ -209,6 +210,15 @@ def test_measure_takes_tensors_and_names_what_it_does_not_take():
     padded[..., -1] = 0
     with pytest.raises(ValueError, match=r"attentions: expected weights .* leave out padding"):
         lens.measure(list(padded))
+    # As a tokenizer pads the shorter of two texts: rows sum to one, and nobody sees the last token.
+    hidden = J.copy()
+    hidden[:, 1, :, :, -1] = 0
+    hidden /= hidden.sum(-1, keepdims=True)
+    with pytest.raises(ValueError, match="none who sees token 5 of window 1; leave out padding"):
+        lens.measure(list(hidden))
+    for nothing in (None, (None,) * 3):
+        with pytest.raises(ValueError, match=r"attentions: .* attn_implementation='eager'"):
+            lens.measure(nothing)
     with pytest.raises(ValueError, match="hidden_states: expected 4 arrays"):
         lens.measure(list(J), list(x[:3]))
     with pytest.raises(ValueError, match="attentions: expected a layer or more"):
@@ -225,24 +235,60 @@ def test_windows_are_even_and_too_few_tokens_are_refused():
 
 def test_controls_keep_what_they_should():
     network = encoder.Encoder(jnp.ones((9, 8)), jnp.ones((6, 8)), (jnp.ones(8), jnp.ones(8)), (tiny(),))
-    shuffled = lens_record.control("shuffled", network)
+    shuffled = runs.control("shuffled", network)
     for old, new in zip(network.layers[0], shuffled.layers[0], strict=True):
         assert np.sort(np.ravel(old[0])) == pytest.approx(np.sort(np.ravel(new[0])))
         assert np.array_equal(old[1], new[1])
     assert not np.array_equal(network.layers[0].widen[0], shuffled.layers[0].widen[0])
-    assert float(jnp.std(lens_record.control("fresh", network).layers[0].widen[0])) == pytest.approx(0.02, rel=0.3)
+    assert float(jnp.std(runs.control("fresh", network).layers[0].widen[0])) == pytest.approx(0.02, rel=0.3)
 
 
 def test_the_sample_shows_what_the_record_says_of_its_windows():
     data, record = lens_record.sample(), lens_record.recorded()
     found = lens.measure(list(data.attention), list(data.states))
     heads = record["networks"]["trained"]["heads"]
-    for name in ("attended", "concentration", "second_eigenvalue", "positional"):
-        theirs = np.array(heads[name], float)[[3, 19]]
-        # Half precision has eleven bits; the record has three digits.
-        assert found[name].values == pytest.approx(theirs, rel=0.02, abs=0.01), name
     lengths = lens.key_lengths(data.queries, data.keys)
-    assert lengths.total_variation == pytest.approx(np.array(heads["total_variation"], float)[3], abs=0.01)
+    live = {name: found[name].values for name in ("attended", "concentration", "second_eigenvalue", "positional")}
+    live |= {"gamma": lens.gamma(data.queries, data.keys).swapaxes(0, 1)}
+    live |= {"total_variation": lengths.total_variation.swapaxes(0, 1)}
+    for name, values in live.items():
+        # Nine bits of a component; the record has three digits.
+        assert values == pytest.approx(np.array(heads[name], float)[[3, 19]], rel=0.02, abs=0.005), name
+
+
+def test_a_mask_leaves_of_each_row_what_a_shorter_text_has():
+    rng = np.random.default_rng(1)
+    q, k = rng.normal(size=(2, 6, 4))
+    mask = np.tril(np.ones((6, 6), bool))
+    lengths = np.array([1, 2] * 3)
+    k *= lengths[:, None] / np.linalg.norm(k, axis=1, keepdims=True)
+    found = lens.key_lengths(q, k, mask=mask)
+    far = []
+    for i in range(6):
+        own = np.array([q[i] @ k[j] / 2 for j in range(i + 1)])
+        equal = own / lengths[: i + 1] * np.sqrt(2.5)
+        far.append(np.abs(scipy.special.softmax(own) - scipy.special.softmax(equal)).sum() / 2)
+    assert found.total_variation == pytest.approx(np.mean(far))
+    assert far[0] == 0
+    everything = np.ones((6, 6), bool)
+    assert lens.key_lengths(q, k, mask=everything).share == pytest.approx(float(lens.key_lengths(q, k).share))
+    # Whoever attends to all that it sees alike prefers nobody, although the first token gets most.
+    even = mask / mask.sum(1, keepdims=True)
+    tilted = even * lengths**0.1
+    tilted /= tilted.sum(1, keepdims=True)
+    assert lens.long_keys(k, tilted, mask=mask) > 0.9
+    assert abs(lens.long_keys(k, tilted)) < 0.9
+    with pytest.raises(ValueError, match="mask: expected truth values"):
+        lens.long_keys(k, even, mask=~mask)
+
+
+def test_packed_vectors_are_off_by_half_a_part_of_their_largest_component():
+    x = np.random.default_rng(0).normal(size=(2, 5, 7)) * np.array([[[100.0]], [[0.01]]])
+    found = lens_record._unpacked(lens_record.packed({"x": x}), "x")
+    # Half a part of 255, and the eleven bits of the scale.
+    allowed = np.abs(x).max(-1, keepdims=True) * (0.5 / 255 + 2.0**-11)
+    assert (np.abs(found - x) <= allowed).all()
+    assert np.abs(found - x).max() > 0.1 * allowed.max()
 
 
 def test_long_keys_have_numpys_correlation():

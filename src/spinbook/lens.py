@@ -24,7 +24,7 @@ import xarray as xr
 from jaxtyping import Array, PRNGKeyArray
 
 from spinbook import sphere, validate
-from spinbook.annotations import ArrayLike, Float
+from spinbook.annotations import ArrayLike, Bool, Float
 from spinbook.vector.mean_field import collective_mode
 
 __all__ = [
@@ -259,11 +259,31 @@ def _weights(logits: np.ndarray) -> np.ndarray:
     return np.asarray(p / p.sum(-1, keepdims=True))
 
 
-def key_lengths(queries: Float[ArrayLike, "*batch N d"], keys: Float[ArrayLike, "*batch N d"]) -> KeyLengths:
-    """softmax_j(q_i . k_j / sqrt(d)) against softmax_j(q_i . k_j |k| / |k_j| / sqrt(d)), without a mask.
+def _visible(mask: Any, N: int) -> np.ndarray:
+    """Whom each token sees, (N, N); everybody where there is no mask."""
+    if mask is None:
+        return np.ones((N, N), bool)
+    seen = validate.known_numbers(mask, "mask")
+    if seen.shape != (N, N) or not np.isin(seen, (0, 1)).all() or not seen.any(-1).all():
+        raise ValueError(
+            f"mask: expected truth values ({N}, {N}), True where a token is seen, one or more in each row, "
+            f"got shape {seen.shape}, numbers from {seen.min():g} to {seen.max():g}"
+        )
+    return seen == 1
 
-    QK-norm in its plain form, with one learned sharpness a head, is the third of the results. The share is NaN
-    where all keys of every row score alike. Raises ``ValueError`` for vectors of different shapes or of length zero.
+
+def key_lengths(
+    queries: Float[ArrayLike, "*batch N d"],
+    keys: Float[ArrayLike, "*batch N d"],
+    *,
+    mask: Bool[ArrayLike, "N N"] | None = None,
+) -> KeyLengths:
+    """softmax_j(q_i . k_j / sqrt(d)) against softmax_j(q_i . k_j |k| / |k_j| / sqrt(d)).
+
+    QK-norm in its plain form, with one learned sharpness a head, is the third of the results. ``mask`` is True where
+    token i sees token j, as ``np.tril(np.ones((N, N), bool))`` of a causal network. The share is NaN where all keys of
+    every row score alike. Raises ``ValueError`` for vectors of different shapes or of length zero, and for a mask that
+    leaves a token nothing to see.
 
     >>> same = key_lengths(np.eye(3), np.eye(3))
     >>> float(same.share), float(same.total_variation)
@@ -279,20 +299,27 @@ def key_lengths(queries: Float[ArrayLike, "*batch N d"], keys: Float[ArrayLike, 
         return np.asarray(queries @ np.swapaxes(keys, -1, -2) / np.sqrt(q.shape[-1]))
 
     own, equal, both = logits(q, k), logits(q, even[1]), logits(*even)
-    a, b = (x - x.mean(-1, keepdims=True) for x in (own, equal))
+    seen = _visible(mask, q.shape[-2])
+    a, b = (np.where(seen, x - x.mean(-1, keepdims=True, where=seen), 0) for x in (own, equal))
     products = [np.sum(x * y, axis=(-1, -2)) for x, y in ((a, b), (a, a), (b, b))]
     with np.errstate(invalid="ignore"):
         share = np.maximum(1 - products[0] ** 2 / (products[1] * products[2]), 0)
-    far = [np.abs(_weights(own) - _weights(x)).sum(-1).mean(-1) / 2 for x in (equal, both)]
+    own, equal, both = (_weights(np.where(seen, x, -np.inf)) for x in (own, equal, both))
+    far = [np.abs(own - x).sum(-1).mean(-1) / 2 for x in (equal, both)]
     return KeyLengths(np.asarray(share), *map(np.asarray, far))
 
 
 def long_keys(
-    keys: Float[ArrayLike, "*batch N d"], attention: Float[ArrayLike, "*batch N N"]
+    keys: Float[ArrayLike, "*batch N d"],
+    attention: Float[ArrayLike, "*batch N N"],
+    *,
+    mask: Bool[ArrayLike, "N N"] | None = None,
 ) -> Float[np.ndarray, " *batch"]:
-    """The correlation, over tokens j, of ln |k_j| with ln sum_i J_ij: do long keys get more attention?
+    """The correlation, over tokens j, of ln |k_j| with ln (sum_i J_ij / sum_i E_ij): do long keys get more attention?
 
-    NaN where all keys have one length or all tokens get the same. Raises ``ValueError`` for shapes that do not fit.
+    E_ij is what i gives if it attends to all that it sees alike, 1 / N without a ``mask``, which is that of
+    ``key_lengths``. NaN where all keys have one length or all tokens get the same. Raises ``ValueError`` for shapes
+    that do not fit.
 
     >>> J = np.tile([0.1, 0.2, 0.7], (3, 1))
     >>> float(long_keys(J.T, J).round(6))
@@ -301,8 +328,9 @@ def long_keys(
     k, J = _vectors(keys, "keys"), _attention(attention)
     if k.shape[:-1] != J.shape[:-1]:
         raise ValueError(f"keys: expected shape {J.shape[:-1]} and components, got {k.shape}")
+    seen = _visible(mask, J.shape[-1])
     with np.errstate(divide="ignore", invalid="ignore"):
-        x, y = np.log(np.linalg.norm(k, axis=-1)), np.log(J.sum(-2))
+        x, y = np.log(np.linalg.norm(k, axis=-1)), np.log(J.sum(-2) / (seen / seen.sum(-1, keepdims=True)).sum(-2))
         x, y = (z - z.mean(-1, keepdims=True) for z in (x, y))
         return np.asarray(np.sum(x * y, -1) / np.sqrt(np.sum(x**2, -1) * np.sum(y**2, -1)))
 
@@ -569,10 +597,12 @@ def measure(
 
     ``attentions``: for each layer weights (B, H, N, N) of B windows; ``hidden_states``: the states (B, N, D) before the
     first layer and after each. Both are what ``transformers`` returns with ``output_attentions=True,
-    output_hidden_states=True`` in evaluation mode and without padding; tensors are taken as they are. The Dataset has
+    output_hidden_states=True`` in evaluation mode and without padding, from a model loaded with
+    ``attn_implementation="eager"``; tensors are taken as they are. The Dataset has
     ``attended``, ``concentration``, ``second_eigenvalue``, ``irreversibility``, ``positional``, ``swap`` and
     ``first_token`` over (window, layer, head), and ``token_cosine`` over (window, depth); layers count from one, depth
-    from zero. Each has its words in ``attrs["long_name"]``. ``chapters.trained_transformer.heads`` draws it.
+    from zero. Each has its words in ``attrs["long_name"]``. ``chapters.trained_transformer.heads`` draws it. A causal
+    mask alone makes the concentration N, and irreversibility and swap zero: there look at the other measures.
 
     72 heads on 32 windows of 64 tokens take a few seconds of one core. Raises ``ValueError`` for what are no attention
     weights (``stationary``), for layers of different shapes and for states that do not go with them.
@@ -582,12 +612,23 @@ def measure(
     >>> dict(found.sizes), float(found.concentration.mean())
     ({'window': 1, 'layer': 2, 'head': 2, 'depth': 3}, 1.0)
     """
-    layers = [_attention(J, "attentions") for J in _listed(attentions, "attentions")]
+    given = [None] if attentions is None else _listed(attentions, "attentions")
+    if any(J is None for J in given):
+        raise ValueError(
+            "attentions: expected an array for each layer, got None; transformers returns them with "
+            "output_attentions=True if the model was loaded with attn_implementation='eager'"
+        )
+    layers = [_attention(J, "attentions") for J in given]
     if not layers or layers[0].ndim != 4 or any(J.shape != layers[0].shape for J in layers):
         shapes = sorted({J.shape for J in layers})
         raise ValueError(f"attentions: expected a layer or more, all of one shape (B, H, N, N), got shapes {shapes}")
     J = np.stack(layers, axis=1)
     B, L, H, N, _ = J.shape
+    if unseen := np.argwhere(J.max(axis=(1, 2, 3), initial=0) == 0).tolist():
+        raise ValueError(
+            f"attentions: expected tokens that are seen by some token in some head, got none who sees token "
+            f"{unseen[0][1]} of window {unseen[0][0]}; leave out padding"
+        )
     found = xr.Dataset(coords={"window": np.arange(B), "layer": np.arange(1, L + 1), "head": np.arange(1, H + 1)})
     for name, function in _HEAD_MEASURES.items():
         found[name] = ("window", "layer", "head"), function(J), {"long_name": WORDS[name]}

@@ -115,6 +115,8 @@ EXEMPT = {
     **{f"experiments.datasets.{name}": "paths; tests/experiments/datasets" for name in ("files", "mnist")},
     **{f"experiments.datasets.moby_dick.{name}": "a path, or no arguments" for name in ("load", "sample")},
     "experiments.lens_record": "of a record of the book, which its checksum seals",
+    "experiments.lens_record.runs": "a folder, weights and files; tests/test_lens.py",
+    "experiments.lens_record.causal": "a folder, weights and texts of its own run; tests/test_lens_causal.py",
     **{f"experiments.encoder.{name}": UNCHECKED for name in ("attend", "block", "embed", "feed_forward", "normalised")},
     **{f"experiments.encoder.{name}": "a path, or weights made of it" for name in ("load", "run", "tokenizer")},
     "spinbook.ising.sherrington_kirkpatrick.published_starts": "no arguments",
@@ -241,7 +243,7 @@ LENS: dict[str, Any] = {
     "queries": _random(3, 4), "keys": _random(3, 4, seed=1), "magnetizations": 0.1 * _random(3, 4), "num_probes": 2,
     "key": KEY, "layer": Opaque(lambda: jnp.tanh), "parameters": Opaque(tuple),
     "output": _random(6, 3), "predictors": _random(2, 6, 3, seed=1),
-    "fitted": Opaque(lambda: np.arange(6) < 4),
+    "fitted": Opaque(lambda: np.arange(6) < 4), "mask": Opaque(lambda: np.tril(np.ones((3, 3), bool))),
 }  # fmt: skip
 _HEADS = np.stack([_ATTENTION, _ATTENTION])
 LENS_HEADS: dict[str, Any] = {
