@@ -4,6 +4,8 @@ comparison          modules of spins and transformer blocks on the same tasks
 vector              mean-field theories of vector spins against sampled spins
 entropy_production  training runs that watch or steer entropy production
 datasets            what is learned: images and text
+encoder             a trained sentence encoder, and lens_record what was measured of it and of a causal network
+records             files of numbers with a checksum, small enough to be committed
 published           the sweeps of the book by name, which ``python -m experiments`` lists and runs
 
 A record is a file beside the module that makes it and reads it. Everything here rests on ``spinbook``, which knows

@@ -8,7 +8,6 @@ experiment    learning rates, seeds, a record that can be interrupted; ``recorde
 summary       means, errors and tables
 depths        stacks: trials, a pilot and runs as a sweep, and their record
 headline      the example network of adaptive TAP on MNIST, as long as its source trained it
-records       files of numbers with a checksum, small enough to be committed
 questions     what was asked before the runs, and how a record answers; judging has the tests behind it
 transient     language models of spins, trained and used with different numbers of updates; transient_questions as above
 trained_heads their heads, frozen on a text, against sampled spins

@@ -22,7 +22,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from experiments.comparison import modules, questions, records, tasks, training
+from experiments import records
+from experiments.comparison import modules, questions, tasks, training
 from experiments.comparison.tasks import Task
 from experiments.comparison.training import Course, Outcome, Recipe, Score
 from experiments.datasets import mnist, moby_dick

@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from experiments.comparison import modules, questions, records, tasks, training
+from experiments import records
+from experiments.comparison import modules, questions, tasks, training
 from experiments.comparison.tasks import Examples, Task
 from experiments.comparison.training import Recipe
 from experiments.datasets import mnist, moby_dick

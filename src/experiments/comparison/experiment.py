@@ -22,7 +22,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from experiments.comparison import modules, records, tasks, training
+from experiments import records
+from experiments.comparison import modules, tasks, training
 from experiments.comparison.modules import MODULES, Module
 from experiments.comparison.tasks import Task
 from experiments.comparison.training import Outcome, Recipe

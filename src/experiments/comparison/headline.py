@@ -21,7 +21,8 @@ import torch
 from jaxtyping import Float
 from scipy import stats
 
-from experiments.comparison import records, torch_blocks
+from experiments import records
+from experiments.comparison import torch_blocks
 from experiments.datasets import mnist
 from spinbook import sweep, validate
 from spinbook.adaptive_tap import network

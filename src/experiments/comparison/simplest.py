@@ -19,7 +19,8 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float
 
-from experiments.comparison import records, training
+from experiments import records
+from experiments.comparison import training
 from experiments.comparison.tasks import NOT_ASKED, Examples, Task
 from experiments.comparison.training import Recipe, Score
 from spinbook import validate

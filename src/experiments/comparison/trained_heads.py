@@ -22,7 +22,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from experiments.comparison import records, transient
+from experiments import records
+from experiments.comparison import transient
 from experiments.comparison.transient import Design, LanguageModel, Row
 from experiments.vector import fidelity
 from spinbook import sphere, sweep, validate

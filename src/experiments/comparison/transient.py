@@ -29,7 +29,8 @@ import numpy as np
 import optax
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from experiments.comparison import records, transient_questions
+from experiments import records
+from experiments.comparison import transient_questions
 from experiments.comparison.blocks import require_sizes
 from experiments.datasets import moby_dick
 from spinbook import sphere, sweep, validate

@@ -15,7 +15,8 @@ import numpy as np
 from jaxtyping import Float
 from scipy import stats
 
-from experiments.comparison import judging, records, transient_questions
+from experiments import records
+from experiments.comparison import judging, transient_questions
 from experiments.comparison.judging import Paired
 from experiments.comparison.transient_questions import Answer, Contrast, Question, Term
 from spinbook import validate

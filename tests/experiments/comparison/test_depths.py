@@ -12,7 +12,8 @@ from unittest.mock import ANY
 import numpy as np
 import pytest
 
-from experiments.comparison import depths, questions, records, training
+from experiments import records
+from experiments.comparison import depths, questions, training
 from experiments.comparison.depths import Cell, Design, Run
 from experiments.comparison.training import Course, Outcome, Recipe, Score
 from experiments.datasets import files
@@ -229,7 +230,7 @@ def test_a_record_that_is_too_large_or_changed_is_refused(tmp_path):
     with pytest.raises(ValueError, match="path: expected a record that fits its checksum"):
         records.read(tmp_path / "record")
     (tmp_path / "record").write_bytes(text[:5])
-    with pytest.raises(ValueError, match="path: expected a record of this comparison, got a damaged file"):
+    with pytest.raises(ValueError, match="path: expected a whole record, got a damaged file"):
         records.read(tmp_path / "record")
 
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from experiments.comparison import headline, records, torch_blocks
+from experiments import records
+from experiments.comparison import headline, torch_blocks
 from experiments.datasets import files, mnist
 from spinbook.adaptive_tap import network
 

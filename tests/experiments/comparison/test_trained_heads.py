@@ -7,7 +7,8 @@ import jax
 import numpy as np
 import pytest
 
-from experiments.comparison import records, trained_heads, transient
+from experiments import records
+from experiments.comparison import trained_heads, transient
 from experiments.comparison.trained_heads import Frozen, Sampling
 from experiments.comparison.transient import SMOKE, Row
 from spinbook import sphere

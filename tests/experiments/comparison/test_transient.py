@@ -8,7 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from experiments.comparison import records, transient
+from experiments import records
+from experiments.comparison import transient
 from experiments.comparison.transient import ALL, SMOKE, Row
 from experiments.datasets import files, moby_dick
 from spinbook.precision import enable_x64

@@ -6,7 +6,8 @@ from importlib import resources
 import numpy as np
 import pytest
 
-from experiments.comparison import records, trained_heads, transient
+from experiments import records
+from experiments.comparison import trained_heads, transient
 from experiments.comparison import transient_questions as asked
 from experiments.comparison import transient_record as kept
 from experiments.comparison.transient import ALL, SMOKE, Row

@@ -46,9 +46,8 @@ __all__ = [
     "write",
 ]
 
-HEAVIEST = 5_000_000
-"""Most bytes that a notebook carries, in base64: most have less than two million, those with states of a trained
-network four."""
+HEAVIEST = 2_000_000
+"""Most bytes that a notebook carries, in base64."""
 LIBRARY = "library.tar.xz"
 """What the carried part is called where it is named."""
 REFERENCES = "references.json"

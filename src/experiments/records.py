@@ -111,7 +111,7 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
     try:
         record: dict[str, Any] = json.loads(gzip.decompress(Path(path).read_bytes()))
     except (EOFError, ValueError, gzip.BadGzipFile) as error:
-        raise ValueError(f"path: expected a record of this comparison, got a damaged file ({error})") from error
+        raise ValueError(f"path: expected a whole record, got a damaged file ({error})") from error
     if record.get("sha256") != _sealed(record):
         raise ValueError(f"path: expected a record that fits its checksum, got another content in {os.fspath(path)}")
     return record
