@@ -85,3 +85,12 @@ def test_a_small_training_is_measured_and_goes_on_from_its_folder(tmp_path):
     again = causal.collect(tmp_path, sizes=sizes)
     assert (tmp_path / "weights.npz").stat().st_mtime_ns == weights
     assert json.dumps(again["networks"]) == json.dumps(record["networks"])
+
+
+def test_the_record_is_that_of_the_training_it_repeats():
+    record = lens_record.recorded("causal")
+    training = record["training"]
+    # The loss that the recorded training of the same row and seed came to.
+    assert abs(training["held_out"] - 1.56) < 4 * training["held_out_error"]
+    assert record["sizes"] == runs.FULL._asdict()
+    assert lens_record.by_head(record, "concentration") == pytest.approx(np.full((6, 4), 64), abs=0.1)

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 
 from chapters import scripts, style
 
-__all__ = ["cosines", "echoes", "heads", "irreversible", "laws", "live_markup", "sinks"]
+__all__ = ["cosines", "echoes", "heads", "irreversible", "laws", "live_markup", "sinks", "two_networks"]
 
 BLUE, ORANGE, GREEN, PURPLE, OCHRE, BROWN = style.QUALITATIVE
 SHOWN = ("attended", "concentration", "irreversibility", "positional", "first_token", "second_eigenvalue")
@@ -27,7 +27,7 @@ def _map(ax: Axes, values: np.ndarray, title: str) -> None:
     layers, heads = values.shape
     edges = np.arange(heads + 1) + 0.5, np.arange(layers + 1) + 0.5
     mesh = ax.pcolormesh(*edges, values, cmap=style.SEQUENTIAL, rasterized=True)
-    ax.set_title(title, loc="center")
+    ax.set_title(title, loc="center", fontsize=9)
     ax.set(yticks=np.arange(1, layers + 1), xticks=np.unique(np.linspace(1, heads, min(heads, 4)).astype(int)))
     ax.figure.colorbar(mesh, ax=ax, pad=0.02)
 
@@ -175,6 +175,28 @@ def irreversible(sigma: np.ndarray, scores: Mapping[str, np.ndarray]) -> Figure:
             ax.plot(x, y, color=colour, marker=marker, markersize=4, linestyle="none", label=f"layer {k + 1}")
         ax.set(xlabel=name, yscale="log")
         style.panel_label(ax, letter)
-    axes[0].set_ylabel("entropy production (nats a step)")
+    axes[0].set_ylabel("entropy production")
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=len(sigma))
+    return figure
+
+
+@style.house
+def two_networks(courses: Mapping[str, Mapping[str, np.ndarray]]) -> Figure:
+    """A panel for each measure, by layer or depth: words -> curves of both networks, and of their controls, dashed."""
+    columns = 3
+    rows = -(-len(courses) // columns)
+    figure, axes = style.subplots(rows, columns, height=2.1 * rows + 0.5, squeeze=False)
+    looks = zip((BLUE, BLUE, ORANGE, ORANGE), ("-", "--", "-", "--"), ("o", "", "^", ""), strict=True)
+    known = dict(zip(next(iter(courses.values())), looks, strict=True))
+    for letter, ax, (words, curves) in style.dressed("abcdef", axes.flat, courses.items()):
+        for name, values in curves.items():
+            colour, line, marker = known[name]
+            x = np.arange(len(values)) + (len(values) == 6)
+            ax.plot(x, values, color=colour, linestyle=line, marker=marker, markersize=4, label=name)
+        ax.set_title(words, loc="center")
+        ax.set(xticks=x)
+        style.panel_label(ax, letter)
+    for ax in axes[-1]:
+        ax.set_xlabel("layer")
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
     return figure

@@ -562,7 +562,7 @@ def antisymmetric_share(
 
 WORDS = {
     "attended": "tokens listened to",
-    "concentration": "P of the stationary distribution",
+    "concentration": "concentration P",
     "second_eigenvalue": "second eigenvalue",
     "irreversibility": "entropy production (nats a step)",
     "positional": "attention at one distance",

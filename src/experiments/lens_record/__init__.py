@@ -27,8 +27,8 @@ def recorded(name: str = "lens") -> dict[str, Any]:
 
     Raises ``FileNotFoundError`` where the library has none.
 
-    >>> recorded()["complete"]
-    True
+    >>> recorded()["complete"], recorded("causal")["complete"]
+    (True, True)
     """
     with resources.as_file(resources.files("experiments.lens_record").joinpath(f"{name}.json.gz")) as path:
         return records.read(path)
@@ -66,7 +66,7 @@ _LEVELS = 255
 
 def packed(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Vectors (..., d) as whole parts of their largest component, which is kept in half precision: nine bits each."""
-    found = {}
+    found: dict[str, np.ndarray] = {}
     for name, x in arrays.items():
         scale = (np.abs(x).max(-1, keepdims=True) / _LEVELS).astype(np.float16)
         parts = np.clip(np.round(x / scale.astype(float)), -_LEVELS, _LEVELS).astype(np.int16)

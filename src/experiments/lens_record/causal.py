@@ -140,7 +140,8 @@ def _trained(folder: Path, design: Design) -> dict[str, Any]:
         unfinished = folder / "unfinished.npz"
         identity = sweep.fingerprint(list(map(str, design)), sweep.code_version(transient.train))
         found = transient.train(Run(_ROW, _SEED), design, checkpoint=Checkpoint(unfinished, identity))
-        np.savez(folder / _WEIGHTS, **{name: a for name, a in found.items() if name.startswith("weight.")})
+        weights: dict[str, Any] = {name: a for name, a in found.items() if name.startswith("weight.")}
+        np.savez(folder / _WEIGHTS, **weights)
         np.savez(folder / _TRAINING, held_out=found["held_out"][0], skipped=found["skipped"].mean())
         unfinished.unlink()
     with np.load(folder / _TRAINING) as training:

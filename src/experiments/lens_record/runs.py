@@ -392,8 +392,8 @@ def _collected(
     # As it is when the run begins: whatever is added to the page afterwards was no plan.
     digest = hashlib.sha256(Path(plan).read_bytes()).hexdigest() if plan is not None else None
     found = {}
-    options = {"num_threads": 1, "folder": file.parent / "tasks", "label": "lens"} | options
-    for k, arrays in sweep.iterate(function, tasks, **options):
+    options = {"num_threads": 1} | options
+    for k, arrays in sweep.iterate(function, tasks, folder=file.parent / "tasks", label="lens", **options):
         found[tasks[k]] = arrays
     body: dict[str, Any] = {}
     for name in NETWORKS:
@@ -431,4 +431,5 @@ def write_sample(file: str | Path, *, path: str | None = None, text: str | None 
         "queries": [[run[k].queries for run in runs] for k in depth],
         "keys": [[run[k].keys for run in runs] for k in depth],
     }
-    np.savez_compressed(file, tokens=tokens, **packed({name: np.asarray(values) for name, values in arrays.items()}))
+    content: dict[str, Any] = packed({name: np.asarray(values) for name, values in arrays.items()})
+    np.savez_compressed(file, tokens=tokens, **content)
