@@ -25,8 +25,8 @@ __all__ = ["LONGEST_CELL", "MOST_CELLS", "MOST_FIGURES", "MOST_WORDS", "book", "
 
 LONGEST_CELL = 22
 """Most lines of a cell that readers see; a call that publishes a figure may be longer."""
-MOST_WORDS, MOST_FIGURES, MOST_CELLS = 3_500, 8, 40
-"""What a lesson may have: words of prose, figures, and cells of code."""
+MOST_WORDS, MOST_FIGURES, MOST_CELLS = 2_200, 8, 40
+"""What a lesson may have: words of prose outside of folds, figures, and cells of code."""
 _DISPLAY = re.compile(r"^\$\$$.*?^\$\$([^\n]*)$", re.DOTALL | re.MULTILINE)
 _HIDING = {"remove-cell", "remove-output", "hide-cell", "hide-output"}
 """Tags of a cell whose output readers do not see, or not at once."""
@@ -397,10 +397,9 @@ def _about_cells(page: _Page, declared: Mapping[str, claims.Claim]) -> Iterator[
 
 def _about_size(page: _Page) -> Iterator[tuple[str, str]]:
     """A lesson that has an audit is short: what it need not say, the audit says."""
-    words = sum(len(re.sub(r"\$\$.*?\$\$", " ", source, flags=re.DOTALL).split()) for source, _ in page.prose)
     code = sum(cell.kind == "code" for cell in page.cells)
     for count, most, what in (
-        (words, MOST_WORDS, "words of prose"),
+        (page.chapter.words, MOST_WORDS, "words of prose outside of folds"),
         (len(page.calls.published), MOST_FIGURES, "figures"),
         (code, MOST_CELLS, "cells of code"),
     ):
