@@ -172,6 +172,8 @@ def _about_texts(
     if key not in works:
         yield "reference", f"source: key: {key!r} is not in references.bib"
     text = read.get(key)
+    if text is not None and not claim.retired and not claim.quote:
+        yield "quote", f"quote: required, at most {declaration.LONGEST_QUOTE} words of the text as they stand there"
     if claim.state not in (None, "standing") and (text is None or text.status != "superseded"):
         yield "state", f"state: {claim.state!r} is for superseded texts, and {key} is not superseded"
     section = claim.source.get("section")
