@@ -86,7 +86,7 @@ def test_a_memory_a_map_and_a_diagram_say_what_is_known_of_them(printed):
     assert numbers(lines[1])[1] < 0
     _, exponent, error = numbers(lines[2])
     assert abs(exponent - 0.419) < 4 * error
-    assert re.fullmatch("regimes: .*(fixed point|periodic|chaotic).*", lines[3])
+    assert "chaotic" in lines[3]
 
 
 @pytest.mark.slow
