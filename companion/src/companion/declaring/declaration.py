@@ -252,6 +252,8 @@ def _rules(entry: _Entry, chapter: str) -> _Broken:
     if unknown := set(one) - _FIELDS:
         expected = f"expected some of {sorted(_FIELDS)}"
         yield entry.line, "unknown-field", f"unknown fields {sorted(map(str, unknown))}; {expected}"
+        # What is missing else was probably misspelt.
+        return
     yield from _identity(entry, chapter)
     yield from _lists(entry)
     if one.get("retired") is not None:
