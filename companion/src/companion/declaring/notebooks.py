@@ -11,6 +11,7 @@ import copy
 import functools
 import hashlib
 import json
+import math
 import re
 import warnings
 from collections.abc import Iterator, Mapping
@@ -100,7 +101,7 @@ class Chapter:
 
     @property
     def minutes(self) -> int:
-        """How long a fresh reader needs, in steps of five: the words, and a minute for what has to be worked through.
+        """How long a fresh reader needs, up to the next five: the words, and a minute for what is worked through.
 
         That is a displayed formula, a figure, or two cells of code that are seen.
         """
@@ -109,7 +110,7 @@ class Chapter:
         figures = sum(cell.source.startswith("figures.publish") for cell in code)
         tags = (" ".join(cell.metadata.get("tags", [])) for cell in code)
         seen = sum("hide" not in of_cell and "remove" not in of_cell for of_cell in tags)
-        return max(5, 5 * round((self.words / _WORDS_A_MINUTE + formulas + figures + seen / 2) / 5))
+        return max(5, 5 * math.ceil((self.words / _WORDS_A_MINUTE + formulas + figures + seen / 2) / 5))
 
     @property
     def num_code_cells(self) -> int:
