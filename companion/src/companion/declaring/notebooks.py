@@ -39,6 +39,7 @@ __all__ = [
     "out_of_sync",
     "pages",
     "prose",
+    "python",
     "serialise",
     "slug",
     "sync",
@@ -286,10 +287,19 @@ def _read(text: str) -> NotebookNode:
     for cell in notebook.cells:
         if cell.cell_type == "code":
             try:
-                ast.parse(TransformerManager().transform_cell(cell.source))
+                ast.parse(python(cell.source))
             except (MemoryError, RecursionError) as error:
                 raise ValueError(f"code nested too deeply: {error}") from error
     return notebook
+
+
+def python(source: str) -> str:
+    """The Python that IPython makes of a cell, which may not be valid; most cells are valid as they are."""
+    try:
+        ast.parse(source)
+    except (SyntaxError, ValueError):
+        return TransformerManager().transform_cell(source)
+    return source
 
 
 def _title(shown: str, notebook: NotebookNode) -> str:
