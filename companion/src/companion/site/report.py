@@ -120,7 +120,7 @@ def _row(entry: Mapping[str, Any], to_root: str) -> str:
     _, label, mark = directives.verdict_of(entry)
     quote = directives.quoted(entry)
     said = f' <span class="book-because">The source says: {plain.typeset(quote)}</span>' if quote else ""
-    because = f' <span class="book-because">{html.escape(entry["because"])}</span>' if entry["because"] else ""
+    because = f' <span class="book-because">{plain.typeset(entry["because"])}</span>' if entry["because"] else ""
     if measured and entry["page"] == entry["chapter"]:
         facts = "; ".join(f"{name}: {text}" for name, text in directives.evidence(entry).items())
         # In the ledger what a rival is has a paragraph of its own.
@@ -130,7 +130,7 @@ def _row(entry: Mapping[str, Any], to_root: str) -> str:
         f'<li id="report-{anchor}" data-verdict="{entry["verdict"]}">'
         f'<span class="book-verdict-{entry["verdict"]}" aria-hidden="true">{mark}</span> '
         f'<a href="{to_root}{target}" title="{label}, {entry["kind"]}">'
-        f"{html.escape(entry['id'].partition('.')[2])}</a>: {html.escape(entry['says'])}{said}{because}</li>"
+        f"{html.escape(entry['id'].partition('.')[2])}</a>: {plain.typeset(entry['says'])}{said}{because}</li>"
     )
 
 
