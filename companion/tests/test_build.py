@@ -242,7 +242,7 @@ def test_an_archive_is_not_made_of_files_that_have_changed(copy):
         archive.extractall(folder.parent)
     (folder / "probe-line.csv").write_text("x,y\n0,1\n")
     with pytest.raises(ValueError, match=r"figure probe-line: the files \['probe-line.csv'\] are not those"):
-        rendering._bundle(copy.root, folder)
+        rendering._bundle(copy.root, folder, {})
 
 
 def test_the_index_of_the_records_names_their_version_their_checksums_and_every_source(built):

@@ -46,6 +46,7 @@ BROKEN = {
     ),
     "page": (AUDIT, "  budget: 60\n", ""),
     "state": (CLAIMS, "  says: The slope is x.", "  state: withdrawn\n  says: The slope is x."),
+    "quote": ("book/claims/probe.yml", "  quote: It reaches one\n", ""),
     "section": (CLAIMS, "section: The slope}", "section: The end}"),
     "functions": (CLAIMS, "walks.pairs.both", "walks.pairs.none"),
     "equation": (CLAIMS, "equation: eq:probe-slope", "equation: eq:probe-gradient"),

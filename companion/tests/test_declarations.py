@@ -73,6 +73,7 @@ BROKEN = {
         "are for the kind own",
     ),
     "because": (CORRECTED | {"because": None}, "because: required"),
+    "quote": (NUMBER | {"quote": "word " * 16}, "expected at most 15 words"),
     "state": (NUMBER | {"state": "gone"}, "state: expected one of"),
     "published": (NUMBER | {"published": None}, "a number is printed in the text"),
     "discrete": (NUMBER | {"published": True, "reading_error": None}, "a yes or no is for the kinds"),

@@ -299,7 +299,7 @@ def test_why_names_source_version_equation_function_tests_and_rival(toy):
     # An old name leads to the same claim; a claim without functions says what its cell runs.
     assert why.text(toy.root, "probe.summit").startswith("probe.top\n")
     assert "rival       half of the parabola" in why.text(toy.root, "probe.top")
-    with pytest.raises(ValueError, match=r"CLAIM: expected an id of book/claims, got 'probe.nothing'; known are"):
+    with pytest.raises(ValueError, match=r"CLAIM: expected an id of book/claims, as probe\..*; got 'probe.nothing'"):
         why.text(toy.root, "probe.nothing")
 
 

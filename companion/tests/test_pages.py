@@ -322,7 +322,7 @@ def test_the_records_of_two_pages_follow_their_schemas(two_pages):
 def test_a_correction_of_a_formula_says_how_far_off_both_forms_are(two_pages):
     card = html(two_pages[0], "book/corrections").select_one("#corrected-claim-probe-slope")
     facts = {name.get_text(): name.find_next("dd").get_text() for name in card.select("dt")}
-    assert list(facts) == ["It says", "Where", "Checked by", "Deviation", "Because", "Proof"]
+    assert list(facts) == ["It says", "In our words", "Where", "Checked by", "Deviation", "Because", "Proof"]
     assert facts["Checked by"] == "central differences"
     assert re.fullmatch(r"the corrected form: \d(\.\d)?e-\d+; the printed form: 1", facts["Deviation"])
 

@@ -29,7 +29,7 @@ None. `# no heading`
 
 ## The slope
 
-It is x.
+It is x. No walker <comes> down.
 """
 SECOND = FIRST.replace("“one”", '"one"').replace("It is x.", "It is 2 x.").replace("### Its colour", "### Its hue")
 
@@ -90,6 +90,17 @@ def test_a_newer_copy_names_the_sections_that_changed_and_the_claims_that_rest_o
     texts.record(book.root, folder)
     assert command_line.main(["--root", str(book.root), "sources", str(folder)]) == 0
     assert "author2000source: as it was read" in capsys.readouterr().out
+
+
+def test_a_quotation_is_looked_up_whatever_marks_stand_between_its_words(read, capsys):
+    book, folder = read
+    assert texts.compare(book.root, folder)[0][0].unquoted == []
+    (folder / "source.md").write_text(FIRST.replace("reaches", "*reaches*").replace("“one”", "$\\text{o-ne}$"))
+    assert "reaches text one" in texts.words((folder / "source.md").read_text())
+    (change,), _ = texts.compare(book.root, folder)
+    assert change.unquoted == ["probe.top"]
+    assert command_line.main(["--root", str(book.root), "sources", str(folder)]) == 1
+    assert "quotation that is not there: probe.top" in capsys.readouterr().out
 
 
 def test_only_claims_on_what_changed_are_named(read):

@@ -176,6 +176,12 @@ def _calibration(out: Path, quick: bool, **options: Any) -> None:
     calibration.compute(out, quick, **options)
 
 
+def _shapes(out: Path, quick: bool, **options: Any) -> None:
+    from experiments.vector import shapes
+
+    shapes.compute(out, quick, **options)
+
+
 def _diagrams() -> list[Published]:
     ranges = (("attention-dynamics-bifurcation", 0.0, 3.0, 1), ("attention-dynamics-bifurcation-zoom", 1.24, 1.28, 2))
     found = []
@@ -257,6 +263,12 @@ SWEEPS: tuple[Published, ...] = (
         "delayed correlations and entropy production of mean-field theory against sampled spins, the record",
         10.0,
         _calibration,
+    ),
+    Published(
+        "attention-shapes",
+        "delayed correlations of attention of many shapes, sampled and by three laws, the record",
+        10.0,
+        _shapes,
     ),
 )
 

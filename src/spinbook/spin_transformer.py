@@ -521,7 +521,8 @@ class SpinTransformerModule(eqx.Module):
     steady state or ``Unroll(k)`` for k updates. ``dtype`` is that of the weights, by default JAX's. ``beta`` may be a
     JAX array, and is then trained like any parameter.
 
-    Further options, which all go together. ``inputs``: ``as_directions`` (default), inputs scaled to the radius;
+    Further options, which all go together. ``inputs``: ``as_directions`` (default), inputs scaled to the radius,
+    so that the module does not see their length and m(10 x) = m(x);
     ``as_fields``, fields of any length; ``as_magnetizations``, the means of the layer below, whose conjugate fields
     act. Couplings, start and feed-forward network see directions in each case. ``start``: ``AtFields`` (default),
     ``AtRest`` or ``Learned``, the effective fields before the first update, where no ``state`` is given.

@@ -37,8 +37,8 @@ def numbers(text):
     return [float(number) for number in re.findall(r"-?\d+\.\d+", text)]
 
 
-def test_the_page_has_its_five_subjects():
-    assert len(SECTIONS) == 5
+def test_the_page_has_its_six_subjects():
+    assert len(SECTIONS) == 6
     # Code that a reader copies is Python and nothing else.
     assert len(re.findall("^```", PAGE, flags=re.MULTILINE)) == 2 * sum(
         len(LISTING.findall(text)) for text in SECTIONS.values()
@@ -73,6 +73,20 @@ def test_the_sweep_goes_on_and_refuses_another_identity(printed):
     assert len(re.findall(r"^task \d is kept$", shown, flags=re.MULTILINE)) == 1
     assert len(re.findall(r"^beta ", shown, flags=re.MULTILINE)) == 4
     assert "refused: " in shown
+
+
+@pytest.mark.slow
+def test_a_memory_a_map_and_a_diagram_say_what_is_known_of_them(printed):
+    lines = printed["Memories, exponents and diagrams of your own"].splitlines()
+    first, second = numbers(lines[0])
+    # In the convex hull, near the first pattern.
+    assert first > 0.9
+    assert 0 < second < 0.1
+    # Of the cycle at a = 1 the largest exponent is negative; at a = 1.4 it is .419 (Sprott 2003, table A.3).
+    assert numbers(lines[1])[1] < 0
+    _, exponent, error = numbers(lines[2])
+    assert abs(exponent - 0.419) < 4 * error
+    assert "chaotic" in lines[3]
 
 
 @pytest.mark.slow

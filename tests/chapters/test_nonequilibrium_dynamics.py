@@ -81,8 +81,17 @@ def test_starts_marks_every_module_in_the_row_of_its_start():
             assert any(np.array_equal(x, expected) and np.all(np.equal(y, -row)) for x, y in drawn)
 
 
-@pytest.mark.parametrize("draw", [plot.large_d, plot.branches])
-def test_curves_over_a_parameter(draw):
+def test_every_share_of_two_states_is_in_its_map():
+    betas, strengths = np.array([2.0, 4.0, 8.0]), np.array([0.1, 0.5])
+    shares = {"even": np.array([[0.0, 1.0, 0.5], [0.0, 0.25, 1.0]]), "uneven": np.zeros((2, 3))}
+    border = np.array([0.0, 0.7, 0.87])
+    figure: Figure = plot.branches(betas, strengths, shares, border)
+    for ax, values in zip(figure.axes, shares.values(), strict=False):
+        assert np.array_equal(np.reshape(ax.collections[0].get_array(), (2, 3)), values)
+        assert _shows(ax, border)
+
+
+def test_curves_over_a_parameter():
     x, curves = np.array([8.0, 16.0, 32.0]), {"a": np.array([0.1, 0.05, 0.02]), "b": np.array([0.3, 0.3, 0.3])}
-    figure: Figure = draw(x, curves)
+    figure: Figure = plot.large_d(x, curves)
     assert all(_shows(figure.axes[0], values) for values in curves.values())

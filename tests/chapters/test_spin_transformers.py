@@ -135,6 +135,16 @@ def test_draws_of_one_setting_share_a_mark_and_what_was_not_found_is_left_out():
     assert _shows(figure, np.array([0.31]))
 
 
+def test_every_system_has_a_mark_of_each_law_in_the_row_of_its_shape():
+    names = np.array(["band", "band", "sink"])
+    ratios = {"short": np.array([0.8, 1.1, 0.1]), "long": np.array([0.97, 1.02, 1.0]), "whole": np.array([1.0, 1, 1])}
+    (ax,) = plot.shapes(names, ratios, within=0.1).axes
+    assert [line.get_xydata().tolist() for line in ax.lines[:3]] == [
+        [[x, row] for x, row in zip(ratio, (0, 0, 1), strict=True)] for ratio in ratios.values()
+    ]
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["band", "sink"]
+
+
 def test_the_still_picture_shows_both_means_of_the_first_spin():
     rng = np.random.default_rng(6)
     predicted, sampled = rng.normal(size=(2, 2, 3)) / 4

@@ -138,6 +138,7 @@ EXEMPT = {
         f"experiments.vector.fidelity.{name}": "cases of the book and their record, see experiments.comparison"
         for name in ("cases", "compute", "measure", "record", "system")
     },
+    "experiments.vector.shapes": "cases of the book and their record, see experiments.comparison",
     "experiments.vector.one_step": "cases of the book and their record, see experiments.comparison",
     **{
         f"experiments.vector.calibration.{name}": "cases, which are checked where they are made, and their record"
@@ -446,6 +447,7 @@ GROUPS = [
     Group("vector.mean_field", "simulate steady_state tap_solve tap_step", VECTOR, NOT_FOUND),
     Group("vector.stochastic", "simulate step", VECTOR, more={"spins": _ON_SPHERE}),
     Group("experiments.vector.fidelity", "sampled spread_means twins", FIDELITY),
+    Group("vector.closure", "steady_state", FIDELITY, NOT_FOUND),
     Group("vector.mean_field", "collective_mode", FIDELITY, "NaN where the fluctuation does not die out"),
     Group(
         "lens",
@@ -867,6 +869,7 @@ for _name, _arguments in {
     "experiments.vector.fidelity.Case": {
         "kind": "rows", "beta": 1.0, "scale": 0.0, "causal": False, "num_sites": 4, "dim": 6, "draw": 0, "field": 1.0,
     },
+    "experiments.vector.shapes.Case": {"shape": "band", "beta": 1.0, "draw": 0, "num_sites": 4, "dim": 6},
     "experiments.vector.one_step.Case": {"system": 0, "strength": 1.0, "draws": 8},
     "experiments.entropy_production.World": {"num_sites": 3, "dim": 6, "steps": 2},
     "experiments.entropy_production.RecallTask": {"num_sites": 3, "dim": 6, "lag": 1, "depth": 2},

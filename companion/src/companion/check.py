@@ -25,8 +25,8 @@ __all__ = ["LONGEST_CELL", "MOST_CELLS", "MOST_FIGURES", "MOST_WORDS", "book", "
 
 LONGEST_CELL = 22
 """Most lines of a cell that readers see; a call that publishes a figure may be longer."""
-MOST_WORDS, MOST_FIGURES, MOST_CELLS = 3_500, 8, 40
-"""What a lesson may have: words of prose, figures, and cells of code."""
+MOST_WORDS, MOST_FIGURES, MOST_CELLS = 2_200, 8, 40
+"""What a lesson may have: words of prose outside of folds, figures, and cells of code."""
 _DISPLAY = re.compile(r"^\$\$$.*?^\$\$([^\n]*)$", re.DOTALL | re.MULTILINE)
 _HIDING = {"remove-cell", "remove-output", "hide-cell", "hide-output"}
 """Tags of a cell whose output readers do not see, or not at once."""
@@ -138,10 +138,12 @@ def declarations(root: Path) -> list[Finding]:
     found += texts.problems(root, list(works))
     seen: dict[str, str] = {}
     everything: list[claims.Claim] = []
+    written: set[str] = set()
     for path in manuscript.listed(root / "book" / "claims", "*.yml"):
         declared, broken = claims.check(path)
         found += broken
         lines = declaration.lines(path)
+        written |= set(lines)
         for claim in declared:
             line = lines.get(claim.id, 0)
             for rule, message in _about_texts(claim, works, read):
@@ -159,7 +161,8 @@ def declarations(root: Path) -> list[Finding]:
             path = root / "book" / "claims" / f"{claim.chapter}.yml"
             message = f"{claim.id}: equation: no page has {', '.join(missing)}"
             found.append(Finding(path.name, declaration.lines(path).get(claim.id, 0), "equation", message))
-    known = {claim.id for claim in everything} | {old for claim in everything for old in claim.was}
+    # Of a claim that breaks a rule that is said, and not that nobody declares it.
+    known = written | {claim.id for claim in everything} | {old for claim in everything for old in claim.was}
     return found + items.problems(root, known, list(works))
 
 
@@ -172,6 +175,8 @@ def _about_texts(
     if key not in works:
         yield "reference", f"source: key: {key!r} is not in references.bib"
     text = read.get(key)
+    if text is not None and not claim.retired and not claim.quote:
+        yield "quote", f"quote: required, at most {declaration.LONGEST_QUOTE} words of the text as they stand there"
     if claim.state not in (None, "standing") and (text is None or text.status != "superseded"):
         yield "state", f"state: {claim.state!r} is for superseded texts, and {key} is not superseded"
     section = claim.source.get("section")
@@ -397,10 +402,9 @@ def _about_cells(page: _Page, declared: Mapping[str, claims.Claim]) -> Iterator[
 
 def _about_size(page: _Page) -> Iterator[tuple[str, str]]:
     """A lesson that has an audit is short: what it need not say, the audit says."""
-    words = sum(len(re.sub(r"\$\$.*?\$\$", " ", source, flags=re.DOTALL).split()) for source, _ in page.prose)
     code = sum(cell.kind == "code" for cell in page.cells)
     for count, most, what in (
-        (words, MOST_WORDS, "words of prose"),
+        (page.chapter.words, MOST_WORDS, "words of prose outside of folds"),
         (len(page.calls.published), MOST_FIGURES, "figures"),
         (code, MOST_CELLS, "cells of code"),
     ):

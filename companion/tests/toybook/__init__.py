@@ -109,6 +109,7 @@ claims:
   was: [probe.summit]
   says: The parabola reaches one.
   source: {key: author2000source, where: section 2}
+  quote: It reaches one
   kind: number
   published: 1.0
   reading_error: 0.001
@@ -118,6 +119,7 @@ claims:
 - id: probe.slope
   says: The slope is x.
   source: {key: author2000source, where: section 3, section: The slope}
+  quote: It is
   equation: eq:probe-slope
   functions: [walks.pairs.both]
   kind: formula
@@ -131,6 +133,7 @@ claims:
 - id: probe.both
   says: The parabola and its slope are as printed.
   source: {key: author2000source, where: section 3}
+  quote: It is
   kind: statement
   parts: [probe.top, probe.slope]
   verdict: partly
@@ -139,6 +142,7 @@ claims:
 - id: probe.sky
   says: The parabola reaches the sky.
   source: {key: author2000source, where: section 3}
+  quote: No walker <comes> down
   kind: statement
   verdict: not-attempted
   because: The page ends <before> it does.

@@ -205,12 +205,14 @@ def large_d(dims: np.ndarray, errors: Mapping[str, np.ndarray]) -> Figure:
 
 
 @style.house
-def branches(betas: np.ndarray, apart: Mapping[str, np.ndarray]) -> Figure:
-    """Distance of the two states of rest that opposite starts lead to, over R, against beta; (betas,) by drive."""
-    figure, ax = style.subplots(1, 1, width="column", height=2.7)
-    for colour, line, (label, values) in style.dressed(FAMILY, style.LINE_STYLES, apart.items()):
-        ax.plot(betas, values, color=colour, linestyle=line, label=label)
-    ax.axvline(2, color=style.GREY, linestyle=":", linewidth=0.9)
-    ax.set(xlabel=r"inverse temperature $\beta$", ylabel="distance of two states / $R$", ylim=(-0.05, None))
-    ax.legend(loc="center right")
+def branches(betas: np.ndarray, strengths: np.ndarray, shares: Mapping[str, np.ndarray], border: np.ndarray) -> Figure:
+    """Share of draws with two states, (strengths, betas), by kind of attention, and the border for even attention."""
+    figure, axes = style.subplots(1, len(shares), height=2.9, sharey=True)
+    for ax, values in zip(axes, shares.values(), strict=True):
+        picture = ax.pcolormesh(betas, strengths, values, vmin=0, vmax=1, cmap=style.SEQUENTIAL, rasterized=True)
+        ax.plot(betas, border, color=ORANGE, linestyle="--")
+        ax.set(xlabel=r"inverse temperature $\beta$", ylim=(strengths[0], strengths[-1]))
+    axes[0].set_ylabel("length of opposed inputs / $R$")
+    style.letters(*axes)
+    figure.colorbar(picture, ax=list(axes), label="share of draws with two states")
     return figure

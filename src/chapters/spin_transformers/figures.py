@@ -34,6 +34,7 @@ __all__ = [
     "response",
     "schematic",
     "settling",
+    "shapes",
     "single_run",
     "strong_run",
     "temperatures",
@@ -273,6 +274,28 @@ def collective(
     axes[0].set_ylabel("measured")
     axes[-1].legend(loc="center left", bbox_to_anchor=(1.02, 0.5), handlelength=1.0, labelspacing=0.4)
     style.letters(*axes)
+    return figure
+
+
+@style.house
+def shapes(names: np.ndarray, ratios: Mapping[str, np.ndarray], *, within: float) -> Figure:
+    """Predicted over measured error, one row for each shape of attention and one mark for each system and law.
+
+    ``names`` has the shape of every system, in order; ``ratios`` map a law to a value for each. The band is where a law
+    is right to the relative deviation ``within``.
+    """
+    figure, ax = style.subplots(1, 1, height=4.6)
+    rows = list(dict.fromkeys(names.tolist()))
+    place = np.array([rows.index(name) for name in names])
+    ax.axvspan(1 - within, 1 + within, color=style.GREY, alpha=0.25, linewidth=0)
+    looks = (ORANGE, "s", 0.0), (OCHRE, "v", 0.0), (BLUE, "o", 1.0)
+    for (colour, marker, filled), (law, ratio) in zip(looks, ratios.items(), strict=True):
+        face = colour if filled else "none"
+        ax.plot(ratio, place, linestyle="none", marker=marker, color=colour, markerfacecolor=face, ms=4, label=law)
+    ax.set(xscale="log", xlabel="predicted over measured error", yticks=range(len(rows)), yticklabels=rows)
+    ax.invert_yaxis()
+    style.plain_ticks(ax.xaxis, (0.1, 0.2, 0.5, 1, 2, 5, 10))
+    ax.legend(loc="center left", bbox_to_anchor=(1.02, 0.5), handlelength=1.0)
     return figure
 
 

@@ -203,7 +203,8 @@ def retrieve(
     """q' = softmax(beta q X^T) X, one update of every query: softmax attention with the patterns as keys and values.
 
     ``queries`` is (..., dim), ``patterns`` (num_patterns, dim). The result lies in the convex hull of the patterns, and
-    the energy never increases. Errors as for ``modern_hopfield_energy``. Source: Bal (2020), section 1 (label
+    the energy never increases. Weights grow with the length of a pattern: bring data whose
+    length means nothing to one length. Errors as for ``modern_hopfield_energy``. Source: Bal (2020), section 1 (label
     mhnupdate), at beta = 1.
 
     >>> retrieve([[0.0, 0.0]], [[1.0, 0.0], [3.0, 4.0]]).tolist()

@@ -18,6 +18,7 @@ from companion.findings import Finding, Findings
 
 __all__ = [
     "KINDS",
+    "LONGEST_QUOTE",
     "OWN",
     "OWN_VERDICTS",
     "SOFTWARE_CHECK",
@@ -45,6 +46,8 @@ VERDICTS = ("reproduced", "partly", "corrected", "not-reproduced", UNDECIDED, "n
 """What is expected of a source's claim, and, last, of the book's own."""
 STATES = ("standing", "mended in the successor", "withdrawn")
 """What became of a claim whose text was superseded."""
+LONGEST_QUOTE = 15
+"""Words of a source that a claim quotes at most."""
 WIDE = 0.1
 """A bound that is wider than this share of the published value says why."""
 
@@ -67,6 +70,7 @@ class Claim:
     id: str
     says: str
     source: Mapping[str, str] = field(default_factory=dict)
+    quote: str = ""
     verdict: str = ""
     published: Value | None = None
     corrected: Value | None = None
@@ -248,6 +252,8 @@ def _rules(entry: _Entry, chapter: str) -> _Broken:
     if unknown := set(one) - _FIELDS:
         expected = f"expected some of {sorted(_FIELDS)}"
         yield entry.line, "unknown-field", f"unknown fields {sorted(map(str, unknown))}; {expected}"
+        # What is missing else was probably misspelt.
+        return
     yield from _identity(entry, chapter)
     yield from _lists(entry)
     if one.get("retired") is not None:
@@ -307,9 +313,13 @@ def _source(entry: _Entry) -> _Broken:
     if one["kind"] == "own":
         if source is not None:
             yield at("source"), "source", "source: a result of the book, kind own, has none"
-        if state is not None:
-            yield at("state"), "state", "state: a result of the book, kind own, has none"
+        for name in ("state", "quote"):
+            if one.get(name) is not None:
+                yield at(name), name, f"{name}: a result of the book, kind own, has none"
         return
+    quote = one.get("quote")
+    if quote is not None and not (_text(quote) and len(quote.split()) <= LONGEST_QUOTE):
+        yield at("quote"), "quote", f"quote: expected at most {LONGEST_QUOTE} words of the source, got {quote!r}"
     if source is not None:
         known = {"key", "where", "section", "sha256"}
         is_right = isinstance(source, Mapping) and {"key", "where"} <= set(source) <= known

@@ -11,6 +11,7 @@ import copy
 import functools
 import hashlib
 import json
+import math
 import re
 import warnings
 from collections.abc import Iterator, Mapping
@@ -38,6 +39,7 @@ __all__ = [
     "out_of_sync",
     "pages",
     "prose",
+    "python",
     "serialise",
     "slug",
     "sync",
@@ -46,6 +48,7 @@ __all__ = [
 AUDITS = "audits"
 """The folder of the audits, in ``notebooks`` and on the site."""
 _WORDS_A_MINUTE = 200
+_FORMULA = re.compile(r"\$\$.*?\$\$", re.DOTALL)
 _PLACE = re.compile(r"(?!.*\.\.)[\w.-]+(?:/[\w.-]+)*", re.ASCII)
 """A file of the repository, without its suffix perhaps; what begins with / or leads upwards does not match."""
 _CHAPTER = {"summary", "source", "thumbnail", "prerequisites"}
@@ -87,20 +90,28 @@ class Chapter:
         return self.name != self.chapter
 
     @property
+    def told(self) -> str:
+        """The text that every reader meets: no code, and nothing that is folded or in a box."""
+        text = "\n".join(cell.source for cell in self.notebook.cells if cell.cell_type == "markdown")
+        return re.sub(r"^(`{3,}).*?^\1[ \t]*$", " ", text, flags=re.DOTALL | re.MULTILINE)
+
+    @property
+    def words(self) -> int:
+        """How many words of prose every reader meets, without displayed formulas."""
+        return len(_FORMULA.sub(" ", self.told).split())
+
+    @property
     def minutes(self) -> int:
-        """How long a fresh reader needs, in steps of five: the words, and a minute for what has to be worked through.
+        """How long a fresh reader needs, up to the next five: the words, and a minute for what is worked through.
 
         That is a displayed formula, a figure, or two cells of code that are seen.
         """
-        prose = "\n".join(cell.source for cell in self.notebook.cells if cell.cell_type == "markdown")
-        told = re.sub(r"```.*?```", " ", prose, flags=re.DOTALL)
-        formulas = len(re.findall(r"\$\$.*?\$\$", told, flags=re.DOTALL))
-        words = len(re.sub(r"\$\$.*?\$\$", " ", told, flags=re.DOTALL).split())
+        formulas = len(_FORMULA.findall(self.told))
         code = [cell for cell in self.notebook.cells if cell.cell_type == "code"]
         figures = sum(cell.source.startswith("figures.publish") for cell in code)
         tags = (" ".join(cell.metadata.get("tags", [])) for cell in code)
         seen = sum("hide" not in of_cell and "remove" not in of_cell for of_cell in tags)
-        return max(5, 5 * round((words / _WORDS_A_MINUTE + formulas + figures + seen / 2) / 5))
+        return max(5, 5 * math.ceil((self.words / _WORDS_A_MINUTE + formulas + figures + seen / 2) / 5))
 
     @property
     def num_code_cells(self) -> int:
@@ -276,10 +287,19 @@ def _read(text: str) -> NotebookNode:
     for cell in notebook.cells:
         if cell.cell_type == "code":
             try:
-                ast.parse(TransformerManager().transform_cell(cell.source))
+                ast.parse(python(cell.source))
             except (MemoryError, RecursionError) as error:
                 raise ValueError(f"code nested too deeply: {error}") from error
     return notebook
+
+
+def python(source: str) -> str:
+    """The Python that IPython makes of a cell, which may not be valid; most cells are valid as they are."""
+    try:
+        ast.parse(source)
+    except (SyntaxError, ValueError):
+        return TransformerManager().transform_cell(source)
+    return source
 
 
 def _title(shown: str, notebook: NotebookNode) -> str:

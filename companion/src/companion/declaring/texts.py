@@ -34,6 +34,7 @@ __all__ = [
     "report",
     "section_of",
     "sections",
+    "words",
 ]
 
 NAME = "sources.yml"
@@ -179,6 +180,17 @@ def digest(text: str) -> str:
     return hashlib.sha256(" ".join(plain.split()).encode()).hexdigest()
 
 
+def words(text: str) -> str:
+    """The letters and numbers of a text: marks of TeX and Markdown, hyphens and addresses of links make no difference.
+
+    >>> words("It is [*near-zero*](https://example.org), $m_{i} < 0$.")
+    'it is nearzero m i 0'
+    """
+    plain = re.sub(r"\]\([^()]*\)", "]", unicodedata.normalize("NFKC", text).casefold())
+    plain = re.sub("[-\u2010-\u2015\u2212\u00ad]", "", plain)
+    return " ".join(re.findall(r"[^\W_]+", plain))
+
+
 def section_of(where: str, text: Text) -> list[str]:
     """Numbers of the sections of ``text`` that a place names, with all that lies below them; [] where none is named.
 
@@ -203,9 +215,11 @@ class Change:
     new: Sequence[str]
     claims: Sequence[str]
     unplaced: Sequence[str]
+    unquoted: Sequence[str]
+    """Claims whose quotation is not in the copy."""
 
     def __bool__(self) -> bool:
-        return bool(self.changed or self.gone or self.new)
+        return bool(self.changed or self.gone or self.new or self.unquoted)
 
 
 def compare(root: Path, folder: Path) -> tuple[list[Change], list[str]]:
@@ -218,7 +232,8 @@ def compare(root: Path, folder: Path) -> tuple[list[Change], list[str]]:
             absent.append(f"{key}: {text.file}")
             continue
         titles = [section.title for section in text.sections]
-        now = sections(path.read_text(encoding="utf-8"), titles)
+        copy = path.read_text(encoding="utf-8")
+        now, said = sections(copy, titles), f" {words(copy)} "
         then_by_title, now_by_title = _by_title(text.sections), _by_title(now)
         changed = [
             section
@@ -228,16 +243,18 @@ def compare(root: Path, folder: Path) -> tuple[list[Change], list[str]]:
         gone = [section for title, section in then_by_title.items() if title not in now_by_title]
         new = [section for title, section in now_by_title.items() if title not in then_by_title]
         touched = {section.number for section in (*changed, *gone)}
-        resting, unplaced = [], []
+        resting, unplaced, unquoted = [], [], []
         for claim in declared:
             if claim.source.get("key") != key:
                 continue
+            if claim.quote and f" {words(claim.quote)} " not in said:
+                unquoted.append(claim.id)
             place = section_of(claim.source.get("section") or claim.source["where"], text)
             if not place:
                 unplaced.append(claim.id)
             elif touched & set(place):
                 resting.append(claim.id)
-        changes.append(Change(key, _named(changed), _named(gone), _named(new), resting, unplaced))
+        changes.append(Change(key, _named(changed), _named(gone), _named(new), resting, unplaced, unquoted))
     return changes, absent
 
 
@@ -279,9 +296,13 @@ def report(changes: Sequence[Change], absent: Sequence[str]) -> str:
         if not change:
             said.append(f"{change.key}: as it was read")
             continue
-        said.append(f"{change.key}: another text than the one that was read")
+        if change.changed or change.gone or change.new:
+            said.append(f"{change.key}: another text than the one that was read")
+        else:
+            said.append(f"{change.key}: as it was read, but quoted otherwise")
         for word, titles in (("changed", change.changed), ("gone", change.gone), ("new", change.new)):
             said += [f"  section {word}: {title or '(before the first heading)'}" for title in titles]
+        said += [f"  quotation that is not there: {id}" for id in change.unquoted]
         said += [f"  claim that rests on it: {id}" for id in change.claims]
         said += [f"  claim at no section that is listed, look for yourself: {id}" for id in change.unplaced]
     said += [f"no newer copy of {one}" for one in absent]

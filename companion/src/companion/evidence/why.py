@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -27,8 +28,8 @@ def text(root: Path, id: str) -> str:
     found = equations.Map(root)
     claim = next((one for one in found.claims.values() if id in (one.id, *one.was)), None)
     if claim is None:
-        near = sorted(one for one in found.claims if one.partition(".")[0] == id.partition(".")[0])
-        raise ValueError(f"CLAIM: expected an id of book/claims, got {id!r}; known are {near or sorted(found.claims)}")
+        near = difflib.get_close_matches(id, found.claims, n=5, cutoff=0.4) or sorted(found.claims)[:5]
+        raise ValueError(f"CLAIM: expected an id of book/claims, as {', '.join(near)}; got {id!r}")
     page = found.measured_on(claim.id)
     lines = [claim.id, f"  {' '.join(claim.says.split())}", ""]
     for name, said in (

@@ -35,12 +35,13 @@ from functools import cache
 from importlib import metadata
 from importlib.machinery import PathFinder
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
-from IPython.core.inputtransformer2 import TransformerManager
 from packaging.requirements import InvalidRequirement, Requirement
 
 from companion import manuscript, project
+from companion.declaring import notebooks
 from companion.declaring.notebooks import Chapter
 from companion.running import environment
 
@@ -74,6 +75,19 @@ _CUSTOM = ("sitecustomize", "usercustomize")
 _TAGS = ("parameters", "raises-exception", "skip-execution")
 """Tags that change what a cell does; all others say how it is shown."""
 _SHOWS_WORDS = re.compile(r"\bexcept\b|__doc__|\bgetdoc\b|\bhelp\(")
+_CODE = (
+    "co_name",
+    "co_code",
+    "co_exceptiontable",
+    "co_flags",
+    "co_argcount",
+    "co_posonlyargcount",
+    "co_kwonlyargcount",
+    "co_names",
+    "co_varnames",
+    "co_freevars",
+    "co_cellvars",
+)
 _COLOUR = re.compile(r"#[0-9a-f]{6}")
 _STARTUP = Path(__file__).with_name("kernel_startup.py")
 _RUNNERS = ("ipykernel", "ipython", "nbclient", "nbformat", "papermill")
@@ -195,8 +209,7 @@ def own_packages(root: Path) -> dict[str, Path]:
 
 def _code(root: Path, chapter: Chapter) -> str:
     """The code of all cells, and an import of the style, which the machinery imports by its name."""
-    python = TransformerManager().transform_cell
-    cells = [python(cell.source) for cell in chapter.notebook.cells if cell.cell_type == "code"]
+    cells = [notebooks.python(cell.source) for cell in chapter.notebook.cells if cell.cell_type == "code"]
     style = project.settings(root).style
     return "\n".join([*cells, *([f"import {style}"] if style else [])])
 
@@ -228,11 +241,14 @@ def imported(packages: Mapping[str, Path], code: str) -> dict[str, Path]:
     which ``execution`` guards against by comparing with the modules that a run really loaded.
     """
     found: dict[str, Path] = {}
-    waiting = list(_mentioned(code, package=""))
+    waiting, seen = list(_mentioned(code, package="")), set[str]()
     while waiting:
         for name in _with_parents(waiting.pop()):
+            if name in seen:
+                continue
+            seen.add(name)
             path = _module_file(packages, name)
-            if path is not None and name not in found:
+            if path is not None:
                 found[name] = path
                 package = name if path.name == "__init__.py" else name.rpartition(".")[0]
                 waiting.extend(_mentioned(_module(path), package))
@@ -260,11 +276,11 @@ def versions(modules: Iterable[str]) -> dict[str, str]:
     """Versions of the installed distributions that hold ``modules``, of all that these require, and of the runners."""
     holders = _holders()
     waiting = {_canonical(name) for module in modules for name in holders.get(module, ())}
-    found = {name: installed()[name].version for name in _RUNNERS if name in installed()}
+    found = {name: _version(name) for name in _RUNNERS if name in installed()}
     while waiting:
         name = waiting.pop()
         if name in installed():
-            found[name] = installed()[name].version
+            found[name] = _version(name)
             waiting |= set(_required(name)) - found.keys()
     return dict(sorted(found.items()))
 
@@ -272,7 +288,7 @@ def versions(modules: Iterable[str]) -> dict[str, str]:
 def loaded_versions(modules: Iterable[str]) -> dict[str, str]:
     """Versions of the installed distributions that hold ``modules``, and of nothing else."""
     names = {_canonical(name) for module in modules for name in _holders().get(module, ())}
-    return {name: installed()[name].version for name in sorted(names) if name in installed()}
+    return {name: _version(name) for name in sorted(names) if name in installed()}
 
 
 @cache
@@ -287,6 +303,12 @@ def installed() -> Mapping[str, metadata.Distribution]:
     for distribution in metadata.distributions():
         found.setdefault(_canonical(distribution.metadata["Name"] or ""), distribution)
     return found
+
+
+@cache
+def _version(name: str) -> str:
+    """Read once: the metadata of a distribution are parsed whenever they are asked for."""
+    return installed()[name].version
 
 
 @cache
@@ -307,8 +329,13 @@ def _canonical(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def _mentioned(code: str, package: str, *, relative: bool = True) -> Iterator[str]:
+@cache
+def _mentioned(code: str, package: str, *, relative: bool = True) -> tuple[str, ...]:
     """Dotted names that might be modules; those of relative imports are names within ``package``."""
+    return tuple(dict.fromkeys(_names(code, package, relative)))
+
+
+def _names(code: str, package: str, relative: bool) -> Iterator[str]:
     for level, base, names in _imports(code):
         if level and not relative:
             continue
@@ -324,7 +351,7 @@ def _mentioned(code: str, package: str, *, relative: bool = True) -> Iterator[st
 def _imports(code: str) -> list[tuple[int, str, list[str]]]:
     """Level, module and names of every import in ``code``."""
     found = []
-    for node in ast.walk(ast.parse(code)):
+    for node in _statements(ast.parse(code)):
         if isinstance(node, ast.Import):
             found.append((0, "", [alias.name for alias in node.names]))
         elif isinstance(node, ast.ImportFrom):
@@ -332,9 +359,20 @@ def _imports(code: str) -> list[tuple[int, str, list[str]]]:
     return found
 
 
+def _statements(tree: ast.AST) -> Iterator[ast.AST]:
+    """Everything in ``tree`` that holds statements, or is one: expressions, which are most of a tree, hold none."""
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        for part in ("body", "orelse", "finalbody", "handlers", "cases"):
+            if isinstance(inner := getattr(node, part, None), list):
+                waiting += inner
+
+
 @cache
 def code_digest(code: str, *, words: bool = True, colours: bool = True) -> str:
-    """Digest of the syntax tree: comments, layout and ``__version__``, which is part of the identity, do not count.
+    """Digest of what ``code`` compiles to: comments, layout and ``__version__``, part of the identity, do not count.
 
     Without ``words`` neither docstrings nor the texts of the errors that it raises count. Without ``colours`` it counts
     where they stand and which are the same, and not which they are.
@@ -343,7 +381,35 @@ def code_digest(code: str, *, words: bool = True, colours: bool = True) -> str:
     tree.body = [node for node in tree.body if not (isinstance(node, ast.Assign) and _names_version(node))]
     if not colours:
         tree = _Colourless().visit(tree)
-    return digest(ast.dump(tree if words else _Wordless().visit(tree)).encode())
+    if not words:
+        _without_words(tree)
+    return digest(repr(_told(compile(tree, "", "exec", dont_inherit=True))).encode())
+
+
+def _without_words(tree: ast.AST) -> None:
+    """Take docstrings away, and the texts in what is raised with what these texts compute."""
+    documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    for node in list(_statements(tree)):
+        if isinstance(node, documented) and ast.get_docstring(node, clean=False) is not None:
+            node.body = node.body[1:] or [ast.copy_location(ast.Pass(), node.body[0])]
+        elif isinstance(node, ast.Raise):
+            for part in ast.walk(node):
+                if isinstance(part, ast.JoinedStr):
+                    part.values = []
+                elif isinstance(part, ast.Constant) and isinstance(part.value, str):
+                    part.value = ""
+
+
+def _told(value: Any) -> Any:
+    """All that a constant of compiled code says but where its lines are; sets have an order of their own each time."""
+    if isinstance(value, CodeType):
+        said = [getattr(value, name) for name in _CODE]
+        return [said, *map(_told, value.co_consts)]
+    if isinstance(value, tuple):
+        return [_told(one) for one in value]
+    if isinstance(value, frozenset):
+        return sorted(map(repr, value))
+    return value
 
 
 class _Colourless(ast.NodeTransformer):
@@ -364,25 +430,7 @@ class _Colourless(ast.NodeTransformer):
             return node
         if node.value not in self.found:
             self.found.append(node.value)
-        return ast.Constant(f"colour {self.found.index(node.value)}")
-
-
-class _Wordless(ast.NodeTransformer):
-    """Takes docstrings away, and the texts in what is raised; what these texts compute is taken away with them."""
-
-    def generic_visit(self, node: ast.AST) -> ast.AST:
-        documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
-        if isinstance(node, documented) and ast.get_docstring(node, clean=False) is not None:
-            node.body = node.body[1:]
-        return super().generic_visit(node)
-
-    def visit_Raise(self, node: ast.Raise) -> ast.AST:
-        for part in ast.walk(node):
-            if isinstance(part, ast.JoinedStr):
-                part.values = []
-            elif isinstance(part, ast.Constant) and isinstance(part.value, str):
-                part.value = ""
-        return node
+        return ast.copy_location(ast.Constant(f"colour {self.found.index(node.value)}"), node)
 
 
 def _names_version(node: ast.Assign) -> bool:

@@ -90,6 +90,7 @@ def _entry(claim: claims.Claim, measurement: claims.Measurement | None, judgemen
         "page": "",
         "says": _plain(claim.says),
         "source": source,
+        "quote": _plain(claim.quote) or None,
         "state": (claim.state or "standing") if claim.source else None,
         "kind": claim.kind,
         "external": False,

@@ -104,11 +104,15 @@ def instructions(root: Path, record: Mapping[str, Any]) -> str:
     """How a reader makes the figure again, with and without the public address, and how long it takes."""
     press = [folder.parent.relative_to(root).as_posix() for folder in project.code(root)[1:]]
     packages = " ".join([*(f"./{folder}" for folder in press), '".[notebook]"'])
+    clone = f"install from a clone of the repository, as by\n    python -m pip install {packages}\n"
+    if not (root / "pyproject.toml").is_file():
+        clone = (
+            f"run the script where {project.MACHINERY} is installed, with the folder src of a clone in PYTHONPATH,\n"
+        )
     return (
         f"Make it again (the whole page took {_page(root, record)['seconds']:.0f} seconds):\n"
         f"    python -m pip install -r {REQUIREMENTS}\n    python {SCRIPT}\n"
-        f"If the address in {REQUIREMENTS} does not answer, install from a clone of the repository, as by\n"
-        f"    python -m pip install {packages}\n"
+        f"If the address in {REQUIREMENTS} does not answer, {clone}"
         "or take the notebook that the page offers for download: it carries the library and draws the figure too.\n"
         f"In the repository: make chapter NAME={record['chapter']}\n"
     )

@@ -42,6 +42,7 @@ __all__ = [
     "evidence",
     "in_archive_only",
     "picture",
+    "quoted",
     "setup",
     "verdict_of",
 ]
@@ -389,6 +390,7 @@ class ClaimsLedger(Directive):
         link = f'<a href="{cell}#{anchor}">' if entry["measured"] is not None else f'<a href="{cell}">'
         older = "".join(f'<span id="ledger-{claims.anchor_of(old)}"></span>' for old in entry["was"])
         notes = {
+            "The source says": quoted(entry),
             "": entry["because"],
             "Bound": entry["rule"],
             "Route": entry["route"],
@@ -462,6 +464,11 @@ def beside(counted: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
         return ""
     listed = " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
     return f"Beside them, in no total, stand {listed}."
+
+
+def quoted(entry: Mapping[str, Any]) -> str:
+    """The words of the source between quotation marks, or nothing."""
+    return f"“{entry['quote']}”" if entry["quote"] else ""
 
 
 def counts(said: Sequence[Mapping[str, Any]]) -> str:
@@ -580,7 +587,10 @@ class Corrections(Directive):
     def _card(self, entry: dict[str, Any]) -> list[nodes.Node]:
         anchor = claims.anchor_of(entry["id"])
         cell = f"{self.to_root()}notebooks/{entry['page']}.html#{anchor}"
-        before = {"It says": plain.typeset(entry["says"]), "Where": self._where(entry)}
+        before = {"It says": plain.typeset(quoted(entry) or entry["says"])}
+        if entry["quote"]:
+            before["In our words"] = plain.typeset(entry["says"])
+        before["Where"] = self._where(entry)
         after = {} if entry["measured"] is None else evidence(entry)
         if entry["parts"]:
             after["Parts"] = f"<ul>{''.join(self._part(part) for part in entry['parts'])}</ul>"

@@ -347,20 +347,20 @@ def _add_records(root: Path, html: Path) -> None:
     shutil.copytree(Path(__file__).resolve().parents[1] / "schemas", html / "schemas")
     if (build / "figures").is_dir():
         shutil.copytree(build / "figures", html / "figures")
-    _number(html)
+    known = json.loads((html.parent / packed.REFERENCES).read_text(encoding="utf-8"))
+    _number(html, known)
     _join_themes(html)
     catalogue.write_index(root, html)
     shown = {notebooks.load(root, name).thumbnail for name in notebooks.names(root)}
     for folder in sorted((html / "figures").glob("*")):
-        _bundle(root, folder)
+        _bundle(root, folder, known)
         _lighten(folder, preview=folder.name in shown)
     (html / ".nojekyll").touch()
 
 
-def _number(html: Path) -> None:
+def _number(html: Path, known: Mapping[str, Any]) -> None:
     """The records of figures with the numbers that the pages show."""
-    called = json.loads((html.parent / packed.REFERENCES).read_text(encoding="utf-8"))["numref"]
-    numbers = {id: words.split()[-1] for id, words in called.items()}
+    numbers = {id: words.split()[-1] for id, words in known["numref"].items()}
     listed = html / "figures.json"
     records = [
         numbering.cited(record, numbers[record["id"]]) if record["id"] in numbers else record
@@ -408,7 +408,7 @@ def _refuse_changes(folder: Path, files: Mapping[str, str]) -> None:
         raise ValueError(f"figure {folder.name}: the files {changed} are not those that figure.json lists")
 
 
-def _bundle(root: Path, folder: Path) -> None:
+def _bundle(root: Path, folder: Path, known: Mapping[str, Any]) -> None:
     """One archive that stands alone: every file of a figure, its record, what it is, its licence, all checksums."""
     record = json.loads((folder / "figure.json").read_text(encoding="utf-8"))
     id, who = record["id"], project.identity(root)
@@ -417,7 +417,8 @@ def _bundle(root: Path, folder: Path) -> None:
     citation = json.dumps([record["csl"]], indent=1, ensure_ascii=False) + "\n"
     (folder / f"{id}.csl.json").write_text(citation, encoding="utf-8")
     readme = (
-        f"{record['csl']['title']}\n{record['csl']['URL']}\n\n{record['caption']}\n\nWhat is seen: {record['alt']}\n\n"
+        f"{record['csl']['title']}\n{record['csl']['URL']}\n\n"
+        f"{packed.markdown(root, record['page'], record['caption'], known, {})}\n\nWhat is seen: {record['alt']}\n\n"
         f"Source: {record['source']}\n{themes}"
         f"From: {who.title}, version {record['library_version']}, commit {record['commit']}\n"
         f"{again.instructions(root, record)}"

@@ -16,6 +16,7 @@ import yaml
 from companion import claims, plain, project
 from companion.declaring import texts
 from companion.running import disk
+from companion.site import directives
 
 __all__ = ["escaped", "write"]
 
@@ -160,6 +161,8 @@ def _item(who: project.Identity, entry: Mapping[str, Any]) -> str:
     link = f"\\href{{{address}}}{{\\texttt{{{escaped(entry['id'])}}}}}"
     where = f" ({escaped(entry['source']['where'])})" if entry["source"]["where"] else ""
     words = [f"\\item {link}{where}: {escaped(entry['says'])}"]
+    if entry["quote"]:
+        words.append(f"The source says: {escaped(directives.quoted(entry))}.")
     if isinstance(entry["published"], int | float | str) and not isinstance(entry["published"], bool):
         words.append(f"Published: {escaped(str(entry['published']))}.")
     if entry["measured"] is not None:

@@ -16,7 +16,7 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxRole
 
-from companion import claims
+from companion import claims, plain
 from companion.declaring import notebooks
 from companion.site import directives
 
@@ -118,7 +118,9 @@ def _row(entry: Mapping[str, Any], to_root: str) -> str:
     measured = entry["measured"] is not None
     target = f"notebooks/{entry['page']}.html#{anchor}" if measured else f"book/claims.html#ledger-{anchor}"
     _, label, mark = directives.verdict_of(entry)
-    because = f' <span class="book-because">{html.escape(entry["because"])}</span>' if entry["because"] else ""
+    quote = directives.quoted(entry)
+    said = f' <span class="book-because">The source says: {plain.typeset(quote)}</span>' if quote else ""
+    because = f' <span class="book-because">{plain.typeset(entry["because"])}</span>' if entry["because"] else ""
     if measured and entry["page"] == entry["chapter"]:
         facts = "; ".join(f"{name}: {text}" for name, text in directives.evidence(entry).items())
         # In the ledger what a rival is has a paragraph of its own.
@@ -128,7 +130,7 @@ def _row(entry: Mapping[str, Any], to_root: str) -> str:
         f'<li id="report-{anchor}" data-verdict="{entry["verdict"]}">'
         f'<span class="book-verdict-{entry["verdict"]}" aria-hidden="true">{mark}</span> '
         f'<a href="{to_root}{target}" title="{label}, {entry["kind"]}">'
-        f"{html.escape(entry['id'].partition('.')[2])}</a>: {html.escape(entry['says'])}{because}</li>"
+        f"{html.escape(entry['id'].partition('.')[2])}</a>: {plain.typeset(entry['says'])}{said}{because}</li>"
     )
 
 
