@@ -219,6 +219,15 @@ def test_a_page_of_the_reference_knows_the_file_it_was_made_from():
     assert reference.source(ROOT, f"notebooks/{library.name}") is None
 
 
+def test_a_page_leads_to_the_code_that_it_was_made_from(rendered, tmp_path):
+    page = (rendered[0] / "reference" / "game.rules.html").read_text()
+    assert f'<a href="../{reference.code("src/game/rules.py")}">src/game/rules.py</a>' in page
+    reference.copy_code(ROOT, tmp_path)
+    for module in of_book(ROOT).modules.values():
+        copied = tmp_path / reference.code(module.path.relative_to(ROOT).as_posix())
+        assert copied.read_bytes() == module.path.read_bytes()
+
+
 def test_the_pages_are_made_without_a_warning(rendered):
     assert rendered[1] == []
 

@@ -22,7 +22,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from experiments import lens_record
 from experiments.vector import fidelity
 from experiments.vector.fidelity import _independent, _jackknife, _steady, _written
 from spinbook import lens, sphere, sweep, validate
@@ -103,6 +102,9 @@ def system(case: Case) -> tuple[np.ndarray, np.ndarray]:
     N, D = case.num_sites, case.dim
     rng = np.random.default_rng([SHAPES.index(case.shape), case.draw])
     if case.shape.startswith("learned"):
+        # Readers of the record, whose pages carry what they import, need no trained network.
+        from experiments import lens_record
+
         layer, head = _HEADS[case.draw % len(_HEADS)]
         J = lens_record.sample().attention[layer, 1, head]
         N = len(J)
