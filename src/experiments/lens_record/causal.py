@@ -226,7 +226,7 @@ def collect(
 ) -> dict[str, Any]:
     """The record of the second network, also written to ``causal.json.gz`` in ``folder``, with the weights beside it.
 
-    Sizes other than ``FULL`` train a small network on the sample of the text. ``plan`` as in ``lens_record.collect``.
+    Sizes other than ``FULL`` train a small network on the sample of the text. ``plan`` as in ``runs.collect``.
     """
     place, design = Path(folder), transient.ALL if sizes == FULL else transient.SMOKE
     place.mkdir(parents=True, exist_ok=True)
