@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from importlib import util
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,8 @@ import experiments
 import spinbook
 from companion.running import environment
 
-pytest_plugins = ["tests.budget", "toybook"]
+# An environment of the library alone, as that of its oldest versions, has not what the press needs.
+pytest_plugins = ["tests.budget", *(["toybook"] if util.find_spec("jupytext") else [])]
 
 # Before PyTorch is imported. A second thread that waits for work does so at full speed, and the other core is that of
 # the other worker.

@@ -34,6 +34,7 @@ BROKEN = {
     "undeclared-claim": (AUDIT, 'measure("probe.slope"', 'measure("probe.gradient"'),
     "unmeasured-claim": (AUDIT, 'measure("probe.slope"', 'measure("probe.gradient"'),
     "not-measured": (AUDIT, 'measure("probe.slope"', 'measure("probe.biases"'),
+    "rival-literal": (LESSON, "rival=y.max() / 2", "rival=(1 / 2, 0.1)"),
     "rival-unmeasured": (LESSON, ", rival=y.max() / 2", ""),
     "lesson-size": (LESSON, "Two independent walkers {cite", "word " * 3500 + "\n\nTwo independent walkers {cite"),
     "measured": (AUDIT, "{measured}`probe.top:.1f`", "{measured}`probe.hill:.1f`"),

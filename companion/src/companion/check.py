@@ -445,6 +445,11 @@ def _about_pair(root: Path, name: str, pages: Sequence[_Page]) -> Iterator[Findi
                 yield Finding(page.file, line, "rival-unmeasured", f"{id}: expected rival=, {claim.rival!r}")
             elif claim.control and not {"rival", "control"} & set(named):
                 yield Finding(page.file, line, "control-unmeasured", f"{id}: expected control=, {claim.control!r}")
+            elif "rival" in named and not any(isinstance(node, ast.Name) for node in ast.walk(named["rival"])):
+                message = (
+                    f"{id}: rival: expected what the same code gives, got the number {ast.unparse(named['rival'])}"
+                )
+                yield Finding(page.file, line, "rival-literal", message)
     measured = {id for page in pages for id, _, _ in page.calls.measured}
     if pages and not any("measure" in page.calls.unknown for page in pages):
         for claim in declared.values():

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 from hashlib import sha256
-from importlib import resources
+from importlib import import_module, resources
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -102,9 +102,8 @@ def system(case: Case) -> tuple[np.ndarray, np.ndarray]:
     N, D = case.num_sites, case.dim
     rng = np.random.default_rng([SHAPES.index(case.shape), case.draw])
     if case.shape.startswith("learned"):
-        # Readers of the record, whose pages carry what they import, need no trained network.
-        from experiments import lens_record
-
+        # By its name, so that pages that read the record, which carry all that they import, do not carry a network.
+        lens_record = import_module("experiments.lens_record")
         layer, head = _HEADS[case.draw % len(_HEADS)]
         J = lens_record.sample().attention[layer, 1, head]
         N = len(J)
