@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import time
 
 import jax
 import jax.numpy as jnp
@@ -289,6 +290,16 @@ def test_packed_vectors_are_off_by_half_a_part_of_their_largest_component():
     allowed = np.abs(x).max(-1, keepdims=True) * (0.5 / 255 + 2.0**-11)
     assert (np.abs(found - x) <= allowed).all()
     assert np.abs(found - x).max() > 0.1 * allowed.max()
+
+
+@pytest.mark.slow
+def test_72_heads_on_32_windows_are_measured_in_twenty_seconds():
+    J = softmax(6, 32, 12, 64, 64)
+    begin = time.process_time()
+    found = lens.measure(list(J))
+    # Of all processors together, which other work beside does not stretch; it took five.
+    assert time.process_time() - begin < 20
+    assert found.concentration.shape == (32, 6, 12)
 
 
 def test_long_keys_have_numpys_correlation():
