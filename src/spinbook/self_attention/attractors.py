@@ -23,6 +23,7 @@ from spinbook.self_attention.double import inverse_temperatures, numbers
 __all__ = ["REGIMES", "Verdicts", "classify_sweep", "shortest_period", "verdicts"]
 
 REGIMES = ("fixed point", "periodic", "quasi-periodic", "chaotic", "undecided")
+"""What an orbit can be, by the indices in ``Verdicts.regime``."""
 FIXED_POINT, PERIODIC, QUASI_PERIODIC, CHAOTIC, UNDECIDED = range(len(REGIMES))
 
 _LOG_FACTOR = 10.0
