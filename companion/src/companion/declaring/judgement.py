@@ -95,7 +95,8 @@ def judge(claim: Claim, measurement: Measurement | None) -> Judgement:
     ``factor``. ``holds`` says that the declared verdict is confirmed.
 
     - reproduced, and verdicts of the book's own: the value agrees, and the rival misses by more than allowance +
-      k sqrt(u^2 + u_r^2). In a range (above, below, between) the value lies inside by k u less the allowance.
+      k sqrt(u^2 + u_r^2). In a range (above, below, between) the value lies inside by k u less the allowance, and the
+      rival outside by k u_r and the allowance.
     - corrected: the same, with the printed form as the rival; a printed number needs no measurement.
     - not-reproduced: the value misses, it is what was ``found``, and the control agrees.
     - undecided: the interval of k u about the value has an end of the range inside; or, where one value is right, it
@@ -157,7 +158,8 @@ def _judge_rival(
     value, uncertainty = _pair(rival)
     if isinstance(value, bool) != isinstance(measurement.value, bool) and math.isfinite(float(value)):
         return None, None, "the rival is a boolean and the value is not, or the other way round"
-    bound = allowance + k * math.hypot(measurement.uncertainty, uncertainty)
+    # The ends of a range are known; elsewhere both numbers scatter about the right one.
+    bound = allowance + k * (uncertainty if target.is_range else math.hypot(measurement.uncertainty, uncertainty))
     if not math.isfinite(float(value)):
         return None, bound, ""
     gap, word = target.gap(float(value)), "printed form" if claim.verdict == "corrected" else "rival"
