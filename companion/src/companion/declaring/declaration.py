@@ -39,7 +39,7 @@ KINDS = ("number", "figure", "formula", "order", "statement", "program", "own")
 OWN = "own"
 UNDECIDED = "undecided"
 SOFTWARE_CHECK = "software-check"
-"""An identity, a provenance or a test of the book's code, which holds whatever is true of the subject; no total counts it."""
+"""An identity, a provenance or a test of code, which holds whatever is true of the subject; no total counts it."""
 OWN_VERDICTS = ("result", "exploratory", SOFTWARE_CHECK)
 """Of the book's own claims: planned or derived beforehand, and repeated; unplanned; no result at all."""
 VERDICTS = ("reproduced", "partly", "corrected", "not-reproduced", UNDECIDED, "not-attempted", *OWN_VERDICTS)
