@@ -38,6 +38,7 @@ __all__ = [
     "PublishedFigure",
     "Result",
     "SourceItems",
+    "beside",
     "counts",
     "evidence",
     "in_archive_only",
