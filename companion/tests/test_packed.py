@@ -46,7 +46,7 @@ def test_the_site_offers_notebooks_that_can_be_read_without_sphinx(two_pages):
     assert "**Figure 1.1.** Two walkers. It shows $x^2$ as in (1.1)." in lesson
     audit = prose(offered(book, "audits/probe"))
     assert "which ends at 1.0, see Figure 1.2 and (1.2)" in audit
-    assert "Of 4 statements of the source" in audit
+    assert "Of 2 statements of the source" in audit
     assert "<td>Its slope, as &lt;printed&gt;</td>" in audit
     assert "href" not in audit
 

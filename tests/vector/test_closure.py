@@ -8,7 +8,7 @@ from experiments.vector import fidelity
 from spinbook import sphere
 from spinbook.precision import enable_x64
 from spinbook.vector import closure
-from tests.experiments.vector.test_calibration import _alone
+from tests.experiments.vector import test_calibration
 
 
 def directions(seed: int, num_sites: int, dim: int) -> np.ndarray:
@@ -22,7 +22,7 @@ def test_a_spin_that_hears_itself_is_exact_up_to_one_over_the_number_of_componen
         for dim in (32, 64, 128):
             found = closure.steady_state(np.ones((1, 1)), sphere.radius(dim) * np.eye(dim)[:1], beta=2.0)
             assert found.converged
-            exact = _alone(dim, 2.0)
+            exact = test_calibration._alone(dim, 2.0)
             off.append(abs(float(found.delayed_correlations[0, 0]) / exact - 1))
     # The first order left out halves with every doubling; the second is a few per cent of it here.
     assert np.divide(off[:-1], off[1:]) == pytest.approx(2, abs=0.1)

@@ -19,18 +19,19 @@ from experiments import records
 __all__ = ["NETWORKS", "Sample", "by_head", "packed", "recorded", "sample", "values"]
 
 NETWORKS = ("trained", "fresh", "shuffled", "other order")
+_RECORDS = {"lens": "lens.json.gz", "causal": "causal.json.gz"}
 _SAMPLE = "minilm.npz"
 
 
 def recorded(name: str = "lens") -> dict[str, Any]:
-    """The record NAME.json.gz beside this module, of the encoder or, as "causal", of the second network.
+    """A record beside this module: of the encoder or, as "causal", of the second network.
 
-    Raises ``FileNotFoundError`` where the library has none.
+    Raises ``KeyError`` for another name.
 
     >>> recorded()["complete"], recorded("causal")["complete"]
     (True, True)
     """
-    with resources.as_file(resources.files("experiments.lens_record").joinpath(f"{name}.json.gz")) as path:
+    with resources.as_file(resources.files("experiments.lens_record") / _RECORDS[name]) as path:
         return records.read(path)
 
 
