@@ -172,11 +172,12 @@ LATE = [
     "new = steps.far(1)\nodd, even = [], []\nfirst = rng.random()",
     "net = [pairs]\ndef apart(x):\n    local = [x]\n    local[0] = rng.random()\n    return new + x",
     "def stops():\n    for layer in net:\n        layer.padding = 1\n    return net",
-    "for found in (odd, even):\n    found.append(steps.far(2))",
+    "for found, _ in zip((odd, even), range(2)):\n    found.append(steps.far(2))",
     "new = pairs.both(1)",
     "second = apart(first)\nMarkdown(pairs.both(new))",
     "claims.measure('probe.late', apart(3))",
     "claims.measure('probe.loop', max(odd))",
+    "claims.measure('probe.called', len([*zip(range(3), range(3))]))",
     "claims.measure('probe.stops', stops())",
     "def fresh():\n    return np.random.default_rng(2).random()",
     "third = fresh()",
@@ -194,6 +195,8 @@ def test_a_function_finds_its_names_when_it_is_called_and_a_loop_changes_what_it
         "numpy.random.default_rng",
     }
     assert "walks.steps.far" in page.behind("claims.measure", "probe.loop").names
+    # What is called to go through it stays what it was.
+    assert page.behind("claims.measure", "probe.called").names == {measure}
     assert page.behind("claims.measure", "probe.stops").names == {measure, "walks.pairs"}
     alone = "\n".join(page.alone("claims.measure", ["probe.late"]))
     # Random numbers that a function drew in between are drawn again.

@@ -434,8 +434,9 @@ def _needs_and_gives(node: ast.stmt) -> tuple[frozenset[str], frozenset[str]]:
             changed |= _called_on(part)
     for part in ast.walk(node):
         if isinstance(part, ast.For) and stored([part.target]) & changed:
-            # What a loop goes through is changed under the names that the loop gives it.
-            changed |= {one.id for one in ast.walk(part.iter) if isinstance(one, ast.Name)}
+            # What a loop goes through is changed under the names that the loop gives it, and not what is called for it.
+            called = {id(one.func) for one in ast.walk(part.iter) if isinstance(one, ast.Call)}
+            changed |= {one.id for one in ast.walk(part.iter) if isinstance(one, ast.Name) and id(one) not in called}
     gives |= changed
     return frozenset(needs - inner), frozenset(gives)
 
