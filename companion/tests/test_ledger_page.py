@@ -98,3 +98,9 @@ def test_250_claims_are_filtered_by_chapter_kind_and_words_at_once_and_sorted_wi
     numbers = 126
     assert seen == [250, 125, 63, 1, "1 of 250 shown"]
     assert sorted_ == [numbers, numbers], "rows without a published number stand last, up and down"
+
+
+def test_formulas_in_the_words_of_a_source_are_letters():
+    assert directives.quoted({"quote": r"the partition function $Z_1$ for $\nu \geq 0$"}) == (
+        "“the partition function Z_1 for ν≥0”"
+    )

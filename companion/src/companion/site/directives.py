@@ -468,8 +468,8 @@ def beside(counted: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
 
 
 def quoted(entry: Mapping[str, Any]) -> str:
-    """The words of the source between quotation marks, or nothing."""
-    return f"“{entry['quote']}”" if entry["quote"] else ""
+    """The words of the source between quotation marks, their formulas as letters, or nothing."""
+    return f"“{plain.plain(entry['quote'])}”" if entry["quote"] else ""
 
 
 def counts(said: Sequence[Mapping[str, Any]]) -> str:

@@ -119,7 +119,7 @@ def _row(entry: Mapping[str, Any], to_root: str) -> str:
     target = f"notebooks/{entry['page']}.html#{anchor}" if measured else f"book/claims.html#ledger-{anchor}"
     _, label, mark = directives.verdict_of(entry)
     quote = directives.quoted(entry)
-    said = f' <span class="book-because">The source says: {plain.typeset(quote)}</span>' if quote else ""
+    said = f' <span class="book-because">The source says: {plain.typeset(quote)}.</span>' if quote else ""
     because = f' <span class="book-because">{plain.typeset(entry["because"])}</span>' if entry["because"] else ""
     if measured and entry["page"] == entry["chapter"]:
         facts = "; ".join(f"{name}: {text}" for name, text in directives.evidence(entry).items())
