@@ -89,10 +89,10 @@ def steady_state(
     h_i = x_i + sum_j J_ij m_j; s_i = |h_i|^2 + sum_jk J_ij C_jk J_ik, the mean squared length of the field; phi(h) =
     f(|h|^2) h the exact response; and A_il = J_il tr<phi'(h_i)> / D its mean slope. In A C the part of each neighbour's
     own fluctuations, A_il C_ll, is J_il tr[phi'(h_i) cov(s_l)] with their directions. The couplings may have any
-    symmetry and a diagonal, and no gap in their spectrum is assumed. What is left out is of order 1/D: the scatter of |h|^2, and
-    that what two spins share may lie along their means. It is largest where a spin hears one other. Plain updates from
-    the answer to the fields alone, D N + N^3 each; where they do not settle, ``converged`` is false. Raises
-    ``ValueError`` for arguments of other shapes, NaN, D <= 2 and beta <= 0. Derived in the audit of spin-transformers.
+    symmetry and a diagonal, and no gap in their spectrum is assumed. What is left out is of order 1/D: the scatter of
+    |h|^2, and that what two spins share may lie along their means. It is largest where a spin hears one other. Plain
+    updates from the answer to the fields alone, D N + N^3 each; where they do not settle, ``converged`` is false.
+    Raises ``ValueError`` for arguments of other shapes, NaN, D <= 2 and beta <= 0. Derived in the audit of spin-transformers.
 
     >>> found = steady_state([[0.0, 1.0], [-1.0, 0.0]], jnp.ones((2, 4)), beta=1.0)
     >>> found.delayed_correlations.shape, bool(found.converged)
