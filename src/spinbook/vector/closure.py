@@ -92,7 +92,8 @@ def steady_state(
     symmetry and a diagonal, and no gap in their spectrum is assumed. What is left out is of order 1/D: the scatter of
     |h|^2, and that what two spins share may lie along their means. It is largest where a spin hears one other. Plain
     updates from the answer to the fields alone, D N + N^3 each; where they do not settle, ``converged`` is false.
-    Raises ``ValueError`` for arguments of other shapes, NaN, D <= 2 and beta <= 0. Derived in the audit of spin-transformers.
+    Raises ``ValueError`` for arguments of other shapes, NaN, D <= 2 and beta <= 0. Derived in the audit of
+    spin-transformers.
 
     >>> found = steady_state([[0.0, 1.0], [-1.0, 0.0]], jnp.ones((2, 4)), beta=1.0)
     >>> found.delayed_correlations.shape, bool(found.converged)
