@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import nbformat
@@ -518,7 +519,9 @@ with lifeline.orderly():
 LISTENING = [
     sys.executable,
     "-c",
-    "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])",
+    "import os, signal, sys\n"
+    "for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP): signal.signal(number, signal.SIG_DFL)\n"
+    "os.execv(sys.argv[1], sys.argv[1:])",
 ]
 
 
@@ -560,6 +563,48 @@ def test_a_child_that_does_not_listen_is_killed(tmp_path, monkeypatch):
     assert process.returncode == -signal.SIGKILL
 
 
+def drops(number):
+    """As a destructor does."""
+    with suppress(KeyboardInterrupt):
+        signal.raise_signal(number)
+
+
+def turns(number):
+    """As an import does that was stopped halfway."""
+    try:
+        signal.raise_signal(number)
+    except KeyboardInterrupt:
+        raise AttributeError("a partially imported module") from None
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("what_runs", [drops, turns])
+def test_a_signal_ends_a_run_whatever_became_of_its_interruption(what_runs, number):
+    before = signal.signal(number, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt) as raised, lifeline.orderly():
+            what_runs(number)
+        assert signal.getsignal(number) is signal.default_int_handler
+    finally:
+        signal.signal(number, before)
+    assert raised.value.args == (number,)
+
+
+def test_an_error_that_no_signal_caused_stays_what_it_is():
+    with pytest.raises(ValueError, match="of its own"), lifeline.orderly():
+        raise ValueError("of its own")
+
+
+def test_a_run_under_nohup_outlives_its_terminal():
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with lifeline.orderly():
+            signal.raise_signal(signal.SIGHUP)
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 MOMENTS = {
     "it starts": ".lock",
     "a chapter starts": "work/probe-*/log.txt",
@@ -595,9 +640,9 @@ def test_a_build_that_is_stopped_leaves_the_old_site_nothing_running_and_nothing
         _, error = process.communicate(timeout=60)
         if process.returncode:
             stopped.append(moment)
-            assert process.returncode == (-number if number == signal.SIGKILL else 128 + number), moment
             said = "" if number == signal.SIGKILL else f"stopped by {number.name}: what was finished is kept\n"
-            assert error == said, moment
+            status = -number if number == signal.SIGKILL else 128 + number
+            assert (process.returncode, error) == (status, said), moment
         wait_until(lambda: not processes_of(copy.root), seconds=10)
         found = disk.digests(copy.path("_build/html"))
         if found != before:

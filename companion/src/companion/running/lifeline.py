@@ -57,23 +57,36 @@ def stop(process: subprocess.Popen[bytes]) -> None:
 
 @contextmanager
 def orderly() -> Iterator[None]:
-    """Let SIGTERM and a closed terminal raise KeyboardInterrupt(number), as Ctrl-C does, so that children are ended.
+    """Let Ctrl-C, SIGTERM and a closed terminal raise KeyboardInterrupt(number), so that children are ended.
 
-    In a thread that is not the main one signals stay as they are.
+    What runs at that moment may turn the interruption into another error, as an import does that it stops halfway, or
+    may drop it, as a destructor does. ``KeyboardInterrupt(number)`` then leaves the block all the same.
+    In a thread that is not the main one signals stay as they are, and a signal that is ignored, as nohup has it, stays
+    ignored.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
+    asked: list[int] = []
 
     def stop(number: int, frame: FrameType | None) -> None:
+        asked.append(number)
         raise KeyboardInterrupt(number)
 
-    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGHUP)}
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    heard = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, stop) for number in heard}
     try:
         yield
+    except Exception as error:
+        if asked:
+            raise KeyboardInterrupt(asked[0]) from error
+        raise
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+    if asked:
+        raise KeyboardInterrupt(asked[0])
 
 
 def tie() -> None:
