@@ -46,9 +46,8 @@ __all__ = [
     "write",
 ]
 
-HEAVIEST = 3_000_000
-"""Most bytes that a notebook carries, in base64: all have less than two million but one with the records of two
-chapters."""
+HEAVIEST = 2_000_000
+"""Most bytes that a notebook carries, in base64."""
 LIBRARY = "library.tar.xz"
 """What the carried part is called where it is named."""
 REFERENCES = "references.json"
