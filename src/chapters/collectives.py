@@ -178,11 +178,11 @@ def _halves(text: str, width: int = 27) -> list[str]:
 def _card(stop: Stop, corner: tuple[float, float], size: tuple[float, float], folder: str) -> str:
     (x, y), (width, height) = corner, size
     lines = _halves(stop.idea)
-    top = y + (28 if len(lines) == 1 else 22)
+    top, step = {1: (28, 0), 2: (22, 18)}.get(len(lines), (19, 16))
     words = "".join(
-        f'<text x="{x + 14:g}" y="{top + 18 * k:g}">{html.escape(line)}</text>' for k, line in enumerate(lines)
+        f'<text x="{x + 14:g}" y="{y + top + step * k:g}">{html.escape(line)}</text>' for k, line in enumerate(lines)
     )
-    below = f'<text class="small" x="{x + 14:g}" y="{y + height - 12:g}">{stop.page}, {stop.minutes} min</text>'
+    below = f'<text class="small" x="{x + 14:g}" y="{y + height - 10:g}">{stop.page}, {stop.minutes} min</text>'
     box = f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="8"/>'
     return f'<a href="{folder}{stop.page}.html" class="{stop.road or "both"}">{box}{words}{below}</a>'
 

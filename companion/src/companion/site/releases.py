@@ -244,8 +244,8 @@ class LedgerChanges(directives.Directive):
             return f"<h3>{html.escape(title)}</h3><p>No claim, expectation, value or verdict has changed.</p>"
         head = "".join(f'<th scope="col">{name}</th>' for name in ("Claim", "What changed", "Before", "Now", "Why"))
         return (
-            f'<h3>{html.escape(title)}</h3><table class="table"><thead><tr>{head}</tr></thead>'
-            f"<tbody>{rows}</tbody></table>"
+            f'<h3>{html.escape(title)}</h3><div class="book-table"><table class="table"><thead><tr>{head}</tr></thead>'
+            f"<tbody>{rows}</tbody></table></div>"
         )
 
 
