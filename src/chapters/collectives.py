@@ -119,7 +119,7 @@ ROAD = (
     Stop("collectives", "A transformer block is a response", (), 25, "", (1, 0)),
     Stop("rbm-mixtures", "Attention is a guess about what you cannot see", (), 25, "equilibrium", (0, 1)),
     Stop("adaptive-tap", "Do not hear your own echo", ("rbm-mixtures",), 25, "equilibrium", (0, 2)),
-    Stop("free-energy", "How a magnet computes attention", ("adaptive-tap",), 30, "equilibrium", (0, 3)),
+    Stop("free-energy", "How a magnet computes attention", ("adaptive-tap",), 25, "equilibrium", (0, 3)),
     Stop("kinetic-ising", "The average of tanh is not the tanh of the average", (), 25, "driven", (2, 1)),
     Stop("spin-transformers", "A transformer block is a relaxation", ("kinetic-ising",), 25, "driven", (2, 2)),
     Stop("attention-dynamics", "Chaos in a window of four tokens", (), 30, "driven", (1, 2)),
