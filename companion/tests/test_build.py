@@ -45,6 +45,29 @@ def test_the_cells_of_a_page_have_the_same_ids_in_every_build(built):
     nbformat.validate(first)
 
 
+def test_hidden_cells_with_nothing_to_be_seen_between_them_are_opened_as_one():
+    def cell(source, *outputs, tags=("hide-input",)):
+        return nbformat.v4.new_code_cell(source, metadata={"tags": list(tags)}, outputs=list(outputs))
+
+    stored, shown = (
+        nbformat.v4.new_output("display_data", {kind: "1"})
+        for kind in ("application/papermill.record/text/plain", "text/plain")
+    )
+    stream = nbformat.v4.new_output("stream", text="1")
+    cells = [
+        cell("a"),
+        cell("b", stored),
+        cell("c", shown),
+        cell("d", stream),
+        cell("e"),
+        cell("f", tags=()),
+        cell("g"),
+    ]
+    joined = rendering._joined([*cells[:5], nbformat.v4.new_markdown_cell("words"), *cells[5:]])
+    assert [one.source for one in joined] == ["a\n\nb\n\nc", "d", "e", "words", "f", "g"]
+    assert joined[0].outputs == [stored, shown]
+
+
 def test_the_first_build_runs_the_chapter_and_says_where_the_site_is(built):
     book, outcome, printed = built
     assert outcome.executed == ["probe"]

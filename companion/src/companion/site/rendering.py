@@ -272,8 +272,23 @@ def page_notebook(
             cells += [_directive("published-figure", id) for id in figures]
     _below_title(cells, chapter.name)
     cells.append(_directive("provenance", chapter.name))
-    page.cells = cells
+    page.cells = _joined(cells)
     return page
+
+
+def _joined(cells: Sequence[NotebookNode]) -> list[NotebookNode]:
+    """The cells of a page; hidden ones that follow each other, with nothing to be seen between, are opened as one."""
+    joined: list[NotebookNode] = []
+    for cell in cells:
+        last = joined[-1] if joined else None
+        if last is not None and all(one.get("metadata", {}).get("tags") == ["hide-input"] for one in (last, cell)):
+            kinds = [kind for output in last.outputs for kind in output.get("data", {"text/plain": ""})]
+            if all(kind.startswith("application/papermill.record/") for kind in kinds):
+                last.source = f"{last.source}\n\n{cell.source}"
+                last.outputs += cell.outputs
+                continue
+        joined.append(cell)
+    return joined
 
 
 def _below_title(cells: list[NotebookNode], name: str) -> None:
