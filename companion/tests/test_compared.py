@@ -1,14 +1,9 @@
 """Our figures beside the published ones: every one that has a source says how they compare."""
 
-import ast
-from pathlib import Path
-
 import pytest
 
-from companion import claims
-from companion.declaring import compared, notebooks
+from companion.declaring import compared
 
-ROOT = Path(__file__).resolve().parents[2]
 CHAPTERS = ["one", "one-more", "two"]
 FIGURES = [
     {"id": "one-line", "chapter": "one", "source": "Figure 1"},
@@ -69,28 +64,3 @@ def test_a_malformed_entry_is_left_out_and_lines_are_joined(tmp_path):
     problems(tmp_path, {"one-line": ">-\n  x", "one-own": "{agrees: 'two\n  lines.'}"})
     entries, _ = compared.read(tmp_path)
     assert entries == {"one-own": compared.Comparison("two lines.", "", ())}
-
-
-def published(name):
-    """What a chapter publishes, read from its calls without running them."""
-    found = []
-    for cell in notebooks.load(ROOT, name).notebook.cells:
-        if cell.cell_type == "code" and "figures.publish(" in cell.source:
-            for call in ast.walk(ast.parse(cell.source)):
-                if isinstance(call, ast.Call) and ast.unparse(call.func) == "figures.publish":
-                    source = next(ast.literal_eval(word.value) for word in call.keywords if word.arg == "source")
-                    found.append({"id": ast.literal_eval(call.args[1]), "chapter": name, "source": source})
-    return found
-
-
-def test_every_published_figure_of_the_book_is_compared_with_its_source():
-    chapters = notebooks.names(ROOT)
-    figures = [figure for name in chapters for figure in published(name)]
-    assert len(figures) > 40
-    ids = {
-        claim.id
-        for name in chapters
-        if (path := ROOT / "book" / "claims" / f"{name}.yml").is_file()
-        for claim in claims.declared(path)
-    }
-    assert compared.problems(ROOT, figures, ids, chapters, chapters, chapters) == []

@@ -15,7 +15,7 @@ from PIL import Image
 
 from chapters import style
 from companion import figures, themes
-from companion.site import directives
+from companion.site.markup import fill
 
 TEXT = {
     "caption": "A line. It rises.",
@@ -434,7 +434,7 @@ def test_markup_of_an_animation_is_hidden_without_script_and_carries_the_words_o
         def handle_starttag(self, tag, attrs):
             tags.append((tag, dict(attrs)))
 
-    Reader().feed(directives._frames(record, "../"))
+    Reader().feed(fill("figures.frames", record=record, labels=json.dumps(labels), to_root="../"))
     (player, window, *images) = (attributes for _, attributes in tags)
     assert "hidden" in player
     assert json.loads(player["data-labels"]) == labels

@@ -6,10 +6,13 @@ from pathlib import Path
 
 import pytest
 from bs4 import BeautifulSoup
+from jinja2 import UndefinedError
+from markupsafe import Markup
 
 from companion import claims
 from companion.running import ledger
 from companion.site import browser, directives
+from companion.site.markup import fill
 
 STATIC = Path(__file__).resolve().parents[1] / "src" / "companion" / "static"
 HEAVIEST = 500_000
@@ -17,14 +20,7 @@ HEAVIEST = 500_000
 CHAPTERS, KINDS = ("spins", "walks"), ("number", "statement")
 
 
-class Ledger(directives.ClaimsLedger):
-    """The directive without a page around it."""
-
-    def __init__(self):
-        pass
-
-    def to_root(self):
-        return "../"
+WORDS = {"to_root": "../", "texts": {}, "cited": str, "quoted": directives.quoted, "found": directives.found_of}
 
 
 def rows(count):
@@ -44,7 +40,7 @@ def rows(count):
         )
         measurement = claims.Measurement(1.0 + number / 1e5, 1e-3, (0.25, 0.01))
         entry = ledger._entry(claim, measurement, claims.judge(claim, measurement))
-        made.append(Ledger()._row(entry | {"page": f"audits/{chapter}"}, {}, {}))
+        made.append(fill("ledger.row", entry | {"page": f"audits/{chapter}"}, **WORDS))
     return "".join(made)
 
 
@@ -103,4 +99,15 @@ def test_250_claims_are_filtered_by_chapter_kind_and_words_at_once_and_sorted_wi
 def test_formulas_in_the_words_of_a_source_are_letters():
     assert directives.quoted({"quote": r"the partition function $Z_1$ for $\nu \geq 0$"}) == (
         "“the partition function Z_1 for ν≥0”"
+    )
+
+
+def test_a_template_escapes_words_asks_for_every_fact_and_leaves_no_space_between_tags():
+    entry = {"id": "walks.a<b", "page": "walks", "measured": None}
+    assert fill("ledger.proof", entry=entry, to_root="../") == '<a href="../notebooks/walks.html">walks.a&lt;b</a>'
+    with pytest.raises(UndefinedError, match="'to_root' is undefined"):
+        fill("ledger.proof", entry=entry)
+    words = {"Agrees": "One.", "Differs": Markup("x<sup>2</sup>")}
+    assert fill("ledger.end", after=words) == (
+        "<dl><dt>Agrees</dt><dd>One.</dd><dt>Differs</dt><dd>x<sup>2</sup></dd></dl></li>"
     )

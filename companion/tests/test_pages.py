@@ -8,10 +8,11 @@ import jsonschema
 import pytest
 from bs4 import BeautifulSoup
 
-from companion import build
+from companion import build, claims
 from companion.declaring import notebooks, texts
 from companion.running import execution, freshness
 from companion.site import browser, directives, report
+from companion.site.markup import fill
 from toybook import add_audit
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -275,7 +276,9 @@ def test_the_ledger_counts_by_kind_and_verdict_and_no_total_counts_our_own(two_p
     assert rows[1:] == [["statement", "1", "1", "2"], ["all", "1", "1", "2"]]
     entries = json.loads(book.path("_build/claims.json").read_text())
     own = entries[0] | {"kind": "own", "verdict": "exploratory", "id": "probe.ours", "was": []}
-    said = directives._totals([*entries, own])
+    counted = claims.among([*entries, own])
+    beside = directives.beside(counted)
+    said = fill("ledger.totals", said=counted["said"], kinds=claims.KINDS, beside=beside)
     assert "2 claims of the sources" in said
     assert "2 parts of those that held in part, 0 results of this book and 1 that is exploratory" in said
 
@@ -305,11 +308,9 @@ def test_a_correction_is_a_card_with_both_formulas_and_a_link_to_the_source(two_
 
 def test_the_ledger_says_what_became_of_a_superseded_text(two_pages):
     entries = json.loads(two_pages[0].path("_build/claims.json").read_text())
-    works = {"author2000source": {"author": "Author, Ann", "year": "2000", "title": "A source"}}
     text = texts.Text("author2000source", "1", "x", "f", "superseded", (), by="Another", since="2026-08")
-    assert "superseded by Another since 2026-08; the claim is standing" in directives._place(
-        entries[0], works, {"author2000source": text}
-    )
+    place = fill("ledger.source", entries[0], texts={"author2000source": text}, cited=str)
+    assert "superseded by Another since 2026-08; the claim is standing" in place
 
 
 def test_the_records_of_two_pages_follow_their_schemas(two_pages):

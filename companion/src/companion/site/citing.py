@@ -26,6 +26,7 @@ from companion.declaring import notebooks
 from companion.plain import plain
 from companion.running import freshness, workers
 from companion.site import catalogue
+from companion.site.markup import fill
 from companion.site.pages import main_part
 
 __all__ = ["CRATE", "Page", "codemeta", "crate", "write"]
@@ -209,23 +210,9 @@ def _sitemap(pages: Sequence[Page], who: project.Identity) -> str:
 
 
 def _lost(pages: Sequence[Page], who: project.Identity) -> str:
-    """The page for an address that leads nowhere. It is shown at any depth, so that its links are whole addresses."""
-    links = "\n".join(
-        f'<li><a href="{html.escape(_address(page, who))}">{html.escape(page.title)}</a></li>'
-        for page in pages
-        if page.chapter or page.name == "index"
-    )
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>No such page: {html.escape(who.title)}</title>\n"
-        "<style>:root{color-scheme:light dark}body{font:1.1rem/1.6 system-ui,sans-serif;max-width:40rem;"
-        "margin:3rem auto;padding:0 1rem}li{margin:.3rem 0}</style>\n</head>\n<body>\n<main>\n"
-        "<h1>There is no page at this address</h1>\n"
-        "<p>Addresses of chapters, figures and claims do not change between versions of this book, so the link that "
-        "brought you here was probably cut or misspelt. These pages exist:</p>\n"
-        f"<ul>\n{links}\n</ul>\n</main>\n</body>\n</html>\n"
-    )
+    """The page for an address that leads nowhere."""
+    links = [(_address(page, who), page.title) for page in pages if page.chapter or page.name == "index"]
+    return f"{fill('lost.page', title=who.title, links=links)}\n"
 
 
 def _index(pages: Sequence[Page], who: project.Identity) -> str:

@@ -8,7 +8,6 @@ only the next release asks why.
 
 from __future__ import annotations
 
-import html
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from docutils import nodes
 from packaging.version import Version
 from sphinx.application import Sphinx
 
-from companion import claims, manuscript, plain, project
+from companion import claims, manuscript, project
 from companion.running import disk
 from companion.site import catalogue, directives
 
@@ -216,37 +215,17 @@ class LedgerChanges(directives.Directive):
     """``{ledger-changes}``: the releases, and what has changed in the ledger since the last one and between them."""
 
     def run(self) -> list[nodes.Node]:
-        ledgers = frozen(self.root)
-        version = project.identity(self.root).version
-        if not ledgers:
-            return [
-                self.raw(f"<p>No release has been frozen; this is version {html.escape(version)} of the ledger.</p>")
-            ]
-        entries, status = self.read("claims.json"), self.read("status.json")
-        parts = []
-        latest = changes(ledgers[-1], entries, status["retired"], reasons(self.root))
-        parts.append(self._section(f"Since {ledgers[-1]['version']}", latest))
+        ledgers, version = frozen(self.root), project.identity(self.root).version
+        sections = []
+        if ledgers:
+            entries, retired = self.read("claims.json"), self.read("status.json")["retired"]
+            latest = changes(ledgers[-1], entries, retired, reasons(self.root))
+            sections.append((f"Since {ledgers[-1]['version']}", latest))
         for old, new in zip(ledgers[-2::-1], ledgers[:0:-1], strict=True):
             then = [{**claim, "was": []} for claim in new["claims"]]
             gone = [{"id": id, "was": [], "reason": ""} for id in new["retired"]]
-            parts.append(self._section(f"From {old['version']} to {new['version']}", changes(old, then, gone, {})))
-        return [self.raw("".join(parts))]
-
-    def _section(self, title: str, found: Sequence[Change]) -> str:
-        rows = "".join(
-            f'<tr><td><a href="{self.to_root()}book/claims.html#ledger-{claims.anchor_of(change.id)}">'
-            f"<code>{html.escape(change.id)}</code></a></td><td>{_WORDS[change.kind]}</td>"
-            f"<td>{html.escape(change.before)}</td><td>{html.escape(change.after)}</td>"
-            f"<td>{plain.typeset(change.why or '')}</td></tr>"
-            for change in found
-        )
-        if not rows:
-            return f"<h3>{html.escape(title)}</h3><p>No claim, expectation, value or verdict has changed.</p>"
-        head = "".join(f'<th scope="col">{name}</th>' for name in ("Claim", "What changed", "Before", "Now", "Why"))
-        return (
-            f'<h3>{html.escape(title)}</h3><div class="book-table"><table class="table"><thead><tr>{head}</tr></thead>'
-            f"<tbody>{rows}</tbody></table></div>"
-        )
+            sections.append((f"From {old['version']} to {new['version']}", changes(old, then, gone, {})))
+        return [self.filled("releases.changes", sections=sections, words=_WORDS, version=version)]
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from docutils import nodes
+from markupsafe import Markup
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxRole
 
-from companion import claims, plain
+from companion import claims
 from companion.declaring import notebooks
 from companion.site import directives
+from companion.site.markup import fill, verdict_of
 
 __all__ = ["AuditReport", "Checked", "Measured", "markup", "quoted", "setup"]
 
@@ -56,22 +58,17 @@ class AuditReport(directives.Directive):
 
 def markup(entries: Sequence[Mapping[str, Any]], pages: Sequence[Mapping[str, Any]], to_root: str) -> str:
     """The report on the claims of one chapter, whose ``pages`` are as ``status.json`` holds them."""
-    lists = []
-    for verdict, heading in _HEADINGS.items():
-        some = [entry for entry in entries if directives.verdict_of(entry)[0] == verdict]
-        if not some:
-            continue
-        rows = "".join(_row(entry, to_root) for entry in some)
-        title = f"{heading} ({len(some)})"
-        lists.append(
-            f"<details><summary>{title}</summary><ul>{rows}</ul></details>"
-            if verdict in _FOLDED
-            else f'<p class="book-report-heading">{title}</p><ul>{rows}</ul>'
-        )
-    table = directives.counts(claims.among(entries)["said"])
-    return (
-        f'<div class="book-report"><p class="book-totals">{_in_a_sentence(entries)} {_cost(entries, pages)}</p>'
-        f"{table}{''.join(lists)}</div>"
+    lists = {verdict: [entry for entry in entries if verdict_of(entry)[0] == verdict] for verdict in _HEADINGS}
+    return fill(
+        "report.audit",
+        totals=f"{_in_a_sentence(entries)} {_cost(entries, pages)}",
+        counts=directives.counts(claims.among(entries)["said"]),
+        headings=_HEADINGS,
+        folded=_FOLDED,
+        lists=lists,
+        quoted=directives.quoted,
+        facts=_facts,
+        to_root=to_root,
     )
 
 
@@ -109,29 +106,10 @@ def _cost(entries: Sequence[Mapping[str, Any]], pages: Sequence[Mapping[str, Any
     )
 
 
-def _row(entry: Mapping[str, Any], to_root: str) -> str:
-    """One claim: its name, which leads to its measurement or else to the ledger, what is said, and the reason.
-
-    A claim that the lesson measures has its numbers here, because the lesson shows none.
-    """
-    anchor = claims.anchor_of(entry["id"])
-    measured = entry["measured"] is not None
-    target = f"notebooks/{entry['page']}.html#{anchor}" if measured else f"book/claims.html#ledger-{anchor}"
-    _, label, mark = directives.verdict_of(entry)
-    quote = directives.quoted(entry)
-    said = f' <span class="book-because">The source says: {plain.typeset(quote)}.</span>' if quote else ""
-    because = f' <span class="book-because">{plain.typeset(entry["because"])}</span>' if entry["because"] else ""
-    if measured and entry["page"] == entry["chapter"]:
-        facts = "; ".join(f"{name}: {text}" for name, text in directives.evidence(entry).items())
-        # In the ledger what a rival is has a paragraph of its own.
-        facts = re.sub("<p>(.*?)</p>", r"\1, ", facts)
-        because += f' <span class="book-because">{facts}.</span>'
-    return (
-        f'<li id="report-{anchor}" data-verdict="{entry["verdict"]}">'
-        f'<span class="book-verdict-{entry["verdict"]}" aria-hidden="true">{mark}</span> '
-        f'<a href="{to_root}{target}" title="{label}, {entry["kind"]}">'
-        f"{html.escape(entry['id'].partition('.')[2])}</a>: {plain.typeset(entry['says'])}{said}{because}</li>"
-    )
+def _facts(entry: Mapping[str, Any]) -> Markup:
+    """The numbers of a claim in a sentence; in the ledger what a rival is has a paragraph of its own."""
+    facts = "; ".join(f"{name}: {text}" for name, text in directives.evidence(entry).items())
+    return Markup(re.sub("<p>(.*?)</p>", r"\1, ", facts) + ".")
 
 
 class Checked(SphinxRole):
@@ -151,7 +129,7 @@ class Checked(SphinxRole):
         audit = f"{notebooks.AUDITS}/{entry['chapter']}"
         reported = any(page == f"notebooks/{audit}" for page in self.env.found_docs)
         target = f"notebooks/{audit}.html#report-{anchor}" if reported else f"book/claims.html#ledger-{anchor}"
-        verdict, label, mark = directives.verdict_of(entry)
+        verdict, label, mark = verdict_of(entry)
         older = "".join(f'<span id="{claims.anchor_of(old)}"></span>' for old in entry["was"])
         shown = (
             f'{older}<a class="book-checked book-verdict-{verdict}" id="{anchor}" href="{to_root}{target}" '
