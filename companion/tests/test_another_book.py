@@ -79,7 +79,7 @@ def test_the_claim_of_the_readme_is_the_one_of_the_new_book_and_every_verdict_is
     (claim,) = blocks("yaml")
     declared = new.text("book/claims/CHAPTER.yml", "random-walks", "random_walks")
     assert yaml.safe_load(claim) == yaml.safe_load(declared)["claims"]
-    assert 'claims.measure("random-walks.top", y.max(), uncertainty=1e-9, rival=y.max() / 2)' in README
+    assert 'claims.measure("random-walks.top", y.max(), uncertainty=1e-9, rival=pairs.both(x / 2).max())' in README
     assert tuple(sorted(re.findall(r"^\| `([a-z-]+)` \|", README, flags=re.MULTILINE))) == tuple(
         sorted(claims.VERDICTS)
     )

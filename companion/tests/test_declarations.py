@@ -11,6 +11,7 @@ import yaml
 
 from companion import claims, project
 from companion.claims import Claim, Measurement, judge
+from companion.declaring import rivals
 
 NUMBER = {
     "id": "probe.one",
@@ -244,6 +245,35 @@ def test_what_is_undecided_has_both_answers_in_its_interval(expects, value, riva
     judgement = judge(open_, Measurement(value, 0.03, (rival, 0.0)))
     assert judgement.holds is not bool(reason)
     assert reason in judgement.reason
+
+
+@pytest.mark.parametrize(("u", "is_multiple"), [(5e-5, True), (6e-5, False)])
+def test_a_rival_that_is_a_multiple_of_the_value_shows_nothing(u, is_multiple):
+    judgement = judge(claim(NUMBER), Measurement(1.0, 1e-4, (0.5, u)))
+    assert judgement.holds is not is_multiple
+    assert ("multiple of the value" in judgement.reason) is is_multiple
+
+
+@pytest.mark.parametrize(
+    ("cells", "fault"),
+    [
+        (["x, u = measured()", "claims.measure('a.b', x, uncertainty=u, rival=(x / np.log(2), u))"], "a multiple"),
+        (
+            ["half = 0.5", "x = measured()", "twice = 2 * x", "claims.measure('a.b', twice, rival=half * x)"],
+            "a multiple",
+        ),
+        (["claims.measure('a.b', float(x), rival=x + 8 * 512**2)"], "the value and a number"),
+        (["grid = np.linspace(0, 1, 9)", "claims.measure('a.b', x, rival=grid.max() / 2)"], "a constant"),
+        (["claims.measure('a.b', f(x), rival=f(2 * x))"], ""),
+        (["rival = x", "x = measured()", "claims.measure('a.b', x, rival=rival)"], ""),
+        (["grid = []", "grid.append(1)", "claims.measure('a.b', x, rival=np.max(grid))"], ""),
+        (["claims.measure('a.b', x, rival=np.random.default_rng(0).normal())"], ""),
+        (["claims.measure('a.b', measured() / 2, rival=other / 2)"], ""),
+    ],
+)
+def test_a_rival_that_is_written_down_is_found(cells, fault):
+    found = [said for _, said in rivals.written_down(["import numpy as np", *cells])]
+    assert [said.startswith(fault) for said in found] == [True] * bool(fault)
 
 
 def test_a_yes_or_no_is_compared_with_yes_or_no_only():

@@ -16,7 +16,7 @@ import jupytext
 from IPython.core.inputtransformer2 import TransformerManager
 
 from companion import claims, figures, manuscript, project
-from companion.declaring import compared, declaration, items, notebooks, redirects, texts
+from companion.declaring import compared, declaration, items, notebooks, redirects, rivals, texts
 from companion.evidence import faults
 from companion.findings import Finding, Findings
 from companion.site import releases
@@ -418,6 +418,8 @@ def _about_pair(root: Path, name: str, pages: Sequence[_Page]) -> Iterator[Findi
     declared = {claim.id: claim for claim in (claims.check(path)[0] if path.is_file() else [])}
     lines = declaration.lines(path) if path.is_file() else {}
     places: dict[tuple[str, str], str] = {}
+    codes = {page.file: [cell.source for cell in page.cells if cell.kind == "code"] for page in pages}
+    written = {file: dict(rivals.written_down(code)) for file, code in codes.items()}
     for page in pages:
         for at, rule, message in _about_cells(page, declared):
             yield Finding(page.file, at, rule, message)
@@ -445,10 +447,8 @@ def _about_pair(root: Path, name: str, pages: Sequence[_Page]) -> Iterator[Findi
                 yield Finding(page.file, line, "rival-unmeasured", f"{id}: expected rival=, {claim.rival!r}")
             elif claim.control and not {"rival", "control"} & set(named):
                 yield Finding(page.file, line, "control-unmeasured", f"{id}: expected control=, {claim.control!r}")
-            elif "rival" in named and not any(isinstance(node, ast.Name) for node in ast.walk(named["rival"])):
-                message = (
-                    f"{id}: rival: expected what the same code gives, got the number {ast.unparse(named['rival'])}"
-                )
+            elif id in (of_page := written[page.file]):
+                message = f"{id}: rival: expected what the same code gives, got {of_page[id]}"
                 yield Finding(page.file, line, "rival-literal", message)
     measured = {id for page in pages for id, _, _ in page.calls.measured}
     if pages and not any("measure" in page.calls.unknown for page in pages):

@@ -19,7 +19,7 @@ from IPython.core.inputtransformer2 import TransformerManager
 from companion import manuscript
 from companion.declaring import library
 
-__all__ = ["Code", "Definition", "Notebook", "Reached", "arguments_of", "stored"]
+__all__ = ["Code", "Definition", "Notebook", "Reached", "arguments_of", "given_by", "parsed", "stored"]
 
 _MACHINERY = __package__.partition(".")[0]
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -304,7 +304,7 @@ class Notebook:
         self._calls: dict[tuple[str, str], tuple[int, ast.Call]] = {}
         scope: dict[str, str] = {}
         inside: dict[str, frozenset[str]] = {}
-        for node in (node for cell in cells for node in _parsed(cell)):
+        for node in (node for cell in cells for node in parsed(cell)):
             needs, gives = _needs_and_gives(node)
             inside = {name: body for name, body in inside.items() if name not in gives}
             scope = {name: dotted for name, dotted in scope.items() if name not in gives}
@@ -441,6 +441,12 @@ def _needs_and_gives(node: ast.stmt) -> tuple[frozenset[str], frozenset[str]]:
     return frozenset(needs - inner), frozenset(gives)
 
 
+def given_by(node: ast.stmt) -> frozenset[str]:
+    """The names that a statement gives, or whose contents it changes."""
+    called = _called_on(node) if isinstance(node, ast.Expr) else set()
+    return _needs_and_gives(node)[1] | called
+
+
 def _changes(step: _Step) -> bool:
     """Whether a statement that gives no name may change what it is given: a call, unless it only shows or records."""
     if not isinstance(step.node, ast.Expr) or not isinstance(step.node.value, ast.Call):
@@ -468,7 +474,7 @@ def _changed(target: ast.expr) -> set[str]:
     return {base.id} if isinstance(base, ast.Name) and base is not target else set()
 
 
-def _parsed(cell: str) -> list[ast.stmt]:
+def parsed(cell: str) -> list[ast.stmt]:
     """The statements of a cell; those of a notebook's own commands as the Python that they become."""
     try:
         return ast.parse(cell).body

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from statistics import NormalDist
 from typing import Any
 
@@ -162,11 +163,23 @@ def _judge_rival(
     bound = allowance + k * (uncertainty if target.is_range else math.hypot(measurement.uncertainty, uncertainty))
     if not math.isfinite(float(value)):
         return None, bound, ""
+    if _is_multiple(measurement, float(value), uncertainty):
+        return None, bound, "the rival is a multiple of the value, so that it shows nothing"
     gap, word = target.gap(float(value)), "printed form" if claim.verdict == "corrected" else "rival"
     passes = not math.isfinite(uncertainty) or target.reaches(float(value), bound)
     if passes and claim.verdict != UNDECIDED:
         return gap, bound, f"the {word} passes too: gap {gap:.3g}, bound {bound:.3g}"
     return gap, bound, ""
+
+
+def _is_multiple(measurement: Measurement, rival: float, uncertainty: float) -> bool:
+    """Whether the rival is the measured number, with its error, times a simple fraction."""
+    value, own = float(measurement.value), measurement.uncertainty
+    if not (value and rival and own and uncertainty and math.isfinite(uncertainty)):
+        return False
+    ratio = rival / value
+    fraction = float(Fraction(ratio).limit_denominator(12))
+    return math.isclose(uncertainty / own, abs(ratio), rel_tol=1e-12) and math.isclose(ratio, fraction, rel_tol=1e-12)
 
 
 def _judge_refuted(
