@@ -26,7 +26,7 @@ from companion import __main__ as command_line
 from companion import build, project
 from companion.declaring import compared, notebooks
 from companion.running import disk, execution, freshness, ledger
-from companion.site import accessibility, browser, rendering
+from companion.site import accessibility, browser, catalogue, rendering
 from toybook import CLAIM, CLAIMS, REPOSITORY, processes_of, wait_until, write_toy_book
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -326,13 +326,10 @@ def fields(schema, place=""):
             yield from fields(schema[word], f"{place}[]")
 
 
-@pytest.mark.parametrize(
-    "path",
-    sorted((REPOSITORY / "companion" / "src" / "companion" / "schemas").glob("*.json")),
-    ids=lambda path: path.name,
-)
-def test_a_schema_describes_every_field(path):
-    schema = json.loads(path.read_text())
+@pytest.mark.parametrize("name", ["book", "claims", "figures", "status"])
+def test_a_schema_describes_every_field(tmp_path, name):
+    catalogue.write_schemas(tmp_path / "schemas")
+    schema = json.loads((tmp_path / "schemas" / f"{name}.schema.json").read_text())
     known = [*fields(schema), ("", schema)]
     assert len(known) > 10
     # The entries of a list are described by the list.

@@ -127,6 +127,10 @@ def test_the_key_changes_with_data_that_lie_beside_an_imported_module_and_with_n
     toy_book.path("src/walks/record/package/data.json").write_text("2")
     toy_book.path("src/walks/record/.hidden").write_text("2")
     assert key(toy_book) == seen[-1]
+    made_of = freshness.ingredients(toy_book.root, notebooks.load(toy_book.root, "probe"))
+    assert set(made_of["beside the library"]) == {"walks/record/rows.json", "walks/record/more/table.csv"}, (
+        "no style sheet"
+    )
 
 
 def test_every_chapter_of_the_book_is_covered_for_the_data_that_its_library_holds():

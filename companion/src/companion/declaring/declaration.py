@@ -410,7 +410,7 @@ def _power(entry: _Entry) -> _Broken:
     for name in ("rival", "control"):
         if one.get(name) is not None and not _text(one[name]):
             yield at(name), name, f"{name}: expected it in words, got {one[name]!r}"
-    if verdict in ("reproduced", "established") and one.get("rival") is None:
+    if verdict == "reproduced" and one.get("rival") is None:
         yield entry.line, "rival", f"rival: required for the verdict {verdict!r}, a wrong answer that can be believed"
     if verdict == "not-reproduced":
         if one.get("rival") is not None:

@@ -124,8 +124,6 @@ def _functions(found: equations.Map, claim: claims.Claim, page: str) -> Iterator
 def _data(root: Path, page: str) -> Iterator[tuple[str, str]]:
     if not page:
         return
-    machinery = freshness.own_packages(root)[freshness.MACHINERY]
     for path in sorted(freshness.covered_files(root, notebooks.load(root, page))):
-        plain = path.suffix in (".py", ".yml", ".typed") or path.is_relative_to(machinery)
-        if not plain and path.is_relative_to(root):
+        if path.suffix not in (".py", ".yml", ".typed") and path.is_relative_to(root):
             yield "data", f"{path.relative_to(root)}, which its page may read"

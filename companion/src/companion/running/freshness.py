@@ -1,12 +1,12 @@
 """Computes one key of everything that a chapter's result depends on, without running or importing it.
 
 The key covers the code of a page's cells, the modules of the library and of the machinery that it imports (directly
-and through others) without their docstrings and the texts of their errors, the data files that lie beside them, the
-versions of the installed packages that these import and of what those require, the page's data files, its parameters,
-the lock, the book's identity, the settings of kernels and the code that chooses them, the Python version, and what
-Python runs of itself when it starts. A result whose recorded key differs is stale. Installed packages count by their
-versions: who edits one by hand has to run the pages himself. Fonts of the system are in no key; the letters of figures
-are those that Matplotlib brings.
+and through others) without their docstrings and the texts of their errors, the data files that lie beside the library,
+the versions of the installed packages that these import and of what those require, the page's data files, its
+parameters, the lock, the book's identity, the settings of kernels and the code that chooses them, the Python version,
+and what Python runs of itself when it starts. A result whose recorded key differs is stale. Installed packages count
+by their versions: who edits one by hand has to run the pages himself. Fonts of the system are in no key; the letters
+of figures are those that Matplotlib brings.
 
 Words and colours are no part of it. The prose of a page and the declarations of its claims enter when pages are made:
 a cell emits what it measured and sees no declaration, so that changing one runs nothing. In other colours of the book's
@@ -89,6 +89,7 @@ _CODE = (
     "co_cellvars",
 )
 _COLOUR = re.compile(r"#[0-9a-f]{6}")
+_PRESS = Path(__file__).resolve().parents[1]
 _STARTUP = Path(__file__).with_name("kernel_startup.py")
 _RUNNERS = ("ipykernel", "ipython", "nbclient", "nbformat", "papermill")
 """Packages that execute every chapter, whatever it imports."""
@@ -204,7 +205,7 @@ def own_packages(root: Path) -> dict[str, Path]:
     """The packages whose modules the key covers one by one, by name: those of the repository, and the machinery."""
     modules = sorted(path for folder in project.code(root) for path in folder.glob("*/__init__.py"))
     found = {path.parent.name: path.parent for path in modules}
-    return {MACHINERY: Path(__file__).resolve().parents[1]} | found
+    return {MACHINERY: _PRESS} | found
 
 
 def _code(root: Path, chapter: Chapter) -> str:
@@ -215,9 +216,12 @@ def _code(root: Path, chapter: Chapter) -> str:
 
 
 def _beside(modules: Iterable[Path]) -> list[Path]:
-    """The data files of the packages among ``modules``: what lies in their folders and is neither code nor hidden."""
+    """The data files of the packages among ``modules``: what lies in their folders and is neither code nor hidden.
+
+    Not those of the machinery: style sheets and scripts are for the site, and no kernel reads them.
+    """
     found: list[Path] = []
-    waiting = [path.parent for path in modules if path.name == "__init__.py"]
+    waiting = [path.parent for path in modules if path.name == "__init__.py" and path.parent != _PRESS]
     while waiting:
         for path in manuscript.listed(waiting.pop(), "*"):
             if path.is_dir():

@@ -12,10 +12,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from companion import project
 from companion.declaring import compared
 
-__all__ = ["FILES", "INDEX", "sources", "unresolved", "with_sources", "write_index"]
+__all__ = ["FILES", "INDEX", "sources", "unresolved", "with_sources", "write_index", "write_schemas"]
 
 FILES = ("claims.json", "figures.json", "status.json")
 INDEX = "book.json"
@@ -44,6 +46,28 @@ def write_index(root: Path, html: Path) -> None:
         "sources": sources(root),
     }
     (html / INDEX).write_text(json.dumps(index, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def write_schemas(folder: Path) -> None:
+    """Write the JSON Schema of every record as NAME.schema.json, from ``schemas.yml``, where they stand in short."""
+    short = yaml.safe_load(Path(__file__).with_name("schemas.yml").read_text(encoding="utf-8"))
+    folder.mkdir()
+    for name, schema in short.items():
+        whole = {"$schema": "http://json-schema.org/draft-07/schema#"} | _whole(schema)
+        text = json.dumps(whole, indent=1, ensure_ascii=False) + "\n"
+        (folder / f"{name}.schema.json").write_text(text, encoding="utf-8")
+
+
+def _whole(short: Mapping[str, Any]) -> dict[str, Any]:
+    """A schema with what goes without saying: an object has all its properties but the optional ones, and no others."""
+    whole = {word: _whole(said) if word in ("items", "additionalProperties") else said for word, said in short.items()}
+    if "properties" not in short:
+        return whole
+    optional = whole.pop("optional", [])
+    properties = {name: _whole(said) for name, said in short["properties"].items()}
+    required = [name for name in properties if name not in optional]
+    rest = {"properties": properties, "required": required, "additionalProperties": False}
+    return {"type": "object"} | whole | rest
 
 
 def sources(root: Path) -> dict[str, dict[str, Any]]:

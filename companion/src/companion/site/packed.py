@@ -362,8 +362,7 @@ def carried(root: Path, chapter: notebooks.Chapter) -> bytes:
         package = next((name for name, folder in own.items() if path.is_relative_to(folder)), None)
         if package is None:
             contents[f"{who.library}/_book/{path.relative_to(root).as_posix()}"] = path.read_bytes()
-        elif package != freshness.MACHINERY or path.suffix == ".py":
-            # What lies beside the machinery is for the site.
+        else:
             contents[path.relative_to(own[package].parent).as_posix()] = path.read_bytes()
     record = f"{who.library}-{who.version}.dist-info"
     contents[f"{record}/METADATA"] = f"Metadata-Version: 2.1\nName: {who.library}\nVersion: {who.version}\n".encode()

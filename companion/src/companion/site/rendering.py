@@ -359,7 +359,7 @@ def _add_records(root: Path, html: Path) -> None:
     shutil.copy(root / "book" / "references.bib", html / "references.bib")
     if (root / _LICENCE).is_file():
         shutil.copy(root / _LICENCE, html / _LICENCE)
-    shutil.copytree(Path(__file__).resolve().parents[1] / "schemas", html / "schemas")
+    catalogue.write_schemas(html / "schemas")
     if (build / "figures").is_dir():
         shutil.copytree(build / "figures", html / "figures")
     known = json.loads((html.parent / packed.REFERENCES).read_text(encoding="utf-8"))
