@@ -93,6 +93,8 @@ def loaded_by(names):
 @pytest.mark.parametrize("group", TABLE)
 def test_a_group_of_modules_loads_no_package_that_others_need(group):
     names, forbidden = TABLE[group]
+    if group == "the whole machinery":
+        pytest.importorskip("jupytext", reason="needs what the press asks for")
     loaded = loaded_by(names)
     assert names
     assert {name.partition(".")[0] for name in names} <= loaded

@@ -16,6 +16,7 @@ from experiments.lens_record import runs
 from experiments.vector import fidelity
 from spinbook import lens, sphere
 from spinbook.entropy_production import vector_delayed_correlations
+from spinbook.precision import enable_x64
 from spinbook.vector import mean_field
 
 
@@ -337,6 +338,6 @@ def test_the_forward_pass_is_that_of_transformers():
     tokens = encoder.windows(np.arange(2000, 2600), 1)[0]
     with torch.no_grad():
         expected = theirs(torch.tensor(tokens)[None], attention_mask=torch.ones(1, 64)).last_hidden_state[0].numpy()
-    with jax.enable_x64(False):
+    with enable_x64(False):
         found = encoder.run(tokens, encoder.load())[-1].outputs
     assert np.asarray(found) == pytest.approx(expected, abs=1e-4)

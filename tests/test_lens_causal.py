@@ -13,13 +13,14 @@ from experiments import lens_record
 from experiments.comparison import transient
 from experiments.lens_record import causal, runs
 from spinbook import lens
+from spinbook.precision import enable_x64
 
 DESIGN = transient.SMOKE._replace(depth=2)
 
 
 @pytest.fixture(scope="module")
 def model():
-    with jax.enable_x64(False):
+    with enable_x64(False):
         return transient.made(transient.Row("vanilla"), DESIGN, jax.random.key(3))
 
 
@@ -29,7 +30,7 @@ def characters():
 
 
 def test_the_traces_are_those_of_the_trained_model(model, characters):
-    with jax.enable_x64(False), jax.numpy_dtype_promotion("standard"):
+    with enable_x64(False), jax.numpy_dtype_promotion("standard"):
         traces = causal.run(characters, model)
         logits, _ = model(jnp.asarray(characters), "once")
         following = np.roll(characters, -1)
@@ -41,7 +42,7 @@ def test_the_traces_are_those_of_the_trained_model(model, characters):
 
 
 def test_a_mask_decides_the_walk_and_leaves_no_echo(model, characters):
-    with jax.enable_x64(False), jax.numpy_dtype_promotion("standard"):
+    with enable_x64(False), jax.numpy_dtype_promotion("standard"):
         first, second = causal.run(characters, model)
     seen = lens.measure([t.attention[None] for t in (first, second)])
     assert seen.concentration.values == pytest.approx(np.full((1, 2, 2), 8), rel=1e-6)
@@ -53,7 +54,7 @@ def test_a_mask_decides_the_walk_and_leaves_no_echo(model, characters):
 
 
 def test_what_is_left_out_changes_what_it_should(model, characters):
-    with jax.enable_x64(False), jax.numpy_dtype_promotion("standard"):
+    with enable_x64(False), jax.numpy_dtype_promotion("standard"):
         whole = causal.run(characters, model)
         silent = causal.run(characters, model, silent=5)
         bare = causal.run(characters, model, residual=False)

@@ -7,6 +7,7 @@ import pytest
 
 from spinbook import fixed_point, sphere
 from spinbook.ising import stochastic as ising
+from spinbook.precision import enable_x64
 from spinbook.vector import stochastic as vector
 
 FIELD = 50.0
@@ -31,7 +32,7 @@ def test_the_second_moment_of_a_sampled_spin_is_exact(dim):
     start = jnp.zeros((num, 1, dim)).at[..., 0].set(sphere.radius(dim))
     spins = vector.step(jax.random.key(3), start, np.zeros((1, 1)), h, beta=beta)
     squares = np.asarray(spins[:, 0, 0], float) ** 2
-    with jax.enable_x64(True):
+    with enable_x64(True):
         mean = sphere.magnetization(h[0], beta=beta)[0]
         expected = float(sphere.covariance(h[0], beta=beta)[0, 0] + mean**2)
     error = squares.std() / np.sqrt(num)
@@ -42,7 +43,7 @@ def test_the_second_moment_of_a_sampled_spin_is_exact(dim):
 @pytest.mark.parametrize("tol", [1e-3, 1e-6, 1e-10])
 @pytest.mark.parametrize("history", [0, 2])
 def test_a_solution_is_as_good_as_was_asked_in_an_evaluation_of_its_own(tol, history):
-    with jax.enable_x64(True):
+    with enable_x64(True):
         slope = jnp.array([[0.6, 0.3], [-0.2, 0.7]])
         found = fixed_point.solve(
             lambda y: jnp.tanh(slope @ y) + 1.0, jnp.zeros(2), tol=tol, max_steps=2000, history=history

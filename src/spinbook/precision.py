@@ -10,7 +10,7 @@ import jax
 __all__ = ["enable_x64"]
 
 if hasattr(jax, "enable_x64"):
-    enable_x64: Callable[[bool], AbstractContextManager[None]] = jax.enable_x64
+    enable_x64: Callable[[bool], AbstractContextManager[None]] = jax.enable_x64  # noqa: TID251
 else:
     # Before JAX 0.8.
     import jax.experimental

@@ -28,6 +28,7 @@ from experiments.encoder import Trace
 from experiments.lens_record import runs
 from experiments.lens_record.runs import FULL, Sizes, _Task
 from spinbook import lens, sweep
+from spinbook.precision import enable_x64
 from spinbook.spin_transformer import Rotary
 from spinbook.vector.heads import by_heads, from_heads
 
@@ -123,7 +124,7 @@ def control(name: str, model: LanguageModel, design: Design) -> LanguageModel:
     """ "fresh" as it was before its first update, "shuffled" with permuted entries of every matrix of its layers."""
     rng = np.random.default_rng(0)
     if name == "fresh":
-        with jax.enable_x64(False):
+        with enable_x64(False):
             return transient.made(_ROW, design, jax.random.key(_SEED))
     if name != "shuffled":
         return model
@@ -201,7 +202,7 @@ def _done(task: _Task, sizes: Sizes, folder: Path, design: Design) -> dict[str, 
     characters = window[:-1]
     if task.network == "other order":
         characters = np.random.default_rng(task.number).permutation(characters)
-    with jax.enable_x64(False), jax.numpy_dtype_promotion("standard"):
+    with enable_x64(False), jax.numpy_dtype_promotion("standard"):
         if task.part == "heads":
             mask = np.tril(np.ones((len(characters),) * 2, bool))
             return runs._measured(run(characters, model), layers(model), outputs, task.number, mask)

@@ -179,7 +179,7 @@ class AdaptiveTAPAttention(nn.Module):
             tol = _ROUNDINGS * torch.finfo(J.dtype).eps if self.tol is None else self.tol
             found = vector.solve(J, X, self.prior, tol=tol, max_steps=self.max_steps)
         m, V, C = (entry.to(X.dtype) for entry in found[:3])
-        return found._replace(magnetizations=m, cavity_variances=V, covariances=C)
+        return vector.VectorResponse(m, V, C, *found[3:])
 
     @transforms.full_precision
     def _gaussian_mean(self, X: Tensor, prior: Gaussian) -> Tensor:

@@ -74,7 +74,8 @@ class _Anatomy:
     def _name(self, value: Any) -> str:
         module = str(getattr(value, "__module__", None))
         self.modules.add(module)
-        return f"{module}.{getattr(value, '__qualname__', type(value).__qualname__)}"
+        # NumPy's functions of arrays have no qualified name before 2.2.
+        return f"{module}.{getattr(value, '__qualname__', value.__name__)}"
 
     def _parts(self, value: Any) -> Any:
         kind = type(value).__name__
