@@ -25,6 +25,7 @@ TORCH = (
     "experiments.comparison.simplest",
     "experiments.comparison.torch_blocks",
     "experiments.comparison.training",
+    "experiments.depth.experiment",
     "spinbook.free_energy",
     "spinbook.tensors",
     "spinbook.transforms",

@@ -45,6 +45,17 @@ def _parser() -> argparse.ArgumentParser:
     where.add_argument("--threads", type=_count, metavar="N", help="threads (default: one per processor)")
     where.add_argument("--processes", type=_count, metavar="N", help="processes, which may die without harm")
     where.add_argument("--scheduler", metavar="ADDRESS", help="a dask scheduler, such as tcp://host:8786")
+    depth = commands.add_parser(
+        "depth",
+        help="run the experiment of the plan of depth",
+        description="Train the stacks of the plan of depth. What was interrupted goes on with the same command.",
+    )
+    depth.add_argument("--out", type=Path, required=True, help="folder of the record and of the cells that are done")
+    depth.add_argument(
+        "--plan", type=Path, required=True, metavar="FILE", help="whose SHA-256 is kept: book/plan-of-depth.md"
+    )
+    depth.add_argument("--quick", action="store_true", help="small stacks on a sample of the text, to try it")
+    depth.add_argument("--processes", type=_count, metavar="N", help="as many cells side by side")
     return parser
 
 
@@ -66,15 +77,34 @@ def _executor(processes: int | None, scheduler: str | None) -> Iterator[Executor
         yield None
 
 
+def _depth(options: argparse.Namespace) -> None:
+    from experiments.depth import experiment, questions
+
+    ladder = (experiment.SMOKE,) if options.quick else experiment.LADDER
+    options.out.mkdir(parents=True, exist_ok=True)
+    with _executor(options.processes, None) as executor:
+        record = experiment.collect(ladder, plan=options.plan, folder=options.out, executor=executor, progress=True)
+    print(f"plan: SHA-256 {record['plan']}")
+    if not record["runs"]:
+        print("no size passed")
+        return
+    print(f"gate: {questions.gate(record).opened}")
+    for found in questions.answers(record):
+        print(f"{found.row}, {found.question}: {found.decision} ({found.difference.mean:+.3f} nats, p = {found.p:.2g})")
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Parse the arguments and list or run; returns the exit status."""
     options = _parser().parse_args(arguments)
-    if options.command != "run":
+    if options.command not in ("run", "depth"):
         for sweep in SWEEPS:
             print(f"{sweep.name:45} {sweep.minutes:5.1f} min  {sweep.summary}")
         print("\nMinutes are those of one core, roughly. python -m experiments run NAME --out FOLDER")
         return 0
     try:
+        if options.command == "depth":
+            _depth(options)
+            return 0
         with _executor(options.processes, options.scheduler) as executor:
             compute(
                 options.names,

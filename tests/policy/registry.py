@@ -81,7 +81,9 @@ EXEMPT = {
             "experiments.comparison.training.train",
             "experiments.comparison.transient.compare",
             "experiments.comparison.transient.compute",
+            "experiments.comparison.transient.resumed",
             "experiments.comparison.transient.train",
+            "experiments.depth.experiment",
             "experiments.comparison.transient.restored",
             "experiments.entropy_production.learn_recall",
             "experiments.entropy_production.sculpt",
@@ -97,11 +99,16 @@ EXEMPT = {
             "blocks.Stack",
             "torch_blocks.Stack",
             "transient.LanguageModel",
+            "transient.assembled",
+            "transient.spins",
         )
     },
     "experiments.comparison.blocks": UNCHECKED,
     "experiments.comparison.mixers.Fourier": "no arguments",
     "experiments.comparison.training.hessenberg": UNCHECKED,
+    "experiments.comparison.transient.softmax": UNCHECKED,
+    **{f"experiments.depth.rows.{name}": UNCHECKED for name in ("free_energy", "normalized", "rectified")},
+    "experiments.depth.questions": "of a record of the book, which its checksum seals",
     "experiments.entropy_production.signal_share": UNCHECKED,
     "experiments.comparison.tasks.Task": "arrays, made by the functions of its module",
     "experiments.comparison.torch_blocks.standardized": UNCHECKED,
@@ -271,6 +278,7 @@ JUDGED: dict[str, Any] = {
     "differences": [0.3, 0.5, -0.1], "ours": [0.3, 0.5, 0.2], "theirs": [0.1, 0.2, 0.3], "margin": 0.5, "level": 0.05,
     "confidence": 0.9, "num_pairs": 5, "distance": 0.5, "spread": 1.0, "scores": [0.3, 0.5], "failed": [0.0, 1.0],
     "blind": 0.1, "power": 0.9, "least": 5, "most": 9, "power_of": Opaque(lambda: lambda n: n / 10),
+    "p_values": [0.01, 0.2, 0.04],
     "verdicts": Opaque(lambda: [_class("experiments.comparison.judging", "Verdict")("yes", 0.01, 0.99)] * 2),
 }  # fmt: skip
 TASKS: dict[str, Any] = {
@@ -278,6 +286,11 @@ TASKS: dict[str, Any] = {
     "num_validation": 50, "num_characters": 32, "num_gaps": 5, "held_out": 0.05,
     "images": Opaque(lambda: _class("experiments.datasets.mnist", "sample")()),
     "text": Opaque(lambda: _class("experiments.datasets.moby_dick", "sample")()),
+}  # fmt: skip
+COUNTED: dict[str, Any] = {
+    "symbols": [0, 1, 2, 0, 1, 1, 0], "order": 2, "num_symbols": 3, "context": [2, 0],
+    "model": Opaque(lambda: _class("experiments.depth.kneser_ney", "counted")([0, 1, 2, 0, 1, 1], 2, num_symbols=3)),
+    "name": "vanilla", "depth": 2, "dim": 16, "num_heads": 2, "key": KEY,
 }  # fmt: skip
 TRAINING: dict[str, Any] = {
     "num_examples": 10, "recipe": Opaque(lambda: _class("experiments.comparison.training", "Recipe")(3, 4)), "seed": 0,
@@ -377,7 +390,7 @@ def _class(name: str, class_name: str) -> Any:
 GROUPS = [
     Group(
         "experiments.comparison.judging",
-        "above equivalence_power equivalent filled greatest_spread one_sided_power paired pairs_needed together",
+        "above equivalence_power equivalent filled greatest_spread holm one_sided_power paired pairs_needed together",
         JUDGED,
     ),
     Group(
@@ -385,6 +398,8 @@ GROUPS = [
         "classify_digits classify_mnist fill_in most_frequent recall recall_apart",
         TASKS,
     ),
+    Group("experiments.depth.kneser_ney", "counted distribution losses", COUNTED),
+    Group("experiments.depth.rows", "made use", COUNTED),
     Group("experiments.comparison.training", "batches rate_profile shared_start", TRAINING),
     Group("experiments.comparison.modules", "num_parameters stacked width", TRAINING),
     Group(

@@ -25,6 +25,7 @@ __all__ = [
     "equivalent",
     "filled",
     "greatest_spread",
+    "holm",
     "one_sided_power",
     "paired",
     "pairs_needed",
@@ -151,6 +152,27 @@ def together(verdicts: Sequence[Verdict], *, level: float = 0.05) -> Verdict:
     p_no = min(1.0, len(verdicts) * min(v.p_no for v in verdicts))
     decision: Decision = "yes" if p_yes < level else "no" if p_no < level else "undecided"
     return Verdict(decision, p_yes, p_no)
+
+
+@validate.finite_result
+def holm(p_values: ArrayLike, *, level: float = 0.05) -> Bool[np.ndarray, " tests"]:
+    """Which of k hypotheses are rejected: p_(1) < level / k, p_(2) < level / (k - 1), ..., until the first that is not.
+
+    The probability of rejecting any that is true is at most the level, whatever the dependence of the tests.
+    Source: Holm, "A simple sequentially rejective multiple test procedure" (1979).
+
+    >>> holm([0.04, 0.01, 0.03]).tolist()
+    [False, True, False]
+    """
+    p = validate.known_numbers(p_values, "p_values")
+    if p.ndim != 1 or p.size == 0:
+        raise ValueError(f"p_values: expected numbers in a row, got shape {p.shape}")
+    validate.require(lambda x: (x >= 0) & (x <= 1), p, "p_values", "numbers from 0 to 1")
+    order = np.argsort(p, kind="stable")
+    passed = np.cumprod(p[order] < _level(level, "level") / np.arange(p.size, 0, -1)) > 0
+    found = np.zeros(p.size, bool)
+    found[order] = passed
+    return found
 
 
 @validate.finite_result

@@ -62,10 +62,14 @@ __all__ = [
     "Row",
     "Run",
     "VanillaStack",
+    "assembled",
     "compare",
     "compute",
     "made",
     "restored",
+    "resumed",
+    "softmax",
+    "spins",
     "train",
 ]
 
@@ -80,6 +84,7 @@ _VANILLA = "vanilla"
 _EPSILON = 1e-6
 _ARTIFACT = "transient.json.gz"
 _SEAL = "checkpoint "
+_COURSE = ("losses", "unsettled", "skipped")
 
 
 @validate.record(trained=("1", "2", "inf", "random", _VANILLA))
@@ -169,26 +174,56 @@ SMOKE = Design(
 )
 
 
+Mixer = Callable[[Array, Array, Array, Array | None], Array]
+"""What heads (H, N, d) make of queries, keys and values, and perhaps of two numbers for each head (2, H)."""
+
+
+def softmax(q: Array, k: Array, v: Array, scales: Array | None = None) -> Float[Array, "H N d"]:
+    """softmax_j(q_i . k_j / sqrt(d)) v_j over the j up to i.
+
+    Takes its arguments without checks; its callers have checked them.
+
+    >>> softmax(*jnp.ones((3, 1, 2, 4), jnp.float32))[0, 1].tolist()
+    [1.0, 1.0, 1.0, 1.0]
+    """
+    logits = q @ jnp.swapaxes(k, -1, -2) / np.float32(math.sqrt(q.shape[-1]))
+    mask = np.tril(np.ones(logits.shape[-2:], bool))
+    J = jax.nn.softmax(jnp.where(mask, logits, jnp.finfo(logits.dtype).min), axis=-1)
+    return J @ v
+
+
 class VanillaStack(eqx.Module):
     """x + W_O attention(norm x), then x + W_2 gelu(W_1 norm x), ``depth`` times: causal, with rotary positions.
 
     Without biases; norms divide by the root of the mean square and have gains. The feed-forward network has 3.5 D
     hidden units in place of 4 D, which makes up for the output projection that layers of spins lack: 11 D^2 weights in
-    a layer of either kind.
+    a layer of either kind. ``mixer`` stands in the place of softmax attention, with ``scaled`` numbers for its heads;
+    with None no site hears of another, and the feed-forward network has 5.5 D units.
 
     >>> stack = VanillaStack(2, 8, 2, key=jax.random.key(0))
     >>> stack(jnp.ones((5, 8), jnp.float32)).shape
     (5, 8)
     """
 
-    to_queries_keys_values: Float[Array, "L 3D D"]
-    to_output: Float[Array, "L D D"]
+    to_queries_keys_values: Float[Array, "L 3D D"] | None
+    to_output: Float[Array, "L D D"] | None
     up: Float[Array, "L E D"]
     down: Float[Array, "L D E"]
     gains: Float[Array, "L 2 D"]
+    scales: Float[Array, "L 2 H"] | None
     num_heads: int = eqx.field(static=True)
+    mixer: Mixer | None = eqx.field(static=True)
 
-    def __init__(self, depth: int, dim: int, num_heads: int, *, key: PRNGKeyArray) -> None:
+    def __init__(
+        self,
+        depth: int,
+        dim: int,
+        num_heads: int,
+        *,
+        mixer: Mixer | None = softmax,
+        scaled: bool = False,
+        key: PRNGKeyArray,
+    ) -> None:
         require_sizes(depth=depth, dim=dim, num_heads=num_heads)
         validate.key(key)
 
@@ -196,27 +231,30 @@ class VanillaStack(eqx.Module):
             drawn = jax.random.uniform(jax.random.fold_in(key, part), (depth, outputs, inputs), jnp.float32, -1, 1)
             return drawn / np.float32(math.sqrt(inputs))
 
-        hidden = 7 * dim // 2
-        self.to_queries_keys_values, self.to_output = weight(0, 3 * dim, dim), weight(1, dim, dim)
+        mixes = mixer is not None
+        hidden = (7 if mixes else 11) * dim // 2
+        self.to_queries_keys_values = weight(0, 3 * dim, dim) if mixes else None
+        self.to_output = weight(1, dim, dim) if mixes else None
         self.up, self.down = weight(2, hidden, dim), weight(3, dim, hidden)
         self.gains = jnp.ones((depth, 2, dim), jnp.float32)
-        self.num_heads = num_heads
+        self.scales = jnp.ones((depth, 2, num_heads), jnp.float32) if scaled else None
+        self.num_heads, self.mixer = num_heads, mixer
 
     def __call__(self, x: Float[Array, "N D"]) -> Float[Array, "N D"]:
-        mask = np.tril(np.ones((len(x), len(x)), bool))
-
-        def layer(x: Array, weights: tuple[Array, ...]) -> tuple[Array, None]:
-            to_qkv, to_output, up, down, gains = weights
-            parts = (_normalised(x, gains[0]) @ to_qkv.T).reshape(len(x), 3, self.num_heads, -1)
+        def mixed(y: Array, weights: VanillaStack) -> Array:
+            if self.mixer is None or weights.to_queries_keys_values is None or weights.to_output is None:
+                return jnp.zeros_like(y)
+            parts = (y @ weights.to_queries_keys_values.T).reshape(len(y), 3, self.num_heads, -1)
             q, k, v = jnp.moveaxis(parts, (1, 2), (0, 1))
-            logits = Rotary()(q) @ jnp.swapaxes(Rotary()(k), -1, -2) / np.float32(math.sqrt(q.shape[-1]))
-            J = jax.nn.softmax(jnp.where(mask, logits, jnp.finfo(logits.dtype).min), axis=-1)
-            x = x + jnp.moveaxis(J @ v, 0, 1).reshape(x.shape) @ to_output.T
-            hidden = jax.nn.gelu(_normalised(x, gains[1]) @ up.T, approximate=False)
-            return x + hidden @ down.T, None
+            found = self.mixer(Rotary()(q), Rotary()(k), v, weights.scales)
+            return jnp.moveaxis(found, 0, 1).reshape(y.shape) @ weights.to_output.T
 
-        weights = (self.to_queries_keys_values, self.to_output, self.up, self.down, self.gains)
-        return jax.lax.scan(layer, x, weights)[0]
+        def layer(x: Array, weights: VanillaStack) -> tuple[Array, None]:
+            x = x + mixed(_normalised(x, weights.gains[0]), weights)
+            hidden = jax.nn.gelu(_normalised(x, weights.gains[1]) @ weights.up.T, approximate=False)
+            return x + hidden @ weights.down.T, None
+
+        return jax.lax.scan(layer, x, self)[0]
 
 
 def _normalised(x: Array, gain: Array) -> Array:
@@ -279,34 +317,46 @@ def made(row: Row, design: Design, key: PRNGKeyArray) -> LanguageModel:
     >>> model.stack.modules.memory.values.shape
     (1, 16, 16)
     """
-    validate.key(key)
-    dim, heads, num_characters = design.dim, design.num_heads, len(moby_dick.ALPHABET)
-    embedding_key, stack_key, readout_key = (jax.random.fold_in(key, part) for part in range(3))
-    drawn = jax.random.normal(embedding_key, (num_characters, heads, dim // heads), jnp.float32)
-    lengths = jnp.linalg.norm(drawn, axis=-1, keepdims=True)
-    embedding = jnp.float32(sphere.radius(dim // heads)) * drawn / lengths
-    readout = jax.random.uniform(readout_key, (num_characters, dim), jnp.float32, -1, 1) / np.float32(math.sqrt(dim))
-    stack: SpinTransformer | VanillaStack
+    stack_key = jax.random.fold_in(validate.key(key), 1)
+    sizes = design.depth, design.dim, design.num_heads
     if row.trained == _VANILLA:
-        stack = VanillaStack(design.depth, dim, heads, key=stack_key)
-    else:
-        stack = SpinTransformer(
-            design.depth,
-            dim,
-            heads,
-            beta=row.beta,
-            key=stack_key,
-            theory=naive,
-            spheres=sphere_per_head,
-            inputs=as_magnetizations,
-            start=Learned,
-            feed_forward=4 * dim,
-            query_key_maps=(unit_length, Rotary()),
-            sharpness=jnp.float32(math.sqrt(dim // heads)),
-            dtype=jnp.float32,
-        )
-        if row.field:
-            stack = _values_in_the_field(stack)
+        return assembled(VanillaStack(*sizes, key=stack_key), design.dim, design.num_heads, key=key)
+    stack = spins(*sizes, beta=row.beta, key=stack_key)
+    return assembled(_values_in_the_field(stack) if row.field else stack, design.dim, design.num_heads, key=key)
+
+
+def spins(depth: int, dim: int, num_heads: int, **options: Any) -> SpinTransformer:
+    """Layers in the configuration of the source, but for ``options`` of ``SpinTransformer``: one ``key`` at least.
+
+    >>> spins(2, 16, 2, key=jax.random.key(0)).depth
+    2
+    """
+    configuration: dict[str, Any] = {
+        "theory": naive,
+        "spheres": sphere_per_head,
+        "inputs": as_magnetizations,
+        "start": Learned,
+        "feed_forward": 4 * dim,
+        "query_key_maps": (unit_length, Rotary()),
+        "sharpness": jnp.float32(math.sqrt(dim // num_heads)),
+        "dtype": jnp.float32,
+    }
+    return SpinTransformer(depth, dim, num_heads, **(configuration | options))
+
+
+def assembled(stack: SpinTransformer | VanillaStack, dim: int, num_heads: int, *, key: PRNGKeyArray) -> LanguageModel:
+    """The stack between embedding and readout, which are the same for every stack of this width with the same key.
+
+    >>> stack = VanillaStack(1, 16, 2, key=jax.random.key(0))
+    >>> assembled(stack, 16, 2, key=jax.random.key(1)).embedding.shape
+    (36, 16)
+    """
+    num_characters = len(moby_dick.ALPHABET)
+    embedding_key, readout_key = (jax.random.fold_in(validate.key(key), part) for part in (0, 2))
+    drawn = jax.random.normal(embedding_key, (num_characters, num_heads, dim // num_heads), jnp.float32)
+    lengths = jnp.linalg.norm(drawn, axis=-1, keepdims=True)
+    embedding = jnp.float32(sphere.radius(dim // num_heads)) * drawn / lengths
+    readout = jax.random.uniform(readout_key, (num_characters, dim), jnp.float32, -1, 1) / np.float32(math.sqrt(dim))
     return LanguageModel(
         embedding.reshape(num_characters, dim), stack, jnp.ones(dim, jnp.float32), readout.astype(jnp.float32)
     )
@@ -504,6 +554,54 @@ class Checkpoint(NamedTuple):
         return jax.tree.unflatten(structure, [jnp.asarray(arrays[f"carried.{k}"]) for k in range(len(leaves))]), found
 
 
+def resumed(
+    carried: Any,
+    advance: Callable[[Any, slice], tuple[Any, dict[str, Any]]],
+    look: Callable[[Any], dict[str, Any]],
+    *,
+    updates: int,
+    every: int,
+    checkpoint: Checkpoint | None = None,
+) -> tuple[Any, dict[str, np.ndarray]]:
+    """Weights with the state of the optimizer after all ``updates``, and the course, from a checkpoint if there is one.
+
+    ``advance`` makes the updates of a slice and tells of each of them under the names ``losses``, ``unsettled`` and
+    ``skipped``; ``look`` is asked before the first and after ``every`` so many, when the checkpoint is written, too.
+    ``seconds`` is added, the processor time of an update in each stretch.
+
+    >>> def advance(x, stretch):
+    ...     return x + 1, {"losses": np.zeros(len(range(*stretch.indices(99))))}
+    >>> x, found = resumed(0, advance, lambda x: {"looks": x}, updates=6, every=2)
+    >>> x, found["looks"].tolist(), len(found["losses"])
+    (3, [0, 1, 2, 3], 6)
+    """
+    found: dict[str, np.ndarray] = {}
+
+    def add(name: str, values: Any) -> None:
+        """Behind what is there."""
+        found[name] = np.concatenate([found[name], values]) if name in found else np.asarray(values)
+
+    def looked() -> None:
+        for name, value in look(carried).items():
+            add(name, np.asarray(value)[None])
+
+    before = None if checkpoint is None else checkpoint.read(carried)
+    if before is None:
+        looked()
+    else:
+        carried, found = before
+    for first in range(len(found.get("losses", ())), updates, every):
+        begin = time.process_time()
+        carried, course = advance(carried, slice(first, first + every))
+        for name, values in course.items():
+            add(name, np.asarray(values))
+        add("seconds", [(time.process_time() - begin) / len(course["losses"])])
+        looked()
+        if checkpoint is not None:
+            checkpoint.write(carried, found)
+    return carried, found
+
+
 def train(run: Run, design: Design, *, checkpoint: Checkpoint | None = None) -> dict[str, np.ndarray]:
     """One training from its seed, the losses of all uses afterwards, and what its layers do on the way.
 
@@ -529,33 +627,21 @@ def train(run: Run, design: Design, *, checkpoint: Checkpoint | None = None) -> 
         held_out = jnp.asarray(_text_of(design).held_out)
         few = held_out[: design.look_batches]
         carried: Any = (params, programs.begin(params))
-        found: dict[str, np.ndarray] = {}
 
-        def add(name: str, values: Any) -> None:
-            """Behind what is there."""
-            found[name] = np.concatenate([found[name], values]) if name in found else np.asarray(values)
+        def look(carried: Any) -> dict[str, Any]:
+            seen = {"looks": float(jnp.mean(programs.evaluate(carried[0], few, use=run.row.own_use)[0]))}
+            if run.row.trained == _VANILLA:
+                return seen
+            probed = programs.probe(carried[0], few[0])
+            return seen | {"path_unsettled" if name == "unsettled" else name: a for name, a in probed.items()}
 
-        def look() -> None:
-            add("looks", [float(jnp.mean(programs.evaluate(carried[0], few, use=run.row.own_use)[0]))])
-            if run.row.trained != _VANILLA:
-                for name, value in programs.probe(carried[0], few[0]).items():
-                    add("path_unsettled" if name == "unsettled" else name, np.asarray(value)[None])
-
-        before = None if checkpoint is None else checkpoint.read(carried)
-        if before is None:
-            look()
-        else:
-            carried, found = before
-        for first in range(len(found.get("losses", ())), design.updates, design.look_every):
-            stretch = slice(first, first + design.look_every)
-            begin = time.process_time()
+        def advance(carried: Any, stretch: slice) -> tuple[Any, dict[str, Any]]:
             carried, course = programs.advance(carried, jnp.asarray(windows[stretch]), jnp.asarray(numbers[stretch]))
-            for name, values in zip(("losses", "unsettled", "skipped"), course, strict=True):
-                add(name, np.asarray(values))
-            add("seconds", [(time.process_time() - begin) / len(course[0])])
-            look()
-            if checkpoint is not None:
-                checkpoint.write(carried, found)
+            return carried, dict(zip(_COURSE, course, strict=True))
+
+        carried, found = resumed(
+            carried, advance, look, updates=design.updates, every=design.look_every, checkpoint=checkpoint
+        )
         ends = [programs.evaluate(carried[0], held_out, use=use) for use in run.row.uses]
         leaves = jax.tree.leaves(carried[0])
         found |= {

@@ -1,0 +1,395 @@
+"""The depth experiment: a learning rate for each row, then its seeds, kept on disk as it goes. Judges nothing.
+
+A cell is one training of a row, with a learning rate, from a seed. From seed 0 the size of all stacks is chosen: the
+first of a ladder at which vanilla is ahead of counting in validation by more than ``RESERVE``. Then short trials from
+seed 0 choose the rate of each row in validation: from three rates, and from further ones beside the best as long as it
+is the last on its side. What counts are the other seeds, in the test: first of the rows of the gate, and of the others
+only if it opens.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jaxtyping import Array
+
+from experiments import records
+from experiments.comparison import training, transient
+from experiments.comparison.transient import Checkpoint
+from experiments.datasets import moby_dick
+from experiments.depth import kneser_ney, questions, rows
+from spinbook import sweep, validate
+from spinbook.precision import enable_x64
+
+__all__ = [
+    "LADDER",
+    "RATES",
+    "RESERVE",
+    "SMOKE",
+    "Cell",
+    "Design",
+    "Text",
+    "chosen",
+    "collect",
+    "count",
+    "text",
+    "train",
+]
+
+RATES = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1)
+"""The rates that may be tried."""
+_FIRST = RATES[2:5]
+_LADDER_RATE = 3e-3
+RESERVE = 0.12
+"""Nats per character by which a size is to pass in validation, for the gate to open in the test at its margin."""
+_ORDERS = (1, 2, 3, 4, 5, 6)
+_ARTIFACT = "depth.json.gz"
+_COURSE = ("losses", "unsettled", "skipped")
+
+
+@validate.record(stage=("ladder", "trial", "run"), seed=validate.count)
+class Cell(NamedTuple):
+    """One training, in the ``stage`` "ladder", "trial" or "run". Only runs count, and only their seeds are not 0."""
+
+    stage: str
+    row: str
+    rate: float
+    seed: int
+
+
+@validate.record()
+class Design(NamedTuple):
+    """Sizes of the stacks and of their training, and the seeds that count. Trials make ``trial_updates``.
+
+    ``accelerator``: whether this size is for one only.
+    """
+
+    name: str
+    depth: int
+    dim: int
+    length: int
+    updates: int
+    trial_updates: int
+    num_heads: int = 4
+    batch: int = 16
+    look_every: int = 250
+    seeds: tuple[int, ...] = (1, 2, 3, 4)
+    rows: tuple[str, ...] = rows.ROWS
+    accelerator: bool = False
+    sample: bool = False
+
+
+LADDER = (
+    Design("small", depth=2, dim=128, length=64, updates=8000, trial_updates=2000),
+    Design("medium", depth=4, dim=128, length=64, updates=10000, trial_updates=2500),
+    Design("large", depth=6, dim=256, length=128, updates=24000, trial_updates=6000, accelerator=True),
+)
+"""The sizes of the plan, in the order in which they are tried."""
+SMOKE = Design(
+    "smoke",
+    depth=1,
+    dim=16,
+    length=8,
+    updates=8,
+    trial_updates=4,
+    num_heads=2,
+    batch=2,
+    look_every=4,
+    seeds=(1, 2),
+    sample=True,
+)
+
+
+class Text(NamedTuple):
+    """Characters to learn from, to choose by and to be judged by: 18, 1 and 1 twentieths of the text in its order."""
+
+    train: np.ndarray
+    validation: np.ndarray
+    test: np.ndarray
+
+
+@cache
+def text(design: Design) -> Text:
+    """The text of a design. Raises ``FileNotFoundError`` where it is missing.
+
+    >>> len(text(SMOKE).validation)
+    989
+    """
+    characters = moby_dick.encode(moby_dick.sample() if design.sample else moby_dick.load()).astype(np.int32)
+    ends = [len(characters) * part // 20 for part in (18, 19)]
+    return Text(*np.split(characters, ends))
+
+
+def _starts(design: Design, held_out: np.ndarray) -> np.ndarray:
+    """Of windows that overlap by half, in whole batches: what is scored is the second half of each."""
+    starts = np.arange(0, len(held_out) - design.length, design.length // 2)
+    return starts[: len(starts) // design.batch * design.batch]
+
+
+def _windows(design: Design, held_out: np.ndarray) -> np.ndarray:
+    found: np.ndarray = held_out[_starts(design, held_out)[:, None] + np.arange(design.length + 1)]
+    return found.reshape(-1, design.batch, design.length + 1)
+
+
+@cache
+def count(design: Design) -> list[dict[str, float]]:
+    """Nats per character of modified Kneser-Ney, order by order, on the characters of which stacks are scored.
+
+    >>> [found["order"] for found in count(SMOKE)]
+    [1, 2, 3, 4, 5, 6]
+    """
+    parts, found = text(design), []
+    for order in _ORDERS:
+        model = kneser_ney.counted(parts.train, order, num_symbols=len(moby_dick.ALPHABET))
+        losses = {}
+        for name in ("validation", "test"):
+            held_out = getattr(parts, name)
+            # The first window has nothing before its second half but its first, and the last ends with its targets.
+            first, last = design.length - design.length // 2, _starts(design, held_out)[-1] + design.length
+            scored = held_out[first + 2 - order : last + 1]
+            losses[name] = float(kneser_ney.losses(model, scored).mean())
+        found.append({"order": order, **losses})
+    return found
+
+
+class _Programs(NamedTuple):
+    """Compiled once for a row of a design, and shared by all rates and seeds."""
+
+    begin: Callable[[Any], Any]
+    advance: Callable[..., Any]
+    evaluate: Callable[..., Any]
+
+
+def _model(row: str, design: Design, seed: int) -> transient.LanguageModel:
+    return rows.made(row, design.depth, design.dim, design.num_heads, key=jax.random.key(seed))
+
+
+@cache
+def _programs(row: str, design: Design) -> _Programs:
+    rest = eqx.partition(_model(row, design, 0), eqx.is_inexact_array)[1]
+    clip, adam = optax.clip_by_global_norm(1.0), optax.scale_by_adam(b1=0.9, b2=0.99)
+    optimizer = optax.chain(clip, adam, optax.add_decayed_weights(0.01))
+    use, half = rows.use(row), design.length - design.length // 2
+
+    def logits(params: Any, windows: Array) -> tuple[Array, Array]:
+        return jax.vmap(partial(eqx.combine(params, rest), use=use))(windows[:, :-1])
+
+    def loss(params: Any, windows: Array, first: int) -> tuple[Array, Array]:
+        found, unsettled = logits(params, windows)
+        losses = optax.softmax_cross_entropy_with_integer_labels(found[:, first:], windows[:, 1 + first :])
+        return jnp.mean(losses), jnp.mean(unsettled.astype(jnp.float32))
+
+    @jax.jit
+    def advance(start: Any, batches: Array, sizes: Array) -> Any:
+        def update(carried: Any, now: tuple[Array, Array]) -> Any:
+            params, state = carried
+            windows, size = now
+            (value, unsettled), gradient = jax.value_and_grad(partial(loss, first=0), has_aux=True)(params, windows)
+            change, new_state = optimizer.update(gradient, state, params)
+            new = jax.tree.map(lambda a, b: a - size * b, params, change), new_state
+            fine = jnp.isfinite(optax.global_norm(gradient))
+            return jax.tree.map(partial(jnp.where, fine), new, carried), (value, unsettled, ~fine)
+
+        return jax.lax.scan(update, start, (batches, sizes))
+
+    @jax.jit
+    def evaluate(params: Any, batches: Array) -> Any:
+        return jax.lax.map(partial(loss, params, first=half), batches)
+
+    return _Programs(jax.jit(optimizer.init), advance, evaluate)
+
+
+def train(cell: Cell, design: Design, *, checkpoint: Checkpoint | None = None) -> dict[str, np.ndarray]:
+    """One training from its seed, and its losses on the held-out parts.
+
+    ``losses``, ``unsettled`` and ``skipped`` (updates,) as in ``transient.train``; ``looks``, the loss of the first
+    batches in validation, before the first update and after every ``look_every``; ``validation`` and, of runs, ``test``
+    (batches,), and the parts ``validation_unsettled`` and ``test_unsettled`` of (window, layer) that were left without
+    a steady state; ``seconds`` and ``parameters``. The weights of seed 1 are there as ``weight.0`` and so on.
+
+    Windows and their order are those of the seed, for every row the same. With a ``checkpoint`` it goes on from there,
+    and writes it after every look.
+    """
+    with enable_x64(False), jax.numpy_dtype_promotion("standard"):
+        parts, programs = text(design), _programs(cell.row, design)
+        updates = design.trial_updates if cell.stage == "trial" else design.updates
+        rng = np.random.default_rng([cell.seed, 1])
+        starts = rng.integers(len(parts.train) - design.length, size=(updates, design.batch))
+        sizes = np.float32(cell.rate) * training.rate_profile(updates)
+        # Nothing is chosen by the test, and so nothing but runs sees it.
+        names = ("validation", "test")[: 1 + (cell.stage == "run")]
+        held_out = {name: jnp.asarray(_windows(design, getattr(parts, name))) for name in names}
+        few = held_out["validation"][:16]
+
+        def advance(carried: Any, stretch: slice) -> tuple[Any, dict[str, Any]]:
+            batches = parts.train[starts[stretch][..., None] + np.arange(design.length + 1)]
+            carried, course = programs.advance(carried, jnp.asarray(batches), jnp.asarray(sizes[stretch]))
+            return carried, dict(zip(_COURSE, course, strict=True))
+
+        def look(carried: Any) -> dict[str, Any]:
+            return {"looks": float(jnp.mean(programs.evaluate(carried[0], few)[0]))}
+
+        params = eqx.filter(_model(cell.row, design, cell.seed), eqx.is_inexact_array)
+        numerics: dict[str, Any] = {"updates": updates, "every": design.look_every, "checkpoint": checkpoint}
+        (params, _), found = transient.resumed((params, programs.begin(params)), advance, look, **numerics)
+        for name, batches in held_out.items():
+            losses, unsettled = programs.evaluate(params, batches)
+            found |= {name: np.asarray(losses), f"{name}_unsettled": np.asarray(unsettled)}
+        leaves = jax.tree.leaves(params)
+        found["parameters"] = np.array(sum(leaf.size for leaf in leaves))
+        if cell.seed == 1:
+            found |= {f"weight.{k}": np.asarray(leaf) for k, leaf in enumerate(leaves)}
+        return found
+
+
+def _entry(cell: Cell, arrays: Mapping[str, np.ndarray], design: Design) -> dict[str, Any]:
+    """What the record says of a cell; a loss that is no number is None."""
+    every = design.look_every
+    losses = [arrays["losses"][k : k + every].astype(float).mean() for k in range(0, len(arrays["losses"]), every)]
+    entry = cell._asdict() | {
+        "plan": str(arrays["plan"]),
+        "validation": records.numbers(arrays["validation"].astype(float).mean(), 6),
+        "skipped": records.numbers(arrays["skipped"].mean(), 4),
+        "unsettled": records.numbers(arrays["validation_unsettled"].mean(), 4),
+        "losses": records.numbers(losses, 4),
+        "looks": records.numbers(arrays["looks"], 5),
+        "seconds": records.numbers(np.median(arrays["seconds"]), 3),
+        "parameters": int(arrays["parameters"]),
+    }
+    if cell.stage == "run":
+        test = arrays["test"].astype(float)
+        entry["test"] = records.numbers(test.mean(), 6)
+        entry["test_error"] = records.numbers(test.std(ddof=1) / math.sqrt(len(test)), 3)
+        entry["unsettled"] = records.numbers(arrays["test_unsettled"].mean(), 4)
+    return entry
+
+
+def chosen(losses: Mapping[float, float | None]) -> tuple[float, float | None]:
+    """The rate with the least loss, and the next rate of ``RATES`` to try if it is the last on its side, else None.
+
+    A run without a loss comes last; among equals the lower rate counts.
+
+    >>> chosen({1e-3: 1.5, 3e-3: 1.4, 1e-2: 1.6}), chosen({1e-3: 1.5, 3e-3: 1.4, 1e-2: 1.3})
+    ((0.003, None), (0.01, 0.03))
+    """
+    best = min(sorted(losses), key=lambda rate: math.inf if losses[rate] is None else float(losses[rate] or 0))
+    at = RATES.index(best)
+    for step in (-1, 1):
+        beside = at + step
+        if 0 <= beside < len(RATES) and RATES[beside] not in losses:
+            return best, RATES[beside]
+    return best, None
+
+
+def _label(cell: Cell) -> str:
+    return f"{cell.stage}-{cell.row.replace(' ', '-')}-{cell.rate:g}-{cell.seed}"
+
+
+def _unfinished(folder: Path, cell: Cell) -> Path:
+    return folder / "unfinished" / f"{_label(cell)}.npz"
+
+
+def _task(cell: Cell, design: Design, place: Path | None, identity: str, plan: str) -> dict[str, np.ndarray]:
+    checkpoint = None if place is None else Checkpoint(_unfinished(place, cell), identity)
+    return train(cell, design, checkpoint=checkpoint) | {"plan": np.array(plan)}
+
+
+def collect(
+    ladder: Sequence[Design] = (SMOKE,), *, plan: str | os.PathLike[str], folder: Path | None = None, **options: Any
+) -> dict[str, Any]:
+    """The record, which is also written to ``depth.json.gz`` in ``folder``, anew with each cell that is done.
+
+    ``plan`` is the file whose SHA-256 every cell gets as it is trained, and the record as ``plan``. Called again with
+    the same folder it goes on at the last look of the cell that it was at. Sizes for an accelerator are left out where
+    there is none, and if no size passes, the record ends with the ladder; it ends after the rows of the gate if that
+    does not open. A ladder of one size is taken as it is, and with the sample of the text the gate is, too. ``options``
+    are those of ``spinbook.sweep.iterate``. Raises ``FileNotFoundError`` where the plan or the text is missing.
+    """
+    digest = hashlib.sha256(Path(plan).read_bytes()).hexdigest()
+    begin, code = time.perf_counter(), records.commit()
+    if options.get("executor") is None:
+        options["num_threads"] = 1
+    version = sweep.code_version(train)
+    climbed: list[dict[str, Any]] = []
+    found: dict[Cell, dict[str, Any]] = {}
+
+    def written(design: Design, complete: bool) -> dict[str, Any]:
+        guesses = np.bincount(text(design).train, minlength=len(moby_dick.ALPHABET)) + 1
+        record = {
+            "format": 1,
+            "complete": complete,
+            "plan": digest,
+            "ladder": climbed,
+            "design": design._asdict(),
+            "counting": count(design),
+            "blind": float(-np.log(guesses / guesses.sum())[text(design).test].mean()),
+            "data": {} if design.sample else {moby_dick.FILE.name: moby_dick.FILE.sha256},
+            "runs": [found[cell] for cell in sorted(found)],
+        } | records.circumstances(begin, code)
+        if folder is not None:
+            records.write(folder / _ARTIFACT, record)
+        return record
+
+    def stage(design: Design, name: str, cells: Sequence[Cell]) -> None:
+        sizes = [str(value) for value in design]
+        for k, arrays in sweep.iterate(
+            partial(_task, design=design, place=folder, identity=sweep.fingerprint(sizes, version), plan=digest),
+            cells,
+            identity=sweep.fingerprint([[str(part) for part in cell] for cell in cells], sizes, version),
+            folder=None if folder is None else folder / f"{design.name}-{name}",
+            label=f"{design.name} {name}",
+            **options,
+        ):
+            entry = _entry(cells[k], arrays, design)
+            if cells[k].stage == "ladder":
+                behind = min(order["validation"] for order in count(design))
+                climbed.append({"size": design.name, "ahead": behind - (entry["validation"] or math.inf)} | entry)
+            else:
+                found[cells[k]] = entry
+            if folder is not None:
+                _unfinished(folder, cells[k]).unlink(missing_ok=True)
+            written(design, complete=False)
+
+    def passed(design: Design) -> bool:
+        stage(design, "ladder", [Cell("ladder", "vanilla", _LADDER_RATE, 0)])
+        return bool(climbed[-1]["ahead"] > RESERVE)
+
+    usable = [size for size in ladder if not size.accelerator or jax.default_backend() != "cpu"]
+    design = usable[0] if len(ladder) == 1 else next((size for size in usable if passed(size)), None)
+    if design is None:
+        return written(usable[-1], complete=True)
+
+    def best(row: str) -> tuple[float, float | None]:
+        trials = [cell for cell in found if cell.row == row and cell.stage == "trial"]
+        return chosen({cell.rate: found[cell]["validation"] for cell in trials})
+
+    def part(name: str, names: Sequence[str]) -> None:
+        stage(design, f"{name}-trials", [Cell("trial", row, rate, 0) for row in names for rate in _FIRST])
+        # Each time all rows whose best rate is the last on its side get one more.
+        for k in range(len(RATES)):
+            further = [(row, best(row)[1]) for row in names]
+            cells = [Cell("trial", row, rate, 0) for row, rate in further if rate is not None]
+            if not cells:
+                break
+            stage(design, f"{name}-trials-{k + 2}", cells)
+        # All rows of a seed before the next, so that contrasts can be looked at as soon as a seed is through.
+        runs = [Cell("run", row, best(row)[0], seed) for seed in design.seeds for row in names]
+        stage(design, f"{name}-runs", runs)
+
+    part("gate", [row for row in design.rows if row in questions.GATE])
+    others = [row for row in design.rows if row not in questions.GATE]
+    if others and (design.sample or questions.gate(written(design, complete=False)).opened == "yes"):
+        part("rows", others)
+    return written(design, complete=True)

@@ -1,0 +1,227 @@
+"""The depth experiment: what rows share, what counts, and a record that can be interrupted."""
+
+import hashlib
+from functools import partial
+from pathlib import Path
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import optimize
+
+from experiments import records
+from experiments.__main__ import main
+from experiments.comparison import judging, transient
+from experiments.datasets import moby_dick
+from experiments.depth import experiment, kneser_ney, questions, rows
+from experiments.depth.experiment import LADDER, SMOKE
+from spinbook.precision import enable_x64
+
+PLAN = (Path(__file__).resolve().parents[3] / "book" / "plan-of-depth.md").read_text(encoding="utf-8")
+FEW = SMOKE._replace(rows=questions.GATE)
+
+
+@pytest.fixture
+def single():
+    """As the runs are."""
+    with enable_x64(False), jax.numpy_dtype_promotion("standard"):
+        yield
+
+
+def leaves(model):
+    return jax.tree.leaves(eqx.filter(model, eqx.is_inexact_array))
+
+
+def test_rows_have_one_number_of_weights_and_one_start(single):
+    size = LADDER[1]
+    sizes = {}
+    for name in rows.ROWS:
+        made = partial(rows.made, name, size.depth, size.dim, size.num_heads)
+        sizes[name] = sum(
+            leaf.size
+            for leaf in jax.tree.leaves(eqx.filter_eval_shape(made, key=jax.random.key(0)))
+            if hasattr(leaf, "size")
+        )
+    assert max(sizes.values()) < 1.003 * min(sizes.values())
+    models = {name: rows.made(name, 2, 16, 2, key=jax.random.key(1)) for name in rows.ROWS}
+    for name, model in models.items():
+        np.testing.assert_array_equal(model.embedding, models["vanilla"].embedding)
+        np.testing.assert_array_equal(model.readout, models["vanilla"].readout)
+        if name in ("free energy", "pure normalisation", "ReLU attention"):
+            np.testing.assert_array_equal(model.stack.up, models["vanilla"].stack.up)
+            np.testing.assert_array_equal(model.stack.to_output, models["vanilla"].stack.to_output)
+
+
+@pytest.mark.parametrize("name", rows.ROWS)
+def test_no_site_hears_of_later_characters(single, name):
+    model = rows.made(name, 2, 16, 2, key=jax.random.key(2))
+    logits = jax.jit(lambda characters: model(characters, rows.use(name))[0])
+    first, second = (jnp.asarray(moby_dick.encode(text)) for text in ("call me", "call mr"))
+    a, b = logits(first), logits(second)
+    np.testing.assert_allclose(a[:-1], b[:-1], rtol=1e-4, atol=1e-5)
+    assert float(jnp.max(jnp.abs(a[-1] - b[-1]))) > 1e-3
+    # The last site hears of the first, but where nothing mixes.
+    heard = float(jnp.max(jnp.abs(a[-1] - logits(first.at[0].set(0))[-1])))
+    assert heard == 0 if name == "identity mixer" else heard > 1e-5
+
+
+def test_mixers_are_what_their_formulas_say(single):
+    q, k, v = np.random.default_rng(0).normal(size=(3, 2, 5, 4)).astype(np.float32)
+    scales = np.array([[0.7, 1.3], [1.0, -0.4]], np.float32)
+    for h in range(2):
+        for i in range(5):
+            s = k[h, : i + 1] @ q[h, i] / 2
+            spread = np.sqrt(s.var() + 1e-5)
+            weights = (scales[0, h] * (s - s.mean()) / spread + scales[1, h]) / (i + 1)
+            found = rows.normalized(*map(jnp.asarray, (q, k, v, scales)))
+            np.testing.assert_allclose(found[h, i], weights @ v[h, : i + 1], rtol=1e-4, atol=1e-6)
+            kernel = (np.maximum(k[h, : i + 1], 0) + 1e-3) @ (np.maximum(q[h, i], 0) + 1e-3)
+            found = rows.rectified(*map(jnp.asarray, (q, k, v)))
+            np.testing.assert_allclose(found[h, i], kernel / kernel.sum() @ v[h, : i + 1], rtol=1e-4, atol=1e-6)
+
+
+def test_the_causal_free_energy_solves_the_saddle_point_equations_of_couplings_that_look_back(single):
+    q, k, v = 2 * np.random.default_rng(1).normal(size=(3, 1, 6, 4)).astype(np.float32)
+    found = np.asarray(rows.free_energy(*map(jnp.asarray, (q, k, v))))[0] / 2
+    J = np.tril(np.tanh(q[0] @ k[0].T / 2) / np.sqrt(6 * 4), -1)
+    h = v[0] / np.sqrt((v[0] ** 2).sum(-1, keepdims=True) + 1e-5)
+
+    def broken(log_t):
+        inverse = np.linalg.inv(np.diag(np.exp(log_t)) - J)
+        return np.diag(inverse) / 2 + ((inverse @ h / 2) ** 2).sum(-1) - 1
+
+    t = np.exp(optimize.fsolve(broken, np.zeros(6), xtol=1e-12))
+    np.testing.assert_allclose(found, np.linalg.inv(np.diag(t) - J) @ h / 2, rtol=1e-5, atol=1e-6)
+
+
+def test_counting_is_scored_on_the_characters_that_stacks_are_scored_on():
+    windows = experiment._windows(SMOKE, experiment.text(SMOKE).test).reshape(-1, SMOKE.length + 1)
+    model = kneser_ney.counted(experiment.text(SMOKE).train, 3, num_symbols=36)
+    ours = np.mean([kneser_ney.losses(model, w)[-SMOKE.length // 2 :].mean() for w in windows])
+    assert experiment.count(SMOKE)[2]["test"] == pytest.approx(ours, abs=1e-12)
+
+
+def test_the_best_rate_is_inside_the_rates_that_were_tried():
+    def tried(loss):
+        losses = {rate: loss(rate) for rate in experiment.RATES[2:5]}
+        while (further := experiment.chosen(losses)[1]) is not None:
+            losses[further] = loss(further)
+        return experiment.chosen(losses)[0], set(losses)
+
+    inside = tried(lambda rate: abs(np.log(rate / 3e-3)))
+    assert inside == (3e-3, {1e-3, 3e-3, 1e-2})
+    assert tried(lambda rate: abs(np.log(rate / 1e-2))) == (1e-2, {1e-3, 3e-3, 1e-2, 3e-2})
+    assert tried(lambda rate: abs(np.log(rate / 3e-4))) == (3e-4, {1e-4, 3e-4, 1e-3, 3e-3, 1e-2})
+    assert tried(lambda rate: rate) == (1e-4, {1e-4, 3e-4, 1e-3, 3e-3, 1e-2})
+    assert experiment.chosen({1e-3: None, 3e-3: 2.0, 1e-2: None}) == (3e-3, None)
+
+
+def test_a_record_goes_on_where_it_was_to_the_same_bits(tmp_path, monkeypatch, capsys):
+    plan = tmp_path / "plan.md"
+    plan.write_text("What is asked.")
+    monkeypatch.setattr(experiment, "SMOKE", FEW)
+    command = ["depth", "--quick", "--plan", str(plan), "--out"]
+    assert main([*command, str(tmp_path / "whole")]) == 0
+    shown, digest = capsys.readouterr().out, hashlib.sha256(b"What is asked.").hexdigest()
+    whole = records.read(tmp_path / "whole" / "depth.json.gz")
+    assert whole["plan"] == digest
+    assert f"plan: SHA-256 {digest}\n" in shown
+    assert {run["plan"] for run in whole["runs"]} == {digest}
+    assert whole["complete"]
+    runs = [run for run in whole["runs"] if run["stage"] == "run"]
+    assert {(run["row"], run["seed"]) for run in runs} == {(row, seed) for row in FEW.rows for seed in FEW.seeds}
+    assert all("test" not in run for run in whole["runs"] if run["stage"] == "trial")
+    assert "gate: no" in shown or "gate: undecided" in shown
+    # Stopped after the first look of its second run.
+    write, seen = transient.Checkpoint.write, []
+
+    def stop(checkpoint, carried, found):
+        write(checkpoint, carried, found)
+        seen.append(checkpoint.path.name)
+        if checkpoint.path.name.startswith("run-identity"):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(transient.Checkpoint, "write", stop)
+    assert main([*command, str(tmp_path / "stopped")]) == 130
+    unfinished = [path.name for path in (tmp_path / "stopped" / "unfinished").iterdir()]
+    assert any(name.startswith("run-identity") for name in unfinished)
+    assert not records.read(tmp_path / "stopped" / "depth.json.gz")["complete"]
+    again = []
+    monkeypatch.setattr(transient.Checkpoint, "write", lambda *what: (write(*what), again.append(what[0].path.name)))
+    assert main([*command, str(tmp_path / "stopped")]) == 0
+    stopped = records.read(tmp_path / "stopped" / "depth.json.gz")
+    # Nothing that was done is trained again, and of the run that was stopped only what was missing.
+    assert not set(again) & (set(seen) - set(unfinished))
+    assert again.count(next(name for name in unfinished if name.startswith("run-identity"))) == 1
+    for one, other in zip(stopped["runs"], whole["runs"], strict=True):
+        assert one | {"seconds": 0} == other | {"seconds": 0}
+
+
+def outcome(losses, **changes):
+    """A record of made-up runs, four seeds each, whose losses are these with a little noise of their own."""
+    noise = np.random.default_rng(0).normal(scale=0.003, size=(len(losses), 4))
+    runs = [
+        {"stage": "run", "row": row, "seed": seed, "test": loss + noise[k, seed - 1], "skipped": 0, "unsettled": 0}
+        for k, (row, loss) in enumerate(losses.items())
+        for seed in (1, 2, 3, 4)
+    ]
+    counting = [{"validation": 1.5, "test": 1.45}, {"validation": 1.4, "test": 1.42}]
+    return {"runs": runs, "design": {"seeds": (1, 2, 3, 4)}, "counting": counting, "blind": 3.0} | changes
+
+
+LOSSES = dict(zip(rows.ROWS, (1.25, 2.3, 1.35, 1.6, 1.28, 1.24, 2.28), strict=True))
+
+
+def test_the_gate_opens_only_if_vanilla_is_ahead_of_both():
+    assert questions.gate(outcome(LOSSES)).opened == "yes"
+    # Ahead of the wrong order of counting, which is worse in validation and in the test.
+    assert questions.gate(outcome(LOSSES | {"vanilla": 1.335})).opened == "no"
+    assert questions.gate(outcome(LOSSES | {"identity mixer": 1.3})).opened == "no"
+    shut = outcome(LOSSES | {"vanilla": 1.4})
+    assert questions.answers(shut) == ()
+    with pytest.raises(ValueError, match="record: expected all runs of vanilla and identity mixer"):
+        questions.gate(outcome({"vanilla": 1.2}))
+
+
+def test_the_plan_says_what_is_run():
+    sizes = [[size.name, size.depth, size.dim, size.length, size.updates, size.trial_updates] for size in LADDER]
+    for size in sizes:
+        assert f"| {' | '.join(f'{part:,}' if isinstance(part, int) else part for part in size)} |\n" in PLAN
+    assert [size.accelerator for size in LADDER] == [False, False, True]
+    assert {(size.seeds, size.rows, size.batch, size.num_heads) for size in LADDER} == {
+        ((1, 2, 3, 4), rows.ROWS, 16, 4)
+    }
+    for name in rows.ROWS:
+        assert f"\n| {name} | " in PLAN
+    words = " ".join(PLAN.split())
+    assert "trials from seed 0 with 0.001, 0.003 and 0.01;" in words
+    assert experiment.RATES == (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1)
+    assert f"*in validation* by more than {experiment.RESERVE:g} nats" in words
+    assert f"minus vanilla | {questions.GATE_MARGIN:g} nats, both |" in words
+    assert f"loss of the row minus vanilla | {questions.MARGIN:g} nats |" in words
+    assert "orders 1 to 6" in words
+    assert tuple(range(1, 7)) == experiment._ORDERS
+
+
+def test_rows_are_judged_together():
+    found = {(f.row, f.question): f.decision for f in questions.answers(outcome(LOSSES))}
+    assert [found[row, "behind"] for row in rows.ROWS[2:]] == ["yes", "yes", "undecided", "no", "yes"]
+    assert [found[row, "mixes"] for row in rows.ROWS[2:]] == ["yes", "yes", "yes", "yes", "no"]
+    # A run that failed has the loss of guessing, and nothing rests on it alone.
+    record = outcome(LOSSES)
+    next(run for run in record["runs"] if (run["row"], run["seed"]) == ("pure normalisation", 2))["test"] = None
+    lost = {f.question: f for f in questions.answers(record) if f.row == "pure normalisation"}
+    assert lost["behind"].failed == (2,)
+    assert lost["behind"].decision == "undecided"
+
+
+def test_holm_is_the_closed_test_of_bonferroni():
+    """A hypothesis is rejected where every set of hypotheses that it is in is, each by its least p value."""
+    for p in np.random.default_rng(2).uniform(size=(200, 4)) ** 4:
+        sets = [[k for k in range(4) if mask >> k & 1] for mask in range(1, 16)]
+        closed = [all(p[s].min() < 0.05 / len(s) for s in sets if k in s) for k in range(4)]
+        assert judging.holm(p, level=0.05).tolist() == closed
+    with pytest.raises(ValueError, match="p_values: expected numbers from 0 to 1"):
+        judging.holm([0.1, 1.5])
