@@ -5,7 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from spinbook import fixed_point, sphere
+from experiments.comparison import trained_heads
+from experiments.vector import fidelity
+from spinbook import fixed_point, replicas, sphere
 from spinbook.ising import stochastic as ising
 from spinbook.precision import enable_x64
 from spinbook.vector import stochastic as vector
@@ -53,3 +55,43 @@ def test_a_solution_is_as_good_as_was_asked_in_an_evaluation_of_its_own(tol, his
     assert found.converged
     assert off <= 2 * tol * max(1.0, np.abs(y).max())
     np.testing.assert_allclose(found.residual, off, rtol=1e-6, atol=1e-14)
+
+
+def middle(a, b):
+    return float(a + b) / 2
+
+
+UNEVEN = np.array([3.0, 3.0, 3.0, 3.0, 2.0])
+"""Replicas in groups of which the last is not full."""
+ESTIMATORS = {
+    "standard_error": lambda x: (x.mean(axis=1), replicas.standard_error(x.T)),
+    "mean_and_error": replicas.mean_and_error,
+    "groups of unequal size": lambda x: (
+        replicas.weighted_mean((x / np.sqrt(UNEVEN)).T, UNEVEN / UNEVEN.sum()),
+        replicas.standard_error((x / np.sqrt(UNEVEN)).T, UNEVEN / UNEVEN.sum()),
+    ),
+    "jackknife of simulations": lambda x: zip(*(fidelity._jackknife(middle, np.stack([y, y])) for y in x), strict=True),
+    "jackknife of heads": lambda x: zip(*(trained_heads._with_error(middle, np.stack([y, y])) for y in x), strict=True),
+}
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS.values(), ids=ESTIMATORS)
+def test_a_standard_error_is_the_spread_of_what_it_belongs_to(estimator):
+    """Of five numbers: the factors 5/4 and 4/5 in the variance, which a wrong count makes, are six errors away."""
+    repeats = 3000
+    with jax.enable_x64(True):
+        values, errors = map(np.array, estimator(np.random.default_rng(0).normal(size=(repeats, 5))))
+    ratio = (errors**2).mean() / values.var(ddof=1)
+    # The variance of a variance of R normal numbers is 2 / R, and of R errors squared, of four degrees each, 1 / 2R.
+    assert abs(ratio - 1) < 4 * np.sqrt(2.5 / repeats)
+
+
+@pytest.mark.parametrize("count", [5, 16, 17, 33, 47])
+def test_groups_that_are_not_full_leave_the_mean_as_it_is(count):
+    rows = np.random.default_rng(count).normal(size=(count, 3))
+    with jax.enable_x64(True):
+        size = replicas.group_size(count)
+        groups = -(-count // size)
+        weights = np.minimum(size, count - size * np.arange(groups)) / count
+        means = replicas.group_means(jnp.asarray(rows), groups)
+        np.testing.assert_allclose(replicas.weighted_mean(means, weights), rows.mean(axis=0), rtol=1e-12)
