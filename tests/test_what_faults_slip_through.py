@@ -79,7 +79,7 @@ ESTIMATORS = {
 def test_a_standard_error_is_the_spread_of_what_it_belongs_to(estimator):
     """Of five numbers: the factors 5/4 and 4/5 in the variance, which a wrong count makes, are six errors away."""
     repeats = 3000
-    with jax.enable_x64(True):
+    with enable_x64(True):
         values, errors = map(np.array, estimator(np.random.default_rng(0).normal(size=(repeats, 5))))
     ratio = (errors**2).mean() / values.var(ddof=1)
     # The variance of a variance of R normal numbers is 2 / R, and of R errors squared, of four degrees each, 1 / 2R.
@@ -89,7 +89,7 @@ def test_a_standard_error_is_the_spread_of_what_it_belongs_to(estimator):
 @pytest.mark.parametrize("count", [5, 16, 17, 33, 47])
 def test_groups_that_are_not_full_leave_the_mean_as_it_is(count):
     rows = np.random.default_rng(count).normal(size=(count, 3))
-    with jax.enable_x64(True):
+    with enable_x64(True):
         size = replicas.group_size(count)
         groups = -(-count // size)
         weights = np.minimum(size, count - size * np.arange(groups)) / count
