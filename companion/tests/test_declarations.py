@@ -12,6 +12,7 @@ import yaml
 from companion import claims, project
 from companion.claims import Claim, Measurement, judge
 from companion.declaring import rivals
+from companion.running import ledger
 
 NUMBER = {
     "id": "probe.one",
@@ -274,6 +275,14 @@ def test_a_rival_that_is_a_multiple_of_the_value_shows_nothing(u, is_multiple):
 def test_a_rival_that_is_written_down_is_found(cells, fault):
     found = [said for _, said in rivals.written_down(["import numpy as np", *cells])]
     assert [said.startswith(fault) for said in found] == [True] * bool(fault)
+
+
+@pytest.mark.parametrize(("held", "whole"), [((True, False), False), ((True, None), True), ((True, True), True)])
+def test_a_whole_holds_if_each_of_its_parts_does_that_is_decided(held, whole):
+    parts = [{"id": f"a.{place}", "verdict": "reproduced", "holds": one} for place, one in enumerate(held)]
+    entries = [*parts, {"id": "a.whole", "verdict": "partly", "parts": ["a.0", "a.1"], "holds": None}]
+    ledger._join_parts(entries)
+    assert entries[-1]["holds"] is whole
 
 
 def test_a_yes_or_no_is_compared_with_yes_or_no_only():
