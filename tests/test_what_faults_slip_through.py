@@ -10,6 +10,7 @@ from experiments.vector import fidelity
 from spinbook import fixed_point, replicas, sphere
 from spinbook.ising import stochastic as ising
 from spinbook.precision import enable_x64
+from spinbook.self_attention import bifurcation, paper_network
 from spinbook.vector import stochastic as vector
 
 FIELD = 50.0
@@ -95,3 +96,12 @@ def test_groups_that_are_not_full_leave_the_mean_as_it_is(count):
         weights = np.minimum(size, count - size * np.arange(groups)) / count
         means = replicas.group_means(jnp.asarray(rows), groups)
         np.testing.assert_allclose(replicas.weighted_mean(means, weights), rows.mean(axis=0), rtol=1e-12)
+
+
+def test_an_orbit_in_lanes_that_are_not_full_is_the_one_that_runs_alone():
+    betas, options = np.linspace(0.5, 1.3, 7), {"steps": 40, "transient": 40, "num_exponents": 1, "start": None}
+    together = bifurcation(paper_network(), betas, **options)
+    for k in (0, 3, 6):
+        alone = bifurcation(paper_network(), betas[k : k + 1], **options)
+        np.testing.assert_array_equal(together.exponents[k], alone.exponents[0])
+        np.testing.assert_array_equal(together.final_attention[k], alone.final_attention[0])
