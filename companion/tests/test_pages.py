@@ -130,7 +130,7 @@ def test_prose_quotes_the_number_of_a_claim_of_the_other_page(two_pages):
     [
         ("probe.top", "1"),
         ("probe.summit:.3f", "1.000"),
-        ("probe.top rival:.0%", "50%"),
+        ("probe.top rival:.0%", "25%"),
         ("probe.top uncertainty:.0e", "1e-09"),
         ("probe.hill", "probe.hill: no such claim"),
         ("probe.sky:.1f", "probe.sky: this build has no measured value of it"),
