@@ -19,6 +19,7 @@ from benchmarks import (
     entropy_production,
     free_energy,
     ising,
+    lens,
     measure,
     peers,
     rbm,
@@ -31,7 +32,17 @@ from benchmarks import (
 )
 
 # One module for each subject.
-SUBJECTS = (rbm, ising, adaptive_tap, free_energy, spin_transformer, self_attention, entropy_production, comparison)
+SUBJECTS = (
+    rbm,
+    ising,
+    adaptive_tap,
+    free_energy,
+    spin_transformer,
+    self_attention,
+    entropy_production,
+    comparison,
+    lens,
+)
 
 # Hot paths whose ratios the whole check holds: cheap to measure, and compiled in a second or two.
 GUARDED = (
