@@ -63,8 +63,8 @@ def test_hidden_cells_with_nothing_to_be_seen_between_them_are_opened_as_one():
         cell("f", tags=()),
         cell("g"),
     ]
-    joined = rendering._joined([*cells[:5], nbformat.v4.new_markdown_cell("words"), *cells[5:]])
-    assert [one.source for one in joined] == ["a\n\nb\n\nc", "d", "e", "words", "f", "g"]
+    joined = rendering._joined([*cells[:6], nbformat.v4.new_markdown_cell("words"), *cells[6:]])
+    assert [one.source for one in joined] == ["a\n\nb\n\nc", "gone", "d", "e", "words", "f", "g"]
     assert joined[0].outputs == [stored, shown]
 
 
