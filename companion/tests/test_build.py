@@ -57,6 +57,7 @@ def test_hidden_cells_with_nothing_to_be_seen_between_them_are_opened_as_one():
     cells = [
         cell("a"),
         cell("b", stored),
+        cell("gone", shown, tags=["remove-cell"]),
         cell("c", shown),
         cell("d", stream),
         cell("e"),
