@@ -386,12 +386,12 @@ BROKEN_CLAIMS = {
     ),
     "a corrected claim whose published value passes too": (
         CLAIMS.replace("verdict: reproduced", "verdict: corrected\n  corrected: 1.0\n  because: x").replace(
-            "reading_error: 0.001", "bound: {absolute: 0.6, why: x}"
+            "reading_error: 0.001", "bound: {absolute: 0.8, why: x}"
         ),
         "claim probe.top: the printed form passes too",
     ),
     "a claim declared not reproduced that reproduces": (
-        CLAIMS.replace("rival: half as many", "control: all\n  found: {value: 1.0, bound: 0.1}").replace(
+        CLAIMS.replace("rival: half of the parabola", "control: all\n  found: {value: 1.0, bound: 0.1}").replace(
             "verdict: reproduced", "verdict: not-reproduced\n  because: x"
         ),
         "claim probe.top: declared not reproduced, but",

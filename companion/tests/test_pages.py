@@ -171,7 +171,7 @@ def test_a_mark_in_the_lesson_stands_for_the_cell_that_measures_and_leads_to_the
     mark = page.select_one("a.book-checked")
     assert (mark["id"], mark["href"]) == ("claim-probe-top", "../notebooks/audits/probe.html#report-claim-probe-top")
     row = html(pair, "notebooks/audits/probe").select_one("#report-claim-probe-top")
-    assert "Measured here: 1 ± 1e-09; Rival: half of the parabola, rival 0.5" in row.get_text()
+    assert "Measured here: 1 ± 1e-09; Rival: half of the parabola, rival 0.25" in row.get_text()
     assert "{checked}" not in pair.path("_build/html/_sources/notebooks/probe.ipynb").read_text()
 
 
@@ -286,7 +286,7 @@ def test_the_ledger_counts_by_kind_and_verdict_and_no_total_counts_our_own(two_p
 def test_a_row_of_the_ledger_shows_the_rival_the_parts_and_what_was_retired(two_pages):
     page = html(two_pages[0], "book/claims")
     rival = page.select_one("#ledger-claim-probe-top").select("td")[5].get_text()
-    assert rival == "half of the parabolarival 0.5, 500 bounds off"
+    assert rival == "half of the parabolarival 0.25, 750 bounds off"
     row = page.select_one("#ledger-claim-probe-both")
     assert row["data-verdict"] == "partly"
     assert [link.get_text() for link in row.select("a[href^='#ledger']")] == ["top", "slope"]

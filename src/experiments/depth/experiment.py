@@ -144,7 +144,7 @@ def _windows(design: Design, held_out: np.ndarray) -> np.ndarray:
 
 
 @cache
-def count(design: Design) -> list[dict[str, float]]:
+def count(design: Design) -> list[dict[str, float | int]]:
     """Nats per character of modified Kneser-Ney, order by order, on the characters of which stacks are scored.
 
     >>> [found["order"] for found in count(SMOKE)]

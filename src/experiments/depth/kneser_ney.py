@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from spinbook import validate
+from spinbook.annotations import ArrayLike, Float, Int
 
 __all__ = ["KneserNey", "Level", "counted", "distribution", "losses"]
 
@@ -86,7 +86,7 @@ def _level(grams: Int[np.ndarray, " G"], counts: Int[np.ndarray, " G"], base: in
     return Level(grams, counts, discounts, contexts, totals, freed)
 
 
-def counted(symbols: Int[np.ndarray, " N"], order: int, *, num_symbols: int) -> KneserNey:
+def counted(symbols: Int[ArrayLike, " N"], order: int, *, num_symbols: int) -> KneserNey:
     """The model of a text, a row of numbers from 0 to V - 1; needs the text once for each order.
 
     Raises ``ValueError`` for a text that is not longer than ``order``, for other symbols, and for more n-grams than 63
@@ -130,7 +130,7 @@ def _probabilities(model: KneserNey, grams: Int[np.ndarray, " N"]) -> Float[np.n
     return found
 
 
-def distribution(model: KneserNey, context: Int[np.ndarray, " K"]) -> Float[np.ndarray, " V"]:
+def distribution(model: KneserNey, context: Int[ArrayLike, " K"]) -> Float[np.ndarray, " V"]:
     """P(s | context) of every symbol s; of the context the last n - 1 symbols count, and it needs as many.
 
     >>> float(distribution(counted([0, 1, 2, 0, 1, 1], 3, num_symbols=3), [2, 0, 1]).sum())
@@ -145,7 +145,7 @@ def distribution(model: KneserNey, context: Int[np.ndarray, " K"]) -> Float[np.n
     return _probabilities(model, number * model.num_symbols + np.arange(model.num_symbols))
 
 
-def losses(model: KneserNey, symbols: Int[np.ndarray, " N"]) -> Float[np.ndarray, " M"]:
+def losses(model: KneserNey, symbols: Int[ArrayLike, " N"]) -> Float[np.ndarray, " M"]:
     """-ln P of every symbol of a text after the n - 1 before it, in nats; the first n - 1 symbols have none.
 
     >>> losses(counted([0, 1, 0, 1, 1], 2, num_symbols=2), [0, 1]).round(3).tolist()
