@@ -279,10 +279,8 @@ def page_notebook(
 def _joined(cells: Sequence[NotebookNode]) -> list[NotebookNode]:
     """The cells of a page; hidden ones that follow each other, with nothing to be seen between, are opened as one."""
     joined: list[NotebookNode] = []
+    last: NotebookNode | None = None
     for cell in cells:
-        # Cells that the page leaves out keep no others apart.
-        kept = [one for one in joined if "remove-cell" not in one.get("metadata", {}).get("tags", [])]
-        last = kept[-1] if kept else None
         if last is not None and all(one.get("metadata", {}).get("tags") == ["hide-input"] for one in (last, cell)):
             kinds = [kind for output in last.outputs for kind in output.get("data", {"text/plain": ""})]
             if all(kind.startswith("application/papermill.record/") for kind in kinds):
@@ -290,6 +288,9 @@ def _joined(cells: Sequence[NotebookNode]) -> list[NotebookNode]:
                 last.outputs += cell.outputs
                 continue
         joined.append(cell)
+        # Cells that the page leaves out keep no others apart.
+        if "remove-cell" not in cell.get("metadata", {}).get("tags", []):
+            last = cell
     return joined
 
 
