@@ -355,7 +355,8 @@ def collect(
             entry = _entry(cells[k], arrays, design)
             if cells[k].stage == "ladder":
                 behind = min(order["validation"] for order in count(design))
-                climbed.append({"size": design.name, "ahead": behind - (entry["validation"] or math.inf)} | entry)
+                ahead = None if entry["validation"] is None else behind - entry["validation"]
+                climbed.append({"size": design.name, "ahead": ahead} | entry)
             else:
                 found[cells[k]] = entry
             if folder is not None:
@@ -364,7 +365,8 @@ def collect(
 
     def passed(design: Design) -> bool:
         stage(design, "ladder", [Cell("ladder", "vanilla", _LADDER_RATE, 0)])
-        return bool(climbed[-1]["ahead"] > RESERVE)
+        ahead = climbed[-1]["ahead"]
+        return ahead is not None and bool(ahead > RESERVE)
 
     usable = [size for size in ladder if not size.accelerator or jax.default_backend() != "cpu"]
     design = usable[0] if len(ladder) == 1 else next((size for size in usable if passed(size)), None)
