@@ -26,6 +26,7 @@ TORCH = (
     "experiments.comparison.torch_blocks",
     "experiments.comparison.training",
     "experiments.depth.experiment",
+    "experiments.depth.mnist",
     "spinbook.free_energy",
     "spinbook.tensors",
     "spinbook.transforms",

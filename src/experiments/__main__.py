@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import contextlib
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from pathlib import Path
+from typing import Any
 
 from experiments.published import SWEEPS, compute
 
@@ -45,17 +46,19 @@ def _parser() -> argparse.ArgumentParser:
     where.add_argument("--threads", type=_count, metavar="N", help="threads (default: one per processor)")
     where.add_argument("--processes", type=_count, metavar="N", help="processes, which may die without harm")
     where.add_argument("--scheduler", metavar="ADDRESS", help="a dask scheduler, such as tcp://host:8786")
-    depth = commands.add_parser(
-        "depth",
-        help="run the experiment of the plan of depth",
-        description="Train the stacks of the plan of depth. What was interrupted goes on with the same command.",
-    )
-    depth.add_argument("--out", type=Path, required=True, help="folder of the record and of the cells that are done")
-    depth.add_argument(
-        "--plan", type=Path, required=True, metavar="FILE", help="whose SHA-256 is kept: book/plan-of-depth.md"
-    )
-    depth.add_argument("--quick", action="store_true", help="small stacks on a sample of the text, to try it")
-    depth.add_argument("--processes", type=_count, metavar="N", help="as many cells side by side")
+    for name, what in (("depth", "the plan of depth"), ("mnist", "the plan of MNIST")):
+        planned = commands.add_parser(
+            name,
+            help=f"run the experiment of {what}",
+            description=f"Train the stacks of {what}. What was interrupted goes on with the same command.",
+        )
+        planned.add_argument("--out", type=Path, required=True, help="folder of the record and of the cells")
+        planned.add_argument(
+            "--plan", type=Path, required=True, metavar="FILE", help=f"whose SHA-256 is kept: book/plan-of-{name}.md"
+        )
+        planned.add_argument("--quick", action="store_true", help="small stacks on a sample of the data, to try it")
+        if name == "depth":
+            planned.add_argument("--processes", type=_count, metavar="N", help="as many cells side by side")
     return parser
 
 
@@ -89,21 +92,37 @@ def _depth(options: argparse.Namespace) -> None:
         print("no size passed")
         return
     print(f"gate: {questions.gate(record).opened}")
-    for found in questions.answers(record):
-        print(f"{found.row}, {found.question}: {found.decision} ({found.difference.mean:+.3f} nats, p = {found.p:.2g})")
+    _answer(questions.answers(record), "nats")
+
+
+def _mnist(options: argparse.Namespace) -> None:
+    from experiments.depth import mnist
+
+    options.out.mkdir(parents=True, exist_ok=True)
+    design = mnist.SMOKE if options.quick else mnist.ALL
+    record = mnist.collect(design, plan=options.plan, folder=options.out, progress=True)
+    print(f"plan: SHA-256 {record['plan']}")
+    if not options.quick:
+        _answer(mnist.answers(record), "of the images")
+
+
+def _answer(findings: Iterable[Any], unit: str) -> None:
+    for found in findings:
+        difference = f"{found.difference.mean:+.4f} {unit}"
+        print(f"{found.row}, {found.question}: {found.decision} ({difference}, p = {found.p:.2g})")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Parse the arguments and list or run; returns the exit status."""
     options = _parser().parse_args(arguments)
-    if options.command not in ("run", "depth"):
+    if options.command not in ("run", "depth", "mnist"):
         for sweep in SWEEPS:
             print(f"{sweep.name:45} {sweep.minutes:5.1f} min  {sweep.summary}")
         print("\nMinutes are those of one core, roughly. python -m experiments run NAME --out FOLDER")
         return 0
     try:
-        if options.command == "depth":
-            _depth(options)
+        if options.command in ("depth", "mnist"):
+            {"depth": _depth, "mnist": _mnist}[options.command](options)
             return 0
         with _executor(options.processes, options.scheduler) as executor:
             compute(

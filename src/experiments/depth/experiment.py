@@ -29,44 +29,29 @@ from experiments import records
 from experiments.comparison import training, transient
 from experiments.comparison.transient import Checkpoint
 from experiments.datasets import moby_dick
-from experiments.depth import kneser_ney, questions, rows
+from experiments.depth import cells, kneser_ney, questions, rows
+from experiments.depth.cells import Cell
 from spinbook import sweep, validate
 from spinbook.precision import enable_x64
 
 __all__ = [
     "LADDER",
-    "RATES",
     "RESERVE",
     "SMOKE",
-    "Cell",
     "Design",
     "Text",
-    "chosen",
     "collect",
     "count",
     "text",
     "train",
 ]
 
-RATES = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1)
-"""The rates that may be tried."""
-_FIRST = RATES[2:5]
 _LADDER_RATE = 3e-3
 RESERVE = 0.12
 """Nats per character by which a size is to pass in validation, for the gate to open in the test at its margin."""
 _ORDERS = (1, 2, 3, 4, 5, 6)
 _ARTIFACT = "depth.json.gz"
 _COURSE = ("losses", "unsettled", "skipped")
-
-
-@validate.record(stage=("ladder", "trial", "run"), seed=validate.count)
-class Cell(NamedTuple):
-    """One training, in the ``stage`` "ladder", "trial" or "run". Only runs count, and only their seeds are not 0."""
-
-    stage: str
-    row: str
-    rate: float
-    seed: int
 
 
 @validate.record()
@@ -276,23 +261,6 @@ def _entry(cell: Cell, arrays: Mapping[str, np.ndarray], design: Design) -> dict
     return entry
 
 
-def chosen(losses: Mapping[float, float | None]) -> tuple[float, float | None]:
-    """The rate with the least loss, and the next rate of ``RATES`` to try if it is the last on its side, else None.
-
-    A run without a loss comes last; among equals the lower rate counts.
-
-    >>> chosen({1e-3: 1.5, 3e-3: 1.4, 1e-2: 1.6}), chosen({1e-3: 1.5, 3e-3: 1.4, 1e-2: 1.3})
-    ((0.003, None), (0.01, 0.03))
-    """
-    best = min(sorted(losses), key=lambda rate: math.inf if losses[rate] is None else float(losses[rate] or 0))
-    at = RATES.index(best)
-    for step in (-1, 1):
-        beside = at + step
-        if 0 <= beside < len(RATES) and RATES[beside] not in losses:
-            return best, RATES[beside]
-    return best, None
-
-
 def _label(cell: Cell) -> str:
     return f"{cell.stage}-{cell.row.replace(' ', '-')}-{cell.rate:g}-{cell.seed}"
 
@@ -342,25 +310,25 @@ def collect(
             records.write(folder / _ARTIFACT, record)
         return record
 
-    def stage(design: Design, name: str, cells: Sequence[Cell]) -> None:
+    def stage(design: Design, name: str, tasks: Sequence[Cell]) -> None:
         sizes = [str(value) for value in design]
         for k, arrays in sweep.iterate(
             partial(_task, design=design, place=folder, identity=sweep.fingerprint(sizes, version), plan=digest),
-            cells,
-            identity=sweep.fingerprint([[str(part) for part in cell] for cell in cells], sizes, version),
+            tasks,
+            identity=sweep.fingerprint([[str(part) for part in cell] for cell in tasks], sizes, version),
             folder=None if folder is None else folder / f"{design.name}-{name}",
             label=f"{design.name} {name}",
             **options,
         ):
-            entry = _entry(cells[k], arrays, design)
-            if cells[k].stage == "ladder":
+            entry = _entry(tasks[k], arrays, design)
+            if tasks[k].stage == "ladder":
                 behind = min(order["validation"] for order in count(design))
                 ahead = None if entry["validation"] is None else behind - entry["validation"]
                 climbed.append({"size": design.name, "ahead": ahead} | entry)
             else:
-                found[cells[k]] = entry
+                found[tasks[k]] = entry
             if folder is not None:
-                _unfinished(folder, cells[k]).unlink(missing_ok=True)
+                _unfinished(folder, tasks[k]).unlink(missing_ok=True)
             written(design, complete=False)
 
     def passed(design: Design) -> bool:
@@ -373,22 +341,8 @@ def collect(
     if design is None:
         return written(usable[-1], complete=True)
 
-    def best(row: str) -> tuple[float, float | None]:
-        trials = [cell for cell in found if cell.row == row and cell.stage == "trial"]
-        return chosen({cell.rate: found[cell]["validation"] for cell in trials})
-
     def part(name: str, names: Sequence[str]) -> None:
-        stage(design, f"{name}-trials", [Cell("trial", row, rate, 0) for row in names for rate in _FIRST])
-        # Each time all rows whose best rate is the last on its side get one more.
-        for k in range(len(RATES)):
-            further = [(row, best(row)[1]) for row in names]
-            cells = [Cell("trial", row, rate, 0) for row, rate in further if rate is not None]
-            if not cells:
-                break
-            stage(design, f"{name}-trials-{k + 2}", cells)
-        # All rows of a seed before the next, so that contrasts can be looked at as soon as a seed is through.
-        runs = [Cell("run", row, best(row)[0], seed) for seed in design.seeds for row in names]
-        stage(design, f"{name}-runs", runs)
+        cells.tuned(lambda step, its: stage(design, f"{name}-{step}", its), found, names, seeds=design.seeds)
 
     part("gate", [row for row in design.rows if row in questions.GATE])
     others = [row for row in design.rows if row not in questions.GATE]

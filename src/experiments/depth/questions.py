@@ -14,7 +14,7 @@ from experiments.comparison import judging
 from experiments.comparison.judging import Decision, Paired, Verdict
 from experiments.depth.rows import ROWS
 
-__all__ = ["GATE", "GATE_MARGIN", "LEVEL", "MARGIN", "Finding", "Gate", "answers", "gate"]
+__all__ = ["GATE", "GATE_MARGIN", "LEVEL", "MARGIN", "Contrast", "Finding", "Gate", "answers", "gate", "judged"]
 
 GATE = ("vanilla", "identity mixer")
 """The rows that are run first."""
@@ -90,38 +90,57 @@ def gate(record: Mapping[str, Any]) -> Gate:
     return Gate(_together(differences, GATE_MARGIN, LEVEL), *pairs)
 
 
-_ASKED = {"behind": (1, "vanilla", MARGIN), "mixes": (-1, "identity mixer", GATE_MARGIN)}
+class Contrast(NamedTuple):
+    """Is ``sign`` times the loss of ``row`` minus that of ``other`` above ``margin``?"""
+
+    row: str
+    question: str
+    sign: int
+    other: str
+    margin: float
+
+
+_ASKED = tuple(
+    contrast
+    for row in ROWS
+    if row not in GATE
+    for contrast in (Contrast(row, "behind", 1, "vanilla", MARGIN), Contrast(row, "mixes", -1, GATE[1], GATE_MARGIN))
+)
 
 
 def answers(record: Mapping[str, Any]) -> tuple[Finding, ...]:
     """Of each other row: is it *behind* vanilla by more than ``MARGIN``, and *mixes* it, as the gate asks of vanilla?
 
-    Nothing is asked while the gate is not open, or while a run is missing. The level holds for all of them together,
-    by Holm's method; with failed runs a decision has to be the same without their seeds, else it is undecided.
+    Nothing is asked while the gate is not open, or while a run is missing; see ``judged``.
     """
-    seeds = record["design"]["seeds"]
     runs = _runs(record)
-    if any((row, seed) not in runs for row in ROWS for seed in seeds) or gate(record).opened != "yes":
+    if any((row, seed) not in runs for row in ROWS for seed in record["design"]["seeds"]):
         return ()
-    asked: list[tuple[str, str, np.ndarray, np.ndarray, float]] = []
-    for row in ROWS:
-        if row in GATE:
-            continue
-        for question, (sign, other, margin) in _ASKED.items():
-            d = sign * (_losses(record, row) - _losses(record, other))
-            lost = np.array([_failed(runs[row, seed]) or _failed(runs[other, seed]) for seed in seeds])
-            asked.append((row, question, d, lost, margin))
-    verdicts = [judging.above(d, margin) for _, _, d, _, margin in asked]
+    return judged(record, _ASKED) if gate(record).opened == "yes" else ()
+
+
+def judged(record: Mapping[str, Any], contrasts: Sequence[Contrast]) -> tuple[Finding, ...]:
+    """The level holds for all ``contrasts`` together, by Holm's method.
+
+    With failed runs a decision has to be the same without their seeds, else it is undecided. A run that is missing is a
+    ``KeyError``.
+    """
+    seeds, runs = record["design"]["seeds"], _runs(record)
+    asked: list[tuple[np.ndarray, np.ndarray]] = []
+    for row, _, sign, other, _ in contrasts:
+        d = sign * (_losses(record, row) - _losses(record, other))
+        asked.append((d, np.array([_failed(runs[row, seed]) or _failed(runs[other, seed]) for seed in seeds])))
+    verdicts = [judging.above(d, its.margin) for its, (d, _) in zip(contrasts, asked, strict=True)]
     p = [min(1.0, 2 * min(verdict.p_yes, verdict.p_no)) for verdict in verdicts]
     rejected = judging.holm(p, level=LEVEL)
     found = []
-    for (row, question, d, lost, margin), verdict, value, stands in zip(asked, verdicts, p, rejected, strict=True):
+    for its, (d, lost), verdict, value, stands in zip(contrasts, asked, verdicts, p, rejected, strict=True):
         decision: Decision = _side(verdict) if stands else "undecided"
-        if lost.any() and ((~lost).sum() < 2 or _side(judging.above(d[~lost], margin)) != decision):
+        if lost.any() and ((~lost).sum() < 2 or _side(judging.above(d[~lost], its.margin)) != decision):
             decision = "undecided"
         pair = judging.paired(d, np.zeros(len(d)))
         failed = tuple(seed for seed, gone in zip(seeds, lost, strict=True) if gone)
-        found.append(Finding(row, question, pair, value, decision, failed))
+        found.append(Finding(its.row, its.question, pair, value, decision, failed))
     return tuple(found)
 
 

@@ -15,7 +15,7 @@ from experiments import records
 from experiments.__main__ import main
 from experiments.comparison import judging, transient
 from experiments.datasets import moby_dick
-from experiments.depth import experiment, kneser_ney, questions, rows
+from experiments.depth import cells, experiment, kneser_ney, questions, rows
 from experiments.depth.experiment import LADDER, SMOKE
 from spinbook.precision import enable_x64
 
@@ -105,17 +105,17 @@ def test_counting_is_scored_on_the_characters_that_stacks_are_scored_on():
 
 def test_the_best_rate_is_inside_the_rates_that_were_tried():
     def tried(loss):
-        losses = {rate: loss(rate) for rate in experiment.RATES[2:5]}
-        while (further := experiment.chosen(losses)[1]) is not None:
+        losses = {rate: loss(rate) for rate in cells.RATES[2:5]}
+        while (further := cells.chosen(losses)[1]) is not None:
             losses[further] = loss(further)
-        return experiment.chosen(losses)[0], set(losses)
+        return cells.chosen(losses)[0], set(losses)
 
     inside = tried(lambda rate: abs(np.log(rate / 3e-3)))
     assert inside == (3e-3, {1e-3, 3e-3, 1e-2})
     assert tried(lambda rate: abs(np.log(rate / 1e-2))) == (1e-2, {1e-3, 3e-3, 1e-2, 3e-2})
     assert tried(lambda rate: abs(np.log(rate / 3e-4))) == (3e-4, {1e-4, 3e-4, 1e-3, 3e-3, 1e-2})
     assert tried(lambda rate: rate) == (1e-4, {1e-4, 3e-4, 1e-3, 3e-3, 1e-2})
-    assert experiment.chosen({1e-3: None, 3e-3: 2.0, 1e-2: None}) == (3e-3, None)
+    assert cells.chosen({1e-3: None, 3e-3: 2.0, 1e-2: None}) == (3e-3, None)
 
 
 def test_a_record_goes_on_where_it_was_to_the_same_bits(tmp_path, monkeypatch, capsys):
@@ -197,7 +197,7 @@ def test_the_plan_says_what_is_run():
         assert f"\n| {name} | " in PLAN
     words = " ".join(PLAN.split())
     assert "trials from seed 0 with 0.001, 0.003 and 0.01;" in words
-    assert experiment.RATES == (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1)
+    assert cells.RATES == (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1)
     assert f"*in validation* by more than {experiment.RESERVE:g} nats" in words
     assert f"minus vanilla | {questions.GATE_MARGIN:g} nats, both |" in words
     assert f"loss of the row minus vanilla | {questions.MARGIN:g} nats |" in words
