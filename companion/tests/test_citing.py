@@ -176,12 +176,20 @@ def test_a_deposit_is_whole_and_can_be_checked(pair, tmp_path):
         assert "notebooks/probe.html" in archive.namelist()
     with zipfile.ZipFile(files["walks-sources.zip"]) as archive:
         assert "notebooks/probe.md" in archive.namelist()
+    with zipfile.ZipFile(files["walks-notebooks.zip"]) as archive:
+        assert archive.namelist() == sorted(f"{page}.ipynb" for page in notebooks.names(pair.root))
+        for name in archive.namelist():
+            assert "This notebook uses the walks" in archive.read(name).decode(), "it carries the library"
     metadata = json.loads(files["metadata.json"].read_text(encoding="utf-8"))["metadata"]
     assert metadata["doi"] == ""
     assert commit in metadata["notes"]
     for line in files["SHA256SUMS"].read_text(encoding="utf-8").splitlines():
         digest, _, name = line.partition("  ")
         assert digest == hashlib.sha256(files[name].read_bytes()).hexdigest()
+    # What a build leaves whose site has a problem, such as a page that cannot be packed.
+    pair.path("_build/site.json").unlink()
+    with pytest.raises(ValueError, match=r"^the site: expected a whole one in _build/html, got none"):
+        deposit.write(pair.root)
 
 
 @pytest.mark.parametrize(

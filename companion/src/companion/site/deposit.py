@@ -14,7 +14,7 @@ from pathlib import Path
 
 from companion import project
 from companion.running import disk, freshness
-from companion.site import catalogue, citing, replication
+from companion.site import catalogue, citing, rendering, replication
 
 __all__ = ["write"]
 
@@ -25,12 +25,12 @@ _FIXED = (1980, 1, 1, 0, 0, 0)
 def write(root: Path) -> list[Path]:
     """Write ``_build/deposit`` from the finished site; returns its files.
 
-    Raises ValueError if there is no site, or it was made from a tree that differs from its commit, which nobody could
-    find again.
+    Raises ValueError if there is no whole site, which has every page as a packed notebook, or it was made from a tree
+    that differs from its commit, which nobody could find again.
     """
     site, target, state = root / "_build" / "html", root / "_build" / "deposit", freshness.state(root)
-    if not (site / catalogue.INDEX).is_file():
-        raise ValueError("the site: expected a finished one in _build/html, got none; `make book` makes it")
+    if not rendering.stands(root):
+        raise ValueError("the site: expected a whole one in _build/html, got none; `make book` makes it")
     index = json.loads((site / catalogue.INDEX).read_text(encoding="utf-8"))
     if state.dirty or index["dirty"] or index["commit"] != state.commit:
         raise ValueError(
