@@ -27,7 +27,7 @@ NUMBER = {
 FORMULA = NUMBER | {
     "kind": "formula",
     "route": "quadrature",
-    "accuracy": 1e-9,
+    "accuracy": 1e-12,
     "published": None,
     "reading_error": None,
 }
@@ -86,6 +86,7 @@ BROKEN = {
     "bound": (NUMBER | {"reading_error": None, "bound": {"absolute": 0.1}}, "bound: expected"),
     "allowance": (NUMBER | {"bound": {"absolute": 0.1, "why": "x"}}, "expected one allowance"),
     "wide-bound": (NUMBER | {"reading_error": 0.2}, "over 10% of the published value"),
+    "rounding": (FORMULA | {"accuracy": 1e-11}, "more than rounding"),
     "accuracy": (FORMULA | {"accuracy": None}, "accuracy: required for a formula"),
     "route": (FORMULA | {"route": None}, "route: required for a formula"),
     "error": (NUMBER | {"error": "guessed"}, "expected numerical or sampled"),
@@ -300,9 +301,9 @@ def test_a_stated_bound_replaces_the_reading_error():
 
 
 def test_a_formula_is_a_deviation_within_its_accuracy():
-    assert judge(claim(FORMULA), Measurement(1e-10, 0.0, 0.1)).holds
+    assert judge(claim(FORMULA), Measurement(1e-13, 0.0, 0.1)).holds
     assert not judge(claim(FORMULA), Measurement(1e-8, 0.0, 0.1)).holds
-    assert not judge(claim(FORMULA), Measurement(1e-10, 0.0, 1e-10)).holds
+    assert not judge(claim(FORMULA), Measurement(1e-13, 0.0, 1e-13)).holds
 
 
 def test_the_rival_of_a_correction_is_the_printed_form():
@@ -311,8 +312,8 @@ def test_the_rival_of_a_correction_is_the_printed_form():
     close = judge(claim(CORRECTED, corrected=1.005), Measurement(1.005))
     assert "the printed form passes too" in close.reason
     formula = claim(FORMULA, verdict="corrected", because="x")
-    assert judge(formula, Measurement(1e-10, 0.0, 0.5)).holds
-    assert not judge(formula, Measurement(1e-10)).holds
+    assert judge(formula, Measurement(1e-13, 0.0, 0.5)).holds
+    assert not judge(formula, Measurement(1e-13)).holds
 
 
 @pytest.mark.parametrize(

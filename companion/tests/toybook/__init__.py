@@ -124,7 +124,7 @@ claims:
   functions: [walks.pairs.both]
   kind: formula
   route: central differences
-  accuracy: 1.0e-9
+  bound: {absolute: 1.0e-9, why: "The square of the step, and rounding over it."}
   printed_tex: y' = x
   corrected_tex: y' = 2 x
   verdict: corrected

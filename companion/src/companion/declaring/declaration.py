@@ -50,6 +50,8 @@ LONGEST_QUOTE = 15
 """Words of a source that a claim quotes at most."""
 WIDE = 0.1
 """A bound that is wider than this share of the published value says why."""
+ROUNDING = 1e-12
+"""What double precision may lose in sums of some thousand numbers of order one; an accuracy beyond it says why."""
 
 Value = float | int | bool
 
@@ -351,7 +353,7 @@ def _target(entry: _Entry) -> _Broken:
         yield at("expects"), "expects", "expects: only where nothing is printed"
     if corrected is not None and verdict != "corrected":
         yield at("corrected"), "corrected", f"corrected: only for the verdict corrected, got {verdict!r}"
-    is_deviation = kind in _DEVIATIONS and one.get("accuracy") is not None
+    is_deviation = kind in _DEVIATIONS and not (one.get("accuracy") is None and one.get("bound") is None)
     if verdict == "corrected" and kind != "formula" and corrected is None and expects is None and not is_deviation:
         yield entry.line, "corrected", "corrected: required for the verdict corrected, the right value"
     elif verdict != "corrected" and kind != "formula" and published is None and expects is None and not is_deviation:
@@ -386,6 +388,9 @@ def _errors(entry: _Entry) -> _Broken:
         yield at(given[-1]), "allowance", f"{' and '.join(given)}: expected one allowance"
     if one.get("accuracy") is not None and not _is_number(one["accuracy"], least=0.0):
         yield at("accuracy"), "accuracy", f"accuracy: expected a number >= 0, got {one['accuracy']!r}"
+    elif one.get("accuracy") is not None and one["accuracy"] > ROUNDING:
+        wrong = f"accuracy: {one['accuracy']:g} is more than rounding, {ROUNDING:g}; give it as bound, with why"
+        yield at("accuracy"), "rounding", wrong
     reading = one.get("reading_error")
     size = abs(published) if isinstance(published, int | float) and _is_number(published) else 0.0
     if bound is None and size > 0 and isinstance(reading, int | float) and reading > WIDE * size:
@@ -443,11 +448,11 @@ def _kind(entry: _Entry) -> _Broken:
             yield at(name), name.replace("_", "-"), f"{name}: expected a text, got {one[name]!r}"
     if kind == "formula" and is_measured:
         for name in ("route", "accuracy"):
-            if one.get(name) is None and (name == "route" or one.get("expects") is None):
+            if one.get(name) is None and (name == "route" or not (one.get("expects") or one.get("bound"))):
                 yield entry.line, name, f"{name}: required for a formula"
     elif one.get("accuracy") is not None and kind not in _DEVIATIONS:
         yield at("accuracy"), "accuracy", f"accuracy: for the kinds {', '.join(_DEVIATIONS)}, got {kind!r}"
-    elif one.get("accuracy") is not None and one.get("route") is None and kind == "own":
+    elif kind == "own" and is_measured and one.get("expects") is None and one.get("route") is None:
         yield entry.line, "route", "route: required where a deviation is measured"
     for name in ("commit", "run_by"):
         if kind == "program" and is_measured and one.get(name) is None:
