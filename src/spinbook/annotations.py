@@ -46,4 +46,7 @@ else:
 
     Bool, Float, Int = (_OrArrayLike(dtype) for dtype in (jaxtyping.Bool, jaxtyping.Float, jaxtyping.Int))
 
-__all__ = ["ArrayLike", "Bool", "Float", "Int"]
+__all__ = ["ArrayLike", "Bool", "Float", "Int", "Number"]
+
+# A number, or an array of one.
+Number = Float[ArrayLike, ""]

@@ -19,7 +19,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Int, PyTree
 
 from spinbook import validate
-from spinbook.annotations import ArrayLike, Float
+from spinbook.annotations import ArrayLike, Float, Number
 
 __all__ = ["Adjoint", "FixedPoint", "solve", "spectral_radii"]
 
@@ -182,10 +182,10 @@ def solve(
     f: Callable[[Any], Any],
     y0: PyTree[Float[ArrayLike, "..."]],
     *,
-    tol: Float[ArrayLike, ""] = 1e-10,
+    tol: Number = 1e-10,
     max_steps: int = 1000,
     history: int = 5,
-    damping: Float[ArrayLike, ""] = 1.0,
+    damping: Number = 1.0,
     adjoint: Adjoint = Adjoint(),  # noqa: B008
 ) -> FixedPoint:
     """y = f(y), by Anderson acceleration: y' = the combination of the last steps whose f(y) - y would be smallest.

@@ -24,7 +24,7 @@ import xarray as xr
 from jaxtyping import Array, PRNGKeyArray
 
 from spinbook import sphere, validate
-from spinbook.annotations import ArrayLike, Bool, Float
+from spinbook.annotations import ArrayLike, Bool, Float, Number
 from spinbook.vector.mean_field import collective_mode
 
 __all__ = [
@@ -51,6 +51,9 @@ __all__ = [
     "swap",
     "token_cosine",
 ]
+
+Vectors = Float[ArrayLike, "*batch N d"]
+Mask = Bool[ArrayLike, "N N"] | None
 
 _LARGEST = 1e75
 """Squares of sums of squares of larger numbers could overflow."""
@@ -220,9 +223,7 @@ def token_cosine(states: Float[ArrayLike, "*batch N D"]) -> Float[np.ndarray, " 
     return np.asarray((np.sum((x / lengths).sum(-2) ** 2, axis=-1) - N) / (N * (N - 1)))
 
 
-def gamma(
-    queries: Float[ArrayLike, "*batch N d"], keys: Float[ArrayLike, "*batch N d"]
-) -> Float[np.ndarray, " *batch"]:
+def gamma(queries: Vectors, keys: Vectors) -> Float[np.ndarray, " *batch"]:
     """mean_ij |q_i| |k_j| / sqrt(d), the inverse temperature that multiplies the cosine of query and key.
 
     Raises ``ValueError`` for queries and keys of different shapes.
@@ -272,12 +273,7 @@ def _visible(mask: Any, N: int) -> np.ndarray:
     return seen == 1
 
 
-def key_lengths(
-    queries: Float[ArrayLike, "*batch N d"],
-    keys: Float[ArrayLike, "*batch N d"],
-    *,
-    mask: Bool[ArrayLike, "N N"] | None = None,
-) -> KeyLengths:
+def key_lengths(queries: Vectors, keys: Vectors, *, mask: Mask = None) -> KeyLengths:
     """softmax_j(q_i . k_j / sqrt(d)) against softmax_j(q_i . k_j |k| / |k_j| / sqrt(d)).
 
     QK-norm in its plain form, with one learned sharpness a head, is the third of the results. ``mask`` is True where
@@ -310,10 +306,7 @@ def key_lengths(
 
 
 def long_keys(
-    keys: Float[ArrayLike, "*batch N d"],
-    attention: Float[ArrayLike, "*batch N N"],
-    *,
-    mask: Bool[ArrayLike, "N N"] | None = None,
+    keys: Vectors, attention: Float[ArrayLike, "*batch N N"], *, mask: Mask = None
 ) -> Float[np.ndarray, " *batch"]:
     """The correlation, over tokens j, of ln |k_j| with ln (sum_i J_ij / sum_i E_ij): do long keys get more attention?
 
@@ -446,9 +439,7 @@ class SinkLaw(NamedTuple):
     concentration: float
 
 
-def sink_law(
-    attention: Float[ArrayLike, "N N"], magnetizations: Float[ArrayLike, "N D"], *, beta: Float[ArrayLike, ""]
-) -> SinkLaw:
+def sink_law(attention: Float[ArrayLike, "N N"], magnetizations: Float[ArrayLike, "N D"], *, beta: Number) -> SinkLaw:
     """r P / sqrt(q + 2 r P + (r P)^2) ``with_sinks``; ``uniform`` with P = 1; ``closed``, |A C - A C_0| / |A C|.
 
     ``vector.mean_field.collective_mode`` gives r and q. A fluctuation that all spins share lives on the stationary

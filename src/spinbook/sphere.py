@@ -22,7 +22,7 @@ import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
 from spinbook import validate
-from spinbook.annotations import ArrayLike, Float
+from spinbook.annotations import ArrayLike, Float, Number
 
 __all__ = [
     "Gains",
@@ -50,6 +50,9 @@ __all__ = [
     "squared_length",
     "squared_radius",
 ]
+
+Vectors = Float[ArrayLike, "*batch D"]
+BroadcastVectors = Float[ArrayLike, "*#batch D"]
 
 # Orders are raised by this much, where the bounds of Amos converge fast, and brought back by the recursion.
 _RAISED = 20
@@ -450,7 +453,7 @@ def _second_derivative(h: Array, d: Array, beta: Array, response: Response) -> A
 
 
 @validate.finite_result
-def log_partition(fields: Float[ArrayLike, "*batch D"], *, beta: Float[ArrayLike, ""]) -> Float[Array, "*batch"]:
+def log_partition(fields: Vectors, *, beta: Number) -> Float[Array, "*batch"]:
     """log Z = log[(2 pi R)^(D/2) I_{D/2-1}(beta R |h|) / (beta |h|)^(D/2-1)].
 
     Z is the integral of exp(beta s . h) over the sphere of radius R, measured by its area; without a field log Z is the
@@ -468,7 +471,7 @@ def log_partition(fields: Float[ArrayLike, "*batch D"], *, beta: Float[ArrayLike
 
 
 @validate.finite_result
-def magnetization(fields: Float[ArrayLike, "*batch D"], *, beta: Float[ArrayLike, ""]) -> Float[Array, "*batch D"]:
+def magnetization(fields: Vectors, *, beta: Number) -> Float[Array, "*batch D"]:
     """phi(h) = R I_{D/2}(beta R |h|) / I_{D/2-1}(beta R |h|) h / |h|.
 
     The mean of a spin, exact for any D > 2 and any field, 0 included. Fields (..., D) give means (..., D), shorter than
@@ -482,9 +485,7 @@ def magnetization(fields: Float[ArrayLike, "*batch D"], *, beta: Float[ArrayLike
 
 
 @validate.finite_result
-def magnetization_large_d(
-    fields: Float[ArrayLike, "*batch D"], *, beta: Float[ArrayLike, ""]
-) -> Float[Array, "*batch D"]:
+def magnetization_large_d(fields: Vectors, *, beta: Number) -> Float[Array, "*batch D"]:
     """phi(h) = beta h / (1 + gamma), gamma = sqrt(1 + beta^2 |h|^2 / R^2).
 
     The leading order of ``magnetization`` in 1/D at fixed |h| / R. It is too long, by a fraction
@@ -498,7 +499,7 @@ def magnetization_large_d(
 
 
 @validate.finite_result
-def field(magnetizations: Float[ArrayLike, "*batch D"], *, beta: Float[ArrayLike, ""]) -> Float[Array, "*batch D"]:
+def field(magnetizations: Vectors, *, beta: Number) -> Float[Array, "*batch D"]:
     """h with magnetization(h) = m, for |m| < R.
 
     The inverse of ``magnetization``, by Newton's method from below; differentiable. Shapes (..., D) as there. Raises
@@ -514,9 +515,7 @@ def field(magnetizations: Float[ArrayLike, "*batch D"], *, beta: Float[ArrayLike
 
 
 @validate.finite_result
-def field_large_d(
-    magnetizations: Float[ArrayLike, "*batch D"], *, beta: Float[ArrayLike, ""]
-) -> Float[Array, "*batch D"]:
+def field_large_d(magnetizations: Vectors, *, beta: Number) -> Float[Array, "*batch D"]:
     """h = 2 R^2 m / (beta (R^2 - |m|^2)), for |m| < R.
 
     The inverse of ``magnetization_large_d``. Raises ``ValueError`` for |m| >= R, D <= 2, NaN and beta <= 0.
@@ -532,7 +531,7 @@ def field_large_d(
 
 
 @validate.finite_result
-def covariance(fields: Float[ArrayLike, "*batch D"], *, beta: Float[ArrayLike, ""]) -> Float[Array, "*batch D D"]:
+def covariance(fields: Vectors, *, beta: Number) -> Float[Array, "*batch D D"]:
     """Var = R^2 [(r / k) 1 + (1 - r^2 - D r / k) n n^T], k = beta R |h|, r = I_{D/2}(k) / I_{D/2-1}(k), n = h / |h|.
 
     The covariance of a spin, exact, with trace R^2 - |m|^2; without a field it is R^2 / D in every direction. Fields
@@ -547,9 +546,7 @@ def covariance(fields: Float[ArrayLike, "*batch D"], *, beta: Float[ArrayLike, "
 
 
 @validate.finite_result
-def covariance_large_d(
-    fields: Float[ArrayLike, "*batch D"], *, beta: Float[ArrayLike, ""]
-) -> Float[Array, "*batch D D"]:
+def covariance_large_d(fields: Vectors, *, beta: Number) -> Float[Array, "*batch D D"]:
     """Var = 1 / (1 + gamma) - phi phi^T / (R^2 gamma), phi and gamma as in ``magnetization_large_d``.
 
     1/beta times the derivative of ``magnetization_large_d``. Its trace is R^2 - |m|^2 + 1 / gamma, though the sphere
@@ -570,7 +567,7 @@ def _with_direction(fields: Any, direction: Any, beta: Any) -> tuple[Array, Arra
 
 @validate.finite_result
 def first_derivative(
-    fields: Float[ArrayLike, "*#batch D"], direction: Float[ArrayLike, "*#batch D"], *, beta: Float[ArrayLike, ""]
+    fields: BroadcastVectors, direction: BroadcastVectors, *, beta: Number
 ) -> Float[Array, "*batch D"]:
     """d phi(h + a d) / da = beta Var d at a = 0.
 
@@ -586,7 +583,7 @@ def first_derivative(
 
 @validate.finite_result
 def first_derivative_large_d(
-    fields: Float[ArrayLike, "*#batch D"], direction: Float[ArrayLike, "*#batch D"], *, beta: Float[ArrayLike, ""]
+    fields: BroadcastVectors, direction: BroadcastVectors, *, beta: Number
 ) -> Float[Array, "*batch D"]:
     """d phi(h + a d) / da = beta d / (1 + gamma) - beta (phi . d) phi / (R^2 gamma) at a = 0.
 
@@ -600,7 +597,7 @@ def first_derivative_large_d(
 
 @validate.finite_result
 def second_derivative(
-    fields: Float[ArrayLike, "*#batch D"], direction: Float[ArrayLike, "*#batch D"], *, beta: Float[ArrayLike, ""]
+    fields: BroadcastVectors, direction: BroadcastVectors, *, beta: Number
 ) -> Float[Array, "*batch D"]:
     """d^2 phi(h + a d) / da^2 = A (phi . d)^2 phi + c [(d . d) phi + 2 (phi . d) d] at a = 0.
 
@@ -617,7 +614,7 @@ def second_derivative(
 
 @validate.finite_result
 def second_derivative_large_d(
-    fields: Float[ArrayLike, "*#batch D"], direction: Float[ArrayLike, "*#batch D"], *, beta: Float[ArrayLike, ""]
+    fields: BroadcastVectors, direction: BroadcastVectors, *, beta: Number
 ) -> Float[Array, "*batch D"]:
     """d^2 phi(h + a d) / da^2 of ``magnetization_large_d`` at a = 0.
 
@@ -652,7 +649,7 @@ def _printed_second_derivative(h: Array, d: Array, beta: Array) -> Array:
 
 @validate.finite_result
 def printed_second_derivative(
-    fields: Float[ArrayLike, "*#batch D"], direction: Float[ArrayLike, "*#batch D"], *, beta: Float[ArrayLike, ""]
+    fields: BroadcastVectors, direction: BroadcastVectors, *, beta: Number
 ) -> Float[Array, "*batch D"]:
     """the source's d^2 phi(h + a d) / da^2, whose last line is wrong; see ``second_derivative``.
 
@@ -731,9 +728,7 @@ def _sample(key: PRNGKeyArray, h: Array, beta: Array) -> Array:
 
 
 @validate.finite_result
-def sample(
-    key: PRNGKeyArray, fields: Float[ArrayLike, "*batch D"], *, beta: Float[ArrayLike, ""]
-) -> Float[Array, "*batch D"]:
+def sample(key: PRNGKeyArray, fields: Vectors, *, beta: Number) -> Float[Array, "*batch D"]:
     """s with |s| = R and density proportional to exp(beta s . h).
 
     One draw of the von Mises-Fisher distribution for each field (..., D); the numbers depend on the key and the shape.

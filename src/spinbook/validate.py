@@ -85,7 +85,8 @@ def is_traced(value: object) -> bool:
     >>> is_traced(1.0)
     False
     """
-    return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(value))
+    leaves = [value] if isinstance(value, jax.Array | np.ndarray | float) else jax.tree.leaves(value)
+    return any(isinstance(leaf, jax.core.Tracer) for leaf in leaves)
 
 
 def _native(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -143,8 +144,11 @@ def require(
     known, *others = (_read(x) for x in (value, *parameters))
     # A condition may overflow, and is then false.
     with np.errstate(all="ignore"):
-        holds, entries = np.broadcast_arrays(np.asarray(condition(known, *others)), known)
+        holds = np.asarray(condition(known, *others))
     if holds.all():
+        return
+    holds, entries = np.broadcast_arrays(holds, known)
+    if not holds.size:
         return
     index = tuple(int(i) for i in np.argwhere(~holds)[0])
     where = f" at index {index}" if index else ""

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from spinbook import validate
-from spinbook.adaptive_tap.ising import TensorLike, checked_model
+from spinbook.adaptive_tap.ising import Couplings, Numbers, Vectors, checked_model
 from spinbook.annotations import Float
 
 __all__ = ["ExactMoments", "log_partition", "magnetizations", "moments", "states", "susceptibilities"]
@@ -40,12 +40,7 @@ def states(num_spins: int) -> Float[Tensor, "states N"]:
 
 
 @validate.finite_result
-def moments(
-    couplings: Float[TensorLike, "*batch N N"],
-    fields: Float[TensorLike, "*batch N"],
-    *,
-    beta: Float[TensorLike, "*batch"] = 1.0,
-) -> ExactMoments:
+def moments(couplings: Couplings, fields: Vectors, *, beta: Numbers = 1.0) -> ExactMoments:
     """log Z, <S_i> and <S_i S_j> - <S_i> <S_j> by summing over all 2^N states.
 
     Leading axes are a batch, and broadcast. Cost and memory: 2^N N^2 and 2^N N for each model of the batch. Errors as
@@ -72,12 +67,7 @@ def moments(
 
 
 @validate.finite_result
-def log_partition(
-    couplings: Float[TensorLike, "*batch N N"],
-    fields: Float[TensorLike, "*batch N"],
-    *,
-    beta: Float[TensorLike, "*batch"] = 1.0,
-) -> Float[Tensor, "*batch"]:
+def log_partition(couplings: Couplings, fields: Vectors, *, beta: Numbers = 1.0) -> Float[Tensor, "*batch"]:
     """log Z = log sum_S exp(beta (sum_{i<j} J_ij S_i S_j + sum_i h_i S_i)); see ``moments``.
 
     >>> round(float(log_partition([[0.0, 0.0], [0.0, 0.0]], [0.0, 0.0])), 4)
@@ -87,12 +77,7 @@ def log_partition(
 
 
 @validate.finite_result
-def magnetizations(
-    couplings: Float[TensorLike, "*batch N N"],
-    fields: Float[TensorLike, "*batch N"],
-    *,
-    beta: Float[TensorLike, "*batch"] = 1.0,
-) -> Float[Tensor, "*batch N"]:
+def magnetizations(couplings: Couplings, fields: Vectors, *, beta: Numbers = 1.0) -> Float[Tensor, "*batch N"]:
     """<S_i>; see ``moments``.
 
     >>> magnetizations([[0.0, 1.0], [1.0, 0.0]], [0.0, 0.0]).tolist()
@@ -102,12 +87,7 @@ def magnetizations(
 
 
 @validate.finite_result
-def susceptibilities(
-    couplings: Float[TensorLike, "*batch N N"],
-    fields: Float[TensorLike, "*batch N"],
-    *,
-    beta: Float[TensorLike, "*batch"] = 1.0,
-) -> Float[Tensor, "*batch N N"]:
+def susceptibilities(couplings: Couplings, fields: Vectors, *, beta: Numbers = 1.0) -> Float[Tensor, "*batch N N"]:
     """<S_i S_j> - <S_i> <S_j> = d<S_i> / d(beta h_j); see ``moments``.
 
     >>> susceptibilities([[0.0, 0.0], [0.0, 0.0]], [0.0, 0.0]).tolist()

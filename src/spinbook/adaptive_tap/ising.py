@@ -41,6 +41,9 @@ __all__ = [
 ]
 
 TensorLike = Tensor | ArrayLike
+Couplings = Float[TensorLike, "*batch N N"]
+Vectors = Float[TensorLike, "*batch N"]
+Numbers = Float[TensorLike, "*batch"]
 
 
 class IsingResponse(NamedTuple):
@@ -388,12 +391,7 @@ def _solve(
 
 @validate.finite_result
 def solve_ising(
-    couplings: Float[TensorLike, "*batch N N"],
-    fields: Float[TensorLike, "*batch N"],
-    *,
-    beta: Float[TensorLike, "*batch"] = 1.0,
-    tol: float = 1e-10,
-    max_steps: int = 500,
+    couplings: Couplings, fields: Vectors, *, beta: Numbers = 1.0, tol: float = 1e-10, max_steps: int = 500
 ) -> IsingResponse:
     """m_i = tanh(x_i + sum_j A_ij m_j - V_i m_i), 1 - m_i^2 = [(Lambda - A)^-1]_ii, Lambda_i = V_i + 1 / (1 - m_i^2).
 
@@ -418,12 +416,7 @@ def solve_ising(
 
 @validate.finite_result
 def solve_tap_ising(
-    couplings: Float[TensorLike, "*batch N N"],
-    fields: Float[TensorLike, "*batch N"],
-    *,
-    beta: Float[TensorLike, "*batch"] = 1.0,
-    tol: float = 1e-10,
-    max_steps: int = 500,
+    couplings: Couplings, fields: Vectors, *, beta: Numbers = 1.0, tol: float = 1e-10, max_steps: int = 500
 ) -> IsingResponse:
     """m_i = tanh(x_i + sum_j A_ij m_j - V_i m_i) with V_i = sum_j A_ij^2 (1 - m_j^2).
 
@@ -440,12 +433,7 @@ def solve_tap_ising(
 
 @validate.finite_result
 def solve_naive_ising(
-    couplings: Float[TensorLike, "*batch N N"],
-    fields: Float[TensorLike, "*batch N"],
-    *,
-    beta: Float[TensorLike, "*batch"] = 1.0,
-    tol: float = 1e-10,
-    max_steps: int = 500,
+    couplings: Couplings, fields: Vectors, *, beta: Numbers = 1.0, tol: float = 1e-10, max_steps: int = 500
 ) -> IsingResponse:
     """m_i = tanh(x_i + sum_j A_ij m_j), and V_i = 0.
 
@@ -493,12 +481,7 @@ def _updated(
 
 
 def naive_update(
-    magnetizations: Float[TensorLike, "*batch N"],
-    cavity_variances: Float[TensorLike, "*batch N"],
-    couplings: Float[TensorLike, "*batch N N"],
-    fields: Float[TensorLike, "*batch N"],
-    *,
-    beta: Float[TensorLike, "*batch"] = 1.0,
+    magnetizations: Vectors, cavity_variances: Vectors, couplings: Couplings, fields: Vectors, *, beta: Numbers = 1.0
 ) -> tuple[Float[Tensor, "*batch N"], Float[Tensor, "*batch N"]]:
     """m' = tanh(x + A m - V m), V' = 0: one undamped step.
 
@@ -512,12 +495,7 @@ def naive_update(
 
 
 def tap_update(
-    magnetizations: Float[TensorLike, "*batch N"],
-    cavity_variances: Float[TensorLike, "*batch N"],
-    couplings: Float[TensorLike, "*batch N N"],
-    fields: Float[TensorLike, "*batch N"],
-    *,
-    beta: Float[TensorLike, "*batch"] = 1.0,
+    magnetizations: Vectors, cavity_variances: Vectors, couplings: Couplings, fields: Vectors, *, beta: Numbers = 1.0
 ) -> tuple[Float[Tensor, "*batch N"], Float[Tensor, "*batch N"]]:
     """m' = tanh(x + A m - V m), V'_i = sum_j A_ij^2 (1 - m'_j^2): one undamped step.
 
@@ -531,12 +509,7 @@ def tap_update(
 
 
 def adaptive_update(
-    magnetizations: Float[TensorLike, "*batch N"],
-    cavity_variances: Float[TensorLike, "*batch N"],
-    couplings: Float[TensorLike, "*batch N N"],
-    fields: Float[TensorLike, "*batch N"],
-    *,
-    beta: Float[TensorLike, "*batch"] = 1.0,
+    magnetizations: Vectors, cavity_variances: Vectors, couplings: Couplings, fields: Vectors, *, beta: Numbers = 1.0
 ) -> tuple[Float[Tensor, "*batch N"], Float[Tensor, "*batch N"]]:
     """m' = tanh(x + A m - V m), V'_i = Lambda_i - 1 / chi_ii, Lambda_i = V_i + 1 / (1 - m'_i^2), chi = (Lambda - A)^-1.
 
@@ -574,10 +547,10 @@ class IsingIteration(NamedTuple):
 @torch.no_grad()
 def iterate_ising(
     step: _Step,
-    couplings: Float[TensorLike, "*batch N N"],
-    fields: Float[TensorLike, "*batch N"],
+    couplings: Couplings,
+    fields: Vectors,
     *,
-    beta: Float[TensorLike, "*batch"] = 1.0,
+    beta: Numbers = 1.0,
     damping: float = 1.0,
     tol: float = 1e-8,
     max_steps: int = 500,

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from spinbook import arguments, sphere, validate
-from spinbook.annotations import ArrayLike, Float
+from spinbook.annotations import ArrayLike, Float, Number
 from spinbook.entropy_production.steady import warn_of_drift
 from spinbook.sphere import Response, squared_length, squared_radius
 from spinbook.vector.heads import by_heads
@@ -33,6 +33,10 @@ __all__ = [
     "vector_delayed_correlations",
     "vector_mean_field",
 ]
+
+Couplings = Float[ArrayLike, "N N"]
+CouplingsByHeads = Float[ArrayLike, "*heads N N"]
+Fields = Float[ArrayLike, "N D"]
 
 # Two times count as one steady state while no magnetization moves by more than this part of its largest length.
 _ALLOWED_DRIFT = 1e-3
@@ -50,9 +54,9 @@ def _ising(m: Array, previous: Array, J: Array, beta: Array) -> Array:
 def ising_mean_field(
     magnetizations: Float[ArrayLike, "*#batch N"],
     previous: Float[ArrayLike, "*#batch N"],
-    couplings: Float[ArrayLike, "N N"],
+    couplings: Couplings,
     *,
-    beta: Float[ArrayLike, ""],
+    beta: Number,
 ) -> Float[Array, "*batch"]:
     """sigma = (beta^2 / 2) sum_ij (J_ij - J_ji)^2 (1 - m_i^2) (1 - m'_j^2), never negative.
 
@@ -134,11 +138,11 @@ def _drift(now: Array, before: Array, beta: Array) -> Array:
 
 @validate.finite_result
 def vector_mean_field(
-    couplings: Float[ArrayLike, "*heads N N"],
-    fields: Float[ArrayLike, "N D"],
-    previous_fields: Float[ArrayLike, "N D"],
+    couplings: CouplingsByHeads,
+    fields: Fields,
+    previous_fields: Fields,
     *,
-    beta: Float[ArrayLike, ""],
+    beta: Number,
     response: Response = sphere.exact,
 ) -> Float[Array, ""]:
     """sigma = (beta^2 / 2) sum_ij (J_ij - J_ji)^2 T_ij, 2 T_ij = tr(Var_i Var'_j) + tr(Var_j Var'_i).
@@ -191,12 +195,7 @@ def _public_delayed(J: Array, now: Array, before: Array, beta: Array, response: 
 
 @validate.finite_result
 def vector_delayed_correlations(
-    couplings: Float[ArrayLike, "N N"],
-    fields: Float[ArrayLike, "N D"],
-    previous_fields: Float[ArrayLike, "N D"],
-    *,
-    beta: Float[ArrayLike, ""],
-    response: Response = sphere.exact,
+    couplings: Couplings, fields: Fields, previous_fields: Fields, *, beta: Number, response: Response = sphere.exact
 ) -> Float[Array, "N N"]:
     """D_ij = beta J_ij tr(Var_i(t) Var_j(t-1)), the later time first.
 
@@ -233,11 +232,7 @@ def _source_delayed(J: Array, now: Array, before: Array, beta: Array) -> Array:
 
 @validate.finite_result
 def source_delayed_correlations(
-    couplings: Float[ArrayLike, "N N"],
-    fields: Float[ArrayLike, "N D"],
-    previous_fields: Float[ArrayLike, "N D"],
-    *,
-    beta: Float[ArrayLike, ""],
+    couplings: Couplings, fields: Fields, previous_fields: Fields, *, beta: Number
 ) -> Float[Array, "N N"]:
     """D_ij = beta J_ij [(R^2 - m'_j^2) / (1 + g_i) - m_i^2 / (R^2 g_i (1 + g'_j)) + (m_i . m'_j)^2 / (R^4 g_i g'_j)].
 
@@ -261,9 +256,7 @@ def _leading(J: Array, theta: Array, beta: Array) -> Array:
 
 
 @validate.finite_result
-def leading_order(
-    couplings: Float[ArrayLike, "N N"], fields: Float[ArrayLike, "N D"], *, beta: Float[ArrayLike, ""]
-) -> Float[Array, ""]:
+def leading_order(couplings: Couplings, fields: Fields, *, beta: Number) -> Float[Array, ""]:
     """sigma = beta^2 R^2 sum_ij (J_ij - J_ji)^2 / ((1 + g_i) (1 + g_j)), g = sqrt(1 + beta^2 |theta|^2 / R^2).
 
     ``vector_mean_field`` in the steady state, to the leading order in 1/D: only the lengths of the effective fields
@@ -278,7 +271,7 @@ def leading_order(
 
 
 @validate.finite_result
-def angle_estimate(couplings: Float[ArrayLike, "N N"], fields: Float[ArrayLike, "N D"]) -> Float[Array, ""]:
+def angle_estimate(couplings: Couplings, fields: Fields) -> Float[Array, ""]:
     """sum_ij (J_ij^2 - J_ij J_ji) cos^2(theta_i, theta_j), the source's rough estimate, for its erratum.
 
     The cosine of the angle between effective fields is that between magnetizations. In units of its own: the source

@@ -17,11 +17,14 @@ import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
 from spinbook import fixed_point, sphere, validate
-from spinbook.annotations import ArrayLike, Bool, Float
+from spinbook.annotations import ArrayLike, Bool, Float, Number
 from spinbook.entropy_production import mean_field
 from spinbook.fixed_point import FixedPoint
 
 __all__ = ["MemoryModule", "MemoryStack", "Output", "State", "causal"]
+
+Sites = Float[ArrayLike, "N D"]
+Mask = Bool[ArrayLike, "N N"] | None
 
 
 class State(NamedTuple):
@@ -104,9 +107,7 @@ class MemoryModule(eqx.Module):
     beta: Array
     dim: int = eqx.field(static=True)
 
-    def __init__(
-        self, dim: int, *, hidden_dim: int | None = None, beta: Float[ArrayLike, ""] = 1.0, key: PRNGKeyArray
-    ) -> None:
+    def __init__(self, dim: int, *, hidden_dim: int | None = None, beta: Number = 1.0, key: PRNGKeyArray) -> None:
         key = validate.key(key)
         sphere.radius(dim)
         hidden = 4 * dim if hidden_dim is None else validate.count(hidden_dim, "hidden_dim", minimum=1)
@@ -129,13 +130,13 @@ class MemoryModule(eqx.Module):
         return sphere.radius(self.dim) * x / length
 
     @validate.finite_result
-    def fields(self, x: Float[ArrayLike, "N D"]) -> Float[Array, "N D"]:
+    def fields(self, x: Sites) -> Float[Array, "N D"]:
         """x_i + FFN(x_i), with x_i scaled to length R."""
         scaled = self._inputs(x)
         return scaled + jax.vmap(self.memory)(scaled)
 
     @validate.finite_result
-    def couplings(self, x: Float[ArrayLike, "N D"], mask: Bool[ArrayLike, "N N"] | None = None) -> Float[Array, "N N"]:
+    def couplings(self, x: Sites, mask: Mask = None) -> Float[Array, "N N"]:
         """J_ij = softmax_j(x_i Q K^T x_j^T), over the j that ``mask`` allows."""
         scaled = self._inputs(x)
         scores = jax.vmap(self.to_queries)(scaled) @ jax.vmap(self.to_keys)(scaled).T
@@ -148,9 +149,7 @@ class MemoryModule(eqx.Module):
             raise ValueError("mask: expected something to attend to in every row, got a row of False")
         return jax.nn.softmax(jnp.where(jnp.asarray(mask, bool), scores, -jnp.inf), axis=-1)
 
-    def step(
-        self, x: Float[ArrayLike, "N D"], state: State | None = None, mask: Bool[ArrayLike, "N N"] | None = None
-    ) -> Output:
+    def step(self, x: Sites, state: State | None = None, mask: Mask = None) -> Output:
         """One time step from ``state``, at rest if not given.
 
         The entropy production is that of ``vector_mean_field`` between the fields of this step and of the one before: a
@@ -159,14 +158,7 @@ class MemoryModule(eqx.Module):
         return self(x, state, mask, steps=1)
 
     @validate.finite_result
-    def __call__(
-        self,
-        x: Float[ArrayLike, "N D"],
-        state: State | None = None,
-        mask: Bool[ArrayLike, "N N"] | None = None,
-        *,
-        steps: int = 1,
-    ) -> Output:
+    def __call__(self, x: Sites, state: State | None = None, mask: Mask = None, *, steps: int = 1) -> Output:
         """``steps`` time steps with the same inputs; the output of the last one."""
         J, h = self.couplings(x, mask), self.fields(x)
         before = self.start(h.shape[0]) if state is None else state
@@ -184,9 +176,7 @@ class MemoryModule(eqx.Module):
         sigma = mean_field.driven_production(J, state.effective_fields, before, self.beta.astype(before.dtype))
         return Output(state.magnetizations, sigma, J, state)
 
-    def steady_state(
-        self, x: Float[ArrayLike, "N D"], mask: Bool[ArrayLike, "N N"] | None = None, *, max_steps: int = 200
-    ) -> FixedPoint:
+    def steady_state(self, x: Sites, mask: Mask = None, *, max_steps: int = 200) -> FixedPoint:
         """The output that repeats itself under constant inputs, as ``value``, with its evidence.
 
         Gradients are implicit. The residual is the largest change of the effective fields in another step. Where it did
@@ -215,25 +205,14 @@ class MemoryStack(eqx.Module):
     modules: tuple[MemoryModule, ...]
 
     def __init__(
-        self,
-        depth: int,
-        dim: int,
-        *,
-        hidden_dim: int | None = None,
-        beta: Float[ArrayLike, ""] = 1.0,
-        key: PRNGKeyArray,
+        self, depth: int, dim: int, *, hidden_dim: int | None = None, beta: Number = 1.0, key: PRNGKeyArray
     ) -> None:
         key = validate.key(key)
         keys = jax.random.split(key, validate.count(depth, "depth", minimum=1))
         self.modules = tuple(MemoryModule(dim, hidden_dim=hidden_dim, beta=beta, key=k) for k in keys)
 
     def step(
-        self,
-        x: Float[ArrayLike, "N D"],
-        states: tuple[State, ...] | None = None,
-        mask: Bool[ArrayLike, "N N"] | None = None,
-        *,
-        local: bool = False,
+        self, x: Sites, states: tuple[State, ...] | None = None, mask: Mask = None, *, local: bool = False
     ) -> tuple[Output, ...]:
         """One time step of every module, in order; the outputs of all."""
         if states is not None and len(states) != len(self.modules):

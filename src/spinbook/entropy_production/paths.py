@@ -13,7 +13,7 @@ from jaxtyping import Array
 
 from spinbook import validate
 from spinbook._moved import explain
-from spinbook.annotations import ArrayLike, Float
+from spinbook.annotations import ArrayLike, Float, Number
 from spinbook.ising import exact
 
 __all__ = ["EntropyBudget", "entropy_budget"]
@@ -44,7 +44,7 @@ def entropy_budget(
     couplings: Float[ArrayLike, "N N"],
     fields: Float[ArrayLike, " #N"],
     *,
-    beta: Float[ArrayLike, ""],
+    beta: Number,
 ) -> EntropyBudget:
     """sigma_t = sum_{s, s'} p'(s') P(s | s') log[p'(s') P(s | s') / (p(s) P(s' | s))] = S(p) - S(p') + environment.
 

@@ -12,7 +12,7 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigs
 
 from spinbook import sphere, validate
 from spinbook._moved import explain
-from spinbook.annotations import ArrayLike, Float
+from spinbook.annotations import ArrayLike, Float, Number
 from spinbook.fixed_point import spectral_radii
 
 __all__ = ["contraction_factor", "divergence"]
@@ -22,7 +22,7 @@ explain(globals())
 
 @validate.finite_result
 def divergence(
-    fields: Float[ArrayLike, "*#batch D"], other: Float[ArrayLike, "*#batch D"], *, beta: Float[ArrayLike, ""]
+    fields: Float[ArrayLike, "*#batch D"], other: Float[ArrayLike, "*#batch D"], *, beta: Number
 ) -> Float[Array, "*batch"]:
     """D(p || q) = beta (h - g) . m(h) - log Z(h) + log Z(g), with h = ``fields`` and g = ``other``.
 

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from spinbook import arguments, replicas, validate
-from spinbook.annotations import ArrayLike, Float
+from spinbook.annotations import ArrayLike, Float, Number
 from spinbook.simulation import Simulation
 
 __all__ = ["NotSteadyWarning", "SampledProduction", "from_delayed_correlations", "from_simulation", "warn_of_drift"]
@@ -51,10 +51,7 @@ def _from_delayed(J: Array, D: Array, beta: Array) -> Array:
 
 @validate.finite_result
 def from_delayed_correlations(
-    couplings: Float[ArrayLike, "N N"],
-    delayed_correlations: Float[ArrayLike, "*batch N N"],
-    *,
-    beta: Float[ArrayLike, ""],
+    couplings: Float[ArrayLike, "N N"], delayed_correlations: Float[ArrayLike, "*batch N N"], *, beta: Number
 ) -> Float[Array, "*batch"]:
     """sigma = beta sum_ij (J_ij - J_ji) D_ij, in nats per step.
 
@@ -88,9 +85,7 @@ class SampledProduction(NamedTuple):
     drift: Float[Array, ""]
 
 
-def from_simulation(
-    simulation: Simulation, couplings: Float[ArrayLike, "N N"], *, beta: Float[ArrayLike, ""]
-) -> SampledProduction:
+def from_simulation(simulation: Simulation, couplings: Float[ArrayLike, "N N"], *, beta: Number) -> SampledProduction:
     """sigma = beta sum_ij (J_ij - J_ji) <s_i(t) s_j(t-1)>, from a simulation made with ``correlations=True``.
 
     The product m_i m_j of the means is symmetric in the steady state and drops out, which removes its noise. The

@@ -20,6 +20,9 @@ from spinbook.annotations import ArrayLike, Float
 
 __all__ = ["correlations", "free_energy", "internal_energy", "log_partition", "magnetizations"]
 
+Fields = Float[ArrayLike, "*batch N D"]
+Couplings = Float[ArrayLike, "*batch N N"] | None
+
 # Strengths whose square is less than this times D are summed as a series of three terms.
 _WEAK = 1e-4
 _LARGEST = 1e5
@@ -108,10 +111,7 @@ def _log_partition(H: Tensor, J: Tensor, beta: Tensor) -> Tensor:
 
 @validate.finite_result
 def log_partition(
-    h: Float[ArrayLike, "*batch N D"],
-    couplings: Float[ArrayLike, "*batch N N"] | None = None,
-    *,
-    beta: Float[ArrayLike, "*batch"] = 1.0,
+    h: Fields, couplings: Couplings = None, *, beta: Float[ArrayLike, "*batch"] = 1.0
 ) -> Float[Tensor, "*batch"]:
     """ln(Z / Z_0) = ln <exp(-beta E)> over directions; for one spin ln[Gamma(D/2) (2/k)^nu I_nu(k)], nu = D/2 - 1.
 
@@ -128,10 +128,7 @@ def log_partition(
 
 @validate.finite_result
 def free_energy(
-    h: Float[ArrayLike, "*batch N D"],
-    couplings: Float[ArrayLike, "*batch N N"] | None = None,
-    *,
-    beta: Float[ArrayLike, "*batch"] = 1.0,
+    h: Fields, couplings: Couplings = None, *, beta: Float[ArrayLike, "*batch"] = 1.0
 ) -> Float[Tensor, "*batch"]:
     """f = -ln(Z / Z_0) / (beta D): what ``VectorSpinModel.free_energy`` approximates. Arguments of ``log_partition``.
 
@@ -160,10 +157,7 @@ def _derivative(index: int, h: Any, couplings: Any, beta: Any) -> tuple[Tensor, 
 
 @validate.finite_result
 def magnetizations(
-    h: Float[ArrayLike, "*batch N D"],
-    couplings: Float[ArrayLike, "*batch N N"] | None = None,
-    *,
-    beta: Float[ArrayLike, "*batch"] = 1.0,
+    h: Fields, couplings: Couplings = None, *, beta: Float[ArrayLike, "*batch"] = 1.0
 ) -> Float[Tensor, "*batch N D"]:
     """m_i = <sigma_i> / sqrt(D) = -df/dh_i, by autodiff. Arguments as for ``log_partition``.
 
@@ -176,10 +170,7 @@ def magnetizations(
 
 @validate.finite_result
 def internal_energy(
-    h: Float[ArrayLike, "*batch N D"],
-    couplings: Float[ArrayLike, "*batch N N"] | None = None,
-    *,
-    beta: Float[ArrayLike, "*batch"] = 1.0,
+    h: Fields, couplings: Couplings = None, *, beta: Float[ArrayLike, "*batch"] = 1.0
 ) -> Float[Tensor, "*batch"]:
     """u = <E> / D = -d ln Z / d beta / D, by autodiff. Arguments as for ``log_partition``.
 
@@ -192,10 +183,7 @@ def internal_energy(
 
 @validate.finite_result
 def correlations(
-    h: Float[ArrayLike, "*batch N D"],
-    couplings: Float[ArrayLike, "*batch N N"] | None = None,
-    *,
-    beta: Float[ArrayLike, "*batch"] = 1.0,
+    h: Fields, couplings: Couplings = None, *, beta: Float[ArrayLike, "*batch"] = 1.0
 ) -> Float[Tensor, "*batch N N"]:
     """C_ij = <sigma_i . sigma_j> / D, by autodiff with respect to J_ij. Arguments as for ``log_partition``.
 

@@ -22,6 +22,9 @@ from spinbook.free_energy import saddle
 
 __all__ = ["VectorSpinModel"]
 
+Fields = Float[ArrayLike, "*batch N D"]
+Start = Float[ArrayLike, "*batch N"] | None
+
 
 def _like(flags: Tensor, values: Tensor) -> Tensor:
     """Flags (...) with axes of length one for all that ``values`` (..., *) have more."""
@@ -148,7 +151,7 @@ class VectorSpinModel(nn.Module):
 
     @validate.finite_result
     @transforms.full_precision
-    def phi(self, t: Float[ArrayLike, "*batch N"], h: Float[ArrayLike, "*batch N D"]) -> Float[Tensor, "*batch"]:
+    def phi(self, t: Float[ArrayLike, "*batch N"], h: Fields) -> Float[Tensor, "*batch"]:
         """phi(t) = beta sum_i t_i - 1/2 ln det V + beta/4 tr(H^T V^-1 H), V = diag(t) - J. Source: eq:varphinorm.
 
         ``t`` is (..., N), or (..., 1) for one t at all sites; its leading axes broadcast with those of ``h``, so that a
@@ -162,7 +165,7 @@ class VectorSpinModel(nn.Module):
 
     @validate.finite_result
     @transforms.full_precision
-    def gradient(self, t: Float[ArrayLike, "*batch N"], h: Float[ArrayLike, "*batch N D"]) -> Float[Tensor, "*batch N"]:
+    def gradient(self, t: Float[ArrayLike, "*batch N"], h: Fields) -> Float[Tensor, "*batch N"]:
         """d phi / d t_i = beta (1 - <|sigma_i|^2> / D), with the mean at this t. Arguments as for ``phi``.
 
         >>> VectorSpinModel(4, 9, couplings=torch.zeros(4, 4)).gradient(torch.ones(1, 4), torch.zeros(1, 4, 9))
@@ -173,9 +176,7 @@ class VectorSpinModel(nn.Module):
 
     @validate.finite_result
     @transforms.full_precision
-    def hessian(
-        self, t: Float[ArrayLike, "*batch N"], h: Float[ArrayLike, "*batch N D"]
-    ) -> Float[Tensor, "*batch N N"]:
+    def hessian(self, t: Float[ArrayLike, "*batch N"], h: Fields) -> Float[Tensor, "*batch N N"]:
         """d^2 phi / d t_i d t_j = 1/2 (V^-1_ij)^2 + beta/2 V^-1_ij [V^-1 H H^T V^-1]_ij. Arguments as for ``phi``.
 
         >>> VectorSpinModel(4, 9, couplings=torch.zeros(4, 4)).hessian(torch.ones(1, 4), torch.zeros(1, 4, 9)).shape
@@ -186,7 +187,7 @@ class VectorSpinModel(nn.Module):
 
     @validate.finite_result
     @transforms.full_precision
-    def start(self, h: Float[ArrayLike, "*batch N D"]) -> Float[Tensor, "*batch N"]:
+    def start(self, h: Fields) -> Float[Tensor, "*batch N"]:
         """t_i from which Newton sets out: inside V > 0 for all couplings, and right to first order in weak ones.
 
         Its largest entry is a valid start for one t at all sites: ``model.start(h).amax(-1, keepdim=True)``.
@@ -202,12 +203,7 @@ class VectorSpinModel(nn.Module):
     @validate.finite_result
     @transforms.full_precision
     def saddle_point(
-        self,
-        h: Float[ArrayLike, "*batch N D"],
-        *,
-        t0: Float[ArrayLike, "*batch N"] | None = None,
-        tol: float = 1e-12,
-        max_steps: int = 100,
+        self, h: Fields, *, t0: Start = None, tol: float = 1e-12, max_steps: int = 100
     ) -> saddle.SaddlePoint:
         """t* = argmin phi(t) over V > 0, with residual, number of Newton steps, and whether it converged.
 
@@ -227,9 +223,7 @@ class VectorSpinModel(nn.Module):
 
     @validate.finite_result
     @transforms.full_precision
-    def free_energy(
-        self, h: Float[ArrayLike, "*batch N D"], *, t0: Float[ArrayLike, "*batch N"] | None = None
-    ) -> Float[Tensor, "*batch"]:
+    def free_energy(self, h: Fields, *, t0: Start = None) -> Float[Tensor, "*batch"]:
         """f = -(1/beta) (-(N/2) (1 + ln 2 beta) + phi(t*)), the limit of -ln(Z / Z_0) / (beta D) for large D.
 
         Z_0 = Z at beta = 0, so that f has no entropy of free spins in it. Since Z has delta(D - |sigma_i|^2) in it,
@@ -244,7 +238,7 @@ class VectorSpinModel(nn.Module):
 
     @validate.finite_result
     @transforms.full_precision
-    def free_energy_next_order(self, h: Float[ArrayLike, "*batch N D"]) -> Float[Tensor, "*batch"]:
+    def free_energy_next_order(self, h: Fields) -> Float[Tensor, "*batch"]:
         """f - (1/(beta D)) (N ln(sqrt(2) beta) - 1/2 ln det Hess phi(t*)): with the Gaussian fluctuations of t.
 
         The error is of order 1/D^2. Not in the source, which drops the term as ln R.
@@ -261,9 +255,7 @@ class VectorSpinModel(nn.Module):
 
     @validate.finite_result
     @transforms.full_precision
-    def magnetizations(
-        self, h: Float[ArrayLike, "*batch N D"], *, t0: Float[ArrayLike, "*batch N"] | None = None
-    ) -> Float[Tensor, "*batch N D"]:
+    def magnetizations(self, h: Fields, *, t0: Start = None) -> Float[Tensor, "*batch N D"]:
         """m_i = <sigma_i> / sqrt(D) = 1/2 sum_j V^-1_ij h_j at t*, for these couplings.
 
         Equal to -df/dh for couplings that do not depend on h. The source's eq:spinev has beta/2, because it leaves the
@@ -277,7 +269,7 @@ class VectorSpinModel(nn.Module):
 
     @validate.finite_result
     @transforms.full_precision
-    def magnetizations_next_order(self, h: Float[ArrayLike, "*batch N D"]) -> Float[Tensor, "*batch N D"]:
+    def magnetizations_next_order(self, h: Fields) -> Float[Tensor, "*batch N D"]:
         """-d f_next_order / dh, for couplings that do not depend on h: <sigma_i> / sqrt(D) with an error of 1/D^2.
 
         By autodiff through the saddle. ``ValueError`` for couplings computed from the inputs.
@@ -295,9 +287,7 @@ class VectorSpinModel(nn.Module):
 
     @validate.finite_result
     @transforms.full_precision
-    def correlations(
-        self, h: Float[ArrayLike, "*batch N D"], *, t0: Float[ArrayLike, "*batch N"] | None = None
-    ) -> Float[Tensor, "*batch N N"]:
+    def correlations(self, h: Fields, *, t0: Start = None) -> Float[Tensor, "*batch N N"]:
         """C_ij = <sigma_i . sigma_j> / D = V^-1_ij / (2 beta) + m_i . m_j, which is -df/dJ_ij.
 
         The derivative counts J_ij and J_ji apart, as the energy does. C_ii = 1 is the constraint that fixes t*.
@@ -315,9 +305,7 @@ class VectorSpinModel(nn.Module):
 
     @validate.finite_result
     @transforms.full_precision
-    def internal_energy(
-        self, h: Float[ArrayLike, "*batch N D"], *, t0: Float[ArrayLike, "*batch N"] | None = None
-    ) -> Float[Tensor, "*batch"]:
+    def internal_energy(self, h: Fields, *, t0: Start = None) -> Float[Tensor, "*batch"]:
         """u = <E> / D = d(beta f)/d beta = N/(2 beta) - sum_i t*_i - 1/4 tr(H^T V^-1 H), for each example.
 
         The same number as -sum_ij J_ij C_ij - sum_i h_i . m_i.
@@ -331,9 +319,7 @@ class VectorSpinModel(nn.Module):
 
     @validate.finite_result
     @transforms.full_precision
-    def entropy(
-        self, h: Float[ArrayLike, "*batch N D"], *, t0: Float[ArrayLike, "*batch N"] | None = None
-    ) -> Float[Tensor, "*batch"]:
+    def entropy(self, h: Fields, *, t0: Start = None) -> Float[Tensor, "*batch"]:
         """s = beta (u - f) = 1/2 ln det(V^-1 / (2 beta)): of one component of all spins, relative to free spins.
 
         The matrix is C_ij - m_i . m_j. Its diagonal is at most 1, hence so is its determinant, and s <= 0.
@@ -346,9 +332,7 @@ class VectorSpinModel(nn.Module):
 
     @validate.finite_result
     @transforms.full_precision
-    def specific_heat(
-        self, h: Float[ArrayLike, "*batch N D"], *, t0: Float[ArrayLike, "*batch N"] | None = None
-    ) -> Float[Tensor, "*batch"]:
+    def specific_heat(self, h: Fields, *, t0: Start = None) -> Float[Tensor, "*batch"]:
         """c = -beta^2 du/d beta = N/2 - beta^2 v . Hess^-1 v, v_i = 1 - |m_i|^2, with k_B = 1.
 
         That is du/dT, and beta^2 times the variance of E, divided by D. For one t at all sites, v is summed over them
@@ -372,13 +356,7 @@ class VectorSpinModel(nn.Module):
 
     @validate.finite_result
     @transforms.full_precision
-    def linear_response(
-        self,
-        h: Float[ArrayLike, "*batch N D"],
-        direction: Float[ArrayLike, "*batch N D"],
-        *,
-        t0: Float[ArrayLike, "*batch N"] | None = None,
-    ) -> Float[Tensor, "*batch N D"]:
+    def linear_response(self, h: Fields, direction: Fields, *, t0: Start = None) -> Float[Tensor, "*batch N D"]:
         """dm = 1/2 V^-1 dh - V^-1 (dt m), Hess dt = beta w, w_k = m_k . (V^-1 dh)_k: m(h + dh) - m(h) to first order.
 
         For these couplings: where they depend on h, their own change is not in it. Cost: one more solve than m itself;
@@ -397,9 +375,7 @@ class VectorSpinModel(nn.Module):
 
     @validate.finite_result
     @transforms.full_precision
-    def susceptibilities(
-        self, h: Float[ArrayLike, "*batch N D"], *, t0: Float[ArrayLike, "*batch N"] | None = None
-    ) -> Float[Tensor, "*batch N D N D"]:
+    def susceptibilities(self, h: Fields, *, t0: Start = None) -> Float[Tensor, "*batch N D N D"]:
         """chi_ia,jb = d<sigma_ia>/dh_jb = 1/2 V^-1_ij delta_ab - beta sum_kl V^-1_ik m_ka [Hess^-1]_kl m_lb V^-1_lj.
 
         The same with and without the factors sqrt(D), and equal to beta times the covariance of sigma_ia and sigma_jb;
@@ -424,9 +400,7 @@ class VectorSpinModel(nn.Module):
 
     @validate.finite_result
     @transforms.full_precision
-    def channel_mixing(
-        self, h: Float[ArrayLike, "*batch N D"], *, t0: Float[ArrayLike, "*batch N"] | None = None
-    ) -> Float[Tensor, "*batch N D"]:
+    def channel_mixing(self, h: Fields, *, t0: Start = None) -> Float[Tensor, "*batch N D"]:
         """sum_jk C_jk dJ_jk/dh_i: what the dependence of the couplings on h adds to -df/dh; zero for fixed couplings.
 
         >>> VectorSpinModel(4, 9, couplings=torch.zeros(4, 4)).channel_mixing(torch.ones(1, 4, 9)).abs().sum()
@@ -453,9 +427,7 @@ class VectorSpinModel(nn.Module):
 
     @validate.finite_result
     @transforms.full_precision
-    def field_gradient(
-        self, h: Float[ArrayLike, "*batch N D"], *, t0: Float[ArrayLike, "*batch N"] | None = None
-    ) -> Float[Tensor, "*batch N D"]:
+    def field_gradient(self, h: Fields, *, t0: Start = None) -> Float[Tensor, "*batch N D"]:
         """-df/dh_i = m_i + sum_jk C_jk dJ_jk/dh_i: tokens mixed by V^-1, and components by input-dependent couplings.
 
         ``magnetizations`` plus ``channel_mixing``. Only the first is the mean of a spin: with J(h) the total derivative
@@ -476,11 +448,7 @@ class VectorSpinModel(nn.Module):
     @validate.finite_result
     @transforms.full_precision
     def log_prob(
-        self,
-        h: Float[ArrayLike, "*batch N D"],
-        *,
-        field_stiffness: float = 1.0,
-        free_energy: Callable[[Tensor], Tensor] | None = None,
+        self, h: Fields, *, field_stiffness: float = 1.0, free_energy: Callable[[Tensor], Tensor] | None = None
     ) -> Float[Tensor, "*batch"]:
         """ln p(h) = -beta D (f(h) - f(0)) - beta D kappa/2 |h|^2 - beta N D/(2 kappa) - N D/2 ln(2 pi/(beta D kappa)).
 

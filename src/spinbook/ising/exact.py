@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Array
 
 from spinbook import arguments, validate
-from spinbook.annotations import ArrayLike, Float
+from spinbook.annotations import ArrayLike, Float, Number
 from spinbook.fixed_point import FixedPoint
 
 __all__ = [
@@ -35,6 +35,9 @@ __all__ = [
     "step",
     "transition_matrix",
 ]
+
+Couplings = Float[ArrayLike, "N N"]
+Fields = Float[ArrayLike, " #N"]
 
 _MAX_SPINS = 14
 
@@ -138,9 +141,7 @@ def states(num_spins: int) -> Float[Array, "states N"]:
 
 
 @validate.finite_result
-def transition_matrix(
-    couplings: Float[ArrayLike, "N N"], fields: Float[ArrayLike, " #N"], *, beta: Float[ArrayLike, ""]
-) -> Float[Array, "states states"]:
+def transition_matrix(couplings: Couplings, fields: Fields, *, beta: Number) -> Float[Array, "states states"]:
     """P(s | s') = prod_i exp(beta s_i H_i(s')) / (2 cosh(beta H_i(s'))), as a matrix [new, old] whose columns sum to 1.
 
     Memory: 8 * 4^N bytes in float64, 2.1 GB at N = 14, and as much again while it is built; ``step`` does without.
@@ -154,13 +155,7 @@ def transition_matrix(
 
 
 @validate.finite_result
-def step(
-    distribution: Distribution,
-    couplings: Float[ArrayLike, "N N"],
-    fields: Float[ArrayLike, " #N"],
-    *,
-    beta: Float[ArrayLike, ""],
-) -> Float[Array, " states"]:
+def step(distribution: Distribution, couplings: Couplings, fields: Fields, *, beta: Number) -> Float[Array, " states"]:
     """p(s) = sum_s' P(s | s') p'(s'), with p' = ``distribution``.
 
     Cost: 2 * 4^N multiplications without the transition matrix, half a second at N = 14. Errors as for
@@ -216,12 +211,7 @@ def _stationary(J: Array, h: Array, beta: Array, tol: Array, max_steps: int) -> 
 
 
 def stationary_solve(
-    couplings: Float[ArrayLike, "N N"],
-    fields: Float[ArrayLike, " #N"],
-    *,
-    beta: Float[ArrayLike, ""],
-    tol: Float[ArrayLike, ""] = 1e-12,
-    max_steps: int = 10_000,
+    couplings: Couplings, fields: Fields, *, beta: Number, tol: Number = 1e-12, max_steps: int = 10_000
 ) -> FixedPoint:
     """p = P p, by stepping from three distributions until they have become one, with evidence.
 
@@ -246,9 +236,7 @@ def stationary_solve(
 
 
 @validate.finite_result
-def stationary_distribution(
-    couplings: Float[ArrayLike, "N N"], fields: Float[ArrayLike, " #N"], *, beta: Float[ArrayLike, ""]
-) -> Float[Array, " states"]:
+def stationary_distribution(couplings: Couplings, fields: Fields, *, beta: Number) -> Float[Array, " states"]:
     """p = P p, the value of ``stationary_solve``.
 
     Raises ``RuntimeError`` where that did not converge; under a trace the result is then NaN. Other errors as for
@@ -309,11 +297,7 @@ def covariance(distribution: Distribution) -> Float[Array, "N N"]:
 
 @validate.finite_result
 def magnetizations(
-    couplings: Float[ArrayLike, "N N"],
-    fields: Float[ArrayLike, " #N"],
-    *,
-    beta: Float[ArrayLike, ""],
-    distribution: Distribution | None = None,
+    couplings: Couplings, fields: Fields, *, beta: Number, distribution: Distribution | None = None
 ) -> Float[Array, " N"]:
     """m_i = sum_s s_i p(s) in the stationary state, or in the ``distribution`` given.
 
@@ -329,11 +313,7 @@ def magnetizations(
 
 @validate.finite_result
 def correlations(
-    couplings: Float[ArrayLike, "N N"],
-    fields: Float[ArrayLike, " #N"],
-    *,
-    beta: Float[ArrayLike, ""],
-    distribution: Distribution | None = None,
+    couplings: Couplings, fields: Fields, *, beta: Number, distribution: Distribution | None = None
 ) -> Float[Array, "N N"]:
     """C_ik = sum_s s_i s_k p(s) - m_i m_k in the stationary state, or in the ``distribution`` given.
 
@@ -356,11 +336,7 @@ def _delayed(p: Array, J: Array, h: Array, beta: Array) -> Array:
 
 @validate.finite_result
 def delayed_correlations(
-    couplings: Float[ArrayLike, "N N"],
-    fields: Float[ArrayLike, " #N"],
-    *,
-    beta: Float[ArrayLike, ""],
-    distribution: Distribution | None = None,
+    couplings: Couplings, fields: Fields, *, beta: Number, distribution: Distribution | None = None
 ) -> Float[Array, "N N"]:
     """D_il = sum_{s, s'} s_i s'_l P(s | s') p(s') - m_i m'_l, the later time first.
 
@@ -398,11 +374,7 @@ def _entropy_production(p: Array, J: Array, h: Array, beta: Array) -> Array:
 
 @validate.finite_result
 def entropy_production(
-    couplings: Float[ArrayLike, "N N"],
-    fields: Float[ArrayLike, " #N"],
-    *,
-    beta: Float[ArrayLike, ""],
-    distribution: Distribution | None = None,
+    couplings: Couplings, fields: Fields, *, beta: Number, distribution: Distribution | None = None
 ) -> Float[Array, ""]:
     """sigma = sum_{s, s'} P(s | s') p(s') log(P(s | s') / P(s' | s)), per step of the stationary state.
 

@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Array
 
 from spinbook import arguments, fixed_point, validate
-from spinbook.annotations import ArrayLike, Float
+from spinbook.annotations import ArrayLike, Float, Number
 from spinbook.fixed_point import FixedPoint
 from spinbook.ising import echo
 
@@ -33,6 +33,10 @@ __all__ = [
     "tap_solve",
     "tap_step",
 ]
+
+Magnetizations = Float[ArrayLike, "*#batch N"]
+Couplings = Float[ArrayLike, "N N"]
+Fields = Float[ArrayLike, "*#batch #N"]
 
 Step = Callable[..., Array]
 
@@ -129,11 +133,7 @@ def _tap(m: Array, J: Array, h: Array, beta: Array, tol: Array) -> FixedPoint:
 
 @validate.finite_result
 def naive_step(
-    magnetizations: Float[ArrayLike, "*#batch N"],
-    couplings: Float[ArrayLike, "N N"],
-    fields: Float[ArrayLike, "*#batch #N"],
-    *,
-    beta: Float[ArrayLike, ""],
+    magnetizations: Magnetizations, couplings: Couplings, fields: Fields, *, beta: Number
 ) -> Float[Array, "*batch N"]:
     """m_i = tanh(beta (h_i + sum_j J_ij m'_j)).
 
@@ -152,12 +152,7 @@ def naive_step(
 
 
 def tap_solve(
-    magnetizations: Float[ArrayLike, "*#batch N"],
-    couplings: Float[ArrayLike, "N N"],
-    fields: Float[ArrayLike, "*#batch #N"],
-    *,
-    beta: Float[ArrayLike, ""],
-    tol: Float[ArrayLike, ""] = 1e-10,
+    magnetizations: Magnetizations, couplings: Couplings, fields: Fields, *, beta: Number, tol: Number = 1e-10
 ) -> FixedPoint:
     """m_i = tanh(beta (h_i + sum_j J_ij m'_j) - m_i beta^2 sum_j J_ij^2 (1 - m'_j^2)), solved for m, with evidence.
 
@@ -183,11 +178,7 @@ def tap_solve(
 
 
 def tap_step(
-    magnetizations: Float[ArrayLike, "*#batch N"],
-    couplings: Float[ArrayLike, "N N"],
-    fields: Float[ArrayLike, "*#batch #N"],
-    *,
-    beta: Float[ArrayLike, ""],
+    magnetizations: Magnetizations, couplings: Couplings, fields: Fields, *, beta: Number
 ) -> Float[Array, "*batch N"]:
     """m_i = tanh(beta (h_i + sum_j J_ij m'_j) - m_i beta^2 sum_j J_ij^2 (1 - m'_j^2)), solved for m.
 
@@ -204,11 +195,7 @@ def tap_step(
 
 @validate.finite_result
 def flat_tap_step(
-    magnetizations: Float[ArrayLike, "*#batch N"],
-    couplings: Float[ArrayLike, "N N"],
-    fields: Float[ArrayLike, "*#batch #N"],
-    *,
-    beta: Float[ArrayLike, ""],
+    magnetizations: Magnetizations, couplings: Couplings, fields: Fields, *, beta: Number
 ) -> Float[Array, "*batch N"]:
     """m_i = tanh(beta (h_i + sum_j J_ij m'_j) - m'_i beta^2 sum_j J_ij^2 (1 - m'_j^2)).
 
@@ -268,7 +255,7 @@ def _delayed(m: Array, previous: Array, J: Array, beta: Array) -> Array:
 
 
 def collective_shift(
-    magnetizations: Float[ArrayLike, " N"], couplings: Float[ArrayLike, "N N"], *, beta: Float[ArrayLike, ""]
+    magnetizations: Float[ArrayLike, " N"], couplings: Couplings, *, beta: Number
 ) -> Float[Array, " N"]:
     """(1 - A)^-1 b with A_ij = beta (1 - m_i^2) J_ij, b_i = -beta^2 m_i (1 - m_i^2) sum_jk J_ij J_ik (C_jk - D_jk).
 
@@ -295,11 +282,7 @@ def collective_shift(
 
 @validate.finite_result
 def correlations(
-    magnetizations: Float[ArrayLike, "*#batch N"],
-    previous: Float[ArrayLike, "*#batch N"],
-    couplings: Float[ArrayLike, "N N"],
-    *,
-    beta: Float[ArrayLike, ""],
+    magnetizations: Magnetizations, previous: Magnetizations, couplings: Couplings, *, beta: Number
 ) -> Float[Array, "*batch N N"]:
     """C_ik = beta^2 (1 - m_i^2) (1 - m_k^2) sum_j J_ij J_kj (1 - m'_j^2) for i != k, and C_ii = 1 - m_i^2.
 
@@ -316,11 +299,7 @@ def correlations(
 
 @validate.finite_result
 def first_order_delayed_correlations(
-    magnetizations: Float[ArrayLike, "*#batch N"],
-    previous: Float[ArrayLike, "*#batch N"],
-    couplings: Float[ArrayLike, "N N"],
-    *,
-    beta: Float[ArrayLike, ""],
+    magnetizations: Magnetizations, previous: Magnetizations, couplings: Couplings, *, beta: Number
 ) -> Float[Array, "*batch N N"]:
     """D_il = beta J_il (1 - m_i^2) (1 - m'_l^2).
 
@@ -338,11 +317,7 @@ def first_order_delayed_correlations(
 
 @validate.finite_result
 def delayed_correlations(
-    magnetizations: Float[ArrayLike, "*#batch N"],
-    previous: Float[ArrayLike, "*#batch N"],
-    couplings: Float[ArrayLike, "N N"],
-    *,
-    beta: Float[ArrayLike, ""],
+    magnetizations: Magnetizations, previous: Magnetizations, couplings: Couplings, *, beta: Number
 ) -> Float[Array, "*batch N N"]:
     """D_il = beta J_il (1 - m_i^2) (1 - m'_l^2) (1 + 2 beta J_il m_i m'_l).
 
@@ -356,11 +331,11 @@ def delayed_correlations(
 
 
 def simulate(
-    magnetizations: Float[ArrayLike, "*#batch N"],
-    couplings: Float[ArrayLike, "N N"],
-    fields: Float[ArrayLike, "*#batch #N"],
+    magnetizations: Magnetizations,
+    couplings: Couplings,
+    fields: Fields,
     *,
-    beta: Float[ArrayLike, ""],
+    beta: Number,
     steps: int,
     step: Step = tap_step,
     observable: Callable[[Array], Any] | None = None,
@@ -401,13 +376,13 @@ def _steady(
 
 
 def steady_state(
-    couplings: Float[ArrayLike, "N N"],
+    couplings: Couplings,
     fields: Float[ArrayLike, " #N"],
     *,
-    beta: Float[ArrayLike, ""],
+    beta: Number,
     step: Step = tap_step,
     start: Float[ArrayLike, " #N"] = 1.0,
-    tol: Float[ArrayLike, ""] = 1e-10,
+    tol: Number = 1e-10,
     max_steps: int = 1000,
     history: int = 5,
 ) -> FixedPoint:

@@ -19,7 +19,7 @@ from jaxtyping import Array, PRNGKeyArray
 from scipy.optimize import brentq
 
 from spinbook import validate
-from spinbook.annotations import ArrayLike, Float
+from spinbook.annotations import ArrayLike, Float, Number
 from spinbook.ising import echo
 
 __all__ = [
@@ -47,7 +47,7 @@ _MAX_NUMBERS = 2**32
 
 @validate.finite_result
 def sample_couplings(
-    key: PRNGKeyArray, num_spins: int, *, mean: Float[ArrayLike, ""], std: Float[ArrayLike, ""], dtype: Any = None
+    key: PRNGKeyArray, num_spins: int, *, mean: Number, std: Number, dtype: Any = None
 ) -> Float[Array, "N N"]:
     """J_ij = mean / N + std z_ij / sqrt(N), with all z_ij independent and standard normal, the diagonal too.
 
@@ -68,9 +68,7 @@ def sample_couplings(
 
 
 @validate.finite_result
-def sample_fields(
-    key: PRNGKeyArray, num_spins: int, *, width: Float[ArrayLike, ""], dtype: Any = None
-) -> Float[Array, " N"]:
+def sample_fields(key: PRNGKeyArray, num_spins: int, *, width: Number, dtype: Any = None) -> Float[Array, " N"]:
     """h_i independent and uniform between -width and width.
 
     ``dtype`` as for ``sample_couplings``. Raises ``ValueError`` for width < 0.
@@ -312,11 +310,7 @@ def _for_each(
 
 @validate.finite_result
 def order_parameters(
-    beta: Float[ArrayLike, "*betas"],
-    *,
-    field_width: Float[ArrayLike, ""],
-    coupling_mean: Float[ArrayLike, ""],
-    coupling_std: Float[ArrayLike, ""],
+    beta: Float[ArrayLike, "*betas"], *, field_width: Number, coupling_mean: Number, coupling_std: Number
 ) -> OrderParameters:
     """M = <tanh(beta (H + mu M + sigma z))>, q = <(<tanh(beta (H + mu M + sigma (sqrt(q) x + sqrt(1-q) y)))>_y)^2>.
 
@@ -339,11 +333,7 @@ def order_parameters(
 
 @validate.finite_result
 def naive_order_parameters(
-    beta: Float[ArrayLike, "*betas"],
-    *,
-    field_width: Float[ArrayLike, ""],
-    coupling_mean: Float[ArrayLike, ""],
-    coupling_std: Float[ArrayLike, ""],
+    beta: Float[ArrayLike, "*betas"], *, field_width: Number, coupling_mean: Number, coupling_std: Number
 ) -> OrderParameters:
     """M = <tanh(theta)>, q = <tanh^2(theta)> with theta = beta (H + mu M + sigma sqrt(q) z).
 
@@ -360,11 +350,7 @@ def naive_order_parameters(
 
 @validate.finite_result
 def tap_order_parameters(
-    beta: Float[ArrayLike, "*betas"],
-    *,
-    field_width: Float[ArrayLike, ""],
-    coupling_mean: Float[ArrayLike, ""],
-    coupling_std: Float[ArrayLike, ""],
+    beta: Float[ArrayLike, "*betas"], *, field_width: Number, coupling_mean: Number, coupling_std: Number
 ) -> OrderParameters:
     """M = <m>, q = <m^2> with m = tanh(theta - beta^2 sigma^2 (1 - q) m), theta as in ``naive_order_parameters``.
 
@@ -419,9 +405,7 @@ def _critical(parameters: tuple[float, float, float], slope: Callable[[_System],
 
 
 @validate.finite_result
-def critical_beta(
-    *, field_width: Float[ArrayLike, ""], coupling_mean: Float[ArrayLike, ""], coupling_std: Float[ArrayLike, ""]
-) -> float:
+def critical_beta(*, field_width: Number, coupling_mean: Number, coupling_std: Number) -> float:
     """beta mu <1 - tanh^2(beta (H + sigma z))> = 1, which is (mu / X) <tanh(beta (X + sigma z))> = 1.
 
     The inverse temperature above which the infinite system has a magnetization; accurate to 1e-13. Not that of the
@@ -436,9 +420,7 @@ def critical_beta(
 
 
 @validate.finite_result
-def naive_critical_beta(
-    *, field_width: Float[ArrayLike, ""], coupling_mean: Float[ArrayLike, ""], coupling_std: Float[ArrayLike, ""]
-) -> float:
+def naive_critical_beta(*, field_width: Number, coupling_mean: Number, coupling_std: Number) -> float:
     """beta mu (1 - q) = 1, with the q of ``naive_order_parameters`` at M = 0.
 
     Where the naive mean-field iteration of the infinite system orders: too early, at a smaller beta than the system
@@ -452,9 +434,7 @@ def naive_critical_beta(
 
 
 @validate.finite_result
-def tap_critical_beta(
-    *, field_width: Float[ArrayLike, ""], coupling_mean: Float[ArrayLike, ""], coupling_std: Float[ArrayLike, ""]
-) -> float:
+def tap_critical_beta(*, field_width: Number, coupling_mean: Number, coupling_std: Number) -> float:
     """beta mu <(1 - m^2) / (1 + b (1 - m^2))> = 1, b = beta^2 sigma^2 (1 - q), with ``tap_order_parameters`` at M = 0.
 
     Where M = 0 loses its stability under the TAP iteration of the infinite system. Errors as for ``critical_beta``.

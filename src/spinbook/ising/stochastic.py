@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
 from spinbook import arguments, simulation, validate
-from spinbook.annotations import ArrayLike, Float
+from spinbook.annotations import ArrayLike, Float, Number
 from spinbook.simulation import Simulation
 
 __all__ = ["simulate", "step"]
@@ -92,7 +92,7 @@ def step(
     couplings: Float[ArrayLike, "N N"],
     fields: Float[ArrayLike, "*#batch #N"],
     *,
-    beta: Float[ArrayLike, ""],
+    beta: Number,
 ) -> Float[Array, "*batch N"]:
     """s_i = 1 with probability 1 / (1 + exp(-2 beta (h_i + sum_j J_ij s'_j))), and -1 otherwise; s' = ``spins``.
 
@@ -143,7 +143,7 @@ def simulate(
     couplings: Float[ArrayLike, "N N"],
     fields: Float[ArrayLike, "*#batch #N"],
     *,
-    beta: Float[ArrayLike, ""],
+    beta: Number,
     steps: int,
     transient: int = 0,
     correlations: bool = False,

@@ -16,7 +16,7 @@ from jax.scipy.special import logsumexp
 from jaxtyping import Array
 
 from spinbook import validate
-from spinbook.annotations import ArrayLike, Float
+from spinbook.annotations import ArrayLike, Float, Number
 
 __all__ = [
     "mixture_log_density",
@@ -28,18 +28,16 @@ __all__ = [
     "retrieve",
 ]
 
+Patterns = Float[ArrayLike, "num_patterns dim"]
+Queries = Float[ArrayLike, "*batch dim"]
 
-def _patterns(patterns: Float[ArrayLike, "num_patterns dim"], beta: Float[ArrayLike, ""]) -> tuple[Array, Array]:
+
+def _patterns(patterns: Patterns, beta: Number) -> tuple[Array, Array]:
     X = validate.matrix(patterns, "patterns")
     return X, validate.positive(beta, "beta", ndim=0, dtype=X.dtype)
 
 
-def _arguments(
-    vectors: Float[ArrayLike, "*batch dim"],
-    name: str,
-    patterns: Float[ArrayLike, "num_patterns dim"],
-    beta: Float[ArrayLike, ""],
-) -> tuple[Array, Array, Array]:
+def _arguments(vectors: Queries, name: str, patterns: Patterns, beta: Number) -> tuple[Array, Array, Array]:
     dtype = validate.common_dtype(vectors, patterns)
     X = validate.matrix(patterns, "patterns", dtype=dtype)
     q = validate.vectors(vectors, name, dim=X.shape[1], dtype=dtype)
@@ -88,12 +86,7 @@ def _retrieve(q: Array, X: Array, beta: Array) -> Array:
 
 
 @validate.finite_result
-def modern_hopfield_energy(
-    visible: Float[ArrayLike, "*batch dim"],
-    patterns: Float[ArrayLike, "num_patterns dim"],
-    *,
-    beta: Float[ArrayLike, ""] = 1.0,
-) -> Float[Array, "*batch"]:
+def modern_hopfield_energy(visible: Queries, patterns: Patterns, *, beta: Number = 1.0) -> Float[Array, "*batch"]:
     """E(v) = |v|^2 / 2 - (1 / beta) log sum_mu exp(beta x_mu . v).
 
     ``visible`` is (..., dim), ``patterns`` (num_patterns, dim); the result is (...). Its gradient is v minus
@@ -108,9 +101,7 @@ def modern_hopfield_energy(
 
 
 @validate.finite_result
-def mixture_weights(
-    patterns: Float[ArrayLike, "num_patterns dim"], *, beta: Float[ArrayLike, ""] = 1.0
-) -> Float[Array, " num_patterns"]:
+def mixture_weights(patterns: Patterns, *, beta: Number = 1.0) -> Float[Array, " num_patterns"]:
     """w_mu = exp(beta |x_mu|^2 / 2) / sum_nu exp(beta |x_nu|^2 / 2).
 
     The prior weight of each pattern. Equal only for equal norms: one pattern that is longer by a little takes all the
@@ -125,9 +116,7 @@ def mixture_weights(
 
 
 @validate.finite_result
-def mixture_log_partition(
-    patterns: Float[ArrayLike, "num_patterns dim"], *, beta: Float[ArrayLike, ""] = 1.0
-) -> Float[Array, ""]:
+def mixture_log_partition(patterns: Patterns, *, beta: Number = 1.0) -> Float[Array, ""]:
     """log Z = (dim / 2) log(2 pi / beta) + log sum_mu exp(beta |x_mu|^2 / 2), Z = integral of exp(-beta E(v)).
 
     Source: Bal (2020), section 2, the Gaussian integral after the modern Hopfield energy, at beta = 1.
@@ -139,12 +128,7 @@ def mixture_log_partition(
 
 
 @validate.finite_result
-def mixture_log_density(
-    visible: Float[ArrayLike, "*batch dim"],
-    patterns: Float[ArrayLike, "num_patterns dim"],
-    *,
-    beta: Float[ArrayLike, ""] = 1.0,
-) -> Float[Array, "*batch"]:
+def mixture_log_density(visible: Queries, patterns: Patterns, *, beta: Number = 1.0) -> Float[Array, "*batch"]:
     """log p(v) = -beta E(v) - log Z, equal to log sum_mu w_mu N(v; x_mu, 1 / beta).
 
     ``visible`` is (..., dim), ``patterns`` (num_patterns, dim); the result is (...). Errors as for
@@ -159,10 +143,7 @@ def mixture_log_density(
 
 @validate.finite_result
 def responsibilities(
-    queries: Float[ArrayLike, "*batch dim"],
-    patterns: Float[ArrayLike, "num_patterns dim"],
-    *,
-    beta: Float[ArrayLike, ""] = 1.0,
+    queries: Queries, patterns: Patterns, *, beta: Number = 1.0
 ) -> Float[Array, "*batch num_patterns"]:
     """P(mu | q) = softmax_mu(beta x_mu . q), the posterior probability that query q came from pattern mu.
 
@@ -176,12 +157,7 @@ def responsibilities(
 
 
 @validate.finite_result
-def posterior_mean(
-    queries: Float[ArrayLike, "*batch dim"],
-    patterns: Float[ArrayLike, "num_patterns dim"],
-    *,
-    beta: Float[ArrayLike, ""] = 1.0,
-) -> Float[Array, "*batch dim"]:
+def posterior_mean(queries: Queries, patterns: Patterns, *, beta: Number = 1.0) -> Float[Array, "*batch dim"]:
     """E[x_mu | q] = sum_mu x_mu w_mu N(q; x_mu, 1 / beta) / sum_nu w_nu N(q; x_nu, 1 / beta), by Bayes' rule.
 
     Equal to ``retrieve``, but computed from the mixture weights and the normal densities, without the softmax of
@@ -194,12 +170,7 @@ def posterior_mean(
 
 
 @validate.finite_result
-def retrieve(
-    queries: Float[ArrayLike, "*batch dim"],
-    patterns: Float[ArrayLike, "num_patterns dim"],
-    *,
-    beta: Float[ArrayLike, ""] = 1.0,
-) -> Float[Array, "*batch dim"]:
+def retrieve(queries: Queries, patterns: Patterns, *, beta: Number = 1.0) -> Float[Array, "*batch dim"]:
     """q' = softmax(beta q X^T) X, one update of every query: softmax attention with the patterns as keys and values.
 
     ``queries`` is (..., dim), ``patterns`` (num_patterns, dim). The result lies in the convex hull of the patterns, and

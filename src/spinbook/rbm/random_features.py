@@ -15,7 +15,7 @@ from jax.scipy.special import logsumexp
 from jaxtyping import Array, PRNGKeyArray
 
 from spinbook import validate
-from spinbook.annotations import ArrayLike, Float
+from spinbook.annotations import ArrayLike, Float, Number
 
 __all__ = ["directions", "retrieve"]
 
@@ -66,7 +66,7 @@ def retrieve(
     patterns: Float[ArrayLike, "num_patterns dim"],
     directions: Float[ArrayLike, "features dim"],
     *,
-    beta: Float[ArrayLike, ""] = 1.0,
+    beta: Number = 1.0,
 ) -> Float[Array, "*batch dim"]:
     """q' = sum_k f_k(q) (sum_mu f_k(x_mu) x_mu) / sum_k f_k(q) sum_mu f_k(x_mu), f_k(x) = exp(w_k . x - |x|^2 / 2).
 

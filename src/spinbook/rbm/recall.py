@@ -10,8 +10,8 @@ from jaxtyping import Array
 
 from spinbook import validate
 from spinbook._moved import explain
-from spinbook.annotations import ArrayLike, Float
-from spinbook.rbm.mixture import retrieve
+from spinbook.annotations import ArrayLike, Float, Number
+from spinbook.rbm.mixture import Patterns, Queries, retrieve
 
 __all__ = ["overlap", "trajectory"]
 
@@ -42,11 +42,7 @@ def _overlap(q: Array, x: Array) -> Array:
 
 @validate.finite_result
 def trajectory(
-    queries: Float[ArrayLike, "*batch dim"],
-    patterns: Float[ArrayLike, "num_patterns dim"],
-    *,
-    beta: Float[ArrayLike, ""] = 1.0,
-    steps: int,
+    queries: Queries, patterns: Patterns, *, beta: Number = 1.0, steps: int
 ) -> Float[Array, "states *batch dim"]:
     """q_0, q_1, ..., q_steps with q_{n+1} = softmax(beta q_n X^T) X, the start included.
 

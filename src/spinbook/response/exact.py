@@ -18,10 +18,13 @@ from jax.nn import logsumexp, softmax
 from jaxtyping import Array
 
 from spinbook import validate
-from spinbook.annotations import ArrayLike, Float
+from spinbook.annotations import ArrayLike, Float, Number
 from spinbook.response.terms import Moments
 
 __all__ = ["Configurations", "configurations", "energy", "free_energy", "moments"]
+
+Couplings = Float[ArrayLike, "N N"]
+Fields = Float[ArrayLike, "N D"]
 
 _MAX_NUMBERS = 2**24
 
@@ -80,9 +83,7 @@ def _model(configurations: Configurations, couplings: Any, fields: Any, beta: An
 
 
 @validate.finite_result
-def energy(
-    spins: Float[ArrayLike, "*batch N D"], couplings: Float[ArrayLike, "N N"], fields: Float[ArrayLike, "N D"]
-) -> Float[Array, "*batch"]:
+def energy(spins: Float[ArrayLike, "*batch N D"], couplings: Couplings, fields: Fields) -> Float[Array, "*batch"]:
     """E = -sum_ij J_ij s_i . s_j - sum_i h_i . s_i, over all ordered pairs, i = j included.
 
     ``spins`` (..., N, D) of any length. Only (J + J^T) / 2 counts, and J_ii adds the constant -J_ii |s_i|^2.
@@ -121,11 +122,7 @@ def _moments(s: Array, w: Array, J: Array, h: Array, beta: Array) -> Moments:
 
 @validate.finite_result
 def free_energy(
-    configurations: Configurations,
-    couplings: Float[ArrayLike, "N N"],
-    fields: Float[ArrayLike, "N D"],
-    *,
-    beta: Float[ArrayLike, ""],
+    configurations: Configurations, couplings: Couplings, fields: Fields, *, beta: Number
 ) -> Float[Array, ""]:
     """F = -(1 / beta) ln Z, with Z = <exp(-beta E)> over independent, uniform directions.
 
@@ -140,13 +137,7 @@ def free_energy(
 
 
 @validate.finite_result
-def moments(
-    configurations: Configurations,
-    couplings: Float[ArrayLike, "N N"],
-    fields: Float[ArrayLike, "N D"],
-    *,
-    beta: Float[ArrayLike, ""],
-) -> Moments:
+def moments(configurations: Configurations, couplings: Couplings, fields: Fields, *, beta: Number) -> Moments:
     """<s_i> and <s_i . s_j>, as averages over the configurations with their Boltzmann weights.
 
     Not by differentiation: an independent route to what the derivatives of ``free_energy`` give.

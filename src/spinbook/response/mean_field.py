@@ -16,11 +16,14 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from spinbook import validate
-from spinbook.annotations import ArrayLike, Float
+from spinbook.annotations import ArrayLike, Float, Number
 from spinbook.fixed_point import FixedPoint
 from spinbook.ising.mean_field import Step, flat_tap_step, naive_step, steady_state
 
 __all__ = ["naive_free_energy", "naive_solve", "tap_free_energy", "tap_solve"]
+
+Couplings = Float[ArrayLike, "N N"]
+Fields = Float[ArrayLike, "N 1"]
 
 
 def _model(couplings: Any, fields: Any, beta: Any) -> tuple[Array, Array, Array]:
@@ -58,12 +61,7 @@ def _free_energy(couplings: Any, fields: Any, beta: Any, step: Step, gibbs: Call
 
 
 def naive_solve(
-    couplings: Float[ArrayLike, "N N"],
-    fields: Float[ArrayLike, "N 1"],
-    *,
-    beta: Float[ArrayLike, ""],
-    tol: Float[ArrayLike, ""] = 1e-10,
-    max_steps: int = 1000,
+    couplings: Couplings, fields: Fields, *, beta: Number, tol: Number = 1e-10, max_steps: int = 1000
 ) -> FixedPoint:
     """m_i = tanh(beta (h_i + sum_j K_ij m_j)), found from tanh(beta h), as (N,) with evidence.
 
@@ -77,12 +75,7 @@ def naive_solve(
 
 
 def tap_solve(
-    couplings: Float[ArrayLike, "N N"],
-    fields: Float[ArrayLike, "N 1"],
-    *,
-    beta: Float[ArrayLike, ""],
-    tol: Float[ArrayLike, ""] = 1e-10,
-    max_steps: int = 1000,
+    couplings: Couplings, fields: Fields, *, beta: Number, tol: Number = 1e-10, max_steps: int = 1000
 ) -> FixedPoint:
     """m_i = tanh(beta (h_i + sum_j K_ij m_j - beta m_i sum_j K_ij^2 (1 - m_j^2))). Arguments of ``naive_solve``.
 
@@ -95,9 +88,7 @@ def tap_solve(
     return _solution(couplings, fields, beta, flat_tap_step, tol=tol, max_steps=max_steps)
 
 
-def naive_free_energy(
-    couplings: Float[ArrayLike, "N N"], fields: Float[ArrayLike, "N 1"], *, beta: Float[ArrayLike, ""]
-) -> Float[Array, ""]:
+def naive_free_energy(couplings: Couplings, fields: Fields, *, beta: Number) -> Float[Array, ""]:
     """F = -m K m / 2 - tr J - h . m - S(m) / beta at the m of ``naive_solve``: the first order in the couplings.
 
     S is the entropy of independent spins, zero for m = 0. -dF/dJ_ij = m_i m_j: two-point functions without
@@ -109,9 +100,7 @@ def naive_free_energy(
     return _free_energy(couplings, fields, beta, naive_step, _naive_gibbs)
 
 
-def tap_free_energy(
-    couplings: Float[ArrayLike, "N N"], fields: Float[ArrayLike, "N 1"], *, beta: Float[ArrayLike, ""]
-) -> Float[Array, ""]:
+def tap_free_energy(couplings: Couplings, fields: Fields, *, beta: Number) -> Float[Array, ""]:
     """F = F_naive(m) - (beta / 2) sum_{i<j} K_ij^2 (1 - m_i^2)(1 - m_j^2) at the m of ``tap_solve``.
 
     -dF/dJ_ij = m_i m_j + beta K_ij (1 - m_i^2)(1 - m_j^2): two-point functions to first order in the couplings. The

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Int
 
-from spinbook.annotations import ArrayLike, Float
+from spinbook.annotations import ArrayLike, Float, Number
 from spinbook.self_attention.network import Network
 from spinbook.self_attention.sign_classes import SignClasses, sign_classes
 from spinbook.self_attention.window import Window
@@ -145,7 +145,7 @@ def stack(networks: Sequence[Network], betas: Float[ArrayLike, " n"], windows: W
     )
 
 
-def single(network: Network, beta: Float[ArrayLike, ""], window: Window) -> Lanes:
+def single(network: Network, beta: Number, window: Window) -> Lanes:
     """One orbit as the only lane.
 
     >>> from spinbook.self_attention import paper_network, token_window

@@ -12,7 +12,7 @@ from jaxtyping import Array
 from scipy.special import logsumexp
 
 from spinbook import validate
-from spinbook.annotations import ArrayLike, Float
+from spinbook.annotations import ArrayLike, Float, Number
 from spinbook.replicas import mean_and_error
 from spinbook.self_attention import lanes, mean_field
 from spinbook.self_attention.double import inverse_temperatures, numbers
@@ -49,7 +49,7 @@ class LyapunovExponents(NamedTuple):
 def lyapunov_exponents(
     network: Network,
     *,
-    beta: Float[ArrayLike, ""],
+    beta: Number,
     steps: int,
     transient: int,
     num_exponents: int = 1,
@@ -102,7 +102,7 @@ def lyapunov_exponents(
 
 
 def exponents_by_definition(
-    network: Network, *, beta: Float[ArrayLike, ""], steps: int, num_exponents: int = 1, start: Any = None
+    network: Network, *, beta: Number, steps: int, num_exponents: int = 1, start: Any = None
 ) -> Float[np.ndarray, " E"]:
     """lambda_k = 1/T sum_t log R_kk(t), with D <- dA(t+1)/dA(t) D and D = Q R, D <- Q at every step.
 
@@ -150,13 +150,7 @@ class LogDeterminant(NamedTuple):
 
 @validate.finite_result
 def mean_log_determinant(
-    network: Network,
-    *,
-    beta: Float[ArrayLike, ""],
-    steps: int,
-    transient: int = 0,
-    start: Any = None,
-    num_blocks: int = 20,
+    network: Network, *, beta: Number, steps: int, transient: int = 0, start: Any = None, num_blocks: int = 20
 ) -> LogDeterminant:
     """<log |det J|> = <M log p_K + log |det(dm^v + gamma (m^v - A) (x) m^q dm^k)|>: the sum of all K M exponents.
 

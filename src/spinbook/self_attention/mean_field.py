@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Int
 
 from spinbook import validate
-from spinbook.annotations import ArrayLike, Float
+from spinbook.annotations import Float, Number
 from spinbook.self_attention.network import Network
 from spinbook.self_attention.sign_classes import sign_classes
 from spinbook.self_attention.window import Window, token_window
@@ -50,7 +50,7 @@ class Overlaps(NamedTuple):
     attention: Float[Array, " M"]
 
 
-def couplings(network: Network, *, beta: Float[ArrayLike, ""]) -> Couplings:
+def couplings(network: Network, *, beta: Number) -> Couplings:
     """(1 - epsilon) c^alpha_{s,a}, eps W^alpha p / P, beta, gamma: the arrays that ``step`` takes.
 
     ``beta`` >= 0 is a number, which may be traced and sets the dtype.

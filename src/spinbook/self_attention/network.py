@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Int8, PRNGKeyArray
 
 from spinbook import validate
-from spinbook.annotations import ArrayLike, Float, Int
+from spinbook.annotations import ArrayLike, Float, Int, Number
 from spinbook.self_attention.double import numbers
 
 __all__ = [
@@ -118,8 +118,8 @@ class Network:
         semantic_signs: Int[ArrayLike, "4 M S"],
         positional_signs: Int[ArrayLike, "4 M P"],
         context: int = 4,
-        epsilon: Float[ArrayLike, ""] = 0.02,
-        gamma: Float[ArrayLike, ""] = 1.0,
+        epsilon: Number = 0.02,
+        gamma: Number = 1.0,
         segment_weights: Float[ArrayLike, " S"] | None = None,
         correlation_order: int | None = None,
         *,
@@ -267,8 +267,8 @@ def coupled_network(
     averages: Float[ArrayLike, "4 M C"],
     *,
     context: int = 4,
-    gamma: Float[ArrayLike, ""] = 1.0,
-    epsilon: Float[ArrayLike, ""] = 0.0,
+    gamma: Number = 1.0,
+    epsilon: Number = 0.0,
     positions: Float[ArrayLike, "R 4 M"] | None = None,
 ) -> Network:
     """m^alpha_a = (1 - epsilon) sum_c averages[alpha, a, c] tanh(beta patterns_c . A) + epsilon positions[t, alpha, a].
@@ -294,8 +294,8 @@ def correlated_network(
     quads: Float[ArrayLike, "4 T M"] | None = None,
     *,
     context: int = 4,
-    gamma: Float[ArrayLike, ""] = 1.0,
-    epsilon: Float[ArrayLike, ""] = 0.0,
+    gamma: Number = 1.0,
+    epsilon: Number = 0.0,
     positions: Float[ArrayLike, "R 4 M"] | None = None,
 ) -> Network:
     """averages[alpha, a, s] = 2^(1-M) (sum_b s_b C^alpha_{b,a} + sum_{b<c<d} s_b s_c s_d C^alpha_{bcd,a}), all signs s.

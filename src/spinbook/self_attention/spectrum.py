@@ -10,7 +10,7 @@ from jaxtyping import Int
 from scipy.special import log_softmax
 
 from spinbook import validate
-from spinbook.annotations import ArrayLike, Float
+from spinbook.annotations import Float, Number
 from spinbook.replicas import mean_and_error
 from spinbook.self_attention.double import inverse_temperatures
 from spinbook.self_attention.network import Network
@@ -100,7 +100,7 @@ def derivatives(
 def lyapunov_spectrum(
     network: Network,
     *,
-    beta: Float[ArrayLike, ""],
+    beta: Number,
     steps: int,
     transient: int,
     start: Any = None,

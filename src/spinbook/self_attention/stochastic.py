@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Array, Int, PRNGKeyArray
 
 from spinbook import validate
-from spinbook.annotations import ArrayLike, Float
+from spinbook.annotations import Float, Number
 from spinbook.self_attention.lanes import FIELDS
 from spinbook.self_attention.network import Network
 from spinbook.self_attention.sign_classes import sign_classes
@@ -93,13 +93,7 @@ def _sample(
 
 @validate.finite_result
 def sample_finite(
-    key: PRNGKeyArray,
-    network: Network,
-    *,
-    beta: Float[ArrayLike, ""],
-    num_spins: int,
-    steps: int,
-    start: Any = None,
+    key: PRNGKeyArray, network: Network, *, beta: Number, num_spins: int, steps: int, start: Any = None
 ) -> Trajectory:
     """x_i = 1 with probability 1 / (1 + e^{-2 beta W^o_i . A}); m^alpha = (1 - eps) W^alpha x / N + eps W^alpha p / P.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from spinbook import validate
-from spinbook.annotations import ArrayLike, Float
+from spinbook.annotations import Float, Number
 from spinbook.self_attention import lanes
 from spinbook.self_attention.double import inverse_temperatures
 from spinbook.self_attention.lanes import Numerics, Observation
@@ -31,9 +31,7 @@ class Trajectory(NamedTuple):
     window: Window
 
 
-def simulate(
-    network: Network, *, beta: Float[ArrayLike, ""], steps: int, transient: int = 0, start: Any = None
-) -> Trajectory:
+def simulate(network: Network, *, beta: Number, steps: int, transient: int = 0, start: Any = None) -> Trajectory:
     """m^alpha_t and A_t for t = transient, ..., transient + steps - 1.
 
     ``start``: by default the token W^o_1 at position 0, whose attention is the first; or a window (``token_window``,
