@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -117,69 +118,12 @@ def _families(num_features: int, sizes: Sizes) -> tuple[Any, Any, dict[str, Any]
     return networks, np.linspace(0.6, 3.0, 25), options | {"observation": EXPONENTS_ONLY, "start": None}
 
 
-def _comparison(name: str, longer: bool, out: Path, quick: bool, **options: Any) -> None:
-    from experiments.comparison import experiment
-
-    plan = experiment.QUICK if quick else experiment.LONGER if longer else experiment.FULL
-    only: dict[str, Any] = {}
-    if longer:
-        only = {"module_names": experiment.LONGER_MODULES, "task_names": ["digits"]}
-    # A thread beside another would disturb its times; who wants cells side by side says so with an executor.
-    options.pop("num_threads", None)
-    experiment.compare(plan, folder=Path(out) / name, **only, **options)
-
-
-def _depths(name: str, brief: bool, out: Path, quick: bool, **options: Any) -> None:
-    from experiments.comparison import depths
-
-    design = depths.SMOKE if quick else depths.BRIEF if brief else depths.ALL
-    # As in _comparison.
-    options.pop("num_threads", None)
-    depths.compare(design, folder=Path(out) / name, **options)
-
-
-def _headline(name: str, exact: bool, out: Path, quick: bool, **options: Any) -> None:
-    from experiments.comparison import headline
-
-    options.pop("num_threads", None)
-    design = headline.EXACT if exact else headline.ALL
-    headline.compare(headline.SMOKE._replace(exact=exact) if quick else design, folder=Path(out) / name, **options)
-
-
-def _transient(out: Path, quick: bool, **options: Any) -> None:
-    from experiments.comparison import transient
-
-    transient.compute(out, quick, **options)
-
-
-def _heads(out: Path, quick: bool, **options: Any) -> None:
-    from experiments.comparison import trained_heads
-
-    trained_heads.compute(out, quick, **options)
-
-
-def _fidelity(out: Path, quick: bool, **options: Any) -> None:
-    from experiments.vector import fidelity
-
-    fidelity.compute(out, quick, **options)
-
-
-def _one_step(out: Path, quick: bool, **options: Any) -> None:
-    from experiments.vector import one_step
-
-    one_step.compute(out, quick, **options)
-
-
-def _calibration(out: Path, quick: bool, **options: Any) -> None:
-    from experiments.vector import calibration
-
-    calibration.compute(out, quick, **options)
-
-
-def _shapes(out: Path, quick: bool, **options: Any) -> None:
-    from experiments.vector import shapes
-
-    shapes.compute(out, quick, **options)
+def _record(name: str, module: str, designs: tuple[str, str] | None, out: Path, quick: bool, **options: Any) -> None:
+    made = import_module(module)
+    if designs is None:
+        made.compute(out, quick, **options)
+    else:
+        made.compare(getattr(made, designs[quick]), folder=Path(out) / name, **options)
 
 
 def _diagrams() -> list[Published]:
@@ -201,74 +145,69 @@ def _diagrams() -> list[Published]:
     return found + [Published(name, text, time, partial(_diagram, name, what)) for name, text, time, what in own]
 
 
+def _recorded(
+    name: str, minutes: float, module: str, summary: str, designs: tuple[str, str] | None = None
+) -> Published:
+    """A record that ``compute`` of this module makes, or ``compare`` with one of two designs, the second for a try."""
+    return Published(name, summary, minutes, partial(_record, name, f"experiments.{module}", designs))
+
+
 SWEEPS: tuple[Published, ...] = (
     *_diagrams(),
-    Published("comparison", "every module on every task, the record", 60.0, partial(_comparison, "comparison", False)),
-    Published(
-        "comparison-longer",
+    _recorded(
+        *("comparison", 60.0, "comparison.experiment"),
+        "every module on every task, the record",
+        ("FULL", "QUICK"),
+    ),
+    _recorded(
+        *("comparison-longer", 15.0, "comparison.experiment"),
         "some modules on digits, five times as long",
-        15.0,
-        partial(_comparison, "comparison-longer", True),
+        ("LONGER", "LONGER_QUICK"),
     ),
-    Published(
-        "comparison-depths",
+    _recorded(
+        *("comparison-depths", 480.0, "comparison.depths"),
         "stacks of modules on images and text, with a pilot: the plan of the comparison",
-        480.0,
-        partial(_depths, "comparison-depths", False),
+        ("ALL", "SMOKE"),
     ),
-    Published(
-        "comparison-depths-brief",
+    _recorded(
+        *("comparison-depths-brief", 15.0, "comparison.depths"),
         "the same with few updates and seeds, to see that it works",
-        15.0,
-        partial(_depths, "comparison-depths-brief", True),
+        ("BRIEF", "SMOKE"),
     ),
-    Published(
-        "comparison-headline",
+    _recorded(
+        *("comparison-headline", 120.0, "comparison.headline"),
         "the network of adaptive TAP on MNIST, 20,000 updates, five seeds",
-        120.0,
-        partial(_headline, "comparison-headline", False),
+        ("ALL", "SMOKE"),
     ),
-    Published(
-        "comparison-headline-exact",
+    _recorded(
+        *("comparison-headline-exact", 30.0, "comparison.headline"),
         "the same from one seed, with the exact gradient of the steady state",
-        30.0,
-        partial(_headline, "comparison-headline-exact", True),
+        ("EXACT", "EXACT_SMOKE"),
     ),
-    Published(
-        "nonequilibrium-transient",
+    _recorded(
+        *("nonequilibrium-transient", 330.0, "comparison.transient"),
         "language models of spins, trained and used with different numbers of updates: the plan of the transient",
-        330.0,
-        _transient,
+        ("ALL", "SMOKE"),
     ),
-    Published(
-        "nonequilibrium-heads",
+    _recorded(
+        *("nonequilibrium-heads", 10.0, "comparison.trained_heads"),
         "heads of two of these models against sampled spins; after nonequilibrium-transient, in its folder",
-        10.0,
-        _heads,
     ),
-    Published(
-        "spin-transformers-fidelity",
+    _recorded(
+        *("spin-transformers-fidelity", 6.0, "vector.fidelity"),
         "mean-field means against sampled spins with softmax couplings, the record",
-        6.0,
-        _fidelity,
     ),
-    Published(
-        "spin-transformers-one-step",
+    _recorded(
+        *("spin-transformers-one-step", 1.0, "vector.one_step"),
         "one step of mean-field theory against spins drawn anew, the record",
-        1.0,
-        _one_step,
     ),
-    Published(
-        "nonequilibrium-calibration",
+    _recorded(
+        *("nonequilibrium-calibration", 10.0, "vector.calibration"),
         "delayed correlations and entropy production of mean-field theory against sampled spins, the record",
-        10.0,
-        _calibration,
     ),
-    Published(
-        "attention-shapes",
+    _recorded(
+        *("attention-shapes", 10.0, "vector.shapes"),
         "delayed correlations of attention of many shapes, sampled and by three laws, the record",
-        10.0,
-        _shapes,
     ),
 )
 

@@ -1,4 +1,4 @@
-"""Records of runs as sealed, compressed JSON, small enough to be committed. Knows not what was run."""
+"""Records of runs: a resumable sweep, and what it came to as sealed, compressed JSON, small enough to be committed."""
 
 from __future__ import annotations
 
@@ -12,14 +12,31 @@ import os
 import platform
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import numpy as np
 
-__all__ = ["LARGEST_BYTES", "circumstances", "commit", "numbers", "read", "write"]
+from spinbook import sweep
+
+__all__ = [
+    "LARGEST_BYTES",
+    "Growing",
+    "beside",
+    "circumstances",
+    "commit",
+    "measure",
+    "measured",
+    "numbers",
+    "read",
+    "runs",
+    "write",
+]
+
+_Task = TypeVar("_Task")
 
 LARGEST_BYTES = 2_000_000
 _LIBRARIES = ("jax", "jaxlib", "equinox", "optax", "torch", "numpy", "scipy")
@@ -115,3 +132,81 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
     if record.get("sha256") != _sealed(record):
         raise ValueError(f"path: expected a record that fits its checksum, got another content in {os.fspath(path)}")
     return record
+
+
+def beside(package: str, name: str) -> dict[str, Any]:
+    """A record of the book, from the file beside the module that makes it. Raises ``FileNotFoundError`` without one."""
+    with resources.as_file(resources.files(package) / name) as path:
+        return read(path)
+
+
+class Growing(NamedTuple):
+    """A record that is written anew whenever there is more of it, to ``path`` unless that is None."""
+
+    path: Path | None
+    begin: float
+    code: str
+
+    @classmethod
+    def at(cls, folder: str | os.PathLike[str] | None, name: str) -> Growing:
+        """One that begins now; in this folder, which is made, if there is one."""
+        path = None if folder is None else Path(folder) / name
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        return cls(path, time.perf_counter(), commit())
+
+    def beside(self, name: str) -> Path | None:
+        """The folder of this name beside the file, where what it is made of can be kept."""
+        return None if self.path is None else self.path.with_name(name)
+
+    def write(self, content: Mapping[str, Any]) -> dict[str, Any]:
+        """The content with its ``circumstances``, which is written, too."""
+        record = {**content, **circumstances(self.begin, self.code)}
+        if self.path is not None:
+            write(self.path, record)
+        return record
+
+
+def runs(
+    function: Callable[[_Task], Mapping[str, Any]], tasks: Sequence[_Task], *described: Any, **options: Any
+) -> Iterator[tuple[_Task, dict[str, np.ndarray]]]:
+    """Every task with its arrays, as soon as they are there; ``options`` are those of ``spinbook.sweep.iterate``.
+
+    ``described``: what says which sweep this is, beside the code of the function. One task after another unless there
+    is an executor, for times to mean something: tasks that run side by side are as right, but slower.
+
+    >>> [(task, int(arrays["square"])) for task, arrays in runs(lambda k: {"square": k * k}, [2, 3], "squares")]
+    [(2, 4), (3, 9)]
+    """
+    identity = sweep.fingerprint(*described, sweep.code_version(getattr(function, "func", function)))
+    threads = None if options.get("executor") else 1
+    for k, arrays in sweep.iterate(function, tasks, identity=identity, **options | {"num_threads": threads}):
+        yield tasks[k], arrays
+
+
+def measure(
+    out: str | os.PathLike[str], name: str, file: str, kinds: Mapping[str, Any], *, digits: int = 4, **options: Any
+) -> None:
+    """Measure cases, keep each below ``out / name``, and write them to ``file`` in ``out``, numbers of so many digits.
+
+    ``kinds``: a function and its cases, by the name of their kind. Options are those of ``spinbook.sweep.iterate``.
+    """
+    rows: list[Any] = []
+    for kind, (function, cases) in kinds.items():
+        found = dict(sweep.iterate(function, cases, folder=Path(out) / name / kind, **options))
+        for k, case in enumerate(cases):
+            values = {key: numbers(value, digits) for key, value in found[k].items()}
+            rows.append({"kind": kind, "case": case._asdict()} | values)
+    write(Path(out) / file, {"command": f"python -m experiments run {name}", "rows": rows})
+
+
+def measured(package: str, file: str, **kinds: Any) -> list[list[tuple[Any, dict[str, np.ndarray]]]]:
+    """What ``measure`` has written to a file beside a module: cases of each of the ``kinds`` with their arrays.
+
+    The class of its cases is given for each kind. NaN stands for what is not a number.
+    """
+    found: dict[str, list[Any]] = {kind: [] for kind in kinds}
+    for row in beside(package, file)["rows"]:
+        kind, case = row.pop("kind"), row.pop("case")
+        found[kind].append((kinds[kind](**case), {name: np.array(value, float) for name, value in row.items()}))
+    return list(found.values())

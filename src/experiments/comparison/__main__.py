@@ -7,7 +7,7 @@ import os
 
 import torch
 
-from experiments.comparison.experiment import FULL, LONGER, LONGER_MODULES, QUICK, compare
+from experiments.comparison.experiment import FULL, LONGER, QUICK, compare
 
 __all__ = ["main"]
 
@@ -27,10 +27,9 @@ def main() -> None:
     torch.set_num_threads(1)
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
-    if arguments.longer:
-        compare(LONGER, folder=arguments.out, module_names=LONGER_MODULES, task_names=["digits"], progress=True)
-    else:
-        compare(FULL if arguments.full else QUICK, folder=arguments.out, module_names=arguments.module, progress=True)
+    plan = LONGER if arguments.longer else FULL if arguments.full else QUICK
+    plan = plan._replace(modules=tuple(arguments.module)) if arguments.module else plan
+    compare(plan, folder=arguments.out, progress=True)
 
 
 if __name__ == "__main__":

@@ -14,9 +14,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor
 from functools import cache, partial
-from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -244,11 +242,9 @@ class _Record:
     """The record as it grows; written now and then, and at the end."""
 
     def __init__(self, design: Design, folder: Path | None) -> None:
-        self.design, self.path = design, None if folder is None else folder / _ARTIFACT
+        self.design, self.growing, self.written = design, records.Growing.at(folder, _ARTIFACT), 0.0
         self.found: dict[str, Found] = {}
         self.seeds: dict[str, int] = {}
-        self.commit = records.commit()
-        self.begin, self.written = time.perf_counter(), 0.0
         self.known: dict[str, Found] = {stage: {} for stage in _STAGES}
         self.earlier: list[dict[str, Any]] = []
         if (record := _earlier(design, folder)) is not None:
@@ -265,13 +261,7 @@ class _Record:
             self.write(complete=False)
 
     def write(self, *, complete: bool) -> dict[str, Any]:
-        record = self._made(complete)
-        if self.path is not None:
-            records.write(self.path, record)
         self.written = time.perf_counter()
-        return record
-
-    def _made(self, complete: bool) -> dict[str, Any]:
         design = self.design
         cells = []
         for cell in design.cells:
@@ -289,7 +279,7 @@ class _Record:
             about["parameters"] = modules.num_parameters(module, task, dim)
             cells.append(cell._asdict() | about | parts)
         blind = {name: _task(name).blind._asdict() for name in design.tasks if any(c["task"] == name for c in cells)}
-        return {
+        content = {
             "format": 1,
             "complete": complete,
             "design": _written(design),
@@ -298,31 +288,26 @@ class _Record:
             "data": _data(design),
             "cells": cells,
             "earlier": self.earlier,
-        } | records.circumstances(self.begin, self.commit)
+        }
+        return self.growing.write(content)
 
 
-def _stage(
-    name: str, group: _Group, runs: Sequence[Run], design: Design, record: _Record, folder: Path | None, **options: Any
-) -> Found:
+def _stage(name: str, group: _Group, runs: Sequence[Run], record: _Record, **options: Any) -> Found:
     """All runs of a stage of a group: those of an earlier record, those that are in the folder, and the others."""
+    design = record.design
     mine: Found = {run: record.known[name][run] for run in runs if run in record.known[name]}
     for run, arrays in mine.items():
         record.add(name, run, arrays)
     runs = [run for run in runs if run not in mine]
     if not runs:
         return mine
-    described = [[*run.cell, run.learning_rate, run.seed, run.timed] for run in runs]
-    for k, arrays in sweep.iterate(
-        partial(_arrays, recipe=design.recipe),
-        runs,
-        identity=sweep.fingerprint(described, list(design.recipe), sweep.code_version(_arrays)),
-        folder=None if folder is None else folder / group.name / name,
-        label=f"{group.name}: {name}",
-        note="compiling and training the first",
-        **options,
-    ):
-        mine[runs[k]] = arrays
-        record.add(name, runs[k], arrays)
+    described = [[*run.cell, run.learning_rate, run.seed, run.timed] for run in runs], list(design.recipe)
+    place = record.growing.beside(group.name)
+    options = {"label": f"{group.name}: {name}", "note": "compiling and training the first"} | options
+    train = partial(_arrays, recipe=design.recipe)
+    for run, arrays in records.runs(train, runs, *described, folder=place and place / name, **options):
+        mine[run] = arrays
+        record.add(name, run, arrays)
     return mine
 
 
@@ -357,19 +342,11 @@ def _groups(design: Design) -> list[_Group]:
     return [group for group in found if group.cells]
 
 
-def compare(
-    design: Design = SMOKE,
-    *,
-    folder: str | os.PathLike[str] | None = None,
-    executor: Executor | None = None,
-    time_limit: float | None = None,
-    progress: bool = False,
-) -> dict[str, Any]:
+def compare(design: Design = SMOKE, *, folder: str | os.PathLike[str] | None = None, **options: Any) -> dict[str, Any]:
     """The record of all stages, which is also written to ``depths.json.gz`` in ``folder``, in part while it grows.
 
-    Called again with the same folder it goes on where it was: each run is kept as soon as it is there. One run after
-    another unless an ``executor`` is given (see ``spinbook.sweep``), for times to mean something. ``time_limit``:
-    seconds for one run. The data are looked for before anything is run.
+    Called again with the same folder it goes on where it was: each run is kept as soon as it is there. Options are
+    those of ``spinbook.sweep.iterate``, as in ``records.runs``. The data are looked for before anything is run.
 
     A record of the same design with the name ``earlier.json.gz`` in the folder, such as the part that comes with the
     library, is taken over: its runs are not made again, wherever they were made, and the new record says under
@@ -384,15 +361,11 @@ def compare(
         _task(name)
     for name in design.rows:
         modules.stacked(name, 1)
-    place = None if folder is None else Path(folder)
-    options: dict[str, Any] = {"executor": executor, "time_limit": time_limit, "progress": progress}
-    if executor is None:
-        options["num_threads"] = 1
-    record = _Record(design, place)
+    record = _Record(design, None if folder is None else Path(folder))
     problems = []
     for group in _groups(design):
         try:
-            _all_stages(group, design, record, place, **options)
+            _all_stages(group, record, **options)
         except sweep.FailedTasks as error:
             # What one group lacks is no reason to leave out the others.
             error.add_note(group.name)
@@ -405,17 +378,17 @@ def compare(
     return record.write(complete=True)
 
 
-def _all_stages(group: _Group, design: Design, record: _Record, place: Path | None, **options: Any) -> None:
+def _all_stages(group: _Group, record: _Record, **options: Any) -> None:
     """The trials of these cells, the pilot of primary ones, and the runs that count."""
-    cells = group.cells
+    design, cells = record.design, group.cells
     trials = [Run(cell, rate, _TRIAL_SEED, False) for cell in cells for rate in design.learning_rates]
-    found = _stage("trials", group, trials, design, record, place, **options)
+    found = _stage("trials", group, trials, record, **options)
     rates = {cell: _chosen([(run, arrays) for run, arrays in found.items() if run.cell == cell]) for cell in cells}
     number = design.least
     if group.primary:
         seeds = range(_FIRST_PILOT_SEED, _FIRST_PILOT_SEED + design.pilot)
         pilot_runs = [Run(cell, rates[cell], seed, False) for cell in cells for seed in seeds]
-        pilot = _stage("pilot", group, pilot_runs, design, record, place, **options) if pilot_runs else {}
+        pilot = _stage("pilot", group, pilot_runs, record, **options)
         number = record.seeds[group.task] = questions.runs_needed(
             {(run.cell.row, run.cell.depth, run.seed): _endpoint(arrays, group.task) for run, arrays in pilot.items()},
             group.task,
@@ -423,7 +396,7 @@ def _all_stages(group: _Group, design: Design, record: _Record, place: Path | No
             most=design.most,
         )
     runs = [Run(cell, rates[cell], seed, seed == 1) for cell in cells for seed in range(1, 1 + number)]
-    _stage("runs", group, runs, design, record, place, **options)
+    _stage("runs", group, runs, record, **options)
 
 
 def _endpoint(arrays: Mapping[str, np.ndarray], task: str) -> float:
@@ -441,9 +414,7 @@ def recorded(*, sample: bool = False) -> dict[str, Any]:
     >>> recorded(sample=True)["complete"]
     True
     """
-    name = _SAMPLE if sample else _ARTIFACT
-    with resources.as_file(resources.files("experiments.comparison").joinpath(name)) as path:
-        return records.read(path)
+    return records.beside("experiments.comparison", _SAMPLE if sample else _ARTIFACT)
 
 
 def _find(record: Mapping[str, Any], cell: Cell, seed: int) -> tuple[Mapping[str, Any], int]:

@@ -9,10 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import time
-from functools import cache
-from importlib import resources
-from pathlib import Path
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +19,7 @@ from experiments.comparison import modules, questions, tasks, training
 from experiments.comparison.tasks import Examples, Task
 from experiments.comparison.training import Recipe
 from experiments.datasets import mnist, moby_dick
-from spinbook import sweep, validate
+from spinbook import validate
 
 __all__ = ["ALL", "SEED", "SMOKE", "Doubt", "compare", "find", "recorded", "run_one"]
 
@@ -114,45 +111,30 @@ def run_one(doubt: Doubt, *, sample: bool = False) -> dict[str, np.ndarray]:
     }
 
 
-def _run(given: tuple[Doubt, bool]) -> dict[str, np.ndarray]:
-    return run_one(given[0], sample=given[1])
-
-
 def compare(
     doubts: tuple[Doubt, ...] = SMOKE,
     *,
     sample: bool = False,
     folder: str | os.PathLike[str] | None = None,
-    progress: bool = False,
+    **options: Any,
 ) -> dict[str, Any]:
     """The record, also written to ``doubts.json.gz`` in ``folder``, where runs are kept as soon as they are there.
 
-    ``sample``: of the images and the text that come with the library. Raises ``FileNotFoundError`` where data are
-    missing.
+    ``sample``: of the images and the text that come with the library. Options are those of ``spinbook.sweep.iterate``.
+    Raises ``FileNotFoundError`` where data are missing.
     """
     names = {doubt.task for doubt in doubts}
     for name in names:
         _task(name, sample, 1.0)
-    place = None if folder is None else Path(folder)
-    begin, code = time.perf_counter(), records.commit()
-    found: dict[int, dict[str, Any]] = {}
-    for k, arrays in sweep.iterate(
-        _run,
-        [(doubt, sample) for doubt in doubts],
-        identity=sweep.fingerprint([list(doubt) for doubt in doubts], sample, sweep.code_version(run_one)),
-        folder=None if place is None else place / "runs",
-        num_threads=1,
-        progress=progress,
-        label="doubts",
-    ):
-        found[k] = doubts[k]._asdict() | {name: records.numbers(value, 6) for name, value in arrays.items()}
-    record = {"format": 1, "seed": SEED, "runs": [found[k] for k in sorted(found)]}
+    growing, described = records.Growing.at(folder, _ARTIFACT), [list(doubt) for doubt in doubts]
+    run, place = partial(run_one, sample=sample), growing.beside("runs")
+    found = dict(records.runs(run, doubts, described, sample, folder=place, label="doubts", **options))
+    rows = [
+        doubt._asdict() | {name: records.numbers(value, 6) for name, value in found[doubt].items()} for doubt in doubts
+    ]
     files = [file for name, its in _FILES.items() if name in names for file in its]
-    record |= {} if sample else {"data": {file.name: file.sha256 for file in files}}
-    record |= records.circumstances(begin, code)
-    if place is not None:
-        records.write(place / _ARTIFACT, record)
-    return record
+    data = {} if sample else {"data": {file.name: file.sha256 for file in files}}
+    return growing.write({"format": 1, "seed": SEED, "runs": rows} | data)
 
 
 def recorded() -> dict[str, Any]:
@@ -161,8 +143,7 @@ def recorded() -> dict[str, Any]:
     >>> recorded()["seed"]
     9001
     """
-    with resources.as_file(resources.files("experiments.comparison").joinpath(_ARTIFACT)) as path:
-        return records.read(path)
+    return records.beside("experiments.comparison", _ARTIFACT)
 
 
 def find(record: dict[str, Any], doubt: Doubt) -> float:

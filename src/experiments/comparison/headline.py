@@ -10,10 +10,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Executor
 from functools import cache, partial
-from importlib import resources
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,13 +21,14 @@ from scipy import stats
 from experiments import records
 from experiments.comparison import torch_blocks
 from experiments.datasets import mnist
-from spinbook import sweep, validate
+from spinbook import validate
 from spinbook.adaptive_tap import network
 from spinbook.adaptive_tap.attention import EquilibriumAttention
 
 __all__ = [
     "ALL",
     "EXACT",
+    "EXACT_SMOKE",
     "FRAMES",
     "PUBLISHED",
     "SMOKE",
@@ -73,6 +71,7 @@ class Design(NamedTuple):
 ALL = Design("all")
 EXACT = Design("exact gradient", seeds=(1,), exact=True)
 SMOKE = Design("smoke", seeds=(1, 2), num_updates=4, frames=(0, 2, 4), sample=True)
+EXACT_SMOKE = SMOKE._replace(exact=True)
 
 
 def images(found: mnist.Images) -> network.Images:
@@ -139,46 +138,29 @@ def run_one(seed: int, design: Design) -> dict[str, np.ndarray]:
     }
 
 
-def compare(
-    design: Design = SMOKE,
-    *,
-    folder: str | os.PathLike[str] | None = None,
-    executor: Executor | None = None,
-    time_limit: float | None = None,
-    progress: bool = False,
-) -> dict[str, Any]:
+def compare(design: Design = SMOKE, *, folder: str | os.PathLike[str] | None = None, **options: Any) -> dict[str, Any]:
     """The record, which is also written to ``headline.json.gz`` (``headline-exact.json.gz`` for exact gradients) in
     ``folder``, anew with each seed that is done.
 
-    Called again with the same folder it trains the seeds that are missing. Raises ``FileNotFoundError`` where MNIST is
-    missing.
+    Called again with the same folder it trains the seeds that are missing. Options are those of
+    ``spinbook.sweep.iterate``. Raises ``FileNotFoundError`` where MNIST is missing.
     """
     _images(design.sample)
-    parameters = _num_parameters()
-    place = None if folder is None else Path(folder)
-    begin, code, found, record = time.perf_counter(), records.commit(), {}, {}
-    for k, arrays in sweep.iterate(
-        partial(run_one, design=design),
-        design.seeds,
-        identity=sweep.fingerprint(list(design), sweep.code_version(run_one)),
-        folder=None if place is None else place / "runs",
-        executor=executor,
-        num_threads=1 if executor is None else None,
-        time_limit=time_limit,
-        progress=progress,
-        label="seeds",
-    ):
-        found[design.seeds[k]] = arrays
-        record = {
-            "format": 1,
-            "complete": len(found) == len(design.seeds),
-            "design": design._asdict(),
-            "parameters": parameters,
-            "data": {file.name: file.sha256 for file in mnist.FILES} if not design.sample else {},
-            "runs": [_entry(seed, found[seed]) for seed in sorted(found)],
-        } | records.circumstances(begin, code)
-        if place is not None:
-            records.write(place / (_EXACT if design.exact else _ARTIFACT), record)
+    parameters, found, record = _num_parameters(), {}, {}
+    growing = records.Growing.at(folder, _EXACT if design.exact else _ARTIFACT)
+    train, place = partial(run_one, design=design), growing.beside("runs")
+    for seed, arrays in records.runs(train, design.seeds, list(design), folder=place, label="seeds", **options):
+        found[seed] = arrays
+        record = growing.write(
+            {
+                "format": 1,
+                "complete": len(found) == len(design.seeds),
+                "design": design._asdict(),
+                "parameters": parameters,
+                "data": {file.name: file.sha256 for file in mnist.FILES} if not design.sample else {},
+                "runs": [_entry(seed, found[seed]) for seed in sorted(found)],
+            }
+        )
     return record
 
 
@@ -197,19 +179,12 @@ def recorded(*, sample: bool = False, exact: bool = False) -> dict[str, Any]:
     """The trainings as they were run, complete or not, from the file beside this module.
 
     ``sample``: those of ``SMOKE``, whose images come with the library, so that they can be made again anywhere.
-    ``exact``: those of ``EXACT``. Raises ``FileNotFoundError`` in a version that has no such record.
+    ``exact``: those of ``EXACT``.
 
     >>> recorded(sample=True)["design"]["num_updates"]
     4
     """
-    place = resources.files("experiments.comparison").joinpath(_SAMPLE if sample else _EXACT if exact else _ARTIFACT)
-    if not place.is_file():
-        raise FileNotFoundError(
-            f"{place.name}: this version has no record of the trainings; `python -m experiments run "
-            "comparison-headline --out FOLDER` makes one"
-        )
-    with resources.as_file(place) as path:
-        return records.read(path)
+    return records.beside("experiments.comparison", _SAMPLE if sample else _EXACT if exact else _ARTIFACT)
 
 
 class Accuracy(NamedTuple):

@@ -7,10 +7,7 @@ between two neighbours, how often.
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Sequence
-from importlib import resources
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -162,13 +159,13 @@ def compare(
     The rate of the classifier is the best in validation from seed 0, as for every row; what counts are the seeds 1 to
     ``num_seeds``, whose batches are those of the rows. Counting has no seed.
     """
-    begin, code = time.perf_counter(), records.commit()
+    growing = records.Growing.at(folder, _ARTIFACT)
     trials = [train_linear(task, recipe, learning_rate=rate, seed=0)[1].accuracy for rate in learning_rates]
     rate = learning_rates[int(np.argmax(trials))]
     seeds = list(range(1, num_seeds + 1))
     scores = [train_linear(task, recipe, learning_rate=rate, seed=seed)[0] for seed in seeds]
     counted, strength = count_neighbours(text)
-    record = {
+    content = {
         "format": 1,
         "recipe": recipe._asdict(),
         task.name: {
@@ -186,9 +183,8 @@ def compare(
             "accuracy": records.numbers(counted.accuracy, 6),
             "loss": records.numbers(counted.loss, 6),
         },
-    } | records.circumstances(begin, code)
-    records.write(Path(folder) / _ARTIFACT, record)
-    return record
+    }
+    return growing.write(content)
 
 
 def recorded() -> dict[str, Any]:
@@ -197,5 +193,4 @@ def recorded() -> dict[str, Any]:
     >>> sorted(recorded()["text"])
     ['accuracy', 'loss', 'method', 'strength']
     """
-    with resources.as_file(resources.files("experiments.comparison").joinpath(_ARTIFACT)) as path:
-        return records.read(path)
+    return records.beside("experiments.comparison", _ARTIFACT)

@@ -11,7 +11,6 @@ left in the same folder, and writes ``heads.json.gz``.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from functools import cache, partial
 from pathlib import Path
@@ -205,20 +204,11 @@ def compare(
             )
     places = [(layer, window) for layer in range(design.depth) for window in range(sampling.windows)]
     tasks = [_Task(row, *place) for row in ROWS for place in places]
-    begin, code = time.perf_counter(), records.commit()
-    if options.get("executor") is None:
-        options["num_threads"] = 1
     stamps = [sweep.fingerprint(np.frombuffer(file.read_bytes(), np.uint8)) for file in files]
-    found: dict[_Task, Mapping[str, np.ndarray]] = {}
-    for k, arrays in sweep.iterate(
-        partial(_sampled, design=design, sampling=sampling, folder=weights),
-        tasks,
-        identity=sweep.fingerprint(stamps, list(sampling), design.name, sweep.code_version(_sampled)),
-        folder=None if folder is None else folder / "layers",
-        label="layers",
-        **options,
-    ):
-        found[tasks[k]] = arrays
+    growing = records.Growing.at(folder, _ARTIFACT)
+    run, place = partial(_sampled, design=design, sampling=sampling, folder=weights), growing.beside("layers")
+    described = stamps, list(sampling), design.name
+    found = dict(records.runs(run, tasks, *described, folder=place, label="layers", **options))
     rows = {}
     for row in ROWS:
         table = [
@@ -227,10 +217,7 @@ def compare(
         names = table[0][0]
         rows[row.name] = {name: records.numbers([[cell[name] for cell in line] for line in table], 4) for name in names}
     record = {"format": 1, "design": design.name, "trained": weights is not None, "sampling": sampling._asdict()}
-    record |= {"weights": stamps, "rows": rows} | records.circumstances(begin, code)
-    if folder is not None:
-        records.write(folder / _ARTIFACT, record)
-    return record
+    return growing.write(record | {"weights": stamps, "rows": rows})
 
 
 class Errors(NamedTuple):
@@ -272,7 +259,6 @@ def errors(record: Mapping[str, Any], row: Row, *, exact: bool = True) -> Errors
 def compute(out: Path, quick: bool, **options: Any) -> None:
     """All heads of both models below ``out``; with ``quick`` those of a small model that was never trained."""
     folder = Path(out) / "nonequilibrium-heads"
-    folder.mkdir(parents=True, exist_ok=True)
     if quick:
         small = Sampling(replicas=8, steps=4, transient=2, windows=2)
         compare(transient.SMOKE, small, weights=None, folder=folder, **options)

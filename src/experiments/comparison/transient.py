@@ -64,7 +64,6 @@ __all__ = [
     "VanillaStack",
     "assembled",
     "compare",
-    "compute",
     "made",
     "restored",
     "resumed",
@@ -715,39 +714,29 @@ def compare(design: Design = SMOKE, *, folder: Path | None = None, **options: An
     ``FileNotFoundError`` where the text is missing.
     """
     blind = _text_of(design).blind
-    if options.get("executor") is None:
-        options["num_threads"] = 1
     found: dict[Run, dict[str, Any]] = {}
-    begin, code = time.perf_counter(), records.commit()
+    growing = records.Growing.at(folder, _ARTIFACT)
 
     def written(complete: bool) -> dict[str, Any]:
         rows = {name: [row._asdict() for row in getattr(design, name)] for name in ("primary", "beside")}
-        record = {
+        content = {
             "format": 1,
             "complete": complete,
             "design": design._asdict() | rows,
             "blind": blind,
             "data": {} if design.sample else {moby_dick.FILE.name: moby_dick.FILE.sha256},
             "runs": [found[run] for run in sorted(found, key=lambda run: (run.row.beta, run.seed, run.row.name))],
-        } | records.circumstances(begin, code)
-        if folder is not None:
-            records.write(folder / _ARTIFACT, record)
-        return record
+        }
+        return growing.write(content)
 
     def stage(name: str, runs: Sequence[Run]) -> None:
-        described = [[run.row.trained, run.row.field, run.row.beta, run.seed] for run in runs]
+        described: list[Any] = [[run.row.trained, run.row.field, run.row.beta, run.seed] for run in runs]
         sizes = [design.depth, design.dim, design.num_heads, design.length, design.batch, design.updates]
         measures = [design.learning_rate, design.look_every, design.look_batches, design.held_out_batches]
-        code = sweep.code_version(train)
-        for k, arrays in sweep.iterate(
-            partial(_task, design=design, place=folder, identity=sweep.fingerprint(sizes, measures, code)),
-            runs,
-            identity=sweep.fingerprint(described, sizes, measures, design.sample, code),
-            folder=None if folder is None else folder / name,
-            label=name,
-            **options,
-        ):
-            run = runs[k]
+        identity = sweep.fingerprint(sizes, measures, sweep.code_version(train))
+        work, place = partial(_task, design=design, place=folder, identity=identity), growing.beside(name)
+        described += [sizes, measures, design.sample]
+        for run, arrays in records.runs(work, runs, *described, folder=place, label=name, **options):
             found[run] = _entry(run, arrays, design)
             if folder is not None:
                 weights: dict[str, Any] = {key: value for key, value in arrays.items() if key.startswith("weight.")}
@@ -761,10 +750,3 @@ def compare(design: Design = SMOKE, *, folder: Path | None = None, **options: An
     if design.most > design.least and transient_questions.undecided(written(complete=False)):
         stage("more", _runs(design.primary, design.least + 1, design.most))
     return written(complete=True)
-
-
-def compute(out: Path, quick: bool, **options: Any) -> None:
-    """All runs of the plan below ``out``, or with ``quick`` a few small ones on the sample of the text."""
-    folder = Path(out) / "nonequilibrium-transient"
-    folder.mkdir(parents=True, exist_ok=True)
-    compare(SMOKE if quick else ALL, folder=folder, **options)

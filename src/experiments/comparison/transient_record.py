@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from importlib import resources
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,11 +47,6 @@ _PATHS = ("mismatch", "irreversibility")
 _USES = {"inf": "steady state", "once": "once"}
 
 
-def _read(name: str) -> dict[str, Any]:
-    with resources.as_file(resources.files("experiments.comparison").joinpath(name)) as path:
-        return records.read(path)
-
-
 def recorded(*, sample: bool = False) -> dict[str, Any]:
     """The runs of ``comparison.transient``, complete or not, from the file beside this module, made ``slim``.
 
@@ -62,7 +56,7 @@ def recorded(*, sample: bool = False) -> dict[str, Any]:
     >>> recorded(sample=True)["complete"]
     True
     """
-    return _read(_SAMPLE if sample else _ARTIFACT)
+    return records.beside("experiments.comparison", _SAMPLE if sample else _ARTIFACT)
 
 
 def recorded_heads() -> dict[str, Any]:
@@ -70,7 +64,7 @@ def recorded_heads() -> dict[str, Any]:
 
     Raises ``FileNotFoundError`` where the library has no record.
     """
-    return _read(_HEADS)
+    return records.beside("experiments.comparison", _HEADS)
 
 
 def slim(record: Mapping[str, Any]) -> dict[str, Any]:

@@ -31,8 +31,7 @@ def recorded(name: str = "lens") -> dict[str, Any]:
     >>> recorded()["complete"], recorded("causal")["complete"]
     (True, True)
     """
-    with resources.as_file(resources.files("experiments.lens_record") / _RECORDS[name]) as path:
-        return records.read(path)
+    return records.beside("experiments.lens_record", _RECORDS[name])
 
 
 def values(record: Mapping[str, Any], part: str, name: str, network: str = "trained") -> np.ndarray:

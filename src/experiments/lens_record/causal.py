@@ -233,7 +233,6 @@ def collect(
     place.mkdir(parents=True, exist_ok=True)
     head = {"training": _trained(place, design), "design": {"depth": design.depth, "updates": design.updates}}
     head["data"] = {} if design.sample else {moby_dick.FILE.name: moby_dick.FILE.sha256}
-    identity = sweep.fingerprint(list(sizes), list(map(str, design)), sweep.code_version(_done))
-    tasks = runs._tasks(sizes, design.depth)
+    tasks, described = runs._tasks(sizes, design.depth), (list(sizes), list(map(str, design)))
     function = partial(_done, sizes=sizes, folder=place, design=design)
-    return runs._collected(place / "causal.json.gz", function, tasks, sizes, head, plan, identity=identity, **options)
+    return runs._collected(place / "causal.json.gz", function, tasks, sizes, head, plan, *described, **options)

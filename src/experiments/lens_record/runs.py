@@ -7,7 +7,6 @@ and the same command goes on where it stopped.
 from __future__ import annotations
 
 import hashlib
-import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
@@ -23,7 +22,7 @@ from experiments.datasets import moby_dick
 from experiments.encoder import Encoder, Layer, Trace
 from experiments.lens_record import NETWORKS, packed
 from experiments.vector import fidelity
-from spinbook import lens, lyapunov, sphere, sweep
+from spinbook import lens, lyapunov, sphere
 from spinbook.entropy_production import vector_delayed_correlations
 from spinbook.precision import enable_x64
 from spinbook.vector import mean_field
@@ -372,10 +371,8 @@ def collect(
     """
     function = partial(_done, sizes=sizes, path=path, text=text)
     head = {"files": [f._asdict() for f in encoder.FILES]}
-    identity = sweep.fingerprint([f.sha256 for f in encoder.FILES], list(sizes), sweep.code_version(_done))
-    return _collected(
-        Path(folder) / _ARTIFACT, function, _tasks(sizes), sizes, head, plan, identity=identity, **options
-    )
+    described = [f.sha256 for f in encoder.FILES], list(sizes)
+    return _collected(Path(folder) / _ARTIFACT, function, _tasks(sizes), sizes, head, plan, *described, **options)
 
 
 def _collected(
@@ -385,16 +382,14 @@ def _collected(
     sizes: Sizes,
     head: Mapping[str, Any],
     plan: str | Path | None,
+    *described: Any,
     **options: Any,
 ) -> dict[str, Any]:
-    """The record of these tasks, which is written to ``file``."""
-    begin, code = time.perf_counter(), records.commit()
+    """The record of these tasks, which is written to ``file``; ``described`` as in ``records.runs``."""
+    growing = records.Growing.at(file.parent, file.name)
     # As it is when the run begins: whatever is added to the page afterwards was no plan.
     digest = hashlib.sha256(Path(plan).read_bytes()).hexdigest() if plan is not None else None
-    found = {}
-    options = {"num_threads": 1} | options
-    for k, arrays in sweep.iterate(function, tasks, folder=file.parent / "tasks", label="lens", **options):
-        found[tasks[k]] = arrays
+    found = dict(records.runs(function, tasks, *described, folder=growing.beside("tasks"), label="lens", **options))
     body: dict[str, Any] = {}
     for name in NETWORKS:
         parts: dict[str, Any] = {}
@@ -413,9 +408,7 @@ def _collected(
             parts[part] = {key: records.numbers(v, digits) for key, v in stacked.items()}
         body[name] = parts
     record = {"format": 1, "sizes": sizes._asdict(), "plan": digest, **head}
-    record |= {"networks": body, "complete": len(found) == len(tasks)} | records.circumstances(begin, code)
-    records.write(file, record)
-    return record
+    return growing.write(record | {"networks": body, "complete": len(found) == len(tasks)})
 
 
 def write_sample(file: str | Path, *, path: str | None = None, text: str | None = None) -> None:

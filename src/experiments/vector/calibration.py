@@ -9,15 +9,13 @@ the conditional means are worth, and a ``fidelity.Case`` is a draw of the predic
 Judges nothing.
 
 ``python -m experiments run nonequilibrium-calibration --out FOLDER`` computes all of ``cells()``, ``noises()`` and
-``draws()`` and writes ``calibration.json``; the one beside this module is the record of the book, see ``record``.
+``draws()`` and writes ``calibration.json.gz``; the one beside this module is the record of the book, see ``record``.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from hashlib import sha256
-from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,9 +25,10 @@ import numpy as np
 import scipy
 from jaxtyping import Array
 
+from experiments import records
 from experiments.vector import fidelity
-from experiments.vector.fidelity import STEPS, Case, _gain, _independent, _jackknife, _steady, _written
-from spinbook import sphere, sweep, validate
+from experiments.vector.fidelity import STEPS, Case, _gain, _independent, _jackknife, _steady
+from spinbook import sphere, validate
 from spinbook.annotations import Float
 from spinbook.entropy_production.mean_field import vector_delayed_correlations
 from spinbook.precision import enable_x64
@@ -73,6 +72,7 @@ THEORIES = ("naive", "large D", "TAP", "closed", "spread", "spread, closed")
 """The order of ``delayed`` and ``sigma``: independent spins, naive ones with ``closure``, and ``spread_delayed``."""
 SHARES = ("symmetric", "uniform", "along J - J^T")
 """The order of ``shares``: where the squared error of the naive delayed correlations lies."""
+_ARTIFACT = "calibration.json.gz"
 _UPDATES = 1000
 """Updates of the means that count the spread of the field; naive steps are at most twenty times as many."""
 _SETTLED = 1e-9
@@ -494,44 +494,18 @@ def tried(case: Case) -> dict[str, np.ndarray]:
     }
 
 
-_RUNS: Mapping[str, tuple[Any, Callable[[Any], dict[str, np.ndarray]]]] = {
-    "cell": (Cell, measure),
-    "noise": (Noise, gains),
-    "draw": (Case, tried),
-}
-
-
-def _sealed(rows: Sequence[Mapping[str, Any]]) -> str:
-    return sha256(json.dumps(rows, sort_keys=True).encode()).hexdigest()
-
-
 def compute(out: Path, quick: bool, **options: Any) -> None:
-    """Measure every case, keep each in ``out``, and write ``calibration.json`` there: four digits, and a checksum.
-
-    ``quick`` takes one small case of each kind. Options are those of ``spinbook.sweep.iterate``.
-    """
-    chosen: dict[str, list[Any]] = {"cell": cells(), "noise": noises(), "draw": draws()}
+    """Measure every case, see ``records.measure``; ``quick`` takes a small one of each kind."""
+    chosen: tuple[Any, ...] = cells(), noises(), draws()
     if quick:
         small: dict[str, Any] = {"num_sites": 6, "dim": 6}
-        chosen = {
-            "cell": [cells()[50]._replace(replicas=8, steps=4, transient=2, **small)],
-            "noise": [noises()[0]._replace(runs=32, steps=3, transient=1, **small)],
-            "draw": [draws()[-1]._replace(replicas=16, steps=8, **small)],
-        }
-    rows = []
-    for kind, cases in chosen.items():
-        results: list[Any] = [None] * len(cases)
-        folder = Path(out) / "nonequilibrium-calibration" / kind
-        for k, result in sweep.iterate(_RUNS[kind][1], cases, folder=folder, **options):
-            results[k] = {name: _written(np.asarray(value)) for name, value in result.items()}
-        rows += [{"kind": kind, "case": case._asdict()} | result for case, result in zip(cases, results, strict=True)]
-    content = {
-        "command": "python -m experiments run nonequilibrium-calibration",
-        "rows": rows,
-        "sha256": _sealed(rows),
-    }
-    text = json.dumps(content, separators=(",", ":"), allow_nan=False).replace('{"kind"', '\n{"kind"')
-    (Path(out) / "calibration.json").write_text(text + "\n", encoding="utf-8")
+        chosen = (
+            [chosen[0][50]._replace(replicas=8, steps=4, transient=2, **small)],
+            [chosen[1][0]._replace(runs=32, steps=3, transient=1, **small)],
+            [chosen[2][-1]._replace(replicas=16, steps=8, **small)],
+        )
+    kinds = zip(("cell", "noise", "draw"), zip((measure, gains, tried), chosen, strict=True), strict=True)
+    records.measure(out, "nonequilibrium-calibration", _ARTIFACT, dict(kinds), **options)
 
 
 class Record(NamedTuple):
@@ -545,20 +519,10 @@ class Record(NamedTuple):
 def record() -> Record:
     """The book's record; NaN where a theory found no steady state.
 
-    Raises ``RuntimeError`` for a file that is not as it was written.
-
     >>> [case for case, _ in record().cells] == cells()
     True
     """
-    content = json.loads(resources.files("experiments.vector").joinpath("calibration.json").read_text(encoding="utf-8"))
-    if _sealed(content["rows"]) != content["sha256"]:
-        raise RuntimeError("calibration.json is not as the sweep wrote it: its rows do not have its checksum")
-    found: dict[str, list[Any]] = {kind: [] for kind in _RUNS}
-    for row in content["rows"]:
-        kind, case = row.pop("kind"), row.pop("case")
-        values = {name: np.array(value, dtype=float) for name, value in row.items()}
-        found[kind].append((_RUNS[kind][0](**case), values))
-    return Record(*(found[kind] for kind in ("cell", "noise", "draw")))
+    return Record(*records.measured("experiments.vector", _ARTIFACT, cell=Cell, noise=Noise, draw=Case))
 
 
 def root(squared: np.ndarray) -> tuple[Float[np.ndarray, "*shape"], Float[np.ndarray, "*shape"]]:

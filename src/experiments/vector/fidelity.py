@@ -6,15 +6,13 @@ from the fields and from one common direction. A squared error is the product of
 noise cancels on average. Instead of the spins their conditional means phi(h) are averaged, which are much quieter.
 
 ``python -m experiments run spin-transformers-fidelity --out FOLDER`` computes all of ``cases()`` and writes
-``fidelity.json``; the one beside this module is the record of the book, see ``record``.
+``fidelity.json.gz``; the one beside this module is the record of the book, see ``record``.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
-from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,7 +23,8 @@ import numpy as np
 import optax
 from jaxtyping import Array, PRNGKeyArray
 
-from spinbook import arguments, sphere, sweep, validate
+from experiments import records
+from spinbook import arguments, sphere, validate
 from spinbook.annotations import ArrayLike, Float
 from spinbook.precision import enable_x64
 from spinbook.spin_transformer import SpinTransformerModule
@@ -45,6 +44,7 @@ __all__ = [
     "twins",
 ]
 
+_ARTIFACT = "fidelity.json.gz"
 GROUPS = 8
 """Groups of replicas in each half, which the standard errors come from."""
 
@@ -461,27 +461,12 @@ def _collective(
     }
 
 
-def _written(value: np.ndarray) -> Any:
-    """Four digits, and null for what is not a number."""
-    numbers = np.vectorize(lambda v: float(f"{v:.4g}"), otypes=[float])(value)
-    return json.loads(json.dumps(numbers.tolist()).replace("NaN", "null"))
-
-
 def compute(out: Path, quick: bool, **options: Any) -> None:
-    """Measure every case, keep each in ``out``, and write ``fidelity.json`` there; four digits of every number.
-
-    ``quick`` takes a few cases with few steps. Options are those of ``spinbook.sweep.iterate``.
-    """
+    """Measure every case, see ``records.measure``; ``quick`` takes a few with few steps."""
     chosen: Sequence[Case] = cases()
     if quick:
         chosen = [case._replace(num_sites=8, dim=8, replicas=8, steps=4) for case in (chosen[0], chosen[-1])]
-    folder = Path(out) / "spin-transformers-fidelity"
-    rows: list[Any] = [None] * len(chosen)
-    for k, result in sweep.iterate(measure, chosen, folder=folder, **options):
-        rows[k] = {name: _written(np.asarray(value)) for name, value in result.items()}
-    content = {"cases": [case._asdict() | row for case, row in zip(chosen, rows, strict=True)]}
-    text = json.dumps(content, separators=(",", ":"), allow_nan=False).replace('{"kind"', '\n{"kind"')
-    (Path(out) / "fidelity.json").write_text(text + "\n", encoding="utf-8")
+    records.measure(out, "spin-transformers-fidelity", _ARTIFACT, {"case": (measure, chosen)}, **options)
 
 
 def record() -> list[tuple[Case, dict[str, np.ndarray]]]:
@@ -491,9 +476,4 @@ def record() -> list[tuple[Case, dict[str, np.ndarray]]]:
     >>> case == cases()[0], found["n_eff"].shape
     (True, (64,))
     """
-    text = resources.files("experiments.vector").joinpath("fidelity.json").read_text(encoding="utf-8")
-    entries = []
-    for entry in json.loads(text)["cases"]:
-        case = Case(**{name: entry.pop(name) for name in Case._fields})
-        entries.append((case, {name: np.array(value, dtype=float) for name, value in entry.items()}))
-    return entries
+    return records.measured("experiments.vector", _ARTIFACT, case=Case)[0]

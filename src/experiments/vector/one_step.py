@@ -4,16 +4,13 @@ Independent spins of given means are drawn at one time, and the exact response t
 this is the mean after one step. Naive and TAP steps are held against it, with the large-D response and the exact one.
 
 ``python -m experiments run spin-transformers-one-step --out FOLDER`` computes all of ``cases()`` and writes
-``one_step.json``; the one beside this module is the record of the book, see ``record``.
+``one_step.json.gz``; the one beside this module is the record of the book, see ``record``.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
-from hashlib import sha256
-from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,12 +19,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from spinbook import sphere, sweep, validate
+from experiments import records
+from spinbook import sphere, validate
 from spinbook.precision import enable_x64
 from spinbook.vector import mean_field
 
 __all__ = ["NAMES", "Case", "System", "cases", "compute", "measure", "record", "systems"]
 
+_ARTIFACT = "one_step.json.gz"
 _SITES = 16
 _BATCHES = 8
 _STATES = (8, 32, 128, 32)
@@ -135,36 +134,16 @@ def measure(case: Case, system: System | None = None) -> dict[str, np.ndarray]:
         return {"errors": sizes[:-1], "noise": sizes[-1]}
 
 
-def _sealed(rows: Sequence[Mapping[str, Any]]) -> str:
-    return sha256(json.dumps(rows, sort_keys=True).encode()).hexdigest()
-
-
 def compute(out: Path, quick: bool, **options: Any) -> None:
-    """Measure every case, keep each in ``out``, and write ``one_step.json`` there, with all digits and a checksum.
-
-    ``quick`` takes two cases with few draws. Options are those of ``spinbook.sweep.iterate``.
-    """
+    """Measure every case, see ``records.measure``, with all digits; ``quick`` takes two cases with few draws."""
     chosen = [case._replace(draws=1024) for case in cases()[:2]] if quick else cases()
-    rows: list[Any] = [None] * len(chosen)
-    for k, result in sweep.iterate(measure, chosen, folder=Path(out) / "spin-transformers-one-step", **options):
-        rows[k] = chosen[k]._asdict() | {name: np.asarray(value).tolist() for name, value in result.items()}
-    content = {"command": "python -m experiments run spin-transformers-one-step", "rows": rows}
-    text = json.dumps(content | {"sha256": _sealed(rows)}, indent=1, allow_nan=False)
-    (Path(out) / "one_step.json").write_text(text + "\n", encoding="utf-8")
+    records.measure(out, "spin-transformers-one-step", _ARTIFACT, {"case": (measure, chosen)}, digits=17, **options)
 
 
 def record() -> list[tuple[Case, dict[str, np.ndarray]]]:
     """Every case of the book's record with what was measured.
 
-    Raises ``RuntimeError`` for a file that is not as it was written.
-
-    >>> [(case.system, case.strength) for case, _ in record()] == [(k.system, k.strength) for k in cases()]
+    >>> [case for case, _ in record()] == cases()
     True
     """
-    content = json.loads(resources.files("experiments.vector").joinpath("one_step.json").read_text(encoding="utf-8"))
-    if _sealed(content["rows"]) != content["sha256"]:
-        raise RuntimeError("one_step.json is not as the sweep wrote it: its rows do not have its checksum")
-    return [
-        (Case(*(row[name] for name in Case._fields)), {name: np.array(row[name]) for name in ("errors", "noise")})
-        for row in content["rows"]
-    ]
+    return records.measured("experiments.vector", _ARTIFACT, case=Case)[0]

@@ -5,16 +5,16 @@ Delayed correlations of sampled spins, as in ``vector.fidelity``, give the relat
 spins at the naive means. Predicted is it by the law of one shared fluctuation, without and with the concentration P of
 the stationary distribution, and by ``spinbook.vector.closure``, of which none has seen a sample.
 
-``python -m experiments run attention-shapes --out FOLDER`` computes all of ``cases()`` and writes ``shapes.json``; the
-one beside this module is the record of the book, see ``record``. The shapes, the ranges and the two draws of each were
-committed, with the declarations of the claims, before the sweep ran; trials before that had other draws and heads.
+``python -m experiments run attention-shapes --out FOLDER`` computes all of ``cases()`` and writes ``shapes.json.gz``;
+the one beside this module is the record of the book, see ``record``. The shapes, the ranges and the two draws of each
+were committed, with the declarations of the claims, before the sweep ran; trials before that had other draws and
+heads.
 """
 
 from __future__ import annotations
 
-import json
 from hashlib import sha256
-from importlib import import_module, resources
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,9 +22,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from experiments import records
 from experiments.vector import fidelity
-from experiments.vector.fidelity import _independent, _jackknife, _steady, _written
-from spinbook import lens, sphere, sweep, validate
+from experiments.vector.fidelity import _independent, _jackknife, _steady
+from spinbook import lens, sphere, validate
 from spinbook.precision import enable_x64
 from spinbook.vector import closure
 
@@ -54,6 +55,7 @@ SHAPES = (
 """The shapes of ``system``; the last two are heads of a trained network (``experiments.lens_record``)."""
 LAWS = ("columns alike", "with P", "linear closure", "closure")
 """The order of ``predicted``: the three of ``lens.sink_law``, and ``closure.steady_state``."""
+_ARTIFACT = "shapes.json.gz"
 _HEADS = ((0, 3), (2, 8), (4, 5), (5, 10))
 """Layer and head, both from zero, of the draws of learned attention, on the second window of the sample."""
 
@@ -182,39 +184,18 @@ def measure(case: Case) -> dict[str, np.ndarray]:
     }
 
 
-def _sealed(rows: Any) -> str:
-    return sha256(json.dumps(rows, sort_keys=True).encode()).hexdigest()
-
-
 def compute(out: Path, quick: bool, **options: Any) -> None:
-    """Measure every case, keep each in ``out``, and write ``shapes.json`` there: four digits, and a checksum.
-
-    ``quick`` takes two small cases. Options are those of ``spinbook.sweep.iterate``.
-    """
+    """Measure every case, see ``records.measure``; ``quick`` takes two small ones."""
     chosen = cases()
     if quick:
         chosen = [case._replace(num_sites=6, dim=6, replicas=8, steps=4) for case in (chosen[0], chosen[50])]
-    rows: list[Any] = [None] * len(chosen)
-    for k, result in sweep.iterate(measure, chosen, folder=Path(out) / "attention-shapes", **options):
-        rows[k] = {"case": chosen[k]._asdict()} | {name: _written(np.asarray(v)) for name, v in result.items()}
-    content = {"command": "python -m experiments run attention-shapes", "rows": rows, "sha256": _sealed(rows)}
-    text = json.dumps(content, separators=(",", ":"), allow_nan=False).replace('{"case"', '\n{"case"')
-    (Path(out) / "shapes.json").write_text(text + "\n", encoding="utf-8")
+    records.measure(out, "attention-shapes", _ARTIFACT, {"case": (measure, chosen)}, **options)
 
 
 def record() -> list[tuple[Case, dict[str, np.ndarray]]]:
     """Every case of the book's record with what was measured.
 
-    Raises ``RuntimeError`` for a file that is not as it was written.
-
     >>> [case for case, _ in record()] == cases()
     True
     """
-    content = json.loads(resources.files("experiments.vector").joinpath("shapes.json").read_text(encoding="utf-8"))
-    if _sealed(content["rows"]) != content["sha256"]:
-        raise RuntimeError("shapes.json is not as the sweep wrote it: its rows do not have its checksum")
-    found = []
-    for row in content["rows"]:
-        case = Case(**row.pop("case"))
-        found.append((case, {name: np.array(value, dtype=float) for name, value in row.items()}))
-    return found
+    return records.measured("experiments.vector", _ARTIFACT, case=Case)[0]

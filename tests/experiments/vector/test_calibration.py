@@ -1,8 +1,6 @@
 """What the calibration map rests on: sampled correlations, closures, the noise of two estimators, and the record."""
 
-import json
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -10,6 +8,7 @@ import numpy as np
 import pytest
 import scipy
 
+from experiments import records
 from experiments.vector import calibration, fidelity
 from experiments.vector.calibration import Cell, Noise
 from spinbook import sphere
@@ -312,22 +311,11 @@ def test_one_system_has_the_same_couplings_all_over_the_map():
     assert np.linalg.norm(y, axis=1) == pytest.approx(np.full(32, sphere.radius(64) / 2))
 
 
-def test_the_record_holds_every_case_and_is_small():
+def test_the_record_holds_every_case():
     found = calibration.record()
     assert [case for case, _ in found.cells] == calibration.cells()
     assert [case for case, _ in found.noises] == calibration.noises()
     assert [case for case, _ in found.draws] == calibration.draws()
-    assert Path(calibration.__file__).with_name("calibration.json").stat().st_size < 300_000
-
-
-def test_a_record_that_was_changed_is_refused(tmp_path, monkeypatch):
-    text = Path(calibration.__file__).with_name("calibration.json").read_text()
-    content = json.loads(text)
-    content["rows"][0]["floor"][1] *= 1.01
-    (tmp_path / "calibration.json").write_text(json.dumps(content))
-    monkeypatch.setattr(calibration.resources, "files", lambda _: tmp_path)
-    with pytest.raises(RuntimeError, match=r"calibration\.json is not as the sweep wrote it"):
-        calibration.record()
 
 
 def test_the_map_is_read_in_the_order_of_its_axes():
@@ -342,7 +330,7 @@ def test_the_map_is_read_in_the_order_of_its_axes():
 def test_a_quick_run_writes_what_the_record_holds(tmp_path, monkeypatch):
     with ThreadPoolExecutor(1) as executor:
         calibration.compute(tmp_path, True, executor=executor, progress=False)
-    monkeypatch.setattr(calibration.resources, "files", lambda _: tmp_path)
+    monkeypatch.setattr(records.resources, "files", lambda _: tmp_path)
     found = calibration.record()
     assert [len(part) for part in found] == [1, 1, 1]
     assert found.cells[0][1].keys() == {
