@@ -1,18 +1,24 @@
 """A learning rate for each row of an experiment, and then its seeds: which trainings are made, and in which order.
 
 Trains nothing. Trials choose the rate of each row in validation: three rates, and further ones beside the best as long
-as it is the last on its side.
+as it is the last on its side. A record is the store of its own cells: what it has is not trained again, here or on
+another machine, if plan, sizes and data are the same.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
+import os
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
+from experiments import records
 from spinbook import validate
 
-__all__ = ["RATES", "Cell", "chosen", "tuned"]
+__all__ = ["RATES", "Cell", "begun", "chosen", "digest", "tuned"]
 
 RATES = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1)
 """The rates that may be tried."""
@@ -27,6 +33,27 @@ class Cell(NamedTuple):
     row: str
     rate: float
     seed: int
+
+
+def digest(plan: str | os.PathLike[str]) -> str:
+    """SHA-256 of the text of a plan up to its heading "Changes". Raises ``FileNotFoundError``."""
+    fixed = Path(plan).read_text(encoding="utf-8").split("\n## Changes\n")[0]
+    return hashlib.sha256(fixed.encode()).hexdigest()
+
+
+def begun(path: str | os.PathLike[str], head: Mapping[str, Any]) -> tuple[dict[str, Any], dict[Cell, Any]]:
+    """The record that lies at ``path``, to go on with, and its runs by cell; empty where nothing lies there.
+
+    Raises ``ValueError`` for a record that differs in what ``head`` says, and for a damaged one.
+    """
+    if not Path(path).exists():
+        return {}, {}
+    before = records.read(path)
+    for name, value in head.items():
+        # Tuples are lists in a record.
+        if before.get(name) != json.loads(json.dumps(value)):
+            raise ValueError(f"folder: expected a record of this plan and design, got one with another {name}")
+    return before, {Cell(*(run[name] for name in Cell._fields)): run for run in before["runs"]}
 
 
 def chosen(losses: Mapping[float, float | None]) -> tuple[float, float | None]:

@@ -9,7 +9,6 @@ only if it opens.
 
 from __future__ import annotations
 
-import hashlib
 import math
 import os
 import time
@@ -244,7 +243,6 @@ def _entry(cell: Cell, arrays: Mapping[str, np.ndarray], design: Design) -> dict
     every = design.look_every
     losses = [arrays["losses"][k : k + every].astype(float).mean() for k in range(0, len(arrays["losses"]), every)]
     entry = cell._asdict() | {
-        "plan": str(arrays["plan"]),
         "validation": records.numbers(arrays["validation"].astype(float).mean(), 6),
         "skipped": records.numbers(arrays["skipped"].mean(), 4),
         "unsettled": records.numbers(arrays["validation_unsettled"].mean(), 4),
@@ -269,9 +267,8 @@ def _unfinished(folder: Path, cell: Cell) -> Path:
     return folder / "unfinished" / f"{_label(cell)}.npz"
 
 
-def _task(cell: Cell, design: Design, place: Path | None, identity: str, plan: str) -> dict[str, np.ndarray]:
-    checkpoint = None if place is None else Checkpoint(_unfinished(place, cell), identity)
-    return train(cell, design, checkpoint=checkpoint) | {"plan": np.array(plan)}
+def _task(cell: Cell, design: Design, place: Path | None, identity: str) -> dict[str, np.ndarray]:
+    return train(cell, design, checkpoint=None if place is None else Checkpoint(_unfinished(place, cell), identity))
 
 
 def collect(
@@ -279,61 +276,68 @@ def collect(
 ) -> dict[str, Any]:
     """The record, which is also written to ``depth.json.gz`` in ``folder``, anew with each cell that is done.
 
-    ``plan`` is the file whose SHA-256 every cell gets as it is trained, and the record as ``plan``. Called again with
-    the same folder it goes on at the last look of the cell that it was at. Sizes for an accelerator are left out where
-    there is none, and if no size passes, the record ends with the ladder; it ends after the rows of the gate if that
-    does not open. A ladder of one size is taken as it is, and with the sample of the text the gate is, too. ``options``
-    are those of ``spinbook.sweep.iterate``. Raises ``FileNotFoundError`` where the plan or the text is missing.
+    A record that lies there is gone on with, at the last look of the cell that it was at if that was here. Every cell
+    gets the SHA-256 of the file ``plan`` up to its heading "Changes" as it is trained. Sizes for an accelerator are
+    left out where there is none, and if no size passes, the record ends with the ladder; it ends after the rows of the
+    gate if that does not open. A ladder of one size is taken as it is, and with the sample of the text the gate is,
+    too. The weights of seed 1 are kept in the folder ``weights``. ``options`` are those of ``spinbook.sweep.iterate``.
+    Raises ``ValueError`` for a record of another plan or ladder, and ``FileNotFoundError`` without plan or text.
     """
-    digest = hashlib.sha256(Path(plan).read_bytes()).hexdigest()
-    begin, code = time.perf_counter(), records.commit()
+    begin, code, digest = time.perf_counter(), records.commit(), cells.digest(plan)
     if options.get("executor") is None:
         options["num_threads"] = 1
     version = sweep.code_version(train)
-    climbed: list[dict[str, Any]] = []
-    found: dict[Cell, dict[str, Any]] = {}
+    head = {
+        "format": 2,
+        "plan": digest,
+        "sizes": [size._asdict() for size in ladder],
+        "data": {} if ladder[0].sample else {moby_dick.FILE.name: moby_dick.FILE.sha256},
+    }
+    before, found = ({}, {}) if folder is None else cells.begun(folder / _ARTIFACT, head)
+    climbed: list[dict[str, Any]] = before.get("ladder", [])
 
     def written(design: Design, complete: bool) -> dict[str, Any]:
         guesses = np.bincount(text(design).train, minlength=len(moby_dick.ALPHABET)) + 1
-        record = {
-            "format": 1,
+        record = head | {
             "complete": complete,
-            "plan": digest,
             "ladder": climbed,
             "design": design._asdict(),
             "counting": count(design),
             "blind": float(-np.log(guesses / guesses.sum())[text(design).test].mean()),
-            "data": {} if design.sample else {moby_dick.FILE.name: moby_dick.FILE.sha256},
             "runs": [found[cell] for cell in sorted(found)],
-        } | records.circumstances(begin, code)
+        }
+        record |= records.circumstances(begin, code)
         if folder is not None:
             records.write(folder / _ARTIFACT, record)
         return record
 
-    def stage(design: Design, name: str, tasks: Sequence[Cell]) -> None:
-        sizes = [str(value) for value in design]
-        for k, arrays in sweep.iterate(
-            partial(_task, design=design, place=folder, identity=sweep.fingerprint(sizes, version), plan=digest),
-            tasks,
-            identity=sweep.fingerprint([[str(part) for part in cell] for cell in tasks], sizes, version),
-            folder=None if folder is None else folder / f"{design.name}-{name}",
-            label=f"{design.name} {name}",
-            **options,
-        ):
-            entry = _entry(tasks[k], arrays, design)
-            if tasks[k].stage == "ladder":
-                behind = min(order["validation"] for order in count(design))
-                ahead = None if entry["validation"] is None else behind - entry["validation"]
-                climbed.append({"size": design.name, "ahead": ahead} | entry)
-            else:
-                found[tasks[k]] = entry
-            if folder is not None:
-                _unfinished(folder, tasks[k]).unlink(missing_ok=True)
-            written(design, complete=False)
+    def keep(cell: Cell, arrays: Mapping[str, np.ndarray], design: Design) -> None:
+        entry = _entry(cell, arrays, design) | {"plan": digest, "commit": code}
+        if cell.stage == "ladder":
+            behind = min(order["validation"] for order in count(design))
+            ahead = None if entry["validation"] is None else behind - entry["validation"]
+            climbed.append({"size": design.name, "ahead": ahead} | entry)
+        else:
+            found[cell] = entry
+        if folder is not None:
+            _unfinished(folder, cell).unlink(missing_ok=True)
+            if cell.stage == "run" and cell.seed == 1:
+                (folder / "weights").mkdir(exist_ok=True)
+                weights = {name: value for name, value in arrays.items() if name.startswith("weight.")}
+                np.savez(folder / "weights" / _label(cell), allow_pickle=False, **weights)
+        written(design, complete=False)
+
+    def stage(design: Design, name: str, its: Sequence[Cell]) -> None:
+        missing = [cell for cell in its if cell not in found]
+        identity = sweep.fingerprint([str(value) for value in design], version)
+        task = partial(_task, design=design, place=folder, identity=identity)
+        for k, arrays in sweep.iterate(task, missing, label=f"{design.name} {name}", **options):
+            keep(missing[k], arrays, design)
 
     def passed(design: Design) -> bool:
-        stage(design, "ladder", [Cell("ladder", "vanilla", _LADDER_RATE, 0)])
-        ahead = climbed[-1]["ahead"]
+        if design.name not in [entry["size"] for entry in climbed]:
+            stage(design, "ladder", [Cell("ladder", "vanilla", _LADDER_RATE, 0)])
+        ahead = next(entry["ahead"] for entry in climbed if entry["size"] == design.name)
         return ahead is not None and bool(ahead > RESERVE)
 
     usable = [size for size in ladder if not size.accelerator or jax.default_backend() != "cpu"]

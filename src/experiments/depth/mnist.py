@@ -7,7 +7,6 @@ cells: given again, the command goes on after the last of them. The plan is ``bo
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -109,22 +108,16 @@ def collect(
     "Changes" as it is trained.
     Raises ``ValueError`` for a record of another plan or design, and ``FileNotFoundError`` without images or plan.
     """
-    fixed = Path(plan).read_text(encoding="utf-8").split("\n## Changes\n")[0]
-    path, digest = folder / _ARTIFACT, hashlib.sha256(fixed.encode()).hexdigest()
+    path, digest = folder / _ARTIFACT, cells.digest(plan)
     begin, code, task = time.perf_counter(), records.commit(), _task(design.sample)
     head = {
         "format": 1,
         "plan": digest,
-        "design": {name: list(v) if isinstance(v, tuple) else v for name, v in design._asdict().items()},
+        "design": design._asdict(),
         "blind": 1 - task.blind.accuracy,
         "data": {} if design.sample else {file.name: file.sha256 for file in mnist.FILES},
     }
-    found: dict[Cell, dict[str, Any]] = {}
-    if path.exists():
-        before = records.read(path)
-        if any(before[name] != value for name, value in head.items()):
-            raise ValueError("folder: expected a record of this plan and design, got another")
-        found = {Cell(*(run[name] for name in Cell._fields)): run for run in before["runs"]}
+    found = cells.begun(path, head)[1]
 
     def written(complete: bool) -> dict[str, Any]:
         runs = [found[cell] for cell in sorted(found)]

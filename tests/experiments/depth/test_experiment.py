@@ -1,6 +1,7 @@
 """The depth experiment: what rows share, what counts, and a record that can be interrupted."""
 
 import hashlib
+import shutil
 from functools import partial
 from pathlib import Path
 
@@ -157,6 +158,15 @@ def test_a_record_goes_on_where_it_was_to_the_same_bits(tmp_path, monkeypatch, c
     assert again.count(next(name for name in unfinished if name.startswith("run-identity"))) == 1
     for one, other in zip(stopped["runs"], whole["runs"], strict=True):
         assert one | {"seconds": 0} == other | {"seconds": 0}
+    # The record alone is enough to go on from, with the plan and the sizes that it was made with.
+    (tmp_path / "carried").mkdir()
+    shutil.copy(tmp_path / "whole" / "depth.json.gz", tmp_path / "carried")
+    again.clear()
+    assert main([*command, str(tmp_path / "carried")]) == 0
+    assert not again
+    plan.write_text("Something else.")
+    assert main([*command, str(tmp_path / "carried")]) == 2
+    assert "expected a record of this plan and design" in capsys.readouterr().err
 
 
 def outcome(losses, **changes):
