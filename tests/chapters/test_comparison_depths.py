@@ -11,8 +11,9 @@ from chapters import style
 from chapters.comparison import depths as plot
 from experiments.comparison import questions
 from experiments.comparison.by_depth import Stack
+from experiments.comparison.contrasts import Finding
 from experiments.comparison.judging import Paired, Verdict
-from experiments.comparison.questions import QUESTIONS, Answer, Finding
+from experiments.comparison.questions import QUESTIONS, Answer
 
 NOTHING = (math.nan, math.nan)
 GUESSES = {"mnist": ("accuracy", 0.1), "text": ("loss", 2.8)}
@@ -47,7 +48,7 @@ def stack(row, depth, score, task="mnist", **values):
 def answer(task, mean, decision):
     found = [
         Finding(
-            contrast, Paired(mean, 0.1 * mean, 0.8 * mean, 1.2 * mean, 5), Verdict(decision, 0, 0), None, 0, decision
+            contrast, Paired(mean, 0.1 * mean, 0.8 * mean, 1.2 * mean, 5), Verdict(decision, 0, 0), None, (), decision
         )
         for contrast in questions.contrasts(QUESTIONS[0], task)
     ]

@@ -8,8 +8,9 @@ import pytest
 from matplotlib.colors import to_hex
 
 from chapters.nonequilibrium_dynamics import transient as plot
+from experiments.comparison.contrasts import Finding
 from experiments.comparison.judging import Paired, Verdict
-from experiments.comparison.transient_questions import QUESTIONS, Answer, Finding
+from experiments.comparison.transient_questions import QUESTIONS, Answer
 
 
 @pytest.fixture(autouse=True)

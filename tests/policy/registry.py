@@ -60,6 +60,7 @@ EXEMPT = {
         f"experiments.comparison.{name}": "of a record of the book, which its checksum seals"
         for name in (
             "by_depth",
+            "contrasts",
             "depths",
             "doubts",
             "experiment",

@@ -16,6 +16,7 @@ from scipy import stats
 
 from experiments.comparison import judging, questions
 from experiments.comparison.questions import Answer
+from experiments.comparison.summary import changes, markdown, median, number
 
 __all__ = [
     "Stack",
@@ -73,11 +74,6 @@ def _over_runs(values: np.ndarray, fine: np.ndarray) -> np.ndarray:
     return np.divide(total, known, out=np.full(np.shape(total), np.nan), where=known > 0)
 
 
-def _median(values: np.ndarray) -> float:
-    there = values[np.isfinite(values)]
-    return float(np.median(there)) if there.size else math.nan
-
-
 def _stack(cell: Mapping[str, Any], blind: Mapping[str, float]) -> Stack:
     runs, endpoint = cell["runs"], questions.endpoint(cell["task"])
     measured = _array(runs["accuracy" if endpoint == "accuracy" else "test_loss"])
@@ -101,8 +97,8 @@ def _stack(cell: Mapping[str, Any], blind: Mapping[str, float]) -> Stack:
         scores=scores,
         score=float(scores.mean()),
         half_width=float(stats.t.ppf(0.975, n - 1)) * error if n > 1 else math.nan,
-        time_ratio=_median(_array(runs["time_ratio"])),
-        memory_ratio=_median(_array(runs["memory_ratio"])),
+        time_ratio=median(_array(runs["time_ratio"])),
+        memory_ratio=median(_array(runs["memory_ratio"])),
         steps=pair("steps"),
         contraction=pair("contraction"),
         production=pair("production"),
@@ -193,11 +189,6 @@ def find(stacks: Sequence[Stack], row: str, task: str, depth: int) -> Stack:
     raise ValueError(f"row: expected one with runs on {task} at depth {depth}, got {row}")
 
 
-def _lines(header: Sequence[str], body: Sequence[Sequence[str]], *, words: int) -> str:
-    align = [*["---"] * words, *["---:"] * (len(header) - words)]
-    return "\n".join("| " + " | ".join(line) + " |" for line in (header, align, *body))
-
-
 def _difference(task: str, value: float) -> str:
     """With its sign: percentage points of an accuracy, nats of a loss."""
     return f"{100 * value:+.2f}" if questions.endpoint(task) == "accuracy" else f"{value:+.3f}"
@@ -227,12 +218,12 @@ def answer_table(answers: Sequence[Answer]) -> str:
                     f"{mean} ({low} to {high})",
                     margin,
                     str(d.num_pairs),
-                    str(finding.num_failed),
+                    str(len(finding.failed)),
                     finding.decision,
                     answered,
                 ]
             )
-    return _lines(header, body, words=3)
+    return markdown(header, body, words=3)
 
 
 def _depths(stacks: Sequence[Stack], task: str) -> list[int]:
@@ -263,11 +254,7 @@ def score_table(stacks: Sequence[Stack], task: str) -> str:
         return f"{stack.score:.3f}{width}{failed}"
 
     body = [[row, *(cell(found.get(depth)) for depth in depths)] for row, found in _by_row(stacks, task).items()]
-    return _lines(["row", *(f"depth {depth}" for depth in depths)], body, words=1)
-
-
-def _number(value: float, digits: int) -> str:
-    return "–" if math.isnan(value) else f"{value:.{digits}f}"
+    return markdown(["row", *(f"depth {depth}" for depth in depths)], body)
 
 
 def cost_table(stacks: Sequence[Stack], task: str) -> str:
@@ -285,8 +272,8 @@ def cost_table(stacks: Sequence[Stack], task: str) -> str:
             for field in ("time_ratio", "memory_ratio")
             for depth in depths
         ]
-        body.append([row, *(_number(value, 1) for value in values)])
-    return _lines(header, body, words=1)
+        body.append([row, *(number(value, 1) for value in values)])
+    return markdown(header, body)
 
 
 def physics_table(stacks: Sequence[Stack], task: str) -> str:
@@ -295,14 +282,10 @@ def physics_table(stacks: Sequence[Stack], task: str) -> str:
     >>> physics_table((), "mnist").splitlines()[0]
     '| row | depth | solver updates | contraction factor | entropy production |'
     """
-
-    def change(pair: tuple[float, float], digits: int) -> str:
-        return "–" if all(map(math.isnan, pair)) else " → ".join(_number(value, digits) for value in pair)
-
     body = [
-        [stack.row, str(depth), change(stack.steps, 1), change(stack.contraction, 2), change(stack.production, 2)]
+        [stack.row, str(depth), *told]
         for found in _by_row(stacks, task).values()
         for depth, stack in sorted(found.items())
-        if not all(math.isnan(value) for value in (*stack.steps, *stack.contraction, *stack.production))
+        if (told := changes(stack)) is not None
     ]
-    return _lines(["row", "depth", "solver updates", "contraction factor", "entropy production"], body, words=1)
+    return markdown(["row", "depth", "solver updates", "contraction factor", "entropy production"], body)

@@ -6,13 +6,15 @@ The page ``book/plan-of-the-comparison`` says the same in words. All else in a r
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from experiments.comparison import judging
-from experiments.comparison.judging import Paired, Verdict
+from experiments.comparison.contrasts import Finding, by_seed, found, joint
+from experiments.comparison.judging import Verdict
 from spinbook import validate
 
 __all__ = [
@@ -22,7 +24,6 @@ __all__ = [
     "QUESTIONS",
     "Answer",
     "Contrast",
-    "Finding",
     "Question",
     "answer",
     "answers",
@@ -84,20 +85,6 @@ class Contrast(NamedTuple):
     row: str
     task: str
     terms: tuple[tuple[int, str, int], ...]
-
-
-class Finding(NamedTuple):
-    """A contrast as it came out: its interval, its verdict, and that without the seeds in which a run failed.
-
-    ``decision`` is that of the verdict where both agree, or where no run failed, else "undecided".
-    """
-
-    contrast: Contrast
-    difference: Paired
-    verdict: Verdict
-    without_failures: Verdict | None
-    num_failed: int
-    decision: judging.Decision
 
 
 class Answer(NamedTuple):
@@ -167,19 +154,13 @@ def in_order(task: str) -> list[tuple[str, str, int]]:
     return [(row, task, depth) for row, depth in dict.fromkeys((row, depth) for _, row, depth in terms)]
 
 
-def _judged(kind: str, differences: np.ndarray, margin: float) -> Verdict:
+def _judged(kind: str, margin: float, differences: np.ndarray) -> Verdict:
     if kind == "loss":
         return judging.above(differences, margin, level=LEVEL)
     if kind == "equivalence":
         return judging.equivalent(differences, margin, level=LEVEL)
     # That the distance grows by less than the margin is that its opposite is above minus the margin.
     return judging.above(-differences, -margin, level=LEVEL)
-
-
-def _values(contrast: Contrast, scores: Mapping[tuple[str, int, int], float]) -> dict[int, float]:
-    """By seed, of the seeds that all terms have."""
-    seeds = set.intersection(*({s for r, d, s in scores if (r, d) == term[1:]} for term in contrast.terms))
-    return {s: sum(sign * scores[row, depth, s] for sign, row, depth in contrast.terms) for s in sorted(seeds)}
 
 
 def runs_needed(scores: Mapping[tuple[str, int, int], float], task: str, *, least: int, most: int) -> int:
@@ -194,7 +175,7 @@ def runs_needed(scores: Mapping[tuple[str, int, int], float], task: str, *, leas
     margin, numbers = MARGINS[endpoint(task)], [least]
     for question in QUESTIONS:
         for contrast in contrasts(question, task):
-            values = list(_values(contrast, scores).values()) if scores else []
+            values = list(by_seed(contrast.terms, scores).values()) if scores else []
             if len(values) < 2 or (spread := judging.greatest_spread(values)) == 0:
                 continue
 
@@ -236,38 +217,14 @@ def answer(question: Question, record: Mapping[str, Any], task: str) -> Answer:
     scores, failed = _scores(record, task)
     findings = []
     for contrast in contrasts(question, task):
-        values = _values(contrast, scores)
+        values = by_seed(contrast.terms, scores)
         if len(values) < 2:
             raise ValueError(
                 f"record: expected at least two seeds of {contrast.row} and vanilla on {task}, got {len(values)}"
             )
-        lost = {s for s in values if any((row, depth, s) in failed for _, row, depth in contrast.terms)}
-        all_of_them = np.array(list(values.values()))
-        verdict = _judged(question.kind, all_of_them, margin)
-        kept = np.array([value for seed, value in values.items() if seed not in lost])
-        without = _judged(question.kind, kept, margin) if lost and len(kept) > 1 else None
-        agreed = not lost or (without is not None and without.decision == verdict.decision)
-        findings.append(
-            Finding(
-                contrast,
-                judging.paired(all_of_them, np.zeros(len(all_of_them)), confidence=1 - 2 * LEVEL),
-                verdict,
-                without,
-                len(lost),
-                verdict.decision if agreed else "undecided",
-            )
-        )
-    joint = judging.together([finding.verdict for finding in findings], level=LEVEL)
-    return Answer(question, task, joint, _joint(joint, findings), tuple(findings))
-
-
-def _joint(verdict: Verdict, findings: Sequence[Finding]) -> judging.Decision:
-    """That of all together, as far as it does not rest on a finding that failed runs have made undecided."""
-    if verdict.decision == "yes":
-        return "yes" if all(finding.decision == "yes" for finding in findings) else "undecided"
-    if verdict.decision == "no":
-        return "no" if any(finding.decision == "no" for finding in findings) else "undecided"
-    return "undecided"
+        test = partial(_judged, question.kind, margin)
+        findings.append(found(contrast, values, failed, test, confidence=1 - 2 * LEVEL))
+    return Answer(question, task, *joint(findings, level=LEVEL), tuple(findings))
 
 
 def is_complete(question: Question, record: Mapping[str, Any], task: str) -> bool:

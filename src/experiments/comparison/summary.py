@@ -12,7 +12,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-__all__ = ["Summary", "accuracy_table", "cost_table", "diagnostics_table", "difference", "find", "summarize", "wins"]
+__all__ = [
+    "Summary",
+    "accuracy_table",
+    "changes",
+    "cost_table",
+    "diagnostics_table",
+    "difference",
+    "find",
+    "markdown",
+    "median",
+    "number",
+    "summarize",
+    "wins",
+]
 
 
 class Summary(NamedTuple):
@@ -57,7 +70,12 @@ def _mean(values: np.ndarray) -> float:
     return float(there.mean()) if there.size else math.nan
 
 
-def _median(values: np.ndarray) -> float:
+def median(values: np.ndarray) -> float:
+    """Of the finite ones, NaN if there are none.
+
+    >>> median(np.array([1.0, np.nan, 3.0]))
+    2.0
+    """
     there = values[np.isfinite(values)]
     return float(np.median(there)) if there.size else math.nan
 
@@ -82,8 +100,8 @@ def _summary(row: Mapping[str, Any]) -> Summary:
         accuracies=accuracies,
         accuracy=_mean(accuracies),
         standard_error=error,
-        time_ratio=_median(_column(fine, "time_ratio")),
-        memory_ratio=_median(_column(runs, "memory_ratio")),
+        time_ratio=median(_column(fine, "time_ratio")),
+        memory_ratio=median(_column(runs, "memory_ratio")),
         steps=pair("steps"),
         contraction=pair("contraction"),
         production=pair("production"),
@@ -162,8 +180,15 @@ def _both(rows: Sequence[Summary], text: Any) -> str:
     return parts[0] if len(set(parts)) == 1 else " / ".join(parts)
 
 
-def _lines(header: Sequence[str], body: Sequence[Sequence[str]]) -> str:
-    align = ["---", *["---:"] * (len(header) - 1)]
+def markdown(header: Sequence[str], body: Sequence[Sequence[str]], *, words: int = 1) -> str:
+    """A table whose first ``words`` columns are words, the others numbers.
+
+    >>> print(markdown(["row", "loss"], [["gMLP", "2.1"]]))
+    | row | loss |
+    | --- | ---: |
+    | gMLP | 2.1 |
+    """
+    align = [*["---"] * words, *["---:"] * (len(header) - words)]
     return "\n".join("| " + " | ".join(line) + " |" for line in (header, align, *body))
 
 
@@ -188,11 +213,27 @@ def accuracy_table(summaries: Sequence[Summary]) -> str:
                 _both(rows, lambda s: f"{s.failed} of {s.num_runs}"),
             ]
         )
-    return _lines(header, body)
+    return markdown(header, body)
 
 
-def _number(value: float, digits: int) -> str:
+def number(value: float, digits: int) -> str:
+    """So many digits behind the point, or a dash for NaN.
+
+    >>> number(1.25, 1), number(math.nan, 1)
+    ('1.2', '–')
+    """
     return "–" if math.isnan(value) else f"{value:.{digits}f}"
+
+
+def changes(found: Any) -> list[str] | None:
+    """Steps, contraction factor and entropy production, before → after; None if none of them is known."""
+    pairs = (found.steps, 1), (found.contraction, 2), (found.production, 2)
+    if all(math.isnan(value) for pair, _ in pairs for value in pair):
+        return None
+    return [
+        "–" if all(map(math.isnan, pair)) else " → ".join(number(value, digits) for value in pair)
+        for pair, digits in pairs
+    ]
 
 
 def cost_table(summaries: Sequence[Summary]) -> str:
@@ -205,12 +246,12 @@ def cost_table(summaries: Sequence[Summary]) -> str:
         [
             name,
             {"jax": "JAX", "torch": "PyTorch"}[rows[0].framework],
-            _both(rows, lambda s: _number(s.time_ratio, 1)),
-            _both(rows, lambda s: _number(s.memory_ratio, 1)),
+            _both(rows, lambda s: number(s.time_ratio, 1)),
+            _both(rows, lambda s: number(s.memory_ratio, 1)),
         ]
         for name, rows in _modules(summaries).items()
     ]
-    return _lines(["module", "framework", "time", "memory"], body)
+    return markdown(["module", "framework", "time", "memory"], body)
 
 
 def diagnostics_table(summaries: Sequence[Summary]) -> str:
@@ -219,21 +260,8 @@ def diagnostics_table(summaries: Sequence[Summary]) -> str:
     >>> diagnostics_table([]).splitlines()[0]
     '| module | task | solver updates | contraction factor | entropy production | without a steady state |'
     """
-
-    def change(pair: tuple[float, float], digits: int) -> str:
-        return "–" if all(map(math.isnan, pair)) else " → ".join(_number(value, digits) for value in pair)
-
     body = [
-        [
-            s.module,
-            s.task,
-            change(s.steps, 1),
-            change(s.contraction, 2),
-            change(s.production, 2),
-            f"{100 * s.unsolved:.1f} %",
-        ]
-        for s in summaries
-        if not all(math.isnan(value) for value in (*s.steps, *s.contraction, *s.production))
+        [s.module, s.task, *told, f"{100 * s.unsolved:.1f} %"] for s in summaries if (told := changes(s)) is not None
     ]
     header = ["module", "task", "solver updates", "contraction factor", "entropy production", "without a steady state"]
-    return _lines(header, body)
+    return markdown(header, body)

@@ -6,12 +6,11 @@ The page ``book/plan-of-the-transient`` says the same in words. All else in a re
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from experiments.comparison import judging
-from experiments.comparison.judging import Paired, Verdict
+from experiments.comparison.contrasts import Finding, by_seed, found, joint
 from spinbook import validate
 
 __all__ = [
@@ -22,7 +21,6 @@ __all__ = [
     "SEEDS",
     "Answer",
     "Contrast",
-    "Finding",
     "Question",
     "Term",
     "answer",
@@ -98,21 +96,6 @@ DECIDING = ("relaxing hurts", "transients are better")
 """The questions that call for more seeds if they are undecided."""
 
 
-class Finding(NamedTuple):
-    """A contrast as it came out. ``difference`` has the interval of 95 %, whatever the level of the verdict.
-
-    ``without_failures``: the verdict without the seeds in which a run of the contrast failed, None where none did or
-    fewer than two are left. ``decision`` is that of the verdict where both agree.
-    """
-
-    contrast: Contrast
-    difference: Paired
-    verdict: Verdict
-    without_failures: Verdict | None
-    failed: tuple[int, ...]
-    decision: judging.Decision
-
-
 class Answer(NamedTuple):
     """To a question, from these seeds; ``final`` unless they are fewer than the plan asks for."""
 
@@ -138,32 +121,15 @@ def _losses(record: Mapping[str, Any], beta: float) -> tuple[dict[tuple[str, str
     return losses, failed
 
 
-def _judged(contrast: Contrast, losses: Mapping[Any, float], failed: set[Any], seeds: Sequence[int]) -> Finding:
-    differences = np.array([sum(t.sign * losses[t.row, t.use, s] for t in contrast.terms) for s in seeds])
-    lost = [any((t.row, t.use, s) in failed for t in contrast.terms) for s in seeds]
-    verdict = judging.above(differences, MARGIN, level=LEVEL / len(SEEDS))
-    kept = differences[~np.array(lost)]
-    without = judging.above(kept, MARGIN, level=LEVEL / len(SEEDS)) if any(lost) and len(kept) > 1 else None
-    agreed = not any(lost) or (without is not None and without.decision == verdict.decision)
-    return Finding(
-        contrast,
-        judging.paired(differences, np.zeros(len(differences))),
-        verdict,
-        without,
-        tuple(seed for seed, gone in zip(seeds, lost, strict=True) if gone),
-        verdict.decision if agreed else "undecided",
-    )
-
-
 def _at(
     question: Question, losses: Mapping[Any, float], failed: set[Any], seeds: Sequence[int]
 ) -> tuple[judging.Decision, tuple[Finding, ...]]:
-    findings = tuple(_judged(contrast, losses, failed, seeds) for contrast in question.contrasts)
-    joint = judging.together([finding.verdict for finding in findings], level=LEVEL / len(SEEDS)).decision
-    decisions = [finding.decision for finding in findings]
-    # A decision may not rest on a finding that failed runs have made undecided.
-    stands = {"yes": all(d == "yes" for d in decisions), "no": "no" in decisions, "undecided": True}
-    return joint if stands[joint] else "undecided", findings
+    test = partial(judging.above, margin=MARGIN, level=LEVEL / len(SEEDS))
+    findings = []
+    for contrast in question.contrasts:
+        differences = by_seed(contrast.terms, losses)
+        findings.append(found(contrast, {seed: differences[seed] for seed in seeds}, failed, test))
+    return joint(findings, level=LEVEL / len(SEEDS))[1], tuple(findings)
 
 
 def answer(question: Question, record: Mapping[str, Any], *, beta: float = 1.0) -> Answer:

@@ -17,6 +17,7 @@ from scipy import stats
 from experiments import records
 from experiments.comparison import judging, transient_questions
 from experiments.comparison.judging import Paired
+from experiments.comparison.summary import markdown
 from experiments.comparison.transient_questions import Answer, Contrast, Question, Term
 from spinbook import validate
 
@@ -247,11 +248,6 @@ def course(
     return np.asarray(values[:, :, kept.index(updates)].sum(axis=-1))
 
 
-def _table(header: Sequence[str], body: Sequence[Sequence[str]], *, words: int) -> str:
-    align = [*["---"] * words, *["---:"] * (len(header) - words)]
-    return "\n".join("| " + " | ".join(line) + " |" for line in (header, align, *body))
-
-
 def loss_table(record: Mapping[str, Any]) -> str:
     """Markdown: the mean loss of each row with every number of updates, plus or minus half its interval of 95 %.
 
@@ -273,7 +269,7 @@ def loss_table(record: Mapping[str, Any]) -> str:
             half = float(stats.t.ppf(0.975, seeds - 1) * values.std(ddof=1) / math.sqrt(seeds)) if seeds > 1 else 0.0
             cells.append(f"{values.mean():.4f}" + (f" ± {half:.4f}" if seeds > 1 else ""))
         body.append([row, "" if row == "vanilla" else f"{beta:g}", str(seeds), *cells])
-    return _table(["trained with", "beta", "seeds", *(_USES.get(use, use) for use in uses)], body, words=1)
+    return markdown(["trained with", "beta", "seeds", *(_USES.get(use, use) for use in uses)], body, words=1)
 
 
 def answer_table(answers: Sequence[Answer]) -> str:
@@ -299,4 +295,4 @@ def answer_table(answers: Sequence[Answer]) -> str:
                 ]
             )
     header = ["question", "contrast", "difference, 95 % interval", "seeds", "failed", "verdict", "answer"]
-    return _table(header, body, words=2)
+    return markdown(header, body, words=2)

@@ -19,7 +19,7 @@ def record(means, *, task="mnist", seeds=8, spread=0.002, failed=()):
     shared, cells = rng.normal(size=seeds), []
     base = 0.97 if questions.endpoint(task) == "accuracy" else 1.8
     # In the order of the plan: that of a set depends on the process, and the noise with it.
-    for row, depth in dict.fromkeys((r, d) for r, t, d in questions.primary_cells([task], (1, 4))):
+    for row, _, depth in questions.in_order(task):
         score = base + means.get((row, depth), 0.0) + spread * (shared + rng.normal(size=seeds))
         failure = ["diverged" if (row, depth, k + 1) in failed else "" for k in range(seeds)]
         values = [None if reason else float(x) for reason, x in zip(failure, score, strict=True)]
@@ -83,7 +83,7 @@ def test_a_failed_run_counts_as_a_guess_and_cannot_decide_alone():
     # Without a loss, failures alone make the row worse: undecided.
     failed = {(row, 4, k) for k in range(1, 8)}
     few = ask("loss", record(worse | {(row, 4): 0.0}, failed=failed, seeds=10)).findings[0]
-    assert few.num_failed == 7
+    assert few.failed == (1, 2, 3, 4, 5, 6, 7)
     assert few.difference.mean == pytest.approx(0.7 * 0.87, abs=0.01)
     assert few.verdict.decision == "yes"
     assert few.decision == "undecided"
