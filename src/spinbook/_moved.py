@@ -38,6 +38,7 @@ MOVED = {
 """Names within this package, and the full names that these modules have now; those of their parts follow."""
 GONE = {
     "adaptive_tap.SphericalLargeDim": "use Spherical, which is exact",
+    "adaptive_tap.couplings.symmetrize_bounded": "use Bounded, which keeps gradients too",
     "adaptive_tap.priors.SphericalLargeDim": "use Spherical, which is exact",
     "entropy_production.relax": "iterate spinbook.vector.mean_field.naive_step, and divergence for the mismatch",
     "entropy_production.paths.relax": "iterate entropy_budget, whose result has the distribution after the step",
@@ -47,6 +48,7 @@ GONE = {
     "rbm.convergence_radius.gaussian": "it is infinite",
     "rbm.convergence_radius.laplace": "it is 1 / scale",
     "rbm.convergence_radius.poisson": "it is infinite",
+    "rbm.exact.visible_distribution": "it is jax.nn.softmax(-energies) of all states",
     "rbm.recall.Recall": "retrieve corrupted patterns by spinbook.rbm.retrieve and compare them",
     "rbm.recall.corrupt": "corrupt patterns by NumPy or JAX",
     "rbm.recall.erasure": "corrupt patterns by NumPy or JAX",
@@ -55,6 +57,7 @@ GONE = {
     "rbm.recall.sign_flips": "corrupt patterns by NumPy or JAX",
     "self_attention.Classification": "classify_sweep gives a Dataset",
     "self_attention.classify": "sweep over starts by bifurcation, then classify_sweep",
+    "self_attention.lyapunov.exponents_by_definition": "a second way; it is tests/self_attention/definition.py",
     "self_attention.scan": "the same sweep in JAX, a second way; it is tests/self_attention/scan.py in the repository",
     "vector.reference": "the TAP equation in matrices, a second way; it is tests/vector/reference.py in the repository",
 }

@@ -531,7 +531,6 @@ GROUPS = [
         more={"hidden_sampler": Opaque(lambda: _class("spinbook.rbm.hidden_given_visible", "gaussian"))},
     ),
     Group("rbm.exact", "interaction_strength_by_order interactions states", RBM),
-    Group("rbm.exact", "visible_distribution", RBM, more={"energy": Opaque(lambda: lambda v: v.sum(-1))}),
     Group(
         "rbm.random_features",
         "directions retrieve",
@@ -647,7 +646,6 @@ GROUPS = [
         more={"f": Opaque(lambda: lambda x, p: p * jnp.sin(x)), "orthonormalise_every": 2},
     ),
     Group("self_attention.spectrum", "lyapunov_spectrum", NETWORK, "expected a map whose steps can be inverted"),
-    Group("self_attention.lyapunov", "exponents_by_definition", NETWORK, "exponents are minus infinity at beta = 0"),
     Group(
         "self_attention.bifurcations",
         "bifurcation",

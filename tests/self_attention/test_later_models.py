@@ -25,8 +25,8 @@ from spinbook.self_attention import (
     simulate,
     token_window,
 )
-from spinbook.self_attention.lyapunov import exponents_by_definition
 from tests.self_attention import scan
+from tests.self_attention.definition import exponents_by_definition
 
 FIELDS = ("output_semantic", "values", "queries", "keys", "attention")
 DATA = json.loads((Path(__file__).parent / "data" / "authors_later_models.json").read_text(encoding="utf-8"))

@@ -14,7 +14,7 @@ from spinbook.self_attention import (
     mean_log_determinant,
     simulate,
 )
-from spinbook.self_attention.lyapunov import exponents_by_definition
+from tests.self_attention.definition import exponents_by_definition
 
 
 @jax.jit

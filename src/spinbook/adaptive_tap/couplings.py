@@ -14,6 +14,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from spinbook import transforms, validate
+from spinbook._moved import explain
 
 __all__ = [
     "Bounded",
@@ -21,7 +22,6 @@ __all__ = [
     "count_free",
     "sample",
     "symmetrize",
-    "symmetrize_bounded",
     "symmetrize_components",
     "symmetrize_separately",
     "symmetrize_sites",
@@ -29,8 +29,9 @@ __all__ = [
     "without_self_couplings",
 ]
 
+explain(globals())
+
 Symmetry = Callable[[Tensor], Tensor]
-_LARGEST = 0.95
 # Couplings up to this largest eigenvalue are what they are; beyond, they approach a bound halfway from here to 1.
 _INNER = 0.9
 
@@ -94,20 +95,6 @@ def symmetrize_separately(couplings: Float[Tensor, "N N D D"]) -> Float[Tensor, 
     True
     """
     return symmetrize_sites(symmetrize_components(couplings))
-
-
-def symmetrize_bounded(couplings: Float[Tensor, "N N D D"]) -> Float[Tensor, "N N D D"]:
-    """c J with J hollow and symmetric, and c <= 1 so that the largest eigenvalue is at most 0.95.
-
-    With it a Gaussian model of prior variance 1 exists wherever training takes the couplings. Cost: the eigenvalues
-    of a matrix of N D rows.
-
-    >>> J = symmetrize_bounded(torch.ones(3, 3, 2, 2))
-    >>> round(float(torch.linalg.eigvalsh(as_matrix(J))[-1]), 4)
-    0.95
-    """
-    J = without_self_couplings(symmetrize(couplings))
-    return J / (torch.linalg.eigvalsh(as_matrix(J))[-1] / _LARGEST).clamp_min(1)
 
 
 class Bounded:

@@ -6,7 +6,6 @@ units has the number of the state in which exactly its members are 1. ``hidden_s
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -16,6 +15,7 @@ import numpy as np
 from jaxtyping import Array
 
 from spinbook import validate
+from spinbook._moved import explain
 from spinbook.annotations import ArrayLike, Float
 from spinbook.rbm import hidden_sum
 
@@ -24,8 +24,9 @@ __all__ = [
     "interaction_strength_by_order",
     "interactions",
     "states",
-    "visible_distribution",
 ]
+
+explain(globals())
 
 _MAX_UNITS = 20
 
@@ -49,23 +50,6 @@ def states(num_units: int) -> Float[Array, "states num_units"]:
     n = _num_units(num_units)
     numbers = np.arange(2**n)
     return jnp.asarray((numbers[:, None] >> np.arange(n)) & 1, dtype=validate.common_dtype())
-
-
-@validate.finite_result
-def visible_distribution(energy: Callable[[Array], Array], num_units: int) -> Float[Array, " states"]:
-    """p(v) = exp(-E(v)) / sum_v exp(-E(v)), in the order of ``states``.
-
-    ``energy`` maps (..., V) to (...), for example ``effective_energy`` with its other arguments bound.
-    Cost: one call with all 2^n states. Raises ``ValueError`` for more than 20 units.
-
-    >>> visible_distribution(lambda v: 0.0 * v.sum(-1), 2).tolist()
-    [0.25, 0.25, 0.25, 0.25]
-    """
-    v = states(num_units)
-    energies = validate.finite(energy(v), "energy", ndim=1)
-    if energies.shape != v.shape[:1]:
-        raise ValueError(f"energy: expected values of shape {v.shape[:1]}, got {energies.shape}")
-    return jax.nn.softmax(-energies)
 
 
 def _energies(energies: Float[ArrayLike, "... 2**num_units"]) -> tuple[Array, int]:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
 from scipy.special import logsumexp
 
 from spinbook import validate
+from spinbook._moved import explain
 from spinbook.annotations import ArrayLike, Float, Number
 from spinbook.replicas import mean_and_error
-from spinbook.self_attention import lanes, mean_field
+from spinbook.self_attention import lanes
 from spinbook.self_attention.double import inverse_temperatures, numbers
 from spinbook.self_attention.lanes import Numerics, Observation
 from spinbook.self_attention.network import Network
@@ -25,11 +22,12 @@ from spinbook.self_attention.window import Window, start_window
 __all__ = [
     "LogDeterminant",
     "LyapunovExponents",
-    "exponents_by_definition",
     "kaplan_yorke_dimension",
     "lyapunov_exponents",
     "mean_log_determinant",
 ]
+
+explain(globals())
 
 
 class LyapunovExponents(NamedTuple):
@@ -71,8 +69,6 @@ def lyapunov_exponents(
     ``orthonormalise_every=4`` and 1, and all K M are right only if they add up to ``mean_log_determinant``. For the
     whole spectrum with a bound for each exponent take ``lyapunov_spectrum``.
 
-    In ten lines, and slowly: ``exponents_by_definition``.
-
     Cost: ``simulate``'s times 1.5 for one exponent, 10 for all 12 of the paper's network. Raises ``ValueError`` for
     beta <= 0, more than K M exponents, and a window that does not fit. Source: Poc-Lopez and Aguilera's code; the
     method is that of Benettin et al. (1980).
@@ -99,44 +95,6 @@ def lyapunov_exponents(
     blocks = blocks[:, np.argsort(-blocks.mean(axis=0), kind="stable")]
     end = result.windows
     return LyapunovExponents(*mean_and_error(blocks.T), blocks, end._replace(attention=end.attention[0]))
-
-
-def exponents_by_definition(
-    network: Network, *, beta: Number, steps: int, num_exponents: int = 1, start: Any = None
-) -> Float[np.ndarray, " E"]:
-    """lambda_k = 1/T sum_t log R_kk(t), with D <- dA(t+1)/dA(t) D and D = Q R, D <- Q at every step.
-
-    The readable reference of ``lyapunov_exponents``: the derivative of ``mean_field.step`` by JAX, in JAX's floating
-    type, from random tangents. Over T steps the two differ by the logarithm of a bounded factor over T.
-
-    >>> from spinbook.self_attention import paper_network
-    >>> found = exponents_by_definition(paper_network(), beta=1.0, steps=4000, num_exponents=2)
-    >>> [round(float(x), 2) for x in found]
-    [-0.08, -0.08]
-    """
-    couplings = mean_field.couplings(network, beta=jnp.asarray(inverse_temperatures(beta, "beta", ndim=0)))
-    window = Window(*map(jnp.asarray, start_window(network, start)))
-    T, size = validate.count(steps, "steps", minimum=1), network.context * network.num_features
-    E = validate.count(num_exponents, "num_exponents", minimum=1, maximum=size)
-    tangents = jnp.asarray(np.random.default_rng(0).normal(size=(size, E)), couplings.beta.dtype)
-    window = window._replace(attention=window.attention.astype(tangents.dtype))
-    return np.sort(np.asarray(_mean_growth(couplings, window, tangents, T)))[::-1]
-
-
-@partial(jax.jit, static_argnames="steps")
-def _mean_growth(couplings: mean_field.Couplings, window: Window, tangents: Array, steps: int) -> Array:
-    def advance(carry: tuple[Window, Array], _: None) -> tuple[tuple[Window, Array], Array]:
-        window, D = carry
-
-        def attention(A: Array) -> tuple[Array, Window]:
-            after = mean_field.step(couplings, window._replace(attention=A.reshape(window.attention.shape)))[0]
-            return after.attention.ravel(), after
-
-        _, push, after = jax.linearize(attention, window.attention.ravel(), has_aux=True)
-        Q, R = jnp.linalg.qr(jax.vmap(push, 1, 1)(D))
-        return (after, Q), jnp.log(jnp.abs(jnp.diagonal(R)))
-
-    return jnp.mean(jax.lax.scan(advance, (window, tangents), length=steps)[1], axis=0)
 
 
 class LogDeterminant(NamedTuple):
