@@ -40,12 +40,11 @@ from companion.site import (
     slim,
 )
 
-__all__ = ["Build", "figures_index", "first", "page_notebook", "render", "stands"]
+__all__ = ["Build", "figures_index", "page_notebook", "render"]
 
 _MANIFEST = "site.json"
 _LICENCE = "LICENSE-CC-BY-4.0"
 _LICENCE_TEXT = "https://creativecommons.org/licenses/by/4.0/legalcode"
-_COMES = "It comes with the whole site: reload this page then."
 _RENDERERS = ("jupyter_book", "sphinx_design", "bs4")
 
 
@@ -79,29 +78,6 @@ def render(root: Path, results: Mapping[str, Path], failures: Sequence[execution
         return Build([], rendered=False, kept=bool(failures))
     with disk.owned(execution.work_folder(root), "site") as work:
         return _render(root, work, results, failures, key, damage or "")
-
-
-def stands(root: Path) -> bool:
-    """Whether a whole site was left by an earlier build."""
-    return _damage(root / "_build", None) is not None
-
-
-def first(root: Path, results: Mapping[str, Path]) -> bool:
-    """Put a first site to ``_build/html``, to be read while other pages run; says whether it has all its pages.
-
-    It lacks what takes long: the pages of the reference, notebooks to download, previews and the search. The next
-    ``render`` makes the whole site.
-    """
-    with disk.owned(execution.work_folder(root), "first") as work:
-        stage = _stage(root, work, results, (), whole=False)
-        _jupyter_book(stage, work / "site", work / "sphinx.log")
-        html = work / "site" / "_build" / "html"
-        if not all((html / f"{name}.html").is_file() for name in notebooks.pages(root)):
-            return False
-        accessibility.mend(html)
-        _add_records(root, html)
-        disk.put(html, root / "_build" / "html")
-    return True
 
 
 def _render(
@@ -154,7 +130,7 @@ def _render(
 
 
 def _damage(build: Path, key: str | None) -> str | None:
-    """What was lost or altered in the site made with this key, or with any if it is None; None if there is no such."""
+    """What was lost or altered in the site made with this key, or with any if it is None; None without such a site."""
     try:
         manifest = json.loads((build / _MANIFEST).read_text(encoding="utf-8"))
         if key not in (None, manifest["key"]):
@@ -181,14 +157,7 @@ def _key(root: Path, results: Mapping[str, Path]) -> str:
     return freshness.digest("\n".join(facts).encode())
 
 
-def _stage(
-    root: Path,
-    work: Path,
-    results: Mapping[str, Path],
-    failures: Sequence[execution.Failure],
-    *,
-    whole: bool = True,
-) -> Path:
+def _stage(root: Path, work: Path, results: Mapping[str, Path], failures: Sequence[execution.Failure]) -> Path:
     stage = work / "stage"
     (stage / "notebooks").mkdir(parents=True)
     apart = {"_static", "claims", "items", "evidence", redirects.NAME, texts.NAME, compared.NAME}
@@ -209,9 +178,6 @@ def _stage(
         "release": project.identity(root).version,
     }
     given = project.entry(root, "sphinx.config", dict[str, Any]())
-    if not whole:
-        waits = "Pages are still running. Their results, the reference and the search come with the whole site."
-        config["html"] = {**project.entry(root, "html", dict[str, Any]()), "announcement": waits}
     config["sphinx"] = {**project.entry(root, "sphinx", dict[str, Any]()), "config": {**given, **ours}}
     (stage / "_config.yml").write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
     by_chapter = {failure.chapter: failure for failure in failures}
@@ -222,15 +188,11 @@ def _stage(
             executed = nbformat.read(execution.notebook_file(results[name], name), as_version=4)
             page = page_notebook(chapter, executed, dict(claims.recorded(results[name])), declared)
         else:
-            page = _missing_page(chapter, by_chapter.get(name), whole)
+            page = _missing_page(chapter, by_chapter.get(name))
         target = stage / "notebooks" / f"{name}.ipynb"
         target.parent.mkdir(exist_ok=True)
         nbformat.write(page, target)
-    if whole:
-        reference.stage(root, stage)
-    elif reference.wanted(root):
-        (stage / f"{reference.INDEX}.md").parent.mkdir()
-        (stage / f"{reference.INDEX}.md").write_text(f"# The reference\n\n{_COMES}\n", encoding="utf-8")
+    reference.stage(root, stage)
     return stage
 
 
@@ -303,10 +265,8 @@ def _below_title(cells: list[NotebookNode], name: str) -> None:
             return
 
 
-def _missing_page(chapter: notebooks.Chapter, failure: execution.Failure | None, whole: bool) -> NotebookNode:
-    if not whole:
-        reason = f"It is running. {_COMES}"
-    elif failure is None:
+def _missing_page(chapter: notebooks.Chapter, failure: execution.Failure | None) -> NotebookNode:
+    if failure is None:
         reason = "It was not run in this build: `make book` runs every chapter."
     else:
         message = re.sub(r"[`<>]", "'", execution.plain(failure.error))
