@@ -39,7 +39,7 @@ def test_citations_archives_and_lists_say_the_number_that_the_page_shows(two_pag
     alone = json.loads((folder / "figure.json").read_text())
     assert record == alone | {"source_keys": record["source_keys"]}
     with zipfile.ZipFile(folder / "probe-slope.zip") as archive:
-        for name in ("README.txt", "page.py", "figure.json", "probe-slope.csl.json"):
+        for name in ("README.txt", "figure.json", "probe-slope.csl.json"):
             assert said.rstrip(": ") in archive.read(f"probe-slope/{name}").decode(), name
     cards = [card.get_text() for card in parsed(book, "book/gallery").select(".book-card-title")]
     assert cards == ["Figure 1.1, probe-line", "Figure 1.2, probe-slope"]

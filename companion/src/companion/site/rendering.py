@@ -24,7 +24,6 @@ from companion.declaring import compared, equations, notebooks, redirects, texts
 from companion.running import disk, environment, execution, freshness, lifeline, workers
 from companion.site import (
     accessibility,
-    again,
     catalogue,
     citing,
     directives,
@@ -399,12 +398,12 @@ def _bundle(root: Path, folder: Path, known: Mapping[str, Any]) -> None:
         f"{packed.markdown(root, record['page'], record['caption'], known, {})}\n\nWhat is seen: {record['alt']}\n\n"
         f"Source: {record['source']}\n{themes}"
         f"From: {who.title}, version {record['library_version']}, commit {record['commit']}\n"
-        f"{again.instructions(root, record)}"
+        f"Make it again: with the notebook that the page offers for download, which carries the library, or in the\n"
+        f"repository with: make chapter NAME={record['chapter']}\n"
         f"Licence: CC BY 4.0, {_LICENCE_TEXT}\n\n{record['bibtex']}\n"
     )
     contents = {"README.txt": readme.encode(), f"{id}.csl.json": citation.encode()}
     contents |= {name: (folder / name).read_bytes() for name in ("figure.json", *sorted(record["files"]))}
-    contents |= again.files(root, record)
     sums = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
     contents["SHA256SUMS"] = "".join(f"{digest}  {name}\n" for name, digest in sorted(sums.items())).encode()
     with zipfile.ZipFile(folder / f"{id}.zip", "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
