@@ -7,7 +7,7 @@ from copy import deepcopy
 import pytest
 import yaml
 
-from companion.site import releases, replication
+from companion.site import releases
 
 
 @pytest.fixture(scope="module")
@@ -179,28 +179,6 @@ def test_only_the_confirmed_ledger_of_a_committed_release_is_frozen_and_once(bui
     put(version="1.0.1")
     with pytest.raises(ValueError, match=r"^reasons: 1 missing or without a change, the first: claim .* its value"):
         releases.freeze(tmp_path)
-
-
-def test_a_report_for_each_source_holds_the_verdict_and_the_numbers_of_every_claim(built, tmp_path):
-    root = built[0].root
-    entries = json.loads(built[0].path("_build/claims.json").read_text(encoding="utf-8"))
-    written = replication.write(root, tmp_path, commit="0123456789abcdef")
-    keys = {entry["source"]["key"] for entry in entries if entry["source"]["key"] and not entry["external"]}
-    assert {path.parent.name for path in written} == keys
-    for key in keys:
-        fields = yaml.safe_load((tmp_path / key / "metadata.yaml").read_text(encoding="utf-8"))
-        assert fields["title"].startswith(("[Re] ", "[¬Re] "))
-        assert fields["authors"][0]["name"] is None
-        text = (tmp_path / key / "content.tex").read_text(encoding="utf-8")
-        for entry in entries:
-            if entry["source"]["key"] == key:
-                assert replication.escaped(entry["id"]) in text
-        assert f"@misc{{{key}," in (tmp_path / key / "bibliography.bib").read_text(encoding="utf-8")
-        assert text.count(r"\begin{itemize}") == text.count(r"\end{itemize}")
-
-
-def test_letters_with_a_meaning_for_latex_are_escaped():
-    assert replication.escaped(r"5 % of {a_b} & c^2 < d") == r"5 \% of \{a\_b\} \& c\textasciicircum{}2 \textless{} d"
 
 
 def test_the_command_says_what_it_lacks(pair):

@@ -128,7 +128,7 @@ def _parser() -> argparse.ArgumentParser:
         )
     installs = commands.add_parser("installs", help="the size of every extra here, and how long modules take to import")
     installs.add_argument("modules", nargs="*", metavar="MODULE")
-    commands.add_parser("deposit", help="what an archive takes: site, sources, reports, metadata, in _build/deposit")
+    commands.add_parser("deposit", help="what an archive takes: site, sources, metadata, in _build/deposit")
     kept = commands.add_parser(
         "freeze", help="keep the ledger of the finished site as that of its version, in book/releases"
     )

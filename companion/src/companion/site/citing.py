@@ -8,15 +8,13 @@ Every fact comes from the finished site and the book's identity; addresses are t
 from __future__ import annotations
 
 import html
-import json
 import posixpath
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 from bs4 import BeautifulSoup, NavigableString, Tag
 from markdownify import MarkdownConverter
@@ -24,16 +22,13 @@ from markdownify import MarkdownConverter
 from companion import project
 from companion.declaring import notebooks
 from companion.plain import plain
-from companion.running import freshness, workers
+from companion.running import workers
 from companion.site import catalogue
 from companion.site.markup import fill
 from companion.site.pages import main_part
 
-__all__ = ["CRATE", "Page", "codemeta", "crate", "write"]
+__all__ = ["Page", "write"]
 
-CRATE = "ro-crate-metadata.json"
-_CODE_LICENCE = "https://spdx.org/licenses/MIT.html"
-_LICENCE = "https://creativecommons.org/licenses/by/4.0/"
 _ICON = "_static/favicon.svg"
 _DESCRIPTION = 300
 """Characters that indexes show of a description."""
@@ -79,8 +74,6 @@ def write(root: Path, site: Path, each: workers.Each = workers.alone) -> None:
     (site / "robots.txt").write_text(f"User-agent: *\nAllow: /\nSitemap: {who.site}sitemap.xml\n", encoding="utf-8")
     (site / "404.html").write_text(_lost(written, who), encoding="utf-8")
     (site / "llms.txt").write_text(_index(written, who), encoding="utf-8")
-    _json(site / "codemeta.json", codemeta(root))
-    _json(site / CRATE, crate(root, site, written))
 
 
 def _written(site: Path, who: project.Identity, asked: tuple[str, str | None, str]) -> Page:
@@ -93,10 +86,6 @@ def _written(site: Path, who: project.Identity, asked: tuple[str, str | None, st
     head = _head(site, page, who)
     (site / page.file).write_text(text.replace("</title>", f"</title>\n{head}", 1), encoding="utf-8")
     return page
-
-
-def _json(path: Path, value: Any) -> None:
-    path.write_text(json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n", encoding="utf-8")
 
 
 def _article(text: str) -> Tag:
@@ -134,7 +123,7 @@ def _address(page: Page, who: project.Identity) -> str:
 
 
 def _head(site: Path, page: Page, who: project.Identity) -> str:
-    """Description, Open Graph, Highwire's names for reference managers, and the same as schema.org's JSON-LD."""
+    """Description, Open Graph, and Highwire's names for reference managers."""
     up = "../" * page.name.count("/")
     picture = page.picture
     named = {
@@ -164,43 +153,7 @@ def _head(site: Path, page: Page, who: project.Identity) -> str:
     if (site / _ICON).is_file():
         lines.append(f'<link rel="icon" type="image/svg+xml" href="{up}{_ICON}" />')
     lines.append(f'<link rel="alternate" type="text/markdown" href="{posixpath.basename(page.name)}.md" />')
-    # A "<" of a title could end the script.
-    facts = json.dumps(_linked_data(page, who, picture), ensure_ascii=False).replace("<", "\\u003c")
-    lines.append(f'<script type="application/ld+json">{facts}</script>')
     return "\n".join(lines)
-
-
-def _linked_data(page: Page, who: project.Identity, picture: str) -> dict[str, Any]:
-    book = {
-        "@type": "Book",
-        "@id": who.site,
-        "name": who.title,
-        "author": {"@type": "Organization", "name": who.author},
-        "url": who.site,
-        "inLanguage": "en",
-        "datePublished": who.year,
-        "version": who.version,
-        "license": _LICENCE,
-    }
-    if who.doi:
-        book["identifier"] = f"https://doi.org/{who.doi}"
-    if page.name == "index":
-        return {"@context": "https://schema.org"} | book | {"description": page.description}
-    part: dict[str, Any] = {
-        "@context": "https://schema.org",
-        "@type": ["Chapter", "LearningResource"] if page.chapter else "WebPage",
-        "@id": _address(page, who),
-        "name": page.title,
-        "description": page.description,
-        "url": _address(page, who),
-        "inLanguage": "en",
-        "license": _LICENCE,
-        "author": {"@type": "Organization", "name": who.author},
-        "isPartOf": {name: book[name] for name in ("@type", "@id", "name")},
-    }
-    if picture:
-        part["image"] = who.site + picture
-    return part
 
 
 def _sitemap(pages: Sequence[Page], who: project.Identity) -> str:
@@ -219,7 +172,7 @@ def _index(pages: Sequence[Page], who: project.Identity) -> str:
     """``llms.txt``: the title, what the book is, and every page as Markdown with one sentence."""
     first = next(page for page in pages if page.name == "index")
     lines = [f"# {who.title}", "", f"> {first.description}", ""]
-    data = ", ".join(f"[{name}]({who.site}{name})" for name in (*catalogue.FILES, CRATE))
+    data = ", ".join(f"[{name}]({who.site}{name})" for name in (*catalogue.FILES, catalogue.INDEX))
     lines += [f"The facts as data: {data}. Pages name claims by their ids in claims.json."]
     for heading, wanted in (("Chapters", True), ("Other pages", False)):
         lines += ["", f"## {heading}", ""]
@@ -295,103 +248,3 @@ def _whole(address: str, page: Page, who: project.Identity) -> str:
         return address
     path = posixpath.normpath(posixpath.join(posixpath.dirname(page.name), parts.path)) if parts.path else page.file
     return who.site + parts._replace(path="" if path == "." else path).geturl()
-
-
-def codemeta(root: Path) -> dict[str, Any]:
-    """What the software is, in the terms of CodeMeta 3."""
-    who = project.identity(root)
-    found: dict[str, Any] = {
-        "@context": "https://w3id.org/codemeta/3.0",
-        "@type": "SoftwareSourceCode",
-        "name": who.title,
-        "author": [{"@type": "Organization", "name": who.author}],
-        "codeRepository": who.repository,
-        "url": who.site,
-        "version": who.version,
-        "license": _CODE_LICENCE,
-        "programmingLanguage": "Python",
-        "runtimePlatform": "Python 3.11 or newer",
-        "referencePublication": [
-            {"@type": "ScholarlyArticle", "name": work["title"]} | ({"url": work["address"]} if work["address"] else {})
-            for work in catalogue.sources(root).values()
-            if work["accompanied"]
-        ],
-    }
-    if who.doi:
-        found["identifier"] = f"https://doi.org/{who.doi}"
-    return found
-
-
-def crate(root: Path, site: Path, pages: Sequence[Page]) -> dict[str, Any]:
-    """The site as an RO-Crate 1.1: what it is, its records, and every figure with its numbers."""
-    who, state = project.identity(root), freshness.state(root)
-    first = next(page for page in pages if page.name == "index")
-    files = [
-        _file(site, name, "A record of the book", "application/json") for name in (*catalogue.FILES, catalogue.INDEX)
-    ]
-    files.append(_file(site, "references.bib", "The works that the book cites", "application/x-bibtex"))
-    files += [_file(site, page.file, page.title, "text/html", page.description) for page in pages]
-    for record in json.loads((site / "figures.json").read_text(encoding="utf-8")):
-        archive = f"figures/{record['id']}/{record['id']}.zip"
-        if (site / archive).is_file():
-            files.append(_file(site, archive, record["csl"]["title"], "application/zip", plain(record["caption"])))
-    dataset: dict[str, Any] = {
-        "@id": "./",
-        "@type": "Dataset",
-        "name": who.title,
-        "description": first.description,
-        "datePublished": state.date or who.year,
-        "version": who.version,
-        "license": {"@id": _LICENCE},
-        "author": {"@id": "#authors"},
-        "publisher": {"@id": "#authors"},
-        "url": who.site,
-        "isBasedOn": {"@id": _sources(who, state)},
-        "hasPart": [{"@id": file["@id"]} for file in files],
-    }
-    if who.doi:
-        dataset["identifier"] = f"https://doi.org/{who.doi}"
-    return {
-        "@context": "https://w3id.org/ro/crate/1.1/context",
-        "@graph": [
-            {
-                "@id": CRATE,
-                "@type": "CreativeWork",
-                "conformsTo": {"@id": "https://w3id.org/ro/crate/1.1"},
-                "about": {"@id": "./"},
-            },
-            dataset,
-            {"@id": "#authors", "@type": "Organization", "name": who.author, "url": who.repository},
-            {
-                "@id": _LICENCE,
-                "@type": "CreativeWork",
-                "name": "Creative Commons Attribution 4.0 International",
-                "description": "Prose, figures and data; the code in them is under the MIT licence.",
-            },
-            {
-                "@id": _sources(who, state),
-                "@type": "SoftwareSourceCode",
-                "name": f"Sources of {who.title}",
-                "version": who.version,
-                "programmingLanguage": "Python",
-                "license": {"@id": _CODE_LICENCE},
-            },
-            {"@id": _CODE_LICENCE, "@type": "CreativeWork", "name": "MIT License", "description": "The code."},
-            *files,
-        ],
-    }
-
-
-def _sources(who: project.Identity, state: freshness.State) -> str:
-    return f"{who.repository}/tree/{state.commit if state.date else who.ref}"
-
-
-def _file(site: Path, name: str, title: str, form: str, description: str = "") -> Mapping[str, Any]:
-    facts = {
-        "@id": name,
-        "@type": "File",
-        "name": title,
-        "encodingFormat": form,
-        "contentSize": str((site / unquote(name)).stat().st_size),
-    }
-    return facts | ({"description": description} if description else {})

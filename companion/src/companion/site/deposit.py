@@ -14,7 +14,7 @@ from pathlib import Path
 
 from companion import project
 from companion.running import disk, freshness
-from companion.site import catalogue, citing, rendering, replication
+from companion.site import catalogue, rendering
 
 __all__ = ["write"]
 
@@ -43,12 +43,7 @@ def write(root: Path) -> list[Path]:
     _zip(target / f"{slug}-site.zip", site)
     _zip(target / f"{slug}-notebooks.zip", site / "_sources" / "notebooks")
     freshness.archive(root, target / f"{slug}-sources.zip")
-    reports = root / "_build" / "reports"
-    disk.remove(reports)
-    if replication.write(root, reports, commit=state.commit):
-        _zip(target / f"{slug}-reports.zip", reports)
     (target / "metadata.json").write_text(_metadata(root, state) + "\n", encoding="utf-8")
-    (target / citing.CRATE).write_bytes((site / citing.CRATE).read_bytes())
     (target / "README.md").write_text(_readme(root, state), encoding="utf-8")
     sums = "".join(f"{_digest(path)}  {path.name}\n" for path in _files(target))
     (target / "SHA256SUMS").write_text(sums, encoding="utf-8")
@@ -102,7 +97,6 @@ def _readme(root: Path, state: freshness.State) -> str:
         f"- `{who.library}-site.zip`: the book; unpack it and open index.html, no network is needed.\n"
         f"- `{who.library}-notebooks.zip`: every page as a notebook that carries the library and runs alone.\n"
         f"- `{who.library}-sources.zip`: everything it is made of; `make book` makes it again.\n"
-        f"- `{who.library}-reports.zip`: a report for each source in the form of ReScience C, without the authors.\n"
-        f"- `metadata.json`: the fields of the deposit. `{citing.CRATE}`: what the site holds, as an RO-Crate.\n"
+        f"- `metadata.json`: the fields of the deposit.\n"
         "- `SHA256SUMS`: `sha256sum -c SHA256SUMS` checks the files.\n"
     )
