@@ -251,23 +251,20 @@ def _long_run(options: argparse.Namespace) -> int:
     """What takes hours, is resumable, and keeps what it measured in the repository."""
     from companion.evidence import epsilon, faults, portability
 
-    problem = False
-    if not options.record and options.command == "portability":
-        rows = portability.run(options.root, sys.stdout, only=options.only)
-        problem = any(row.failed or row.broken or row.missing for row in rows)
-    elif not options.record and options.command == "faults":
-        noticed = faults.run(
-            options.root, sys.stdout, only=options.only, at_once=options.at_once, tests_alone=options.tests
-        )
-        problem = any(row.missing or (row.size == "gross" and not row.test) for row in noticed)
-    elif not options.record:
-        epsilon.run(options.root, sys.stdout, pages=options.only, at_once=options.at_once)
+    problems: list[str] = []
     if options.command == "portability":
+        problems = [] if options.record else portability.run(options.root, sys.stdout, only=options.only)
         path = portability.record(options.root, sys.stdout, results=options.results)
+    elif options.command == "faults":
+        named = {"only": options.only, "at_once": options.at_once, "tests_alone": options.tests}
+        problems = [] if options.record else faults.run(options.root, sys.stdout, **named)
+        path = faults.record(options.root, sys.stdout)
     else:
-        path = (epsilon if options.command == "epsilon" else faults).record(options.root, sys.stdout)
+        if not options.record:
+            epsilon.run(options.root, sys.stdout, pages=options.only, at_once=options.at_once)
+        path = epsilon.record(options.root, sys.stdout)
     print(f"kept in {path.relative_to(options.root.resolve())}")
-    return int(problem)
+    return int(bool(problems))
 
 
 def end(status: int) -> NoReturn:

@@ -282,13 +282,14 @@ def code(base: Path) -> list[Path]:
     return [base / "src", *sorted(path.parent / "src" for path in base.glob("[!._]*/pyproject.toml"))]
 
 
-def install_requirements(base: Path) -> list[str]:
+def install_requirements(base: Path, ref: str = "") -> list[str]:
     """What pip installs where there is only the notebook: the library with the extra ``notebook``, and the machinery.
 
-    The machinery is named where it lies in the repository of the book.
+    The machinery is named where it lies in the repository of the book. ``ref`` is
+    the tag, branch or commit to take; by default that of the version.
     """
     who = identity(base)
-    address = f"git+{who.repository}@{who.ref}"
+    address = f"git+{who.repository}@{ref or who.ref}"
     folders = [folder.parent.relative_to(base) for folder in code(base)[1:] if (folder / MACHINERY).is_dir()]
     press = [f"{PRESS} @ {address}#subdirectory={folder.as_posix()}" for folder in folders]
     return [f"{who.library}[notebook] @ {address}", *press]

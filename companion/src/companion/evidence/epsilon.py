@@ -25,7 +25,6 @@ import json
 import math
 import os
 import signal
-import statistics
 import sys
 import time
 import warnings
@@ -203,9 +202,7 @@ def record(root: Path, out: TextIO) -> Path:
     for job in study.jobs():
         if found := resumable.outcome(root, job):
             kept[job.name] = found
-    for row in (some := rows(study, kept)):
-        print(row.words(), file=out)
-    print(_summary(some), file=out)
+    print(f"{len(kept)} results", file=out)
     return records.write(root, EVIDENCE, kept, {job.name: job.key for job in study.jobs()})
 
 
@@ -223,11 +220,6 @@ class Row:
     state: str
     asked: tuple[str, ...]
     old: bool = False
-
-    def words(self) -> str:
-        """The row as a line."""
-        number = "-" if self.epsilon is None else f"{self.epsilon:.2g}"
-        return f"{self.function}: {number} {self.claim} {self.state}".rstrip()
 
 
 RECORD = "a record"
@@ -319,13 +311,6 @@ def room(claim: claims.Claim, measurement: claims.Measurement) -> float:
         limit = float(claim.found.get("bound") or 0.0) - abs(value - float(claim.found["value"]))
         return min(outside, limit)
     return max(min(value - low, high - value), 0.0)
-
-
-def _summary(some: Sequence[Row]) -> str:
-    seen = [row.epsilon for row in some if row.epsilon is not None]
-    counts = {state: sum(row.state == state for row in some) for state in dict.fromkeys(row.state for row in some)}
-    middle = f"median {statistics.median(seen):.2g}; " if seen else ""
-    return f"{len(some)} functions; {middle}" + ", ".join(f"{count} {state}" for state, count in counts.items())
 
 
 def _statements(root: Path, job: Job) -> list[str]:

@@ -36,13 +36,11 @@ __all__ = [
     "TESTS",
     "Fault",
     "Job",
-    "Row",
     "jobs",
     "plant",
     "read",
     "record",
     "run",
-    "table",
 ]
 
 EVIDENCE = "faults"
@@ -93,30 +91,6 @@ class Job:
         """Where its result lies."""
         unit = notebooks.slug(self.unit) + ("" if self.unit == TESTS else f"-{self.profile}")
         return root / "_build" / "faults" / (self.fault.id if self.fault else "_as-it-is") / unit
-
-
-@dataclass(frozen=True)
-class Row:
-    """Who noticed one fault.
-
-    ``test`` is the first test that failed, ``stopped`` the pages that ended early and why, ``claims`` those that held
-    without the fault and do not hold with it, ``unforeseen`` those of them that the map of equations does not name.
-    """
-
-    id: str
-    size: str
-    test: str
-    test_seconds: float
-    claims: list[str]
-    stopped: list[str]
-    page_seconds: float
-    unforeseen: list[str]
-    missing: list[str]
-
-    @property
-    def seen(self) -> bool:
-        """Whether a test or a page noticed."""
-        return bool(self.test or self.claims or self.stopped)
 
 
 def read(root: Path) -> list[Fault]:
@@ -245,8 +219,8 @@ def run(
     limit: float = LIMIT_SECONDS,
     at_once: int = AT_ONCE,
     tests_alone: bool = False,
-) -> list[Row]:
-    """Run what has no result yet and print the table.
+) -> list[str]:
+    """Run what has no result yet; returns, and prints, which jobs have none, and which gross faults no test sees.
 
     - ``only``: names faults; all by default.
     - ``at_once``: how many jobs share the machine.
@@ -261,9 +235,20 @@ def run(
         _start(root, job, limit, children)
 
     resumable.run(root, wanted, start, out, at_once=at_once, words=_in_words)
-    rows = table(root, wanted)
-    _print(rows, out)
-    return rows
+    results = _results(root, wanted)
+    problems = [f"{job.name}: no result" for job in wanted if job.fault and job not in results]
+    for job, found in results.items():
+        if (
+            job.unit == TESTS
+            and job.fault
+            and job.fault.size == "gross"
+            and not (found.get("failed") or found.get("late"))
+        ):
+            problems.append(f"{job.name}: no test fails")
+        for id in found.get("unforeseen", ()):
+            print(f"{job.name}: {id} fails, and the map of equations does not say that it rests on this", file=out)
+    print("\n".join(problems), file=out)
+    return problems
 
 
 def _work_folder(root: Path) -> Path:
@@ -312,30 +297,6 @@ def _run_page(root: Path, page: str, profile: str, folder: Path) -> dict[str, An
 def _compiled(folder: Path) -> Path:
     """Where all pages of all faults share what they compile, beside the folder of the fault."""
     return disk.folder(folder.parent.parent / "_compiled")
-
-
-def table(root: Path, wanted: Sequence[Job]) -> list[Row]:
-    """One row for each fault, from the results that are there."""
-    results = _results(root, wanted)
-    rows = []
-    for fault in dict.fromkeys(job.fault for job in wanted if job.fault is not None):
-        mine = [job for job in wanted if job.fault == fault]
-        pages = {job.unit: results[job] for job in mine if job.unit != TESTS and job in results}
-        tests = next((results[job] for job in mine if job.unit == TESTS and job in results), {})
-        rows.append(
-            Row(
-                fault.id,
-                fault.size,
-                "no end" if tests.get("late") else str(tests.get("failed", "")),
-                float(tests.get("seconds", 0.0)),
-                [id for found in pages.values() for id in found["claims"]],
-                [f"{unit}: {found['stopped']}" for unit, found in pages.items() if found["stopped"]],
-                sum(float(found["seconds"]) for found in pages.values()),
-                [id for found in pages.values() for id in found["unforeseen"]],
-                [job.unit for job in mine if job not in results],
-            )
-        )
-    return rows
 
 
 def record(root: Path, out: TextIO) -> Path:
@@ -395,32 +356,6 @@ def _in_words(found: Mapping[str, Any]) -> str:
     if "failed" in found:
         return f"{found['failed'] or 'no test fails'} ({found['tests']} tests)"
     return str(found["stopped"] or f"{len(found['measured'])} claims measured")
-
-
-def _print(rows: Sequence[Row], out: TextIO) -> None:
-    print(f"\n{'fault':34}{'size':>6}{'test':>6}{'s':>6}{'claims':>8}{'s':>6}   who noticed", file=out)
-    for row in rows:
-        who = "; ".join([*([row.test] if row.test else []), *row.stopped, *row.claims[:3]])
-        more = f" and {len(row.claims) - 3} more" if len(row.claims) > 3 else ""
-        by_claims = str(len(row.claims) or ("stops" if row.stopped else "no"))
-        print(
-            f"{row.id:34}{row.size:>6}{'yes' if row.test else 'no':>6}{row.test_seconds:>6.0f}"
-            f"{by_claims:>8}{row.page_seconds:>6.0f}   {who or 'NOBODY'}{more}",
-            file=out,
-        )
-    for size in SIZES:
-        some = [row for row in rows if row.size == size]
-        if some:
-            print(
-                f"{size}: {len(some)} faults, {sum(bool(row.test) for row in some)} seen by a test, "
-                f"{sum(bool(row.claims or row.stopped) for row in some)} by a page",
-                file=out,
-            )
-    for row in rows:
-        for id in row.unforeseen:
-            print(f"  {row.id}: {id} fails, and the map of equations does not say that it rests on this", file=out)
-        for unit in row.missing:
-            print(f"  {row.id}: {unit} has no result", file=out)
 
 
 if __name__ == "__main__":

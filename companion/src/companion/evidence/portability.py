@@ -3,8 +3,7 @@
 A path is a set of environment variables under which the numerical libraries take other instructions or another number
 of threads, or an order of the tests. Every job (one chapter, or one folder of tests, on one path) leaves a result of
 its own under ``_build/portability``, with the key of what it was made of: a run that was interrupted goes on where it
-was. The table says for every path which tests fail, which claims no longer hold, and how much of a claim's bound the
-largest move takes.
+was. What is kept says for every path which tests fail, which claims no longer hold, and how far each claim moves.
 
 Three of the paths can move only what PyTorch computes. Of the packages in the lock it alone holds Intel's MKL
 (``torch.__config__.show()`` says ``BLAS_INFO=mkl``); NumPy and SciPy say ``scipy-openblas`` in their
@@ -25,7 +24,6 @@ project, with its own parameters: with the quick ones a claim about a large syst
 from __future__ import annotations
 
 import json
-import math
 import os
 import re
 import subprocess
@@ -50,13 +48,11 @@ __all__ = [
     "PATHS",
     "Job",
     "ProcessorPath",
-    "Row",
     "beside",
     "jobs",
     "name_of",
     "record",
     "run",
-    "table",
 ]
 
 EVIDENCE = "portability"
@@ -141,20 +137,6 @@ class Job:
 name_of = attrgetter("name")
 
 
-@dataclass(frozen=True)
-class Row:
-    """What one path did: counts, what failed, and the claims that moved, the farthest first."""
-
-    path: str
-    tests: int
-    failed: list[str]
-    claims: int
-    equal: int
-    moved: list[tuple[str, float, float]]
-    broken: list[str]
-    missing: list[str]
-
-
 def jobs(root: Path, *, known: Mapping[str, Mapping[str, Any]] | None = None) -> list[Job]:
     """Everything there is to run, in this order; a path skips what it cannot move.
 
@@ -203,8 +185,8 @@ def _test_units(root: Path, package: str | None) -> dict[str, list[Path]]:
     return {name: files for name, files in units.items() if files}
 
 
-def run(root: Path, out: TextIO, *, only: Sequence[str] = ()) -> list[Row]:
-    """Run what has no result yet, ``_JOBS`` at a time, and print the table.
+def run(root: Path, out: TextIO, *, only: Sequence[str] = ()) -> list[str]:
+    """Run what has no result yet, ``_JOBS`` at a time; returns, and prints, what failed, stopped or does not hold.
 
     ``only`` names paths; all of them by default.
 
@@ -241,9 +223,13 @@ def run(root: Path, out: TextIO, *, only: Sequence[str] = ()) -> list[Row]:
     resumable.run(root, first, start, out, at_once=_JOBS, words=_in_words)
     wanted = [job for job in wanted if _concerned(root, job)]
     resumable.run(root, [job for job in wanted if job not in first], start, out, at_once=_JOBS, words=_in_words)
-    rows = table(root, wanted)
-    _print(rows, out)
-    return rows
+    outcomes = {job: resumable.outcome(root, job) or {"problem": "no result"} for job in wanted}
+    problems = [f"{job.name}: {found['problem']}" for job, found in outcomes.items() if "problem" in found]
+    for job, found in _results(root, outcomes).items():
+        problems += [f"{job.name}: {name} fails" for name in found.get("failed", ())]
+        problems += [f"{job.name}: {id} does not hold" for id in found.get("broken", ())]
+    print("\n".join(problems), file=out)
+    return problems
 
 
 def _in_words(found: Mapping[str, Any]) -> str:
@@ -346,38 +332,6 @@ def _run_tests(root: Path, job: Job) -> dict[str, Any] | None:
     return None if found is None else {"tests": found[0], "failed": found[1]}
 
 
-def table(root: Path, wanted: Sequence[Job]) -> list[Row]:
-    """One row for each path, from the results that are there."""
-    outcomes = {job: found for job in wanted if (found := resumable.outcome(root, job)) is not None}
-    results = _results(root, outcomes)
-    rows = []
-    for path in PATHS:
-        mine = [job for job in wanted if job.path.name == path.name]
-        if not mine:
-            continue
-        tests = [results[job] for job in mine if not job.is_chapter and job in results]
-        pages = [results[job] for job in mine if job.is_chapter and job in results]
-        count = sum(found["claims"] for found in pages)
-        moved = [
-            (id, move, math.inf if share is None else share)
-            for found in pages
-            for id, (move, share) in found["moved"].items()
-        ]
-        rows.append(
-            Row(
-                path.name,
-                sum(found["tests"] for found in tests),
-                [name for found in tests for name in found["failed"]],
-                count,
-                count - len(moved),
-                sorted(moved, key=lambda entry: -entry[2]),
-                [id for found in pages for id in found["broken"]],
-                [job.unit for job in mine if "problem" in outcomes.get(job, {"problem": "no result"})],
-            )
-        )
-    return rows
-
-
 def record(root: Path, out: TextIO, *, results: Path | None = None) -> Path:
     """Keep what was measured in ``book/evidence``: of every job what failed, and the claims that moved.
 
@@ -447,26 +401,6 @@ def _room(claim: claims.Claim, judgement: claims.Judgement, value: float) -> flo
     expected = claim.expects or {}
     ends = [expected[side] for side in ("above", "below") if side in expected] + list(expected.get("between", ()))
     return min((abs(value - float(end)) for end in ends), default=0.0)
-
-
-def _print(rows: Sequence[Row], out: TextIO) -> None:
-    print(
-        f"\n{'path':26}{'tests':>7}{'failed':>8}{'claims':>8}{'equal':>7}{'fail':>6}   largest move, in bounds",
-        file=out,
-    )
-    for row in rows:
-        far = f"{row.moved[0][2]:.2g} ({row.moved[0][0]})" if row.moved else "none"
-        print(
-            f"{row.path:26}{row.tests:>7}{len(row.failed):>8}{row.claims:>8}{row.equal:>7}{len(row.broken):>6}   {far}",
-            file=out,
-        )
-    for row in rows:
-        for kind, entries in (("fails", row.failed), ("does not hold", row.broken), ("has no result", row.missing)):
-            for entry in entries:
-                print(f"  {row.path}: {entry} {kind}", file=out)
-        for id, move, share in row.moved[:8]:
-            if share > 0.1:
-                print(f"  {row.path}: {id} moves by {move:.2g}, {share:.2g} of its bound", file=out)
 
 
 def _work(root: Path, _folder: Path, task: Mapping[str, Any]) -> dict[str, Any] | None:
