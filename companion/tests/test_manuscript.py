@@ -9,7 +9,7 @@ import pytest
 
 from companion import __main__ as command
 from companion import check, manuscript, project
-from companion.declaring import notebooks, redirects
+from companion.declaring import notebooks
 from companion.running import disk, execution, freshness
 from companion.site import pages, rendering
 from toybook import add_audit
@@ -73,7 +73,6 @@ def test_git_ignores_what_editors_leave_behind(tmp_path):
 
 UNREADABLE = {
     "book/compared.yml": ("- a list\n", "expected ids of figures with what agrees and differs, got a list"),
-    "book/redirects.yml": ("just words\n", "expected old addresses with the new one of each, got 'just words'"),
     "book/releases/reasons.yml": ("probe.top: [a]\n", "probe.top: expected a sentence, got ['a']"),
     "book/references.bib": (
         "@misc{one,\n  author = {A},\n",
@@ -134,25 +133,6 @@ def test_anchors_may_repeat_little_and_not_themselves(tmp_path):
     path.write_text("a: &a [*a]\n")
     with pytest.raises(manuscript.Unreadable, match=r"^a\.yml:1: expected YAML: at most 300000 values, 50 levels deep"):
         manuscript.mapping(path, "words")
-
-
-OUTSIDE = ("../../{}", "/tmp/{}", "a/../../../{}", "..", "a\\..\\{}", "./{}", "a//{}", 'a"{}', "a b/{}", "{}/")
-
-
-@pytest.mark.parametrize("address", OUTSIDE)
-def test_a_redirect_is_written_inside_the_site_or_not_at_all(tmp_path, address):
-    html = tmp_path / "build" / "html"
-    (html / "book").mkdir(parents=True)
-    (html / "book" / "claims.html").touch()
-    (tmp_path / "book").mkdir()
-    listed = tmp_path / "book" / "redirects.yml"
-    before = disk.digests(tmp_path)
-    for old, new in ((address.format("x.html"), "book/claims.html"), ("x.html", address.format("book/claims.html"))):
-        listed.write_text(f"'{old}': '{new}'\n")
-        with pytest.raises(ValueError, match=r"redirects\.yml: .*expected two pages inside the site"):
-            redirects.write(tmp_path, html)
-        listed.unlink()
-    assert disk.digests(tmp_path) == before
 
 
 @pytest.mark.parametrize("page", ["../probe", "/etc/passwd", "notebooks/../../probe", 3, "a b"])

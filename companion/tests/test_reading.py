@@ -1,4 +1,4 @@
-"""What readers get beside the pages: previews of links, an edition for paper, redirects, light pages."""
+"""What readers get beside the pages: previews of links, an edition for paper, light pages."""
 
 import json
 from pathlib import Path
@@ -8,7 +8,6 @@ import pytest
 from bs4 import BeautifulSoup
 
 from companion import new
-from companion.declaring import redirects
 from companion.site import audit, browser, pages, previews, reading, single_page
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -127,23 +126,6 @@ def test_an_edition_beside_the_site_begins_with_its_pages_and_leads_into_the_sit
         reached = (folder / address).resolve()
         assert reached.is_relative_to(html.resolve())
         assert reached.is_file() or "_static" in address, "style sheets of this site are made up"
-
-
-def test_a_redirect_leads_to_a_page_that_exists(html, tmp_path_factory):
-    root = tmp_path_factory.mktemp("root")
-    (root / "book").mkdir()
-    listed = root / "book" / "redirects.yml"
-    listed.write_text("old/place.html: notebooks/one.html#a-figure\n")
-    redirects.write(root, html)
-    moved = (html / "old" / "place.html").read_text()
-    assert 'url=../notebooks/one.html#a-figure"' in moved
-    assert pages.broken_links(html) == []
-    listed.write_text("gone.html: notebooks/three.html\n")
-    with pytest.raises(ValueError, match=r"gone\.html leads to notebooks/three\.html, which is not"):
-        redirects.write(root, html)
-    listed.write_text("index.html: notebooks/one.html\n")
-    with pytest.raises(ValueError, match=r"index\.html is a page of the book"):
-        redirects.write(root, html)
 
 
 def test_a_page_weighs_what_one_theme_loads_and_too_much_is_said(html):

@@ -22,7 +22,6 @@ FILES = (
     "book/compared.yml",
     "book/index.md",
     "book/items/author2000source.yml",
-    "book/redirects.yml",
     "book/references.bib",
     "book/releases/0.0.1.json",
     "book/releases/reasons.yml",
@@ -156,7 +155,6 @@ class Hung(Exception):
 @pytest.fixture(scope="module")
 def template(tmp_path_factory):
     book = add_audit(write_toy_book(tmp_path_factory.mktemp("spoiled") / "book"))
-    book.path("book/redirects.yml").write_text("claims.html: book/claims.html\n")
     book.path("book/releases").mkdir()
     book.path("book/releases/reasons.yml").write_text("probe.top: The source was read again.\n")
     book.path("book/releases/0.0.1.json").write_text('{"version": "0.0.1", "commit": "x", "claims": [], "retired": []}')

@@ -16,7 +16,7 @@ import jupytext
 from IPython.core.inputtransformer2 import TransformerManager
 
 from companion import claims, figures, manuscript, project
-from companion.declaring import compared, declaration, items, notebooks, redirects, rivals, texts
+from companion.declaring import compared, declaration, items, notebooks, rivals, texts
 from companion.evidence import faults
 from companion.findings import Finding, Findings
 from companion.site import releases
@@ -91,7 +91,6 @@ def unreadable(root: Path) -> list[Finding]:
         ("_toc.yml", lambda: notebooks.names(root)),
         ("book/references.bib", lambda: project.references(root)),
         (f"book/{compared.NAME}", lambda: compared.read(root)),
-        (f"book/{redirects.NAME}", lambda: redirects.read(root)),
         ("book/releases/reasons.yml", lambda: releases.reasons(root)),
         ("book/releases", lambda: releases.frozen(root)),
     ]

@@ -137,9 +137,9 @@ def site(root: Path, out: TextIO) -> list[Finding]:
     html = root / "_build" / "html"
     script = axe(root).replace("</script", "<\\/script")
     bad = []
-    names = [
-        name for name in sorted(p.relative_to(html).as_posix() for p in html.rglob("*.html")) if _shown(html, name)
-    ]
+    names = sorted(path.relative_to(html).as_posix() for path in html.rglob("*.html"))
+    # The edition for paper is not for screens.
+    names = [name for name in names if not name.startswith(("_static/", "figures/", "print"))]
     # A start of the browser takes longer than a page.
     with browser.Browser() as one:
         for name in names:
@@ -164,10 +164,3 @@ def site(root: Path, out: TextIO) -> list[Finding]:
             print(f"figure {record['id']}: {words}", file=out)
     print(f"{len(bad)} serious or critical finding(s) on {len(names)} pages in two themes and on a telephone", file=out)
     return bad
-
-
-def _shown(site: Path, name: str) -> bool:
-    """Whether readers see the page: redirects lead on at once, and the edition for paper is not for screens."""
-    if name.startswith(("_static/", "figures/", "print")):
-        return False
-    return 'http-equiv="refresh"' not in (site / name).read_text(encoding="utf-8")[:1000]
