@@ -52,6 +52,7 @@ test: $(STAMP) ## run the fast tests; SLOW=1 runs the slow ones too
 check: $(STAMP) ## check format, lint, types and that generated files are in sync
 	@$(BIN)/ruff format --check --quiet . || { $(BIN)/ruff format --check . ; exit 1; }
 	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff check --quiet --preview --select PLW1514 src companion/src
 	@$(BIN)/mypy
 	@$(BIN)/python -m companion check-sync
 	@$(BIN)/cffconvert --validate -i CITATION.cff

@@ -1,9 +1,7 @@
 """What is published is what was computed: every damage is named and mended, and nothing outlives a build that ends."""
 
-import ast
 import json
 import os
-import re
 import resource
 import shutil
 import signal
@@ -17,7 +15,7 @@ import psutil
 import pytest
 
 from companion import __main__ as command
-from companion import build, claims
+from companion import claims
 from companion.declaring import notebooks
 from companion.running import disk, environment, execution, freshness, lifeline
 from companion.site import rendering
@@ -67,10 +65,6 @@ def add(name):
     return damage
 
 
-def empty(name):
-    return lambda folder: (folder / name).write_bytes(b"")
-
-
 def become_folder(name):
     def damage(folder):
         (folder / name).unlink()
@@ -93,35 +87,14 @@ def become_file(folder):
 
 
 RESULTS = {
-    "a drawing is deleted": (delete(f"{FIGURE}/probe-line.svg"), "probe-line.svg is missing"),
-    "the folder of a figure is deleted": (delete(FIGURE), "figures/probe-line/figure.json is missing"),
     "all figures are deleted": (delete("figures"), "is missing"),
-    "the measurements are deleted": (delete("measured.jsonl"), "measured.jsonl is missing"),
     "a measurement is altered": (exchange("measured.jsonl", "1.0", "1.0009"), "measured.jsonl was altered"),
-    "the measurements are empty": (empty("measured.jsonl"), "measured.jsonl was altered"),
-    "the record of a figure is truncated": (truncate(f"{FIGURE}/figure.json"), "figure.json was altered"),
-    "a picture loses its end": (truncate(f"{FIGURE}/probe-line.png"), "probe-line.png was altered"),
     "a bit of a picture flips": (flip(f"{FIGURE}/probe-line.pdf"), "probe-line.pdf was altered"),
-    "a plotted number is altered": (exchange(f"{FIGURE}/probe-line.csv", "1.0", "1.1"), "probe-line.csv was altered"),
-    "a drawing becomes a folder": (become_folder(f"{FIGURE}/probe-line.svg"), "probe-line.svg is missing"),
     "a drawing becomes a dead link": (lead_nowhere(f"{FIGURE}/probe-line.svg"), "probe-line.svg is missing"),
-    "the notebook is truncated": (truncate("probe.ipynb"), "probe.ipynb was altered"),
-    "the notebook is deleted": (delete("probe.ipynb"), "probe.ipynb is missing"),
-    "a bit of the notebook flips": (flip("probe.ipynb"), "probe.ipynb was altered"),
-    "a figure comes from nowhere": (
-        add("figures/other/figure.json"),
-        "figures/other/figure.json does not belong there",
-    ),
-    "the record is deleted": (delete("record.json"), "record.json is missing or damaged"),
+    "a figure comes from nowhere": (add("figures/other/figure.json"), "other/figure.json does not belong there"),
     "the record is truncated": (truncate("record.json"), "record.json is missing or damaged"),
-    "the record is empty": (empty("record.json"), "record.json is missing or damaged"),
-    "the record is altered": (
-        exchange("record.json", '"threads": ', '"threads": 1'),
-        "record.json is missing or damaged",
-    ),
-    "the record is a list": (exchange("record.json", "{", "["), "record.json is missing or damaged"),
+    "the record is altered": (exchange("record.json", '"threads": ', '"threads": 1'), "record.json is missing or"),
     "the result is a file": (become_file, "no finished run"),
-    "the result is deleted": (shutil.rmtree, "no finished run"),
 }
 
 
@@ -150,14 +123,9 @@ def test_a_result_does_not_stand_with_another_version_of_a_package_that_its_kern
 
 
 SITES = {
-    "a page is deleted": (delete("html/notebooks/probe.html"), "notebooks/probe.html is missing"),
-    "a page is truncated": (truncate("html/book/claims.html"), "book/claims.html was altered"),
     "a number on a page is altered": (exchange("html/index.html", "1 of 1", "2 of 2"), "index.html was altered"),
-    "a script is deleted": (delete("html/_static/companion.js"), "_static/companion.js is missing"),
-    "a bit of a picture flips": (flip("html/figures/probe-line/probe-line.png"), "probe-line.png was altered"),
-    "the data for programs are emptied": (empty("html/claims.json"), "claims.json was altered"),
-    "a page comes from nowhere": (add("html/book/other.html"), "book/other.html does not belong there"),
     "much is deleted": (delete("html/_static"), " more"),
+    "a page comes from nowhere": (add("html/book/other.html"), "book/other.html does not belong there"),
     "the whole site is deleted": (delete("html"), "is missing"),
 }
 
@@ -174,7 +142,7 @@ def test_the_site_is_made_again_when(built, tmp_path, case):
     assert message in rendering._damage(tmp_path, key)
 
 
-@pytest.mark.parametrize("damage", [delete, truncate, empty, become_folder, lead_nowhere])
+@pytest.mark.parametrize("damage", [delete, truncate, become_folder])
 def test_the_site_is_made_again_without_its_list_of_files(built, tmp_path, damage):
     shutil.copy(built[0].path("_build/site.json"), tmp_path)
     key = json.loads((tmp_path / "site.json").read_text(encoding="utf-8"))["key"]
@@ -470,31 +438,6 @@ def test_claims_that_cannot_be_read_are_all_named_before_a_chapter_runs(toy_book
     assert not toy_book.path("_build/failed").exists()
 
 
-def test_every_file_is_read_and_written_as_utf_8():
-    careless = []
-    for path in sorted((ROOT / "src").rglob("*.py")):
-        text = path.read_text(encoding="utf-8")
-        if not re.search(r"open\(|read_text|write_text|text=True", text):
-            continue
-        for node in ast.walk(ast.parse(text)):
-            if isinstance(node, ast.Call) and not _names_its_encoding(node):
-                careless.append(f"{path.relative_to(ROOT)}:{node.lineno}")
-    assert careless == []
-
-
-def _names_its_encoding(call):
-    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-    given = {keyword.arg for keyword in call.keywords}
-    if name == "open":
-        owner = getattr(getattr(call.func, "value", None), "id", "")
-        modes = [argument.value for argument in call.args if isinstance(argument, ast.Constant)]
-        holds_bytes = owner in ("Image", "archive", "os", "tarfile")
-        return holds_bytes or "b" in "".join(map(str, modes)) or "encoding" in given
-    if name == "run":
-        return "text" not in given
-    return name not in ("read_text", "write_text") or "encoding" in given
-
-
 PARENT = """
 import subprocess, sys, time
 from pathlib import Path
@@ -687,8 +630,3 @@ def test_a_book_is_built_under_a_path_and_in_a_locale_that_know_little_of_letter
     log = (root / "_build" / "sphinx.log").read_text(encoding="utf-8")
     assert done.returncode == 0, done.stdout + done.stderr + log
     assert "über ±" in (root / "_build" / "html" / "book" / "claims.html").read_text(encoding="utf-8")
-
-
-def test_a_second_build_says_which_process_holds_the_tree(toy_book):
-    with build._lock(toy_book.root), pytest.raises(RuntimeError, match=f"process {os.getpid()} holds"):
-        toy_book.build()
