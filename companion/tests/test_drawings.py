@@ -5,10 +5,12 @@ import json
 
 import numpy as np
 import pytest
+from bs4 import BeautifulSoup
 
 from chapters import style
 from companion import figures
-from companion.site import browser, drawings, rendering, slim
+from companion.site import browser, drawings, rendering
+from companion.site.markup import fill
 
 HEAD = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 8 8"><defs><style type="text/css">*{}</style></defs>'
 LIGHT = HEAD + '<path id="a" d="m0 0h8" fill="#fff" stroke="#123"/><use stroke="#456" href="#a"/></svg>'
@@ -85,14 +87,13 @@ def test_a_browser_shows_the_published_drawing_of_each_theme_to_every_pixel(tmp_
     drawn = tmp_path / "figures" / "probe-both"
     for name in ("probe-both.svg", "probe-both-dark.svg"):
         (tmp_path / name).write_text((drawn / name).read_text())
-    offered = '<a href="figures/probe-both/probe-both-dark.svg" download>dark.svg</a>, <a href="page.html">more</a>'
-    page = tmp_path / "page.html"
-    page.write_text(f'<html><body><img src="figures/probe-both/probe-both-dark.svg"><p>{offered}</p></body></html>')
-    slim.site(tmp_path)
-    assert 'src="figures/probe-both/probe-both.svg#dark"' in page.read_text()
-    assert '<p><a href="page.html">more</a></p>' in page.read_text()
-    assert not (drawn / "probe-both-dark.svg").exists()
+    drawings.join(drawn)
+    record = json.loads((drawn / "figure.json").read_text())
+    picture = BeautifulSoup(fill("figures.picture", record, to_root=""), "html.parser")
     shown = "figures/probe-both/probe-both.svg"
+    assert [image["src"] for image in picture.select("img")] == [shown, f"{shown}#dark"]
+    page = tmp_path / "page.html"
+    page.write_text("<html></html>")
     addresses = json.dumps(["probe-both.svg", "probe-both-dark.svg", shown, f"{shown}#dark"])
     light, dark, themes = json.loads(browser.evaluate(page, _COMPARE.replace("ADDRESSES", addresses)))
     assert (light, dark) == (0, 0)
@@ -100,44 +101,29 @@ def test_a_browser_shows_the_published_drawing_of_each_theme_to_every_pixel(tmp_
 
 
 def _figure(folder, light, dark):
-    folder.mkdir(parents=True)
-    files = {f"{folder.name}.svg": light, f"{folder.name}-dark.svg": dark, f"{folder.name}.csv": "x\n1\n"}
+    folder.mkdir()
+    files = {f"{folder.name}.svg": light, f"{folder.name}-dark.svg": dark, f"{folder.name}.pdf": "pdf"}
     for name, text in files.items():
         (folder / name).write_text(text)
     digests = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in files.items()}
     (folder / "figure.json").write_text(json.dumps({"id": folder.name, "files": digests}))
-    return {"id": folder.name, "files": digests, "source_keys": []}
+    return folder
 
 
-def test_records_name_the_one_drawing_with_its_digest_and_two_where_they_stay_two(tmp_path):
-    records = [
-        _figure(tmp_path / "figures" / "a-one", LIGHT, DARK),
-        _figure(tmp_path / "figures" / "a-two", LIGHT, DARK.replace("h8", "h9")),
-    ]
-    (tmp_path / "figures.json").write_text(json.dumps(records))
-    rendering._join_themes(tmp_path)
-    assert drawings.in_both_themes(tmp_path / "figures") == {"a-one"}, "also when it was made before"
-    for record in json.loads((tmp_path / "figures.json").read_text()):
-        folder = tmp_path / "figures" / record["id"]
-        assert json.loads((folder / "figure.json").read_text())["files"] == record["files"]
-        assert set(record["files"]) == {path.name for path in folder.iterdir()} - {"figure.json"}
-        for name, digest in record["files"].items():
-            assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest
-        assert ("a-two-dark.svg" in record["files"]) == (record["id"] == "a-two")
-        assert record["source_keys"] == []
-    for name in ("a-one.png", "a-one.pdf"):
-        (tmp_path / "figures" / "a-one" / name).write_text(name)
-    rendering._lighten(tmp_path / "figures" / "a-one", preview=False)
-    assert {path.name for path in (tmp_path / "figures" / "a-one").iterdir()} == {
-        "a-one.svg",
-        "a-one.csv",
-        "figure.json",
-    }
+@pytest.mark.parametrize(("dark", "names"), [(DARK, {"a.svg"}), (DARK.replace("h8", "h9"), {"a.svg", "a-dark.svg"})])
+def test_the_record_names_the_one_drawing_with_its_digest_and_two_where_they_stay_two(tmp_path, dark, names):
+    folder = _figure(tmp_path / "a", LIGHT, dark)
+    for _ in range(2):
+        drawings.join(folder)
+        files = json.loads((folder / "figure.json").read_text())["files"]
+        assert set(files) == names | {"a.pdf"} == {path.name for path in folder.iterdir()} - {"figure.json"}
+        drawings.refuse_changes(folder, files)
+    rendering._lighten(folder, preview=False)
+    assert {path.name for path in folder.iterdir()} == names | {"figure.json"}
 
 
 def test_a_drawing_that_is_not_the_published_one_is_not_joined_with_another(tmp_path):
-    record = _figure(tmp_path / "figures" / "a-one", LIGHT, DARK)
-    (tmp_path / "figures.json").write_text(json.dumps([record]))
-    (tmp_path / "figures" / "a-one" / "a-one-dark.svg").write_text(DARK.replace("#000", "#111"))
-    with pytest.raises(ValueError, match=r"figure a-one: the files \['a-one-dark.svg'\] are not those"):
-        rendering._join_themes(tmp_path)
+    folder = _figure(tmp_path / "a", LIGHT, DARK)
+    (folder / "a-dark.svg").write_text(DARK.replace("#000", "#111"))
+    with pytest.raises(ValueError, match=r"figure a: the files \['a-dark.svg'\] are not those"):
+        drawings.join(folder)

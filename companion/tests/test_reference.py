@@ -10,6 +10,7 @@ from pathlib import Path
 import nbformat
 import pytest
 import yaml
+from bs4 import BeautifulSoup
 from docutils import core, nodes
 from docutils.parsers.rst import roles
 
@@ -370,3 +371,30 @@ def test_every_name_of_another_project_in_an_annotation_stands_in_its_inventory(
     held = {name for name in found if name.partition(".")[0] in known}
     assert {"jax.Array", "numpy.ndarray", "torch.Tensor"} <= held
     assert {name for name in held if name not in known[name.partition(".")[0]]} == set()
+
+
+MARGIN = """\
+<nav class="bd-links bd-docs-nav"><ul>
+<li class="toctree-l1 has-children"><a href="{up}notebooks/a.html">A</a><details><summary>+</summary><ul>
+<li><a href="{up}notebooks/b.html">B</a></li></ul></details></li>
+<li class="toctree-l1 has-children"><a href="{made}index.html">Library</a><details{open}><summary>+</summary><ul>
+<li><a href="{made}one.html">one</a></li>
+<li class="has-children"><a href="{made}two.html">two</a><details><summary>+</summary><ul>
+<li><a href="{made}two.x.html">two.x</a></li></ul></details></li></ul></details></li></ul></nav></div><main>words</main>
+"""
+
+
+def test_the_contents_list_pages_of_the_reference_around_the_open_one_alone(tmp_path):
+    pages = {"page.html": ("", "reference/", ""), "reference/one.html": ("../", "", " open")}
+    for name, (up, made, opened) in pages.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(MARGIN.format(up=up, made=made, open=opened))
+    reference.fold_contents(tmp_path)
+    found = {name: BeautifulSoup((tmp_path / name).read_text(), "html.parser") for name in pages}
+    listed = {name: [a.get_text() for a in page.select("nav a")] for name, page in found.items()}
+    assert listed == {"page.html": ["A", "B", "Library"], "reference/one.html": ["A", "Library", "one", "two"]}
+    for name, page in found.items():
+        folds = {bool(item.find("details", recursive=False)): item.get("class", []) for item in page.select("li")}
+        assert "has-children" in folds[True]
+        assert "has-children" not in folds[False]
+        assert (tmp_path / name).read_text().endswith("</nav></div><main>words</main>\n")

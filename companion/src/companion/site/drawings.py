@@ -5,10 +5,14 @@ Written for the figures of a site and their archives; a chapter's run publishes 
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-__all__ = ["DARK", "has_both_themes", "in_both_themes", "merge"]
+__all__ = ["DARK", "join", "merge", "refuse_changes", "shown"]
 
 DARK = "dark"
 """The fragment of an address that shows the dark theme: ``ID.svg#dark``."""
@@ -47,28 +51,41 @@ def merge(light: str, dark: str) -> str | None:
     return light.replace("</style>", f"{rules}</style>", 1).replace("<svg ", f'<svg id="{DARK}" ', 1)
 
 
-def has_both_themes(folder: Path) -> bool:
-    """Whether the drawing in the folder of a figure, which has the figure's id for a name, shows both themes."""
-    drawing = folder / f"{folder.name}.svg"
-    if not drawing.is_file():
-        return False
-    with drawing.open(encoding="utf-8") as text:
-        return f'<svg id="{DARK}" ' in text.read(2000)
+def shown(record: Mapping[str, Any]) -> tuple[str, str]:
+    """The addresses, in a figure's folder, of the pictures that pages show in the light theme and in the dark one."""
+    id, files = record["id"], record["files"]
+    for kind in ("svg", "png"):
+        if f"{id}-dark.{kind}" in files:
+            return f"{id}.{kind}", f"{id}-dark.{kind}"
+    return f"{id}.svg", f"{id}.svg#{DARK}"
 
 
-def in_both_themes(figures: Path) -> set[str]:
-    """Put the two drawings of every figure in ``figures`` into one where they can be; returns the ids of those.
+def join(folder: Path) -> None:
+    """Put the two drawings in the folder of a figure into one where they can be; its record then lists that one alone.
 
-    Figures whose drawings were put into one before are among them.
+    Raises ``ValueError`` if a file is not the one that the record lists.
     """
-    found = set()
-    for folder in sorted(path for path in figures.glob("*") if path.is_dir()):
-        light, dark = folder / f"{folder.name}.svg", folder / f"{folder.name}-dark.svg"
-        if light.is_file() and dark.is_file():
-            both = merge(light.read_text(encoding="utf-8"), dark.read_text(encoding="utf-8"))
-            if both is not None:
-                light.write_text(both, encoding="utf-8")
-                dark.unlink()
-        if not dark.is_file() and has_both_themes(folder):
-            found.add(folder.name)
-    return found
+    path = folder / "figure.json"
+    record = json.loads(path.read_text(encoding="utf-8"))
+    refuse_changes(folder, record["files"])
+    light, dark = (folder / f"{record['id']}{theme}.svg" for theme in ("", "-dark"))
+    if not dark.is_file():
+        return
+    both = merge(light.read_text(encoding="utf-8"), dark.read_text(encoding="utf-8"))
+    if both is not None:
+        light.write_text(both, encoding="utf-8")
+        dark.unlink()
+        del record["files"][dark.name]
+        record["files"][light.name] = hashlib.sha256(light.read_bytes()).hexdigest()
+        path.write_text(json.dumps(record, ensure_ascii=False), encoding="utf-8")
+
+
+def refuse_changes(folder: Path, files: Mapping[str, str]) -> None:
+    """Raise ``ValueError`` if a file of a figure has another digest than its record says."""
+    changed = [
+        name
+        for name, digest in sorted(files.items())
+        if hashlib.sha256((folder / name).read_bytes()).hexdigest() != digest
+    ]
+    if changed:
+        raise ValueError(f"figure {folder.name}: the files {changed} are not those that figure.json lists")

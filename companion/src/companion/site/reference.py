@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from bs4 import BeautifulSoup
 from docutils import nodes
 from sphinx import addnodes
 from sphinx.application import Sphinx
@@ -32,11 +33,24 @@ from companion.declaring import notebooks
 from companion.declaring.library import Entry, Library, Module, of_book
 from companion.site import docstrings, names
 
-__all__ = ["FOLDER", "INDEX", "code", "copy_code", "setup", "source", "stage", "uses", "wanted", "write"]
+__all__ = [
+    "FOLDER",
+    "INDEX",
+    "code",
+    "copy_code",
+    "fold_contents",
+    "setup",
+    "source",
+    "stage",
+    "uses",
+    "wanted",
+    "write",
+]
 
 INDEX = "reference/index"
 FOLDER = "reference"
 _ALIASES = "aliases.json"
+_MARGIN = re.compile(r'<nav class="bd-links.*?</nav>', re.DOTALL)
 
 _INTRODUCTION = """\
 Every module of {packages} has a page, made from its source. A first line that is a formula is set as code, in the
@@ -68,6 +82,28 @@ def copy_code(root: Path, html: Path) -> None:
         target = html / code(path.relative_to(root).as_posix())
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, target)
+
+
+def fold_contents(site: Path) -> None:
+    """The contents in the margin list the pages of the reference around the open one alone, which lists no others.
+
+    The first page of each list leads to the others.
+    """
+    for path in sorted(site.rglob("*.html")):
+        text, page = path.read_text(encoding="utf-8"), path.relative_to(site).as_posix()
+        if (margin := _MARGIN.search(text)) is None:
+            continue
+        contents = BeautifulSoup(margin[0], "html.parser")
+        for fold in contents.select("details:not([open])"):
+            first = None if fold.decomposed else fold.find("a", href=True)
+            target = posixpath.join(posixpath.dirname(page), str(first["href"])) if first else ""
+            if f"{FOLDER}/" in (page[: len(FOLDER) + 1], posixpath.normpath(target)[: len(FOLDER) + 1]):
+                above = fold.find_parent("li")
+                fold.decompose()
+                if above:
+                    classes = [str(name) for name in above.get_attribute_list("class")]
+                    above["class"] = " ".join(name for name in classes if name != "has-children")
+        path.write_text(text.replace(margin[0], str(contents), 1), encoding="utf-8")
 
 
 def wanted(root: Path) -> bool:

@@ -20,7 +20,7 @@ import yaml
 from nbformat import NotebookNode
 
 from companion import claims, manuscript, project
-from companion.declaring import compared, equations, notebooks, redirects, texts
+from companion.declaring import compared, equations, notebooks, texts
 from companion.running import disk, environment, execution, freshness, lifeline, workers
 from companion.site import (
     accessibility,
@@ -36,7 +36,6 @@ from companion.site import (
     reference,
     search,
     single_page,
-    slim,
 )
 
 __all__ = ["Build", "figures_index", "page_notebook", "render"]
@@ -101,13 +100,14 @@ def _render(
         source_map.unlink()
     _add_records(root, html)
     reference.copy_code(root, html)
-    unknown = names.link(html, project.packages(root)) if reference.wanted(root) else []
+    unknown: list[str] = []
+    if reference.wanted(root):
+        unknown = names.link(html, project.packages(root))
+        reference.fold_contents(html)
     with workers.shared(len(list(html.rglob("*.html")))) as each:
         unpacked = packed.site(root, html, list(results), each)
         previews.add(html, each)
-        slim.site(html, generated=reference.FOLDER if reference.wanted(root) else "")
         single_page.write(html, single_page.LESSONS, single_page.editions(root)[single_page.LESSONS], who.title)
-        redirects.write(root, html)
         search.write(html, each)
         citing.write(root, html, each)
     # Only Sphinx reads it; it has a digest of the path of this folder.
@@ -159,7 +159,7 @@ def _key(root: Path, results: Mapping[str, Path]) -> str:
 def _stage(root: Path, work: Path, results: Mapping[str, Path], failures: Sequence[execution.Failure]) -> Path:
     stage = work / "stage"
     (stage / "notebooks").mkdir(parents=True)
-    apart = {"_static", "claims", "items", "evidence", redirects.NAME, texts.NAME, compared.NAME}
+    apart = {"_static", "claims", "items", "evidence", texts.NAME, compared.NAME}
     shutil.copytree(
         root / "book",
         stage / "book",
@@ -326,7 +326,6 @@ def _add_records(root: Path, html: Path) -> None:
         shutil.copytree(build / "figures", html / "figures")
     known = json.loads((html.parent / packed.REFERENCES).read_text(encoding="utf-8"))
     _number(html, known)
-    _join_themes(html)
     catalogue.write_index(root, html)
     shown = {notebooks.load(root, name).thumbnail for name in notebooks.names(root)}
     for folder in sorted((html / "figures").glob("*")):
@@ -349,24 +348,6 @@ def _number(html: Path, known: Mapping[str, Any]) -> None:
         (html / "figures" / record["id"] / "figure.json").write_text(_compact(own), encoding="utf-8")
 
 
-def _join_themes(html: Path) -> None:
-    """One drawing for both themes where it can be; the records of figures then name it, with its digest, alone."""
-    figures, listed = html / "figures", html / "figures.json"
-    for folder in sorted(path.parent for path in figures.glob("*/figure.json")):
-        _refuse_changes(folder, json.loads((folder / "figure.json").read_text(encoding="utf-8"))["files"])
-    files: dict[str, dict[str, str]] = {}
-    for id in sorted(drawings.in_both_themes(figures)):
-        path, drawing = figures / id / "figure.json", figures / id / f"{id}.svg"
-        record = json.loads(path.read_text(encoding="utf-8"))
-        record["files"].pop(f"{id}-dark.svg", None)
-        record["files"][drawing.name] = hashlib.sha256(drawing.read_bytes()).hexdigest()
-        files[id] = record["files"]
-        path.write_text(json.dumps(record, ensure_ascii=False, separators=(",", ":")) + "\n", encoding="utf-8")
-    records = json.loads(listed.read_text(encoding="utf-8"))
-    records = [{**record, "files": files.get(record["id"], record["files"])} for record in records]
-    listed.write_text(_compact(records), encoding="utf-8")
-
-
 def _compact(records: Any) -> str:
     """Records for programs, a line for each."""
     if not isinstance(records, list):
@@ -375,22 +356,13 @@ def _compact(records: Any) -> str:
     return "[\n" + ",\n".join(rows) + "\n]\n"
 
 
-def _refuse_changes(folder: Path, files: Mapping[str, str]) -> None:
-    changed = [
-        name
-        for name, digest in sorted(files.items())
-        if hashlib.sha256((folder / name).read_bytes()).hexdigest() != digest
-    ]
-    if changed:
-        raise ValueError(f"figure {folder.name}: the files {changed} are not those that figure.json lists")
-
-
 def _bundle(root: Path, folder: Path, known: Mapping[str, Any]) -> None:
     """One archive that stands alone: every file of a figure, its record, what it is, its licence, all checksums."""
     record = json.loads((folder / "figure.json").read_text(encoding="utf-8"))
     id, who = record["id"], project.identity(root)
-    _refuse_changes(folder, record["files"])
-    themes = f"Dark theme: open {id}.svg#{drawings.DARK} in a browser.\n" if drawings.has_both_themes(folder) else ""
+    drawings.refuse_changes(folder, record["files"])
+    _, dark = drawings.shown(record)
+    themes = f"Dark theme: open {dark} in a browser.\n" if dark.endswith(f"#{drawings.DARK}") else ""
     citation = json.dumps([record["csl"]], indent=1, ensure_ascii=False) + "\n"
     (folder / f"{id}.csl.json").write_text(citation, encoding="utf-8")
     readme = (
@@ -413,10 +385,7 @@ def _bundle(root: Path, folder: Path, known: Mapping[str, Any]) -> None:
 
 def _lighten(folder: Path, *, preview: bool) -> None:
     """Leave to the archive alone what no page shows: PDF, arrays, the PNG beside drawings unless it is a preview."""
-    names = [path.name for path in folder.iterdir()]
-    if drawings.has_both_themes(folder):
-        names.append(f"{folder.name}-dark.svg")
-    for name in directives.in_archive_only(folder.name, names):
+    for name in directives.in_archive_only(folder.name, [path.name for path in folder.iterdir()]):
         if not (preview and name.endswith(".png")):
             (folder / name).unlink()
 
