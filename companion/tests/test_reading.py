@@ -133,7 +133,7 @@ def test_a_page_weighs_what_one_theme_loads_and_too_much_is_said(html):
     one = len((html / "figures" / "a" / "a.svg").read_bytes())
     assert pages.weight(html, page) == page.stat().st_size + one
     assert pages.overweight(html) == []
-    (html / "figures" / "a" / "a.svg").write_text(" " * 3_000_001)
+    (html / "figures" / "a" / "a.svg").write_text(" " * 4_000_000)
     assert [line.split(" has ")[0] for line in pages.overweight(html)] == ["page too heavy: notebooks/one.html"]
 
 

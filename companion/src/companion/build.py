@@ -19,7 +19,7 @@ from companion import check, manuscript, project
 from companion.declaring import compared, notebooks
 from companion.findings import Findings
 from companion.running import disk, environment, execution, freshness, ledger, lifeline, redrawing
-from companion.site import catalogue, drawings, releases, rendering
+from companion.site import catalogue, releases, rendering
 
 __all__ = ["JOBS", "Outcome", "book", "in_todays_colours"]
 
@@ -186,7 +186,6 @@ def _collect(
                 problems.append(f"figure {figure.parent.name}: published on two pages, the second is {name}")
                 continue
             shutil.copytree(figure.parent, target)
-            drawings.join(target)
     by_chapter = {chapter.chapter: chapter.source for chapter in chapters.values() if not chapter.is_audit}
     figures = catalogue.with_sources(root, rendering.figures_index(build / "figures"), by_chapter)
     disk.write(build / "figures.json", json.dumps(figures, indent=1, ensure_ascii=False) + "\n")

@@ -131,7 +131,7 @@ def in_archive_only(id: str, files: Iterable[str]) -> set[str]:
     Of the numbers a table stands alone too, for whoever reads it by its address; arrays are packed once.
     """
     names = set(files)
-    shown_as_drawing = f"{id}-dark.png" not in names
+    shown_as_drawing = f"{id}-dark.svg" in names
     return names & {f"{id}.npz", f"{id}.pdf", f"{id}.png" if shown_as_drawing else f"{id}.svg"}
 
 

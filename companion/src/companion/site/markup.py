@@ -17,7 +17,7 @@ from jinja2.ext import Extension
 from markupsafe import Markup
 
 from companion import claims, plain
-from companion.site import drawings, numbering
+from companion.site import numbering
 
 __all__ = ["VERDICT_MARKS", "count", "fill", "typeset", "verdict_of"]
 
@@ -60,11 +60,10 @@ def _environment() -> Environment:
         "function_anchor": _function_anchor,
         "number": claims.format_value,
         "typeset": typeset,
-        "zip": zip,
     }
     made.globals |= {"count": count, "marks": VERDICT_MARKS, "place": numbering.place, "verdict_of": verdict_of}
     made.globals |= {"with_error": claims.with_error, "expectation_of": claims.expectation_of}
-    made.globals |= {"pictures": drawings.shown, "short": _short, "sortable": _sortable}
+    made.globals |= {"short": _short, "sortable": _sortable}
     return made
 
 

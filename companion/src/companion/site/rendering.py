@@ -27,7 +27,6 @@ from companion.site import (
     catalogue,
     citing,
     directives,
-    drawings,
     names,
     numbering,
     packed,
@@ -360,15 +359,19 @@ def _bundle(root: Path, folder: Path, known: Mapping[str, Any]) -> None:
     """One archive that stands alone: every file of a figure, its record, what it is, its licence, all checksums."""
     record = json.loads((folder / "figure.json").read_text(encoding="utf-8"))
     id, who = record["id"], project.identity(root)
-    drawings.refuse_changes(folder, record["files"])
-    _, dark = drawings.shown(record)
-    themes = f"Dark theme: open {dark} in a browser.\n" if dark.endswith(f"#{drawings.DARK}") else ""
+    changed = [
+        name
+        for name, digest in sorted(record["files"].items())
+        if hashlib.sha256((folder / name).read_bytes()).hexdigest() != digest
+    ]
+    if changed:
+        raise ValueError(f"figure {id}: the files {changed} are not those that figure.json lists")
     citation = json.dumps([record["csl"]], indent=1, ensure_ascii=False) + "\n"
     (folder / f"{id}.csl.json").write_text(citation, encoding="utf-8")
     readme = (
         f"{record['csl']['title']}\n{record['csl']['URL']}\n\n"
         f"{packed.markdown(root, record['page'], record['caption'], known, {})}\n\nWhat is seen: {record['alt']}\n\n"
-        f"Source: {record['source']}\n{themes}"
+        f"Source: {record['source']}\n"
         f"From: {who.title}, version {record['library_version']}, commit {record['commit']}\n"
         f"Make it again: with the notebook that the page offers for download, which carries the library, or in the\n"
         f"repository with: make chapter NAME={record['chapter']}\n"
