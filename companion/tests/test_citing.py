@@ -73,7 +73,6 @@ def test_every_page_says_what_it_is_in_the_words_of_each_kind_of_program(site):
         assert named["citation_title"] == (who.title if name == "index" else title)
         assert named["citation_public_url"] == named["og:url"] == address
         assert named["og:site_name"] == who.title
-        assert soup.select_one('link[type="text/markdown"]')["href"] == f"{name.rpartition('/')[2]}.md"
 
 
 def test_a_chapter_is_described_by_its_summary_and_shown_by_its_figure(site):
@@ -85,27 +84,14 @@ def test_a_chapter_is_described_by_its_summary_and_shown_by_its_figure(site):
     assert named["og:type"] == "article"
 
 
-def test_the_map_of_the_site_and_the_index_for_readers_of_markdown_hold_every_page_once(site):
+def test_the_map_of_the_site_and_the_index_for_language_models_hold_every_page_once(site):
     html, who, pages = site
     space = "{http://www.sitemaps.org/schemas/sitemap/0.9}"
     found = [place.text for place in ElementTree.parse(html / "sitemap.xml").iter(f"{space}loc")]
     assert found == [who.site if name == "index" else f"{who.site}{name}.html" for name in pages]
     text = (html / "llms.txt").read_text(encoding="utf-8")
     assert text.startswith(f"# {who.title}\n\n> ")
-    assert [text.count(f"({who.site}{name}.md)") for name in pages if name != "index"] == [1] * (len(pages) - 1)
-
-
-def test_the_markdown_of_a_page_has_its_formulas_numbers_code_and_figures(site):
-    html, who, pages = site
-    text = (html / "notebooks/probe.md").read_text(encoding="utf-8")
-    assert text.startswith("# A probe\n")
-    assert "\n$$\ny = x^2\n$$\n" in text
-    assert "with probability $x$ both do so" in text
-    assert "The largest value is 1.00" in text
-    assert "```python\nimport numpy as np" in text
-    assert f"({who.site}figures/probe-line/" in text
-    assert f"({who.site}notebooks/probe.html#" not in text, "a link to its own place leads nowhere in Markdown"
-    assert "FORMULA" not in "".join((html / f"{name}.md").read_text(encoding="utf-8") for name in pages)
+    assert [text.count(f"({who.site}{name}.html)") for name in pages if name != "index"] == [1] * (len(pages) - 1)
 
 
 def test_a_page_that_does_not_exist_leads_to_whole_addresses(site):
@@ -162,20 +148,3 @@ def test_a_deposit_is_whole_and_can_be_checked(pair, tmp_path):
     pair.path("_build/site.json").unlink()
     with pytest.raises(ValueError, match=r"^the site: expected a whole one in _build/html, got none"):
         deposit.write(pair.root)
-
-
-@pytest.mark.parametrize(
-    ("words", "address", "named"),
-    [
-        ("probe.top-value", "x/claims.html#ledger-claim-probe-top-value", True),
-        ("top-value", "x/probe.html#claim-probe-top-value", True),
-        ("value of the top", "x/claims.html#ledger-claim-probe-top-value", False),
-        ("op-value", "x/claims.html#ledger-claim-probe-top-value", False),
-        ("", "x/claims.html#ledger-claim-probe-top-value", False),
-        ("probe.top-value", "x/probe.html#probe-top-value", False),
-        ("ledger", "x/claims.html", False),
-    ],
-)
-def test_a_link_that_says_the_id_of_its_claim_needs_no_address_in_markdown(words, address, named):
-    link = BeautifulSoup(f'<a href="{address}"><code>{words}</code></a>', "html.parser").a
-    assert citing._names_its_claim(link) is named

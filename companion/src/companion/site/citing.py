@@ -1,5 +1,5 @@
-"""What programs read that cite, index or archive the site: facts in the head of every page, lists of all pages and
-files, and each page as Markdown. Nothing here is shown to a reader.
+"""What programs read that cite or index the site: facts in the head of every page, and lists of all pages and files.
+Nothing here is shown to a reader.
 
 Every fact comes from the finished site and the book's identity; addresses are those that the owner has set in
 ``_config.yml``.
@@ -8,16 +8,12 @@ Every fact comes from the finished site and the book's identity; addresses are t
 from __future__ import annotations
 
 import html
-import posixpath
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from urllib.parse import urlsplit
 
-from bs4 import BeautifulSoup, NavigableString, Tag
-from markdownify import MarkdownConverter
+from bs4 import BeautifulSoup, Tag
 
 from companion import project
 from companion.declaring import notebooks
@@ -32,10 +28,7 @@ __all__ = ["Page", "write"]
 _ICON = "_static/favicon.svg"
 _DESCRIPTION = 300
 """Characters that indexes show of a description."""
-_FRAME = (
-    "script, style, svg, template, button, .headerlink, .only-dark, .prev-next-area, .toctree-wrapper, .book-cite, "
-    ".eqno, .section-number, .book-checked, details.hide > summary"
-)
+_FRAME = "script, style, svg, template, .headerlink, .toctree-wrapper, .book-cite, .section-number, .book-checked"
 """What belongs to the frame of a page, to its look, or to one figure's files."""
 _SHORT = 60
 """A paragraph of fewer characters says too little to describe a page."""
@@ -77,12 +70,11 @@ def write(root: Path, site: Path, each: workers.Each = workers.alone) -> None:
 
 
 def _written(site: Path, who: project.Identity, asked: tuple[str, str | None, str]) -> Page:
-    """A page with its facts in its head, written beside its form in Markdown; asked are name, summary and picture."""
+    """A page with its facts in its head; asked are name, summary and picture."""
     name, summary, picture = asked
     text = (site / f"{name}.html").read_text(encoding="utf-8")
     article = _article(text)
     page = _page(name, article, summary, picture)
-    (site / f"{name}.md").write_text(_markdown(article, page, who), encoding="utf-8")
     head = _head(site, page, who)
     (site / page.file).write_text(text.replace("</title>", f"</title>\n{head}", 1), encoding="utf-8")
     return page
@@ -152,7 +144,6 @@ def _head(site: Path, page: Page, who: project.Identity) -> str:
     lines += [f'<meta property="{name}" content="{html.escape(text)}" />' for name, text in properties.items()]
     if (site / _ICON).is_file():
         lines.append(f'<link rel="icon" type="image/svg+xml" href="{up}{_ICON}" />')
-    lines.append(f'<link rel="alternate" type="text/markdown" href="{posixpath.basename(page.name)}.md" />')
     return "\n".join(lines)
 
 
@@ -169,7 +160,7 @@ def _lost(pages: Sequence[Page], who: project.Identity) -> str:
 
 
 def _index(pages: Sequence[Page], who: project.Identity) -> str:
-    """``llms.txt``: the title, what the book is, and every page as Markdown with one sentence."""
+    """``llms.txt``: the title, what the book is, and every page with one sentence."""
     first = next(page for page in pages if page.name == "index")
     lines = [f"# {who.title}", "", f"> {first.description}", ""]
     data = ", ".join(f"[{name}]({who.site}{name})" for name in (*catalogue.FILES, catalogue.INDEX))
@@ -177,74 +168,8 @@ def _index(pages: Sequence[Page], who: project.Identity) -> str:
     for heading, wanted in (("Chapters", True), ("Other pages", False)):
         lines += ["", f"## {heading}", ""]
         lines += [
-            f"- [{page.title}]({who.site}{page.name}.md): {page.description}"
+            f"- [{page.title}]({_address(page, who)}): {page.description}"
             for page in pages
             if page.chapter is wanted and page.name != "index"
         ]
     return "\n".join(lines) + "\n"
-
-
-class _Converter(MarkdownConverter):
-    """HTML of a page as Markdown; formulas as TeX between dollars."""
-
-    def convert_div(self, element: Tag, text: str, parent_tags: set[str]) -> str:
-        return f"\n\n{text.strip()}\n\n"
-
-    def convert_dt(self, element: Tag, text: str, parent_tags: set[str]) -> str:
-        return f"\n\n**{text.strip()}**\n"
-
-
-def _markdown(article: Tag, page: Page, who: project.Identity) -> str:
-    """The page as Markdown: text, formulas, code, tables, and figures with what is seen in them."""
-    for formula in article.select(".math"):
-        # Sphinx writes \( \) and \[ \] for MathJax.
-        tex = re.sub(r"^\\[(\[]|\\[)\]]$", "", formula.get_text().strip())
-        tex = re.sub(r"^\\begin\{equation\}|\\end\{equation\}$", "", tex).strip()
-        block = formula.name == "div"
-        code = BeautifulSoup("", "html.parser").new_tag("pre" if block else "span")
-        code.string = tex
-        code["data-tex"] = "block" if block else "inline"
-        formula.replace_with(code)
-    formulas: list[str] = []
-    for code in article.select("[data-tex]"):
-        block = code["data-tex"] == "block"
-        formulas.append(f"\n\n$$\n{code.get_text()}\n$$\n\n" if block else f"${code.get_text()}$")
-        code.replace_with(NavigableString(f"FORMULA{len(formulas) - 1}FORMULA"))
-    for link in article.select("a[href]"):
-        link["href"] = _whole(str(link["href"]), page, who)
-        if str(link["href"]).startswith(f"{_address(page, who)}#"):
-            # Markdown has no places that an address could lead to.
-            link.unwrap()
-        elif _names_its_claim(link):
-            # The id alone, by which claims.json has it: addresses of claims would be a fourth of all links.
-            link.unwrap()
-    for image in article.select("img[src]"):
-        image["src"] = _whole(str(image["src"]), page, who)
-    converter = _Converter(heading_style="ATX", code_language_callback=_language, bullets="-", wrap=False)
-    text = converter.convert_soup(article)
-    text = re.sub(r"FORMULA(\d+)FORMULA", lambda found: formulas[int(found[1])], text)
-    text = re.sub(r"[ \t]+\n", "\n", text)
-    text = re.sub(r"\n{3,}", "\n\n", text).strip()
-    return f"{text}\n\n---\nFrom {who.title}, version {who.version}: {_address(page, who)}\n"
-
-
-def _names_its_claim(link: Tag) -> bool:
-    """Whether a link to a claim has the claim's id for its words, whole or without the chapter before it."""
-    found = re.search(r"#(?:ledger-)?claim-([a-z0-9-]+)$", str(link["href"]))
-    words = re.sub(r"[^a-z0-9]+", "-", link.get_text().strip().lower())
-    return found is not None and bool(words) and (found[1] == words or found[1].endswith(f"-{words}"))
-
-
-def _language(element: Tag) -> str | None:
-    above = element.find_parent(class_=re.compile(r"highlight-\w+"))
-    names = above.get("class") if above else None
-    found = re.search(r"highlight-(\w+)", " ".join(names or []))
-    return {"ipython3": "python", "default": "", "myst": ""}.get(found[1], found[1]) if found else None
-
-
-def _whole(address: str, page: Page, who: project.Identity) -> str:
-    parts = urlsplit(address)
-    if parts.scheme or parts.netloc:
-        return address
-    path = posixpath.normpath(posixpath.join(posixpath.dirname(page.name), parts.path)) if parts.path else page.file
-    return who.site + parts._replace(path="" if path == "." else path).geturl()
