@@ -25,6 +25,19 @@ __all__ = ["JOBS", "Outcome", "book", "in_todays_colours"]
 
 JOBS = 2
 """Chapters that run at the same time."""
+_OF_A_RUN = (
+    "key",
+    "commit",
+    "dirty",
+    "parameters",
+    "versions",
+    "python",
+    "threads",
+    "seconds",
+    "peak_bytes",
+    "finished",
+)
+"""What ``status.json`` says of the run of a page."""
 _POLL_SECONDS = 0.2
 _REPORT_SECONDS = 10.0
 
@@ -245,18 +258,7 @@ def _status(
             "figures": len([figure for figure in figures if figure["page"] == name]),
         }
         if record:
-            page |= {
-                "key": record.key,
-                "commit": record.commit,
-                "dirty": record.dirty,
-                "parameters": record.parameters,
-                "versions": record.versions,
-                "python": record.python,
-                "threads": record.threads,
-                "seconds": record.seconds,
-                "peak_bytes": record.peak_bytes,
-                "finished": record.finished,
-            }
+            page |= {name: getattr(record, name) for name in _OF_A_RUN}
         if name in broken:
             page["failure"] = {"cell": broken[name].cell, "error": execution.plain(broken[name].error)}
         pages.append(page)
@@ -275,19 +277,11 @@ def _summary(root: Path, outcome: Outcome, records: Mapping[str, execution.Recor
     rows = [("chapter", "seconds", "peak MB", "claims", "figures", "")]
     for page in status["chapters"]:
         if page["state"] == "finished":
-            late = (
-                f"over its budget of {page['budget_seconds']:.0f} s" if page["seconds"] > page["budget_seconds"] else ""
-            )
-            rows.append(
-                (
-                    page["page"],
-                    f"{page['seconds']:.1f}",
-                    f"{page['peak_bytes'] / 1e6:.0f}",
-                    f"{page['claims_held']}/{page['claims']}",
-                    str(page["figures"]),
-                    late or ("" if page["chapter"] in outcome.executed else "unchanged"),
-                )
-            )
+            said = "" if page["page"] in outcome.executed else "unchanged"
+            if page["seconds"] > page["budget_seconds"]:
+                said = f"over its budget of {page['budget_seconds']:.0f} s"
+            spent = f"{page['seconds']:.1f}", f"{page['peak_bytes'] / 1e6:.0f}"
+            rows.append((page["page"], *spent, f"{page['claims_held']}/{page['claims']}", str(page["figures"]), said))
         else:
             rows.append((page["page"], "-", "-", f"0/{page['claims']}", "-", page["state"]))
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]

@@ -17,6 +17,12 @@ from companion.running import disk, execution
 
 __all__ = ["Ledger", "collect", "write"]
 
+_DECLARED = (
+    *("id", "chapter", "kind", "verdict", "published", "corrected", "resolves"),
+    *("printed_tex", "corrected_tex", "run_by"),
+)
+"""What an entry has of the declaration as it stands there."""
+
 
 @dataclass(frozen=True)
 class Ledger:
@@ -83,51 +89,29 @@ def collect(root: Path, chapters: Sequence[str], results: Mapping[str, Path]) ->
 
 
 def _entry(claim: claims.Claim, measurement: claims.Measurement | None, judgement: claims.Judgement) -> dict[str, Any]:
-    source = {"key": None, "where": None, "section": None, "sha256": None, "version": None} | dict(claim.source)
+    control = measurement and (measurement.rival if measurement.control is None else measurement.control)
+    against = {
+        "rival": (claim.rival, measurement and measurement.rival, judgement.rival_gap, judgement.rival_bound),
+        "control": (claim.control, control, judgement.control_gap, judgement.control_bound),
+    }
     return {
-        "id": claim.id,
-        "chapter": claim.chapter,
+        **{name: getattr(claim, name) for name in _DECLARED},
+        **{name: dict(said) if (said := getattr(claim, name)) else None for name in ("expects", "found")},
+        **{name: list(getattr(claim, name)) for name in ("parts", "equation", "functions", "was")},
+        **{name: _plain(getattr(claim, name) or "") or None for name in ("says", "quote", "because", "route")},
+        **{name: getattr(judgement, name) for name in ("bound", "gap", "z", "holds")},
         "page": "",
-        "says": _plain(claim.says),
-        "source": source,
-        "quote": _plain(claim.quote) or None,
+        "source": {"key": None, "where": None, "section": None, "sha256": None, "version": None, **claim.source},
         "state": (claim.state or "standing") if claim.source else None,
-        "kind": claim.kind,
         "external": False,
-        "published": claim.published,
-        "corrected": claim.corrected,
-        "expects": dict(claim.expects) if claim.expects else None,
         "measured": measurement.value if measurement else None,
         "uncertainty": measurement.uncertainty if measurement else None,
-        "rival": _other(claim.rival, measurement and measurement.rival, judgement.rival_gap, judgement.rival_bound),
-        "control": _other(
-            claim.control,
-            measurement and (measurement.control if measurement.control is not None else measurement.rival),
-            judgement.control_gap,
-            judgement.control_bound,
-        )
-        if claim.control
-        else None,
-        "found": dict(claim.found) if claim.found else None,
-        "resolves": claim.resolves,
-        "bound": judgement.bound,
+        "rival": _other(*against["rival"]),
+        "control": _other(*against["control"]) if claim.control else None,
         "declared": claims.allowed(claim) if claim.is_measured else None,
         "k": claims.factor(claim) if claim.is_measured else None,
-        "z": judgement.z,
         "rule": _plain(claim.bound["why"]) if claim.bound else None,
-        "gap": judgement.gap,
-        "verdict": claim.verdict,
-        "holds": judgement.holds,
-        "because": _plain(claim.because) if claim.because else None,
-        "parts": list(claim.parts),
-        "printed_tex": claim.printed_tex,
-        "corrected_tex": claim.corrected_tex,
-        "route": _plain(claim.route) if claim.route else None,
         "commit": str(claim.commit) if claim.commit is not None else None,
-        "run_by": claim.run_by,
-        "equation": list(claim.equation),
-        "functions": list(claim.functions),
-        "was": list(claim.was),
         "seconds": None,
     }
 
