@@ -26,12 +26,15 @@ BROKEN = {
         {"one-line": "{agrees: x, claims: [one.a, one.b]}"},
         "one-line: claims: unknown claim 'one.b'",
     ),
-    "a word that is no key": ({"one-own": "{agree: x}"}, "one-own: unknown keys ['agree']"),
-    "neither word": ({"one-own": "{claims: [one.a]}"}, "one-own: expected agrees, differs or both"),
-    "an empty sentence": ({"one-own": "{agrees: }"}, "one-own: agrees: expected a sentence"),
-    "a number for a sentence": ({"one-own": "{differs: 3}"}, "one-own: differs: expected a sentence"),
-    "one claim without a list": ({"one-own": "{agrees: x, claims: one.a}"}, "one-own: claims: expected a list"),
-    "no entry at all": ({"one-own": ""}, "one-own: expected some of"),
+    "a word that is no key": ({"one-own": "{agree: x}"}, "one-own: Additional properties are not allowed ('agree'"),
+    "neither word": ({"one-own": "{claims: [one.a]}"}, "one-own: {'claims': ['one.a']} is not valid under any"),
+    "an empty sentence": ({"one-own": "{agrees: }"}, "one-own: agrees: None is not of type 'string'"),
+    "a number for a sentence": ({"one-own": "{differs: 3}"}, "one-own: differs: 3 is not of type 'string'"),
+    "one claim without a list": (
+        {"one-own": "{agrees: x, claims: one.a}"},
+        "one-own: claims: 'one.a' is not of type 'array'",
+    ),
+    "no entry at all": ({"one-own": ""}, "one-own: None is not of type 'object'"),
 }
 
 

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from companion import manuscript
+from companion.declaring import shapes
 
 __all__ = ["NAME", "OWN", "Comparison", "problems", "read"]
 
 NAME = "compared.yml"
 OWN = "this book"
 """The source of a figure that has nothing published beside it."""
-_FIELDS = {"agrees", "differs", "claims"}
 
 
 @dataclass(frozen=True)
@@ -35,28 +35,12 @@ def read(root: Path) -> tuple[dict[str, Comparison], list[str]]:
     entries = manuscript.mapping(root / "book" / NAME, "ids of figures with what agrees and differs")
     found, problems = {}, []
     for figure, entry in entries.items():
-        if reason := _malformed(entry):
-            problems.append(f"{NAME}: {figure}: {reason}")
+        if reasons := shapes.problems("comparison", entry):
+            problems.append(f"{NAME}: {figure}: {'; '.join(reasons)}")
         else:
             words = {key: " ".join(entry.get(key, "").split()) for key in ("agrees", "differs")}
             found[str(figure)] = Comparison(**words, claims=tuple(entry.get("claims", ())))
     return found, problems
-
-
-def _malformed(entry: Any) -> str:
-    if not isinstance(entry, dict):
-        return f"expected some of {sorted(_FIELDS)}, got {entry!r}"
-    if unknown := set(entry) - _FIELDS:
-        return f"unknown keys {sorted(map(str, unknown))}; expected some of {sorted(_FIELDS)}"
-    for key in ("agrees", "differs"):
-        if key in entry and not (isinstance(entry[key], str) and entry[key].strip()):
-            return f"{key}: expected a sentence, got {entry[key]!r}"
-    if not entry.keys() & {"agrees", "differs"}:
-        return "expected agrees, differs or both"
-    listed = entry.get("claims", [])
-    if not isinstance(listed, list) or not all(isinstance(id, str) for id in listed):
-        return f"claims: expected a list of claims, got {listed!r}"
-    return ""
 
 
 def problems(

@@ -17,12 +17,12 @@ from typing import Any
 import yaml
 
 from companion import claims
+from companion.declaring import shapes
 from companion.findings import Finding
 from companion.manuscript import entries
 
 __all__ = [
     "NAME",
-    "STATUSES",
     "Change",
     "Section",
     "Text",
@@ -38,8 +38,6 @@ __all__ = [
 ]
 
 NAME = "sources.yml"
-STATUSES = ("current", "superseded")
-_FIELDS = {"key", "version", "address", "file", "status", "by", "since", "sections"}
 
 
 @dataclass(frozen=True)
@@ -69,9 +67,9 @@ def read(root: Path) -> dict[str, Text]:
     """The texts by key; a file that breaks a rule is read as far as it goes (see ``problems``)."""
     found = {}
     for entry, _ in entries(root / "book" / NAME):
-        if not _broken(entry):
+        if not shapes.problems("text", entry):
             sections = [Section(**section) for section in entry["sections"]]
-            words = {name: str(entry[name]) for name in sorted(_FIELDS - {"sections"}) if name in entry}
+            words = {name: str(entry[name]) for name in entry if name != "sections"}
             found[entry["key"]] = Text(**words, sections=sections)
     return found
 
@@ -80,7 +78,7 @@ def problems(root: Path, known: Sequence[str]) -> list[Finding]:
     """Everything that is wrong with the file; ``known`` are the keys of references.bib."""
     found, seen = [], set()
     for entry, line in entries(root / "book" / NAME):
-        reasons = _broken(entry)
+        reasons = shapes.problems("text", entry)
         if not reasons and entry["key"] not in known:
             reasons = [f"key: {entry['key']!r} is not in references.bib"]
         if not reasons and entry["key"] in seen:
@@ -90,31 +88,6 @@ def problems(root: Path, known: Sequence[str]) -> list[Finding]:
         name = entry.get("key", "a text") if isinstance(entry, Mapping) else "a text"
         found += [Finding(NAME, line, "text", f"{name}: {reason}") for reason in reasons]
     return found
-
-
-def _broken(entry: Any) -> list[str]:
-    if not isinstance(entry, Mapping):
-        return [f"expected some of {sorted(_FIELDS)}, got {entry!r}"]
-    reasons = []
-    if unknown := set(entry) - _FIELDS:
-        reasons.append(f"unknown fields {sorted(map(str, unknown))}; expected some of {sorted(_FIELDS)}")
-    if missing := {"key", "version", "address", "file", "status", "sections"} - set(entry):
-        reasons.append(f"missing fields {sorted(missing)}")
-    if entry.get("status") not in STATUSES:
-        reasons.append(f"status: expected one of {STATUSES}, got {entry.get('status')!r}")
-    if (entry.get("status") == "superseded") != (bool(entry.get("by")) and bool(entry.get("since"))):
-        reasons.append("by, since: required for the status superseded, and only there")
-    if not re.fullmatch(r"https?://\S+", str(entry.get("address"))):
-        reasons.append(f"address: expected https://..., got {entry.get('address')!r}")
-    if not re.fullmatch(r"[\w-][\w.-]*", str(entry.get("file"))):
-        reasons.append(f"file: expected the name of a file, got {entry.get('file')!r}")
-    sections = entry.get("sections")
-    wanted = {"number", "title", "sha256"}
-    if not isinstance(sections, list) or not all(isinstance(one, Mapping) and set(one) == wanted for one in sections):
-        reasons.append(f"sections: expected a list of {sorted(wanted)}")
-    elif wrong := [one["title"] for one in sections if not re.fullmatch(r"[0-9a-f]{64}", str(one["sha256"]))]:
-        reasons.append(f"sections: sha256: expected 64 hexadecimal digits for {wrong}")
-    return reasons
 
 
 def sections(text: str, titles: Sequence[str] = ()) -> list[Section]:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from companion import claims
-from companion.declaring import equations, notebooks
+from companion.declaring import equations, notebooks, shapes
 from companion.evidence import observed, records, resumable
 from companion.findings import Finding, Findings
 from companion.manuscript import entries
@@ -31,7 +31,6 @@ __all__ = [
     "AT_ONCE",
     "EVIDENCE",
     "NAME",
-    "PROFILES",
     "SIZES",
     "TESTS",
     "Fault",
@@ -46,13 +45,11 @@ __all__ = [
 EVIDENCE = "faults"
 NAME = "faults.yml"
 SIZES = ("gross", "1%", "0.1%")
-PROFILES = ("quick", "full")
 AT_ONCE = 2
 """How many jobs run beside one another unless another number is asked for."""
 LIMIT_SECONDS = 1_200.0
 """How long the tests or a page of one fault may take; what takes longer has not come to an end."""
 
-_FIELDS = {"id", "file", "old", "new", "what", "about", "size", "tests", "pages", "profile"}
 TESTS = "tests"
 _LEFT_OUT = ("_build", "__pycache__")
 
@@ -117,21 +114,9 @@ def read(root: Path) -> list[Fault]:
 
 
 def _problems(root: Path, content: Any) -> Iterator[tuple[str, str]]:
-    if not isinstance(content, Mapping):
-        yield "format", f"expected a fault, a mapping of fields, got {content!r}"
+    if wrong := shapes.problems("fault", content):
+        yield from (("format", message) for message in wrong)
         return
-    if unknown := sorted(set(content) - _FIELDS):
-        yield "unknown-field", f"unknown fields {unknown}; expected some of {sorted(_FIELDS)}"
-    texts = _FIELDS - {"tests", "pages", "profile"}
-    if missing := sorted(name for name in texts if not isinstance(content.get(name), str) or not content[name]):
-        yield "missing-field", f"expected texts in {missing}"
-        return
-    if unknown:
-        return
-    if content["size"] not in SIZES:
-        yield "size", f"size: expected one of {SIZES}, got {content['size']!r}"
-    if content.get("profile", PROFILES[0]) not in PROFILES:
-        yield "profile", f"profile: expected one of {PROFILES}, got {content['profile']!r}"
     if not (root / content["file"]).is_file():
         yield "file", f"file: {content['file']} is not there"
         return
@@ -142,7 +127,7 @@ def _problems(root: Path, content: Any) -> Iterator[tuple[str, str]]:
         yield "new", "new: expected another text than the old one"
     elif content["file"].endswith(".py") and (error := _broken(text.replace(content["old"], content["new"]))):
         yield "new", f"new: {content['file']} can then not be read: {error}"
-    if not content.get("tests") or not all((root / name).exists() for name in content["tests"]):
+    if not all((root / name).exists() for name in content["tests"]):
         yield "tests", f"tests: expected files or folders that are there, got {content.get('tests')!r}"
     if absent := [name for name in content.get("pages") or () if not (root / "notebooks" / f"{name}.md").is_file()]:
         yield "pages", f"pages: not in notebooks: {absent}"

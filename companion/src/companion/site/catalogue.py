@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 from companion import project
-from companion.declaring import compared
+from companion.declaring import compared, shapes
 
 __all__ = ["FILES", "INDEX", "sources", "unresolved", "with_sources", "write_index", "write_schemas"]
 
@@ -53,21 +53,9 @@ def write_schemas(folder: Path) -> None:
     short = yaml.safe_load(Path(__file__).with_name("schemas.yml").read_text(encoding="utf-8"))
     folder.mkdir()
     for name, schema in short.items():
-        whole = {"$schema": "http://json-schema.org/draft-07/schema#"} | _whole(schema)
+        whole = {"$schema": "http://json-schema.org/draft-07/schema#"} | shapes.whole(schema)
         text = json.dumps(whole, indent=1, ensure_ascii=False) + "\n"
         (folder / f"{name}.schema.json").write_text(text, encoding="utf-8")
-
-
-def _whole(short: Mapping[str, Any]) -> dict[str, Any]:
-    """A schema with what goes without saying: an object has all its properties but the optional ones, and no others."""
-    whole = {word: _whole(said) if word in ("items", "additionalProperties") else said for word, said in short.items()}
-    if "properties" not in short:
-        return whole
-    optional = whole.pop("optional", [])
-    properties = {name: _whole(said) for name, said in short["properties"].items()}
-    required = [name for name in properties if name not in optional]
-    rest = {"properties": properties, "required": required, "additionalProperties": False}
-    return {"type": "object"} | whole | rest
 
 
 def sources(root: Path) -> dict[str, dict[str, Any]]:
