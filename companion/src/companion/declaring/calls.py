@@ -78,10 +78,7 @@ class Code:
         self._modules: dict[str, _Module] = {}
         self._fixtures: dict[str, str] = {}
         for base, folder in (*((one, root / "src" / one) for one in packages), ("tests", root / "tests")):
-            for path in manuscript.listed(folder, "**/*.py"):
-                parts = path.relative_to(folder).with_suffix("").parts
-                name = ".".join([base, *(parts[:-1] if parts[-1] == "__init__" else parts)])
-                self._modules[name] = self._read(name, path)
+            self._modules |= {name: self._read(name, path) for name, path in library.files(base, folder)}
         self._resolved: dict[str, str | None] = {}
 
     def _read(self, name: str, path: Path) -> _Module:
@@ -90,7 +87,7 @@ class Code:
         found = _Module(path, is_package, {}, {})
         above = name if is_package else name.rpartition(".")[0]
         parts: list[tuple[str, ast.stmt]] = []
-        for node in _statements(tree.body):
+        for node in library.statements(tree.body):
             if isinstance(node, ast.Import | ast.ImportFrom):
                 found.imports |= library.bound(node, above)
             for local in _assigned_by(node):
@@ -480,16 +477,6 @@ def parsed(cell: str) -> list[ast.stmt]:
         return ast.parse(cell).body
     except SyntaxError:
         return ast.parse(TransformerManager().transform_cell(cell)).body
-
-
-def _statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
-    """The statements of a module, those under a condition, a loop, a try or a with included."""
-    for node in body:
-        if isinstance(node, ast.If | ast.For | ast.Try | ast.With):
-            parts = [*node.body, *getattr(node, "orelse", []), *getattr(node, "finalbody", [])]
-            yield from _statements([*parts, *(part for one in getattr(node, "handlers", []) for part in one.body)])
-        else:
-            yield node
 
 
 def _assigned_by(node: ast.stmt) -> set[str]:

@@ -63,8 +63,8 @@ class Library:
     def __init__(self, name: str, folder: Path, beside: Mapping[str, Path] | None = None) -> None:
         self.name = name
         self.packages = {name: folder} | dict(beside or {})
-        files = [file for package, place in self.packages.items() for file in _files(package, place)]
-        self._sources = {dotted: _Source(dotted, path) for dotted, path in files}
+        listed = [file for package, place in self.packages.items() for file in files(package, place)]
+        self._sources = {dotted: _Source(dotted, path) for dotted, path in listed}
         self._homes: dict[str, str] = {}
         public = [source for source in self._sources.values() if not _private(source.name)]
         for source in public:
@@ -276,7 +276,7 @@ class _Source:
         self.definitions: dict[str, ast.stmt] = {}
         self.imports: dict[str, str] = {}
         listed: list[str] | None = None
-        for node in _statements(tree.body):
+        for node in statements(tree.body):
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
                 self.definitions.setdefault(node.name, node)
             elif isinstance(node, (ast.Assign, ast.AnnAssign)):
@@ -310,14 +310,13 @@ def bound(node: ast.Import | ast.ImportFrom, package: str = "") -> dict[str, str
     return {alias.asname or alias.name: f"{base}.{alias.name}" for alias in node.names}
 
 
-def _statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
-    """The statements of a module, those under a condition or a try included."""
+def statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
+    """The statements of a module, those under a condition, a loop, a try or a with included."""
     for node in body:
         yield node
-        if isinstance(node, ast.If):
-            yield from _statements([*node.body, *node.orelse])
-        elif isinstance(node, ast.Try):
-            yield from _statements([*node.body, *(part for one in node.handlers for part in one.body)])
+        if isinstance(node, ast.If | ast.For | ast.Try | ast.With):
+            handled = [part for one in getattr(node, "handlers", []) for part in one.body]
+            yield from statements([*node.body, *getattr(node, "orelse", []), *handled, *getattr(node, "finalbody", [])])
 
 
 def _remarks(body: Sequence[ast.stmt]) -> dict[str, tuple[str, int]]:
@@ -334,7 +333,8 @@ def _remarks(body: Sequence[ast.stmt]) -> dict[str, tuple[str, int]]:
     return found
 
 
-def _files(name: str, folder: Path) -> Iterator[tuple[str, Path]]:
+def files(name: str, folder: Path) -> Iterator[tuple[str, Path]]:
+    """The modules of a package: dotted names and files."""
     for path in manuscript.listed(folder, "**/*.py"):
         parts = path.relative_to(folder).with_suffix("").parts
         yield ".".join([name, *(parts[:-1] if parts[-1] == "__init__" else parts)]), path

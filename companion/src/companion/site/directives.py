@@ -476,6 +476,10 @@ def _finish_page(app: Sphinx, pagename: str, templatename: str, context: dict[st
         exchange[f"/edit/{branch}/{pagename}.ipynb"] = f"/edit/{branch}/{pagename}.md"
     if source := reference.source(Path(app.config.companion_root), pagename):
         exchange[f"/edit/{branch}/{pagename}.rst"] = f"/edit/{branch}/{source}"
+        # Nobody wrote the text of such a page.
+        for button in context.get("header_buttons", []):
+            offered = button.get("buttons", [])
+            offered[:] = [one for one in offered if "_sources/" not in str(one.get("url"))]
     _exchange_urls(context.get("header_buttons", []), exchange)
     context["script_files"] = [
         script

@@ -13,6 +13,7 @@ import copy
 import io
 import json
 import lzma
+import posixpath
 import re
 import tarfile
 from collections.abc import Iterable, Mapping, Sequence
@@ -270,7 +271,8 @@ def markdown(root: Path, name: str, text: str, known: Mapping[str, Any], glued: 
             number = known["numref"].get(target, target)
             return words.replace("%s", number.split()[-1]).replace("{number}", number.split()[-1]) or number
         if role == "doc":
-            place = _place(f"notebooks/{name}", target)
+            # A link leads from the folder of its page, or from the root.
+            place = posixpath.normpath(posixpath.join(f"/notebooks/{name}/..", target)).strip("/")
             return words or f"*{known['doc'].get(place, place)}*"
         if role == "ref":
             return words or f"*{known['ref'].get(target, target)}*"
@@ -281,17 +283,6 @@ def markdown(root: Path, name: str, text: str, known: Mapping[str, Any], glued: 
         raise ValueError(f"{name}: packed: expected a role that can be read without Sphinx, got {found[0]}")
 
     return _ROLE.sub(word, text)
-
-
-def _place(page: str, target: str) -> str:
-    """The page that a link of another page leads to, as Sphinx calls it."""
-    parts = [] if target.startswith("/") else page.split("/")[:-1]
-    for part in target.split("/"):
-        if part == "..":
-            parts = parts[:-1]
-        elif part:
-            parts.append(part)
-    return "/".join(parts)
 
 
 def _number(name: str, glued: Mapping[str, str], given: str) -> str:

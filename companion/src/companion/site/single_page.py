@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import html
 import os
+import posixpath
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -141,13 +142,7 @@ def _relative(address: str, folder: Path, to_site: str = "") -> str:
     parts = urlsplit(address)
     if parts.scheme or parts.netloc or not parts.path:
         return address
-    pieces: list[str] = []
-    for piece in (folder / parts.path).as_posix().split("/"):
-        if piece == "..":
-            pieces.pop()
-        elif piece != ".":
-            pieces.append(piece)
-    return parts._replace(path=to_site + "/".join(pieces)).geturl()
+    return parts._replace(path=to_site + posixpath.normpath((folder / parts.path).as_posix())).geturl()
 
 
 def _address(address: str, name: str, folder: Path, known: set[str], to_site: str) -> str:
