@@ -37,7 +37,7 @@ from companion.site import (
     single_page,
 )
 
-__all__ = ["Build", "figures_index", "page_notebook", "render"]
+__all__ = ["Build", "figures_index", "page_notebook", "render", "stands"]
 
 _MANIFEST = "site.json"
 _LICENCE = "LICENSE-CC-BY-4.0"
@@ -75,6 +75,11 @@ def render(root: Path, results: Mapping[str, Path], failures: Sequence[execution
         return Build([], rendered=False, kept=bool(failures))
     with disk.owned(execution.work_folder(root), "site") as work:
         return _render(root, work, results, failures, key, damage or "")
+
+
+def stands(root: Path) -> bool:
+    """Whether a whole site was left by an earlier build."""
+    return _damage(root / "_build", None) is not None
 
 
 def _render(
