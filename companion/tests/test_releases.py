@@ -1,4 +1,4 @@
-"""Frozen ledgers: what counts as a change, that it needs a reason, and the reports that are made of a ledger."""
+"""Frozen ledgers: what counts as a change, and that it needs a reason."""
 
 import json
 import subprocess
