@@ -27,7 +27,9 @@ def problems(kind: str, entry: Any) -> list[str]:
 
 @cache
 def _validators() -> Mapping[str, Draft7Validator]:
-    short = yaml.safe_load(Path(__file__).with_suffix(".yml").read_text(encoding="utf-8"))
+    # Above this folder, whose files belong to what a page imports.
+    path = Path(__file__).parents[1] / "shapes.yml"
+    short = yaml.safe_load(path.read_text(encoding="utf-8"))
     return {kind: Draft7Validator(whole(schema)) for kind, schema in short.items()}
 
 
