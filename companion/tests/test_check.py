@@ -73,7 +73,6 @@ ELSEWHERE = {
     "serious",
     "map-docstring",
     "map-functions",
-    "map-public",
     "map-runs",
     "map-test",
 }

@@ -227,9 +227,7 @@ def test_a_toy_book_is_complete_and_every_gap_is_named(toy):
     assert (row.claims, row.functions, row.shown) == (["probe.top"], ["walks.pairs.both"], ["eq:probe-square"])
     toy.edit("book/claims/probe.yml", "  functions: [walks.pairs.both]\n", "")
     assert wrong(toy) == [("map-functions", "probe.slope: functions: none, but its cell runs ['walks.pairs.both']")]
-    toy.edit("book/claims/probe.yml", "  route: central", "  functions: [walks.pairs.LENGTH]\n  route: central")
-    assert [rule for rule, _ in wrong(toy)] == ["map-public"]
-    toy.edit("book/claims/probe.yml", "walks.pairs.LENGTH", "walks.pairs.both")
+    toy.edit("book/claims/probe.yml", "  route: central", "  functions: [walks.pairs.both]\n  route: central")
     toy.edit("tests/test_pairs.py", "p.both", "p.neither")
     assert wrong(toy) == [("map-test", "walks.pairs.both: no test calls it")]
 

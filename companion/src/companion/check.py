@@ -16,7 +16,7 @@ import jupytext
 from IPython.core.inputtransformer2 import TransformerManager
 
 from companion import claims, figures, manuscript, project
-from companion.declaring import compared, declaration, items, notebooks, rivals, texts
+from companion.declaring import compared, declaration, items, library, notebooks, rivals, texts
 from companion.evidence import faults
 from companion.findings import Finding, Findings
 from companion.site import releases
@@ -133,7 +133,7 @@ def declarations(root: Path) -> list[Finding]:
         faults.read(root)
     except Findings as error:
         found += error.findings
-    works, read = project.references(root), texts.read(root)
+    works, read, public = project.references(root), texts.read(root), library.of_book(root)
     found += texts.problems(root, list(works))
     seen: dict[str, str] = {}
     everything: list[claims.Claim] = []
@@ -151,8 +151,9 @@ def declarations(root: Path) -> list[Finding]:
                 if seen.setdefault(id, path.name) != path.name:
                     message = f"{id}: declared in {seen[id]} too"
                     found.append(Finding(path.name, line, "repeated-id", message))
-            for rule, message in _about_code(root, claim):
-                found.append(Finding(path.name, line, rule, f"{claim.id}: {message}"))
+            for name in claim.functions:
+                if public.find(name) is None:
+                    found.append(Finding(path.name, line, "functions", f"{claim.id}: functions: {name} is not public"))
         everything += declared
     labels = _labels(root)
     for claim in everything:
@@ -182,44 +183,6 @@ def _about_texts(
     if section and text is not None and not texts.section_of(section, text):
         known = ", ".join(repr(one.title) for one in text.sections if one.title)
         yield "section", f"source: section: {key} has no section {section!r}; it has {known}"
-
-
-def _about_code(root: Path, claim: claims.Claim) -> Iterator[tuple[str, str]]:
-    for name in claim.functions:
-        if not _exists(root, name):
-            yield "functions", f"functions: {name} is not in src"
-
-
-@functools.lru_cache(maxsize=256)
-def _body(path: Path, text: str) -> Sequence[ast.stmt]:
-    """A hundred claims name functions of the same module; ``text`` is what it says now."""
-    return manuscript.code(path).body
-
-
-def _exists(root: Path, name: str) -> bool:
-    """Whether a dotted name is a function, class or variable of a module of the repository, methods included."""
-    parts = name.split(".")
-    for count in range(len(parts) - 1, 0, -1):
-        stem = root.joinpath("src", *parts[:count])
-        path = next((one for one in (stem / "__init__.py", stem.with_suffix(".py")) if one.is_file()), None)
-        if path is not None:
-            body = _body(path, manuscript.text(path))
-            for part in parts[count:]:
-                inner = next((one for one in body if part in _bound(one)), None)
-                if inner is None:
-                    return False
-                body = getattr(inner, "body", [])
-            return True
-    return False
-
-
-def _bound(statement: ast.stmt) -> set[str]:
-    """The names that a statement binds."""
-    if isinstance(statement, ast.FunctionDef | ast.ClassDef):
-        return {statement.name}
-    if isinstance(statement, ast.ImportFrom | ast.Import):
-        return {alias.asname or alias.name for alias in statement.names}
-    return {node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
 
 
 def chapter(root: Path, name: str) -> list[Finding]:

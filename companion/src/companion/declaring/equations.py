@@ -352,9 +352,6 @@ class Map:
         found = []
         for id, claim in self.claims.items():
             file = f"{claim.chapter}.yml"
-            for name in claim.functions:
-                if self.library.find(name) is None:
-                    found.append(Finding(file, 0, "map-public", f"{id}: functions: {name} is not public"))
             if claim.kind == "formula" and claim.is_measured and not claim.functions and (runs := self.run_by(id)):
                 found.append(Finding(file, 0, "map-functions", f"{id}: functions: none, but its cell runs {runs}"))
             measured = claim.is_measured and self.measured_on(id)
