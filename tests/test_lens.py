@@ -198,9 +198,20 @@ def test_laws_of_delayed_correlations_against_sampled_spins_on_a_sink(own, law_h
     measured = np.sqrt(np.sum((D - a) * (D - b)) / np.sum(a * b))
     law = lens.sink_law(J, m, beta=1.0)
     assert law.closed == pytest.approx(measured, rel=0.05)
+    assert law.one_mode == pytest.approx(measured, rel=0.05)
     assert law.uniform < measured / 2
     # The short law counts what a sink keeps of itself as if others had heard it.
     assert (abs(law.with_sinks / measured - 1) < 0.1) == law_holds
+
+
+def test_one_mode_is_all_where_every_row_is_the_same_and_spins_keep_their_length():
+    J, m = np.tile(softmax(6), (6, 1)), np.zeros((6, 8))
+    v = (8 / 2 - 1) / 8
+    A, C = 1.5 * v * J, v * np.eye(6)
+    for _ in range(200):
+        C = np.where(np.eye(6), v, A @ C @ A.T)
+    expected = np.linalg.norm(A @ C - v * A) / np.linalg.norm(A @ C)
+    assert lens.sink_law(J, m, beta=1.5).one_mode == pytest.approx(expected, rel=1e-12)
 
 
 def test_measure_takes_tensors_and_names_what_it_does_not_take():

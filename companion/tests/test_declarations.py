@@ -225,9 +225,19 @@ def test_the_uncertainty_works_inside_of_a_range():
     assert judge(above, Measurement(0.38, 0.03, 0.0)).reason == "gap 0.12 exceeds the bound 0.09"
     assert judge(above, Measurement(0.62, 0.03, 0.0)).z == pytest.approx(4)
     assert judge(above, Measurement(0.46, 0.03, 0.0)).z == pytest.approx(-4 / 3)
+    # The end is known, so that the value's own uncertainty is no excuse for its rival.
+    assert judge(above, Measurement(0.9, 0.03, (0.45, 0.01))).holds
+    assert not judge(above, Measurement(0.9, 0.03, (0.48, 0.01))).holds
     between = claim(STATEMENT, expects={"between": [0.5, 0.9], "why": "ours"}, reading_error=None)
     assert not judge(between, Measurement(0.85, 0.03, 0.0)).holds
     assert judge(between, Measurement(0.7, 0.03, 0.0)).holds
+
+
+def test_the_control_of_a_refutation_lies_inside_of_the_range_by_its_uncertainty():
+    given = {"because": "x", "control": "at zero", "found": {"value": 0.0, "bound": 0.1}, "rival": None}
+    refuted = claim(STATEMENT | given, verdict="not-reproduced", expects={"above": 0.5, "why": "ours"})
+    assert judge(refuted, Measurement(0.0, control=(0.6, 0.03))).holds
+    assert "the control" in judge(refuted, Measurement(0.0, control=(0.55, 0.03))).reason
 
 
 @pytest.mark.parametrize(
@@ -296,6 +306,8 @@ def test_a_stated_bound_replaces_the_reading_error():
     relative = claim(NUMBER, bound={"relative": 0.5, "why": "an order of magnitude"}, published=-2.0)
     assert judge(relative, Measurement(-2.9, rival=0.0)).holds
     assert not judge(relative, Measurement(-3.1, rival=0.0)).holds
+    corrected = claim(CORRECTED, bound={"relative": 0.1, "why": "x"}, published=None, expects=None, kind="figure")
+    assert judge(corrected, Measurement(2.15, rival=1.0)).holds
     narrow = claim(NUMBER, bound={"absolute": 0.001, "why": "printed digits"})
     assert not judge(narrow, Measurement(1.005, rival=0.0)).holds
 

@@ -87,6 +87,16 @@ def test_what_cannot_be_read_without_sphinx_is_refused(toy_book, text, message):
         packed.markdown(toy_book.root, "probe", text, known, {"known": "1"})
 
 
+@pytest.mark.parametrize(
+    ("asked", "shown"),
+    [("x", "0.9876"), ("x:.2f", "0.99"), ("x:.1%", "98.8%"), ("n", "1234"), ("n:,", "1,234"), ("n:.1e", "1.2e+03")],
+)
+def test_a_stored_number_has_the_digits_that_are_asked_for(toy_book, asked, shown):
+    text = f"{{glue:text}}`{asked}`"
+    known = {"doc": {}, "ref": {}, "numref": {}, "eq": {}, "made": {}}
+    assert packed.markdown(toy_book.root, "probe", text, known, {"x": "0.9876", "n": "1234"}) == shown
+
+
 def test_links_become_the_titles_of_their_pages():
     known = {"doc": {"book/limits": "Limits"}, "ref": {"there": "A place"}, "numref": {"x-y": "Fig. 7"}, "eq": {}}
     known["made"] = {}

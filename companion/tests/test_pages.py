@@ -128,20 +128,22 @@ def test_prose_quotes_the_number_of_a_claim_of_the_other_page(two_pages):
 @pytest.mark.parametrize(
     ("asked", "shown"),
     [
-        ("probe.top", "1"),
-        ("probe.summit:.3f", "1.000"),
+        ("probe.top", "0.987654"),
+        ("probe.summit:.3f", "0.988"),
         ("probe.top rival:.0%", "25%"),
         ("probe.top uncertainty:.0e", "1e-09"),
         ("probe.hill", "probe.hill: no such claim"),
         ("probe.sky:.1f", "probe.sky: this build has no measured value of it"),
         ("probe.slope control", "probe.slope: this build has no control value of it"),
-        ("probe.top:.1x", "probe.top: '.1x' is no format of the number 1.0"),
+        ("probe.top:.1x", "probe.top: '.1x' is no format of the number 0.9876543"),
         ("probe", "expected ID, ID:FORMAT or ID rival:FORMAT, got 'probe'"),
     ],
 )
 def test_a_number_of_a_claim_is_quoted_or_missed_in_words(two_pages, asked, shown):
     entries = json.loads(two_pages[0].path("_build/claims.json").read_text())
     by_id = {id: entry for entry in entries for id in (entry["id"], *entry["was"])}
+    # Of one, all digits are the same.
+    by_id["probe.top"]["measured"] = 0.9876543
     try:
         found, _ = report.quoted(asked, by_id)
     except ValueError as error:

@@ -431,12 +431,13 @@ def explained(output: Float[ArrayLike, "T D"], predictors: Float[ArrayLike, "K T
 
 
 class SinkLaw(NamedTuple):
-    """Relative errors of naive delayed correlations, by three laws, and P: see ``sink_law``."""
+    """Relative errors of naive delayed correlations, by four laws, and P: see ``sink_law``."""
 
     uniform: float
     with_sinks: float
     closed: float
     concentration: float
+    one_mode: float
 
 
 def sink_law(attention: Float[ArrayLike, "N N"], magnetizations: Float[ArrayLike, "N D"], *, beta: Number) -> SinkLaw:
@@ -446,8 +447,11 @@ def sink_law(attention: Float[ArrayLike, "N N"], magnetizations: Float[ArrayLike
     distribution of the couplings, so that it is P times as large as where all columns weigh the same. This assumes
     that the second eigenvalue is far below one, and that the sink hears of itself no more than others hear of it.
     ``closed`` assumes neither: A_ij = beta v_i J_ij with v_i the variance of a spin per component, C = C_0 + A C A^T
-    with C_0 = D diag(v), solved for all tokens, N^3. NaN where the fluctuation does not die out, and
-    where there is none. Errors as ``stationary`` and ``collective_mode``.
+    with C_0 = D diag(v), solved for all tokens, N^3. ``one_mode`` takes the leading eigenvalue a of A, its left and
+    right vectors l and r, l.r = 1, and one step of A: C = A C_1 A^T, C_1 = c r r^T, c = a^2 sum_i l_i^2 D v_i /
+    (1 - a^2 (1 - sum_i l_i^2 r_i^2)), but for the diagonals of C and C_1, D v, since spins keep their length. It needs
+    a gap, and no even columns. NaN where the fluctuation does not die out, and where there is none. Errors as
+    ``stationary`` and ``collective_mode``.
 
     >>> law = sink_law(np.full((4, 4), 0.25), np.zeros((4, 6)), beta=1.0)
     >>> law.uniform == law.with_sinks, round(law.closed, 6) == round(law.uniform, 6), law.concentration
@@ -460,12 +464,27 @@ def sink_law(attention: Float[ArrayLike, "N N"], magnetizations: Float[ArrayLike
     m = _plain(magnetizations, "magnetizations")
     v = (sphere.squared_radius(m.shape[1]) - np.sum(m**2, axis=1)) / m.shape[1]
     A = float(np.asarray(beta)) * v[:, None] * J
-    if np.abs(np.linalg.eigvals(A)).max() >= 1:
-        return SinkLaw(uniform, sinks, math.nan, P)
-    delayed = A @ scipy.linalg.solve_discrete_lyapunov(A, np.diag(v))
-    size = float(np.linalg.norm(delayed))
-    closed = float(np.linalg.norm(delayed - A * v)) / size if size > 0 else math.nan
-    return SinkLaw(uniform, sinks, closed, P)
+    eigenvalues, left, right = scipy.linalg.eig(A, left=True)
+    leading = np.abs(eigenvalues).argmax()
+    a, sent, heard = (part.real for part in (eigenvalues[leading], left[:, leading], right[:, leading]))
+    if abs(a) >= 1:
+        return SinkLaw(uniform, sinks, math.nan, P, math.nan)
+
+    def error(C: np.ndarray) -> float:
+        """What is wrong with A C if spins are independent."""
+        size = float(np.linalg.norm(A @ C))
+        return float(np.linalg.norm(A @ C - A * v)) / size if size > 0 else math.nan
+
+    sent = sent / (sent @ heard)
+    c = a**2 * np.sum(sent**2 * v) / (1 - a**2 * (1 - np.sum((sent * heard) ** 2)))
+    mode = np.where(np.eye(len(J)), v, c * np.outer(heard, heard))
+    return SinkLaw(
+        uniform,
+        sinks,
+        error(scipy.linalg.solve_discrete_lyapunov(A, np.diag(v))),
+        P,
+        error(np.where(np.eye(len(J)), v, A @ mode @ A.T)),
+    )
 
 
 def _layer(layer: Any, states: Any, parameters: tuple[Any, ...]) -> Array:
