@@ -176,11 +176,8 @@ def test_leading_axes_are_a_batch_and_the_dtype_follows():
     [
         (lambda: exact.log_partition(torch.zeros(3, 4)), r"h: expected .* N = 1 or 2 and D >= 1, got \(3, 4\)"),
         (lambda: exact.log_partition(torch.zeros(2, 0)), r"h: expected .* D >= 1, got \(2, 0\)"),
-        (lambda: exact.log_partition(torch.zeros(4)), r"h: expected shape \(..., \*, \*\), got \(4,\)"),
-        (lambda: exact.log_partition([[np.nan]]), "h: expected finite numbers"),
         (lambda: exact.log_partition([[1.0]], beta=0.0), "beta: expected numbers > 0, got 0"),
         (lambda: exact.log_partition([[1e3] * 3], beta=1e3), "beta: expected .* for the quadrature to resolve it, got"),
-        (lambda: exact.log_partition(torch.zeros(2, 3), torch.zeros(3, 3)), r"couplings: expected shape \(..., 2, 2\)"),
         (lambda: exact.log_partition(torch.zeros(2, 3), [[0, 1], [2, 0]]), "couplings: expected a symmetric matrix"),
         (lambda: exact.log_partition(torch.zeros(1, 3), [[1.0]]), "couplings: expected a zero diagonal, got 1"),
     ],

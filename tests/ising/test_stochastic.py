@@ -252,11 +252,8 @@ def test_replicas_are_independent_and_uniform_numbers_are_unbiased():
     ("spins", "couplings", "beta", "message"),
     [
         ([[1.0, 0.5]], np.zeros((2, 2)), 1.0, "spins: expected spins that are -1 or 1"),
-        ([[1.0, 1.0, 1.0]], np.zeros((2, 2)), 1.0, "spins: expected shape"),
-        ([[1.0, 1.0]], np.zeros((2, 3)), 1.0, "couplings: expected a square matrix"),
         ([[1.0, 1.0]], np.full((2, 2), np.inf), 1.0, "couplings: expected finite"),
         ([[1.0, 1.0]], np.zeros((2, 2)), -2.0, "beta: expected"),
-        ([[1.0, np.nan]], np.zeros((2, 2)), 1.0, "spins: expected finite numbers"),
     ],
 )
 def test_bad_input_is_named(spins, couplings, beta, message):

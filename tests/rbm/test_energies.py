@@ -197,11 +197,6 @@ def test_single_precision_in_gives_single_precision_out():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: effective_energy(np.ones(3), W, K.gaussian), r"visible: expected shape \(..., 4\), got shape \(3,\)"),
-        (lambda: effective_energy([1, np.nan, 0, 0], W, K.gaussian), "visible: expected finite numbers, got nan"),
-        (lambda: effective_energy(np.ones(4), np.ones(4), K.gaussian), "weights: expected shape"),
-        (lambda: effective_energy(np.ones(4), np.ones((4, 0)), K.gaussian), "weights: expected shape"),
-        (lambda: effective_energy(np.ones(4), W * np.inf, K.gaussian), "weights: expected finite numbers"),
         (lambda: effective_energy(np.ones(4), 9 * np.abs(W), K.laplace()), r"t: expected \|t\| < 1 / scale"),
         (lambda: effective_energy(np.ones(4), 9 * np.abs(W), K.exponential()), "t: expected t < rate"),
         (lambda: effective_energy(np.ones(4), W, K.poisson([1.0, 2.0])), r"rate: expected a shape that broadcasts"),
@@ -211,7 +206,6 @@ def test_single_precision_in_gives_single_precision_out():
             "visible_term: expected values of shape",
         ),
         (lambda: effective_energy(np.ones(4), W, K.gaussian, linear([1.0, 2.0])), "bias: expected a shape that"),
-        (lambda: joint_energy(np.ones(4), np.ones(2), W), r"hidden: expected shape \(..., 3\), got shape \(2,\)"),
         (lambda: joint_energy(np.ones((2, 4)), np.ones((5, 3)), W), "hidden: expected leading axes"),
         (lambda: joint_energy(np.ones(4), np.ones(3), W, None, lambda h: h[:2]), "hidden_term: expected values"),
         (lambda: gaussian(scale=0.0), "scale: expected numbers > 0, got 0"),

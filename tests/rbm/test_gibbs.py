@@ -114,12 +114,8 @@ def test_jit_changes_nothing_and_integers_are_accepted():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"visible": [0.0, 1.0]}, r"visible: expected shape \(..., 3\), got shape \(2,\)"),
         ({"visible": [0.0, 0.5, 1.0]}, r"visible: expected units that are 0 or 1, got 0.5 at index \(1,\)"),
-        ({"weights": W[0]}, "weights: expected shape"),
-        ({"weights": W * np.nan}, "weights: expected finite numbers"),
         ({"bias": [1.0, 2.0]}, r"bias: expected a shape that broadcasts to \(3,\)"),
-        ({"bias": np.inf}, "bias: expected finite numbers"),
         ({"steps": 0}, "steps: expected an integer >= 1, got 0"),
         ({"weights": 20 * np.abs(W), "visible": [1, 1, 1]}, "t: expected t < rate"),
     ],

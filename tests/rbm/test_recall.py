@@ -64,9 +64,7 @@ def test_single_precision_in_gives_single_precision_out():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: recall.overlap(X, X[:, :3]), r"queries: expected shape \(..., 3\)"),
         (lambda: recall.overlap(X, X[:5]), "queries: expected leading axes that broadcast"),
-        (lambda: recall.trajectory(X[:, :3], X, steps=1), r"queries: expected shape \(..., 8\)"),
         (lambda: recall.trajectory(X, X, beta=-1.0, steps=1), "beta: expected numbers > 0"),
         (lambda: recall.trajectory(X, X, steps=1.5), "steps: expected an integer >= 0"),
     ],
