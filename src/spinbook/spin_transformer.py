@@ -57,6 +57,10 @@ __all__ = [
     "unit_length",
 ]
 
+Sites = Float[ArrayLike, "N D"]
+Mask = Bool[ArrayLike, "N M"] | None
+Context = Float[ArrayLike, "M D"] | None
+
 
 class Spins(NamedTuple):
     """Spins on one sphere for each site, by heads: ``inputs`` (heads, N, d), ``couplings`` (heads, N, M).
@@ -723,32 +727,17 @@ class SpinTransformerModule(eqx.Module):
         J = jax.nn.softmax(jnp.where(mask, logits, jnp.finfo(logits.dtype).min), axis=-1)
         return jnp.where(mask, J, 0)
 
-    def couplings(
-        self,
-        x: Float[ArrayLike, "N D"],
-        mask: Bool[ArrayLike, "N M"] | None = None,
-        context: Float[ArrayLike, "M D"] | None = None,
-    ) -> Float[Array, "H N M"]:
+    def couplings(self, x: Sites, mask: Mask = None, context: Context = None) -> Float[Array, "H N M"]:
         """J^h_ij = softmax_j(q^h_i . k^h_j), (heads, sites, sites or context sites); 0 where the mask is False."""
         sites, senders, allowed = self._checked(x, mask, context)
         J = self._couplings(sites.directions, (sites if senders is None else senders).directions, allowed)
         return J.reshape(self.num_heads, *J.shape[2:]).astype(self.to_queries_keys.weight.dtype)
 
-    def input_fields(
-        self,
-        x: Float[ArrayLike, "N D"],
-        mask: Bool[ArrayLike, "N M"] | None = None,
-        context: Float[ArrayLike, "M D"] | None = None,
-    ) -> Float[Array, "N D"]:
+    def input_fields(self, x: Sites, mask: Mask = None, context: Context = None) -> Float[Array, "N D"]:
         """What the inputs alone are as fields (N, D), as ``inputs`` says, without a feed-forward network's share."""
         return self._rows(self._carrier(self._checked(x, mask, context)[0])).astype(self.to_queries_keys.weight.dtype)
 
-    def fields(
-        self,
-        x: Float[ArrayLike, "N D"],
-        mask: Bool[ArrayLike, "N M"] | None = None,
-        context: Float[ArrayLike, "M D"] | None = None,
-    ) -> Float[Array, "N D"]:
+    def fields(self, x: Sites, mask: Mask = None, context: Context = None) -> Float[Array, "N D"]:
         """The fields x_i (N, D) that act on the spins, those of the inputs and of the feed-forward network."""
         return self._rows(self._fields(self._checked(x, mask, context)[0])).astype(self.to_queries_keys.weight.dtype)
 
@@ -772,12 +761,7 @@ class SpinTransformerModule(eqx.Module):
         return solution._replace(value=self._rows(solution.value).astype(self.to_queries_keys.weight.dtype))
 
     def __call__(
-        self,
-        x: Float[ArrayLike, "N D"],
-        mask: Bool[ArrayLike, "N M"] | None = None,
-        context: Float[ArrayLike, "M D"] | None = None,
-        *,
-        state: State | None = None,
+        self, x: Sites, mask: Mask = None, context: Context = None, *, state: State | None = None
     ) -> Float[Array, "N D"]:
         """The magnetizations (sites, dim)."""
         x, context, computable = self._set_apart(x, mask, context)
@@ -785,12 +769,7 @@ class SpinTransformerModule(eqx.Module):
         return jnp.where(computable, self.dynamics.output(solution.value, solution.converged), jnp.nan)
 
     def steady_state(
-        self,
-        x: Float[ArrayLike, "N D"],
-        mask: Bool[ArrayLike, "N M"] | None = None,
-        context: Float[ArrayLike, "M D"] | None = None,
-        *,
-        state: State | None = None,
+        self, x: Sites, mask: Mask = None, context: Context = None, *, state: State | None = None
     ) -> FixedPoint:
         """The magnetizations and the evidence that an update leaves them alone.
 
@@ -800,14 +779,7 @@ class SpinTransformerModule(eqx.Module):
         """
         return self._settle(x, mask, context, state)
 
-    def readout(
-        self,
-        x: Float[ArrayLike, "N D"],
-        mask: Bool[ArrayLike, "N M"] | None = None,
-        context: Float[ArrayLike, "M D"] | None = None,
-        *,
-        state: State | None = None,
-    ) -> Readout:
+    def readout(self, x: Sites, mask: Mask = None, context: Context = None, *, state: State | None = None) -> Readout:
         """A call with its state, to carry on from, and the irreversibility of its last update at frozen drive.
 
         With ``dynamics`` = ``Unroll(k)`` that is between the updates k - 1 and k; the programs of the source measure it
@@ -826,13 +798,7 @@ class SpinTransformerModule(eqx.Module):
         return Readout(means, State(self._rows(solution.value)), sigma, solution.residual, solution.converged)
 
     def path(
-        self,
-        x: Float[ArrayLike, "N D"],
-        mask: Bool[ArrayLike, "N M"] | None = None,
-        context: Float[ArrayLike, "M D"] | None = None,
-        *,
-        steps: int,
-        state: State | None = None,
+        self, x: Sites, mask: Mask = None, context: Context = None, *, steps: int, state: State | None = None
     ) -> Path:
         """``steps`` plain updates towards the steady state, whatever ``dynamics`` says, with what they show on the way.
 
@@ -917,22 +883,12 @@ class SpinTransformer(eqx.Module):
         """The same parameters with other ``dynamics``, as ``SpinTransformerModule.under``."""
         return eqx.tree_at(lambda stack: stack.modules, self, self.modules.under(dynamics))
 
-    def __call__(
-        self,
-        x: Float[ArrayLike, "N D"],
-        mask: Bool[ArrayLike, "N M"] | None = None,
-        context: Float[ArrayLike, "M D"] | None = None,
-    ) -> Float[Array, "N D"]:
+    def __call__(self, x: Sites, mask: Mask = None, context: Context = None) -> Float[Array, "N D"]:
         """The magnetizations of the last module (sites, dim); NaN if ``Relax`` finds no steady state of a module."""
 
         return self._scan(_output, x, mask, context)[0]
 
-    def steady_state(
-        self,
-        x: Float[ArrayLike, "N D"],
-        mask: Bool[ArrayLike, "N M"] | None = None,
-        context: Float[ArrayLike, "M D"] | None = None,
-    ) -> FixedPoint:
+    def steady_state(self, x: Sites, mask: Mask = None, context: Context = None) -> FixedPoint:
         """The magnetizations of every module (depth, sites, dim), and the evidence of each (depth,).
 
         Each entry as in the ``steady_state`` of a module. A module that does not converge passes on the best state that
@@ -947,14 +903,7 @@ class SpinTransformer(eqx.Module):
         found: FixedPoint = self._scan(_evidence, x, mask, context)[1]
         return found
 
-    def readout(
-        self,
-        x: Float[ArrayLike, "N D"],
-        mask: Bool[ArrayLike, "N M"] | None = None,
-        context: Float[ArrayLike, "M D"] | None = None,
-        *,
-        state: State | None = None,
-    ) -> Readout:
+    def readout(self, x: Sites, mask: Mask = None, context: Context = None, *, state: State | None = None) -> Readout:
         """The ``readout`` of every module, with the depth in front; ``state`` has that form, or starts afresh as None.
 
         >>> stack = SpinTransformer(3, 8, 2, key=jax.random.key(0))

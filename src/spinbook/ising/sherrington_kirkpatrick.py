@@ -280,16 +280,8 @@ def _closure(system: _System, response: Answer) -> tuple[float, float, float]:
 
 def _parameters(field_width: Any, coupling_mean: Any, coupling_std: Any) -> tuple[float, float, float]:
     values = {"field_width": field_width, "coupling_mean": coupling_mean, "coupling_std": coupling_std}
-    width, mean, std = (_scalar(value, name) for name, value in values.items())
+    width, mean, std = (validate.number(value, name, least=0) for name, value in values.items())
     return width, mean, std
-
-
-def _scalar(value: Any, name: str) -> float:
-    number = validate.known_numbers(value, name)
-    if number.ndim:
-        raise ValueError(f"{name}: expected a number, got shape {number.shape}")
-    validate.require(lambda x: x >= 0, number, name, "a finite number >= 0")
-    return float(number)
 
 
 def _for_each(
