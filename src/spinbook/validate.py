@@ -53,7 +53,6 @@ __all__ = [
     "same_batch",
     "tensor",
     "vectors",
-    "with_parameter",
 ]
 
 P = ParamSpec("P")
@@ -343,17 +342,6 @@ def broadcastable(array: Array | np.ndarray, name: str, shape: tuple[int, ...]) 
         fits = False
     if not fits:
         raise ValueError(f"{name}: expected a shape that broadcasts to {shape}, got {_described(array.shape)}")
-
-
-def with_parameter(parameter: Array, name: str, t: Any) -> tuple[Array, Array]:
-    """A parameter, a number or one for each entry of the last axis, and the numbers ``t`` that it goes with.
-
-    >>> [x.tolist() for x in with_parameter(jnp.array([2.0, 3.0]), "rate", [1.0, 1.5])]
-    [[2.0, 3.0], [1.0, 1.5]]
-    """
-    array = finite(t, "t")
-    broadcastable(parameter, name, array.shape)
-    return parameter.astype(array.dtype), array
 
 
 def same_batch(array: Array | np.ndarray, name: str, other: Array | np.ndarray, other_name: str) -> None:

@@ -43,7 +43,9 @@ class HiddenPrior(NamedTuple):
         >>> [x.tolist() for x in EXPONENTIAL.arguments([0.5, 1.0], EXPONENTIAL.checked(2.0), "the sum diverges")]
         [[0.5, 1.0], 2.0]
         """
-        values, t = validate.with_parameter(values, self.parameter, t)
+        t = validate.finite(t, "t")
+        validate.broadcastable(values, self.parameter, t.shape)
+        values = values.astype(t.dtype)
         if self.inside is not None:
             validate.require(self.inside, t, "t", f"{self.domain} (beyond, {beyond})", (values,))
         return t, values
