@@ -45,6 +45,7 @@ ASKED = tuple(
         "naive spins, one step, 4 heads",
     )
 )
+_ROWS = ("vanilla", *(contrast.row for contrast in GATE + ASKED))
 _ARTIFACT = "mnist.json.gz"
 
 
@@ -59,7 +60,7 @@ class Design(NamedTuple):
     batch: int = 32
     trials: tuple[int, ...] = (101, 102)
     seeds: tuple[int, ...] = (1, 2, 3, 4, 5)
-    rows: tuple[str, ...] = ("vanilla", *(contrast.row for contrast in GATE + ASKED))
+    rows: tuple[str, ...] = _ROWS
     sample: bool = False
 
 

@@ -1,5 +1,6 @@
 """MNIST once more: what is learned from, what is asked, and a record that is gone on with."""
 
+import hashlib
 from pathlib import Path
 
 import numpy as np
@@ -8,8 +9,9 @@ from scipy import stats
 
 from experiments import records
 from experiments.__main__ import main
+from experiments.datasets import mnist as files
 from experiments.depth import mnist, questions
-from experiments.depth.mnist import ALL, ASKED, GATE, MARGIN, SMOKE
+from experiments.depth.mnist import ALL, ASKED, GATE, MARGIN, SMOKE, Design
 
 PLAN = (Path(__file__).resolve().parents[3] / "book" / "plan-of-mnist.md").read_text(encoding="utf-8")
 
@@ -52,6 +54,20 @@ def test_a_record_is_gone_on_with(tmp_path, monkeypatch, capsys):
     plan.write_text("Something else.")
     assert main(command) == 2
     assert "expected a record of this plan and design" in capsys.readouterr().err
+
+
+def test_the_record_is_of_the_plan_and_has_the_best_rates_inside():
+    record = mnist.recorded()
+    fixed = PLAN.split("\n## Changes\n")[0]
+    assert record["plan"] == hashlib.sha256(fixed.encode()).hexdigest()
+    assert {run["plan"] for run in record["runs"]} == {record["plan"]}
+    assert record["data"] == {file.name: file.sha256 for file in files.FILES}
+    assert Design(**{k: tuple(v) if isinstance(v, list) else v for k, v in record["design"].items()}) == ALL
+    for row in {run["row"] for run in record["runs"] if run["stage"] == "run"}:
+        rates = {run["rate"] for run in record["runs"] if (run["stage"], run["row"]) == ("trial", row)}
+        used = {run["rate"] for run in record["runs"] if (run["stage"], run["row"]) == ("run", row)}
+        assert len(used) == 1
+        assert min(rates) < used.pop() < max(rates)
 
 
 def outcome(wrong):
