@@ -671,3 +671,40 @@ def test_one_line_of_the_config_moves_the_book_and_its_title_cannot_break_a_page
             assert not raw.search(text), name
             assert not doubly.search(text), name
     assert "Walks &lt;script&gt;1&lt;/script&gt; &amp; &lt;b&gt;" in page
+
+
+def test_lessons_can_be_read_while_audits_run(pair, tmp_path, monkeypatch):
+    monkeypatch.setattr(build, "LONG", 0.0)
+    original, seen = rendering.first, tmp_path / "seen"
+
+    def first(root, results):
+        whole = original(root, results)
+        shutil.copytree(root / "_build" / "html", seen)
+        return whole
+
+    monkeypatch.setattr(rendering, "first", first)
+    # As long as a whole site stands, it is the one to be read.
+    shutil.rmtree(execution.results_folder(pair.root, "audits/probe"))
+    assert pair.build()[0].problems == []
+    assert not seen.exists()
+    pair.path("_build/site.json").unlink()
+    shutil.rmtree(execution.results_folder(pair.root, "audits/probe"))
+    outcome, printed = pair.build()
+    assert outcome.problems == []
+    assert "The lessons can be read" in printed.partition("Rendering the site")[0], printed
+    lesson, audit = ((seen / "notebooks" / name).read_text() for name in ("probe.html", "audits/probe.html"))
+    assert 'id="probe-line"' in lesson
+    assert "It is running" in audit
+    assert "still running" in lesson
+    whole = (pair.root / "_build" / "html" / "notebooks" / "probe.html").read_text()
+    assert "still running" not in whole
+
+
+def test_what_goes_wrong_with_the_first_site_is_said_and_stops_nothing(pair, monkeypatch):
+    monkeypatch.setattr(build, "LONG", 0.0)
+    monkeypatch.setattr(rendering, "first", lambda *_: 1 / 0)
+    pair.path("_build/site.json").unlink()
+    shutil.rmtree(execution.results_folder(pair.root, "audits/probe"))
+    outcome, printed = pair.build()
+    assert outcome.problems == []
+    assert "There is no first site, ZeroDivisionError" in printed

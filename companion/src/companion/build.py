@@ -8,8 +8,9 @@ import math
 import os
 import shutil
 import sys
+import threading
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +22,7 @@ from companion.findings import Findings
 from companion.running import disk, environment, execution, freshness, ledger, lifeline, redrawing
 from companion.site import catalogue, releases, rendering
 
-__all__ = ["JOBS", "Outcome", "book", "in_todays_colours"]
+__all__ = ["JOBS", "LONG", "Outcome", "book", "in_todays_colours"]
 
 JOBS = 2
 """Chapters that run at the same time."""
@@ -38,6 +39,9 @@ _OF_A_RUN = (
     "finished",
 )
 """What ``status.json`` says of the run of a page."""
+
+LONG = 120.0
+"""So many seconds of audits are worth a first site of the lessons."""
 _POLL_SECONDS = 0.2
 _REPORT_SECONDS = 10.0
 
@@ -90,7 +94,9 @@ def book(root: Path, *, only: str | None = None, jobs: int = JOBS, out: TextIO |
             reason = standing[name].reason
             print(f"{name}: {f'{reason}: it runs' if name in stale else 'unchanged, its last run stands'}", file=out)
         outcome.executed = stale
-        outcome.failures = _run(root, [chapters[name] for name in stale], jobs, out)
+        lessons = [name for name in names if not chapters[name].is_audit]
+        reading = None if rendering.stands(root) or only else lambda: _first_site(root, chapters, keys, lessons, out)
+        outcome.failures = _run(root, [chapters[name] for name in stale], jobs, out, reading)
         outcome.problems += [
             f"chapter {failure.chapter} failed in code cell {failure.cell}: {execution.plain(failure.error)}"
             for failure in outcome.failures
@@ -136,15 +142,52 @@ def in_todays_colours(
     return found
 
 
-def _run(root: Path, chapters: Sequence[notebooks.Chapter], jobs: int, out: TextIO) -> list[execution.Failure]:
-    """Run chapters, ``jobs`` at a time, each with its share of the processors: the lessons, then the longest audits."""
+def _first_site(
+    root: Path,
+    chapters: Mapping[str, notebooks.Chapter],
+    keys: Mapping[str, str],
+    lessons: Sequence[str],
+    out: TextIO,
+) -> None:
+    """A site of the lessons, if all of them ran, to be read while the audits run."""
+    records = {name: record for name in lessons if (record := execution.finished(root, name, keys[name]))}
+    if len(records) < len(lessons):
+        return
+    results = {name: execution.results_folder(root, name) for name in records}
+    try:
+        _collect(root, [], chapters, records, results, [])
+        reason = "" if rendering.first(root, results) else "it lacks pages"
+    except Exception as error:  # it is no more than a first look: the whole site says what is wrong
+        reason = repr(error)
+    said = f"There is no first site, {reason}" if reason else "The lessons can be read: _build/html/index.html"
+    print(f"{said}; the whole site comes when all pages ran", file=out, flush=True)
+
+
+def _run(
+    root: Path,
+    chapters: Sequence[notebooks.Chapter],
+    jobs: int,
+    out: TextIO,
+    when_lessons_ran: Callable[[], None] | None = None,
+) -> list[execution.Failure]:
+    """Run chapters, ``jobs`` at a time, each with its share of the processors: the lessons, then the longest audits.
+
+    ``when_lessons_ran`` is called beside the audits, if some are left, and has returned when this returns.
+    """
     waiting = sorted(chapters, key=lambda chapter: chapter.budget if chapter.is_audit else math.inf, reverse=True)
     running: dict[str, tuple[notebooks.Chapter, execution.Running, float, list[int]]] = {}
     failures: list[execution.Failure] = []
     shares = _shares(min(jobs, len(chapters)))
     reported: dict[str, float] = {}
+    beside: threading.Thread | None = None
     try:
         while waiting or running:
+            left = [*waiting, *(chapter for chapter, *_ in running.values())]
+            ran = all(chapter.is_audit for chapter in left) and sum(chapter.budget for chapter in left) > LONG
+            if when_lessons_ran and beside is None and ran:
+                # It ends with this process, and so does what it has started.
+                beside = threading.Thread(target=when_lessons_ran, daemon=True)
+                beside.start()
             while waiting and shares:
                 chapter, cpus = waiting.pop(0), shares.pop(0)
                 run = execution.start(root, chapter.name, threads=len(cpus), cpus=cpus)
@@ -169,6 +212,8 @@ def _run(root: Path, chapters: Sequence[notebooks.Chapter], jobs: int, out: Text
                     failures.append(execution.failure(root, run))
                     print(f"{name}: FAILED after {elapsed:.0f} s: {failures[-1].error}", file=out, flush=True)
                 execution.end(run)
+        if beside:
+            beside.join()
     finally:
         for _, run, _, _ in running.values():
             execution.end(run)

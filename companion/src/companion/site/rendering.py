@@ -37,11 +37,12 @@ from companion.site import (
     single_page,
 )
 
-__all__ = ["Build", "figures_index", "page_notebook", "render", "stands"]
+__all__ = ["Build", "figures_index", "first", "page_notebook", "render", "stands"]
 
 _MANIFEST = "site.json"
 _LICENCE = "LICENSE-CC-BY-4.0"
 _LICENCE_TEXT = "https://creativecommons.org/licenses/by/4.0/legalcode"
+_COMES = "It comes with the whole site: reload this page then."
 _RENDERERS = ("jupyter_book", "sphinx_design", "bs4")
 
 
@@ -80,6 +81,24 @@ def render(root: Path, results: Mapping[str, Path], failures: Sequence[execution
 def stands(root: Path) -> bool:
     """Whether a whole site was left by an earlier build."""
     return _damage(root / "_build", None) is not None
+
+
+def first(root: Path, results: Mapping[str, Path]) -> bool:
+    """Put a first site to ``_build/html``, to be read while other pages run; says whether it has all its pages.
+
+    It lacks what takes long: the pages of the reference, notebooks to download, previews and the search. The next
+    ``render`` makes the whole site.
+    """
+    with disk.owned(execution.work_folder(root), "first") as work:
+        stage = _stage(root, work, results, (), whole=False)
+        _jupyter_book(stage, work / "site", work / "sphinx.log")
+        html = work / "site" / "_build" / "html"
+        if not all((html / f"{name}.html").is_file() for name in notebooks.pages(root)):
+            return False
+        accessibility.mend(html)
+        _add_records(root, html)
+        disk.put(html, root / "_build" / "html")
+    return True
 
 
 def _render(
@@ -133,7 +152,7 @@ def _render(
 
 
 def _damage(build: Path, key: str | None) -> str | None:
-    """What was lost or altered in the site made with this key, or with any if it is None; None without such a site."""
+    """What was lost or altered in the site made with this key, or with any if it is None; None if there is no such."""
     try:
         manifest = json.loads((build / _MANIFEST).read_text(encoding="utf-8"))
         if key not in (None, manifest["key"]):
@@ -160,7 +179,14 @@ def _key(root: Path, results: Mapping[str, Path]) -> str:
     return freshness.digest("\n".join(facts).encode())
 
 
-def _stage(root: Path, work: Path, results: Mapping[str, Path], failures: Sequence[execution.Failure]) -> Path:
+def _stage(
+    root: Path,
+    work: Path,
+    results: Mapping[str, Path],
+    failures: Sequence[execution.Failure],
+    *,
+    whole: bool = True,
+) -> Path:
     stage = work / "stage"
     (stage / "notebooks").mkdir(parents=True)
     apart = {"_static", "claims", "items", "evidence", texts.NAME, compared.NAME}
@@ -181,6 +207,9 @@ def _stage(root: Path, work: Path, results: Mapping[str, Path], failures: Sequen
         "release": project.identity(root).version,
     }
     given = project.entry(root, "sphinx.config", dict[str, Any]())
+    if not whole:
+        waits = "Pages are still running. Their results, the reference and the search come with the whole site."
+        config["html"] = {**project.entry(root, "html", dict[str, Any]()), "announcement": waits}
     config["sphinx"] = {**project.entry(root, "sphinx", dict[str, Any]()), "config": {**given, **ours}}
     (stage / "_config.yml").write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
     by_chapter = {failure.chapter: failure for failure in failures}
@@ -191,11 +220,15 @@ def _stage(root: Path, work: Path, results: Mapping[str, Path], failures: Sequen
             executed = nbformat.read(execution.notebook_file(results[name], name), as_version=4)
             page = page_notebook(chapter, executed, dict(claims.recorded(results[name])), declared)
         else:
-            page = _missing_page(chapter, by_chapter.get(name))
+            page = _missing_page(chapter, by_chapter.get(name), whole)
         target = stage / "notebooks" / f"{name}.ipynb"
         target.parent.mkdir(exist_ok=True)
         nbformat.write(page, target)
-    reference.stage(root, stage)
+    if whole:
+        reference.stage(root, stage)
+    elif reference.wanted(root):
+        (stage / f"{reference.INDEX}.md").parent.mkdir()
+        (stage / f"{reference.INDEX}.md").write_text(f"# The reference\n\n{_COMES}\n", encoding="utf-8")
     return stage
 
 
@@ -268,8 +301,10 @@ def _below_title(cells: list[NotebookNode], name: str) -> None:
             return
 
 
-def _missing_page(chapter: notebooks.Chapter, failure: execution.Failure | None) -> NotebookNode:
-    if failure is None:
+def _missing_page(chapter: notebooks.Chapter, failure: execution.Failure | None, whole: bool) -> NotebookNode:
+    if not whole:
+        reason = f"It is running. {_COMES}"
+    elif failure is None:
         reason = "It was not run in this build: `make book` runs every chapter."
     else:
         message = re.sub(r"[`<>]", "'", execution.plain(failure.error))
