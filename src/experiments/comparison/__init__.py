@@ -8,7 +8,7 @@ experiment    learning rates, seeds, a record that can be interrupted; ``recorde
 summary       means, errors and tables
 depths        stacks: trials, a pilot and runs as a sweep, and their record
 headline      the example network of adaptive TAP on MNIST, as long as its source trained it
-questions     what was asked before the runs, and how a record answers; judging has the tests behind it
+questions     what was asked before the runs, and how a record answers; contrasts judge pairs, by the tests of judging
 transient     language models of spins, trained and used with different numbers of updates; transient_questions as above
 trained_heads their heads, frozen on a text, against sampled spins
 transient_record  what was run of both, as numbers and tables

@@ -106,12 +106,8 @@ def _weight(key: PRNGKeyArray, outputs: int, inputs: int) -> Array:
     return jax.random.uniform(key, (outputs, inputs), jnp.float32, -1, 1) / np.float32(np.sqrt(inputs))
 
 
-class Attention(eqx.Module):
-    """x to W_O [softmax(q k^T / sqrt(D / heads)) v], q, k, v = W x: multi-head attention without biases.
-
-    >>> Attention(8, 2, key=jax.random.key(0))(jnp.ones((5, 8), jnp.float32)).shape
-    (5, 8)
-    """
+class _QueryKeyValue(eqx.Module):
+    """Queries, keys and values of several heads, and the map that joins what the heads found."""
 
     to_queries_keys_values: Array
     to_output: Array
@@ -123,12 +119,27 @@ class Attention(eqx.Module):
         self.to_queries_keys_values, self.to_output = _weight(a, 3 * dim, dim), _weight(b, dim, dim)
         self.num_heads = num_heads
 
+    def split(self, x: Float[Array, "N D"]) -> Float[Array, "3 H N d"]:
+        """Queries, keys and values, head by head."""
+        parts = (x @ self.to_queries_keys_values.T).reshape(len(x), 3, self.num_heads, -1)
+        return jnp.moveaxis(parts, 0, 2)
+
+    def joined(self, found: Float[Array, "H N d"]) -> Float[Array, "N D"]:
+        """W_O of the heads side by side."""
+        return jnp.moveaxis(found, 0, 1).reshape(found.shape[1], -1) @ self.to_output.T
+
+
+class Attention(_QueryKeyValue):
+    """x to W_O [softmax(q k^T / sqrt(D / heads)) v], q, k, v = W x: multi-head attention without biases.
+
+    >>> Attention(8, 2, key=jax.random.key(0))(jnp.ones((5, 8), jnp.float32)).shape
+    (5, 8)
+    """
+
     def __call__(self, x: Float[Array, "N D"]) -> Float[Array, "N D"]:
-        sites, dim = x.shape
-        width = dim // self.num_heads
-        q, k, v = jnp.moveaxis((x @ self.to_queries_keys_values.T).reshape(sites, 3, self.num_heads, width), 0, 2)
-        weights = jax.nn.softmax(q @ jnp.swapaxes(k, -1, -2) / np.float32(np.sqrt(width)), axis=-1)
-        return jnp.moveaxis(weights @ v, 0, 1).reshape(sites, dim) @ self.to_output.T
+        q, k, v = self.split(x)
+        weights = jax.nn.softmax(q @ jnp.swapaxes(k, -1, -2) / np.float32(np.sqrt(q.shape[-1])), axis=-1)
+        return self.joined(weights @ v)
 
 
 class Identity(eqx.Module):

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from experiments.comparison.blocks import Settled, _weight, require_sizes, standardized
+from experiments.comparison.blocks import Settled, _QueryKeyValue, _weight, require_sizes, standardized
 from spinbook import validate
 
 __all__ = [
@@ -29,29 +29,6 @@ __all__ = [
 
 # What keeps a row of rectified weights from being all zero.
 _LEAK = 1e-3
-
-
-class _QueryKeyValue(eqx.Module):
-    """Queries, keys and values of several heads, and the map that joins what the heads found."""
-
-    to_queries_keys_values: Array
-    to_output: Array
-    num_heads: int = eqx.field(static=True)
-
-    def __init__(self, dim: int, num_heads: int, *, key: PRNGKeyArray) -> None:
-        require_sizes(dim=dim, num_heads=num_heads)
-        a, b = jax.random.split(validate.key(key))
-        self.to_queries_keys_values, self.to_output = _weight(a, 3 * dim, dim), _weight(b, dim, dim)
-        self.num_heads = num_heads
-
-    def split(self, x: Float[Array, "N D"]) -> Float[Array, "3 H N d"]:
-        """Queries, keys and values, head by head."""
-        parts = (x @ self.to_queries_keys_values.T).reshape(len(x), 3, self.num_heads, -1)
-        return jnp.moveaxis(parts, 0, 2)
-
-    def joined(self, found: Float[Array, "H N d"]) -> Float[Array, "N D"]:
-        """W_O of the heads side by side."""
-        return jnp.moveaxis(found, 0, 1).reshape(found.shape[1], -1) @ self.to_output.T
 
 
 class NormalizedAttention(eqx.Module):

@@ -11,7 +11,7 @@ left in the same folder, and writes ``heads.json.gz``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,6 +25,7 @@ from experiments import records
 from experiments.comparison import transient
 from experiments.comparison.transient import Design, LanguageModel, Row
 from experiments.vector import fidelity
+from experiments.vector.fidelity import _forgotten, _jackknife, _relative
 from spinbook import sphere, sweep, validate
 from spinbook.annotations import Float
 from spinbook.entropy_production import vector_delayed_correlations, vector_mean_field
@@ -98,13 +99,6 @@ def frozen(model: LanguageModel, characters: np.ndarray, use: str) -> list[Froze
     return found
 
 
-def _with_error(statistic: Callable[[np.ndarray, np.ndarray], float], halves: np.ndarray) -> tuple[float, float]:
-    """Of the means of both halves, with its standard error from leaving out each of the groups in turn."""
-    groups = halves.shape[1]
-    left = [statistic(*np.delete(halves, k, axis=1).mean(axis=1)) for k in range(groups)]
-    return statistic(*halves.mean(axis=1)), float(np.sqrt((groups - 1) * np.var(left)))
-
-
 def measure(layer: Frozen, sampling: Sampling, seed: int) -> dict[str, np.ndarray]:
     """What sampling says of the heads of a layer; the first axis of everything is that of the heads.
 
@@ -138,9 +132,8 @@ def _measured(J: np.ndarray, x: np.ndarray, beta: float, sampling: Sampling, key
     def sigma(a: np.ndarray, b: np.ndarray) -> float:
         return float(beta * np.sum((J - J.T) * (a + b) / 2))
 
-    result["sigma"] = _with_error(sigma, delayed)
-    apart = np.sum((means[0].mean(0) - means[1].mean(0)) ** 2)
-    result["forgotten"] = apart / sum(np.var(half, axis=0, ddof=1).sum() / len(half) for half in means)
+    result["sigma"] = _jackknife(sigma, delayed)
+    result["forgotten"] = _forgotten(means)
     if np.isnan(m).any():
         return (
             result
@@ -153,14 +146,8 @@ def _measured(J: np.ndarray, x: np.ndarray, beta: float, sampling: Sampling, key
     result["proxy"] = tuple(float(vector_mean_field(J, theta, theta, response=r, **options)) for r in responses)
     D = np.asarray(vector_delayed_correlations(J, theta, theta, response=sphere.exact, **options))
 
-    def relative(first: int) -> Callable[[np.ndarray, np.ndarray], float]:
-        def squared(a: np.ndarray, b: np.ndarray) -> float:
-            part = np.s_[first:, first:]
-            return float(np.sum((D - a)[part] * (D - b)[part]) / np.sum(a[part] * b[part]))
-
-        return squared
-
-    result["delayed"], result["delayed_rest"] = (_with_error(relative(first), delayed) for first in (0, 1))
+    for name, part in (("delayed", np.s_[:, :]), ("delayed_rest", np.s_[1:, 1:])):
+        result[name] = _jackknife(_relative(D[part]), delayed[:, :, *part])
     chi, r, q = mean_field.collective_mode(J, m, beta=beta)
     return result | {"chi": chi, "q": q, "predicted": r / np.sqrt(q + 2 * r + r**2)}
 

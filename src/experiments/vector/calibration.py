@@ -27,7 +27,7 @@ from jaxtyping import Array
 
 from experiments import records
 from experiments.vector import fidelity
-from experiments.vector.fidelity import STEPS, Case, _gain, _independent, _jackknife, _steady
+from experiments.vector.fidelity import STEPS, Case, _forgotten, _gain, _independent, _jackknife, _relative, _steady
 from spinbook import sphere, validate
 from spinbook.annotations import Float
 from spinbook.entropy_production.mean_field import vector_delayed_correlations
@@ -164,7 +164,7 @@ def system(cell: Cell | Noise) -> tuple[np.ndarray, np.ndarray]:
     return J, cell.u / cell.beta * sphere.radius(D) * directions
 
 
-def seeded(case: Cell | Noise) -> Array:
+def seeded(case: NamedTuple) -> Array:
     """The random key of a case, from all that it says.
 
     >>> bool(jax.numpy.all(seeded(Cell(1.0, 1.0, 8)) == seeded(Cell(1.0, 1.0, 8))))
@@ -331,10 +331,6 @@ def _theories(J: np.ndarray, x: np.ndarray, beta: float) -> tuple[dict[str, np.n
     return means, delayed
 
 
-def _relative(theory: np.ndarray) -> Callable[[np.ndarray, np.ndarray], float]:
-    return lambda a, b: float(np.sum((theory - a) * (theory - b)) / np.sum(a * b))
-
-
 def _floor(values: np.ndarray) -> float:
     """The standard error of the average of both halves, (2, groups, ...), over its length."""
     groups = values.shape[1]
@@ -361,8 +357,6 @@ def _compared(J: np.ndarray, x: np.ndarray, beta: float, m: np.ndarray, D: np.nd
         ]
         return np.array(parts) / np.sum(first * second)
 
-    apart = np.sum((m[0].mean(0) - m[1].mean(0)) ** 2)
-    expected = sum(np.var(half, axis=0, ddof=1).sum() / len(half) for half in m)
     lost = np.isnan(means["naive"]).any()
     chi, r, q = (np.nan, np.nan, np.nan) if lost else mean_field.collective_mode(J, means["naive"], beta=beta)
     from_closure = np.linalg.norm(closed - naive) / np.linalg.norm(closed)
@@ -373,7 +367,7 @@ def _compared(J: np.ndarray, x: np.ndarray, beta: float, m: np.ndarray, D: np.nd
         "sigma": np.array([_jackknife(produced(delayed[name]), flow) for name in THEORIES]),
         "shares": np.transpose(_jackknife(shares, D)),
         "floor": np.array([_floor(m), _floor(D), _floor(flow)]),
-        "forgotten": np.array(apart / expected),
+        "forgotten": np.array(_forgotten(m)),
         "mode": np.array([chi, r, q]),
         "predicted": np.array([r / np.sqrt(q + 2 * r + r**2), from_closure, of_sigma]),
     }
@@ -479,7 +473,7 @@ def tried(case: Case) -> dict[str, np.ndarray]:
         naive = _independent(J, m, case.beta)
         closed = naive + _closure(J, m, case.beta)
         averaged = _spread_delayed(J, x, means, case.beta)[1]
-        key = jax.random.key(int.from_bytes(sha256(repr(case).encode()).digest()[:4], "big"))
+        key = seeded(case)
         couplings, fields, beta = (jnp.asarray(a, jnp.float32) for a in (J, x, case.beta))
         found = fidelity._halves(key, couplings, fields, beta, case.replicas, case.steps, transient=30, delayed=True)
         halves = [jnp.asarray(part, float) for part in found]

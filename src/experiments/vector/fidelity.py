@@ -220,6 +220,17 @@ def _jackknife(statistic: Callable[[np.ndarray, np.ndarray], Any], halves: np.nd
     return whole, np.sqrt((len(left) - 1) * np.var(left, axis=0))
 
 
+def _relative(theory: np.ndarray) -> Callable[[np.ndarray, np.ndarray], float]:
+    """The squared error of a theory, over the square of what was sampled, from two halves."""
+    return lambda a, b: float(np.sum((theory - a) * (theory - b)) / np.sum(a * b))
+
+
+def _forgotten(means: np.ndarray) -> float:
+    """The squared distance of the means of two halves over what the scatter of their groups lets expect."""
+    expected = sum(np.var(half, axis=0, ddof=1).sum() / len(half) for half in means)
+    return float(np.sum((means[0].mean(0) - means[1].mean(0)) ** 2) / expected)
+
+
 def twins(key: PRNGKeyArray, num_sites: int, dim: int) -> tuple[Array, Array]:
     """Inputs (N, D) and the partner of every site (N,): half of a vector is an address, the other half a content.
 
@@ -426,14 +437,12 @@ def _rows(case: Case, J: np.ndarray, x: np.ndarray, means: np.ndarray) -> dict[s
     for name in THEORIES:
         squared.append(_jackknife(total(found[name]), means))
         by_row[name] = product(found[name])(*means.mean(1)) / scale
-    apart = np.sum((means[0].mean(0) - means[1].mean(0)) ** 2)
-    expected = sum(np.var(half, axis=0, ddof=1).sum() / len(half) for half in means)
     return {
         "squared": np.array(squared),
         "n_eff": 1 / np.sum(J**2, axis=1),
         "by_row": np.array([by_row[name] for name in BY_ROW]),
         "size": np.array(np.sqrt(scale.mean()) / sphere.radius(case.dim)),
-        "forgotten": np.array(apart / expected),
+        "forgotten": np.array(_forgotten(means)),
     }
 
 
@@ -444,9 +453,6 @@ def _collective(
     spread = spread_means(J, x, beta=case.beta)
     independent, closed = _independent(J, naive, case.beta), _closed(J, naive, case.beta)[0]
 
-    def relative(D: np.ndarray) -> Callable[[np.ndarray, np.ndarray], float]:
-        return lambda a, b: float(np.sum((D - a) * (D - b)) / np.sum(a * b))
-
     def uniform(a: np.ndarray, b: np.ndarray) -> float:
         first, second = ((independent - half).mean() for half in (a, b))
         return float(first * second * len(J) ** 2 / np.sum(a * b))
@@ -455,7 +461,7 @@ def _collective(
         return lambda a, b: float(np.sum((m - a) * (m - b)) / len(J) / sphere.squared_radius(case.dim))
 
     return {
-        "delayed": np.array([_jackknife(f, delayed) for f in (relative(independent), relative(closed), uniform)]),
+        "delayed": np.array([_jackknife(f, delayed) for f in (_relative(independent), _relative(closed), uniform)]),
         "means": np.array([_jackknife(mean_error(m), means) for m in (naive, tap, spread)]),
         "mode": np.array(mean_field.collective_mode(J, naive, beta=case.beta)),
     }

@@ -24,7 +24,7 @@ import numpy as np
 
 from experiments import records
 from experiments.vector import fidelity
-from experiments.vector.fidelity import _independent, _jackknife, _steady
+from experiments.vector.fidelity import _forgotten, _independent, _jackknife, _relative, _steady
 from spinbook import lens, sphere, validate
 from spinbook.precision import enable_x64
 from spinbook.vector import closure
@@ -161,9 +161,6 @@ def measure(case: Case) -> dict[str, np.ndarray]:
         closed, closed_means = (np.asarray(a) + lost for a in (found.delayed_correlations, found.magnetizations))
         alike = lens.second_eigenvalue(J), lens.attended(J)
 
-    def relative(D: np.ndarray) -> Any:
-        return lambda a, b: float(np.sum((D - a) * (D - b)) / np.sum(a * b))
-
     def uniform(a: np.ndarray, b: np.ndarray) -> float:
         first, second = naive - a, naive - b
         return float(first.sum() * second.sum() / len(J) ** 2 / np.sum(first * second))
@@ -171,16 +168,15 @@ def measure(case: Case) -> dict[str, np.ndarray]:
     def of_means(a: np.ndarray, b: np.ndarray) -> float:
         return float(np.sum((closed_means - a) * (closed_means - b)) / np.sum((m - a) * (m - b)))
 
-    scatter = sum(np.var(half, axis=0, ddof=1).sum() / len(half) for half in means)
     foreseen = np.linalg.norm(closed - naive) / np.linalg.norm(closed)
     return {
-        "delayed": np.array(_jackknife(relative(naive), delayed)),
-        "left": np.array(_jackknife(relative(closed), delayed)),
+        "delayed": np.array(_jackknife(_relative(naive), delayed)),
+        "left": np.array(_jackknife(_relative(closed), delayed)),
         "means": np.array(_jackknife(of_means, means)),
         "predicted": np.array([law.uniform, law.with_sinks, law.closed, foreseen]),
         "uniform": np.array(_jackknife(uniform, delayed)),
         "attention": np.array([law.concentration, *alike]),
-        "forgotten": np.array(np.sum((means[0].mean(0) - means[1].mean(0)) ** 2) / scatter),
+        "forgotten": np.array(_forgotten(means)),
     }
 
 
