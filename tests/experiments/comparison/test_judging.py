@@ -138,24 +138,3 @@ def test_a_wrong_no_of_several_questions_is_as_rare_as_of_one():
 
 def test_failed_runs_count_as_guesses():
     assert judging.filled([0.9, math.nan, 0.8], [False, True, True], 0.1).tolist() == [0.9, 0.1, 0.1]
-
-
-@pytest.mark.parametrize(
-    ("call", "words"),
-    [
-        (lambda: judging.paired([1, 2], [1, 2, 3]), r"theirs: expected the shape of ours, \(2,\), got \(3,\)"),
-        (lambda: judging.paired([1.0, 2.0], [1.0, 2.0], confidence=1.0), "confidence: expected"),
-        (lambda: judging.above([1.0], 0.0), "differences: expected at least two"),
-        (lambda: judging.above([1.0, math.nan], 0.0), "differences: expected finite numbers, got nan"),
-        (lambda: judging.above([1.0, 2.0], 0.0, level=0.7), "level: expected a number > 0 and < 0.5"),
-        (lambda: judging.equivalent([1.0, 2.0], 0.0), "margin"),
-        (lambda: judging.together([]), "verdicts: expected at least one"),
-        (lambda: judging.filled([1.0], [True, False], 0.0), "failed: expected the shape of scores"),
-        (lambda: judging.one_sided_power(1, 1.0, 1.0), "num_pairs"),
-        (lambda: judging.equivalence_power(5, 1.0, 0.0), "spread"),
-        (lambda: judging.greatest_spread([1.0, 2.0], confidence=0.0), "confidence"),
-    ],
-)
-def test_what_cannot_be_judged_is_refused_in_words(call, words):
-    with pytest.raises(ValueError, match=words):
-        call()

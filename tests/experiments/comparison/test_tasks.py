@@ -5,17 +5,24 @@ import pytest
 from sklearn.datasets import load_digits
 
 from experiments.comparison import tasks
+from experiments.datasets import mnist, moby_dick
 
 SMALL = {"num_train": 200, "num_test": 50}
 
 
-def _rows(examples):
-    return [example.tobytes() for example in examples.features]
+TASKS = [
+    tasks.classify_digits(),
+    tasks.recall(**SMALL),
+    tasks.recall_apart(**SMALL),
+    tasks.classify_mnist(mnist.sample(), num_validation=40),
+    tasks.fill_in(moby_dick.sample()),
+]
 
 
-@pytest.mark.parametrize("task", [tasks.classify_digits(), tasks.recall(**SMALL)], ids=["digits", "recall"])
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
 def test_no_example_of_the_test_is_among_those_learned_from(task):
-    train, validation, test = (set(_rows(part)) for part in (task.train, task.validation, task.test))
+    parts = (task.train, task.validation, task.test)
+    train, validation, test = ({example.tobytes() for example in part.features} for part in parts)
     assert not train & validation
     assert not train & test
     assert not validation & test
