@@ -17,7 +17,7 @@ from pathlib import Path
 
 from companion import manuscript, project
 
-__all__ = ["Entry", "Function", "Library", "Module", "bound", "of_book"]
+__all__ = ["Entry", "Function", "Library", "Module", "bound", "files", "of_book", "statements"]
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
