@@ -465,7 +465,7 @@ GROUPS = [
         "second_derivative_large_d squared_radius",
         SPHERE,
     ),
-    Group("vector.mean_field", "flat_tap_step naive_step second_order_magnetization", VECTOR),
+    Group("vector.mean_field", "flat_tap_step message_passing_step naive_step second_order_magnetization", VECTOR),
     Group("vector.mean_field", "simulate steady_state tap_solve tap_step", VECTOR, NOT_FOUND),
     Group("vector.stochastic", "simulate step", VECTOR, more={"spins": _ON_SPHERE}),
     Group("experiments.vector.fidelity", "sampled spread_means twins", FIDELITY),

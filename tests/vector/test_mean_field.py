@@ -8,10 +8,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.special
 
 from spinbook import sphere
 from spinbook.vector import fluctuations, mean_field, stochastic
-from spinbook.vector.mean_field import flat_tap_step, naive_step, tap_solve, tap_step
+from spinbook.vector.mean_field import flat_tap_step, message_passing_step, naive_step, tap_solve, tap_step
 from tests.vector import reference
 
 BETA = 1.3
@@ -135,7 +136,7 @@ def test_several_heads_meet_in_the_second_order(system, optimised):
 def test_equal_heads_are_one_head(system):
     J, x, m = system()
     together = np.stack([J, J])
-    for step in (naive_step, tap_step, flat_tap_step):
+    for step in (naive_step, tap_step, flat_tap_step, message_passing_step):
         np.testing.assert_allclose(step(m, J, x, beta=BETA), step(m, together, x, beta=BETA), rtol=1e-9, atol=1e-12)
 
 
@@ -188,7 +189,7 @@ def test_without_couplings_every_step_is_the_response(system):
     _, x, m = system()
     J = np.zeros((5, 5))
     for response, phi in ((sphere.large_d, sphere.magnetization_large_d), (sphere.exact, sphere.magnetization)):
-        for step in (naive_step, tap_step):
+        for step in (naive_step, tap_step, message_passing_step):
             ours = step(m, J, x, beta=BETA, response=response)
             np.testing.assert_allclose(ours, phi(x, beta=BETA), rtol=1e-12, atol=1e-13)
 
@@ -226,7 +227,7 @@ def test_systems_in_leading_axes_do_not_touch(system):
     together = tap_step(starts, J, x, beta=BETA)
     for start, out in zip(starts, together, strict=True):
         np.testing.assert_allclose(out, tap_step(start, J, x, beta=BETA), rtol=1e-9, atol=1e-11)
-    for step in (naive_step, tap_step, flat_tap_step):
+    for step in (naive_step, tap_step, flat_tap_step, message_passing_step):
         assert step(starts[:0], J, x, beta=BETA).shape == (0, *m.shape)
 
 
@@ -257,6 +258,57 @@ def test_the_steady_state_of_tap_is_that_of_sampled_spins(system):
     assert off(partial(flat_tap_step, response=sphere.exact)) < 1.5
     assert off(partial(naive_step, response=sphere.exact)) > 2.5
     assert off(flat_tap_step) > 5
+
+
+@pytest.mark.parametrize("step", [flat_tap_step, message_passing_step])
+def test_a_lag_changes_the_way_and_not_the_steady_state(system, step):
+    J, x, _ = system(heads=2, strength=0.3)
+    m = sphere.magnetization_large_d(x, beta=BETA)
+    paths = [mean_field.simulate(m, J, x, beta=BETA, steps=60, step=step, lagged=lagged) for lagged in (False, True)]
+    assert float(jnp.abs(paths[0][0] - paths[1][0]).max()) > 1e-4
+    # The first step has nothing before it, and the second has the start.
+    second = step(paths[1][0], J, x, beta=BETA, before=m)
+    np.testing.assert_allclose(paths[1][1], second, rtol=1e-12)
+    solution = mean_field.steady_state(J, x, beta=BETA, step=step)
+    for path in paths:
+        np.testing.assert_allclose(path[-1], solution.value, atol=1e-8)
+
+
+@pytest.mark.parametrize("heads", [1, 2])
+def test_message_passing_is_tap_up_to_one_over_the_components_and_the_fourth_order(system, heads):
+    def apart(dim, strength):
+        J, x, _ = system(8, dim, heads=heads, strength=strength)
+        naive, tap, found = (
+            mean_field.steady_state(J, x, beta=BETA, step=step, tol=1e-14).value
+            for step in (naive_step, flat_tap_step, message_passing_step)
+        )
+        return float(jnp.linalg.norm(found - tap) / jnp.linalg.norm(naive - tap))
+
+    weak = [apart(dim, 0.02) for dim in (16, 64)]
+    # Four times the components; the next order is 1 / D itself, and random overlaps scatter by the root of 1 / N.
+    assert 4 * (1 - 8**-0.5) < weak[0] / weak[1] < 4 * (1 + 8**-0.5)
+    # Of second order in J both; what remains over the second order grows with the square of J.
+    assert apart(64, 1.0) > weak[1]
+
+
+def test_a_spin_that_hears_itself_has_the_mean_of_message_passing():
+    # Its density is exp(beta s . x) Z(|x + J s|) by detailed balance. Here C lies across the mean, and is far from
+    # isotropic: its product with the mean in the place of the trace would leave most of the naive error.
+    dim, beta, J = 64, 1.0, 0.5
+    u, weights = scipy.special.roots_gegenbauer(200, (dim - 2) / 2)
+    x = np.zeros((1, dim))
+    x[0, 0] = sphere.radius(dim)
+    pulls = np.zeros((len(u), dim))
+    pulls[:, 0] = sphere.radius(dim) * np.sqrt(1 + J**2 + 2 * J * u)
+    logits = np.log(weights) + beta * (dim / 2 - 1) * u + np.asarray(sphere.log_partition(pulls, beta=beta))
+    exact = scipy.special.softmax(logits) @ u * sphere.radius(dim)
+    off = {
+        step: abs(float(mean_field.steady_state([[J]], x, beta=beta, step=step).value[0, 0]) - exact)
+        for step in (partial(naive_step, response=sphere.exact), partial(message_passing_step, response=sphere.exact))
+    }
+    naive, ours = off.values()
+    # The next order is J^2 beta^2 / 4 of the term itself.
+    assert ours < J**2 * beta**2 / 4 * naive
 
 
 def test_implicit_gradients_are_those_of_many_steps(system):
@@ -324,12 +376,27 @@ def test_the_runs_of_the_source_at_quarter_size(case):
         ({"beta": float("nan")}, "beta: expected finite"),
     ],
 )
-@pytest.mark.parametrize("step", [naive_step, tap_step, flat_tap_step])
+@pytest.mark.parametrize("step", [naive_step, tap_step, flat_tap_step, message_passing_step])
 def test_bad_input_is_refused_by_name(system, step, change, message):
     J, x, m = system()
     arguments = {"magnetizations": m, "couplings": J, "fields": x, "beta": 1.0} | change
     with pytest.raises(ValueError, match=message):
         step(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("before", "message"),
+    [
+        (np.zeros((4, 6)), "before: expected shape"),
+        (np.zeros((3, 5, 6)), "before: expected leading axes"),
+        (np.ones((5, 6)), "before: expected vectors shorter"),
+        (np.full((5, 6), np.nan), "before: expected finite"),
+    ],
+)
+def test_a_bad_step_before_is_refused_by_name(system, before, message):
+    J, x, m = system()
+    with pytest.raises(ValueError, match=message):
+        message_passing_step(m, J, x, beta=1.0, before=before)
 
 
 def test_lists_and_single_precision_are_taken_as_they_are():

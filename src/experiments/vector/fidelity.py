@@ -329,6 +329,7 @@ STEPS: Mapping[str, Any] = {
     "naive, large D": mean_field.naive_step,
     "TAP, large D": mean_field.flat_tap_step,
     "TAP, wrong index": _wrong_index,
+    "message passing": partial(mean_field.message_passing_step, response=sphere.exact),
 }
 """The theories whose steady states are compared; the response is exact unless the name says otherwise."""
 

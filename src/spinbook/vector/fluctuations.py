@@ -30,6 +30,7 @@ __all__ = [
     "of_senders",
     "of_senders_untied",
     "onsager_field",
+    "reaction",
     "received",
     "tap_field",
 ]
@@ -153,6 +154,25 @@ def onsager_field(fields: Float[Array, "H N d"], gains: Gains, moments: FieldMom
     along = f + f1 * squared_length(fields, COMPONENTS)
     scale = (f1 * moments.trace + (f2 - 2 * f1**2 / f) * moments.expectation) / (2 * along)
     return scale[:, None] * fields + (f1 / f)[:, None] * moments.product
+
+
+def reaction(
+    magnetizations: Float[Array, "H M d"], couplings: Float[Array, "H N M"], beta: Array
+) -> Float[Array, " N"]:
+    """b_i = (beta / D) tr Cov(h_i) = (beta / D) sum_j mean_h (J^h_ij)^2 (R^2 - |m_j|^2).
+
+    The field that the second order adds is -b_i m_i for large D, see ``message_passing_step``. The covariance enters
+    by its trace: along m_i a spin gives way less than across, but its length is fixed, and what that does to the mean
+    makes up for the difference. Its share v v^T of v = x_i + sum_j J_ij m_j - theta_i is of fourth order in J, and left
+    out.
+
+    >>> reaction(jnp.zeros((1, 2, 4)), jnp.full((1, 2, 2), 0.5), jnp.asarray(2.0)).tolist()
+    [0.25, 0.25]
+    """
+    heads, _, components = magnetizations.shape
+    dim = heads * components
+    variances = squared_radius(dim) - squared_length(magnetizations, COMPONENTS)
+    return beta / dim * (jnp.mean(couplings * couplings, axis=0) @ variances)
 
 
 def tap_field(

@@ -33,6 +33,7 @@ from spinbook.vector.heads import by_heads, from_heads
 __all__ = [
     "collective_mode",
     "flat_tap_step",
+    "message_passing_step",
     "naive_step",
     "second_order_magnetization",
     "simulate",
@@ -57,12 +58,26 @@ def _state(magnetizations: Any, couplings: Any, fields: Any, beta: Any) -> tuple
     return m, J, x, beta
 
 
-def _batched(function: Callable[..., Any], num_arrays: int, *arrays: Array) -> Any:
+def _lagged(before: Any, m: Array) -> Array | None:
+    """The magnetizations of one step before those in m, in the shape of m, or None."""
+    if before is None:
+        return None
+    b = arguments.sites(before, "before", m.shape[-2], dtype=m.dtype, dim=m.shape[-1])
+    sphere.inside_ball(b, "before")
+    try:
+        return jnp.broadcast_to(b, m.shape)
+    except ValueError:
+        raise ValueError(
+            f"before: expected leading axes that broadcast to {m.shape[:-2]}, got {b.shape[:-2]}"
+        ) from None
+
+
+def _batched(function: Callable[..., Any], num_arrays: int, *arrays: Any) -> Any:
     """``function`` of the first arrays by heads, one system at a time, and of the others as they are."""
     first, others = arrays[:num_arrays], arrays[num_arrays:]
     J = others[0]
     batch = first[0].shape[:-2]
-    flat = [by_heads(a.reshape(math.prod(batch), *a.shape[-2:]), len(J)) for a in first]
+    flat = [a if a is None else by_heads(a.reshape(math.prod(batch), *a.shape[-2:]), len(J)) for a in first]
     out = jax.vmap(lambda *systems: function(*systems, *others))(*flat)
 
     def restored(leaf: Array) -> Array:
@@ -111,15 +126,30 @@ def _tap(
 
 
 @partial(jax.jit, static_argnames=("response", "covariances"))
-def _flat_tap(m: Array, J: Array, x: Array, beta: Array, response: Response, covariances: Rule) -> Array:
-    def step(m: Array, x: Array, J: Array) -> Array:
+def _flat_tap(
+    m: Array, before: Array | None, J: Array, x: Array, beta: Array, response: Response, covariances: Rule
+) -> Array:
+    def step(m: Array, before: Array | None, x: Array, J: Array) -> Array:
         theta = response.inverse(m, beta, axes=COMPONENTS)
         gains = response.gains(theta, beta, axes=COMPONENTS)
-        before = covariances(gains, squared_length(m, COMPONENTS), m.shape[0] * m.shape[2], beta)
-        new = tap_field(theta, gains, x + received(J, m), m, before, J)
+        senders = covariances(gains, squared_length(m, COMPONENTS), m.shape[0] * m.shape[2], beta)
+        if before is not None:
+            theta = response.inverse(before, beta, axes=COMPONENTS)
+            gains = response.gains(theta, beta, axes=COMPONENTS)
+        new = tap_field(theta, gains, x + received(J, m), m, senders, J)
         return response(new, beta, axes=COMPONENTS)
 
-    return _batched(step, 2, m, x, J)
+    return _batched(step, 3, m, before, x, J)
+
+
+@partial(jax.jit, static_argnames="response")
+def _message_passing(m: Array, before: Array | None, J: Array, x: Array, beta: Array, response: Response) -> Array:
+    def step(m: Array, before: Array | None, x: Array, J: Array) -> Array:
+        b = fluctuations.reaction(m, J, beta)
+        lagged = m if before is None else before
+        return response(x + received(J, m) - b[:, None] * lagged, beta, axes=COMPONENTS)
+
+    return _batched(step, 3, m, before, x, J)
 
 
 @partial(jax.jit, static_argnames=("response", "covariances"))
@@ -229,17 +259,48 @@ def flat_tap_step(
     beta: Float[ArrayLike, ""],
     response: Response = sphere.large_d,
     covariances: Rule = fluctuations.of_senders,
+    before: Float[ArrayLike, "*#batch N D"] | None = None,
 ) -> Float[Array, "*batch N D"]:
     """The right-hand side of ``tap_step`` once, with the old magnetizations in the place of the new ones.
 
     The steady states of this step are those of ``tap_step``, and it solves no equation, so that it is the step to
-    iterate towards one. It is no step in time. Source: Bal (2023), the function vector_tap_fp.
+    iterate towards one. It is no step in time. With ``before``, the magnetizations of one step earlier, the Onsager
+    field is that of these; steady states stay. Source: Bal (2023), the function vector_tap_fp.
 
     >>> import jax
     >>> flat_tap_step(jax.numpy.zeros((2, 4)), [[0.0, 1.0], [-1.0, 0.0]], jax.numpy.ones((2, 4)), beta=1.0).shape
     (2, 4)
     """
-    return _flat_tap(*_state(magnetizations, couplings, fields, beta), response, covariances)
+    m, J, x, beta = _state(magnetizations, couplings, fields, beta)
+    return _flat_tap(m, _lagged(before, m), J, x, beta, response, covariances)
+
+
+@validate.finite_result
+def message_passing_step(
+    magnetizations: Float[ArrayLike, "*batch N D"],
+    couplings: Float[ArrayLike, "*heads N N"],
+    fields: Float[ArrayLike, "*#batch N D"],
+    *,
+    beta: Float[ArrayLike, ""],
+    response: Response = sphere.large_d,
+    before: Float[ArrayLike, "*#batch N D"] | None = None,
+) -> Float[Array, "*batch N D"]:
+    """m_i = phi(x_i + sum_j J_ij m'_j - b_i m''_i), b_i = (beta / D) sum_j J_ij^2 (R^2 - |m'_j|^2).
+
+    m' = ``magnetizations``, m'' = ``before`` those of one step earlier, or m' where it is None. With m'' and symmetric
+    random couplings this is approximate message passing: the field holds what m''_i itself has sent out and got back,
+    and b_i m''_i takes it out again, so that fields are normal, of variance g^2 |m'|^2 / D across x. Steady states do
+    not know of the lag. They are those of ``flat_tap_step`` up to 1 / D and the fourth order in J, and always exist,
+    because the step maps the ball continuously into itself; it may still not be stable. Several heads act by their mean
+    J^2, see ``fluctuations.reaction``. Arguments and errors as for ``naive_step``. Cost: N^2 (D + 1).
+    Source: Feng et al. (2021) for binary spins; for vectors derived in the chapter spin-transformers.
+
+    >>> import jax
+    >>> message_passing_step(jax.numpy.zeros((2, 4)), [[0.0, 1.0], [-1.0, 0.0]], jax.numpy.ones((2, 4)), beta=1.0).shape
+    (2, 4)
+    """
+    m, J, x, beta = _state(magnetizations, couplings, fields, beta)
+    return _message_passing(m, _lagged(before, m), J, x, beta, response)
 
 
 @validate.finite_result
@@ -286,13 +347,15 @@ def simulate(
     steps: int,
     step: Step = tap_step,
     observable: Callable[[Array], Any] | None = None,
+    lagged: bool = False,
 ) -> Any:
     """m(1), ..., m(steps) from m(0) = ``magnetizations``, or ``observable`` of each; the start is not included.
 
     ``step`` is ``naive_step``, ``tap_step`` (the default) or a function like them; an option is bound with
     ``functools.partial``. The result has the steps in front, (steps, ..., N, D); ``observable``, a function of one
-    state, keeps what it returns instead. Compiled once for each shape, step and observable. Arguments and errors as
-    for ``naive_step``; ``steps`` >= 1.
+    state, keeps what it returns instead. ``lagged`` passes to a step that takes it, such as ``message_passing_step``,
+    also the magnetizations ``before``, which are zero before the start. Compiled once for each shape, step and
+    observable. Arguments and errors as for ``naive_step``; ``steps`` >= 1.
 
     >>> import jax
     >>> m = jax.numpy.zeros((2, 4))
@@ -301,18 +364,26 @@ def simulate(
     """
     m, J, x, beta = _state(magnetizations, couplings, fields, beta)
     steps = validate.count(steps, "steps", minimum=1)
-    return _simulate(m, J, x, beta, steps, step, observable)
+    return _simulate(m, J, x, beta, steps, step, observable, lagged)
 
 
-@partial(jax.jit, static_argnames=("steps", "step", "observable"))
+@partial(jax.jit, static_argnames=("steps", "step", "observable", "lagged"))
 def _simulate(
-    m: Array, J: Array, x: Array, beta: Array, steps: int, step: Step, observable: Callable[[Array], Any] | None
+    m: Array,
+    J: Array,
+    x: Array,
+    beta: Array,
+    steps: int,
+    step: Step,
+    observable: Callable[[Array], Any] | None,
+    lagged: bool,
 ) -> Any:
-    def advance(m: Array, _: None) -> tuple[Array, Any]:
-        m = step(m, J, x, beta=beta)
-        return m, m if observable is None else observable(m)
+    def advance(states: tuple[Array, Array], _: None) -> tuple[tuple[Array, Array], Any]:
+        m, before = states
+        new = step(m, J, x, beta=beta, **({"before": before} if lagged else {}))
+        return (new, m), new if observable is None else observable(new)
 
-    return jax.lax.scan(advance, m, length=steps)[1]
+    return jax.lax.scan(advance, (m, jnp.zeros_like(m)), length=steps)[1]
 
 
 @partial(jax.jit, static_argnames=("step", "max_steps"))
