@@ -62,6 +62,22 @@ def test_recall_is_learned_from_the_task_and_not_without():
     assert abs(run.entropy_production[1, 1] - run.entropy_production[0, 1]).max() < 0.05
 
 
+def test_a_reader_counts_production_per_site_and_layer():
+    with jax.numpy_dtype_promotion("standard"):
+        net = ex._reader(jax.random.key(2), TASK, 1.0)
+        symbols = jnp.array([0, 1, 1])
+        found = ex._read(net, TASK, symbols, jnp.float32(1))[1]
+        states = [module.start(3) for module in net.stack.modules]
+        for _ in range(TASK.steps):
+            x, totals = net.embedding[symbols] + net.place, []
+            for k, module in enumerate(net.stack.modules):
+                out = module.step(x, states[k], jnp.tril(jnp.ones((3, 3), bool)))
+                x, states[k] = out.magnetizations, out.state
+                totals.append(float(out.entropy_production))
+    assert min(totals) > 1e-3
+    assert float(found) == pytest.approx(sum(totals) / 2 / 3, rel=1e-5)
+
+
 def test_the_share_of_the_signal_is_unbiased_at_zero_and_at_one_half():
     # Few worlds, many repetitions: sums around the sample mean would be off by 1 / (2 B - 1) = 0.14 at zero.
     rng = np.random.default_rng(0)
