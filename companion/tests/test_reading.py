@@ -238,9 +238,9 @@ def test_code_can_be_hidden_for_good_and_a_figure_enlarged(two_pages):
 def test_a_page_says_how_long_it_is_what_it_needs_and_where_its_other_page_is(two_pages):
     html = two_pages[0].path("_build/html")
     lesson = BeautifulSoup((html / "notebooks/probe.html").read_text(), "html.parser").select_one("h1 + .book-facts")
-    assert (
-        lesson.get_text()
-        == "about 5 minutes with its formulas; you need nothing; every statement is checked in the audit."
+    assert lesson.get_text() == (
+        "about 5 minutes with its formulas; you need nothing; every statement is checked in the audit, where the marks "
+        "lead: ✓ as the source says, ✗ not as the source says, ■ a result of this book, □ a first look."
     )
     assert lesson.a["href"] == "../notebooks/audits/probe.html"
     audit_page = BeautifulSoup((html / "notebooks/audits/probe.html").read_text(), "html.parser")

@@ -15,8 +15,18 @@ from sphinx.application import Sphinx
 
 from companion.declaring import notebooks
 from companion.site.directives import Directive
+from companion.site.markup import VERDICT_MARKS
 
 __all__ = ["PageFacts", "follow_the_road", "setup"]
+
+
+_LEGEND = {
+    "reproduced": "as the source says",
+    "not-reproduced": "not as the source says",
+    "result": "a result of this book",
+    "exploratory": "a first look",
+}
+"""What the marks of a lesson mean, in its first lines."""
 
 
 class PageFacts(Directive):
@@ -33,7 +43,9 @@ class PageFacts(Directive):
         else:
             facts.append(f"you need {html.escape(page.prerequisites)}")
             if audit in notebooks.names(self.root):
-                facts.append(f'every statement is checked in <a href="{folder}{audit}.html">the audit</a>')
+                legend = ", ".join(f"{VERDICT_MARKS[verdict]} {words}" for verdict, words in _LEGEND.items())
+                link = f'<a href="{folder}{audit}.html">the audit</a>'
+                facts.append(f"every statement is checked in {link}, where the marks lead: {legend}")
         return [self.raw(f'<p class="book-facts">{"; ".join(facts)}.</p>')]
 
 
