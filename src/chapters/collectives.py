@@ -82,7 +82,7 @@ MAP = (
     Row(
         "spin-transformers",
         "driven vectors, orders in $J$",
-        ("field $x_i$", r"$\sum_j J(x)_{ij}\,m_j$", "length of a mean spin", "Onsager field (rescales)"),
+        ("field $x_i$", r"$\sum_j J(x)_{ij}\,m_j$", "length of a mean spin", "Onsager: rescales"),
         driven=True,
     ),
     Row(
