@@ -137,7 +137,7 @@ def echoes(coefficients: np.ndarray, errors: np.ndarray, sizes: np.ndarray) -> F
     left.set_yscale("symlog", linthresh=2)
     left.set_yticks([-10, -1, 0, 1, 10], ["−10", "−1", "0", "1", "10"])
     left.set(xlabel="layer", ylabel="coefficient of the echo", xticks=layers)
-    names = ("feed-forward output", "its input", "induced term", "echo")
+    names = ("feed-forward output", "its input", "what others told", "echo")
     for values, name, colour, marker, line in zip(
         sizes.T, names, (GREEN, style.GREY, PURPLE, BLUE), style.MARKERS, style.LINE_STYLES, strict=False
     ):
