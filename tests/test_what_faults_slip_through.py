@@ -5,7 +5,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from experiments.comparison import trained_heads
 from experiments.vector import fidelity
 from spinbook import fixed_point, replicas, sphere
 from spinbook.ising import stochastic as ising
@@ -71,8 +70,7 @@ ESTIMATORS = {
         replicas.weighted_mean((x / np.sqrt(UNEVEN)).T, UNEVEN / UNEVEN.sum()),
         replicas.standard_error((x / np.sqrt(UNEVEN)).T, UNEVEN / UNEVEN.sum()),
     ),
-    "jackknife of simulations": lambda x: zip(*(fidelity._jackknife(middle, np.stack([y, y])) for y in x), strict=True),
-    "jackknife of heads": lambda x: zip(*(trained_heads._with_error(middle, np.stack([y, y])) for y in x), strict=True),
+    "jackknife": lambda x: zip(*(fidelity._jackknife(middle, np.stack([y, y])) for y in x), strict=True),
 }
 
 

@@ -683,6 +683,8 @@ def test_lessons_can_be_read_while_audits_run(pair, tmp_path, monkeypatch):
         return whole
 
     monkeypatch.setattr(rendering, "first", first)
+    pair.edit("notebooks/probe.md", "The largest value is", "The largest value, {measured}`probe.slope rival:.1f`, is")
+    notebooks.sync(pair.root)
     # As long as a whole site stands, it is the one to be read.
     shutil.rmtree(execution.results_folder(pair.root, "audits/probe"))
     assert pair.build()[0].problems == []
@@ -696,8 +698,13 @@ def test_lessons_can_be_read_while_audits_run(pair, tmp_path, monkeypatch):
     assert 'id="probe-line"' in lesson
     assert "It is running" in audit
     assert "still running" in lesson
-    whole = (pair.root / "_build" / "html" / "notebooks" / "probe.html").read_text()
+    assert "The largest value, …, is" in lesson
+    assert "verdicts confirmed" not in (seen / "index.html").read_text()
+    html = pair.root / "_build" / "html"
+    whole = (html / "notebooks" / "probe.html").read_text()
     assert "still running" not in whole
+    assert "…" not in re.search("The largest value, .* is", whole)[0]
+    assert "verdicts confirmed" in (html / "index.html").read_text()
 
 
 def test_what_goes_wrong_with_the_first_site_is_said_and_stops_nothing(pair, monkeypatch):

@@ -126,7 +126,7 @@ def test_the_key_changes_with_data_that_lie_beside_an_imported_module_and_with_n
 def test_every_chapter_of_the_book_is_covered_for_the_data_that_its_library_holds():
     chapter = notebooks.load(ROOT, "comparison")
     covered = freshness.covered_files(ROOT, chapter)
-    assert {ROOT / f"src/experiments/comparison/{name}.json" for name in ("comparison", "longer")} <= covered
+    assert {ROOT / f"src/experiments/comparison/{name}.json.gz" for name in ("comparison", "longer")} <= covered
 
 
 @pytest.fixture

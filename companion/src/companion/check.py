@@ -153,7 +153,9 @@ def declarations(root: Path) -> list[Finding]:
                     found.append(Finding(path.name, line, "repeated-id", message))
             for name in claim.functions:
                 if public.find(name) is None:
-                    found.append(Finding(path.name, line, "functions", f"{claim.id}: functions: {name} is not public"))
+                    found.append(
+                        Finding(path.name, line, "functions", f"{claim.id}: functions: src has no public {name}")
+                    )
         everything += declared
     labels = _labels(root)
     for claim in everything:

@@ -19,7 +19,9 @@ def main() -> None:
     parser.add_argument(
         "--longer", action="store_true", help="some modules on digits, five times as long: a quarter of an hour"
     )
-    parser.add_argument("--out", required=True, help="folder of the cells and of comparison.json; resumed if it exists")
+    parser.add_argument(
+        "--out", required=True, help="folder of the cells and of comparison.json.gz; resumed if it exists"
+    )
     parser.add_argument("--module", action="append", help="this module only; may be given again")
     arguments = parser.parse_args()
     # One core for both frameworks: what is compared is work, not how it is spread, and sums that are spread round

@@ -164,7 +164,7 @@ def system(cell: Cell | Noise) -> tuple[np.ndarray, np.ndarray]:
     return J, cell.u / cell.beta * sphere.radius(D) * directions
 
 
-def seeded(case: NamedTuple) -> Array:
+def seeded(case: tuple[Any, ...]) -> Array:
     """The random key of a case, from all that it says.
 
     >>> bool(jax.numpy.all(seeded(Cell(1.0, 1.0, 8)) == seeded(Cell(1.0, 1.0, 8))))

@@ -169,7 +169,8 @@ class ChapterCards(Directive):
     def run(self) -> list[nodes.Node]:
         figures = {record["id"]: record for record in self.read("figures.json")}
         works, entries, cards = project.references(self.root), self.read("claims.json"), []
-        for page in self.read("status.json")["chapters"]:
+        pages = self.read("status.json")["chapters"]
+        for page in pages:
             if page["page"] != page["chapter"]:
                 continue
             said = claims.among([entry for entry in entries if entry["chapter"] == page["chapter"]])["said"]
@@ -182,6 +183,7 @@ class ChapterCards(Directive):
                     "held": sum(bool(entry["holds"]) for entry in said),
                     "judged": sum(entry["holds"] is not None for entry in said),
                     "verdicts": {verdict: verdicts.count(verdict) for verdict in claims.VERDICTS},
+                    "ran": all(one["state"] == "finished" for one in pages if one["chapter"] == page["chapter"]),
                 }
             )
         return [self.filled("figures.chapters", cards=cards)]
@@ -190,7 +192,7 @@ class ChapterCards(Directive):
 class Result(Directive):
     """``{result} FIGURE``: a figure's picture, which leads to its place, beside the content, which says what it shows.
 
-    Where a page of its chapter has not finished there is neither, so that a book of which one chapter was made stands.
+    Where the figure's page has not run there is neither, so that a book of which one chapter was made stands.
     """
 
     required_arguments = 1
@@ -203,7 +205,7 @@ class Result(Directive):
         record = next((record for record in self.read("figures.json") if record["id"] == id), None)
         if record is None and states <= {"finished"}:
             raise self.error(f"result: expected the id of a published figure, got {id!r}")
-        if record is None or states != {"finished"}:
+        if record is None:
             return []
         said = nodes.Element()
         self.state.nested_parse(self.content, self.content_offset, said)

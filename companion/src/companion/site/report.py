@@ -139,13 +139,20 @@ class Checked(SphinxRole):
 
 
 class Measured(SphinxRole):
-    """``{measured}`ID:FORMAT` ``: the measured number of a claim, with a link to where it is measured."""
+    """``{measured}`ID:FORMAT` ``: the measured number of a claim, with a link to where it is measured.
+
+    While a page of the claim's chapter has not run, as on the first site, an ellipsis stands in its place.
+    """
 
     def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
         """The number, or an error in words, which fails the build."""
         try:
             text, target = self._quoted()
         except ValueError as error:
+            pages = json.loads(self._path("status.json").read_text(encoding="utf-8"))["chapters"]
+            chapter = self.text.partition(".")[0]
+            if any(page["chapter"] == chapter and page["state"] != "finished" for page in pages):
+                return [nodes.Text("…")], []
             # The message goes to the log, which fails the build; on the page stands what was asked for.
             self.inliner.reporter.error(f"measured: {error}", line=self.lineno)
             return [nodes.literal("", self.rawtext)], []
@@ -153,9 +160,11 @@ class Measured(SphinxRole):
         shown = f'<a class="book-measured" href="{to_root}{target}">{html.escape(text)}</a>'
         return [nodes.raw("", shown, format="html")], []
 
+    def _path(self, name: str) -> Path:
+        return Path(self.config.companion_root) / "_build" / name
+
     def _quoted(self) -> tuple[str, str]:
-        path = Path(self.config.companion_root) / "_build" / "claims.json"
-        entries = json.loads(path.read_text(encoding="utf-8"))
+        entries = json.loads(self._path("claims.json").read_text(encoding="utf-8"))
         return quoted(self.text, {old: entry for entry in entries for old in (entry["id"], *entry["was"])})
 
 
