@@ -295,8 +295,10 @@ def test_a_row_of_the_ledger_shows_the_rival_the_parts_and_what_was_retired(two_
     assert page.select_one("#ledger-claim-probe-summit")
     assert "True by construction." in page.select_one("#ledger-claim-probe-biases").get_text()
     badge = html(two_pages[0], "index").select_one(".book-badge")
-    assert "1 of 1 verdicts confirmed" in badge.get_text()
+    assert "1 statement checked" in badge.get_text()
     assert "1 partly" in badge.get_text()
+    spoiled = {"page": {"chapter": "probe"}, "held": 1, "judged": 3, "verdicts": {}}
+    assert "3 statements checked, 2 not confirmed<" in fill("figures.badge", spoiled, to_root="")
 
 
 def test_a_correction_is_a_card_with_both_formulas_and_a_link_to_the_source(two_pages):
