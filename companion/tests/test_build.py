@@ -700,12 +700,12 @@ def test_lessons_can_be_read_while_audits_run(pair, tmp_path, monkeypatch):
     assert "It is running" in audit
     assert "still running" in lesson
     assert "The largest value, …, is" in lesson
-    assert "verdicts confirmed" not in (seen / "index.html").read_text()
+    assert "book-badge-total" not in (seen / "index.html").read_text()
     html = pair.root / "_build" / "html"
     whole = (html / "notebooks" / "probe.html").read_text()
     assert "still running" not in whole
     assert "…" not in re.search("The largest value, .* is", whole)[0]
-    assert "verdicts confirmed" in (html / "index.html").read_text()
+    assert "book-badge-total" in (html / "index.html").read_text()
 
 
 def test_what_goes_wrong_with_the_first_site_is_said_and_stops_nothing(pair, monkeypatch):

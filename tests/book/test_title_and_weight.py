@@ -69,8 +69,8 @@ def test_a_result_is_a_picture_that_leads_to_its_place_and_a_sentence(monkeypatc
     )
 
 
-def test_a_result_of_a_chapter_that_has_not_finished_is_left_out_and_an_unknown_one_is_refused(monkeypatch):
-    assert result(monkeypatch, "walk-line", state="not run") == ""
+def test_a_result_whose_figure_was_not_drawn_is_left_out_and_an_unknown_one_is_refused(monkeypatch):
+    assert result(monkeypatch, "walk-line", state="not run") == result(monkeypatch, "walk-line")
     assert result(monkeypatch, "walk-line", state="not run", figures=()) == ""
     for unknown in ("walk-circle", "nowhere"):
         with pytest.raises(DirectiveError):
