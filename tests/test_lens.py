@@ -1,6 +1,7 @@
 """The lenses against other routes to the same numbers: enumerated matrices, loops, PyTorch's layer, sampled spins."""
 
 import importlib.util
+import math
 import os
 import time
 
@@ -352,3 +353,14 @@ def test_the_forward_pass_is_that_of_transformers():
     with enable_x64(False):
         found = encoder.run(tokens, encoder.load())[-1].outputs
     assert np.asarray(found) == pytest.approx(expected, abs=1e-4)
+
+
+@pytest.mark.parametrize("sites", [5, 8])
+def test_the_leading_mode_is_that_of_all_tokens_alike_where_others_die_out_as_slowly(sites):
+    """A ring, whose eigenvalues are all as long: C is v on the diagonal and a^2 c / N elsewhere."""
+    m = np.tile(np.random.default_rng(0).normal(scale=0.3, size=16), (sites, 1))
+    law = lens.sink_law(np.roll(np.eye(sites), 1, axis=1), m, beta=1.0)
+    a2 = law.closed
+    off = a2 * a2 / (1 - a2 * (1 - 1 / sites)) / sites
+    expected = math.sqrt(sites - 1) * off / math.sqrt(1 + (sites - 1) * off**2)
+    assert law.one_mode == pytest.approx(expected, rel=1e-9)

@@ -465,9 +465,10 @@ def sink_law(attention: Float[ArrayLike, "N N"], magnetizations: Float[ArrayLike
     v = (sphere.squared_radius(m.shape[1]) - np.sum(m**2, axis=1)) / m.shape[1]
     A = float(np.asarray(beta)) * v[:, None] * J
     eigenvalues, left, right = scipy.linalg.eig(A, left=True)
-    leading = np.abs(eigenvalues).argmax()
+    # Of weights that are not negative it is real, also where others are as long.
+    leading = eigenvalues.real.argmax()
     a, sent, heard = (part.real for part in (eigenvalues[leading], left[:, leading], right[:, leading]))
-    if abs(a) >= 1:
+    if a >= 1:
         return SinkLaw(uniform, sinks, math.nan, P, math.nan)
 
     def error(C: np.ndarray) -> float:
