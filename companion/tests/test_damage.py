@@ -123,7 +123,10 @@ def test_a_result_does_not_stand_with_another_version_of_a_package_that_its_kern
 
 
 SITES = {
-    "a number on a page is altered": (exchange("html/index.html", "1 statement", "2 statement"), "index.html was altered"),
+    "a number on a page is altered": (
+        exchange("html/index.html", "1 statement", "2 statement"),
+        "index.html was altered",
+    ),
     "much is deleted": (delete("html/_static"), " more"),
     "a page comes from nowhere": (add("html/book/other.html"), "book/other.html does not belong there"),
     "the whole site is deleted": (delete("html"), "is missing"),
