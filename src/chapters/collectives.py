@@ -122,7 +122,7 @@ ROAD = (
     Stop("free-energy", "How a magnet computes attention", ("adaptive-tap",), 25, "equilibrium", (0, 3)),
     Stop("kinetic-ising", "The average of tanh is not the tanh of the average", (), 25, "driven", (2, 1)),
     Stop("spin-transformers", "A transformer block is a relaxation", ("kinetic-ising",), 25, "driven", (2, 2)),
-    Stop("attention-dynamics", "Chaos in a window of four tokens", (), 25, "driven", (1, 2)),
+    Stop("attention-dynamics", "Chaos in a window of four tokens", (), 30, "driven", (1, 2)),
     Stop("entropy-production", "Which film runs backwards?", ("spin-transformers",), 30, "driven", (2, 3)),
     Stop("nonequilibrium-dynamics", "How far does one step go?", ("entropy-production",), 20, "driven", (2, 4)),
     Stop("comparison", "What would you lose?", ("free-energy", "nonequilibrium-dynamics"), 20, "", (1, 5)),
