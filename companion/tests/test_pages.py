@@ -33,6 +33,11 @@ def test_lesson_and_audit_run_apart_and_stand_one_beneath_the_other(two_pages):
     assert [link.get_text(strip=True) for link in contents] == ["The probe, checked"]
 
 
+def test_a_new_reader_gets_the_theme_of_his_machine_and_no_error_in_the_console(two_pages):
+    page = html(two_pages[0], "notebooks/probe")
+    assert page.body["data-default-mode"] == "auto"
+
+
 def test_claims_and_figures_know_the_page_that_made_them(two_pages):
     book = two_pages[0]
     entries = {entry["id"]: entry for entry in json.loads(book.path("_build/claims.json").read_text())}

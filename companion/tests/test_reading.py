@@ -182,6 +182,19 @@ def test_the_ledger_is_whole_on_paper_and_a_table_that_is_cut_there_is_found(tmp
 
 
 @pytest.mark.skipif(browser.find() is None, reason="no browser is installed")
+def test_a_long_name_of_the_library_is_broken_on_a_telephone(tmp_path):
+    own = f"<style>{(ROOT / 'companion' / 'src' / 'companion' / 'static' / 'companion.css').read_text()}</style>"
+    # As Sphinx has it.
+    theme = "<style>span.pre { white-space: nowrap }</style>"
+    name = f'<span class="sig-name descname"><span class="pre">{"_".join(["standard_error"] * 5)}</span></span>'
+    body = f'<main><dl class="py property"><dt class="sig sig-object py">{name}</dt></dl></main>'
+    for page, style in (("without", theme), ("with", theme + own)):
+        (tmp_path / f"{page}.html").write_text(f"<!DOCTYPE html><html><head>{style}</head><body>{body}</body></html>")
+    assert audit.overflow(tmp_path, "without.html")
+    assert audit.overflow(tmp_path, "with.html") == []
+
+
+@pytest.mark.skipif(browser.find() is None, reason="no browser is installed")
 def test_a_formula_that_is_cut_is_found_and_one_that_scrolls_says_so(tmp_path):
     static = ROOT / "companion" / "src" / "companion" / "static"
     own = f"<style>{(static / 'reading.css').read_text()}</style><script>{(static / 'reading.js').read_text()}</script>"

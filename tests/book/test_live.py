@@ -171,3 +171,16 @@ def test_the_model_fits_the_window(page, width, ask):
     )
     assert answer["wide"] <= answer["page"]
     assert answer["smallest"] >= 24
+
+
+def test_numbers_have_a_true_minus_sign_and_zero_has_none(page, ask):
+    assert ask(page, "const answer = [-1.234, -0.004, 0, 0.5].map(Live.number)") == ["−1.23", "0.00", "0.00", "0.50"]
+
+
+def test_the_value_beside_a_slider_is_not_read_aloud_a_second_time(page, ask):
+    answer = ask(
+        page,
+        f"{_WAIT} await pause(); const answer = [...document.querySelectorAll('.live output')]"
+        ".map((node) => [node.textContent, node.getAttribute('aria-hidden')])",
+    )
+    assert answer == [["0.70", "true"]]

@@ -74,7 +74,8 @@ def test_slider_and_buttons_change_beta_and_say_what_is_seen(page, ask):
         f"buttons[1].click(); await pause(); const torus = {_SAYS};"
         "slider.value = slider.min; slider.dispatchEvent(new Event('input')); await pause();"
         f"const warm = {_SAYS}; buttons[4].click(); await pause(); const again = {_SAYS};"
-        "const answer = {chaos, torus, warm, again}",
+        f"buttons[5].click(); await pause(); const first = {_SAYS};"
+        "const answer = {chaos, torus, warm, again, first}",
     )
     assert answer["chaos"].startswith("β = 1.280: exponent 0.1")
     assert "chaos. The copies, one millionth apart at first, are told apart after" in answer["chaos"]
@@ -82,6 +83,7 @@ def test_slider_and_buttons_change_beta_and_say_what_is_seen(page, ask):
     assert "a torus, or a very long cycle" in answer["torus"]
     assert answer["warm"].startswith("β = 1.000")
     assert "repeat after 4" in answer["again"]
+    assert answer["first"].startswith("β = 1.200")
 
 
 @pytest.mark.parametrize("width", [1400, 390])

@@ -112,7 +112,9 @@ def test_the_table_changes_task_and_length_and_names_what_is_lost(table, width, 
         f".startsWith(text)).click(); await pause(); return {{says: {_SAYS}, rows: count()}}; }};"
         f"const first = {{says: {_SAYS}, rows: count()}}; const recall = await press('recall');"
         "const longer = await press('1500'); const pooled = await press('identity mixer, averaged');"
-        "const answer = {first, recall, longer, pooled, wide: document.querySelector('.live').scrollWidth,"
+        "const back = await press('recall'); const numbers = [...document.querySelectorAll('.live-table .number')];"
+        "const high = numbers.map((n) => n.clientHeight); const lines = Math.max(...high) / Math.min(...high);"
+        "const answer = {first, recall, longer, pooled, back, lines, wide: document.querySelector('.live').scrollWidth,"
         "page: document.documentElement.clientWidth}",
         width=width,
         dark=dark,
@@ -124,4 +126,7 @@ def test_the_table_changes_task_and_length_and_names_what_is_lost(table, width, 
     assert answer["longer"]["rows"] == 5
     assert "vanilla on digits, which has 0.944" in answer["longer"]["says"]
     assert "better in 0 % of the pairs" in answer["pooled"]["says"]
+    assert answer["back"]["rows"] == 19
+    assert "on recall" in answer["back"]["says"]
+    assert answer["lines"] == pytest.approx(1)
     assert answer["wide"] <= answer["page"]

@@ -84,7 +84,8 @@ def test_sliders_and_keys_change_what_is_said(page, ask, dark):
         "handle.dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowUp', shiftKey: true})); await pause();"
         "const names = [...document.querySelectorAll('.live button, .live canvas')]"
         ".map((node) => node.getAttribute('aria-label') || node.textContent);"
-        f"const answer = {{before, later, cold, moved: {_SAYS}, names}}",
+        f"const moved = {_SAYS}; document.querySelector('.live-button').click(); await pause();"
+        f"const answer = {{before, later, cold, moved, again: {_SAYS}, names}}",
         dark=dark,
     )
     _, path, rest, nats = _library(1.0)
@@ -95,6 +96,7 @@ def test_sliders_and_keys_change_what_is_said(page, ask, dark):
     assert answer["later"].startswith("After 4 updates at β 1.00")
     assert answer["cold"].startswith("After 4 updates at β 8.00")
     assert answer["moved"] != answer["cold"]
+    assert answer["again"] == answer["before"]
     assert all(name and len(name) > 3 for name in answer["names"])
 
 

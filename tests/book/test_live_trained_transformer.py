@@ -42,15 +42,17 @@ def test_buttons_keys_and_the_slider_change_what_is_said(page, ask):
         page,
         f"{_WAIT} await pause(); const before = {_SAYS};"
         "const [one, two, again] = document.querySelectorAll('.live-button'); two.click(); await pause();"
-        f"const second = {_SAYS}; const point = document.querySelector('.live-point');"
+        f"const second = {_SAYS}; const pressed = [one, two].map((b) => b.getAttribute('aria-pressed'));"
+        "const point = document.querySelector('.live-point');"
         "point.dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowRight'})); await pause();"
         f"const right = {_SAYS}; const slider = document.querySelector('.live input'); slider.value = 0;"
         f"slider.dispatchEvent(new Event('input')); await pause(); const row = {_SAYS};"
-        f"again.click(); await pause(); const answer = {{before, second, right, row, reset: {_SAYS}}}",
+        f"again.click(); await pause(); const answer = {{before, second, pressed, right, row, reset: {_SAYS}}}",
     )
     value = f"{MEASURES['one'][1][1, 0]:.2f}".replace("-", "−")
     assert answer["before"].startswith(f"Layer 2, head 1: first measure {value}.")
     assert answer["second"].startswith("Layer 2, head 1: second measure")
+    assert answer["pressed"] == ["false", "true"]
     assert answer["right"].startswith("Layer 2, head 2: second measure")
     assert f"“w0” listens most to “w{int(A[1, 1, 0].argmax())}”" in answer["row"]
     assert json.dumps(answer["reset"]) == json.dumps(answer["before"])

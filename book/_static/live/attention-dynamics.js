@@ -83,9 +83,8 @@
   const small = (value) => (value === 0 ? "0" : value.toExponential(0).replace("-", "−"));
 
   window.Live.mount("attention-dynamics-explorer", (live, data) => {
-    let beta = data.beta;
-    let start = data.start;
-    let seed = 1;
+    const first = () => [data.beta, data.start, 1];
+    let [beta, start, seed] = first();
     let now = {};
     live.name("Two copies of one attention loop: turn beta");
 
@@ -204,7 +203,7 @@
         compute();
       });
     }
-    live.button("start elsewhere", () => {
+    live.button("Start elsewhere", () => {
       // Park and Miller's generator, so that everybody meets the same starts.
       const uniform = () => {
         seed = (16807 * seed) % 2147483647;
@@ -213,9 +212,14 @@
       start = data.start.map((A) => A.map(uniform));
       compute();
     });
+    live.button("Start again", () => {
+      [beta, start, seed] = first();
+      slider.set(beta);
+      compute();
+    });
     live.help(
       "Slider: arrow keys, once it has the focus. Purple: one copy; orange: the other. Dashed in the middle: growth at the "
-        + "rate of the exponent. “start elsewhere” takes another window of four tokens; at some β it leads to another attractor.",
+        + "rate of the exponent. “Start elsewhere” takes another window of four tokens; at some β it leads to another attractor.",
     );
     compute();
   });

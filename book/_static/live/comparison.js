@@ -40,8 +40,9 @@
 .live-table .track s { position: absolute; top: 0; height: 1rem; border-left: 1px dashed var(--live-grey); }
 .live-table .worse i { background: var(--live-orange); }
 .live-table .better i { background: var(--live-blue); }
-.live-table .number { font-variant-numeric: tabular-nums; text-align: right; }
-@media (max-width: 480px) { .live-table { grid-template-columns: minmax(7.5rem, 10rem) 1fr 2.6rem; }
+.live-table .number { font-variant-numeric: tabular-nums; text-align: right; white-space: nowrap; }
+@media (pointer: coarse) { .live-table button { min-height: 2.2rem; } }
+@media (max-width: 480px) { .live-table { grid-template-columns: minmax(7.5rem, 10rem) 1fr 3rem; }
   .live-table button { font-size: 0.8rem; line-height: 1.15; } }
 `;
   const percent = (share) => `${Math.round(100 * share)} %`;
@@ -66,7 +67,11 @@
         const label = name === "updates" ? `${value} updates` : value;
         const button = live.button(label, () => {
           state = { ...state, [name]: value };
-          if (!rows().length) state = { ...state, task: data.rows.find((row) => row.updates === state.updates).task };
+          // Few were trained longer: what is chosen stays, and the other choice follows.
+          if (!rows().length) {
+            const { task, updates } = data.rows.find((row) => row[name] === value);
+            state = { ...state, task, updates };
+          }
         });
         buttons[`${name} ${value}`] = button;
       }
@@ -86,7 +91,6 @@
       for (const [key, button] of Object.entries(buttons)) {
         const [name, value] = key.split(" ");
         button.setAttribute("aria-pressed", String(String(state[name]) === value));
-        button.style.fontWeight = String(state[name]) === value ? "700" : "400";
       }
       const focused = table.contains(document.activeElement) ? document.activeElement.dataset.module : "";
       table.replaceChildren(...shown.map((row) => line(row, held)));

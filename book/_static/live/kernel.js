@@ -26,9 +26,12 @@ html[data-theme="dark"] .live { --live-ink: #e6e9ee; --live-paper: #14181e; --li
 .live-slide output { min-width: 4.5ch; font-variant-numeric: tabular-nums; }
 .live button.live-button { font: inherit; min-height: 2rem; border: 1px solid var(--live-grey); border-radius: 4px;
   background: none; color: inherit; padding: 0.1rem 0.7rem; cursor: pointer; }
+.live button.live-button[aria-pressed="true"] { border-color: currentColor; font-weight: 700; }
 .live-says { margin: 0.3rem 0; min-height: 3em; }
 .live-help { margin: 0.3rem 0; font-size: 0.88rem; color: var(--live-grey); }
 .live :focus-visible { outline: 2px solid var(--live-blue); outline-offset: 2px; }
+/* A fingertip needs more room than a mouse. */
+@media (pointer: coarse) { .live button.live-button { min-height: 2.75rem; } .live-slide input { height: 2.75rem; } }
 @media screen { .live-replaced { display: none !important; } }
 @media print { .live { display: none; } }
 `;
@@ -167,7 +170,8 @@ html[data-theme="dark"] .live { --live-ink: #e6e9ee; --live-paper: #14181e; --li
       const placeOf = (wanted) => Math.round((((log ? Math.log(wanted) : wanted) - low) / (high - low)) * steps);
       const row = element("label", { class: "live-slide" });
       const input = element("input", { type: "range", min: "0", max: String(steps), step: "1" });
-      const shown = element("output");
+      // Hidden from those who listen: the slider itself says its value.
+      const shown = element("output", { "aria-hidden": "true" });
       const show = (current) => {
         shown.textContent = format(current);
         input.setAttribute("aria-valuetext", `${label} ${format(current)}`);
@@ -278,9 +282,10 @@ html[data-theme="dark"] .live { --live-ink: #e6e9ee; --live-paper: #14181e; --li
     }
   }
 
-  // Two decimals and a proper minus sign.
+  // Two decimals and a proper minus sign, which zero has not.
   function number(value) {
-    return value.toFixed(2).replace("-", "−");
+    const digits = value.toFixed(2);
+    return Number(digits) === 0 ? "0.00" : digits.replace("-", "−");
   }
 
   window.Live = { mount, number, models: {} };

@@ -144,9 +144,9 @@
       found();
     });
     live.help(
-      `Left: mean of ${x.length} spins, all up at first, sampled in ${runs} runs (circles), by the naive equation (dashed) ` +
-        "and by TAP (solid). Right: what one of the spins hears (grey) and its answer, tanh. Square: answer to the average. " +
-        "Circle: average of the answers.",
+      `First picture: mean of ${x.length} spins, all up at first, sampled in ${runs} runs (circles), by the naive equation ` +
+        "(dashed) and by TAP (solid). Second picture: what one of the spins hears (grey) and its answer, tanh. Square: " +
+        "answer to the average. Circle: average of the answers.",
     );
     found();
 

@@ -76,7 +76,7 @@
     live.stage("", { shape: 0.26, draw: drawMismatch }).box.style.flexBasis = "100%";
     fields.forEach((x, i) => {
       const [left, up] = data.places[i];
-      live.point(stage, `field of token ${i + 1}`, {
+      live.point(stage, `Field of token ${i + 1}`, {
         at: () => [left + x[0], up + x[1]],
         step: 0.05,
         moved: ([px, py]) => {
@@ -88,12 +88,19 @@
         },
       });
     });
-    live.slider("updates K", {
+    const updates = live.slider("updates K", {
       min: 0, max: UPDATES, value: shown, steps: UPDATES, format: (value) => String(Math.round(value)),
       changed: (value) => { shown = Math.round(value); },
     });
-    live.slider("β (coldness)", {
+    const coldness = live.slider("β (coldness)", {
       min: 0.5, max: 8, value: beta, log: true, changed: (value) => { beta = value; settle(); },
+    });
+    live.button("Start again", () => {
+      data.fields.forEach((x, i) => fields[i].splice(0, 2, ...x));
+      [beta, shown] = [data.beta, data.updates];
+      updates.set(shown);
+      coldness.set(beta);
+      settle();
     });
     live.help(
       "Green: the field of a token, to drag. Blue: its magnetization after K updates. Orange: where it will come to " +
@@ -142,7 +149,7 @@
         arrow(pen, stage, place, found.path[shown][i], colours.blue, 3);
       });
       const lengths = found.path[shown].map((m) => number(Math.hypot(...m)));
-      stage.describe(`Four tokens after ${shown} updates; lengths of their magnetizations over R: ${lengths.join(", ")}.`);
+      stage.describe(`Four tokens after ${shown} ${shown === 1 ? "update" : "updates"}; lengths of their magnetizations over R: ${lengths.join(", ")}.`);
     }
 
     function drawMismatch(pen, stage, colours) {

@@ -161,9 +161,9 @@
       restart();
     });
     live.help(
-      "Left, the arrows seen from above: blue, measured mean and momentary tips of one arrow; orange square, the " +
-        "prediction; grey, the other means; ring, the blue arrow's input, which can be dragged. Right, the weights of its " +
-        "row, and how far prediction and measurement part; open dots are settings that you have left.",
+      "First picture, the arrows seen from above: blue, measured mean and momentary tips of one arrow; orange square, " +
+        "the prediction; grey, the other means; ring, the blue arrow's input, which can be dragged. Second picture, the " +
+        "weights of its row, and how far prediction and measurement part; open dots are settings that you have left.",
     );
 
     const drawAll = live.draw.bind(live);

@@ -168,7 +168,7 @@
         compute();
       },
     });
-    live.button("start again", () => {
+    live.button("Start again", () => {
       hand = [...data.hand];
       coupling = data.coupling;
       slider.set(coupling);

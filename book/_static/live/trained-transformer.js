@@ -49,6 +49,7 @@
 
     function tell() {
       const measure = measures[state.lens];
+      lenses.forEach((button, k) => button.setAttribute("aria-pressed", String(k === state.lens)));
       const value = measure.values[state.layer - 1][state.head - 1];
       const { word, weight } = strongest(rows, tokens, state.row);
       live.says(
@@ -67,7 +68,7 @@
 
     const map = live.stage("", { x: [0.5, heads + 0.5], y: [0.5, layers + 0.5], shape: 0.55, grow: 1.3, draw: drawMap });
     const seen = live.stage("", { x: [-0.5, tokens.length - 0.5], y: [-0.5, tokens.length - 0.5], draw: drawWindow });
-    live.point(map, "the head that is chosen", { at: () => [state.head, state.layer], step: 1, moved: choose });
+    live.point(map, "The head that is chosen", { at: () => [state.head, state.layer], step: 1, moved: choose });
     const clicked = (stage, act) =>
       stage.canvas.addEventListener("click", (event) => {
         const frame = stage.canvas.getBoundingClientRect();
@@ -84,7 +85,7 @@
       state = { ...state, row: Math.max(0, Math.min(tokens.length - 1, Math.round(tokens.length - 1 - y))) };
       tell();
     });
-    measures.forEach((measure, k) =>
+    const lenses = measures.map((measure, k) =>
       live.button(measure.name, () => {
         state = { ...state, lens: k };
         tell();
@@ -105,9 +106,9 @@
       tell();
     });
     live.help(
-      "Left: a row for each layer, the first below, a column for each head; the darker a cell, the larger its value. " +
-        "Click a head, or move the ring with the arrow keys. Right: its window of text. A row is a token that listens, " +
-        "from above, and a column one that is heard; the first column is [CLS]. Click a row to hear whom it listens to.",
+      "First picture: a row for each layer, the first below, a column for each head; the darker a cell, the larger its value. " +
+        "Click a head, or move the frame with the arrow keys. Second picture: its window of text. A row is a token that " +
+        "listens, from above, and a column one that is heard; the first column is [CLS]. Click a row to hear whom it listens to.",
     );
     tell();
 

@@ -472,6 +472,8 @@ def _finish_page(app: Sphinx, pagename: str, templatename: str, context: dict[st
     # The theme writes these into its pages as they are; what is escaped once, its own filters do not escape again.
     for name in ("docstitle", "shorttitle", "project", "author", "copyright"):
         context[name] = escape(context.get(name, ""))
+    # Without it the theme writes an empty mode, and complains of that in the console of every new reader.
+    context.setdefault("default_mode", "auto")
     branch = project.identity(Path(app.config.companion_root)).ref
     exchange = {f"/edit/{branch}/index.md": f"/edit/{branch}/book/index.md"}
     if pagename.startswith("notebooks/"):
