@@ -10,12 +10,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from chapters import style
 
-__all__ = ["answers", "physics", "scores"]
+__all__ = ["answers", "lost", "physics", "scores"]
 
 BLUE, ORANGE, GREEN, *_ = style.QUALITATIVE
 DECISIONS = {"yes": (GREEN, "o"), "no": (ORANGE, "X"), "undecided": (style.GREY, "s")}
@@ -26,6 +27,30 @@ UNITS = {"accuracy": ("percentage points", 100.0), "loss": ("nats", 1.0)}
 
 def _key(names: Sequence[str], looks: Mapping[str, tuple[str, str]]) -> list[Line2D]:
     return [Line2D([], [], color=looks[name][0], marker=looks[name][1], linestyle="none", label=name) for name in names]
+
+
+def _interval(ax: Axes, finding: Any, y: float, scale: float) -> None:
+    """Mean and interval of a difference, with the marker of what was decided."""
+    d, (colour, marker) = finding.difference, DECISIONS[finding.decision]
+    ax.plot([scale * d.low, scale * d.high], [y, y], color=colour, linewidth=1.4, linestyle="-")
+    ax.plot([scale * d.mean], [y], color=colour, marker=marker, linestyle="none")
+
+
+@style.house
+def lost(findings: Sequence[Any], margin: float) -> Figure:
+    """What the share of right answers loses, in percentage points with intervals of 95 %, by what stands in the block.
+
+    ``margin``: the part of all answers that does not matter, as a band. More is a larger loss.
+    """
+    rows = sorted(findings, key=lambda finding: -finding.difference.mean)
+    figure, ax = style.subplots(1, 1, width="column", height=0.32 * len(rows) + 1.1)
+    ax.axvspan(0, 100 * margin, color=style.FAINT, alpha=0.6, linewidth=0)
+    for y, finding in enumerate(rows):
+        _interval(ax, finding, y, 100)
+    ax.axvline(0, color=style.GREY, linewidth=1.0)
+    ax.set_yticks(range(len(rows)), [finding.row.split(",")[0] for finding in rows])
+    ax.set(ylim=(-0.7, len(rows) - 0.3), xlabel="percentage points lost")
+    return figure
 
 
 @style.house
@@ -48,10 +73,7 @@ def answers(given: Sequence[Any], margins: Mapping[str, tuple[str, float]]) -> F
         ax.axvline(0, color=style.GREY, linewidth=1.0)
         for answer in (a for a in given if a.task == task):
             for finding in answer.findings:
-                d, (colour, marker) = finding.difference, DECISIONS[finding.decision]
-                y = places[answer.question.name, finding.contrast.row]
-                ax.plot([scale * d.low, scale * d.high], [y, y], color=colour, linewidth=1.4, linestyle="-")
-                ax.plot([scale * d.mean], [y], color=colour, marker=marker, linestyle="none")
+                _interval(ax, finding, places[answer.question.name, finding.contrast.row], scale)
         ax.set_yticks(list(places.values()), [f"{row.split(',')[0]} ({name})" for name, row in places])
         ax.set(ylim=(-0.7, len(rows) - 0.3), xlabel=f"disadvantage ({unit})")
         ax.set_title(task, loc="center")

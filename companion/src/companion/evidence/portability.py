@@ -336,12 +336,13 @@ def record(root: Path, out: TextIO, *, results: Path | None = None) -> Path:
     """Keep what was measured in ``book/evidence``: of every job what failed, and the claims that moved.
 
     ``results`` is the ``_build/portability`` of another clone; by default that of this one. A result of older code is
-    kept with its key, unless one of this code is there.
+    kept with its key, unless one of this code is there, and goes when its page or folder of tests is gone.
     """
     root = root.resolve()
-    kept = records.read(root, EVIDENCE)
     own = root / "_build" / "portability"
     outcomes, wanted = {}, jobs(root)
+    before = records.read(root, EVIDENCE)
+    kept = {job.name: before[job.name] for job in wanted if job.name in before}
     for job in wanted:
         path = (results or own) / job.folder(root).relative_to(own) / resumable.OUTCOME
         found = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
