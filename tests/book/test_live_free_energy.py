@@ -142,3 +142,14 @@ def test_the_model_fits_the_window(page, width, ask):
         width=width,
     )
     assert answer["wide"] <= answer["page"]
+
+
+def test_three_pictures_stand_side_by_side_on_a_tablet(page, ask):
+    answer = ask(
+        page,
+        f"{_WAIT} await pause(); const answer = [...document.querySelectorAll('.live canvas')]"
+        ".map((canvas) => canvas.getBoundingClientRect().top)",
+        width=720,
+    )
+    assert len(answer) == 3
+    assert len(set(answer)) == 1

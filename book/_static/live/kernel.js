@@ -16,6 +16,9 @@ html[data-theme="dark"] .live { --live-ink: #e6e9ee; --live-paper: #14181e; --li
   --live-brown: #e58f8f; }
 .live-stages { display: flex; flex-wrap: wrap; gap: 0.6rem 1rem; }
 .live-stage { position: relative; flex: 1 1 15rem; min-width: 0; }
+/* Three stand side by side on a tablet; a third one that is alone in its row does not push the sliders out of sight. */
+.live-stages:has(> :nth-child(3)) > .live-stage { flex-basis: 13rem; }
+.live-stage:nth-child(3) { max-width: 24rem; }
 .live-stage canvas { display: block; width: 100%; border-radius: 4px; }
 .live-point { position: absolute; width: 2.2rem; height: 2.2rem; margin: -1.1rem 0 0 -1.1rem; padding: 0; border: 0;
   border-radius: 50%; background: none; cursor: grab; touch-action: none; }
