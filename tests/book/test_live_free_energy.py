@@ -149,7 +149,7 @@ def test_three_pictures_stand_side_by_side_on_a_tablet(page, ask):
         page,
         f"{_WAIT} await pause(); const answer = [...document.querySelectorAll('.live canvas')]"
         ".map((canvas) => canvas.getBoundingClientRect().top)",
-        width=720,
+        width=768,
     )
     assert len(answer) == 3
     assert len(set(answer)) == 1
