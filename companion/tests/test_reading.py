@@ -195,6 +195,16 @@ def test_a_long_name_of_the_library_is_broken_on_a_telephone(tmp_path):
 
 
 @pytest.mark.skipif(browser.find() is None, reason="no browser is installed")
+@pytest.mark.parametrize("paper", [False, True])
+def test_a_fold_is_open_on_paper_and_hidden_code_stays_away(tmp_path, paper):
+    own = f"<style>{(ROOT / 'companion' / 'src' / 'companion' / 'static' / 'companion.css').read_text()}</style>"
+    folds = "".join(f"<details{css}><summary>more</summary><p>inside</p></details>" for css in ("", ' class="hide"'))
+    (tmp_path / "page.html").write_text(f"<!DOCTYPE html><html><head>{own}</head><body>{folds}</body></html>")
+    script = "return JSON.stringify([...document.querySelectorAll('p')].map((text) => text.checkVisibility()));"
+    assert json.loads(browser.evaluate(tmp_path / "page.html", script, paper=paper)) == [paper, False]
+
+
+@pytest.mark.skipif(browser.find() is None, reason="no browser is installed")
 def test_a_formula_that_is_cut_is_found_and_one_that_scrolls_says_so(tmp_path):
     static = ROOT / "companion" / "src" / "companion" / "static"
     own = f"<style>{(static / 'reading.css').read_text()}</style><script>{(static / 'reading.js').read_text()}</script>"
