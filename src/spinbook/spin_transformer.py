@@ -834,10 +834,10 @@ class SpinTransformerModule(eqx.Module):
 class SpinTransformer(eqx.Module):
     """``depth`` modules in a row, with couplings of their own: the magnetizations of one are the fields of the next.
 
-    Arguments as for ``SpinTransformerModule``; the mask and the context are those of every module. Compiled once
-    whatever the depth. ``steady_state`` says of every module whether it converged, ``readout`` what it carries on. With
-    ``inputs=as_magnetizations`` the outputs of one module pass to the next as means; what is a field at the bottom
-    enters as its mean there, ``response(fields, beta)``.
+    Arguments, and all further ``options``, are those of ``SpinTransformerModule``; the mask and the context are those
+    of every module. Compiled once whatever the depth. ``steady_state`` says of every module whether it converged,
+    ``readout`` what it carries on. With ``inputs=as_magnetizations`` the outputs of one module pass to the next as
+    means; what is a field at the bottom enters as its mean there, ``response(fields, beta)``.
     Source: Bal (2023), section "A simple JAX implementation".
 
     >>> stack = SpinTransformer(3, 8, 2, key=jax.random.key(0))
@@ -856,37 +856,13 @@ class SpinTransformer(eqx.Module):
         *,
         beta: float | Array = 1.0,
         key: PRNGKeyArray,
-        theory: Theory = tap,
-        response: Response = sphere.large_d,
-        spheres: Callable[[int], int] = one_sphere,
-        dynamics: Relax | Unroll = Relax(),
-        inputs: Inputs = as_directions,
-        start: type[Start] = AtFields,
-        feed_forward: int | None = None,
-        query_key_maps: tuple[Callable[[Array], Array], ...] = (),
-        sharpness: float | Array = 1.0,
-        dtype: Any = None,
+        **options: Any,
     ) -> None:
         key = validate.key(key)
         self.depth = validate.count(depth, "depth", minimum=1)
 
         def module(key: PRNGKeyArray) -> SpinTransformerModule:
-            return SpinTransformerModule(
-                dim,
-                num_heads,
-                beta=beta,
-                key=key,
-                theory=theory,
-                response=response,
-                spheres=spheres,
-                dynamics=dynamics,
-                inputs=inputs,
-                start=start,
-                feed_forward=feed_forward,
-                query_key_maps=query_key_maps,
-                sharpness=sharpness,
-                dtype=dtype,
-            )
+            return SpinTransformerModule(dim, num_heads, beta=beta, key=key, **options)
 
         self.modules = eqx.filter_vmap(module)(jax.random.split(key, self.depth))
 
