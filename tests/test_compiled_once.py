@@ -6,8 +6,8 @@ import jax
 import numpy as np
 import pytest
 
+from experiments.memory import MemoryModule
 from spinbook import spin_transformer
-from spinbook.entropy_production.memory import MemoryModule
 from spinbook.rbm import gibbs, recall
 from spinbook.rbm.gibbs import hidden_given_visible
 from spinbook.self_attention import mean_field, paper_network, token_window

@@ -27,12 +27,17 @@ TORCH = (
     "experiments.comparison.training",
     "experiments.depth.experiment",
     "experiments.depth.mnist",
+    "experiments.digit_network",
     "spinbook.free_energy",
     "spinbook.tensors",
     "spinbook.transforms",
 )
 # What is no figure in the chapters.
-NUMBERS = ("chapters.nonequilibrium_dynamics.neqnn", "chapters.spin_transformers.printed")
+NUMBERS = (
+    "chapters.nonequilibrium_dynamics.neqnn",
+    "chapters.spin_transformers.infinite",
+    "chapters.spin_transformers.printed",
+)
 NUMBA = ("spinbook.self_attention.kernel", "spinbook.self_attention.extended")
 ROOMS = {"spinbook", "experiments", "chapters"}
 FOLDERS = ("chapters", "chapters.comparison", "chapters.nonequilibrium_dynamics", "chapters.spin_transformers")

@@ -1,11 +1,13 @@
-"""What left the library: old names of modules work, are the same things, and say where they went; others say it."""
+"""What left the library: old names work, are the same things, and say where they went; others say it."""
 
 import importlib
 import pickle
+import pkgutil
 import re
 import subprocess
 import sys
 import warnings
+from types import ModuleType
 
 import pytest
 
@@ -27,9 +29,10 @@ def forgotten():
 def test_an_old_name_is_the_module_of_the_new_one_and_warns(old, forgotten):
     new = _moved.MOVED[old]
     with pytest.warns(DeprecationWarning, match=rf"^spinbook\.{old} is {new} now; the old name goes"):
-        found = importlib.import_module(f"spinbook.{old}")
-    assert found is importlib.import_module(new)
-    assert found.__name__ == found.__spec__.name == new
+        found = pkgutil.resolve_name(f"spinbook.{old}")
+    assert found is pkgutil.resolve_name(new)
+    if isinstance(found, ModuleType):
+        assert found.__name__ == found.__spec__.name == new
 
 
 def test_parts_of_a_package_that_moved_are_not_loaded_twice(forgotten):

@@ -17,9 +17,9 @@ import optax
 from jaxtyping import Array, Int, PRNGKeyArray
 from tqdm.auto import tqdm
 
+from experiments.memory import MemoryModule, MemoryStack, Output, State, causal
 from spinbook import sphere, validate
 from spinbook.annotations import ArrayLike, Float
-from spinbook.entropy_production.memory import MemoryModule, MemoryStack, Output, State, causal
 
 # More effort makes these programs no faster, and takes several times as long as running them.
 _COMPILE_QUICKLY = {"xla_backend_optimization_level": 1}

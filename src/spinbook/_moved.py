@@ -1,24 +1,32 @@
-"""Where things are that this package had: a module that moved can be imported by its old name for one release."""
+"""Where things are that this package had: what moved can be imported by its old name for one release."""
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
+import pkgutil
 import sys
 import warnings
 from collections.abc import Sequence
 from importlib.abc import InspectLoader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import CodeType, ModuleType
-from typing import Any, Never
+from typing import Any
 
 __all__ = ["GONE", "MOVED", "Finder", "explain", "new_name"]
 
 MOVED = {
+    "adaptive_tap.DigitNetwork": "experiments.digit_network.DigitNetwork",
+    "adaptive_tap.network": "experiments.digit_network",
     "comparison": "experiments.comparison",
     "datasets": "experiments.datasets",
     "digits": "experiments.datasets.digits",
+    "entropy_production.MemoryModule": "experiments.memory.MemoryModule",
+    "entropy_production.MemoryStack": "experiments.memory.MemoryStack",
+    "entropy_production.State": "experiments.memory.State",
+    "entropy_production.causal": "experiments.memory.causal",
     "entropy_production.experiments": "experiments.entropy_production",
+    "entropy_production.memory": "experiments.memory",
     "neqnn": "chapters.nonequilibrium_dynamics.neqnn",
     "plot": "chapters",
     "plot.calibration": "chapters.nonequilibrium_dynamics.calibration",
@@ -32,10 +40,12 @@ MOVED = {
     "sweep.__main__": "experiments.__main__",
     "sweep.published": "experiments.published",
     "vector.calibration": "experiments.vector.calibration",
+    "vector.closure": "experiments.vector.closure",
     "vector.fidelity": "experiments.vector.fidelity",
+    "vector.infinite": "chapters.spin_transformers.infinite",
     "vector.one_step": "experiments.vector.one_step",
 }
-"""Names within this package, and the full names that these modules have now; those of their parts follow."""
+"""Names within this package, and the full names that these have now; those of the parts of a module follow."""
 GONE = {
     "adaptive_tap.SphericalLargeDim": "use Spherical, which is exact",
     "adaptive_tap.couplings.symmetrize_bounded": "use Bounded, which keeps gradients too",
@@ -66,7 +76,7 @@ _PACKAGE = __name__.partition(".")[0]
 
 
 def new_name(name: str) -> str | None:
-    """What a module is called now that had this full name; None if none had it.
+    """What a module, or a part of it, is called now that had this full name; None if none had it.
 
     >>> new_name("spinbook.comparison.tasks")
     'experiments.comparison.tasks'
@@ -78,7 +88,7 @@ def new_name(name: str) -> str | None:
 
 
 def explain(module: dict[str, Any]) -> None:
-    """Give a module, by its ``globals()``, words for those of its names that are gone: what to do instead.
+    """Give a module, by its ``globals()``, those of its names that moved, and words for those that are gone.
 
     Type checkers do not see it, and so still find names that never were.
 
@@ -89,7 +99,9 @@ def explain(module: dict[str, Any]) -> None:
     """
     own = module["__name__"]
 
-    def missing(name: str) -> Never:
+    def missing(name: str) -> Any:
+        if new_name(f"{own}.{name}") is not None:
+            return pkgutil.resolve_name(_warned(f"{own}.{name}"))
         instead = GONE.get(f"{own}.{name}".removeprefix(f"{_PACKAGE}."))
         known = f"{own}.{name} is gone: {instead}"
         raise AttributeError(f"module {own!r} has no attribute {name!r}" if instead is None else known)

@@ -7,10 +7,10 @@ import pytest
 import torch
 from torch import nn
 
+from experiments import digit_network as network
 from experiments.comparison import training, transient
 from experiments.comparison.tasks import Examples
 from experiments.depth import experiment
-from spinbook.adaptive_tap import network
 
 
 def test_every_seed_has_an_order_of_its_own_in_which_all_examples_come_before_one_comes_again():

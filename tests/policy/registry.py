@@ -50,7 +50,11 @@ class Group:
 
 PACKAGES = ("spinbook", "experiments", "chapters")
 # What is no figure in the chapters.
-NUMBERS = ("chapters.nonequilibrium_dynamics.neqnn", "chapters.spin_transformers.printed")
+NUMBERS = (
+    "chapters.nonequilibrium_dynamics.neqnn",
+    "chapters.spin_transformers.infinite",
+    "chapters.spin_transformers.printed",
+)
 KEY = Opaque(lambda: jax.random.key(0))
 UNCHECKED = "takes what its callers have checked, and says so"
 
@@ -77,7 +81,7 @@ EXEMPT = {
     },
     **dict.fromkeys(
         (
-            "spinbook.adaptive_tap.network",
+            "experiments.digit_network",
             "experiments.comparison.training.follow",
             "experiments.comparison.training.train",
             "experiments.comparison.transient.compare",
@@ -171,10 +175,10 @@ EXEMPT = {
             "tried",
         )
     },
-    "spinbook.vector.infinite.naive": UNCHECKED,
-    "spinbook.vector.infinite.tap": UNCHECKED,
-    "spinbook.vector.infinite.tap_without_self_term": UNCHECKED,
-    "spinbook.vector.infinite.central_limit": UNCHECKED,
+    "chapters.spin_transformers.infinite.naive": UNCHECKED,
+    "chapters.spin_transformers.infinite.tap": UNCHECKED,
+    "chapters.spin_transformers.infinite.tap_without_self_term": UNCHECKED,
+    "chapters.spin_transformers.infinite.central_limit": UNCHECKED,
     "spinbook.free_energy.saddle": UNCHECKED,
     "spinbook.free_energy.couplings.symmetric_traceless": UNCHECKED,
     "spinbook.adaptive_tap.couplings": "linear maps of tensors; those that take numbers have entries",
@@ -469,7 +473,7 @@ GROUPS = [
     Group("vector.mean_field", "simulate steady_state tap_solve tap_step", VECTOR, NOT_FOUND),
     Group("vector.stochastic", "simulate step", VECTOR, more={"spins": _ON_SPHERE}),
     Group("experiments.vector.fidelity", "sampled spread_means twins", FIDELITY),
-    Group("vector.closure", "steady_state", FIDELITY, NOT_FOUND),
+    Group("experiments.vector.closure", "steady_state", FIDELITY, NOT_FOUND),
     Group("vector.mean_field", "collective_mode", FIDELITY, "NaN where the fluctuation does not die out"),
     Group(
         "lens",
@@ -484,7 +488,12 @@ GROUPS = [
     Group("lens", "contributions echo", LENS_HEADS),
     Group("lens", "measure", {"attentions": _HEADS[None, None], "hidden_states": _random(2, 1, 3, 4)}),
     Group("experiments.encoder", "windows", {"tokens": np.arange(20.0), "number": 2, "length": 6}),
-    Group("vector.infinite", "steady_length", {"beta": 1.0, "coupling_std": 1.0, "field_length": 1.0}, NO_STATE),
+    Group(
+        "chapters.spin_transformers.infinite",
+        "steady_length",
+        {"beta": 1.0, "coupling_std": 1.0, "field_length": 1.0},
+        NO_STATE,
+    ),
     Group(
         "entropy_production.mean_field",
         "angle_estimate leading_order source_delayed_correlations vector_delayed_correlations vector_mean_field",
@@ -499,7 +508,7 @@ GROUPS = [
         {"step": Opaque(lambda: lambda m: 0.5 * m), "state": _random(3)},
     ),
     Group("entropy_production.steady", "from_delayed_correlations", ISING),
-    Group("entropy_production.memory", "causal", {"num_sites": 3}),
+    Group("experiments.memory", "causal", {"num_sites": 3}),
     Group(
         "fixed_point",
         "solve",
@@ -733,7 +742,7 @@ def _memory_module(x: Any) -> Any:
 
 @cache
 def _memory() -> Any:
-    return importlib.import_module("spinbook.entropy_production.memory").MemoryModule(4, key=jax.random.key(0))
+    return importlib.import_module("experiments.memory").MemoryModule(4, key=jax.random.key(0))
 
 
 def _torch_module(make: Callable[[], Any]) -> Callable[..., Any]:
@@ -769,15 +778,15 @@ _add(
     lambda **a: _class("spinbook.spin_transformer", "SpinTransformer")(**a),
     {"depth": 2, "dim": 6, "num_heads": 2, "beta": 0.7, "key": KEY},
 )
-_add("entropy_production.memory.MemoryModule", _memory_module, {"x": _random(3, 4)})
+_add("experiments.memory.MemoryModule", _memory_module, {"x": _random(3, 4)})
 _add(
-    "entropy_production.memory.MemoryModule.new",
-    lambda **a: _class("spinbook.entropy_production.memory", "MemoryModule")(**a),
+    "experiments.memory.MemoryModule.new",
+    lambda **a: _class("experiments.memory", "MemoryModule")(**a),
     {"dim": 4, "hidden_dim": 5, "beta": 0.7, "key": KEY},
 )
 _add(
-    "entropy_production.memory.MemoryStack",
-    lambda x: _class("spinbook.entropy_production.memory", "MemoryStack")(2, 4, key=jax.random.key(0)).step(x),
+    "experiments.memory.MemoryStack",
+    lambda x: _class("experiments.memory", "MemoryStack")(2, 4, key=jax.random.key(0)).step(x),
     {"x": _random(3, 4)},
 )
 _add(

@@ -17,8 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
+from experiments.memory import MemoryModule
 from spinbook import sphere, validate
-from spinbook.entropy_production import MemoryModule
 from spinbook.entropy_production.mean_field import vector_mean_field
 from spinbook.spin_transformer import Relax, Spins, SpinTransformerModule, Theory, Unroll
 from spinbook.vector.heads import by_heads, from_heads

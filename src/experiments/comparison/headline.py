@@ -18,11 +18,10 @@ import torch
 from jaxtyping import Float
 from scipy import stats
 
-from experiments import records
+from experiments import digit_network, records
 from experiments.comparison import torch_blocks
 from experiments.datasets import mnist
 from spinbook import validate
-from spinbook.adaptive_tap import network
 from spinbook.adaptive_tap.attention import EquilibriumAttention
 
 __all__ = [
@@ -74,7 +73,7 @@ SMOKE = Design("smoke", seeds=(1, 2), num_updates=4, frames=(0, 2, 4), sample=Tr
 EXACT_SMOKE = SMOKE._replace(exact=True)
 
 
-def images(found: mnist.Images) -> network.Images:
+def images(found: mnist.Images) -> digit_network.Images:
     """The images as the network takes them: of zero mean and unit variance over the training set.
 
     >>> images(mnist.sample()).train.shape
@@ -84,18 +83,18 @@ def images(found: mnist.Images) -> network.Images:
     mean, spread = train.mean(), train.std()
     labels = (torch.from_numpy(part.astype(np.int64)) for part in (found.train_labels, found.test_labels))
     train_labels, test_labels = labels
-    return network.Images((train - mean) / spread, train_labels, (test - mean) / spread, test_labels)
+    return digit_network.Images((train - mean) / spread, train_labels, (test - mean) / spread, test_labels)
 
 
 @cache
-def _images(sample: bool) -> network.Images:
+def _images(sample: bool) -> digit_network.Images:
     return images(mnist.sample() if sample else mnist.load())
 
 
 @cache
 def _num_parameters() -> int:
     with torch_blocks.seeded(0):
-        return network.count_parameters(network.DigitNetwork())
+        return digit_network.count_parameters(digit_network.DigitNetwork())
 
 
 def run_one(seed: int, design: Design) -> dict[str, np.ndarray]:
@@ -107,13 +106,13 @@ def run_one(seed: int, design: Design) -> dict[str, np.ndarray]:
     the mean over updates of that of the slowest example, and the part of the training examples ``unresolved``.
     """
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    data = network.Images(*(part.to(device) for part in _images(design.sample)))
+    data = digit_network.Images(*(part.to(device) for part in _images(design.sample)))
     with torch_blocks.seeded(seed):
-        net = network.DigitNetwork().to(device)
+        net = digit_network.DigitNetwork().to(device)
     if design.exact and isinstance(net.attention, EquilibriumAttention):
         net.attention.relative, net.attention.eliminate, net.attention.last_update = False, True, False
     begin, worked = time.perf_counter(), time.process_time()
-    training = network.train(
+    training = digit_network.train(
         net,
         data,
         num_updates=design.num_updates,

@@ -3,7 +3,7 @@
 A ``Case`` is a matrix of attention of one of ``SHAPES`` in fields of length R and random directions, of 32 components.
 Delayed correlations of sampled spins, as in ``vector.fidelity``, give the relative error of those of independent
 spins at the naive means. Predicted is it by the law of one shared fluctuation, without and with the concentration P of
-the stationary distribution, and by ``spinbook.vector.closure``, of which none has seen a sample.
+the stationary distribution, and by ``experiments.vector.closure``, of which none has seen a sample.
 
 ``python -m experiments run attention-shapes --out FOLDER`` computes all of ``cases()`` and writes ``shapes.json.gz``;
 the one beside this module is the record of the book, see ``record``. The shapes, the ranges and the two draws of each
@@ -23,11 +23,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from experiments import records
-from experiments.vector import fidelity
+from experiments.vector import closure, fidelity
 from experiments.vector.fidelity import _forgotten, _independent, _jackknife, _relative, _steady
 from spinbook import lens, sphere, validate
 from spinbook.precision import enable_x64
-from spinbook.vector import closure
 
 __all__ = ["LAWS", "SHAPES", "Case", "cases", "compute", "measure", "record", "system"]
 

@@ -7,7 +7,6 @@ priors      Gaussian, binary and spherical distributions of one spin
 couplings   tensors of couplings: symmetries, draws, counts
 implicit    fixed points with implicit gradients
 attention   the responses as modules; softmax and mixer couplings; a transformer block
-network     the example network for images of digits, and its training
 
 p(S) ~ exp(+ sum_{i<j} S_i J_ij S_j + sum_i h_i S_i): every pair counted once.
 """
@@ -15,7 +14,7 @@ p(S) ~ exp(+ sum_{i<j} S_i J_ij S_j + sum_i h_i S_i): every pair counted once.
 from __future__ import annotations
 
 from spinbook._moved import explain
-from spinbook.adaptive_tap import attention, couplings, exact, implicit, ising, network, priors, vector
+from spinbook.adaptive_tap import attention, couplings, exact, implicit, ising, priors, vector
 from spinbook.adaptive_tap.attention import (
     AdaptiveTAPAttention,
     EquilibriumAttention,
@@ -26,14 +25,12 @@ from spinbook.adaptive_tap.attention import (
     transformer_block,
 )
 from spinbook.adaptive_tap.ising import IsingResponse, solve_ising, solve_naive_ising, solve_tap_ising
-from spinbook.adaptive_tap.network import DigitNetwork
 from spinbook.adaptive_tap.priors import Binary, Gaussian, Spherical
 from spinbook.adaptive_tap.vector import VectorResponse
 
 __all__ = [
     "AdaptiveTAPAttention",
     "Binary",
-    "DigitNetwork",
     "EquilibriumAttention",
     "FeedForward",
     "Gaussian",
@@ -48,7 +45,6 @@ __all__ = [
     "exact",
     "implicit",
     "ising",
-    "network",
     "priors",
     "solve_ising",
     "solve_naive_ising",

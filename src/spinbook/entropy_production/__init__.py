@@ -4,7 +4,6 @@ steady       sigma = beta sum_ij (J_ij - J_ji) D_ij, and its estimate from a sim
 paths        path probabilities: the entropy budget of every step, under any drive
 mean_field   Ising and vector spins, never negative; the source's forms for their errata
 relaxation   how a mean-field system settles after its drive has changed
-memory       a transformer module that carries its state and knows its entropy production
 
 The exact value for few Ising spins is ``spinbook.ising.exact.entropy_production``, and that of the infinite asymmetric
 Sherrington-Kirkpatrick model is in ``spinbook.ising.sherrington_kirkpatrick.order_parameters``.
@@ -13,7 +12,7 @@ Sherrington-Kirkpatrick model is in ``spinbook.ising.sherrington_kirkpatrick.ord
 from __future__ import annotations
 
 from spinbook._moved import explain
-from spinbook.entropy_production import mean_field, memory, paths, relaxation, steady
+from spinbook.entropy_production import mean_field, paths, relaxation, steady
 from spinbook.entropy_production.mean_field import (
     angle_estimate,
     ising_mean_field,
@@ -22,18 +21,13 @@ from spinbook.entropy_production.mean_field import (
     vector_delayed_correlations,
     vector_mean_field,
 )
-from spinbook.entropy_production.memory import MemoryModule, MemoryStack, State, causal
 from spinbook.entropy_production.paths import entropy_budget
 from spinbook.entropy_production.relaxation import contraction_factor, divergence
 from spinbook.entropy_production.steady import NotSteadyWarning, from_delayed_correlations, from_simulation
 
 __all__ = [
-    "MemoryModule",
-    "MemoryStack",
     "NotSteadyWarning",
-    "State",
     "angle_estimate",
-    "causal",
     "contraction_factor",
     "divergence",
     "entropy_budget",
@@ -42,7 +36,6 @@ __all__ = [
     "ising_mean_field",
     "leading_order",
     "mean_field",
-    "memory",
     "paths",
     "relaxation",
     "source_delayed_correlations",

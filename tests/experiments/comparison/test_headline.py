@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import torch
 
+from experiments import digit_network as network
 from experiments import records
 from experiments.comparison import headline, torch_blocks
 from experiments.datasets import files, mnist
-from spinbook.adaptive_tap import network
 
 
 def test_images_are_standardised_by_the_training_set_alone():

@@ -6,7 +6,7 @@ import pytest
 
 from experiments.comparison import modules, tasks
 from experiments.comparison.training import _network, _TorchNetwork
-from spinbook.adaptive_tap.network import count_parameters
+from experiments.digit_network import count_parameters
 
 TASK = tasks.recall(num_pairs=2, num_keys=4, num_values=3, num_train=4, num_test=2)
 TRAINED = {module.name: module for module in modules.MODULES}

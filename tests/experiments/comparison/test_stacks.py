@@ -12,7 +12,7 @@ import torch
 from experiments.comparison import blocks, modules, tasks, torch_blocks, training
 from experiments.comparison.training import Recipe, Score
 from experiments.datasets import mnist, moby_dick
-from spinbook.adaptive_tap.network import count_parameters
+from experiments.digit_network import count_parameters
 from spinbook.precision import enable_x64
 
 IMAGES = tasks.classify_mnist(mnist.sample(), num_validation=40)

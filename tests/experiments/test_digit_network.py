@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from spinbook.adaptive_tap import attention, couplings, network
+from experiments import digit_network as network
+from spinbook.adaptive_tap import attention, couplings
 
 
 @pytest.fixture(scope="module")

@@ -4,10 +4,9 @@ import jax
 import numpy as np
 import pytest
 
-from experiments.vector import fidelity
+from experiments.vector import closure, fidelity
 from spinbook import sphere
 from spinbook.precision import enable_x64
-from spinbook.vector import closure
 from tests.experiments.vector import test_calibration
 
 

@@ -4,8 +4,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from chapters.spin_transformers import infinite
 from spinbook import sphere
-from spinbook.vector import infinite, mean_field
+from spinbook.vector import mean_field
 
 
 def lengths(vectors):

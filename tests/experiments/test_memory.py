@@ -6,13 +6,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from spinbook import entropy_production as ep
+from experiments import memory
 from spinbook import sphere
 
 
 @pytest.fixture(scope="module")
 def module():
-    return ep.MemoryModule(6, hidden_dim=5, beta=1.3, key=jax.random.key(0))
+    return memory.MemoryModule(6, hidden_dim=5, beta=1.3, key=jax.random.key(0))
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +59,7 @@ def test_several_steps_are_repeated_steps_and_end_in_the_steady_state(module, in
 
 
 def test_a_causal_mask_hides_the_future(module, inputs):
-    mask = ep.causal(4)
+    mask = memory.causal(4)
     changed = inputs.at[3].set(-inputs[3])
     run = jax.jit(lambda x: module(x, mask=mask, steps=3))
     now, other = run(inputs), run(changed)
@@ -89,7 +89,7 @@ def test_gradients_through_the_steady_state_are_those_of_many_steps(module, inpu
 
 
 def test_local_learning_sends_no_gradient_to_the_layer_below(inputs):
-    stack = ep.MemoryStack(2, 6, key=jax.random.key(2))
+    stack = memory.MemoryStack(2, 6, key=jax.random.key(2))
     arrays, rest = eqx.partition(stack, eqx.is_array)
 
     def top(arrays, local):
@@ -109,7 +109,7 @@ def test_growth_keeps_the_state_and_the_modules(module, inputs):
     grown = state.grown(6)
     np.testing.assert_array_equal(grown.magnetizations[:4], state.magnetizations)
     assert not grown.magnetizations[4:].any()
-    stack = ep.MemoryStack(1, 6, key=jax.random.key(3)).grown(module)
+    stack = memory.MemoryStack(1, 6, key=jax.random.key(3)).grown(module)
     assert len(stack.modules) == 2
     np.testing.assert_array_equal(stack.modules[1].to_keys.weight, module.to_keys.weight)
 
@@ -117,15 +117,15 @@ def test_growth_keeps_the_state_and_the_modules(module, inputs):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda m, x: ep.MemoryModule(2, key=jax.random.key(0)), "dim: expected more than 2"),
-        (lambda m, x: ep.MemoryModule(6, beta=0.0, key=jax.random.key(0)), "beta: expected numbers > 0"),
+        (lambda m, x: memory.MemoryModule(2, key=jax.random.key(0)), "dim: expected more than 2"),
+        (lambda m, x: memory.MemoryModule(6, beta=0.0, key=jax.random.key(0)), "beta: expected numbers > 0"),
         (lambda m, x: m.step(x[:, :5]), "x: expected shape"),
         (lambda m, x: m.step(x.at[0, 0].set(jnp.nan)), "x: expected finite"),
         (lambda m, x: m.step(x, mask=jnp.ones((3, 4), bool)), "mask: expected shape"),
         (lambda m, x: m.step(x, mask=jnp.zeros((4, 4), bool)), "mask: expected something to attend to"),
         (lambda m, x: m.step(x, m.start(3)), "state: expected 4 sites"),
         (lambda m, x: m.start(4).grown(3), "num_sites: expected an integer >= 4"),
-        (lambda m, x: ep.MemoryStack(2, 6, key=jax.random.key(0)).step(x, (m.start(4),)), "states: expected 2"),
+        (lambda m, x: memory.MemoryStack(2, 6, key=jax.random.key(0)).step(x, (m.start(4),)), "states: expected 2"),
     ],
 )
 def test_bad_input_is_named(module, inputs, call, message):
