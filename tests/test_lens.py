@@ -13,7 +13,7 @@ import scipy.special
 import torch
 
 from experiments import encoder, lens_record
-from experiments.lens_record import runs
+from experiments.lens_record import jacobians, runs
 from experiments.vector import fidelity
 from spinbook import lens, sphere
 from spinbook.entropy_production import vector_delayed_correlations
@@ -117,12 +117,12 @@ def test_the_antisymmetric_share_and_the_growth_are_those_of_the_whole_jacobian(
 
     J = np.asarray(jax.jacobian(layer)(jnp.asarray(x), W)).reshape(12, 12)
     expected = np.sum((J - J.T) ** 2) / 4 / np.sum(J**2)
-    share, error = lens.antisymmetric_share(jax.random.key(0), layer, x, (W,), num_probes=2000)
+    share, error = jacobians.antisymmetric_share(jax.random.key(0), layer, x, (W,), num_probes=2000)
     assert abs(share - expected) < 4 * error
-    grown = lens.growth(jax.random.key(0), layer, x, (W,), num_probes=4000)
+    grown = jacobians.growth(jax.random.key(0), layer, x, (W,), num_probes=4000)
     assert grown == pytest.approx(np.sqrt(np.sum(J**2) / 12), rel=0.05)
     energy = jax.grad(lambda x, W: jnp.sum(jnp.logaddexp(0, W @ x.ravel())))
-    assert lens.antisymmetric_share(jax.random.key(0), energy, x, (W,))[0] < 1e-25
+    assert jacobians.antisymmetric_share(jax.random.key(0), energy, x, (W,))[0] < 1e-25
 
 
 def tiny(heads=2, dim=8, wide=16, seed=0):

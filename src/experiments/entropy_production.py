@@ -17,6 +17,7 @@ import optax
 from jaxtyping import Array, Int, PRNGKeyArray
 from tqdm.auto import tqdm
 
+from experiments import designs
 from experiments.memory import MemoryModule, MemoryStack, Output, State, causal
 from spinbook import sphere, validate
 from spinbook.annotations import ArrayLike, Float
@@ -37,7 +38,7 @@ __all__ = [
 ]
 
 
-@validate.record()
+@designs.record()
 class World(NamedTuple):
     """What a module lives in: ``num_sites`` sites that show one of ``num_symbols`` symbols each for ``steps`` steps.
 
@@ -322,7 +323,7 @@ def sculpt(
     return Sculpture(size * np.arange(records + 1), *seen)
 
 
-@validate.record(lag=validate.count)
+@designs.record(lag=validate.count)
 class RecallTask(NamedTuple):
     """Recall: every site is to name the symbol ``lag`` sites before it, in a sequence that is shown once.
 

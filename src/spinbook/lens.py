@@ -1,9 +1,9 @@
-"""One trained network under the lenses of the book: functions of its attention weights, vectors and layers.
+"""One trained network under the lenses of the book: functions of its attention weights and vectors.
 
 What comes in are plain arrays, of whatever library: attention weights (..., N, N) whose row i says to whom token i
-listens, queries and keys (..., N, d), hidden states (..., N, D), or a layer as a function of JAX. ``measure`` takes
-what ``transformers`` returns with ``output_attentions=True, output_hidden_states=True``. Nothing here trains or loads
-anything, and nothing depends on that package. All but layers is computed in double precision.
+listens, queries and keys (..., N, d) and hidden states (..., N, D). ``measure`` takes what ``transformers`` returns
+with ``output_attentions=True, output_hidden_states=True``. Nothing here trains or loads anything, and nothing depends
+on that package. All is computed in double precision.
 
 Rows that sum to one make a head the transition matrix of a Markov chain in which attention walks from a token to one
 that it listens to. Its stationary distribution pi is where the walk is found after long.
@@ -13,17 +13,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import scipy.linalg
 import xarray as xr
-from jaxtyping import Array, PRNGKeyArray
 
 from spinbook import sphere, validate
+from spinbook._moved import explain
 from spinbook.annotations import ArrayLike, Bool, Float, Number
 from spinbook.vector.mean_field import collective_mode
 
@@ -32,14 +29,12 @@ __all__ = [
     "Explained",
     "KeyLengths",
     "SinkLaw",
-    "antisymmetric_share",
     "attended",
     "concentration",
     "contributions",
     "echo",
     "explained",
     "gamma",
-    "growth",
     "irreversibility",
     "key_lengths",
     "long_keys",
@@ -54,6 +49,8 @@ __all__ = [
 
 Vectors = Float[ArrayLike, "*batch N d"]
 Mask = Bool[ArrayLike, "N N"] | None
+
+explain(globals())
 
 _LARGEST = 1e75
 """Squares of sums of squares of larger numbers could overflow."""
@@ -486,89 +483,6 @@ def sink_law(attention: Float[ArrayLike, "N N"], magnetizations: Float[ArrayLike
         P,
         error(np.where(np.eye(len(J)), v, A @ mode @ A.T)),
     )
-
-
-def _layer(layer: Any, states: Any, parameters: tuple[Any, ...]) -> Array:
-    if not callable(layer):
-        raise ValueError(f"layer: expected a function of states (N, D), got {type(layer).__name__}")
-    given = validate.known_numbers(states, "states")
-    x = jnp.asarray(given, getattr(states, "dtype", None) if isinstance(states, jax.Array) else None)
-    if x.ndim != 2 or x.size == 0:
-        raise ValueError(f"states: expected vectors of tokens (N, D), got shape {x.shape}")
-    returned = getattr(jax.eval_shape(layer, x, *parameters), "shape", None)
-    if returned != x.shape:
-        raise ValueError(f"layer: expected states of shape {x.shape} for such states, got {returned}")
-    return x
-
-
-@partial(jax.jit, static_argnames="layer")
-def _pushed(layer: Any, x: Array, parameters: Any, u: Array) -> Array:
-    return jax.lax.map(lambda u: jax.jvp(lambda x: layer(x, *parameters), (x,), (u,))[1], u)
-
-
-def growth(
-    key: PRNGKeyArray,
-    layer: Callable[..., Array],
-    states: Float[ArrayLike, "N D"],
-    parameters: Any = (),
-    *,
-    num_probes: int = 1,
-) -> float:
-    """sqrt(mean |f'(x) u|^2 / mean |u|^2) over random directions u: how much a layer f spreads a small disturbance.
-
-    ``layer(states, *parameters)`` is a function of JAX, compiled once for the same function. One forward derivative a
-    probe. Raises ``ValueError`` for a layer that changes the shape.
-
-    >>> growth(jax.random.key(0), lambda x: 3 * x, np.ones((2, 2)))
-    3.0
-    """
-    key, num_probes = validate.key(key), validate.count(num_probes, "num_probes", minimum=1)
-    x = _layer(layer, states, parameters)
-    u = jax.random.normal(key, (num_probes, *x.shape), x.dtype)
-    return float(jnp.sqrt(jnp.sum(_pushed(layer, x, parameters, u) ** 2) / jnp.sum(u**2)))
-
-
-@partial(jax.jit, static_argnames="layer")
-def _both_ways(layer: Any, x: Array, parameters: Any, z: Array) -> tuple[Array, Array]:
-    def f(x: Array) -> Array:
-        return layer(x, *parameters)
-
-    def one(z: Array) -> tuple[Array, Array]:
-        forward, backward = jax.jvp(f, (x,), (z,))[1], jax.vjp(f, x)[1](z)[0]
-        # |J z|^2 and |J^T z|^2 have the same mean; both together scatter less.
-        return jnp.sum((forward - backward) ** 2) / 4, (jnp.sum(forward**2) + jnp.sum(backward**2)) / 2
-
-    return jax.lax.map(one, z)
-
-
-def antisymmetric_share(
-    key: PRNGKeyArray,
-    layer: Callable[..., Array],
-    states: Float[ArrayLike, "N D"],
-    parameters: Any = (),
-    *,
-    num_probes: int = 8,
-) -> tuple[float, float]:
-    """|(J - J^T) / 2|^2 / |J|^2 with J = df/dx over all tokens and components, and its standard error over the probes.
-
-    Zero where the layer is the gradient of an energy, one half for a matrix of independent numbers, one for a field of
-    rotations. J is never formed: for random signs z the mean of |J z|^2 is |J|^2. One forward and one backward
-    derivative a probe, compiled as in ``growth``. A residual is a gradient and hides what is added to it; give the
-    layer without. Raises ``ValueError`` for a layer that changes the shape; NaN for one that does not depend on its
-    states.
-
-    >>> turn = jnp.array([[0.0, 1.0], [-1.0, 0.0]])
-    >>> antisymmetric_share(jax.random.key(0), lambda x: x @ turn, np.ones((3, 2)))[0]
-    1.0
-    """
-    key, num_probes = validate.key(key), validate.count(num_probes, "num_probes", minimum=2)
-    x = _layer(layer, states, parameters)
-    z = jax.random.rademacher(key, (num_probes, *x.shape), x.dtype)
-    odd, whole = (np.asarray(a, float) for a in _both_ways(layer, x, parameters, z))
-    with np.errstate(invalid="ignore"):
-        share = odd.sum() / whole.sum()
-        error = np.std(odd - share * whole, ddof=1) / np.sqrt(num_probes) / whole.mean()
-    return float(share), float(error)
 
 
 WORDS = {

@@ -28,6 +28,8 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 from numpy.typing import ArrayLike
 
+from spinbook._moved import explain
+
 if TYPE_CHECKING:
     import torch
 
@@ -48,7 +50,6 @@ __all__ = [
     "number",
     "positive",
     "probability",
-    "record",
     "require",
     "same_batch",
     "tensor",
@@ -58,8 +59,7 @@ __all__ = [
 P = ParamSpec("P")
 T = TypeVar("T")
 
-# Takes a value and its name.
-Check = Callable[[Any, str], Any]
+explain(globals())
 
 # More steps or entries than this would not end, or not fit; JAX counts its loops in 32 bits.
 _LARGEST_COUNT = 2**31 - 1
@@ -408,61 +408,6 @@ def choice(value: T, options: Iterable[T], name: str) -> T:
     if not any(type(value) is type(option) and value == option for option in known):
         raise ValueError(f"{name}: expected one of {', '.join(map(str, known))}, got {value!r}")
     return value
-
-
-def _each(check: Check, values: Any, name: str) -> None:
-    for value in instance(values, tuple, name):
-        check(value, name)
-
-
-_FIELDS: dict[str, Check] = {
-    "bool": lambda value, name: instance(value, bool, name),
-    "float": functools.partial(number, above=0.0),
-    "int": lambda value, name: count(value, name, minimum=1),
-    "str": lambda value, name: instance(value, str, name),
-}
-
-
-_FIELDS |= {f"tuple[{kind}, ...]": functools.partial(_each, check) for kind, check in _FIELDS.items()}
-
-
-def record(**checks: Check | tuple[Any, ...]) -> Callable[[type[T]], type[T]]:
-    """Let a ``NamedTuple`` look at its fields whenever one is made, by its name, by ``_replace`` or from a file.
-
-    A check by name takes the value and the name of its field, or is a tuple of what it may be. Without one an integer
-    must be at least 1, a real number above 0, and truth values and text must be that; the same holds for each entry of
-    a tuple of them. Fields of other types are left alone.
-
-    >>> from typing import NamedTuple
-    >>> @record(draw=count)
-    ... class Case(NamedTuple):
-    ...     beta: float
-    ...     draw: int = 0
-    >>> Case(-1.0)
-    Traceback (most recent call last):
-    ValueError: beta: expected a number > 0, got -1
-    """
-
-    def decorated(kind: type[T]) -> type[T]:
-        # Every module of the library keeps its annotations as text.
-        types = {name: getattr(type_, "__forward_arg__", "") for name, type_ in kind.__annotations__.items()}
-        every: dict[str, Any] = {name: _FIELDS[type_] for name, type_ in types.items() if type_ in _FIELDS} | checks
-        plain = kind.__new__
-
-        @functools.wraps(plain)
-        def new(cls: type[T], *args: Any, **kwargs: Any) -> T:
-            made = plain(cls, *args, **kwargs)
-            for name, check in every.items():
-                value = getattr(made, name)
-                choice(value, check, name) if isinstance(check, tuple) else check(value, name)
-            return made
-
-        # A NamedTuple refuses both in its body; the second is what ``_replace`` calls.
-        for name, method in (("__new__", new), ("_make", classmethod(lambda cls, values: cls(*values)))):
-            setattr(kind, name, method)
-        return kind
-
-    return decorated
 
 
 def key(value: Any, name: str = "key") -> PRNGKeyArray:

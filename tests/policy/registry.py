@@ -129,7 +129,11 @@ EXEMPT = {
     "experiments.datasets.digits": "no arguments",
     **{f"experiments.datasets.{name}": "paths; tests/experiments/datasets" for name in ("files", "mnist")},
     **{f"experiments.datasets.moby_dick.{name}": "a path, or no arguments" for name in ("load", "sample")},
-    "experiments.lens_record": "of a record of the book, which its checksum seals",
+    **{
+        f"experiments.lens_record.{name}": "of a record of the book, which its checksum seals"
+        for name in ("by_head", "causal", "packed", "recorded", "runs", "sample", "values")
+    },
+    "experiments.designs": "a check, see spinbook.validate",
     "experiments.records": "files with a checksum; tests/experiments/test_records.py",
     "experiments.depth.cells.begun": "files with a checksum; tests/experiments/depth/test_experiment.py",
     "experiments.depth.cells.digest": "the path of a file; tests/experiments/depth/test_experiment.py",
@@ -477,11 +481,12 @@ GROUPS = [
     Group("vector.mean_field", "collective_mode", FIDELITY, "NaN where the fluctuation does not die out"),
     Group(
         "lens",
-        "attended concentration explained gamma growth irreversibility positional "
+        "attended concentration explained gamma irreversibility positional "
         "second_eigenvalue stationary swap token_cosine",
         LENS,
     ),
-    Group("lens", "antisymmetric_share", LENS, "NaN where a layer does not depend on its states"),
+    Group("experiments.lens_record.jacobians", "growth", LENS),
+    Group("experiments.lens_record.jacobians", "antisymmetric_share", LENS, "NaN where a layer ignores its states"),
     Group("lens", "key_lengths", LENS, "NaN where all keys score alike"),
     Group("lens", "sink_law", LENS, "NaN where the fluctuation does not die out, or where there is none"),
     Group("lens", "long_keys", LENS, "NaN where all keys have one length"),

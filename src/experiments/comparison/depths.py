@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from experiments import records
+from experiments import designs, records
 from experiments.comparison import modules, questions, tasks, training
 from experiments.comparison.tasks import Task
 from experiments.comparison.training import Course, Outcome, Recipe, Score
@@ -54,7 +54,7 @@ _TRIAL_SEED, _FIRST_PILOT_SEED = 0, 1001
 _DEAR = ("energy transformer", "adaptive TAP, Gaussian", "free energy, symmetric")
 
 
-@validate.record()
+@designs.record()
 class Cell(NamedTuple):
     """A row on a task at a depth."""
 
@@ -63,7 +63,7 @@ class Cell(NamedTuple):
     depth: int
 
 
-@validate.record(seed=validate.count)
+@designs.record(seed=validate.count)
 class Run(NamedTuple):
     """One training: a cell, a learning rate, a seed, and whether its updates are timed against the vanilla stack's."""
 
@@ -73,7 +73,7 @@ class Run(NamedTuple):
     timed: bool
 
 
-@validate.record(pilot=validate.count)
+@designs.record(pilot=validate.count)
 class Design(NamedTuple):
     """What is run. The number of runs of a primary cell is set by the pilot, between ``least`` and ``most``.
 

@@ -14,12 +14,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from experiments import records
+from experiments import designs, records
 from experiments.comparison import modules, questions, tasks, training
 from experiments.comparison.tasks import Examples, Task
 from experiments.comparison.training import Recipe
 from experiments.datasets import mnist, moby_dick
-from spinbook import validate
 
 __all__ = ["ALL", "SEED", "SMOKE", "Doubt", "compare", "find", "recorded", "run_one"]
 
@@ -28,7 +27,7 @@ _FILES = {"mnist": mnist.FILES, "text": (moby_dick.FILE,)}
 SEED = 9001
 
 
-@validate.record(task=("mnist", "text"))
+@designs.record(task=("mnist", "text"))
 class Doubt(NamedTuple):
     """A run of a row at a depth. ``shrunk``: what features, pixels on MNIST, are divided by before anything sees them.
 

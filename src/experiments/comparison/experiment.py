@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from experiments import records
+from experiments import designs, records
 from experiments.comparison import modules, tasks, training
 from experiments.comparison.modules import MODULES, Module
 from experiments.comparison.tasks import Task
@@ -32,7 +32,7 @@ def _known() -> dict[str, Module]:
     return {module.name: module for module in MODULES}
 
 
-@validate.record(
+@designs.record(
     modules=lambda names, field: [validate.choice(name, _known(), field) for name in names],
     tasks=lambda names, field: [validate.choice(name, _TASKS, field) for name in names],
 )

@@ -18,7 +18,7 @@ import torch
 from jaxtyping import Float
 from scipy import stats
 
-from experiments import digit_network, records
+from experiments import designs, digit_network, records
 from experiments.comparison import torch_blocks
 from experiments.datasets import mnist
 from spinbook import validate
@@ -51,7 +51,7 @@ PUBLISHED = 0.991
 _NUM_IMAGES = 10_000
 
 
-@validate.record(frames=lambda values, name: [validate.count(value, name) for value in values])
+@designs.record(frames=lambda values, name: [validate.count(value, name) for value in values])
 class Design(NamedTuple):
     """``seeds``, updates, and after which numbers of them the test set and the couplings are looked at.
 

@@ -21,7 +21,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from experiments import records
+from experiments import designs, records
 from experiments.comparison import transient
 from experiments.comparison.transient import Design, LanguageModel, Row
 from experiments.vector import fidelity
@@ -58,7 +58,7 @@ class Frozen(NamedTuple):
     beta: float
 
 
-@validate.record(transient=validate.count)
+@designs.record(transient=validate.count)
 class Sampling(NamedTuple):
     """Replicas of each half and their steps, after ``transient`` steps that do not count; ``windows`` of the text."""
 

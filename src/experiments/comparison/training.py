@@ -27,6 +27,7 @@ from torch.nn import functional
 from torch.utils import _pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from experiments import designs
 from experiments.comparison import blocks, modules, torch_blocks
 from experiments.comparison.modules import Module
 from experiments.comparison.tasks import NOT_ASKED, Examples, Task
@@ -60,7 +61,7 @@ _AT_ONCE, _WATCHED = 500, 500
 _SHARE = partial(validate.number, least=0, most=1)
 
 
-@validate.record(allowed_skips=_SHARE, allowed_unsolved=_SHARE)
+@designs.record(allowed_skips=_SHARE, allowed_unsolved=_SHARE)
 class Recipe(NamedTuple):
     """``num_updates`` batches of ``batch`` examples: the same for every module, whatever its learning rate.
 

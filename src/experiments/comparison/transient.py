@@ -29,7 +29,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from experiments import records
+from experiments import designs, records
 from experiments.comparison import transient_questions
 from experiments.comparison.blocks import require_sizes
 from experiments.datasets import moby_dick
@@ -86,7 +86,7 @@ _SEAL = "checkpoint "
 _COURSE = ("losses", "unsettled", "skipped")
 
 
-@validate.record(trained=("1", "2", "inf", "random", _VANILLA))
+@designs.record(trained=("1", "2", "inf", "random", _VANILLA))
 class Row(NamedTuple):
     """``trained``: "1", "2", "inf", "random", or "vanilla". ``field``: whether the values are a field, not a start.
 
@@ -117,7 +117,7 @@ class Row(NamedTuple):
         return ("once",) if self.trained == _VANILLA else USES
 
 
-@validate.record(seed=validate.count)
+@designs.record(seed=validate.count)
 class Run(NamedTuple):
     """One training: a row from a seed."""
 
@@ -131,7 +131,7 @@ BESIDE = (Row("1", beta=3.0), Row("inf", beta=3.0), Row(_VANILLA))
 """Rows that no question is about: colder spins, whose first update is farther from their steady state, and a twin."""
 
 
-@validate.record(beside_seeds=validate.count)
+@designs.record(beside_seeds=validate.count)
 class Design(NamedTuple):
     """Sizes and numbers of runs. ``least`` seeds of ``primary`` rows, ``most`` where a question is then undecided."""
 

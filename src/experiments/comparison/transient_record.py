@@ -14,12 +14,11 @@ import numpy as np
 from jaxtyping import Float
 from scipy import stats
 
-from experiments import records
+from experiments import designs, records
 from experiments.comparison import judging, transient_questions
 from experiments.comparison.judging import Paired
 from experiments.comparison.summary import markdown
 from experiments.comparison.transient_questions import Answer, Contrast, Question, Term
-from spinbook import validate
 
 __all__ = [
     "KEPT",
@@ -92,7 +91,7 @@ def slim(record: Mapping[str, Any]) -> dict[str, Any]:
     return rest | {"runs": runs, "kept_updates": list(KEPT), "whole": record.get("sha256")}
 
 
-@validate.record()
+@designs.record()
 class Place(NamedTuple):
     """A row, named as ``transient.Row.name`` has it, at an inverse temperature, and the use of which the loss is."""
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from experiments import records
+from experiments import designs, records
 from spinbook import validate
 
 __all__ = ["RATES", "Cell", "begun", "chosen", "digest", "tuned"]
@@ -25,7 +25,7 @@ RATES = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1)
 _FIRST = RATES[2:5]
 
 
-@validate.record(stage=("ladder", "trial", "run"), seed=validate.count)
+@designs.record(stage=("ladder", "trial", "run"), seed=validate.count)
 class Cell(NamedTuple):
     """One training, in the ``stage`` "ladder", "trial" or "run". Only runs count, and no trial has a seed of theirs."""
 

@@ -24,13 +24,13 @@ import numpy as np
 import optax
 from jaxtyping import Array
 
-from experiments import records
+from experiments import designs, records
 from experiments.comparison import training, transient
 from experiments.comparison.transient import Checkpoint
 from experiments.datasets import moby_dick
 from experiments.depth import cells, kneser_ney, questions, rows
 from experiments.depth.cells import Cell
-from spinbook import sweep, validate
+from spinbook import sweep
 from spinbook.precision import enable_x64
 
 __all__ = [
@@ -53,7 +53,7 @@ _ARTIFACT = "depth.json.gz"
 _COURSE = ("losses", "unsettled", "skipped")
 
 
-@validate.record()
+@designs.record()
 class Design(NamedTuple):
     """Sizes of the stacks and of their training, and the seeds that count. Trials make ``trial_updates``.
 

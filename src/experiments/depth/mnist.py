@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from experiments import records
+from experiments import designs, records
 from experiments.comparison import modules, simplest, tasks, training
 from experiments.comparison.tasks import Examples, Task
 from experiments.comparison.training import Recipe
@@ -49,7 +49,7 @@ _ROWS = ("vanilla", *(contrast.row for contrast in GATE + ASKED))
 _ARTIFACT = "mnist.json.gz"
 
 
-@validate.record(trials=lambda values, name: tuple(validate.count(value, name) for value in values))
+@designs.record(trials=lambda values, name: tuple(validate.count(value, name) for value in values))
 class Design(NamedTuple):
     """Sizes of the stacks and of their training, the seeds of ``trials``, and the ``seeds`` that count."""
 

@@ -20,7 +20,7 @@ from jaxtyping import Array
 from experiments import encoder, records
 from experiments.datasets import moby_dick
 from experiments.encoder import Encoder, Layer, Trace
-from experiments.lens_record import NETWORKS, packed
+from experiments.lens_record import NETWORKS, jacobians, packed
 from experiments.vector import fidelity
 from spinbook import lens, lyapunov, sphere
 from spinbook.entropy_production import vector_delayed_correlations
@@ -133,7 +133,7 @@ def _measured(
             "first_value": sizes[:, 0] / sizes[:, 1:].mean(-1),
             "first_own": t.attention[:, 0, 0],
             "first_share": lens.stationary(t.attention)[:, 0],
-            "growth": lens.growth(jax.random.key(number), outputs, t.inputs, (layer,), num_probes=4),
+            "growth": jacobians.growth(jax.random.key(number), outputs, t.inputs, (layer,), num_probes=4),
             "forward_cosine": cosine.mean(),
         }.items():
             rows.setdefault(name, []).append(np.asarray(value))
@@ -172,7 +172,7 @@ def _echoes(network: Encoder, traces: Sequence[encoder.Trace], k: int) -> list[n
 def _jacobians(parts: Sequence[Sequence[tuple[Any, Array, Any]]], number: int) -> dict[str, Any]:
     """Antisymmetric shares (L, parts) and their errors over probes, of functions of states and a layer."""
     key = jax.random.key(number)
-    found = [[lens.antisymmetric_share(key, f, x, (layer,)) for f, x, layer in row] for row in parts]
+    found = [[jacobians.antisymmetric_share(key, f, x, (layer,)) for f, x, layer in row] for row in parts]
     return {"antisymmetric": np.array(found)[..., 0], "antisymmetric_error": np.array(found)[..., 1]}
 
 

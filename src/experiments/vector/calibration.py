@@ -25,7 +25,7 @@ import numpy as np
 import scipy
 from jaxtyping import Array
 
-from experiments import records
+from experiments import designs, records
 from experiments.vector import fidelity
 from experiments.vector.fidelity import STEPS, Case, _forgotten, _gain, _independent, _jackknife, _relative, _steady
 from spinbook import sphere, validate
@@ -80,7 +80,7 @@ _SETTLED = 1e-9
 _REPLICAS = {3: (256, 200), 16: (256, 100), 64: (64, 100), 128: (64, 60)}
 
 
-@validate.record(draw=validate.count, transient=validate.count)
+@designs.record(draw=validate.count, transient=validate.count)
 class Cell(NamedTuple):
     """One place on the map, with the sizes of its sampling: ``replicas`` and ``steps`` of each half."""
 
@@ -94,7 +94,7 @@ class Cell(NamedTuple):
     transient: int = 40
 
 
-@validate.record(draw=validate.count, transient=validate.count)
+@designs.record(draw=validate.count, transient=validate.count)
 class Noise(NamedTuple):
     """Short runs of one replica each at a place on the map, for the scatter of two estimators on the same spins."""
 

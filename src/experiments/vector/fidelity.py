@@ -23,7 +23,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, PRNGKeyArray
 
-from experiments import records
+from experiments import designs, records
 from spinbook import arguments, sphere, validate
 from spinbook.annotations import ArrayLike, Float
 from spinbook.precision import enable_x64
@@ -49,7 +49,7 @@ GROUPS = 8
 """Groups of replicas in each half, which the standard errors come from."""
 
 
-@validate.record(kind=("rows", "collective"), scale=partial(validate.number, least=0), draw=validate.count)
+@designs.record(kind=("rows", "collective"), scale=partial(validate.number, least=0), draw=validate.count)
 class Case(NamedTuple):
     """One frozen system: what is asked of it, how its couplings were made, and how long it is sampled.
 

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from experiments import records
+from experiments import designs, records
 from spinbook import sphere, validate
 from spinbook.precision import enable_x64
 from spinbook.vector import mean_field
@@ -38,7 +38,7 @@ NAMES = tuple(f"{step}, {response}" for response in _RESPONSES for step in _STEP
 """The theories, in the order of ``errors``."""
 
 
-@validate.record(system=validate.count)
+@designs.record(system=validate.count)
 class Case(NamedTuple):
     """One row of the table: which of the ``systems()``, the strength of its couplings, and how much is drawn.
 

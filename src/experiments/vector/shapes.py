@@ -22,7 +22,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from experiments import records
+from experiments import designs, records
 from experiments.vector import closure, fidelity
 from experiments.vector.fidelity import _forgotten, _independent, _jackknife, _relative, _steady
 from spinbook import lens, sphere, validate
@@ -59,7 +59,7 @@ _HEADS = ((0, 3), (2, 8), (4, 5), (5, 10))
 """Layer and head, both from zero, of the draws of learned attention, on the second window of the sample."""
 
 
-@validate.record(shape=SHAPES, draw=validate.count)
+@designs.record(shape=SHAPES, draw=validate.count)
 class Case(NamedTuple):
     """Attention of one shape at one temperature, and how long its spins are sampled."""
 

@@ -1,0 +1,103 @@
+"""How a layer answers small changes of its states, by its derivative along random directions. Forms no Jacobian.
+
+A layer is a function of JAX, of states (N, D) and of its parameters, and returns states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, PRNGKeyArray
+
+from spinbook import validate
+from spinbook.annotations import ArrayLike, Float
+
+__all__ = ["antisymmetric_share", "growth"]
+
+
+def _layer(layer: Any, states: Any, parameters: tuple[Any, ...]) -> Array:
+    if not callable(layer):
+        raise ValueError(f"layer: expected a function of states (N, D), got {type(layer).__name__}")
+    given = validate.known_numbers(states, "states")
+    x = jnp.asarray(given, getattr(states, "dtype", None) if isinstance(states, jax.Array) else None)
+    if x.ndim != 2 or x.size == 0:
+        raise ValueError(f"states: expected vectors of tokens (N, D), got shape {x.shape}")
+    returned = getattr(jax.eval_shape(layer, x, *parameters), "shape", None)
+    if returned != x.shape:
+        raise ValueError(f"layer: expected states of shape {x.shape} for such states, got {returned}")
+    return x
+
+
+@partial(jax.jit, static_argnames="layer")
+def _pushed(layer: Any, x: Array, parameters: Any, u: Array) -> Array:
+    return jax.lax.map(lambda u: jax.jvp(lambda x: layer(x, *parameters), (x,), (u,))[1], u)
+
+
+def growth(
+    key: PRNGKeyArray,
+    layer: Callable[..., Array],
+    states: Float[ArrayLike, "N D"],
+    parameters: Any = (),
+    *,
+    num_probes: int = 1,
+) -> float:
+    """sqrt(mean |f'(x) u|^2 / mean |u|^2) over random directions u: how much a layer f spreads a small disturbance.
+
+    ``layer(states, *parameters)`` is a function of JAX, compiled once for the same function. One forward derivative a
+    probe. Raises ``ValueError`` for a layer that changes the shape.
+
+    >>> growth(jax.random.key(0), lambda x: 3 * x, np.ones((2, 2)))
+    3.0
+    """
+    key, num_probes = validate.key(key), validate.count(num_probes, "num_probes", minimum=1)
+    x = _layer(layer, states, parameters)
+    u = jax.random.normal(key, (num_probes, *x.shape), x.dtype)
+    return float(jnp.sqrt(jnp.sum(_pushed(layer, x, parameters, u) ** 2) / jnp.sum(u**2)))
+
+
+@partial(jax.jit, static_argnames="layer")
+def _both_ways(layer: Any, x: Array, parameters: Any, z: Array) -> tuple[Array, Array]:
+    def f(x: Array) -> Array:
+        return layer(x, *parameters)
+
+    def one(z: Array) -> tuple[Array, Array]:
+        forward, backward = jax.jvp(f, (x,), (z,))[1], jax.vjp(f, x)[1](z)[0]
+        # |J z|^2 and |J^T z|^2 have the same mean; both together scatter less.
+        return jnp.sum((forward - backward) ** 2) / 4, (jnp.sum(forward**2) + jnp.sum(backward**2)) / 2
+
+    return jax.lax.map(one, z)
+
+
+def antisymmetric_share(
+    key: PRNGKeyArray,
+    layer: Callable[..., Array],
+    states: Float[ArrayLike, "N D"],
+    parameters: Any = (),
+    *,
+    num_probes: int = 8,
+) -> tuple[float, float]:
+    """|(J - J^T) / 2|^2 / |J|^2 with J = df/dx over all tokens and components, and its standard error over the probes.
+
+    Zero where the layer is the gradient of an energy, one half for a matrix of independent numbers, one for a field of
+    rotations. J is never formed: for random signs z the mean of |J z|^2 is |J|^2. One forward and one backward
+    derivative a probe, compiled as in ``growth``. A residual is a gradient and hides what is added to it; give the
+    layer without. Raises ``ValueError`` for a layer that changes the shape; NaN for one that does not depend on its
+    states.
+
+    >>> turn = jnp.array([[0.0, 1.0], [-1.0, 0.0]])
+    >>> antisymmetric_share(jax.random.key(0), lambda x: x @ turn, np.ones((3, 2)))[0]
+    1.0
+    """
+    key, num_probes = validate.key(key), validate.count(num_probes, "num_probes", minimum=2)
+    x = _layer(layer, states, parameters)
+    z = jax.random.rademacher(key, (num_probes, *x.shape), x.dtype)
+    odd, whole = (np.asarray(a, float) for a in _both_ways(layer, x, parameters, z))
+    with np.errstate(invalid="ignore"):
+        share = odd.sum() / whole.sum()
+        error = np.std(odd - share * whole, ddof=1) / np.sqrt(num_probes) / whole.mean()
+    return float(share), float(error)
