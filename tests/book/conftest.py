@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.book.live import LIVE
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
@@ -23,10 +25,6 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
         with zipfile.ZipFile(folder / done.stdout.split()[-1]) as archive:
             archive.extractall(folder / "site")
     return folder / "site"
-
-
-LIVE = REPOSITORY / "book" / "_static" / "live"
-"""The scripts of the live models."""
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,6 @@ scripts."""
 
 import json
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,8 +10,8 @@ from matplotlib import pyplot as plt
 
 from chapters import rbm_mixtures as plot
 from spinbook import rbm
+from tests.book.live import LIVE, SAYS, WAIT, carried, opened
 
-LIVE = Path(__file__).resolve().parents[2] / "book" / "_static" / "live"
 MODELS = sorted(path.stem for path in LIVE.glob("*.js") if path.stem != "kernel")
 HEAVIEST = 15_000
 """Most bytes of the shared kernel, and of one model."""
@@ -39,14 +38,9 @@ def test_a_script_is_light_and_loads_nothing(name):
 
 def test_the_markup_carries_the_numbers_and_names_scripts_that_exist():
     markup = plot.live_markup(PATTERNS, PICTURES, names="ABCDE", query=QUERY, beta=BETA, reach=2.8)
-    data = re.search(r'<script type="application/json" id="rbm-mixtures-live-data">(.*?)</script>', markup)
-    assert data
-    content = json.loads(data[1])
+    content = carried(markup, "rbm-mixtures", "rbm-mixtures-live")
     assert content["patterns"] == PATTERNS.tolist()
     assert content["pictures"] == PICTURES.tolist()
-    scripts = re.findall(r'src="\.\./_static/live/([^"]+)" defer', markup)
-    assert scripts == ["kernel.js", "rbm-mixtures.js"]
-    assert all((LIVE / script).is_file() for script in scripts)
 
 
 def test_the_still_picture_shows_the_query_its_step_and_its_end():
@@ -98,25 +92,10 @@ def test_weights_retrieval_and_rest_are_those_of_the_library(page, ask):
         assert np.abs(rbm.retrieve(path[-1], **given) - path[-1]).max() < 1e-9
 
 
-_WAIT = "const pause = () => new Promise((done) => setTimeout(done, 1500));"
-_SAYS = "document.querySelector('.live-says').textContent"
-
-
 @pytest.mark.parametrize("dark", [False, True])
 def test_the_model_replaces_the_still_picture_and_every_control_has_a_name(page, dark, ask):
-    answer = ask(
-        page,
-        f"{_WAIT} await pause(); const names = [...document.querySelectorAll('.live button, .live canvas')]"
-        ".map((node) => node.getAttribute('aria-label') || node.textContent);"
-        "const seen = [...document.querySelectorAll('figure img')].filter((image) => image.checkVisibility());"
-        "const still = seen.length ? 'seen' : 'none';"
-        "const slider = document.querySelector('.live input').getAttribute('aria-valuetext');"
-        f"const answer = {{names, still, slider, says: {_SAYS}}}",
-        dark=dark,
-    )
-    assert answer["still"] == "none"
-    assert answer["slider"] == "β 0.70"
-    assert all(name and len(name) > 3 for name in answer["names"])
+    answer = opened(page, ask, dark=dark)
+    assert answer["sliders"] == ["β 0.70"]
     assert sum("arrow keys move it" in name for name in answer["names"]) == 6
     shares = np.asarray(rbm.responsibilities(QUERY, PATTERNS, beta=BETA))
     best = int(shares.argmax())
@@ -126,14 +105,14 @@ def test_the_model_replaces_the_still_picture_and_every_control_has_a_name(page,
 def test_keys_move_the_query_and_the_slider_turns_beta(page, ask):
     answer = ask(
         page,
-        f"{_WAIT} await pause(); const handles = [...document.querySelectorAll('.live-point')];"
+        f"{WAIT} await pause(); const handles = [...document.querySelectorAll('.live-point')];"
         "const query = handles[handles.length - 1]; const before = query.getAttribute('aria-label');"
         "query.dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowRight', shiftKey: true}));"
         "query.dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowUp'})); await pause();"
         "const after = query.getAttribute('aria-label');"
         "const slider = document.querySelector('.live input'); slider.value = slider.max;"
         "slider.dispatchEvent(new Event('input')); await pause();"
-        f"const cold = {_SAYS};"
+        f"const cold = {SAYS};"
         "const step = [...document.querySelectorAll('.live-button')][0]; step.click(); await pause();"
         "const answer = {before, after, cold, stepped: query.getAttribute('aria-label')}",
     )
@@ -147,7 +126,7 @@ def test_keys_move_the_query_and_the_slider_turns_beta(page, ask):
 def test_a_drag_moves_a_pattern_and_stays_in_the_plane(page, ask):
     answer = ask(
         page,
-        f"{_WAIT} await pause(); const handle = document.querySelector('.live-point');"
+        f"{WAIT} await pause(); const handle = document.querySelector('.live-point');"
         "const frame = document.querySelector('.live canvas').getBoundingClientRect();"
         "handle.setPointerCapture = () => {}; handle.hasPointerCapture = () => true;"
         "const at = (x, y) => ({pointerId: 1, clientX: frame.left + x * frame.width,"
@@ -164,7 +143,7 @@ def test_a_drag_moves_a_pattern_and_stays_in_the_plane(page, ask):
 def test_the_model_fits_the_window(page, width, ask):
     answer = ask(
         page,
-        f"{_WAIT} await pause(); const wide = document.querySelector('.live').scrollWidth;"
+        f"{WAIT} await pause(); const wide = document.querySelector('.live').scrollWidth;"
         "const answer = {wide, page: document.documentElement.clientWidth,"
         "smallest: Math.min(...[...document.querySelectorAll('.live-point')].map((n) => n.clientWidth))}",
         width=width,

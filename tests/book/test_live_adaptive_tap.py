@@ -1,16 +1,13 @@
 """The live model of adaptive-tap computes what the library computes, answers the keyboard, and says what is seen."""
 
 import json
-import re
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from chapters import adaptive_tap as plot
 from spinbook.adaptive_tap import exact, ising
-
-LIVE = Path(__file__).resolve().parents[2] / "book" / "_static" / "live"
+from tests.book.live import SAYS, WAIT, carried, opened, test_the_model_fits_the_window  # noqa: F401
 
 FIELDS, COUPLING = np.array([0.5, 0.0, 0.0]), 0.6
 TRIANGLE = np.ones((3, 3)) - np.eye(3)
@@ -24,12 +21,8 @@ def page(live_page):
 
 def test_the_markup_carries_the_numbers_and_names_scripts_that_exist():
     markup = plot.live_markup(FIELDS, coupling=COUPLING, reach=1.0)
-    data = re.search(r'<script type="application/json" id="adaptive-tap-live-data">(.*?)</script>', markup)
-    assert data
-    assert json.loads(data[1]) == {"fields": FIELDS.tolist(), "coupling": COUPLING, "reach": 1.0}
-    scripts = re.findall(r'src="\.\./_static/live/([^"]+)" defer', markup)
-    assert scripts == ["kernel.js", "adaptive-tap.js"]
-    assert all((LIVE / script).is_file() for script in scripts)
+    content = carried(markup, "adaptive-tap", "adaptive-tap-live")
+    assert content == {"fields": FIELDS.tolist(), "coupling": COUPLING, "reach": 1.0}
 
 
 def test_all_three_means_are_those_of_the_library(page, ask):
@@ -47,24 +40,10 @@ def test_all_three_means_are_those_of_the_library(page, ask):
         assert np.abs(means - solve(systems, FIELDS, tol=1e-15).magnetizations.numpy()).max() < 1e-12
 
 
-_WAIT = "const pause = () => new Promise((done) => setTimeout(done, 1500));"
-_SAYS = "document.querySelector('.live-says').textContent"
-
-
 @pytest.mark.parametrize("dark", [False, True])
 def test_the_model_replaces_the_still_picture_and_every_control_has_a_name(page, dark, ask):
-    answer = ask(
-        page,
-        f"{_WAIT} await pause(); const names = [...document.querySelectorAll('.live button, .live canvas')]"
-        ".map((node) => node.getAttribute('aria-label') || node.textContent);"
-        "const still = getComputedStyle(document.querySelector('.book-picture')).display;"
-        "const slider = document.querySelector('.live input').getAttribute('aria-valuetext');"
-        f"const answer = {{names, still, slider, says: {_SAYS}}}",
-        dark=dark,
-    )
-    assert answer["still"] == "none"
-    assert answer["slider"] == "coupling 0.60"
-    assert all(name and len(name) > 3 for name in answer["names"])
+    answer = opened(page, ask, dark=dark)
+    assert answer["sliders"] == ["coupling 0.60"]
     naive = float(ising.solve_naive_ising(0.6 * TRIANGLE, FIELDS).magnetizations[0])
     assert f"the true mean of the first spin is {np.tanh(0.5):.2f}" in answer["says"]
     assert f"Naive mean field says {naive:.2f}" in answer["says"]
@@ -73,23 +52,12 @@ def test_the_model_replaces_the_still_picture_and_every_control_has_a_name(page,
 def test_the_slider_moves_the_coupling_and_a_button_takes_it_back(page, ask):
     answer = ask(
         page,
-        f"{_WAIT} await pause(); const slider = document.querySelector('.live input'); slider.value = slider.min;"
-        f"slider.dispatchEvent(new Event('input')); await pause(); const low = {_SAYS};"
+        f"{WAIT} await pause(); const slider = document.querySelector('.live input'); slider.value = slider.min;"
+        f"slider.dispatchEvent(new Event('input')); await pause(); const low = {SAYS};"
         "[...document.querySelectorAll('.live-button')][1].click(); await pause();"
-        f"const answer = {{low, back: {_SAYS}}}",
+        f"const answer = {{low, back: {SAYS}}}",
     )
     naive = float(ising.solve_naive_ising(-TRIANGLE, FIELDS).magnetizations[0])
     assert answer["low"].startswith("Coupling −1.00")
     assert f"Naive mean field says {naive:.2f}" in answer["low"]
     assert answer["back"].startswith("Coupling 0.60")
-
-
-@pytest.mark.parametrize("width", [1400, 390])
-def test_the_model_fits_the_window(page, width, ask):
-    answer = ask(
-        page,
-        f"{_WAIT} await pause(); const wide = document.querySelector('.live').scrollWidth;"
-        "const answer = {wide, page: document.documentElement.clientWidth}",
-        width=width,
-    )
-    assert answer["wide"] <= answer["page"]

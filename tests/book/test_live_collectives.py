@@ -12,6 +12,7 @@ from chapters.comparison import figures as comparison
 from experiments.comparison import experiment, summary
 from spinbook import response
 from spinbook.response import exact
+from tests.book.live import SAYS
 
 FIELDS = np.array([[0.3, 1.2], [-0.5, -0.1], [0.6, -0.3]])
 SCORES = np.array([[1.2, 0.5], [-0.5, 0.9]])
@@ -33,7 +34,6 @@ def table(live_page):
 
 
 _WAIT = "const pause = () => new Promise((done) => setTimeout(done, 900));"
-_SAYS = "document.querySelector('.live-says').textContent"
 
 
 def test_mean_spins_and_induced_terms_are_those_of_the_library(spins, ask):
@@ -76,9 +76,9 @@ def test_the_spins_replace_the_still_picture_and_answer_keys_slider_and_button(s
         "tips[0].dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowLeft', shiftKey: true})); await pause();"
         "const after = tips[0].getAttribute('aria-label');"
         "const slider = document.querySelector('.live input'); slider.value = 0;"
-        f"slider.dispatchEvent(new Event('input')); await pause(); const apart = {_SAYS};"
+        f"slider.dispatchEvent(new Event('input')); await pause(); const apart = {SAYS};"
         "document.querySelector('.live-button').click(); await pause();"
-        f"const answer = {{still, before, after, apart, reads: {_SAYS}, tips: tips.length,"
+        f"const answer = {{still, before, after, apart, reads: {SAYS}, tips: tips.length,"
         "wide: document.querySelector('.live').scrollWidth, page: document.documentElement.clientWidth}",
         width=width,
         dark=dark,
@@ -109,8 +109,8 @@ def test_the_table_changes_task_and_length_and_names_what_is_lost(table, width, 
         table,
         f"{_WAIT} await pause(); const count = () => document.querySelectorAll('.live-table button').length;"
         f"const press = async (text) => {{ [...document.querySelectorAll('.live button')].find((b) => b.textContent"
-        f".startsWith(text)).click(); await pause(); return {{says: {_SAYS}, rows: count()}}; }};"
-        f"const first = {{says: {_SAYS}, rows: count()}}; const recall = await press('recall');"
+        f".startsWith(text)).click(); await pause(); return {{says: {SAYS}, rows: count()}}; }};"
+        f"const first = {{says: {SAYS}, rows: count()}}; const recall = await press('recall');"
         "const longer = await press('1500'); const pooled = await press('identity mixer, averaged');"
         "const back = await press('recall'); const numbers = [...document.querySelectorAll('.live-table .number')];"
         "const high = numbers.map((n) => n.clientHeight); const lines = Math.max(...high) / Math.min(...high);"

@@ -3,18 +3,15 @@
 import json
 import re
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from chapters import entropy_production as plot
 from spinbook.ising import exact
+from tests.book.live import NAMES, SAYS, WAIT, carried, named, test_the_model_fits_the_window  # noqa: F401
 
-LIVE = Path(__file__).resolve().parents[2] / "book" / "_static" / "live"
 STEPS = 24
-_WAIT = "const pause = () => new Promise((done) => setTimeout(done, 1500));"
-_SAYS = "document.querySelector('.live-says').textContent"
 _BUTTONS = (
     "const button = (name) => [...document.querySelectorAll('.live-button')].find((b) => b.textContent.includes(name));"
 )
@@ -33,12 +30,12 @@ def _ring(asymmetry: float) -> np.ndarray:
 
 def test_the_markup_carries_the_numbers_and_names_scripts_that_exist():
     markup = plot.live_markup(asymmetry=0.5, beta=1.0, steps=STEPS, seed=7)
-    data = re.search(r'<script type="application/json" id="entropy-production-films-data">(.*?)</script>', markup)
-    assert data
-    assert json.loads(data[1]) == {"asymmetry": 0.5, "beta": 1.0, "steps": STEPS, "seed": 7}
-    scripts = re.findall(r'src="\.\./_static/live/([^"]+)" defer', markup)
-    assert scripts == ["kernel.js", "entropy-production.js"]
-    assert all((LIVE / script).is_file() for script in scripts)
+    assert carried(markup, "entropy-production", "entropy-production-films") == {
+        "asymmetry": 0.5,
+        "beta": 1.0,
+        "steps": STEPS,
+        "seed": 7,
+    }
 
 
 def test_probabilities_entropy_production_and_evidence_are_those_of_the_library(page, ask):
@@ -73,18 +70,14 @@ def test_probabilities_entropy_production_and_evidence_are_those_of_the_library(
 def test_evidence_is_said_after_the_guess_and_not_before(page, dark, ask):
     answer = ask(
         page,
-        f"{_WAIT}{_BUTTONS} await pause(); const before = {_SAYS};"
-        "const names = [...document.querySelectorAll('.live button, .live canvas')]"
-        ".map((node) => node.getAttribute('aria-label') || node.textContent);"
-        "const still = getComputedStyle(document.querySelector('.book-picture')).display;"
-        f"button('forwards').click(); await pause(); const after = {_SAYS};"
-        f"button('backwards').click(); await pause(); const again = {_SAYS};"
+        f"{WAIT}{_BUTTONS} await pause(); const before = {SAYS};"
+        f"{NAMES} button('forwards').click(); await pause(); const after = {SAYS};"
+        f"button('backwards').click(); await pause(); const again = {SAYS};"
         "button('Next').click(); await pause();"
-        f"const answer = {{before, after, again, next: {_SAYS}, names, still}}",
+        f"const answer = {{before, after, again, next: {SAYS}, names, seen: seen.length}}",
         dark=dark,
     )
-    assert answer["still"] == "none"
-    assert all(name and len(name) > 3 for name in answer["names"])
+    named(answer)
     assert "nats" not in answer["before"]
     sigma = float(exact.entropy_production(_ring(0.5), 0.0, beta=1.0))
     assert f"Entropy production: {sigma:.2f} nats per step" in answer["after"]
@@ -98,20 +91,9 @@ def test_evidence_is_said_after_the_guess_and_not_before(page, dark, ask):
 def test_a_slider_takes_a_new_film_of_another_system(page, ask):
     answer = ask(
         page,
-        f"{_WAIT}{_BUTTONS} await pause(); const slider = document.querySelectorAll('.live input')[0];"
+        f"{WAIT}{_BUTTONS} await pause(); const slider = document.querySelectorAll('.live input')[0];"
         "slider.value = slider.max; slider.dispatchEvent(new Event('input')); await pause();"
-        f"button('forwards').click(); await pause(); const answer = {{says: {_SAYS}}}",
+        f"button('forwards').click(); await pause(); const answer = {{says: {SAYS}}}",
     )
     sigma = float(exact.entropy_production(_ring(1.0), 0.0, beta=1.0))
     assert f"Entropy production: {sigma:.2f} nats per step" in answer["says"]
-
-
-@pytest.mark.parametrize("width", [1400, 390])
-def test_the_model_fits_the_window(page, width, ask):
-    answer = ask(
-        page,
-        f"{_WAIT} await pause(); const wide = document.querySelector('.live').scrollWidth;"
-        "const answer = {wide, page: document.documentElement.clientWidth}",
-        width=width,
-    )
-    assert answer["wide"] <= answer["page"]

@@ -1,23 +1,18 @@
 """The live model of the lesson free-energy: the library's numbers, mouse and keyboard, and room on a phone."""
 
 import json
-import re
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from chapters import free_energy as plot
 from spinbook.free_energy import VectorSpinModel
-
-LIVE = Path(__file__).resolve().parents[2] / "book" / "_static" / "live"
+from tests.book.live import SAYS, WAIT, carried, opened, test_the_model_fits_the_window  # noqa: F401
 
 FIELDS = np.array([[1.0, 0.25], [0.1, 0.6], [-0.15, -0.3], [-0.6, 0.75]])
 BONDS = np.zeros((4, 4))
 for _i, _j, _strength in [(0, 1, 0.5), (1, 2, 0.5), (2, 3, -0.5)]:
     BONDS[_i, _j] = BONDS[_j, _i] = _strength
-_WAIT = "const pause = () => new Promise((done) => setTimeout(done, 1500));"
-_SAYS = "document.querySelector('.live-says').textContent"
 
 
 @pytest.fixture(scope="module")
@@ -28,14 +23,9 @@ def page(live_page):
 
 def test_the_markup_carries_the_numbers_and_names_scripts_that_exist():
     markup = plot.live_markup(FIELDS, BONDS, names="ABCD", temperature=0.6)
-    data = re.search(r'<script type="application/json" id="free-energy-live-data">(.*?)</script>', markup)
-    assert data
-    content = json.loads(data[1])
+    content = carried(markup, "free-energy", "free-energy-live")
     assert content["fields"] == FIELDS.tolist()
     assert content["couplings"] == BONDS.tolist()
-    scripts = re.findall(r'src="\.\./_static/live/([^"]+)" defer', markup)
-    assert all((LIVE / script).is_file() for script in scripts)
-    assert scripts == ["kernel.js", "free-energy.js"]
 
 
 def test_weights_means_and_free_energy_are_those_of_the_library(page, ask):
@@ -68,7 +58,7 @@ def test_numbers_stand_out_from_every_shade_of_the_table(page, dark, ask):
     shares = [round(float(share), 2) for share in np.linspace(0.0, 1.0, 21)]
     answer = ask(
         page,
-        f"{_WAIT} await pause(); const style = getComputedStyle(document.querySelector('.live'));"
+        f"{WAIT} await pause(); const style = getComputedStyle(document.querySelector('.live'));"
         "const colours = Object.fromEntries(['ink', 'paper', 'blue', 'orange'].map((name) =>"
         "[name, style.getPropertyValue(`--live-${name}`).trim()]));"
         f"const chosen = ['blue', 'orange'].map((name) => {json.dumps(shares)}.map((share) =>"
@@ -96,18 +86,8 @@ def test_numbers_stand_out_from_every_shade_of_the_table(page, dark, ask):
 
 @pytest.mark.parametrize("dark", [False, True])
 def test_the_model_replaces_the_still_picture_and_every_control_has_a_name(page, dark, ask):
-    answer = ask(
-        page,
-        f"{_WAIT} await pause(); const names = [...document.querySelectorAll('.live button, .live canvas')]"
-        ".map((node) => node.getAttribute('aria-label') || node.textContent);"
-        "const still = getComputedStyle(document.querySelector('.book-picture')).display;"
-        "const slider = document.querySelector('.live input').getAttribute('aria-valuetext');"
-        f"const answer = {{names, still, slider, says: {_SAYS}}}",
-        dark=dark,
-    )
-    assert answer["still"] == "none"
-    assert answer["slider"] == "T 0.60"
-    assert all(name and len(name) > 3 for name in answer["names"])
+    answer = opened(page, ask, dark=dark)
+    assert answer["sliders"][0] == "T 0.60"
     assert sum("arrow keys move it" in name for name in answer["names"]) == 4
     magnet = VectorSpinModel(4, 2, 1 / 0.6, BONDS)
     lengths = np.linalg.norm(magnet.magnetizations(FIELDS).numpy(), axis=1)
@@ -118,14 +98,14 @@ def test_the_model_replaces_the_still_picture_and_every_control_has_a_name(page,
 def test_keys_move_a_field_and_sliders_turn_temperature_and_coupling(page, ask):
     answer = ask(
         page,
-        f"{_WAIT} await pause(); const field = document.querySelector('.live-point');"
+        f"{WAIT} await pause(); const field = document.querySelector('.live-point');"
         "field.dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowUp', shiftKey: true})); await pause();"
         "const moved = field.getAttribute('aria-label');"
         "const [heat, bond] = document.querySelectorAll('.live input');"
         "heat.value = heat.max; heat.dispatchEvent(new Event('input')); await pause();"
-        f"const hot = {_SAYS}; bond.value = 0; bond.dispatchEvent(new Event('input')); await pause();"
-        f"const free = {_SAYS}; document.querySelector('.live-button').click(); await pause();"
-        f"const answer = {{moved, hot, free, again: {_SAYS}}}",
+        f"const hot = {SAYS}; bond.value = 0; bond.dispatchEvent(new Event('input')); await pause();"
+        f"const free = {SAYS}; document.querySelector('.live-button').click(); await pause();"
+        f"const answer = {{moved, hot, free, again: {SAYS}}}",
     )
     assert "1.00, 0.75" in answer["moved"]
     assert answer["hot"].startswith("T = 5.00")
@@ -133,21 +113,10 @@ def test_keys_move_a_field_and_sliders_turn_temperature_and_coupling(page, ask):
     assert answer["again"].startswith("T = 0.60")
 
 
-@pytest.mark.parametrize("width", [1400, 390])
-def test_the_model_fits_the_window(page, width, ask):
-    answer = ask(
-        page,
-        f"{_WAIT} await pause(); const wide = document.querySelector('.live').scrollWidth;"
-        "const answer = {wide, page: document.documentElement.clientWidth}",
-        width=width,
-    )
-    assert answer["wide"] <= answer["page"]
-
-
 def test_three_pictures_stand_side_by_side_on_a_tablet(page, ask):
     answer = ask(
         page,
-        f"{_WAIT} await pause(); const answer = [...document.querySelectorAll('.live canvas')]"
+        f"{WAIT} await pause(); const answer = [...document.querySelectorAll('.live canvas')]"
         ".map((canvas) => canvas.getBoundingClientRect().top)",
         width=768,
     )

@@ -1,9 +1,6 @@
 """The live model of spin-transformers has the library's means and moments, and answers slider and keys."""
 
-import json
-import re
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,8 +10,7 @@ from chapters.spin_transformers import figures as plot
 from spinbook import sphere
 from spinbook.precision import enable_x64
 from spinbook.vector import mean_field
-
-LIVE = Path(__file__).resolve().parents[2] / "book" / "_static" / "live"
+from tests.book.live import NAMES, SAYS, WAIT, carried, named, test_the_model_fits_the_window  # noqa: F401
 
 RNG = np.random.default_rng(1)
 FIELDS, LOGITS, BETA, SHARPNESS = RNG.normal(size=(6, 3)) / 2, RNG.normal(size=5), 6.0, 1.5
@@ -34,14 +30,9 @@ def _couplings(sharpness: float) -> np.ndarray:
 
 def test_the_markup_carries_the_numbers_and_names_scripts_that_exist():
     markup = plot.live_markup(FIELDS, LOGITS, beta=BETA, sharpness=SHARPNESS)
-    data = re.search(r'<script type="application/json" id="spin-transformers-live-data">(.*?)</script>', markup)
-    assert data
-    content = json.loads(data[1])
+    content = carried(markup, "spin-transformers", "spin-transformers-live")
     assert content["fields"] == FIELDS.tolist()
     assert content["logits"] == LOGITS.tolist()
-    scripts = re.findall(r'src="\.\./_static/live/([^"]+)" defer', markup)
-    assert scripts == ["kernel.js", "spin-transformers.js"]
-    assert all((LIVE / script).is_file() for script in scripts)
 
 
 def test_responses_and_predicted_means_are_those_of_the_library(page, ask):
@@ -80,36 +71,19 @@ def test_draws_have_the_mean_the_covariance_and_the_length_of_the_library(page, 
     assert np.abs(np.cov(s.T) - Var).max() < 0.01
 
 
-_WAIT = "const pause = (time = 1500) => new Promise((done) => setTimeout(done, time));"
-_SAYS = "document.querySelector('.live-says').textContent"
-
-
 def test_the_slider_sharpens_the_row_and_keys_move_the_input(page, ask):
     answer = ask(
         page,
-        f"{_WAIT} await pause(); const still = getComputedStyle(document.querySelector('.book-picture')).display;"
-        f"const flat = {_SAYS}; const slider = document.querySelector('.live input'); slider.value = slider.max;"
-        f"slider.dispatchEvent(new Event('input')); await pause(); const sharp = {_SAYS};"
+        f"{WAIT} await pause(); const flat = {SAYS};"
+        "const slider = document.querySelector('.live input'); slider.value = slider.max;"
+        f"slider.dispatchEvent(new Event('input')); await pause(); const sharp = {SAYS};"
         "const handle = document.querySelector('.live-point'); const before = handle.getAttribute('aria-label');"
         "handle.dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowRight', shiftKey: true})); await pause();"
-        "const names = [...document.querySelectorAll('.live button, .live canvas')]"
-        ".map((node) => node.getAttribute('aria-label') || node.textContent);"
-        "const answer = {still, flat, sharp, before, after: handle.getAttribute('aria-label'), names}",
+        f"{NAMES} const after = handle.getAttribute('aria-label');"
+        "const answer = {flat, sharp, before, after, names, seen: seen.length}",
     )
     spread = [1 / np.sum(_couplings(s)[0] ** 2) for s in (SHARPNESS, 12.0)]
-    assert answer["still"] == "none"
     assert f"attends to {spread[0]:.1f} of 5" in answer["flat"]
     assert f"attends to {spread[1]:.1f} of 5" in answer["sharp"]
     assert answer["before"] != answer["after"]
-    assert all(name and len(name) > 3 for name in answer["names"])
-
-
-@pytest.mark.parametrize("width", [1400, 390])
-def test_the_model_fits_the_window(page, width, ask):
-    answer = ask(
-        page,
-        f"{_WAIT} await pause(); const answer = {{wide: document.querySelector('.live').scrollWidth,"
-        "page: document.documentElement.clientWidth}",
-        width=width,
-    )
-    assert answer["wide"] <= answer["page"]
+    named(answer)

@@ -12,9 +12,9 @@ import pytest
 from chapters import title_page
 from companion.site import browser
 from spinbook.vector import mean_field
+from tests.book.live import LIVE, SAYS
 
 ROOT = Path(__file__).resolve().parents[2]
-LIVE = ROOT / "book" / "_static" / "live"
 needs_browser = pytest.mark.skipif(browser.find() is None, reason="no browser is installed")
 PAGE = (
     '<!DOCTYPE html><html lang="en" data-theme="light"><head><meta charset="utf-8"></head><body><main>'
@@ -100,7 +100,6 @@ def test_the_arrows_are_those_of_the_library(page):
 
 
 _WAIT = "const pause = () => new Promise((done) => setTimeout(done, 900)); await pause();"
-_SAYS = "document.querySelector('.live-says').textContent"
 _SEEN = "[...document.querySelectorAll('figure svg')].filter((one) => one.checkVisibility()).length"
 
 
@@ -111,7 +110,7 @@ def test_the_model_replaces_the_still_picture_and_says_the_same(page, dark, widt
     answer = _ask(
         page,
         f"{_WAIT} const box = document.querySelector('.live').getBoundingClientRect();"
-        f"const answer = {{still: {_SEEN}, says: {_SAYS}, wide: box.width, room: document.body.clientWidth}}",
+        f"const answer = {{still: {_SEEN}, says: {SAYS}, wide: box.width, room: document.body.clientWidth}}",
         dark=dark,
         width=width,
     )
@@ -128,10 +127,10 @@ def test_keys_and_the_mouse_move_the_field_and_nobody_listens_at_zero(page):
         "const names = [point.getAttribute('aria-label')];"
         "const says = []; point.focus(); for (let k = 0; k < 3; k += 1) point.dispatchEvent("
         "new KeyboardEvent('keydown', {key: 'ArrowRight', shiftKey: true, bubbles: true})); await pause();"
-        f"names.push(point.getAttribute('aria-label')); says.push({_SAYS});"
+        f"names.push(point.getAttribute('aria-label')); says.push({SAYS});"
         "const slider = document.querySelector('.live input'); slider.value = '0';"
-        f"slider.dispatchEvent(new Event('input', {{bubbles: true}})); await pause(); says.push({_SAYS});"
-        f"document.querySelector('.live-button').click(); await pause(); says.push({_SAYS});"
+        f"slider.dispatchEvent(new Event('input', {{bubbles: true}})); await pause(); says.push({SAYS});"
+        f"document.querySelector('.live-button').click(); await pause(); says.push({SAYS});"
         "names.push(point.getAttribute('aria-label')); const answer = {names, says}",
     )
     assert [re.search(r"at (\S+),", name)[1] for name in answer["names"]] == ["−1.70", "1.30", "−1.70"]

@@ -7,13 +7,12 @@ import pytest
 import scipy.special
 
 from chapters import trained_transformer as plot
+from tests.book.live import SAYS, WAIT
 
 RNG = np.random.default_rng(3)
 A = scipy.special.softmax(3 * RNG.normal(size=(2, 3, 12, 12)), axis=-1)
 WORDS = [f"w{k}" for k in range(12)]
 MEASURES = {"one": ("first measure", RNG.normal(size=(2, 3))), "two": ("second measure", RNG.normal(size=(2, 3)))}
-_WAIT = "const pause = () => new Promise((done) => setTimeout(done, 1500));"
-_SAYS = "document.querySelector('.live-says').textContent"
 
 
 @pytest.fixture(scope="module")
@@ -40,14 +39,14 @@ def test_the_weights_come_back_to_a_part_in_255(page, ask):
 def test_buttons_keys_and_the_slider_change_what_is_said(page, ask):
     answer = ask(
         page,
-        f"{_WAIT} await pause(); const before = {_SAYS};"
+        f"{WAIT} await pause(); const before = {SAYS};"
         "const [one, two, again] = document.querySelectorAll('.live-button'); two.click(); await pause();"
-        f"const second = {_SAYS}; const pressed = [one, two].map((b) => b.getAttribute('aria-pressed'));"
+        f"const second = {SAYS}; const pressed = [one, two].map((b) => b.getAttribute('aria-pressed'));"
         "const point = document.querySelector('.live-point');"
         "point.dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowRight'})); await pause();"
-        f"const right = {_SAYS}; const slider = document.querySelector('.live input'); slider.value = 0;"
-        f"slider.dispatchEvent(new Event('input')); await pause(); const row = {_SAYS};"
-        f"again.click(); await pause(); const answer = {{before, second, pressed, right, row, reset: {_SAYS}}}",
+        f"const right = {SAYS}; const slider = document.querySelector('.live input'); slider.value = 0;"
+        f"slider.dispatchEvent(new Event('input')); await pause(); const row = {SAYS};"
+        f"again.click(); await pause(); const answer = {{before, second, pressed, right, row, reset: {SAYS}}}",
     )
     value = f"{MEASURES['one'][1][1, 0]:.2f}".replace("-", "−")
     assert answer["before"].startswith(f"Layer 2, head 1: first measure {value}.")

@@ -1,29 +1,15 @@
 """Each figure of the chapter shows the numbers that it is given."""
 
-from collections.abc import Iterator
-
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from chapters import adaptive_tap as plot
+from tests.chapters.drawings import shows
 
 METHODS = ("naive", "TAP", "adaptive")
 STRENGTHS = np.array([0.1, 0.5, 1.0])
 RNG = np.random.default_rng(0)
-
-
-@pytest.fixture(autouse=True)
-def _close_figures() -> Iterator[None]:
-    yield
-    plt.close("all")
-
-
-def _shows(figure: Figure, values: np.ndarray) -> bool:
-    lines = [np.asarray(line.get_ydata(), dtype=float) for ax in figure.axes for line in ax.lines]
-    return any(np.array_equal(line, values, equal_nan=True) for line in lines)
 
 
 def test_cavity_draws_the_normal_density_that_it_is_given():
@@ -43,7 +29,7 @@ def test_errors_are_medians_over_systems_in_a_panel_for_each_size():
     assert [ax.get_title(loc="center") for ax in figure.axes] == ["$N = 10$", "$N = 12$"]
     for by_method in quartiles.values():
         for _, middle, _ in by_method.values():
-            assert _shows(figure, middle)
+            assert shows(figure, middle)
 
 
 def test_convergence_separates_runs_that_converged_from_those_that_did_not():
@@ -52,7 +38,7 @@ def test_convergence_separates_runs_that_converged_from_those_that_did_not():
     traces = {"weak": RNG.uniform(size=4), "strong": RNG.normal(size=9)}
     figure = plot.convergence(STRENGTHS, fractions, traces=traces, lowest=lowest, converged=converged)
     for values in (*fractions.values(), *traces.values(), lowest[converged], lowest[~converged]):
-        assert _shows(figure, values)
+        assert shows(figure, values)
 
 
 def test_gaussian_shows_both_readings_and_all_iterations():
@@ -64,15 +50,15 @@ def test_gaussian_shows_both_readings_and_all_iterations():
     }
     figure = plot.gaussian(STRENGTHS, deviations, residuals=residuals)
     for values in (*deviations.values(), *residuals.values()):
-        assert _shows(figure, values)
+        assert shows(figure, values)
 
 
 def test_correction_shows_points_and_medians_in_the_order_given():
     spins, truth = RNG.uniform(-1, 1, (2, 20))
     quartiles = {"none": np.array([0.1, 0.3, 0.9]), "trained": np.array([0.01, 0.02, 0.05])}
     figure = plot.correction(spins, truth, fitted=truth / 2, random=spins, quartiles=quartiles)
-    assert _shows(figure, truth)
-    assert _shows(figure, truth / 2)
+    assert shows(figure, truth)
+    assert shows(figure, truth / 2)
     dots = [line.get_xdata()[0] for line in figure.axes[2].lines if len(line.get_xdata()) == 1]
     assert dots == [middle for _, middle, _ in quartiles.values()]
     assert [label.get_text() for label in figure.axes[2].get_yticklabels()] == list(quartiles)
@@ -92,8 +78,8 @@ def test_initialisation_shows_every_seed_and_the_means_of_both_sweeps():
 def test_message_passing_shows_the_prediction_and_the_means():
     predicted, errors = np.linspace(1, 0.1, 6), {name: RNG.uniform(size=(5, 6)) for name in ("with memory", "none")}
     figure = plot.message_passing(predicted, errors)
-    assert _shows(figure, predicted)
-    assert all(_shows(figure, rows.mean(axis=0)) for rows in errors.values())
+    assert shows(figure, predicted)
+    assert all(shows(figure, rows.mean(axis=0)) for rows in errors.values())
     assert [text.get_text() for text in figure.axes[0].get_legend().get_texts()] == list(errors)
 
 
@@ -103,7 +89,7 @@ def test_the_still_picture_marks_the_first_mean_of_every_method():
     figure = plot.live(couplings, curves, coupling=0.6)
     marks = {float(line.get_ydata()[0]) for line in figure.axes[1].lines if len(line.get_ydata()) == 1}
     assert {float(values[8, 0]) for values in curves.values()} <= marks
-    assert all(_shows(figure, values[:, 0]) for values in curves.values())
+    assert all(shows(figure, values[:, 0]) for values in curves.values())
     heights = sorted(bar.get_height() for bar in figure.axes[0].patches if isinstance(bar, Rectangle))
     assert heights == pytest.approx(sorted(0.32 * values[8, i] for values in curves.values() for i in range(3)))
 

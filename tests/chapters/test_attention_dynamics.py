@@ -2,9 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
@@ -12,12 +10,7 @@ from matplotlib.figure import Figure
 from chapters import attention_dynamics as plot
 from chapters import style
 from spinbook.self_attention import paper_network
-
-
-@pytest.fixture(autouse=True)
-def _close_figures() -> Iterator[None]:
-    yield
-    plt.close("all")
+from tests.chapters.drawings import written
 
 
 def _lines(figure: Figure) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -33,18 +26,14 @@ def _shows(figure: Figure, x: np.ndarray, y: np.ndarray) -> bool:
     return any(np.array_equal(a, x) and np.array_equal(b, y, equal_nan=True) for a, b in _lines(figure))
 
 
-def _texts(figure: Figure) -> list[str]:
-    return [text.get_text() for ax in figure.axes for text in ax.texts]
-
-
 def test_hopfield_has_three_overlaps_of_each_kind_and_three_attention_values():
-    texts = set(_texts(plot.hopfield()))
+    texts = set(written(plot.hopfield()))
     assert {f"$m^{kind}_{a}$" for kind in "qk" for a in (1, 2, 3)} <= texts
     assert {f"$A_{a}$" for a in (1, 2, 3)} <= texts
 
 
 def test_layer_has_four_tokens_in_the_window_and_one_that_enters():
-    texts = _texts(plot.layer())
+    texts = written(plot.layer())
     assert [text for text in texts if text.startswith("$x_")] == [
         "$x_{t-3}$",
         "$x_{t-2}$",
@@ -108,7 +97,7 @@ def test_bifurcation_is_darker_where_an_orbit_is_more_often(sweep):
 
 def test_bifurcation_names_marks_that_lie_too_close_together_once(sweep):
     figure = plot.bifurcation(**sweep, marks=[1.0, 1.01, 2.0], zoom=(2.0, 3.0))
-    assert {"1, 1.01", "2", "next figure"} <= set(_texts(figure))
+    assert {"1, 1.01", "2", "next figure"} <= set(written(figure))
 
 
 def test_bifurcation_survives_an_exponent_of_minus_infinity(sweep):
@@ -120,7 +109,7 @@ def test_bifurcation_survives_an_exponent_of_minus_infinity(sweep):
 def test_bifurcation_takes_the_largest_exponent_alone(sweep):
     sweep["exponents"] = sweep["exponents"][:, :1]
     figure = plot.bifurcation(**sweep)
-    assert r"$\lambda_2$" not in _texts(figure)
+    assert r"$\lambda_2$" not in written(figure)
 
 
 def test_transitions_shows_exponents_multipliers_and_both_places():
@@ -162,7 +151,7 @@ def test_memory_writes_the_height_of_a_peak_that_leaves_the_frame():
     figure = plot.memory([column, column | {"clip": 20.0, "regime": "quasi-periodic"}])
     assert _shows(figure, column["frequency"], column["power"])
     assert _shows(figure, column["lags"], column["autocorrelation"])
-    assert [text for text in _texts(figure) if "up to" in text] == ["up to 15.0\nat $f = 0.5$"]
+    assert [text for text in written(figure) if "up to" in text] == ["up to 15.0\nat $f = 0.5$"]
 
 
 def test_coexistence_draws_every_start_and_stops_a_survival_curve_where_nobody_survives():

@@ -1,19 +1,9 @@
 """Each figure of the calibration shows the numbers that it is given, in their places."""
 
-from collections.abc import Iterator
-
-import matplotlib.pyplot as plt
 import numpy as np
-import pytest
 from matplotlib.figure import Figure
 
 from chapters.nonequilibrium_dynamics import calibration as plot
-
-
-@pytest.fixture(autouse=True)
-def _close_figures() -> Iterator[None]:
-    yield
-    plt.close("all")
 
 
 def _lines(figure: Figure) -> list[np.ndarray]:

@@ -2,37 +2,20 @@
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from matplotlib.colors import to_hex
-from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
 from chapters import collectives as plot
 from chapters import style
 from companion import themes
 from companion.declaring import notebooks
+from tests.chapters.drawings import shows, written
 
 X = np.array([0.5, 1.0, 2.0, 4.0])
-
-
-@pytest.fixture(autouse=True)
-def _close_figures() -> Iterator[None]:
-    yield
-    plt.close("all")
-
-
-def _shows(figure: Figure, values: np.ndarray) -> bool:
-    lines = [np.asarray(line.get_ydata(), dtype=float) for ax in figure.axes for line in ax.lines]
-    return any(np.array_equal(line, values) for line in lines)
-
-
-def _texts(figure: Figure) -> list[str]:
-    return [text.get_text() for ax in figure.axes for text in ax.texts]
 
 
 def test_the_map_has_a_box_for_every_term_that_a_chapter_has():
@@ -40,7 +23,7 @@ def test_the_map_has_a_box_for_every_term_that_a_chapter_has():
     cells = [cell for row in plot.MAP for cell in row.cells]
     boxes = [patch for patch in figure.axes[0].patches if isinstance(patch, FancyBboxPatch)]
     assert len(boxes) == 1 + sum(cell != "" for cell in cells)
-    texts = _texts(figure)
+    texts = written(figure)
     assert all(row.name in texts and row.how in texts for row in plot.MAP)
     assert texts.count("-") == cells.count("")
 
@@ -59,8 +42,8 @@ def test_response_shows_the_share_of_its_second_term_and_how_long_it_gets():
         shares={"a": X**2, "b": X**3},
         lengths={"a": X / 4, "b": X / 3},
     )
-    assert _shows(figure, X**2)
-    assert _shows(figure, X**3)
+    assert shows(figure, X**2)
+    assert shows(figure, X**3)
     assert len(figure.axes) == 2
 
 
@@ -69,8 +52,8 @@ def test_approximations_name_the_slopes_of_their_lines():
     saddle = {"mean spins": 2 / X, "induced term": 1 / X}
     slopes = {"naive": (2.0, 1.0), "TAP": (3.0, 2.0)}
     figure = plot.approximations(X, means, pairs, dims=X, saddle=saddle, slopes=slopes)
-    assert all(_shows(figure, values) for values in (X, X**2, X**3, 2 / X, 1 / X))
-    assert {"naive: slope 2.0", "TAP: slope 3.0", "naive: slope 1.0", "induced term"} <= set(_texts(figure))
+    assert all(shows(figure, values) for values in (X, X**2, X**3, 2 / X, 1 / X))
+    assert {"naive: slope 2.0", "TAP: slope 3.0", "naive: slope 1.0", "induced term"} <= set(written(figure))
 
 
 def test_landscape_draws_every_path_from_start_to_end():
@@ -80,9 +63,9 @@ def test_landscape_draws_every_path_from_start_to_end():
     figure = plot.landscape(
         axis, [bowl, 2 * bowl], [path, path / 2], keys=np.zeros((1, 2)), separations=X, shares={"a": X / 8, "b": X / 9}
     )
-    assert all(_shows(figure, p[:, k, 1]) for p in (path, path / 2) for k in range(2))
-    assert _shows(figure, path[-1, :, 1])
-    assert _shows(figure, X / 8)
+    assert all(shows(figure, p[:, k, 1]) for p in (path, path / 2) for k in range(2))
+    assert shows(figure, path[-1, :, 1])
+    assert shows(figure, X / 8)
 
 
 def test_terms_show_each_part_in_its_colour():
@@ -91,12 +74,12 @@ def test_terms_show_each_part_in_its_colour():
     figure = plot.terms(X, fields, lengths=X, gains={"g": X / 5}, reactions=(X, X / 100))
     colours = {line.get_color() for line in figure.axes[0].lines}
     assert colours == {plot.TERMS[name] for name in names}
-    assert all(_shows(figure, values) for values in (*fields.values(), X / 5, X / 100))
+    assert all(shows(figure, values) for values in (*fields.values(), X / 5, X / 100))
 
 
 def test_extensivity_keeps_the_labels_of_close_curves_apart():
     figure = plot.extensivity(X, {"up": X, "one": X**0, "nearly": 1.1 * X**0})
-    assert _shows(figure, X)
+    assert shows(figure, X)
     shifts = {text.get_text(): text.xyann[1] for text in figure.axes[0].texts}
     assert shifts["one"] < 0 < shifts["nearly"]
     assert shifts["up"] == 0
@@ -108,7 +91,7 @@ def test_feed_forward_draws_bars_and_the_bound():
     )
     assert [patch.get_width() for patch in figure.axes[1].containers[0]] == [0.5, 0.9]
     assert figure.axes[1].lines[0].get_xdata() == [0.6, 0.6]
-    assert _shows(figure, X / 10)
+    assert shows(figure, X / 10)
 
 
 def test_training_and_its_frames_show_the_same_matrices():
@@ -123,7 +106,7 @@ def test_training_and_its_frames_show_the_same_matrices():
     frame = plot.training_frame(couplings[1], responses[1], record=1, **common)
     assert np.array_equal(frame.axes[0].images[0].get_array(), couplings[1])
     assert frame.axes[1].images[0].get_clim() == (-2.0, 2.0)
-    assert _shows(frame, X[::-1][1:2])
+    assert shows(frame, X[::-1][1:2])
 
 
 def test_stack_has_a_dashed_and_a_solid_line_for_each_temperature():
@@ -131,7 +114,7 @@ def test_stack_has_a_dashed_and_a_solid_line_for_each_temperature():
     drawn = [(line.get_linestyle(), line.get_ydata().tolist()) for line in figure.axes[0].lines]
     assert ("--", X.tolist()) in drawn
     assert ("-", (X**2).tolist()) in drawn
-    assert _shows(figure, X / 6)
+    assert shows(figure, X / 6)
 
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -1,11 +1,8 @@
 """Each figure of the comparison shows the numbers that it is given, at the row of their module."""
 
 import math
-from collections.abc import Iterator
 
-import matplotlib.pyplot as plt
 import numpy as np
-import pytest
 
 from chapters.comparison import figures as plot
 from experiments.comparison.summary import Summary
@@ -53,12 +50,6 @@ SUMMARIES = [
     ),
     _summary("spins", "recall", [], family="spin transformer", time_ratio=math.nan),
 ]
-
-
-@pytest.fixture(autouse=True)
-def _close_figures() -> Iterator[None]:
-    yield
-    plt.close("all")
 
 
 def _points(ax):

@@ -1,9 +1,7 @@
 """Each figure of the comparison of stacks shows the numbers that it is given, at the row of their stack."""
 
 import math
-from collections.abc import Iterator
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
@@ -53,12 +51,6 @@ def answer(task, mean, decision):
         for contrast in questions.contrasts(QUESTIONS[0], task)
     ]
     return Answer(QUESTIONS[0], task, Verdict(decision, 0, 0), decision, tuple(found))
-
-
-@pytest.fixture(autouse=True)
-def _close_figures() -> Iterator[None]:
-    yield
-    plt.close("all")
 
 
 def points(ax, marker):

@@ -1,27 +1,13 @@
 """Each figure of the chapter shows the numbers that it is given, in order, and nothing that it made up."""
 
-from collections.abc import Iterator
-
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from chapters import entropy_production as plot
+from tests.chapters.drawings import shows_nearly
 
 SEEDS = np.array([[0.1, 0.3], [0.2, 0.6], [0.5, 0.7]])
-
-
-@pytest.fixture(autouse=True)
-def _close_figures() -> Iterator[None]:
-    yield
-    plt.close("all")
-
-
-def _shows(figure: Figure, values: np.ndarray) -> bool:
-    lines = [np.asarray(line.get_ydata(), dtype=float) for ax in figure.axes for line in ax.lines]
-    return any(line.shape == np.shape(values) and np.allclose(line, values) for line in lines)
 
 
 def test_arrows_are_drawn_for_net_flows_only_and_in_their_direction():
@@ -35,7 +21,7 @@ def test_arrows_are_drawn_for_net_flows_only_and_in_their_direction():
     assert [len(a) for a in arrows] == [0, 1, 0]
     start, end = arrows[1][0]._posA_posB
     assert (start, end) == ((-1.0, -1.0), (1.0, -1.0))
-    assert _shows(figure, values)
+    assert shows_nearly(figure, values)
 
 
 def test_the_drawing_of_the_module_closes_its_loop():
@@ -48,8 +34,8 @@ def test_identity_puts_estimates_against_paths_and_averages_the_ratios():
     paths = np.array([0.1, 1.0])
     ratios = np.array([[1.0, 1.2], [1.4, 2.0]])
     figure = plot.identity(paths, {"x": paths / 2}, strengths=np.array([0.1, 1.0]), ratios={"naive": ratios})
-    assert _shows(figure, paths / 2)
-    assert _shows(figure, ratios.mean(axis=1))
+    assert shows_nearly(figure, paths / 2)
+    assert shows_nearly(figure, ratios.mean(axis=1))
 
 
 def test_phase_diagram_has_every_cut_with_its_naive_and_sampled_values():
@@ -69,9 +55,9 @@ def test_phase_diagram_has_every_cut_with_its_naive_and_sampled_values():
         marks={"weak": 1.3},
     )
     for name, values in cut.items():
-        assert _shows(figure, values)
-        assert _shows(figure, values / 2)
-        assert _shows(figure, sampled[name][0])
+        assert shows_nearly(figure, values)
+        assert shows_nearly(figure, values / 2)
+        assert shows_nearly(figure, sampled[name][0])
     assert sum(list(line.get_xdata()) == [1.3, 1.3] for ax in figure.axes for line in ax.lines) == 1
 
 
@@ -87,28 +73,28 @@ def test_vectors_sort_each_form_by_itself():
         printed=printed,
         consistent=consistent,
     )
-    assert all(_shows(figure, np.sort(values)) for values in (printed, consistent))
-    assert all(_shows(figure, values) for values in [*errors.values(), 1 + errors["exact"]])
+    assert all(shows_nearly(figure, np.sort(values)) for values in (printed, consistent))
+    assert all(shows_nearly(figure, values) for values in [*errors.values(), 1 + errors["exact"]])
 
 
 def test_vibe_check_shows_curves_and_estimate():
     angles = np.array([0.0, 90.0, 180.0])
     curve, estimate, share = np.array([1.1, 1.0, 1.1]), np.array([1.0, 0.0, 1.0]), np.array([0.05, 0.01])
     figure = plot.vibe_check(angles, {"D": curve}, estimate, dims=np.array([16, 64]), share=share)
-    assert all(_shows(figure, values) for values in (curve, estimate, share))
+    assert all(shows_nearly(figure, values) for values in (curve, estimate, share))
 
 
 def test_driven_counts_steps_from_one():
     rows = {name: np.array([k, k + 1.0]) for k, name in enumerate(("total", "system", "environment", "identity"))}
     figure = plot.driven(rows, turning={name: 10 * values for name, values in rows.items()})
     assert figure.axes[0].lines[0].get_xdata().tolist() == [1, 2]
-    assert all(_shows(figure, scale * values) for values in rows.values() for scale in (1, 10))
+    assert all(shows_nearly(figure, scale * values) for values in rows.values() for scale in (1, 10))
 
 
 def test_settling_draws_means_over_seeds():
     betas = np.array([0.5, 1.0, 2.0])
     figure = plot.settling({"a": SEEDS}, betas=betas, first=SEEDS, rest=SEEDS / 2, factors=SEEDS / 3)
-    assert all(_shows(figure, values.mean(axis=1)) for values in (SEEDS, SEEDS / 2, SEEDS / 3))
+    assert all(shows_nearly(figure, values.mean(axis=1)) for values in (SEEDS, SEEDS / 2, SEEDS / 3))
 
 
 @pytest.mark.parametrize(
@@ -133,7 +119,7 @@ def test_learning_has_a_dot_for_every_seed():
     _, right = figure.axes
     assert [line.get_xdata().tolist() for line in right.lines[:2]] == [v.tolist() for v in final.values()]
     assert [label.get_text() for label in right.get_yticklabels()] == ["end", "none"]
-    assert _shows(figure, SEEDS.mean(axis=1))
+    assert shows_nearly(figure, SEEDS.mean(axis=1))
 
 
 def test_films_fill_a_square_for_every_spin_that_is_up():

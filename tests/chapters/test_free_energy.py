@@ -1,8 +1,5 @@
 """Each figure of the chapter shows the numbers that it is given, in order, and nothing that it made up."""
 
-from collections.abc import Iterator
-
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from matplotlib.collections import LineCollection
@@ -11,18 +8,7 @@ from matplotlib.figure import Figure
 from chapters import free_energy as plot
 from chapters import style
 from companion import themes
-
-
-@pytest.fixture(autouse=True)
-def _close_figures() -> Iterator[None]:
-    yield
-    plt.close("all")
-
-
-def _shows(figure: Figure, values: np.ndarray) -> bool:
-    lines = [np.asarray(line.get_ydata(), dtype=float) for ax in figure.axes for line in ax.lines]
-    return any(np.array_equal(line, values, equal_nan=True) for line in lines)
-
+from tests.chapters.drawings import shows
 
 T = np.array([0.5, 1.0, 2.0, 4.0])
 
@@ -39,8 +25,8 @@ def test_contour_marks_the_eigenvalues_and_draws_both_cuts():
         along_real=(T, T**2),
         along_imaginary=(T, -(T**2)),
     )
-    assert _shows(figure, T**2)
-    assert _shows(figure, -(T**2))
+    assert shows(figure, T**2)
+    assert shows(figure, -(T**2))
     crosses = [line for line in figure.axes[0].lines if line.get_marker() == "x"]
     assert [line.get_xdata().tolist() for line in crosses] == [[-0.9, -0.5]]
     with themes.dark(figure, style.DARK):
@@ -53,9 +39,9 @@ def test_auxiliary_splits_every_curve_at_the_largest_eigenvalue():
     terms = {name: T * k for k, name in enumerate(plot.TERMS, start=5)}
     figure = plot.auxiliary(T, values, terms, largest_eigenvalue=0.7, saddle=1.5)
     for curve in values.values():
-        assert _shows(figure, curve[1:])
-        assert _shows(figure, curve[:1])
-    assert all(_shows(figure, curve[1:]) for curve in terms.values())
+        assert shows(figure, curve[1:])
+        assert shows(figure, curve[:1])
+    assert all(shows(figure, curve[1:]) for curve in terms.values())
 
 
 def test_strip_and_frames_show_the_same_curves():
@@ -70,7 +56,7 @@ def test_strip_and_frames_show_the_same_curves():
         assert np.array_equal(strip.axes[k].lines[0].get_ydata(), phis[k])
         assert np.array_equal(frame.axes[0].lines[0].get_ydata(), phis[k])
         assert strip.axes[k].lines[1].get_xdata() == [stars[k]] == frame.axes[0].lines[1].get_xdata()
-        assert all(_shows(frame, values) and _shows(frame, values[k : k + 1]) for values in free.values())
+        assert all(shows(frame, values) and shows(frame, values[k : k + 1]) for values in free.values())
 
 
 def test_frames_are_laid_out_alike_whatever_their_labels():
@@ -114,8 +100,8 @@ def test_landscape_draws_every_path_and_its_residuals():
         paths=paths,
         residuals=residuals,
     )
-    assert all(_shows(figure, path[:, 1]) for path in paths)
-    assert all(_shows(figure, residual) for residual in residuals)
+    assert all(shows(figure, path[:, 1]) for path in paths)
+    assert all(shows(figure, residual) for residual in residuals)
 
 
 def test_orders_shows_sizes_of_signed_errors():
@@ -123,15 +109,15 @@ def test_orders_shows_sizes_of_signed_errors():
     errors = {name: {"saddle": -1.0 / dims, "next order": 0.1 / dims**2} for name in ("one spin", "two spins")}
     figure = plot.orders(dims, errors)
     assert len(figure.axes) == 2
-    assert _shows(figure, 1.0 / dims)
-    assert _shows(figure, 0.1 / dims**2)
+    assert shows(figure, 1.0 / dims)
+    assert shows(figure, 0.1 / dims**2)
 
 
 def test_response_shows_every_mean_and_every_error():
     rigid, scaled = {2: T / 5, 8: T / 6}, {2: -T, 8: -T / 2}
     figure = plot.response(T, T / 7, rigid, scaled)
-    assert _shows(figure, T / 7)
-    assert all(_shows(figure, values) for values in (*rigid.values(), *scaled.values()))
+    assert shows(figure, T / 7)
+    assert all(shows(figure, values) for values in (*rigid.values(), *scaled.values()))
 
 
 def test_weights_of_softmax_and_magnet_share_a_scale():
@@ -143,8 +129,8 @@ def test_weights_of_softmax_and_magnet_share_a_scale():
 
 def test_strong_draws_shares_with_their_errors():
     figure = plot.strong(T, 1 / T, T / 100, T / 5)
-    assert _shows(figure, 1 / T)
-    assert _shows(figure, T / 5)
+    assert shows(figure, 1 / T)
+    assert shows(figure, T / 5)
     (bars,) = figure.axes[0].containers
     halves = [(segment[1, 1] - segment[0, 1]) / 2 for segment in bars.lines[2][0].get_segments()]
     assert halves == pytest.approx(T / 100)
@@ -158,7 +144,7 @@ def test_curvature_puts_the_true_hessian_first_on_one_scale():
     assert 10 ** first[0, 1] == pytest.approx(0.5)
     assert 10 ** second[0, 0] == pytest.approx(1.5)
     assert figure.axes[0].images[0].get_clim() == figure.axes[1].images[0].get_clim()
-    assert all(_shows(figure, values) for values in errors.values())
+    assert all(shows(figure, values) for values in errors.values())
 
 
 def test_attention_shows_four_matrices_on_one_symmetric_scale():
@@ -169,14 +155,14 @@ def test_attention_shows_four_matrices_on_one_symmetric_scale():
     images = [ax.images[0] for ax in figure.axes if ax.images]
     assert [float(np.asarray(image.get_array())[0, 0]) for image in images] == [1.0, -2.0, 0.1, 0.2]
     assert {image.get_clim() for image in images} == {(-2.0, 2.0)}
-    assert all(_shows(figure, values) for values in errors.values())
+    assert all(shows(figure, values) for values in errors.values())
 
 
 def test_channels_shows_every_entry_and_every_share():
     closed = np.array([[0.1, -0.2], [0.3, 0.0]])
     shares = np.array([[0.1, 0.2], [0.5, 0.6]])
     figure = plot.channels(closed, closed + 1, rho=np.array([0.1, 2.0]), shares=shares, labels=["4, 40", "40, 20"])
-    assert _shows(figure, (closed + 1).ravel())
-    assert all(_shows(figure, points) for points in shares)
+    assert shows(figure, (closed + 1).ravel())
+    assert all(shows(figure, points) for points in shares)
     places = [line.get_xdata().tolist() for line in figure.axes[1].lines if line.get_marker() == "o"]
     assert places == [[0.1, 0.1], [2.0, 2.0]]

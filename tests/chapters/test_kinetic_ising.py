@@ -1,29 +1,11 @@
 """Each figure of the chapter shows the numbers that it is given, in order, and nothing that it made up."""
 
-from collections.abc import Iterator
-
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from matplotlib.collections import LineCollection
-from matplotlib.figure import Figure
 
 from chapters import kinetic_ising as plot
-
-
-@pytest.fixture(autouse=True)
-def _close_figures() -> Iterator[None]:
-    yield
-    plt.close("all")
-
-
-def _drawn(figure: Figure) -> list[np.ndarray]:
-    """The y values of every line of the figure."""
-    return [np.asarray(line.get_ydata(), dtype=float) for ax in figure.axes for line in ax.lines]
-
-
-def _shows(figure: Figure, values: np.ndarray) -> bool:
-    return any(np.array_equal(line, values, equal_nan=True) for line in _drawn(figure))
+from tests.chapters.drawings import drawn, shows
 
 
 def _half_lengths(bars) -> list[float]:
@@ -59,7 +41,7 @@ def test_expansion_marks_the_three_points_where_they_are():
     )
     marks = [(line.get_xdata()[0], line.get_ydata()[0]) for line in figure.axes[0].lines]
     assert marks == list(points.values())
-    assert all(_shows(figure, values) for values in [exact, *curves.values()])
+    assert all(shows(figure, values) for values in [exact, *curves.values()])
 
 
 def test_trajectories_put_spins_in_rows_and_time_in_columns():
@@ -70,15 +52,15 @@ def test_trajectories_put_spins_in_rows_and_time_in_columns():
     )
     (image,) = [image for ax in figure.axes for image in ax.images if image.get_array().shape == (3, 4)]
     assert np.array_equal(image.get_array(), magnetizations.T)
-    assert _shows(figure, magnetizations.mean(axis=1))
-    assert _shows(figure, magnetizations[-1])
+    assert shows(figure, magnetizations.mean(axis=1))
+    assert shows(figure, magnetizations[-1])
 
 
 def test_naive_and_tap_show_both_curves_and_the_sampled_points():
     curves = {"naive": np.array([1.0, 0.5, 0.4]), "TAP": np.array([1.0, 0.4, 0.3])}
     sampled, errors = np.array([0.38, 0.28]), np.array([0.01, 0.02])
     figure = plot.naive_and_tap(curves, sampled_steps=np.array([1, 2]), sampled=sampled, standard_errors=errors)
-    assert all(_shows(figure, values) for values in [*curves.values(), sampled])
+    assert all(shows(figure, values) for values in [*curves.values(), sampled])
     (bars,) = figure.axes[1].containers
     assert _half_lengths(bars) == pytest.approx([0.01, 0.02])
 
@@ -103,14 +85,14 @@ def test_truth_draws_each_method_with_its_own_errors_and_the_prediction():
     )
     for ax, family in zip(figure.axes, (errors, in_time), strict=True):
         assert [bars.lines[0].get_ydata().tolist() for bars in ax.containers] == [v.tolist() for v in family.values()]
-    assert _shows(figure, predicted)
+    assert shows(figure, predicted)
     assert _half_lengths(figure.axes[0].containers[0]) == pytest.approx([0.001, 0.003, 0.002])
 
 
 def test_starts_draw_every_run_and_write_every_count():
     runs = np.array([[0.1, 0.5, 0.9], [-0.1, -0.5, -0.9], [0.2, 0.6, 0.9]])
     figure = plot.starts({"cold": runs}, counts={"cold": {0.9: 2, -0.9: 1}})
-    assert all(_shows(figure, run) for run in runs)
+    assert all(shows(figure, run) for run in runs)
     assert {"2 of 3", "1 of 3"} <= set(_texts(figure.axes[0]))
 
 
@@ -121,7 +103,7 @@ def test_samples_draw_one_curve_for_each_set_of_parameters_and_their_mean():
     figure = plot.samples(betas, absolute, spreads=spreads, spread_errors=errors, critical=1.1)
     (bundle,) = [c for c in figure.axes[0].collections if isinstance(c, LineCollection)]
     assert np.array_equal([segment[:, 1] for segment in bundle.get_segments()], absolute)
-    assert _shows(figure, absolute.mean(axis=0))
+    assert shows(figure, absolute.mean(axis=0))
     (bars,) = figure.axes[1].containers
     assert bars.lines[0].get_ydata().tolist() == spreads.tolist()
     assert _half_lengths(bars) == pytest.approx(errors)
@@ -138,7 +120,7 @@ def test_error_law_draws_the_expected_powers_through_the_weakest_coupling():
     )
     # A curve that follows its power exactly lies on its guide: it is drawn twice.
     for values in errors["means"].values():
-        assert sum(np.allclose(line, values, rtol=1e-12) for line in _drawn(figure)) == 2
+        assert sum(np.allclose(line, values, rtol=1e-12) for line in drawn(figure)) == 2
     assert {"slope 2", "slope 3"} <= set(_texts(figure.axes[0]))
 
 
@@ -158,7 +140,7 @@ def test_limits_mark_the_three_critical_points_on_the_axis():
     whole, close = figure.axes
     marks = [line.get_xdata()[0] for line in close.lines if line.get_marker() == "|"]
     assert marks == list(critical.values())
-    assert all(_shows(figure, values + k) for k in range(3))
+    assert all(shows(figure, values + k) for k in range(3))
     # What lies beyond the line is left out.
     assert [bars.lines[0].get_ydata().tolist() for bars in whole.containers] == [[0.3]]
 
@@ -195,7 +177,7 @@ def test_breakdown_shows_limits_and_finite_systems():
     finite = {"naive": points / 2, "TAP": points / 3}
     sampled, errors = points / 4, np.full(9, 0.01)
     figure = plot.breakdown(widths, limits, points=points, finite=finite, sampled=sampled, standard_errors=errors)
-    assert all(_shows(figure, values) for values in [*limits.values(), *finite.values(), sampled])
+    assert all(shows(figure, values) for values in [*limits.values(), *finite.values(), sampled])
     (bars,) = figure.axes[0].containers
     assert _half_lengths(bars) == pytest.approx(errors)
 
@@ -211,7 +193,7 @@ def test_the_still_picture_marks_both_answers_of_the_spin():
         marks = [tuple(line.get_xydata()[0]) for line in ax.lines if len(line.get_xydata()) == 1]
         mean = heard[k].mean()
         assert marks == [(mean, np.tanh(mean)), (mean, np.tanh(heard[k]).mean())]
-    assert all(_shows(figure, course[name]) for course in courses for name in ("naive", "TAP"))
+    assert all(shows(figure, course[name]) for course in courses for name in ("naive", "TAP"))
 
 
 def test_the_markup_keeps_hundredths():

@@ -2,23 +2,15 @@
 
 import json
 import re
-from collections.abc import Iterator
 
 import matplotlib.pyplot as plt
 import numpy as np
-import pytest
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch
 
 from chapters.nonequilibrium_dynamics import figures as plot
 
 BANDS = np.array([[1.0, 1.2], [0.3, 0.5], [0.1, 0.2]])
-
-
-@pytest.fixture(autouse=True)
-def _close_figures() -> Iterator[None]:
-    yield
-    plt.close("all")
 
 
 def _shows(ax: plt.Axes, values: np.ndarray) -> bool:

@@ -1,30 +1,12 @@
 """Each figure of the chapter shows the numbers that it is given, in order, and nothing that it made up."""
 
-from collections.abc import Iterator
-
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 
 from chapters import rbm_mixtures as plot
 from chapters import style
 from companion import themes
-
-
-@pytest.fixture(autouse=True)
-def _close_figures() -> Iterator[None]:
-    yield
-    plt.close("all")
-
-
-def _drawn(figure: Figure) -> list[np.ndarray]:
-    """The y values of every line of the figure."""
-    return [np.asarray(line.get_ydata(), dtype=float) for ax in figure.axes for line in ax.lines]
-
-
-def _shows(figure: Figure, values: np.ndarray) -> bool:
-    return any(np.array_equal(line, values, equal_nan=True) for line in _drawn(figure))
+from tests.chapters.drawings import shows
 
 
 def test_schematic_has_five_visible_units_in_each_of_four_panels():
@@ -44,7 +26,7 @@ def test_cumulants_shows_every_generating_function_partial_sum_and_error():
     figure = plot.cumulants(
         t, functions, series_arguments=t, closed_form=t**2, partial_sums=sums, radius=2.5, orders=orders, errors=errors
     )
-    assert all(_shows(figure, values) for values in [*functions.values(), *sums.values(), *errors.values(), t**2])
+    assert all(shows(figure, values) for values in [*functions.values(), *sums.values(), *errors.values(), t**2])
 
 
 def test_interactions_under_the_floor_are_drawn_hollow_on_the_floor():
@@ -53,9 +35,9 @@ def test_interactions_under_the_floor_are_drawn_hollow_on_the_floor():
     figure = plot.interactions(strengths, floor=1e-15, scales=np.array([0.1, 1.0]), ratios=ratios)
     hollow = [line for line in figure.axes[0].lines if line.get_markerfacecolor() == "none" and len(line.get_ydata())]
     assert [line.get_ydata().tolist() for line in hollow] == [[1e-15]]
-    assert _shows(figure, strengths["Gaussian"][:2])
-    assert _shows(figure, strengths["Poisson"])
-    assert all(_shows(figure, values) for values in ratios["Poisson"].values())
+    assert shows(figure, strengths["Gaussian"][:2])
+    assert shows(figure, strengths["Poisson"])
+    assert all(shows(figure, values) for values in ratios["Poisson"].values())
 
 
 def test_landscape_draws_one_arrow_from_each_query_to_its_update():
@@ -90,15 +72,15 @@ def test_weights_marks_the_uniform_value_one_over_n():
         predictions={dim: v / 2 for dim, v in values.items()},
         examples={"example": (0.05, 0.5)},
     )
-    assert _shows(figure, np.array([0.25, 0.25]))
-    assert all(_shows(figure, v) and _shows(figure, v / 2) for v in values.values())
+    assert shows(figure, np.array([0.25, 0.25]))
+    assert all(shows(figure, v) and shows(figure, v / 2) for v in values.values())
 
 
 def test_convergence_shows_the_medians_and_the_scan():
     medians = {beta: np.geomspace(1, 10.0 ** -(k + 1), 4) for k, beta in enumerate((0.125, 0.25, 0.5, 1.0))}
     own, factor = np.array([0.0, 1.0]), np.array([0.6, 0.0])
     figure = plot.convergence(medians, rule=0.01, betas=np.array([0.1, 1.0]), own_pattern=own, contraction=factor)
-    assert all(_shows(figure, values) for values in [*medians.values(), own, factor])
+    assert all(shows(figure, values) for values in [*medians.values(), own, factor])
 
 
 def test_retrieval_puts_the_images_in_the_order_stored_query_retrieved():
@@ -142,5 +124,5 @@ def test_orders_is_the_first_panel_of_interactions_alone():
     strengths = {"Gaussian": np.array([0.3, 0.1, 1e-18]), "Poisson": np.array([0.3, 0.2, 0.1])}
     figure = plot.orders(strengths, floor=1e-15)
     assert len(figure.axes) == 1
-    assert _shows(figure, strengths["Gaussian"][:2])
-    assert _shows(figure, strengths["Poisson"])
+    assert shows(figure, strengths["Gaussian"][:2])
+    assert shows(figure, strengths["Poisson"])

@@ -1,25 +1,10 @@
 """Each figure of the chapter shows the numbers that it is given, in order, and nothing that it made up."""
 
-from collections.abc import Iterator
-
-import matplotlib.pyplot as plt
 import numpy as np
-import pytest
 from matplotlib.collections import LineCollection, QuadMesh
-from matplotlib.figure import Figure
 
 from chapters.spin_transformers import figures as plot
-
-
-@pytest.fixture(autouse=True)
-def _close_figures() -> Iterator[None]:
-    yield
-    plt.close("all")
-
-
-def _shows(figure: Figure, values: np.ndarray) -> bool:
-    lines = [np.asarray(line.get_ydata(), dtype=float) for ax in figure.axes for line in ax.lines]
-    return any(np.array_equal(line, values, equal_nan=True) for line in lines)
+from tests.chapters.drawings import shows
 
 
 def _run(rng: np.random.Generator, steps: int = 5, sites: int = 4) -> dict[str, np.ndarray]:
@@ -33,9 +18,9 @@ def test_response_has_one_curve_for_each_temperature_and_the_radius_twice():
     figure = plot.response(
         lengths, curves, radius=2.5, scaled=scaled, elasticity=1 / scaled, marks={"here": (1.0, 1.0)}
     )
-    assert all(_shows(figure, values) for values in curves.values())
-    assert _shows(figure, 1 / scaled)
-    assert _shows(figure, np.array([2.5, 2.5]))
+    assert all(shows(figure, values) for values in curves.values())
+    assert shows(figure, 1 / scaled)
+    assert shows(figure, np.array([2.5, 2.5]))
 
 
 def test_couplings_are_drawn_as_many_as_asked_and_by_sign():
@@ -45,7 +30,7 @@ def test_couplings_are_drawn_as_many_as_asked_and_by_sign():
     counts = [len(group.get_segments()) for group in groups]
     strongest = np.abs(J) >= np.quantile(np.abs(J), 0.9)
     assert counts == [int(np.sum(strongest & (J > 0))), int(np.sum(strongest & (J < 0)))]
-    assert _shows(figure, np.array([0.5]))
+    assert shows(figure, np.array([0.5]))
 
 
 def test_runs_show_means_over_sites():
@@ -53,12 +38,12 @@ def test_runs_show_means_over_sites():
     runs = {"cold": {"naive": _run(rng), "TAP": _run(rng)}}
     figure = plot.naive_and_tap(runs, radius=1.0)
     for run in runs["cold"].values():
-        assert all(_shows(figure, values.mean(axis=1)) for values in run.values())
+        assert all(shows(figure, values.mean(axis=1)) for values in run.values())
     one = runs["cold"]["naive"]
     figure = plot.single_run({k: one[k] for k in ("previous", "start", "fields")}, one["norms"], radius=1.0, shown=2)
-    assert _shows(figure, one["norms"].mean(axis=1))
-    assert _shows(figure, one["norms"][:, 1])
-    assert not _shows(figure, one["norms"][:, 3])
+    assert shows(figure, one["norms"].mean(axis=1))
+    assert shows(figure, one["norms"][:, 1])
+    assert not shows(figure, one["norms"][:, 3])
 
 
 def test_temperatures_leave_gaps_where_a_theory_has_no_answer():
@@ -74,7 +59,7 @@ def test_temperatures_leave_gaps_where_a_theory_has_no_answer():
         errors=errors,
         turning=2.0,
     )
-    assert all(_shows(figure, values) for values in (*lengths.values(), *errors.values(), betas / 8))
+    assert all(shows(figure, values) for values in (*lengths.values(), *errors.values(), betas / 8))
 
 
 def test_maps_are_drawn_as_they_are_with_one_mark_for_each_system():
@@ -97,16 +82,16 @@ def test_one_step_shows_every_curve():
     figure = plot.one_step(
         dims, by_dim, noise, strengths=strengths, by_strength=by_strength, noise_by_strength=noise, guides={2: 1e-3}
     )
-    assert all(_shows(figure, values) for values in (*by_dim.values(), *by_strength.values()))
-    assert _shows(figure, 1e-3 * (strengths / 0.1) ** 2)
+    assert all(shows(figure, values) for values in (*by_dim.values(), *by_strength.values()))
+    assert shows(figure, 1e-3 * (strengths / 0.1) ** 2)
 
 
 def test_a_frame_of_the_relaxation_shows_its_own_update_and_those_before():
     rng = np.random.default_rng(4)
     lengths, distances = ({name: rng.uniform(0.1, 1, shape) for name in ("naive", "TAP")} for shape in ((4, 5), (4,)))
     figure = plot.settling(2, lengths, distances)
-    assert all(_shows(figure, values[2]) and not _shows(figure, values[3]) for values in lengths.values())
-    assert all(_shows(figure, values[:3]) for values in distances.values())
+    assert all(shows(figure, values[2]) and not shows(figure, values[3]) for values in lengths.values())
+    assert all(shows(figure, values[:3]) for values in distances.values())
 
 
 def test_rows_and_their_medians_are_drawn_as_they_are():
@@ -117,9 +102,9 @@ def test_rows_and_their_medians_are_drawn_as_they_are():
     figure = plot.fidelity(
         n_eff, {"naive": error}, edges=np.array([1.0, 3.0, 9.0, 27.0]), bands=bands, threshold=0.05, trained=trained
     )
-    assert _shows(figure, error[trained])
-    assert _shows(figure, error[~trained])
-    assert all(_shows(figure, values) for curves in bands.values() for values in curves.values())
+    assert shows(figure, error[trained])
+    assert shows(figure, error[~trained])
+    assert all(shows(figure, values) for curves in bands.values() for values in curves.values())
 
 
 def test_draws_of_one_setting_share_a_mark_and_what_was_not_found_is_left_out():
@@ -131,8 +116,8 @@ def test_draws_of_one_setting_share_a_mark_and_what_was_not_found_is_left_out():
         labels | {"more": labels["means"]},
         errors=errors | {"more": y * 0},
     )
-    assert _shows(figure, np.array([0.11]))
-    assert _shows(figure, np.array([0.31]))
+    assert shows(figure, np.array([0.11]))
+    assert shows(figure, np.array([0.31]))
 
 
 def test_every_system_has_a_mark_of_each_law_in_the_row_of_its_shape():
@@ -158,7 +143,7 @@ def test_the_still_picture_shows_both_means_of_the_first_spin():
 def test_printed_entries_are_sorted_and_none_is_lost():
     values = np.random.default_rng(2).uniform(1e-7, 1e-5, 36)
     figure = plot.printed({"module": values}, {"module": np.full(36, 5e-9)})
-    assert _shows(figure, np.sort(values))
+    assert shows(figure, np.sort(values))
 
 
 def test_every_other_figure_draws():

@@ -1,8 +1,5 @@
 """Each figure of the transient shows the numbers that it is given, in the place and with the look of their row."""
 
-from collections.abc import Iterator
-
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from matplotlib.colors import to_hex
@@ -11,12 +8,6 @@ from chapters.nonequilibrium_dynamics import transient as plot
 from experiments.comparison.contrasts import Finding
 from experiments.comparison.judging import Paired, Verdict
 from experiments.comparison.transient_questions import QUESTIONS, Answer
-
-
-@pytest.fixture(autouse=True)
-def _close_figures() -> Iterator[None]:
-    yield
-    plt.close("all")
 
 
 def paired(mean):
