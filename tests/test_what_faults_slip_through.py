@@ -70,7 +70,7 @@ ESTIMATORS = {
         replicas.weighted_mean((x / np.sqrt(UNEVEN)).T, UNEVEN / UNEVEN.sum()),
         replicas.standard_error((x / np.sqrt(UNEVEN)).T, UNEVEN / UNEVEN.sum()),
     ),
-    "jackknife": lambda x: zip(*(fidelity._jackknife(middle, np.stack([y, y])) for y in x), strict=True),
+    "jackknife": lambda x: zip(*(fidelity.jackknife(middle, np.stack([y, y])) for y in x), strict=True),
 }
 
 

@@ -23,7 +23,7 @@ def test_every_seed_has_an_order_of_its_own_in_which_all_examples_come_before_on
 
 def test_windows_of_a_seed_go_from_the_first_character_to_the_last(monkeypatch):
     text = transient._Text(np.arange(23), np.empty(0), 0.0)
-    monkeypatch.setattr(transient, "_text_of", lambda design: text)
+    monkeypatch.setattr(transient, "text_of", lambda design: text)
     design = transient.SMOKE._replace(length=4, batch=3, updates=400)
     first, second = (transient._batches(design, seed)[0] for seed in (1, 2))
     assert (first.min(), first.max()) == (second.min(), second.max()) == (0, 22)
@@ -52,7 +52,7 @@ def test_scores_count_every_example_once(program, monkeypatch):
 
     fake = SimpleNamespace(predict=(lambda _, features: answers(features), 4), device="cpu")
     examples = Examples(np.arange(10), labels)
-    assert program.score(fake, in_torch, examples) == training._scored(logits, found, labels)
+    assert program.score(fake, in_torch, examples) == training.scored(logits, found, labels)
 
 
 def test_the_network_is_tested_on_every_image():

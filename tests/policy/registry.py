@@ -114,6 +114,8 @@ EXEMPT = {
     "experiments.comparison.blocks": UNCHECKED,
     "experiments.comparison.mixers.Fourier": "no arguments",
     "experiments.comparison.training.hessenberg": UNCHECKED,
+    "experiments.comparison.training.scored": "what a net said, and how often it found it",
+    "experiments.comparison.transient.text_of": "of a design, which is checked where it is made",
     "experiments.comparison.transient.softmax": UNCHECKED,
     **{f"experiments.depth.rows.{name}": UNCHECKED for name in ("free_energy", "normalized", "rectified")},
     **{f"experiments.depth.mnist.{name}": "of a record that its checksum seals" for name in ("answers", "recorded")},
@@ -158,7 +160,22 @@ EXEMPT = {
     "spinbook.vector.heads": UNCHECKED,
     **{
         f"experiments.vector.fidelity.{name}": "cases of the book and their record, see experiments.comparison"
-        for name in ("cases", "compute", "measure", "record", "system")
+        for name in (
+            "cases",
+            "compute",
+            "delayed_estimate",
+            "exact_gain",
+            "forgotten",
+            "independent_correlations",
+            "jackknife",
+            "measure",
+            "own_means_apart",
+            "record",
+            "sampled_halves",
+            "squared_error",
+            "steady_means",
+            "system",
+        )
     },
     "experiments.vector.shapes": "cases of the book and their record, see experiments.comparison",
     "experiments.vector.one_step": "cases of the book and their record, see experiments.comparison",

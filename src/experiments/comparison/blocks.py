@@ -31,12 +31,14 @@ __all__ = [
     "Identity",
     "Memory",
     "Pooling",
+    "QueryKeyValue",
     "Settled",
     "SpinBlock",
     "Stack",
     "Updating",
     "require_sizes",
     "standardized",
+    "weight",
     "with_residual",
     "without_residual",
 ]
@@ -101,12 +103,12 @@ class _Norm(eqx.Module):
         return self.gain * standardized(x) + self.bias
 
 
-def _weight(key: PRNGKeyArray, outputs: int, inputs: int) -> Array:
+def weight(key: PRNGKeyArray, outputs: int, inputs: int) -> Array:
     """Uniform within 1 / sqrt(inputs), as both frameworks draw linear maps."""
     return jax.random.uniform(key, (outputs, inputs), jnp.float32, -1, 1) / np.float32(np.sqrt(inputs))
 
 
-class _QueryKeyValue(eqx.Module):
+class QueryKeyValue(eqx.Module):
     """Queries, keys and values of several heads, and the map that joins what the heads found."""
 
     to_queries_keys_values: Array
@@ -116,7 +118,7 @@ class _QueryKeyValue(eqx.Module):
     def __init__(self, dim: int, num_heads: int, *, key: PRNGKeyArray) -> None:
         require_sizes(dim=dim, num_heads=num_heads)
         a, b = jax.random.split(validate.key(key))
-        self.to_queries_keys_values, self.to_output = _weight(a, 3 * dim, dim), _weight(b, dim, dim)
+        self.to_queries_keys_values, self.to_output = weight(a, 3 * dim, dim), weight(b, dim, dim)
         self.num_heads = num_heads
 
     def split(self, x: Float[Array, "N D"]) -> Float[Array, "3 H N d"]:
@@ -129,7 +131,7 @@ class _QueryKeyValue(eqx.Module):
         return jnp.moveaxis(found, 0, 1).reshape(found.shape[1], -1) @ self.to_output.T
 
 
-class Attention(_QueryKeyValue):
+class Attention(QueryKeyValue):
     """x to W_O [softmax(q k^T / sqrt(D / heads)) v], q, k, v = W x: multi-head attention without biases.
 
     >>> Attention(8, 2, key=jax.random.key(0))(jnp.ones((5, 8), jnp.float32)).shape
@@ -184,7 +186,7 @@ class FeedForward(eqx.Module):
     def __init__(self, dim: int, *, key: PRNGKeyArray) -> None:
         require_sizes(dim=dim)
         a, b = jax.random.split(validate.key(key))
-        self.up, self.down = _weight(a, 4 * dim, dim), _weight(b, dim, 4 * dim)
+        self.up, self.down = weight(a, 4 * dim, dim), weight(b, dim, 4 * dim)
         self.up_bias, self.down_bias = jnp.zeros(4 * dim, jnp.float32), jnp.zeros(dim, jnp.float32)
 
     def __call__(self, x: Float[Array, "N D"]) -> Float[Array, "N D"]:

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from experiments.comparison.blocks import Settled, _QueryKeyValue, _weight, require_sizes, standardized
+from experiments.comparison.blocks import QueryKeyValue, Settled, require_sizes, standardized, weight
 from spinbook import validate
 
 __all__ = [
@@ -43,12 +43,12 @@ class NormalizedAttention(eqx.Module):
     (5, 8)
     """
 
-    maps: _QueryKeyValue
+    maps: QueryKeyValue
     gain: Array
     offset: Array
 
     def __init__(self, dim: int, num_heads: int, *, key: PRNGKeyArray) -> None:
-        self.maps = _QueryKeyValue(dim, num_heads, key=key)
+        self.maps = QueryKeyValue(dim, num_heads, key=key)
         self.gain, self.offset = jnp.ones(num_heads, jnp.float32), jnp.ones(num_heads, jnp.float32)
 
     def __call__(self, x: Float[Array, "N D"]) -> Float[Array, "N D"]:
@@ -69,10 +69,10 @@ class RectifiedAttention(eqx.Module):
     (5, 8)
     """
 
-    maps: _QueryKeyValue
+    maps: QueryKeyValue
 
     def __init__(self, dim: int, num_heads: int, *, key: PRNGKeyArray) -> None:
-        self.maps = _QueryKeyValue(dim, num_heads, key=key)
+        self.maps = QueryKeyValue(dim, num_heads, key=key)
 
     def __call__(self, x: Float[Array, "N D"]) -> Float[Array, "N D"]:
         q, k, v = self.maps.split(x)
@@ -128,7 +128,7 @@ class SiteMLP(eqx.Module):
     def __init__(self, num_sites: int, *, key: PRNGKeyArray) -> None:
         require_sizes(num_sites=num_sites)
         a, b = jax.random.split(validate.key(key))
-        self.up, self.down = _weight(a, 2 * num_sites, num_sites), _weight(b, num_sites, 2 * num_sites)
+        self.up, self.down = weight(a, 2 * num_sites, num_sites), weight(b, num_sites, 2 * num_sites)
         self.up_bias, self.down_bias = jnp.zeros(2 * num_sites, jnp.float32), jnp.zeros(num_sites, jnp.float32)
 
     def __call__(self, x: Float[Array, "N D"]) -> Float[Array, "N D"]:
@@ -158,10 +158,10 @@ class GatedMLP(eqx.Module):
     def __init__(self, num_sites: int, dim: int, *, key: PRNGKeyArray) -> None:
         require_sizes(num_sites=num_sites, dim=dim)
         a, b, c = jax.random.split(validate.key(key), 3)
-        self.up, self.down = _weight(a, 4 * dim, dim), _weight(b, dim, 2 * dim)
+        self.up, self.down = weight(a, 4 * dim, dim), weight(b, dim, 2 * dim)
         self.up_bias, self.down_bias = jnp.zeros(4 * dim, jnp.float32), jnp.zeros(dim, jnp.float32)
         self.norm_gain, self.norm_bias = jnp.ones(2 * dim, jnp.float32), jnp.zeros(2 * dim, jnp.float32)
-        self.sites = np.float32(1e-2) * _weight(c, num_sites, num_sites)
+        self.sites = np.float32(1e-2) * weight(c, num_sites, num_sites)
         self.sites_bias = jnp.ones(num_sites, jnp.float32)
 
     def __call__(self, x: Float[Array, "N D"]) -> Float[Array, "N D"]:
@@ -209,8 +209,8 @@ class EnergyBlock(eqx.Module):
         require_sizes(dim=dim, num_heads=num_heads, steps=steps)
         rate = validate.number(rate, "rate", above=0)
         a, b, c = jax.random.split(validate.key(key), 3)
-        self.to_keys, self.to_queries = _weight(a, dim, dim), _weight(b, dim, dim)
-        self.memories = _weight(c, 4 * dim, dim)
+        self.to_keys, self.to_queries = weight(a, dim, dim), weight(b, dim, dim)
+        self.memories = weight(c, 4 * dim, dim)
         self.gain, self.bias = jnp.ones(1, jnp.float32), jnp.zeros(dim, jnp.float32)
         self.num_heads, self.steps, self.rate = num_heads, steps, rate
 

@@ -58,7 +58,7 @@ def train_linear(task: Task, recipe: Recipe, *, learning_rate: float, seed: int)
 
         def score(examples: Examples) -> Score:
             logits = np.asarray(_logits(weights, jnp.asarray(_flat(examples))))[:, None]
-            return training._scored(logits, np.ones(len(logits), bool), examples.labels)
+            return training.scored(logits, np.ones(len(logits), bool), examples.labels)
 
         return score(task.test), score(task.validation)
 
@@ -139,7 +139,7 @@ def count_neighbours(task: Task) -> tuple[Score, float]:
 
     def score(strength: float, examples: Examples) -> Score:
         logits = _log_probabilities(task, strength, examples, counts)
-        return training._scored(logits, np.ones(len(logits), bool), examples.labels)
+        return training.scored(logits, np.ones(len(logits), bool), examples.labels)
 
     best = min(_STRENGTHS, key=lambda strength: score(strength, task.validation).loss)
     return score(best, task.test), best

@@ -25,7 +25,7 @@ from experiments import designs, records
 from experiments.comparison import transient
 from experiments.comparison.transient import Design, LanguageModel, Row
 from experiments.vector import fidelity
-from experiments.vector.fidelity import _forgotten, _jackknife, _relative
+from experiments.vector.fidelity import forgotten, jackknife, squared_error
 from spinbook import sphere, sweep, validate
 from spinbook.annotations import Float
 from spinbook.entropy_production import vector_delayed_correlations, vector_mean_field
@@ -132,8 +132,8 @@ def _measured(J: np.ndarray, x: np.ndarray, beta: float, sampling: Sampling, key
     def sigma(a: np.ndarray, b: np.ndarray) -> float:
         return float(beta * np.sum((J - J.T) * (a + b) / 2))
 
-    result["sigma"] = _jackknife(sigma, delayed)
-    result["forgotten"] = _forgotten(means)
+    result["sigma"] = jackknife(sigma, delayed)
+    result["forgotten"] = forgotten(means)
     if np.isnan(m).any():
         return (
             result
@@ -147,7 +147,7 @@ def _measured(J: np.ndarray, x: np.ndarray, beta: float, sampling: Sampling, key
     D = np.asarray(vector_delayed_correlations(J, theta, theta, response=sphere.exact, **options))
 
     for name, part in (("delayed", np.s_[:, :]), ("delayed_rest", np.s_[1:, 1:])):
-        result[name] = _jackknife(_relative(D[part]), delayed[:, :, *part])
+        result[name] = jackknife(squared_error(D[part]), delayed[:, :, *part])
     chi, r, q = mean_field.collective_mode(J, m, beta=beta)
     return result | {"chi": chi, "q": q, "predicted": r / np.sqrt(q + 2 * r + r**2)}
 
@@ -162,7 +162,7 @@ def _model(row: Row, design: Design, folder: Path | None) -> LanguageModel:
 
 
 def _sampled(task: _Task, design: Design, sampling: Sampling, folder: Path | None) -> dict[str, np.ndarray]:
-    window = transient._text_of(design).held_out.reshape(-1, design.length + 1)[task.window, :-1]
+    window = transient.text_of(design).held_out.reshape(-1, design.length + 1)[task.window, :-1]
     with enable_x64(False), jax.numpy_dtype_promotion("standard"):
         layer = frozen(_model(task.row, design, folder), window, task.row.own_use)[task.layer]
     return measure(layer, sampling, seed=1000 * task.layer + task.window)

@@ -44,6 +44,7 @@ __all__ = [
     "follow",
     "hessenberg",
     "rate_profile",
+    "scored",
     "shared_start",
     "train",
 ]
@@ -139,7 +140,8 @@ _NO_SCORE = Score(math.nan, math.nan, math.nan)
 _LOOKED_FOR = ("steps", "contraction", "production")
 
 
-def _scored(logits: np.ndarray, converged: np.ndarray, labels: np.ndarray) -> Score:
+def scored(logits: np.ndarray, converged: np.ndarray, labels: np.ndarray) -> Score:
+    """Accuracy and loss on the labels that are asked for; what is not finite or did not converge counts as wrong."""
     asked = labels != NOT_ASKED
     sound = np.isfinite(logits).all(-1) & converged[:, None]
     right = (logits.argmax(-1) == labels) & sound
@@ -407,7 +409,7 @@ class _JaxProgram:
             full = part[np.arange(size) % len(part)]
             answered.append([np.asarray(a)[: len(part)] for a in predict(arrays, jnp.asarray(full))])
         logits, converged = (np.concatenate(column) for column in zip(*answered, strict=True))
-        return _scored(logits, converged, examples.labels)
+        return scored(logits, converged, examples.labels)
 
     def seconds(self, state: Any, indices: np.ndarray) -> float:
         """Per update, of one more chunk that changes nothing."""
@@ -550,7 +552,7 @@ class _TorchProgram:
                 found = net(part.to(self.device))
                 logits.append(found[0].cpu().numpy())
                 converged.append(found[1].converged.cpu().numpy())
-        return _scored(np.concatenate(logits), np.concatenate(converged), examples.labels)
+        return scored(np.concatenate(logits), np.concatenate(converged), examples.labels)
 
     def seconds(self, state: Any, indices: np.ndarray) -> float:
         """Per update, of a few more that change nothing."""

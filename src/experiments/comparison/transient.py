@@ -48,7 +48,7 @@ from spinbook.spin_transformer import (
     sphere_per_head,
     unit_length,
 )
-from spinbook.sweep.storage import _decoded, _encoded
+from spinbook.sweep.storage import decoded, encoded
 
 __all__ = [
     "ALL",
@@ -69,6 +69,7 @@ __all__ = [
     "resumed",
     "softmax",
     "spins",
+    "text_of",
     "train",
 ]
 
@@ -417,13 +418,14 @@ def _text(sample: bool, length: int, batch: int, num_batches: int) -> _Text:
     return _Text(learnt, held_out, float(-np.log(counts / counts.sum())[held_out[..., 1:]].mean()))
 
 
-def _text_of(design: Design) -> _Text:
+def text_of(design: Design) -> _Text:
+    """The characters of a design: those to train on, the held-out ones, and the loss of guessing."""
     return _text(design.sample, design.length, design.batch, design.held_out_batches)
 
 
 def _batches(design: Design, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Windows (updates, batch, length + 1) of a seed, the same for all rows, and the K of a row of random K."""
-    learnt = _text_of(design).train
+    learnt = text_of(design).train
     starts = np.random.default_rng([seed, 1]).integers(len(learnt) - design.length, size=(design.updates, design.batch))
     numbers = np.random.default_rng([seed, 2]).integers(1, LARGEST_RANDOM + 1, size=design.updates)
     return learnt[starts[..., None] + np.arange(design.length + 1)], numbers.astype(np.int32)
@@ -526,7 +528,7 @@ class Checkpoint(NamedTuple):
         leaves |= {f"found.{name}": values for name, values in found.items()}
         self.path.parent.mkdir(parents=True, exist_ok=True)
         unfinished = self.path.with_name(f".{self.path.name}.unfinished")
-        unfinished.write_bytes(_encoded(leaves | {"identity": np.array(self.identity)}, _SEAL))
+        unfinished.write_bytes(encoded(leaves | {"identity": np.array(self.identity)}, _SEAL))
         os.replace(unfinished, self.path)
 
     def read(self, like: Any) -> tuple[Any, dict[str, np.ndarray]] | None:
@@ -536,7 +538,7 @@ class Checkpoint(NamedTuple):
         """
         if not self.path.is_file():
             return None
-        arrays = _decoded(self.path.read_bytes(), _SEAL)
+        arrays = decoded(self.path.read_bytes(), _SEAL)
         if arrays is None:
             aside = self.path.with_name(f"{self.path.name}.damaged")
             os.replace(self.path, aside)
@@ -623,7 +625,7 @@ def train(run: Run, design: Design, *, checkpoint: Checkpoint | None = None) -> 
         programs = _programs(run.row, design)
         params = eqx.filter(model, eqx.is_inexact_array)
         windows, numbers = _batches(design, run.seed)
-        held_out = jnp.asarray(_text_of(design).held_out)
+        held_out = jnp.asarray(text_of(design).held_out)
         few = held_out[: design.look_batches]
         carried: Any = (params, programs.begin(params))
 
@@ -713,7 +715,7 @@ def compare(design: Design = SMOKE, *, folder: Path | None = None, **options: An
     ``weights-ROW-BETA.npz``, see ``restored``. ``options`` are those of ``spinbook.sweep.iterate``. Raises
     ``FileNotFoundError`` where the text is missing.
     """
-    blind = _text_of(design).blind
+    blind = text_of(design).blind
     found: dict[Run, dict[str, Any]] = {}
     growing = records.Growing.at(folder, _ARTIFACT)
 

@@ -205,20 +205,20 @@ def _done(task: _Task, sizes: Sizes, folder: Path, design: Design) -> dict[str, 
     with enable_x64(False), jax.numpy_dtype_promotion("standard"):
         if task.part == "heads":
             mask = np.tril(np.ones((len(characters),) * 2, bool))
-            return runs._measured(run(characters, model), layers(model), outputs, task.number, mask)
+            return runs.measured(run(characters, model), layers(model), outputs, task.number, mask)
         if task.part == "jacobians":
             functions = added, attended, _forward
             rows = []
             for t, layer in zip(run(characters, model), layers(model), strict=True):
                 states = t.inputs, layer.gains[0] * _divided(t.inputs), t.middle
                 rows.append([(f, x, layer) for f, x in zip(functions, states, strict=True)])
-            return runs._jacobians(rows, task.number)
+            return runs.of_jacobians(rows, task.number)
         if task.part == "rest":
             layer = layers(model)[task.number]
             start = [_divided(run(w[:-1], model)[task.number].inputs) for w in texts[: sizes.few]]
-            return runs._rest(lambda x: _divided(outputs(x, layer)), jnp.stack(start), sizes)
+            return runs.rest(lambda x: _divided(outputs(x, layer)), jnp.stack(start), sizes)
         if task.part == "spins":
-            return runs._spins(run(characters, model), task.number, sizes.replicas)
+            return runs.spins(run(characters, model), task.number, sizes.replicas)
         return _sentence(model, window)
 
 

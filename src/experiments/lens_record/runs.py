@@ -27,7 +27,7 @@ from spinbook.entropy_production import vector_delayed_correlations
 from spinbook.precision import enable_x64
 from spinbook.vector import mean_field
 
-__all__ = ["FULL", "QUICK", "Sizes", "collect", "control", "write_sample"]
+__all__ = ["FULL", "QUICK", "Sizes", "collect", "control", "measured", "of_jacobians", "rest", "spins", "write_sample"]
 
 _ARTIFACT = "lens.json.gz"
 _LENGTHS = "share total_variation qk_norm"
@@ -109,7 +109,7 @@ def _outputs(x: Array, layer: Layer) -> Array:
     return encoder.block(x, layer).outputs
 
 
-def _measured(
+def measured(
     traces: Sequence[Trace],
     layers: Sequence[Any],
     outputs: Callable[[Array, Any], Array],
@@ -118,8 +118,8 @@ def _measured(
 ) -> dict[str, Any]:
     """Measures of all heads and layers on one window; ``outputs(x, layer)`` is what a layer makes of its states."""
     states = [traces[0].inputs, *(t.outputs for t in traces)]
-    measured = lens.measure([t.attention[None] for t in traces], [x[None] for x in states])
-    found = {str(name): np.asarray(values[0]) for name, values in measured.data_vars.items()}
+    by_head = lens.measure([t.attention[None] for t in traces], [x[None] for x in states])
+    found = {str(name): np.asarray(values[0]) for name, values in by_head.data_vars.items()}
     rows: dict[str, list[Any]] = {}
     for layer, t in zip(layers, traces, strict=True):
         lengths = lens.key_lengths(t.queries, t.keys, mask=mask)
@@ -141,9 +141,9 @@ def _measured(
 
 
 def _heads(network: Encoder, tokens: np.ndarray, number: int, keep: bool) -> dict[str, Any]:
-    """What ``_measured`` has, and what the regression needs."""
+    """What ``measured`` has, and what the regression needs."""
     traces = encoder.run(tokens, network)
-    found = _measured(traces, network.layers, _outputs, number)
+    found = measured(traces, network.layers, _outputs, number)
     if keep:
         found["echoes"] = np.array([_echoes(network, traces, k) for k in range(len(traces) - 1)], np.float32)
     return found
@@ -169,14 +169,14 @@ def _echoes(network: Encoder, traces: Sequence[encoder.Trace], k: int) -> list[n
     return [np.asarray(t.forward), np.asarray(t.middle), induced, back]
 
 
-def _jacobians(parts: Sequence[Sequence[tuple[Any, Array, Any]]], number: int) -> dict[str, Any]:
+def of_jacobians(parts: Sequence[Sequence[tuple[Any, Array, Any]]], number: int) -> dict[str, Any]:
     """Antisymmetric shares (L, parts) and their errors over probes, of functions of states and a layer."""
     key = jax.random.key(number)
     found = [[jacobians.antisymmetric_share(key, f, x, (layer,)) for f, x, layer in row] for row in parts]
     return {"antisymmetric": np.array(found)[..., 0], "antisymmetric_error": np.array(found)[..., 1]}
 
 
-def _rest(outputs: Callable[[Array], Array], start: Array, sizes: Sizes) -> dict[str, Any]:
+def rest(outputs: Callable[[Array], Array], start: Array, sizes: Sizes) -> dict[str, Any]:
     """A layer applied to its own output: exponent and error, last step, and how far one application goes."""
     shape, start = start.shape[1:], start.reshape(len(start), -1)
 
@@ -196,7 +196,7 @@ def _rest(outputs: Callable[[Array], Array], start: Array, sizes: Sizes) -> dict
     }
 
 
-def _spins(traces: Sequence[Trace], number: int, replicas: int) -> dict[str, Any]:
+def spins(traces: Sequence[Trace], number: int, replicas: int) -> dict[str, Any]:
     """Each head of each layer as spins: errors of means (L, H, theories) and of delayed correlations, and laws."""
     rows: list[list[dict[str, Any]]] = []
     with enable_x64(True):
@@ -310,13 +310,13 @@ def _done(task: _Task, sizes: Sizes, path: str | None, text: str | None) -> dict
         if task.part == "jacobians":
             functions = (_added, "inputs"), (_attended, "inputs"), (encoder.feed_forward, "middle")
             pairs = zip(encoder.run(tokens, network), network.layers, strict=True)
-            return _jacobians([[(f, getattr(t, x), layer) for f, x in functions] for t, layer in pairs], task.number)
+            return of_jacobians([[(f, getattr(t, x), layer) for f, x in functions] for t, layer in pairs], task.number)
         if task.part == "rest":
             layer = network.layers[task.number]
             few = [encoder.run(window, network)[task.number].inputs for window in all_windows[: sizes.few]]
-            return _rest(lambda x: _outputs(x, layer), jnp.stack(few), sizes)
+            return rest(lambda x: _outputs(x, layer), jnp.stack(few), sizes)
         if task.part == "spins":
-            return _spins(encoder.run(tokens, network), task.number, sizes.replicas)
+            return spins(encoder.run(tokens, network), task.number, sizes.replicas)
         return _sentence(network, tokens, all_windows[(task.number + 1) % len(all_windows)])
 
 

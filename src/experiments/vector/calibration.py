@@ -27,7 +27,16 @@ from jaxtyping import Array
 
 from experiments import designs, records
 from experiments.vector import fidelity
-from experiments.vector.fidelity import STEPS, Case, _forgotten, _gain, _independent, _jackknife, _relative, _steady
+from experiments.vector.fidelity import (
+    STEPS,
+    Case,
+    exact_gain,
+    forgotten,
+    independent_correlations,
+    jackknife,
+    squared_error,
+    steady_means,
+)
 from spinbook import sphere, validate
 from spinbook.annotations import Float
 from spinbook.entropy_production.mean_field import vector_delayed_correlations
@@ -313,13 +322,13 @@ def _polished(J: np.ndarray, x: np.ndarray, beta: float, start: np.ndarray) -> n
 
 def _theories(J: np.ndarray, x: np.ndarray, beta: float) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
     """Means by ``MEANS``, delayed correlations by ``THEORIES``."""
-    means = {name: _settled(J, x, beta, gain) for name, gain in (("naive", _gain), ("large D", _large_d_gain))}
+    means = {name: _settled(J, x, beta, gain) for name, gain in (("naive", exact_gain), ("large D", _large_d_gain))}
     means["TAP"] = _polished(J, x, beta, means["naive"])
     means["spread"] = fidelity.spread_means(J, x, beta=beta, updates=_UPDATES)
     delayed = {}
     for name in ("naive", "TAP"):
         lost = np.isnan(means[name]).any()
-        delayed[name] = np.full_like(J, np.nan) if lost else _independent(J, means[name], beta)
+        delayed[name] = np.full_like(J, np.nan) if lost else independent_correlations(J, means[name], beta)
     fields = x + J @ means["large D"]
     delayed["large D"] = (
         np.full_like(J, np.nan)
@@ -362,12 +371,12 @@ def _compared(J: np.ndarray, x: np.ndarray, beta: float, m: np.ndarray, D: np.nd
     from_closure = np.linalg.norm(closed - naive) / np.linalg.norm(closed)
     of_sigma = np.sum(K * naive) / np.sum(K * closed) - 1
     return {
-        "means": np.array([_jackknife(_relative(means[name]), m) for name in MEANS]),
-        "delayed": np.array([_jackknife(_relative(delayed[name]), D) for name in THEORIES]),
-        "sigma": np.array([_jackknife(produced(delayed[name]), flow) for name in THEORIES]),
-        "shares": np.transpose(_jackknife(shares, D)),
+        "means": np.array([jackknife(squared_error(means[name]), m) for name in MEANS]),
+        "delayed": np.array([jackknife(squared_error(delayed[name]), D) for name in THEORIES]),
+        "sigma": np.array([jackknife(produced(delayed[name]), flow) for name in THEORIES]),
+        "shares": np.transpose(jackknife(shares, D)),
         "floor": np.array([_floor(m), _floor(D), _floor(flow)]),
-        "forgotten": np.array(_forgotten(m)),
+        "forgotten": np.array(forgotten(m)),
         "mode": np.array([chi, r, q]),
         "predicted": np.array([r / np.sqrt(q + 2 * r + r**2), from_closure, of_sigma]),
     }
@@ -416,7 +425,7 @@ def gains(case: Noise) -> dict[str, np.ndarray]:
     """
     with enable_x64(True):
         J, x = system(case)
-        m = _steady(J, x, case.beta, STEPS["naive"])
+        m = steady_means(J, x, case.beta, STEPS["naive"])
         single = [jnp.asarray(a, jnp.float32) for a in (J, x)]
         first, later = jax.random.split(seeded(case))
         start = sphere.sample(first, jnp.zeros((case.runs, *x.shape), jnp.float32), beta=1.0)
@@ -469,20 +478,22 @@ def tried(case: Case) -> dict[str, np.ndarray]:
     """
     with enable_x64(True):
         J, x = fidelity.system(case)
-        m, means = _settled(J, x, case.beta, _gain), fidelity.spread_means(J, x, beta=case.beta, updates=_UPDATES)
-        naive = _independent(J, m, case.beta)
+        m, means = _settled(J, x, case.beta, exact_gain), fidelity.spread_means(J, x, beta=case.beta, updates=_UPDATES)
+        naive = independent_correlations(J, m, case.beta)
         closed = naive + _closure(J, m, case.beta)
         averaged = _spread_delayed(J, x, means, case.beta)[1]
         key = seeded(case)
         couplings, fields, beta = (jnp.asarray(a, jnp.float32) for a in (J, x, case.beta))
-        found = fidelity._halves(key, couplings, fields, beta, case.replicas, case.steps, transient=30, delayed=True)
+        found = fidelity.sampled_halves(
+            key, couplings, fields, beta, case.replicas, case.steps, transient=30, delayed=True
+        )
         halves = [jnp.asarray(part, float) for part in found]
-        own, D = (np.asarray(estimate(*halves)) for estimate in (fidelity._own_means_apart, fidelity._delayed))
+        own, D = (np.asarray(estimate(*halves)) for estimate in (fidelity.own_means_apart, fidelity.delayed_estimate))
     chi, r, q = mean_field.collective_mode(J, m, beta=case.beta)
     predicted = [np.linalg.norm(theory - naive) / np.linalg.norm(theory) for theory in (closed, averaged)]
     return {
-        "delayed": np.array([_jackknife(_relative(theory), D) for theory in (naive, closed, averaged)]),
-        "own_means": np.array(_jackknife(_relative(naive), own)),
+        "delayed": np.array([jackknife(squared_error(theory), D) for theory in (naive, closed, averaged)]),
+        "own_means": np.array(jackknife(squared_error(naive), own)),
         "mode": np.array([chi, r, q]),
         "predicted": np.array([r / np.sqrt(q + 2 * r + r**2), *predicted]),
     }

@@ -35,10 +35,19 @@ __all__ = [
     "Halves",
     "cases",
     "compute",
+    "delayed_estimate",
+    "exact_gain",
+    "forgotten",
+    "independent_correlations",
+    "jackknife",
     "measure",
+    "own_means_apart",
     "record",
     "sampled",
+    "sampled_halves",
     "spread_means",
+    "squared_error",
+    "steady_means",
     "system",
     "trained",
     "twins",
@@ -130,7 +139,7 @@ def _model(couplings: Any, fields: Any, beta: Any, *, dtype: Any) -> tuple[Array
     return J, x, arguments.vector_model(J, x, beta, dtype=dtype)[2]
 
 
-def _halves(
+def sampled_halves(
     key: PRNGKeyArray, J: Array, x: Array, beta: Array, replicas: int, steps: int, transient: int, delayed: bool
 ) -> tuple[Array, Array, Array]:
     """Averages of phi(h), of the s that made h, and of phi_i . s_l, of both halves: (2, G, ...)."""
@@ -147,14 +156,14 @@ def _halves(
     return means, before, products
 
 
-def _own_means_apart(
+def own_means_apart(
     means: Float[Array, "2 G N D"], before: Float[Array, "2 G N D"], products: Float[Array, "2 G N N"]
 ) -> Float[Array, "2 G N N"]:
     """<phi_i . s_l> - <phi_i> . <s_l> of every group, which is too small by the covariance of its two means."""
     return products - jnp.einsum("agid,agld->agil", means, before)
 
 
-def _delayed(
+def delayed_estimate(
     means: Float[Array, "2 G N D"], before: Float[Array, "2 G N D"], products: Float[Array, "2 G N N"]
 ) -> Float[Array, "2 G N N"]:
     """Values of groups whose average is that of the products, less that of products of means of different groups.
@@ -170,7 +179,7 @@ def _delayed(
     off = [values - values.mean(1, keepdims=True) for values in (means, before)]
     c = jnp.einsum("agid,agld->agil", *off)
     C = c.sum(1, keepdims=True) / (groups - 1)
-    return _own_means_apart(means, before, products) + (groups * c - C) / (groups - 2)
+    return own_means_apart(means, before, products) + (groups * c - C) / (groups - 2)
 
 
 def sampled(
@@ -208,11 +217,11 @@ def sampled(
     replicas = validate.count(replicas, "replicas", minimum=GROUPS)
     if replicas % GROUPS:
         raise ValueError(f"replicas: expected a multiple of {GROUPS}, the number of groups, got {replicas}")
-    means, before, products = _halves(key, J, x, beta, replicas, steps, transient, delayed)
-    return Halves(means, _delayed(means, before, products) if delayed else None)
+    means, before, products = sampled_halves(key, J, x, beta, replicas, steps, transient, delayed)
+    return Halves(means, delayed_estimate(means, before, products) if delayed else None)
 
 
-def _jackknife(statistic: Callable[[np.ndarray, np.ndarray], Any], halves: np.ndarray) -> tuple[Any, Any]:
+def jackknife(statistic: Callable[[np.ndarray, np.ndarray], Any], halves: np.ndarray) -> tuple[Any, Any]:
     """statistic(mean of the first half, of the second), and its standard error from leaving out each group in turn."""
     whole = statistic(*halves.mean(1))
     keep = ~np.eye(halves.shape[1], dtype=bool)
@@ -220,12 +229,12 @@ def _jackknife(statistic: Callable[[np.ndarray, np.ndarray], Any], halves: np.nd
     return whole, np.sqrt((len(left) - 1) * np.var(left, axis=0))
 
 
-def _relative(theory: np.ndarray) -> Callable[[np.ndarray, np.ndarray], float]:
+def squared_error(theory: np.ndarray) -> Callable[[np.ndarray, np.ndarray], float]:
     """The squared error of a theory, over the square of what was sampled, from two halves."""
     return lambda a, b: float(np.sum((theory - a) * (theory - b)) / np.sum(a * b))
 
 
-def _forgotten(means: np.ndarray) -> float:
+def forgotten(means: np.ndarray) -> float:
     """The squared distance of the means of two halves over what the scatter of their groups lets expect."""
     expected = sum(np.var(half, axis=0, ddof=1).sum() / len(half) for half in means)
     return float(np.sum((means[0].mean(0) - means[1].mean(0)) ** 2) / expected)
@@ -334,12 +343,13 @@ STEPS: Mapping[str, Any] = {
 """The theories whose steady states are compared; the response is exact unless the name says otherwise."""
 
 
-def _steady(J: np.ndarray, x: np.ndarray, beta: float, step: Any) -> np.ndarray:
+def steady_means(J: np.ndarray, x: np.ndarray, beta: float, step: Any) -> np.ndarray:
+    """m = step(m) within 300 steps; NaN where there is no such state."""
     found = mean_field.steady_state(J, x, beta=beta, step=step, max_steps=300)
     return np.where(found.converged, np.asarray(found.value), np.nan)
 
 
-def _independent(J: np.ndarray, m: np.ndarray, beta: float) -> np.ndarray:
+def independent_correlations(J: np.ndarray, m: np.ndarray, beta: float) -> np.ndarray:
     """D_il = beta tr(Var_i Var_l) J_il, of spins whose neighbours fluctuate independently of each other."""
     Var = np.asarray(sphere.covariance(sphere.field(m, beta=beta), beta=beta))
     return beta * J * np.einsum("iab,lab->il", Var, Var, optimize=True)
@@ -356,7 +366,7 @@ def _closed(J: np.ndarray, m: np.ndarray, beta: float) -> tuple[np.ndarray, np.n
     return A @ C, C
 
 
-_gain = jax.jit(sphere.exact.gain, static_argnums=1)
+exact_gain = jax.jit(sphere.exact.gain, static_argnums=1)
 
 
 @validate.finite_result
@@ -385,7 +395,7 @@ def spread_means(
     for _ in range(updates):
         h = x + J @ m
         squared = np.sum(h**2, axis=1) + J**2 @ (sphere.squared_radius(dim) - np.sum(m**2, axis=1))
-        m = np.asarray(_gain(squared, dim, beta))[:, None] * h
+        m = np.asarray(exact_gain(squared, dim, beta))[:, None] * h
     return m
 
 
@@ -421,7 +431,7 @@ BY_ROW = ("naive", "TAP", "spread")
 
 
 def _rows(case: Case, J: np.ndarray, x: np.ndarray, means: np.ndarray) -> dict[str, np.ndarray]:
-    found = {name: _steady(J, x, case.beta, step) for name, step in STEPS.items()}
+    found = {name: steady_means(J, x, case.beta, step) for name, step in STEPS.items()}
     found["spread"] = spread_means(J, x, beta=case.beta)
     alone = np.asarray(sphere.magnetization(x, beta=case.beta))
     found["phi(x)"] = alone
@@ -436,23 +446,23 @@ def _rows(case: Case, J: np.ndarray, x: np.ndarray, means: np.ndarray) -> dict[s
 
     squared, by_row = [], {}
     for name in THEORIES:
-        squared.append(_jackknife(total(found[name]), means))
+        squared.append(jackknife(total(found[name]), means))
         by_row[name] = product(found[name])(*means.mean(1)) / scale
     return {
         "squared": np.array(squared),
         "n_eff": 1 / np.sum(J**2, axis=1),
         "by_row": np.array([by_row[name] for name in BY_ROW]),
         "size": np.array(np.sqrt(scale.mean()) / sphere.radius(case.dim)),
-        "forgotten": np.array(_forgotten(means)),
+        "forgotten": np.array(forgotten(means)),
     }
 
 
 def _collective(
     case: Case, J: np.ndarray, x: np.ndarray, means: np.ndarray, delayed: np.ndarray
 ) -> dict[str, np.ndarray]:
-    naive, tap = (_steady(J, x, case.beta, STEPS[name]) for name in ("naive", "TAP"))
+    naive, tap = (steady_means(J, x, case.beta, STEPS[name]) for name in ("naive", "TAP"))
     spread = spread_means(J, x, beta=case.beta)
-    independent, closed = _independent(J, naive, case.beta), _closed(J, naive, case.beta)[0]
+    independent, closed = independent_correlations(J, naive, case.beta), _closed(J, naive, case.beta)[0]
 
     def uniform(a: np.ndarray, b: np.ndarray) -> float:
         first, second = ((independent - half).mean() for half in (a, b))
@@ -462,8 +472,10 @@ def _collective(
         return lambda a, b: float(np.sum((m - a) * (m - b)) / len(J) / sphere.squared_radius(case.dim))
 
     return {
-        "delayed": np.array([_jackknife(f, delayed) for f in (_relative(independent), _relative(closed), uniform)]),
-        "means": np.array([_jackknife(mean_error(m), means) for m in (naive, tap, spread)]),
+        "delayed": np.array(
+            [jackknife(f, delayed) for f in (squared_error(independent), squared_error(closed), uniform)]
+        ),
+        "means": np.array([jackknife(mean_error(m), means) for m in (naive, tap, spread)]),
         "mode": np.array(mean_field.collective_mode(J, naive, beta=case.beta)),
     }
 

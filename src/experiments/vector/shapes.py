@@ -24,7 +24,7 @@ import numpy as np
 
 from experiments import designs, records
 from experiments.vector import closure, fidelity
-from experiments.vector.fidelity import _forgotten, _independent, _jackknife, _relative, _steady
+from experiments.vector.fidelity import forgotten, independent_correlations, jackknife, squared_error, steady_means
 from spinbook import lens, sphere, validate
 from spinbook.precision import enable_x64
 
@@ -152,8 +152,8 @@ def measure(case: Case) -> dict[str, np.ndarray]:
         sizes: dict[str, Any] = {"beta": case.beta, "replicas": case.replicas, "steps": case.steps}
         halves = fidelity.sampled(key, jnp.asarray(J), jnp.asarray(x), transient=40, delayed=True, **sizes)
         means, delayed = (np.asarray(part, dtype=float) for part in halves)
-        m = _steady(J, x, case.beta, fidelity.STEPS["naive"])
-        naive = _independent(J, m, case.beta)
+        m = steady_means(J, x, case.beta, fidelity.STEPS["naive"])
+        naive = independent_correlations(J, m, case.beta)
         law = lens.sink_law(J, m, beta=case.beta)
         found = closure.steady_state(J, x, beta=case.beta)
         lost = np.nan if not found.converged else 0.0
@@ -169,13 +169,13 @@ def measure(case: Case) -> dict[str, np.ndarray]:
 
     foreseen = np.linalg.norm(closed - naive) / np.linalg.norm(closed)
     return {
-        "delayed": np.array(_jackknife(_relative(naive), delayed)),
-        "left": np.array(_jackknife(_relative(closed), delayed)),
-        "means": np.array(_jackknife(of_means, means)),
+        "delayed": np.array(jackknife(squared_error(naive), delayed)),
+        "left": np.array(jackknife(squared_error(closed), delayed)),
+        "means": np.array(jackknife(of_means, means)),
         "predicted": np.array([law.uniform, law.with_sinks, law.closed, foreseen]),
-        "uniform": np.array(_jackknife(uniform, delayed)),
+        "uniform": np.array(jackknife(uniform, delayed)),
         "attention": np.array([law.concentration, *alike]),
-        "forgotten": np.array(_forgotten(means)),
+        "forgotten": np.array(forgotten(means)),
     }
 
 

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Store", "plain"]
+__all__ = ["Store", "decoded", "encoded", "plain"]
 
 _DESCRIPTION = "sweep.json"
 _UNFINISHED = ".unfinished-"
@@ -83,7 +83,8 @@ def plain(result: Any) -> dict[str, np.ndarray]:
     return arrays
 
 
-def _encoded(arrays: Mapping[str, np.ndarray], sealed_for: str) -> bytes:
+def encoded(arrays: Mapping[str, np.ndarray], sealed_for: str) -> bytes:
+    """Arrays as a file with a seal, which fits no other purpose than ``sealed_for``."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name, array in arrays.items():
@@ -101,7 +102,8 @@ def _seal(body: Any, sealed_for: str) -> bytes:
     return digest.hexdigest().encode()
 
 
-def _decoded(data: bytes, sealed_for: str) -> dict[str, np.ndarray] | None:
+def decoded(data: bytes, sealed_for: str) -> dict[str, np.ndarray] | None:
+    """The arrays of such a file; None if it is damaged, or sealed for another purpose."""
     body, seal = memoryview(data)[:-_SEAL_LENGTH], data[-_SEAL_LENGTH:]
     if len(data) < _SEAL_LENGTH or seal != _seal(body, sealed_for):
         return None
@@ -238,11 +240,11 @@ class Store(NamedTuple):
             data = _content(self._path(k))
         except OSError:
             return None
-        return _decoded(data, self._sealed_for(k))
+        return decoded(data, self._sealed_for(k))
 
     def write(self, k: int, arrays: Mapping[str, np.ndarray]) -> None:
         """Keep the result of task k."""
-        data = _encoded(arrays, self._sealed_for(k))
+        data = encoded(arrays, self._sealed_for(k))
         try:
             _write(self._path(k), data)
         except FileNotFoundError:

@@ -102,10 +102,10 @@ def test_scores_are_those_of_the_answers_that_were_asked_for():
         # Without a steady state: a wrong answer, and the loss of a uniform guess.
         right.append(converged[k] and p.argmax() == labels[k, n])
         losses.append(-math.log(p[labels[k, n]]) if converged[k] else math.log(5))
-    found = training._scored(logits, converged, labels)
+    found = training.scored(logits, converged, labels)
     assert found == (pytest.approx(np.mean(losses)), pytest.approx(np.mean(right)), pytest.approx(1 / 3))
     logits[0, 0, 0] = np.nan
-    assert math.isfinite(training._scored(logits, converged, labels).loss)
+    assert math.isfinite(training.scored(logits, converged, labels).loss)
 
 
 TINY = Recipe(num_updates=50, batch=4)
@@ -138,7 +138,7 @@ def test_the_loss_of_a_text_counts_gaps_alone():
         features, labels = (jnp.asarray(part[:6]) for part in TEXT.train)
         loss = float(program._loss(arrays, features, labels)[0])
         logits = np.asarray(program._predict(arrays, features)[0])
-    assert loss == pytest.approx(training._scored(logits, np.ones(6, bool), np.asarray(labels)).loss, rel=1e-5)
+    assert loss == pytest.approx(training.scored(logits, np.ones(6, bool), np.asarray(labels)).loss, rel=1e-5)
 
 
 def test_both_frameworks_give_the_same_loss_for_the_same_weights_of_a_stack():
@@ -171,7 +171,7 @@ def test_many_examples_are_answered_in_parts_as_few_are_at_once(monkeypatch):
         arrays, some = program.start(0)[0], training.Examples(*(part[:50] for part in TEXT.train))
         monkeypatch.setattr(training, "_AT_ONCE", 16)
         logits, converged = (np.asarray(a) for a in program._predict(arrays, jnp.asarray(some.features)))
-        whole = training._scored(logits, converged, some.labels)
+        whole = training.scored(logits, converged, some.labels)
         found = program.score(arrays, some)
         assert program.predict[1] == 16
     assert found.accuracy == whole.accuracy

@@ -73,7 +73,7 @@ def test_no_site_hears_of_later_characters(row, use):
 
 
 def test_a_steady_state_forgets_the_values_unless_they_are_a_field():
-    windows = jnp.asarray(transient._text_of(SMOKE).held_out[0])
+    windows = jnp.asarray(transient.text_of(SMOKE).held_out[0])
 
     def slope(row, use):
         model = transient.made(row, SMOKE, KEY)
@@ -90,7 +90,7 @@ def test_a_steady_state_forgets_the_values_unless_they_are_a_field():
 
 
 def test_windows_are_those_of_the_seed_and_none_is_held_out():
-    text, characters = transient._text_of(SMOKE), moby_dick.encode(moby_dick.sample())
+    text, characters = transient.text_of(SMOKE), moby_dick.encode(moby_dick.sample())
     split = len(characters) * 9 // 10
     np.testing.assert_array_equal(text.train, characters[:split])
     windows = text.held_out.transpose(1, 0, 2).reshape(-1, SMOKE.length + 1)
@@ -162,7 +162,7 @@ def test_a_record_has_every_run_and_goes_on_where_it_was(tmp_path, monkeypatch):
     assert records.read(tmp_path / "transient.json.gz")["runs"] == whole["runs"]
     # The weights are those after the last update.
     model = transient.restored(Row("1"), design, tmp_path / "weights-1-1.npz")
-    batches = jnp.asarray(transient._text_of(design).held_out)
+    batches = jnp.asarray(transient.text_of(design).held_out)
     again = [float(transient._loss(model, windows, "1")[0]) for windows in batches]
     assert np.mean(again) == pytest.approx(spins["held_out"][0], rel=1e-5)
     with pytest.raises(ValueError, match="path: expected weights of row vanilla of this design"):

@@ -66,8 +66,8 @@ def short_runs():
     keys = [jax.random.key(k) for k in range(60)]
     x = sphere.radius(dim) * np.eye(dim)[:1]
     J, fields, inverse = (jnp.asarray(a, jnp.float32) for a in (np.ones((1, 1)), x, beta))
-    runs = [fidelity._halves(key, J, fields, inverse, **sizes) for key in keys]
-    found, own = (np.array([of(*run) for run in runs]) for of in (fidelity._delayed, fidelity._own_means_apart))
+    runs = [fidelity.sampled_halves(key, J, fields, inverse, **sizes) for key in keys]
+    found, own = (np.array([of(*run) for run in runs]) for of in (fidelity.delayed_estimate, fidelity.own_means_apart))
     public = fidelity.sampled(keys[0], J, x, beta=beta, **sizes)
     assert np.asarray(public.delayed) == pytest.approx(found[0], abs=1e-5)
     return _alone(dim, beta), found.reshape(60, 16), own.reshape(60, 16)
@@ -97,7 +97,7 @@ def test_leaving_out_a_group_of_delayed_correlations_leaves_the_estimate_of_the_
     with enable_x64(True):
         means, before = (jnp.asarray(part + rng.normal(size=(2, 8, 3, 5))) for part in (4.0, 3.0))
         products = jnp.asarray(rng.normal(size=(2, 8, 3, 3)))
-        found = np.asarray(fidelity._delayed(means, before, products))
+        found = np.asarray(fidelity.delayed_estimate(means, before, products))
     pairs = np.einsum("agid,ahld->aghil", means, before)
     for left in (None, 0, 5):
         kept = np.arange(8) != left
@@ -292,7 +292,7 @@ def test_naive_means_are_where_steps_come_to_rest_and_not_a_state_that_they_leav
     # Cold and in weak fields: there is a state of short means that attracts no steps, which a solver may find.
     cell = Cell(1.0, 4.0, 16)
     J, x = calibration.system(cell)
-    m = calibration._settled(J, x, 4.0, calibration._gain)
+    m = calibration._settled(J, x, 4.0, calibration.exact_gain)
     R = sphere.radius(16)
     with enable_x64(True):
         again = np.asarray(fidelity.mean_field.naive_step(m, J, x, beta=4.0, response=sphere.exact))

@@ -63,7 +63,7 @@ def test_spread_means_are_shorter_than_naive_ones_by_the_first_order_of_the_spre
     with enable_x64(True):
         J, x = fidelity.system(case)
         J = 0.01 * J
-        naive = fidelity._steady(J, x, 1.0, fidelity.STEPS["naive"])
+        naive = fidelity.steady_means(J, x, 1.0, fidelity.STEPS["naive"])
         found = fidelity.spread_means(J, x, beta=1.0)
         drive = x + J @ naive
         gains = sphere.exact.gains(drive, np.asarray(1.0))
