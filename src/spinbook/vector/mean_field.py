@@ -23,7 +23,7 @@ import numpy as np
 from jaxtyping import Array
 
 from spinbook import arguments, fixed_point, sphere, validate
-from spinbook.annotations import ArrayLike, Float
+from spinbook.annotations import ArrayLike, Float, Number
 from spinbook.fixed_point import FixedPoint
 from spinbook.sphere import Response, squared_length
 from spinbook.vector import fluctuations
@@ -41,6 +41,10 @@ __all__ = [
     "tap_solve",
     "tap_step",
 ]
+
+Magnetizations = Float[ArrayLike, "*batch N D"]
+Couplings = Float[ArrayLike, "*heads N N"]
+Fields = Float[ArrayLike, "*#batch N D"]
 
 
 def _state(magnetizations: Any, couplings: Any, fields: Any, beta: Any) -> tuple[Array, Array, Array, Array]:
@@ -167,11 +171,11 @@ def _second_order(
 
 @validate.finite_result
 def naive_step(
-    magnetizations: Float[ArrayLike, "*batch N D"],
-    couplings: Float[ArrayLike, "*heads N N"],
-    fields: Float[ArrayLike, "*#batch N D"],
+    magnetizations: Magnetizations,
+    couplings: Couplings,
+    fields: Fields,
     *,
-    beta: Float[ArrayLike, ""],
+    beta: Number,
     response: Response = sphere.large_d,
 ) -> Float[Array, "*batch N D"]:
     """m_i = phi(x_i + sum_j J_ij m'_j).
@@ -192,14 +196,14 @@ def naive_step(
 
 
 def tap_step(
-    magnetizations: Float[ArrayLike, "*batch N D"],
-    couplings: Float[ArrayLike, "*heads N N"],
-    fields: Float[ArrayLike, "*#batch N D"],
+    magnetizations: Magnetizations,
+    couplings: Couplings,
+    fields: Fields,
     *,
-    beta: Float[ArrayLike, ""],
+    beta: Number,
     response: Response = sphere.large_d,
     covariances: Rule = fluctuations.of_senders,
-    tol: Float[ArrayLike, ""] = 1e-10,
+    tol: Number = 1e-10,
 ) -> Float[Array, "*batch N D"]:
     """m_i = phi(theta_i), theta_i = x_i + sum_j J_ij m'_j + (1/2) (beta Var_i)^-1 d^2 m_i / da^2.
 
@@ -221,14 +225,14 @@ def tap_step(
 
 
 def tap_solve(
-    magnetizations: Float[ArrayLike, "*batch N D"],
-    couplings: Float[ArrayLike, "*heads N N"],
-    fields: Float[ArrayLike, "*#batch N D"],
+    magnetizations: Magnetizations,
+    couplings: Couplings,
+    fields: Fields,
     *,
-    beta: Float[ArrayLike, ""],
+    beta: Number,
     response: Response = sphere.large_d,
     covariances: Rule = fluctuations.of_senders,
-    tol: Float[ArrayLike, ""] = 1e-10,
+    tol: Number = 1e-10,
     max_steps: int = 200,
 ) -> FixedPoint:
     """The magnetizations of ``tap_step`` with the evidence that they solve its equations.
@@ -252,11 +256,11 @@ def tap_solve(
 
 @validate.finite_result
 def flat_tap_step(
-    magnetizations: Float[ArrayLike, "*batch N D"],
-    couplings: Float[ArrayLike, "*heads N N"],
-    fields: Float[ArrayLike, "*#batch N D"],
+    magnetizations: Magnetizations,
+    couplings: Couplings,
+    fields: Fields,
     *,
-    beta: Float[ArrayLike, ""],
+    beta: Number,
     response: Response = sphere.large_d,
     covariances: Rule = fluctuations.of_senders,
     before: Float[ArrayLike, "*#batch N D"] | None = None,
@@ -277,11 +281,11 @@ def flat_tap_step(
 
 @validate.finite_result
 def message_passing_step(
-    magnetizations: Float[ArrayLike, "*batch N D"],
-    couplings: Float[ArrayLike, "*heads N N"],
-    fields: Float[ArrayLike, "*#batch N D"],
+    magnetizations: Magnetizations,
+    couplings: Couplings,
+    fields: Fields,
     *,
-    beta: Float[ArrayLike, ""],
+    beta: Number,
     response: Response = sphere.large_d,
     before: Float[ArrayLike, "*#batch N D"] | None = None,
 ) -> Float[Array, "*batch N D"]:
@@ -305,12 +309,12 @@ def message_passing_step(
 
 @validate.finite_result
 def second_order_magnetization(
-    magnetizations: Float[ArrayLike, "*batch N D"],
+    magnetizations: Magnetizations,
     previous: Float[ArrayLike, "*#batch N D"],
-    couplings: Float[ArrayLike, "*heads N N"],
-    fields: Float[ArrayLike, "*#batch N D"],
+    couplings: Couplings,
+    fields: Fields,
     *,
-    beta: Float[ArrayLike, ""],
+    beta: Number,
     response: Response = sphere.large_d,
     covariances: Rule = fluctuations.of_senders,
 ) -> Float[Array, "*batch N D"]:
@@ -339,11 +343,11 @@ Step = Callable[..., Array]
 
 
 def simulate(
-    magnetizations: Float[ArrayLike, "*batch N D"],
-    couplings: Float[ArrayLike, "*heads N N"],
-    fields: Float[ArrayLike, "*#batch N D"],
+    magnetizations: Magnetizations,
+    couplings: Couplings,
+    fields: Fields,
     *,
-    beta: Float[ArrayLike, ""],
+    beta: Number,
     steps: int,
     step: Step = tap_step,
     observable: Callable[[Array], Any] | None = None,
@@ -407,13 +411,13 @@ def _steady(m: Array, J: Array, x: Array, beta: Array, tol: Array, step: Step, m
 
 
 def steady_state(
-    couplings: Float[ArrayLike, "*heads N N"],
+    couplings: Couplings,
     fields: Float[ArrayLike, "*batch N D"],
     *,
-    beta: Float[ArrayLike, ""],
+    beta: Number,
     step: Step = flat_tap_step,
     start: Float[ArrayLike, "*#batch N D"] | None = None,
-    tol: Float[ArrayLike, ""] = 1e-10,
+    tol: Number = 1e-10,
     max_steps: int = 1000,
 ) -> FixedPoint:
     """m = step(m): the magnetizations that a step leaves alone, near ``start``.
@@ -438,7 +442,7 @@ def steady_state(
 
 
 def collective_mode(
-    couplings: Float[ArrayLike, "N N"], magnetizations: Float[ArrayLike, "N D"], *, beta: Float[ArrayLike, ""]
+    couplings: Float[ArrayLike, "N N"], magnetizations: Float[ArrayLike, "N D"], *, beta: Number
 ) -> tuple[float, float, float]:
     """chi, r = chi^2 / (1 - chi^2) and q = N mean_i sum_j J_ij^2, for couplings whose rows sum to one.
 

@@ -18,11 +18,15 @@ import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
 from spinbook import arguments, simulation, sphere, validate
-from spinbook.annotations import ArrayLike, Float
+from spinbook.annotations import ArrayLike, Float, Number
 from spinbook.simulation import Simulation
 from spinbook.vector.heads import by_heads, from_heads
 
 __all__ = ["simulate", "step"]
+
+Spins = Float[ArrayLike, "*batch N D"]
+Couplings = Float[ArrayLike, "*heads N N"]
+Fields = Float[ArrayLike, "*#batch N D"]
 
 
 def _state(spins: Any, couplings: Any, fields: Any, beta: Any) -> tuple[Array, Array, Array, Array]:
@@ -59,11 +63,11 @@ def _step(key: PRNGKeyArray, s: Array, J: Array, x: Array, beta: Array) -> Array
 @validate.finite_result
 def step(
     key: PRNGKeyArray,
-    spins: Float[ArrayLike, "*batch N D"],
-    couplings: Float[ArrayLike, "*heads N N"],
-    fields: Float[ArrayLike, "*#batch N D"],
+    spins: Spins,
+    couplings: Couplings,
+    fields: Fields,
     *,
-    beta: Float[ArrayLike, ""],
+    beta: Number,
 ) -> Float[Array, "*batch N D"]:
     """s_i with |s_i| = R and density proportional to exp(beta s . h_i), h_i = x_i + sum_j J_ij s'_j; s' = ``spins``.
 
@@ -111,11 +115,11 @@ def _simulate(
 @validate.finite_result
 def simulate(
     key: PRNGKeyArray,
-    spins: Float[ArrayLike, "*batch N D"],
-    couplings: Float[ArrayLike, "*heads N N"],
-    fields: Float[ArrayLike, "*#batch N D"],
+    spins: Spins,
+    couplings: Couplings,
+    fields: Fields,
     *,
-    beta: Float[ArrayLike, ""],
+    beta: Number,
     steps: int,
     transient: int = 0,
     correlations: bool = False,
