@@ -34,13 +34,14 @@ TORCH = (
 )
 # What is no figure in the chapters.
 NUMBERS = (
+    "chapters.attention_dynamics.spectrum",
     "chapters.nonequilibrium_dynamics.neqnn",
     "chapters.spin_transformers.infinite",
     "chapters.spin_transformers.printed",
 )
-NUMBA = ("spinbook.self_attention.kernel", "spinbook.self_attention.extended")
+NUMBA = ("spinbook.self_attention.kernel", "chapters.attention_dynamics.extended")
 ROOMS = {"spinbook", "experiments", "chapters"}
-FOLDERS = ("chapters", "chapters.comparison", "chapters.nonequilibrium_dynamics", "chapters.spin_transformers")
+FOLDERS = ("chapters", *(info.name for info in pkgutil.iter_modules(chapters.__path__, "chapters.") if info.ispkg))
 UNDRAWN = (*NUMBERS, *FOLDERS, "chapters.scripts")
 HEAVY = {"torch", "numba", "sklearn", "matplotlib"}
 BOOK = {"IPython", "jupyter_book", "nbformat", "papermill", "sphinx", "yaml"}
@@ -58,7 +59,7 @@ def modules(package):
 
 OURS = (spinbook, experiments, chapters)
 LIBRARY = [name for package in OURS for name in modules(package) if not within(name, ["chapters"])]
-CHAPTERS = [name for name in modules(chapters) if not within(name, NUMBERS)]
+CHAPTERS = [name for name in modules(chapters) if not within(name, (*NUMBERS, *NUMBA))]
 TABLE = {
     "the physics in JAX": (
         [name for name in LIBRARY if not within(name, (*TORCH, *NUMBA))] + list(NUMBERS),

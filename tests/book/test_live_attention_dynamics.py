@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from chapters import attention_dynamics as plot
+from chapters.attention_dynamics import figures as plot
 from spinbook.self_attention import lyapunov_exponents, paper_network, simulate
 from tests.book.live import SAYS, opened, test_the_model_fits_the_window  # noqa: F401
 

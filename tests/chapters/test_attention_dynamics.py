@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from chapters import attention_dynamics as plot
 from chapters import style
+from chapters.attention_dynamics import figures as plot
 from spinbook.self_attention import paper_network
 from tests.chapters.drawings import written
 

@@ -51,6 +51,8 @@ class Group:
 PACKAGES = ("spinbook", "experiments", "chapters")
 # What is no figure in the chapters.
 NUMBERS = (
+    "chapters.attention_dynamics.extended",
+    "chapters.attention_dynamics.spectrum",
     "chapters.nonequilibrium_dynamics.neqnn",
     "chapters.spin_transformers.infinite",
     "chapters.spin_transformers.printed",
@@ -211,8 +213,8 @@ EXEMPT = {
     "spinbook.self_attention.lanes": UNCHECKED,
     "spinbook.self_attention.mean_field.overlaps": UNCHECKED,
     "spinbook.self_attention.mean_field.step": UNCHECKED,
-    "spinbook.self_attention.extended": UNCHECKED,
-    "spinbook.self_attention.spectrum.derivatives": UNCHECKED,
+    "chapters.attention_dynamics.extended": UNCHECKED,
+    "chapters.attention_dynamics.spectrum.derivatives": UNCHECKED,
     "spinbook.self_attention.attractors.classify_sweep": "takes a Dataset of bifurcation",
     "spinbook.spin_transformer.naive": UNCHECKED,
     "spinbook.spin_transformer.tap": UNCHECKED,
@@ -676,7 +678,12 @@ GROUPS = [
         "NaN where an orbit left the finite numbers",
         more={"f": Opaque(lambda: lambda x, p: p * jnp.sin(x)), "orthonormalise_every": 2},
     ),
-    Group("self_attention.spectrum", "lyapunov_spectrum", NETWORK, "expected a map whose steps can be inverted"),
+    Group(
+        "chapters.attention_dynamics.spectrum",
+        "lyapunov_spectrum",
+        NETWORK,
+        "expected a map whose steps can be inverted",
+    ),
     Group(
         "self_attention.bifurcations",
         "bifurcation",

@@ -8,7 +8,6 @@ kernel, lanes       the same map for many orbits at once, compiled by numba
 trajectories        one orbit, step by step
 stochastic          the same network with finitely many units, sampled
 lyapunov            exponents with error bars, the check of their sum, the Kaplan-Yorke dimension
-spectrum            all of them with a bound for each, by two routes in 106 bits (extended)
 bifurcations        sweeps over temperatures, networks and starts
 attractors          fixed point, periodic, quasi-periodic or chaotic, decided by numbers
 
@@ -28,7 +27,6 @@ from spinbook.self_attention import (
     mean_field,
     network,
     sign_classes,
-    spectrum,
     stochastic,
     trajectories,
     window,
@@ -54,7 +52,6 @@ from spinbook.self_attention.network import (
     quad_correlations,
     random_network,
 )
-from spinbook.self_attention.spectrum import Spectrum, lyapunov_spectrum
 from spinbook.self_attention.stochastic import sample_finite
 from spinbook.self_attention.trajectories import Trajectory, simulate
 from spinbook.self_attention.window import Window, attention_window, random_windows, token_window
@@ -69,7 +66,6 @@ __all__ = [
     "Network",
     "Numerics",
     "Observation",
-    "Spectrum",
     "Trajectory",
     "Verdicts",
     "Window",
@@ -85,7 +81,6 @@ __all__ = [
     "lanes",
     "lyapunov",
     "lyapunov_exponents",
-    "lyapunov_spectrum",
     "mean_field",
     "mean_log_determinant",
     "network",
@@ -99,7 +94,6 @@ __all__ = [
     "shortest_period",
     "sign_classes",
     "simulate",
-    "spectrum",
     "stochastic",
     "token_window",
     "trajectories",

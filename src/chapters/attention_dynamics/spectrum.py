@@ -133,7 +133,7 @@ def lyapunov_spectrum(
     (True, True)
     """
     # Loaded by those who follow tangents: numba takes a second.
-    from spinbook.self_attention import extended
+    from chapters.attention_dynamics import extended
 
     validate.instance(network, Network, "network")
     K, M = network.context, network.num_features

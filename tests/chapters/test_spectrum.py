@@ -8,17 +8,22 @@ import mpmath
 import numpy as np
 import pytest
 
+from chapters.attention_dynamics.spectrum import derivatives, lyapunov_spectrum
 from spinbook.self_attention import (
     Window,
     couplings,
     lyapunov_exponents,
-    lyapunov_spectrum,
     mean_field,
     mean_log_determinant,
+    paper_network,
     simulate,
 )
 from spinbook.self_attention.sign_classes import sign_classes
-from spinbook.self_attention.spectrum import derivatives
+
+
+@pytest.fixture(scope="module")
+def paper():
+    return paper_network()
 
 
 def steps_of(network, beta, steps, transient=2000):
@@ -79,7 +84,7 @@ def with_many_digits(local, Q, bits):
 
 @pytest.mark.parametrize("beta", [1.28, 1.4])
 def test_both_routes_agree_with_arithmetic_of_many_digits(paper, beta):
-    from spinbook.self_attention import extended
+    from chapters.attention_dynamics import extended
 
     T, turned = 60, 40
     local, _ = steps_of(paper, beta, T)
