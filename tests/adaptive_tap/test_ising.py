@@ -235,27 +235,14 @@ ZERO, FIELD = np.zeros((3, 3)), np.zeros(3)
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"couplings": np.eye(3)}, "couplings: expected a zero diagonal, got 1 on it"),
         (
             {"couplings": np.triu(np.ones((3, 3)), 1)},
             r"couplings: expected a symmetric matrix, got entries \(0, 1\) and \(1, 0\)",
         ),
         ({"couplings": np.zeros((2, 3, 3)), "fields": np.zeros((5, 3))}, "fields: expected leading axes"),
-        ({"beta": 0.0}, "beta: expected numbers > 0, got 0"),
-        ({"beta": -1.0}, "beta: expected numbers > 0"),
-        ({"tol": 0.0}, "tol: expected a number > 0"),
-        ({"max_steps": 0}, "max_steps: expected an integer >= 1"),
     ],
 )
 def test_bad_input_is_named(change, message):
     for solver in SOLVERS.values():
         with pytest.raises(ValueError, match=message):
             solver(**({"couplings": ZERO, "fields": FIELD} | change))
-
-
-def test_bad_input_of_steps_and_iteration_is_named():
-    with pytest.raises(ValueError, match="damping: expected a number > 0 and <= 1"):
-        ising.iterate_ising(ising.naive_update, ZERO, FIELD, damping=1.5)
-    for step in STEPS.values():
-        with pytest.raises(ValueError, match=r"cavity_variances: expected shape \(3,\)"):
-            step(FIELD, np.zeros(2), ZERO, FIELD)

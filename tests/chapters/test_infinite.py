@@ -120,18 +120,3 @@ def test_weak_couplings_leave_the_spin_alone():
         state = infinite.steady_length(beta=0.7, coupling_std=0.0, field_length=1.0, theory=theory)
         assert float(state.length) == pytest.approx(alone, rel=1e-5)
         assert float(state.factor) == 0
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"beta": 0.0}, "beta: expected numbers > 0"),
-        ({"coupling_std": -1.0}, "coupling_std: expected a number >= 0"),
-        ({"field_length": 0.0}, "field_length: expected numbers > 0"),
-        ({"beta": float("nan")}, "beta: expected finite"),
-    ],
-)
-def test_bad_input_is_refused_by_name(arguments, message):
-    options = {"beta": 1.0, "coupling_std": 1.0, "field_length": 1.0} | arguments
-    with pytest.raises(ValueError, match=message):
-        infinite.steady_length(**options)

@@ -79,22 +79,6 @@ def test_a_simulation_that_still_moves_warns_with_its_drift():
     ("call", "message"),
     [
         (
-            lambda: steady.from_delayed_correlations(np.zeros((2, 3)), np.zeros((2, 3)), beta=1.0),
-            "couplings: expected a",
-        ),
-        (
-            lambda: steady.from_delayed_correlations(np.zeros((2, 2)), np.zeros((3, 3)), beta=1.0),
-            "delayed_correlations: ",
-        ),
-        (
-            lambda: steady.from_delayed_correlations(np.zeros((2, 2)), np.zeros((2, 2)), beta=0.0),
-            "beta: expected numbers",
-        ),
-        (
-            lambda: steady.from_delayed_correlations([[0.0, np.inf], [0, 0]], np.zeros((2, 2)), beta=1.0),
-            "couplings: expe",
-        ),
-        (
             lambda: steady.from_simulation(
                 stochastic.simulate(jax.random.key(0), np.ones((2, 2)), np.zeros((2, 2)), 0.0, beta=1.0, steps=1),
                 np.zeros((2, 2)),

@@ -118,7 +118,6 @@ def test_growth_keeps_the_state_and_the_modules(module, inputs):
     ("call", "message"),
     [
         (lambda m, x: memory.MemoryModule(2, key=jax.random.key(0)), "dim: expected more than 2"),
-        (lambda m, x: memory.MemoryModule(6, beta=0.0, key=jax.random.key(0)), "beta: expected numbers > 0"),
         (lambda m, x: m.step(x[:, :5]), "x: expected shape"),
         (lambda m, x: m.step(x.at[0, 0].set(jnp.nan)), "x: expected finite"),
         (lambda m, x: m.step(x, mask=jnp.ones((3, 4), bool)), "mask: expected shape"),

@@ -174,12 +174,7 @@ def test_leading_axes_are_a_batch_and_the_dtype_follows():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: exact.log_partition(torch.zeros(3, 4)), r"h: expected .* N = 1 or 2 and D >= 1, got \(3, 4\)"),
-        (lambda: exact.log_partition(torch.zeros(2, 0)), r"h: expected .* D >= 1, got \(2, 0\)"),
-        (lambda: exact.log_partition([[1.0]], beta=0.0), "beta: expected numbers > 0, got 0"),
-        (lambda: exact.log_partition([[1e3] * 3], beta=1e3), "beta: expected .* for the quadrature to resolve it, got"),
         (lambda: exact.log_partition(torch.zeros(2, 3), [[0, 1], [2, 0]]), "couplings: expected a symmetric matrix"),
-        (lambda: exact.log_partition(torch.zeros(1, 3), [[1.0]]), "couplings: expected a zero diagonal, got 1"),
     ],
 )
 def test_bad_input_is_named(call, message):

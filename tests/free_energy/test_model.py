@@ -453,16 +453,10 @@ def test_arrays_lists_and_dtypes(make_system):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"beta": 0.0}, "beta: expected numbers > 0, got 0"),
-        ({"beta": -1.0}, "beta: expected numbers > 0, got -1"),
-        ({"num_spins": 0}, "num_spins: expected an integer >= 1, got 0"),
-        ({"dim": 2.5}, "dim: expected an integer >= 1, got 2.5"),
         (
             {"couplings": [[0.0, 1.0], [0.5, 0.0]]},
             r"couplings: expected a symmetric matrix, got entries \(0, 1\) and \(1, 0\) that differ by 0.5",
         ),
-        ({"couplings": [[0.3, 1.0], [1.0, -0.3]]}, "couplings: expected a zero diagonal, got 0.3 on it"),
-        ({"couplings": torch.zeros(3, 3)}, r"couplings: expected shape \(..., 2, 2\), got \(3, 3\)"),
         ({"couplings": torch.zeros(4, 2, 2)}, "couplings: expected one matrix, or a function of the fields"),
     ],
 )  # fmt: skip
@@ -474,12 +468,7 @@ def test_bad_models_are_refused(options, message):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda m, h: m.free_energy(h, t0=torch.ones(3)), r"t0: expected shape \(..., 2\) or \(..., 1\) .* got \(3,\)"),
         (lambda m, h: m.free_energy(h, t0=[-1.0]), r"t0: expected diag\(t0\) - couplings positive definite"),
-        (lambda m, h: m.phi(torch.ones(3, 2), h), r"t: expected shape .* broadcast with \(4,\), got \(3, 2\)"),
-        (lambda m, h: m.saddle_point(h, max_steps=0), "max_steps: expected an integer >= 1, got 0"),
-        (lambda m, h: m.saddle_point(h, tol=0.0), "tol: expected numbers > 0, got 0"),
-        (lambda m, h: m.log_prob(h, field_stiffness=-1.0), "field_stiffness: expected numbers > 0, got -1"),
         (
             lambda m, h: VectorSpinModel(2, 3, torch.ones(5)).free_energy(h),
             r"beta: expected a shape that broadcasts to that of the batch, \(4,\), got \(5,\)",

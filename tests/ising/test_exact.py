@@ -210,17 +210,9 @@ def test_single_precision_stays_single():
     ("call", "message"),
     [
         (lambda: exact.states(15), r"num_spins: expected at most 14 spins, got 15 \(.* 8.59 GB"),
-        (lambda: exact.states(0), "num_spins: expected an integer >= 1"),
         (lambda: exact.mean(np.full(2**15, 0.5**15)), "distribution: expected at most 14 spins"),
         (lambda: exact.product_distribution(np.zeros(20)), "magnetizations: expected at most 14 spins, .* 8.8 TB"),
-        (lambda: exact.product_distribution([0.0, 1.5]), "magnetizations: expected magnetizations from -1 to 1"),
-        (lambda: exact.mean([0.5, 0.25, 0.25]), "distribution: expected shape"),
-        (lambda: exact.mean([1.5, -0.5]), "distribution: expected probabilities >= 0, got -0.5"),
-        (lambda: exact.mean([0.5, 0.4]), "distribution: expected probabilities with the sum 1, got 0.9"),
-        (lambda: exact.kullback_leibler([0.5, 0.5], np.full(4, 0.25)), "other: expected shape"),
-        (lambda: exact.step([0.5, 0.5], np.zeros((2, 2)), 0.0, beta=1.0), r"distribution: expected shape \(4,\)"),
         (lambda: exact.magnetizations(np.zeros((2, 2)), np.zeros((3, 2)), beta=1.0), "fields: expected a number or"),
-        (lambda: exact.stationary_solve(np.zeros((2, 2)), 0.0, beta=1.0, tol=0.0), "tol: expected numbers > 0"),
     ],
 )
 def test_bad_distributions_and_sizes_are_named(call, message):
@@ -232,10 +224,6 @@ def test_bad_distributions_and_sizes_are_named(call, message):
     ("couplings", "fields", "beta", "message"),
     [
         (np.zeros((15, 15)), np.zeros(15), 1.0, "at most 14 spins, got 15 .*8.59 GB"),
-        (np.zeros((3, 2)), np.zeros(3), 1.0, "couplings: expected a square matrix"),
-        (np.zeros((3, 3)), np.zeros(2), 1.0, "fields: expected"),
-        (np.full((2, 2), np.nan), np.zeros(2), 1.0, "couplings: expected finite"),
-        (np.zeros((2, 2)), np.zeros(2), 0.0, "beta: expected"),
     ],
 )
 def test_bad_input_is_named(couplings, fields, beta, message):

@@ -248,31 +248,6 @@ def test_replicas_are_independent_and_uniform_numbers_are_unbiased():
     assert abs(correlation.std() - 1 / np.sqrt(4000)) < 0.1 / np.sqrt(4000)
 
 
-@pytest.mark.parametrize(
-    ("spins", "couplings", "beta", "message"),
-    [
-        ([[1.0, 0.5]], np.zeros((2, 2)), 1.0, "spins: expected spins that are -1 or 1"),
-        ([[1.0, 1.0]], np.full((2, 2), np.inf), 1.0, "couplings: expected finite"),
-        ([[1.0, 1.0]], np.zeros((2, 2)), -2.0, "beta: expected"),
-    ],
-)
-def test_bad_input_is_named(spins, couplings, beta, message):
-    with pytest.raises(ValueError, match=message):
-        stochastic.step(jax.random.key(0), spins, couplings, 0.0, beta=beta)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"steps": 0}, "steps: expected an integer >= 1, got 0"),
-        ({"steps": 5, "transient": 5}, "transient: expected an integer from 0 to 4, got 5"),
-    ],
-)
-def test_bad_lengths_are_named(options, message):
-    with pytest.raises(ValueError, match=message):
-        stochastic.simulate(jax.random.key(0), np.ones(2), np.zeros((2, 2)), 0.0, beta=1.0, **options)
-
-
 def test_fields_for_more_replicas_than_there_are_is_an_error():
     with pytest.raises(ValueError, match="fields: expected a shape that broadcasts to"):
         stochastic.step(jax.random.key(0), np.ones((2, 2)), np.zeros((2, 2)), np.zeros((3, 2)), beta=1.0)

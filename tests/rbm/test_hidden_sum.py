@@ -55,17 +55,7 @@ def test_truncation_of_the_poisson_sum_stays_below_its_bound():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: hidden_sum.gaussian(11.0), r"t: expected \|t\| <= 10"),
-        (lambda: hidden_sum.poisson()(7.0), r"t: expected rate e\^t so small"),
-        (lambda: hidden_sum.exponential(1.0)([0.0, 1.0]), r"t: expected t < rate .*, got 1 at index \(1,\)"),
-        (
-            lambda: hidden_sum.laplace(0.5)([[0.0], [-2.0]]),
-            r"t: expected \|t\| < 1 / scale .*, got -2 at index \(1, 0\)",
-        ),
-        (lambda: hidden_sum.bernoulli(1.5), "probability: expected numbers strictly between 0 and 1"),
-        (lambda: hidden_sum.poisson(0.0), "rate: expected numbers > 0"),
         (lambda: hidden_sum.poisson(1.0, max_count=0), "max_count: expected an integer >= 1, got 0"),
-        (lambda: hidden_sum.laplace(-1.0), "scale: expected numbers > 0"),
     ],
 )
 def test_bad_input_is_named(call, message):

@@ -207,28 +207,6 @@ def test_single_precision_in_gives_single_precision_out(function):
         assert jax.eval_shape(lambda x, f=of_patterns: f(x, beta=np.float64(0.7)), x).dtype == jnp.float32
 
 
-@every_function
-@pytest.mark.parametrize(
-    ("queries", "patterns", "beta", "message"),
-    [
-        (Q, np.zeros((0, 2)), 1.0, r"patterns: expected .* at least one row .* got shape \(0, 2\)"),
-        (Q, X, 0.0, "beta: expected numbers > 0, got 0"),
-        (Q, X, -1.0, "beta: expected numbers > 0, got -1"),
-    ],
-)
-def test_bad_input_is_named(function, queries, patterns, beta, message):
-    with pytest.raises(ValueError, match="^" + message):
-        function(queries, patterns, beta=beta)
-
-
-@pytest.mark.parametrize("function", [mixture_weights, mixture_log_partition])
-def test_bad_patterns_are_named(function):
-    with pytest.raises(ValueError, match=r"^patterns: expected .* at least one row"):
-        function(np.zeros((0, 2)))
-    with pytest.raises(ValueError, match=r"^beta: expected numbers > 0"):
-        function(X, beta=-2.0)
-
-
 @pytest.mark.usefixtures("optimised")
 def test_bayes_route_does_not_store_the_differences_of_all_queries_and_patterns():
     # 500 queries and 600 patterns in 64 dimensions: differences of 154 MB, distances of 2.4 MB.

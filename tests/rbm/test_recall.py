@@ -59,16 +59,3 @@ def test_single_precision_in_gives_single_precision_out():
     x = X.astype(np.float32)
     for function in (lambda x: recall.trajectory(x, x, steps=2), lambda x: recall.overlap(x, x)):
         assert jax.eval_shape(function, x).dtype == jnp.float32
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: recall.overlap(X, X[:5]), "queries: expected leading axes that broadcast"),
-        (lambda: recall.trajectory(X, X, beta=-1.0, steps=1), "beta: expected numbers > 0"),
-        (lambda: recall.trajectory(X, X, steps=1.5), "steps: expected an integer >= 0"),
-    ],
-)  # fmt: skip
-def test_bad_input_is_named(call, message):
-    with pytest.raises(ValueError, match="^" + message):
-        call()

@@ -75,14 +75,3 @@ def test_without_couplings_both_are_exact(theory):
     value_and_slopes, _, _ = theory
     value, _ = value_and_slopes(0 * J, H)
     assert float(value) == pytest.approx(-float(np.log(np.cosh(1.2 * H)).sum()) / 1.2, rel=1e-12)
-
-
-def test_wrong_arguments_are_named():
-    with pytest.raises(ValueError, match="fields: expected"):
-        mean_field.naive_solve(J, np.zeros((6, 2)), beta=1.0)
-    with pytest.raises(ValueError, match="couplings: expected"):
-        mean_field.tap_free_energy(J[:5], H, beta=1.0)
-    with pytest.raises(ValueError, match="beta: expected"):
-        mean_field.naive_free_energy(J, H, beta=-1.0)
-    with pytest.raises(ValueError, match="max_steps: expected"):
-        mean_field.tap_solve(J, H, beta=1.0, max_steps=0)

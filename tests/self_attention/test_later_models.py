@@ -222,26 +222,7 @@ GIVEN = {"patterns": np.ones((2, 3)), "averages": np.zeros((4, 3, 2))}
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"patterns": np.ones(3)}, r"patterns: expected shape \(patterns, features\)"),
-        ({"averages": np.zeros((4, 2, 2))}, r"averages: expected shape \(4, 3, 2\)"),
-        ({"averages": None}, "patterns, averages: expected both or neither"),
-        ({"averages": np.full((4, 3, 2), np.inf)}, "averages: expected finite numbers"),
-        ({"epsilon": 0.1}, "epsilon: expected 0 for a network without positional bits"),
-        ({"positions": np.zeros((4, 3))}, r"positions: expected shape \(positions, 4, 3\)"),
-        ({"positions": np.zeros((0, 4, 3))}, r"positions: expected shape \(positions, 4, 3\)"),
-    ],
-)
-def test_couplings_that_do_not_fit_are_refused_by_name(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        coupled_network(**(GIVEN | arguments))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"pairs": np.zeros((4, 3, 2))}, r"pairs: expected shape \(4, features, features\)"),
         ({"pairs": np.zeros((4, 17, 17))}, "pairs: expected at most 16 features, got 17"),
-        ({"quads": np.zeros((4, 2, 3))}, r"quads: expected shape \(4, 1, 3\)"),
     ],
 )
 def test_correlations_that_do_not_fit_are_refused_by_name(arguments, message):

@@ -172,19 +172,3 @@ def test_the_dimension_of_kaplan_and_yorke():
         kaplan_yorke_dimension([0.5, -0.1])
     with pytest.raises(ValueError, match="exponents: expected"):
         kaplan_yorke_dimension([])
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"num_exponents": 13}, "num_exponents: expected an integer from 1 to 12, got 13"),
-        ({"num_exponents": 0}, "num_exponents: expected an integer from 1 to 12, got 0"),
-        ({"steps": 10}, "steps: expected an integer >= 20, got 10"),
-        ({"num_blocks": 1}, "num_blocks: expected an integer >= 2, got 1"),
-        ({"orthonormalise_every": 0}, "orthonormalise_every: expected an integer >= 1, got 0"),
-        ({"beta": -0.5}, "beta: expected numbers >= 0, got -0.5"),
-    ],
-)
-def test_what_cannot_be_measured_is_refused_by_name(paper, arguments, message):
-    with pytest.raises(ValueError, match=message):
-        lyapunov_exponents(paper, **({"beta": 1.0, "steps": 40, "transient": 0} | arguments))

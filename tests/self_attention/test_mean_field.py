@@ -5,7 +5,6 @@ from dataclasses import replace
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
 from spinbook.self_attention import attention_window, couplings, mean_field, positional_bits, token_window
 
@@ -160,9 +159,3 @@ def test_single_precision_stays_single(paper):
 def token_window32(network):
     start = token_window(network)
     return start._replace(attention=start.attention.astype(np.float32))
-
-
-@pytest.mark.parametrize("beta", [-0.1, np.nan, np.inf, [1.0]])
-def test_a_temperature_that_is_none_is_refused(paper, beta):
-    with pytest.raises(ValueError, match="beta: expected"):
-        couplings(paper, beta=beta)

@@ -37,18 +37,3 @@ def test_a_transient_is_the_part_that_is_not_shown(paper):
 def test_all_fields_stay_between_minus_one_and_one(paper):
     orbit = simulate(paper, beta=1e3, steps=200)
     assert all(np.abs(getattr(orbit, name)).max() <= 1 for name in FIELDS)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"beta": -1.0}, "beta: expected numbers >= 0, got -1"),
-        ({"beta": np.nan}, "beta: expected finite numbers, got nan"),
-        ({"beta": [1.0]}, r"beta: expected a number, got shape \(1,\)"),
-        ({"steps": 0}, "steps: expected an integer >= 1, got 0"),
-        ({"transient": -1}, "transient: expected an integer >= 0, got -1"),
-    ],
-)
-def test_what_cannot_be_run_is_refused_by_name(paper, arguments, message):
-    with pytest.raises(ValueError, match=message):
-        simulate(paper, **({"beta": 1.0, "steps": 5} | arguments))

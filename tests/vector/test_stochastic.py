@@ -95,12 +95,8 @@ def test_single_precision_stays_single_and_on_the_sphere():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"spins": np.ones((3, 5, 6))}, "spins: expected vectors of length 1.41421"),
         ({"spins": np.ones((3, 4, 6))}, "spins: expected shape"),
-        ({"couplings": np.ones((2, 3))}, "couplings: expected shape"),
         ({"fields": np.ones((2, 5, 6))}, "fields: expected a shape that broadcasts"),
-        ({"fields": np.full((5, 6), np.inf)}, "fields: expected finite"),
-        ({"beta": -1.0}, "beta: expected numbers > 0"),
     ],
 )
 def test_bad_input_is_refused_by_name(system, change, message):
