@@ -159,7 +159,7 @@ def test_numbers_have_a_true_minus_sign_and_zero_has_none(page, ask):
 def test_the_value_beside_a_slider_is_not_read_aloud_a_second_time(page, ask):
     answer = ask(
         page,
-        f"{_WAIT} await pause(); const answer = [...document.querySelectorAll('.live output')]"
+        f"{WAIT} await pause(); const answer = [...document.querySelectorAll('.live output')]"
         ".map((node) => [node.textContent, node.getAttribute('aria-hidden')])",
     )
     assert answer == [["0.70", "true"]]
