@@ -166,7 +166,6 @@ EXEMPT = {
             "cases",
             "compute",
             "delayed_estimate",
-            "exact_gain",
             "forgotten",
             "independent_correlations",
             "jackknife",
