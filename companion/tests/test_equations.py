@@ -300,8 +300,17 @@ def test_why_names_source_version_equation_function_tests_and_rival(toy):
     # An old name leads to the same claim; a claim without functions says what its cell runs.
     assert why.text(toy.root, "probe.summit").startswith("probe.top\n")
     assert "rival       half of the parabola" in why.text(toy.root, "probe.top")
-    with pytest.raises(ValueError, match=r"CLAIM: expected an id of book/claims, as probe\..*; got 'probe.nothing'"):
+    expected = r"CLAIM: expected an id of book/claims or a name of the library, as probe\..*; got 'probe.nothing'"
+    with pytest.raises(ValueError, match=expected):
         why.text(toy.root, "probe.nothing")
+
+
+def test_why_names_place_tests_and_claims_of_a_function(toy):
+    said = why.text(toy.root, "walks.pairs.both")
+    assert said.startswith("walks.pairs.both\n\n  defined     src/walks/pairs.py:4\n  tests       tests/")
+    assert "tests/test_pairs.py:19 test_by_alias\n" in said
+    # One claim names it, another's cell runs it.
+    assert re.findall(r"probe\.\w+", said.partition("  claims ")[2]) == sorted({"probe.slope", "probe.top"})
 
 
 def entries(found):

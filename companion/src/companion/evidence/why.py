@@ -1,4 +1,7 @@
-"""Says in words everything that one claim rests on, without a run: ``companion why CLAIM``."""
+"""Says in words everything that one claim rests on, without a run: ``companion why CLAIM``.
+
+Of a function of the library it says what rests on it.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +25,19 @@ _TESTS = 8
 def text(root: Path, id: str) -> str:
     """Source and version, equations, route, functions with their places and tests, data, rival, and the verdict.
 
-    Raises ``ValueError`` if there is no such claim.
+    Of a function: its place, the tests that call it, and the claims whose cells run it. Raises ``ValueError`` if there
+    is no such claim and no such function.
     """
     root = root.resolve()
     found = equations.Map(root)
     claim = next((one for one in found.claims.values() if id in (one.id, *one.was)), None)
+    if claim is None and found.place(id)[0]:
+        return _of_function(found, found.public(id))
     if claim is None:
         near = difflib.get_close_matches(id, found.claims, n=5, cutoff=0.4) or sorted(found.claims)[:5]
-        raise ValueError(f"CLAIM: expected an id of book/claims, as {', '.join(near)}; got {id!r}")
+        raise ValueError(
+            f"CLAIM: expected an id of book/claims or a name of the library, as {', '.join(near)}; got {id!r}"
+        )
     page = found.measured_on(claim.id)
     lines = [claim.id, f"  {' '.join(claim.says.split())}", ""]
     for name, said in (
@@ -113,12 +121,27 @@ def _functions(found: equations.Map, claim: claims.Claim, page: str) -> Iterator
         one = found.functions.get(name) or found.function(name)
         beside = found.relation(claim.id, name).value if name in names else ", run by its cell"
         yield "function", f"{name} ({one.file}:{one.line}){beside}"
-        for test in one.tests[:_TESTS]:
-            yield "", f"  {test.file}:{test.line} {test.name.rpartition('.')[2]}"
-        if len(one.tests) > _TESTS:
-            yield "", f"  and {len(one.tests) - _TESTS} more tests"
-        if not one.tests:
-            yield "", "  no test calls it by its name"
+        for test in _tests(one):
+            yield "", f"  {test}"
+
+
+def _tests(function: equations.Function) -> Iterator[str]:
+    for test in function.tests[:_TESTS]:
+        yield f"{test.file}:{test.line} {test.name.rpartition('.')[2]}"
+    if len(function.tests) > _TESTS:
+        yield f"and {len(function.tests) - _TESTS} more tests"
+    if not function.tests:
+        yield "no test calls it by its name"
+
+
+def _of_function(found: equations.Map, name: str) -> str:
+    """What a change of a function may move: its tests, and the claims whose cells run it, through whatever calls it."""
+    one = found.function(name)
+    resting = sorted(found.resting_on(one.file, one.line)) or ["no claim runs it"]
+    lines = [name, "", f"  {'defined':{_WIDTH}} {one.file}:{one.line}"]
+    for head, said in (("tests", list(_tests(one))), ("claims", resting)):
+        lines += [f"  {title:{_WIDTH}} {line}" for title, line in zip([head] + [""] * len(said), said, strict=False)]
+    return "\n".join(lines)
 
 
 def _data(root: Path, page: str) -> Iterator[tuple[str, str]]:
