@@ -26,6 +26,7 @@ BROKEN = {
     "figure-unspoken": (AUDIT, "{numref}`probe-slope`", "the figure"),
     "alt": (AUDIT, "A straight line that rises from zero at the left to two at the right end.", "A line."),
     "compared": ("book/compared.yml", "probe-line:", "probe-other:"),
+    "comparison": ("book/compared.yml", "probe.top", "probe.bottom"),
     "source": (LESSON, "source: author2000source", "source: nobody1999"),
     "thumbnail": (LESSON, "thumbnail: probe-line", "thumbnail: probe-curve"),
     "repeated-figure": (AUDIT, '    "probe-slope",\n', '    "probe-line",\n'),

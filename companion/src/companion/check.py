@@ -127,7 +127,7 @@ _READERS: Mapping[str, Callable[[Path], object]] = {
 
 
 def declarations(root: Path) -> list[Finding]:
-    """What is wrong with all claims, the list of their texts, the lists of items, and the planted faults."""
+    """What is wrong with all claims, the comparisons and lists that name them, their texts, and the planted faults."""
     found: list[Finding] = []
     try:
         faults.read(root)
@@ -165,7 +165,21 @@ def declarations(root: Path) -> list[Finding]:
             found.append(Finding(path.name, declaration.lines(path).get(claim.id, 0), "equation", message))
     # Of a claim that breaks a rule that is said, and not that nobody declares it.
     known = written | {claim.id for claim in everything} | {old for claim in everything for old in claim.was}
+    found += _about_comparisons(root, known)
     return found + items.problems(root, known, list(works))
+
+
+def _about_comparisons(root: Path, known: Collection[str]) -> Iterator[Finding]:
+    """The entries of ``book/compared.yml`` that say nothing usable, or name a claim that nobody declares."""
+    entries, wrong = compared.read(root)
+    messages = [message.removeprefix(f"{compared.NAME}: ") for message in wrong]
+    for id, entry in entries.items():
+        messages += [f"{id}: claims: unknown claim {claim!r}" for claim in entry.claims if claim not in known]
+    for message in messages:
+        lines = manuscript.text(root / "book" / compared.NAME).splitlines()
+        key = f"{message.partition(':')[0]}:"
+        line = next((number for number, words in enumerate(lines, 1) if words.startswith(key)), 0)
+        yield Finding(compared.NAME, line, "comparison", message)
 
 
 def _about_texts(
