@@ -6,5 +6,3 @@ what the machinery knows of the book. Importing it loads no submodule.
 """
 
 from __future__ import annotations
-
-__all__: list[str] = []

@@ -14,8 +14,6 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
-__all__ = ["end", "main"]
-
 _FILES = ("_config.yml", "_toc.yml")
 """What makes a folder the repository of the book."""
 

@@ -22,8 +22,6 @@ from companion.findings import Findings
 from companion.running import disk, environment, execution, freshness, ledger, lifeline, redrawing
 from companion.site import catalogue, releases, rendering
 
-__all__ = ["JOBS", "LONG", "Outcome", "book", "in_todays_colours"]
-
 JOBS = 2
 """Chapters that run at the same time."""
 _OF_A_RUN = (

@@ -21,8 +21,6 @@ from companion.evidence import faults
 from companion.findings import Finding, Findings
 from companion.site import releases
 
-__all__ = ["LONGEST_CELL", "MOST_CELLS", "MOST_FIGURES", "MOST_WORDS", "book", "chapter", "declarations", "unreadable"]
-
 LONGEST_CELL = 22
 """Most lines of a cell that readers see; a call that publishes a figure may be longer."""
 MOST_WORDS, MOST_FIGURES, MOST_CELLS = 2_200, 8, 40

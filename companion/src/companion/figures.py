@@ -33,17 +33,6 @@ from scour import scour
 from companion import legible, project, themes
 from companion.plain import plain
 
-__all__ = [
-    "DOTS_PER_INCH",
-    "FRAME_DOTS_PER_INCH",
-    "HEAVIEST_DRAWING",
-    "MANY_NUMBERS",
-    "SHORTEST_ALT",
-    "in_words",
-    "publish",
-    "redraw",
-]
-
 DOTS_PER_INCH = 200
 FRAME_DOTS_PER_INCH = 115
 HEAVIEST_DRAWING = 200_000

@@ -26,8 +26,6 @@ from matplotlib.path import Path
 from matplotlib.text import Annotation, Text
 from matplotlib.transforms import Bbox
 
-__all__ = ["FAINTEST", "LARGEST", "PAGE_WIDTH", "SMALLEST", "crowded", "faults"]
-
 SMALLEST, LARGEST = 6.0, 12.5
 """Points of the smallest and the largest letters of a figure as the page shows it."""
 PAGE_WIDTH = 7.0

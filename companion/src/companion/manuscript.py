@@ -16,8 +16,6 @@ from typing import Any, TypeVar
 
 import yaml
 
-__all__ = ["Unreadable", "code", "data", "entries", "is_ours", "kind", "listed", "mapping", "parse", "text"]
-
 T = TypeVar("T")
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """The parser of libyaml where PyYAML has it, ten times as fast: one check of the book reads some 60,000 lines."""

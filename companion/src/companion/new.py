@@ -10,8 +10,6 @@ from pathlib import Path
 from companion.declaring import notebooks
 from companion.site import citation
 
-__all__ = ["book", "text", "write"]
-
 _TEMPLATE = Path(__file__).with_name("template")
 
 

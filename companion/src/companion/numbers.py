@@ -6,8 +6,6 @@ from typing import Any
 
 from IPython.display import display
 
-__all__ = ["glue"]
-
 
 def glue(key: str, value: Any) -> None:
     """Store ``value`` under ``key``, so that the text can say {glue:text}`key:.3f` and never goes out of date.

@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pylatexenc.latex2text import LatexNodes2Text
 
-__all__ = ["plain", "tex", "typeset"]
-
 _MATHEMATICS = re.compile(r"\$([^$]+)\$")
 _ROLE = re.compile(r"\{[\w:-]+\}`(?:([^`<]+?)\s*<[^`]*>|([^`]*))`")
 _NAMES = """alpha beta gamma delta epsilon theta kappa lambda mu nu xi pi rho sigma tau phi chi psi omega

@@ -23,26 +23,6 @@ from typing import Any, TypeVar
 
 from companion import manuscript
 
-__all__ = [
-    "BOOKS",
-    "Identity",
-    "Settings",
-    "chapter_of",
-    "code",
-    "config",
-    "entry",
-    "identity",
-    "install_requirements",
-    "is_book",
-    "names_and_year",
-    "packages",
-    "references",
-    "root",
-    "settings",
-    "sources",
-    "version_file",
-]
-
 T = TypeVar("T")
 MACHINERY = __name__.partition(".")[0]
 PRESS = "companion-press"

@@ -25,8 +25,6 @@ from matplotlib.text import Annotation, Text
 
 from companion import project
 
-__all__ = ["Style", "at_night", "can_be_exchanged", "dark", "exchange", "is_told_by_colours", "of_the_book"]
-
 _PAINT = re.compile(r'(?<= )((?:fill|stroke|stop-color)=")(#[^"]*)"')
 
 

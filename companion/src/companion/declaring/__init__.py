@@ -5,5 +5,3 @@ is read and never imported. This room imports no other room.
 """
 
 from __future__ import annotations
-
-__all__: list[str] = []

@@ -19,8 +19,6 @@ from IPython.core.inputtransformer2 import TransformerManager
 from companion import manuscript
 from companion.declaring import library
 
-__all__ = ["Code", "Definition", "Notebook", "Reached", "arguments_of", "given_by", "parsed", "stored"]
-
 _MACHINERY = __package__.partition(".")[0]
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _NO_CALL = ("isinstance", "issubclass")

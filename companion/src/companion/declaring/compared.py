@@ -14,8 +14,6 @@ from typing import Any
 from companion import manuscript
 from companion.declaring import shapes
 
-__all__ = ["NAME", "OWN", "Comparison", "problems", "read"]
-
 NAME = "compared.yml"
 OWN = "this book"
 """The source of a figure that has nothing published beside it."""

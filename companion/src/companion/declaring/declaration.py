@@ -16,24 +16,6 @@ from typing import Any
 from companion import manuscript
 from companion.findings import Finding, Findings
 
-__all__ = [
-    "KINDS",
-    "LONGEST_QUOTE",
-    "OWN",
-    "OWN_VERDICTS",
-    "SOFTWARE_CHECK",
-    "STATES",
-    "UNDECIDED",
-    "VERDICTS",
-    "WIDE",
-    "Claim",
-    "Value",
-    "check",
-    "declared",
-    "lines",
-    "of_book",
-]
-
 KINDS = ("number", "figure", "formula", "order", "statement", "program", "own")
 """What is compared: see ``book/claims.md``. ``own`` is a result of the book and never counts among the source's."""
 OWN = "own"

@@ -21,8 +21,6 @@ from companion import claims, manuscript, project
 from companion.declaring import calls, items, library, notebooks
 from companion.findings import Finding
 
-__all__ = ["Function", "Map", "Relation", "Row", "Test", "cited", "named", "problems", "wanted"]
-
 _NUMBER = r"\(?[A-Z]?\d+[a-z]?\)?"
 _NUMBERS = rf"{_NUMBER}(?:(?:, | and | to |, and ){_NUMBER})*"
 _SLUG = r"[A-Za-z][A-Za-z0-9]*(?:[-:_][A-Za-z0-9]+)*"

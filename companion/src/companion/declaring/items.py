@@ -16,8 +16,6 @@ from companion.declaring import shapes
 from companion.findings import Finding
 from companion.manuscript import entries
 
-__all__ = ["ANSWERS", "FOLDER", "Item", "problems", "read"]
-
 FOLDER = "items"
 ANSWERS = ("claim", "figure", "page", "reason")
 

@@ -11,8 +11,6 @@ from typing import Any
 
 from companion.declaring.declaration import UNDECIDED, WIDE, Claim, Value
 
-__all__ = ["NUMERICAL", "SAMPLED", "Judgement", "Measurement", "Valued", "allowed", "expected", "factor", "judge"]
-
 NUMERICAL = 3.0
 """k for a bound on a numerical error, which is a margin and no probability."""
 SAMPLED = 4.0

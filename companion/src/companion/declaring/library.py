@@ -17,8 +17,6 @@ from pathlib import Path
 
 from companion import manuscript, project
 
-__all__ = ["Entry", "Function", "Library", "Module", "bound", "files", "of_book", "statements"]
-
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 _SAME = {"jaxtyping.Array": "jax.Array"}

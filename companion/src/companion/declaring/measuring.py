@@ -15,8 +15,6 @@ from companion.declaring.declaration import Value, declared
 from companion.declaring.judgement import Measurement
 from companion.declaring.words import line, plain
 
-__all__ = ["RECORD", "measure", "recorded"]
-
 RECORD = "measured.jsonl"
 """Where a run of the pipeline notes what was measured, a line a claim."""
 

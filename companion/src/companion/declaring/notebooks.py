@@ -27,24 +27,6 @@ from nbformat import NotebookNode
 
 from companion import manuscript, project
 
-__all__ = [
-    "AUDITS",
-    "Chapter",
-    "absent",
-    "adopt",
-    "chapter_of",
-    "chapters",
-    "load",
-    "names",
-    "out_of_sync",
-    "pages",
-    "prose",
-    "python",
-    "serialise",
-    "slug",
-    "sync",
-]
-
 AUDITS = "audits"
 """The folder of the audits, in ``notebooks`` and on the site."""
 _WORDS_A_MINUTE = 200

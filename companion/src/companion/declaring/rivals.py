@@ -16,8 +16,6 @@ from collections.abc import Iterable, Iterator
 
 from companion.declaring import calls, library
 
-__all__ = ["written_down"]
-
 _DRAWS = 3
 _MATHEMATICS = {"math", "numpy", "scipy"}
 """Packages whose functions give the same for the same numbers, unless they are random."""

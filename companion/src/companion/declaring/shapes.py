@@ -10,8 +10,6 @@ from typing import Any
 import yaml
 from jsonschema import Draft7Validator
 
-__all__ = ["problems", "whole"]
-
 _LONGEST = 200
 """Characters of a message, which shows what stands in the file."""
 

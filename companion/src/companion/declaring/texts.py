@@ -21,22 +21,6 @@ from companion.declaring import shapes
 from companion.findings import Finding
 from companion.manuscript import entries
 
-__all__ = [
-    "NAME",
-    "Change",
-    "Section",
-    "Text",
-    "compare",
-    "digest",
-    "problems",
-    "read",
-    "record",
-    "report",
-    "section_of",
-    "sections",
-    "words",
-]
-
 NAME = "sources.yml"
 
 

@@ -12,21 +12,6 @@ from companion.declaring.declaration import OWN, SOFTWARE_CHECK, Claim, Value
 from companion.declaring.judgement import Judgement, Measurement, expected, judge
 from companion.plain import typeset
 
-__all__ = [
-    "QUOTED",
-    "among",
-    "anchor_of",
-    "expectation",
-    "expectation_of",
-    "format_value",
-    "line",
-    "outcome_of",
-    "plain",
-    "sentence",
-    "wanted",
-    "with_error",
-]
-
 QUOTED = re.compile(
     r"(?P<id>[a-z0-9-]+\.[a-z0-9-]+)(?: (?P<what>rival|control|uncertainty))?(?::(?P<format>[^\s{}$]+))?"
 )

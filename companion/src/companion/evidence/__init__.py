@@ -4,5 +4,3 @@ It runs copies of the book through the other rooms, which do not import it.
 """
 
 from __future__ import annotations
-
-__all__: list[str] = []

@@ -40,8 +40,6 @@ from companion.declaring.judgement import allowed, expected, factor
 from companion.evidence import observed, perturb, records, resumable
 from companion.running import disk, environment, execution, freshness
 
-__all__ = ["EVIDENCE", "FACTOR", "Job", "Row", "Study", "jobs", "record", "room", "rows", "run"]
-
 EVIDENCE = "epsilon"
 FACTOR = 1e-3
 AT_ONCE = 2

@@ -25,8 +25,6 @@ from companion.running import freshness
 from companion.site import directives
 from companion.site.markup import count, fill
 
-__all__ = ["Parity", "PlantedFaults", "SmallestErrors", "of_epsilon", "of_faults", "of_paths", "setup"]
-
 _OLD = "of a record before"
 _EQUATIONS_SHOWN = 1
 _REASONS = {

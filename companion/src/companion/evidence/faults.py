@@ -27,21 +27,6 @@ from companion.findings import Finding, Findings
 from companion.manuscript import entries
 from companion.running import disk, execution, freshness
 
-__all__ = [
-    "AT_ONCE",
-    "EVIDENCE",
-    "NAME",
-    "SIZES",
-    "TESTS",
-    "Fault",
-    "Job",
-    "jobs",
-    "plant",
-    "read",
-    "record",
-    "run",
-]
-
 EVIDENCE = "faults"
 NAME = "faults.yml"
 SIZES = ("gross", "1%", "0.1%")

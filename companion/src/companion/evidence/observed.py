@@ -14,8 +14,6 @@ from companion import claims
 from companion.declaring import notebooks
 from companion.running import disk, execution, freshness
 
-__all__ = ["key", "measured", "run_tests"]
-
 
 def key(root: Path, page: str) -> str:
     """What the numbers of a page are made of."""

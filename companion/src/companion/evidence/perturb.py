@@ -36,20 +36,6 @@ from pathlib import Path
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-__all__ = [
-    "FORM",
-    "NOTE",
-    "can_be_called",
-    "in_single_precision",
-    "multiplied",
-    "multiply",
-    "noted",
-    "round_all",
-    "rounded",
-    "startup",
-    "wrapped",
-]
-
 FORM = 1
 """Counts the changes of what is multiplied, and of which statements run; results of another form are ignored."""
 NOTE = "nudged.json"

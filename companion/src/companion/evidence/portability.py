@@ -41,20 +41,6 @@ from companion.evidence import observed, perturb, records, resumable
 from companion.running import disk, environment, execution, freshness
 from companion.site import packed
 
-__all__ = [
-    "AGAIN",
-    "AS_IS",
-    "EVIDENCE",
-    "PATHS",
-    "Job",
-    "ProcessorPath",
-    "beside",
-    "jobs",
-    "name_of",
-    "record",
-    "run",
-]
-
 EVIDENCE = "portability"
 AS_IS = "as is"
 AGAIN = "again"

@@ -17,8 +17,6 @@ from packaging.version import Version
 from companion import manuscript, project
 from companion.running import disk, freshness
 
-__all__ = ["FOLDER", "check", "origin", "read", "write"]
-
 FOLDER = "book/evidence"
 _OF = "of"
 """The name of the first line; no job has it."""

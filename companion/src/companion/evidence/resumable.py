@@ -20,8 +20,6 @@ from typing import Any, Protocol, TextIO, TypeVar
 from companion import project
 from companion.running import disk, lifeline
 
-__all__ = ["OUTCOME", "Children", "Job", "child", "keep", "outcome", "run"]
-
 OUTCOME = "outcome.json"
 _TASK = "task.json"
 

@@ -15,8 +15,6 @@ from companion import claims
 from companion.declaring import declaration, equations, notebooks, texts
 from companion.running import freshness
 
-__all__ = ["text"]
-
 _WIDTH = 11
 _TESTS = 8
 """Most tests of one function that are named."""

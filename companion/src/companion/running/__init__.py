@@ -4,5 +4,3 @@ It reads what is declared, and imports only that room.
 """
 
 from __future__ import annotations
-
-__all__: list[str] = []

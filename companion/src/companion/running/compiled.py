@@ -13,8 +13,6 @@ from pathlib import Path
 
 from companion.running import disk
 
-__all__ = ["keep", "lend", "store"]
-
 LARGEST = 200_000_000
 """Bytes of all kept programs; beyond them all are forgotten, since those of earlier code are never asked for again."""
 

@@ -14,8 +14,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-__all__ = ["damage", "digests", "folder", "own", "owned", "put", "recover", "remove", "sentence", "sweep_out", "write"]
-
 _OWNER = ".owner"
 _NAMED = 3
 """Damaged files that a message names; of the others it says how many there are."""

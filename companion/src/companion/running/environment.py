@@ -10,8 +10,6 @@ import os
 from collections.abc import Mapping
 from importlib import metadata
 
-__all__ = ["ALLOWED", "FIXED", "clean", "compiler", "processors"]
-
 ALLOWED = (
     # Where programs, shared libraries and the user's folders are.
     "PATH",

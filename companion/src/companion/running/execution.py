@@ -28,31 +28,6 @@ from companion import project
 from companion.declaring import notebooks
 from companion.running import compiled, disk, environment, freshness, lifeline
 
-__all__ = [
-    "RECORD",
-    "THREAD_VARIABLES",
-    "Failure",
-    "Record",
-    "Running",
-    "Standing",
-    "end",
-    "failure",
-    "finished",
-    "main",
-    "notebook_file",
-    "plain",
-    "progress",
-    "publish",
-    "read_record",
-    "results_folder",
-    "run",
-    "said",
-    "standing",
-    "start",
-    "work_folder",
-    "write_record",
-]
-
 THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",

@@ -45,28 +45,6 @@ from companion.declaring import notebooks
 from companion.declaring.notebooks import Chapter
 from companion.running import environment
 
-__all__ = [
-    "MACHINERY",
-    "State",
-    "archive",
-    "code_digest",
-    "colours",
-    "covered_files",
-    "digest",
-    "evidence_key",
-    "external",
-    "imported",
-    "ingredients",
-    "installed",
-    "key",
-    "key_of",
-    "loaded_versions",
-    "own_packages",
-    "state",
-    "tree_digest",
-    "versions",
-]
-
 MACHINERY = project.MACHINERY
 _LOCK_FILES = ("requirements.lock", "constraints.txt")
 _RUNS = ("run", "_execute", "_environment")

@@ -19,8 +19,6 @@ from packaging.utils import canonicalize_name
 from companion import project
 from companion.running import freshness
 
-__all__ = ["PLAIN", "distributions", "extras", "import_seconds", "megabytes", "projects", "table"]
-
 PLAIN = "plain"
 
 

@@ -15,8 +15,6 @@ from companion import claims, project
 from companion.declaring import notebooks, texts
 from companion.running import disk, execution
 
-__all__ = ["Ledger", "collect", "write"]
-
 _DECLARED = (
     *("id", "chapter", "kind", "verdict", "published", "corrected", "resolves"),
     *("printed_tex", "corrected_tex", "run_by"),

@@ -18,8 +18,6 @@ from typing import IO
 
 import psutil
 
-__all__ = ["orderly", "start", "stop", "tie"]
-
 _PATIENCE_SECONDS = 5.0
 """How long a child may take to end in good order."""
 

@@ -19,8 +19,6 @@ import nbformat
 from companion import figures, project
 from companion.running import disk, environment, execution, freshness, lifeline
 
-__all__ = ["main", "redraw"]
-
 
 def redraw(root: Path, name: str, record: execution.Record) -> execution.Record | None:
     """The record of the run of a page, with its figures in the colours of today; None where one cannot be drawn again.

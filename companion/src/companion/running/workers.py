@@ -13,8 +13,6 @@ from typing import Any
 
 from companion.running import environment
 
-__all__ = ["FEW", "Each", "alone", "shared"]
-
 Each = Callable[[Callable[..., Any], Sequence[Any]], list[Any]]
 """Calls a function of a module with every item; returns the results in the order of the items."""
 

@@ -5,5 +5,3 @@ declared and of what has run.
 """
 
 from __future__ import annotations
-
-__all__: list[str] = []

@@ -8,8 +8,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-__all__ = ["mend"]
-
 _EXCHANGES = [
     # label-content-name-mismatch: the visible text, not another label, must name the control.
     (re.compile(r'(<button class="btn search-button-field[^>]*?) aria-label="Search"'), r"\1"),

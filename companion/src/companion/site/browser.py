@@ -15,8 +15,6 @@ import time
 from pathlib import Path
 from typing import Any, Self
 
-__all__ = ["Browser", "evaluate", "find", "pdf", "run"]
-
 _LAUNCH = (
     "import os, sys; a, b = (os.dup(int(fd)) for fd in sys.argv[1:3]);"
     "os.dup2(a, 3); os.dup2(b, 4); [os.set_inheritable(fd, True) for fd in (3, 4)];"

@@ -17,8 +17,6 @@ import yaml
 from companion import project
 from companion.declaring import compared, shapes
 
-__all__ = ["FILES", "INDEX", "sources", "unresolved", "with_sources", "write_index", "write_schemas"]
-
 FILES = ("claims.json", "figures.json", "status.json")
 INDEX = "book.json"
 

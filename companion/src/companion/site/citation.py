@@ -8,8 +8,6 @@ import yaml
 
 from companion import project
 
-__all__ = ["out_of_sync", "sync", "text"]
-
 _NAME = "CITATION.cff"
 
 

@@ -23,8 +23,6 @@ from companion.site import catalogue
 from companion.site.markup import fill
 from companion.site.pages import main_part
 
-__all__ = ["Page", "write"]
-
 _ICON = "_static/favicon.svg"
 _DESCRIPTION = 300
 """Characters that indexes show of a description."""

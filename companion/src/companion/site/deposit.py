@@ -16,8 +16,6 @@ from companion import project
 from companion.running import disk, freshness
 from companion.site import catalogue, rendering
 
-__all__ = ["write"]
-
 _FIXED = (1980, 1, 1, 0, 0, 0)
 """The time in every archive: the same site makes the same bytes."""
 

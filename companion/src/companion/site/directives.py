@@ -26,27 +26,6 @@ from companion.declaring import compared, items, texts
 from companion.site import catalogue, numbering, reference
 from companion.site.markup import fill, typeset
 
-__all__ = [
-    "ChapterCards",
-    "ChapterStatus",
-    "ClaimsLedger",
-    "Corrections",
-    "Directive",
-    "FigureGallery",
-    "FromLibrary",
-    "Provenance",
-    "PublishedFigure",
-    "Result",
-    "SourceItems",
-    "beside",
-    "counts",
-    "evidence",
-    "found_of",
-    "in_archive_only",
-    "quoted",
-    "setup",
-]
-
 
 class Directive(SphinxDirective):
     """What reads the files in ``_build`` and returns HTML."""

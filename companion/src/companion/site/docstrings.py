@@ -14,8 +14,6 @@ from typing import Any
 
 from sphinx.ext.napoleon import Config, NumpyDocstring
 
-__all__ = ["Link", "first_line", "plain", "prose", "restructured", "summary"]
-
 Link = Callable[[str], str | None]
 """What a name between backticks leads to, or None."""
 

@@ -17,8 +17,6 @@ from companion.declaring import equations
 from companion.site import directives, reference
 from companion.site.markup import count, fill
 
-__all__ = ["EquationMap", "markup", "setup"]
-
 
 class EquationMap(directives.Directive):
     """``{equation-map}``: every equation, the functions that compute it, their tests, and the claims about it."""

@@ -19,8 +19,6 @@ from markupsafe import Markup
 from companion import claims, plain
 from companion.site import numbering
 
-__all__ = ["VERDICT_MARKS", "count", "fill", "typeset", "verdict_of"]
-
 VERDICT_MARKS = {
     "reproduced": "✓",
     "partly": "◐",

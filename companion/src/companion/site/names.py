@@ -22,8 +22,6 @@ from sphinx.util.inventory import InventoryFile
 from companion.declaring import library
 from companion.declaring.calls import arguments_of, stored
 
-__all__ = ["Occurrence", "inventory", "link", "occurrences", "used"]
-
 
 @dataclass(frozen=True)
 class Occurrence:

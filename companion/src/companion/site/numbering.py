@@ -14,8 +14,6 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 
-__all__ = ["cited", "counted", "filled", "place", "setup"]
-
 _PLACE = re.compile("\ue000(\\w+) ([^\ue001]*)\ue001")
 
 

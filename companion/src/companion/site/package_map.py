@@ -10,8 +10,6 @@ from pathlib import Path
 
 from companion import manuscript, project
 
-__all__ = ["BEGIN", "END", "out_of_sync", "sync", "text"]
-
 BEGIN = "<!-- The map: written by `make fix` from the first lines of the modules. -->"
 END = "<!-- The end of the map. -->"
 _NAME = "README.md"

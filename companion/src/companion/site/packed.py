@@ -33,20 +33,6 @@ from companion.declaring import notebooks
 from companion.running import disk, execution, freshness, installs, workers
 from companion.site import numbering, report
 
-__all__ = [
-    "CELL",
-    "HEAVIEST",
-    "LIBRARY",
-    "REFERENCES",
-    "carried",
-    "markdown",
-    "notebook",
-    "requirements",
-    "setup",
-    "site",
-    "write",
-]
-
 HEAVIEST = 2_000_000
 """Most bytes that a notebook carries, in base64."""
 LIBRARY = "library.tar.xz"

@@ -10,8 +10,6 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-__all__ = ["broken_links", "external_loads", "main_part", "overweight", "unsafe_links", "weight"]
-
 _PAGE_LIMIT = 3_000_000
 """What all pages share, 0.9 MB for style and equations, is not counted."""
 # Most are the figures, whose drawings and tables are there twice, as files and in the archive of each, and text. Of the

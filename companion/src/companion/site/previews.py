@@ -17,8 +17,6 @@ from bs4 import BeautifulSoup, Tag
 from companion.running import workers
 from companion.site.pages import main_part
 
-__all__ = ["add"]
-
 _PREVIEWED = "figure, div.math, dt"
 """What is shown: figures, equations, and terms with their meaning."""
 

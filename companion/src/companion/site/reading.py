@@ -17,9 +17,6 @@ from companion.declaring import notebooks
 from companion.site.directives import Directive
 from companion.site.markup import VERDICT_MARKS
 
-__all__ = ["PageFacts", "follow_the_road", "setup"]
-
-
 _LEGEND = {
     "reproduced": "as the source says",
     "not-reproduced": "not as the source says",

@@ -33,20 +33,6 @@ from companion.declaring import notebooks
 from companion.declaring.library import Entry, Library, Module, of_book
 from companion.site import docstrings, names
 
-__all__ = [
-    "FOLDER",
-    "INDEX",
-    "code",
-    "copy_code",
-    "fold_contents",
-    "setup",
-    "source",
-    "stage",
-    "uses",
-    "wanted",
-    "write",
-]
-
 INDEX = "reference/index"
 FOLDER = "reference"
 _ALIASES = "aliases.json"

@@ -22,8 +22,6 @@ from companion import claims, manuscript, project
 from companion.running import disk
 from companion.site import catalogue, directives
 
-__all__ = ["Change", "LedgerChanges", "changes", "freeze", "frozen", "problems", "reasons", "setup"]
-
 _FOLDER = "book/releases"
 _REASONS = "reasons.yml"
 _KEPT = ("id", "says", "verdict", "published", "corrected", "expects", "found", "measured", "uncertainty", "bound")

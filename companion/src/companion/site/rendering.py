@@ -37,8 +37,6 @@ from companion.site import (
     single_page,
 )
 
-__all__ = ["Build", "figures_index", "first", "page_notebook", "render", "stands"]
-
 _MANIFEST = "site.json"
 _LICENCE = "LICENSE-CC-BY-4.0"
 _LICENCE_TEXT = "https://creativecommons.org/licenses/by/4.0/legalcode"

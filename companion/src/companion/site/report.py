@@ -22,8 +22,6 @@ from companion.declaring import notebooks
 from companion.site import directives
 from companion.site.markup import fill, verdict_of
 
-__all__ = ["AuditReport", "Checked", "Measured", "markup", "quoted", "setup"]
-
 _HEADINGS = {
     "failed": "Not confirmed in this build",
     "reproduced": "What held",

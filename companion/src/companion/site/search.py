@@ -17,8 +17,6 @@ from companion.plain import tex
 from companion.running import workers
 from companion.site.pages import main_part
 
-__all__ = ["INDEX", "write"]
-
 INDEX = "search-index.js"
 _PAGE = "search.html"
 _NOT_SOUGHT = {"search.html", "genindex.html", "print.html", "404.html", "py-modindex.html"}

@@ -22,8 +22,6 @@ from bs4 import BeautifulSoup, Tag
 from companion import project
 from companion.declaring import notebooks
 
-__all__ = ["AUDITS", "LESSONS", "editions", "to_print", "write"]
-
 LESSONS = "print.html"
 AUDITS = "print-audits.html"
 _TITLE = re.compile(r"<h1\b[^>]*>(.*?)</h1>", re.DOTALL)
