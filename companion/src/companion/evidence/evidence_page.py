@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from docutils import nodes
 from markupsafe import Markup
-from sphinx.application import Sphinx
 
 from companion import project
 from companion.declaring import equations, notebooks
@@ -41,38 +40,20 @@ _BLIND = 0.1
 """An error of a tenth that nobody notices makes a function one that the book is blind for."""
 
 
-class SmallestErrors(directives.Directive):
-    """``{smallest-errors}``: for every function that a claim names, the smallest error that its claims would notice."""
+class Evidence(directives.Directive):
+    """The table of one record, under the version, the commit and the day that it speaks of.
+
+    - ``{smallest-errors}``: for every function that a claim names, the smallest error that its claims would notice.
+    - ``{planted-faults}``: every fault of the list, the first test that failed, and the claims that did not hold.
+    - ``{parity}``: for every path through the processor what failed, what moved, and how much of its bound it took.
+    """
 
     def run(self) -> list[nodes.Node]:
-        """The table."""
-        kept = records.read(self.root, epsilon.EVIDENCE)
-        said = of_epsilon(_study(self.root), kept, self.to_root())
-        return [self.raw(_origin(self.root, epsilon.EVIDENCE) + said)]
-
-
-class PlantedFaults(directives.Directive):
-    """``{planted-faults}``: every fault of the list, the first test that failed, and the claims that did not hold."""
-
-    def run(self) -> list[nodes.Node]:
-        """The table."""
-        said = of_faults(self.root, records.read(self.root, faults.EVIDENCE), self.to_root())
-        return [self.raw(_origin(self.root, faults.EVIDENCE) + said)]
-
-
-class Parity(directives.Directive):
-    """``{parity}``: for every path through the processor what failed, what moved, and how much of its bound it took."""
-
-    def run(self) -> list[nodes.Node]:
-        """The tables."""
-        said = of_paths(self.root, records.read(self.root, portability.EVIDENCE), self.to_root())
-        return [self.raw(_origin(self.root, portability.EVIDENCE) + said)]
-
-
-def _origin(root: Path, name: str) -> str:
-    """The release, or the version in the making, of which a record speaks; empty where nothing is recorded."""
-    of = records.origin(root, name)
-    return fill("evidence.of_record", of=of) if of else ""
+        """Nothing stands above the table where the release is not known, as where nothing is recorded."""
+        name, said = TABLES[self.name]
+        of = records.origin(self.root, name)
+        head = fill("evidence.of_record", of=of) if of else ""
+        return [self.raw(head + said(self.root, records.read(self.root, name), self.to_root()))]
 
 
 @cache
@@ -243,9 +224,9 @@ def _power(value: float) -> str:
     return f"{digits} × 10<sup>−{-exponent}</sup>" if value > 0 else "0"
 
 
-def setup(app: Sphinx) -> dict[str, Any]:
-    """Register the directives."""
-    app.add_directive("smallest-errors", SmallestErrors)
-    app.add_directive("planted-faults", PlantedFaults)
-    app.add_directive("parity", Parity)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
+TABLES: Mapping[str, tuple[str, Callable[[Path, Mapping[str, Mapping[str, Any]], str], str]]] = {
+    "smallest-errors": (epsilon.EVIDENCE, lambda root, kept, to_root: of_epsilon(_study(root), kept, to_root)),
+    "planted-faults": (faults.EVIDENCE, of_faults),
+    "parity": (portability.EVIDENCE, of_paths),
+}
+"""The record and the table of each directive."""

@@ -493,30 +493,42 @@ def _read_side_by_side(app: Sphinx) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Register the directives and the hooks."""
+    """Register the directives and roles of all modules, the hooks, and what every page loads."""
+    # They build on this module.
+    from companion.evidence import evidence_page
+    from companion.site import equation_page, packed, reading, releases, report
+
     app.setup_extension(reference.__name__)
-    app.setup_extension(numbering.__name__)
-    app.setup_extension("companion.site.reading")
-    app.setup_extension("companion.site.report")
-    app.setup_extension("companion.site.equation_page")
-    app.setup_extension("companion.evidence.evidence_page")
-    app.setup_extension("companion.site.packed")
-    app.setup_extension("companion.site.releases")
     app.add_config_value("companion_root", "", "env")
-    app.add_directive("published-figure", PublishedFigure)
-    app.add_directive("figure-gallery", FigureGallery)
-    app.add_directive("chapter-cards", ChapterCards)
-    app.add_directive("claims-ledger", ClaimsLedger)
-    app.add_directive("from-library", FromLibrary)
-    app.add_directive("corrections", Corrections)
-    app.add_directive("result", Result)
-    app.add_directive("source-items", SourceItems)
-    app.add_directive("chapter-status", ChapterStatus)
-    app.add_directive("provenance", Provenance)
-    app.add_role("siteurl", _site_url)
-    app.add_css_file("companion.css")
+    for name, directive in {
+        "audit-report": report.AuditReport,
+        "chapter-cards": ChapterCards,
+        "chapter-status": ChapterStatus,
+        "claims-ledger": ClaimsLedger,
+        "corrections": Corrections,
+        "equation-map": equation_page.EquationMap,
+        "figure-gallery": FigureGallery,
+        "from-library": FromLibrary,
+        "ledger-changes": releases.LedgerChanges,
+        "page-facts": reading.PageFacts,
+        "provenance": Provenance,
+        "published-figure": PublishedFigure,
+        "result": Result,
+        "source-items": SourceItems,
+        **dict.fromkeys(evidence_page.TABLES, evidence_page.Evidence),
+    }.items():
+        app.add_directive(name, directive)
+    for name, role in {"checked": report.Checked(), "measured": report.Measured(), "siteurl": _site_url}.items():
+        app.add_role(name, role)
+    for sheet in ("reading.css", "companion.css"):
+        app.add_css_file(sheet)
+    # Not deferred: code that is hidden must not show for a moment.
+    app.add_js_file("reading.js")
     app.add_js_file("companion.js", defer="defer")
     app.connect("config-inited", _serve_everything)
     app.connect("builder-inited", _read_side_by_side)
+    app.connect("doctree-resolved", numbering.fill)
+    app.connect("html-page-context", reading.follow_the_road, priority=900)
     app.connect("html-page-context", _finish_page, priority=900)
+    app.connect("build-finished", packed.note)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from docutils import nodes
-from sphinx.application import Sphinx
 
 from companion import project
 from companion.declaring import equations
@@ -56,9 +55,3 @@ def markup(found: equations.Map, entries: Sequence[Mapping[str, Any]], to_root: 
         documented=reference.wanted(found.root),
         code=reference.code,
     )
-
-
-def setup(app: Sphinx) -> dict[str, Any]:
-    """Register the directive."""
-    app.add_directive("equation-map", EquationMap)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -57,13 +57,8 @@ def _number(parts: tuple[int, ...] | None) -> str:
     return ".".join(map(str, parts or ()))
 
 
-def _fill(app: Sphinx, page: nodes.document, name: str) -> None:
+def fill(app: Sphinx, page: nodes.document, name: str) -> None:
+    """Fill the places of a page when it is written."""
     for node in page.findall(nodes.raw):
         if _PLACE.search(text := node.astext()):
             node.children = [nodes.Text(filled(text, counted(app.env)))]
-
-
-def setup(app: Sphinx) -> dict[str, Any]:
-    """Register the hook."""
-    app.connect("doctree-resolved", _fill)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

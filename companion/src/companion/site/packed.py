@@ -353,7 +353,7 @@ def carried(root: Path, chapter: notebooks.Chapter) -> bytes:
     return lzma.compress(stream.getvalue(), preset=9 | lzma.PRESET_EXTREME)
 
 
-def _note(app: Sphinx, exception: Exception | None) -> None:
+def note(app: Sphinx, exception: Exception | None) -> None:
     """Write down what references are called, beside the pages."""
     if exception is not None or app.env is None or app.builder.name != "html":
         return
@@ -376,9 +376,3 @@ def _made(page: nodes.document, numbers: Mapping[str, Mapping[str, str]]) -> dic
     """The HTML that directives of a page made from records, by directive."""
     raw = [numbering.filled(node.astext(), numbers) for node in page.findall(nodes.raw)]
     return {directive: text for directive, mark in _SHOWN_BY.items() for text in raw if mark in text}
-
-
-def setup(app: Sphinx) -> dict[str, Any]:
-    """Register the hook."""
-    app.connect("build-finished", _note)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

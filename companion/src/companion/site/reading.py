@@ -60,13 +60,3 @@ def follow_the_road(app: Sphinx, pagename: str, templatename: str, context: dict
         if page is not None:
             title = escape(notebooks.load(root, page.removeprefix("notebooks/")).title)
             context[side] = {"title": title, "link": context["pathto"](page)}
-
-
-def setup(app: Sphinx) -> dict[str, Any]:
-    """Register the directive, the links and the scripts."""
-    app.add_directive("page-facts", PageFacts)
-    app.add_css_file("reading.css")
-    # Not deferred: code that is hidden must not show for a moment.
-    app.add_js_file("reading.js")
-    app.connect("html-page-context", follow_the_road, priority=900)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

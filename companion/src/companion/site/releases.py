@@ -16,7 +16,6 @@ from typing import Any
 
 from docutils import nodes
 from packaging.version import Version
-from sphinx.application import Sphinx
 
 from companion import claims, manuscript, project
 from companion.running import disk
@@ -224,9 +223,3 @@ class LedgerChanges(directives.Directive):
             gone = [{"id": id, "was": [], "reason": ""} for id in new["retired"]]
             sections.append((f"From {old['version']} to {new['version']}", changes(old, then, gone, {})))
         return [self.filled("releases.changes", sections=sections, words=_WORDS, version=version)]
-
-
-def setup(app: Sphinx) -> dict[str, Any]:
-    """Register the directive."""
-    app.add_directive("ledger-changes", LedgerChanges)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}

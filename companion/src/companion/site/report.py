@@ -14,7 +14,6 @@ from typing import Any
 
 from docutils import nodes
 from markupsafe import Markup
-from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxRole
 
 from companion import claims
@@ -190,11 +189,3 @@ def quoted(text: str, entries: Mapping[str, Mapping[str, Any]]) -> tuple[str, st
         except ValueError as error:
             raise ValueError(f"{id}: {form!r} is no format of the number {value}") from error
     return shown, f"notebooks/{entry['page']}.html#{claims.anchor_of(entry['id'])}"
-
-
-def setup(app: Sphinx) -> dict[str, Any]:
-    """Register the directive and the roles."""
-    app.add_directive("audit-report", AuditReport)
-    app.add_role("measured", Measured())
-    app.add_role("checked", Checked())
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
