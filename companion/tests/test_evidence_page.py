@@ -10,6 +10,7 @@ from bs4 import BeautifulSoup
 from companion import claims
 from companion.__main__ import main
 from companion.evidence import epsilon, evidence_page, faults, portability, records, resumable
+from companion.site.markup import fill
 from test_faults import GROSS, TESTS, UNSEEN
 from toybook import add_audit
 
@@ -139,7 +140,7 @@ def test_a_record_speaks_of_the_commit_that_was_measured_and_no_edit_changes_its
     assert records.read(book.root, "epsilon") == {"a": {"key": "1"}, "b": {"key": "2"}}
     assert (records.read(book.root, "none"), records.origin(book.root, "none")) == ({}, {})
     said = "Measured with version 0.1.0.dev0, outside of a repository."
-    assert text_of(evidence_page._origin(book.root, "epsilon")) == said
+    assert text_of(fill("evidence.of_record", of=records.origin(book.root, "epsilon"))) == said
     records.check(book.root)
     # The next version: nothing of it is measured, then one job.
     book.edit("src/walks/__init__.py", "0.1.0", "0.2.0")

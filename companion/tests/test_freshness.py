@@ -134,7 +134,7 @@ def installed(tmp_path, monkeypatch):
     """A function that installs a package of one module, as pip leaves it."""
     folder = tmp_path / "site-packages"
     monkeypatch.syspath_prepend(folder)
-    caches = (freshness._holders, freshness.installed, freshness._required, freshness._version)
+    caches = (freshness._holders, freshness.installed, freshness.required, freshness._version)
 
     def install(name, version, requires=()):
         facts = folder / f"{name}-0.dist-info"

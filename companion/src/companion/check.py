@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import jupytext
-from IPython.core.inputtransformer2 import TransformerManager
 
 from companion import claims, figures, manuscript, project
 from companion.declaring import compared, declaration, items, library, notebooks, rivals, texts
@@ -245,7 +244,7 @@ def _page(root: Path, name: str) -> _Page:
 
 
 def _read_calls(source: str, line: int, calls: _Calls) -> None:
-    tree = ast.parse(TransformerManager().transform_cell(source))
+    tree = ast.parse(notebooks.python(source))
     lists = {"measure": calls.measured, "publish": calls.published, "glue": calls.glued}
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call):

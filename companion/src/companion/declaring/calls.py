@@ -14,10 +14,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from IPython.core.inputtransformer2 import TransformerManager
-
 from companion import manuscript
-from companion.declaring import library
+from companion.declaring import library, notebooks
 
 _MACHINERY = __package__.partition(".")[0]
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -471,10 +469,7 @@ def _changed(target: ast.expr) -> set[str]:
 
 def parsed(cell: str) -> list[ast.stmt]:
     """The statements of a cell; those of a notebook's own commands as the Python that they become."""
-    try:
-        return ast.parse(cell).body
-    except SyntaxError:
-        return ast.parse(TransformerManager().transform_cell(cell)).body
+    return ast.parse(notebooks.python(cell)).body
 
 
 def _assigned_by(node: ast.stmt) -> set[str]:

@@ -387,7 +387,7 @@ def _whole(job: Job, found: Mapping[str, Any]) -> bool:
     return not found["stopped"] and len(found["measured"]) == len(job.ids)
 
 
-def _run_page(root: Path, folder: Path, task: Mapping[str, Any]) -> dict[str, Any] | None:
+def work(root: Path, folder: Path, task: Mapping[str, Any]) -> dict[str, Any] | None:
     """Run the jobs of one page that have no result yet; None unless all have one then."""
     mine = [Job(**{**job, "ids": tuple(job["ids"])}) for job in task["jobs"]]
     left = [job for job in mine if resumable.outcome(root, job) is None]
@@ -412,7 +412,3 @@ def _measured(root: Path, job: Job) -> str:
     found["stopped"] = found["stopped"] or "not all claims are measured"
     resumable.keep(job.folder(root), job.key, found)
     return str(found["stopped"])
-
-
-if __name__ == "__main__":
-    sys.exit(resumable.child(_run_page))

@@ -14,7 +14,6 @@ import functools
 import json
 import os
 import shutil
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -228,8 +227,8 @@ def _work_folder(root: Path) -> Path:
 def _start(root: Path, job: Job, limit: float, children: resumable.Children) -> None:
     """Run a job in a process of its own, in a copy of its own whose code it imports."""
     folder = disk.folder(job.folder(root))
-    with disk.owned(_work_folder(root), notebooks.slug(job.unit)) as work:
-        copy = work / "book"
+    with disk.owned(_work_folder(root), notebooks.slug(job.unit)) as place:
+        copy = place / "book"
         plant(root, job.fault, copy)
         tests = job.fault.tests if job.fault else ()
         task = {"unit": job.unit, "profile": job.profile, "key": job.key, "tests": tests}
@@ -237,7 +236,8 @@ def _start(root: Path, job: Job, limit: float, children: resumable.Children) -> 
             resumable.keep(folder, job.key, {"seconds": limit, "late": True})
 
 
-def _work(root: Path, folder: Path, task: Mapping[str, Any]) -> dict[str, Any]:
+def work(root: Path, folder: Path, task: Mapping[str, Any]) -> dict[str, Any]:
+    """What the process of a job does in the copy of the book that has the fault."""
     if task["unit"] != TESTS:
         return _run_page(root, task["unit"], task["profile"], folder)
     found = observed.run_tests(task["tests"], folder, "-x", threads=1, variables={})
@@ -326,7 +326,3 @@ def _in_words(found: Mapping[str, Any]) -> str:
     if "failed" in found:
         return f"{found['failed'] or 'no test fails'} ({found['tests']} tests)"
     return str(found["stopped"] or f"{len(found['measured'])} claims measured")
-
-
-if __name__ == "__main__":
-    sys.exit(resumable.child(_work))

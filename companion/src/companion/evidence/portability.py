@@ -390,13 +390,10 @@ def _room(claim: claims.Claim, judgement: claims.Judgement, value: float) -> flo
     return min((abs(value - float(end)) for end in ends), default=0.0)
 
 
-def _work(root: Path, _folder: Path, task: Mapping[str, Any]) -> dict[str, Any] | None:
+def work(root: Path, _folder: Path, task: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What the process of a job does, on its processor where the path has one thread."""
     path = next(path for path in PATHS if path.name == task["path"])
     job = Job(path, task["unit"], task["is_chapter"], task["key"])
     if path.threads == 1 and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {task["cpu"]})
     return _run_chapter(root, job) if job.is_chapter else _run_tests(root, job)
-
-
-if __name__ == "__main__":
-    sys.exit(resumable.child(_work))

@@ -6,6 +6,7 @@ differs is ignored. The modules of faults, epsilon and portability say what a jo
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import resource
@@ -21,7 +22,6 @@ from companion import project
 from companion.running import disk, lifeline
 
 OUTCOME = "outcome.json"
-_TASK = "task.json"
 
 
 class Job(Protocol):
@@ -58,17 +58,14 @@ def keep(folder: Path, key: str, content: Mapping[str, Any]) -> None:
     disk.write(disk.folder(folder) / OUTCOME, json.dumps({"key": key, "seconds": seconds, **content}, indent=1))
 
 
-def child(work: Callable[[Path, Path, dict[str, Any]], Mapping[str, Any] | None]) -> int:
-    """Entry point of a module that ``Children.run`` runs: ``work`` gets the two folders and the task of a job.
+def child(module: str, root: str, folder: str, task: dict[str, Any]) -> int:
+    """What a process of ``Children.run`` does: the function ``work`` of a module gets the two folders and the task.
 
     What it returns is kept as the result of the job, unless it is None.
     """
-    root, folder = map(Path, sys.argv[1:])
-    lifeline.tie()
-    task = json.loads((folder / _TASK).read_text(encoding="utf-8"))
-    content = work(root, folder, task)
+    content = importlib.import_module(module).work(Path(root), Path(folder), task)
     if content is not None:
-        keep(folder, task["key"], content)
+        keep(Path(folder), task["key"], content)
     return 0
 
 
@@ -91,7 +88,7 @@ class Children:
     ) -> bool:
         """Run a module in ``source``, whose code it imports, until it ends; whether it did so in ``limit`` seconds.
 
-        The module calls ``child``, which gets ``source``, ``folder`` and the ``task``, with the key of the result.
+        Its function ``work`` gets ``source``, ``folder`` and the ``task``, with the key of the result.
         What it prints goes to ``log.txt`` in ``folder``. It has the variables of this process, or those of
         ``environment`` instead.
         """
@@ -100,9 +97,8 @@ class Children:
             given.pop("COMPANION_ROOT", None)
         given["PYTHONPATH"] = os.pathsep.join(map(str, project.code(source)))
         given |= {"PYTHONUTF8": "1", "PYTHONDONTWRITEBYTECODE": "1"}
-        disk.write(disk.folder(folder) / _TASK, json.dumps(task))
-        command = [str(python), "-m", module, str(source), str(folder)]
-        with (folder / "log.txt").open("wb") as log:
+        command = lifeline.calling(f"{__name__}:child", module, str(source), str(folder), task, python=python)
+        with (disk.folder(folder) / "log.txt").open("wb") as log:
             process = lifeline.start(command, output=log, environment=given, cwd=source)
             self._processes.add(process)
             try:

@@ -63,14 +63,15 @@ def write(path: Path, text: str) -> None:
     draft.replace(path)
 
 
+def digest(path: Path) -> str:
+    """The sha256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def digests(base: Path) -> dict[str, str]:
     """The sha256 of every file below ``base``, by its path relative to ``base``."""
-    found = {}
-    for path in sorted(base.rglob("*")):
-        if path.is_file():
-            with path.open("rb") as file:
-                found[path.relative_to(base).as_posix()] = hashlib.file_digest(file, "sha256").hexdigest()
-    return found
+    return {path.relative_to(base).as_posix(): digest(path) for path in sorted(base.rglob("*")) if path.is_file()}
 
 
 def damage(base: Path, expected: Mapping[str, str]) -> str:
@@ -144,11 +145,11 @@ def owned(parent: Path, name: str) -> Iterator[Path]:
 
 
 @contextmanager
-def own(path: Path) -> Iterator[None]:
+def own(path: Path) -> Iterator[Path]:
     """Lock an existing folder as this process's own."""
     with (path / _OWNER).open("w", encoding="utf-8") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
+        yield path
 
 
 def sweep_out(parent: Path) -> None:

@@ -6,7 +6,6 @@ every file, so that nothing half-written, lost or altered is ever taken for what
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import platform
@@ -127,7 +126,7 @@ def standing(root: Path, name: str, key: str) -> Standing:
     for package, then in record.packages.items():
         if (now := _version(package)) != then:
             return Standing(None, f"{package} was {then} when it ran and is {now} now")
-    if damage := disk.damage(folder, {**record.files, RECORD: _file_digest(folder / RECORD)}):
+    if damage := disk.damage(folder, {**record.files, RECORD: disk.digest(folder / RECORD)}):
         return Standing(None, f"its result is damaged, {damage}")
     return Standing(record)
 
@@ -157,10 +156,6 @@ def _own_digest(content: Mapping[str, Any]) -> str:
     return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-def _file_digest(path: Path) -> str:
-    return sha256(path.read_bytes()).hexdigest()
-
-
 def start(root: Path, name: str, *, threads: int, cpus: Sequence[int] | None = None) -> Running:
     """Start the published run of a chapter in a new process, which ends when this one ends.
 
@@ -168,10 +163,7 @@ def start(root: Path, name: str, *, threads: int, cpus: Sequence[int] | None = N
     """
     disk.remove(_failed_folder(root, name))
     folder = Path(tempfile.mkdtemp(prefix=f"{notebooks.slug(name)}-", dir=disk.folder(work_folder(root))))
-    command = [sys.executable, "-m", "companion.running.execution", str(root), name, f"--threads={threads}"]
-    command.append(f"--folder={folder}")
-    if cpus:
-        command.append("--cpus=" + ",".join(map(str, cpus)))
+    command = lifeline.calling(f"{__name__}:work", str(root), name, str(folder), threads, list(cpus or ()))
     with (folder / "log.txt").open("wb") as log:
         process = lifeline.start(command, output=log, environment=os.environ | {"PYTHONUTF8": "1"}, cwd=root)
     return Running(name, process, folder)
@@ -238,30 +230,18 @@ def publish(
         raise ValueError(
             "target: expected a folder for a run with an extra_environment, which is not part of the book, got None"
         )
-    if folder is None:
-        with disk.owned(work_folder(root), notebooks.slug(name)) as folder:
-            return _publish(root, name, threads, folder, extra_environment or {}, target, report)
-    with disk.own(folder):
-        return _publish(root, name, threads, folder, extra_environment or {}, target, report)
+    with disk.own(folder) if folder else disk.owned(work_folder(root), notebooks.slug(name)) as owned:
+        return _publish(root, name, threads, owned / "run", target, extra_environment=extra_environment, report=report)
 
 
-def _publish(
-    root: Path,
-    name: str,
-    threads: int,
-    folder: Path,
-    extra_environment: Mapping[str, str],
-    target: Path | None,
-    report: Callable[[str], None],
-) -> Failure | None:
+def _publish(root: Path, name: str, threads: int, work: Path, target: Path | None, **options: Any) -> Failure | None:
     chapter = notebooks.load(root, name)
     key = freshness.key(root, chapter)
     state = freshness.state(root)
-    work = folder / "run"
     failed = _failed_folder(root, name) if target is None else target.with_name(f"{target.name}.failed")
     disk.remove(failed)
     started = time.perf_counter()
-    problem = run(root, chapter, work, threads=threads, state=state, extra_environment=extra_environment, report=report)
+    problem = run(root, chapter, work, threads=threads, state=state, **options)
     if problem is None:
         problem = _unseen(root, chapter, work)
     if problem is not None:
@@ -469,28 +449,14 @@ def plain(text: str) -> str:
     return re.sub(r"\x1b\[[0-9;]*m", "", text)
 
 
-def main() -> int:
-    """Entry point of the process that ``start`` starts."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("root", type=Path)
-    parser.add_argument("name")
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--cpus", default="")
-    parser.add_argument("--folder", type=Path)
-    arguments = parser.parse_args()
-    lifeline.tie()
-    if arguments.cpus and hasattr(os, "sched_setaffinity"):
+def work(root: str, name: str, folder: str, threads: int, cpus: Sequence[int]) -> int:
+    """What the process does that ``start`` starts, on these processors, or on all; returns its status."""
+    if cpus and hasattr(os, "sched_setaffinity"):
         # JAX sizes its thread pool by the processors that it may use, not by OMP_NUM_THREADS.
-        os.sched_setaffinity(0, {int(cpu) for cpu in arguments.cpus.split(",")})
+        os.sched_setaffinity(0, cpus)
     try:
-        problem = publish(
-            arguments.root, arguments.name, threads=arguments.threads, folder=arguments.folder, report=print
-        )
+        problem = publish(Path(root), name, threads=threads, folder=Path(folder), report=print)
     except OSError as error:
         print(disk.sentence(error), file=sys.stderr)
         return 2
     return 0 if problem is None else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -30,6 +30,7 @@ import subprocess
 import sys
 import sysconfig
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
@@ -39,6 +40,7 @@ from types import CodeType
 from typing import Any
 
 from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
 
 from companion import manuscript, project
 from companion.declaring import notebooks
@@ -257,19 +259,19 @@ def external(modules: Iterable[Path], code: str) -> set[str]:
 def versions(modules: Iterable[str]) -> dict[str, str]:
     """Versions of the installed distributions that hold ``modules``, of all that these require, and of the runners."""
     holders = _holders()
-    waiting = {_canonical(name) for module in modules for name in holders.get(module, ())}
+    waiting = {canonicalize_name(name) for module in modules for name in holders.get(module, ())}
     found = {name: _version(name) for name in _RUNNERS if name in installed()}
     while waiting:
         name = waiting.pop()
         if name in installed():
             found[name] = _version(name)
-            waiting |= set(_required(name)) - found.keys()
+            waiting |= {canonicalize_name(one.name) for one in required(name)} - found.keys()
     return dict(sorted(found.items()))
 
 
 def loaded_versions(modules: Iterable[str]) -> dict[str, str]:
     """Versions of the installed distributions that hold ``modules``, and of nothing else."""
-    names = {_canonical(name) for module in modules for name in _holders().get(module, ())}
+    names = {canonicalize_name(name) for module in modules for name in _holders().get(module, ())}
     return {name: _version(name) for name in sorted(names) if name in installed()}
 
 
@@ -283,7 +285,7 @@ def installed() -> Mapping[str, metadata.Distribution]:
     """The distributions that an import would find, by name: of two with one name, the first on the path."""
     found: dict[str, metadata.Distribution] = {}
     for distribution in metadata.distributions():
-        found.setdefault(_canonical(distribution.metadata["Name"] or ""), distribution)
+        found.setdefault(canonicalize_name(distribution.metadata["Name"] or ""), distribution)
     return found
 
 
@@ -294,21 +296,14 @@ def _version(name: str) -> str:
 
 
 @cache
-def _required(name: str) -> list[str]:
-    """Names of what a distribution needs here, without what only its extras need."""
+def required(name: str, extras: frozenset[str] = frozenset()) -> list[Requirement]:
+    """What a distribution needs here, plainly and for some of its extras."""
     needed = []
     for line in installed()[name].requires or ():
-        try:
-            requirement = Requirement(line)
-        except InvalidRequirement:
-            continue
-        if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
-            needed.append(_canonical(requirement.name))
-    return needed
-
-
-def _canonical(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()
+        with suppress(InvalidRequirement):
+            needed.append(Requirement(line))
+    wanted = ["", *extras]
+    return [one for one in needed if not one.marker or any(one.marker.evaluate({"extra": extra}) for extra in wanted)]
 
 
 @cache

@@ -70,16 +70,8 @@ def distributions(root: Path, extra: str = PLAIN) -> dict[str, metadata.Distribu
         if (distribution := freshness.installed().get(name)) is None:
             raise ValueError(f"{extra}: expected {requirement} to be installed, it is not")
         found[name] = distribution
-        waiting += _required(distribution, requirement.extras)
+        waiting += freshness.required(name, frozenset(requirement.extras))
     return dict(sorted(found.items()))
-
-
-def _required(distribution: metadata.Distribution, with_extras: Iterable[str]) -> list[Requirement]:
-    lines = [Requirement(line) for line in distribution.requires or ()]
-    wanted = ["", *with_extras]
-    return [
-        line for line in lines if not line.marker or any(line.marker.evaluate({"extra": extra}) for extra in wanted)
-    ]
 
 
 def megabytes(found: Iterable[metadata.Distribution]) -> float:

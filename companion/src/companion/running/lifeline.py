@@ -6,15 +6,18 @@ end of the file, kills its own children and ends. POSIX only.
 
 from __future__ import annotations
 
+import importlib
+import json
 import os
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
-from typing import IO
+from typing import IO, Any
 
 import psutil
 
@@ -38,6 +41,14 @@ def start(
         stderr=subprocess.STDOUT,
         start_new_session=True,
     )
+
+
+def calling(function: str, *arguments: Any, python: Path = Path(sys.executable)) -> list[str]:
+    """The command of a process that calls MODULE:FUNCTION, which returns its status, with arguments as JSON has them.
+
+    The process is tied to the one that starts the command.
+    """
+    return [str(python), "-m", __name__, function, json.dumps(arguments, ensure_ascii=False)]
 
 
 def stop(process: subprocess.Popen[bytes]) -> None:
@@ -110,3 +121,9 @@ def _end(status: int) -> None:
         with suppress(psutil.Error):
             child.kill()
     os._exit(status)
+
+
+if __name__ == "__main__":
+    tie()
+    module, _, name = sys.argv[1].partition(":")
+    sys.exit(getattr(importlib.import_module(module), name)(*json.loads(sys.argv[2])))

@@ -6,11 +6,9 @@ colours they were drawn. The result is what a new run would leave.
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import os
 import shutil
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -38,7 +36,8 @@ def redraw(root: Path, name: str, record: execution.Record) -> execution.Record 
             "MATPLOTLIBRC": str(work / "matplotlibrc"),
             "COMPANION_ROOT": str(root),
         }
-        command = [sys.executable, "-m", __name__, str(folder), name, ",".join(record.colours), ",".join(now)]
+        exchange = dict(zip(record.colours, now, strict=True))
+        command = lifeline.calling(f"{__name__}:work", str(folder), name, exchange)
         with (work / "log.txt").open("wb") as log:
             process = lifeline.start(command, output=log, environment=environment.clean() | settings, cwd=work)
             try:
@@ -53,31 +52,14 @@ def redraw(root: Path, name: str, record: execution.Record) -> execution.Record 
     return record
 
 
-def _all(folder: Path, name: str, exchange: Mapping[str, str]) -> None:
-    """Draw every figure of the run in ``folder`` again, and put it into the executed notebook."""
-    pictures = {path.name: figures.redraw(path, exchange) for path in sorted((folder / "figures").glob("*"))}
-    path = execution.notebook_file(folder, name)
+def work(folder: str, name: str, exchange: Mapping[str, str]) -> int:
+    """Draw every figure of the run in ``folder`` again, and put it into the executed notebook; returns the status."""
+    pictures = {path.name: figures.redraw(path, exchange) for path in sorted((Path(folder) / "figures").glob("*"))}
+    path = execution.notebook_file(Path(folder), name)
     notebook = nbformat.read(path, as_version=4)
     for cell in notebook.cells:
         for output in cell.get("outputs", []):
             if id := output.get("metadata", {}).get("companion", {}).get("figure"):
                 output["data"]["image/png"] = pictures[id]
     nbformat.write(notebook, path)
-
-
-def main() -> int:
-    """Entry point of the process that ``redraw`` starts."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("name")
-    parser.add_argument("before")
-    parser.add_argument("now")
-    arguments = parser.parse_args()
-    lifeline.tie()
-    exchange = zip(arguments.before.split(","), arguments.now.split(","), strict=True)
-    _all(arguments.folder, arguments.name, dict(exchange))
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -6,7 +6,6 @@ that reserves a DOI before publication lets it stand in the very files that it s
 
 from __future__ import annotations
 
-import hashlib
 import json
 import zipfile
 from collections.abc import Iterator
@@ -43,18 +42,13 @@ def write(root: Path) -> list[Path]:
     freshness.archive(root, target / f"{slug}-sources.zip")
     (target / "metadata.json").write_text(_metadata(root, state) + "\n", encoding="utf-8")
     (target / "README.md").write_text(_readme(root, state), encoding="utf-8")
-    sums = "".join(f"{_digest(path)}  {path.name}\n" for path in _files(target))
+    sums = "".join(f"{disk.digest(path)}  {path.name}\n" for path in _files(target))
     (target / "SHA256SUMS").write_text(sums, encoding="utf-8")
     return list(_files(target))
 
 
 def _files(folder: Path) -> Iterator[Path]:
     yield from sorted(path for path in folder.iterdir() if path.is_file())
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _zip(target: Path, folder: Path) -> None:

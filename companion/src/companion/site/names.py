@@ -16,10 +16,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from IPython.core.inputtransformer2 import TransformerManager
 from sphinx.util.inventory import InventoryFile
 
-from companion.declaring import library
+from companion.declaring import library, notebooks
 from companion.declaring.calls import arguments_of, stored
 
 
@@ -175,14 +174,11 @@ class _Reader(ast.NodeVisitor):
 def _parsed(code: str) -> ast.Module | None:
     """The tree of a cell, or None for one that is not Python; a line of a notebook's own commands becomes Python."""
     try:
-        return ast.parse(code)
+        python = notebooks.python(code)
+        # Columns of other lines hold only if there are as many.
+        return ast.parse(python) if len(python.splitlines()) == len(code.splitlines()) else None
     except SyntaxError:
-        try:
-            python = TransformerManager().transform_cell(code)
-            # Columns of other lines hold only if there are as many.
-            return ast.parse(python) if len(python.splitlines()) == len(code.splitlines()) else None
-        except SyntaxError:
-            return None
+        return None
 
 
 _CELL = re.compile(r'(<div class="cell_input[^"]*">.*?<pre>)(.*?)(</pre>)', re.DOTALL)
