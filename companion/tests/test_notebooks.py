@@ -130,8 +130,8 @@ def test_the_install_cell_says_what_it_got_if_that_is_not_the_library_of_the_pag
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("  summary: Two walkers.\n", "", r"missing entries \['summary'\]"),
-        ("  budget: 60", "  budget: 60\n  colour: red", r"unknown entries \['colour'\]"),
+        ("  summary: Two walkers.\n", "", "'summary' is a required property"),
+        ("  budget: 60", "  budget: 60\n  colour: red", "'colour' was unexpected"),
         ("quick: {size: 3}", "quick: {sizes: 3}", r"\['sizes'\] are not in the parameters cell"),
         ("size = 20", "size = 20 + 1", "malformed node|literal"),
         ("size = 20", "print(20)", "expected assignments only"),

@@ -14,7 +14,7 @@ import copy
 import importlib
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from importlib import metadata, util
@@ -312,6 +312,20 @@ def _entries(path: Path, text: str) -> Mapping[str, Mapping[str, str]]:
                 raise manuscript.Unreadable(path, line, reason)
         entries[key] = work
     return entries
+
+
+def mentioned(text: str, works: Mapping[str, Mapping[str, str]]) -> Iterator[tuple[list[str], list[str]]]:
+    """For every "Author (2000)" in a text the works of these names and this year, by their keys.
+
+    And those among them whose title has the word that follows, as in "Author (2000), Waves".
+    """
+    by_name: dict[str, list[str]] = {}
+    for key, work in works.items():
+        by_name.setdefault(names_and_year(work), []).append(key)
+    for name, keys in by_name.items():
+        for mention in re.finditer(rf"(?<!\w){re.escape(name)}(?:, (\w+))?", text):
+            word = mention[1]
+            yield keys, [key for key in keys if word and re.search(rf"\b{word}\b", works[key]["title"])]
 
 
 def names_and_year(work: Mapping[str, str]) -> str:

@@ -390,12 +390,8 @@ def _texts(doc: str, works: Mapping[str, Mapping[str, str]]) -> set[str]:
         for key, work in works.items()
         if len(title := work.get("title", "").partition(":")[0]) > 8 and title.lower() in words.lower()
     }
-    dated, exact = set(), set()
-    for key, work in works.items():
-        for match in re.finditer(rf"{re.escape(project.names_and_year(work))}(?:, (\w+))?", words):
-            dated.add(key)
-            if match[1] and re.search(rf"\b{match[1]}\b", work["title"]):
-                exact.add(key)
+    mentions = list(project.mentioned(words, works))
+    dated, exact = ({key for mention in mentions for key in mention[place]} for place in (0, 1))
     return exact or titled & dated or titled or dated
 
 

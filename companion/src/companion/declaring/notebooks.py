@@ -26,6 +26,7 @@ from IPython.core.inputtransformer2 import TransformerManager
 from nbformat import NotebookNode
 
 from companion import manuscript, project
+from companion.declaring import shapes
 
 AUDITS = "audits"
 """The folder of the audits, in ``notebooks`` and on the site."""
@@ -33,16 +34,8 @@ _WORDS_A_MINUTE = 200
 _FORMULA = re.compile(r"\$\$.*?\$\$", re.DOTALL)
 _PLACE = re.compile(r"(?!.*\.\.)[\w.-]+(?:/[\w.-]+)*", re.ASCII)
 """A file of the repository, without its suffix perhaps; what begins with / or leads upwards does not match."""
-_CHAPTER = {"summary", "source", "thumbnail", "prerequisites"}
+_CHAPTER = ("prerequisites", "source", "summary", "thumbnail")
 """What the front matter of a lesson says of its chapter; an audit need not say it again."""
-_PAGE = {"budget", "quick"}
-_KNOWN = _CHAPTER | _PAGE | {"data"}
-_KINDS: Mapping[str, tuple[Any, str]] = {
-    **dict.fromkeys(sorted(_CHAPTER), (str, "words")),
-    "budget": (int | float, "seconds"),
-    "quick": (dict, "parameters with their values"),
-    "data": (list, "a list of files"),
-}
 
 
 @dataclass(frozen=True)
@@ -229,18 +222,11 @@ def load(root: Path, name: str) -> Chapter:
     except (yaml.YAMLError, nbformat.ValidationError, AttributeError, LookupError, TypeError, ValueError) as error:
         words = str(error).partition("\n\n")[0]
         raise ValueError(f"{shown}: front matter: expected YAML with companion, a mapping: {words}") from error
-    if unknown := set(facts) - _KNOWN:
-        raise ValueError(f"{shown}: front matter, companion: unknown entries {sorted(unknown)}")
     if chapter_of(name) != name:
         lesson = load(root, chapter_of(name))
-        facts = {fact: getattr(lesson, fact) for fact in sorted(_CHAPTER)} | facts
-    if missing := (_CHAPTER | _PAGE) - set(facts):
-        raise ValueError(f"{shown}: front matter, companion: missing entries {sorted(missing)}")
-    for fact, (kind, words) in _KINDS.items():
-        if fact in facts and not isinstance(facts[fact], kind):
-            raise ValueError(f"{shown}: front matter, companion: {fact}: expected {words}, got {facts[fact]!r}")
-    if strange := [name for name in facts.get("data", ()) if not isinstance(name, str) or not _PLACE.fullmatch(name)]:
-        raise ValueError(f"{shown}: front matter, companion: data: expected files of the repository, got {strange}")
+        facts = {fact: getattr(lesson, fact) for fact in _CHAPTER} | facts
+    if wrong := shapes.problems("page", facts):
+        raise ValueError(f"{shown}: front matter, companion: {'; '.join(wrong)}")
     parameters = _parameters(shown, notebook)
     if strangers := set(facts["quick"]) - set(parameters):
         raise ValueError(f"{shown}: quick profile: {sorted(strangers)} are not in the parameters cell")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,16 @@ from companion.declaring import compared, shapes
 
 FILES = ("claims.json", "figures.json", "status.json")
 INDEX = "book.json"
+
+
+def built(root: Path, name: str) -> Any:
+    """A record of the last build, as ``claims.json``."""
+    return json.loads((root / "_build" / name).read_text(encoding="utf-8"))
+
+
+def by_id(entries: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    """Claims by their ids, and by those that they had before."""
+    return {id: entry for entry in entries for id in (*entry["was"], entry["id"])}
 
 
 def write_index(root: Path, html: Path) -> None:
@@ -64,14 +73,15 @@ def sources(root: Path) -> dict[str, dict[str, Any]]:
             "title": work["title"],
             "authors": work["author"].split(" and "),
             "year": int(work["year"]),
-            "address": _address(work),
+            "address": address(work),
             "accompanied": key in accompanied,
         }
         for key, work in sorted(project.references(root).items())
     }
 
 
-def _address(work: Mapping[str, str]) -> str | None:
+def address(work: Mapping[str, str]) -> str | None:
+    """Where a work of ``references.bib`` is to be read, if it says so."""
     if "url" in work:
         return work["url"]
     if "doi" in work:
@@ -96,16 +106,10 @@ def _named(text: str, works: Mapping[str, Mapping[str, str]], own: str) -> list[
     Works of the same names and year are told apart by a word of the title after a comma ("Author (2000), Waves");
     without one the work that the chapter accompanies, ``own``, is meant.
     """
-    by_name: dict[str, list[str]] = {}
-    for key, work in works.items():
-        by_name.setdefault(project.names_and_year(work), []).append(key)
     found: list[str] = []
-    for name, keys in by_name.items():
-        for mention in re.finditer(rf"(?<!\w){re.escape(name)}(?:, (\w+))?", text):
-            word = mention[1]
-            titled = [key for key in keys if word and re.search(rf"\b{re.escape(word)}\b", works[key]["title"])]
-            meant = keys if len(keys) == 1 else titled if len(titled) == 1 else [own] if own in keys else keys
-            found += [key for key in meant if key not in found]
+    for keys, titled in project.mentioned(text, works):
+        meant = keys if len(keys) == 1 else titled if len(titled) == 1 else [own] if own in keys else keys
+        found += [key for key in meant if key not in found]
     return found
 
 

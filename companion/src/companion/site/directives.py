@@ -39,7 +39,7 @@ class Directive(SphinxDirective):
 
     def read(self, name: str) -> Any:
         """A file of ``_build``."""
-        return json.loads((self.root / "_build" / name).read_text(encoding="utf-8"))
+        return catalogue.built(self.root, name)
 
     def to_root(self) -> str:
         """Relative path from this page to the root of the site."""
@@ -87,7 +87,7 @@ class PublishedFigure(Directive):
             source=_versioned(record, who),
             bibtex=numbering.cited(record, numbering.place("figure", id))["bibtex"],
             comparison=compared.read(self.root)[0].get(id),
-            by_id=_by_id(self.read("claims.json")),
+            by_id=catalogue.by_id(self.read("claims.json")),
         )
         figure += nodes.legend("", fold)
         figure["names"].append(id)
@@ -97,11 +97,6 @@ class PublishedFigure(Directive):
 
 def _labels(record: Mapping[str, Any]) -> str:
     return json.dumps(record.get("frames", {}).get("labels", []), ensure_ascii=False)
-
-
-def _by_id(entries: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """The entries of the ledger by their ids, and by those that they had before."""
-    return {id: entry for entry in entries for id in (*entry["was"], entry["id"])}
 
 
 def in_archive_only(id: str, files: Iterable[str]) -> set[str]:
@@ -138,7 +133,7 @@ class FigureGallery(Directive):
 
         records = sorted(self.read("figures.json"), key=order)
         comparisons, _ = compared.read(self.root)
-        by_id = _by_id(self.read("claims.json"))
+        by_id = catalogue.by_id(self.read("claims.json"))
         return [self.filled("figures.gallery", records=records, comparisons=comparisons, by_id=by_id)]
 
 
@@ -319,7 +314,7 @@ class Corrections(Directive):
         facts = {
             "entry": entry,
             "texts": read,
-            "by_id": _by_id(self.read("claims.json")),
+            "by_id": catalogue.by_id(self.read("claims.json")),
             "address": text.address if text else catalogue.sources(self.root).get(key, {}).get("address"),
             "words": entry["source"]["where"] + (f", version {text.version}" if text else ""),
             "to_root": self.to_root(),
@@ -390,7 +385,7 @@ class SourceItems(Directive):
         if not listed:
             raise self.error(f"source-items: nothing lists the items of {self.arguments[0]!r}")
         pages = {record["id"]: record["page"] for record in self.read("figures.json")}
-        by_id = _by_id(self.read("claims.json"))
+        by_id = catalogue.by_id(self.read("claims.json"))
         return [self.filled("ledger.items", listed=listed, kinds=items.ANSWERS, pages=pages, by_id=by_id)]
 
 

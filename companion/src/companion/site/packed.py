@@ -31,7 +31,7 @@ from sphinx.application import Sphinx
 from companion import claims, project
 from companion.declaring import notebooks
 from companion.running import disk, execution, freshness, installs, workers
-from companion.site import numbering, report
+from companion.site import catalogue, numbering, report
 
 HEAVIEST = 2_000_000
 """Most bytes that a notebook carries, in base64."""
@@ -247,7 +247,7 @@ def markdown(root: Path, name: str, text: str, known: Mapping[str, Any], glued: 
             # The cell is in the notebook, and prints the claim.
             return ""
         if role == "measured":
-            return report.quoted(given, _entries(root))[0]
+            return report.quoted(given, catalogue.by_id(catalogue.built(root, "claims.json")))[0]
         if role in ("cite:p", "cite:t"):
             cited = [_cited(root, works, key.strip(), textual=role == "cite:t") for key in given.split(",")]
             return f"({'; '.join(cited)})" if role == "cite:p" else ", ".join(cited)
@@ -281,11 +281,6 @@ def _number(name: str, glued: Mapping[str, str], given: str) -> str:
     return format(float(text) if re.search(r"[.enai]", text) else int(text), form)
 
 
-def _entries(root: Path) -> dict[str, Mapping[str, Any]]:
-    entries = json.loads((root / "_build" / "claims.json").read_text(encoding="utf-8"))
-    return {old: entry for entry in entries for old in (entry["id"], *entry["was"])}
-
-
 def _cited(root: Path, works: Mapping[str, Mapping[str, str]], key: str, *, textual: bool) -> str:
     """A work as prose names it, with its address where it has one."""
     if key not in works:
@@ -294,8 +289,7 @@ def _cited(root: Path, works: Mapping[str, Mapping[str, str]], key: str, *, text
     words = project.names_and_year(work)
     if not textual:
         words = re.sub(r" \((.*)\)$", r" \1", words)
-    address = work.get("url") or (f"https://doi.org/{work['doi']}" if work.get("doi") else "")
-    address = address or (f"https://arxiv.org/abs/{work['eprint']}" if work.get("eprint") else "")
+    address = catalogue.address(work)
     return f"[{words}]({address})" if address else words
 
 

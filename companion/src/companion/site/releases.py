@@ -121,8 +121,7 @@ def changes(
     one side of an end, by its distance from there. Below that it may be rounding, another processor, or other random
     numbers. A claim that was renamed (``was``) is the same claim.
     """
-    now = {id: entry for entry in entries for id in (entry["id"], *entry["was"])}
-    gone = {id: entry for entry in retired for id in (entry["id"], *entry["was"])}
+    now, gone = catalogue.by_id(entries), catalogue.by_id(retired)
     known = {claim["id"]: claim for claim in before["claims"]}
     found = []
     for id, old in known.items():

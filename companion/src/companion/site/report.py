@@ -6,7 +6,6 @@ All read ``_build/claims.json`` when pages are made, so that neither starts a ke
 from __future__ import annotations
 
 import html
-import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,7 +17,7 @@ from sphinx.util.docutils import SphinxRole
 
 from companion import claims
 from companion.declaring import notebooks
-from companion.site import directives
+from companion.site import catalogue, directives
 from companion.site.markup import fill, verdict_of
 
 _HEADINGS = {
@@ -117,8 +116,8 @@ class Checked(SphinxRole):
 
     def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
         """The mark, or an error in words, which fails the build."""
-        path = Path(self.config.companion_root) / "_build" / "claims.json"
-        entry = next((one for one in json.loads(path.read_text(encoding="utf-8")) if one["id"] == self.text), None)
+        entries = catalogue.built(Path(self.config.companion_root), "claims.json")
+        entry = next((one for one in entries if one["id"] == self.text), None)
         if entry is None:
             self.inliner.reporter.error(f"checked: {self.text}: no such claim", line=self.lineno)
             return [nodes.literal("", self.rawtext)], []
@@ -143,10 +142,11 @@ class Measured(SphinxRole):
 
     def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
         """The number, or an error in words, which fails the build."""
+        root = Path(self.config.companion_root)
         try:
-            text, target = self._quoted()
+            text, target = quoted(self.text, catalogue.by_id(catalogue.built(root, "claims.json")))
         except ValueError as error:
-            pages = json.loads(self._path("status.json").read_text(encoding="utf-8"))["chapters"]
+            pages = catalogue.built(root, "status.json")["chapters"]
             chapter = self.text.partition(".")[0]
             if any(page["chapter"] == chapter and page["state"] != "finished" for page in pages):
                 return [nodes.Text("…")], []
@@ -156,13 +156,6 @@ class Measured(SphinxRole):
         to_root = "../" * self.env.docname.count("/")
         shown = f'<a class="book-measured" href="{to_root}{target}">{html.escape(text)}</a>'
         return [nodes.raw("", shown, format="html")], []
-
-    def _path(self, name: str) -> Path:
-        return Path(self.config.companion_root) / "_build" / name
-
-    def _quoted(self) -> tuple[str, str]:
-        entries = json.loads(self._path("claims.json").read_text(encoding="utf-8"))
-        return quoted(self.text, {old: entry for entry in entries for old in (entry["id"], *entry["was"])})
 
 
 def quoted(text: str, entries: Mapping[str, Mapping[str, Any]]) -> tuple[str, str]:
