@@ -214,7 +214,7 @@ def toy(code, toy_book):
 
 
 def wrong(book):
-    return [(one.rule, one.message) for one in equations.problems(book.root)]
+    return [(one.rule, one.message) for one in equations.Map(book.root).problems()]
 
 
 def test_a_toy_book_is_complete_and_every_gap_is_named(toy):

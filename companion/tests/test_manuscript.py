@@ -145,7 +145,7 @@ def test_a_page_of_the_contents_lies_in_the_repository(toy_book, page):
 @pytest.mark.parametrize("name", ["../secret", "/etc/passwd", 3])
 def test_the_data_of_a_page_lie_in_the_repository(toy_book, name):
     toy_book.chapter.write_text(toy_book.chapter.read_text().replace("  budget:", f"  data: [{name}]\n  budget:"))
-    with pytest.raises(ValueError, match=r"probe\.md: .*data: expected files of the repository, got "):
+    with pytest.raises(ValueError, match=r"probe\.md: .*data.*: expected a file of the repository, got "):
         notebooks.load(toy_book.root, "probe")
 
 

@@ -274,24 +274,21 @@ def _about_page(
     quotable = _quotable(root) if any(_QUOTED.search(source) for source, _ in page.prose) else {}
     glued = {key for key, _, _ in page.calls.glued}
     for source, first in page.prose:
-        for display in _DISPLAY.finditer(source):
-            line, label = first + source.count("\n", 0, display.start()), display[1]
+        for line, display in _matches(_DISPLAY, source, first):
+            label = display[1]
             if not label.strip() and has_audit:
                 continue
             if not re.fullmatch(rf" \(eq:{name}-[a-z0-9-]+\)", label):
                 yield line, "equation-label", f"expected $$ (eq:{name}-NAME), got {('$$' + label).strip()!r}"
-        for pasted in _PASTED.finditer(source):
-            line = first + source.count("\n", 0, pasted.start())
+        for line, pasted in _matches(_PASTED, source, first):
             if not re.fullmatch(r"[\w.-]+(:[^\s{}$]+)?", pasted[1]):
                 yield line, "glue-key", f"expected KEY or KEY:FORMAT, got {pasted[1]!r}"
             elif (key := pasted[1].partition(":")[0]) not in glued and "glue" not in page.calls.unknown:
                 yield line, "glue-missing", f"no cell computes {key!r}"
-        for asked in _QUOTED.finditer(source):
-            line = first + source.count("\n", 0, asked.start())
+        for line, asked in _matches(_QUOTED, source, first):
             if message := _unanswered(asked[1], quotable):
                 yield line, "measured", message
-        for role in _ROLE.finditer(source):
-            line = first + source.count("\n", 0, role.start())
+        for line, role in _matches(_ROLE, source, first):
             wanted = [role[2]] if not role[1].startswith("cite") else [key.strip() for key in role[2].split(",")]
             known = works if role[1].startswith("cite") else labels
             for one in wanted:
@@ -316,6 +313,11 @@ def _about_page(
             yield line, "compared", f"{id}: no entry in {compared.NAME}, but its source is {source_words!r}"
     if page.chapter.source not in project.sources(root):
         yield 0, "source", f"front matter: source: {page.chapter.source!r} is no source of references.bib"
+
+
+def _matches(pattern: re.Pattern[str], source: str, first: int) -> Iterator[tuple[int, re.Match[str]]]:
+    """Every match in the source of a cell, with its line in the file, where the cell begins at the ``first``."""
+    return ((first + source.count("\n", 0, match.start()), match) for match in pattern.finditer(source))
 
 
 def _quotable(root: Path) -> dict[str, claims.Claim]:
@@ -348,8 +350,7 @@ def _about_cells(page: _Page, declared: Mapping[str, claims.Claim]) -> Iterator[
     """
     marks = {}
     for source, first in page.prose:
-        for mark in _CHECKED.finditer(source):
-            line = first + source.count("\n", 0, mark.start())
+        for line, mark in _matches(_CHECKED, source, first):
             if mark[1] in marks:
                 yield (
                     line,
@@ -401,8 +402,7 @@ def _about_pair(root: Path, name: str, pages: Sequence[_Page]) -> Iterator[Findi
         listed = [("figure", id, line) for id, line, _ in page.calls.published]
         listed += [("claim", id, line) for id, line, _ in page.calls.measured]
         for source, first in page.prose:
-            for label in _LABEL.finditer(source):
-                line = first + source.count("\n", 0, label.start())
+            for line, label in _matches(_LABEL, source, first):
                 listed.append(("label", next(filter(None, label.groups())), line))
         for kind, id, line in listed:
             here = f"{page.file}:{line}"

@@ -370,11 +370,6 @@ def wanted(root: Path) -> bool:
     return any("{equation-map}" in manuscript.text(path) for path in manuscript.listed(root / "book", "*.md"))
 
 
-def problems(root: Path) -> list[Finding]:
-    """What is missing from the map of the book in ``root``."""
-    return Map(root).problems()
-
-
 def _labels(root: Path) -> Iterator[tuple[str, str]]:
     """Every label of an equation with its page, as in ``notebooks/NAME`` or ``book/NAME``."""
     for path in notebooks.prose(root):

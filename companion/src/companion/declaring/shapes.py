@@ -15,11 +15,16 @@ _LONGEST = 200
 
 
 def problems(kind: str, entry: Any) -> list[str]:
-    """Everything that is wrong with the form of an entry, as "FIELD: what"; [] where it has that of its ``kind``."""
+    """Everything that is wrong with the form of an entry, as "FIELD: what"; [] where it has that of its ``kind``.
+
+    A schema may have words of its own for what is expected, ``says``.
+    """
     found = []
     for error in _validators()[kind].iter_errors(entry):
         place = ".".join(map(str, error.absolute_path))
-        found.append(f"{place}: {error.message}"[:_LONGEST] if place else error.message[:_LONGEST])
+        says = error.schema.get("says") if isinstance(error.schema, Mapping) else None
+        message = f"expected {says}, got {error.instance!r}" if says else error.message
+        found.append(f"{place}: {message}"[:_LONGEST] if place else message[:_LONGEST])
     return sorted(found)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from companion.declaring.declaration import OWN, SOFTWARE_CHECK, Claim, Value
-from companion.declaring.judgement import Judgement, Measurement, expected, judge
+from companion.declaring.judgement import Measurement, expected, judge
 from companion.plain import typeset
 
 QUOTED = re.compile(
@@ -72,16 +72,11 @@ def wanted(claim: Claim) -> str:
         return f"published {format_value(claim.published)}"
     if claim.expects is None:
         return "a deviation, which should be 0"
-    return f"expected {expectation(claim)}"
-
-
-def expectation(claim: Claim) -> str:
-    """The values that count as right."""
-    return expectation_of(expected(claim))
+    return f"expected {expectation_of(expected(claim))}"
 
 
 def expectation_of(values: Mapping[str, Any]) -> str:
-    """The same for one of value, above, below and between, as it is declared."""
+    """The values that count as right: one of value, above, below and between, as it is declared."""
     name, value = next((name, value) for name, value in values.items() if name != "why")
     if name == "between":
         return f"between {format_value(value[0])} and {format_value(value[1])}"
@@ -97,15 +92,9 @@ def sentence(claim: Claim | None, measurement: Measurement) -> tuple[str, str]:
     if verdict.gap is not None and not isinstance(measurement.value, bool):
         said += f", gap {verdict.gap:.2g}, bound {verdict.bound:.2g}"
         said += "" if verdict.z is None else f", z {verdict.z:.2g}"
-    state, outcome = outcome_of(claim, verdict)
-    return state, f"{said}: {outcome}."
-
-
-def outcome_of(claim: Claim, judgement: Judgement) -> tuple[str, str]:
-    """Kind and words of a verdict; one that the measurement does not confirm is one of its own."""
-    if judgement.holds is False:
-        return "failed", f"not confirmed: {judgement.reason}"
-    return claim.verdict, claim.verdict.replace("-", " ")
+    if verdict.holds is False:
+        return "failed", f"{said}: not confirmed: {verdict.reason}."
+    return claim.verdict, f"{said}: {claim.verdict.replace('-', ' ')}."
 
 
 def line(id: str, claim: Claim | None, measurement: Measurement, ledger: str) -> tuple[str, str]:

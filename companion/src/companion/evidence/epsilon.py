@@ -38,7 +38,7 @@ from companion import claims
 from companion.declaring import calls, equations, notebooks
 from companion.declaring.judgement import allowed, expected, factor
 from companion.evidence import observed, perturb, records, resumable
-from companion.running import disk, environment, execution, freshness
+from companion.running import disk, environment, execution, freshness, kernel_startup
 
 EVIDENCE = "epsilon"
 FACTOR = 1e-3
@@ -328,20 +328,12 @@ def _load(statements: Sequence[str], own: Sequence[str]) -> None:
                     importlib.import_module(name)
 
 
-def _strict() -> None:
-    """The same warnings as in the kernel of a page."""
-    warnings.resetwarnings()
-    warnings.filterwarnings("error")
-    for category in (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning):
-        warnings.filterwarnings("ignore", category=category)
-    warnings.filterwarnings("ignore", message="Error (reading|writing) persistent compilation cache entry")
-
-
 def _run(job: Job, folder: Path, factor: float | None) -> dict[str, Any]:
     """Run the statements of a job in this process, which is of no use afterwards."""
+    warnings.resetwarnings()
+    kernel_startup.be_strict()
     os.environ["COMPANION_OUT"] = str(folder)
     os.chdir(folder)
-    _strict()
     stopped, statements = "", _statements(Path(os.environ["COMPANION_ROOT"]), job)
     try:
         if factor is not None and job.module:

@@ -175,7 +175,7 @@ def of_paths(root: Path, kept: Mapping[str, Mapping[str, Any]], to_root: str) ->
     jobs = [job for job in portability.jobs(root, known=_made_of(root)) if job.path.name != portability.AS_IS]
     lines, far = [], []
     for path in dict.fromkeys(job.path.name for job in jobs):
-        mine = {portability.name_of(job): job for job in jobs if job.path.name == path}
+        mine = {job.name: job for job in jobs if job.path.name == path}
         done = {name: kept[name] for name in mine if name in kept}
         pages = [one for name, one in done.items() if mine[name].is_chapter]
         tests = [one for name, one in done.items() if not mine[name].is_chapter]

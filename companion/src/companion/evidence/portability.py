@@ -30,7 +30,6 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from operator import attrgetter
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, TextIO
@@ -118,9 +117,6 @@ class Job:
             / slug
             / f"{'chapter' if self.is_chapter else 'tests'}-{notebooks.slug(self.unit)}"
         )
-
-
-name_of = attrgetter("name")
 
 
 def jobs(root: Path, *, known: Mapping[str, Mapping[str, Any]] | None = None) -> list[Job]:

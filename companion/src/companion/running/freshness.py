@@ -36,7 +36,6 @@ from functools import cache
 from importlib import metadata
 from importlib.machinery import PathFinder
 from pathlib import Path
-from types import CodeType
 from typing import Any
 
 from packaging.requirements import InvalidRequirement, Requirement
@@ -55,19 +54,6 @@ _CUSTOM = ("sitecustomize", "usercustomize")
 _TAGS = ("parameters", "raises-exception", "skip-execution")
 """Tags that change what a cell does; all others say how it is shown."""
 _SHOWS_WORDS = re.compile(r"\bexcept\b|__doc__|\bgetdoc\b|\bhelp\(")
-_CODE = (
-    "co_name",
-    "co_code",
-    "co_exceptiontable",
-    "co_flags",
-    "co_argcount",
-    "co_posonlyargcount",
-    "co_kwonlyargcount",
-    "co_names",
-    "co_varnames",
-    "co_freevars",
-    "co_cellvars",
-)
 _COLOUR = re.compile(r"#[0-9a-f]{6}")
 _PRESS = Path(__file__).resolve().parents[1]
 _STARTUP = Path(__file__).with_name("kernel_startup.py")
@@ -349,7 +335,7 @@ def _statements(tree: ast.AST) -> Iterator[ast.AST]:
 
 @cache
 def code_digest(code: str, *, words: bool = True, colours: bool = True) -> str:
-    """Digest of what ``code`` compiles to: comments, layout and ``__version__``, part of the identity, do not count.
+    """Digest of the syntax tree of ``code``: comments, layout and ``__version__``, part of the identity, do not count.
 
     Without ``words`` neither docstrings nor the texts of the errors that it raises count. Without ``colours`` it counts
     where they stand and which are the same, and not which they are.
@@ -360,7 +346,7 @@ def code_digest(code: str, *, words: bool = True, colours: bool = True) -> str:
         tree = _Colourless().visit(tree)
     if not words:
         _without_words(tree)
-    return digest(repr(_told(compile(tree, "", "exec", dont_inherit=True))).encode())
+    return digest(ast.dump(tree).encode())
 
 
 def _without_words(tree: ast.AST) -> None:
@@ -375,18 +361,6 @@ def _without_words(tree: ast.AST) -> None:
                     part.values = []
                 elif isinstance(part, ast.Constant) and isinstance(part.value, str):
                     part.value = ""
-
-
-def _told(value: Any) -> Any:
-    """All that a constant of compiled code says but where its lines are; sets have an order of their own each time."""
-    if isinstance(value, CodeType):
-        said = [getattr(value, name) for name in _CODE]
-        return [said, *map(_told, value.co_consts)]
-    if isinstance(value, tuple):
-        return [_told(one) for one in value]
-    if isinstance(value, frozenset):
-        return sorted(map(repr, value))
-    return value
 
 
 class _Colourless(ast.NodeTransformer):

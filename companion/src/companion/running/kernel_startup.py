@@ -84,6 +84,15 @@ class _Finder:
         return spec
 
 
+def be_strict() -> None:
+    """A warning nobody handles is an error in a book; what third parties deprecate among themselves is theirs."""
+    warnings.filterwarnings("error")
+    for category in (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning):
+        warnings.filterwarnings("ignore", category=category)
+    # Another process was still writing what this one wanted to load, which is then compiled here.
+    warnings.filterwarnings("ignore", message="Error (reading|writing) persistent compilation cache entry")
+
+
 def _install() -> None:
     from ipykernel.kernelapp import IPKernelApp
     from IPython import get_ipython
@@ -128,13 +137,7 @@ def _install() -> None:
     shell = get_ipython()
     shell.events.register("pre_run_cell", before)
     shell.events.register("post_run_cell", after)
-
-    # A warning nobody handles is an error in a book; what third parties deprecate among themselves is theirs.
-    warnings.filterwarnings("error")
-    for category in (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning):
-        warnings.filterwarnings("ignore", category=category)
-    # Another process was still writing what this one wanted to load, which is then compiled here.
-    warnings.filterwarnings("ignore", message="Error (reading|writing) persistent compilation cache entry")
+    be_strict()
 
 
 # Only a kernel that the pipeline starts has a folder to write to.

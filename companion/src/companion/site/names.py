@@ -20,6 +20,7 @@ from sphinx.util.inventory import InventoryFile
 
 from companion.declaring import library, notebooks
 from companion.declaring.calls import arguments_of, stored
+from companion.site import pages
 
 
 @dataclass(frozen=True)
@@ -209,10 +210,8 @@ def link(site: Path, packages: Collection[str]) -> list[str]:
     known = {name: address for name, address in inventory(site).items() if name.partition(".")[0] in packages}
     by_ending = _by_ending(known)
     problems = []
-    for page in sorted(site.rglob("*.html")) if known else []:
+    for page in pages.listed(site) if known else ():
         place = page.relative_to(site).as_posix()
-        if place.startswith("_static/"):
-            continue
         text = page.read_text(encoding="utf-8")
         to = _to(known, place)
         shown = [html.unescape(_TAG.sub("", match[2])) for match in _CELL.finditer(text)]

@@ -125,7 +125,7 @@ def _reader(path: Path) -> _Reader:
 def external_loads(site: Path) -> list[str]:
     """ "PAGE: ADDRESS" for everything that a page or style sheet of ``site`` loads from outside. Links do not count."""
     found = []
-    for page in _pages(site):
+    for page in listed(site):
         found += [f"{page.relative_to(site)}: {load}" for load in _reader(page).loads if _EXTERNAL.match(load)]
     for sheet in sorted(site.rglob("*.css")):
         found += [
@@ -138,7 +138,7 @@ def external_loads(site: Path) -> list[str]:
 def unsafe_links(site: Path) -> list[str]:
     """ "PAGE: LINK" for every link, in pages and drawings, that leads to no page, web address or mailbox."""
     found = []
-    for page in _pages(site):
+    for page in listed(site):
         leading = _reader(page).leading
         found += [f"{page.relative_to(site)}: {link[:80]}" for link in leading if not _is_safe(link)]
     for drawing in sorted((site / "figures").rglob("*.svg")):
@@ -171,7 +171,7 @@ def overweight(site: Path) -> list[str]:
     found = [
         f"page too heavy: {page.relative_to(site)} has {heavy / 1e6:.1f} MB of text and pictures, more than "
         f"{_PAGE_LIMIT / 1e6:g} MB"
-        for page in _pages(site)
+        for page in listed(site)
         if page.name not in _WHOLE_BOOK and (heavy := weight(site, page)) > _PAGE_LIMIT
     ]
     total = sum(file.stat().st_size for file in site.rglob("*") if file.is_file())
@@ -183,7 +183,7 @@ def overweight(site: Path) -> list[str]:
 def broken_links(site: Path) -> list[str]:
     """ "PAGE: LINK" for every link or load inside ``site`` whose file or anchor does not exist."""
     found = []
-    for page in _pages(site):
+    for page in listed(site):
         reader = _reader(page)
         for link in [*reader.links, *reader.loads]:
             if not _resolves(site, page, link):
@@ -205,7 +205,8 @@ def _resolves(site: Path, page: Path, link: str) -> bool:
     return unquote(parts.fragment) in _reader(target).anchors
 
 
-def _pages(site: Path) -> Iterator[Path]:
+def listed(site: Path) -> Iterator[Path]:
+    """The pages of a site, in the order of their paths."""
     for page in sorted(site.rglob("*.html")):
         if "_static" not in page.relative_to(site).parts:
             yield page

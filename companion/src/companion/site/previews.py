@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 from bs4 import BeautifulSoup, Tag
 
 from companion.running import workers
-from companion.site.pages import main_part
+from companion.site.pages import listed, main_part
 
 _PREVIEWED = "figure, div.math, dt"
 """What is shown: figures, equations, and terms with their meaning."""
@@ -66,9 +66,7 @@ def add(site: Path, each: workers.Each = workers.alone) -> int:
     """Give every page of ``site`` the templates of its links to other pages; returns how many were added."""
     links: dict[Path, list[tuple[str, Path, str]]] = {}
     wanted: dict[Path, set[str]] = {}
-    for page in sorted(site.rglob("*.html")):
-        if page.parent.relative_to(site).as_posix().startswith("_static"):
-            continue
+    for page in listed(site):
         for link in sorted(set(_LINK.findall(page.read_text(encoding="utf-8")))):
             path, _, id = html.unescape(link).partition("#")
             other = (page.parent / unquote(path)).resolve()
