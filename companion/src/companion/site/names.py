@@ -71,11 +71,7 @@ class _Reader(ast.NodeVisitor):
 
     def visit_Import(self, node: ast.Import) -> None:
         for alias in node.names:
-            start = self._column(alias.lineno, alias.col_offset)
-            self._note(alias.lineno, start, start + len(alias.name), alias.name)
-            if alias.asname:
-                end = self._column(alias.end_lineno or alias.lineno, alias.end_col_offset or 0)
-                self._note(alias.end_lineno or alias.lineno, end - len(alias.asname), end, alias.name)
+            self._imported(alias, alias.name)
         self.bound |= library.bound(node)
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
@@ -84,13 +80,15 @@ class _Reader(ast.NodeVisitor):
             self._note(node.lineno, start, start + len(node.module), node.module)
         names = library.bound(node)
         for alias in node.names:
-            dotted = names[alias.asname or alias.name]
-            start = self._column(alias.lineno, alias.col_offset)
-            self._note(alias.lineno, start, start + len(alias.name), dotted)
-            if alias.asname:
-                end = self._column(alias.end_lineno or alias.lineno, alias.end_col_offset or 0)
-                self._note(alias.end_lineno or alias.lineno, end - len(alias.asname), end, dotted)
+            self._imported(alias, names[alias.asname or alias.name])
         self.bound |= names
+
+    def _imported(self, alias: ast.alias, dotted: str) -> None:
+        start = self._column(alias.lineno, alias.col_offset)
+        self._note(alias.lineno, start, start + len(alias.name), dotted)
+        if alias.asname:
+            end = self._column(alias.end_lineno or alias.lineno, alias.end_col_offset or 0)
+            self._note(alias.end_lineno or alias.lineno, end - len(alias.asname), end, dotted)
 
     def visit_Attribute(self, node: ast.Attribute) -> None:
         if (dotted := self._dotted(node)) is None:
