@@ -27,7 +27,7 @@ from companion import build, project
 from companion.declaring import compared, notebooks
 from companion.running import disk, execution, freshness, ledger
 from companion.site import accessibility, browser, catalogue, rendering
-from toybook import CLAIM, CLAIMS, REPOSITORY, processes_of, wait_until, write_toy_book
+from toybook import CLAIM, CLAIMS, REPOSITORY, committed, processes_of, wait_until, write_toy_book
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -184,17 +184,11 @@ def test_the_gallery_can_be_filtered_by_what_agrees_and_its_claims_reached_by_ke
 
 
 def test_the_build_refuses_a_figure_with_a_source_and_nothing_said_of_it(copy):
-    def problems():
-        key = freshness.key(copy.root, chapter := notebooks.load(copy.root, "probe"))
-        records = {"probe": execution.finished(copy.root, "probe", key)}
-        results = {"probe": execution.results_folder(copy.root, "probe")}
-        return build._collect(copy.root, ["probe"], {"probe": chapter}, records, results, [])
-
-    assert problems() == []
+    assert copy.problems() == []
     copy.edit("book/compared.yml", "probe.top", "probe.bottom")
-    assert problems() == ["compared.yml: probe-line: claims: unknown claim 'probe.bottom'"]
+    assert copy.problems() == ["compared.yml: probe-line: claims: unknown claim 'probe.bottom'"]
     copy.path("book/compared.yml").unlink()
-    assert problems() == ["compared.yml: probe-line: no entry, but its source is 'Figure 1 of Author (2000)'"]
+    assert copy.problems() == ["compared.yml: probe-line: no entry, but its source is 'Figure 1 of Author (2000)'"]
 
 
 def test_no_label_hides_the_visible_text_of_a_control(built):
@@ -613,11 +607,8 @@ def test_the_quick_profile_changes_parameters_and_publishes_nothing(copy, tmp_pa
 
 def test_the_page_says_when_the_tree_was_not_committed(tmp_path):
     book = write_toy_book(tmp_path / "book")
-    run = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org", "-C", str(book.root)]
-    subprocess.run([*run, "init", "-q"], check=True)
     book.path(".gitignore").write_text("_build/\n__pycache__/\n")
-    subprocess.run([*run, "add", "."], check=True)
-    subprocess.run([*run, "commit", "-qm", "first"], check=True)
+    committed(book.root)
     assert not freshness.state(book.root).dirty
     book.path("new.txt").write_text("x")
     assert freshness.state(book.root).dirty

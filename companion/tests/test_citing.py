@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import subprocess
 import xml.etree.ElementTree as ElementTree
 import zipfile
 
@@ -13,6 +12,7 @@ from companion import project
 from companion.declaring import notebooks
 from companion.plain import plain, typeset
 from companion.site import citing, deposit
+from toybook import committed, git
 
 
 @pytest.fixture(scope="module")
@@ -119,13 +119,10 @@ def test_a_deposit_is_whole_and_can_be_checked(pair, tmp_path):
     with pytest.raises(ValueError, match=r"^the site: expected one that was made from the commit that stands here"):
         deposit.write(pair.root)
     pair.path("_build").rename(tmp_path / "_build")
-    git = ["git", "-C", str(pair.root), "-c", "user.name=A", "-c", "user.email=a@example.org"]
-    subprocess.run(["git", "init", "-q", str(pair.root)], check=True)
     (pair.root / ".gitignore").write_text("_build/\n", encoding="utf-8")
-    subprocess.run([*git, "add", "."], check=True)
-    subprocess.run([*git, "commit", "-q", "-m", "A book"], check=True)
+    committed(pair.root)
     (tmp_path / "_build").rename(pair.path("_build"))
-    commit = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
+    commit = git(pair.root, "rev-parse", "HEAD")
     index = pair.path("_build/html/book.json")
     facts = json.loads(index.read_text(encoding="utf-8")) | {"commit": commit, "dirty": False}
     index.write_text(json.dumps(facts), encoding="utf-8")

@@ -19,7 +19,7 @@ from companion import claims
 from companion.declaring import notebooks
 from companion.running import disk, environment, execution, freshness, lifeline
 from companion.site import rendering
-from toybook import processes_of, wait_until
+from toybook import committed, git, processes_of, wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 FIGURE = "figures/probe-line"
@@ -375,17 +375,9 @@ def test_a_run_under_an_extra_environment_is_part_of_nothing_published(toy_book)
     assert not toy_book.path("_build").exists()
 
 
-def repository(folder):
-    run = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org", "-C", str(folder)]
-    subprocess.run([*run, "init", "-q"], check=True)
-    return run
-
-
 def test_the_commit_of_a_repository_around_the_book_is_not_the_books(tmp_path, monkeypatch):
-    run = repository(tmp_path)
     (tmp_path / "other.txt").touch()
-    subprocess.run([*run, "add", "."], check=True)
-    subprocess.run([*run, "commit", "-qm", "first"], check=True)
+    committed(tmp_path)
     book = tmp_path / "book"
     book.mkdir()
     (book / "_toc.yml").touch()
@@ -394,28 +386,24 @@ def test_the_commit_of_a_repository_around_the_book_is_not_the_books(tmp_path, m
     assert freshness.state(tmp_path) == freshness.State("unknown", True)
     # A copy inside a repository of this very book.
     (tmp_path / "_toc.yml").touch()
-    subprocess.run([*run, "add", "_toc.yml"], check=True)
-    subprocess.run([*run, "commit", "-qm", "second"], check=True)
+    git(tmp_path, "add", "_toc.yml")
+    git(tmp_path, "commit", "-qm", "second")
     assert freshness.state(tmp_path).commit != "unknown"
     assert freshness.state(book) == freshness.State("unknown", True)
-    own = repository(book)
-    subprocess.run([*own, "add", "."], check=True)
-    subprocess.run([*own, "commit", "-qm", "first"], check=True)
+    committed(book)
     monkeypatch.setenv("GIT_DIR", str(tmp_path / ".git"))
     found = freshness.state(book)
     assert not found.dirty
     monkeypatch.delenv("GIT_DIR")
-    head = subprocess.run(["git", "-C", str(book), "rev-parse", "HEAD"], capture_output=True, text=True, check=True)
-    assert found.commit == head.stdout.strip()
+    assert found.commit == git(book, "rev-parse", "HEAD")
 
 
 def test_links_to_a_build_folder_and_an_environment_elsewhere_are_ignored_by_git(tmp_path):
-    run = repository(tmp_path)
+    git(tmp_path, "init", "-q")
     shutil.copy(ROOT / ".gitignore", tmp_path)
     for name in ("_build", ".venv"):
         (tmp_path / name).symlink_to(tmp_path)
-    shown = subprocess.run([*run, "status", "--porcelain"], capture_output=True, text=True, check=True).stdout
-    assert shown.split() == ["??", ".gitignore"]
+    assert git(tmp_path, "status", "--porcelain").split() == ["??", ".gitignore"]
 
 
 def test_a_full_disk_is_a_sentence_and_the_old_site_stays(copy, capsys):

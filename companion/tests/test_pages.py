@@ -256,22 +256,15 @@ def test_an_audit_that_does_not_lie_beneath_its_lesson_is_refused(toy_book):
 
 
 def test_a_figure_that_both_pages_publish_is_a_problem(pair):
-    chapters = {name: notebooks.load(pair.root, name) for name in notebooks.names(pair.root)}
-    results = {name: execution.results_folder(pair.root, name) for name in chapters}
-    records = {name: execution.read_record(folder) for name, folder in results.items()}
-    (results["audits/probe"] / "figures" / "probe-slope").rename(results["audits/probe"] / "figures" / "probe-line")
-    problems = build._collect(pair.root, list(chapters), chapters, records, results, [])
-    assert "figure probe-line: published on two pages, the second is audits/probe" in problems
+    figures = execution.results_folder(pair.root, "audits/probe") / "figures"
+    (figures / "probe-slope").rename(figures / "probe-line")
+    assert "figure probe-line: published on two pages, the second is audits/probe" in pair.problems()
 
 
 def test_a_claim_that_both_pages_measure_is_a_problem(pair):
     lesson, audit = (execution.results_folder(pair.root, name) / "measured.jsonl" for name in ("probe", "audits/probe"))
     audit.write_text(audit.read_text() + lesson.read_text())
-    chapters = {name: notebooks.load(pair.root, name) for name in notebooks.names(pair.root)}
-    results = {name: execution.results_folder(pair.root, name) for name in chapters}
-    records = {name: execution.read_record(folder) for name, folder in results.items()}
-    problems = build._collect(pair.root, list(chapters), chapters, records, results, [])
-    assert problems == ["claim probe.top: measured more than once, on probe and audits/probe"]
+    assert pair.problems() == ["claim probe.top: measured more than once, on probe and audits/probe"]
 
 
 def test_the_ledger_counts_by_kind_and_verdict_and_no_total_counts_our_own(two_pages, tmp_path):

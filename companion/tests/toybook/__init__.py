@@ -8,6 +8,7 @@ import io
 import json
 import os
 import shutil
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ import pytest
 
 from companion import build, new
 from companion.declaring import notebooks
+from companion.running import execution, freshness
 from companion.site import browser
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -212,10 +214,15 @@ class ToyBook:
         outcome = build.book(self.root, out=printed)
         return outcome, printed.getvalue()
 
+    def problems(self) -> list[str]:
+        """What a build says of the results that are there, without a run."""
+        chapters = {name: notebooks.load(self.root, name) for name in notebooks.names(self.root)}
+        results = {name: execution.results_folder(self.root, name) for name in chapters}
+        records = {name: execution.read_record(folder) for name, folder in results.items()}
+        return build._collect(self.root, list(chapters), chapters, records, results, [])
+
     def stale(self) -> bool:
         """Whether the chapter would run again."""
-        from companion.running import execution, freshness
-
         key = freshness.key(self.root, notebooks.load(self.root, "probe"))
         return execution.finished(self.root, "probe", key) is None
 
@@ -249,6 +256,19 @@ def add_audit(book: ToyBook) -> ToyBook:
     book.path("_toc.yml").write_text(contents.replace("      - file: notebooks/probe\n", beneath))
     notebooks.sync(book.root)
     return book
+
+
+def git(folder: Path, *arguments: str) -> str:
+    """Run git in a folder, as somebody; returns what it prints."""
+    who = ["-c", "user.name=A", "-c", "user.email=a@example.org"]
+    done = subprocess.run(["git", *who, "-C", str(folder), *arguments], check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+def committed(folder: Path) -> None:
+    """A repository in which everything is committed that is there."""
+    for arguments in (["init", "-q"], ["add", "."], ["commit", "-qm", "first"]):
+        git(folder, *arguments)
 
 
 def wait_until(condition: Callable[[], object], seconds: float = 30.0) -> None:
