@@ -141,10 +141,11 @@ def _with_hidden_parts(artist: Artist) -> Iterator[Artist]:
         yield box
 
 
-def _recolour_artist(artist: Artist, exchange: Mapping[str, str]) -> None:
+def _recolour_artist(artist: Any, exchange: Mapping[str, str]) -> None:
     if _takes_a_map(artist):
         # Its colours follow from its numbers; contour lines, given colours of their own, would be filled with them.
-        _recolour_listed_map(artist, exchange)
+        if _is_short(artist.cmap):
+            artist.set_cmap(ListedColormap(_swap_many(artist.cmap(range(artist.cmap.N)), exchange)))
     elif isinstance(artist, Text):
         artist.set_color(_swap(artist.get_color(), exchange))
     elif isinstance(artist, Line2D):
@@ -162,11 +163,6 @@ def _recolour_artist(artist: Artist, exchange: Mapping[str, str]) -> None:
     elif isinstance(artist, Collection):
         artist.set_facecolor(_swap_many(artist.get_facecolor(), exchange))
         artist.set_edgecolor(_swap_many(artist.get_edgecolor(), exchange))
-
-
-def _recolour_listed_map(artist: Any, exchange: Mapping[str, str]) -> None:
-    if _is_short(artist.cmap):
-        artist.set_cmap(ListedColormap(_swap_many(artist.cmap(range(artist.cmap.N)), exchange)))
 
 
 def _swap(colour: Any, exchange: Mapping[str, str]) -> Any:

@@ -337,7 +337,8 @@ class Notebook:
         everything that draws from a random generator before; without what only shows or records.
         """
         drawn_from = {name for step in self._steps if _makes_generator(step.node) for name in step.gives}
-        places = {index for index, step in enumerate(self._steps) if _imports(step) or _sets(step)}
+        imports = ast.Import | ast.ImportFrom
+        places = {index for index, step in enumerate(self._steps) if isinstance(step.node, imports) or _sets(step)}
         for first in firsts:
             if (call, first) in self._calls:
                 places |= self._follow(call, first, _Reader(), drawn_from)
@@ -376,10 +377,6 @@ def _makes_generator(node: ast.stmt) -> bool:
         return False
     called = (part.func for part in ast.walk(node) if isinstance(part, ast.Call))
     return any(ast.unparse(one).rpartition(".")[2] in _GENERATORS for one in called)
-
-
-def _imports(step: _Step) -> bool:
-    return isinstance(step.node, ast.Import | ast.ImportFrom)
 
 
 def _sets(step: _Step) -> bool:

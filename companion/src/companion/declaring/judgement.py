@@ -106,7 +106,8 @@ def judge(claim: Claim, measurement: Measurement | None) -> Judgement:
         return Judgement(None, None, None)
     if measurement is None:
         return Judgement(None, None, False, "declared but never measured")
-    wanted = _sample(claim)
+    # A value of the kind that the claim is about, to tell booleans from numbers.
+    wanted = expected(claim).get("value", 0.0)
     if isinstance(measurement.value, bool) != isinstance(wanted, bool):
         kinds = f"{type(measurement.value).__name__} measured, {type(wanted).__name__} declared"
         return Judgement(None, None, False, f"a boolean cannot be compared with a number: {kinds}")
@@ -251,11 +252,6 @@ def expected(claim: Claim) -> Mapping[str, Any]:
     if claim.published is not None and claim.verdict != "corrected":
         return {"value": claim.published}
     return {"value": 0.0}
-
-
-def _sample(claim: Claim) -> Any:
-    """A value of the kind that the claim is about, to tell booleans from numbers."""
-    return expected(claim).get("value", 0.0)
 
 
 def _target(claim: Claim) -> _Target:

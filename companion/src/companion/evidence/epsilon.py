@@ -167,11 +167,7 @@ def run(root: Path, out: TextIO, *, pages: Sequence[str] = (), at_once: int = AT
         children.run(__name__, root, one.folder(root), task, limit=limit, environment=variables)
 
     batches = [_Page(page, tuple(mine)) for page, mine in by_page.items()]
-    resumable.run(root, batches, start, out, at_once=at_once, words=_in_words)
-
-
-def _in_words(found: Mapping[str, Any]) -> str:
-    return f"{found['jobs']} runs are there"
+    resumable.run(root, batches, start, out, at_once=at_once, words=lambda found: f"{found['jobs']} runs are there")
 
 
 def _variables(root: Path, page: str) -> dict[str, str]:

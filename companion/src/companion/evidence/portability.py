@@ -30,6 +30,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, TextIO
@@ -202,9 +203,10 @@ def run(root: Path, out: TextIO, *, only: Sequence[str] = ()) -> list[str]:
 
     # Which packages a page loads is known when it has run as it is.
     first = [job for job in wanted if job.path.name == AS_IS and job.is_chapter]
-    resumable.run(root, first, start, out, at_once=_JOBS, words=_in_words)
+    at_once = partial(resumable.run, at_once=_JOBS, words=lambda found: str(found.get("problem") or "done"))
+    at_once(root, first, start, out)
     wanted = [job for job in wanted if _concerned(root, job)]
-    resumable.run(root, [job for job in wanted if job not in first], start, out, at_once=_JOBS, words=_in_words)
+    at_once(root, [job for job in wanted if job not in first], start, out)
     outcomes = {job: resumable.outcome(root, job) or {"problem": "no result"} for job in wanted}
     problems = [f"{job.name}: {found['problem']}" for job, found in outcomes.items() if "problem" in found]
     for job, found in _results(root, outcomes).items():
@@ -212,10 +214,6 @@ def run(root: Path, out: TextIO, *, only: Sequence[str] = ()) -> list[str]:
         problems += [f"{job.name}: {id} does not hold" for id in found.get("broken", ())]
     print("\n".join(problems), file=out)
     return problems
-
-
-def _in_words(found: Mapping[str, Any]) -> str:
-    return str(found.get("problem") or "done")
 
 
 def _concerned(root: Path, job: Job) -> bool:

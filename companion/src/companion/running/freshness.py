@@ -117,7 +117,7 @@ def ingredients(root: Path, chapter: Chapter, parameters: dict[str, Any] | None 
         "data": {str(path.relative_to(root)): _file_digest(path) for path in data},
         "parameters": dict(chapter.parameters) | (parameters or {}),
         "lock": [_file_digest(root / name) for name in _LOCK_FILES],
-        "identity": _identity_digest(root),
+        "identity": key_of(dataclasses.asdict(project.identity(root))),
         "startup": _file_digest(_STARTUP),
         "environment": dict(environment.FIXED) | environment.compiler(),
         "runner": _runner(),
@@ -402,10 +402,6 @@ def _module_file(packages: Mapping[str, Path], name: str) -> Path | None:
         if candidate.is_file():
             return candidate
     return None
-
-
-def _identity_digest(root: Path) -> str:
-    return digest(json.dumps(dataclasses.asdict(project.identity(root)), sort_keys=True).encode())
 
 
 def _file_digest(path: Path) -> str:

@@ -69,7 +69,8 @@ class PublishedFigure(Directive):
         id = self.arguments[0]
         record = self.read(f"figures/{id}/figure.json")
         figure = nodes.figure(classes=["book-figure"])
-        figure += self.filled("figures.shown", record=record, labels=_labels(record))
+        labels = json.dumps(record.get("frames", {}).get("labels", []), ensure_ascii=False)
+        figure += self.filled("figures.shown", record=record, labels=labels)
         caption = nodes.caption("", "", *self.parse_caption(record["caption"]))
         caption.source, caption.line = self.get_source_info()
         figure += caption
@@ -93,10 +94,6 @@ class PublishedFigure(Directive):
         figure["names"].append(id)
         self.state.document.note_explicit_target(figure, figure)
         return [figure]
-
-
-def _labels(record: Mapping[str, Any]) -> str:
-    return json.dumps(record.get("frames", {}).get("labels", []), ensure_ascii=False)
 
 
 def in_archive_only(id: str, files: Iterable[str]) -> set[str]:
