@@ -42,7 +42,6 @@ from companion.running import disk, environment, execution, freshness, kernel_st
 
 EVIDENCE = "epsilon"
 FACTOR = 1e-3
-AT_ONCE = 2
 LIMIT_SECONDS = 1_200.0
 PLAIN, AGAIN = "as it is", "again"
 _MEASURE = "claims.measure"
@@ -153,7 +152,7 @@ class _Page:
         return self.jobs[0].folder(root).parent / "_page"
 
 
-def run(root: Path, out: TextIO, *, pages: Sequence[str] = (), at_once: int = AT_ONCE) -> None:
+def run(root: Path, out: TextIO, *, pages: Sequence[str] = (), at_once: int = resumable.AT_ONCE) -> None:
     """Run what has no result yet, ``at_once`` pages at a time; ``pages`` names pages, all by default."""
     root = root.resolve()
     by_page: dict[str, list[Job]] = {}

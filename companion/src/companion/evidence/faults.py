@@ -29,8 +29,6 @@ from companion.running import disk, execution, freshness
 EVIDENCE = "faults"
 NAME = "faults.yml"
 SIZES = ("gross", "1%", "0.1%")
-AT_ONCE = 2
-"""How many jobs run beside one another unless another number is asked for."""
 LIMIT_SECONDS = 1_200.0
 """How long the tests or a page of one fault may take; what takes longer has not come to an end."""
 
@@ -186,7 +184,7 @@ def run(
     *,
     only: Sequence[str] = (),
     limit: float = LIMIT_SECONDS,
-    at_once: int = AT_ONCE,
+    at_once: int = resumable.AT_ONCE,
     tests_alone: bool = False,
 ) -> list[str]:
     """Run what has no result yet; returns, and prints, which jobs have none, and which gross faults no test sees.

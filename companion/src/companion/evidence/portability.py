@@ -44,7 +44,6 @@ from companion.site import packed
 EVIDENCE = "portability"
 AS_IS = "as is"
 AGAIN = "again"
-_JOBS = 2
 _NOT_NUMERICAL = ("book", "chapters")
 """Folders of tests that hold no numbers of the library."""
 
@@ -169,7 +168,7 @@ def _test_units(root: Path, package: str | None) -> dict[str, list[Path]]:
 
 
 def run(root: Path, out: TextIO, *, only: Sequence[str] = ()) -> list[str]:
-    """Run what has no result yet, ``_JOBS`` at a time; returns, and prints, what failed, stopped or does not hold.
+    """Run what has no result yet, some jobs at a time; returns, and prints, what failed, stopped or does not hold.
 
     ``only`` names paths; all of them by default.
 
@@ -187,7 +186,7 @@ def run(root: Path, out: TextIO, *, only: Sequence[str] = ()) -> list[str]:
             wanted = [job for job in wanted if job.path != path]
     cpus = environment.processors()
     free: SimpleQueue[int] = SimpleQueue()
-    for index in range(_JOBS):
+    for index in range(resumable.AT_ONCE):
         free.put(cpus[index % len(cpus)])
 
     def start(job: Job, children: resumable.Children) -> None:
@@ -203,10 +202,10 @@ def run(root: Path, out: TextIO, *, only: Sequence[str] = ()) -> list[str]:
 
     # Which packages a page loads is known when it has run as it is.
     first = [job for job in wanted if job.path.name == AS_IS and job.is_chapter]
-    at_once = partial(resumable.run, at_once=_JOBS, words=lambda found: str(found.get("problem") or "done"))
-    at_once(root, first, start, out)
+    run_all = partial(resumable.run, words=lambda found: str(found.get("problem") or "done"))
+    run_all(root, first, start, out)
     wanted = [job for job in wanted if _concerned(root, job)]
-    at_once(root, [job for job in wanted if job not in first], start, out)
+    run_all(root, [job for job in wanted if job not in first], start, out)
     outcomes = {job: resumable.outcome(root, job) or {"problem": "no result"} for job in wanted}
     problems = [f"{job.name}: {found['problem']}" for job, found in outcomes.items() if "problem" in found]
     for job, found in _results(root, outcomes).items():

@@ -21,6 +21,8 @@ from typing import Any, Protocol, TextIO, TypeVar
 from companion import project
 from companion.running import disk, lifeline
 
+AT_ONCE = 2
+"""How many jobs run beside one another unless another number is asked for."""
 OUTCOME = "outcome.json"
 
 
@@ -126,7 +128,7 @@ def run(
     start: Callable[[_Job, Children], None],
     out: TextIO,
     *,
-    at_once: int,
+    at_once: int = AT_ONCE,
     words: Callable[[Mapping[str, Any]], str],
 ) -> None:
     """Start every job that has no result yet, ``at_once`` at a time and in their order, and say what came of it.
