@@ -96,7 +96,7 @@ def test_a_search_from_the_file_system_lands_at_the_section_with_the_words_marke
     assert "of “independent walkers”" in said
     first = results.partition("</li>")[0]
     assert 'href="notebooks/probe.html?highlight=' in first
-    assert ">A probe</a>" in first
+    assert ">1. A probe</a>" in first
     assert "<mark>independent</mark> <mark>walkers</mark>" in first
     nothing = browser.run(f"{(html / 'search.html').as_uri()}?q=zzzzz", "--dump-dom", budget_ms=5000)
     assert "Nothing was found for “zzzzz”." in nothing
