@@ -241,10 +241,6 @@ def _save_images(figure: Figure, folder: Path, id: str) -> None:
             # A picture that stands beside a drawing is for the archive; curves need fewer colours than a heat map.
             _save_picture(figure, picture, style.paper, colours=256 if heavy else 128)
             figure.savefig(folder / f"{id}.pdf", metadata={"CreationDate": None, "ModDate": None})
-            if not heavy and themes.is_told_by_colours(figure):
-                dark = themes.at_night(drawing.read_text(encoding="utf-8"), style.exchange)
-                drawing.with_stem(f"{id}-dark").write_text(dark, encoding="utf-8")
-                return
             save, shown = (_save_picture, picture) if heavy else (_save_drawing, drawing)
             with themes.dark(figure, style.exchange):
                 save(figure, shown.with_stem(f"{id}-dark"), style.night)

@@ -8,7 +8,6 @@ them. A book without one has matplotlib's own look on white, and black on white 
 from __future__ import annotations
 
 import importlib
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -17,15 +16,13 @@ from typing import Any
 from matplotlib.artist import Artist
 from matplotlib.cm import ScalarMappable
 from matplotlib.collections import Collection
-from matplotlib.colors import Colormap, ListedColormap, to_hex, to_rgba, to_rgba_array
+from matplotlib.colors import Colormap, ListedColormap, to_hex, to_rgba
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.text import Annotation, Text
 
 from companion import project
-
-_PAINT = re.compile(r'(?<= )((?:fill|stroke|stop-color)=")(#[^"]*)"')
 
 
 @dataclass(frozen=True)
@@ -100,27 +97,6 @@ def _is_short(cmap: Colormap) -> bool:
 
 def _colours(artist: Any) -> list[str]:
     return [to_hex(colour) for colour in artist.cmap(range(artist.cmap.N))]
-
-
-def is_told_by_colours(figure: Figure) -> bool:
-    """Whether the text of its SVG says what each colour becomes: no colours follow from numbers, and nothing is black.
-
-    Those of a colour map may be those of the palette by chance, and matplotlib writes no black surface.
-    """
-    for part in figure.findobj():
-        if _takes_a_map(part):
-            return False
-        for name in ("get_color", "get_facecolor", "get_markerfacecolor"):
-            colour = getattr(part, name, lambda: "none")()
-            shades = to_rgba_array("none" if isinstance(colour, str) and colour == "auto" else colour)
-            if any(not shade[:3].any() and shade[3] for shade in shades):
-                return False
-    return True
-
-
-def at_night(drawing: str, exchange: Mapping[str, str]) -> str:
-    """An SVG in its dark colours, by its text alone: what ``dark`` draws, where ``is_told_by_colours``."""
-    return _PAINT.sub(lambda paint: f'{paint[1]}{exchange.get(to_hex(paint[2]), paint[2])}"', drawing)
 
 
 def _recolour(figure: Figure, exchange: Mapping[str, str]) -> None:
