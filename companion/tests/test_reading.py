@@ -254,7 +254,7 @@ def test_code_can_be_hidden_for_good_and_a_figure_enlarged(two_pages):
     assert found["before"] == ["Hide code", True]
     assert found["after"] == ["Show code", False, "yes"]
     # Both pictures: the theme shows one.
-    assert found["opened"] == [True, 2, "Enlarge Fig. 1"]
+    assert found["opened"] == [True, 2, "Enlarge Figure 1.1"]
     assert found["closed"] is False
 
 

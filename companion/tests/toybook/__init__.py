@@ -218,7 +218,8 @@ class ToyBook:
         """What a build says of the results that are there, without a run."""
         chapters = {name: notebooks.load(self.root, name) for name in notebooks.names(self.root)}
         results = {name: execution.results_folder(self.root, name) for name in chapters}
-        records = {name: execution.read_record(folder) for name, folder in results.items()}
+        read = {name: execution.read_record(folder) for name, folder in results.items()}
+        records = {name: record for name, record in read.items() if record}
         return build._collect(self.root, list(chapters), chapters, records, results, [])
 
     def stale(self) -> bool:
