@@ -16,6 +16,7 @@ from docutils.parsers.rst import roles
 
 from companion.declaring import notebooks
 from companion.declaring.library import Library, of_book
+from companion.running import environment
 from companion.site import docstrings, names, reference, rendering
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -179,6 +180,12 @@ def test_a_name_is_followed_through_imports_until_it_is_something_else():
 
 
 @pytest.fixture(scope="module")
+def library():
+    """The book's own, read once; no test changes it."""
+    return of_book(ROOT)
+
+
+@pytest.fixture(scope="module")
 def rendered(game, tmp_path_factory):
     """A site of one page and the reference of a small library, made by Sphinx with every warning counted."""
     root = tmp_path_factory.mktemp("small")
@@ -202,29 +209,37 @@ def rendered(game, tmp_path_factory):
     (stage / "references.bib").write_text("")
     (stage / "_config.yml").write_text(yaml.safe_dump(config))
     used = {name: ["night"] for name in names.used(LINES, game.find)}
-    toc = {"format": "jb-book", "root": "index", "parts": [{"chapters": [{"file": "notebooks/night"}]}]}
+    (stage / "notebooks" / "day.md").write_text("# The day after\n")
+    chapter = {"file": "notebooks/night", "sections": [{"file": "notebooks/day"}]}
+    toc = {"format": "jb-book", "root": "index", "parts": [{"chapters": [chapter]}]}
     toc["parts"].append({"chapters": [{"file": reference.INDEX}]})
     (stage / "_toc.yml").write_text(yaml.safe_dump(toc))
     reference.write(stage, game, used, {"night": "A night"}, reference._known(ROOT))
-    problems = rendering._jupyter_book(stage, root / "site", root / "log")
+    toc = yaml.safe_load((stage / "_toc.yml").read_text())
+    (stage / "reference" / "game.rules.more.rst").write_text("More\n====\n")
+    toc["parts"][1]["chapters"][0]["sections"][-1]["sections"] = [{"file": "reference/game.rules.more"}]
+    (stage / "_toc.yml").write_text(yaml.safe_dump(toc))
+    with pytest.MonkeyPatch.context() as patch:
+        # Only with the other extensions of a book may pages be read side by side.
+        patch.setattr(environment, "processors", lambda: [0])
+        problems = rendering._jupyter_book(stage, root / "site", root / "log")
     html = root / "site" / "_build" / "html"
     unknown = names.link(html, ["game"])
     return html, problems, unknown
 
 
-def test_a_page_of_the_reference_knows_the_file_it_was_made_from():
-    library = of_book(ROOT)
+def test_a_page_of_the_reference_knows_the_file_it_was_made_from(library):
     for name, module in library.modules.items():
         assert ROOT / reference.source(ROOT, f"reference/{name}") == module.path
     assert reference.source(ROOT, reference.INDEX) is None
     assert reference.source(ROOT, f"notebooks/{library.name}") is None
 
 
-def test_a_page_leads_to_the_code_that_it_was_made_from(rendered, tmp_path):
+def test_a_page_leads_to_the_code_that_it_was_made_from(rendered, library, tmp_path):
     page = (rendered[0] / "reference" / "game.rules.html").read_text()
     assert f'<a href="../{reference.code("src/game/rules.py")}">src/game/rules.py</a>' in page
     reference.copy_code(ROOT, tmp_path)
-    for module in of_book(ROOT).modules.values():
+    for module in library.modules.values():
         copied = tmp_path / reference.code(module.path.relative_to(ROOT).as_posix())
         assert copied.read_bytes() == module.path.read_bytes()
 
@@ -293,8 +308,7 @@ def test_the_inventory_holds_every_name_and_second_name(rendered, game):
     assert held["game.points"] == held["game.rules.points"]
 
 
-def test_every_public_name_of_the_library_has_an_entry():
-    library = of_book(ROOT)
+def test_every_public_name_of_the_library_has_an_entry(library):
     program = (
         "import importlib, inspect, json, sys\nfound = {}\n"
         "for name in json.loads(sys.argv[1]):\n"
@@ -318,8 +332,7 @@ def test_every_public_name_of_the_library_has_an_entry():
     assert set(library.modules) == {name for name in dotted if not re.search(r"\._", name)}
 
 
-def test_every_name_that_a_chapter_imports_from_the_library_has_an_entry():
-    library = of_book(ROOT)
+def test_every_name_that_a_chapter_imports_from_the_library_has_an_entry(library):
     missing = []
     for chapter in notebooks.names(ROOT):
         cells = [cell.source for cell in notebooks.load(ROOT, chapter).notebook.cells if cell.cell_type == "code"]
@@ -344,8 +357,7 @@ def docs(library):
                 yield module.name, f"{module.name}.{entry.name}.{member.name}", member.doc
 
 
-def test_no_docstring_of_the_library_is_broken_markup():
-    library = of_book(ROOT)
+def test_no_docstring_of_the_library_is_broken_markup(library):
     roles.register_generic_role("py:obj", nodes.literal)
     broken, count = [], 0
     for _, name, doc in docs(library):
@@ -361,8 +373,8 @@ def test_no_docstring_of_the_library_is_broken_markup():
     assert broken == []
 
 
-def test_every_name_of_another_project_in_an_annotation_stands_in_its_inventory():
-    library, known = of_book(ROOT), reference._known(ROOT)
+def test_every_name_of_another_project_in_an_annotation_stands_in_its_inventory(library):
+    known = reference._known(ROOT)
     assert {"jax", "numpy", "torch"} <= set(known)
     found = set()
     for module in library.modules.values():
@@ -373,28 +385,18 @@ def test_every_name_of_another_project_in_an_annotation_stands_in_its_inventory(
     assert {name for name in held if name not in known[name.partition(".")[0]]} == set()
 
 
-MARGIN = """\
-<nav class="bd-links bd-docs-nav"><ul>
-<li class="toctree-l1 has-children"><a href="{up}notebooks/a.html">A</a><details><summary>+</summary><ul>
-<li><a href="{up}notebooks/b.html">B</a></li></ul></details></li>
-<li class="toctree-l1 has-children"><a href="{made}index.html">Library</a><details{open}><summary>+</summary><ul>
-<li><a href="{made}one.html">one</a></li>
-<li class="has-children"><a href="{made}two.html">two</a><details><summary>+</summary><ul>
-<li><a href="{made}two.x.html">two.x</a></li></ul></details></li></ul></details></li></ul></nav></div><main>words</main>
-"""
-
-
-def test_the_contents_list_pages_of_the_reference_around_the_open_one_alone(tmp_path):
-    pages = {"page.html": ("", "reference/", ""), "reference/one.html": ("../", "", " open")}
-    for name, (up, made, opened) in pages.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(MARGIN.format(up=up, made=made, open=opened))
-    reference.fold_contents(tmp_path)
-    found = {name: BeautifulSoup((tmp_path / name).read_text(), "html.parser") for name in pages}
-    listed = {name: [a.get_text() for a in page.select("nav a")] for name, page in found.items()}
-    assert listed == {"page.html": ["A", "B", "Library"], "reference/one.html": ["A", "Library", "one", "two"]}
-    for name, page in found.items():
-        folds = {bool(item.find("details", recursive=False)): item.get("class", []) for item in page.select("li")}
-        assert "has-children" in folds[True]
-        assert "has-children" not in folds[False]
-        assert (tmp_path / name).read_text().endswith("</nav></div><main>words</main>\n")
+def test_the_contents_list_pages_of_the_reference_around_the_open_one_alone(rendered):
+    listed = {}
+    for name in ("notebooks/night", "genindex", "reference/game", "reference/game.rules"):
+        page = BeautifulSoup((rendered[0] / f"{name}.html").read_text(), "html.parser")
+        margin = page.select_one("nav.bd-links")
+        # The first is the way to the title page.
+        listed[name] = [link.get_text().strip() for link in margin.select("a")][1:]
+        for item in margin.select("li"):
+            assert ("has-children" in item.get("class", [])) == bool(item.find("ul"))
+    assert listed == {
+        "notebooks/night": ["A night", "The day after", "Reference"],
+        "genindex": ["A night", "The day after", "Reference"],
+        "reference/game": ["A night", "Reference", "game", "rules"],
+        "reference/game.rules": ["A night", "Reference", "game", "rules", "More"],
+    }

@@ -145,6 +145,7 @@ class Map:
         self.labels = dict(_labels(root))
         self._unresolved: list[tuple[str, str]] = []
         self._pages: dict[str, calls.Notebook] = {}
+        self._found_behind: dict[str, tuple[str, calls.Reached | None]] = {}
         self.rows = self._rows()
 
     @cached_property
@@ -177,6 +178,11 @@ class Map:
 
     def _behind(self, id: str) -> tuple[str, calls.Reached | None]:
         """The page that measures a claim, and what the measurement rests on; ("", None) without one."""
+        if id not in self._found_behind:
+            self._found_behind[id] = self._look_behind(id)
+        return self._found_behind[id]
+
+    def _look_behind(self, id: str) -> tuple[str, calls.Reached | None]:
         for name in self._names:
             if notebooks.chapter_of(name) == id.partition(".")[0]:
                 if name not in self._pages:

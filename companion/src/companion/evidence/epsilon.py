@@ -76,6 +76,7 @@ class Study:
         self.root = root.resolve()
         self.map = found or equations.Map(self.root)
         self._keys = dict(keys or {})
+        self._places: dict[str, tuple[str, str]] = {}
 
     @cached_property
     def naming(self) -> dict[str, dict[str, list[str]]]:
@@ -89,6 +90,11 @@ class Study:
 
     def place(self, name: str) -> tuple[str, str]:
         """The module and the definition of a function of the library, ("", "") for what is not called: a record."""
+        if name not in self._places:
+            self._places[name] = self._find(name)
+        return self._places[name]
+
+    def _find(self, name: str) -> tuple[str, str]:
         code = self.map.code
         resolved = code.resolve(name)
         if resolved is None:

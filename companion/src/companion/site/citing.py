@@ -8,9 +8,11 @@ Every fact comes from the finished site and the book's identity; addresses are t
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
 
 from bs4 import BeautifulSoup, Tag
@@ -28,6 +30,7 @@ _DESCRIPTION = 300
 """Characters that indexes show of a description."""
 _FRAME = "script, style, svg, template, .headerlink, .toctree-wrapper, .book-cite, .section-number, .book-checked"
 """What belongs to the frame of a page, to its look, or to one figure's files."""
+_BEGINNING = 10
 _SHORT = 60
 """A paragraph of fewer characters says too little to describe a page."""
 
@@ -71,15 +74,23 @@ def _written(site: Path, who: project.Identity, asked: tuple[str, str | None, st
     """A page with its facts in its head; asked are name, summary and picture."""
     name, summary, picture = asked
     text = (site / f"{name}.html").read_text(encoding="utf-8")
-    article = _article(text)
-    page = _page(name, article, summary, picture)
+    main = main_part(text)
+    page = _page(name, _article(_beginning(main)), summary, picture)
+    if page.description == page.title or page.title == name:
+        page = _page(name, _article(main), summary, picture)
     head = _head(site, page, who)
     (site / page.file).write_text(text.replace("</title>", f"</title>\n{head}", 1), encoding="utf-8")
     return page
 
 
-def _article(text: str) -> Tag:
-    soup = BeautifulSoup(main_part(text), "html.parser")
+def _beginning(main: str) -> str:
+    """What stands before the end of the tenth paragraph: there a page has its title, and says what it is about."""
+    ends = [found.end() for found in islice(re.finditer("</p>", main), _BEGINNING)]
+    return main[: ends[-1]] if len(ends) == _BEGINNING else main
+
+
+def _article(main: str) -> Tag:
+    soup = BeautifulSoup(main, "html.parser")
     article = soup.select_one("article.bd-article") or soup.select_one("main") or soup
     for gone in article.select(_FRAME):
         gone.decompose()

@@ -18,6 +18,7 @@ import yaml
 from docutils import nodes
 from markupsafe import Markup, escape
 from sphinx.application import Sphinx
+from sphinx.builders.html import StandaloneHTMLBuilder
 from sphinx.config import Config
 from sphinx.util.docutils import SphinxDirective
 
@@ -484,6 +485,13 @@ def _read_side_by_side(app: Sphinx) -> None:
             app.extensions[name].parallel_read_safe = True
 
 
+def _leave_search_to_the_book(app: Sphinx) -> None:
+    """Sphinx collects no words for an index of its own, which ``site/search`` would remove."""
+    if isinstance(app.builder, StandaloneHTMLBuilder):
+        app.builder.index_page = lambda pagename, doctree, title: None  # type: ignore[method-assign]
+        app.builder.dump_search_index = lambda: None  # type: ignore[method-assign]
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register the directives and roles of all modules, the hooks, and what every page loads."""
     # They build on this module.
@@ -519,6 +527,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_js_file("companion.js", defer="defer")
     app.connect("config-inited", _serve_everything)
     app.connect("builder-inited", _read_side_by_side)
+    app.connect("builder-inited", _leave_search_to_the_book)
     app.connect("doctree-resolved", numbering.fill)
     app.connect("html-page-context", reading.follow_the_road, priority=900)
     app.connect("html-page-context", _finish_page, priority=900)

@@ -19,6 +19,7 @@ _SITE_LIMIT = 110_000_000
 # The edition for paper and the gallery show everything.
 _WHOLE_BOOK = {"print.html", "gallery.html"}
 _MAIN = re.compile(r"<main\b.*?</main>", re.DOTALL)
+_CODE = re.compile(r'(<div class="cell_input[^"]*">.*?<pre>).*?(</pre>)', re.DOTALL)
 _EXTERNAL = re.compile(r"^\s*(?:https?:)?//", re.IGNORECASE)
 _LOADING_RELATIONS = {
     "stylesheet",
@@ -109,6 +110,15 @@ def main_part(text: str) -> str:
     """
     main = _MAIN.search(text)
     return main[0] if main else text
+
+
+def without_code(text: str) -> str:
+    """The text of a page without the code of its cells, whose words in colours are most of the elements of an audit.
+
+    >>> without_code('<div class="cell_input docutils container"><pre><span>x</span></pre></div><p>Text</p>')
+    '<div class="cell_input docutils container"><pre></pre></div><p>Text</p>'
+    """
+    return _CODE.sub(r"\1\2", text)
 
 
 @cache

@@ -15,10 +15,7 @@ from urllib.parse import unquote, urlsplit
 from bs4 import BeautifulSoup, Tag
 
 from companion.running import workers
-from companion.site.pages import listed, main_part
-
-_PREVIEWED = "figure, div.math, dt"
-"""What is shown: figures, equations, and terms with their meaning."""
+from companion.site.pages import listed, main_part, without_code
 
 _LINK = re.compile(r'<a class="[^"]*\breference internal\b[^"]*" href="([^"#]+\.html#[^"]+)"')
 
@@ -26,8 +23,15 @@ _LINK = re.compile(r'<a class="[^"]*\breference internal\b[^"]*" href="([^"#]+\.
 def _targets(asked: tuple[Path, set[str]]) -> dict[str, str]:
     """Id to markup of what can be previewed on a page, of these ids."""
     page, wanted = asked
-    soup = BeautifulSoup(main_part(page.read_text(encoding="utf-8")), "html.parser")
-    return {str(element["id"]): _markup(element) for element in soup.select(_PREVIEWED) if element.get("id") in wanted}
+    soup = BeautifulSoup(without_code(main_part(page.read_text(encoding="utf-8"))), "html.parser")
+    named = [one for one in soup.descendants if isinstance(one, Tag) and one.get("id") in wanted]
+    return {str(element["id"]): _markup(element) for element in named if _is_previewed(element)}
+
+
+def _is_previewed(element: Tag) -> bool:
+    """Whether it is a figure, an equation, or a term with its meaning."""
+    is_equation = element.name == "div" and "math" in element.get_attribute_list("class")
+    return is_equation or element.name in ("figure", "dt")
 
 
 def _markup(element: Tag) -> str:

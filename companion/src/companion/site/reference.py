@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from bs4 import BeautifulSoup
 from docutils import nodes
 from sphinx import addnodes
 from sphinx.application import Sphinx
@@ -36,7 +35,6 @@ from companion.site import docstrings, names
 INDEX = "reference/index"
 FOLDER = "reference"
 _ALIASES = "aliases.json"
-_MARGIN = re.compile(r'<nav class="bd-links.*?</nav>', re.DOTALL)
 
 _INTRODUCTION = """\
 Every module of {packages} has a page, made from its source. A first line that is a formula is set as code, in the
@@ -68,28 +66,6 @@ def copy_code(root: Path, html: Path) -> None:
         target = html / code(path.relative_to(root).as_posix())
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, target)
-
-
-def fold_contents(site: Path) -> None:
-    """The contents in the margin list the pages of the reference around the open one alone, which lists no others.
-
-    The first page of each list leads to the others.
-    """
-    for path in sorted(site.rglob("*.html")):
-        text, page = path.read_text(encoding="utf-8"), path.relative_to(site).as_posix()
-        if (margin := _MARGIN.search(text)) is None:
-            continue
-        contents = BeautifulSoup(margin[0], "html.parser")
-        for fold in contents.select("details:not([open])"):
-            first = None if fold.decomposed else fold.find("a", href=True)
-            target = posixpath.join(posixpath.dirname(page), str(first["href"])) if first else ""
-            if f"{FOLDER}/" in (page[: len(FOLDER) + 1], posixpath.normpath(target)[: len(FOLDER) + 1]):
-                above = fold.find_parent("li")
-                fold.decompose()
-                if above:
-                    classes = [str(name) for name in above.get_attribute_list("class")]
-                    above["class"] = " ".join(name for name in classes if name != "has-children")
-        path.write_text(text.replace(margin[0], str(contents), 1), encoding="utf-8")
 
 
 def wanted(root: Path) -> bool:
@@ -307,9 +283,36 @@ def _in_annotation(app: Sphinx, env: BuildEnvironment, node: Any, content: nodes
     return found or (content if "." not in target else None)
 
 
+def _near_alone(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
+    """The contents in the margin list the pages of the reference around the open one alone, which lists no others.
+
+    The first page of each list leads to the others. To make the list of all modules for every page takes as long as
+    everything else that is written.
+    """
+    whole, lists = context["toctree"], app.env.tocs
+
+    def near(**options: Any) -> str:
+        if INDEX not in lists:
+            return str(whole(**options))
+        if pagename.startswith(f"{FOLDER}/"):
+            return str(whole(**(options | {"collapse": True})))
+        modules = lists[INDEX]
+        lists[INDEX] = modules.deepcopy()
+        for below in list(lists[INDEX].findall(addnodes.toctree)):
+            below.parent.remove(below)
+        try:
+            return str(whole(**options))
+        finally:
+            lists[INDEX] = modules
+
+    context["toctree"] = near
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Register the three hooks."""
+    """Register the four hooks."""
     app.connect("env-updated", _second_names)
     app.connect("doctree-read", _as_written)
     app.connect("missing-reference", _in_annotation, priority=900)
+    # Before the theme, which asks for the contents when it is told of a page.
+    app.connect("html-page-context", _near_alone, priority=100)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -124,7 +124,6 @@ def _render(
     unknown: list[str] = []
     if reference.wanted(root):
         unknown = names.link(html, project.packages(root))
-        reference.fold_contents(html)
     with workers.shared(len(list(html.rglob("*.html")))) as each:
         unpacked = packed.site(root, html, list(results), each)
         previews.add(html, each)

@@ -15,18 +15,29 @@ from bs4 import BeautifulSoup, Tag
 
 from companion.plain import tex
 from companion.running import workers
-from companion.site.pages import main_part
+from companion.site.pages import main_part, without_code
 
 INDEX = "search-index.js"
 _PAGE = "search.html"
 _NOT_SOUGHT = {"search.html", "genindex.html", "print.html", "404.html", "py-modindex.html"}
 # Code is found by the names in it, which the reference lists; folds, and tables of evidence on functions, claims and
 # faults, repeat what stands elsewhere.
-_LEFT_OUT = (
-    "script, style, svg, template, button, nav, .headerlink, .only-dark, .cell_input, .book-cite, .book-provenance, "
-    ".eqno, .book-checked, .toctree-wrapper, .prev-next-area, .MathJax_Preview, details.hide > summary, .book-used, "
-    ".book-evidence, .book-names"
-)
+_LEFT_OUT = {"script", "style", "svg", "template", "button", "nav"}
+_CLASSES_LEFT_OUT = {
+    "headerlink",
+    "only-dark",
+    "cell_input",
+    "book-cite",
+    "book-provenance",
+    "eqno",
+    "book-checked",
+    "toctree-wrapper",
+    "prev-next-area",
+    "MathJax_Preview",
+    "book-used",
+    "book-evidence",
+    "book-names",
+}
 _SPHINXS = ("_static/searchtools.js", "_static/language_data.js", "searchindex.js")
 _SCRIPTS = re.compile(rf'\s*<script [^>]*\bsrc="(?:\.\./)*(?:{"|".join(map(re.escape, _SPHINXS))})[^>]*></script>')
 
@@ -63,13 +74,14 @@ def _page(site: Path, name: str) -> list[dict[str, str]]:
 
 def _entries(name: str, text: str) -> Iterator[dict[str, str]]:
     """One entry for every section, claim, term and name of the library that stands on a page."""
-    soup = BeautifulSoup(main_part(text), "html.parser")
+    soup = BeautifulSoup(without_code(main_part(text)), "html.parser")
     article = soup.select_one("article.bd-article")
     if article is None:
         return
-    for gone in article.select(_LEFT_OUT):
+    for gone in [one for one in _tags(article) if _is_left_out(one)]:
         gone.decompose()
-    for formula in article.select(".math"):
+    tags = list(_tags(article))
+    for formula in [one for one in tags if "math" in one.get_attribute_list("class")]:
         formula.replace_with(tex(re.sub(r"^\\[(\[]|\\[)\]]$", "", formula.get_text().strip())))
     heading = article.find("h1")
     page = _words(heading) or name
@@ -77,19 +89,24 @@ def _entries(name: str, text: str) -> Iterator[dict[str, str]]:
     def entry(title: str, anchor: str, content: str) -> dict[str, str]:
         return {"page": page, "file": name, "title": title, "anchor": anchor, "text": content}
 
-    for row in article.select("tr[id], .book-corrections li[id]"):
+    named = [one for one in tags if one.get("id")]
+    cards = (one for one in named if one.name == "li" and one.find_parent(class_="book-corrections"))
+    for row in [*(one for one in named if one.name == "tr"), *cards]:
         code, cell = row.find("code") or row.select_one(".book-claim-id"), row.find(["td", "p"])
         claim = _words(code) or str(row["id"])
         yield entry(claim, str(row["id"]), _words(cell).removeprefix(claim).strip())
         row.decompose()
-    for term in article.select("dt[id]"):
+    for term in [one for one in named if one.name == "dt" and not one.decomposed]:
         meaning, of_library = term.find_next_sibling("dd"), "sig" in term.get_attribute_list("class")
         first = meaning.find("p") if meaning and of_library else meaning
         yield entry(str(term["id"]) if of_library else _words(term), str(term["id"]), _words(first))
-    for definition in article.select("dl.py, dl.glossary"):
-        definition.decompose()
+    for definition in tags:
+        if definition.decomposed or definition.name != "dl":
+            continue
+        if {"py", "glossary"}.intersection(definition.get_attribute_list("class")):
+            definition.decompose()
     # The innermost first, so that what is left of a section is its own.
-    sections = article.select("section[id]")
+    sections = [one for one in named if one.name == "section" and not one.decomposed]
     for section in reversed(sections):
         title = section.find(re.compile(r"^h[1-6]$"))
         words = _words(title) or page
@@ -100,6 +117,18 @@ def _entries(name: str, text: str) -> Iterator[dict[str, str]]:
         section.decompose()
         if content or words != page:
             yield entry(words, anchor, content)
+
+
+def _tags(article: Tag) -> Iterator[Tag]:
+    """The elements of a page in their order; rules of style sheets would each be asked of each of them."""
+    return (one for one in article.descendants if isinstance(one, Tag))
+
+
+def _is_left_out(element: Tag) -> bool:
+    if element.name in _LEFT_OUT or _CLASSES_LEFT_OUT.intersection(element.get_attribute_list("class")):
+        return True
+    above = element.parent
+    return element.name == "summary" and above is not None and "hide" in above.get_attribute_list("class")
 
 
 def _words(element: Tag | None) -> str:
