@@ -22,9 +22,13 @@ def markdown(name):
     return "\n\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
 
 
+def test_no_declaration_of_the_book_breaks_a_rule():
+    assert [str(finding) for finding in check.book(ROOT)] == []
+
+
 @pytest.mark.parametrize("name", CHAPTERS)
 def test_a_chapter_breaks_no_rule_that_can_be_decided_without_running_it(name):
-    assert [str(finding) for finding in check.book(ROOT, only=name)] == []
+    assert [str(finding) for finding in check.chapter(ROOT, name)] == []
 
 
 @pytest.mark.parametrize("name", CHAPTERS)
