@@ -116,7 +116,7 @@ class Stop(NamedTuple):
 
 
 ROAD = (
-    Stop("collectives", "A transformer block is a response", (), 25, "", (1, 0)),
+    Stop("collectives", "Is a transformer block a magnet?", (), 25, "", (1, 0)),
     Stop("rbm-mixtures", "Attention is a guess about what you cannot see", (), 25, "equilibrium", (0, 1)),
     Stop("adaptive-tap", "Do not hear your own echo", ("rbm-mixtures",), 25, "equilibrium", (0, 2)),
     Stop("free-energy", "How a magnet computes attention", ("adaptive-tap",), 25, "equilibrium", (0, 3)),
