@@ -495,7 +495,6 @@ def _leave_search_to_the_book(app: Sphinx) -> None:
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register the directives and roles of all modules, the hooks, and what every page loads."""
     # They build on this module.
-    from companion.evidence import evidence_page
     from companion.site import equation_page, packed, reading, releases, report
 
     app.setup_extension(reference.__name__)
@@ -515,7 +514,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
         "published-figure": PublishedFigure,
         "result": Result,
         "source-items": SourceItems,
-        **dict.fromkeys(evidence_page.TABLES, evidence_page.Evidence),
     }.items():
         app.add_directive(name, directive)
     for name, role in {"checked": report.Checked(), "measured": report.Measured(), "siteurl": _site_url}.items():
