@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from chapters.spin_transformers import printed
-from spinbook import sphere
+from spinbook import sphere, spin_transformer
 from spinbook.spin_transformer import (
     Relax,
     SpinTransformer,
@@ -390,3 +390,19 @@ def zero_but(attending):
 def test_bad_input_is_refused_by_name(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize("num_spheres", [1, 2])
+def test_one_sphere_is_answered_as_each_of_several(num_spheres):
+    rng = np.random.default_rng(3)
+    fields, couplings = (
+        jnp.asarray(rng.normal(size=(num_spheres, 3, 4))),
+        jnp.asarray(rng.normal(size=(num_spheres, 3, 3))),
+    )
+
+    def answer(f, J, context):
+        assert context is None
+        return J @ f
+
+    answers = spin_transformer._sphere_by_sphere(answer)(fields, couplings, None)
+    np.testing.assert_allclose(answers, np.einsum("sij,sjd->sid", couplings, fields), rtol=1e-12)
