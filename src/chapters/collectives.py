@@ -302,23 +302,27 @@ def response(
 ) -> Figure:
     """The size of the second term of the response, and how long a response gets.
 
-    ``shares`` maps a system to |induced| / |mean| over ``scales``; ``lengths`` to the lengths of responses over that of
-    a spin, over many inputs.
+    ``shares`` maps a system to |induced| / |mean| over ``scales``, (scales, 2) with the diagonal of the couplings
+    (filled markers) and without it (open markers); ``lengths`` to the lengths of responses over that of a spin, over
+    many inputs.
     """
     figure, (left, right) = style.subplots(1, 2, height=2.75)
-    for k, (label, share) in enumerate(shares.items()):
-        left.loglog(scales, share, color=FAMILY[k], linestyle=LINES[k], marker=MARKERS[k], markersize=3, label=label)
+    for k, share in enumerate(shares.values()):
+        look = {"color": FAMILY[k], "linestyle": LINES[k], "marker": MARKERS[k]}
+        left.loglog(scales, share[:, 0], markersize=3, **look)
+        left.loglog(scales, share[:, 1], markersize=4, markerfacecolor="none", linewidth=0.9, **look)
     left.set(xlabel="factor on $W_Q W_K^T$", ylabel="induced term over mean spins")
     style.plain_ticks(left.xaxis, (0.1, 0.3, 1, 3))
     style.plain_ticks(left.yaxis, (0.03, 0.1, 0.3, 1))
-    bins = np.linspace(0, 2.2, 45)
+    bins = np.linspace(0, 2.8, 57)
     for k, (label, values) in enumerate(lengths.items()):
-        right.hist(values, bins=bins, color=FAMILY[k], histtype="step", linewidth=1.4, linestyle=LINES[k], density=True)
+        look = {"color": FAMILY[k], "linestyle": LINES[k]}
+        right.hist(np.ravel(values), bins=bins, histtype="step", linewidth=1.4, density=True, **look)
         name = label.split(",")[0]  # short enough to stay on its side of the dotted line
         right.text(0.98, 0.92 - 0.1 * k, name, color=FAMILY[k], fontsize=8.5, ha="right", transform=right.transAxes)
     right.axvline(1, color=style.GREY, linewidth=0.9, linestyle=":")
     right.set(xlabel="response / length of a spin", ylabel="density over inputs")
-    right.set(ylim=(0, 1.3 * right.get_ylim()[1]), xlim=(0, 2.2))
+    right.set(ylim=(0, 1.3 * right.get_ylim()[1]), xlim=(0, bins[-1]))
     style.letters(left, right)
     return figure
 

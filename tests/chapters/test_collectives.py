@@ -39,11 +39,12 @@ def test_the_map_and_the_module_have_no_colour_that_stays_dark_in_the_dark():
 def test_response_shows_the_share_of_its_second_term_and_how_long_it_gets():
     figure = plot.response(
         scales=X,
-        shares={"a": X**2, "b": X**3},
+        shares={"a": np.stack([X**2, X], axis=1), "b": np.stack([X**3, X**4], axis=1)},
         lengths={"a": X / 4, "b": X / 3},
     )
-    assert shows(figure, X**2)
-    assert shows(figure, X**3)
+    assert all(shows(figure, X**power) for power in (1, 2, 3, 4))
+    open_markers = [line.get_ydata().tolist() for line in figure.axes[0].lines if line.get_markerfacecolor() == "none"]
+    assert open_markers == [X.tolist(), (X**4).tolist()]
     assert len(figure.axes) == 2
 
 
