@@ -27,7 +27,20 @@ from experiments.depth.cells import Cell
 from experiments.depth.questions import Contrast, Finding
 from spinbook import validate
 
-__all__ = ["ALL", "ASKED", "GATE", "LINEAR", "MARGIN", "SMOKE", "Design", "answers", "collect", "recorded", "train"]
+__all__ = [
+    "ALL",
+    "ASKED",
+    "GATE",
+    "LINEAR",
+    "MARGIN",
+    "SMOKE",
+    "Design",
+    "answers",
+    "collect",
+    "recorded",
+    "train",
+    "wrong_answers",
+]
 
 LINEAR = "linear classifier"
 MARGIN = 0.005
@@ -158,6 +171,22 @@ def answers(record: Mapping[str, Any]) -> tuple[Finding, ...]:
     gate = questions.judged(record, GATE)
     opened = all(found.decision == "yes" for found in gate)
     return gate + (questions.judged(record, ASKED) if opened and whole(ASKED) else ())
+
+
+def wrong_answers(record: Mapping[str, Any], row: str) -> np.ndarray:
+    """The shares of wrong answers in the test of the runs of ``row`` that count, in the order of the seeds.
+
+    A run that diverged is nan. Raises ``ValueError`` while a run of the row is missing.
+
+    >>> float(wrong_answers(recorded(), "vanilla").mean().round(3))
+    0.015
+    """
+    shares = {run["seed"]: run["test"] for run in record["runs"] if (run["stage"], run["row"]) == ("run", row)}
+    seeds = record["design"]["seeds"]
+    missing = [seed for seed in seeds if seed not in shares]
+    if missing:
+        raise ValueError(f"record: expected runs of {row} with the seeds {seeds}, got none with {missing}")
+    return np.array([shares[seed] for seed in seeds], float)
 
 
 def recorded() -> dict[str, Any]:

@@ -103,6 +103,18 @@ def test_rows_are_judged_when_attention_pays():
     assert mnist.answers(record | {"runs": record["runs"][1:]}) == ()
 
 
+def test_wrong_answers_are_those_of_the_runs_that_count_in_the_order_of_the_seeds():
+    record = outcome(WRONG)
+    expected = [run["test"] for run in record["runs"] if run["row"] == "no residual"]
+    trial = {"stage": "trial", "row": "no residual", "seed": 3, "validation": 0.5}
+    turned = record | {"runs": [*record["runs"][::-1], trial]}
+    assert mnist.wrong_answers(turned, "no residual").tolist() == expected
+    failed = [run | {"test": None} if run["seed"] == 4 else run for run in record["runs"]]
+    assert np.isnan(mnist.wrong_answers(record | {"runs": failed}, "vanilla")).tolist() == [False] * 3 + [True, False]
+    with pytest.raises(ValueError, match=r"record: expected runs of vanilla with .* got none with \[1\]"):
+        mnist.wrong_answers(record | {"runs": record["runs"][1:]}, "vanilla")
+
+
 def test_the_plan_says_what_is_run():
     words = " ".join(PLAN.split())
     for row in ALL.rows:
