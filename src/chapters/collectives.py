@@ -121,7 +121,9 @@ ROAD = (
     Stop("adaptive-tap", "Do not hear your own echo", ("rbm-mixtures",), 25, "equilibrium", (0, 2)),
     Stop("free-energy", "How a magnet computes attention", ("adaptive-tap",), 25, "equilibrium", (0, 3)),
     Stop("kinetic-ising", "The average of tanh is not the tanh of the average", (), 25, "driven", (2, 1)),
-    Stop("spin-transformers", "A transformer block is a relaxation", ("kinetic-ising",), 25, "driven", (2, 2)),
+    Stop(
+        "spin-transformers", "A transformer block is one step of a relaxation", ("kinetic-ising",), 25, "driven", (2, 2)
+    ),
     Stop("attention-dynamics", "Chaos in a window of four tokens", (), 30, "driven", (1, 2)),
     Stop("entropy-production", "Which film runs backwards?", ("spin-transformers",), 30, "driven", (2, 3)),
     Stop("nonequilibrium-dynamics", "How far does one step go?", ("entropy-production",), 20, "driven", (2, 4)),

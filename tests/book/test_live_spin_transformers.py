@@ -42,7 +42,8 @@ def test_responses_and_predicted_means_are_those_of_the_library(page, ask):
         f"const m = Live.models['spin-transformers']; const x = {FIELDS.tolist()}, l = {LOGITS.tolist()};"
         f"const answer = {{single: {list(betas)}.map((b) => x.map((h) => m.response(h, b))),"
         f"means: {list(betas)}.map((b) => {list(sharpnesses)}.map((s) => m.predicted(m.couplings(l, s), x, b))),"
-        f"rows: {list(sharpnesses)}.map((s) => m.couplings(l, s)), spread: m.attended(m.couplings(l, 1.5)[0])}}",
+        f"rows: {list(sharpnesses)}.map((s) => m.couplings(l, s)), spread: m.attended(m.couplings(l, 1.5)[0]),"
+        "missed: m.missed([0.3, 0.4, 0], [0.3, 0, 0.3], [0.3, -0.6, 0])}",
     )
     step = partial(mean_field.naive_step, response=sphere.exact)
     with enable_x64(True):
@@ -53,6 +54,7 @@ def test_responses_and_predicted_means_are_those_of_the_library(page, ask):
                 assert np.abs(J - row).max() < 1e-12
                 solved = mean_field.steady_state(J, FIELDS, beta=beta, step=step, tol=1e-14)
                 assert np.abs(np.asarray(solved.value) - m).max() < 1e-12
+    assert abs(found["missed"] - 0.5) < 1e-12
     assert abs(found["spread"] - 1 / np.sum(_couplings(1.5)[0] ** 2)) < 1e-12
 
 
@@ -85,5 +87,6 @@ def test_the_slider_sharpens_the_row_and_keys_move_the_input(page, ask):
     spread = [1 / np.sum(_couplings(s)[0] ** 2) for s in (SHARPNESS, 12.0)]
     assert f"attends to {spread[0]:.1f} of 5" in answer["flat"]
     assert f"attends to {spread[1]:.1f} of 5" in answer["sharp"]
+    assert answer["sharp"].endswith("per cent of what attention changes.")
     assert answer["before"] != answer["after"]
     named(answer)

@@ -57,7 +57,6 @@ def test_temperatures_leave_gaps_where_a_theory_has_no_answer():
         sampled=betas / 8,
         sampled_error=betas / 100,
         errors=errors,
-        turning=2.0,
     )
     assert all(shows(figure, values) for values in (*lengths.values(), *errors.values(), betas / 8))
 
@@ -130,14 +129,15 @@ def test_every_system_has_a_mark_of_each_law_in_the_row_of_its_shape():
     assert [label.get_text() for label in ax.get_yticklabels()] == ["band", "sink"]
 
 
-def test_the_still_picture_shows_both_means_of_the_first_spin():
+def test_the_still_picture_marks_the_predicted_mean_and_that_without_the_others():
     rng = np.random.default_rng(6)
     predicted, sampled = rng.normal(size=(2, 2, 3)) / 4
     cloud, others = rng.normal(size=(2, 9, 3)), rng.normal(size=(4, 3)) / 4
-    figure = plot.arrows(predicted, sampled, others, cloud, attended=np.array([4.0, 1.2]), radius=0.7)
+    alone = rng.normal(size=3) / 4
+    figure = plot.arrows(predicted, sampled, others, cloud, alone=alone, attended=np.array([4.0, 1.2]), radius=0.7)
     for ax, m in zip(figure.axes, predicted, strict=True):
         marks = [tuple(line.get_xydata()[0]) for line in ax.lines if len(line.get_xydata()) == 1]
-        assert tuple(m[:2]) in marks
+        assert marks == [tuple(m[:2]), tuple(alone[:2])]
 
 
 def test_printed_entries_are_sorted_and_none_is_lost():

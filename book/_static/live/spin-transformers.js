@@ -53,6 +53,11 @@
     return m;
   }
 
+  // The unit of every error on the page: how far attention moves the predicted mean from that without attention.
+  const apart = (a, b) => size(a.map((value, c) => value - b[c]));
+  const changed = (guess, alone) => Math.max(1e-9, apart(guess, alone));
+  const missed = (guess, mean, alone) => apart(guess, mean) / changed(guess, alone);
+
   // Random numbers from 0 to 1 that a seed decides (mulberry32).
   function generator(seed) {
     let state = seed;
@@ -87,7 +92,7 @@
     return arrows.map((_, i) => draw(field(i, J, arrows, fields), beta, random));
   }
 
-  const model = { gain, response, couplings, attended, predicted, generator, draw, tick };
+  const model = { gain, response, couplings, attended, predicted, missed, generator, draw, tick };
   if (typeof window === "undefined") {
     module.exports = model;
     return;
@@ -106,11 +111,11 @@
     let state = fresh();
     const random = generator(2666);
     let copies = Array.from({ length: COPIES }, () => state.fields.map((x) => draw(x, state.beta, random)));
-    let J, m, ticks, sums, squares, trace = [];
+    let J, m, alone, ticks, sums, squares, trace = [];
     live.name("Twelve trembling arrows: sharpen the attention of the blue one, turn beta, drag its input");
     const reach = [-1.12 * RADIUS, 1.12 * RADIUS];
     const sky = live.stage("", { x: reach, y: reach, grow: 1.2, draw: drawSky });
-    const chart = live.stage("", { x: [-0.2, data.logits.length + 0.6], y: [-0.1, 0.52], shape: 0.95, draw: drawChart });
+    const chart = live.stage("", { x: [-0.2, data.logits.length + 0.6], y: [-0.2, 1.04], shape: 0.95, draw: drawChart });
 
     function advance() {
       copies = copies.map((arrows) => tick(arrows, J, state.fields, state.beta, random));
@@ -125,6 +130,7 @@
     function restart() {
       J = couplings(state.logits, state.sharpness);
       m = predicted(J, state.fields, state.beta);
+      alone = response(state.fields[0], state.beta);
       ticks = 0;
       sums = state.fields.map(() => [0, 0, 0]);
       squares = [0, 0, 0];
@@ -137,10 +143,10 @@
 
     const count = () => Math.max(1, ticks - SETTLE);
     const measured = (i) => sums[i].map((value) => value / count());
-    const gap = () => size(measured(0).map((value, c) => value - m[0][c])) / RADIUS;
+    const gap = () => missed(m[0], measured(0), alone);
     const error = () => {
       const spread = squares.reduce((sum, value, c) => sum + Math.max(0, value / count() - measured(0)[c] ** 2), 0);
-      return Math.sqrt(spread / count()) / RADIUS;
+      return Math.sqrt(spread / count()) / changed(m[0], alone);
     };
 
     const sharp = live.slider("sharpness", {
@@ -162,8 +168,9 @@
     });
     live.help(
       "First picture, the arrows seen from above: blue, measured mean and momentary tips of one arrow; orange square, " +
-        "the prediction; grey, the other means; ring, the blue arrow's input, which can be dragged. Second picture, the " +
-        "weights of its row, and how far prediction and measurement part; open dots are settings that you have left.",
+        "the prediction; cross, the mean without attention; grey, the other means; ring, the blue arrow's input, which can " +
+        "be dragged. Second picture, the weights of its row, and the distance from the prediction to the measured mean over " +
+        "that from the prediction to the cross, at most 1; open dots are settings that you have left.",
     );
 
     const drawAll = live.draw.bind(live);
@@ -172,7 +179,8 @@
       live.says(
         `β = ${number(state.beta)}: the blue arrow attends to ${attended(J[0]).toFixed(1)} of ${m.length - 1}. Its mean is ` +
           `${number(size(m[0]) / RADIUS)} R long as predicted and ${number(size(measured(0)) / RADIUS)} R as measured; ` +
-          `the two are ${Math.round(100 * gap())} ± ${Math.max(1, Math.round(100 * error()))} per cent of R apart.`,
+          `the prediction misses ${Math.round(100 * gap())} ± ${Math.max(1, Math.round(100 * error()))} per cent of what ` +
+          `attention changes.`,
       );
     };
 
@@ -192,14 +200,22 @@
       arrow(pen, stage, m[0], colours.orange, 2, [6, 4]);
       pen.fillStyle = colours.orange;
       pen.fillRect(toX(m[0][0]) - 5, toY(m[0][1]) - 5, 10, 10);
+      pen.strokeStyle = colours.ink;
+      pen.lineWidth = 2;
+      pen.beginPath();
+      for (const side of [1, -1]) {
+        pen.moveTo(toX(alone[0]) - 5, toY(alone[1]) - 5 * side);
+        pen.lineTo(toX(alone[0]) + 5, toY(alone[1]) + 5 * side);
+      }
+      pen.stroke();
       pen.strokeStyle = colours.blue;
       pen.lineWidth = 2;
       pen.beginPath();
       pen.arc(toX(state.fields[0][0]), toY(state.fields[0][1]), 7, 0, 2 * Math.PI);
       pen.stroke();
       stage.describe(
-        `A circle with twelve arrows from its centre; the measured and the predicted mean of the blue one are ` +
-          `${Math.round(100 * gap())} per cent of the radius apart.`,
+        `A circle with twelve arrows from its centre; the predicted mean of the blue one misses ` +
+          `${Math.round(100 * gap())} per cent of what attention changes.`,
       );
     }
 
@@ -210,32 +226,32 @@
       pen.fillStyle = colours.ink;
       pen.lineWidth = 1;
       pen.beginPath();
-      pen.moveTo(toX(0.6), toY(0.5));
+      pen.moveTo(toX(0.6), toY(1));
       pen.lineTo(toX(0.6), floor);
       pen.lineTo(stage.width, floor);
       pen.stroke();
       for (let n = 1; n < m.length; n += 2) pen.fillText(String(n), toX(n) - 4, floor + 15);
       pen.fillText("arrows attended to", toX(3), floor + 31);
-      pen.fillText("distance / R; bars: weights", toX(0.8), toY(0.485));
-      for (const level of [0.1, 0.2, 0.3, 0.4]) pen.fillText(level.toFixed(1), 0, toY(level) + 4);
+      pen.fillText("part missed; bars: weights", toX(0.8), toY(0.97));
+      for (const level of [0.2, 0.4, 0.6, 0.8]) pen.fillText(level.toFixed(1), 0, toY(level) + 4);
       J[0].slice(1).forEach((share, j) => {
         pen.globalAlpha = 0.3;
         pen.fillStyle = colours.ochre;
-        pen.fillRect(toX(j + 1) - 6, toY(0.4 * share), 12, floor - toY(0.4 * share));
+        pen.fillRect(toX(j + 1) - 6, toY(0.8 * share), 12, floor - toY(0.8 * share));
       });
       pen.globalAlpha = 1;
       pen.lineWidth = 1.5;
       pen.strokeStyle = colours.blue;
       for (const [n, distance] of trace) {
         pen.beginPath();
-        pen.arc(toX(n), toY(Math.min(0.5, distance)), 4, 0, 2 * Math.PI);
+        pen.arc(toX(n), toY(Math.min(1, distance)), 4, 0, 2 * Math.PI);
         pen.stroke();
       }
       pen.fillStyle = colours.blue;
-      disc(pen, toX(attended(J[0])), toY(Math.min(0.5, gap())), 6);
+      disc(pen, toX(attended(J[0])), toY(Math.min(1, gap())), 6);
       stage.describe(
-        `Weights of the blue arrow's row: ${J[0].slice(1).map((share) => `${Math.round(100 * share)} %`).join(", ")}. Distance ` +
-          `${number(gap())} R at ${attended(J[0]).toFixed(1)} arrows attended to.`,
+        `Weights of the blue arrow's row: ${J[0].slice(1).map((share) => `${Math.round(100 * share)} %`).join(", ")}. Part missed ` +
+          `${number(gap())} at ${attended(J[0]).toFixed(1)} arrows attended to.`,
       );
     }
 

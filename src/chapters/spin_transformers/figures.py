@@ -152,13 +152,15 @@ def arrows(
     others: np.ndarray,
     cloud: np.ndarray,
     *,
+    alone: np.ndarray,
     attended: np.ndarray,
     radius: float,
 ) -> Figure:
     """The still version of the live model: a cloud of one spin, its mean and the predicted one, seen from above.
 
-    ``predicted`` and ``sampled`` (panels, 3) are means of that spin, ``others`` (N, 3) those of the others, ``cloud``
-    (panels, points, 3) its states, and ``attended`` (panels,) the effective number of spins in its row.
+    ``predicted`` and ``sampled`` (panels, 3) are means of that spin, ``alone`` (3,) is its mean without the others,
+    ``others`` (N, 3) are the means of the others, ``cloud`` (panels, points, 3) holds the states of that spin, and
+    ``attended`` (panels,) the effective number of spins in its row.
     """
     figure, axes = style.subplots(1, len(attended), height=2.5, sharex=True, sharey=True)
     for ax, m, seen, tips, count in zip(axes, predicted, sampled, cloud, attended, strict=True):
@@ -169,6 +171,7 @@ def arrows(
         style.arrow(ax, (0, 0), (seen[0], seen[1]), BLUE, width=2.4, zorder=5)
         ax.plot([0, m[0]], [0, m[1]], color=ORANGE, linestyle="--", linewidth=2.0, zorder=6)
         ax.plot(*m[:2], color=ORANGE, marker="s", markersize=5, zorder=7)
+        ax.plot(*alone[:2], color=style.INK, marker="x", markersize=5, zorder=7)
         ax.set(xlim=(-1.08 * radius, 1.08 * radius), ylim=(-1.08 * radius, 1.08 * radius), aspect="equal")
         ax.set_axis_off()
         ax.set_title(f"attends to {count:.1f} of {len(others)}", loc="center")
@@ -698,9 +701,11 @@ def temperatures(
     sampled: np.ndarray,
     sampled_error: np.ndarray,
     errors: Mapping[str, np.ndarray],
-    turning: float,
 ) -> Figure:
-    """Mean length of each theory on ``fine``, sampled spins on ``betas``; error per site on ``betas``, nan if none."""
+    """Mean length of each theory on ``fine``, sampled spins on ``betas``; error on ``betas``, nan if none.
+
+    Errors are in units of what attention changes, the distance of the naive means from those without couplings.
+    """
     figure, (left, right) = style.subplots(1, 2, height=3.0)
     for theory, values in lengths.items():
         left.semilogx(
@@ -729,12 +734,11 @@ def temperatures(
             label=theory,
         )
     for ax in (left, right):
-        ax.axvline(turning, color=BLUE, linewidth=0.9, linestyle=(0, (1, 2)))
         style.plain_ticks(ax.xaxis, (0.5, 1.0, 2.0, 4.0))
         ax.set_xlabel(r"inverse temperature $\beta$")
         ax.legend(loc="upper left", handlelength=2.4, labelspacing=0.25)
     left.set(ylim=(0, 1.1), ylabel=r"mean length $|\mathbf{m}_i|/R$")
-    right.set(ylim=(None, 2.5), ylabel="error of a mean / $R$")
+    right.set(ylim=(None, 8), ylabel="error / what attention changes")
     style.decades(right.yaxis)
     style.letters(left, right)
     return figure
@@ -814,7 +818,7 @@ def settling(update: int, lengths: Mapping[str, np.ndarray], distances: Mapping[
     every = np.concatenate(list(distances.values()))
     count = len(next(iter(distances.values())))
     right.set(xlim=(-0.5, count - 0.5), ylim=(every.min() / 2, 2 * every.max()))
-    right.set(xlabel="updates", ylabel="distance to go, relative")
+    right.set(xlabel="updates", ylabel="distance to rest, relative")
     right.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
     style.decades(right.yaxis)
     style.letters(left, right)
