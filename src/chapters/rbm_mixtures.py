@@ -410,13 +410,11 @@ def convergence(
     rule: float,
     betas: np.ndarray,
     own_pattern: np.ndarray,
-    contraction: np.ndarray,
 ) -> Figure:
-    """Distance to the fixed point per step for several beta; where queries end, and how fast, against beta.
+    """Distance to the fixed point per step for several beta, and where queries end, against beta.
 
     ``median`` maps beta to the median of |xi_n - xi_inf| / |xi_0 - xi_inf| for n = 0, 1, ...; ``rule`` is drawn across.
-    ``own_pattern`` (fraction of queries that end at the pattern they came from) and ``contraction`` (median factor per
-    step at the end) are on ``betas``.
+    ``own_pattern`` is the fraction of queries that end at the pattern they came from, on ``betas``.
     """
     figure, (left, right) = style.subplots(1, 2, height=2.9, width_ratios=(1.25, 1))
     sides = ("left", "left", "left", "right")
@@ -430,14 +428,9 @@ def convergence(
     left.set(ylim=(1e-8, 2), xlabel="step", ylabel="distance left to the fixed point")
     left.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
     style.decades(left.yaxis, 2)
-    for values, colour, marker, text, offset, side in (
-        (own_pattern, BLUE, "o", "ends at its\nown pattern", (0, -8), "top"),
-        (contraction, ORANGE, "s", "contraction\nper step", (0, 8), "bottom"),
-    ):
-        right.semilogx(betas, values, color=colour, marker=marker, linestyle="-", markersize=3.5, linewidth=1.4)
-        style.label(right, text, (betas[-1], values[-1]), colour, offset, ha="right", va=side)
+    right.semilogx(betas, own_pattern, color=BLUE, marker="o", linestyle="-", markersize=3.5, linewidth=1.4)
     right.axvline(0.125, color=style.GREY, linewidth=0.9, linestyle=":")
-    right.set(xlabel=r"inverse temperature $\beta$", ylabel="fraction, factor", ylim=(-0.04, 1.06))
+    right.set(xlabel=r"inverse temperature $\beta$", ylabel="ends at its own pattern", ylim=(-0.04, 1.06))
     style.plain_ticks(right.xaxis, (0.1, 0.2, 0.5, 1.0))
     for letter, ax in zip("ab", (left, right), strict=True):
         style.panel_label(ax, letter)

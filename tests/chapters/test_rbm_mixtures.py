@@ -78,9 +78,9 @@ def test_weights_marks_the_uniform_value_one_over_n():
 
 def test_convergence_shows_the_medians_and_the_scan():
     medians = {beta: np.geomspace(1, 10.0 ** -(k + 1), 4) for k, beta in enumerate((0.125, 0.25, 0.5, 1.0))}
-    own, factor = np.array([0.0, 1.0]), np.array([0.6, 0.0])
-    figure = plot.convergence(medians, rule=0.01, betas=np.array([0.1, 1.0]), own_pattern=own, contraction=factor)
-    assert all(shows(figure, values) for values in [*medians.values(), own, factor])
+    own = np.array([0.2, 0.9])
+    figure = plot.convergence(medians, rule=0.01, betas=np.array([0.1, 1.0]), own_pattern=own)
+    assert all(shows(figure, values) for values in [*medians.values(), own])
 
 
 def test_retrieval_puts_the_images_in_the_order_stored_query_retrieved():
