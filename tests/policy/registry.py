@@ -120,7 +120,10 @@ EXEMPT = {
     "experiments.comparison.transient.text_of": "of a design, which is checked where it is made",
     "experiments.comparison.transient.softmax": UNCHECKED,
     **{f"experiments.depth.rows.{name}": UNCHECKED for name in ("free_energy", "normalized", "rectified")},
-    **{f"experiments.depth.mnist.{name}": "of a record that its checksum seals" for name in ("answers", "recorded")},
+    **{
+        f"experiments.depth.mnist.{name}": "of a record that its checksum seals"
+        for name in ("answers", "recorded", "wrong_answers")
+    },
     "experiments.depth.questions": "of a record of the book, which its checksum seals",
     "experiments.entropy_production.signal_share": UNCHECKED,
     "experiments.comparison.tasks.Task": "arrays, made by the functions of its module",
