@@ -137,7 +137,7 @@ def live(
             [mean],
             [answer],
             color=style.INK,
-            marker="o",
+            marker="D",
             markersize=6,
             markerfacecolor=style.PAPER,
             linestyle="none",

@@ -146,7 +146,7 @@
     live.help(
       `First picture: mean of ${x.length} spins, all up at first, sampled in ${runs} runs (circles), by the naive equation ` +
         "(dashed) and by TAP (solid). Second picture: what one of the spins hears (grey) and its answer, tanh. Square: " +
-        "answer to the average. Circle: average of the answers.",
+        "answer to the average. Diamond: average of the answers.",
     );
     found();
 
@@ -179,6 +179,17 @@
     function dot(pen, px, py, colours) {
       pen.beginPath();
       pen.arc(px, py, 3.6, 0, 2 * Math.PI);
+      pen.fillStyle = colours.paper;
+      pen.fill();
+      pen.strokeStyle = colours.ink;
+      pen.lineWidth = 1.5;
+      pen.stroke();
+    }
+
+    function diamond(pen, px, py, colours) {
+      pen.beginPath();
+      [[0, -6], [6, 0], [0, 6], [-6, 0]].forEach(([dx, dy]) => pen.lineTo(px + dx, py + dy));
+      pen.closePath();
       pen.fillStyle = colours.paper;
       pen.fill();
       pen.strokeStyle = colours.ink;
@@ -231,7 +242,7 @@
       const [px, py] = [stage.toX(now.centre), stage.toY(Math.tanh(now.centre))];
       pen.fillStyle = colours.orange;
       pen.fillRect(px - 5, py - 5, 10, 10);
-      dot(pen, px, stage.toY(now.answer), colours);
+      diamond(pen, px, stage.toY(now.answer), colours);
       write(pen, "answer of one spin", 4, 13, colours.ink);
       write(pen, "what it hears, times β", stage.width - 4, stage.toY(0) + 16, colours.grey, "right");
       stage.describe(
