@@ -120,14 +120,14 @@ clean: ## remove everything generated, the environment too
 
 # Every package of the lock must have one of its checksums. torch comes alone, by its pin in constraints.txt and beside
 # the others, since each of the two takes a minute: with no torch installed, a range asked for by another package takes
-# the newest CUDA build. The third installation adds what the lock cannot know: packages that only another system or
-# another Python needs.
+# the newest CUDA build. What is imported, the smaller part, is compiled then. The third installation adds what the lock
+# cannot know: packages that only another system or another Python needs.
 $(STAMP): pyproject.toml companion/pyproject.toml constraints.txt requirements.lock
 	@echo "Installing into .venv (several minutes the first time)"
 	@test "$$(cat .venv/.place 2>/dev/null)" = "$$(pwd -P)" || { rm -rf .venv && "$$PYTHON" -m venv .venv && pwd -P > .venv/.place; }
 	@$(BIN)/python -c 'import sys; sys.exit("Python 3.11 or newer is needed" if sys.version_info < (3, 11) else 0)'
-	@$(BIN)/pip install --quiet --no-deps -c constraints.txt torch & torch=$$!; \
-	  $(BIN)/pip install --quiet --require-hashes --no-deps -r requirements.lock || { kill $$torch; exit 1; }; wait $$torch
+	@$(BIN)/pip install --quiet --no-compile --no-deps -c constraints.txt torch & torch=$$!; \
+	  $(BIN)/pip install --quiet --no-compile --require-hashes --no-deps -r requirements.lock || { kill $$torch; exit 1; }; wait $$torch
 	@$(BIN)/pip install --quiet -c constraints.txt --no-build-isolation -e "./companion[book]" -e ".[notebook,test,dev]"
 	@$(BIN)/pip check
 	@pwd -P > $@

@@ -118,7 +118,7 @@ def _compile_functions_as_they_were_written() -> None:
     numba.njit = unwrapped
 
 
-_CROWDED = 20_000
+_CROWDED = 40_000
 _checked_at = 0.0
 
 
@@ -160,7 +160,8 @@ def optimised() -> Iterator[dict[str, bool]]:
     The latter passes what it is given to `jax.jit` as `compiler_options`, and has the compiler that a reader has.
     """
     jax.config.update("jax_disable_most_optimizations", False)
-    yield {"xla_cpu_use_fusion_emitters": True} if _KNOWS_IT else {}
+    usual = {"xla_cpu_use_fusion_emitters": True, "xla_backend_optimization_level": 3}
+    yield usual if _KNOWS_IT else {}
     jax.config.update("jax_disable_most_optimizations", True)
 
 

@@ -71,11 +71,12 @@ class Job:
 class Study:
     """What there is to ask, read from a repository once: which claims name which functions, and where both stand."""
 
-    def __init__(self, root: Path, found: equations.Map | None = None, keys: Mapping[str, str] | None = None) -> None:
-        """Read the repository; ``found`` and the freshness ``keys`` of its pages, if somebody has them already."""
+    def __init__(self, root: Path, *, keyed: bool = True) -> None:
+        """Read the repository; without keys of the jobs, if nobody asks what a result is made of."""
         self.root = root.resolve()
-        self.map = found or equations.Map(self.root)
-        self._keys = dict(keys or {})
+        self.map = equations.Map(self.root)
+        self._keyed = keyed
+        self._keys: dict[str, str] = {}
         self._places: dict[str, tuple[str, str]] = {}
 
     @cached_property
@@ -120,7 +121,7 @@ class Study:
         found = []
         for page in (page for page in known if page in by_page and (not pages or page in pages)):
             if page not in self._keys:
-                self._keys[page] = observed.key(self.root, page)
+                self._keys[page] = observed.key(self.root, page) if self._keyed else ""
             every = sorted({id for ids in by_page[page].values() for id in ids})
             asked = {PLAIN: every, **by_page[page], AGAIN: every}
             for name, ids in asked.items():

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +18,8 @@ from markupsafe import Markup
 from sphinx.application import Sphinx
 
 from companion import project
-from companion.declaring import equations, notebooks
+from companion.declaring import equations
 from companion.evidence import epsilon, faults, portability, records
-from companion.running import freshness
 from companion.site import directives
 from companion.site.markup import count, fill
 
@@ -51,26 +49,12 @@ class Evidence(directives.Directive):
 
     def run(self) -> list[nodes.Node]:
         """Nothing stands above the table where the release is not known, as where nothing is recorded."""
+        if waits := self.waits():
+            return waits
         name, said = TABLES[self.name]
         of = records.origin(self.root, name)
         head = fill("evidence.of_record", of=of) if of else ""
         return [self.raw(head + said(self.root, records.read(self.root, name), self.to_root()))]
-
-
-@cache
-def _made_of(root: Path) -> dict[str, dict[str, Any]]:
-    """What every page is made of: asked once for the three pages."""
-    return {name: freshness.ingredients(root, notebooks.load(root, name)) for name in notebooks.names(root)}
-
-
-@cache
-def _keys(root: Path) -> dict[str, str]:
-    return {name: freshness.evidence_key(one) for name, one in _made_of(root).items()}
-
-
-@cache
-def _study(root: Path) -> epsilon.Study:
-    return epsilon.Study(root, equations.Map(root), _keys(root))
 
 
 def of_epsilon(study: epsilon.Study, kept: Mapping[str, Mapping[str, Any]], to_root: str) -> str:
@@ -119,7 +103,7 @@ def of_epsilon(study: epsilon.Study, kept: Mapping[str, Mapping[str, Any]], to_r
 def of_faults(root: Path, kept: Mapping[str, Mapping[str, Any]], to_root: str) -> str:
     """Totals by size, the faults that nobody noticed, all that were planted, and the others."""
     by_fault: dict[faults.Fault, list[faults.Job]] = {}
-    for job in faults.jobs(root, keys=_keys(root)):
+    for job in faults.jobs(root, keyed=False):
         if job.fault is not None:
             by_fault.setdefault(job.fault, []).append(job)
     sizes, missed, planted, left = [], [], [], []
@@ -173,7 +157,7 @@ def _notices(page: Mapping[str, Any]) -> bool:
 
 def of_paths(root: Path, kept: Mapping[str, Mapping[str, Any]], to_root: str) -> str:
     """A row for each path, and the claims that move by more than a tenth of their bound."""
-    jobs = [job for job in portability.jobs(root, known=_made_of(root)) if job.path.name != portability.AS_IS]
+    jobs = [job for job in portability.jobs(root, keyed=False) if job.path.name != portability.AS_IS]
     lines, far = [], []
     for path in dict.fromkeys(job.path.name for job in jobs):
         mine = {job.name: job for job in jobs if job.path.name == path}
@@ -226,7 +210,10 @@ def _power(value: float) -> str:
 
 
 TABLES: Mapping[str, tuple[str, Callable[[Path, Mapping[str, Mapping[str, Any]], str], str]]] = {
-    "smallest-errors": (epsilon.EVIDENCE, lambda root, kept, to_root: of_epsilon(_study(root), kept, to_root)),
+    "smallest-errors": (
+        epsilon.EVIDENCE,
+        lambda root, kept, to_root: of_epsilon(epsilon.Study(root, keyed=False), kept, to_root),
+    ),
     "planted-faults": (faults.EVIDENCE, of_faults),
     "parity": (portability.EVIDENCE, of_paths),
 }

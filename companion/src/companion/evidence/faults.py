@@ -136,8 +136,8 @@ def plant(root: Path, fault: Fault | None, folder: Path) -> None:
         path.write_text(path.read_text(encoding="utf-8").replace(fault.old, fault.new), encoding="utf-8")
 
 
-def jobs(root: Path, only: Sequence[str] = (), *, keys: Mapping[str, str] | None = None) -> list[Job]:
-    """Everything there is to run, pages without a fault first; ``keys`` are those of pages, if they are known.
+def jobs(root: Path, only: Sequence[str] = (), *, keyed: bool = True) -> list[Job]:
+    """Everything there is to run, pages without a fault first; without keys, if nobody asks what a result is made of.
 
     Raises ``ValueError`` if ``only`` names a fault that does not exist.
     """
@@ -146,12 +146,9 @@ def jobs(root: Path, only: Sequence[str] = (), *, keys: Mapping[str, str] | None
     if unknown := sorted(set(only) - set(known)):
         raise ValueError(f"ID: expected some of {known}, got {unknown}")
     faults = [fault for fault in faults if not only or fault.id in only]
-    known_keys = keys or {}
-    keys = {
-        page: known_keys.get(page) or observed.key(root, page)
-        for page in sorted({p for one in faults for p in one.pages})
-    }
-    codes = {tests: _code_of(root, tests) for tests in {fault.tests for fault in faults}}
+    pages = sorted({page for fault in faults for page in fault.pages})
+    keys = {page: observed.key(root, page) if keyed else "" for page in pages}
+    codes = {tests: _code_of(root, tests) if keyed else "" for tests in {fault.tests for fault in faults}}
     plain = sorted({(page, fault.profile) for fault in faults for page in fault.pages})
     found = [Job(None, page, profile, keys[page]) for page, profile in plain]
     for fault in faults:

@@ -88,9 +88,12 @@ def noted(folder: Path) -> dict[str, bool]:
     return dict(_seen, called=False, applied=False) | found
 
 
+_tree = functools.lru_cache(maxsize=64)(ast.parse)
+
+
 def can_be_called(code: str, name: str) -> bool:
     """Whether a name that a module defines is a function, or a class whose instances are called; not a mere record."""
-    return _place(ast.parse(code), name) is not None
+    return _place(_tree(code), name) is not None
 
 
 def _change(

@@ -119,22 +119,23 @@ class Job:
         )
 
 
-def jobs(root: Path, *, known: Mapping[str, Mapping[str, Any]] | None = None) -> list[Job]:
+def jobs(root: Path, *, keyed: bool = True) -> list[Job]:
     """Everything there is to run, in this order; a path skips what it cannot move.
 
-    ``known`` is what ``freshness.ingredients`` says of each page, if somebody has asked already.
+    Without keys, if nobody asks what a result is made of.
     """
-    chapters = notebooks.names(root)
-    made_of = known or {name: freshness.ingredients(root, notebooks.load(root, name)) for name in chapters}
-    keys = {name: freshness.evidence_key(made_of[name]) for name in chapters}
-    imports = {name: made_of[name]["packages"] for name in chapters}
+    pages = {name: notebooks.load(root, name) for name in notebooks.names(root)}
+    keys = {
+        name: freshness.evidence_key(freshness.ingredients(root, page)) if keyed else "" for name, page in pages.items()
+    }
+    imports = {name: freshness.packages(root, page) for name, page in pages.items()}
     code = freshness.tree_digest(*project.code(root), root / "tests")
     found = []
     for path in PATHS:
         if path.chapters:
             found += [
                 Job(path, name, True, keys[name])
-                for name in chapters
+                for name in pages
                 if path.package is None or path.package in imports[name]
             ]
         if path.tests:

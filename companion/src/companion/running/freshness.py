@@ -113,7 +113,7 @@ def ingredients(root: Path, chapter: Chapter, parameters: dict[str, Any] | None 
             for name, path in sorted(library.items())
         },
         "beside the library": {_name(path, own): _file_digest(path) for path in _beside(library.values())},
-        "packages": versions(external(library.values(), code) - own.keys()),
+        "packages": packages(root, chapter),
         "data": {str(path.relative_to(root)): _file_digest(path) for path in data},
         "parameters": dict(chapter.parameters) | (parameters or {}),
         "lock": [_file_digest(root / name) for name in _LOCK_FILES],
@@ -124,6 +124,12 @@ def ingredients(root: Path, chapter: Chapter, parameters: dict[str, Any] | None 
         "customised": _customised(),
         "python": platform.python_version(),
     }
+
+
+def packages(root: Path, chapter: Chapter) -> dict[str, str]:
+    """Versions of what the page, and the library behind it, import of other projects."""
+    code, own = _code(root, chapter), own_packages(root)
+    return versions(external(imported(own, code).values(), code) - own.keys())
 
 
 def colours(root: Path) -> list[str]:

@@ -54,6 +54,10 @@ class Directive(SphinxDirective):
         """A template, which knows the way to the root of the site."""
         return self.raw(fill(place, to_root=self.to_root(), **facts))
 
+    def waits(self) -> list[nodes.Node]:
+        """What stands in a first site in place of a table that takes long; nothing in the whole site."""
+        return [nodes.paragraph("", said)] if (said := self.config.companion_waits) else []
+
     def parse_caption(self, text: str) -> list[nodes.Node]:
         container = nodes.Element()
         self.state.nested_parse([text], self.content_offset, container)
@@ -499,6 +503,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
 
     app.setup_extension(reference.__name__)
     app.add_config_value("companion_root", "", "env")
+    app.add_config_value("companion_waits", "", "env")
     for name, directive in {
         "audit-report": report.AuditReport,
         "chapter-cards": ChapterCards,
@@ -516,6 +521,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
         "source-items": SourceItems,
     }.items():
         app.add_directive(name, directive)
+    app.add_domain(numbering.Standard, override=True)
     for name, role in {"checked": report.Checked(), "measured": report.Measured(), "siteurl": _site_url}.items():
         app.add_role(name, role)
     for sheet in ("reading.css", "companion.css"):

@@ -22,7 +22,7 @@ class EquationMap(directives.Directive):
 
     def run(self) -> list[nodes.Node]:
         """The two tables."""
-        return [self.raw(markup(equations.Map(self.root), self.read("claims.json"), self.to_root()))]
+        return self.waits() or [self.raw(markup(equations.Map(self.root), self.read("claims.json"), self.to_root()))]
 
 
 def markup(found: equations.Map, entries: Sequence[Mapping[str, Any]], to_root: str) -> str:

@@ -11,7 +11,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from docutils import nodes
+from sphinx import addnodes
 from sphinx.application import Sphinx
+from sphinx.builders import Builder
+from sphinx.domains.std import StandardDomain
 from sphinx.environment import BuildEnvironment
 
 _PLACE = re.compile("\ue000(\\w+) ([^\ue001]*)\ue001")
@@ -55,6 +58,29 @@ def counted(env: BuildEnvironment) -> dict[str, dict[str, str]]:
 
 def _number(parts: tuple[int, ...] | None) -> str:
     return ".".join(map(str, parts or ()))
+
+
+class Standard(StandardDomain):
+    """Sphinx's own domain, which reads a page anew for every reference to one of its figures; this one reads none."""
+
+    def resolve_xref(
+        self,
+        env: BuildEnvironment,
+        fromdocname: str,
+        builder: Builder,
+        typ: str,
+        target: str,
+        node: addnodes.pending_xref,
+        contnode: nodes.Element,
+    ) -> nodes.Element | None:
+        """A reference to a figure by its number; all other references as Sphinx resolves them."""
+        page, anchor = self.anonlabels.get(target, ("", ""))
+        number = _number(env.toc_fignumbers.get(page, {}).get("figure", {}).get(anchor))
+        title = contnode.astext() if node["refexplicit"] else env.config.numfig_format["figure"]
+        if typ != "numref" or not number or "{" in title:
+            return super().resolve_xref(env, fromdocname, builder, typ, target, node, contnode)
+        kind = {"nodeclass": addnodes.number_reference, "title": title}
+        return self.build_reference_node(fromdocname, builder, page, anchor, title % number, "numref", **kind)
 
 
 def fill(app: Sphinx, page: nodes.document, name: str) -> None:

@@ -28,7 +28,7 @@ from packaging.utils import canonicalize_name
 from PIL import Image
 from sphinx.application import Sphinx
 
-from companion import claims, project
+from companion import claims, pictures, project
 from companion.declaring import notebooks
 from companion.running import disk, execution, freshness, installs, workers
 from companion.site import catalogue, numbering, report
@@ -217,9 +217,7 @@ def _lighter(output: NotebookNode) -> NotebookNode:
             width, height = small.size
             small = small.resize((round(width * share), round(height * share)), Image.Resampling.LANCZOS)
     stream = io.BytesIO()
-    small.quantize(_COLOURS, method=Image.Quantize.MAXCOVERAGE, kmeans=1, dither=Image.Dither.NONE).save(
-        stream, "PNG", optimize=True
-    )
+    pictures.few_colours(small, _COLOURS).save(stream, "PNG", optimize=True)
     output["data"] = {**output.data, "image/png": base64.b64encode(stream.getvalue()).decode("ascii")}
     return output
 

@@ -202,6 +202,7 @@ def _stage(
         "companion_root": os.fsencode(root).decode("utf-8", "surrogateescape"),
         "html_baseurl": project.identity(root).site,
         "release": project.identity(root).version,
+        "companion_waits": "" if whole else _COMES,
     }
     given = project.entry(root, "sphinx.config", dict[str, Any]())
     if not whole:
