@@ -11,8 +11,8 @@ from collections.abc import Generator
 
 import pytest
 
-SUITE_SECONDS = 8 * 60 * 2
-"""Eight minutes on two cores, for all fast tests together."""
+SUITE_SECONDS = 5 * 60 * 2
+"""Five minutes on two cores, for all fast tests together."""
 
 LONG = 4
 """How many times the limit a test with the mark `long` may take."""

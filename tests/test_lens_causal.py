@@ -75,6 +75,7 @@ def test_controls_keep_what_they_should(model):
     assert causal.control("trained", model, DESIGN) is model
 
 
+@pytest.mark.slow
 @pytest.mark.long
 def test_a_small_training_is_measured_and_goes_on_from_its_folder(tmp_path):
     sizes = runs.QUICK._replace(jacobians=0)

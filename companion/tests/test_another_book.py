@@ -23,6 +23,7 @@ def blocks(language):
     return re.findall(rf"^```{language}\n(.*?)^```", README, flags=re.DOTALL | re.MULTILINE)
 
 
+@pytest.mark.slow
 def test_a_book_about_random_walks_is_built_with_the_machinery_alone(built):
     book, outcome, _ = built
     assert outcome.problems == []
@@ -47,6 +48,7 @@ def test_no_page_or_record_of_that_book_names_ours(built):
     assert [path.name for path in pages if ours.search(path.read_bytes())] == []
 
 
+@pytest.mark.slow
 @pytest.mark.long
 def test_the_commands_of_the_readme_make_a_book_whose_claim_is_judged(tmp_path):
     install, commands = blocks("sh")

@@ -439,6 +439,7 @@ BROKEN_PAGES = {
 }
 
 
+@pytest.mark.slow
 def test_the_site_fails_on_each_broken_reference_and_each_outside_load(copy):
     for old, new, _ in BROKEN_PAGES.values():
         copy.edit("notebooks/probe.md", old, new)
@@ -481,6 +482,7 @@ def test_the_run_names_chapter_cell_and_error_of(copy, case):
     assert copy.path("_build/failed/probe/probe.ipynb").is_file(), "what was computed is kept"
 
 
+@pytest.mark.slow
 def test_a_failing_chapter_does_not_stop_the_others(copy):
     text = copy.chapter.read_text().replace("probe", "other").replace("Two walkers", "Another")
     text = text.replace("Figure 1 of Author (2000)", "this book")
@@ -516,6 +518,7 @@ def test_a_module_imported_by_a_computed_name_is_refused(copy):
     assert "walks.unrelated" in failure.error
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_leaves_no_result_and_the_next_build_runs_it(copy):
     copy.edit("notebooks/probe.md", "x = np.linspace", "import time\ntime.sleep(60)\nx = np.linspace")
     running = execution.start(copy.root, "probe", threads=1)
@@ -539,6 +542,7 @@ def test_a_kernel_that_dies_is_one_chapters_failure(copy):
     assert (failure.chapter, failure.cell) == ("probe", 4)
 
 
+@pytest.mark.slow
 def test_no_kernel_needs_a_port_that_another_program_may_have_taken_meanwhile(copy, tmp_path, monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -551,6 +555,7 @@ def test_no_kernel_needs_a_port_that_another_program_may_have_taken_meanwhile(co
     assert "Kernel died before replying to kernel_info" in failure.error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("deaths", [2, 3])
 def test_a_kernel_that_does_not_start_is_started_again_twice(copy, tmp_path, deaths):
     (tmp_path / "sitecustomize.py").write_text(
@@ -624,6 +629,7 @@ def texts(folder):
                     yield f"{path.relative_to(folder)}/{member}", archive.read(member)
 
 
+@pytest.mark.slow
 def test_one_line_of_the_config_moves_the_book_and_its_title_cannot_break_a_page(copy):
     old, address = project.identity(copy.root).repository, "https://github.com/somebody/else-where"
     owner = old.split("/")[-2]
@@ -665,6 +671,7 @@ def test_one_line_of_the_config_moves_the_book_and_its_title_cannot_break_a_page
     assert "Walks &lt;script&gt;1&lt;/script&gt; &amp; &lt;b&gt;" in page
 
 
+@pytest.mark.slow
 def test_lessons_can_be_read_while_audits_run(pair, tmp_path, monkeypatch):
     monkeypatch.setattr(build, "LONG", 0.0)
     original, seen = rendering.first, tmp_path / "seen"
@@ -699,6 +706,7 @@ def test_lessons_can_be_read_while_audits_run(pair, tmp_path, monkeypatch):
     assert "book-badge-total" in (html / "index.html").read_text()
 
 
+@pytest.mark.slow
 def test_what_goes_wrong_with_the_first_site_is_said_and_stops_nothing(pair, monkeypatch):
     monkeypatch.setattr(build, "LONG", 0.0)
     monkeypatch.setattr(rendering, "first", lambda *_: 1 / 0)

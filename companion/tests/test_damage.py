@@ -153,6 +153,7 @@ def test_the_site_is_made_again_without_its_list_of_files(built, tmp_path, damag
     assert rendering._damage(tmp_path, key) is None
 
 
+@pytest.mark.slow
 def test_no_state_of_the_build_folder_makes_a_build_fail_and_what_was_damaged_is_the_same_again(built, copy):
     results, old = execution.results_folder(copy.root, "probe"), execution.results_folder(built[0].root, "probe")
     (results / FIGURE / "probe-line.svg").unlink()

@@ -76,6 +76,7 @@ def book(toy_book):
     return toy_book
 
 
+@pytest.mark.slow
 @pytest.mark.long
 def test_epsilon_is_found_where_it_is_known_and_infinite_where_the_book_is_blind(book):
     out = io.StringIO()

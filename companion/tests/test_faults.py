@@ -140,6 +140,7 @@ def test_pages_of_all_faults_share_what_they_compile(book, monkeypatch):
     assert not any(shared.is_relative_to(folder) for folder in folders)
 
 
+@pytest.mark.slow
 @pytest.mark.long
 def test_a_fault_is_seen_by_a_test_and_by_a_claim_and_words_by_nobody(book):
     listed(book, GROSS, UNSEEN)

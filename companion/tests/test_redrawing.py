@@ -53,6 +53,7 @@ def pictures(book):
     return found, [output for cell in notebook["cells"] for output in cell.get("outputs", [])]
 
 
+@pytest.mark.slow
 def test_a_figure_in_other_colours_is_drawn_without_a_kernel_as_a_new_run_would_draw_it(styled):
     before = run(styled)
     first = pictures(styled)

@@ -357,6 +357,7 @@ def docs(library):
                 yield module.name, f"{module.name}.{entry.name}.{member.name}", member.doc
 
 
+@pytest.mark.slow
 def test_no_docstring_of_the_library_is_broken_markup(library):
     roles.register_generic_role("py:obj", nodes.literal)
     broken, count = [], 0

@@ -181,6 +181,7 @@ def test_only_the_confirmed_ledger_of_a_committed_release_is_frozen_and_once(bui
         releases.freeze(tmp_path)
 
 
+@pytest.mark.slow
 def test_the_command_says_what_it_lacks(pair):
     import sys
 

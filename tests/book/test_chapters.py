@@ -45,11 +45,6 @@ def pasted(name):
 COMPILER = ("JAX_COMPILATION_CACHE_DIR", "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "XLA_FLAGS")
 
 
-# The chapter that costs least is also the one that trains: its quick profile is run by the fast tests too. `.ci/run`,
-# whose book runs every chapter in full before, has all of them.
-LIGHT = {"comparison"}
-
-
 def left_behind(folder, wheel):
     """What a run loaded or opened of the repository and the wheel, all that a notebook on Colab has, does not hold."""
     progress = json.loads((folder / "progress.json").read_text())
@@ -86,8 +81,9 @@ def test_a_file_of_the_repository_that_colab_lacks_is_named(tmp_path, wheel):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.long
-@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n not in LIGHT)) for n in CHAPTERS])
+@pytest.mark.parametrize("name", CHAPTERS)
 def test_the_quick_profile_runs_and_measures_every_declared_claim(name, tmp_path, wheel):
     """The one run that the tests make of a page with its quick parameters.
 

@@ -59,6 +59,7 @@ def test_every_step_is_that_of_the_definition(paper, beta):
         assert (int(after.length), int(after.position)) == (int(window.length), int(window.position))
 
 
+@pytest.mark.slow
 def test_other_sizes_follow_the_definition_too(other):
     start = attention_window(other, np.random.default_rng(0).uniform(-1, 1, (3, 2)), position=5)
     simulated = jax.jit(mean_field.simulate, static_argnames="steps")

@@ -6,6 +6,7 @@ import pytest
 from benchmarks import sweep as bench
 
 
+@pytest.mark.slow
 def test_workers_take_turns_at_the_same_orbits():
     ratios = bench.efficiency("threads", size=64, steps=40, repeats=3)
     assert len(ratios) == 3

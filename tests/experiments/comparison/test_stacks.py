@@ -111,6 +111,7 @@ def test_scores_are_those_of_the_answers_that_were_asked_for():
 TINY = Recipe(num_updates=50, batch=4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", ["naive spins, one step, 4 heads", "adaptive TAP, Gaussian"])
 def test_a_course_has_curves_and_what_each_layer_is_like(row):
     module = modules.stacked(row, 2, TEXT.grid)
@@ -141,6 +142,7 @@ def test_the_loss_of_a_text_counts_gaps_alone():
     assert loss == pytest.approx(training.scored(logits, np.ones(6, bool), np.asarray(labels)).loss, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_both_frameworks_give_the_same_loss_for_the_same_weights_of_a_stack():
     ours, theirs = modules.stacked("vanilla", 2, IMAGES.grid), training._torch_vanilla(2)
     with enable_x64(False), jax.numpy_dtype_promotion("standard"):

@@ -72,6 +72,7 @@ def test_no_site_hears_of_later_characters(row, use):
     assert float(jnp.max(jnp.abs(a[-1] - other[-1]))) > 1e-4
 
 
+@pytest.mark.slow
 def test_a_steady_state_forgets_the_values_unless_they_are_a_field():
     windows = jnp.asarray(transient.text_of(SMOKE).held_out[0])
 
@@ -140,6 +141,7 @@ def test_a_row_of_random_numbers_makes_as_many_updates_as_it_draws():
     assert float(jnp.max(jnp.abs(found["random", 1].readout - found["random", 2].readout))) > 1e-4
 
 
+@pytest.mark.slow
 def test_a_record_has_every_run_and_goes_on_where_it_was(tmp_path, monkeypatch):
     monkeypatch.setattr(transient, "USES", ("1", "inf"))
     design = SMOKE._replace(primary=(Row("1"),), beside=(VANILLA,))

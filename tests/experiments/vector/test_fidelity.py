@@ -89,6 +89,7 @@ def test_rows_of_a_case_sum_to_one_and_see_only_what_they_may(causal):
     assert np.linalg.norm(x, axis=1) == pytest.approx(np.full(8, 0.25 * sphere.radius(16)))
 
 
+@pytest.mark.slow
 def test_a_warm_case_is_that_of_the_naive_equation_and_not_that_of_spins_alone():
     # What naive leaves out of the effect of the couplings is of order beta^2 R^2 = 0.03 of it, in squares 0.001.
     case = Case("rows", 0.1, 1.0, False, 6, 8, 0, replicas=512, steps=130)
