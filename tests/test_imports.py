@@ -98,6 +98,7 @@ def loaded_by(names):
     return set(done.stdout.split())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("group", TABLE)
 def test_a_group_of_modules_loads_no_package_that_others_need(group):
     names, forbidden = TABLE[group]

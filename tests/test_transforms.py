@@ -71,6 +71,7 @@ def test_a_linear_system_is_one_graph(name):
     assert_compiled_as_called(name, backend="aot_eager", fullgraph=True)
 
 
+@pytest.mark.slow
 @compiles
 @pytest.mark.parametrize("name", SEVERAL_GRAPHS)
 def test_solvers_run_between_graphs(name):

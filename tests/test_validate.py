@@ -166,6 +166,7 @@ for call in (
 """
 
 
+@pytest.mark.slow
 def test_memory_that_runs_out_is_an_error_and_not_the_end_of_the_process():
     # As a process of its own, where nothing but JAX's defaults is set.
     run = subprocess.run([sys.executable, "-c", _OUT_OF_MEMORY], capture_output=True, text=True, timeout=120)

@@ -50,6 +50,7 @@ def test_what_editors_leave_behind_is_no_part_of_the_book(toy_book):
     assert command.main(["--root", str(book.root), "why", "probe.top"]) == 0
 
 
+@pytest.mark.slow
 def test_a_built_book_stays_as_it_is_when_an_editor_is_open(copy):
     leave_behind(copy)
     outcome, printed = copy.build()
@@ -204,6 +205,7 @@ def test_an_address_of_a_source_is_one_of_the_web(toy_book):
         project.references(toy_book.root)
 
 
+@pytest.mark.slow
 def test_no_unsafe_link_of_a_page_takes_the_place_of_a_good_site(copy):
     before = disk.digests(copy.path("_build/html"))
     copy.edit("book/claims.md", "# Claims\n", '# Claims\n\nA <a href="javascript:alert(1)">link</a>.\n')

@@ -156,6 +156,7 @@ def test_a_number_of_a_claim_is_quoted_or_missed_in_words(two_pages, asked, show
     assert found == shown
 
 
+@pytest.mark.slow
 def test_the_build_fails_for_a_number_of_a_claim_that_was_not_measured(pair, monkeypatch):
     monkeypatch.setattr(execution, "start", no_kernel)
     monkeypatch.setattr(build.check, "book", lambda *_, **__: [])
@@ -165,6 +166,7 @@ def test_the_build_fails_for_a_number_of_a_claim_that_was_not_measured(pair, mon
     assert "measured: probe.sky: this build has no measured value of it" in problem
 
 
+@pytest.mark.slow
 def test_a_mark_in_the_lesson_stands_for_the_cell_that_measures_and_leads_to_the_audit(pair, monkeypatch):
     monkeypatch.setattr(execution, "start", no_kernel)
     lesson = "notebooks/probe.md"
@@ -194,6 +196,7 @@ WORDS = {
 }
 
 
+@pytest.mark.slow
 def test_words_and_verdicts_change_without_a_kernel(pair, monkeypatch):
     monkeypatch.setattr(execution, "start", no_kernel)
     for name, old, new in list(WORDS.values())[:3]:

@@ -73,6 +73,7 @@ def test_a_figure_in_other_colours_is_drawn_without_a_kernel_as_a_new_run_would_
     assert pictures(styled) == drawn
 
 
+@pytest.mark.slow
 def test_what_is_mixed_of_two_colours_of_the_style_runs_again(styled):
     styled.edit("notebooks/probe.md", "(*to_rgb(look.LINE), 0), look.LINE", "look.PAPER, look.LINE")
     run(styled)

@@ -257,6 +257,7 @@ def test_what_does_not_go_together_is_refused(paper, other):
         bifurcation(paper, [1.0], starts=[None, np.zeros((4, 3))], **FAST)
 
 
+@pytest.mark.slow
 def test_the_paper_s_figure_fits_into_a_fifth_of_500_megabytes_whatever_its_number_of_steps(paper):
     # What is gathered by default for 4001 temperatures. One variable alone would be 2.4 GB in 75,000 steps.
     peaks = []

@@ -145,6 +145,7 @@ def test_a_negative_positional_term_is_another_model():
     assert distance(orbit, run, allowed(network, run["beta"], window)) > 1e6
 
 
+@pytest.mark.slow
 def test_units_and_their_couplings_are_one_map():
     run = DATA["sigma"][0]
     units, given = with_units(run), with_couplings(run)

@@ -72,6 +72,7 @@ def test_the_first_site_is_left_out_where_that_is_asked_for():
     assert found["delayed_rest"][0, 0] < found["delayed"][0, 0] - 4 * found["delayed"][0, 1]
 
 
+@pytest.mark.slow
 def test_layers_are_frozen_as_the_model_has_them():
     design = SMOKE._replace(depth=2)
     with enable_x64(False), jax.numpy_dtype_promotion("standard"):
@@ -109,6 +110,7 @@ def test_errors_are_ratios_of_sums_and_roots_of_means():
     assert found._replace(sigma=np.array([[np.nan]])).within(0.1) == 0
 
 
+@pytest.mark.slow
 def test_the_quick_profile_writes_a_record_and_missing_weights_are_told(tmp_path, monkeypatch):
     trained_heads.compute(tmp_path, True)
     record = records.read(tmp_path / "nonequilibrium-heads" / "heads.json.gz")
