@@ -13,6 +13,7 @@ import sys
 import time
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import jsonschema
 import nbformat
@@ -43,6 +44,19 @@ def test_the_cells_of_a_page_have_the_same_ids_in_every_build(built):
     assert ids == [cell["id"] for cell in again.cells]
     assert len(set(ids)) == len(ids) > len(chapter.notebook.cells)
     nbformat.validate(first)
+
+
+@pytest.mark.parametrize("placed", [False, True])
+def test_a_figure_stands_below_its_cell_or_where_the_text_asks_for_it(placed):
+    asked = "````{dropdown} A test\n```{published-figure} walk-line\n```\n````"
+    drawn = nbformat.v4.new_output("display_data", {}, metadata={"companion": {"figure": "walk-line"}})
+    told = nbformat.v4.new_markdown_cell(asked if placed else "words")
+    page = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("draw()"), told])
+    executed = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("draw()", outputs=[drawn])])
+    shown = rendering.page_notebook(SimpleNamespace(name="walk", notebook=page), executed, {}, {})
+    assert shown.cells[0].outputs == []
+    places = [cell.source for cell in shown.cells if "{published-figure} walk-line" in cell.source]
+    assert places == [asked if placed else "```{published-figure} walk-line\n```"]
 
 
 def test_hidden_cells_with_nothing_to_be_seen_between_them_are_opened_as_one():

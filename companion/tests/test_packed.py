@@ -113,6 +113,11 @@ def test_links_become_the_titles_of_their_pages():
         packed.markdown(ROOT, "p", inner, known, {})
         == "<details><summary>Why</summary>\n\n```text\nx\n```\n\n</details>"
     )
+    # A figure that is placed in a fold stays below its cell.
+    inner = "````{dropdown} A test\nWords.\n\n```{published-figure} x-y\n```\n````"
+    assert (
+        packed.markdown(ROOT, "p", inner, known, {}) == "<details><summary>A test</summary>\n\nWords.\n\n\n</details>"
+    )
 
 
 def test_a_page_without_a_run_cannot_be_packed(toy_book):

@@ -49,6 +49,7 @@ _NAMED = re.compile(r"(.+?)\s*<([^<>]+)>", re.DOTALL)
 _EQUATION = re.compile(r"\n?\$\$ *\(([^()\s]+)\) *$", re.MULTILINE)
 _LABEL = re.compile(r"^\([\w:.-]+\)=\n", re.MULTILINE)
 _FOLD = re.compile(r"^(`{3,})\{dropdown\} *([^\n]*)\n(?::[\w-]+:[^\n]*\n)*(.*?)^\1$", re.MULTILINE | re.DOTALL)
+_PLACED = re.compile(r"^```\{published-figure\}[^\n]*\n```\n?", re.MULTILINE)
 _MADE = re.compile(r"^```\{(audit-report|source-items)\}[^\n]*\n```$", re.MULTILINE)
 _SHOWN_BY = {"audit-report": 'class="book-report"', "source-items": "book-items"}
 """What tells the HTML of a directive from that of others."""
@@ -231,6 +232,8 @@ def markdown(root: Path, name: str, text: str, known: Mapping[str, Any], glued: 
     Raises ``ValueError`` if the text has a role or a directive that is not known here, or asks for a number that no
     cell stored.
     """
+    # A figure is seen below the cell that draws it.
+    text = _PLACED.sub("", text)
     text = _MADE.sub(lambda found: _bare(known["made"].get(f"notebooks/{name}", {}).get(found[1], "")), text)
     text = _FOLD.sub(lambda found: f"<details><summary>{found[2]}</summary>\n\n{found[3]}\n</details>", text)
     text = _EQUATION.sub(lambda found: f" \\tag{{{known['eq'].get(found[1], found[1])}}}\n$$", _LABEL.sub("", text))

@@ -239,7 +239,8 @@ def page_notebook(
     """The page of a chapter: its text as it is now, with the outputs of the run.
 
     What the run emitted as a claim's id gets the claim's words and its judgement, published figures become numbered
-    ones, and provenance is appended.
+    ones, and provenance is appended. A figure stands below its cell, or where a ``{published-figure}`` of the text asks
+    for it: inside of a fold, for example.
     """
     page = copy.deepcopy(chapter.notebook)
     outputs = [cell.outputs for cell in executed.cells if cell.cell_type == "code"]
@@ -248,6 +249,8 @@ def page_notebook(
         raise ValueError(f"chapter {chapter.name}: its run executed other code than the chapter has")
     # The address of the ledger, from a page in `notebooks` or in a folder of it.
     ledger = "../" * (chapter.name.count("/") + 1) + "book/claims.html"
+    told = "\n".join(cell.source for cell in page.cells if cell.cell_type == "markdown")
+    placed = set(re.findall(r"^```\{published-figure\} (\S+)$", told, flags=re.MULTILINE))
     cells: list[NotebookNode] = []
     for cell in page.cells:
         cells.append(cell)
@@ -265,7 +268,7 @@ def page_notebook(
             cell.outputs = [
                 output for output in cell.outputs if not output.get("metadata", {}).get("companion", {}).get("figure")
             ]
-            cells += [_directive("published-figure", id) for id in figures]
+            cells += [_directive("published-figure", id) for id in figures if id not in placed]
     _below_title(cells, chapter.name)
     cells.append(_directive("provenance", chapter.name))
     page.cells = _joined(cells)
