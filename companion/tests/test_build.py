@@ -698,6 +698,7 @@ def test_lessons_can_be_read_while_audits_run(pair, tmp_path, monkeypatch):
     monkeypatch.setattr(rendering, "first", first)
     pair.edit("notebooks/probe.md", "The largest value is", "The largest value, {measured}`probe.slope rival:.1f`, is")
     notebooks.sync(pair.root)
+    pair.edit("book/index.md", "```{chapter-cards}", "```{equation-map}\n```\n\n```{chapter-cards}")
     # As long as a whole site stands, it is the one to be read.
     shutil.rmtree(execution.results_folder(pair.root, "audits/probe"))
     assert pair.build()[0].problems == []
@@ -713,11 +714,13 @@ def test_lessons_can_be_read_while_audits_run(pair, tmp_path, monkeypatch):
     assert "still running" in lesson
     assert "The largest value, …, is" in lesson
     assert "book-badge-total" not in (seen / "index.html").read_text()
+    assert rendering.COMES in (seen / "index.html").read_text()
     html = pair.root / "_build" / "html"
     whole = (html / "notebooks" / "probe.html").read_text()
     assert "still running" not in whole
     assert "…" not in re.search("The largest value, .* is", whole)[0]
     assert "book-badge-total" in (html / "index.html").read_text()
+    assert rendering.COMES not in (html / "index.html").read_text()
 
 
 @pytest.mark.slow

@@ -5,7 +5,7 @@ brings its own. The install cell is executed as it is committed; git is told to 
 names the public one.
 
 A page is run with its quick parameters once, by `test_chapters`: in an empty folder too, and what it loads and opens of
-the repository must lie in the wheel. What is left to find out here is the same for all pages, and is seen on two: that
+the repository must lie in the wheel. What is left to find out here is the same for all pages, and is seen on one: that
 the cell installs that wheel, and that claims, figures and their citations find the book in it when no pipeline has told
 them where it is. Every page has the same install cell, and imports what it needs here.
 """
@@ -126,14 +126,13 @@ def papermill(given, out, folder, colab, *options):
 
 
 LIGHT = "comparison"
-"""The chapter whose two pages are run in whole: one of the lightest, and the one that reads files of the library."""
+"""The lesson that is run in whole: one of the lightest, and one that reads files of the library."""
 
 
 @pytest.mark.slow
 @pytest.mark.long
-@pytest.mark.parametrize("name", [page for page in PAGES if notebooks.chapter_of(page) == LIGHT])
-def test_the_committed_notebook_runs_in_an_empty_folder(name, tmp_path, colab):
-    executed = run(name, tmp_path / "content", colab)
+def test_the_committed_notebook_runs_in_an_empty_folder(tmp_path, colab):
+    executed = run(LIGHT, tmp_path / "content", colab)
     assert where_installed(colab, tmp_path) == ["spinbook", "companion"], "the library came from the install cell"
     outputs = [output for cell in executed.cells for output in cell.get("outputs", [])]
     marked = [output for output in outputs if "companion" in output.get("metadata", {})]

@@ -40,7 +40,8 @@ from companion.site import (
 _MANIFEST = "site.json"
 _LICENCE = "LICENSE-CC-BY-4.0"
 _LICENCE_TEXT = "https://creativecommons.org/licenses/by/4.0/legalcode"
-_COMES = "It comes with the whole site: reload this page then."
+COMES = "It comes with the whole site: reload this page then."
+"""What a first site says in place of what takes long."""
 _RENDERERS = ("jupyter_book", "sphinx_design", "bs4")
 
 
@@ -202,7 +203,7 @@ def _stage(
         "companion_root": os.fsencode(root).decode("utf-8", "surrogateescape"),
         "html_baseurl": project.identity(root).site,
         "release": project.identity(root).version,
-        "companion_waits": "" if whole else _COMES,
+        "companion_waits": "" if whole else COMES,
     }
     given = project.entry(root, "sphinx.config", dict[str, Any]())
     if not whole:
@@ -226,7 +227,7 @@ def _stage(
         reference.stage(root, stage)
     elif reference.wanted(root):
         (stage / f"{reference.INDEX}.md").parent.mkdir()
-        (stage / f"{reference.INDEX}.md").write_text(f"# The reference\n\n{_COMES}\n", encoding="utf-8")
+        (stage / f"{reference.INDEX}.md").write_text(f"# The reference\n\n{COMES}\n", encoding="utf-8")
     return stage
 
 
@@ -304,7 +305,7 @@ def _below_title(cells: list[NotebookNode], name: str) -> None:
 
 def _missing_page(chapter: notebooks.Chapter, failure: execution.Failure | None, whole: bool) -> NotebookNode:
     if not whole:
-        reason = f"It is running. {_COMES}"
+        reason = f"It is running. {COMES}"
     elif failure is None:
         reason = "It was not run in this build: `make book` runs every chapter."
     else:
