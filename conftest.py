@@ -118,7 +118,7 @@ def _compile_functions_as_they_were_written() -> None:
     numba.njit = unwrapped
 
 
-_CROWDED = 40_000
+_CROWDED = 20_000
 _checked_at = 0.0
 
 
