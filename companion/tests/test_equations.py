@@ -22,7 +22,6 @@ def whole():
     return equations.Map(ROOT)
 
 
-@pytest.mark.slow
 def test_the_map_of_the_book_is_complete_in_both_directions(whole):
     assert [str(one) for one in whole.problems()] == []
     assert len([row for row in whole.rows if row.source]) > 130

@@ -125,7 +125,7 @@ ROAD = (
         "spin-transformers", "A transformer block is one step of a relaxation", ("kinetic-ising",), 25, "driven", (2, 2)
     ),
     Stop("attention-dynamics", "Chaos in a window of four tokens", (), 25, "driven", (1, 2)),
-    Stop("entropy-production", "Which film runs backwards?", ("spin-transformers",), 30, "driven", (2, 3)),
+    Stop("entropy-production", "Which film runs backwards?", ("spin-transformers",), 25, "driven", (2, 3)),
     Stop("nonequilibrium-dynamics", "How far does one step go?", ("entropy-production",), 20, "driven", (2, 4)),
     Stop("comparison", "What would you lose?", ("free-energy", "nonequilibrium-dynamics"), 15, "", (1, 5)),
     Stop("trained-transformer", "What is inside a transformer that people use?", ("comparison",), 25, "", (1, 6)),
