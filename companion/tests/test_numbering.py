@@ -2,8 +2,11 @@
 
 import json
 import zipfile
+from types import SimpleNamespace
 
+import pytest
 from bs4 import BeautifulSoup
+from docutils import nodes
 
 from companion.site import numbering
 
@@ -50,3 +53,18 @@ def test_what_has_no_number_is_called_by_its_name():
     assert numbering.filled(text, {"chapter": {}, "figure": {}, "equation": {}}) == "|a-b|a-b"
     numbers = {"chapter": {"a-b": "2. "}, "figure": {"a-b": "2.3"}, "equation": {"a-b": "2.4"}}
     assert numbering.filled(text, numbers) == "2. |2.3|2.4"
+
+
+@pytest.mark.parametrize(("explicit", "words"), [(False, "Figure 6.1"), (True, "picture 6.1")])
+def test_a_reference_to_a_figure_has_its_number_and_reads_no_page(explicit, words):
+    domain = numbering.Standard.__new__(numbering.Standard)
+    domain.data = {"anonlabels": {"probe-line": ("notebooks/probe", "probe-line")}}
+    # There is no `get_doctree`: whoever reads the page fails.
+    env = SimpleNamespace(
+        toc_fignumbers={"notebooks/probe": {"figure": {"probe-line": (6, 1)}}},
+        config=SimpleNamespace(numfig_format={"figure": "Figure %s"}),
+    )
+    builder = SimpleNamespace(get_relative_uri=lambda here, there: f"from {here} to {there}")
+    asked, told = {"refexplicit": explicit}, nodes.inline("", "picture %s")
+    found = domain.resolve_xref(env, "index", builder, "numref", "probe-line", asked, told)
+    assert (found.astext(), found["refuri"]) == (words, "from index to notebooks/probe#probe-line")
