@@ -42,9 +42,9 @@ FIXED: Mapping[str, str] = {
 def compiler() -> dict[str, str]:
     """Settings with which XLA compiles in half of the time: plain loops, in one piece, at LLVM's first level.
 
-    A page compiles hundreds of small functions and runs most of them once. With plain loops LLVM's usual level takes 1.3
-    seconds for each draw of random numbers, and the first level .06. Empty for versions of jaxlib whose flags are not
-    known here, since a flag that XLA does not know ends the process.
+    A page compiles hundreds of small functions and runs most of them once. With plain loops LLVM's usual level takes
+    1.3 seconds for each draw of random numbers, and the first level .06. Empty for versions of jaxlib whose flags are
+    not known here, since a flag that XLA does not know ends the process.
     """
     try:
         known = metadata.version("jaxlib").startswith("0.10.")
