@@ -180,6 +180,11 @@ SWEEPS: tuple[Published, ...] = (
         ("ALL", "SMOKE"),
     ),
     _recorded(
+        *("comparison-headline-more", 360.0, "comparison.headline"),
+        "the same from ten further seeds, for a test of equivalence",
+        ("MORE", "SMOKE"),
+    ),
+    _recorded(
         *("comparison-headline-exact", 30.0, "comparison.headline"),
         "the same from one seed, with the exact gradient of the steady state",
         ("EXACT", "EXACT_SMOKE"),

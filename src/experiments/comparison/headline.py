@@ -19,7 +19,7 @@ from jaxtyping import Float
 from scipy import stats
 
 from experiments import designs, digit_network, records
-from experiments.comparison import torch_blocks
+from experiments.comparison import judging, torch_blocks
 from experiments.datasets import mnist
 from spinbook import validate
 from spinbook.adaptive_tap.attention import EquilibriumAttention
@@ -29,12 +29,17 @@ __all__ = [
     "EXACT",
     "EXACT_SMOKE",
     "FRAMES",
+    "HALF",
+    "LAST",
+    "MARGIN",
+    "MORE",
     "PUBLISHED",
     "SMOKE",
     "Accuracy",
     "Design",
     "accuracy",
     "compare",
+    "hovering",
     "images",
     "organised",
     "pattern",
@@ -45,7 +50,13 @@ __all__ = [
 FRAMES = (0, 10, 30, 100, 300, *range(1000, 20001, 1000))
 """Updates after which the test set and the couplings are looked at."""
 
-_ARTIFACT, _SAMPLE, _EXACT = "headline.json.gz", "headline-sample.json.gz", "headline-exact.json.gz"
+LAST, HALF = FRAMES[-5:], FRAMES[-15:-10]
+"""The looks whose mean accuracy is asked for, after the epochs 16 to 20, and those at half of the training, 6 to 10."""
+MARGIN = 0.001
+"""How far that mean may be from the published accuracy to count as the same."""
+
+_ARTIFACT, _MORE = "headline.json.gz", "headline-more.json.gz"
+_SAMPLE, _EXACT = "headline-sample.json.gz", "headline-exact.json.gz"
 PUBLISHED = 0.991
 """The accuracy on the test set of 10,000 images that the source reports."""
 _NUM_IMAGES = 10_000
@@ -68,6 +79,7 @@ class Design(NamedTuple):
 
 
 ALL = Design("all")
+MORE = Design("more", seeds=tuple(range(6, 16)))
 EXACT = Design("exact gradient", seeds=(1,), exact=True)
 SMOKE = Design("smoke", seeds=(1, 2), num_updates=4, frames=(0, 2, 4), sample=True)
 EXACT_SMOKE = SMOKE._replace(exact=True)
@@ -138,15 +150,16 @@ def run_one(seed: int, design: Design) -> dict[str, np.ndarray]:
 
 
 def compare(design: Design = SMOKE, *, folder: str | os.PathLike[str] | None = None, **options: Any) -> dict[str, Any]:
-    """The record, which is also written to ``headline.json.gz`` (``headline-exact.json.gz`` for exact gradients) in
-    ``folder``, anew with each seed that is done.
+    """The record, which is also written to ``headline.json.gz`` in ``folder``, anew with each seed that is done.
+
+    That of ``MORE`` is ``headline-more.json.gz``, and that of exact gradients ``headline-exact.json.gz``.
 
     Called again with the same folder it trains the seeds that are missing. Options are those of
     ``spinbook.sweep.iterate``. Raises ``FileNotFoundError`` where MNIST is missing.
     """
     _images(design.sample)
     parameters, found, record = _num_parameters(), {}, {}
-    growing = records.Growing.at(folder, _EXACT if design.exact else _ARTIFACT)
+    growing = records.Growing.at(folder, _EXACT if design.exact else _MORE if design.name == MORE.name else _ARTIFACT)
     train, place = partial(run_one, design=design), growing.beside("runs")
     for seed, arrays in records.runs(train, design.seeds, list(design), folder=place, label="seeds", **options):
         found[seed] = arrays
@@ -224,6 +237,20 @@ def _look(run: Mapping[str, Any], update: int | None) -> int:
     if update not in looks:
         raise ValueError(f"update: expected one of {looks}, got {update!r}")
     return looks.index(update)
+
+
+def hovering(record: Mapping[str, Any], looks: Sequence[int] = LAST) -> tuple[judging.Paired, judging.Verdict]:
+    """Mean accuracy over ``looks`` minus the published one, and whether it is within ``MARGIN``: two one-sided tests.
+
+    The source was tested on the same images, so that their choice adds nothing: only the scatter over seeds counts.
+    Raises ``ValueError`` as ``accuracy``.
+
+    >>> difference, verdict = hovering(recorded())
+    >>> difference.num_pairs, verdict.decision
+    (5, 'undecided')
+    """
+    means = np.mean([accuracy(record, update=look).values for look in looks], axis=0)
+    return judging.paired(means, np.full(len(means), PUBLISHED)), judging.equivalent(means - PUBLISHED, MARGIN)
 
 
 def organised(record: Mapping[str, Any]) -> Float[np.ndarray, "runs looks"]:
