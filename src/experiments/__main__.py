@@ -59,6 +59,9 @@ def _parser() -> argparse.ArgumentParser:
         planned.add_argument("--quick", action="store_true", help="small stacks on a sample of the data, to try it")
         if name == "depth":
             planned.add_argument("--processes", type=_count, metavar="N", help="as many cells side by side")
+            planned.add_argument(
+                "--regularised", action="store_true", help="the large size with dropped weights, on an accelerator"
+            )
     return parser
 
 
@@ -84,6 +87,8 @@ def _depth(options: argparse.Namespace) -> None:
     from experiments.depth import experiment, questions
 
     ladder = (experiment.SMOKE,) if options.quick else experiment.LADDER
+    if options.regularised:
+        ladder = (experiment.SMOKE._replace(dropped=0.2, replaced=0.05) if options.quick else experiment.REGULARISED,)
     options.out.mkdir(parents=True, exist_ok=True)
     with _executor(options.processes, None) as executor:
         record = experiment.collect(ladder, plan=options.plan, folder=options.out, executor=executor, progress=True)

@@ -30,11 +30,12 @@ from experiments.comparison.transient import Checkpoint
 from experiments.datasets import moby_dick
 from experiments.depth import cells, kneser_ney, questions, rows
 from experiments.depth.cells import Cell
-from spinbook import sweep
+from spinbook import sweep, validate
 from spinbook.precision import enable_x64
 
 __all__ = [
     "LADDER",
+    "REGULARISED",
     "RESERVE",
     "SMOKE",
     "Design",
@@ -53,11 +54,16 @@ _ARTIFACT = "depth.json.gz"
 _COURSE = ("losses", "unsettled", "skipped")
 
 
-@designs.record()
+def _probability(value: Any, name: str) -> float:
+    return validate.number(value, name, least=0.0, below=1.0)
+
+
+@designs.record(dropped=_probability, replaced=_probability)
 class Design(NamedTuple):
     """Sizes of the stacks and of their training, and the seeds that count. Trials make ``trial_updates``.
 
-    ``accelerator``: whether this size is for one only.
+    ``accelerator``: whether this size is for one only. In training each entry of a matrix of weights is ``dropped``
+    with this probability, anew in each update, and each character that is read is ``replaced`` with this one.
     """
 
     name: str
@@ -73,6 +79,8 @@ class Design(NamedTuple):
     rows: tuple[str, ...] = rows.ROWS
     accelerator: bool = False
     sample: bool = False
+    dropped: float = 0.0
+    replaced: float = 0.0
 
 
 LADDER = (
@@ -81,6 +89,16 @@ LADDER = (
     Design("large", depth=6, dim=256, length=128, updates=24000, trial_updates=6000, accelerator=True),
 )
 """The sizes of the plan, in the order in which they are tried."""
+REGULARISED = LADDER[2]._replace(
+    name="regularised",
+    updates=30000,
+    trial_updates=4000,
+    seeds=(1, 2, 3),
+    rows=("vanilla", "identity mixer", "pure normalisation"),
+    dropped=0.2,
+    replaced=0.05,
+)
+"""The large size with what keeps it from learning the text by heart, see the changes of the plan."""
 SMOKE = Design(
     "smoke",
     depth=1,
@@ -149,7 +167,7 @@ def count(design: Design) -> list[dict[str, float | int]]:
 
 
 class _Programs(NamedTuple):
-    """Compiled once for a row of a design, and shared by all rates and seeds."""
+    """Compiled for a row of a design, and shared by all rates and seeds. Each takes several trainings side by side."""
 
     begin: Callable[[Any], Any]
     advance: Callable[..., Any]
@@ -160,6 +178,26 @@ def _model(row: str, design: Design, seed: int) -> transient.LanguageModel:
     return rows.made(row, design.depth, design.dim, design.num_heads, key=jax.random.key(seed))
 
 
+def _thinned(params: Any, probability: float, key: Array) -> Any:
+    """Weights of matrices, each zero with this probability and else larger, so that its mean is what it was."""
+
+    def thinned(k: int, leaf: Array) -> Array:
+        # Gains and scales stand in rows of two.
+        if leaf.ndim < 2 or min(leaf.shape[-2:]) <= 2:
+            return leaf
+        kept = jax.random.bernoulli(jax.random.fold_in(key, k), 1 - probability, leaf.shape)
+        return jnp.where(kept, leaf / np.float32(1 - probability), 0)
+
+    leaves, structure = jax.tree.flatten(params)
+    return jax.tree.unflatten(structure, [thinned(k, leaf) for k, leaf in enumerate(leaves)])
+
+
+def _blurred(windows: Array, probability: float, key: Array) -> Array:
+    """Characters, each of them any of the alphabet with this probability."""
+    drawn = jax.random.randint(jax.random.fold_in(key, 0), windows.shape, 0, len(moby_dick.ALPHABET))
+    return jnp.where(jax.random.bernoulli(jax.random.fold_in(key, 1), probability, windows.shape), drawn, windows)
+
+
 @cache
 def _programs(row: str, design: Design) -> _Programs:
     rest = eqx.partition(_model(row, design, 0), eqx.is_inexact_array)[1]
@@ -167,74 +205,96 @@ def _programs(row: str, design: Design) -> _Programs:
     optimizer = optax.chain(clip, adam, optax.add_decayed_weights(0.01))
     use, half = rows.use(row), design.length - design.length // 2
 
-    def logits(params: Any, windows: Array) -> tuple[Array, Array]:
-        return jax.vmap(partial(eqx.combine(params, rest), use=use))(windows[:, :-1])
-
-    def loss(params: Any, windows: Array, first: int) -> tuple[Array, Array]:
-        found, unsettled = logits(params, windows)
-        losses = optax.softmax_cross_entropy_with_integer_labels(found[:, first:], windows[:, 1 + first :])
+    def loss(params: Any, read: Array, targets: Array) -> tuple[Array, Array]:
+        found, unsettled = jax.vmap(partial(eqx.combine(params, rest), use=use))(read)
+        first = read.shape[1] - targets.shape[1]
+        losses = optax.softmax_cross_entropy_with_integer_labels(found[:, first:], targets)
         return jnp.mean(losses), jnp.mean(unsettled.astype(jnp.float32))
 
+    def disturbed(params: Any, windows: Array, key: Array) -> tuple[Array, Array]:
+        read = windows[:, :-1]
+        if design.dropped:
+            params = _thinned(params, design.dropped, jax.random.fold_in(key, 0))
+        if design.replaced:
+            read = _blurred(read, design.replaced, jax.random.fold_in(key, 1))
+        return loss(params, read, windows[:, 1:])
+
     @jax.jit
-    def advance(start: Any, batches: Array, sizes: Array) -> Any:
-        def update(carried: Any, now: tuple[Array, Array]) -> Any:
+    @partial(jax.vmap, in_axes=(0, 0, 0, 0, None), out_axes=(0, 1))
+    def advance(start: Any, batches: Array, sizes: Array, key: Array, numbers: Array) -> Any:
+        def update(carried: Any, now: tuple[Array, Array, Array]) -> Any:
             params, state = carried
-            windows, size = now
-            (value, unsettled), gradient = jax.value_and_grad(partial(loss, first=0), has_aux=True)(params, windows)
+            windows, size, number = now
+            slope_at = jax.value_and_grad(disturbed, has_aux=True)
+            (value, unsettled), gradient = slope_at(params, windows, jax.random.fold_in(key, number))
             change, new_state = optimizer.update(gradient, state, params)
             new = jax.tree.map(lambda a, b: a - size * b, params, change), new_state
             fine = jnp.isfinite(optax.global_norm(gradient))
             return jax.tree.map(partial(jnp.where, fine), new, carried), (value, unsettled, ~fine)
 
-        return jax.lax.scan(update, start, (batches, sizes))
+        return jax.lax.scan(update, start, (batches, sizes, numbers))
 
     @jax.jit
+    @partial(jax.vmap, in_axes=(0, None))
     def evaluate(params: Any, batches: Array) -> Any:
-        return jax.lax.map(partial(loss, params, first=half), batches)
+        return jax.lax.map(lambda windows: loss(params, windows[:, :-1], windows[:, 1 + half :]), batches)
 
-    return _Programs(jax.jit(optimizer.init), advance, evaluate)
+    return _Programs(jax.jit(jax.vmap(optimizer.init)), advance, evaluate)
 
 
-def train(cell: Cell, design: Design, *, checkpoint: Checkpoint | None = None) -> dict[str, np.ndarray]:
-    """One training from its seed, and its losses on the held-out parts.
+def train(its: Sequence[Cell], design: Design, *, checkpoint: Checkpoint | None = None) -> list[dict[str, np.ndarray]]:
+    """Trainings of one row in one stage, side by side in one program, and their losses on the held-out parts.
 
-    ``losses``, ``unsettled`` and ``skipped`` (updates,) as in ``transient.train``; ``looks``, the loss of the first
-    batches in validation, before the first update and after every ``look_every``; ``validation`` and, of runs, ``test``
-    (batches,), and the parts ``validation_unsettled`` and ``test_unsettled`` of (window, layer) that were left without
-    a steady state; ``seconds`` and ``parameters``. The weights of seed 1 are there as ``weight.0`` and so on.
+    Of each cell: ``losses``, ``unsettled`` and ``skipped`` (updates,) as in ``transient.train``; ``looks``, the loss of
+    the first batches in validation, before the first update and after every ``look_every``; ``validation`` and, of
+    runs, ``test`` (batches,), and the parts ``validation_unsettled`` and ``test_unsettled`` of (window, layer) that
+    were left without a steady state; ``seconds``, its part of those of all, and ``parameters``. The weights of seed 1
+    are there as ``weight.0`` and so on.
 
     Windows and their order are those of the seed, for every row the same. With a ``checkpoint`` it goes on from there,
-    and writes it after every look.
+    and writes it after every look. Raises ``ValueError`` for cells of several rows or stages.
     """
+    if len({(cell.stage, cell.row) for cell in its}) != 1:
+        raise ValueError(f"its: expected cells of one row in one stage, got {list(its)}")
+    row, stage = its[0].row, its[0].stage
     with enable_x64(False), jax.numpy_dtype_promotion("standard"):
-        parts, programs = text(design), _programs(cell.row, design)
-        updates = design.trial_updates if cell.stage == "trial" else design.updates
-        rng = np.random.default_rng([cell.seed, 1])
-        starts = rng.integers(len(parts.train) - design.length, size=(updates, design.batch))
-        sizes = np.float32(cell.rate) * training.rate_profile(updates)
+        parts, programs = text(design), _programs(row, design)
+        updates = design.trial_updates if stage == "trial" else design.updates
+        drawn = [np.random.default_rng([cell.seed, 1]) for cell in its]
+        latest = len(parts.train) - design.length
+        starts = np.stack([rng.integers(latest, size=(updates, design.batch)) for rng in drawn])
+        sizes = np.array([cell.rate for cell in its], np.float32)[:, None] * training.rate_profile(updates)
+        keys = jnp.stack([jax.random.fold_in(jax.random.key(cell.seed), 2) for cell in its])
         # Nothing is chosen by the test, and so nothing but runs sees it.
-        names = ("validation", "test")[: 1 + (cell.stage == "run")]
+        names = ("validation", "test")[: 1 + (stage == "run")]
         held_out = {name: jnp.asarray(_windows(design, getattr(parts, name))) for name in names}
         few = held_out["validation"][:16]
 
         def advance(carried: Any, stretch: slice) -> tuple[Any, dict[str, Any]]:
-            batches = parts.train[starts[stretch][..., None] + np.arange(design.length + 1)]
-            carried, course = programs.advance(carried, jnp.asarray(batches), jnp.asarray(sizes[stretch]))
+            batches = parts.train[starts[:, stretch, :, None] + np.arange(design.length + 1)]
+            steps = [jnp.asarray(batches), jnp.asarray(sizes[:, stretch]), keys, jnp.arange(updates)[stretch]]
+            carried, course = programs.advance(carried, *steps)
             return carried, dict(zip(_COURSE, course, strict=True))
 
         def look(carried: Any) -> dict[str, Any]:
-            return {"looks": float(jnp.mean(programs.evaluate(carried[0], few)[0]))}
+            return {"looks": np.asarray(programs.evaluate(carried[0], few)[0]).mean(axis=1)}
 
-        params = eqx.filter(_model(cell.row, design, cell.seed), eqx.is_inexact_array)
+        began = [eqx.filter(_model(row, design, cell.seed), eqx.is_inexact_array) for cell in its]
+        params = jax.tree.map(lambda *leaves: jnp.stack(leaves), *began)
         numerics: dict[str, Any] = {"updates": updates, "every": design.look_every, "checkpoint": checkpoint}
-        (params, _), found = transient.resumed((params, programs.begin(params)), advance, look, **numerics)
-        for name, batches in held_out.items():
-            losses, unsettled = programs.evaluate(params, batches)
-            found |= {name: np.asarray(losses), f"{name}_unsettled": np.asarray(unsettled)}
+        (params, _), course = transient.resumed((params, programs.begin(params)), advance, look, **numerics)
+        course["seconds"] = np.repeat(course["seconds"][:, None] / len(its), len(its), axis=1)
+        ends = {name: programs.evaluate(params, batches) for name, batches in held_out.items()}
         leaves = jax.tree.leaves(params)
-        found["parameters"] = np.array(sum(leaf.size for leaf in leaves))
-        if cell.seed == 1:
-            found |= {f"weight.{k}": np.asarray(leaf) for k, leaf in enumerate(leaves)}
+        found: list[dict[str, np.ndarray]] = []
+        for k, cell in enumerate(its):
+            arrays = {name: values[:, k] for name, values in course.items()}
+            for name, (losses, unsettled) in ends.items():
+                arrays |= {name: np.asarray(losses[k]), f"{name}_unsettled": np.asarray(unsettled[k])}
+            arrays["parameters"] = np.array(sum(leaf[k].size for leaf in leaves))
+            if cell.seed == 1:
+                arrays |= {f"weight.{j}": np.asarray(leaf[k]) for j, leaf in enumerate(leaves)}
+            found.append(arrays)
         return found
 
 
@@ -267,8 +327,20 @@ def _unfinished(folder: Path, cell: Cell) -> Path:
     return folder / "unfinished" / f"{_label(cell)}.npz"
 
 
-def _task(cell: Cell, design: Design, place: Path | None, identity: str) -> dict[str, np.ndarray]:
-    return train(cell, design, checkpoint=None if place is None else Checkpoint(_unfinished(place, cell), identity))
+def _together(its: Sequence[Cell], design: Design) -> list[list[Cell]]:
+    """On an accelerator the cells of a row, which fill it; else every cell for itself."""
+    if not design.accelerator:
+        return [[cell] for cell in its]
+    return [[cell for cell in its if cell.row == row] for row in dict.fromkeys(cell.row for cell in its)]
+
+
+def _task(its: Sequence[Cell], design: Design, place: Path | None, identity: str) -> dict[str, np.ndarray]:
+    where = None if place is None else Checkpoint(_unfinished(place, its[0]), f"{identity} {list(its)}")
+    # As many as there are seeds, whatever is asked for, so that one compiled program serves trials and runs.
+    width = len(design.seeds) if design.accelerator else 1
+    padded = [*its, *[its[-1]] * (width - len(its))]
+    found = train(padded, design, checkpoint=where)[: len(its)]
+    return {f"{k}.{name}": values for k, arrays in enumerate(found) for name, values in arrays.items()}
 
 
 def collect(
@@ -279,9 +351,11 @@ def collect(
     A record that lies there is gone on with, at the last look of the cell that it was at if that was here. Every cell
     gets the SHA-256 of the file ``plan`` up to its heading "Changes" as it is trained. Sizes for an accelerator are
     left out where there is none, and if no size passes, the record ends with the ladder; it ends after the rows of the
-    gate if that does not open. A ladder of one size is taken as it is, and with the sample of the text the gate is,
-    too. The weights of seed 1 are kept in the folder ``weights``. ``options`` are those of ``spinbook.sweep.iterate``.
-    Raises ``ValueError`` for a record of another plan or ladder, and ``FileNotFoundError`` without plan or text.
+    gate if that does not open. A ladder of one size is taken as it is. With the sample of the text, and on an
+    accelerator, which is not to wait, rows are trained whatever the gate says. The weights of seed 1 are kept in the
+    folder ``weights``. ``options`` are those of ``spinbook.sweep.iterate``. Raises ``ValueError`` for a record of
+    another plan or ladder and for sizes that all need an accelerator where there is none, and ``FileNotFoundError``
+    without plan or text.
     """
     begin, code, digest = time.perf_counter(), records.commit(), cells.digest(plan)
     if options.get("executor") is None:
@@ -331,8 +405,12 @@ def collect(
         missing = [cell for cell in its if cell not in found]
         identity = sweep.fingerprint([str(value) for value in design], version)
         task = partial(_task, design=design, place=folder, identity=identity)
-        for k, arrays in sweep.iterate(task, missing, label=f"{design.name} {name}", **options):
-            keep(missing[k], arrays, design)
+        groups = _together(missing, design)
+        threads = {"num_threads": 2} if design.accelerator and options.get("executor") is None else {}
+        for k, arrays in sweep.iterate(task, groups, label=f"{design.name} {name}", **options | threads):
+            for at, cell in enumerate(groups[k]):
+                own = {key.split(".", 1)[1]: values for key, values in arrays.items() if key.startswith(f"{at}.")}
+                keep(cell, own, design)
 
     def passed(design: Design) -> bool:
         if design.name not in [entry["size"] for entry in climbed]:
@@ -341,6 +419,8 @@ def collect(
         return ahead is not None and bool(ahead > RESERVE)
 
     usable = [size for size in ladder if not size.accelerator or jax.default_backend() != "cpu"]
+    if not usable:
+        raise ValueError(f"ladder: expected a size for processors, or an accelerator, got {ladder[0].name} without one")
     design = usable[0] if len(ladder) == 1 else next((size for size in usable if passed(size)), None)
     if design is None:
         return written(usable[-1], complete=True)
@@ -348,6 +428,9 @@ def collect(
     def part(name: str, names: Sequence[str]) -> None:
         cells.tuned(lambda step, its: stage(design, f"{name}-{step}", its), found, names, seeds=design.seeds)
 
+    if design.accelerator:
+        part("all", design.rows)
+        return written(design, complete=True)
     part("gate", [row for row in design.rows if row in questions.GATE])
     others = [row for row in design.rows if row not in questions.GATE]
     if others and (design.sample or questions.gate(written(design, complete=False)).opened == "yes"):

@@ -111,12 +111,13 @@ _ASKED = tuple(
 def answers(record: Mapping[str, Any]) -> tuple[Finding, ...]:
     """Of each other row: is it *behind* vanilla by more than ``MARGIN``, and *mixes* it, as the gate asks of vanilla?
 
-    Nothing is asked while the gate is not open, or while a run is missing; see ``judged``.
+    Of the rows of the record's design. Nothing is asked while the gate is not open, or while a run is missing; see
+    ``judged``.
     """
-    runs = _runs(record)
-    if any((row, seed) not in runs for row in ROWS for seed in record["design"]["seeds"]):
+    runs, names = _runs(record), record["design"].get("rows", ROWS)
+    if any((row, seed) not in runs for row in names for seed in record["design"]["seeds"]):
         return ()
-    return judged(record, _ASKED) if gate(record).opened == "yes" else ()
+    return judged(record, [its for its in _ASKED if its.row in names]) if gate(record).opened == "yes" else ()
 
 
 def judged(record: Mapping[str, Any], contrasts: Sequence[Contrast]) -> tuple[Finding, ...]:

@@ -169,6 +169,63 @@ def test_a_record_goes_on_where_it_was_to_the_same_bits(tmp_path, monkeypatch, c
     assert "expected a record of this plan and design" in capsys.readouterr().err
 
 
+def test_trainings_side_by_side_are_those_that_each_is_alone():
+    design = SMOKE._replace(dropped=0.2, replaced=0.1)
+    its = [cells.Cell("run", "vanilla", rate, seed) for rate, seed in ((1e-2, 1), (1e-3, 2), (1e-2, 3))]
+    together = experiment.train(its, design)
+    for cell, found in zip(its, together, strict=True):
+        (alone,) = experiment.train([cell], design)
+        assert alone.keys() == found.keys()
+        for name in alone.keys() - {"seconds"}:
+            np.testing.assert_allclose(found[name], alone[name], rtol=2e-4, atol=2e-5, err_msg=name)
+    assert np.abs(together[0]["losses"] - together[2]["losses"]).max() > 1e-2
+    with pytest.raises(ValueError, match="its: expected cells of one row in one stage"):
+        experiment.train([its[0], its[0]._replace(row="identity mixer")], design)
+
+
+def test_weights_are_dropped_and_characters_replaced_as_often_as_the_design_says(single):
+    params = {"map": jnp.ones((2, 60, 50)), "gains": jnp.ones((2, 2, 50)), "gain": jnp.ones(50)}
+    first, second = (experiment._thinned(params, 0.2, jax.random.key(k)) for k in (0, 1))
+    kept = first["map"] > 0
+    np.testing.assert_allclose(first["map"][kept], 1.25, rtol=1e-6)
+    # Five standard errors of a share among 6,000.
+    assert float(jnp.mean(kept)) == pytest.approx(0.8, abs=5 * (0.16 / 6000) ** 0.5)
+    assert float(jnp.mean(kept == (second["map"] > 0))) == pytest.approx(0.68, abs=0.05)
+    for name in ("gains", "gain"):
+        np.testing.assert_array_equal(first[name], params[name])
+    windows = jnp.full((100, 60), 7)
+    # One replacement in 36 is by the same character.
+    changed = float(jnp.mean(experiment._blurred(windows, 0.1, jax.random.key(0)) != 7))
+    assert changed == pytest.approx(0.1 * 35 / 36, abs=5 * (0.09 / 6000) ** 0.5)
+
+
+def test_only_training_is_disturbed():
+    plain, disturbed = (
+        experiment.train([cells.Cell("run", "vanilla", 1e-3, 1)], design)[0]
+        for design in (SMOKE, SMOKE._replace(dropped=0.5, replaced=0.5))
+    )
+    assert plain["looks"][0] == disturbed["looks"][0]
+    assert plain["losses"][0] != disturbed["losses"][0]
+
+
+def test_an_accelerator_trains_whole_rows_side_by_side_and_does_not_wait_for_the_gate(tmp_path, monkeypatch):
+    plan = tmp_path / "plan.md"
+    plan.write_text("What is asked.")
+    design = SMOKE._replace(accelerator=True, rows=("vanilla", "identity mixer", "pure normalisation"))
+    with pytest.raises(ValueError, match="ladder: expected a size for processors, or an accelerator, got smoke"):
+        experiment.collect((design,), plan=plan)
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    train, seen = experiment.train, []
+    monkeypatch.setattr(experiment, "train", lambda its, *a, **b: seen.append(list(its)) or train(its, *a, **b))
+    record = experiment.collect((design,), plan=plan, folder=tmp_path)
+    assert record["complete"]
+    runs = [(run["row"], run["seed"]) for run in record["runs"] if run["stage"] == "run"]
+    assert sorted(runs) == sorted((row, seed) for row in design.rows for seed in design.seeds)
+    assert {len({cell.row for cell in its}) for its in seen} == {1}
+    assert [cell.seed for cell in seen[-1]] == [1, 2]
+    assert all(len(its) >= len(design.seeds) for its in seen)
+
+
 def outcome(losses, **changes):
     """A record of made-up runs, four seeds each, whose losses are these with a little noise of their own."""
     noise = np.random.default_rng(0).normal(scale=0.003, size=(len(losses), 4))
@@ -215,10 +272,25 @@ def test_the_plan_says_what_is_run():
     assert tuple(range(1, 7)) == experiment._ORDERS
 
 
+def test_the_plan_says_what_keeps_the_large_size_from_learning_by_heart():
+    size, words = experiment.REGULARISED, " ".join(PLAN.split())
+    assert f"*large* with {size.updates:,} updates, {size.trial_updates:,} in a trial" in words
+    assert f"zero with probability {size.dropped:g} in an update, the others divided by {1 - size.dropped:g}" in words
+    assert f"replaced with probability {size.replaced:g} by any of the {len(moby_dick.ALPHABET)}" in words
+    *first, last = size.rows
+    assert f"The rows are {', '.join(first)} and {last}, each from the seeds 1, 2 and 3" in words
+    assert size.seeds == (1, 2, 3)
+    parts = ("depth", "dim", "length", "batch", "num_heads")
+    assert [getattr(size, part) for part in parts] == [getattr(LADDER[2], part) for part in parts]
+
+
 def test_rows_are_judged_together():
     found = {(f.row, f.question): f.decision for f in questions.answers(outcome(LOSSES))}
     assert [found[row, "behind"] for row in rows.ROWS[2:]] == ["yes", "yes", "undecided", "no", "yes"]
     assert [found[row, "mixes"] for row in rows.ROWS[2:]] == ["yes", "yes", "yes", "yes", "no"]
+    # Only of the rows of a design is anything asked, and fewer questions leave more of the level to each.
+    fewer = outcome(LOSSES, design={"seeds": (1, 2, 3, 4), "rows": ["vanilla", "identity mixer", "pure normalisation"]})
+    assert {f.row for f in questions.answers(fewer)} == {"pure normalisation"}
     # A run that failed has the loss of guessing, and nothing rests on it alone.
     record = outcome(LOSSES)
     next(run for run in record["runs"] if (run["row"], run["seed"]) == ("pure normalisation", 2))["test"] = None
