@@ -93,6 +93,7 @@ REGULARISED = LADDER[2]._replace(
     name="regularised",
     updates=30000,
     trial_updates=4000,
+    look_every=2000,
     seeds=(1, 2, 3),
     rows=("vanilla", "identity mixer", "pure normalisation"),
     dropped=0.2,
