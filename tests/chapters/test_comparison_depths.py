@@ -139,3 +139,13 @@ def test_a_row_without_a_look_is_an_error():
     many = [stack(f"row {k}", 1, 0.9, contraction=(0.1, 0.2)) for k in range(len(style.MARKERS) + 1)]
     with pytest.raises(ValueError, match="items: expected at most"):
         plot.physics(many, "mnist")
+
+
+def test_every_course_of_a_kind_has_its_colour_and_counting_is_a_level():
+    courses = {"alone": [([0, 2], [3.0, 1.0])], "twice": [([0, 4], [3.0, 1.5]), ([0, 4], [3.1, 1.4])]}
+    ax = plot.by_heart(courses, 1.25).axes[0]
+    first, second, third, level = [line for line in ax.lines if len(line.get_xdata()) == 2]
+    assert first.get_color() != second.get_color() == third.get_color()
+    np.testing.assert_array_equal(third.get_ydata(), [3.1, 1.4])
+    np.testing.assert_array_equal(level.get_ydata(), [1.25, 1.25])
+    assert [line.get_label() for line in (first, second, level)] == ["alone", "twice", "counting"]

@@ -16,7 +16,7 @@ from matplotlib.lines import Line2D
 
 from chapters import style
 
-__all__ = ["answers", "lost", "physics", "scores"]
+__all__ = ["answers", "by_heart", "lost", "physics", "scores"]
 
 BLUE, ORANGE, GREEN, *_ = style.QUALITATIVE
 DECISIONS = {"yes": (GREEN, "o"), "no": (ORANGE, "X"), "undecided": (style.GREY, "s")}
@@ -50,6 +50,22 @@ def lost(findings: Sequence[Any], margin: float) -> Figure:
     ax.axvline(0, color=style.GREY, linewidth=1.0)
     ax.set_yticks(range(len(rows)), [finding.row.split(",")[0] for finding in rows])
     ax.set(ylim=(-0.7, len(rows) - 0.3), xlabel="percentage points lost")
+    return figure
+
+
+@style.house
+def by_heart(courses: Mapping[str, Sequence[tuple[Sequence[int], Sequence[float]]]], counting: float) -> Figure:
+    """Losses in nats over updates: a colour for each kind of training, a line for each seed, and that of counting."""
+    figure, ax = style.subplots(1, 1, width="column")
+    for (name, lines), (colour, marker), stroke in zip(
+        courses.items(), DEPTHS.values(), ("-", "-.", ":"), strict=False
+    ):
+        for k, (updates, losses) in enumerate(lines):
+            ax.plot(updates, losses, color=colour, label=name if k == 0 else None, linewidth=1.4, linestyle=stroke)
+            ax.plot(updates[-1], losses[-1], color=colour, marker=marker)
+    ax.axhline(counting, color=style.GREY, linestyle="--", label="counting")
+    ax.set(xlabel="updates", ylabel="nats per character", ylim=(0, 4.3))
+    figure.legend(loc="outside lower center", ncols=2)
     return figure
 
 

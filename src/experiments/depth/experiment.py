@@ -42,6 +42,7 @@ __all__ = [
     "Text",
     "collect",
     "count",
+    "recorded",
     "text",
     "train",
 ]
@@ -437,3 +438,14 @@ def collect(
     if others and (design.sample or questions.gate(written(design, complete=False)).opened == "yes"):
         part("rows", others)
     return written(design, complete=True)
+
+
+def recorded() -> dict[str, Any]:
+    """The record as it was made on an accelerator, from the file beside this module; not complete, see the plan.
+
+    Its ladder is that of the large size alone, and its runs are those of ``REGULARISED``.
+
+    >>> recorded()["ladder"][0]["size"]
+    'large'
+    """
+    return records.beside("experiments.depth", _ARTIFACT)
