@@ -35,6 +35,7 @@ TORCH = (
 # What is no figure in the chapters.
 NUMBERS = (
     "chapters.attention_dynamics.spectrum",
+    "chapters.collectives.response",
     "chapters.nonequilibrium_dynamics.neqnn",
     "chapters.spin_transformers.infinite",
     "chapters.spin_transformers.printed",

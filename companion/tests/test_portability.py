@@ -48,6 +48,14 @@ def test_a_path_skips_what_it_cannot_move_and_of_a_folder_the_files_that_do_not_
         assert files == torch_only | ({"waves", "cold"} if name == "four threads" else set())
 
 
+def test_of_a_folder_without_numbers_the_folders_within_it_are_run(book):
+    book.path("tests/book/flow").mkdir()
+    book.path("tests/book/flow/test_flow.py").write_text("def test_flow():\n    assert True\n")
+    units = portability._test_units(book.root, None)
+    assert [file.name for file in units["flow"]] == ["test_flow.py"]
+    assert "book" not in units
+
+
 def test_only_pytorch_brings_its_own_linear_algebra():
     """The reason why the paths of MKL leave out everything else; false where NumPy or SciPy is built against MKL."""
     for package in (np, scipy):

@@ -7,11 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from chapters import collectives
+from chapters.collectives import figures, response
+from chapters.collectives.response import exact
 from chapters.comparison import figures as comparison
 from experiments.comparison import experiment, summary
-from spinbook import response
-from spinbook.response import exact
 from tests.book.live import SAYS
 
 FIELDS = np.array([[0.3, 1.2], [-0.5, -0.1], [0.6, -0.3]])
@@ -20,7 +19,7 @@ SCORES = np.array([[1.2, 0.5], [-0.5, 0.9]])
 
 @pytest.fixture(scope="module")
 def spins(live_page):
-    markup = collectives.live_markup(FIELDS, SCORES, beta=1.0, coupling=0.6)
+    markup = figures.live_markup(FIELDS, SCORES, beta=1.0, coupling=0.6)
     return live_page("collectives", "collectives-live", markup)
 
 

@@ -8,7 +8,7 @@ import pytest
 from docutils import nodes
 from docutils.parsers.rst import DirectiveError
 
-from chapters import collectives
+from chapters.collectives import figures
 from companion import project
 from companion.declaring import notebooks
 from companion.site import directives, pages, rendering
@@ -25,7 +25,7 @@ def shown(monkeypatch, name, *content):
 
 def test_a_page_shows_what_a_function_of_the_library_returns(monkeypatch):
     markup = shown(monkeypatch, "plot.collectives.roadmap", "folder: notebooks/")
-    assert markup == collectives.roadmap(folder="notebooks/")
+    assert markup == figures.roadmap(folder="notebooks/")
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ import pytest
 from matplotlib.colors import to_hex
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
-from chapters import collectives as plot
 from chapters import style
+from chapters.collectives import figures as plot
 from companion import themes
 from companion.declaring import notebooks
 from tests.chapters.drawings import shows, written

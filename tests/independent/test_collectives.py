@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import sympy
 
-from spinbook.response import couplings, exact, terms
+from chapters.collectives.response import couplings, exact, terms
 
 BETA = sympy.Rational(7, 5)
 QUERY, KEY = sympy.Rational(4, 5), sympy.Rational(-11, 10)

@@ -53,6 +53,7 @@ PACKAGES = ("spinbook", "experiments", "chapters")
 NUMBERS = (
     "chapters.attention_dynamics.extended",
     "chapters.attention_dynamics.spectrum",
+    *(f"chapters.collectives.response.{name}" for name in ("block", "couplings", "exact", "mean_field", "terms")),
     "chapters.nonequilibrium_dynamics.neqnn",
     "chapters.spin_transformers.infinite",
     "chapters.spin_transformers.printed",
@@ -234,7 +235,7 @@ EXEMPT = {
     "spinbook.sphere.squared_length": UNCHECKED,
     "spinbook.sphere.in_range": "a check, see spinbook.validate",
     "spinbook.sphere.inside_ball": "a check, see spinbook.validate",
-    "spinbook.response.couplings": UNCHECKED,
+    "chapters.collectives.response.couplings": UNCHECKED,
     "spinbook.entropy_production.steady.from_simulation": "takes a Simulation, which is checked where it is made",
 }
 
@@ -414,7 +415,7 @@ def _naive(**_: Any) -> Any:
 
 
 def _configurations() -> Any:
-    from spinbook.response.exact import configurations
+    from chapters.collectives.response.exact import configurations
 
     return configurations(3, 1)
 
@@ -600,11 +601,21 @@ GROUPS = [
         {"mean": 0.1, "scale": 0.5, "bias": 0.3, "t": _random(3)},
         wrap=_of_maker,
     ),
-    Group("response.exact", "configurations energy", RESPONSE),
-    Group("response.exact", "free_energy moments", RESPONSE, more={"configurations": Opaque(_configurations)}),
-    Group("response.mean_field", "naive_free_energy naive_solve tap_free_energy tap_solve", RESPONSE, NOT_FOUND),
+    Group("chapters.collectives.response.exact", "configurations energy", RESPONSE),
     Group(
-        "response.terms",
+        "chapters.collectives.response.exact",
+        "free_energy moments",
+        RESPONSE,
+        more={"configurations": Opaque(_configurations)},
+    ),
+    Group(
+        "chapters.collectives.response.mean_field",
+        "naive_free_energy naive_solve tap_free_energy tap_solve",
+        RESPONSE,
+        NOT_FOUND,
+    ),
+    Group(
+        "chapters.collectives.response.terms",
         "of_free_energy",
         RESPONSE,
         more={
@@ -613,11 +624,13 @@ GROUPS = [
         },
     ),
     Group(
-        "response.terms",
+        "chapters.collectives.response.terms",
         "of_moments",
         RESPONSE,
         more={
-            "moments": Opaque(lambda: _class("spinbook.response", "Moments")(jnp.zeros((3, 1)), jnp.eye(3))),
+            "moments": Opaque(
+                lambda: _class("chapters.collectives.response", "Moments")(jnp.zeros((3, 1)), jnp.eye(3))
+            ),
             "couplings": Opaque(lambda: lambda h: h @ h.T),
         },
     ),
@@ -821,8 +834,8 @@ _add(
     {"x": _random(3, 4)},
 )
 _add(
-    "response.block.of_module",
-    lambda x: _class("spinbook.response.block", "of_module")(_single_module(), x),
+    "chapters.collectives.response.block.of_module",
+    lambda x: _class("chapters.collectives.response.block", "of_module")(_single_module(), x),
     {"x": _random(3, 6)},
     NOT_FOUND,
 )

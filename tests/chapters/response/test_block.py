@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from chapters.collectives.response import block
 from spinbook import sphere, spin_transformer
-from spinbook.response import block
 from spinbook.spin_transformer import Spins, SpinTransformerModule, Unroll, naive, sphere_per_head, tap
 
 X = np.random.default_rng(0).normal(size=(5, 12))

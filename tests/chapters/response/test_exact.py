@@ -10,8 +10,8 @@ import pytest
 import torch
 from scipy.special import iv
 
+from chapters.collectives.response import exact
 from spinbook.free_energy import exact as two_spins
-from spinbook.response import exact
 
 
 @pytest.mark.parametrize("dim", [1, 2, 3])

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from chapters.collectives.response import exact, mean_field
 from spinbook.adaptive_tap.ising import solve_naive_ising, solve_tap_ising
-from spinbook.response import exact, mean_field
 
 RNG = np.random.default_rng(0)
 J = RNG.normal(size=(6, 6)) / 6**0.5

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp, softmax
 
-from spinbook import response
-from spinbook.response import exact
-from spinbook.response.couplings import Fixed, Softmax, symmetric
+from chapters.collectives import response
+from chapters.collectives.response import exact
+from chapters.collectives.response.couplings import Fixed, Softmax, symmetric
 
 SYSTEMS = {"Ising": (5, 1, 2), "XY": (2, 2, 24), "Heisenberg": (2, 3, 14)}
 

@@ -45,7 +45,7 @@ EVIDENCE = "portability"
 AS_IS = "as is"
 AGAIN = "again"
 _NOT_NUMERICAL = ("book", "chapters")
-"""Folders of tests that hold no numbers of the library."""
+"""Folders of tests whose files hold no numbers of the library; folders within them do."""
 
 
 @dataclass(frozen=True)
@@ -147,14 +147,14 @@ def jobs(root: Path, *, keyed: bool = True) -> list[Job]:
 def _test_units(root: Path, package: str | None) -> dict[str, list[Path]]:
     """Files of numerical tests by unit: a folder, the files beside the folders, and the examples of the library.
 
+    In place of a folder that holds no numbers there are the folders within it.
+
     Only those that name the package, unless that is None: a test that hands over tensors or awaits them has to.
     """
     tests = root / "tests"
-    units = {
-        folder.name: sorted(folder.rglob("test_*.py"))
-        for folder in sorted(tests.iterdir())
-        if folder.is_dir() and folder.name not in _NOT_NUMERICAL
-    }
+    folders = [folder for folder in tests.iterdir() if folder.is_dir() and folder.name not in _NOT_NUMERICAL]
+    folders += [folder for name in _NOT_NUMERICAL for folder in tests.glob(f"{name}/*") if folder.is_dir()]
+    units = {folder.name: sorted(folder.rglob("test_*.py")) for folder in sorted(folders)}
     units["single"] = sorted(tests.glob("test_*.py"))
     units["examples"] = [
         path for path in sorted((root / "src").rglob("*.py")) if ">>>" in path.read_text(encoding="utf-8")

@@ -12,7 +12,7 @@ components have length sqrt(D): binary spins are D = 1. Nothing here samples or 
 
 from __future__ import annotations
 
-from spinbook.response import block, couplings, exact, mean_field
-from spinbook.response.terms import Moments, Terms, of_free_energy, of_moments
+from chapters.collectives.response import block, couplings, exact, mean_field
+from chapters.collectives.response.terms import Moments, Terms, of_free_energy, of_moments
 
 __all__ = ["Moments", "Terms", "block", "couplings", "exact", "mean_field", "of_free_energy", "of_moments"]

@@ -17,9 +17,9 @@ import numpy as np
 from jax.nn import logsumexp, softmax
 from jaxtyping import Array
 
+from chapters.collectives.response.terms import Moments
 from spinbook import validate
 from spinbook.annotations import ArrayLike, Float, Number
-from spinbook.response.terms import Moments
 
 __all__ = ["Configurations", "configurations", "energy", "free_energy", "moments"]
 
