@@ -13,7 +13,7 @@ import scipy.special
 import torch
 
 from experiments import encoder, lens_record
-from experiments.lens_record import jacobians, runs
+from experiments.lens_record import echoes, jacobians, runs
 from experiments.vector import fidelity
 from spinbook import lens, sphere
 from spinbook.entropy_production import vector_delayed_correlations
@@ -160,7 +160,7 @@ def test_a_layer_is_that_of_pytorch():
 def test_contributions_add_up_to_attention_and_the_echo_is_a_loop_over_the_others():
     layer, following = tiny(), tiny(seed=3)
     t = encoder.block(jnp.asarray(np.random.default_rng(1).normal(size=(5, 8))), layer, 2)
-    C = lens.contributions(t.attention, t.values, layer.from_values[0])
+    C = echoes.contributions(t.attention, t.values, layer.from_values[0])
     assert C.sum(1) == pytest.approx(np.asarray(t.attended - layer.from_values[1]), abs=1e-12)
     J = softmax(2, 5, 5)
     V, W = (np.asarray(w[0]) for w in (following.to_values, following.from_values))
@@ -170,14 +170,14 @@ def test_contributions_add_up_to_attention_and_the_echo_is_a_loop_over_the_other
             for h in range(2):
                 part = np.s_[4 * h : 4 * h + 4]
                 expected[i] += J[h, i, j] * (C[j, i] @ V[:, part]) @ W[part]
-    assert lens.echo(C, J, V, W) == pytest.approx(expected, abs=1e-12)
+    assert echoes.echo(C, J, V, W) == pytest.approx(expected, abs=1e-12)
 
 
 def test_a_planted_echo_is_found_and_one_that_is_not_there_explains_nothing():
     rng = np.random.default_rng(0)
     x, noise = rng.normal(size=(3, 400, 6)), rng.normal(size=(400, 6))
     fitted = np.arange(400) % 2 == 0
-    found = lens.explained(0.5 * x[0] - 0.3 * x[2] + noise + 7, x, fitted)
+    found = echoes.explained(0.5 * x[0] - 0.3 * x[2] + noise + 7, x, fitted)
     assert found.coefficients == pytest.approx([0.5, 0, -0.3], abs=4 / np.sqrt(1200))
     # On held-out tokens: the part of the variance (0.25 + 0.09) / 1.34, and without the echo 0.25 / 1.34.
     assert found.share == pytest.approx(0.34 / 1.34, abs=0.05)

@@ -11,7 +11,7 @@ import pytest
 
 from experiments import lens_record
 from experiments.comparison import transient
-from experiments.lens_record import causal, runs
+from experiments.lens_record import causal, echoes, runs
 from spinbook import lens
 from spinbook.precision import enable_x64
 
@@ -48,9 +48,9 @@ def test_a_mask_decides_the_walk_and_leaves_no_echo(model, characters):
     assert seen.concentration.values == pytest.approx(np.full((1, 2, 2), 8), rel=1e-6)
     assert np.abs(seen.swap.values).max() == np.abs(seen.irreversibility.values).max() == 0
     layer, following = causal.layers(model)
-    given = lens.contributions(first.attention, first.values, layer.to_output.T)
+    given = echoes.contributions(first.attention, first.values, layer.to_output.T)
     to_values = following.to_queries_keys_values[-16:].T
-    assert np.abs(lens.echo(given, second.attention, to_values, following.to_output.T)).max() == 0
+    assert np.abs(echoes.echo(given, second.attention, to_values, following.to_output.T)).max() == 0
 
 
 def test_what_is_left_out_changes_what_it_should(model, characters):

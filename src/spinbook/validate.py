@@ -178,8 +178,10 @@ def _rectangular(value: Any, name: str, library: Any) -> Any:
         return array.astype(_native(array.dtype), copy=False) if isinstance(array, np.ndarray) else array
 
 
-def known_numbers(value: Any, name: str, *, finite: bool = True) -> np.ndarray:
+def known_numbers(value: Any, name: str, *, finite: bool = True, largest: float | None = None) -> np.ndarray:
     """Real numbers, finite unless told otherwise, as a new array of doubles, for what computes in NumPy.
+
+    Their sizes are at most ``largest``, if given.
 
     JAX's settings do not matter.
 
@@ -188,10 +190,15 @@ def known_numbers(value: Any, name: str, *, finite: bool = True) -> np.ndarray:
     >>> known_numbers([1j], "betas")
     Traceback (most recent call last):
     ValueError: betas: expected real numbers, got dtype complex128
+    >>> known_numbers([1, 2.5], "gammas", largest=2.0)
+    Traceback (most recent call last):
+    ValueError: gammas: expected numbers up to 2, got 2.5 at index (1,)
     """
     array = np.array(_rectangular(value, name, np), np.float64)
     if finite:
         require(np.isfinite, array, name, "finite numbers")
+    if largest is not None:
+        require(lambda x: np.abs(x) <= largest, array, name, f"numbers up to {largest:g}")
     return array
 
 

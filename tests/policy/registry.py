@@ -503,8 +503,7 @@ GROUPS = [
     Group("vector.mean_field", "collective_mode", FIDELITY, "NaN where the fluctuation does not die out"),
     Group(
         "lens",
-        "attended concentration explained gamma irreversibility positional "
-        "second_eigenvalue stationary swap token_cosine",
+        "attended concentration gamma irreversibility positional second_eigenvalue stationary swap token_cosine",
         LENS,
     ),
     Group("experiments.lens_record.jacobians", "growth", LENS),
@@ -512,7 +511,8 @@ GROUPS = [
     Group("lens", "key_lengths", LENS, "NaN where all keys score alike"),
     Group("lens", "sink_law", LENS, "NaN where the fluctuation does not die out, or where there is none"),
     Group("lens", "long_keys", LENS, "NaN where all keys have one length"),
-    Group("lens", "contributions echo", LENS_HEADS),
+    Group("experiments.lens_record.echoes", "explained", LENS),
+    Group("experiments.lens_record.echoes", "contributions echo", LENS_HEADS),
     Group("lens", "measure", {"attentions": _HEADS[None, None], "hidden_states": _random(2, 1, 3, 4)}),
     Group("experiments.encoder", "windows", {"tokens": np.arange(20.0), "number": 2, "length": 6}),
     Group(

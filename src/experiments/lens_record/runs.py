@@ -20,7 +20,7 @@ from jaxtyping import Array
 from experiments import encoder, records
 from experiments.datasets import moby_dick
 from experiments.encoder import Encoder, Layer, Trace
-from experiments.lens_record import NETWORKS, jacobians, packed
+from experiments.lens_record import NETWORKS, echoes, jacobians, packed
 from experiments.vector import fidelity
 from spinbook import lens, lyapunov, sphere
 from spinbook.entropy_production import vector_delayed_correlations
@@ -157,14 +157,14 @@ def _echoes(network: Encoder, traces: Sequence[encoder.Trace], k: int) -> list[n
     """Output and input of the feed-forward network of layer k, the induced term and the echo, (4, N, D)."""
     layer, following = network.layers[k], network.layers[k + 1]
     t = traces[k]
-    got = lens.contributions(t.attention, t.values, layer.from_values[0])
+    got = echoes.contributions(t.attention, t.values, layer.from_values[0])
     # With the divisors of both normalisations as they are, what a token holds of another goes on linearly.
     divisors = [np.asarray(s, float).std(-1)[:, None, None] for s in (t.inputs + t.attended, t.middle + t.forward)]
     gains = [np.asarray(norm[0], float) for norm in (layer.first_norm, layer.second_norm)]
     given = got
     for divisor, gain in zip(divisors, gains, strict=True):
         given = gain * _centred(given) / divisor
-    back = lens.echo(given, traces[k + 1].attention, following.to_values[0], following.from_values[0])
+    back = echoes.echo(given, traces[k + 1].attention, following.to_values[0], following.from_values[0])
     induced = got.sum(1) - got[np.arange(len(got)), np.arange(len(got))]
     return [np.asarray(t.forward), np.asarray(t.middle), induced, back]
 
@@ -337,10 +337,10 @@ def _regression(echoes: np.ndarray) -> dict[str, Any]:
         y, *x = np.moveaxis(echoes[:, k], 1, 0).reshape(4, W * N, D).astype(float)
         size = [float(np.sqrt(np.mean(v**2))) for v in (y, *x)]
         cosine = np.sum(y * x[2], -1) / np.linalg.norm(y, axis=-1) / np.linalg.norm(x[2], axis=-1)
-        found, planted = lens.explained(y, x, fitted), lens.explained(y - x[2], x, fitted)
+        found, planted = echoes.explained(y, x, fitted), echoes.explained(y - x[2], x, fitted)
         # Each group in turn is held out, and the scatter of what the others say gives the error.
         groups = np.arange(W * N) // N % min(8, W)
-        left = np.array([lens.explained(y, x, groups != g).coefficients for g in np.unique(groups)])
+        left = np.array([echoes.explained(y, x, groups != g).coefficients for g in np.unique(groups)])
         for name, value in {
             "coefficients": found.coefficients,
             "coefficient_errors": np.sqrt((len(left) - 1) * left.var(axis=0)),
