@@ -36,7 +36,10 @@ TORCH = (
 NUMBERS = (
     "chapters.attention_dynamics.spectrum",
     "chapters.collectives.response",
+    "chapters.kinetic_ising.published",
     "chapters.nonequilibrium_dynamics.neqnn",
+    "chapters.rbm_mixtures.random_features",
+    "chapters.rbm_mixtures.stack",
     "chapters.spin_transformers.infinite",
     "chapters.spin_transformers.printed",
 )

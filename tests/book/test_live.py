@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from matplotlib import pyplot as plt
 
-from chapters import rbm_mixtures as plot
+from chapters.rbm_mixtures import figures as plot
 from spinbook import rbm
 from tests.book.live import LIVE, SAYS, WAIT, carried, opened
 

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from chapters import kinetic_ising as plot
+from chapters.kinetic_ising import figures as plot
 from spinbook.ising import mean_field, stochastic
 from tests.book.live import SAYS, WAIT, opened, test_the_model_fits_the_window  # noqa: F401
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from matplotlib.collections import LineCollection
 
-from chapters import kinetic_ising as plot
+from chapters.kinetic_ising import figures as plot
 from tests.chapters.drawings import drawn, shows
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from chapters import rbm_mixtures as plot
 from chapters import style
+from chapters.rbm_mixtures import figures as plot
 from companion import themes
 from tests.chapters.drawings import shows
 

@@ -54,7 +54,10 @@ NUMBERS = (
     "chapters.attention_dynamics.extended",
     "chapters.attention_dynamics.spectrum",
     *(f"chapters.collectives.response.{name}" for name in ("block", "couplings", "exact", "mean_field", "terms")),
+    "chapters.kinetic_ising.published",
     "chapters.nonequilibrium_dynamics.neqnn",
+    "chapters.rbm_mixtures.random_features",
+    "chapters.rbm_mixtures.stack",
     "chapters.spin_transformers.infinite",
     "chapters.spin_transformers.printed",
 )
@@ -147,7 +150,7 @@ EXEMPT = {
     "experiments.depth.cells.digest": "the path of a file; tests/experiments/depth/test_experiment.py",
     **{f"experiments.encoder.{name}": UNCHECKED for name in ("attend", "block", "embed", "feed_forward", "normalised")},
     **{f"experiments.encoder.{name}": "a path, or weights made of it" for name in ("load", "run", "tokenizer")},
-    "spinbook.ising.sherrington_kirkpatrick.published_starts": "no arguments",
+    "chapters.kinetic_ising.published.published_starts": "no arguments",
     "spinbook.ising.echo": UNCHECKED,
     "spinbook.adaptive_tap.ising.checked_model": "the checks of its module, see spinbook.validate",
     "spinbook.adaptive_tap.priors.require_positive_definite": "a check, see spinbook.validate",
@@ -487,7 +490,7 @@ GROUPS = [
         "tap_critical_beta tap_order_parameters",
         SK,
     ),
-    Group("ising.sherrington_kirkpatrick", "published_system", {"sample": 3}),
+    Group("chapters.kinetic_ising.published", "published_system", {"sample": 3}),
     Group(
         "sphere",
         "bessel_ratio covariance covariance_large_d field field_large_d first_derivative first_derivative_large_d "
@@ -568,12 +571,12 @@ GROUPS = [
     ),
     Group("rbm.exact", "interaction_strength_by_order interactions states", RBM),
     Group(
-        "rbm.random_features",
+        "chapters.rbm_mixtures.random_features",
         "directions retrieve",
         RBM | {"num_features": 5, "dim": 3, "directions": _random(5, 3, seed=2)},
     ),
     Group(
-        "rbm.stack",
+        "chapters.rbm_mixtures.stack",
         "effective_energy",
         {
             "visible": RBM["visible"],

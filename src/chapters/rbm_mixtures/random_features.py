@@ -2,7 +2,7 @@
 
 exp(q . x) is the mean over random directions w of exp(w . q - |q|^2 / 2) exp(w . x - |x|^2 / 2). With m directions in
 place of all, attention costs m products a query and no longer one a pattern. Unbiased before it is normalised; the
-variance grows like exp(|q + x|^2). Nothing here is exact: see ``mixture.retrieve``.
+variance grows like exp(|q + x|^2). Nothing here is exact: see ``spinbook.rbm.retrieve``.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def retrieve(
 ) -> Float[Array, "*batch dim"]:
     """q' = sum_k f_k(q) (sum_mu f_k(x_mu) x_mu) / sum_k f_k(q) sum_mu f_k(x_mu), f_k(x) = exp(w_k . x - |x|^2 / 2).
 
-    With x and q multiplied by sqrt(beta) first: ``mixture.retrieve`` with one exponential for each of the random
+    With x and q multiplied by sqrt(beta) first: ``spinbook.rbm.retrieve`` with one exponential for each of the random
     ``directions`` w_k in place of the exact ones. The error falls like (number of directions)^(-1/2), from a size that
     grows exponentially with beta |q + x|^2. Cost: one product a direction for a query, whatever the number of patterns.
     Source: Choromanski et al. (2020), on which Bal (2020), section 3, builds.

@@ -9,14 +9,13 @@ hidden_given_visible, gibbs     sampling
 exact                           enumeration of few visible units, and their effective interactions
 mixture                         the modern Hopfield energy as a mixture of normal densities; softmax attention
 recall                          the path of a query that is retrieved, and its overlaps
-random_features                 softmax attention approximated by random features
-stack                           several layers of binary units, summed exactly
 
 Nothing here trains a model.
 """
 
 from __future__ import annotations
 
+from spinbook._moved import explain
 from spinbook.rbm import (
     convergence_radius,
     cumulant_generating_functions,
@@ -27,9 +26,7 @@ from spinbook.rbm import (
     hidden_given_visible,
     hidden_sum,
     mixture,
-    random_features,
     recall,
-    stack,
     visible_terms,
 )
 from spinbook.rbm.energies import effective_energy, joint_energy
@@ -60,10 +57,10 @@ __all__ = [
     "mixture_weights",
     "modern_hopfield_energy",
     "posterior_mean",
-    "random_features",
     "recall",
     "responsibilities",
     "retrieve",
-    "stack",
     "visible_terms",
 ]
+
+explain(globals())

@@ -4,8 +4,8 @@ import jax
 import numpy as np
 import pytest
 
+from chapters.rbm_mixtures import random_features
 from spinbook import rbm
-from spinbook.rbm import random_features
 
 
 def test_the_mean_of_the_features_is_the_exponential_of_the_scalar_product():

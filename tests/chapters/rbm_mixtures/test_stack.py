@@ -5,9 +5,10 @@ import itertools
 import numpy as np
 import pytest
 
+from chapters.rbm_mixtures import stack
 from spinbook import rbm
 from spinbook.rbm import cumulant_generating_functions as K
-from spinbook.rbm import exact, stack
+from spinbook.rbm import exact
 
 
 def _by_brute_force(v, weights, biases):
