@@ -328,13 +328,13 @@ def _tasks(sizes: Sizes, depth: int = 6) -> list[_Task]:
     return tasks + [_Task("rest", network, k) for network in NETWORKS[:3] for k in range(depth)]
 
 
-def _regression(echoes: np.ndarray) -> dict[str, Any]:
+def _regression(terms: np.ndarray) -> dict[str, Any]:
     """Of all windows (W, L, 4, N, D): first half fitted, second held out; and of outputs that do subtract the echo."""
-    W, L, _, N, D = echoes.shape
+    W, L, _, N, D = terms.shape
     fitted = np.repeat(np.arange(W) < W // 2, N)
     rows: dict[str, list[Any]] = {}
     for k in range(L):
-        y, *x = np.moveaxis(echoes[:, k], 1, 0).reshape(4, W * N, D).astype(float)
+        y, *x = np.moveaxis(terms[:, k], 1, 0).reshape(4, W * N, D).astype(float)
         size = [float(np.sqrt(np.mean(v**2))) for v in (y, *x)]
         cosine = np.sum(y * x[2], -1) / np.linalg.norm(y, axis=-1) / np.linalg.norm(x[2], axis=-1)
         found, planted = echoes.explained(y, x, fitted), echoes.explained(y - x[2], x, fitted)
