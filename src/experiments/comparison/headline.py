@@ -187,16 +187,17 @@ def _entry(seed: int, arrays: Any) -> dict[str, Any]:
     }
 
 
-def recorded(*, sample: bool = False, exact: bool = False) -> dict[str, Any]:
+def recorded(*, sample: bool = False, exact: bool = False, more: bool = False) -> dict[str, Any]:
     """The trainings as they were run, complete or not, from the file beside this module.
 
     ``sample``: those of ``SMOKE``, whose images come with the library, so that they can be made again anywhere.
-    ``exact``: those of ``EXACT``.
+    ``exact``: those of ``EXACT``. ``more``: those of ``MORE``.
 
     >>> recorded(sample=True)["design"]["num_updates"]
     4
     """
-    return records.beside("experiments.comparison", _SAMPLE if sample else _EXACT if exact else _ARTIFACT)
+    name = _SAMPLE if sample else _EXACT if exact else _MORE if more else _ARTIFACT
+    return records.beside("experiments.comparison", name)
 
 
 class Accuracy(NamedTuple):
