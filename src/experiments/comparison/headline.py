@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from jaxtyping import Float
-from scipy import stats
 
 from experiments import designs, digit_network, records
 from experiments.comparison import judging, torch_blocks
@@ -35,9 +34,8 @@ __all__ = [
     "MORE",
     "PUBLISHED",
     "SMOKE",
-    "Accuracy",
     "Design",
-    "accuracy",
+    "accuracies",
     "compare",
     "hovering",
     "images",
@@ -59,7 +57,6 @@ _ARTIFACT, _MORE = "headline.json.gz", "headline-more.json.gz"
 _SAMPLE, _EXACT = "headline-sample.json.gz", "headline-exact.json.gz"
 PUBLISHED = 0.991
 """The accuracy on the test set of 10,000 images that the source reports."""
-_NUM_IMAGES = 10_000
 
 
 @designs.record(frames=lambda values, name: [validate.count(value, name) for value in values])
@@ -200,35 +197,15 @@ def recorded(*, sample: bool = False, exact: bool = False, more: bool = False) -
     return records.beside("experiments.comparison", name)
 
 
-class Accuracy(NamedTuple):
-    """``mean`` of ``values``, one for each run; half of its interval of 95 %: by seeds, by the test images, by both."""
+def accuracies(record: Mapping[str, Any], *, update: int | None = None) -> Float[np.ndarray, " runs"]:
+    """The accuracy of each run after ``update``, the last unless given.
 
-    mean: float
-    values: Float[np.ndarray, " runs"]
-    by_seeds: float
-    by_images: float
-    half_width: float
+    Raises ``ValueError`` for an update after which nobody looked.
 
-
-def accuracy(record: Mapping[str, Any], *, update: int | None = None) -> Accuracy:
-    """The mean accuracy of n runs after ``update``, the last unless given, with its interval of 95 % by the plan.
-
-    Half of it is sqrt((t s / sqrt(n))^2 + z^2 p (1 - p) / 10000), with Student's t for n - 1 degrees of freedom, the
-    standard deviation s over runs, and the published accuracy p: all runs are tested on the same images, so that more
-    runs do not make the second part smaller. Raises ``ValueError`` for an update after which nobody looked, and for
-    fewer than two runs.
-
-    >>> found = accuracy(recorded(sample=True))
-    >>> found.half_width > found.by_seeds > 0
-    True
+    >>> accuracies(recorded(sample=True)).shape
+    (2,)
     """
-    values = np.array([run["accuracy"][_look(run, update)] for run in record["runs"]])
-    n = len(values)
-    if n < 2:
-        raise ValueError(f"record: expected at least two runs, got {n}")
-    by_seeds = float(stats.t.ppf(0.975, n - 1) * values.std(ddof=1) / np.sqrt(n))
-    by_images = float(stats.norm.ppf(0.975) * np.sqrt(PUBLISHED * (1 - PUBLISHED) / _NUM_IMAGES))
-    return Accuracy(float(values.mean()), values, by_seeds, by_images, float(np.hypot(by_seeds, by_images)))
+    return np.array([run["accuracy"][_look(run, update)] for run in record["runs"]])
 
 
 def _look(run: Mapping[str, Any], update: int | None) -> int:
@@ -244,13 +221,13 @@ def hovering(record: Mapping[str, Any], looks: Sequence[int] = LAST) -> tuple[ju
     """Mean accuracy over ``looks`` minus the published one, and whether it is within ``MARGIN``: two one-sided tests.
 
     The source was tested on the same images, so that their choice adds nothing: only the scatter over seeds counts.
-    Raises ``ValueError`` as ``accuracy``.
+    Raises ``ValueError`` as ``accuracies``, and for fewer than two runs.
 
     >>> difference, verdict = hovering(recorded())
     >>> difference.num_pairs, verdict.decision
     (5, 'undecided')
     """
-    means = np.mean([accuracy(record, update=look).values for look in looks], axis=0)
+    means = np.mean([accuracies(record, update=look) for look in looks], axis=0)
     return judging.paired(means, np.full(len(means), PUBLISHED)), judging.equivalent(means - PUBLISHED, MARGIN)
 
 

@@ -8,6 +8,7 @@ from functools import wraps
 import numpy as np
 import pytest
 import torch
+from scipy import stats
 
 from experiments import digit_network as network
 from experiments import records
@@ -95,26 +96,12 @@ def made_up(accuracies, norms=None, frames=(0, 300, 1000)):
     return {"runs": [dict(zip(("frames", "accuracy", "coupling_norms"), column, strict=True)) for column in columns]}
 
 
-def test_an_interval_of_95_per_cent_holds_the_truth_that_often():
-    """Runs scatter around an accuracy that the choice of the images has shifted for all of them."""
-    rng, truth, inside, num_worlds = np.random.default_rng(5), headline.PUBLISHED, 0, 4000
-    for _ in range(num_worlds):
-        shifted = rng.binomial(10_000, truth) / 10_000
-        found = headline.accuracy(made_up([[0.1, 0.5, value] for value in shifted + 5e-4 * rng.normal(size=5)]))
-        inside += abs(found.mean - truth) <= found.half_width
-    # The sum of two errors has no exact interval of this form: quadrature of the two halves is a little too wide.
-    error = np.sqrt(0.05 * 0.95 / num_worlds)
-    assert 0.95 - 4 * error < inside / num_worlds < 0.97 + 4 * error
-
-
 def test_the_accuracy_is_that_of_the_look_that_is_asked_for():
     record = made_up([[0.1, 0.90, 0.98], [0.1, 0.92, 0.99]])
-    assert headline.accuracy(record).mean == pytest.approx(0.985)
-    assert headline.accuracy(record, update=300).mean == pytest.approx(0.91)
+    assert headline.accuracies(record).tolist() == [0.98, 0.99]
+    assert headline.accuracies(record, update=300).tolist() == [0.90, 0.92]
     with pytest.raises(ValueError, match=r"update: expected one of \[0, 300, 1000\], got 301"):
-        headline.accuracy(record, update=301)
-    with pytest.raises(ValueError, match="record: expected at least two runs, got 1"):
-        headline.accuracy(made_up([[0.1, 0.9, 0.98]]))
+        headline.accuracies(record, update=301)
 
 
 def test_what_is_organised_is_a_distance_between_all_norms_and_not_between_their_means():
@@ -174,3 +161,30 @@ def test_the_sample_of_the_record_is_made_again():
     again = headline.run_one(record["runs"][0]["seed"], headline.SMOKE)["loss"]
     apart = np.abs(np.subtract(first, second)).max()
     assert np.abs(again - first).max() < apart / 100
+
+
+def test_the_mean_of_the_last_epochs_is_judged_by_two_one_sided_tests_over_seeds():
+    def trained(*means):
+        """Runs that have these accuracies in the last five epochs, on the average, and others before."""
+        steps = 1e-4 * np.array([-2, -1, 0, 1, 2])
+        runs = [[0.5] * (len(headline.FRAMES) - 5) + list(mean + steps) for mean in means]
+        return {"runs": [{"frames": list(headline.FRAMES), "accuracy": run} for run in runs]}
+
+    seeds = 2e-4 * np.array([-1, 1, -1, 1, 0])
+    inside, edge, outside = (trained(*(headline.PUBLISHED + shift + seeds)) for shift in (3e-4, -1e-3, -3e-3))
+    difference, verdict = headline.hovering(inside)
+    assert (difference.mean, verdict.decision) == (pytest.approx(3e-4), "yes")
+    ends = stats.t.ppf(0.95, 4) * difference.standard_error * np.array([-1, 1])
+    assert np.abs(difference.mean + ends).max() < headline.MARGIN
+    assert [headline.hovering(record)[1].decision for record in (edge, outside)] == ["undecided", "no"]
+    assert headline.hovering(inside, headline.HALF)[0].mean == pytest.approx(0.5 - headline.PUBLISHED)
+
+
+def test_the_ten_further_trainings_are_those_of_the_plan():
+    record = headline.recorded(more=True)
+    assert record["complete"]
+    assert record["design"] == json.loads(json.dumps(headline.MORE._asdict()))
+    assert [run["seed"] for run in record["runs"]] == list(range(6, 16))
+    assert not set(headline.MORE.seeds) & set(headline.ALL.seeds)
+    assert tuple(range(16_000, 20_001, 1000)) == headline.LAST
+    assert tuple(range(6000, 10_001, 1000)) == headline.HALF
