@@ -78,9 +78,7 @@ def test_the_printed_stack_to_the_tolerance_of_its_solver(printed_inputs):
     assert 1e-6 < difference < 2e-4
 
 
-@pytest.mark.parametrize(
-    "num_heads", [1, pytest.param(2, marks=pytest.mark.slow), pytest.param(4, marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("num_heads", [1, pytest.param(2, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("theory", [naive, tap])
 def test_the_module_is_the_steady_state_of_a_vector_spin_model(num_heads, theory):
     x, m = inputs(), module(16, num_heads, theory=theory)
@@ -108,18 +106,6 @@ def test_a_sphere_for_each_head_is_as_many_smaller_models():
         np.testing.assert_allclose(out[:, part], mean_field.steady_state(J[h], fields, beta=1.0).value, atol=1e-9)
 
 
-@pytest.mark.slow
-def test_only_on_one_sphere_do_heads_listen_to_each_other():
-    # Fixed couplings: queries and keys of zero, so that attention is uniform and depends on nothing.
-    x = inputs()
-    for spheres, mixes in ((one_sphere, True), (sphere_per_head, False)):
-        m = eqx.tree_at(lambda m: m.to_queries_keys.weight, module(16, 2, spheres=spheres), jnp.zeros((32, 16)))
-        other_head = jax.jit(lambda x, dx, m=m: jax.jvp(m, (x,), (dx,))[1])(
-            x, jnp.zeros_like(x).at[:, 8:].set(inputs(6, 8))
-        )[:, :8]
-        assert bool(jnp.any(jnp.abs(other_head) > 1e-4)) is mixes
-
-
 def test_one_head_has_one_reading():
     x = inputs()
     np.testing.assert_array_equal(module(spheres=one_sphere)(x), module(spheres=sphere_per_head)(x))
@@ -128,11 +114,10 @@ def test_one_head_has_one_reading():
 @pytest.mark.parametrize(
     "dynamics", [pytest.param(Relax(), marks=pytest.mark.slow, id="steady"), pytest.param(Unroll(3), id="three steps")]
 )
-@pytest.mark.parametrize("num_heads", [1, 2])
-def test_a_causal_mask_stays_causal_through_the_relaxation(dynamics, num_heads):
+def test_a_causal_mask_stays_causal_through_the_relaxation(dynamics):
     mask = np.tril(np.ones((6, 6), bool))
-    m = module(8 * num_heads, num_heads, dynamics=dynamics)
-    response = jnp.sum(jnp.abs(jax.jit(jax.jacrev(lambda x: m(x, mask)))(inputs(6, 8 * num_heads))), axis=(1, 3))
+    m = module(16, 2, dynamics=dynamics)
+    response = jnp.sum(jnp.abs(jax.jit(jax.jacrev(lambda x: m(x, mask)))(inputs())), axis=(1, 3))
     np.testing.assert_array_equal(np.asarray(response)[np.triu_indices(6, 1)], 0)
     assert np.all(np.asarray(response)[np.tril_indices(6)] > 1e-6)
 
@@ -154,27 +139,17 @@ def test_a_context_of_the_inputs_themselves_is_one_step_of_attention():
     np.testing.assert_allclose(m(x, context=x), expected, atol=1e-10)
 
 
-@pytest.mark.slow
-def test_a_context_has_any_length_and_a_mask_of_its_own():
-    x, context = inputs(), inputs(4, seed=3)
-    mask = np.ones((6, 4), bool)
-    mask[:, 3] = False
-    m = module(16, 2)
-    np.testing.assert_allclose(m(x, mask, context), m(x, None, context[:3]), atol=1e-9)
-    assert m.couplings(x, mask, context).shape == (2, 6, 4)
-
-
-@pytest.mark.parametrize("num_heads", [pytest.param(1, marks=pytest.mark.slow), 2])
-def test_implicit_gradients_are_those_of_many_steps(num_heads):
-    x = inputs()
+def test_implicit_gradients_are_those_of_many_steps():
+    x, beta = inputs(), jnp.asarray(1.1)
 
     def loss(m, x):
         return jnp.sum(m(x) ** 3)
 
     for theory in (naive, tap):
         gradient = eqx.filter_jit(eqx.filter_grad(lambda a: loss(*a)))
-        implicit = gradient((module(16, num_heads, theory=theory), x))
-        many = gradient((module(16, num_heads, theory=theory, dynamics=Unroll(80)), x))
+        implicit = gradient((module(16, 2, theory=theory, beta=beta), x))
+        many = gradient((module(16, 2, theory=theory, dynamics=Unroll(80), beta=beta), x))
+        assert abs(float(implicit[0].beta)) > 1e-3
         for ours, truth in zip(jax.tree.leaves(implicit), jax.tree.leaves(many), strict=True):
             # Both residuals are eps^0.7 = 1e-11, times the slope of the loss and the amplification of the solution.
             np.testing.assert_allclose(ours, truth, atol=1e-8 * float(jnp.abs(truth).max()))
@@ -213,9 +188,12 @@ def test_the_eight_head_module_in_single_precision_is_finite_when_compiled(optim
 def test_a_stack_is_its_modules_in_a_row():
     stack = SpinTransformer(3, 16, 2, key=jax.random.key(0))
     x = y = inputs()
+    evidence = stack.steady_state(x)
+    assert bool(evidence.converged.all())
     arrays, rest = eqx.partition(stack.modules, eqx.is_array)
     for layer in range(3):
         y = eqx.combine(jax.tree.map(lambda a, layer=layer: a[layer], arrays), rest)(y)
+        np.testing.assert_allclose(evidence.value[layer], y, atol=1e-9)
     np.testing.assert_allclose(stack(x), y, atol=1e-9)
     assert len({float(w[0, 0]) for w in arrays.to_queries_keys.weight}) == 3
 
@@ -232,17 +210,6 @@ def test_a_stack_says_which_module_failed():
     assert float(found.residual[1]) > 1e-6 > float(found.residual[0])
     assert np.isfinite(found.value).all()
     assert np.isnan(stack(x)).all()
-
-
-def test_evidence_of_a_stack_is_that_of_its_modules():
-    stack = SpinTransformer(2, 16, 2, key=jax.random.key(0))
-    x = inputs()
-    found = stack.steady_state(x)
-    assert bool(found.converged.all())
-    np.testing.assert_allclose(found.value[-1], stack(x), atol=1e-9)
-    arrays, rest = eqx.partition(stack.modules, eqx.is_array)
-    first = eqx.combine(jax.tree.map(lambda a: a[0], arrays), rest).steady_state(x)
-    np.testing.assert_allclose(found.value[0], first.value, atol=1e-9)
 
 
 def padded(mask_of):
@@ -280,11 +247,12 @@ def test_masked_padding_reaches_nothing_and_its_gradient_is_zero(theory):
     np.testing.assert_array_equal(module(16, 2).couplings(x, mask)[:, 4:], 0)
 
 
-def test_padding_of_a_context_reaches_nothing():
-    x, context = np.asarray(inputs()).copy(), np.asarray(inputs(4, seed=3)).copy()
+def test_what_is_masked_of_a_context_of_any_length_reaches_nothing():
+    x, context = np.asarray(inputs()).copy(), np.asarray(inputs(5, seed=3)).copy()
+    # Of the last two sites, which nobody hears, one is padding.
     x[5], context[3] = 0, 0
-    mask = np.ones((6, 4), bool)
-    mask[5], mask[:, 3] = False, False
+    mask = np.ones((6, 5), bool)
+    mask[5], mask[:, 3:] = False, False
     m = module(16, 2, theory=naive)
     out = m(x, mask, context)
     expected = eqx.filter_jit(m)(x[:5], None, context[:3])
@@ -352,14 +320,6 @@ def test_half_precision_has_finite_gradients_and_stays_itself_through_a_stack(dt
     assert np.isfinite(gradient.to_queries_keys.weight.astype(jnp.float32)).all()
     stack = SpinTransformer(2, 16, key=jax.random.key(0), theory=naive, dynamics=Unroll(1), dtype=dtype)
     assert stack(x).dtype == stack.steady_state(x).value.dtype == dtype
-
-
-def test_parameters_are_those_of_queries_and_keys_alone():
-    count = sum(a.size for a in jax.tree.leaves(eqx.filter(module(16, 2), eqx.is_array)))
-    assert count == 2 * 16 * 16
-    with_beta = module(beta=jnp.asarray(1.0))
-    gradient = eqx.filter_jit(eqx.filter_grad(lambda m: jnp.sum(m(inputs()) ** 2)))(with_beta)
-    assert float(gradient.beta) > 0
 
 
 def test_modules_are_safe_under_vmap():
