@@ -26,9 +26,9 @@ from jupyter_client.connect import LocalPortCache
 from companion import __main__ as command_line
 from companion import build, project
 from companion.declaring import compared, notebooks
-from companion.running import disk, execution, freshness, ledger
+from companion.running import disk, execution, ledger
 from companion.site import accessibility, browser, catalogue, rendering
-from toybook import CLAIM, CLAIMS, REPOSITORY, committed, processes_of, wait_until, write_toy_book
+from toybook import CLAIM, CLAIMS, REPOSITORY, processes_of, wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -372,17 +372,6 @@ def test_a_second_build_with_nothing_changed_runs_nothing_and_takes_seconds(copy
     assert "unchanged, its last run stands" in printed
 
 
-def test_an_edit_in_an_imported_function_runs_the_chapter_again_and_one_elsewhere_does_not(copy):
-    copy.edit("src/walks/unrelated.py", "x**3", "x * x * x")
-    assert not copy.stale()
-    copy.edit("src/walks/pairs.py", "x**2", "0.5 * x**2")
-    assert copy.stale()
-    assert execution.publish(copy.root, "probe", threads=1) is None
-    assert not copy.stale()
-    problems = ledger.collect(copy.root, ["probe"], {"probe": execution.results_folder(copy.root, "probe")}).problems
-    assert problems == ["claim probe.top: gap 0.5 exceeds the bound 0.001"]
-
-
 BROKEN_CLAIMS = {
     "a claim that misses its bound": (CLAIMS.replace("1.0", "1.1"), "claim probe.top: gap 0.1 exceeds the bound 0.001"),
     "a claim that was declared but never measured": (
@@ -622,15 +611,6 @@ def test_the_quick_profile_changes_parameters_and_publishes_nothing(copy, tmp_pa
     numbers = (tmp_path / "quick" / "figures" / "probe-line" / "probe-line.csv").read_text()
     assert len(numbers.splitlines()) == 1 + 3
     assert copy.path("_build/status.json").read_text() == before
-
-
-def test_the_page_says_when_the_tree_was_not_committed(tmp_path):
-    book = write_toy_book(tmp_path / "book")
-    book.path(".gitignore").write_text("_build/\n__pycache__/\n")
-    committed(book.root)
-    assert not freshness.state(book.root).dirty
-    book.path("new.txt").write_text("x")
-    assert freshness.state(book.root).dirty
 
 
 def texts(folder):

@@ -10,7 +10,6 @@ import test_declarations
 from companion import __main__ as command_line
 from companion import build, check
 from companion.running import execution
-from toybook import add_audit
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -107,28 +106,29 @@ def test_every_rule_is_seen_red_once():
     assert rules - set(BROKEN) - set(test_declarations.BROKEN) - ELSEWHERE == set()
 
 
-def test_a_refutation_without_its_control_is_found(toy_book):
-    add_audit(toy_book)
-    path = toy_book.path(CLAIMS)
+def broken(book, rule):
+    """What the check finds in the chapter by this rule."""
+    return [finding for finding in check.book(book.root, only="probe") if finding.rule == rule]
+
+
+def test_a_refutation_without_its_control_is_found(audited):
+    path = audited.path(CLAIMS)
     refuted = "control: half as many\n  found: {value: 1.0, bound: 0.1, why: one}\n  because: it is\n"
     text, count = re.subn(
         r"rival: .*\n  verdict: reproduced\n", f"{refuted}  verdict: not-reproduced\n", path.read_text(), count=1
     )
     assert count == 1
     path.write_text(text)
-    assert "control-unmeasured" not in {one.rule for one in check.book(toy_book.root, only="probe")}
-    _, old, new = BROKEN["rival-unmeasured"]
-    lesson = toy_book.path(LESSON)
-    lesson.write_text(lesson.read_text().replace(old, new))
-    (found,) = [one for one in check.book(toy_book.root, only="probe") if one.rule == "control-unmeasured"]
+    assert broken(audited, "control-unmeasured") == []
+    audited.edit(*BROKEN["rival-unmeasured"])
+    (found,) = broken(audited, "control-unmeasured")
     assert (found.file, found.message) == (LESSON, "probe.top: expected control=, 'half as many'")
 
 
-def test_an_id_is_declared_in_one_file_only(toy_book):
-    add_audit(toy_book)
-    other = toy_book.path(CLAIMS).with_name("other.yml")
-    other.write_text(toy_book.path(CLAIMS).read_text().split("- id:")[0] + "- id:" + NO_CLAIM)
-    found = [one for one in check.declarations(toy_book.root) if one.rule == "repeated-id"]
+def test_an_id_is_declared_in_one_file_only(audited):
+    other = audited.path(CLAIMS).with_name("other.yml")
+    other.write_text(audited.path(CLAIMS).read_text().split("- id:")[0] + "- id:" + NO_CLAIM)
+    found = [one for one in check.declarations(audited.root) if one.rule == "repeated-id"]
     assert [(one.file, one.message) for one in found] == [("probe.yml", "probe.top: declared in other.yml too")]
 
 
@@ -139,23 +139,22 @@ def test_the_source_of_a_claim_is_in_the_bibliography(toy_book):
 
 
 @pytest.mark.parametrize("rule", BROKEN)
-def test_the_check_finds(toy_book, rule):
-    add_audit(toy_book)
-    assert check.book(toy_book.root, only="probe") == []
+def test_the_check_finds(audited, rule):
+    assert check.book(audited.root, only="probe") == []
     name, old, new = BROKEN[rule]
     if name is None:
-        toy_book.path("notebooks/audits/probe.ipynb").write_text("{}")
+        audited.path("notebooks/audits/probe.ipynb").write_text("{}")
     else:
-        path = toy_book.path(name)
+        path = audited.path(name)
         assert old in path.read_text()
         path.write_text(path.read_text().replace(old, new, 1))
-    found = [finding for finding in check.book(toy_book.root, only="probe") if finding.rule == rule]
+    found = broken(audited, rule)
     assert found
     # The line is that of the place, where there is one.
     whole = {"thumbnail", "source", "lesson-size", "page", "pair", "compared"}
     if rule not in whole:
         last = max(
-            len(path.read_text().splitlines()) for path in toy_book.root.rglob("probe.*") if path.suffix != ".ipynb"
+            len(path.read_text().splitlines()) for path in audited.root.rglob("probe.*") if path.suffix != ".ipynb"
         )
         assert all(0 < finding.line <= last for finding in found)
 
@@ -173,52 +172,40 @@ def test_the_check_finds(toy_book, rule):
         ("probe.top: .1f", "expected ID, ID:FORMAT or ID rival:FORMAT, got 'probe.top: .1f'"),
     ],
 )
-def test_a_number_of_a_claim_that_prose_asks_for_is_found_or_missed_in_words(toy_book, asked, message):
-    add_audit(toy_book)
-    path = toy_book.path(AUDIT)
-    path.write_text(path.read_text().replace("{measured}`probe.top:.1f`", f"{{measured}}`{asked}`"))
-    found = [finding.message for finding in check.book(toy_book.root, only="probe") if finding.rule == "measured"]
-    assert found == [message] * bool(message)
+def test_a_number_of_a_claim_that_prose_asks_for_is_found_or_missed_in_words(audited, asked, message):
+    audited.edit(AUDIT, "{measured}`probe.top:.1f`", f"{{measured}}`{asked}`")
+    assert [finding.message for finding in broken(audited, "measured")] == [message] * bool(message)
 
 
-def test_the_cell_of_a_claim_in_parts_may_measure_all_of_them(toy_book):
-    add_audit(toy_book)
-    path = toy_book.path(AUDIT)
+def test_the_cell_of_a_claim_in_parts_may_measure_all_of_them(audited):
     both = 'claims.measure("probe.top", 1.0)\nclaims.measure("probe.slope"'
-    path.write_text(path.read_text().replace('claims.measure("probe.slope"', both))
-    assert "one-cell-one-claim" not in {finding.rule for finding in check.book(toy_book.root, only="probe")}
+    audited.edit(AUDIT, 'claims.measure("probe.slope"', both)
+    assert broken(audited, "one-cell-one-claim") == []
 
 
-def test_an_audit_writes_the_ids_of_its_claims_out(toy_book):
-    add_audit(toy_book)
-    path = toy_book.path(AUDIT)
-    path.write_text(path.read_text().replace('claims.measure("probe.slope"', 'claims.measure("probe." + "slope"'))
-    found = [one.message for one in check.book(toy_book.root, only="probe") if one.rule == "one-cell-one-claim"]
-    assert found == ["claims.measure: expected ids that are written out, each in a cell of its own"]
+def test_an_audit_writes_the_ids_of_its_claims_out(audited):
+    audited.edit(AUDIT, 'claims.measure("probe.slope"', 'claims.measure("probe." + "slope"')
+    (found,) = broken(audited, "one-cell-one-claim")
+    assert found.message == "claims.measure: expected ids that are written out, each in a cell of its own"
 
 
-def test_a_finding_has_the_line_of_its_cell(toy_book):
-    add_audit(toy_book)
-    toy_book.path(AUDIT).write_text(
-        toy_book.path(AUDIT).read_text().replace('measure("probe.slope"', 'measure("probe.no"')
-    )
-    (line,) = [
-        number for number, text in enumerate(toy_book.path(AUDIT).read_text().splitlines(), 1) if "probe.no" in text
-    ]
-    found = {finding.rule: finding for finding in check.book(toy_book.root, only="probe")}
-    assert (found["undeclared-claim"].file, found["undeclared-claim"].line) == (AUDIT, line)
+def test_a_finding_has_the_line_of_its_cell(audited):
+    audited.edit(AUDIT, 'measure("probe.slope"', 'measure("probe.no"')
+    lines = audited.path(AUDIT).read_text().splitlines()
+    (line,) = [number for number, text in enumerate(lines, start=1) if "probe.no" in text]
+    (found,) = broken(audited, "undeclared-claim")
+    assert (found.file, found.line) == (AUDIT, line)
 
 
-def test_one_chapter_is_checked_whole_before_a_kernel_starts(toy_book, monkeypatch, capsys):
-    add_audit(toy_book)
+def test_one_chapter_is_checked_whole_before_a_kernel_starts(audited, monkeypatch, capsys):
     monkeypatch.setattr(execution, "start", lambda *_, **__: pytest.fail("a kernel was started"))
     rules = ("glue-missing", "rival-unmeasured", "equation-label", "state", "item")
-    for name, old, new in (BROKEN[rule] for rule in rules):
-        toy_book.path(name).write_text(toy_book.path(name).read_text().replace(old, new))
+    for rule in rules:
+        audited.edit(*BROKEN[rule])
     with pytest.raises(ValueError, match="glue-missing") as refusal:
-        build.book(toy_book.root, only="probe")
+        build.book(audited.root, only="probe")
     assert {line.partition("[")[2].partition("]")[0] for line in str(refusal.value).splitlines()} >= set(rules)
-    assert command_line.main(["--root", str(toy_book.root), "check", "probe"]) == 1
+    assert command_line.main(["--root", str(audited.root), "check", "probe"]) == 1
     assert str(refusal.value) in capsys.readouterr().out
 
 

@@ -10,7 +10,6 @@ import pytest
 
 from companion.declaring import calls
 from companion.evidence import epsilon, records, resumable
-from toybook import add_audit
 
 DECLARED = """\
 - id: probe.curved
@@ -66,14 +65,13 @@ claims.measure("probe.cube", raise_nothing, rival=0.5)
 
 
 @pytest.fixture
-def book(toy_book):
+def book(audited):
     """The toy book in two pages, with a claim that cannot move and one that names what it does not run."""
-    add_audit(toy_book)
-    path = toy_book.path("book/claims/probe.yml")
+    path = audited.path("book/claims/probe.yml")
     text = path.read_text().replace("  kind: number\n", "  functions: [walks.pairs.both]\n  kind: number\n", 1)
     path.write_text(text + "\n" + DECLARED)
-    toy_book.edit("notebooks/audits/probe.md", "\n## What the source says, and where it is answered\n", MEASURED)
-    return toy_book
+    audited.edit("notebooks/audits/probe.md", "\n## What the source says, and where it is answered\n", MEASURED)
+    return audited
 
 
 @pytest.mark.slow
@@ -132,20 +130,19 @@ def test_what_was_not_run_and_what_was_made_of_other_code_is_said(book):
         epsilon.jobs(book.root, ["none"])
 
 
-def test_a_claim_that_reads_what_a_function_recorded_is_not_asked(toy_book):
-    add_audit(toy_book)
-    toy_book.path("src/walks/recorded.py").write_text(RECORDED)
-    toy_book.path("src/walks/steps.json").write_text("2")
-    toy_book.edit(
+def test_a_claim_that_reads_what_a_function_recorded_is_not_asked(audited):
+    audited.path("src/walks/recorded.py").write_text(RECORDED)
+    audited.path("src/walks/steps.json").write_text("2")
+    audited.edit(
         "book/claims/probe.yml", "- id: probe.top\n", "- id: probe.top\n  functions: [walks.unrelated.three]\n"
     )
-    page = next(path for path in toy_book.path("notebooks").rglob("*.md") if '"probe.top"' in path.read_text())
-    asked = [job for job in epsilon.Study(toy_book.root).jobs() if "probe.top" in job.ids]
+    page = next(path for path in audited.path("notebooks").rglob("*.md") if '"probe.top"' in path.read_text())
+    asked = [job for job in epsilon.Study(audited.root).jobs() if "probe.top" in job.ids]
     assert "walks.unrelated.three" in {job.function for job in asked}
     text = re.sub(r'claims\.measure\(\s*"probe\.top".*?\)\n', "", page.read_text(), flags=re.DOTALL)
     cell = 'from walks import recorded\nclaims.measure("probe.top", float(recorded.record()), rival=0.0)\n'
     page.write_text(f"{text}\n```{{code-cell}} ipython3\n{cell}```\n")
-    study = epsilon.Study(toy_book.root)
+    study = epsilon.Study(audited.root)
     assert "probe.top" not in {id for job in study.jobs() for id in job.ids}
     (row,) = [row for row in epsilon.rows(study, {}) if row.function == "walks.unrelated.three"]
     assert (row.epsilon, row.state, row.asked) == (None, epsilon.RECORD, ("probe.top",))

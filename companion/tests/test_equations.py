@@ -126,9 +126,7 @@ HELPERS = "from walks import steps\n\n\ndef twice(x):\n    return steps.far(x)\n
 def code(toy_book):
     toy_book.path("tests").mkdir(exist_ok=True)
     toy_book.path("tests/test_pairs.py").write_text(TESTS)
-    toy_book.path("tests/helpers.py").write_text(
-        "from walks import steps\n\n\ndef twice(x):\n    return steps.far(x)\n"
-    )
+    toy_book.path("tests/helpers.py").write_text(HELPERS)
     toy_book.path("src/walks/steps.py").write_text("LENGTH = 1.0\n\n\ndef far(x):\n    return 2 * x\n")
     walk = "\n\nclass Walk:\n    def go(self):\n        return three(1)\n"
     path = toy_book.path("src/walks/unrelated.py")
@@ -274,9 +272,10 @@ def test_a_claim_names_what_its_cell_runs_or_what_made_a_record_that_it_reads(to
     said = "its cell runs none of ['walks.pairs.both'], and none made a record that it reads"
     assert ("map-runs", f"probe.top: functions: {said}") in wrong(toy)
     # What made the record is run once more, beside reading it.
-    page.write_text(page.read_text().replace("rival=0.0)", "rival=recorded.measure(1))"))
+    name = page.relative_to(toy.root).as_posix()
+    toy.edit(name, "rival=0.0)", "rival=recorded.measure(1))")
     assert equations.Map(toy.root).relation("probe.top", "walks.steps.far") is equations.Relation.THROUGH
-    page.write_text(page.read_text().replace("rival=recorded.measure(1))", "rival=0.0)"))
+    toy.edit(name, "rival=recorded.measure(1))", "rival=0.0)")
     # One that it runs does not excuse another that it does not.
     toy.edit("book/claims/probe.yml", "[walks.pairs.both]", "[walks.pairs.both, walks.recorded.record]")
     assert ("map-runs", f"probe.top: functions: {said}") in wrong(toy)

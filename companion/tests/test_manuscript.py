@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from companion import check, manuscript, project
 from companion.declaring import notebooks
 from companion.running import disk, execution, freshness
 from companion.site import pages, rendering
-from toybook import add_audit
+from toybook import git
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -36,18 +35,17 @@ def leave_behind(book):
                     path.with_name(name).write_bytes(b"\x00\x05\x16\x07\xff")
 
 
-def test_what_editors_leave_behind_is_no_part_of_the_book(toy_book):
-    book = add_audit(toy_book)
-    pages_of, key = notebooks.names(book.root), freshness.key(book.root, notebooks.load(book.root, "probe"))
-    rendered = rendering._key(book.root, {})
-    leave_behind(book)
-    assert len(list(book.root.rglob("*.md~"))) == 8
-    assert check.book(book.root, only="probe") == []
-    assert notebooks.names(book.root) == pages_of
-    assert freshness.key(book.root, notebooks.load(book.root, "probe")) == key
-    assert rendering._key(book.root, {}) == rendered
-    assert notebooks.sync(book.root) == []
-    assert command.main(["--root", str(book.root), "why", "probe.top"]) == 0
+def test_what_editors_leave_behind_is_no_part_of_the_book(audited):
+    pages_of, key = notebooks.names(audited.root), freshness.key(audited.root, notebooks.load(audited.root, "probe"))
+    rendered = rendering._key(audited.root, {})
+    leave_behind(audited)
+    assert len(list(audited.root.rglob("*.md~"))) == 8
+    assert check.book(audited.root, only="probe") == []
+    assert notebooks.names(audited.root) == pages_of
+    assert freshness.key(audited.root, notebooks.load(audited.root, "probe")) == key
+    assert rendering._key(audited.root, {}) == rendered
+    assert notebooks.sync(audited.root) == []
+    assert command.main(["--root", str(audited.root), "why", "probe.top"]) == 0
 
 
 @pytest.mark.slow
@@ -63,13 +61,14 @@ def test_a_built_book_stays_as_it_is_when_an_editor_is_open(copy):
     ]
 
 
-def test_git_ignores_what_editors_leave_behind(tmp_path):
-    subprocess.run(["git", "-C", str(tmp_path), "init", "-q"], check=True)
+def test_git_ignores_what_editors_leave_behind_and_links_to_a_build_folder_and_an_environment_elsewhere(tmp_path):
+    git(tmp_path, "init", "-q")
     shutil.copy(ROOT / ".gitignore", tmp_path)
     for name in (".#index.md", "._index.md", "index.md~", "#index.md#", ".index.md.swp", ".DS_Store"):
         (tmp_path / name).touch()
-    line = ["git", "-C", str(tmp_path), "status", "--porcelain"]
-    assert subprocess.run(line, capture_output=True, text=True, check=True).stdout.split() == ["??", ".gitignore"]
+    for name in ("_build", ".venv"):
+        (tmp_path / name).symlink_to(tmp_path)
+    assert git(tmp_path, "status", "--porcelain").split() == ["??", ".gitignore"]
 
 
 UNREADABLE = {
@@ -90,13 +89,12 @@ UNREADABLE = {
 
 
 @pytest.mark.parametrize("name", UNREADABLE)
-def test_a_file_that_cannot_be_read_is_named_and_nothing_is_derived_from_it(toy_book, name, capsys):
-    add_audit(toy_book)
+def test_a_file_that_cannot_be_read_is_named_and_nothing_is_derived_from_it(audited, name, capsys):
     content, message = UNREADABLE[name]
-    path = toy_book.path(name)
+    path = audited.path(name)
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    assert command.main(["--root", str(toy_book.root), "book"]) == 2
+    assert command.main(["--root", str(audited.root), "book"]) == 2
     said = capsys.readouterr().err
     assert message in said
     assert len(said.splitlines()) == 1
@@ -194,15 +192,14 @@ def test_a_link_leads_to_a_page_the_web_or_a_mailbox(tmp_path):
     assert pages.unsafe_links(tmp_path) == ["figures/a/a.svg: javascript:x"]
 
 
-def test_an_address_of_a_source_is_one_of_the_web(toy_book):
-    add_audit(toy_book)
-    toy_book.edit("book/sources.yml", "https://example.org/source", "javascript:alert(1)")
-    assert [one.message for one in check.declarations(toy_book.root)] == [
+def test_an_address_of_a_source_is_one_of_the_web(audited):
+    audited.edit("book/sources.yml", "https://example.org/source", "javascript:alert(1)")
+    assert [one.message for one in check.declarations(audited.root)] == [
         r"author2000source: address: 'javascript:alert(1)' does not match '^https?://\\S+$'"
     ]
-    toy_book.edit("book/references.bib", "  howpublished", "  url = {javascript:alert(1)},\n  howpublished")
+    audited.edit("book/references.bib", "  howpublished", "  url = {javascript:alert(1)},\n  howpublished")
     with pytest.raises(ValueError, match=r"references\.bib:1: author2000source: url: expected an address, https://"):
-        project.references(toy_book.root)
+        project.references(audited.root)
 
 
 @pytest.mark.slow

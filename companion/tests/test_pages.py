@@ -13,7 +13,6 @@ from companion.declaring import notebooks, texts
 from companion.running import execution, freshness
 from companion.site import browser, directives, report
 from companion.site.markup import fill
-from toybook import add_audit
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -230,8 +229,7 @@ def test_a_change_of_one_page_runs_that_page_only(pair):
     assert stale() == ["probe", "audits/probe"]
 
 
-def test_one_command_runs_both_pages_of_a_chapter(toy_book, monkeypatch):
-    add_audit(toy_book)
+def test_one_command_runs_both_pages_of_a_chapter(audited, monkeypatch):
     started = []
 
     def start(root, name, **options):
@@ -240,22 +238,21 @@ def test_one_command_runs_both_pages_of_a_chapter(toy_book, monkeypatch):
 
     monkeypatch.setattr(execution, "start", start)
     with pytest.raises(KeyboardInterrupt):
-        build.book(toy_book.root, only="probe")
+        build.book(audited.root, only="probe")
     with pytest.raises(ValueError, match=r"expected one of \['probe'\], got 'audits/probe'"):
-        build.book(toy_book.root, only="audits/probe")
+        build.book(audited.root, only="audits/probe")
     assert started == ["probe"]
 
 
-def test_an_audit_that_does_not_lie_beneath_its_lesson_is_refused(toy_book):
-    add_audit(toy_book)
-    text = toy_book.path("_toc.yml").read_text()
+def test_an_audit_that_does_not_lie_beneath_its_lesson_is_refused(audited):
+    text = audited.path("_toc.yml").read_text()
     beneath = "        sections:\n          - file: notebooks/audits/probe\n"
-    toy_book.path("_toc.yml").write_text(text.replace(beneath, "      - file: notebooks/audits/probe\n"))
+    audited.path("_toc.yml").write_text(text.replace(beneath, "      - file: notebooks/audits/probe\n"))
     with pytest.raises(ValueError, match="audits that are not beneath their lesson"):
-        notebooks.names(toy_book.root)
-    toy_book.path("_toc.yml").write_text(text.replace(beneath, ""))
+        notebooks.names(audited.root)
+    audited.path("_toc.yml").write_text(text.replace(beneath, ""))
     with pytest.raises(ValueError, match=r"present but not listed \['audits/probe'\]"):
-        notebooks.names(toy_book.root)
+        notebooks.names(audited.root)
 
 
 def test_a_figure_that_both_pages_publish_is_a_problem(pair):

@@ -312,6 +312,12 @@ def toy_book(tmp_path: Path) -> ToyBook:
     return write_toy_book(tmp_path / "book")
 
 
+@pytest.fixture
+def audited(toy_book: ToyBook) -> ToyBook:
+    """A toy book whose chapter has a lesson and an audit, and that was never built."""
+    return add_audit(toy_book)
+
+
 @pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[ToyBook, build.Outcome, str]:
     """A toy book that was built once, for tests to look at and to copy."""
