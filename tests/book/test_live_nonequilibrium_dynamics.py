@@ -46,8 +46,10 @@ def _library(beta: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarra
     return J, np.array(path)[..., :2] / R, rest[:, :2] / R, nats.sum(-1)
 
 
-def test_the_markup_carries_numbers_and_names_scripts_that_exist(markup):
-    assert carried(markup, "nonequilibrium-dynamics", "nonequilibrium-dynamics-live")
+def test_the_markup_carries_the_numbers_and_names_scripts_that_exist(markup):
+    content = carried(markup, "nonequilibrium-dynamics", "nonequilibrium-dynamics-live")
+    assert content["values"] == VALUES.tolist()
+    assert (content["radius"], content["updates"], len(content["places"])) == (R, 1, 4)
 
 
 @pytest.mark.parametrize("beta", [0.5, 1.0, 1.9])

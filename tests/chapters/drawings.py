@@ -1,6 +1,7 @@
 """What a drawn figure holds, for the tests of figures."""
 
 import numpy as np
+from matplotlib.container import ErrorbarContainer
 from matplotlib.figure import Figure
 
 
@@ -17,6 +18,11 @@ def shows(figure: Figure, values: np.ndarray) -> bool:
 def shows_nearly(figure: Figure, values: np.ndarray) -> bool:
     """Whether a line of the figure has these values, but for rounding."""
     return any(line.shape == np.shape(values) and np.allclose(line, values) for line in drawn(figure))
+
+
+def half_lengths(bars: ErrorbarContainer) -> list[float]:
+    """What every bar of the errors spans, up and down alike."""
+    return [(segment[1, 1] - segment[0, 1]) / 2 for segment in bars.lines[2][0].get_segments()]
 
 
 def written(figure: Figure) -> list[str]:

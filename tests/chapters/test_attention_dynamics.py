@@ -1,8 +1,5 @@
 """Each figure of the chapter shows the numbers that it is given, and the live model carries its network."""
 
-import json
-import re
-
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
@@ -10,6 +7,7 @@ from matplotlib.figure import Figure
 from chapters import style
 from chapters.attention_dynamics import figures as plot
 from spinbook.self_attention import paper_network
+from tests.book.live import carried
 from tests.chapters.drawings import written
 
 
@@ -277,14 +275,11 @@ def test_the_still_picture_shows_both_orbits_their_distance_and_the_plane():
 def test_the_live_markup_carries_the_network_and_names_its_scripts():
     network, start = paper_network(), np.linspace(-0.3, 0.3, 12).reshape(4, 3)
     markup = plot.live_markup(network, start=start, beta=1.28)
-    data = re.search(r'<script type="application/json" id="attention-dynamics-explorer-data">(.*?)</script>', markup)
-    assert data
-    content = json.loads(data[1])
+    content = carried(markup, "attention-dynamics", "attention-dynamics-explorer")
     assert content["semantic"] == network.semantic_signs.tolist()
     assert content["positional"] == network.positional_signs.tolist()
     assert (content["gamma"], content["epsilon"], content["beta"]) == (network.gamma, network.epsilon, 1.28)
     assert content["start"] == start.tolist()
-    assert re.findall(r'src="\.\./_static/live/([^"]+)" defer', markup) == ["kernel.js", "attention-dynamics.js"]
 
 
 @pytest.mark.parametrize("colour", list(plot.REGIME_COLOURS.values()))

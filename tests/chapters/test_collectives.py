@@ -1,6 +1,5 @@
 """Each figure of the chapter shows the numbers that it is given, in order, and nothing that it made up."""
 
-import json
 import re
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from chapters import style
 from chapters.collectives import figures as plot
 from companion import themes
 from companion.declaring import notebooks
+from tests.book.live import carried
 from tests.chapters.drawings import shows, written
 
 X = np.array([0.5, 1.0, 2.0, 4.0])
@@ -146,9 +146,7 @@ def test_the_road_links_every_lesson_in_the_drawing_and_in_the_list_and_runs_no_
 def test_the_live_model_carries_its_numbers_and_the_still_picture_its_arrows():
     fields, scores = np.arange(6.0).reshape(3, 2) / 4, np.eye(2)
     markup = plot.live_markup(fields, scores, beta=1.0, coupling=0.5)
-    data = re.search(r'id="collectives-live-data">(.*?)</script>', markup)
-    assert data
-    content = json.loads(data[1])
+    content = carried(markup, "collectives", "collectives-live")
     assert content["fields"] == fields.tolist()
     assert content["scores"] == scores.tolist()
     figure = plot.live(fields, {"one": (fields / 2, fields / 2), "two": (fields / 2, fields)})

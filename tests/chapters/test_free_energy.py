@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from chapters import free_energy as plot
 from chapters import style
 from companion import themes
-from tests.chapters.drawings import shows
+from tests.chapters.drawings import half_lengths, shows
 
 T = np.array([0.5, 1.0, 2.0, 4.0])
 
@@ -132,8 +132,7 @@ def test_strong_draws_shares_with_their_errors():
     assert shows(figure, 1 / T)
     assert shows(figure, T / 5)
     (bars,) = figure.axes[0].containers
-    halves = [(segment[1, 1] - segment[0, 1]) / 2 for segment in bars.lines[2][0].get_segments()]
-    assert halves == pytest.approx(T / 100)
+    assert half_lengths(bars) == pytest.approx(T / 100)
 
 
 def test_curvature_puts_the_true_hessian_first_on_one_scale():

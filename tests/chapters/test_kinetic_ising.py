@@ -5,15 +5,7 @@ import pytest
 from matplotlib.collections import LineCollection
 
 from chapters.kinetic_ising import figures as plot
-from tests.chapters.drawings import drawn, shows
-
-
-def _half_lengths(bars) -> list[float]:
-    return [(segment[1, 1] - segment[0, 1]) / 2 for segment in bars.lines[2][0].get_segments()]
-
-
-def _texts(ax) -> list[str]:
-    return [text.get_text() for text in ax.texts]
+from tests.chapters.drawings import drawn, half_lengths, shows, written
 
 
 def test_schematic_has_couplings_only_while_alpha_is_not_zero():
@@ -21,7 +13,7 @@ def test_schematic_has_couplings_only_while_alpha_is_not_zero():
     # Four spins at either time have an arrow each, so have four fields; the rest are couplings.
     couplings = [sum(type(patch).__name__ == "FancyArrowPatch" for patch in ax.patches) - 12 for ax in figure.axes]
     assert couplings == [16, 16, 0]
-    assert {"$J_{ij}$", "$J_{ji}$"} <= set(_texts(figure.axes[0]))
+    assert {"$J_{ij}$", "$J_{ji}$"} <= set(written(figure))
 
 
 def test_expansion_marks_the_three_points_where_they_are():
@@ -62,7 +54,7 @@ def test_naive_and_tap_show_both_curves_and_the_sampled_points():
     figure = plot.naive_and_tap(curves, sampled_steps=np.array([1, 2]), sampled=sampled, standard_errors=errors)
     assert all(shows(figure, values) for values in [*curves.values(), sampled])
     (bars,) = figure.axes[1].containers
-    assert _half_lengths(bars) == pytest.approx([0.01, 0.02])
+    assert half_lengths(bars) == pytest.approx([0.01, 0.02])
 
 
 def test_truth_draws_each_method_with_its_own_errors_and_the_prediction():
@@ -86,14 +78,14 @@ def test_truth_draws_each_method_with_its_own_errors_and_the_prediction():
     for ax, family in zip(figure.axes, (errors, in_time), strict=True):
         assert [bars.lines[0].get_ydata().tolist() for bars in ax.containers] == [v.tolist() for v in family.values()]
     assert shows(figure, predicted)
-    assert _half_lengths(figure.axes[0].containers[0]) == pytest.approx([0.001, 0.003, 0.002])
+    assert half_lengths(figure.axes[0].containers[0]) == pytest.approx([0.001, 0.003, 0.002])
 
 
 def test_starts_draw_every_run_and_write_every_count():
     runs = np.array([[0.1, 0.5, 0.9], [-0.1, -0.5, -0.9], [0.2, 0.6, 0.9]])
     figure = plot.starts({"cold": runs}, counts={"cold": {0.9: 2, -0.9: 1}})
     assert all(shows(figure, run) for run in runs)
-    assert {"2 of 3", "1 of 3"} <= set(_texts(figure.axes[0]))
+    assert {"2 of 3", "1 of 3"} <= set(written(figure))
 
 
 def test_samples_draw_one_curve_for_each_set_of_parameters_and_their_mean():
@@ -106,7 +98,7 @@ def test_samples_draw_one_curve_for_each_set_of_parameters_and_their_mean():
     assert shows(figure, absolute.mean(axis=0))
     (bars,) = figure.axes[1].containers
     assert bars.lines[0].get_ydata().tolist() == spreads.tolist()
-    assert _half_lengths(bars) == pytest.approx(errors)
+    assert half_lengths(bars) == pytest.approx(errors)
 
 
 def test_error_law_draws_the_expected_powers_through_the_weakest_coupling():
@@ -121,7 +113,7 @@ def test_error_law_draws_the_expected_powers_through_the_weakest_coupling():
     # A curve that follows its power exactly lies on its guide: it is drawn twice.
     for values in errors["means"].values():
         assert sum(np.allclose(line, values, rtol=1e-12) for line in drawn(figure)) == 2
-    assert {"slope 2", "slope 3"} <= set(_texts(figure.axes[0]))
+    assert {"slope 2", "slope 3"} <= set(written(figure))
 
 
 def test_limits_mark_the_three_critical_points_on_the_axis():
@@ -168,7 +160,7 @@ def test_transition_draws_every_family_with_its_errors():
     drawn = [bars.lines[0].get_ydata().tolist() for bars in sizes.containers]
     assert drawn == [mean.tolist() for _, mean, _ in by_number.values()]
     assert [bars.lines[0].get_ydata().tolist() for bars in spread.containers] == [[0.0, 0.4], [1.0, 1.4]]
-    assert _half_lengths(spread.containers[0]) == pytest.approx([0.01, 0.02])
+    assert half_lengths(spread.containers[0]) == pytest.approx([0.01, 0.02])
 
 
 def test_breakdown_shows_limits_and_finite_systems():
@@ -179,7 +171,7 @@ def test_breakdown_shows_limits_and_finite_systems():
     figure = plot.breakdown(widths, limits, points=points, finite=finite, sampled=sampled, standard_errors=errors)
     assert all(shows(figure, values) for values in [*limits.values(), *finite.values(), sampled])
     (bars,) = figure.axes[0].containers
-    assert _half_lengths(bars) == pytest.approx(errors)
+    assert half_lengths(bars) == pytest.approx(errors)
 
 
 def test_the_still_picture_marks_both_answers_of_the_spin():

@@ -1,8 +1,5 @@
 """Each figure of the chapter shows the numbers that it is given, in order, and nothing that it made up."""
 
-import json
-import re
-
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
@@ -29,17 +26,6 @@ def test_the_still_picture_has_a_field_a_rest_and_a_mean_for_every_token_and_mar
     np.testing.assert_allclose(ends, np.stack([fields, path[-1], path[1]], axis=1))
     assert _shows(right, mismatch)
     assert any(np.array_equal(line.get_ydata(), [1.0]) and line.get_xdata()[0] == 1 for line in right.lines)
-
-
-def test_the_markup_carries_the_numbers():
-    markup = plot.live_markup(
-        np.ones((4, 2)), scores=np.eye(2), values=2 * np.eye(2), sharpness=2.0, beta=1.0, radius=3.9, updates=1
-    )
-    data = re.search(r'id="nonequilibrium-dynamics-live-data">(.*?)</script>', markup)
-    assert data
-    content = json.loads(data[1])
-    assert content["values"] == [[2.0, 0.0], [0.0, 2.0]]
-    assert (content["radius"], content["updates"], len(content["places"])) == (3.9, 1, 4)
 
 
 def test_distances_shows_means_over_modules_and_the_bound_where_the_map_contracts():

@@ -6,7 +6,7 @@ import pytest
 from chapters import style
 from chapters.rbm_mixtures import figures as plot
 from companion import themes
-from tests.chapters.drawings import shows
+from tests.chapters.drawings import half_lengths, shows
 
 
 def test_schematic_has_five_visible_units_in_each_of_four_panels():
@@ -97,9 +97,8 @@ def test_recall_draws_each_curve_with_its_own_errors():
     figure = plot.recall(curves, curves, curves)
     for ax in figure.axes:
         (bars,) = ax.containers
-        half_lengths = [(segment[1, 1] - segment[0, 1]) / 2 for segment in bars.lines[2][0].get_segments()]
         assert bars.lines[0].get_ydata().tolist() == [0.9, 0.5]
-        assert half_lengths == pytest.approx([0.02, 0.04])
+        assert half_lengths(bars) == pytest.approx([0.02, 0.04])
 
 
 def test_dark_variant_of_the_landscape_keeps_its_lines_unfilled():
