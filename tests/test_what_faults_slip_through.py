@@ -85,17 +85,6 @@ def test_a_standard_error_is_the_spread_of_what_it_belongs_to(estimator):
     assert abs(ratio - 1) < 4 * np.sqrt(2.5 / repeats)
 
 
-@pytest.mark.parametrize("count", [5, 16, 17, 33, 47])
-def test_groups_that_are_not_full_leave_the_mean_as_it_is(count):
-    rows = np.random.default_rng(count).normal(size=(count, 3))
-    with enable_x64(True):
-        size = replicas.group_size(count)
-        groups = -(-count // size)
-        weights = np.minimum(size, count - size * np.arange(groups)) / count
-        means = replicas.group_means(jnp.asarray(rows), groups)
-        np.testing.assert_allclose(replicas.weighted_mean(means, weights), rows.mean(axis=0), rtol=1e-12)
-
-
 def test_an_orbit_in_lanes_that_are_not_full_is_the_one_that_runs_alone():
     betas, options = np.linspace(0.5, 1.3, 7), {"steps": 40, "transient": 40, "num_exponents": 1, "start": None}
     together = bifurcation(paper_network(), betas, **options)

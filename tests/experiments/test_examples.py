@@ -17,6 +17,7 @@ def test_every_seed_has_an_order_of_its_own_in_which_all_examples_come_before_on
     plans = [training.batches(22, training.Recipe(num_updates=11, batch=4), seed=seed).ravel() for seed in (3, 3, 4)]
     for plan in plans:
         assert sorted(plan[:22].tolist()) == sorted(plan[22:].tolist()) == list(range(22))
+        assert (plan[:22] != plan[22:]).any()
     np.testing.assert_array_equal(plans[0], plans[1])
     assert (plans[0] != plans[2]).mean() > 0.5
 

@@ -26,12 +26,6 @@ def test_images_are_standardised_by_the_training_set_alone():
     assert found.test_labels.tolist() == pixels.test_labels.tolist()
 
 
-def test_the_design_is_twenty_epochs_looked_at_after_each():
-    assert headline.ALL.num_updates == 20 * 60000 // 60
-    assert set(range(1000, 20001, 1000)) <= set(headline.ALL.frames)
-    assert headline.ALL.frames[-1] == headline.ALL.num_updates
-
-
 def test_a_record_has_every_seed_with_its_looks_and_goes_on_where_it_was(tmp_path, monkeypatch):
     whole = headline.compare(headline.SMOKE, folder=tmp_path)
     assert whole["complete"]

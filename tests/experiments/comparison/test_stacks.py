@@ -2,7 +2,6 @@
 
 import math
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,14 +11,10 @@ import torch
 from experiments.comparison import blocks, modules, tasks, torch_blocks, training
 from experiments.comparison.training import Recipe, Score
 from experiments.datasets import mnist, moby_dick
-from experiments.digit_network import count_parameters
 from spinbook.precision import enable_x64
 
 IMAGES = tasks.classify_mnist(mnist.sample(), num_validation=40)
 TEXT = tasks.fill_in(moby_dick.sample(), num_characters=8, num_gaps=2)
-SMALL = tasks.recall(num_pairs=2, num_keys=4, num_values=3, num_train=4, num_test=2)
-JAX_ROWS = [row for row in modules.ROWS if modules.stacked(row, 1, (2, 2)).framework == "jax"]
-TORCH_ROWS = [row for row in modules.ROWS if row not in JAX_ROWS]
 
 
 def near_wanted(row, task, depth):
@@ -27,23 +22,6 @@ def near_wanted(row, task, depth):
     dim = modules.width(module, task)
     wanted = modules.num_parameters(modules.stacked("vanilla", depth), task, modules.VANILLA_WIDTH)
     return modules.num_parameters(module, task, dim) / wanted
-
-
-@pytest.mark.parametrize("row", JAX_ROWS)
-def test_the_count_is_that_of_the_arrays_that_are_trained(row):
-    module = modules.stacked(row, 2, (2, 2))
-    net = eqx.filter_eval_shape(lambda: training._network(module, SMALL, 12, 0))
-    leaves = [leaf for leaf in jax.tree.leaves(net) if isinstance(leaf, jax.ShapeDtypeStruct)]
-    # beta, the one scalar, is held.
-    assert sum(leaf.size for leaf in leaves if leaf.ndim) == modules.num_parameters(module, SMALL, 12)
-
-
-@pytest.mark.parametrize("row", TORCH_ROWS)
-def test_the_count_has_tied_couplings_once_in_every_layer(row):
-    module = modules.stacked(row, 2, (2, 2))
-    net = training._TorchNetwork(module, SMALL, 3, 0)
-    outside = sum(parameter.numel() for parameter in net.parameters(recurse=False))
-    assert outside + count_parameters(net.block) == modules.num_parameters(module, SMALL, 3)
 
 
 @pytest.mark.parametrize("depth", [1, 2, 4])
