@@ -136,11 +136,10 @@ def test_training_cannot_leave_the_domain_that_literal_couplings_leave():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("learning_rate", [3e-3, 3e-2])
-def test_eight_seeds_of_hundreds_of_updates_learn_without_a_failure(learning_rate):
+def test_eight_seeds_of_hundreds_of_updates_learn_without_a_failure():
     for seed in range(8):
         module = attention.AdaptiveTAPAttention(16, 8, generator=torch.Generator().manual_seed(seed))
-        losses = trained(module, learning_rate, 300, seed)
+        losses = trained(module, 3e-2, 300, seed)
         assert np.mean(losses[-20:]) < losses[0]
         assert float(torch.linalg.eigvalsh(dense(module.coupling_tensor()))[-1]) < 0.95 + 1e-5
 

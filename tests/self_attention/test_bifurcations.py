@@ -185,9 +185,8 @@ def test_a_bar_says_that_the_map_is_compiled(paper, capsys):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("run", [lanes.run, scan.run])
-def test_other_processes_change_no_bit(workers_alike, paper, run, tmp_path):
-    options = {**FAST, "num_exponents": 1, "lanes_per_task": 2, "run": run}
+def test_other_processes_change_no_bit(workers_alike, paper, tmp_path):
+    options = {**FAST, "num_exponents": 1, "lanes_per_task": 2}
     betas = np.linspace(0.5, 2.5, 7)
     with Processes(2) as executor:
         away = bifurcation(paper, betas, executor=executor, folder=tmp_path, **options)

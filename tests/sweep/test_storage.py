@@ -80,21 +80,19 @@ def damaged(data, number, random):
             yield bytes(copy)
 
 
-@pytest.mark.parametrize("number", [300, pytest.param(6000, marks=pytest.mark.slow)])
-def test_no_damage_of_a_result_passes_and_none_is_an_error(store, number):
+def test_no_damage_of_a_result_passes_and_none_is_an_error(store):
     store.write(0, plain(RESULT))
     path = store.folder / "task-000000.npz"
-    random = np.random.default_rng(number)
     count = 0
-    for data in damaged(path.read_bytes(), number, random):
+    for data in damaged(path.read_bytes(), 300, np.random.default_rng(300)):
         path.write_bytes(data)
         assert store.read(0) is None
         count += 1
-    assert count > 0.9 * number
+    assert count > 270
 
 
 @pytest.mark.slow
-def test_every_single_bit_of_a_result_counts(store):
+def test_every_single_bit_of_a_result_counts_and_every_byte_at_its_end(store):
     store.write(0, plain({"x": np.arange(3.0), "y": np.ones(2)}))
     path = store.folder / "task-000000.npz"
     data = path.read_bytes()
@@ -104,6 +102,8 @@ def test_every_single_bit_of_a_result_counts(store):
             copy[place] ^= 1 << bit
             path.write_bytes(copy)
             assert store.read(0) is None
+        path.write_bytes(data[:place])
+        assert store.read(0) is None
 
 
 def test_a_result_under_another_number_or_of_another_sweep_does_not_count(store, tmp_path):
@@ -117,13 +117,11 @@ def test_a_result_under_another_number_or_of_another_sweep_does_not_count(store,
     assert other.read(0) is None
 
 
-@pytest.mark.parametrize("number", [60, pytest.param(1500, marks=pytest.mark.slow)])
-def test_every_damage_of_the_description_is_a_clear_error(store, number):
+def test_every_damage_of_the_description_is_a_clear_error(store):
     path = store.folder / "sweep.json"
     data = path.read_bytes()
-    random = np.random.default_rng(number)
     about = {"identity": "a", "num_tasks": 3}
-    for copy in damaged(data, number, random):
+    for copy in damaged(data, 300, np.random.default_rng(300)):
         path.write_bytes(copy)
         with pytest.raises(ValueError, match=r"^folder: expected a sweep.json that can be read .*got a damaged one"):
             Store.opened(store.folder, about)

@@ -91,7 +91,6 @@ def test_the_trace_that_the_sphere_demands_is_the_one_that_is_used(system, heads
     ("response", "rule", "heads"),
     [
         (sphere.exact, fluctuations.of_senders, 2),
-        *(pytest.param(sphere.exact, fluctuations.of_senders, heads, marks=pytest.mark.slow) for heads in (1, 3)),
         *((sphere.large_d, fluctuations.of_senders_untied, heads) for heads in (1, 2, 3)),
     ],
 )
