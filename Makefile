@@ -45,9 +45,10 @@ sources: $(STAMP) ## FOLDER=...: newer copies of the sources against what was re
 	@test -n "$$FOLDER" || { echo "make sources: FOLDER is missing, the folder of the copies" >&2; exit 2; }
 	@$(BIN)/python -m companion sources "$$FOLDER"
 
+# A slow test runs all examples of src with their types checked, so that SLOW=1 does not run them once more without.
 test: $(STAMP) ## run the fast tests; SLOW=1 runs the slow ones too
 	@$(BIN)/python -m pytest -n "$$WORKERS" --dist worksteal -m "$(if $(SLOW),slow or not slow,not slow)" \
-	  $(if $(LIMIT),--longest-fast-test "$$LIMIT")
+	  $(if $(LIMIT),--longest-fast-test "$$LIMIT") $(if $(SLOW),tests companion/tests companion/src)
 
 check: $(STAMP) ## check format, lint, types and that generated files are in sync
 	@$(BIN)/ruff format --check --quiet . || { $(BIN)/ruff format --check . ; exit 1; }

@@ -136,10 +136,11 @@ def doubled(x: Float[Array, " N"]) -> Float[Array, " {returned}"]:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_every_example_in_a_docstring_holds_all_annotations_that_it_meets():
     # All functions that an example calls, private ones too, are wrapped, and so checked with the shapes that they see.
     root = Path(__file__).parents[1]
-    options = ["-n", "0", "-q", "-p", "no:cacheprovider", "--doctest-modules"]
+    options = ["-n", "0", "-q", "-p", "no:cacheprovider", "--doctest-modules", "-m", "slow or not slow"]
     run = subprocess.run(
         [
             sys.executable,

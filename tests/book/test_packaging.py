@@ -166,7 +166,7 @@ TYPED = {
     "CANDIDATE": ("freeze", ["-m", "companion", "freeze", "--candidate", "{}"]),
     "LIMIT": ("test", [*PYTEST, "not slow", "--longest-fast-test", "{}"]),
     "WORKERS": ("test", [*(part.replace("2", "{}") for part in PYTEST), "not slow"]),
-    "SLOW": ("test", [*PYTEST, "slow or not slow"]),
+    "SLOW": ("test", [*PYTEST, "slow or not slow", "tests", "companion/tests", "companion/src"]),
     "RECORD": ("bench", ["-m", "benchmarks", "--record"]),
 }
 """Variables of the Makefile, a target that reads each, and what the command of the target is given."""
