@@ -364,3 +364,22 @@ def test_the_leading_mode_is_that_of_all_tokens_alike_where_others_die_out_as_sl
     off = a2 * a2 / (1 - a2 * (1 - 1 / sites)) / sites
     expected = math.sqrt(sites - 1) * off / math.sqrt(1 + (sites - 1) * off**2)
     assert law.one_mode == pytest.approx(expected, rel=1e-9)
+
+
+def test_the_regression_of_a_record_finds_what_was_planted_and_how_sure_that_is():
+    rng = np.random.default_rng(4)
+    windows, tokens, components, noise = 16, 30, 4, 0.2
+    x = rng.normal(size=(3, windows, 1, tokens, components))
+    y = 0.5 * x[0] + 1.5 * x[1] + noise * rng.normal(size=x[0].shape)
+    found = runs._regression(np.stack([y, *x], axis=2))
+    np.testing.assert_allclose(found["coefficients"], [[0.5, 1.5, 0.0]], atol=0.03)
+    # Taking the echo from the outputs is to add minus one of it, exactly, since the fit is linear.
+    planted = np.subtract(found["planted_coefficients"], found["coefficients"])
+    np.testing.assert_allclose(planted, [[0, 0, -1]], atol=1e-3)
+    # Of unit predictors a coefficient scatters by the noise over the root of the number of values. Three times eight
+    # groups say so to 15 %, and this is four times as much.
+    expected = noise / np.sqrt(windows * tokens * components)
+    assert 0.4 < np.sqrt(np.mean(np.square(found["coefficient_errors"]))) / expected < 1.6
+    explained = 2.5 / (2.5 + noise**2)
+    np.testing.assert_allclose(found["share"], [explained], atol=0.01)
+    assert found["without"][0][2] == pytest.approx(found["share"][0], abs=0.01)
