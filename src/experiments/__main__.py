@@ -88,7 +88,9 @@ def _depth(options: argparse.Namespace) -> None:
 
     ladder = (experiment.SMOKE,) if options.quick else experiment.LADDER
     if options.regularised:
-        ladder = (experiment.SMOKE._replace(dropped=0.2, replaced=0.05) if options.quick else experiment.REGULARISED,)
+        full = experiment.REGULARISED
+        quick = experiment.SMOKE._replace(dropped=full.dropped, replaced=full.replaced)
+        ladder = (quick if options.quick else full,)
     options.out.mkdir(parents=True, exist_ok=True)
     with _executor(options.processes, None) as executor:
         record = experiment.collect(ladder, plan=options.plan, folder=options.out, executor=executor, progress=True)
