@@ -173,18 +173,6 @@ def test_a_module_without_a_steady_state_says_nan():
     assert np.isnan(module(dynamics=Relax(max_steps=1))(inputs())).all()
 
 
-def test_updates_from_a_constant_start_are_right_when_compiled(optimised):
-    # jaxlib 0.10.2 multiplies a softmax with a constant of the compiled function wrongly on CPUs.
-    couplings = jax.random.normal(jax.random.key(1), (8, 1024, 1024), jnp.float32)
-
-    def last(couplings):
-        update = partial(jnp.matmul, jax.nn.softmax(couplings))
-        return Unroll(2)(update, jnp.ones((8, 1024, 64), jnp.float32)).value
-
-    # The rows of a softmax sum to one, in single precision and over 1,024 columns.
-    np.testing.assert_allclose(jax.jit(last, compiler_options=optimised)(couplings), 1, atol=1e-5)
-
-
 def test_a_stack_is_its_modules_in_a_row():
     stack = SpinTransformer(3, 16, 2, key=jax.random.key(0))
     x = y = inputs()

@@ -411,8 +411,6 @@ class Unroll:
         def advance(states: tuple[Array, Array], _: None) -> tuple[tuple[Array, Array], None]:
             return (states[1], update(states[1])), None
 
-        # A start that is a constant of the compiled function can give NaN, see ``fixed_point``. In a loop the start is an
-        # input, unless there is one update only: the compiler takes that out of the loop.
         (before, value), _ = jax.lax.scan(advance, (start, start), length=self.num_steps)
         residual = jnp.max(jnp.abs(value - before))
         return before, FixedPoint(value, residual, jnp.asarray(self.num_steps, jnp.int32), jnp.asarray(False))
