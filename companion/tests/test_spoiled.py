@@ -32,7 +32,6 @@ FILES = (
     "src/walks/__init__.py",
     "src/walks/pairs.py",
     "CITATION.cff",
-    "README.md",
     "requirements.lock",
 )
 STRANGE = (None, True, 3, -1.5, float("nan"), "", "two\nlines", [], ["x"], [[]], {}, {"a": 1}, {"x": [{"y": None}]})
@@ -128,7 +127,7 @@ PLACES = {
 CASES = [(file, how) for file in FILES for how in (*TEXTS, *PLACES)]
 NAMED = ("a byte that is no UTF-8", "a NUL", "a folder", "a pipe", "a link that leads nowhere")
 """What is said of the file itself, whatever it is, where the checks read it."""
-UNREAD = ("CITATION.cff", "README.md", "notebooks/probe.ipynb", "requirements.lock")
+UNREAD = ("CITATION.cff", "notebooks/probe.ipynb", "requirements.lock")
 """What no check before a run needs to read, or compares only."""
 
 
@@ -146,7 +145,6 @@ def template(tmp_path_factory):
     book.path("book/releases").mkdir()
     book.path("book/releases/reasons.yml").write_text("probe.top: The source was read again.\n")
     book.path("book/releases/0.0.1.json").write_text('{"version": "0.0.1", "commit": "x", "claims": [], "retired": []}')
-    book.path("README.md").write_text("# Walks\n")
     notebooks.sync(book.root)
     assert check.book(book.root, only="probe") == []
     return book.root

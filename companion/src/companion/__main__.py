@@ -133,7 +133,7 @@ def _parser() -> argparse.ArgumentParser:
     kept.add_argument(
         "--candidate", type=int, default=0, metavar="N", help="as that of the Nth candidate for the release to come"
     )
-    synced = commands.add_parser("sync", help="write the paired .ipynb files, CITATION.cff and the map in README.md")
+    synced = commands.add_parser("sync", help="write the paired .ipynb files and CITATION.cff")
     synced.add_argument(
         "--adopt", action="store_true", help="take over first what a formatter has changed in cells of .ipynb files"
     )
@@ -226,20 +226,15 @@ def _run(options: argparse.Namespace) -> int:
         print(sizes.table(options.root, options.modules))
         return 0
     from companion.declaring import notebooks
-    from companion.site import citation, package_map
+    from companion.site import citation
 
     if options.command == "sync":
         adopted = notebooks.adopt(options.root) if options.adopt else []
-        for path in [
-            *adopted,
-            *notebooks.sync(options.root),
-            *citation.sync(options.root),
-            *package_map.sync(options.root),
-        ]:
+        for path in [*adopted, *notebooks.sync(options.root), *citation.sync(options.root)]:
             print(f"wrote {path.relative_to(options.root)}")
         return 0
     stale = [f"notebooks/{name}.ipynb" for name in notebooks.out_of_sync(options.root)]
-    stale += [*citation.out_of_sync(options.root), *package_map.out_of_sync(options.root)]
+    stale += citation.out_of_sync(options.root)
     for name in stale:
         print(f"{name} is out of date: run `make fix`", file=sys.stderr)
     return 1 if stale else 0
