@@ -5,18 +5,59 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
+from importlib import metadata
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from companion.declaring import notebooks
-from companion.running import installs
+from companion.running import freshness
 from tests import test_imports
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
 LOCK = (ROOT / "requirements.lock").read_text()
+
+
+PLAIN = "plain"
+FOLDERS = ("", "companion")
+"""Where the projects of the repository lie, the library first."""
+
+
+def projects():
+    """What each project asks for, by the name of the project: of everybody, under `PLAIN`, and by extra."""
+    found = {}
+    for facts in (tomllib.loads((ROOT / one / "pyproject.toml").read_text())["project"] for one in FOLDERS):
+        asked = {PLAIN: facts["dependencies"], **facts.get("optional-dependencies", {})}
+        found[facts["name"]] = {extra: [Requirement(line) for line in lines] for extra, lines in asked.items()}
+    return found
+
+
+def extras():
+    """What an install asks for: plain, by extra, and with the press as pip takes it from its folder."""
+    library, press = projects().values()
+    beside = {f"./companion[{extra}]": press[PLAIN] + asked for extra, asked in press.items() if extra != PLAIN}
+    return library | {"./companion": press[PLAIN]} | beside
+
+
+def distributions(extra):
+    """What a plain install, or one with an extra, needs of other projects here, by name."""
+    own, waiting, seen, found = projects(), extras()[PLAIN] + extras()[extra], set(), {}
+    while waiting:
+        requirement = waiting.pop()
+        name = canonicalize_name(requirement.name)
+        if (mark := (name, frozenset(requirement.extras))) in seen:
+            continue
+        seen.add(mark)
+        if name in own:
+            waiting += [line for more in (PLAIN, *requirement.extras) for line in own[name][more]]
+            continue
+        found[name] = metadata.distribution(name)
+        waiting += freshness.required(name, frozenset(requirement.extras))
+    return found
 
 
 def test_the_readme_prints_what_it_says_and_lists_every_lesson():
@@ -26,20 +67,9 @@ def test_the_readme_prints_what_it_says_and_lists_every_lesson():
     assert [title for title, _ in listed] == [notebooks.load(ROOT, name).title for _, name in listed]
 
 
-def test_sizes_and_counts_in_the_readme_are_those_of_this_environment():
-    rows = re.findall(r"^\| (plain|`[^`]+`) \| (\d+) \| (\d+) \|$", README, flags=re.MULTILINE)
-    printed = {re.sub(r"^\[(.*)\]$", r"\1", extra.strip("`")): (int(count), float(size)) for extra, count, size in rows}
-    assert printed.keys() == installs.extras(ROOT).keys()
-    for extra, (count, size) in printed.items():
-        found = installs.distributions(ROOT, extra)
-        # Another platform has other builds, and needs a package more or less.
-        assert count == pytest.approx(len(found), abs=4), extra
-        assert size == pytest.approx(installs.megabytes(found.values()), rel=0.3), extra
-
-
 def test_an_extra_brings_what_it_says_and_a_plain_install_neither_torch_nor_the_book():
-    found = {extra: set(installs.distributions(ROOT, extra)) for extra in installs.extras(ROOT)}
-    plain = found[installs.PLAIN]
+    found = {extra: set(distributions(extra)) for extra in extras()}
+    plain = found[PLAIN]
     assert {"jax", "jaxlib", "numba", "scipy", "equinox", "xarray"} <= plain
     assert not {"torch", "scikit-learn", "matplotlib", "ipython", "pyyaml", "sphinx", "spinbook"} & plain
     assert all(plain <= packages for packages in found.values())
@@ -53,22 +83,16 @@ def test_an_extra_brings_what_it_says_and_a_plain_install_neither_torch_nor_the_
 
 def test_the_lock_pins_what_every_extra_needs_here():
     pins = {canonicalize_name(name) for name in re.findall(r"^([\w.-]+)==", LOCK, flags=re.MULTILINE)}
-    for extra in installs.extras(ROOT):
-        unpinned = set(installs.distributions(ROOT, extra)) - pins
+    for extra in extras():
+        unpinned = set(distributions(extra)) - pins
         # PyTorch's build, and what only that build needs, differ between machines.
         assert {name for name in unpinned if not name.startswith(("torch", "nvidia-", "triton"))} == set(), extra
-
-
-def test_the_time_of_an_import_is_that_of_the_module():
-    nothing = installs.import_seconds("spinbook")
-    assert 0 <= nothing < 0.2
-    assert installs.import_seconds("numpy") > nothing
 
 
 def environment(wheel, folder, *extras):
     """A search path that holds the wheels and what extras declare, lent from this environment, and nothing else."""
     folder.mkdir()
-    for distribution in (one for extra in extras for one in installs.distributions(ROOT, extra).values()):
+    for distribution in (one for extra in extras for one in distributions(extra).values()):
         for name in {file.parts[0] for file in distribution.files if file.parts[0] not in ("..", "__pycache__")}:
             if not (folder / name).exists():
                 (folder / name).symlink_to(distribution.locate_file(name))
@@ -106,7 +130,7 @@ assert project.root().name == "_book", project.root()
 @pytest.mark.slow
 def test_a_plain_install_of_the_wheel_imports_and_computes_the_physics_in_jax(wheel, tmp_path):
     """Shown is that the wheel and its declared requirements suffice; that pip would fetch them is not."""
-    path = environment(wheel, tmp_path / "lent", installs.PLAIN)
+    path = environment(wheel, tmp_path / "lent", PLAIN)
     done = python(path, tmp_path, IMPORT + COMPUTE, *test_imports.TABLE["the physics in JAX"][0])
     assert done.returncode == 0, done.stderr
     for absent in ("torch", "matplotlib", "sklearn", "IPython", "yaml"):

@@ -124,8 +124,6 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument(
             "--at-once", type=int, default=2, metavar="N", help="how many jobs run at once (default: 2)"
         )
-    installs = commands.add_parser("installs", help="the size of every extra here, and how long modules take to import")
-    installs.add_argument("modules", nargs="*", metavar="MODULE")
     commands.add_parser("deposit", help="what an archive takes: site, sources, metadata, in _build/deposit")
     kept = commands.add_parser(
         "freeze", help="keep the ledger of the finished site as that of its version, in book/releases"
@@ -219,11 +217,6 @@ def _run(options: argparse.Namespace) -> int:
             target = options.root / "_build" / names[page]
             browser.pdf(source, target)
             print(f"wrote {target.relative_to(options.root)}, {target.stat().st_size / 1e6:.1f} MB")
-        return 0
-    if options.command == "installs":
-        from companion.running import installs as sizes
-
-        print(sizes.table(options.root, options.modules))
         return 0
     from companion.declaring import notebooks
     from companion.site import citation

@@ -16,6 +16,7 @@ import lzma
 import posixpath
 import re
 import tarfile
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -24,13 +25,14 @@ from typing import Any
 import nbformat
 from docutils import nodes
 from nbformat import NotebookNode
+from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from PIL import Image
 from sphinx.application import Sphinx
 
 from companion import claims, project
 from companion.declaring import notebooks
-from companion.running import disk, execution, freshness, installs, workers
+from companion.running import disk, execution, freshness, workers
 from companion.site import catalogue, numbering, report
 
 HEAVIEST = 2_000_000
@@ -66,6 +68,7 @@ import tempfile
 from importlib import metadata
 from pathlib import Path
 
+from packaging.requirements import Requirement
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
@@ -321,8 +324,11 @@ def requirements(root: Path, chapter: notebooks.Chapter) -> list[str]:
         return []
     record = execution.read_record(execution.results_folder(root, chapter.name))
     loaded = set(map(canonicalize_name, record.packages)) if record else set()
-    asked = [line for extras in installs.projects(root).values() for lines in extras.values() for line in lines]
-    return sorted({str(line) for line in asked if canonicalize_name(line.name) in loaded - _RUNNERS})
+    asked: list[str] = []
+    for folder in project.code(root):
+        facts = tomllib.loads((folder.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+        asked += sum(facts.get("optional-dependencies", {}).values(), facts.get("dependencies", []))
+    return sorted({str(line) for line in map(Requirement, asked) if canonicalize_name(line.name) in loaded - _RUNNERS})
 
 
 def carried(root: Path, chapter: notebooks.Chapter) -> bytes:
