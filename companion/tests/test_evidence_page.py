@@ -4,26 +4,22 @@ import io
 import json
 
 import pytest
-import yaml
 from bs4 import BeautifulSoup
 
 from companion import claims
 from companion.__main__ import main
 from companion.evidence import epsilon, evidence_page, faults, portability, records, resumable
 from companion.site.markup import fill
-from test_faults import GROSS, TESTS, UNSEEN
-from toybook import add_audit
+from test_faults import GROSS, TESTS, UNSEEN, listed
 
 
 @pytest.fixture
-def book(toy_book):
-    """The toy book in two pages, with a test, two faults, and two claims that name a function."""
-    add_audit(toy_book)
-    toy_book.path("tests").mkdir()
-    toy_book.path("tests/test_pairs.py").write_text(TESTS)
-    toy_book.path("tests/faults.yml").write_text(yaml.safe_dump([dict(GROSS), dict(UNSEEN)]))
-    toy_book.edit("book/claims/probe.yml", "  kind: number\n", "  functions: [walks.unrelated.three]\n  kind: number\n")
-    return toy_book
+def book(audited):
+    """The toy book in two pages, with two faults, and two claims that name a function."""
+    audited.path("tests").mkdir()
+    audited.path("tests/test_pairs.py").write_text(TESTS)
+    audited.edit("book/claims/probe.yml", "  kind: number\n", "  functions: [walks.unrelated.three]\n  kind: number\n")
+    return listed(audited, GROSS, UNSEEN)
 
 
 def text_of(markup):
@@ -31,8 +27,7 @@ def text_of(markup):
 
 
 def test_smallest_errors_are_those_that_were_measured_and_the_rest_is_said(book):
-    study = epsilon.Study(book.root)
-    said = text_of(evidence_page.of_epsilon(study, {}, "../"))
+    said = text_of(evidence_page.of_epsilon(book.root, {}, "../"))
     assert "2 functions that claims name; 0 of them measured; 2 not run yet." in said
     found = {"stopped": "", "called": True, "applied": True}
     values = {
@@ -42,10 +37,10 @@ def test_smallest_errors_are_those_that_were_measured_and_the_rest_is_said(book)
     }
     kept = {
         job.name: found | {"key": job.key, "measured": {"probe.slope": [values[job.name], 1e-11, 1.0, None]}}
-        for job in study.jobs()
+        for job in epsilon.Study(book.root).jobs
         if job.name in values
     }
-    markup = evidence_page.of_epsilon(study, kept, "../")
+    markup = evidence_page.of_epsilon(book.root, kept, "../")
     said = text_of(markup)
     # 1e-3 (1e-9 + 3e-11 - 1e-12) / 2e-3
     assert "5.1 × 10 −10 probe.slope" in said
@@ -55,7 +50,7 @@ def test_smallest_errors_are_those_that_were_measured_and_the_rest_is_said(book)
     assert f"../book/claims.html#ledger-{claims.anchor_of('probe.slope')}" in markup
     name = "walks.pairs.both | audits/probe"
     old = kept | {name: kept[name] | {"older": True, "measured": {"probe.slope": [1e-12, 1e-11, 1.0, None]}}}
-    said = text_of(evidence_page.of_epsilon(study, old, "../"))
+    said = text_of(evidence_page.of_epsilon(book.root, old, "../"))
     assert "Errors of a tenth that no claim would notice pairs.both : it is multiplied and no claim moves" in said
     assert "(of a record before)" in said
 
@@ -133,9 +128,13 @@ def test_times_are_medians_and_numbers_are_written_as_a_reader_writes_them():
     assert written == ["over 1", "0.25", "0.0012", "1.0 × 10<sup>−9</sup>", "2.3 × 10<sup>−7</sup>"]
 
 
+def keep(book, found, keys):
+    return records.keep(book.root, "epsilon", found, keys, io.StringIO())
+
+
 def test_a_record_speaks_of_the_commit_that_was_measured_and_no_edit_changes_its_words(book, capsys):
     of = {"version": "0.1.0.dev0", "commit": "unknown", "date": ""}
-    path = records.write(book.root, "epsilon", {"b": {"key": "2"}, "a": {"key": "1"}}, {"a": "1", "b": "2"})
+    path = keep(book, {"b": {"key": "2"}, "a": {"key": "1"}}, {"a": "1", "b": "2"})
     assert path.read_text() == f'{{\n"of": {json.dumps(of)},\n"a": {{"key": "1"}},\n"b": {{"key": "2"}}\n}}\n'
     assert records.read(book.root, "epsilon") == {"a": {"key": "1"}, "b": {"key": "2"}}
     assert (records.read(book.root, "none"), records.origin(book.root, "none")) == ({}, {})
@@ -144,16 +143,19 @@ def test_a_record_speaks_of_the_commit_that_was_measured_and_no_edit_changes_its
     records.check(book.root)
     # The next version: nothing of it is measured, then one job.
     book.edit("src/walks/__init__.py", "0.1.0", "0.2.0")
-    records.write(book.root, "epsilon", records.read(book.root, "epsilon"), {"a": "3", "b": "4"})
+    keep(book, {}, {"a": "3", "b": "4"})
     assert records.origin(book.root, "epsilon") == of
     assert records.read(book.root, "epsilon") == {"a": {"key": "1"}, "b": {"key": "2"}}
     with pytest.raises(ValueError, match=r"of version 0\.2\.0, got version 0\.1\.0\.dev0 and 0 results"):
         records.check(book.root)
-    records.write(book.root, "epsilon", records.read(book.root, "epsilon") | {"a": {"key": "3"}}, {"a": "3", "b": "4"})
+    keep(book, {"a": {"key": "3"}}, {"a": "3", "b": "4"})
     assert records.origin(book.root, "epsilon")["version"] == "0.2.0.dev0"
     assert records.read(book.root, "epsilon") == {"a": {"key": "3"}, "b": {"key": "2", "older": True}}
     assert main(["--root", str(book.root), "freeze"]) == 2
     assert "got version 0.2.0.dev0 and 1 results of a record before" in capsys.readouterr().err
+    # What has no job any more goes, and no longer stands in the way of a release.
+    keep(book, {}, {"a": "3"})
+    records.check(book.root)
     path.write_text('["a"]')
     with pytest.raises(ValueError, match=r"epsilon\.json: expected results by the names of their jobs"):
         records.read(book.root, "epsilon")

@@ -1,15 +1,14 @@
 """Planted faults: the list still fits the code, and one fault is planted, run and seen from end to end."""
 
 import io
+import json
 from pathlib import Path
 
 import pytest
-import yaml
 
 from companion import check
 from companion.evidence import faults, resumable
 from companion.findings import Findings
-from toybook import add_audit
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -36,18 +35,15 @@ UNSEEN = GROSS | {"id": "unseen", "old": '"""x^2."""', "new": '"""x^3."""', "wha
 
 
 @pytest.fixture
-def book(toy_book):
-    """The toy book in two pages, with one test and a list of faults."""
-    add_audit(toy_book)
-    toy_book.path("tests").mkdir()
-    toy_book.path("tests/test_pairs.py").write_text(TESTS)
-    return toy_book
+def book(audited):
+    """The toy book in two pages, with one test."""
+    audited.path("tests").mkdir()
+    audited.path("tests/test_pairs.py").write_text(TESTS)
+    return audited
 
 
 def listed(book, *contents):
-    book.path("tests/faults.yml").write_text(
-        yaml.safe_dump([dict(one) if isinstance(one, dict) else one for one in contents])
-    )
+    book.path("tests/faults.yml").write_text(json.dumps(contents))
     return book
 
 
@@ -165,7 +161,7 @@ def test_a_fault_is_seen_by_a_test_and_by_a_claim_and_words_by_nobody(book):
         "tests",
     ]
     # A gross fault that no test notices is a problem, and so is a job without a result.
-    book.edit("tests/faults.yml", "size: 1%", "size: gross")
+    listed(book, GROSS, UNSEEN | {"size": "gross"})
     (job,) = (job for job in faults.jobs(book.root, ["unseen"]) if job.unit == faults.TESTS)
     resumable.keep(job.folder(book.root), job.key, {"failed": "", "tests": 1})
     assert faults.run(book.root, out, only=["unseen"], tests_alone=True) == ["unseen, tests: no test fails"]

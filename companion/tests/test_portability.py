@@ -93,7 +93,7 @@ def test_moves_are_measured_in_bounds_and_what_no_longer_holds_is_named(book, mo
         "shuffled tests | heat | tests: no result",
         "shuffled tests | waves | tests: no result",
     ]
-    outcomes = {job: found for job in jobs if (found := resumable.outcome(book.root, job)) is not None}
+    outcomes = {job: found for job in jobs if (found := resumable.outcome(book.root, job))}
     results = portability._results(book.root, outcomes)
     moved = {job.path.name: found["moved"] for job, found in results.items() if job.is_chapter}
     assert moved["again"] == {}
@@ -191,7 +191,7 @@ def test_tests_run_beside_packages_that_the_machinery_lacks(book):
 
 def test_a_page_that_cannot_be_packed_says_why(book, monkeypatch):
     monkeypatch.setattr(portability, "beside", lambda python, folder: folder / "bin" / "python")
-    job = portability.Job(PATHS["Colab's image"], "probe", True, "key")
+    job = portability._job(PATHS["Colab's image"], "probe", True, "key")
     found = portability._run_chapter(book.root, job)
     problem = "probe: expected a finished run of the page, got none; `companion chapter` makes one"
     assert found == {"problem": problem}

@@ -212,12 +212,12 @@ class Map:
 
     def function(self, name: str) -> Function:
         """What the map says of a function, by its name in the reference."""
-        resolved = self._resolved(name)
+        resolved = self.resolved(name)
         tests = [test for test, reached in self._called if reached.calls(resolved)]
         naming = [id for id, claim in self.claims.items() if name in map(self.public, claim.functions)]
         return Function(name, *self.place(name), tests, naming)
 
-    def _resolved(self, name: str) -> str:
+    def resolved(self, name: str) -> str:
         """Where a function is defined; of a method, its class, and its own name."""
         resolved = self.code.resolve(name) or name
         if resolved != name and (self.code.resolve(name.rpartition(".")[0]) == resolved):
@@ -244,7 +244,7 @@ class Map:
         name = self.public(name)
         if any(name == run or name.startswith(f"{run}.") for run in self.run_by(id) or ()):
             return Relation.OWN
-        resolved, reached = self._resolved(name), self.code.reached(behind.names, behind.attributes)
+        resolved, reached = self.resolved(name), self.code.reached(behind.names, behind.attributes)
         ran = frozenset(one for one in self.run_by(id) or () if not one.rpartition(".")[2].isupper())
         for record in self._records:
             made = record & reached.names and self.code.reached(record - reached.names).calls(resolved)

@@ -23,10 +23,8 @@ import ast
 import importlib
 import json
 import math
+import multiprocessing
 import os
-import signal
-import sys
-import time
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -48,7 +46,7 @@ _MEASURE = "claims.measure"
 
 
 @dataclass(frozen=True)
-class Job:
+class Job(resumable.Job):
     """One function, multiplied, on one page; ``function`` may be PLAIN or AGAIN. ``ids`` are the claims to ask."""
 
     function: str
@@ -56,16 +54,6 @@ class Job:
     ids: tuple[str, ...]
     module: str
     definition: str
-    key: str
-
-    @property
-    def name(self) -> str:
-        """Its name in what is printed, and in what is kept."""
-        return f"{self.function} | {self.page}"
-
-    def folder(self, root: Path) -> Path:
-        """Where its result lies."""
-        return root / "_build" / "epsilon" / notebooks.slug(self.page) / self.function.replace(" ", "-")
 
 
 class Study:
@@ -76,8 +64,6 @@ class Study:
         self.root = root.resolve()
         self.map = equations.Map(self.root)
         self._keyed = keyed
-        self._keys: dict[str, str] = {}
-        self._places: dict[str, tuple[str, str]] = {}
 
     @cached_property
     def naming(self) -> dict[str, dict[str, list[str]]]:
@@ -89,90 +75,69 @@ class Study:
                 found.setdefault(name, {}).setdefault(page, []).append(id)
         return dict(sorted(found.items()))
 
-    def place(self, name: str) -> tuple[str, str]:
-        """The module and the definition of a function of the library, ("", "") for what is not called: a record."""
-        if name not in self._places:
-            self._places[name] = self._find(name)
-        return self._places[name]
-
-    def _find(self, name: str) -> tuple[str, str]:
-        code = self.map.code
-        resolved = code.resolve(name)
-        if resolved is None:
-            return "", ""
-        module, _, local = resolved.rpartition(".")
-        if code.resolve(name.rpartition(".")[0]) == resolved:
-            local = f"{local}.{name.rpartition('.')[2]}"
-        found = code.definition(name)
-        assert found is not None
-        return (module, local) if perturb.can_be_called(found.path.read_text(encoding="utf-8"), local) else ("", "")
-
-    def jobs(self, pages: Sequence[str] = ()) -> list[Job]:
-        """Everything there is to run, page by page, each first as it is; ``pages`` limits them."""
+    @cached_property
+    def jobs(self) -> list[Job]:
+        """Everything there is to run, page by page, each first as it is."""
+        places = {name: place for name in self.naming if (place := self._place(name))}
         by_page: dict[str, dict[str, list[str]]] = {}
-        for name, mine in self.naming.items():
-            if self.place(name)[0]:
-                for page, ids in mine.items():
-                    if run := [id for id in ids if self.map.relation(id, name) is not equations.Relation.RECORD]:
-                        by_page.setdefault(page, {})[name] = run
-        known = notebooks.names(self.root)
-        if unknown := sorted(set(pages) - set(known)):
-            raise ValueError(f"PAGE: expected some of {known}, got {unknown}")
+        for name in places:
+            for page, ids in self.naming[name].items():
+                if run := [id for id in ids if self.map.relation(id, name) is not equations.Relation.RECORD]:
+                    by_page.setdefault(page, {})[name] = run
         found = []
-        for page in (page for page in known if page in by_page and (not pages or page in pages)):
-            if page not in self._keys:
-                self._keys[page] = observed.key(self.root, page) if self._keyed else ""
-            every = sorted({id for ids in by_page[page].values() for id in ids})
-            asked = {PLAIN: every, **by_page[page], AGAIN: every}
-            for name, ids in asked.items():
-                module, definition = ("", "") if name in (PLAIN, AGAIN) else self.place(name)
-                parts = [self._keys[page], module, definition, FACTOR, perturb.FORM, sorted(ids)]
-                own = freshness.digest(json.dumps(parts).encode())
-                found.append(Job(name, page, tuple(sorted(ids)), module, definition, own))
+        for page in (page for page in notebooks.names(self.root) if page in by_page):
+            key = observed.key(self.root, page) if self._keyed else ""
+            every = [id for ids in by_page[page].values() for id in ids]
+            for name, ids in {PLAIN: every, **by_page[page], AGAIN: every}.items():
+                asked, (module, definition) = sorted(set(ids)), places.get(name, ("", ""))
+                made_of = json.dumps([key, module, definition, FACTOR, perturb.FORM, asked])
+                own = freshness.digest(made_of.encode())
+                folder = f"{EVIDENCE}/{notebooks.slug(page)}/{name.replace(' ', '-')}"
+                found.append(Job(f"{name} | {page}", own, folder, name, page, tuple(asked), module, definition))
         return found
+
+    def _place(self, name: str) -> tuple[str, str] | None:
+        """The module and the definition of a function of the library; None for what is not called: a record."""
+        found = self.map.code.definition(name)
+        if found is None:
+            return None
+        module = found.name.rpartition(".")[0]
+        local = self.map.resolved(name).removeprefix(f"{module}.")
+        return (module, local) if perturb.can_be_called(found.path.read_text(encoding="utf-8"), local) else None
 
 
 def jobs(root: Path, pages: Sequence[str] = ()) -> list[Job]:
-    """Everything there is to run.
+    """Everything there is to run; ``pages`` limits it.
 
     Raises ``ValueError`` if ``pages`` names one that does not exist.
     """
-    return Study(root).jobs(pages)
-
-
-@dataclass(frozen=True)
-class _Page:
-    """All jobs of one page: they share a process that has loaded what the page imports of other packages."""
-
-    page: str
-    jobs: tuple[Job, ...]
-
-    @property
-    def name(self) -> str:
-        return self.page
-
-    @property
-    def key(self) -> str:
-        return freshness.digest(" ".join(job.key for job in self.jobs).encode())
-
-    def folder(self, root: Path) -> Path:
-        return self.jobs[0].folder(root).parent / "_page"
+    known = notebooks.names(root)
+    if unknown := sorted(set(pages) - set(known)):
+        raise ValueError(f"PAGE: expected some of {known}, got {unknown}")
+    return [job for job in Study(root).jobs if not pages or job.page in pages]
 
 
 def run(root: Path, out: TextIO, *, pages: Sequence[str] = (), at_once: int = resumable.AT_ONCE) -> None:
-    """Run what has no result yet, ``at_once`` pages at a time; ``pages`` names pages, all by default."""
+    """Run what has no result yet, ``at_once`` pages at a time; ``pages`` names pages, all by default.
+
+    All jobs of one page share a process that has loaded what the page imports of other packages.
+    """
     root = root.resolve()
     by_page: dict[str, list[Job]] = {}
     for job in jobs(root, pages):
         by_page.setdefault(job.page, []).append(job)
 
-    def start(one: _Page, children: resumable.Children) -> None:
-        limit = LIMIT_SECONDS * sum(resumable.outcome(root, job) is None for job in one.jobs)
-        task = {"key": one.key, "jobs": [vars(job) for job in one.jobs]}
-        variables = _variables(root, one.page)
-        children.run(__name__, root, one.folder(root), task, limit=limit, environment=variables)
+    def start(whole: resumable.Job, children: resumable.Children) -> None:
+        mine = by_page[whole.name]
+        limit = LIMIT_SECONDS * sum(resumable.outcome(root, job) is None for job in mine)
+        task = {"key": whole.key, "jobs": [vars(job) for job in mine]}
+        variables = _variables(root, whole.name)
+        children.run(__name__, root, whole.folder(root), task, limit=limit, environment=variables)
 
-    batches = [_Page(page, tuple(mine)) for page, mine in by_page.items()]
+    batches = []
+    for page, mine in by_page.items():
+        key = freshness.digest(" ".join(job.key for job in mine).encode())
+        batches.append(resumable.Job(page, key, f"{EVIDENCE}/{notebooks.slug(page)}/_page"))
     resumable.run(root, batches, start, out, at_once=at_once, words=lambda found: f"{found['jobs']} runs are there")
 
 
@@ -197,28 +162,24 @@ def _variables(root: Path, page: str) -> dict[str, str]:
 def record(root: Path, out: TextIO) -> Path:
     """Keep what was measured here in ``book/evidence``, beside what was measured elsewhere and still stands there."""
     root = root.resolve()
-    study = Study(root)
-    kept = records.read(root, EVIDENCE)
-    for job in study.jobs():
-        if found := resumable.outcome(root, job):
-            kept[job.name] = found
-    print(f"{len(kept)} results", file=out)
-    return records.write(root, EVIDENCE, kept, {job.name: job.key for job in study.jobs()})
+    wanted = jobs(root)
+    found = {job.name: result for job in wanted if (result := resumable.outcome(root, job))}
+    return records.keep(root, EVIDENCE, found, {job.name: job.key for job in wanted}, out)
 
 
 @dataclass(frozen=True)
 class Row:
-    """What was found of one function.
+    """What was found of one function, about which the claims ``asked`` were asked.
 
     ``epsilon`` is None where nothing was measured; infinite where no claim moved; then ``state`` says why. ``claim``
     sees the error first. ``old`` says that it was carried over from a record before.
     """
 
     function: str
-    epsilon: float | None
-    claim: str
-    state: str
     asked: tuple[str, ...]
+    state: str
+    epsilon: float | None = None
+    claim: str = ""
     old: bool = False
 
 
@@ -231,51 +192,49 @@ STOPS = "the page stops"
 SEEN = "seen"
 UNSOUND = "other numbers without a fault"
 """The statements of the claim alone give another value than among those of the other claims: they were not all."""
+_ORDER = (SEEN, STOPS, BLIND, NOTHING, NOT_CALLED, UNSOUND)
 
 
 def rows(study: Study, kept: Mapping[str, Mapping[str, Any]]) -> list[Row]:
     """One row for each function that a measured claim names, from what is kept."""
     by_name: dict[str, list[Job]] = {}
-    plain: dict[str, dict[str, Any]] = {}
-    for job in study.jobs():
-        if job.function in (PLAIN, AGAIN):
-            plain.setdefault(job.page, {})[job.function] = kept.get(job.name, {}).get("measured", {})
-        else:
-            by_name.setdefault(job.function, []).append(job)
+    for job in study.jobs:
+        by_name.setdefault(job.function, []).append(job)
+    plain, again = (
+        {job.page: kept[job.name]["measured"] for job in by_name.get(name, ()) if job.name in kept}
+        for name in (PLAIN, AGAIN)
+    )
     found = []
-    for name, mine in study.naming.items():
-        asked = tuple(sorted(id for ids in mine.values() for id in ids))
-        if name not in by_name:
-            found.append(Row(name, None, "", RECORD, asked))
-            continue
-        done = [job for job in by_name[name] if job.name in kept and PLAIN in plain.get(job.page, {})]
-        if not done:
-            found.append(Row(name, None, "", NOT_RUN, asked))
-            continue
-        results = [(_epsilon(study, job, kept[job.name], plain[job.page])) for job in done]
-        epsilon, claim, state = min(results, key=lambda one: (one[0], _ORDER.index(one[2])))
-        if math.isinf(epsilon) and len(done) < len(by_name[name]):
+    for name, naming in study.naming.items():
+        asked = tuple(sorted(id for ids in naming.values() for id in ids))
+        mine = by_name.get(name, [])
+        done = [job for job in mine if job.name in kept and job.page in plain]
+        results = [_epsilon(study.map.claims, kept[job.name], plain[job.page], again.get(job.page, {})) for job in done]
+        epsilon, claim, state = min(results, key=lambda one: (one[0], _ORDER.index(one[2])), default=(math.inf, "", ""))
+        if math.isinf(epsilon) and len(done) < len(mine):
             # Another page may still notice.
-            found.append(Row(name, None, "", NOT_RUN, asked))
-            continue
-        old = any(kept[job.name].get("older", False) for job in done)
-        found.append(Row(name, epsilon, claim, state, asked, old))
+            found.append(Row(name, asked, NOT_RUN))
+        elif not mine:
+            found.append(Row(name, asked, RECORD))
+        else:
+            old = any(kept[job.name].get("older", False) for job in done)
+            found.append(Row(name, asked, state, epsilon, claim, old))
     return found
 
 
-_ORDER = (SEEN, STOPS, BLIND, NOTHING, NOT_CALLED, UNSOUND)
-
-
 def _epsilon(
-    study: Study, job: Job, found: Mapping[str, Any], plain: Mapping[str, Mapping[str, Any]]
+    declared: Mapping[str, claims.Claim],
+    found: Mapping[str, Any],
+    plain: Mapping[str, Sequence[Any]],
+    again: Mapping[str, Sequence[Any]],
 ) -> tuple[float, str, str]:
     """The least epsilon that a job gives, the claim that has it, and the state."""
     least, who = math.inf, ""
     for id, given in found["measured"].items():
-        before, again = plain[PLAIN].get(id), plain.get(AGAIN, {}).get(id)
-        if id not in study.map.claims or before is None or (again is not None and again[0] != before[0]):
+        before = plain.get(id)
+        if id not in declared or before is None or again.get(id, before)[0] != before[0]:
             continue
-        one = _of_claim(study.map.claims[id], claims.Measurement(*before), claims.Measurement(*given))
+        one = _of_claim(declared[id], claims.Measurement(*before), claims.Measurement(*given))
         if one is not None and one < least:
             least, who = one, id
     if not found["called"] and math.isfinite(least):
@@ -330,8 +289,8 @@ def _load(statements: Sequence[str], own: Sequence[str]) -> None:
                     importlib.import_module(name)
 
 
-def _run(job: Job, folder: Path, factor: float | None) -> dict[str, Any]:
-    """Run the statements of a job in this process, which is of no use afterwards."""
+def _run(job: Job, folder: Path, factor: float | None) -> None:
+    """Run the statements of a job in this process, which is of no use afterwards, and keep what it finds."""
     warnings.resetwarnings()
     kernel_startup.be_strict()
     os.environ["COMPANION_OUT"] = str(folder)
@@ -347,34 +306,19 @@ def _run(job: Job, folder: Path, factor: float | None) -> dict[str, Any]:
         stopped = f"{type(error).__name__}: {error}"[:300]
     measured = observed.measured(folder)
     known = {id: measured[id] for id in job.ids if id in measured}
-    return {"stopped": stopped, "measured": known, **perturb.noted(folder)}
+    resumable.keep(folder, job.key, {"stopped": stopped, "measured": known, **perturb.noted(folder)})
 
 
-def _forked(root: Path, job: Job, factor: float | None, *, keep: bool) -> dict[str, Any] | None:
+def _forked(root: Path, job: Job, factor: float | None) -> dict[str, Any] | None:
     """What a run in a copy of this process finds; None if the copy died or did not come to an end."""
     folder = job.folder(root) / "run"
     disk.remove(folder)
-    disk.folder(folder)
-    child = os.fork()
-    if child == 0:
-        # The copy must not come back to what this process has still to do.
-        try:
-            found = _run(job, folder, factor)
-            resumable.keep(job.folder(root) if keep and _whole(job, found) else folder, job.key, found)
-            disk.write(folder / "found.json", json.dumps(found))
-        finally:
-            sys.stdout.flush()
-            os._exit(0)
-    until = time.monotonic() + LIMIT_SECONDS
-    while os.waitpid(child, os.WNOHANG) == (0, 0):
-        if time.monotonic() > until:
-            os.kill(child, signal.SIGKILL)
-            os.waitpid(child, 0)
-            break
-        time.sleep(0.1)
-    path = folder / "found.json"
-    content: dict[str, Any] | None = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
-    return content
+    copy = multiprocessing.get_context("fork").Process(target=_run, args=(job, disk.folder(folder), factor))
+    copy.start()
+    copy.join(LIMIT_SECONDS)
+    copy.kill()
+    copy.join()
+    return resumable.read(folder)
 
 
 def _whole(job: Job, found: Mapping[str, Any]) -> bool:
@@ -395,11 +339,12 @@ def work(root: Path, folder: Path, task: Mapping[str, Any]) -> dict[str, Any] | 
 
 def _measured(root: Path, job: Job) -> str:
     """Run a job, keep what it found, and say it in words; where the statements stop as they are, nothing is kept."""
-    found = _forked(root, job, 1.0 + FACTOR, keep=True)
+    found = _forked(root, job, 1.0 + FACTOR)
     if found is not None and _whole(job, found):
+        resumable.keep(job.folder(root), job.key, found)
         return f"{len(found['measured'])} claims measured" + ("" if found["applied"] else ", nothing multiplied")
     # Is it the function, or are these statements not all that the page needs?
-    plain = _forked(root, job, None, keep=False) if job.module else found
+    plain = _forked(root, job, None) if job.module else found
     if plain is None or not _whole(job, plain):
         return f"no result, it stops as it is: {plain and (plain['stopped'] or sorted(plain['measured']))}"
     found = found or {"stopped": "the process died", "measured": {}, "called": True, "applied": True}

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from docutils import nodes
-from markupsafe import Markup
 from sphinx.application import Sphinx
 
 from companion import project
@@ -23,8 +22,9 @@ from companion.evidence import epsilon, faults, portability, records
 from companion.site import directives
 from companion.site.markup import count, fill
 
+Results = Mapping[str, Mapping[str, Any]]
+"""What is kept of jobs, by their names."""
 _OLD = "of a record before"
-_EQUATIONS_SHOWN = 1
 _REASONS = {
     epsilon.SEEN: "",
     epsilon.RECORD: "holds results and computes nothing when it is called",
@@ -57,20 +57,12 @@ class Evidence(directives.Directive):
         return [self.raw(head + said(self.root, records.read(self.root, name), self.to_root()))]
 
 
-def of_epsilon(study: epsilon.Study, kept: Mapping[str, Mapping[str, Any]], to_root: str) -> str:
+def of_epsilon(root: Path, kept: Results, to_root: str) -> str:
     """Totals, the functions for which the book is blind, all that were run, the least noticed first, and the others."""
+    study = epsilon.Study(root, keyed=False)
     rows = epsilon.rows(study, kept)
     seen = [row.epsilon for row in rows if row.epsilon is not None]
-    counts = {state: sum(row.state == state for row in rows) for state in dict.fromkeys(row.state for row in rows)}
-    asked = len(rows) - counts.get(epsilon.RECORD, 0)
-    totals = f"{count(asked, 'function')} that claims name; {len(seen)} of them measured"
-    if seen:
-        totals += (
-            f", with a median of {_power(statistics.median(seen))}; "
-            f"{sum(one <= epsilon.FACTOR for one in seen)} at {_power(epsilon.FACTOR)} or less, "
-            f"{sum(one > _BLIND for one in seen)} above a tenth"
-        )
-    totals += f"; {counts.get(epsilon.NOT_RUN, 0)} not run yet."
+    blind = [row for row in rows if row.epsilon is not None and row.epsilon > _BLIND]
     by_function: dict[str, list[equations.Row]] = {}
     for one in study.map.rows:
         for name in one.functions:
@@ -84,13 +76,16 @@ def of_epsilon(study: epsilon.Study, kept: Mapping[str, Mapping[str, Any]], to_r
     run = [row for row in rows if row.state != epsilon.NOT_RUN]
     return fill(
         "evidence.epsilon",
-        totals=Markup(totals),
-        blind=[row for row in rows if row.epsilon is not None and row.epsilon > _BLIND],
+        asked=sum(row.state != epsilon.RECORD for row in rows),
+        measured=len(seen),
+        median=statistics.median(seen) if seen else None,
+        least=epsilon.FACTOR,
+        seen=sum(one <= epsilon.FACTOR for one in seen),
+        blind=blind,
         rows=sorted(run, key=lambda row: -1.0 if row.epsilon is None else row.epsilon, reverse=True),
         waiting=[row.function for row in rows if row.state == epsilon.NOT_RUN],
         reasons=_REASONS,
         equations=by_function,
-        most=_EQUATIONS_SHOWN,
         named=named,
         short_name=lambda name: name.removeprefix(f"{package}."),
         linked=equations.wanted(study.root),
@@ -100,32 +95,37 @@ def of_epsilon(study: epsilon.Study, kept: Mapping[str, Mapping[str, Any]], to_r
     )
 
 
-def of_faults(root: Path, kept: Mapping[str, Mapping[str, Any]], to_root: str) -> str:
+def of_faults(root: Path, kept: Results, to_root: str) -> str:
     """Totals by size, the faults that nobody noticed, all that were planted, and the others."""
-    by_fault: dict[faults.Fault, list[faults.Job]] = {}
+    whole: dict[faults.Fault, dict[str, Any]] = {}
     for job in faults.jobs(root, keyed=False):
-        if job.fault is not None:
-            by_fault.setdefault(job.fault, []).append(job)
-    sizes, missed, planted, left = [], [], [], []
-    for size in faults.SIZES:
-        mine = [fault for fault in by_fault if fault.size == size]
-        tested = [one for fault in mine if (one := _tests_of(by_fault[fault], kept)) is not None]
-        read = [fault for fault in mine if fault.pages and not _missing(by_fault[fault], kept)]
-        by_page = sum(any(map(_notices, _pages_of(by_fault[fault], kept))) for fault in read)
-        pages = [page for fault in mine for page in _pages_of(by_fault[fault], kept)]
-        failed = [one for one in tested if _failed(one)]
-        tests_said = (len(tested), len(failed), _median_seconds(failed))
-        sizes.append((size, len(mine), *tests_said, len(read), by_page, _median_seconds(pages)))
-    for fault, jobs in by_fault.items():
-        tests, pages, waiting = _tests_of(jobs, kept), _pages_of(jobs, kept), _missing(jobs, kept)
-        if tests is None and not pages:
-            left.append(f"{fault.what.rstrip('.')} ({fault.about})")
+        if job.fault is None:
             continue
-        by_page = any(map(_notices, pages))
-        if tests is not None and not _failed(tests) and not by_page:
-            missed.append({"fault": fault, "waiting": waiting})
-        found = {"fault": fault, "tests": tests, "pages": pages, "waiting": waiting, "seen_by_page": by_page}
-        planted.append(found | {"old": any(kept.get(job.name, {}).get("older") for job in jobs)})
+        row = whole.setdefault(job.fault, {"fault": job.fault, "tests": None, "pages": [], "waiting": 0, "old": False})
+        result = kept.get(job.name)
+        if result is None:
+            row["waiting"] += job.unit != faults.TESTS
+            continue
+        row["old"] |= result.get("older", False)
+        if job.unit == faults.TESTS:
+            row["tests"] = result
+        else:
+            row["pages"].append(result)
+    for row in whole.values():
+        row["seen_by_test"] = row["tests"] is not None and faults.seen_by_tests(row["tests"])
+        row["seen_by_page"] = any(page["claims"] or page["stopped"] for page in row["pages"])
+    sizes = []
+    for size in faults.SIZES:
+        mine = [row for row in whole.values() if row["fault"].size == size]
+        read = [row for row in mine if row["pages"] and not row["waiting"]]
+        failed = [row["tests"] for row in mine if row["seen_by_test"]]
+        tests = (sum(row["tests"] is not None for row in mine), len(failed), _median_seconds(failed))
+        by_page = sum(row["seen_by_page"] for row in read)
+        pages = [page for row in mine for page in row["pages"]]
+        sizes.append((size, len(mine), *tests, len(read), by_page, _median_seconds(pages)))
+    planted = [row for row in whole.values() if row["tests"] is not None or row["pages"]]
+    missed = [row for row in planted if row["tests"] is not None and not (row["seen_by_test"] or row["seen_by_page"])]
+    left = [f"{row['fault'].what.rstrip('.')} ({row['fault'].about})" for row in whole.values() if row not in planted]
     facts = {"sizes": sizes, "missed": missed, "planted": planted, "left": left}
     return fill("evidence.faults", **facts, old=_OLD, to_root=to_root)
 
@@ -135,27 +135,7 @@ def _median_seconds(runs: Sequence[Mapping[str, Any]]) -> str:
     return f"{statistics.median(float(one['seconds']) for one in runs):.0f}" if runs else "–"
 
 
-def _tests_of(jobs: Sequence[faults.Job], kept: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    return next((kept[job.name] for job in jobs if job.unit == faults.TESTS and job.name in kept), None)
-
-
-def _pages_of(jobs: Sequence[faults.Job], kept: Mapping[str, Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    return [kept[job.name] for job in jobs if job.unit != faults.TESTS and job.name in kept]
-
-
-def _missing(jobs: Sequence[faults.Job], kept: Mapping[str, Mapping[str, Any]]) -> list[faults.Job]:
-    return [job for job in jobs if job.unit != faults.TESTS and job.name not in kept]
-
-
-def _failed(tests: Mapping[str, Any]) -> bool:
-    return bool(tests.get("failed") or tests.get("late"))
-
-
-def _notices(page: Mapping[str, Any]) -> bool:
-    return bool(page["claims"] or page["stopped"])
-
-
-def of_paths(root: Path, kept: Mapping[str, Mapping[str, Any]], to_root: str) -> str:
+def of_paths(root: Path, kept: Results, to_root: str) -> str:
     """A row for each path, and the claims that move by more than a tenth of their bound."""
     jobs = [job for job in portability.jobs(root, keyed=False) if job.path.name != portability.AS_IS]
     lines, far = [], []
@@ -202,18 +182,12 @@ def _power(value: float) -> str:
         return "over 1"
     if value >= _BLIND / 100:
         return f"{value:.2g}"
-    exponent = math.floor(math.log10(value)) if value > 0 else 0
-    digits = f"{value / 10.0**exponent:.1f}"
-    if digits == "10.0":
-        digits, exponent = "1.0", exponent + 1
-    return f"{digits} × 10<sup>−{-exponent}</sup>" if value > 0 else "0"
+    digits, exponent = f"{value:.1e}".split("e")
+    return f"{digits} × 10<sup>−{-int(exponent)}</sup>" if value > 0 else "0"
 
 
-TABLES: Mapping[str, tuple[str, Callable[[Path, Mapping[str, Mapping[str, Any]], str], str]]] = {
-    "smallest-errors": (
-        epsilon.EVIDENCE,
-        lambda root, kept, to_root: of_epsilon(epsilon.Study(root, keyed=False), kept, to_root),
-    ),
+TABLES: Mapping[str, tuple[str, Callable[[Path, Results, str], str]]] = {
+    "smallest-errors": (epsilon.EVIDENCE, of_epsilon),
     "planted-faults": (faults.EVIDENCE, of_faults),
     "parity": (portability.EVIDENCE, of_paths),
 }

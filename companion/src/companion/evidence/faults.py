@@ -33,7 +33,6 @@ LIMIT_SECONDS = 1_200.0
 """How long the tests or a page of one fault may take; what takes longer has not come to an end."""
 
 TESTS = "tests"
-_LEFT_OUT = ("_build", "__pycache__")
 
 
 @dataclass(frozen=True)
@@ -53,23 +52,12 @@ class Fault:
 
 
 @dataclass(frozen=True)
-class Job:
+class Job(resumable.Job):
     """The tests of a fault (``unit`` is "tests"), or one page with it; without a fault, the page as it is."""
 
     fault: Fault | None
     unit: str
     profile: str
-    key: str
-
-    @property
-    def name(self) -> str:
-        """Its name in what is printed."""
-        return f"{self.fault.id if self.fault else 'without a fault'}, {self.unit}"
-
-    def folder(self, root: Path) -> Path:
-        """Where its result lies."""
-        unit = notebooks.slug(self.unit) + ("" if self.unit == TESTS else f"-{self.profile}")
-        return root / "_build" / "faults" / (self.fault.id if self.fault else "_as-it-is") / unit
 
 
 def read(root: Path) -> list[Fault]:
@@ -107,20 +95,15 @@ def _problems(root: Path, content: Any) -> Iterator[tuple[str, str]]:
         yield "old", f"old: expected it once in {content['file']}, got it {count} times"
     elif content["old"] == content["new"]:
         yield "new", "new: expected another text than the old one"
-    elif content["file"].endswith(".py") and (error := _broken(text.replace(content["old"], content["new"]))):
-        yield "new", f"new: {content['file']} can then not be read: {error}"
+    elif content["file"].endswith(".py"):
+        try:
+            ast.parse(text.replace(content["old"], content["new"]))
+        except SyntaxError as error:
+            yield "new", f"new: {content['file']} can then not be read: {error}"
     if not all((root / name).exists() for name in content["tests"]):
         yield "tests", f"tests: expected files or folders that are there, got {content.get('tests')!r}"
     if absent := [name for name in content.get("pages") or () if not (root / "notebooks" / f"{name}.md").is_file()]:
         yield "pages", f"pages: not in notebooks: {absent}"
-
-
-def _broken(code: str) -> str:
-    try:
-        ast.parse(code)
-    except SyntaxError as error:
-        return str(error)
-    return ""
 
 
 def plant(root: Path, fault: Fault | None, folder: Path) -> None:
@@ -128,9 +111,7 @@ def plant(root: Path, fault: Fault | None, folder: Path) -> None:
 
     What is hidden, and what was built, stays behind. Files are copied and not linked, because tests may write.
     """
-    shutil.copytree(
-        root, folder, ignore=lambda _, names: [one for one in names if one.startswith(".") or one in _LEFT_OUT]
-    )
+    shutil.copytree(root, folder, ignore=shutil.ignore_patterns(".*", "_build", "__pycache__"))
     if fault is not None:
         path = folder / fault.file
         path.write_text(path.read_text(encoding="utf-8").replace(fault.old, fault.new), encoding="utf-8")
@@ -150,16 +131,19 @@ def jobs(root: Path, only: Sequence[str] = (), *, keyed: bool = True) -> list[Jo
     keys = {page: observed.key(root, page) if keyed else "" for page in pages}
     codes = {tests: _code_of(root, tests) if keyed else "" for tests in {fault.tests for fault in faults}}
     plain = sorted({(page, fault.profile) for fault in faults for page in fault.pages})
-    found = [Job(None, page, profile, keys[page]) for page, profile in plain]
+    found = [_job(None, page, profile, keys[page]) for page, profile in plain]
     for fault in faults:
         own = json.dumps(asdict(fault), sort_keys=True)
-        spoilt = freshness.tree_digest(root / fault.file)
-        code = f"{codes[fault.tests]} {spoilt}"
-        found.append(Job(fault, TESTS, fault.profile, freshness.digest(f"{code} {own}".encode())))
-        found += [
-            Job(fault, page, fault.profile, freshness.digest(f"{keys[page]} {own}".encode())) for page in fault.pages
-        ]
+        code = f"{codes[fault.tests]} {freshness.tree_digest(root / fault.file)}"
+        for unit, made_of in {TESTS: code, **{page: keys[page] for page in fault.pages}}.items():
+            found.append(_job(fault, unit, fault.profile, freshness.digest(f"{made_of} {own}".encode())))
     return found
+
+
+def _job(fault: Fault | None, unit: str, profile: str, key: str) -> Job:
+    id, folder = (fault.id, fault.id) if fault else ("without a fault", "_as-it-is")
+    place = f"{EVIDENCE}/{folder}/{notebooks.slug(unit)}" + ("" if unit == TESTS else f"-{profile}")
+    return Job(f"{id}, {unit}", key, place, fault, unit, profile)
 
 
 def _code_of(root: Path, tests: Sequence[str]) -> str:
@@ -180,7 +164,6 @@ def run(
     out: TextIO,
     *,
     only: Sequence[str] = (),
-    limit: float = LIMIT_SECONDS,
     at_once: int = resumable.AT_ONCE,
     tests_alone: bool = False,
 ) -> list[str]:
@@ -193,42 +176,27 @@ def run(
     root = root.resolve()
     wanted = [job for job in jobs(root, only) if job.unit == TESTS or not tests_alone]
     # What a run that was killed left behind.
-    disk.sweep_out(_work_folder(root))
+    disk.sweep_out(copies := root / "_build" / EVIDENCE / "_work")
 
     def start(job: Job, children: resumable.Children) -> None:
-        _start(root, job, limit, children)
+        with disk.owned(copies, notebooks.slug(job.unit)) as place:
+            # A process of its own, in a copy of its own whose code it imports.
+            plant(root, job.fault, place / "book")
+            tests = job.fault.tests if job.fault else ()
+            task = {"unit": job.unit, "profile": job.profile, "key": job.key, "tests": tests}
+            if not children.run(__name__, place / "book", job.folder(root), task, limit=LIMIT_SECONDS):
+                resumable.keep(job.folder(root), job.key, {"seconds": LIMIT_SECONDS, "late": True})
 
     resumable.run(root, wanted, start, out, at_once=at_once, words=_in_words)
     results = _results(root, wanted)
     problems = [f"{job.name}: no result" for job in wanted if job.fault and job not in results]
     for job, found in results.items():
-        if (
-            job.unit == TESTS
-            and job.fault
-            and job.fault.size == "gross"
-            and not (found.get("failed") or found.get("late"))
-        ):
+        if job.unit == TESTS and job.fault and job.fault.size == "gross" and not seen_by_tests(found):
             problems.append(f"{job.name}: no test fails")
         for id in found.get("unforeseen", ()):
             print(f"{job.name}: {id} fails, and the map of equations does not say that it rests on this", file=out)
     print("\n".join(problems), file=out)
     return problems
-
-
-def _work_folder(root: Path) -> Path:
-    return root / "_build" / "faults" / "_work"
-
-
-def _start(root: Path, job: Job, limit: float, children: resumable.Children) -> None:
-    """Run a job in a process of its own, in a copy of its own whose code it imports."""
-    folder = disk.folder(job.folder(root))
-    with disk.owned(_work_folder(root), notebooks.slug(job.unit)) as place:
-        copy = place / "book"
-        plant(root, job.fault, copy)
-        tests = job.fault.tests if job.fault else ()
-        task = {"unit": job.unit, "profile": job.profile, "key": job.key, "tests": tests}
-        if not children.run(__name__, copy, folder, task, limit=limit):
-            resumable.keep(folder, job.key, {"seconds": limit, "late": True})
 
 
 def work(root: Path, folder: Path, task: Mapping[str, Any]) -> dict[str, Any]:
@@ -267,11 +235,9 @@ def _compiled(folder: Path) -> Path:
 def record(root: Path, out: TextIO) -> Path:
     """Keep what was measured here in ``book/evidence``, beside what was measured elsewhere and still stands there."""
     root = root.resolve()
-    kept = records.read(root, EVIDENCE)
     wanted = jobs(root)
-    kept |= {job.name: found for job, found in _results(root, wanted).items()}
-    print(f"{len(kept)} results of {sum(job.fault is not None for job in wanted)}", file=out)
-    return records.write(root, EVIDENCE, kept, {job.name: job.key for job in wanted})
+    found = {job.name: result for job, result in _results(root, wanted).items()}
+    return records.keep(root, EVIDENCE, found, {job.name: job.key for job in wanted if job.fault}, out)
 
 
 def _results(root: Path, wanted: Sequence[Job]) -> dict[Job, dict[str, Any]]:
@@ -299,6 +265,11 @@ def _results(root: Path, wanted: Sequence[Job]) -> dict[Job, dict[str, Any]]:
         results[job] = {name: found[name] for name in ("key", "seconds")}
         results[job] |= {"stopped": stopped, "claims": lost, "unforeseen": unforeseen}
     return results
+
+
+def seen_by_tests(found: Mapping[str, Any]) -> bool:
+    """Whether a run of tests fails, or does not come to an end."""
+    return bool(found.get("failed") or found.get("late"))
 
 
 def _held(found: Mapping[str, Any], declared: Mapping[str, claims.Claim]) -> set[str]:

@@ -94,29 +94,23 @@ PATHS = (
 
 
 @dataclass(frozen=True)
-class Job:
+class Job(resumable.Job):
     """One unit (a chapter, or a folder of tests) on one path."""
 
     path: ProcessorPath
     unit: str
     is_chapter: bool
-    key: str
 
     @property
-    def name(self) -> str:
-        """Its name in what is printed, and in what is kept."""
-        return f"{self.path.name} | {self.unit} | {'page' if self.is_chapter else 'tests'}"
+    def is_reference(self) -> bool:
+        """Whether it is a page as it is, with which its other runs are compared."""
+        return self.path.name == AS_IS and self.is_chapter
 
-    def folder(self, root: Path) -> Path:
-        """Where its result lies."""
-        slug = "".join(letter if letter.isalnum() else "-" for letter in self.path.name.lower())
-        return (
-            root
-            / "_build"
-            / "portability"
-            / slug
-            / f"{'chapter' if self.is_chapter else 'tests'}-{notebooks.slug(self.unit)}"
-        )
+
+def _job(path: ProcessorPath, unit: str, is_chapter: bool, key: str) -> Job:
+    slug = "".join(letter if letter.isalnum() else "-" for letter in path.name.lower())
+    place = f"{EVIDENCE}/{slug}/{'chapter' if is_chapter else 'tests'}-{notebooks.slug(unit)}"
+    return Job(f"{path.name} | {unit} | {'page' if is_chapter else 'tests'}", key, place, path, unit, is_chapter)
 
 
 def jobs(root: Path, *, keyed: bool = True) -> list[Job]:
@@ -124,22 +118,16 @@ def jobs(root: Path, *, keyed: bool = True) -> list[Job]:
 
     Without keys, if nobody asks what a result is made of.
     """
-    pages = {name: notebooks.load(root, name) for name in notebooks.names(root)}
-    keys = {
-        name: freshness.evidence_key(freshness.ingredients(root, page)) if keyed else "" for name, page in pages.items()
-    }
-    imports = {name: freshness.packages(root, page) for name, page in pages.items()}
+    pages = notebooks.names(root)
+    keys = {page: observed.key(root, page) if keyed else "" for page in pages}
+    imports = {page: freshness.packages(root, notebooks.load(root, page)) for page in pages}
     code = freshness.tree_digest(*project.code(root), root / "tests")
     found = []
     for path in PATHS:
         if path.chapters:
-            found += [
-                Job(path, name, True, keys[name])
-                for name in pages
-                if path.package is None or path.package in imports[name]
-            ]
+            found += [_job(path, page, True, keys[page]) for page in pages if path.package in (None, *imports[page])]
         if path.tests:
-            found += [Job(path, unit, False, code) for unit in _test_units(root, path.package)]
+            found += [_job(path, unit, False, code) for unit in _test_units(root, path.package)]
     # Tests as they are were run before anybody asks this; everything else needs the reference first.
     return sorted(found, key=lambda job: (job.path.name == AS_IS) and not job.is_chapter)
 
@@ -159,13 +147,11 @@ def _test_units(root: Path, package: str | None) -> dict[str, list[Path]]:
     units["examples"] = [
         path for path in sorted((root / "src").rglob("*.py")) if ">>>" in path.read_text(encoding="utf-8")
     ]
-    if package is not None:
-        word = re.compile(rf"\b{re.escape(package)}\b")
-        units = {
-            name: [path for path in files if word.search(path.read_text(encoding="utf-8"))]
-            for name, files in units.items()
-        }
-    return {name: files for name, files in units.items() if files}
+    word = re.compile(rf"\b{re.escape(package)}\b" if package else "")
+    named = {
+        name: [path for path in files if word.search(path.read_text(encoding="utf-8"))] for name, files in units.items()
+    }
+    return {name: files for name, files in named.items() if files}
 
 
 def run(root: Path, out: TextIO, *, only: Sequence[str] = ()) -> list[str]:
@@ -202,7 +188,7 @@ def run(root: Path, out: TextIO, *, only: Sequence[str] = ()) -> list[str]:
             free.put(cpu)
 
     # Which packages a page loads is known when it has run as it is.
-    first = [job for job in wanted if job.path.name == AS_IS and job.is_chapter]
+    first = [job for job in wanted if job.is_reference]
     run_all = partial(resumable.run, words=lambda found: str(found.get("problem") or "done"))
     run_all(root, first, start, out)
     wanted = [job for job in wanted if _concerned(root, job)]
@@ -223,7 +209,7 @@ def _concerned(root: Path, job: Job) -> bool:
     """
     if job.path.package is None or not job.is_chapter:
         return True
-    own = Job(next(path for path in PATHS if path.name == AS_IS), job.unit, True, job.key).folder(root) / "result"
+    own = _job(PATHS[0], job.unit, True, job.key).folder(root) / "result"
     record = execution.read_record(own) or execution.read_record(execution.results_folder(root, job.unit))
     return record is None or record.key != _run_key(root, job) or job.path.package in record.packages
 
@@ -316,28 +302,25 @@ def record(root: Path, out: TextIO, *, results: Path | None = None) -> Path:
     """Keep what was measured in ``book/evidence``: of every job what failed, and the claims that moved.
 
     ``results`` is the ``_build/portability`` of another clone; by default that of this one. A result of older code is
-    kept with its key, unless one of this code is there, and goes when its page or folder of tests is gone.
+    kept with its key, unless one of this code is there.
     """
     root = root.resolve()
-    own = root / "_build" / "portability"
-    outcomes, wanted = {}, jobs(root)
-    before = records.read(root, EVIDENCE)
-    kept = {job.name: before[job.name] for job in wanted if job.name in before}
+    wanted, before = jobs(root), records.read(root, EVIDENCE)
+    outcomes = {}
     for job in wanted:
-        path = (results or own) / job.folder(root).relative_to(own) / resumable.OUTCOME
-        found = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
-        if found and (found["key"] == job.key or kept.get(job.name, {}).get("key") != job.key):
+        folder = (results or root / "_build" / EVIDENCE) / Path(job.place).relative_to(EVIDENCE)
+        found = resumable.read(folder)
+        if found and (found["key"] == job.key or before.get(job.name, {}).get("key") != job.key):
             outcomes[job] = found
-    as_it_is = [job for job in outcomes if job.path.name == AS_IS and job.is_chapter]
-    kept |= {job.name: found for job, found in _results(root, outcomes).items() if job not in as_it_is}
-    print(f"{len(kept)} results", file=out)
-    return records.write(root, EVIDENCE, kept, {job.name: job.key for job in wanted})
+    new = {job.name: found for job, found in _results(root, outcomes).items() if not job.is_reference}
+    keys = {job.name: job.key for job in wanted if not job.is_reference}
+    return records.keep(root, EVIDENCE, new, keys, out)
 
 
 def _results(root: Path, outcomes: Mapping[Job, Mapping[str, Any]]) -> dict[Job, dict[str, Any]]:
     """What is kept of the outcomes of jobs. A page counts where its run as it is was made of the same."""
     declared = claims.of_book(root)
-    as_it_is = {job.unit: found for job, found in outcomes.items() if job.path.name == AS_IS and job.is_chapter}
+    as_it_is = {job.unit: found for job, found in outcomes.items() if job.is_reference}
     results: dict[Job, dict[str, Any]] = {}
     for job, found in outcomes.items():
         before = as_it_is.get(job.unit, {})
@@ -387,7 +370,7 @@ def _room(claim: claims.Claim, judgement: claims.Judgement, value: float) -> flo
 def work(root: Path, _folder: Path, task: Mapping[str, Any]) -> dict[str, Any] | None:
     """What the process of a job does, on its processor where the path has one thread."""
     path = next(path for path in PATHS if path.name == task["path"])
-    job = Job(path, task["unit"], task["is_chapter"], task["key"])
+    job = _job(path, task["unit"], task["is_chapter"], task["key"])
     if path.threads == 1 and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {task["cpu"]})
     return _run_chapter(root, job) if job.is_chapter else _run_tests(root, job)

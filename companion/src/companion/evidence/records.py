@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from packaging.version import Version
 
@@ -43,13 +43,15 @@ def _content(root: Path, name: str) -> dict[str, dict[str, Any]]:
     return content
 
 
-def write(root: Path, name: str, results: Mapping[str, Mapping[str, Any]], keys: Mapping[str, str]) -> Path:
-    """Write all results in the order of their names, a line each, so that a change is a change of lines.
+def keep(root: Path, name: str, found: Mapping[str, Mapping[str, Any]], keys: Mapping[str, str], out: TextIO) -> Path:
+    """Keep what was found in the order of its names, a line each, so that a change is a change of lines.
 
-    ``keys`` are those of the jobs as the code is now. Where no result has its key, nothing was measured with this code,
-    and the record speaks of the same commit as before.
+    ``keys`` are those of the jobs as the code is now. A result that was kept before stays if its job is among them and
+    was not found anew. Where no result has its key, nothing was measured with this code, and the record speaks of the
+    same commit as before.
     """
-    measured = {job for job, result in results.items() if result["key"] == keys.get(job)}
+    results = {job: result for job, result in {**read(root, name), **found}.items() if job in keys}
+    measured = {job for job, result in results.items() if result["key"] == keys[job]}
     of, state = origin(root, name), freshness.state(root)
     if measured:
         of = {"version": project.identity(root).version, "commit": state.commit, "date": state.date}
@@ -60,6 +62,7 @@ def write(root: Path, name: str, results: Mapping[str, Mapping[str, Any]], keys:
         lines.append(f"{json.dumps(job)}: {json.dumps(result | ({'older': True} if is_older else {}), sort_keys=True)}")
     path = disk.folder(root / FOLDER) / f"{name}.json"
     disk.write(path, "{\n" + ",\n".join(lines) + "\n}\n")
+    print(f"{len(results)} results of {len(keys)}", file=out)
     return path
 
 

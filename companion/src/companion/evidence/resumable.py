@@ -12,33 +12,34 @@ import os
 import resource
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TextIO, TypeVar
+from typing import Any, TextIO, TypeVar
 
 from companion import project
 from companion.running import disk, lifeline
 
 AT_ONCE = 2
 """How many jobs run beside one another unless another number is asked for."""
-OUTCOME = "outcome.json"
+_OUTCOME = "outcome.json"
 
 
-class Job(Protocol):
-    """What ``run`` needs to know of a job."""
+@dataclass(frozen=True)
+class Job:
+    """One job: its ``name`` in what is printed and kept, the ``key`` of its result, and the ``place`` of that.
 
-    @property
-    def name(self) -> str:
-        """Its name in what is printed."""
+    The place is a folder below ``_build``.
+    """
 
-    @property
-    def key(self) -> str:
-        """What its result is made of."""
+    name: str
+    key: str
+    place: str
 
     def folder(self, root: Path) -> Path:
         """Where its result lies."""
+        return root / "_build" / self.place
 
 
 _Job = TypeVar("_Job", bound=Job)
@@ -46,18 +47,24 @@ _Job = TypeVar("_Job", bound=Job)
 
 def outcome(root: Path, job: Job) -> dict[str, Any] | None:
     """The result of a job, if it is there and was made of what there is now."""
+    found = read(job.folder(root))
+    return found if found and found.get("key") == job.key else None
+
+
+def read(folder: Path) -> dict[str, Any] | None:
+    """The result in a folder, whatever it was made of."""
     try:
-        found: dict[str, Any] = json.loads((job.folder(root) / OUTCOME).read_text(encoding="utf-8"))
+        found: dict[str, Any] = json.loads((folder / _OUTCOME).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    return found if found.get("key") == job.key else None
+    return found
 
 
 def keep(folder: Path, key: str, content: Mapping[str, Any]) -> None:
     """Write the result of a job, with the processor seconds that this process and its children have spent."""
     spent = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     seconds = round(sum(one.ru_utime + one.ru_stime for one in spent), 1)
-    disk.write(disk.folder(folder) / OUTCOME, json.dumps({"key": key, "seconds": seconds, **content}, indent=1))
+    disk.write(disk.folder(folder) / _OUTCOME, json.dumps({"key": key, "seconds": seconds, **content}, indent=1))
 
 
 def child(module: str, root: str, folder: str, task: dict[str, Any]) -> int:
@@ -112,14 +119,10 @@ class Children:
                 self._processes.discard(process)
         return True
 
-    @contextmanager
-    def ended(self) -> Iterator[None]:
-        """Nothing of them runs any more when this is left, however it is left."""
-        try:
-            yield
-        finally:
-            for process in list(self._processes):
-                lifeline.stop(process)
+    def end(self) -> None:
+        """End all of them."""
+        for process in list(self._processes):
+            lifeline.stop(process)
 
 
 def run(
@@ -138,19 +141,17 @@ def run(
     left = [job for job in jobs if outcome(root, job) is None]
     print(f"{len(jobs)} jobs, {len(jobs) - len(left)} of them done before", file=out, flush=True)
     children = Children()
-    with lifeline.orderly(), ThreadPoolExecutor(at_once) as pool, children.ended():
-        running: dict[Future[None], _Job] = {}
+    with lifeline.orderly(), ThreadPoolExecutor(at_once) as pool:
+        running: dict[Future[None], _Job] = {pool.submit(start, job, children): job for job in left}
         try:
-            while left or running:
-                while left and len(running) < at_once:
-                    job = left.pop(0)
-                    running[pool.submit(start, job, children)] = job
-                for future in wait(running, return_when=FIRST_COMPLETED).done:
-                    job = running.pop(future)
-                    future.result()
-                    found = outcome(root, job)
-                    said = f"{words(found)}, {found['seconds']:.0f} s" if found else "no result, see its log"
-                    print(f"{job.name}: {said}; {len(left) + len(running)} left", file=out, flush=True)
+            for future in as_completed(running):
+                future.result()
+                job = running[future]
+                left.remove(job)
+                found = outcome(root, job)
+                said = f"{words(found)}, {found['seconds']:.0f} s" if found else "no result, see its log"
+                print(f"{job.name}: {said}; {len(left)} left", file=out, flush=True)
         finally:
-            for future in running:
-                future.cancel()
+            # Nothing of them runs any more when this is left, however it is left.
+            pool.shutdown(wait=False, cancel_futures=True)
+            children.end()

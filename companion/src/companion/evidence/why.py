@@ -6,16 +6,14 @@ Of a function of the library it says what rests on it.
 from __future__ import annotations
 
 import difflib
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from companion import claims
 from companion.declaring import declaration, equations, notebooks, texts
 from companion.running import freshness
+from companion.site import catalogue
 
-_WIDTH = 11
 _TESTS = 8
 """Most tests of one function that are named."""
 
@@ -29,24 +27,25 @@ def text(root: Path, id: str) -> str:
     root = root.resolve()
     found = equations.Map(root)
     claim = next((one for one in found.claims.values() if id in (one.id, *one.was)), None)
-    if claim is None and found.place(id)[0]:
-        return _of_function(found, found.public(id))
-    if claim is None:
+    if claim is not None:
+        page = found.measured_on(claim.id)
+        head = f"{claim.id}\n  {' '.join(claim.says.split())}\n"
+        facts = [
+            *_declared(root, claim),
+            *_equations(found, claim),
+            *_measured(root, claim, page),
+            *_functions(found, claim, page),
+            *_data(root, page),
+        ]
+    elif found.place(id)[0]:
+        head = f"{found.public(id)}\n"
+        facts = list(_of_function(found, found.public(id)))
+    else:
         near = difflib.get_close_matches(id, found.claims, n=5, cutoff=0.4) or sorted(found.claims)[:5]
         raise ValueError(
             f"CLAIM: expected an id of book/claims or a name of the library, as {', '.join(near)}; got {id!r}"
         )
-    page = found.measured_on(claim.id)
-    lines = [claim.id, f"  {' '.join(claim.says.split())}", ""]
-    for name, said in (
-        *_declared(root, claim),
-        *_equations(found, claim),
-        *_measured(root, claim, page),
-        *_functions(found, claim, page),
-        *_data(root, page),
-    ):
-        lines.append(f"  {name:{_WIDTH}} {said}".rstrip())
-    return "\n".join(lines)
+    return "\n".join([head, *(f"  {name:11} {said}".rstrip() for name, said in facts)])
 
 
 def _declared(root: Path, claim: claims.Claim) -> Iterator[tuple[str, str]]:
@@ -84,16 +83,13 @@ def _measured(root: Path, claim: claims.Claim, page: str) -> Iterator[tuple[str,
         yield "verdict", f"{claim.verdict}; no page measures it"
         return
     path = root / "notebooks" / f"{page}.md"
-    line = next(
-        (
-            number
-            for number, words in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
-            if f'"{claim.id}"' in words
-        ),
-        0,
-    )
+    before, _, _ = path.read_text(encoding="utf-8").partition(f'"{claim.id}"')
+    line = before.count("\n") + 1
     yield "measured", f"{path.relative_to(root)}:{line}"
-    entry = _entry(root, claim.id)
+    try:
+        entry = catalogue.by_id(catalogue.built(root, "claims.json")).get(claim.id)
+    except (OSError, ValueError):
+        entry = None
     if entry is None or entry["measured"] is None:
         yield "verdict", f"{claim.verdict} is declared; no build in this folder has measured it"
         return
@@ -101,15 +97,6 @@ def _measured(root: Path, claim: claims.Claim, page: str) -> Iterator[tuple[str,
     value = claims.with_error(entry["measured"], entry["uncertainty"])
     bound = "" if entry["bound"] is None else f", gap {entry['gap']:.2g} of {entry['bound']:.2g} allowed"
     yield "verdict", f"{claim.verdict}, {holds} by the last build: {value}{bound}"
-
-
-def _entry(root: Path, id: str) -> Mapping[str, Any] | None:
-    """What the last build in this folder wrote of a claim."""
-    try:
-        entries: Sequence[Mapping[str, Any]] = json.loads((root / "_build" / "claims.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return next((entry for entry in entries if entry["id"] == id), None)
 
 
 def _functions(found: equations.Map, claim: claims.Claim, page: str) -> Iterator[tuple[str, str]]:
@@ -132,14 +119,13 @@ def _tests(function: equations.Function) -> Iterator[str]:
         yield "no test calls it by its name"
 
 
-def _of_function(found: equations.Map, name: str) -> str:
+def _of_function(found: equations.Map, name: str) -> Iterator[tuple[str, str]]:
     """What a change of a function may move: its tests, and the claims whose cells run it, through whatever calls it."""
     one = found.function(name)
     resting = sorted(found.resting_on(one.file, one.line)) or ["no claim runs it"]
-    lines = [name, "", f"  {'defined':{_WIDTH}} {one.file}:{one.line}"]
-    for head, said in (("tests", list(_tests(one))), ("claims", resting)):
-        lines += [f"  {title:{_WIDTH}} {line}" for title, line in zip([head] + [""] * len(said), said, strict=False)]
-    return "\n".join(lines)
+    yield "defined", f"{one.file}:{one.line}"
+    for title, lines in (("tests", list(_tests(one))), ("claims", resting)):
+        yield from zip([title] + [""] * len(lines), lines, strict=False)
 
 
 def _data(root: Path, page: str) -> Iterator[tuple[str, str]]:
