@@ -1,6 +1,5 @@
 """The smallest error that a book notices: found where it is known, infinite where it is blind, and told from no run."""
 
-import io
 import math
 import re
 import subprocess
@@ -76,10 +75,9 @@ def book(audited):
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_epsilon_is_found_where_it_is_known_and_infinite_where_the_book_is_blind(book):
-    out = io.StringIO()
-    epsilon.run(book.root, out)
-    epsilon.record(book.root, out)
+def test_epsilon_is_found_where_it_is_known_and_infinite_where_the_book_is_blind(book, capsys):
+    epsilon.run(book.root)
+    epsilon.record(book.root)
     kept = records.read(book.root, epsilon.EVIDENCE)
     both = kept["walks.pairs.both | audits/probe"]
     assert (both["stopped"], both["called"], both["applied"]) == ("", True, True)
@@ -97,11 +95,9 @@ def test_epsilon_is_found_where_it_is_known_and_infinite_where_the_book_is_blind
     # Named, and not run by its cell; a claim about a boolean does not move.
     assert (three_row.epsilon, three_row.state) == (math.inf, epsilon.NOT_CALLED)
     assert kept["walks.pairs.both | audits/probe"]["measured"]["probe.curved"][0] is True
-    said = out.getvalue()
-    assert "2 jobs, 0 of them done before" in said
-    again = io.StringIO()
-    epsilon.run(book.root, again, pages=["probe"])
-    assert "1 jobs, 1 of them done before" in again.getvalue()
+    assert "2 jobs, 0 of them done before" in capsys.readouterr().out
+    epsilon.run(book.root, pages=["probe"])
+    assert "1 jobs, 1 of them done before" in capsys.readouterr().out
 
 
 def test_what_was_not_run_and_what_was_made_of_other_code_is_said(book):

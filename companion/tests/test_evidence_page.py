@@ -1,6 +1,5 @@
 """The pages on what long runs have found: every number from what is kept, and what is missing or old said as such."""
 
-import io
 import json
 
 import pytest
@@ -91,7 +90,7 @@ def test_moves_are_counted_against_the_run_as_it_is(book):
         value = {"probe": ["probe.top", 1.0 - shift], "audits/probe": ["probe.slope", 1e-12]}[job.unit]
         measured = {value[0]: [value[1], 0.0, 0.5, None]}
         resumable.keep(job.folder(book.root), job.key, {"measured": measured})
-    portability.record(book.root, io.StringIO())
+    portability.record(book.root)
     kept = records.read(book.root, portability.EVIDENCE)
     assert kept["four threads | probe | page"]["moved"] == {"probe.top": [pytest.approx(1e-4), pytest.approx(0.1)]}
     said = text_of(evidence_page.of_paths(book.root, kept, "../"))
@@ -101,7 +100,7 @@ def test_moves_are_counted_against_the_run_as_it_is(book):
     for name in ("single precision", "again"):
         (job,) = (one for one in portability.jobs(book.root) if (one.path.name, one.unit) == (name, "probe"))
         resumable.keep(job.folder(book.root), job.key, {"problem": "cell 3: no convergence"})
-    portability.record(book.root, io.StringIO())
+    portability.record(book.root)
     kept = records.read(book.root, portability.EVIDENCE)
     assert kept["single precision | probe | page"]["stopped"] == "cell 3: no convergence"
     assert "again | probe | page" not in kept
@@ -112,10 +111,10 @@ def test_moves_are_counted_against_the_run_as_it_is(book):
     folder.rename(other)
     for path in other.rglob("outcome.json"):
         path.write_text(path.read_text().replace('"key": "', '"key": "0'))
-    portability.record(book.root, io.StringIO(), results=other)
+    portability.record(book.root, results=other)
     assert records.read(book.root, portability.EVIDENCE) == kept
     (book.root / "book" / "evidence" / "portability.json").unlink()
-    portability.record(book.root, io.StringIO(), results=other)
+    portability.record(book.root, results=other)
     said = text_of(evidence_page.of_paths(book.root, records.read(book.root, portability.EVIDENCE), "../"))
     assert "0.1 of its bound, probe.top" in said
     assert "2 of a record before" in said
@@ -128,13 +127,9 @@ def test_times_are_medians_and_numbers_are_written_as_a_reader_writes_them():
     assert written == ["over 1", "0.25", "0.0012", "1.0 × 10<sup>−9</sup>", "2.3 × 10<sup>−7</sup>"]
 
 
-def keep(book, found, keys):
-    return records.keep(book.root, "epsilon", found, keys, io.StringIO())
-
-
 def test_a_record_speaks_of_the_commit_that_was_measured_and_no_edit_changes_its_words(book, capsys):
     of = {"version": "0.1.0.dev0", "commit": "unknown", "date": ""}
-    path = keep(book, {"b": {"key": "2"}, "a": {"key": "1"}}, {"a": "1", "b": "2"})
+    path = records.keep(book.root, "epsilon", {"b": {"key": "2"}, "a": {"key": "1"}}, {"a": "1", "b": "2"})
     assert path.read_text() == f'{{\n"of": {json.dumps(of)},\n"a": {{"key": "1"}},\n"b": {{"key": "2"}}\n}}\n'
     assert records.read(book.root, "epsilon") == {"a": {"key": "1"}, "b": {"key": "2"}}
     assert (records.read(book.root, "none"), records.origin(book.root, "none")) == ({}, {})
@@ -143,18 +138,18 @@ def test_a_record_speaks_of_the_commit_that_was_measured_and_no_edit_changes_its
     records.check(book.root)
     # The next version: nothing of it is measured, then one job.
     book.edit("src/walks/__init__.py", "0.1.0", "0.2.0")
-    keep(book, {}, {"a": "3", "b": "4"})
+    records.keep(book.root, "epsilon", {}, {"a": "3", "b": "4"})
     assert records.origin(book.root, "epsilon") == of
     assert records.read(book.root, "epsilon") == {"a": {"key": "1"}, "b": {"key": "2"}}
     with pytest.raises(ValueError, match=r"of version 0\.2\.0, got version 0\.1\.0\.dev0 and 0 results"):
         records.check(book.root)
-    keep(book, {"a": {"key": "3"}}, {"a": "3", "b": "4"})
+    records.keep(book.root, "epsilon", {"a": {"key": "3"}}, {"a": "3", "b": "4"})
     assert records.origin(book.root, "epsilon")["version"] == "0.2.0.dev0"
     assert records.read(book.root, "epsilon") == {"a": {"key": "3"}, "b": {"key": "2", "older": True}}
     assert main(["--root", str(book.root), "freeze"]) == 2
     assert "got version 0.2.0.dev0 and 1 results of a record before" in capsys.readouterr().err
     # What has no job any more goes, and no longer stands in the way of a release.
-    keep(book, {}, {"a": "3"})
+    records.keep(book.root, "epsilon", {}, {"a": "3"})
     records.check(book.root)
     path.write_text('["a"]')
     with pytest.raises(ValueError, match=r"epsilon\.json: expected results by the names of their jobs"):

@@ -1,6 +1,5 @@
 """Planted faults: the list still fits the code, and one fault is planted, run and seen from end to end."""
 
-import io
 import json
 from pathlib import Path
 
@@ -138,11 +137,10 @@ def test_pages_of_all_faults_share_what_they_compile(book, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_a_fault_is_seen_by_a_test_and_by_a_claim_and_words_by_nobody(book):
+def test_a_fault_is_seen_by_a_test_and_by_a_claim_and_words_by_nobody(book, capsys):
     listed(book, GROSS, UNSEEN)
-    out = io.StringIO()
-    assert faults.run(book.root, out) == []
-    said = out.getvalue()
+    assert faults.run(book.root) == []
+    said = capsys.readouterr().out
     assert "no-square, tests: tests.test_pairs::test_the_parabola (1 tests)" in said
     assert "unseen, tests: no test fails (1 tests)" in said
     results = {job.name: found for job, found in faults._results(book.root, faults.jobs(book.root)).items()}
@@ -152,9 +150,8 @@ def test_a_fault_is_seen_by_a_test_and_by_a_claim_and_words_by_nobody(book):
     assert (seen["claims"], seen["unforeseen"], seen["stopped"]) == (["probe.slope"], [], "")
     assert seen["seconds"] > 0
     # What is done stays done; what it was made of must be the same.
-    again = io.StringIO()
-    faults.run(book.root, again)
-    assert "5 jobs, 5 of them done before" in again.getvalue()
+    faults.run(book.root)
+    assert "5 jobs, 5 of them done before" in capsys.readouterr().out
     book.edit("tests/test_pairs.py", "9.0", "9.5")
     assert [job.unit for job in faults.jobs(book.root) if resumable.outcome(book.root, job) is None] == [
         "tests",
@@ -164,6 +161,6 @@ def test_a_fault_is_seen_by_a_test_and_by_a_claim_and_words_by_nobody(book):
     listed(book, GROSS, UNSEEN | {"size": "gross"})
     (job,) = (job for job in faults.jobs(book.root, ["unseen"]) if job.unit == faults.TESTS)
     resumable.keep(job.folder(book.root), job.key, {"failed": "", "tests": 1})
-    assert faults.run(book.root, out, only=["unseen"], tests_alone=True) == ["unseen, tests: no test fails"]
+    assert faults.run(book.root, only=["unseen"], tests_alone=True) == ["unseen, tests: no test fails"]
     with pytest.raises(ValueError, match=r"ID: expected some of \['no-square', 'unseen'\], got \['none'\]"):
-        faults.run(book.root, out, only=["none"])
+        faults.run(book.root, only=["none"])

@@ -1,6 +1,5 @@
 """Paths through the processor: what runs on which, what is kept, and what is said of it."""
 
-import io
 import json
 import shutil
 import sys
@@ -85,7 +84,7 @@ def test_moves_are_measured_in_bounds_and_what_no_longer_holds_is_named(book, mo
         elif job.path.name != "shuffled tests":
             finish(book, job, tests=3, failed=["waves::test_wave"] if job.path.name == narrow else [])
     monkeypatch.setattr(resumable.Children, "run", lambda *_, **__: True)
-    problems = portability.run(book.root, io.StringIO(), only=[narrow, "four threads", "again", "shuffled tests"])
+    problems = portability.run(book.root, only=[narrow, "four threads", "again", "shuffled tests"])
     assert sorted(problems) == [
         f"{narrow} | heat | tests: waves::test_wave fails",
         f"{narrow} | waves | tests: waves::test_wave fails",
@@ -106,7 +105,7 @@ def test_a_record_loses_what_was_measured_of_a_folder_of_tests_that_is_gone(book
             finish(book, job, tests=3, failed=[])
 
     def kept():
-        path = portability.record(book.root, io.StringIO())
+        path = portability.record(book.root)
         return {name.split(" | ")[1] for name in json.loads(path.read_text(encoding="utf-8")) if " | " in name}
 
     assert kept() == {"heat", "waves"}
@@ -131,13 +130,12 @@ def test_a_claim_that_expects_a_side_has_the_room_up_to_it(book, expects, share)
 
 
 @pytest.mark.slow
-def test_jobs_run_under_their_variables_and_a_second_run_finds_them_done(book):
-    out = io.StringIO()
-    problems = portability.run(book.root, out, only=["shuffled tests"])
+def test_jobs_run_under_their_variables_and_a_second_run_finds_them_done(book, capsys):
+    problems = portability.run(book.root, only=["shuffled tests"])
     assert problems == ["shuffled tests | waves | tests: tests.waves.test_waves::test_wave fails"]
-    again = io.StringIO()
-    portability.run(book.root, again, only=["shuffled tests"])
-    assert "1 jobs, 1 of them done before\n4 jobs, 4 of them done before" in again.getvalue()
+    capsys.readouterr()
+    portability.run(book.root, only=["shuffled tests"])
+    assert "1 jobs, 1 of them done before\n4 jobs, 4 of them done before" in capsys.readouterr().out
 
 
 def test_jobs_that_begin_at_once_share_a_folder(tmp_path, monkeypatch):
@@ -155,23 +153,24 @@ def test_jobs_that_begin_at_once_share_a_folder(tmp_path, monkeypatch):
     assert (tmp_path / "shared" / "of-the-other").exists()
 
 
-def test_a_path_whose_environment_is_missing_is_left_out_and_one_that_does_not_exist_is_refused(book, monkeypatch):
+def test_a_path_whose_environment_is_missing_is_left_out_and_one_that_does_not_exist_is_refused(
+    book, monkeypatch, capsys
+):
     monkeypatch.setattr(resumable.Children, "run", lambda *_, **__: pytest.fail("a job was started"))
     for job in portability.jobs(book.root):
         if job.path.name == portability.AS_IS:
             finish(book, job, **({"measured": {}} if job.is_chapter else {"tests": 1, "failed": []}))
-    out = io.StringIO()
-    assert portability.run(book.root, out, only=["newest versions"]) == []
-    assert "newest versions: left out, there is no environment in _build/newest" in out.getvalue()
+    assert portability.run(book.root, only=["newest versions"]) == []
+    assert "newest versions: left out, there is no environment in _build/newest" in capsys.readouterr().out
     with pytest.raises(ValueError, match=r"only: expected some of \['as is'.*got \['sideways'\]"):
-        portability.run(book.root, out, only=["sideways"])
+        portability.run(book.root, only=["sideways"])
 
 
 @pytest.mark.slow
 def test_a_packed_page_runs_outside_of_the_project_and_is_compared_with_the_run_as_it_is(pair):
     pair.path("tests").mkdir()
     pair.path("_build/colab").symlink_to(sys.prefix)
-    assert portability.run(pair.root, io.StringIO(), only=["Colab's image"]) == []
+    assert portability.run(pair.root, only=["Colab's image"]) == []
     (notebook, _) = sorted(pair.path("_build/portability/colab-s-image").rglob("done.ipynb"))
     assert "This notebook uses the walks 0.1.0.dev0 that it carries" in notebook.read_text()
 

@@ -239,16 +239,16 @@ def _long_run(options: argparse.Namespace) -> int:
 
     problems: list[str] = []
     if options.command == "portability":
-        problems = [] if options.record else portability.run(options.root, sys.stdout, only=options.only)
-        path = portability.record(options.root, sys.stdout, results=options.results)
+        problems = [] if options.record else portability.run(options.root, only=options.only)
+        path = portability.record(options.root, results=options.results)
     elif options.command == "faults":
         named = {"only": options.only, "at_once": options.at_once, "tests_alone": options.tests}
-        problems = [] if options.record else faults.run(options.root, sys.stdout, **named)
-        path = faults.record(options.root, sys.stdout)
+        problems = [] if options.record else faults.run(options.root, **named)
+        path = faults.record(options.root)
     else:
         if not options.record:
-            epsilon.run(options.root, sys.stdout, pages=options.only, at_once=options.at_once)
-        path = epsilon.record(options.root, sys.stdout)
+            epsilon.run(options.root, pages=options.only, at_once=options.at_once)
+        path = epsilon.record(options.root)
     print(f"kept in {path.relative_to(options.root.resolve())}")
     return int(bool(problems))
 

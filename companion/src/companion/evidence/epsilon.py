@@ -30,7 +30,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from companion import claims
 from companion.declaring import calls, equations, notebooks
@@ -117,7 +117,7 @@ def jobs(root: Path, pages: Sequence[str] = ()) -> list[Job]:
     return [job for job in Study(root).jobs if not pages or job.page in pages]
 
 
-def run(root: Path, out: TextIO, *, pages: Sequence[str] = (), at_once: int = resumable.AT_ONCE) -> None:
+def run(root: Path, *, pages: Sequence[str] = (), at_once: int = resumable.AT_ONCE) -> None:
     """Run what has no result yet, ``at_once`` pages at a time; ``pages`` names pages, all by default.
 
     All jobs of one page share a process that has loaded what the page imports of other packages.
@@ -138,7 +138,7 @@ def run(root: Path, out: TextIO, *, pages: Sequence[str] = (), at_once: int = re
     for page, mine in by_page.items():
         key = freshness.digest(" ".join(job.key for job in mine).encode())
         batches.append(resumable.Job(page, key, f"{EVIDENCE}/{notebooks.slug(page)}/_page"))
-    resumable.run(root, batches, start, out, at_once=at_once, words=lambda found: f"{found['jobs']} runs are there")
+    resumable.run(root, batches, start, at_once=at_once, words=lambda found: f"{found['jobs']} runs are there")
 
 
 def _variables(root: Path, page: str) -> dict[str, str]:
@@ -159,12 +159,12 @@ def _variables(root: Path, page: str) -> dict[str, str]:
     }
 
 
-def record(root: Path, out: TextIO) -> Path:
+def record(root: Path) -> Path:
     """Keep what was measured here in ``book/evidence``, beside what was measured elsewhere and still stands there."""
     root = root.resolve()
     wanted = jobs(root)
     found = {job.name: result for job in wanted if (result := resumable.outcome(root, job))}
-    return records.keep(root, EVIDENCE, found, {job.name: job.key for job in wanted}, out)
+    return records.keep(root, EVIDENCE, found, {job.name: job.key for job in wanted})
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from companion import claims
 from companion.declaring import equations, notebooks, shapes
@@ -161,7 +161,6 @@ def _code_of(root: Path, tests: Sequence[str]) -> str:
 
 def run(
     root: Path,
-    out: TextIO,
     *,
     only: Sequence[str] = (),
     at_once: int = resumable.AT_ONCE,
@@ -187,15 +186,15 @@ def run(
             if not children.run(__name__, place / "book", job.folder(root), task, limit=LIMIT_SECONDS):
                 resumable.keep(job.folder(root), job.key, {"seconds": LIMIT_SECONDS, "late": True})
 
-    resumable.run(root, wanted, start, out, at_once=at_once, words=_in_words)
+    resumable.run(root, wanted, start, at_once=at_once, words=_in_words)
     results = _results(root, wanted)
     problems = [f"{job.name}: no result" for job in wanted if job.fault and job not in results]
     for job, found in results.items():
         if job.unit == TESTS and job.fault and job.fault.size == "gross" and not seen_by_tests(found):
             problems.append(f"{job.name}: no test fails")
         for id in found.get("unforeseen", ()):
-            print(f"{job.name}: {id} fails, and the map of equations does not say that it rests on this", file=out)
-    print("\n".join(problems), file=out)
+            print(f"{job.name}: {id} fails, and the map of equations does not say that it rests on this")
+    print("\n".join(problems))
     return problems
 
 
@@ -232,12 +231,12 @@ def _compiled(folder: Path) -> Path:
     return disk.folder(folder.parent.parent / "_compiled")
 
 
-def record(root: Path, out: TextIO) -> Path:
+def record(root: Path) -> Path:
     """Keep what was measured here in ``book/evidence``, beside what was measured elsewhere and still stands there."""
     root = root.resolve()
     wanted = jobs(root)
     found = {job.name: result for job, result in _results(root, wanted).items()}
-    return records.keep(root, EVIDENCE, found, {job.name: job.key for job in wanted if job.fault}, out)
+    return records.keep(root, EVIDENCE, found, {job.name: job.key for job in wanted if job.fault})
 
 
 def _results(root: Path, wanted: Sequence[Job]) -> dict[Job, dict[str, Any]]:

@@ -33,7 +33,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any, TextIO
+from typing import Any
 
 from companion import claims, project
 from companion.declaring import notebooks
@@ -154,7 +154,7 @@ def _test_units(root: Path, package: str | None) -> dict[str, list[Path]]:
     return {name: files for name, files in named.items() if files}
 
 
-def run(root: Path, out: TextIO, *, only: Sequence[str] = ()) -> list[str]:
+def run(root: Path, *, only: Sequence[str] = ()) -> list[str]:
     """Run what has no result yet, some jobs at a time; returns, and prints, what failed, stopped or does not hold.
 
     ``only`` names paths; all of them by default.
@@ -169,7 +169,7 @@ def run(root: Path, out: TextIO, *, only: Sequence[str] = ()) -> list[str]:
     wanted = [job for job in everything if not only or job.path.name in (*only, AS_IS)]
     for path in PATHS:
         if not _interpreter(root, path).exists() and any(job.path == path for job in wanted):
-            print(f"{path.name}: left out, there is no environment in {path.environment}", file=out)
+            print(f"{path.name}: left out, there is no environment in {path.environment}")
             wanted = [job for job in wanted if job.path != path]
     cpus = environment.processors()
     free: SimpleQueue[int] = SimpleQueue()
@@ -190,15 +190,15 @@ def run(root: Path, out: TextIO, *, only: Sequence[str] = ()) -> list[str]:
     # Which packages a page loads is known when it has run as it is.
     first = [job for job in wanted if job.is_reference]
     run_all = partial(resumable.run, words=lambda found: str(found.get("problem") or "done"))
-    run_all(root, first, start, out)
+    run_all(root, first, start)
     wanted = [job for job in wanted if _concerned(root, job)]
-    run_all(root, [job for job in wanted if job not in first], start, out)
+    run_all(root, [job for job in wanted if job not in first], start)
     outcomes = {job: resumable.outcome(root, job) or {"problem": "no result"} for job in wanted}
     problems = [f"{job.name}: {found['problem']}" for job, found in outcomes.items() if "problem" in found]
     for job, found in _results(root, outcomes).items():
         problems += [f"{job.name}: {name} fails" for name in found.get("failed", ())]
         problems += [f"{job.name}: {id} does not hold" for id in found.get("broken", ())]
-    print("\n".join(problems), file=out)
+    print("\n".join(problems))
     return problems
 
 
@@ -298,7 +298,7 @@ def _run_tests(root: Path, job: Job) -> dict[str, Any] | None:
     return None if found is None else {"tests": found[0], "failed": found[1]}
 
 
-def record(root: Path, out: TextIO, *, results: Path | None = None) -> Path:
+def record(root: Path, *, results: Path | None = None) -> Path:
     """Keep what was measured in ``book/evidence``: of every job what failed, and the claims that moved.
 
     ``results`` is the ``_build/portability`` of another clone; by default that of this one. A result of older code is
@@ -314,7 +314,7 @@ def record(root: Path, out: TextIO, *, results: Path | None = None) -> Path:
             outcomes[job] = found
     new = {job.name: found for job, found in _results(root, outcomes).items() if not job.is_reference}
     keys = {job.name: job.key for job in wanted if not job.is_reference}
-    return records.keep(root, EVIDENCE, new, keys, out)
+    return records.keep(root, EVIDENCE, new, keys)
 
 
 def _results(root: Path, outcomes: Mapping[Job, Mapping[str, Any]]) -> dict[Job, dict[str, Any]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from packaging.version import Version
 
@@ -43,7 +43,7 @@ def _content(root: Path, name: str) -> dict[str, dict[str, Any]]:
     return content
 
 
-def keep(root: Path, name: str, found: Mapping[str, Mapping[str, Any]], keys: Mapping[str, str], out: TextIO) -> Path:
+def keep(root: Path, name: str, found: Mapping[str, Mapping[str, Any]], keys: Mapping[str, str]) -> Path:
     """Keep what was found in the order of its names, a line each, so that a change is a change of lines.
 
     ``keys`` are those of the jobs as the code is now. A result that was kept before stays if its job is among them and
@@ -62,7 +62,7 @@ def keep(root: Path, name: str, found: Mapping[str, Mapping[str, Any]], keys: Ma
         lines.append(f"{json.dumps(job)}: {json.dumps(result | ({'older': True} if is_older else {}), sort_keys=True)}")
     path = disk.folder(root / FOLDER) / f"{name}.json"
     disk.write(path, "{\n" + ",\n".join(lines) + "\n}\n")
-    print(f"{len(results)} results of {len(keys)}", file=out)
+    print(f"{len(results)} results of {len(keys)}")
     return path
 
 

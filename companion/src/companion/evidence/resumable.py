@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO, TypeVar
+from typing import Any, TypeVar
 
 from companion import project
 from companion.running import disk, lifeline
@@ -129,7 +129,6 @@ def run(
     root: Path,
     jobs: Sequence[_Job],
     start: Callable[[_Job, Children], None],
-    out: TextIO,
     *,
     at_once: int = AT_ONCE,
     words: Callable[[Mapping[str, Any]], str],
@@ -139,7 +138,7 @@ def run(
     ``words`` says it of a result.
     """
     left = [job for job in jobs if outcome(root, job) is None]
-    print(f"{len(jobs)} jobs, {len(jobs) - len(left)} of them done before", file=out, flush=True)
+    print(f"{len(jobs)} jobs, {len(jobs) - len(left)} of them done before", flush=True)
     children = Children()
     with lifeline.orderly(), ThreadPoolExecutor(at_once) as pool:
         running: dict[Future[None], _Job] = {pool.submit(start, job, children): job for job in left}
@@ -150,7 +149,7 @@ def run(
                 left.remove(job)
                 found = outcome(root, job)
                 said = f"{words(found)}, {found['seconds']:.0f} s" if found else "no result, see its log"
-                print(f"{job.name}: {said}; {len(left)} left", file=out, flush=True)
+                print(f"{job.name}: {said}; {len(left)} left", flush=True)
         finally:
             # Nothing of them runs any more when this is left, however it is left.
             pool.shutdown(wait=False, cancel_futures=True)
