@@ -11,12 +11,8 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from packaging.utils import canonicalize_name
-from packaging.version import Version
 
-from companion import project
 from companion.declaring import notebooks
-from companion.running import installs
 from companion.site import packed
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -158,33 +154,6 @@ def test_pip_is_told_to_leave_what_is_found_first_and_not_told_what_it_cannot_re
     assert left["wanted"] == '"nothing-like-this>=1"'
     assert "one-thing==2.0" in told
     assert not [line for line in told if line.startswith("distro=") or line == "one-thing==1.0"]
-
-
-def pinned(name):
-    lines = (ROOT / "tests" / name).read_text().splitlines()
-    found = (line.split("==") for line in lines if line and not line.startswith("#"))
-    return {canonicalize_name(package): version for package, version in found}
-
-
-def test_the_lower_bounds_are_the_versions_of_the_environments_that_prove_them():
-    pins = pinned("colab.txt") | pinned("oldest.txt")
-    own, asked = installs.projects(ROOT), installs.extras(ROOT)
-    for lines in (asked[installs.PLAIN], asked["torch"], asked["notebook"], own[project.PRESS][installs.PLAIN]):
-        for requirement in lines:
-            if requirement.name in own:
-                continue
-            (lower,) = (Version(one.version) for one in requirement.specifier if one.operator == ">=")
-            assert lower == Version(pins[canonicalize_name(requirement.name)]), requirement
-
-
-def test_what_colab_has_lies_within_the_bounds():
-    asked = [line for extras in installs.projects(ROOT).values() for lines in extras.values() for line in lines]
-    later = {"numpy": "2.1.3", "numba": "0.61.2", "torch": "2.11.0"}
-    runs = {"ipykernel", "psutil"}  # Of the machinery, which does not run there.
-    for requirement in asked:
-        name = canonicalize_name(requirement.name)
-        for version in {pinned("colab.txt").get(name), later.get(name)} - {None}:
-            assert name in runs or requirement.specifier.contains(version), requirement
 
 
 def test_the_command_writes_the_notebook(pair, monkeypatch, capsys):

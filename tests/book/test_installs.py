@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 from companion.declaring import notebooks
 from companion.running import freshness
@@ -87,6 +88,33 @@ def test_the_lock_pins_what_every_extra_needs_here():
         unpinned = set(distributions(extra)) - pins
         # PyTorch's build, and what only that build needs, differ between machines.
         assert {name for name in unpinned if not name.startswith(("torch", "nvidia-", "triton"))} == set(), extra
+
+
+def pinned(name):
+    lines = (ROOT / "tests" / name).read_text().splitlines()
+    found = (line.split("==") for line in lines if line and not line.startswith("#"))
+    return {canonicalize_name(package): version for package, version in found}
+
+
+def test_the_lower_bounds_are_the_versions_of_the_environments_that_prove_them():
+    pins = pinned("colab.txt") | pinned("oldest.txt")
+    own, asked = projects(), extras()
+    for lines in (asked[PLAIN], asked["torch"], asked["notebook"], own["companion-press"][PLAIN]):
+        for requirement in lines:
+            if requirement.name in own:
+                continue
+            (lower,) = (Version(one.version) for one in requirement.specifier if one.operator == ">=")
+            assert lower == Version(pins[canonicalize_name(requirement.name)]), requirement
+
+
+def test_what_colab_has_lies_within_the_bounds():
+    asked = [line for extras in projects().values() for lines in extras.values() for line in lines]
+    later = {"numpy": "2.1.3", "numba": "0.61.2", "torch": "2.11.0"}
+    runs = {"ipykernel", "psutil"}  # Of the machinery, which does not run there.
+    for requirement in asked:
+        name = canonicalize_name(requirement.name)
+        for version in {pinned("colab.txt").get(name), later.get(name)} - {None}:
+            assert name in runs or requirement.specifier.contains(version), requirement
 
 
 def environment(wheel, folder, *extras):
