@@ -1,7 +1,5 @@
 """Paths through the processor: what runs on which, what is kept, and what is said of it."""
 
-import json
-import shutil
 import sys
 
 import numpy as np
@@ -97,20 +95,6 @@ def test_moves_are_measured_in_bounds_and_what_no_longer_holds_is_named(book, mo
     moved = {job.path.name: found["moved"] for job, found in results.items() if job.is_chapter}
     assert moved["again"] == {}
     assert moved[narrow] == {"probe.top": [pytest.approx(0.0005), pytest.approx(0.5)]}
-
-
-def test_a_record_loses_what_was_measured_of_a_folder_of_tests_that_is_gone(book):
-    for job in portability.jobs(book.root):
-        if not job.is_chapter:
-            finish(book, job, tests=3, failed=[])
-
-    def kept():
-        path = portability.record(book.root)
-        return {name.split(" | ")[1] for name in json.loads(path.read_text(encoding="utf-8")) if " | " in name}
-
-    assert kept() == {"heat", "waves"}
-    shutil.rmtree(book.path("tests/waves"))
-    assert kept() == {"heat"}
 
 
 @pytest.mark.parametrize(

@@ -280,13 +280,12 @@ def _statements(root: Path, job: Job) -> list[str]:
 
 def _load(statements: Sequence[str], own: Sequence[str]) -> None:
     """Import what the statements import of packages that are not the repository's, which take the time."""
-    for statement in statements:
-        for node in ast.parse(statement).body:
-            named = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-            named += [one.name for one in node.names] if isinstance(node, ast.Import) else []
-            for name in named:
-                if name.partition(".")[0] not in own:
-                    importlib.import_module(name)
+    for node in ast.parse("\n".join(statements)).body:
+        named = [str(node.module)] if isinstance(node, ast.ImportFrom) else []
+        named += [one.name for one in node.names] if isinstance(node, ast.Import) else []
+        for name in named:
+            if name.partition(".")[0] not in own:
+                importlib.import_module(name)
 
 
 def _run(job: Job, folder: Path, factor: float | None) -> None:

@@ -280,15 +280,11 @@ def _run_packed(root: Path, job: Job, target: Path) -> dict[str, Any]:
 def beside(python: Path, folder: Path) -> Path:
     """The interpreter of a new environment that sees the packages of another one, and changes none of them."""
     subprocess.run([str(python), "-m", "venv", "--without-pip", str(folder)], check=True)
-    new = folder / "bin" / "python"
-
-    def said(interpreter: Path, code: str) -> str:
-        command = [str(interpreter), "-c", f"import sys, sysconfig; {code}"]
-        return subprocess.run(command, capture_output=True, encoding="utf-8", check=True, cwd=folder).stdout
-
-    lent = said(python, "print(*(path for path in sys.path if path.endswith('-packages')), sep=chr(10))")
-    (Path(said(new, "print(sysconfig.get_path('purelib'))").strip()) / "lent.pth").write_text(lent, encoding="utf-8")
-    return new
+    code = "import sys; print(*(path for path in sys.path if path.endswith('-packages')), sep=chr(10))"
+    lent = subprocess.run([str(python), "-c", code], capture_output=True, check=True, cwd=folder).stdout
+    (packages,) = folder.glob("lib/python*/site-packages")
+    (packages / "lent.pth").write_bytes(lent)
+    return folder / "bin" / "python"
 
 
 def _run_tests(root: Path, job: Job) -> dict[str, Any] | None:
