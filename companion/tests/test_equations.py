@@ -11,7 +11,7 @@ from companion import claims
 from companion.declaring import calls, equations
 from companion.evidence import why
 from companion.site import browser, equation_page
-from toybook import add_audit
+from toybook import add_audit, write
 
 ROOT = Path(__file__).resolve().parents[2]
 STATIC = ROOT / "companion" / "src" / "companion" / "static"
@@ -124,9 +124,7 @@ HELPERS = "from walks import steps\n\n\ndef twice(x):\n    return steps.far(x)\n
 
 @pytest.fixture
 def code(toy_book):
-    toy_book.path("tests").mkdir(exist_ok=True)
-    toy_book.path("tests/test_pairs.py").write_text(TESTS)
-    toy_book.path("tests/helpers.py").write_text(HELPERS)
+    write(toy_book.path("tests"), {"test_pairs.py": TESTS, "helpers.py": HELPERS})
     toy_book.path("src/walks/steps.py").write_text("LENGTH = 1.0\n\n\ndef far(x):\n    return 2 * x\n")
     walk = "\n\nclass Walk:\n    def go(self):\n        return three(1)\n"
     path = toy_book.path("src/walks/unrelated.py")

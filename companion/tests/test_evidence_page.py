@@ -10,13 +10,13 @@ from companion.__main__ import main
 from companion.evidence import epsilon, evidence_page, faults, portability, records, resumable
 from companion.site.markup import fill
 from test_faults import GROSS, TESTS, UNSEEN, listed
+from toybook import write
 
 
 @pytest.fixture
 def book(audited):
     """The toy book in two pages, with two faults, and two claims that name a function."""
-    audited.path("tests").mkdir()
-    audited.path("tests/test_pairs.py").write_text(TESTS)
+    write(audited.path("tests"), {"test_pairs.py": TESTS})
     audited.edit("book/claims/probe.yml", "  kind: number\n", "  functions: [walks.unrelated.three]\n  kind: number\n")
     return listed(audited, GROSS, UNSEEN)
 

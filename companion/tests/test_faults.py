@@ -8,6 +8,7 @@ import pytest
 from companion import check
 from companion.evidence import faults, resumable
 from companion.findings import Findings
+from toybook import write
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -36,8 +37,7 @@ UNSEEN = GROSS | {"id": "unseen", "old": '"""x^2."""', "new": '"""x^3."""', "wha
 @pytest.fixture
 def book(audited):
     """The toy book in two pages, with one test."""
-    audited.path("tests").mkdir()
-    audited.path("tests/test_pairs.py").write_text(TESTS)
+    write(audited.path("tests"), {"test_pairs.py": TESTS})
     return audited
 
 

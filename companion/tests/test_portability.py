@@ -9,6 +9,7 @@ import scipy
 from companion import claims
 from companion.evidence import portability, resumable
 from companion.running import disk
+from toybook import write
 
 PATHS = {path.name: path for path in portability.PATHS}
 
@@ -16,13 +17,12 @@ PATHS = {path.name: path for path in portability.PATHS}
 @pytest.fixture
 def book(toy_book):
     """The toy book with two folders of tests; one of them fails where COMPANION_SHUFFLE is set."""
-    for folder, text in {
-        "waves": "import os\n\ndef test_wave():\n    assert 'COMPANION_SHUFFLE' not in os.environ\n",
-        "heat": "torch = None\n\ndef test_heat():\n    assert torch is None\n",
-        "book": "def test_page():\n    raise AssertionError\n",
-    }.items():
-        toy_book.path(f"tests/{folder}").mkdir(parents=True)
-        toy_book.path(f"tests/{folder}/test_{folder}.py").write_text(text)
+    files = {
+        "waves/test_waves.py": "import os\n\ndef test_wave():\n    assert 'COMPANION_SHUFFLE' not in os.environ\n",
+        "heat/test_heat.py": "torch = None\n\ndef test_heat():\n    assert torch is None\n",
+        "book/test_book.py": "def test_page():\n    raise AssertionError\n",
+    }
+    write(toy_book.path("tests"), files)
     return toy_book
 
 
@@ -46,8 +46,7 @@ def test_a_path_skips_what_it_cannot_move_and_of_a_folder_the_files_that_do_not_
 
 
 def test_of_a_folder_without_numbers_the_folders_within_it_are_run(book):
-    book.path("tests/book/flow").mkdir()
-    book.path("tests/book/flow/test_flow.py").write_text("def test_flow():\n    assert True\n")
+    write(book.path("tests"), {"book/flow/test_flow.py": "def test_flow():\n    assert True\n"})
     units = portability._test_units(book.root, None)
     assert [file.name for file in units["flow"]] == ["test_flow.py"]
     assert "book" not in units

@@ -4,7 +4,7 @@ import pytest
 
 from companion import __main__ as command_line
 from companion.declaring import texts
-from toybook import REPOSITORY, add_audit
+from toybook import REPOSITORY, write
 
 FIRST = """\
 # A source
@@ -62,14 +62,11 @@ def test_a_digest_is_of_the_words():
 
 
 @pytest.fixture
-def read(toy_book, tmp_path):
+def read(audited, tmp_path):
     """The toy book with its source as it was read, and a folder for newer copies."""
-    add_audit(toy_book)
-    folder = tmp_path / "copies"
-    folder.mkdir()
-    (folder / "source.md").write_text(FIRST)
-    assert texts.record(toy_book.root, folder) == ["author2000source"]
-    return toy_book, folder
+    folder = write(tmp_path / "copies", {"source.md": FIRST})
+    assert texts.record(audited.root, folder) == ["author2000source"]
+    return audited, folder
 
 
 def test_a_newer_copy_names_the_sections_that_changed_and_the_claims_that_rest_on_them(read, capsys):

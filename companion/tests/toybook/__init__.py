@@ -181,9 +181,9 @@ ITEMS = """\
 """
 
 LIBRARY = {
-    "pairs": 'from walks.steps import LENGTH\n\n\ndef both(x):\n    """x^2."""\n    return LENGTH * x**2\n',
-    "steps": "LENGTH = 1.0\n",
-    "unrelated": 'def three(x):\n    """x^3."""\n    return x**3\n',
+    "pairs.py": 'from walks.steps import LENGTH\n\n\ndef both(x):\n    """x^2."""\n    return LENGTH * x**2\n',
+    "steps.py": "LENGTH = 1.0\n",
+    "unrelated.py": 'def three(x):\n    """x^3."""\n    return x**3\n',
 }
 
 
@@ -228,17 +228,23 @@ class ToyBook:
         return execution.finished(self.root, "probe", key) is None
 
 
+def write(folder: Path, files: dict[str, str]) -> Path:
+    """Write texts by the names of their files, with the folders that these need; returns ``folder``."""
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return folder
+
+
 def write_toy_book(root: Path) -> ToyBook:
     """Write the book of ``companion new`` with a library of three modules and a claim that nobody measures."""
     new.write(root, "probe", "walks")
-    for name, text in LIBRARY.items():
-        (root / "src" / "walks" / f"{name}.py").write_text(text)
+    write(root / "src" / "walks", LIBRARY)
     # No formula is typeset, which would take time.
-    (root / "book" / "_static" / "mathjax").mkdir(parents=True)
-    (root / "book" / "_static" / "mathjax" / "tex-mml-chtml.js").write_text("")
+    write(root / "book", {"_static/mathjax/tex-mml-chtml.js": "", "claims/probe.yml": CLAIMS + UNATTEMPTED})
     for name in ("constraints.txt", "requirements.lock"):
         shutil.copy(REPOSITORY / name, root / name)
-    (root / "book" / "claims" / "probe.yml").write_text(CLAIMS + UNATTEMPTED)
     compared = root / "book" / "compared.yml"
     compared.write_text(compared.read_text().replace("as steep", "<as> steep"))
     return ToyBook(root)
@@ -246,12 +252,9 @@ def write_toy_book(root: Path) -> ToyBook:
 
 def add_audit(book: ToyBook) -> ToyBook:
     """Give the toy chapter an audit and claims of every verdict: the template of a chapter in two pages."""
-    book.path("notebooks/audits").mkdir()
-    book.path("notebooks/audits/probe.md").write_text(AUDIT)
-    book.path("book/claims/probe.yml").write_text(TWO_PAGES)
-    book.path("book/sources.yml").write_text(SOURCES)
-    book.path("book/items").mkdir()
-    book.path("book/items/author2000source.yml").write_text(ITEMS)
+    files = {"claims/probe.yml": TWO_PAGES, "sources.yml": SOURCES, "items/author2000source.yml": ITEMS}
+    write(book.path("book"), files)
+    write(book.path("notebooks/audits"), {"probe.md": AUDIT})
     contents = book.path("_toc.yml").read_text()
     beneath = "      - file: notebooks/probe\n        sections:\n          - file: notebooks/audits/probe\n"
     book.path("_toc.yml").write_text(contents.replace("      - file: notebooks/probe\n", beneath))
