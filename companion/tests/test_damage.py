@@ -426,15 +426,13 @@ def test_claims_that_cannot_be_read_are_all_named_before_a_chapter_runs(toy_book
 
 
 PARENT = """
-import subprocess, sys, time
+import os, subprocess, sys, time
 from pathlib import Path
 from companion.running import lifeline
 child = "from companion.running import lifeline; lifeline.tie(); import subprocess, sys, time\\n" \\
     "p = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(100)'], start_new_session=True)\\n" \\
     "print(p.pid, flush=True); time.sleep(100)"
-with open(sys.argv[1], "wb") as log:
-    import os
-    process = lifeline.start([sys.executable, "-c", child], output=log, environment=os.environ, cwd=Path.cwd())
+process = lifeline.start([sys.executable, "-c", child], log=Path(sys.argv[1]), environment=os.environ, cwd=Path.cwd())
 with lifeline.orderly():
     try:
         print(process.pid, flush=True)
@@ -486,8 +484,7 @@ def test_a_child_that_does_not_listen_is_killed(tmp_path, monkeypatch):
     monkeypatch.setattr(lifeline, "_PATIENCE_SECONDS", 0.05)
     code = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(1, flush=True); time.sleep(100)"
     log = tmp_path / "log"
-    with log.open("wb") as output:
-        process = lifeline.start([sys.executable, "-c", code], output=output, environment=os.environ, cwd=tmp_path)
+    process = lifeline.start([sys.executable, "-c", code], log=log, environment=os.environ, cwd=tmp_path)
     wait_until(lambda: log.read_text(encoding="utf-8"))
     lifeline.stop(process)
     assert process.returncode == -signal.SIGKILL

@@ -252,13 +252,13 @@ def test_a_kernel_reads_no_settings_and_no_module_that_no_key_covers(toy_book, t
     monkeypatch.setattr(execution, "_environment", with_settings)
     chapter, work = notebooks.load(root, "probe"), root / "run"
     assert execution.run(root, chapter, work) is None
-    refused = execution._unseen(root, chapter, work).error
+    refused = execution._unseen(root, chapter, work)
     assert "settings of IPython read but not covered by the freshness key: [" in refused
     assert "ipython_kernel_config.py" in refused
     progress = (work / "progress.json").read_text()
     start = progress.index('"settings": [')
     (work / "progress.json").write_text(progress[:start] + '"settings": []}')
-    refused = execution._unseen(root, chapter, work).error
+    refused = execution._unseen(root, chapter, work)
     assert "files of the repository opened but not covered by the freshness key: ['src/sitecustomize.py']" in refused
 
 

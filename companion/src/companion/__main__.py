@@ -28,54 +28,51 @@ def main(arguments: list[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             # A letter that the terminal cannot show must not end a build.
             stream.reconfigure(errors="backslashreplace")
-    if options.command == "new":
-        return _new(options)
-    if missing := [name for name in _FILES if not (options.root / name).is_file()]:
-        print(
-            f"error: --root: expected the repository of the book, got {options.root}, which has no {missing[0]}; "
-            "run the command there, or name the folder with --root",
-            file=sys.stderr,
-        )
-        return 2
     try:
-        os.fsencode(options.root.resolve()).decode("utf-8")
-    except UnicodeDecodeError:
-        print(f"error: --root: expected a path in UTF-8, got {options.root}; rename the folder", file=sys.stderr)
-        return 2
-    here, own = Path(__file__).resolve().parent, (options.root / str(__package__) / "src" / str(__package__)).resolve()
-    if own.is_dir() and own != here:
-        # As in a copied folder, whose environment still leads to the folder that it was copied from.
-        print(
-            f"error: {__package__}: expected the package of this repository, {own}, got {here}; "
-            "remove .venv and run make again",
-            file=sys.stderr,
-        )
-        return 2
-    try:
+        if options.command != "new":
+            _check_root(options.root)
         return _run(options)
     except ModuleNotFoundError as error:
         # A module of the machinery or of the book's library that is missing is a fault, not a package to install.
         package = (error.name or __package__).partition(".")[0]
         if package == __package__ or (options.root / "src" / package).exists():
             raise
-        print(
-            f"error: `companion {options.command}` needs the package {error.name!r}, which is not installed; "
-            "the extra `book` has everything that builds the book: pip install './companion[book]' in the repository",
-            file=sys.stderr,
+        reason = (
+            f"`companion {options.command}` needs the package {error.name!r}, which is not installed; "
+            "the extra `book` has everything that builds the book: pip install './companion[book]' in the repository"
         )
-        return 2
     except (ValueError, RuntimeError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+        reason = str(error)
     except OSError as error:
         from companion.running import disk
 
-        print(f"error: {disk.sentence(error)}", file=sys.stderr)
-        return 2
+        reason = disk.sentence(error)
     except KeyboardInterrupt as stopped:
         number = stopped.args[0] if stopped.args else signal.SIGINT
         print(f"stopped by {signal.Signals(number).name}: what was finished is kept", file=sys.stderr)
-        return 128 + int(number)
+        return _SIGNALLED + int(number)
+    print(f"error: {reason}", file=sys.stderr)
+    return 2
+
+
+def _check_root(root: Path) -> None:
+    """Raise ``ValueError`` if ``root`` is no repository of a book that this machinery can build."""
+    if missing := [name for name in _FILES if not (root / name).is_file()]:
+        raise ValueError(
+            f"--root: expected the repository of the book, got {root}, which has no {missing[0]}; "
+            "run the command there, or name the folder with --root"
+        )
+    try:
+        os.fsencode(root.resolve()).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"--root: expected a path in UTF-8, got {root}; rename the folder") from error
+    here, own = Path(__file__).resolve().parent, (root / str(__package__) / "src" / str(__package__)).resolve()
+    if own.is_dir() and own != here:
+        # As in a copied folder, whose environment still leads to the folder that it was copied from.
+        raise ValueError(
+            f"{__package__}: expected the package of this repository, {own}, got {here}; "
+            "remove .venv and run make again"
+        )
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -139,20 +136,13 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _new(options: argparse.Namespace) -> int:
-    """The one command that needs no book."""
-    from companion import new
-
-    try:
-        written = new.book(options.root, options.name)
-    except ValueError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    print("\n".join(f"wrote {path.relative_to(options.root)}" for path in written))
-    return 0
-
-
 def _run(options: argparse.Namespace) -> int:
+    if options.command == "new":
+        from companion import new
+
+        for path in new.book(options.root, options.name):
+            print(f"wrote {path.relative_to(options.root)}")
+        return 0
     if options.command in ("book", "chapter"):
         from companion import build
 

@@ -24,19 +24,8 @@ from companion.site import catalogue, releases, rendering
 
 JOBS = 2
 """Chapters that run at the same time."""
-_OF_A_RUN = (
-    "key",
-    "commit",
-    "dirty",
-    "parameters",
-    "versions",
-    "python",
-    "threads",
-    "seconds",
-    "peak_bytes",
-    "finished",
-)
-"""What ``status.json`` says of the run of a page."""
+_APART = ("chapter", "packages", "files", "colours")
+"""What ``status.json`` leaves out of the record of a run."""
 
 LONG = 120.0
 """So many seconds of audits are worth a first site of the lessons."""
@@ -301,7 +290,7 @@ def _status(
             "figures": len([figure for figure in figures if figure["page"] == name]),
         }
         if record:
-            page |= {name: getattr(record, name) for name in _OF_A_RUN}
+            page |= {name: value for name, value in vars(record).items() if name not in _APART}
         if name in broken:
             page["failure"] = {"cell": broken[name].cell, "error": execution.plain(broken[name].error)}
         pages.append(page)

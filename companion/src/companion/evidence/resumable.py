@@ -107,16 +107,15 @@ class Children:
         given["PYTHONPATH"] = os.pathsep.join(map(str, project.code(source)))
         given |= {"PYTHONUTF8": "1", "PYTHONDONTWRITEBYTECODE": "1"}
         command = lifeline.calling(f"{__name__}:child", module, str(source), str(folder), task, python=python)
-        with (disk.folder(folder) / "log.txt").open("wb") as log:
-            process = lifeline.start(command, output=log, environment=given, cwd=source)
-            self._processes.add(process)
-            try:
-                process.wait(limit)
-            except subprocess.TimeoutExpired:
-                return False
-            finally:
-                lifeline.stop(process)
-                self._processes.discard(process)
+        process = lifeline.start(command, log=disk.folder(folder) / "log.txt", environment=given, cwd=source)
+        self._processes.add(process)
+        try:
+            process.wait(limit)
+        except subprocess.TimeoutExpired:
+            return False
+        finally:
+            lifeline.stop(process)
+            self._processes.discard(process)
         return True
 
     def end(self) -> None:

@@ -164,8 +164,7 @@ def start(root: Path, name: str, *, threads: int, cpus: Sequence[int] | None = N
     disk.remove(_failed_folder(root, name))
     folder = Path(tempfile.mkdtemp(prefix=f"{notebooks.slug(name)}-", dir=disk.folder(work_folder(root))))
     command = lifeline.calling(f"{__name__}:work", str(root), name, str(folder), threads, list(cpus or ()))
-    with (folder / "log.txt").open("wb") as log:
-        process = lifeline.start(command, output=log, environment=os.environ | {"PYTHONUTF8": "1"}, cwd=root)
+    process = lifeline.start(command, log=folder / "log.txt", environment=os.environ | {"PYTHONUTF8": "1"}, cwd=root)
     return Running(name, process, folder)
 
 
@@ -176,11 +175,14 @@ def progress(running: Running) -> Mapping[str, Any]:
 
 def said(running: Running) -> list[str]:
     """The lines that a chapter's process has printed about itself."""
+    return [line for line in _log(running).splitlines() if line.startswith(f"{running.chapter}: ")]
+
+
+def _log(running: Running) -> str:
     try:
-        lines = (running.folder / "log.txt").read_text(encoding="utf-8", errors="replace").splitlines()
+        return (running.folder / "log.txt").read_text(encoding="utf-8", errors="replace")
     except OSError:
-        return []
-    return [line for line in lines if line.startswith(f"{running.chapter}: ")]
+        return ""
 
 
 def end(running: Running) -> None:
@@ -199,10 +201,7 @@ def failure(root: Path, running: Running) -> Failure:
         number = -status if status < 0 else status - 128
         known = number in set(signal.Signals)
         how = f"was ended by {signal.Signals(number).name}" if known else "ended without a result"
-        try:
-            tail = (running.folder / "log.txt").read_text(encoding="utf-8", errors="replace")[-2000:].strip()
-        except OSError:
-            tail = ""
+        tail = _log(running)[-2000:].strip()
         return Failure(name, int(progress(running).get("cell", 0)), f"the process {how}: {tail or 'no log'}", "")
 
 
@@ -231,42 +230,41 @@ def publish(
             "target: expected a folder for a run with an extra_environment, which is not part of the book, got None"
         )
     with disk.own(folder) if folder else disk.owned(work_folder(root), notebooks.slug(name)) as owned:
-        return _publish(root, name, threads, owned / "run", target, extra_environment=extra_environment, report=report)
-
-
-def _publish(root: Path, name: str, threads: int, work: Path, target: Path | None, **options: Any) -> Failure | None:
-    chapter = notebooks.load(root, name)
-    key = freshness.key(root, chapter)
-    state = freshness.state(root)
-    failed = _failed_folder(root, name) if target is None else target.with_name(f"{target.name}.failed")
-    disk.remove(failed)
-    started = time.perf_counter()
-    problem = run(root, chapter, work, threads=threads, state=state, **options)
-    if problem is None:
-        problem = _unseen(root, chapter, work)
-    if problem is not None:
-        disk.write(disk.folder(work) / "failure.json", json.dumps(asdict(problem)))
-        disk.put(work, failed)
-        return problem
-    progress = _read(work / "progress.json")
-    record = Record(
-        chapter=name,
-        key=key,
-        commit=state.commit,
-        dirty=state.dirty,
-        parameters=chapter.parameters,
-        versions=_versions(root),
-        python=platform.python_version(),
-        threads=threads,
-        seconds=round(time.perf_counter() - started, 2),
-        peak_bytes=progress["peak_bytes"],
-        finished=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        packages=freshness.loaded_versions(progress["others"]),
-        files=disk.digests(work),
-        colours=freshness.colours(root),
-    )
-    write_record(work, record)
-    disk.put(work, target or results_folder(root, name))
+        work = owned / "run"
+        chapter = notebooks.load(root, name)
+        key = freshness.key(root, chapter)
+        state = freshness.state(root)
+        failed = _failed_folder(root, name) if target is None else target.with_name(f"{target.name}.failed")
+        disk.remove(failed)
+        started = time.perf_counter()
+        problem = run(
+            root, chapter, work, threads=threads, state=state, extra_environment=extra_environment, report=report
+        )
+        if problem is None and (unseen := _unseen(root, chapter, work)):
+            problem = Failure(name, 0, unseen, "")
+        if problem is not None:
+            disk.write(disk.folder(work) / "failure.json", json.dumps(asdict(problem)))
+            disk.put(work, failed)
+            return problem
+        progress = _read(work / "progress.json")
+        record = Record(
+            chapter=name,
+            key=key,
+            commit=state.commit,
+            dirty=state.dirty,
+            parameters=chapter.parameters,
+            versions=_versions(root),
+            python=platform.python_version(),
+            threads=threads,
+            seconds=round(time.perf_counter() - started, 2),
+            peak_bytes=progress["peak_bytes"],
+            finished=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            packages=freshness.loaded_versions(progress["others"]),
+            files=disk.digests(work),
+            colours=freshness.colours(root),
+        )
+        write_record(work, record)
+        disk.put(work, target or results_folder(root, name))
     return None
 
 
@@ -391,25 +389,21 @@ def _environment(
     }
 
 
-def _unseen(root: Path, chapter: notebooks.Chapter, work: Path) -> Failure | None:
+def _unseen(root: Path, chapter: notebooks.Chapter, work: Path) -> str:
     """A module that the run loaded, or a file that it opened, and the key does not cover would leave stale pages."""
     progress = _read(work / "progress.json")
-    covered = set(freshness.ingredients(root, chapter)["library"])
-    if unseen := sorted(set(progress["modules"]) - covered):
-        message = f"modules loaded but not covered by the freshness key (imported by a computed name?): {unseen}"
-        return Failure(chapter.name, 0, message, "")
+    if unseen := sorted(set(progress["modules"]) - freshness.library(root, chapter).keys()):
+        return f"modules loaded but not covered by the freshness key (imported by a computed name?): {unseen}"
     if progress["settings"]:
-        message = f"settings of IPython read but not covered by the freshness key: {progress['settings']}; remove them"
-        return Failure(chapter.name, 0, message, "")
+        return f"settings of IPython read but not covered by the freshness key: {progress['settings']}; remove them"
     known = {os.path.realpath(path) for path in freshness.covered_files(root, chapter)}
     opened = {source for path in progress["opened"] if (source := _source(path)) is not None}
     if unseen := sorted(os.path.relpath(path, root) for path in opened if os.path.realpath(path) not in known):
-        message = (
+        return (
             f"files of the repository opened but not covered by the freshness key: {unseen}; name in the front "
             "matter, companion: data, what the chapter reads"
         )
-        return Failure(chapter.name, 0, message, "")
-    return None
+    return ""
 
 
 def _source(path: str) -> str | None:

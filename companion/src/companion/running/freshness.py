@@ -35,6 +35,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
 from importlib.machinery import PathFinder
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -72,9 +73,9 @@ class State:
     date: str = ""
 
 
-def key(root: Path, chapter: Chapter, parameters: dict[str, Any] | None = None) -> str:
+def key(root: Path, chapter: Chapter) -> str:
     """Hexadecimal digest of everything that the chapter's result depends on."""
-    return key_of(ingredients(root, chapter, parameters))
+    return key_of(ingredients(root, chapter))
 
 
 def key_of(made_of: Mapping[str, Any]) -> str:
@@ -89,14 +90,12 @@ def evidence_key(made_of: Mapping[str, Any]) -> str:
     return key_of(without | {"identity": "", "cells": made_of["cells"][1:]})
 
 
-def ingredients(root: Path, chapter: Chapter, parameters: dict[str, Any] | None = None) -> dict[str, Any]:
+def ingredients(root: Path, chapter: Chapter) -> dict[str, Any]:
     """What the key is made of, by name: to see which part of two keys differs."""
-    code = _code(root, chapter)
-    own = own_packages(root)
-    library = imported(own, code)
+    modules = library(root, chapter)
     style = project.settings(root).style
     # A page that handles errors or asks for documentation may show these words.
-    words = _SHOWS_WORDS.search(code) is not None or any(
+    words = _SHOWS_WORDS.search(_code(root, chapter)) is not None or any(
         "raises-exception" in cell.metadata.get("tags", []) for cell in chapter.notebook.cells
     )
     data = [root / name for name in chapter.data]
@@ -110,12 +109,12 @@ def ingredients(root: Path, chapter: Chapter, parameters: dict[str, Any] | None 
         ],
         "library": {
             name: code_digest(_module(path), words=words, colours=name != style)
-            for name, path in sorted(library.items())
+            for name, path in sorted(modules.items())
         },
-        "beside the library": {_name(path, own): _file_digest(path) for path in _beside(library.values())},
+        "beside the library": {_name(root, path): _file_digest(path) for path in _beside(modules.values())},
         "packages": packages(root, chapter),
         "data": {str(path.relative_to(root)): _file_digest(path) for path in data},
-        "parameters": dict(chapter.parameters) | (parameters or {}),
+        "parameters": dict(chapter.parameters),
         "lock": [_file_digest(root / name) for name in _LOCK_FILES],
         "identity": key_of(dataclasses.asdict(project.identity(root))),
         "startup": _file_digest(_STARTUP),
@@ -128,8 +127,14 @@ def ingredients(root: Path, chapter: Chapter, parameters: dict[str, Any] | None 
 
 def packages(root: Path, chapter: Chapter) -> dict[str, str]:
     """Versions of what the page, and the library behind it, import of other projects."""
-    code, own = _code(root, chapter), own_packages(root)
-    return versions(external(imported(own, code).values(), code) - own.keys())
+    texts = [_code(root, chapter), *map(_module, library(root, chapter).values())]
+    names = {name.partition(".")[0] for text in texts for name in _mentioned(text, package="")}
+    return versions(names - set(sys.stdlib_module_names) - own_packages(root).keys())
+
+
+def library(root: Path, chapter: Chapter) -> dict[str, Path]:
+    """The modules of the repository and of the machinery that the page imports, directly or not: name -> file."""
+    return imported(own_packages(root), _code(root, chapter))
 
 
 def colours(root: Path) -> list[str]:
@@ -138,8 +143,10 @@ def colours(root: Path) -> list[str]:
     They are no part of a key: a figure is drawn again in other ones without its kernel, by ``redrawing``.
     """
     style = project.settings(root).style
-    path = _module_file(own_packages(root), style) if style else None
-    return _Colourless.of(ast.parse(_module(path))) if path else []
+    finder = _Colourless()
+    if style and (path := _module_file(own_packages(root), style)):
+        finder.visit(ast.parse(_module(path)))
+    return finder.found
 
 
 def _runner() -> list[str]:
@@ -167,10 +174,10 @@ def _customised() -> list[str]:
 
 def covered_files(root: Path, chapter: Chapter) -> set[Path]:
     """The files of the repository that a run may read, because the key covers them."""
-    library = imported(own_packages(root), _code(root, chapter))
+    modules = library(root, chapter).values()
     data = [root / name for name in chapter.data]
     identity = [root / "_config.yml", project.version_file(root, project.settings(root).library)]
-    return {*library.values(), *_beside(library.values()), *data, *identity}
+    return {*modules, *_beside(modules), *data, *identity}
 
 
 def own_packages(root: Path) -> dict[str, Path]:
@@ -204,9 +211,9 @@ def _beside(modules: Iterable[Path]) -> list[Path]:
     return sorted(found)
 
 
-def _name(path: Path, packages: Mapping[str, Path]) -> str:
-    """What a file of one of ``packages`` is called wherever they lie."""
-    name, folder = next((name, folder) for name, folder in packages.items() if path.is_relative_to(folder))
+def _name(root: Path, path: Path) -> str:
+    """What a file of one of our packages is called wherever they lie."""
+    name, folder = next(own for own in own_packages(root).items() if path.is_relative_to(own[1]))
     return f"{name}/{path.relative_to(folder).as_posix()}"
 
 
@@ -219,7 +226,8 @@ def imported(packages: Mapping[str, Path], code: str) -> dict[str, Path]:
     found: dict[str, Path] = {}
     waiting, seen = list(_mentioned(code, package="")), set[str]()
     while waiting:
-        for name in _with_parents(waiting.pop()):
+        # A module is imported after the packages around it.
+        for name in accumulate(waiting.pop().split("."), "{}.{}".format):
             if name in seen:
                 continue
             seen.add(name)
@@ -239,13 +247,6 @@ def _module(path: Path) -> str:
     except (MemoryError, RecursionError, SyntaxError):
         manuscript.code(path)
     return text
-
-
-def external(modules: Iterable[Path], code: str) -> set[str]:
-    """The first part of every name that ``code`` and ``modules`` import, without the standard library."""
-    texts = [code, *map(_module, modules)]
-    names = {name.partition(".")[0] for text in texts for name in _mentioned(text, package="", relative=False)}
-    return names - set(sys.stdlib_module_names)
 
 
 def versions(modules: Iterable[str]) -> dict[str, str]:
@@ -299,21 +300,17 @@ def required(name: str, extras: frozenset[str] = frozenset()) -> list[Requiremen
 
 
 @cache
-def _mentioned(code: str, package: str, *, relative: bool = True) -> tuple[str, ...]:
-    """Dotted names that might be modules; those of relative imports are names within ``package``."""
-    return tuple(dict.fromkeys(_names(code, package, relative)))
-
-
-def _names(code: str, package: str, relative: bool) -> Iterator[str]:
+def _mentioned(code: str, package: str) -> tuple[str, ...]:
+    """Dotted names that might be modules; those of relative imports are names within ``package``, if there is one."""
+    found = []
     for level, base, names in _imports(code):
-        if level and not relative:
+        if level and not package:
             continue
         if level:
-            parents = package.split(".")[: len(package.split(".")) - level + 1]
-            base = ".".join([*parents, *([base] if base else [])])
-        if base:
-            yield base
-        yield from (f"{base}.{name}" if base else name for name in names)
+            parent = package.rsplit(".", level - 1)[0]
+            base = f"{parent}.{base}" if base else parent
+        found += [base, *(f"{base}.{name}" for name in names)] if base else names
+    return tuple(dict.fromkeys(found))
 
 
 @cache
@@ -374,13 +371,7 @@ class _Colourless(ast.NodeTransformer):
 
     def __init__(self) -> None:
         self.found: list[str] = []
-
-    @classmethod
-    def of(cls, tree: ast.AST) -> list[str]:
-        """The different colours of ``tree``, by the places where they stand first."""
-        finder = cls()
-        finder.visit(tree)
-        return finder.found
+        """The different colours, by the places where they stand first."""
 
     def visit_Constant(self, node: ast.Constant) -> ast.AST:
         if not isinstance(node.value, str) or not _COLOUR.fullmatch(node.value):
@@ -392,11 +383,6 @@ class _Colourless(ast.NodeTransformer):
 
 def _names_version(node: ast.Assign) -> bool:
     return any(isinstance(target, ast.Name) and target.id == "__version__" for target in node.targets)
-
-
-def _with_parents(name: str) -> list[str]:
-    parts = name.split(".")
-    return [".".join(parts[:count]) for count in range(1, len(parts) + 1)]
 
 
 def _module_file(packages: Mapping[str, Path], name: str) -> Path | None:

@@ -45,24 +45,26 @@ def collect(root: Path, chapters: Sequence[str], results: Mapping[str, Path]) ->
         path = root / "book" / "claims" / f"{chapter}.yml"
         declared = claims.declared(path) if path.is_file() else []
         pages = [page for page in (chapter, f"{notebooks.AUDITS}/{chapter}") if page in results]
-        found = [(page, *_found(results[page], page)) for page in pages]
-        measured = {id: measurement for _, listed, _ in found for id, measurement in listed}
-        page_of = {id: page for page, listed, _ in found for id, _ in listed}
-        seconds = {id: spent for _, _, times in found for id, spent in times.items()}
-        ids = [id for _, listed, _ in found for id, _ in listed]
-        for id in sorted({id for id in ids if ids.count(id) > 1}):
-            where = [page for page, listed, _ in found if id in dict(listed)]
-            problems.append(f"claim {id}: measured more than once, on {' and '.join(where)}")
+        seconds = {id: spent for page in pages for id, spent in _seconds(results[page], page).items()}
+        measured: dict[str, list[tuple[str, claims.Measurement]]] = {}
+        for page in pages:
+            for id, value in claims.recorded(results[page]):
+                measured.setdefault(id, []).append((page, value))
+        problems += [
+            f"claim {id}: measured more than once, on {' and '.join(dict.fromkeys(page for page, _ in places))}"
+            for id, places in sorted(measured.items())
+            if len(places) > 1
+        ]
         problems += [
             f"claim {id}: measured but not declared in book/claims/{chapter}.yml"
-            for id in sorted(set(measured) - {claim.id for claim in declared})
+            for id in sorted(measured.keys() - {claim.id for claim in declared})
         ]
         # What nobody measures is spoken of in the audit, where there is one.
         elsewhere = (root / "notebooks" / notebooks.AUDITS / f"{chapter}.md").is_file()
         home = f"{notebooks.AUDITS}/{chapter}" if elsewhere else chapter
         own_entries = []
         for claim in declared:
-            measurement = measured.get(claim.id)
+            page, measurement = measured[claim.id][-1] if claim.id in measured else (home, None)
             if claim.retired:
                 retired.append(_retired(claim, home))
                 if measurement is not None:
@@ -75,7 +77,7 @@ def collect(root: Path, chapters: Sequence[str], results: Mapping[str, Path]) ->
             if judgement.holds is False:
                 problems.append(f"claim {claim.id}: {judgement.reason}")
             entry = _entry(claim, measurement if claim.is_measured else None, judgement)
-            entry["page"] = page_of.get(claim.id, home)
+            entry["page"] = page
             entry["external"] = key is not None and key not in known_sources
             entry["seconds"] = seconds.get(claim.id)
             if key in known_texts:
@@ -155,15 +157,15 @@ def _plain(text: str) -> str:
     return " ".join(text.split())
 
 
-def _found(folder: Path, page: str) -> tuple[list[tuple[str, claims.Measurement]], dict[str, float]]:
-    """What a page measured, and the seconds of the cell that made each measurement."""
+def _seconds(folder: Path, page: str) -> dict[str, float]:
+    """The seconds of the cell that made each measurement of a page."""
     seconds: dict[str, float] = {}
     notebook = nbformat.read(execution.notebook_file(folder, page), as_version=4)
     for cell in notebook.cells:
         for output in cell.get("outputs", []):
             if id := output.get("metadata", {}).get("companion", {}).get("claim"):
                 seconds[id] = round(float(cell.metadata.get("papermill", {}).get("duration") or 0.0), 3)
-    return claims.recorded(folder), seconds
+    return seconds
 
 
 def write(path: Path, entries: Iterable[Mapping[str, Any]]) -> None:

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
-from typing import IO, Any
+from typing import Any
 
 import psutil
 
@@ -25,22 +25,30 @@ _PATIENCE_SECONDS = 5.0
 """How long a child may take to end in good order."""
 
 
-def start(
-    command: Sequence[str], *, output: IO[bytes], environment: Mapping[str, str], cwd: Path
-) -> subprocess.Popen[bytes]:
-    """Start a command that calls ``tie``; what it prints goes to ``output``.
+def start(command: Sequence[str], *, log: Path, environment: Mapping[str, str], cwd: Path) -> subprocess.Popen[bytes]:
+    """Start a command that calls ``tie``; what it prints goes to the file ``log``.
 
     It has a session of its own: Ctrl-C in a terminal reaches the parent only, which then stops it.
     """
-    return subprocess.Popen(
-        command,
-        cwd=cwd,
-        env=dict(environment),
-        stdin=subprocess.PIPE,
-        stdout=output,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-    )
+    with log.open("wb") as output:
+        return subprocess.Popen(
+            command,
+            cwd=cwd,
+            env=dict(environment),
+            stdin=subprocess.PIPE,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+
+
+def run(command: Sequence[str], *, log: Path, environment: Mapping[str, str], cwd: Path) -> int:
+    """Start a command and return its status when it has ended; however this is left, nothing of it runs any more."""
+    process = start(command, log=log, environment=environment, cwd=cwd)
+    try:
+        return process.wait()
+    finally:
+        stop(process)
 
 
 def calling(function: str, *arguments: Any, python: Path = Path(sys.executable)) -> list[str]:

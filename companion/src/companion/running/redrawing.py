@@ -38,13 +38,7 @@ def redraw(root: Path, name: str, record: execution.Record) -> execution.Record 
         }
         exchange = dict(zip(record.colours, now, strict=True))
         command = lifeline.calling(f"{__name__}:work", str(folder), name, exchange)
-        with (work / "log.txt").open("wb") as log:
-            process = lifeline.start(command, output=log, environment=environment.clean() | settings, cwd=work)
-            try:
-                status = process.wait()
-            finally:
-                lifeline.stop(process)
-        if status:
+        if lifeline.run(command, log=work / "log.txt", environment=environment.clean() | settings, cwd=work):
             return None
         record = dataclasses.replace(record, colours=now, files=disk.digests(folder))
         execution.write_record(folder, record)

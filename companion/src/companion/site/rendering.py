@@ -333,12 +333,7 @@ def _jupyter_book(stage: Path, output: Path, log: Path) -> list[str]:
     command = [sys.executable, "-c", entry, "build", str(stage), "--path-output", str(output)]
     command += ["-W", "-n", "--keep-going", "--all"]
     disk.remove(log)
-    with log.open("wb") as said:
-        process = lifeline.start(command, output=said, environment=environment.clean(), cwd=stage)
-        try:
-            status = process.wait()
-        finally:
-            lifeline.stop(process)
+    status = lifeline.run(command, log=log, environment=environment.clean(), cwd=stage)
     text = execution.plain(log.read_text(encoding="utf-8", errors="replace"))
     disk.write(log, text)
     found = [
