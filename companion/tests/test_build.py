@@ -27,7 +27,7 @@ from companion import __main__ as command_line
 from companion import build, project
 from companion.declaring import compared, notebooks
 from companion.running import disk, execution, ledger
-from companion.site import accessibility, browser, catalogue, rendering
+from companion.site import accessibility, browser, rendering
 from toybook import CLAIM, CLAIMS, REPOSITORY, processes_of, wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -112,6 +112,8 @@ def test_the_pages_show_figure_claim_number_and_provenance(built):
     assert 'href="../figures/probe-line/probe-line.zip"' in page
     assert 'id="ledger-claim-probe-top"' in (html / "book" / "claims.html").read_text()
     assert "@misc{walks:probe," in page
+    opened = set(re.findall(r"/blob/([^/\"]+)/notebooks/probe\.ipynb", page))
+    assert opened == {project.identity(built[0].root).ref}, "the buttons open the version of the page"
 
 
 def test_the_badge_of_a_chapter_counts_its_claims_by_verdict(built):
@@ -126,13 +128,6 @@ def test_the_badge_of_a_chapter_counts_its_claims_by_verdict(built):
         count = sum(entry["verdict"] == verdict for entry in entries)
         assert f'verdict={verdict}"' in badge
         assert f"{count} {verdict.replace('-', ' ')}" in badge
-
-
-def test_the_buttons_of_a_page_open_its_own_version(built):
-    who = project.identity(built[0].root)
-    page = (built[0].path("_build/html") / "notebooks" / "probe.html").read_text()
-    opened = set(re.findall(r"/blob/([^/\"]+)/notebooks/probe\.ipynb", page))
-    assert opened == {who.ref}
 
 
 def test_a_release_is_installed_by_its_tag_and_anything_between_by_the_branch():
@@ -337,21 +332,15 @@ def fields(schema, place=""):
 
 
 @pytest.mark.parametrize("name", ["book", "claims", "figures", "status"])
-def test_a_schema_describes_every_field(tmp_path, name):
-    catalogue.write_schemas(tmp_path / "schemas")
-    schema = json.loads((tmp_path / "schemas" / f"{name}.schema.json").read_text())
+def test_the_files_for_programs_follow_schemas_that_describe_every_field(built, name):
+    html = built[0].path("_build/html")
+    schema = json.loads((html / "schemas" / f"{name}.schema.json").read_text())
+    content = json.loads((html / f"{name}.json").read_text())
     known = [*fields(schema), ("", schema)]
     assert len(known) > 10
     # The entries of a list are described by the list.
     assert [place for place, field in known if not field.get("description") and not place.endswith("[]")] == []
     assert all(field.get("additionalProperties") is not None for _, field in known if "properties" in field)
-
-
-@pytest.mark.parametrize("name", ["book", "claims", "figures", "status"])
-def test_the_files_for_programs_follow_their_schemas(built, name):
-    html = built[0].path("_build/html")
-    schema = json.loads((html / "schemas" / f"{name}.schema.json").read_text())
-    content = json.loads((html / f"{name}.json").read_text())
     jsonschema.Draft7Validator.check_schema(schema)
     jsonschema.Draft7Validator(schema).validate(content)
     # The schema describes every field: without any one of them, or with one more, the entry is refused.
@@ -468,6 +457,13 @@ BROKEN_CHAPTERS = {
         4,
         "RuntimeWarning",
     ),
+    "a kernel that dies": ("x = np.linspace", "import os\nos._exit(3)\nx = np.linspace", 4, "DeadKernelError"),
+    "a module imported by a computed name": (
+        "x = np.linspace",
+        '__import__("walks." + "unrelated")\nx = np.linspace',
+        0,
+        "modules loaded but not covered by the freshness key (imported by a computed name?): ['walks.unrelated']",
+    ),
 }
 
 
@@ -514,13 +510,6 @@ def test_a_failing_chapter_does_not_stop_the_others(copy):
     assert outcome.problems == [], printed
 
 
-def test_a_module_imported_by_a_computed_name_is_refused(copy):
-    copy.edit("notebooks/probe.md", "x = np.linspace", '__import__("walks." + "unrelated")\nx = np.linspace')
-    failure = execution.publish(copy.root, "probe", threads=1)
-    assert "modules loaded but not covered" in failure.error
-    assert "walks.unrelated" in failure.error
-
-
 @pytest.mark.slow
 def test_an_interrupted_run_leaves_no_result_and_the_next_build_runs_it(copy):
     copy.edit("notebooks/probe.md", "x = np.linspace", "import time\ntime.sleep(60)\nx = np.linspace")
@@ -537,12 +526,6 @@ def test_an_interrupted_run_leaves_no_result_and_the_next_build_runs_it(copy):
     copy.edit("notebooks/probe.md", "time.sleep(60)\n", "")
     assert execution.publish(copy.root, "probe", threads=1) is None
     assert not copy.stale()
-
-
-def test_a_kernel_that_dies_is_one_chapters_failure(copy):
-    copy.edit("notebooks/probe.md", "x = np.linspace", "import os\nos._exit(3)\nx = np.linspace")
-    failure = execution.publish(copy.root, "probe", threads=1)
-    assert (failure.chapter, failure.cell) == ("probe", 4)
 
 
 @pytest.mark.slow
@@ -582,18 +565,6 @@ def test_a_kernel_that_does_not_start_is_started_again_twice(copy, tmp_path, dea
 def test_two_builds_in_one_tree_are_refused(copy):
     with build._lock(copy.root), pytest.raises(RuntimeError, match=f"process {os.getpid()} holds"):
         copy.build()
-
-
-def test_an_unknown_chapter_is_named(copy):
-    done = subprocess.run(
-        [sys.executable, "-m", "companion", "--root", str(copy.root), "chapter", "nothing"],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=os.environ | {"PYTHONPATH": str(copy.root / "src")},
-    )
-    assert done.returncode == 2
-    assert "NAME: expected one of ['probe'], got 'nothing'" in done.stderr
 
 
 def test_a_copied_repository_is_not_built_by_the_machinery_of_the_original(copy, capsys):

@@ -219,7 +219,7 @@ def test_a_change_of_one_page_runs_that_page_only(pair):
         return [
             name
             for name in notebooks.names(pair.root)
-            if execution.finished(pair.root, name, freshness.key(pair.root, notebooks.load(pair.root, name))) is None
+            if not execution.standing(pair.root, name, freshness.key(pair.root, notebooks.load(pair.root, name))).record
         ]
 
     assert stale() == []

@@ -1,13 +1,11 @@
 """Other colours of the style: no kernel runs, and the figures are those that a new run would leave."""
 
-import io
 import json
 
 import pytest
 
-from companion import build
 from companion.declaring import notebooks
-from companion.running import execution, freshness
+from companion.running import execution, freshness, redrawing
 
 STYLE = """\
 PAPER, INK = "#ffffff", "#1b1f24"
@@ -41,9 +39,9 @@ def run(book):
 def in_todays_colours(book):
     """What a build does with the run that stands before it runs anything."""
     key = freshness.key(book.root, notebooks.load(book.root, "probe"))
-    standing = {"probe": execution.standing(book.root, "probe", key)}
-    assert standing["probe"].record, standing["probe"].reason
-    return build.in_todays_colours(book.root, standing, io.StringIO())["probe"]
+    standing = execution.standing(book.root, "probe", key)
+    assert standing.record, standing.reason
+    return redrawing.redraw(book.root, "probe", standing)
 
 
 def pictures(book):

@@ -10,7 +10,7 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -75,7 +75,11 @@ def book(root: Path, *, only: str | None = None, jobs: int = JOBS, out: TextIO |
         keys = {name: freshness.key(root, chapter) for name, chapter in chapters.items()}
         wanted = names if only is None else [name for name in names if notebooks.chapter_of(name) == only]
         standing = {name: execution.standing(root, name, keys[name]) for name in names}
-        standing |= in_todays_colours(root, {name: standing[name] for name in wanted}, out)
+        for name in wanted:
+            before = standing[name]
+            standing[name] = redrawing.redraw(root, name, before)
+            if standing[name].record not in (None, before.record):
+                print(f"{name}: its figures are drawn again in other colours", file=out, flush=True)
         stale = [name for name in wanted if standing[name].record is None]
         for name in wanted:
             reason = standing[name].reason
@@ -113,22 +117,6 @@ def book(root: Path, *, only: str | None = None, jobs: int = JOBS, out: TextIO |
     return outcome
 
 
-def in_todays_colours(
-    root: Path, standing: Mapping[str, execution.Standing], out: TextIO
-) -> dict[str, execution.Standing]:
-    """The runs that stand, their figures drawn again where the style has other colours than at that time."""
-    found = {}
-    for name, one in standing.items():
-        record = redrawing.redraw(root, name, one.record) if one.record else None
-        if record is not one.record:
-            reason = "the colours of the style have changed, and not all of its figures can be drawn again"
-            one = execution.Standing(record, "" if record else reason)
-            if record:
-                print(f"{name}: its figures are drawn again in other colours", file=out, flush=True)
-        found[name] = one
-    return found
-
-
 def _first_site(
     root: Path,
     chapters: Mapping[str, notebooks.Chapter],
@@ -137,7 +125,7 @@ def _first_site(
     out: TextIO,
 ) -> None:
     """A site of the lessons, if all of them ran, to be read while the audits run."""
-    records = {name: record for name in lessons if (record := execution.finished(root, name, keys[name]))}
+    records = {name: record for name in lessons if (record := execution.standing(root, name, keys[name]).record)}
     if len(records) < len(lessons):
         return
     results = {name: execution.results_folder(root, name) for name in records}
@@ -164,7 +152,8 @@ def _run(
     waiting = sorted(chapters, key=lambda chapter: chapter.budget if chapter.is_audit else math.inf, reverse=True)
     running: dict[str, tuple[notebooks.Chapter, execution.Running, float, list[int]]] = {}
     failures: list[execution.Failure] = []
-    shares = _shares(min(jobs, len(chapters)))
+    processors, at_once = environment.processors(), min(jobs, len(chapters))
+    shares = [processors[place::at_once] or processors for place in range(at_once)]
     reported: dict[str, float] = {}
     beside: threading.Thread | None = None
     try:
@@ -207,12 +196,6 @@ def _run(
     return failures
 
 
-def _shares(jobs: int) -> list[list[int]]:
-    """The processors this process may use, dealt out to ``jobs`` chapters."""
-    cpus = environment.processors()
-    return [cpus[index::jobs] or cpus for index in range(jobs)]
-
-
 def _collect(
     root: Path,
     wanted: Sequence[str],
@@ -237,9 +220,9 @@ def _collect(
     book_ledger = ledger.collect(root, list(by_chapter), results)
     ledger.write(build / "claims.json", book_ledger.entries)
     concerned = {notebooks.chapter_of(name) for name in wanted}
-    problems += [problem for problem in book_ledger.problems if _concerns(problem, concerned)]
-    explained = releases.problems(root, book_ledger.entries, book_ledger.retired)
-    problems += [problem for problem in explained if _concerns(problem, concerned)]
+    of_claims = [*book_ledger.problems, *releases.problems(root, book_ledger.entries, book_ledger.retired)]
+    ours = tuple(f"claim {name}." for name in concerned)
+    problems += [problem for problem in of_claims if problem.startswith(ours)]
     ids = {figure["id"] for figure in figures}
     problems += [
         f"chapter {name}: its thumbnail {chapter.thumbnail!r} is not among its published figures"
@@ -256,10 +239,6 @@ def _collect(
     status = _status(root, chapters, records, book_ledger, figures, broken)
     disk.write(build / "status.json", json.dumps(status, indent=1) + "\n")
     return problems
-
-
-def _concerns(problem: str, chapters: Collection[str]) -> bool:
-    return any(problem.startswith(f"claim {name}.") for name in chapters)
 
 
 def _status(

@@ -225,7 +225,7 @@ class ToyBook:
     def stale(self) -> bool:
         """Whether the chapter would run again."""
         key = freshness.key(self.root, notebooks.load(self.root, "probe"))
-        return execution.finished(self.root, "probe", key) is None
+        return execution.standing(self.root, "probe", key).record is None
 
 
 def write(folder: Path, files: dict[str, str]) -> Path:
@@ -321,33 +321,35 @@ def audited(toy_book: ToyBook) -> ToyBook:
     return add_audit(toy_book)
 
 
+Built = tuple[ToyBook, build.Outcome, str]
+
+
+def build_once(book: ToyBook) -> Built:
+    """Build a book, without a problem; returns it with the outcome and what was printed."""
+    outcome, printed = book.build()
+    assert outcome.problems == [], printed
+    return book, outcome, printed
+
+
 @pytest.fixture(scope="session")
-def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[ToyBook, build.Outcome, str]:
+def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
     """A toy book that was built once, for tests to look at and to copy."""
-    book = write_toy_book(tmp_path_factory.mktemp("built") / "book")
-    outcome, printed = book.build()
-    assert outcome.problems == [], printed
-    return book, outcome, printed
+    return build_once(write_toy_book(tmp_path_factory.mktemp("built") / "book"))
 
 
 @pytest.fixture(scope="session")
-def two_pages(tmp_path_factory: pytest.TempPathFactory) -> tuple[ToyBook, build.Outcome, str]:
+def two_pages(tmp_path_factory: pytest.TempPathFactory) -> Built:
     """A toy book whose chapter has a lesson and an audit, built once."""
-    book = add_audit(write_toy_book(tmp_path_factory.mktemp("pair") / "book"))
-    outcome, printed = book.build()
-    assert outcome.problems == [], printed
-    return book, outcome, printed
+    return build_once(add_audit(write_toy_book(tmp_path_factory.mktemp("pair") / "book")))
 
 
 @pytest.fixture
-def pair(two_pages: tuple[ToyBook, build.Outcome, str], tmp_path: Path) -> ToyBook:
+def pair(two_pages: Built, tmp_path: Path) -> ToyBook:
     """A copy of the built book of two pages."""
-    shutil.copytree(two_pages[0].root, tmp_path / "book")
-    return ToyBook(tmp_path / "book")
+    return ToyBook(shutil.copytree(two_pages[0].root, tmp_path / "book"))
 
 
 @pytest.fixture
-def copy(built: tuple[ToyBook, build.Outcome, str], tmp_path: Path) -> ToyBook:
+def copy(built: Built, tmp_path: Path) -> ToyBook:
     """A copy of the built book: its chapter is fresh and its site whole."""
-    shutil.copytree(built[0].root, tmp_path / "book")
-    return ToyBook(tmp_path / "book")
+    return ToyBook(shutil.copytree(built[0].root, tmp_path / "book"))

@@ -228,7 +228,7 @@ def _run_chapter(root: Path, job: Job) -> dict[str, Any]:
     target = job.folder(root) / "result"
     if job.path.packed:
         return _run_packed(root, job, target)
-    if job.path.name == AS_IS and execution.finished(root, job.unit, _run_key(root, job)):
+    if job.path.name == AS_IS and execution.standing(root, job.unit, _run_key(root, job)).record:
         target, problem = execution.results_folder(root, job.unit), None
     else:
         # Without any variable a run of its own needs no other place, but the book's results must stay what they are.

@@ -131,11 +131,6 @@ def standing(root: Path, name: str, key: str) -> Standing:
     return Standing(record)
 
 
-def finished(root: Path, name: str, key: str) -> Record | None:
-    """The record of the finished run with this key, if there is one and it stands."""
-    return standing(root, name, key).record
-
-
 def write_record(folder: Path, record: Record) -> None:
     """Write ``record`` to a folder of results, with a digest of itself."""
     content = asdict(record)

@@ -18,14 +18,14 @@ from companion import figures, project
 from companion.running import disk, environment, execution, freshness, lifeline
 
 
-def redraw(root: Path, name: str, record: execution.Record) -> execution.Record | None:
-    """The record of the run of a page, with its figures in the colours of today; None where one cannot be drawn again.
+def redraw(root: Path, name: str, standing: execution.Standing) -> execution.Standing:
+    """The run of a page that stands, if one does, with its figures in the colours of today.
 
-    The run with ``record`` stands; its folder is exchanged for the new one in one step.
+    Its folder is exchanged for the new one in one step. It stands no more where a figure cannot be drawn again.
     """
-    now = freshness.colours(root)
-    if list(record.colours) == now:
-        return record
+    record, now = standing.record, freshness.colours(root)
+    if record is None or list(record.colours) == now:
+        return standing
     with disk.owned(execution.work_folder(root), "redrawn") as work:
         folder = work / "run"
         shutil.copytree(execution.results_folder(root, name), folder)
@@ -39,11 +39,12 @@ def redraw(root: Path, name: str, record: execution.Record) -> execution.Record 
         exchange = dict(zip(record.colours, now, strict=True))
         command = lifeline.calling(f"{__name__}:work", str(folder), name, exchange)
         if lifeline.run(command, log=work / "log.txt", environment=environment.clean() | settings, cwd=work):
-            return None
+            reason = "the colours of the style have changed, and not all of its figures can be drawn again"
+            return execution.Standing(None, reason)
         record = dataclasses.replace(record, colours=now, files=disk.digests(folder))
         execution.write_record(folder, record)
         disk.put(folder, execution.results_folder(root, name))
-    return record
+    return execution.Standing(record)
 
 
 def work(folder: str, name: str, exchange: Mapping[str, str]) -> int:
