@@ -26,7 +26,7 @@ from jupyter_client.connect import LocalPortCache
 from companion import __main__ as command_line
 from companion import build, project
 from companion.declaring import compared, notebooks
-from companion.running import disk, execution, ledger
+from companion.running import disk, environment, execution, ledger
 from companion.site import accessibility, browser, rendering
 from toybook import CLAIM, CLAIMS, REPOSITORY, processes_of, wait_until
 
@@ -394,9 +394,10 @@ def test_the_ledger_finds(built, tmp_path, case):
     shutil.copy(built[0].path("book/references.bib"), tmp_path / "book")
     results = {"probe": execution.results_folder(built[0].root, "probe")}
     (tmp_path / "book" / "claims" / "probe.yml").write_text(CLAIMS)
-    assert ledger.collect(tmp_path, ["probe"], results).problems == []
+    assert ledger.collect(tmp_path, ["probe"], results)[2] == []
     (tmp_path / "book" / "claims" / "probe.yml").write_text(text)
-    assert [message in problem for problem in ledger.collect(tmp_path, ["probe"], results).problems] == [True]
+    _, _, problems = ledger.collect(tmp_path, ["probe"], results)
+    assert [message in problem for problem in problems] == [True]
 
 
 def test_a_claim_that_does_not_hold_fails_the_run_after_everything_was_built(copy):
@@ -471,7 +472,7 @@ BROKEN_CHAPTERS = {
 def test_the_run_names_chapter_cell_and_error_of(copy, case):
     old, new, cell, error = BROKEN_CHAPTERS[case]
     copy.edit("notebooks/probe.md", old, new)
-    running = execution.start(copy.root, "probe", threads=1)
+    running = execution.start(copy.root, notebooks.load(copy.root, "probe"), environment.processors()[:1])
     running.process.wait()
     failure = execution.failure(copy.root, running)
     execution.end(running)
@@ -513,7 +514,7 @@ def test_a_failing_chapter_does_not_stop_the_others(copy):
 @pytest.mark.slow
 def test_an_interrupted_run_leaves_no_result_and_the_next_build_runs_it(copy):
     copy.edit("notebooks/probe.md", "x = np.linspace", "import time\ntime.sleep(60)\nx = np.linspace")
-    running = execution.start(copy.root, "probe", threads=1)
+    running = execution.start(copy.root, notebooks.load(copy.root, "probe"), environment.processors()[:1])
     wait_until(lambda: execution.progress(running).get("cell", 0) == 4, seconds=60)
     assert len(processes_of(copy.root)) == 2, "the chapter and its kernel"
     running.process.kill()

@@ -232,8 +232,8 @@ def test_a_change_of_one_page_runs_that_page_only(pair):
 def test_one_command_runs_both_pages_of_a_chapter(audited, monkeypatch):
     started = []
 
-    def start(root, name, **options):
-        started.append(name)
+    def start(root, chapter, cpus):
+        started.append(chapter.name)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(execution, "start", start)

@@ -7,14 +7,13 @@ import json
 import math
 import os
 import shutil
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from companion import check, manuscript, project
 from companion.declaring import compared, notebooks
@@ -22,7 +21,7 @@ from companion.findings import Findings
 from companion.running import disk, environment, execution, freshness, ledger, lifeline, redrawing
 from companion.site import catalogue, releases, rendering
 
-JOBS = 2
+AT_ONCE = 2
 """Chapters that run at the same time."""
 _APART = ("chapter", "packages", "files", "colours")
 """What ``status.json`` leaves out of the record of a run."""
@@ -48,7 +47,7 @@ class Outcome:
     seconds: float = 0.0
 
 
-def book(root: Path, *, only: str | None = None, jobs: int = JOBS, out: TextIO | None = None) -> Outcome:
+def book(root: Path, *, only: str | None = None) -> Outcome:
     """Bring every chapter (or ``only`` one) up to date, check its claims, render the site, and print a summary.
 
     Nothing stops half way: a chapter that fails, a claim that does not hold and a page that breaks are all reported at
@@ -58,7 +57,6 @@ def book(root: Path, *, only: str | None = None, jobs: int = JOBS, out: TextIO |
     Raises ``ValueError`` if ``only`` is no chapter, or a chapter or a declaration of claims cannot be read,
     ``RuntimeError`` if another build is running in this tree, and ``OSError`` if ``_build`` cannot be written.
     """
-    out = out or sys.stdout
     root = root.resolve()
     started = time.perf_counter()
     if findings := check.unreadable(root):
@@ -79,15 +77,15 @@ def book(root: Path, *, only: str | None = None, jobs: int = JOBS, out: TextIO |
             before = standing[name]
             standing[name] = redrawing.redraw(root, name, before)
             if standing[name].record not in (None, before.record):
-                print(f"{name}: its figures are drawn again in other colours", file=out, flush=True)
+                print(f"{name}: its figures are drawn again in other colours", flush=True)
         stale = [name for name in wanted if standing[name].record is None]
         for name in wanted:
             reason = standing[name].reason
-            print(f"{name}: {f'{reason}: it runs' if name in stale else 'unchanged, its last run stands'}", file=out)
+            print(f"{name}: {f'{reason}: it runs' if name in stale else 'unchanged, its last run stands'}")
         outcome.executed = stale
         lessons = [name for name in names if not chapters[name].is_audit]
-        reading = None if rendering.stands(root) or only else lambda: _first_site(root, chapters, keys, lessons, out)
-        outcome.failures = _run(root, [chapters[name] for name in stale], jobs, out, reading)
+        reading = None if rendering.stands(root) or only else lambda: _first_site(root, chapters, keys, lessons)
+        outcome.failures = _run(root, [chapters[name] for name in stale], reading)
         outcome.problems += [
             f"chapter {failure.chapter} failed in code cell {failure.cell}: {execution.plain(failure.error)}"
             for failure in outcome.failures
@@ -106,23 +104,19 @@ def book(root: Path, *, only: str | None = None, jobs: int = JOBS, out: TextIO |
         records = {name: one.record for name, one in standing.items() if one.record}
         results = {name: execution.results_folder(root, name) for name in records}
         outcome.problems += _collect(root, wanted, chapters, records, results, outcome.failures)
-        print("Rendering the site", file=out, flush=True)
+        print("Rendering the site", flush=True)
         built = rendering.render(root, results, outcome.failures)
         if built.damage:
-            print(f"The site was damaged and is made again: {built.damage}", file=out)
+            print(f"The site was damaged and is made again: {built.damage}")
         outcome.problems += built.problems
         outcome.rendered, outcome.kept = built.rendered, built.kept
     outcome.seconds = time.perf_counter() - started
-    _summary(root, outcome, records, out)
+    _summary(root, outcome, records)
     return outcome
 
 
 def _first_site(
-    root: Path,
-    chapters: Mapping[str, notebooks.Chapter],
-    keys: Mapping[str, str],
-    lessons: Sequence[str],
-    out: TextIO,
+    root: Path, chapters: Mapping[str, notebooks.Chapter], keys: Mapping[str, str], lessons: Sequence[str]
 ) -> None:
     """A site of the lessons, if all of them ran, to be read while the audits run."""
     records = {name: record for name in lessons if (record := execution.standing(root, name, keys[name]).record)}
@@ -135,63 +129,57 @@ def _first_site(
     except Exception as error:  # it is no more than a first look: the whole site says what is wrong
         reason = repr(error)
     said = f"There is no first site, {reason}" if reason else "The lessons can be read: _build/html/index.html"
-    print(f"{said}; the whole site comes when all pages ran", file=out, flush=True)
+    print(f"{said}; the whole site comes when all pages ran", flush=True)
 
 
 def _run(
-    root: Path,
-    chapters: Sequence[notebooks.Chapter],
-    jobs: int,
-    out: TextIO,
-    when_lessons_ran: Callable[[], None] | None = None,
+    root: Path, chapters: Sequence[notebooks.Chapter], when_lessons_ran: Callable[[], None] | None
 ) -> list[execution.Failure]:
-    """Run chapters, ``jobs`` at a time, each with its share of the processors: the lessons, then the longest audits.
+    """Run chapters, ``AT_ONCE`` at a time, each with its share of the processors: the lessons, then the longest audits.
 
     ``when_lessons_ran`` is called beside the audits, if some are left, and has returned when this returns.
     """
     waiting = sorted(chapters, key=lambda chapter: chapter.budget if chapter.is_audit else math.inf, reverse=True)
-    running: dict[str, tuple[notebooks.Chapter, execution.Running, float, list[int]]] = {}
+    running: list[execution.Running] = []
     failures: list[execution.Failure] = []
-    processors, at_once = environment.processors(), min(jobs, len(chapters))
+    processors, at_once = environment.processors(), min(AT_ONCE, len(chapters))
     shares = [processors[place::at_once] or processors for place in range(at_once)]
     reported: dict[str, float] = {}
     beside: threading.Thread | None = None
     try:
         while waiting or running:
-            left = [*waiting, *(chapter for chapter, *_ in running.values())]
+            left = [*waiting, *(run.chapter for run in running)]
             ran = all(chapter.is_audit for chapter in left) and sum(chapter.budget for chapter in left) > LONG
             if when_lessons_ran and beside is None and ran:
                 # It ends with this process, and so does what it has started.
                 beside = threading.Thread(target=when_lessons_ran, daemon=True)
                 beside.start()
             while waiting and shares:
-                chapter, cpus = waiting.pop(0), shares.pop(0)
-                run = execution.start(root, chapter.name, threads=len(cpus), cpus=cpus)
-                running[chapter.name] = (chapter, run, time.perf_counter(), cpus)
-                print(f"{chapter.name}: started", file=out, flush=True)
+                running.append(execution.start(root, waiting.pop(0), shares.pop(0)))
+                print(f"{running[-1].chapter.name}: started", flush=True)
             time.sleep(_POLL_SECONDS)
-            for name, (chapter, run, began, cpus) in list(running.items()):
-                elapsed = time.perf_counter() - began
+            for run in list(running):
+                name, elapsed = run.chapter.name, time.perf_counter() - run.began
                 if run.process.poll() is None:
                     if elapsed - reported.get(name, 0.0) >= _REPORT_SECONDS:
                         reported[name] = elapsed
                         cell = execution.progress(run).get("cell", 0)
-                        print(f"{name}: cell {cell}/{chapter.num_code_cells}, {elapsed:.0f} s", file=out, flush=True)
+                        print(f"{name}: cell {cell}/{run.chapter.num_code_cells}, {elapsed:.0f} s", flush=True)
                     continue
-                del running[name]
-                shares.append(cpus)
+                running.remove(run)
+                shares.append(run.cpus)
                 for line in execution.said(run):
-                    print(line, file=out)
+                    print(line)
                 if run.process.returncode == 0:
-                    print(f"{name}: finished after {elapsed:.0f} s", file=out, flush=True)
+                    print(f"{name}: finished after {elapsed:.0f} s", flush=True)
                 else:
                     failures.append(execution.failure(root, run))
-                    print(f"{name}: FAILED after {elapsed:.0f} s: {failures[-1].error}", file=out, flush=True)
+                    print(f"{name}: FAILED after {elapsed:.0f} s: {failures[-1].error}", flush=True)
                 execution.end(run)
         if beside:
             beside.join()
     finally:
-        for _, run, _, _ in running.values():
+        for run in running:
             execution.end(run)
     return failures
 
@@ -217,10 +205,10 @@ def _collect(
     by_chapter = {chapter.chapter: chapter.source for chapter in chapters.values() if not chapter.is_audit}
     figures = catalogue.with_sources(root, rendering.figures_index(build / "figures"), by_chapter)
     disk.write(build / "figures.json", json.dumps(figures, indent=1, ensure_ascii=False) + "\n")
-    book_ledger = ledger.collect(root, list(by_chapter), results)
-    ledger.write(build / "claims.json", book_ledger.entries)
+    entries, retired, of_claims = ledger.collect(root, list(by_chapter), results)
+    disk.write(build / "claims.json", json.dumps(entries, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+    of_claims += releases.problems(root, entries, retired)
     concerned = {notebooks.chapter_of(name) for name in wanted}
-    of_claims = [*book_ledger.problems, *releases.problems(root, book_ledger.entries, book_ledger.retired)]
     ours = tuple(f"claim {name}." for name in concerned)
     problems += [problem for problem in of_claims if problem.startswith(ours)]
     ids = {figure["id"] for figure in figures}
@@ -230,60 +218,59 @@ def _collect(
         if name in results and not chapter.is_audit and chapter.thumbnail not in ids
     ]
     problems += catalogue.unresolved(figure for figure in figures if figure["chapter"] in concerned)
-    claim_ids = {entry["id"] for entry in book_ledger.entries}
+    claim_ids = {entry["id"] for entry in entries}
     whole = {
         name for name in by_chapter if all(page in results for page in chapters if notebooks.chapter_of(page) == name)
     }
     problems += compared.problems(root, figures, claim_ids, list(by_chapter), sorted(concerned), whole)
     broken = {failure.chapter: failure for failure in failures}
-    status = _status(root, chapters, records, book_ledger, figures, broken)
-    disk.write(build / "status.json", json.dumps(status, indent=1) + "\n")
-    return problems
-
-
-def _status(
-    root: Path,
-    chapters: Mapping[str, notebooks.Chapter],
-    records: Mapping[str, execution.Record],
-    book_ledger: ledger.Ledger,
-    figures: Sequence[Mapping[str, Any]],
-    broken: Mapping[str, execution.Failure],
-) -> dict[str, Any]:
+    pages = [
+        _page(chapter, records.get(name), broken.get(name), entries, figures) for name, chapter in chapters.items()
+    ]
     who, state = project.identity(root), freshness.state(root)
-    pages = []
-    for name, chapter in chapters.items():
-        record = records.get(name)
-        own = [entry for entry in book_ledger.entries if entry["page"] == name]
-        page: dict[str, Any] = {
-            "chapter": chapter.chapter,
-            "page": name,
-            "title": chapter.title,
-            "summary": " ".join(chapter.summary.split()),
-            "source": chapter.source,
-            "prerequisites": chapter.prerequisites,
-            "thumbnail": chapter.thumbnail,
-            "budget_seconds": chapter.budget,
-            "state": "finished" if record else "failed" if name in broken else "not run",
-            "claims": len([entry for entry in own if entry["holds"] is not None]),
-            "claims_held": len([entry for entry in own if entry["holds"]]),
-            "figures": len([figure for figure in figures if figure["page"] == name]),
-        }
-        if record:
-            page |= {name: value for name, value in vars(record).items() if name not in _APART}
-        if name in broken:
-            page["failure"] = {"cell": broken[name].cell, "error": execution.plain(broken[name].error)}
-        pages.append(page)
-    return {
+    status = {
         "book": who.title,
         "version": who.version,
         "commit": state.commit,
         "dirty": state.dirty,
         "chapters": pages,
-        "retired": book_ledger.retired,
+        "retired": retired,
     }
+    disk.write(build / "status.json", json.dumps(status, indent=1) + "\n")
+    return problems
 
 
-def _summary(root: Path, outcome: Outcome, records: Mapping[str, execution.Record], out: TextIO) -> None:
+def _page(
+    chapter: notebooks.Chapter,
+    record: execution.Record | None,
+    failure: execution.Failure | None,
+    entries: ledger.Entries,
+    figures: Sequence[Mapping[str, Any]],
+) -> dict[str, Any]:
+    """What ``status.json`` says of a page."""
+    own = [entry for entry in entries if entry["page"] == chapter.name]
+    page: dict[str, Any] = {
+        "chapter": chapter.chapter,
+        "page": chapter.name,
+        "title": chapter.title,
+        "summary": " ".join(chapter.summary.split()),
+        "source": chapter.source,
+        "prerequisites": chapter.prerequisites,
+        "thumbnail": chapter.thumbnail,
+        "budget_seconds": chapter.budget,
+        "state": "finished" if record else "failed" if failure else "not run",
+        "claims": len([entry for entry in own if entry["holds"] is not None]),
+        "claims_held": len([entry for entry in own if entry["holds"]]),
+        "figures": len([figure for figure in figures if figure["page"] == chapter.name]),
+    }
+    if record:
+        page |= {name: value for name, value in vars(record).items() if name not in _APART}
+    if failure:
+        page["failure"] = {"cell": failure.cell, "error": execution.plain(failure.error)}
+    return page
+
+
+def _summary(root: Path, outcome: Outcome, records: Mapping[str, execution.Record]) -> None:
     status = json.loads((root / "_build" / "status.json").read_text(encoding="utf-8"))
     rows = [("chapter", "seconds", "peak MB", "claims", "figures", "")]
     for page in status["chapters"]:
@@ -295,21 +282,21 @@ def _summary(root: Path, outcome: Outcome, records: Mapping[str, execution.Recor
             rows.append((page["page"], *spent, f"{page['claims_held']}/{page['claims']}", str(page["figures"]), said))
         else:
             rows.append((page["page"], "-", "-", f"0/{page['claims']}", "-", page["state"]))
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    print(file=out)
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    print()
     for row in rows:
         cells = [row[0].ljust(widths[0]), *(row[i].rjust(widths[i]) for i in range(1, 5)), row[5]]
-        print("  ".join(cells).rstrip(), file=out)
-    print(f"\nSite: {(root / '_build' / 'html' / 'index.html').relative_to(root)}", end="", file=out)
+        print("  ".join(cells).rstrip())
+    print(f"\nSite: {(root / '_build' / 'html' / 'index.html').relative_to(root)}", end="")
     left = "of the last whole build, since a chapter failed" if outcome.kept else "unchanged"
-    print("" if outcome.rendered else f" ({left})", file=out)
+    print("" if outcome.rendered else f" ({left})")
     if any(record.dirty for record in records.values()):
-        print("Some chapters were run from a tree with uncommitted changes; their pages say so.", file=out)
+        print("Some chapters were run from a tree with uncommitted changes; their pages say so.")
     if outcome.problems:
-        print(f"\n{len(outcome.problems)} problem(s):", file=out)
+        print(f"\n{len(outcome.problems)} problem(s):")
         for problem in outcome.problems:
-            print(f"  - {problem}", file=out)
-    print(f"{'FAILED' if outcome.problems else 'OK'} after {outcome.seconds:.1f} s", file=out, flush=True)
+            print(f"  - {problem}")
+    print(f"{'FAILED' if outcome.problems else 'OK'} after {outcome.seconds:.1f} s", flush=True)
 
 
 @contextmanager

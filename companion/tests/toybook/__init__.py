@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -210,8 +211,8 @@ class ToyBook:
 
     def build(self) -> tuple[build.Outcome, str]:
         """Run the pipeline in this process; returns its outcome and what it printed."""
-        printed = io.StringIO()
-        outcome = build.book(self.root, out=printed)
+        with redirect_stdout(io.StringIO()) as printed:
+            outcome = build.book(self.root)
         return outcome, printed.getvalue()
 
     def problems(self) -> list[str]:

@@ -89,9 +89,11 @@ class Standing:
 class Running:
     """A chapter that runs in a process of its own, in a work folder that no other process uses."""
 
-    chapter: str
+    chapter: notebooks.Chapter
     process: subprocess.Popen[bytes]
     folder: Path
+    cpus: list[int]
+    began: float
 
 
 def results_folder(root: Path, name: str) -> Path:
@@ -151,16 +153,16 @@ def _own_digest(content: Mapping[str, Any]) -> str:
     return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-def start(root: Path, name: str, *, threads: int, cpus: Sequence[int] | None = None) -> Running:
-    """Start the published run of a chapter in a new process, which ends when this one ends.
+def start(root: Path, chapter: notebooks.Chapter, cpus: list[int]) -> Running:
+    """Start the published run of a chapter in a new process, on these processors, which ends when this one ends.
 
     Its output goes to ``log.txt`` in its work folder.
     """
-    disk.remove(_failed_folder(root, name))
-    folder = Path(tempfile.mkdtemp(prefix=f"{notebooks.slug(name)}-", dir=disk.folder(work_folder(root))))
-    command = lifeline.calling(f"{__name__}:work", str(root), name, str(folder), threads, list(cpus or ()))
+    disk.remove(_failed_folder(root, chapter.name))
+    folder = Path(tempfile.mkdtemp(prefix=f"{notebooks.slug(chapter.name)}-", dir=disk.folder(work_folder(root))))
+    command = lifeline.calling(f"{__name__}:work", str(root), chapter.name, str(folder), cpus)
     process = lifeline.start(command, log=folder / "log.txt", environment=os.environ | {"PYTHONUTF8": "1"}, cwd=root)
-    return Running(name, process, folder)
+    return Running(chapter, process, folder, cpus, time.perf_counter())
 
 
 def progress(running: Running) -> Mapping[str, Any]:
@@ -170,7 +172,7 @@ def progress(running: Running) -> Mapping[str, Any]:
 
 def said(running: Running) -> list[str]:
     """The lines that a chapter's process has printed about itself."""
-    return [line for line in _log(running).splitlines() if line.startswith(f"{running.chapter}: ")]
+    return [line for line in _log(running).splitlines() if line.startswith(f"{running.chapter.name}: ")]
 
 
 def _log(running: Running) -> str:
@@ -188,7 +190,7 @@ def end(running: Running) -> None:
 
 def failure(root: Path, running: Running) -> Failure:
     """Why a chapter's process ended without a result."""
-    name = running.chapter
+    name = running.chapter.name
     try:
         return Failure(**_read(_failed_folder(root, name) / "failure.json"))
     except TypeError:
@@ -438,13 +440,13 @@ def plain(text: str) -> str:
     return re.sub(r"\x1b\[[0-9;]*m", "", text)
 
 
-def work(root: str, name: str, folder: str, threads: int, cpus: Sequence[int]) -> int:
-    """What the process does that ``start`` starts, on these processors, or on all; returns its status."""
-    if cpus and hasattr(os, "sched_setaffinity"):
+def work(root: str, name: str, folder: str, cpus: Sequence[int]) -> int:
+    """What the process does that ``start`` starts; returns its status."""
+    if hasattr(os, "sched_setaffinity"):
         # JAX sizes its thread pool by the processors that it may use, not by OMP_NUM_THREADS.
         os.sched_setaffinity(0, cpus)
     try:
-        problem = publish(Path(root), name, threads=threads, folder=Path(folder), report=print)
+        problem = publish(Path(root), name, threads=len(cpus), folder=Path(folder), report=print)
     except OSError as error:
         print(disk.sentence(error), file=sys.stderr)
         return 2

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +11,7 @@ import nbformat
 
 from companion import claims, project
 from companion.declaring import notebooks, texts
-from companion.running import disk, execution
+from companion.running import execution
 
 _DECLARED = (
     *("id", "chapter", "kind", "verdict", "published", "corrected", "resolves"),
@@ -22,23 +20,19 @@ _DECLARED = (
 """What an entry has of the declaration as it stands there."""
 
 
-@dataclass(frozen=True)
-class Ledger:
-    """``entries`` as ``_build/claims.json`` holds them, every reason why the run must fail, and what was retired."""
-
-    entries: list[dict[str, Any]]
-    problems: list[str]
-    retired: list[dict[str, Any]]
+Entries = list[dict[str, Any]]
+"""As ``_build/claims.json`` holds them."""
 
 
-def collect(root: Path, chapters: Sequence[str], results: Mapping[str, Path]) -> Ledger:
+def collect(root: Path, chapters: Sequence[str], results: Mapping[str, Path]) -> tuple[Entries, Entries, list[str]]:
     """Judge the declared claims of ``chapters`` by the measurements in the folders of ``results``, one a page.
 
-    A page without a result has measured nothing: its claims do not hold.
+    Returns the entries of all claims, what was retired, and every reason why the run must fail. A page without a
+    result has measured nothing: its claims do not hold.
     """
-    entries: list[dict[str, Any]] = []
+    entries: Entries = []
+    retired: Entries = []
     problems: list[str] = []
-    retired: list[dict[str, Any]] = []
     known_sources = project.sources(root)
     known_texts = texts.read(root)
     for chapter in chapters:
@@ -85,7 +79,7 @@ def collect(root: Path, chapters: Sequence[str], results: Mapping[str, Path]) ->
             own_entries.append(entry)
         _join_parts(own_entries)
         entries += own_entries
-    return Ledger(entries, problems, retired)
+    return entries, retired, problems
 
 
 def _entry(claim: claims.Claim, measurement: claims.Measurement | None, judgement: claims.Judgement) -> dict[str, Any]:
@@ -166,8 +160,3 @@ def _seconds(folder: Path, page: str) -> dict[str, float]:
             if id := output.get("metadata", {}).get("companion", {}).get("claim"):
                 seconds[id] = round(float(cell.metadata.get("papermill", {}).get("duration") or 0.0), 3)
     return seconds
-
-
-def write(path: Path, entries: Iterable[Mapping[str, Any]]) -> None:
-    """Write ``claims.json``."""
-    disk.write(path, json.dumps(list(entries), indent=1, ensure_ascii=False, allow_nan=False) + "\n")
