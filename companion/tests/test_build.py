@@ -649,7 +649,6 @@ def test_lessons_can_be_read_while_audits_run(pair, tmp_path, monkeypatch):
 
     monkeypatch.setattr(rendering, "first", first)
     pair.edit("notebooks/probe.md", "The largest value is", "The largest value, {measured}`probe.slope rival:.1f`, is")
-    notebooks.sync(pair.root)
     pair.edit("book/index.md", "```{chapter-cards}", "```{equation-map}\n```\n\n```{chapter-cards}")
     # As long as a whole site stands, it is the one to be read.
     shutil.rmtree(execution.results_folder(pair.root, "audits/probe"))

@@ -253,36 +253,11 @@ def test_work_of_a_living_process_stays_and_that_of_a_dead_one_goes(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-BARE = """\
----
-jupytext:
-  text_representation: {extension: .md, format_name: myst}
-kernelspec: {display_name: Python 3, language: python, name: python3}
-companion:
-  summary: No figures.
-  source: author2000source
-  thumbnail: none
-  prerequisites: nothing
-  budget: 60
-  quick: {size: 3}
-  data: [declared.txt]
----
-
-# A probe
-
-```{code-cell} ipython3
-:tags: [parameters]
-
-size = 20
-```
-
-```{code-cell} ipython3
-"""
-
-
 def bare(book, code):
-    """The toy book with one cell of `code` and nothing else."""
-    book.chapter.write_text(BARE + code + "\n```\n", encoding="utf-8")
+    """The toy book with its cell of parameters and one of `code`, and with a file of data that its page declares."""
+    parameters = book.chapter.read_text(encoding="utf-8").partition("import numpy")[0]
+    parameters = parameters.replace("  budget: 60", "  budget: 60\n  data: [declared.txt]")
+    book.chapter.write_text(f"{parameters}{code}\n```\n", encoding="utf-8")
     book.path("declared.txt").write_text("x", encoding="utf-8")
     notebooks.sync(book.root)
     return notebooks.load(book.root, "probe")

@@ -92,7 +92,7 @@ def evidence_key(made_of: Mapping[str, Any]) -> str:
 
 def ingredients(root: Path, chapter: Chapter) -> dict[str, Any]:
     """What the key is made of, by name: to see which part of two keys differs."""
-    modules = library(root, chapter)
+    modules, own = library(root, chapter), own_packages(root)
     style = project.settings(root).style
     # A page that handles errors or asks for documentation may show these words.
     words = _SHOWS_WORDS.search(_code(root, chapter)) is not None or any(
@@ -111,7 +111,7 @@ def ingredients(root: Path, chapter: Chapter) -> dict[str, Any]:
             name: code_digest(_module(path), words=words, colours=name != style)
             for name, path in sorted(modules.items())
         },
-        "beside the library": {_name(root, path): _file_digest(path) for path in _beside(modules.values())},
+        "beside the library": {_name(path, own): _file_digest(path) for path in _beside(modules.values())},
         "packages": packages(root, chapter),
         "data": {str(path.relative_to(root)): _file_digest(path) for path in data},
         "parameters": dict(chapter.parameters),
@@ -211,9 +211,9 @@ def _beside(modules: Iterable[Path]) -> list[Path]:
     return sorted(found)
 
 
-def _name(root: Path, path: Path) -> str:
-    """What a file of one of our packages is called wherever they lie."""
-    name, folder = next(own for own in own_packages(root).items() if path.is_relative_to(own[1]))
+def _name(path: Path, packages: Mapping[str, Path]) -> str:
+    """What a file of one of ``packages`` is called wherever they lie."""
+    name, folder = next((name, folder) for name, folder in packages.items() if path.is_relative_to(folder))
     return f"{name}/{path.relative_to(folder).as_posix()}"
 
 
@@ -251,14 +251,13 @@ def _module(path: Path) -> str:
 
 def versions(modules: Iterable[str]) -> dict[str, str]:
     """Versions of the installed distributions that hold ``modules``, of all that these require, and of the runners."""
-    holders = _holders()
-    waiting = {canonicalize_name(name) for module in modules for name in holders.get(module, ())}
     found = {name: _version(name) for name in _RUNNERS if name in installed()}
+    waiting = set[str](loaded_versions(modules))
     while waiting:
         name = waiting.pop()
-        if name in installed():
-            found[name] = _version(name)
-            waiting |= {canonicalize_name(one.name) for one in required(name)} - found.keys()
+        found[name] = _version(name)
+        needed = {canonicalize_name(requirement.name) for requirement in required(name)}
+        waiting |= needed & installed().keys() - found.keys()
     return dict(sorted(found.items()))
 
 
