@@ -332,8 +332,8 @@ def fields(schema, place=""):
 
 
 @pytest.mark.parametrize("name", ["book", "claims", "figures", "status"])
-def test_the_files_for_programs_follow_schemas_that_describe_every_field(built, name):
-    html = built[0].path("_build/html")
+def test_the_files_for_programs_follow_schemas_that_describe_every_field(two_pages, name):
+    html = two_pages[0].path("_build/html")
     schema = json.loads((html / "schemas" / f"{name}.schema.json").read_text())
     content = json.loads((html / f"{name}.json").read_text())
     known = [*fields(schema), ("", schema)]
