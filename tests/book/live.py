@@ -1,60 +1,47 @@
-"""What tests of live models share: what is asked of every page, and what holds on each."""
+"""What tests of live models share: a model on a page of its own, and what holds of each when it opens."""
 
 import json
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import pytest
+from typing import Any, NamedTuple
 
 LIVE = Path(__file__).resolve().parents[2] / "book" / "_static" / "live"
 WAIT = "const pause = () => new Promise((done) => setTimeout(done, 1500));"
 SAYS = "document.querySelector('.live-says').textContent"
-NAMES = (
-    "const names = [...document.querySelectorAll('.live button, .live canvas')]"
-    ".map((node) => node.getAttribute('aria-label') || node.textContent);"
-    "const seen = [...document.querySelectorAll('.book-picture, figure img')].filter((node) => node.checkVisibility());"
-)
-"""Sets the names of all controls, and what is seen of the still picture."""
 
 
-def carried(markup: str, model: str, id: str) -> Any:
-    """The numbers that the markup carries for a model, all of whose scripts exist."""
-    data = re.search(rf'<script type="application/json" id="{id}-data">(.*?)</script>', markup)
-    scripts = re.findall(r'src="\.\./_static/live/([^"]+)" defer', markup)
-    assert scripts == ["kernel.js", f"{model}.js"]
+class Opening(NamedTuple):
+    """What sliders and words of a model say before anything is moved, and how many handles the arrow keys move."""
+
+    sliders: list[str]
+    says: list[str]
+    handles: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A live model as its chapter writes it: the numbers that it ``carries``, and how it ``opens``."""
+
+    name: str
+    markup: str
+    carries: dict[str, Any]
+    opens: Callable[[], Opening]
+    block: str = "live"
+    still: str = '<img alt="still" src="data:,">'
+    wait: str = WAIT
+
+    @property
+    def id(self) -> str:
+        return f"{self.name}-{self.block}"
+
+
+def carried(model: Model) -> Any:
+    """The numbers that the markup of a model carries, all of whose scripts exist."""
+    data = re.search(rf'<script type="application/json" id="{model.id}-data">(.*?)</script>', model.markup)
+    scripts = re.findall(r'src="\.\./_static/live/([^"]+)" defer', model.markup)
+    assert scripts == ["kernel.js", f"{model.name}.js"]
     assert all((LIVE / script).is_file() for script in scripts)
     assert data
     return json.loads(data[1])
-
-
-def opened(page: Path, ask: Callable[..., Any], *, dark: bool, wait: str = WAIT) -> Any:
-    """Sliders and words of a model that has replaced its still picture, and each of whose controls has a name."""
-    answer = ask(
-        page,
-        f"{wait} await pause(); {NAMES}"
-        "const sliders = [...document.querySelectorAll('.live input')].map((n) => n.getAttribute('aria-valuetext'));"
-        f"const answer = {{names, seen: seen.length, sliders, says: {SAYS}}}",
-        dark=dark,
-    )
-    named(answer)
-    return answer
-
-
-def named(answer: Any) -> None:
-    """Whether the still picture is gone, and every control has a name."""
-    assert answer["seen"] == 0
-    assert all(name and len(name) > 3 for name in answer["names"])
-
-
-@pytest.mark.parametrize("width", [1400, 390])
-def test_the_model_fits_the_window(page, width, ask):
-    """Of every module that imports it, on the module's own page."""
-    answer = ask(
-        page,
-        f"{WAIT} await pause(); const wide = document.querySelector('.live').scrollWidth;"
-        "const answer = {wide, page: document.documentElement.clientWidth}",
-        width=width,
-    )
-    assert answer["wide"] <= answer["page"]

@@ -169,13 +169,6 @@ def test_a_plain_install_of_the_wheel_imports_and_computes_the_physics_in_jax(wh
 
 
 @pytest.mark.slow
-def test_the_extra_torch_is_enough_for_the_physics_in_pytorch(wheel, tmp_path):
-    names = test_imports.TABLE["the physics in PyTorch"][0]
-    done = python(environment(wheel, tmp_path / "lent", "torch"), tmp_path, IMPORT, *names)
-    assert done.returncode == 0, done.stderr
-
-
-@pytest.mark.slow
 def test_the_extra_notebook_is_enough_for_every_module_that_a_notebook_imports(wheel, tmp_path):
     cells = "\n".join(path.read_text() for path in sorted((ROOT / "notebooks").glob("*.md")))
     names = set(re.findall(r"^(?:from|import) ([\w.]+) ?(?:import|as|$)", cells, flags=re.MULTILINE))
@@ -190,9 +183,10 @@ def test_the_extra_notebook_is_enough_for_every_module_that_a_notebook_imports(w
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("extra", ["./companion[book]", "cluster", "lens"])
+@pytest.mark.parametrize("extra", ["torch", "./companion[book]", "cluster", "lens"])
 def test_an_extra_is_enough_for_what_it_is_for(wheel, tmp_path, extra):
     names = {
+        "torch": test_imports.TABLE["the physics in PyTorch"][0],
         "./companion[book]": test_imports.TABLE["the whole machinery"][0],
         "cluster": ["distributed", "spinbook.sweep"],
         "lens": ["safetensors.numpy", "tokenizers", "experiments.encoder"],

@@ -3,26 +3,27 @@
 import json
 
 import numpy as np
-import pytest
 
 from chapters import adaptive_tap as plot
 from spinbook.adaptive_tap import exact, ising
-from tests.book.live import SAYS, WAIT, carried, opened, test_the_model_fits_the_window  # noqa: F401
+from tests.book.live import SAYS, WAIT, Model, Opening
 
 FIELDS, COUPLING = np.array([0.5, 0.0, 0.0]), 0.6
 TRIANGLE = np.ones((3, 3)) - np.eye(3)
 
 
-@pytest.fixture(scope="module")
-def page(live_page):
-    markup = plot.live_markup(FIELDS, coupling=COUPLING, reach=1.0)
-    return live_page("adaptive-tap", "adaptive-tap-live", markup)
+def opens():
+    naive = float(ising.solve_naive_ising(COUPLING * TRIANGLE, FIELDS).magnetizations[0])
+    true = f"the true mean of the first spin is {np.tanh(0.5):.2f}"
+    return Opening(["coupling 0.60"], [true, f"Naive mean field says {naive:.2f}"])
 
 
-def test_the_markup_carries_the_numbers_and_names_scripts_that_exist():
-    markup = plot.live_markup(FIELDS, coupling=COUPLING, reach=1.0)
-    content = carried(markup, "adaptive-tap", "adaptive-tap-live")
-    assert content == {"fields": FIELDS.tolist(), "coupling": COUPLING, "reach": 1.0}
+MODEL = Model(
+    "adaptive-tap",
+    plot.live_markup(FIELDS, coupling=COUPLING, reach=1.0),
+    {"fields": FIELDS.tolist(), "coupling": COUPLING, "reach": 1.0},
+    opens,
+)
 
 
 def test_all_three_means_are_those_of_the_library(page, ask):
@@ -38,15 +39,6 @@ def test_all_three_means_are_those_of_the_library(page, ask):
     assert np.abs(theirs[0] - exact.magnetizations(systems, FIELDS).numpy()).max() < 1e-12
     for means, solve in zip(theirs[1:], (ising.solve_naive_ising, ising.solve_ising), strict=True):
         assert np.abs(means - solve(systems, FIELDS, tol=1e-15).magnetizations.numpy()).max() < 1e-12
-
-
-@pytest.mark.parametrize("dark", [False, True])
-def test_the_model_replaces_the_still_picture_and_every_control_has_a_name(page, dark, ask):
-    answer = opened(page, ask, dark=dark)
-    assert answer["sliders"] == ["coupling 0.60"]
-    naive = float(ising.solve_naive_ising(0.6 * TRIANGLE, FIELDS).magnetizations[0])
-    assert f"the true mean of the first spin is {np.tanh(0.5):.2f}" in answer["says"]
-    assert f"Naive mean field says {naive:.2f}" in answer["says"]
 
 
 def test_the_slider_moves_the_coupling_and_a_button_takes_it_back(page, ask):

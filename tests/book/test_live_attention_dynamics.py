@@ -1,25 +1,34 @@
 """The live model of the lesson attention-dynamics iterates the map of the library, and answers slider and buttons."""
 
 import numpy as np
-import pytest
 
 from chapters.attention_dynamics import figures as plot
 from spinbook.self_attention import lyapunov_exponents, paper_network, simulate
-from tests.book.live import SAYS, opened, test_the_model_fits_the_window  # noqa: F401
+from tests.book.live import SAYS, Model, Opening
 
 NETWORK = paper_network()
+_WAIT = "const pause = () => new Promise((done) => setTimeout(done, 2500));"
 START = np.random.default_rng(3).uniform(-0.3, 0.3, size=(4, 3))
 
 
-@pytest.fixture(scope="module")
-def page(live_page):
-    markup = plot.live_markup(NETWORK, start=START, beta=1.2)
-    return live_page("attention-dynamics", "attention-dynamics-explorer", markup)
-
+MODEL = Model(
+    "attention-dynamics",
+    plot.live_markup(NETWORK, start=START, beta=1.2),
+    {
+        "semantic": NETWORK.semantic_signs.tolist(),
+        "positional": NETWORK.positional_signs.tolist(),
+        "gamma": NETWORK.gamma,
+        "epsilon": NETWORK.epsilon,
+        "beta": 1.2,
+        "start": START.tolist(),
+    },
+    lambda: Opening(["β 1.200"], ["the tokens repeat after 4"]),
+    block="explorer",
+    wait=_WAIT,
+)
 
 _DATA = "const data = JSON.parse(document.getElementById('attention-dynamics-explorer-data').textContent);"
 _MODEL = "const m = Live.models['attention-dynamics'];"
-_WAIT = "const pause = () => new Promise((done) => setTimeout(done, 2500));"
 
 
 def test_tokens_are_those_of_the_library(page, ask):
@@ -46,13 +55,6 @@ def test_exponents_are_those_of_the_library_on_a_cycle_and_within_their_scatter_
     for beta, exponent, allowed in zip((1.2, 1.28), found, (1e-4, 0.03), strict=True):
         library = lyapunov_exponents(NETWORK, beta=beta, steps=40_000, transient=2000, start=START)
         assert abs(exponent - library.exponents[0]) < allowed
-
-
-@pytest.mark.parametrize("dark", [False, True])
-def test_the_model_replaces_the_still_picture_and_every_control_has_a_name(page, dark, ask):
-    answer = opened(page, ask, dark=dark, wait=_WAIT)
-    assert answer["sliders"] == ["β 1.200"]
-    assert "the tokens repeat after 4" in answer["says"]
 
 
 def test_slider_and_buttons_change_beta_and_say_what_is_seen(page, ask):

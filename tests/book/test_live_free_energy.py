@@ -7,7 +7,7 @@ import pytest
 
 from chapters import free_energy as plot
 from spinbook.free_energy import VectorSpinModel
-from tests.book.live import SAYS, WAIT, carried, opened, test_the_model_fits_the_window  # noqa: F401
+from tests.book.live import SAYS, WAIT, Model, Opening
 
 FIELDS = np.array([[1.0, 0.25], [0.1, 0.6], [-0.15, -0.3], [-0.6, 0.75]])
 BONDS = np.zeros((4, 4))
@@ -15,17 +15,19 @@ for _i, _j, _strength in [(0, 1, 0.5), (1, 2, 0.5), (2, 3, -0.5)]:
     BONDS[_i, _j] = BONDS[_j, _i] = _strength
 
 
-@pytest.fixture(scope="module")
-def page(live_page):
-    markup = plot.live_markup(FIELDS, BONDS, names="ABCD", temperature=0.6)
-    return live_page("free-energy", "free-energy-live", markup)
+def opens():
+    magnet = VectorSpinModel(4, 2, 1 / 0.6, BONDS)
+    lengths = np.linalg.norm(magnet.magnetizations(FIELDS).numpy(), axis=1)
+    free_energy = f"{float(magnet.free_energy(FIELDS)) / 4:.2f}".replace("-", "−")
+    return Opening(["T 0.60", "coupling 1.00"], [f"A {lengths[0]:.2f}, B {lengths[1]:.2f}", free_energy], handles=4)
 
 
-def test_the_markup_carries_the_numbers_and_names_scripts_that_exist():
-    markup = plot.live_markup(FIELDS, BONDS, names="ABCD", temperature=0.6)
-    content = carried(markup, "free-energy", "free-energy-live")
-    assert content["fields"] == FIELDS.tolist()
-    assert content["couplings"] == BONDS.tolist()
+MODEL = Model(
+    "free-energy",
+    plot.live_markup(FIELDS, BONDS, names="ABCD", temperature=0.6),
+    {"fields": FIELDS.tolist(), "couplings": BONDS.tolist()},
+    opens,
+)
 
 
 def test_weights_means_and_free_energy_are_those_of_the_library(page, ask):
@@ -82,17 +84,6 @@ def test_numbers_stand_out_from_every_shade_of_the_table(page, dark, ask):
             ground = share * rgb[name] + (1 - share) * rgb["paper"]
             written = next(rgb[kind] for kind in ("ink", "paper") if answer["colours"][kind] == text)
             assert contrast(written, ground) >= least * (1 - 1e-9)
-
-
-@pytest.mark.parametrize("dark", [False, True])
-def test_the_model_replaces_the_still_picture_and_every_control_has_a_name(page, dark, ask):
-    answer = opened(page, ask, dark=dark)
-    assert answer["sliders"][0] == "T 0.60"
-    assert sum("arrow keys move it" in name for name in answer["names"]) == 4
-    magnet = VectorSpinModel(4, 2, 1 / 0.6, BONDS)
-    lengths = np.linalg.norm(magnet.magnetizations(FIELDS).numpy(), axis=1)
-    assert f"A {lengths[0]:.2f}, B {lengths[1]:.2f}" in answer["says"]
-    assert f"{float(magnet.free_energy(FIELDS)) / 4:.2f}".replace("-", "−") in answer["says"]
 
 
 def test_keys_move_a_field_and_sliders_turn_temperature_and_coupling(page, ask):

@@ -5,21 +5,29 @@ import json
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
 from chapters.kinetic_ising import figures as plot
 from spinbook.ising import mean_field, stochastic
-from tests.book.live import SAYS, WAIT, opened, test_the_model_fits_the_window  # noqa: F401
+from tests.book.live import SAYS, WAIT, Model, Opening
 
 RNG = np.random.default_rng(5)
 Z = np.round(RNG.normal(size=(16, 16)), 2)
 X = np.round(RNG.uniform(-0.5, 0.5, size=16), 2)
 
 
-@pytest.fixture(scope="module")
-def page(live_page):
-    markup = plot.live_markup(Z, X, listener=2, beta=1.6, disorder=0.4, ticks=20, runs=32)
-    return live_page("kinetic-ising", "kinetic-ising-live", markup)
+def opens():
+    J = 1 / 16 + 0.4 * Z / 4
+    path = mean_field.simulate(np.ones(16), J, X, beta=1.6, steps=20, step=mean_field.tap_step, observable=jnp.mean)
+    return Opening(["β 1.60", "disorder 0.40"], [f"TAP {float(path[-1]):.2f}".replace("-", "−")])
+
+
+MODEL = Model(
+    "kinetic-ising",
+    plot.live_markup(Z, X, listener=2, beta=1.6, disorder=0.4, ticks=20, runs=32),
+    # In hundredths.
+    {"z": np.round(100 * Z).tolist(), "x": np.round(100 * X).tolist()},
+    opens,
+)
 
 
 def test_couplings_and_both_courses_are_those_of_the_library(page, ask):
@@ -63,15 +71,6 @@ def test_the_runs_have_the_means_of_the_library_and_repeat(page, ask):
     assert found["other"] != found["means"]
     heard = beta * (X[2] + np.asarray(states[3:7]) @ J[2]).mean()
     assert abs(found["heard"] - heard) < 0.03
-
-
-@pytest.mark.parametrize("dark", [False, True])
-def test_the_model_replaces_the_still_picture_and_every_control_has_a_name(page, dark, ask):
-    answer = opened(page, ask, dark=dark)
-    assert answer["sliders"] == ["β 1.60", "disorder 0.40"]
-    J = 1 / 16 + 0.4 * Z / 4
-    path = mean_field.simulate(np.ones(16), J, X, beta=1.6, steps=20, step=mean_field.tap_step, observable=jnp.mean)
-    assert f"TAP {float(path[-1]):.2f}".replace("-", "−") in answer["says"]
 
 
 def test_the_sliders_and_the_buttons_change_what_is_said(page, ask):

@@ -3,23 +3,16 @@
 from functools import partial
 
 import numpy as np
-import pytest
 from scipy.special import softmax
 
 from chapters.spin_transformers import figures as plot
 from spinbook import sphere
 from spinbook.precision import enable_x64
 from spinbook.vector import mean_field
-from tests.book.live import NAMES, SAYS, WAIT, carried, named, test_the_model_fits_the_window  # noqa: F401
+from tests.book.live import SAYS, WAIT, Model, Opening
 
 RNG = np.random.default_rng(1)
 FIELDS, LOGITS, BETA, SHARPNESS = RNG.normal(size=(6, 3)) / 2, RNG.normal(size=5), 6.0, 1.5
-
-
-@pytest.fixture(scope="module")
-def page(live_page):
-    markup = plot.live_markup(FIELDS, LOGITS, beta=BETA, sharpness=SHARPNESS)
-    return live_page("spin-transformers", "spin-transformers-live", markup)
 
 
 def _couplings(sharpness: float) -> np.ndarray:
@@ -28,11 +21,17 @@ def _couplings(sharpness: float) -> np.ndarray:
     return J
 
 
-def test_the_markup_carries_the_numbers_and_names_scripts_that_exist():
-    markup = plot.live_markup(FIELDS, LOGITS, beta=BETA, sharpness=SHARPNESS)
-    content = carried(markup, "spin-transformers", "spin-transformers-live")
-    assert content["fields"] == FIELDS.tolist()
-    assert content["logits"] == LOGITS.tolist()
+def _spread(sharpness: float) -> float:
+    """How many tokens the first attends to."""
+    return 1 / np.sum(_couplings(sharpness)[0] ** 2)
+
+
+MODEL = Model(
+    "spin-transformers",
+    plot.live_markup(FIELDS, LOGITS, beta=BETA, sharpness=SHARPNESS),
+    {"fields": FIELDS.tolist(), "logits": LOGITS.tolist()},
+    lambda: Opening(["sharpness 1.50", "β 6.00"], [f"attends to {_spread(SHARPNESS):.1f} of 5"], handles=1),
+)
 
 
 def test_responses_and_predicted_means_are_those_of_the_library(page, ask):
@@ -55,7 +54,7 @@ def test_responses_and_predicted_means_are_those_of_the_library(page, ask):
                 solved = mean_field.steady_state(J, FIELDS, beta=beta, step=step, tol=1e-14)
                 assert np.abs(np.asarray(solved.value) - m).max() < 1e-12
     assert abs(found["missed"] - 0.5) < 1e-12
-    assert abs(found["spread"] - 1 / np.sum(_couplings(1.5)[0] ** 2)) < 1e-12
+    assert abs(found["spread"] - _spread(1.5)) < 1e-12
 
 
 def test_draws_have_the_mean_the_covariance_and_the_length_of_the_library(page, ask):
@@ -76,17 +75,14 @@ def test_draws_have_the_mean_the_covariance_and_the_length_of_the_library(page, 
 def test_the_slider_sharpens_the_row_and_keys_move_the_input(page, ask):
     answer = ask(
         page,
-        f"{WAIT} await pause(); const flat = {SAYS};"
+        f"{WAIT} await pause();"
         "const slider = document.querySelector('.live input'); slider.value = slider.max;"
         f"slider.dispatchEvent(new Event('input')); await pause(); const sharp = {SAYS};"
         "const handle = document.querySelector('.live-point'); const before = handle.getAttribute('aria-label');"
         "handle.dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowRight', shiftKey: true})); await pause();"
-        f"{NAMES} const after = handle.getAttribute('aria-label');"
-        "const answer = {flat, sharp, before, after, names, seen: seen.length}",
+        "const after = handle.getAttribute('aria-label');"
+        "const answer = {sharp, before, after}",
     )
-    spread = [1 / np.sum(_couplings(s)[0] ** 2) for s in (SHARPNESS, 12.0)]
-    assert f"attends to {spread[0]:.1f} of 5" in answer["flat"]
-    assert f"attends to {spread[1]:.1f} of 5" in answer["sharp"]
+    assert f"attends to {_spread(12.0):.1f} of 5" in answer["sharp"]
     assert answer["sharp"].endswith("per cent of what attention changes.")
     assert answer["before"] != answer["after"]
-    named(answer)

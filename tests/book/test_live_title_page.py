@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import jax
@@ -10,16 +11,10 @@ import numpy as np
 import pytest
 
 from chapters import title_page
-from companion.site import browser
 from spinbook.vector import mean_field
 from tests.book.live import LIVE, SAYS
 
 ROOT = Path(__file__).resolve().parents[2]
-needs_browser = pytest.mark.skipif(browser.find() is None, reason="no browser is installed")
-PAGE = (
-    '<!DOCTYPE html><html lang="en" data-theme="light"><head><meta charset="utf-8"></head><body><main>'
-    "{markup}</main></body></html>"
-)
 
 
 @pytest.fixture(scope="module")
@@ -27,18 +22,16 @@ def markup():
     return title_page.markup()
 
 
-@pytest.fixture
-def page(tmp_path, markup):
-    (tmp_path / "_static" / "live").mkdir(parents=True)
-    for name in ("kernel", "title-page"):
-        (tmp_path / "_static" / "live" / f"{name}.js").write_text((LIVE / f"{name}.js").read_text())
-    path = tmp_path / "index.html"
-    path.write_text(PAGE.format(markup=markup))
+@pytest.fixture(scope="module")
+def page(tmp_path_factory, markup):
+    site = tmp_path_factory.mktemp("title-page")
+    shutil.copytree(LIVE, site / "_static" / "live")
+    path = site / "index.html"
+    path.write_text(
+        '<!DOCTYPE html><html lang="en" data-theme="light"><head><meta charset="utf-8"></head><body><main>'
+        f"{markup}</main></body></html>"
+    )
     return path
-
-
-def _ask(page, script, **options):
-    return json.loads(browser.evaluate(page, f"{script}; return JSON.stringify(answer);", **options))
 
 
 def test_the_title_page_has_one_sentence_and_the_picture_before_anything_else():
@@ -72,14 +65,13 @@ def test_the_picture_of_the_readme_is_the_still_one(markup):
     assert still.count("<path ") == drawing.count("<path ")
 
 
-@needs_browser
-def test_the_arrows_are_those_of_the_library(page):
+def test_the_arrows_are_those_of_the_library(page, ask):
     rng = np.random.default_rng(5)
     cases = [
         {"hand": rng.normal(size=2).tolist(), "sharpness": sharpness, "coupling": coupling, "beta": beta}
         for sharpness, coupling, beta in [(0.0, 1.0, 1.0), (1.6, 1.2, 3.0), (4.0, 2.5, 3.0), (1.0, 0.0, 0.2)]
     ]
-    found = _ask(
+    found = ask(
         page,
         "const d = JSON.parse(document.getElementById('title-page-live-data').textContent);"
         f"const m = Live.models['title-page']; const answer = {json.dumps(cases)}.map((c) => {{"
@@ -103,11 +95,10 @@ _WAIT = "const pause = () => new Promise((done) => setTimeout(done, 900)); await
 _SEEN = "[...document.querySelectorAll('figure svg')].filter((one) => one.checkVisibility()).length"
 
 
-@needs_browser
 @pytest.mark.parametrize(("dark", "width"), [(False, 1280), (True, 1280), (False, 390)])
-def test_the_model_replaces_the_still_picture_and_says_the_same(page, dark, width, markup):
+def test_the_model_replaces_the_still_picture_and_says_the_same(page, ask, dark, width, markup):
     swayed = re.search(r"(\d+) of them, in orange", markup)
-    answer = _ask(
+    answer = ask(
         page,
         f"{_WAIT} const box = document.querySelector('.live').getBoundingClientRect();"
         f"const answer = {{still: {_SEEN}, says: {SAYS}, wide: box.width, room: document.body.clientWidth}}",
@@ -119,9 +110,8 @@ def test_the_model_replaces_the_still_picture_and_says_the_same(page, dark, widt
     assert answer["wide"] <= answer["room"]
 
 
-@needs_browser
-def test_keys_and_the_mouse_move_the_field_and_nobody_listens_at_zero(page):
-    answer = _ask(
+def test_keys_and_the_mouse_move_the_field_and_nobody_listens_at_zero(page, ask):
+    answer = ask(
         page,
         f"{_WAIT} const point = document.querySelector('.live-point');"
         "const names = [point.getAttribute('aria-label')];"

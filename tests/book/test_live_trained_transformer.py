@@ -3,11 +3,10 @@
 import json
 
 import numpy as np
-import pytest
 import scipy.special
 
 from chapters import trained_transformer as plot
-from tests.book.live import SAYS, WAIT
+from tests.book.live import SAYS, WAIT, Model, Opening
 
 RNG = np.random.default_rng(3)
 A = scipy.special.softmax(3 * RNG.normal(size=(2, 3, 12, 12)), axis=-1)
@@ -15,10 +14,17 @@ WORDS = [f"w{k}" for k in range(12)]
 MEASURES = {"one": ("first measure", RNG.normal(size=(2, 3))), "two": ("second measure", RNG.normal(size=(2, 3)))}
 
 
-@pytest.fixture(scope="module")
-def page(live_page):
-    markup = plot.live_markup(A, WORDS, MEASURES, start=(2, 1))
-    return live_page("trained-transformer", "trained-transformer-live", markup)
+def opens():
+    value = f"{MEASURES['one'][1][1, 0]:.2f}".replace("-", "−")
+    return Opening(["token w6"], [f"Layer 2, head 1: first measure {value}."], handles=1)
+
+
+MODEL = Model(
+    "trained-transformer",
+    plot.live_markup(A, WORDS, MEASURES, start=(2, 1)),
+    {"layers": 2, "heads": 3, "tokens": WORDS, "start": [2, 1]},
+    opens,
+)
 
 
 def test_the_weights_come_back_to_a_part_in_255(page, ask):
@@ -48,8 +54,6 @@ def test_buttons_keys_and_the_slider_change_what_is_said(page, ask):
         f"slider.dispatchEvent(new Event('input')); await pause(); const row = {SAYS};"
         f"again.click(); await pause(); const answer = {{before, second, pressed, right, row, reset: {SAYS}}}",
     )
-    value = f"{MEASURES['one'][1][1, 0]:.2f}".replace("-", "−")
-    assert answer["before"].startswith(f"Layer 2, head 1: first measure {value}.")
     assert answer["second"].startswith("Layer 2, head 1: second measure")
     assert answer["pressed"] == ["false", "true"]
     assert answer["right"].startswith("Layer 2, head 2: second measure")

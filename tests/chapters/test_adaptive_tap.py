@@ -27,9 +27,7 @@ def test_errors_are_medians_over_systems_in_a_panel_for_each_size():
     quartiles = {N: {name: np.sort(RNG.uniform(0.01, 1, (3, 3)), axis=0) for name in METHODS} for N in (10, 12)}
     figure = plot.errors(STRENGTHS, quartiles, quantity="error")
     assert [ax.get_title(loc="center") for ax in figure.axes] == ["$N = 10$", "$N = 12$"]
-    for by_method in quartiles.values():
-        for _, middle, _ in by_method.values():
-            assert shows(figure, middle)
+    assert all(shows(figure, middle) for by_method in quartiles.values() for _, middle, _ in by_method.values())
 
 
 def test_convergence_separates_runs_that_converged_from_those_that_did_not():
@@ -37,8 +35,7 @@ def test_convergence_separates_runs_that_converged_from_those_that_did_not():
     fractions = {name: RNG.uniform(size=3) for name in METHODS}
     traces = {"weak": RNG.uniform(size=4), "strong": RNG.normal(size=9)}
     figure = plot.convergence(STRENGTHS, fractions, traces=traces, lowest=lowest, converged=converged)
-    for values in (*fractions.values(), *traces.values(), lowest[converged], lowest[~converged]):
-        assert shows(figure, values)
+    assert shows(figure, fractions, traces, lowest[converged], lowest[~converged])
 
 
 def test_gaussian_shows_both_readings_and_all_iterations():
@@ -49,16 +46,14 @@ def test_gaussian_shows_both_readings_and_all_iterations():
         "with $V$": np.geomspace(1, 99, 5),
     }
     figure = plot.gaussian(STRENGTHS, deviations, residuals=residuals)
-    for values in (*deviations.values(), *residuals.values()):
-        assert shows(figure, values)
+    assert shows(figure, deviations, residuals)
 
 
 def test_correction_shows_points_and_medians_in_the_order_given():
     spins, truth = RNG.uniform(-1, 1, (2, 20))
     quartiles = {"none": np.array([0.1, 0.3, 0.9]), "trained": np.array([0.01, 0.02, 0.05])}
     figure = plot.correction(spins, truth, fitted=truth / 2, random=spins, quartiles=quartiles)
-    assert shows(figure, truth)
-    assert shows(figure, truth / 2)
+    assert shows(figure, truth, truth / 2)
     dots = [line.get_xdata()[0] for line in figure.axes[2].lines if len(line.get_xdata()) == 1]
     assert dots == [middle for _, middle, _ in quartiles.values()]
     assert [label.get_text() for label in figure.axes[2].get_yticklabels()] == list(quartiles)

@@ -1,27 +1,11 @@
-"""Each figure of the chapter shows the numbers that it is given, and the live model carries its network."""
+"""Each figure of the chapter shows the numbers that it is given."""
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 
 from chapters import style
 from chapters.attention_dynamics import figures as plot
-from spinbook.self_attention import paper_network
-from tests.book.live import carried
-from tests.chapters.drawings import written
-
-
-def _lines(figure: Figure) -> list[tuple[np.ndarray, np.ndarray]]:
-    """The x and y values of every line of the figure."""
-    return [
-        (np.asarray(line.get_xdata(), dtype=float), np.asarray(line.get_ydata(), dtype=float))
-        for ax in figure.axes
-        for line in ax.lines
-    ]
-
-
-def _shows(figure: Figure, x: np.ndarray, y: np.ndarray) -> bool:
-    return any(np.array_equal(a, x) and np.array_equal(b, y, equal_nan=True) for a, b in _lines(figure))
+from tests.chapters.drawings import curves, shows_curve, written
 
 
 def test_hopfield_has_three_overlaps_of_each_kind_and_three_attention_values():
@@ -71,11 +55,11 @@ def sweep() -> dict[str, np.ndarray]:
 def test_bifurcation_draws_repeating_orbits_as_points_and_the_others_on_the_plane(sweep):
     figure = plot.bifurcation(**sweep)
     bins = sweep["bins"]
-    assert _shows(figure, np.array([0.0, 1.0, 1.0]), bins[[5, 2, 7]])
-    assert _shows(figure, np.array([2.0, 2.0, 2.0]), sweep["crossings"][2])
-    assert _shows(figure, np.array([3.0, 3.0, 3.0]), sweep["crossings"][3])
+    assert shows_curve(figure, np.array([0.0, 1.0, 1.0]), bins[[5, 2, 7]])
+    assert shows_curve(figure, np.array([2.0, 2.0, 2.0]), sweep["crossings"][2])
+    assert shows_curve(figure, np.array([3.0, 3.0, 3.0]), sweep["crossings"][3])
     for order in range(2):
-        assert _shows(figure, sweep["betas"], sweep["exponents"][:, order])
+        assert shows_curve(figure, sweep["betas"], sweep["exponents"][:, order])
 
 
 def test_bifurcation_shades_only_orbits_that_do_not_repeat(sweep):
@@ -117,11 +101,11 @@ def test_transitions_shows_exponents_multipliers_and_both_places():
     multipliers = np.array([1j, -1j, 0.2])
     figure = plot.transitions(first, second, onset=0.3, chaos=(1.4, 1.5), multipliers=multipliers)
     for part in (first, second):
-        assert _shows(figure, part["beta"], part["exponents"][:, 0])
-        assert _shows(figure, part["beta"], part["exponents"][:, 1])
-    assert _shows(figure, second["beta"], second["other start"])
-    assert _shows(figure, multipliers.real, multipliers.imag)
-    assert any(np.array_equal(x, [0.3, 0.3]) for x, _ in _lines(figure))
+        assert shows_curve(figure, part["beta"], part["exponents"][:, 0])
+        assert shows_curve(figure, part["beta"], part["exponents"][:, 1])
+    assert shows_curve(figure, second["beta"], second["other start"])
+    assert shows_curve(figure, multipliers.real, multipliers.imag)
+    assert any(np.array_equal(x, [0.3, 0.3]) for x, _ in curves(figure))
     assert figure.axes[2].patches[0].get_x() == pytest.approx(1.4)
 
 
@@ -147,8 +131,8 @@ def test_memory_writes_the_height_of_a_peak_that_leaves_the_frame():
         "clip": 4.0,
     }
     figure = plot.memory([column, column | {"clip": 20.0, "regime": "quasi-periodic"}])
-    assert _shows(figure, column["frequency"], column["power"])
-    assert _shows(figure, column["lags"], column["autocorrelation"])
+    assert shows_curve(figure, column["frequency"], column["power"])
+    assert shows_curve(figure, column["lags"], column["autocorrelation"])
     assert [text for text in written(figure) if "up to" in text] == ["up to 15.0\nat $f = 0.5$"]
 
 
@@ -171,10 +155,10 @@ def test_coexistence_draws_every_start_and_stops_a_survival_curve_where_nobody_s
     )
     drawn = sum(len(line.get_xdata()) for line in figure.axes[0].lines)
     assert drawn == amplitudes.size
-    assert _shows(figure, times[:2] / 1e3, alive[:2])
-    assert _shows(figure, times[:2] / 1e3, np.exp(-times[:2] / 1443.0))
+    assert shows_curve(figure, times[:2] / 1e3, alive[:2])
+    assert shows_curve(figure, times[:2] / 1e3, np.exp(-times[:2] / 1443.0))
     for orbit in twins:
-        assert _shows(figure, times / 1e3, orbit)
+        assert shows_curve(figure, times / 1e3, orbit)
 
 
 def test_exponent_map_puts_white_at_zero_and_marks_the_source():
@@ -184,7 +168,7 @@ def test_exponent_map_puts_white_at_zero_and_marks_the_source():
     mesh = figure.axes[0].collections[0]
     assert np.asarray(mesh.get_array()).max() == 0.2
     assert float(mesh.norm(0.0)) == 0.5
-    assert _shows(figure, np.array([0.5, 3.0]), np.array([127.0, 127.0]))
+    assert shows_curve(figure, np.array([0.5, 3.0]), np.array([127.0, 127.0]))
 
 
 def test_variations_multiplies_exponents_by_the_length_of_the_window():
@@ -201,8 +185,8 @@ def test_variations_multiplies_exponents_by_the_length_of_the_window():
         features=(3, 4),
         feature_shares=shares,
     )
-    assert _shows(figure, betas, 4 * by_context[4])
-    assert _shows(figure, betas, 8 * by_context[8])
+    assert shows_curve(figure, betas, 4 * by_context[4])
+    assert shows_curve(figure, betas, 8 * by_context[8])
     heights = [patch.get_height() for patch in figure.axes[3].patches]
     assert np.allclose(np.reshape(heights, (3, 2)).T, shares)
 
@@ -213,10 +197,10 @@ def test_finite_size_shows_orbits_and_errors_with_lines_of_one_over_the_root_of_
     orbits = {300: np.linspace(0, 1, 9), np.inf: np.linspace(0, 0.9, 9)}
     figure = plot.finite_size(sizes, errors, {beta: e / 10 for beta, e in errors.items()}, orbits=orbits)
     for values in errors.values():
-        assert _shows(figure, sizes, values)
-        assert _shows(figure, sizes, values[-1] * np.array([10.0, 1.0]))
+        assert shows_curve(figure, sizes, values)
+        assert shows_curve(figure, sizes, values[-1] * np.array([10.0, 1.0]))
     for orbit in orbits.values():
-        assert _shows(figure, np.arange(9.0), orbit)
+        assert shows_curve(figure, np.arange(9.0), orbit)
 
 
 def test_horizon_shows_distances_times_and_lines_with_the_slopes_of_the_exponent():
@@ -236,9 +220,9 @@ def test_horizon_shows_distances_times_and_lines_with_the_slopes_of_the_exponent
         histograms=histograms,
     )
     for values in distances:
-        assert _shows(figure, np.arange(80), values)
-    assert _shows(figure, sizes, horizons)
-    law = [y for x, y in _lines(figure) if np.array_equal(x, sizes) and not np.array_equal(y, horizons)]
+        assert shows_curve(figure, np.arange(80), values)
+    assert shows_curve(figure, sizes, horizons)
+    law = [y for x, y in curves(figure) if np.array_equal(x, sizes) and not np.array_equal(y, horizons)]
     assert np.allclose(np.diff(law[0]), np.log(100) / (2 * exponent))
     assert {tuple(patch.get_data().values) for patch in figure.axes[3].patches} == {(1.0, 2.0), (1.5, 1.5)}
 
@@ -249,7 +233,7 @@ def test_blocks_shows_every_kind_of_block_in_both_panels():
     halves = {name: values / 2 for name, values in shares.items()}
     figure = plot.blocks(dict.fromkeys(shares, strengths), shares, halves, halves, halves)
     for values in (*shares.values(), *halves.values()):
-        assert _shows(figure, strengths, values)
+        assert shows_curve(figure, strengths, values)
 
 
 def test_the_still_picture_shows_both_orbits_their_distance_and_the_plane():
@@ -267,19 +251,9 @@ def test_the_still_picture_shows_both_orbits_their_distance_and_the_plane():
     figure = plot.explorer(panels)
     for panel in panels:
         for orbit in panel["orbits"]:
-            assert _shows(figure, np.arange(12.0), orbit)
-        assert _shows(figure, np.arange(30.0), panel["distance"])
-        assert _shows(figure, *panel["points"].T)
-
-
-def test_the_live_markup_carries_the_network_and_names_its_scripts():
-    network, start = paper_network(), np.linspace(-0.3, 0.3, 12).reshape(4, 3)
-    markup = plot.live_markup(network, start=start, beta=1.28)
-    content = carried(markup, "attention-dynamics", "attention-dynamics-explorer")
-    assert content["semantic"] == network.semantic_signs.tolist()
-    assert content["positional"] == network.positional_signs.tolist()
-    assert (content["gamma"], content["epsilon"], content["beta"]) == (network.gamma, network.epsilon, 1.28)
-    assert content["start"] == start.tolist()
+            assert shows_curve(figure, np.arange(12.0), orbit)
+        assert shows_curve(figure, np.arange(30.0), panel["distance"])
+        assert shows_curve(figure, *panel["points"].T)
 
 
 @pytest.mark.parametrize("colour", list(plot.REGIME_COLOURS.values()))

@@ -1,13 +1,9 @@
 """Each figure of the calibration shows the numbers that it is given, in their places."""
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from chapters.nonequilibrium_dynamics import calibration as plot
-
-
-def _lines(figure: Figure) -> list[np.ndarray]:
-    return [np.stack(line.get_data()).astype(float) for ax in figure.axes for line in ax.lines]
+from tests.chapters.drawings import curves, shows_curve
 
 
 def test_the_map_writes_every_error_in_its_cell_and_hatches_what_is_doubtful():
@@ -29,15 +25,14 @@ def test_predictions_have_a_diagonal_and_one_colour_for_each_setting():
     x, y = np.array([0.1, 0.2, 0.4]), np.array([0.11, 0.19, 0.5])
     labels = np.array(["warm", "warm", "cold"])
     figure = plot.prediction({"all": (x, y)}, {"all": 0.01 * y}, {"all": labels})
-    shown = _lines(figure)
-    assert any(np.array_equal(line, [x[:2], y[:2]]) for line in shown)
-    assert any(np.array_equal(line, [x[2:], y[2:]]) for line in shown)
-    assert any(np.array_equal(line[0], line[1]) for line in shown)
+    assert shows_curve(figure, x[:2], y[:2])
+    assert shows_curve(figure, x[2:], y[2:])
+    assert any(np.array_equal(*line) for line in curves(figure))
     assert [t.get_text() for t in figure.axes[0].get_legend().get_texts()] == ["warm", "cold"]
 
 
 def test_noise_shows_the_gains_against_both_formulas():
     predicted, measured, guess = np.array([8.0, 9.0]), np.array([8.1, 8.8]), np.array([3.0, 3.5])
-    shown = _lines(plot.noise({"here": (predicted, measured)}, {"here": guess}))
-    assert any(np.array_equal(line, [predicted, measured]) for line in shown)
-    assert any(np.array_equal(line, [guess, measured]) for line in shown)
+    figure = plot.noise({"here": (predicted, measured)}, {"here": guess})
+    assert shows_curve(figure, predicted, measured)
+    assert shows_curve(figure, guess, measured)

@@ -1,55 +1,37 @@
 """Each figure of the comparison shows the numbers that it is given, at the row of their module."""
 
-import math
-
-import numpy as np
-
 from chapters.comparison import figures as plot
-from experiments.comparison.summary import Summary
+from experiments.comparison import summary
+from tests.experiments.comparison.test_summary import made_row, made_run
 
-NOTHING = (math.nan, math.nan)
+PHYSICS = {
+    "steps_before": 4.0,
+    "steps_after": 6.0,
+    "contraction_before": 0.4,
+    "contraction_after": 0.5,
+    "production_before": 0.1,
+    "production_after": 2.0,
+}
 
 
-def _summary(module, task, accuracies, **values):
-    fields = {
-        "module": module,
-        "family": "transformer",
-        "framework": "jax",
-        "task": task,
-        "width": 8,
-        "parameters": 10,
-        "learning_rate": 0.1,
-        "accuracies": np.array(accuracies),
-        "accuracy": float(np.mean(accuracies)) if accuracies else math.nan,
-        "standard_error": 0.01,
-        "time_ratio": 2.0,
-        "memory_ratio": 3.0,
-        "steps": NOTHING,
-        "contraction": NOTHING,
-        "production": NOTHING,
-        "unsolved": 0.0,
-        "failed": 0,
-        "num_runs": len(accuracies),
-        "failed_trials": (),
-        "reasons": (),
+def _runs(*accuracies, **values):
+    return [made_run(accuracy=a, time_ratio=2.0, memory_ratio=3.0, **values) for a in accuracies]
+
+
+def _spins(task, runs):
+    return made_row("spins", task, runs=runs, family="spin transformer")
+
+
+SUMMARIES = summary.summarize(
+    {
+        "rows": [
+            made_row("vanilla", "digits", runs=_runs(0.8, 0.9)),
+            made_row("vanilla", "recall", runs=_runs(1.0, 1.0)),
+            _spins("digits", _runs(0.5, 0.6, **PHYSICS)),
+            _spins("recall", _runs(0.0, failure="diverged")),
+        ]
     }
-    return Summary(**(fields | values))
-
-
-SUMMARIES = [
-    _summary("vanilla", "digits", [0.8, 0.9]),
-    _summary("vanilla", "recall", [1.0, 1.0]),
-    _summary(
-        "spins",
-        "digits",
-        [0.5, 0.6],
-        family="spin transformer",
-        steps=(4.0, 6.0),
-        contraction=(0.4, 0.5),
-        production=(0.1, 2.0),
-    ),
-    _summary("spins", "recall", [], family="spin transformer", time_ratio=math.nan),
-]
+)
 
 
 def _points(ax):
@@ -88,7 +70,8 @@ def test_whole_block_keeps_the_order_it_is_given():
 
 
 def test_longer_shows_both_accuracies_of_the_modules_that_were_trained_longer():
-    figure = plot.longer(SUMMARIES, [_summary("spins", "digits", [0.7, 0.8])], (300, 1500))
+    longer = summary.summarize({"rows": [_spins("digits", _runs(0.7, 0.8))]})
+    figure = plot.longer(SUMMARIES, longer, (300, 1500))
     (ax,) = figure.axes
     assert {(0.55, 0.0), (0.75, 0.0)} <= {(round(x, 6), y) for x, y in _points(ax)}
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["300 updates", "1500 updates"]

@@ -20,26 +20,17 @@ MARGINS = {"mnist": ("accuracy", 0.01), "text": ("loss", 0.02)}
 
 
 def stack(row, depth, score, task="mnist", **values):
-    fields = {
+    fields = dict.fromkeys(Stack._fields) | {
         "row": row,
         "family": "transformer",
         "task": task,
         "depth": depth,
-        "width": 8,
-        "parameters": 10,
-        "learning_rate": 0.1,
-        "scores": np.array([score, score]),
         "score": score,
         "half_width": 0.01,
         "time_ratio": 2.0 * depth,
-        "memory_ratio": 3.0,
-        "steps": NOTHING,
         "contraction": NOTHING,
         "production": NOTHING,
-        "by_layer": {},
         "failed": 0,
-        "num_runs": 2,
-        "reasons": (),
     }
     return Stack(**(fields | values))
 

@@ -34,12 +34,12 @@ def test_identity_puts_estimates_against_paths_and_averages_the_ratios():
     paths = np.array([0.1, 1.0])
     ratios = np.array([[1.0, 1.2], [1.4, 2.0]])
     figure = plot.identity(paths, {"x": paths / 2}, strengths=np.array([0.1, 1.0]), ratios={"naive": ratios})
-    assert shows_nearly(figure, paths / 2)
-    assert shows_nearly(figure, ratios.mean(axis=1))
+    assert shows_nearly(figure, paths / 2, ratios.mean(axis=1))
 
 
 def test_phase_diagram_has_every_cut_with_its_naive_and_sampled_values():
     betas, cut = np.array([1.0, 2.0, 3.0]), {"weak": np.array([0.1, 0.3, 0.2]), "strong": np.array([0.4, 0.8, 1.3])}
+    naive = {name: values / 2 for name, values in cut.items()}
     sampled = {name: (values[:2] + 0.05, np.array([0.01, 0.02])) for name, values in cut.items()}
     figure = plot.phase_diagram(
         betas,
@@ -49,15 +49,12 @@ def test_phase_diagram_has_every_cut_with_its_naive_and_sampled_values():
         cut_betas=betas,
         cuts=cut,
         naive_betas=betas,
-        naive={name: values / 2 for name, values in cut.items()},
+        naive=naive,
         sampled_betas=betas[:2],
         sampled=sampled,
         marks={"weak": 1.3},
     )
-    for name, values in cut.items():
-        assert shows_nearly(figure, values)
-        assert shows_nearly(figure, values / 2)
-        assert shows_nearly(figure, sampled[name][0])
+    assert shows_nearly(figure, cut, naive, [mean for mean, _ in sampled.values()])
     assert sum(list(line.get_xdata()) == [1.3, 1.3] for ax in figure.axes for line in ax.lines) == 1
 
 
@@ -73,28 +70,28 @@ def test_vectors_sort_each_form_by_itself():
         printed=printed,
         consistent=consistent,
     )
-    assert all(shows_nearly(figure, np.sort(values)) for values in (printed, consistent))
-    assert all(shows_nearly(figure, values) for values in [*errors.values(), 1 + errors["exact"]])
+    assert shows_nearly(figure, np.sort(printed), np.sort(consistent), errors, 1 + errors["exact"])
 
 
 def test_vibe_check_shows_curves_and_estimate():
     angles = np.array([0.0, 90.0, 180.0])
     curve, estimate, share = np.array([1.1, 1.0, 1.1]), np.array([1.0, 0.0, 1.0]), np.array([0.05, 0.01])
     figure = plot.vibe_check(angles, {"D": curve}, estimate, dims=np.array([16, 64]), share=share)
-    assert all(shows_nearly(figure, values) for values in (curve, estimate, share))
+    assert shows_nearly(figure, curve, estimate, share)
 
 
 def test_driven_counts_steps_from_one():
     rows = {name: np.array([k, k + 1.0]) for k, name in enumerate(("total", "system", "environment", "identity"))}
-    figure = plot.driven(rows, turning={name: 10 * values for name, values in rows.items()})
+    turning = {name: 10 * values for name, values in rows.items()}
+    figure = plot.driven(rows, turning=turning)
     assert figure.axes[0].lines[0].get_xdata().tolist() == [1, 2]
-    assert all(shows_nearly(figure, scale * values) for values in rows.values() for scale in (1, 10))
+    assert shows_nearly(figure, rows, turning)
 
 
 def test_settling_draws_means_over_seeds():
     betas = np.array([0.5, 1.0, 2.0])
     figure = plot.settling({"a": SEEDS}, betas=betas, first=SEEDS, rest=SEEDS / 2, factors=SEEDS / 3)
-    assert all(shows_nearly(figure, values.mean(axis=1)) for values in (SEEDS, SEEDS / 2, SEEDS / 3))
+    assert shows_nearly(figure, [(SEEDS / k).mean(axis=1) for k in (1, 2, 3)])
 
 
 @pytest.mark.parametrize(

@@ -25,8 +25,7 @@ def test_contour_marks_the_eigenvalues_and_draws_both_cuts():
         along_real=(T, T**2),
         along_imaginary=(T, -(T**2)),
     )
-    assert shows(figure, T**2)
-    assert shows(figure, -(T**2))
+    assert shows(figure, T**2, -(T**2))
     crosses = [line for line in figure.axes[0].lines if line.get_marker() == "x"]
     assert [line.get_xdata().tolist() for line in crosses] == [[-0.9, -0.5]]
     with themes.dark(figure, style.DARK):
@@ -38,10 +37,7 @@ def test_auxiliary_splits_every_curve_at_the_largest_eigenvalue():
     values = {name: T * k for k, name in enumerate(("phi", "slope", "curvature"), start=1)}
     terms = {name: T * k for k, name in enumerate(plot.TERMS, start=5)}
     figure = plot.auxiliary(T, values, terms, largest_eigenvalue=0.7, saddle=1.5)
-    for curve in values.values():
-        assert shows(figure, curve[1:])
-        assert shows(figure, curve[:1])
-    assert all(shows(figure, curve[1:]) for curve in terms.values())
+    assert shows(figure, [(curve[1:], curve[:1]) for curve in values.values()], [c[1:] for c in terms.values()])
 
 
 def test_strip_and_frames_show_the_same_curves():
@@ -56,7 +52,7 @@ def test_strip_and_frames_show_the_same_curves():
         assert np.array_equal(strip.axes[k].lines[0].get_ydata(), phis[k])
         assert np.array_equal(frame.axes[0].lines[0].get_ydata(), phis[k])
         assert strip.axes[k].lines[1].get_xdata() == [stars[k]] == frame.axes[0].lines[1].get_xdata()
-        assert all(shows(frame, values) and shows(frame, values[k : k + 1]) for values in free.values())
+        assert shows(frame, free, [values[k : k + 1] for values in free.values()])
 
 
 def test_frames_are_laid_out_alike_whatever_their_labels():
@@ -100,8 +96,7 @@ def test_landscape_draws_every_path_and_its_residuals():
         paths=paths,
         residuals=residuals,
     )
-    assert all(shows(figure, path[:, 1]) for path in paths)
-    assert all(shows(figure, residual) for residual in residuals)
+    assert shows(figure, [path[:, 1] for path in paths], residuals)
 
 
 def test_orders_shows_sizes_of_signed_errors():
@@ -109,15 +104,13 @@ def test_orders_shows_sizes_of_signed_errors():
     errors = {name: {"saddle": -1.0 / dims, "next order": 0.1 / dims**2} for name in ("one spin", "two spins")}
     figure = plot.orders(dims, errors)
     assert len(figure.axes) == 2
-    assert shows(figure, 1.0 / dims)
-    assert shows(figure, 0.1 / dims**2)
+    assert shows(figure, 1.0 / dims, 0.1 / dims**2)
 
 
 def test_response_shows_every_mean_and_every_error():
     rigid, scaled = {2: T / 5, 8: T / 6}, {2: -T, 8: -T / 2}
     figure = plot.response(T, T / 7, rigid, scaled)
-    assert shows(figure, T / 7)
-    assert all(shows(figure, values) for values in (*rigid.values(), *scaled.values()))
+    assert shows(figure, T / 7, rigid, scaled)
 
 
 def test_weights_of_softmax_and_magnet_share_a_scale():
@@ -129,8 +122,7 @@ def test_weights_of_softmax_and_magnet_share_a_scale():
 
 def test_strong_draws_shares_with_their_errors():
     figure = plot.strong(T, 1 / T, T / 100, T / 5)
-    assert shows(figure, 1 / T)
-    assert shows(figure, T / 5)
+    assert shows(figure, 1 / T, T / 5)
     (bars,) = figure.axes[0].containers
     assert half_lengths(bars) == pytest.approx(T / 100)
 
@@ -143,7 +135,7 @@ def test_curvature_puts_the_true_hessian_first_on_one_scale():
     assert 10 ** first[0, 1] == pytest.approx(0.5)
     assert 10 ** second[0, 0] == pytest.approx(1.5)
     assert figure.axes[0].images[0].get_clim() == figure.axes[1].images[0].get_clim()
-    assert all(shows(figure, values) for values in errors.values())
+    assert shows(figure, errors)
 
 
 def test_attention_shows_four_matrices_on_one_symmetric_scale():
@@ -154,14 +146,13 @@ def test_attention_shows_four_matrices_on_one_symmetric_scale():
     images = [ax.images[0] for ax in figure.axes if ax.images]
     assert [float(np.asarray(image.get_array())[0, 0]) for image in images] == [1.0, -2.0, 0.1, 0.2]
     assert {image.get_clim() for image in images} == {(-2.0, 2.0)}
-    assert all(shows(figure, values) for values in errors.values())
+    assert shows(figure, errors)
 
 
 def test_channels_shows_every_entry_and_every_share():
     closed = np.array([[0.1, -0.2], [0.3, 0.0]])
     shares = np.array([[0.1, 0.2], [0.5, 0.6]])
     figure = plot.channels(closed, closed + 1, rho=np.array([0.1, 2.0]), shares=shares, labels=["4, 40", "40, 20"])
-    assert shows(figure, (closed + 1).ravel())
-    assert all(shows(figure, points) for points in shares)
+    assert shows(figure, (closed + 1).ravel(), list(shares))
     places = [line.get_xdata().tolist() for line in figure.axes[1].lines if line.get_marker() == "o"]
     assert places == [[0.1, 0.1], [2.0, 2.0]]

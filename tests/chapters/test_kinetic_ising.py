@@ -33,7 +33,7 @@ def test_expansion_marks_the_three_points_where_they_are():
     )
     marks = [(line.get_xdata()[0], line.get_ydata()[0]) for line in figure.axes[0].lines]
     assert marks == list(points.values())
-    assert all(shows(figure, values) for values in [exact, *curves.values()])
+    assert shows(figure, exact, curves)
 
 
 def test_trajectories_put_spins_in_rows_and_time_in_columns():
@@ -44,15 +44,14 @@ def test_trajectories_put_spins_in_rows_and_time_in_columns():
     )
     (image,) = [image for ax in figure.axes for image in ax.images if image.get_array().shape == (3, 4)]
     assert np.array_equal(image.get_array(), magnetizations.T)
-    assert shows(figure, magnetizations.mean(axis=1))
-    assert shows(figure, magnetizations[-1])
+    assert shows(figure, magnetizations.mean(axis=1), magnetizations[-1])
 
 
 def test_naive_and_tap_show_both_curves_and_the_sampled_points():
     curves = {"naive": np.array([1.0, 0.5, 0.4]), "TAP": np.array([1.0, 0.4, 0.3])}
     sampled, errors = np.array([0.38, 0.28]), np.array([0.01, 0.02])
     figure = plot.naive_and_tap(curves, sampled_steps=np.array([1, 2]), sampled=sampled, standard_errors=errors)
-    assert all(shows(figure, values) for values in [*curves.values(), sampled])
+    assert shows(figure, curves, sampled)
     (bars,) = figure.axes[1].containers
     assert half_lengths(bars) == pytest.approx([0.01, 0.02])
 
@@ -84,7 +83,7 @@ def test_truth_draws_each_method_with_its_own_errors_and_the_prediction():
 def test_starts_draw_every_run_and_write_every_count():
     runs = np.array([[0.1, 0.5, 0.9], [-0.1, -0.5, -0.9], [0.2, 0.6, 0.9]])
     figure = plot.starts({"cold": runs}, counts={"cold": {0.9: 2, -0.9: 1}})
-    assert all(shows(figure, run) for run in runs)
+    assert shows(figure, list(runs))
     assert {"2 of 3", "1 of 3"} <= set(written(figure))
 
 
@@ -132,7 +131,7 @@ def test_limits_mark_the_three_critical_points_on_the_axis():
     whole, close = figure.axes
     marks = [line.get_xdata()[0] for line in close.lines if line.get_marker() == "|"]
     assert marks == list(critical.values())
-    assert all(shows(figure, values + k) for k in range(3))
+    assert shows(figure, [values + k for k in range(3)])
     # What lies beyond the line is left out.
     assert [bars.lines[0].get_ydata().tolist() for bars in whole.containers] == [[0.3]]
 
@@ -169,7 +168,7 @@ def test_breakdown_shows_limits_and_finite_systems():
     finite = {"naive": points / 2, "TAP": points / 3}
     sampled, errors = points / 4, np.full(9, 0.01)
     figure = plot.breakdown(widths, limits, points=points, finite=finite, sampled=sampled, standard_errors=errors)
-    assert all(shows(figure, values) for values in [*limits.values(), *finite.values(), sampled])
+    assert shows(figure, limits, finite, sampled)
     (bars,) = figure.axes[0].containers
     assert half_lengths(bars) == pytest.approx(errors)
 
@@ -186,12 +185,3 @@ def test_the_still_picture_marks_both_answers_of_the_spin():
         mean = heard[k].mean()
         assert marks == [(mean, np.tanh(mean)), (mean, np.tanh(heard[k]).mean())]
     assert all(shows(figure, course[name]) for course in courses for name in ("naive", "TAP"))
-
-
-def test_the_markup_keeps_hundredths():
-    markup = plot.live_markup(
-        np.array([[0.25, -1.0], [0.5, 2.0]]), np.array([0.1, -0.2]), listener=1, beta=1.5, disorder=0.4, ticks=9, runs=3
-    )
-    assert '"z":[[25,-100],[50,200]]' in markup
-    assert '"x":[10,-20]' in markup
-    assert [name for name in ("kernel", "kinetic-ising") if f"live/{name}.js" in markup] == ["kernel", "kinetic-ising"]

@@ -26,7 +26,7 @@ def test_cumulants_shows_every_generating_function_partial_sum_and_error():
     figure = plot.cumulants(
         t, functions, series_arguments=t, closed_form=t**2, partial_sums=sums, radius=2.5, orders=orders, errors=errors
     )
-    assert all(shows(figure, values) for values in [*functions.values(), *sums.values(), *errors.values(), t**2])
+    assert shows(figure, functions, sums, errors, t**2)
 
 
 def test_interactions_under_the_floor_are_drawn_hollow_on_the_floor():
@@ -35,9 +35,7 @@ def test_interactions_under_the_floor_are_drawn_hollow_on_the_floor():
     figure = plot.interactions(strengths, floor=1e-15, scales=np.array([0.1, 1.0]), ratios=ratios)
     hollow = [line for line in figure.axes[0].lines if line.get_markerfacecolor() == "none" and len(line.get_ydata())]
     assert [line.get_ydata().tolist() for line in hollow] == [[1e-15]]
-    assert shows(figure, strengths["Gaussian"][:2])
-    assert shows(figure, strengths["Poisson"])
-    assert all(shows(figure, values) for values in ratios["Poisson"].values())
+    assert shows(figure, strengths["Gaussian"][:2], strengths["Poisson"], ratios)
 
 
 def test_landscape_draws_one_arrow_from_each_query_to_its_update():
@@ -72,15 +70,14 @@ def test_weights_marks_the_uniform_value_one_over_n():
         predictions={dim: v / 2 for dim, v in values.items()},
         examples={"example": (0.05, 0.5)},
     )
-    assert shows(figure, np.array([0.25, 0.25]))
-    assert all(shows(figure, v) and shows(figure, v / 2) for v in values.values())
+    assert shows(figure, np.array([0.25, 0.25]), [(v, v / 2) for v in values.values()])
 
 
 def test_convergence_shows_the_medians_and_the_scan():
     medians = {beta: np.geomspace(1, 10.0 ** -(k + 1), 4) for k, beta in enumerate((0.125, 0.25, 0.5, 1.0))}
     own = np.array([0.2, 0.9])
     figure = plot.convergence(medians, rule=0.01, betas=np.array([0.1, 1.0]), own_pattern=own)
-    assert all(shows(figure, values) for values in [*medians.values(), own])
+    assert shows(figure, medians, own)
 
 
 def test_retrieval_puts_the_images_in_the_order_stored_query_retrieved():
@@ -123,5 +120,26 @@ def test_orders_is_the_first_panel_of_interactions_alone():
     strengths = {"Gaussian": np.array([0.3, 0.1, 1e-18]), "Poisson": np.array([0.3, 0.2, 0.1])}
     figure = plot.orders(strengths, floor=1e-15)
     assert len(figure.axes) == 1
-    assert shows(figure, strengths["Gaussian"][:2])
-    assert shows(figure, strengths["Poisson"])
+    assert shows(figure, strengths["Gaussian"][:2], strengths["Poisson"])
+
+
+def test_the_still_picture_shows_the_query_its_step_and_its_end():
+    axis = np.linspace(-2.8, 2.8, 9)
+    energy = axis[:, None] ** 2 + axis**2
+    query, shares = np.array([0.3, -0.4]), np.full((2, 5), 0.2)
+    steps, ends = np.array([[0.1, 0.2], [0.3, 0.4]]), np.array([[0.5, 0.6], [0.7, 0.8]])
+    figure = plot.live(
+        axis,
+        np.stack([energy, energy]),
+        query=query,
+        patterns=np.zeros((5, 2)),
+        weights=shares,
+        steps=steps,
+        ends=ends,
+        returned=np.zeros((2, 4, 4)),
+        betas=(0.5, 2.0),
+        names="ABCDE",
+    )
+    for ax, step, end in zip(figure.axes[::2], steps, ends, strict=True):
+        marks = {tuple(line.get_xydata()[0]) for line in ax.lines if len(line.get_xydata()) == 1}
+        assert {tuple(query), tuple(step), tuple(end)} <= marks

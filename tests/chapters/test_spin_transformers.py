@@ -18,9 +18,7 @@ def test_response_has_one_curve_for_each_temperature_and_the_radius_twice():
     figure = plot.response(
         lengths, curves, radius=2.5, scaled=scaled, elasticity=1 / scaled, marks={"here": (1.0, 1.0)}
     )
-    assert all(shows(figure, values) for values in curves.values())
-    assert shows(figure, 1 / scaled)
-    assert shows(figure, np.array([2.5, 2.5]))
+    assert shows(figure, curves, 1 / scaled, np.array([2.5, 2.5]))
 
 
 def test_couplings_are_drawn_as_many_as_asked_and_by_sign():
@@ -41,8 +39,7 @@ def test_runs_show_means_over_sites():
         assert all(shows(figure, values.mean(axis=1)) for values in run.values())
     one = runs["cold"]["naive"]
     figure = plot.single_run({k: one[k] for k in ("previous", "start", "fields")}, one["norms"], radius=1.0, shown=2)
-    assert shows(figure, one["norms"].mean(axis=1))
-    assert shows(figure, one["norms"][:, 1])
+    assert shows(figure, one["norms"].mean(axis=1), one["norms"][:, 1])
     assert not shows(figure, one["norms"][:, 3])
 
 
@@ -58,7 +55,7 @@ def test_temperatures_leave_gaps_where_a_theory_has_no_answer():
         sampled_error=betas / 100,
         errors=errors,
     )
-    assert all(shows(figure, values) for values in (*lengths.values(), *errors.values(), betas / 8))
+    assert shows(figure, lengths, errors, betas / 8)
 
 
 def test_maps_are_drawn_as_they_are_with_one_mark_for_each_system():
@@ -81,8 +78,7 @@ def test_one_step_shows_every_curve():
     figure = plot.one_step(
         dims, by_dim, noise, strengths=strengths, by_strength=by_strength, noise_by_strength=noise, guides={2: 1e-3}
     )
-    assert all(shows(figure, values) for values in (*by_dim.values(), *by_strength.values()))
-    assert shows(figure, 1e-3 * (strengths / 0.1) ** 2)
+    assert shows(figure, by_dim, by_strength, 1e-3 * (strengths / 0.1) ** 2)
 
 
 def test_a_frame_of_the_relaxation_shows_its_own_update_and_those_before():
@@ -101,9 +97,7 @@ def test_rows_and_their_medians_are_drawn_as_they_are():
     figure = plot.fidelity(
         n_eff, {"naive": error}, edges=np.array([1.0, 3.0, 9.0, 27.0]), bands=bands, threshold=0.05, trained=trained
     )
-    assert shows(figure, error[trained])
-    assert shows(figure, error[~trained])
-    assert all(shows(figure, values) for curves in bands.values() for values in curves.values())
+    assert shows(figure, error[trained], error[~trained], bands)
 
 
 def test_draws_of_one_setting_share_a_mark_and_what_was_not_found_is_left_out():
@@ -115,8 +109,7 @@ def test_draws_of_one_setting_share_a_mark_and_what_was_not_found_is_left_out():
         labels | {"more": labels["means"]},
         errors=errors | {"more": y * 0},
     )
-    assert shows(figure, np.array([0.11]))
-    assert shows(figure, np.array([0.31]))
+    assert shows(figure, np.array([0.11]), np.array([0.31]))
 
 
 def test_every_system_has_a_mark_of_each_law_in_the_row_of_its_shape():

@@ -91,27 +91,24 @@ def test_the_share_of_the_signal_is_unbiased_at_zero_and_at_one_half():
         assert abs(values.mean() - share) < 4 * error + 2 / 90
 
 
+ONE = ex.Conditions([1.0], [1.0], [1.0], [1.0])
+
+
 @pytest.mark.parametrize(
-    ("call", "message"),
+    ("options", "message"),
     [
-        (lambda: ex.sculpt(jax.random.key(0), ex.Conditions([1.0], [1.0, 0.0], [1.0], [1.0])), "conditions: expected"),
-        (
-            lambda: ex.sculpt(jax.random.key(0), ex.Conditions([np.nan], [1.0], [1.0], [1.0])),
-            "conditions: expected fin",
-        ),
-        (lambda: ex.sculpt(jax.random.key(0), ex.Conditions([1.0], [1.0], [1.0], [1.0]), beta=0.0), "beta: expected"),
-        (
-            lambda: ex.sculpt(
-                jax.random.key(0), ex.Conditions([1.0], [1.0], [1.0], [1.0]), num_updates=5, num_records=2
-            ),
-            "num_updates: expected a multiple",
-        ),
-        (
-            lambda: ex.learn_recall(jax.random.key(0), ex.Objectives([1.0], [0.0], [1.0], [0.0]), TASK._replace(lag=3)),
-            "lag: expected",
-        ),
+        ({"conditions": ONE._replace(noise=[1.0, 0.0])}, "conditions: expected"),
+        ({"conditions": ONE._replace(direction=[np.nan])}, "conditions: expected fin"),
+        ({"beta": 0.0}, "beta: expected"),
+        ({"num_updates": 5, "num_records": 2}, "num_updates: expected a multiple"),
     ],
 )
-def test_bad_input_is_named(call, message):
+def test_bad_input_is_named(options, message):
     with pytest.raises(ValueError, match=message):
-        call()
+        ex.sculpt(jax.random.key(0), **({"conditions": ONE} | options))
+
+
+def test_a_lag_beyond_the_sites_is_refused():
+    goals = ex.Objectives([1.0], [0.0], [1.0], [0.0])
+    with pytest.raises(ValueError, match="lag: expected"):
+        ex.learn_recall(jax.random.key(0), goals, TASK._replace(lag=3))

@@ -117,9 +117,6 @@ def test_growth_keeps_the_state_and_the_modules(module, inputs):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda m, x: memory.MemoryModule(2, key=jax.random.key(0)), "dim: expected more than 2"),
-        (lambda m, x: m.step(x[:, :5]), "x: expected shape"),
-        (lambda m, x: m.step(x.at[0, 0].set(jnp.nan)), "x: expected finite"),
         (lambda m, x: m.step(x, mask=jnp.ones((3, 4), bool)), "mask: expected shape"),
         (lambda m, x: m.step(x, mask=jnp.zeros((4, 4), bool)), "mask: expected something to attend to"),
         (lambda m, x: m.step(x, m.start(3)), "state: expected 4 sites"),

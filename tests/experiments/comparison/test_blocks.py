@@ -34,14 +34,9 @@ def _vanilla(**options):
     return blocks.Block(DIM, blocks.Attention(DIM, 2, key=a), blocks.FeedForward(DIM, key=b), **options)
 
 
-def _twin(block):
-    """The block of PyTorch with the weights of the one of JAX."""
-    twin = torch_blocks.Vanilla(DIM, 2)
-    pairs = {
-        "norms.0.weight": block.norms[0].gain,
-        "norms.0.bias": block.norms[0].bias,
-        "norms.1.weight": block.norms[1].gain,
-        "norms.1.bias": block.norms[1].bias,
+def weights_in_torch(block):
+    """The weights of a vanilla block of JAX under the names that they have in the block of PyTorch."""
+    arrays = {
         "to_queries_keys_values.weight": block.mixer.to_queries_keys_values,
         "to_output.weight": block.mixer.to_output,
         "up.weight": block.feed_forward.up,
@@ -49,8 +44,9 @@ def _twin(block):
         "down.weight": block.feed_forward.down,
         "down.bias": block.feed_forward.down_bias,
     }
-    twin.load_state_dict({name: torch.tensor(np.asarray(array)) for name, array in pairs.items()})
-    return twin
+    for k, norm in enumerate(block.norms):
+        arrays |= {f"norms.{k}.weight": norm.gain, f"norms.{k}.bias": norm.bias}
+    return {name: torch.tensor(np.asarray(array)) for name, array in arrays.items()}
 
 
 def test_the_vanilla_blocks_of_both_frameworks_are_one_function(x):
@@ -58,8 +54,10 @@ def test_the_vanilla_blocks_of_both_frameworks_are_one_function(x):
     rng = np.random.default_rng(2)
     # Gains and biases away from one and zero, so that leaving them out would be seen.
     block = jax.tree.map(lambda a: a + jnp.asarray(0.3 * rng.normal(size=a.shape), a.dtype), block)
+    twin = torch_blocks.Vanilla(DIM, 2)
+    twin.load_state_dict(weights_in_torch(block))
     with torch.no_grad():
-        theirs = _twin(block)(torch.tensor(np.asarray(x))[None]).value[0].numpy()
+        theirs = twin(torch.tensor(np.asarray(x))[None]).value[0].numpy()
     assert np.abs(_value(block, x) - theirs).max() < ROUNDING * np.abs(theirs).max()
 
 

@@ -6,6 +6,7 @@ import math
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from importlib import resources
 from unittest.mock import ANY
 
 import numpy as np
@@ -57,6 +58,16 @@ def calls(monkeypatch):
 
     monkeypatch.setattr(training, "follow", follow)
     return made
+
+
+@pytest.fixture
+def sample_for_mnist(monkeypatch):
+    """The sample under the name of the whole set, which decides what is asked of it."""
+    monkeypatch.setitem(depths._TASKS, "mnist", depths._TASKS["mnist, sample"])
+    monkeypatch.setitem(depths._FILES, "mnist", ())
+    depths._task.cache_clear()
+    yield
+    depths._task.cache_clear()
 
 
 def test_trials_come_first_and_the_rate_is_the_best_by_the_endpoint_in_validation(calls, tmp_path):
@@ -138,10 +149,7 @@ def test_runs_travel_to_other_processes_and_give_the_same_record(calls):
     assert calls[-1] == ("FNet", 2, "text", 1e-2, 3, 2)
 
 
-def test_the_pilot_sets_the_runs_of_primary_cells_alone(calls, monkeypatch):
-    monkeypatch.setitem(depths._TASKS, "mnist", depths._TASKS["mnist, sample"])
-    monkeypatch.setitem(depths._FILES, "mnist", ())
-    depths._task.cache_clear()
+def test_the_pilot_sets_the_runs_of_primary_cells_alone(sample_for_mnist, monkeypatch):
     rng, seen = np.random.default_rng(0), []
 
     def follow(module, task, *, learning_rate, seed, recipe, repeats=2):
@@ -151,7 +159,6 @@ def test_the_pilot_sets_the_runs_of_primary_cells_alone(calls, monkeypatch):
     monkeypatch.setattr(training, "follow", follow)
     design = TINY._replace(rows=("vanilla", "FNet", "ReLU attention"), tasks=("mnist",), depths=(4,), pilot=4, most=30)
     record = depths.compare(design)
-    depths._task.cache_clear()
     number = record["runs_of_primary_cells"]["mnist"]
     cells = {cell["row"]: cell for cell in record["cells"]}
     scores = {
@@ -182,13 +189,9 @@ def test_primary_cells_come_first_question_by_question_and_dear_rows_last():
     assert {row for row, _ in first[8:]} == {"vanilla", *questions.QUESTIONS[2].rows}
 
 
-def test_a_question_is_judged_once_all_its_runs_are_there_and_not_before(calls, monkeypatch):
-    monkeypatch.setitem(depths._TASKS, "mnist", depths._TASKS["mnist, sample"])
-    monkeypatch.setitem(depths._FILES, "mnist", ())
-    depths._task.cache_clear()
+def test_a_question_is_judged_once_all_its_runs_are_there_and_not_before(calls, sample_for_mnist):
     rows = ("vanilla", *questions.QUESTIONS[0].rows, *questions.QUESTIONS[1].rows)
     record = depths.compare(TINY._replace(rows=rows, tasks=("mnist",), depths=(4,), least=3))
-    depths._task.cache_clear()
     assert [found.question.name for found in questions.answers(record)] == ["essential", "any mixer"]
     mixer = next(cell for cell in record["cells"] if cell["row"] == "FNet")
     mixer["runs"] = {name: list(column)[:2] for name, column in mixer["runs"].items()}
@@ -196,26 +199,14 @@ def test_a_question_is_judged_once_all_its_runs_are_there_and_not_before(calls, 
     assert questions.answers(record | {"runs_of_primary_cells": {}}) == ()
 
 
-def test_a_record_of_the_whole_design_is_small_enough_to_be_committed(tmp_path):
-    """With numbers of as many digits as a real one has, and as many seeds as there may be."""
-    rng = np.random.default_rng(0)
-
-    def numbers(*shape):
-        return records.numbers(rng.random(shape), 6)
-
-    def part(size):
-        columns = {name: numbers(size) for name in (*Outcome._fields, "test_loss", "validation_loss")}
-        layers = {name: records.numbers(rng.random((size, 2, 4)), 4) for name in ("steps", "contraction", "production")}
-        curves = {name: records.numbers(rng.random((size, n)), 4) for name, n in (("losses", 40), ("looks", 30))}
-        return columns | {"layers": layers} | curves
-
+def test_a_record_of_the_whole_design_will_be_small_enough_to_be_committed():
+    """The record so far, and as many bytes for each run that is still to come."""
+    done = sum(len(cell[stage]["seed"]) for cell in depths.recorded()["cells"] for stage in depths._STAGES)
     primary = questions.primary_cells(depths.ALL.tasks, depths.ALL.depths)
-    cells = [
-        {"trials": part(3), "pilot": part(4 if cell in primary else 0), "runs": part(16 if cell in primary else 5)}
-        for cell in depths.ALL.cells
-    ]
-    records.write(tmp_path / "record", {"cells": cells})
-    assert (tmp_path / "record").stat().st_size < records.LARGEST_BYTES
+    runs = sum(4 + depths.ALL.most if cell in primary else depths.ALL.least for cell in depths.ALL.cells)
+    planned = runs + len(depths.ALL.learning_rates) * len(depths.ALL.cells)
+    size = len(resources.files(depths.__package__).joinpath("depths.json.gz").read_bytes())
+    assert size * planned / done < records.LARGEST_BYTES
 
 
 def test_what_an_earlier_record_has_is_taken_over_and_not_run_again(calls, tmp_path):

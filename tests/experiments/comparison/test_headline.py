@@ -131,15 +131,23 @@ def test_a_design_with_exact_gradients_trains_another_network_from_the_same_star
     assert starts[0]["loss"] == pytest.approx(starts[1]["loss"], rel=1e-3)
 
 
-def test_the_record_is_that_of_the_plan():
-    record = headline.recorded()
+@pytest.mark.parametrize(
+    ("more", "design", "seeds"), [(False, headline.ALL, range(1, 6)), (True, headline.MORE, range(6, 16))]
+)
+def test_a_record_is_that_of_its_plan(more, design, seeds):
+    record = headline.recorded(more=more)
     assert record["complete"]
     assert record["parameters"] == 25_828
-    assert record["design"] == json.loads(json.dumps(headline.ALL._asdict()))
-    assert [run["seed"] for run in record["runs"]] == [1, 2, 3, 4, 5]
+    assert record["design"] == json.loads(json.dumps(design._asdict()))
+    assert [run["seed"] for run in record["runs"]] == list(seeds)
     assert all(run["frames"] == list(headline.FRAMES) for run in record["runs"])
     assert all(np.shape(run["coupling_norms"]) == (len(headline.FRAMES), 17 * 16) for run in record["runs"])
     assert record["data"] == {file.name: file.sha256 for file in mnist.FILES}
+
+
+def test_the_ends_of_the_trainings_are_their_last_five_thousand_updates_and_those_to_one_half():
+    assert tuple(range(16_000, 20_001, 1000)) == headline.LAST
+    assert tuple(range(6000, 10_001, 1000)) == headline.HALF
 
 
 def test_the_run_with_exact_gradients_is_there_and_reached_what_the_source_has_before_it_fell():
@@ -172,13 +180,3 @@ def test_the_mean_of_the_last_epochs_is_judged_by_two_one_sided_tests_over_seeds
     assert np.abs(difference.mean + ends).max() < headline.MARGIN
     assert [headline.hovering(record)[1].decision for record in (edge, outside)] == ["undecided", "no"]
     assert headline.hovering(inside, headline.HALF)[0].mean == pytest.approx(0.5 - headline.PUBLISHED)
-
-
-def test_the_ten_further_trainings_are_those_of_the_plan():
-    record = headline.recorded(more=True)
-    assert record["complete"]
-    assert record["design"] == json.loads(json.dumps(headline.MORE._asdict()))
-    assert [run["seed"] for run in record["runs"]] == list(range(6, 16))
-    assert not set(headline.MORE.seeds) & set(headline.ALL.seeds)
-    assert tuple(range(16_000, 20_001, 1000)) == headline.LAST
-    assert tuple(range(6000, 10_001, 1000)) == headline.HALF

@@ -12,6 +12,7 @@ from experiments.comparison import blocks, modules, tasks, torch_blocks, trainin
 from experiments.comparison.training import Recipe, Score
 from experiments.datasets import mnist, moby_dick
 from spinbook.precision import enable_x64
+from tests.experiments.comparison.test_blocks import weights_in_torch
 
 IMAGES = tasks.classify_mnist(mnist.sample(), num_validation=40)
 TEXT = tasks.fill_in(moby_dick.sample(), num_characters=8, num_gaps=2)
@@ -128,17 +129,9 @@ def test_both_frameworks_give_the_same_loss_for_the_same_weights_of_a_stack():
         arrays = program.start(0)[0]
         logits = np.asarray(program._predict(arrays, jnp.asarray(IMAGES.test.features))[0])
     net = training._TorchNetwork(theirs, IMAGES, 8, 0)
+    for layer, block in zip(net.block.layers, arrays.block.layers, strict=True):
+        layer.load_state_dict(weights_in_torch(block))
     with torch.no_grad():
-        for layer, block in zip(net.block.layers, arrays.block.layers, strict=True):
-            for name, array in {
-                "to_queries_keys_values.weight": block.mixer.to_queries_keys_values,
-                "to_output.weight": block.mixer.to_output,
-                "up.weight": block.feed_forward.up,
-                "down.weight": block.feed_forward.down,
-            }.items():
-                layer.get_parameter(name).copy_(torch.tensor(np.asarray(array)))
-            for name in ("up.bias", "down.bias"):
-                layer.get_parameter(name).zero_()
         found = net(torch.from_numpy(IMAGES.test.features))[0].numpy()
     np.testing.assert_allclose(found, logits, rtol=1e-3, atol=1e-4)
 

@@ -14,6 +14,7 @@ from experiments.comparison import tasks, training
 from experiments.comparison.modules import MODULES
 from experiments.comparison.training import Recipe
 from spinbook.precision import enable_x64
+from tests.experiments.comparison.test_blocks import weights_in_torch
 
 TASK = tasks.recall(num_pairs=3, num_keys=6, num_values=4, num_train=120, num_test=60)
 BY_NAME = {module.name: module for module in MODULES}
@@ -50,17 +51,7 @@ def test_the_same_weights_and_batches_give_the_same_losses_in_both_frameworks(pa
     net, optimizer = parts.theirs.start(0)
     for name, array in training.shared_start(TASK, 8, seed=0).items():
         assert np.array_equal(getattr(net, name).detach().numpy(), array)
-    weights = {
-        "to_queries_keys_values.weight": block.mixer.to_queries_keys_values,
-        "to_output.weight": block.mixer.to_output,
-        "up.weight": block.feed_forward.up,
-        "up.bias": block.feed_forward.up_bias,
-        "down.weight": block.feed_forward.down,
-        "down.bias": block.feed_forward.down_bias,
-    }
-    with torch.no_grad():
-        for name, array in weights.items():
-            net.block.get_parameter(name).copy_(torch.tensor(np.asarray(array)))
+    net.block.load_state_dict(weights_in_torch(block))
     theirs = [
         parts.theirs.update((net, optimizer), chosen, float(now))[0] for chosen, now in zip(plan, profile, strict=True)
     ]
@@ -166,12 +157,9 @@ def test_temporary_memory_of_an_update_grows_with_the_batch():
     assert 5 < large.temporary_bytes / small.temporary_bytes <= 10.5
 
 
-def test_updates_that_do_not_fill_whole_chunks_are_refused():
+def test_updates_that_do_not_fill_whole_chunks_and_a_rate_of_zero_are_refused():
     with pytest.raises(ValueError, match="num_updates: expected a multiple of 25, got 30"):
         training.train(MODULES[0], TASK, learning_rate=1e-3, seed=0, recipe=Recipe(30))
-
-
-def test_a_learning_rate_of_zero_is_refused():
     with pytest.raises(ValueError, match="learning_rate"):
         training.train(MODULES[0], TASK, learning_rate=0.0, seed=0, recipe=TINY)
 

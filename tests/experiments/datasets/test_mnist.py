@@ -61,12 +61,8 @@ def test_files_are_read_plain_and_compressed_and_by_the_environment(folder, monk
 
 def test_a_damaged_file_is_refused_by_name(folder):
     path = folder / mnist._SAMPLE[2].name
-    whole = path.read_bytes()
-    path.write_bytes(whole[:-100])
+    path.write_bytes(path.read_bytes()[:-100])
     with pytest.raises(ValueError, match="t10k-images-idx3-ubyte: expected 78416 bytes, got 78316: it is cut short"):
-        mnist.load(folder)
-    path.write_bytes(whole[:-1] + bytes([whole[-1] ^ 255]))
-    with pytest.raises(ValueError, match="t10k-images-idx3-ubyte: expected the SHA-256"):
         mnist.load(folder)
 
 

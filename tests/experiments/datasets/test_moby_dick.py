@@ -30,11 +30,8 @@ def test_the_text_comes_from_the_file_its_folder_or_the_environment(folder, monk
     assert moby_dick.load() == moby_dick.sample()
 
 
-def test_a_missing_a_short_and_another_text_are_refused(folder):
+def test_a_missing_and_another_text_are_refused(folder):
     text = (folder / "data.txt").read_bytes()
-    (folder / "data.txt").write_bytes(text[:-10])
-    with pytest.raises(ValueError, match=r"data\.txt: expected 19980 bytes, got 19970: it is cut short"):
-        moby_dick.load(folder)
     (folder / "data.txt").write_bytes(text.replace(b"Ishmael", b"Israel.", 1))
     with pytest.raises(ValueError, match=r"data\.txt: expected the SHA-256"):
         moby_dick.load(folder / "data.txt")

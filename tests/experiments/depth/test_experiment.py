@@ -305,5 +305,3 @@ def test_holm_is_the_closed_test_of_bonferroni():
         sets = [[k for k in range(4) if mask >> k & 1] for mask in range(1, 16)]
         closed = [all(p[s].min() < 0.05 / len(s) for s in sets if k in s) for k in range(4)]
         assert judging.holm(p, level=0.05).tolist() == closed
-    with pytest.raises(ValueError, match="p_values: expected numbers from 0 to 1"):
-        judging.holm([0.1, 1.5])

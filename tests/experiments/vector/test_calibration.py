@@ -1,14 +1,11 @@
 """What the calibration map rests on: sampled correlations, closures, the noise of two estimators, and the record."""
 
-from concurrent.futures import ThreadPoolExecutor
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy
 
-from experiments import records
 from experiments.vector import calibration, fidelity
 from experiments.vector.calibration import Cell, Noise
 from spinbook import sphere
@@ -24,7 +21,7 @@ def _small(**changes: object) -> Cell:
 
 def test_sampled_delayed_correlations_of_a_spin_that_sees_itself_are_a_double_integral():
     dim, beta = 16, 2.0
-    exact = _alone(dim, beta)
+    _, exact = alone(dim, beta)
     x = sphere.radius(dim) * np.eye(dim)[:1]
     halves = fidelity.sampled(
         jax.random.key(0), np.ones((1, 1)), x, beta=beta, replicas=512, steps=80, transient=20, delayed=True
@@ -43,10 +40,10 @@ def test_sampled_delayed_correlations_of_a_spin_that_sees_itself_are_a_double_in
     assert abs(closed - exact) < abs(naive - exact)
 
 
-def _alone(dim: int, beta: float) -> float:
-    """D = <phi(x + s) . s> - |m|^2 of one spin with J = 1 in a field of length R.
+def alone(dim: int, beta: float) -> tuple[float, float]:
+    """|m| / R and D = <phi(x + s) . s> - |m|^2 of one spin with J = 1 in a field of length R.
 
-    Detailed balance: the stationary density is exp(beta s . x) Z(|x + s|).
+    Detailed balance: the stationary density is exp(beta s . x) Z(|x + s|), one integral over the angle.
     """
     R = sphere.radius(dim)
     u, weight = scipy.special.roots_gegenbauer(200, (dim - 2) / 2)
@@ -55,7 +52,7 @@ def _alone(dim: int, beta: float) -> float:
         logits = np.log(weight) + beta * R**2 * u + np.asarray(sphere.log_partition(fields, beta=beta))
         phi = np.asarray(sphere.magnetization(fields, beta=beta))
     p = scipy.special.softmax(logits)
-    return float(p @ np.sum(phi * (fields - R * np.eye(dim)[0]), axis=1) - (R * p @ u) ** 2)
+    return p @ u, float(p @ np.sum(phi * (fields - R * np.eye(dim)[0]), axis=1) - (R * p @ u) ** 2)
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +67,7 @@ def short_runs():
     found, own = (np.array([of(*run) for run in runs]) for of in (fidelity.delayed_estimate, fidelity.own_means_apart))
     public = fidelity.sampled(keys[0], J, x, beta=beta, **sizes)
     assert np.asarray(public.delayed) == pytest.approx(found[0], abs=1e-5)
-    return _alone(dim, beta), found.reshape(60, 16), own.reshape(60, 16)
+    return alone(dim, beta)[1], found.reshape(60, 16), own.reshape(60, 16)
 
 
 def test_short_runs_are_right_with_the_means_of_other_groups_and_not_with_their_own(short_runs):
@@ -311,31 +308,12 @@ def test_one_system_has_the_same_couplings_all_over_the_map():
     assert np.linalg.norm(y, axis=1) == pytest.approx(np.full(32, sphere.radius(64) / 2))
 
 
-def test_the_record_holds_every_case():
-    found = calibration.record()
-    assert [case for case, _ in found.cells] == calibration.cells()
-    assert [case for case, _ in found.noises] == calibration.noises()
-    assert [case for case, _ in found.draws] == calibration.draws()
-
-
 def test_the_map_is_read_in_the_order_of_its_axes():
     rows = calibration.record().cells
     chosen = calibration.table(rows, 64, "sigma", 0)
     assert chosen.shape == (5, 5, 2)
     (expected,) = (f["sigma"][0] for c, f in rows if (c.beta, c.u, c.dim) == (2.0, 4.0, 64))
     assert np.array_equal(chosen[2, 4], expected)
-
-
-@pytest.mark.slow
-def test_a_quick_run_writes_what_the_record_holds(tmp_path, monkeypatch):
-    with ThreadPoolExecutor(1) as executor:
-        calibration.compute(tmp_path, True, executor=executor, progress=False)
-    monkeypatch.setattr(records.resources, "files", lambda _: tmp_path)
-    found = calibration.record()
-    assert [len(part) for part in found] == [1, 1, 1]
-    assert found.cells[0][1].keys() == {
-        "means", "delayed", "sigma", "shares", "floor", "forgotten", "mode", "predicted"
-    }  # fmt: skip
 
 
 @pytest.mark.slow

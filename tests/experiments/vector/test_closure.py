@@ -21,7 +21,7 @@ def test_a_spin_that_hears_itself_is_exact_up_to_one_over_the_number_of_componen
         for dim in (32, 64, 128):
             found = closure.steady_state(np.ones((1, 1)), sphere.radius(dim) * np.eye(dim)[:1], beta=2.0)
             assert found.converged
-            exact = test_calibration._alone(dim, 2.0)
+            _, exact = test_calibration.alone(dim, 2.0)
             off.append(abs(float(found.delayed_correlations[0, 0]) / exact - 1))
     # The first order left out halves with every doubling; the second is a few per cent of it here.
     assert np.divide(off[:-1], off[1:]) == pytest.approx(2, abs=0.1)

@@ -1,31 +1,21 @@
 """What the record of mean-field errors rests on: sampling in halves, the shared mode, and the cases themselves."""
 
-from concurrent.futures import ThreadPoolExecutor
-
 import jax
 import numpy as np
 import pytest
-import scipy
 
-from experiments import records
 from experiments.vector import fidelity
 from experiments.vector.fidelity import Case
 from spinbook import sphere
 from spinbook.precision import enable_x64
 from spinbook.vector import mean_field
+from tests.experiments.vector import test_calibration
 
 
 def test_the_means_of_a_spin_that_couples_to_itself_are_those_of_its_exact_distribution():
-    # Detailed balance: the stationary density is exp(beta s . x) Z(|x + s|), one integral over the angle.
     D, beta = 16, 2.0
-    R = sphere.radius(D)
-    u, weight = scipy.special.roots_gegenbauer(200, (D - 2) / 2)
-    fields = np.zeros((len(u), D))
-    fields[:, 0] = R * np.sqrt(2 + 2 * u)
-    logits = np.log(weight) + beta * R**2 * u + np.asarray(sphere.log_partition(fields, beta=beta))
-    exact = scipy.special.softmax(logits) @ u
-    x = np.zeros((1, D))
-    x[0, 0] = R
+    R, (exact, _) = sphere.radius(D), test_calibration.alone(D, beta)
+    x = R * np.eye(D)[:1]
     halves = fidelity.sampled(jax.random.key(0), np.ones((1, 1)), x, beta=beta, replicas=256, steps=60, transient=20)
     found = np.asarray(halves.means)[..., 0, 0] / R
     error = found.std(ddof=1) / np.sqrt(found.size)
@@ -95,27 +85,12 @@ def test_a_warm_case_is_that_of_the_naive_equation_and_not_that_of_spins_alone()
     case = Case("rows", 0.1, 1.0, False, 6, 8, 0, replicas=512, steps=130)
     found = fidelity.measure(case)
     squared = dict(zip(fidelity.THEORIES, found["squared"], strict=True))
+    assert np.shape(found["by_row"]) == (len(fidelity.BY_ROW), 6)
     assert found["n_eff"] == pytest.approx(1 / (fidelity.system(case)[0] ** 2).sum(axis=1))
     for theory, ratio in {"naive": 0.0, "phi(x)": 1.0}.items():
         value, error = squared[theory]
         assert error < 0.05
         assert abs(value - ratio) < 0.001 + 5 * error
-
-
-@pytest.mark.slow
-def test_a_quick_run_writes_what_the_record_holds(tmp_path, monkeypatch):
-    with ThreadPoolExecutor(1) as executor:
-        fidelity.compute(tmp_path, True, executor=executor, progress=False)
-    monkeypatch.setattr(records.resources, "files", lambda _: tmp_path)
-    (_, rows), (_, collective) = fidelity.record()
-    assert {"n_eff", "squared", "by_row", "size", "forgotten"} == set(rows)
-    assert len(rows["squared"]) == len(fidelity.THEORIES)
-    assert np.shape(rows["by_row"]) == (len(fidelity.BY_ROW), 8)
-    assert {"delayed", "means", "mode"} == set(collective)
-
-
-def test_the_record_holds_every_case():
-    assert [case for case, _ in fidelity.record()] == fidelity.cases()
 
 
 def test_a_shared_mode_that_does_not_die_out_has_no_feedback():

@@ -63,20 +63,10 @@ def test_averages_over_draws_agree_with_the_spread_of_one_neighbour(small):
     assert found["noise"] < 0.05 * expected
 
 
-def test_the_record_holds_every_case():
-    assert [case for case, _ in one_step.record()] == one_step.cases()
-
-
-def test_a_quick_run_writes_what_the_record_holds(tmp_path, monkeypatch):
-    def noted(case):
-        return {"errors": np.full(4, float(case.system)), "noise": np.array(1 / 3)}
-
-    monkeypatch.setattr(one_step, "measure", noted)
+def test_a_quick_run_writes_all_digits(tmp_path, monkeypatch):
+    monkeypatch.setattr(one_step, "measure", lambda case: {"noise": np.array(1 / 3)})
+    # A function that is made here travels to no other process.
     with ThreadPoolExecutor(1) as executor:
         one_step.compute(tmp_path, True, executor=executor, progress=False)
     monkeypatch.setattr(records.resources, "files", lambda _: tmp_path)
-    (first, found), (_, other) = one_step.record()
-    assert first == Case(0, 0.4, 1024)
-    assert (found["errors"][0], other["errors"][0]) == (0.0, 1.0)
-    # With all digits.
-    assert found["noise"] == 1 / 3
+    assert [found["noise"] for _, found in one_step.record()] == [1 / 3] * 2

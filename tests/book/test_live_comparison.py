@@ -1,0 +1,58 @@
+"""The live table of comparison: rows are compared as the library does, and task, length and row can be changed."""
+
+import json
+
+import pytest
+
+from chapters.comparison import figures
+from experiments.comparison import experiment, summary
+from tests.book.live import SAYS, Model, Opening
+
+ROWS, LONGER = (summary.summarize(experiment.recorded(longer=longer)) for longer in (False, True))
+CHANCES = {"digits": 0.1, "recall": 0.125}
+_WAIT = "const pause = () => new Promise((done) => setTimeout(done, 900));"
+MODEL = Model(
+    "comparison",
+    figures.live_markup({300: ROWS, 1500: LONGER}, chances=CHANCES, quantiles={2: 4.3, 4: 2.776}, start="vanilla"),
+    {"chances": CHANCES, "start": "vanilla"},
+    lambda: Opening([], ["You give up vanilla on digits, which has 0.918"]),
+    block="accuracy",
+)
+
+
+def test_the_table_compares_rows_as_the_library_does(page, ask):
+    pairs = [(a, b) for a in ROWS for b in ROWS if a.task == b.task and min(a.accuracies.size, b.accuracies.size) > 1]
+    cases = [[a.accuracies.tolist(), b.accuracies.tolist()] for a, b in pairs]
+    found = ask(page, f"const answer = {json.dumps(cases)}.map((c) => Live.models.comparison.compare(...c))")
+    for (a, b), answer in zip(pairs, found, strict=True):
+        gap, error = summary.difference(a, b)
+        assert answer["gap"] == pytest.approx(gap, abs=1e-12)
+        assert answer["error"] == pytest.approx(error, abs=1e-12)
+        assert answer["wins"] == pytest.approx(summary.wins(a, b), abs=1e-12)
+
+
+@pytest.mark.parametrize("width", [1400, 390])
+def test_the_table_changes_task_and_length_and_names_what_is_lost(page, width, ask):
+    answer = ask(
+        page,
+        f"{_WAIT} await pause(); const count = () => document.querySelectorAll('.live-table button').length;"
+        f"const press = async (text) => {{ [...document.querySelectorAll('.live button')].find((b) => b.textContent"
+        f".startsWith(text)).click(); await pause(); return {{says: {SAYS}, rows: count()}}; }};"
+        "const first = count(); const recall = await press('recall');"
+        "const longer = await press('1500'); const pooled = await press('identity mixer, averaged');"
+        "const back = await press('recall'); const numbers = [...document.querySelectorAll('.live-table .number')];"
+        "const high = numbers.map((n) => n.clientHeight); const lines = Math.max(...high) / Math.min(...high);"
+        "const answer = {first, recall, longer, pooled, back, lines,"
+        "wide: document.querySelector('.live').scrollWidth, page: document.documentElement.clientWidth}",
+        width=width,
+    )
+    assert answer["first"] == answer["recall"]["rows"] == 19
+    assert "on recall, which has 1.000" in answer["recall"]["says"]
+    # The longer record is of digits alone.
+    assert answer["longer"]["rows"] == 5
+    assert "vanilla on digits, which has 0.944" in answer["longer"]["says"]
+    assert "better in 0 % of the pairs" in answer["pooled"]["says"]
+    assert answer["back"]["rows"] == 19
+    assert "on recall" in answer["back"]["says"]
+    assert answer["lines"] == pytest.approx(1)
+    assert answer["wide"] <= answer["page"]

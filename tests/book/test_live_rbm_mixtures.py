@@ -1,0 +1,104 @@
+"""The live model of rbm-mixtures: weights, retrieval and rest of the library; it answers keys, slider and mouse."""
+
+import json
+
+import numpy as np
+
+from chapters.rbm_mixtures import figures as plot
+from spinbook import rbm
+from tests.book.live import SAYS, WAIT, Model, Opening
+
+PATTERNS = np.array([[1.8, 0.8], [1.0, 1.7], [-1.9, 0.5], [-0.4, -1.9], [1.6, -1.2]])
+PICTURES = np.random.default_rng(0).random((5, 16)).round(3)
+QUERY, BETA = np.array([0.3, -0.4]), 0.7
+
+
+def opens():
+    shares = np.asarray(rbm.responsibilities(QUERY, PATTERNS, beta=BETA))
+    best = int(shares.argmax())
+    return Opening(["β 0.70"], [f"pattern {'ABCDE'[best]} has {100 * shares[best]:.0f} % of the weight"], handles=6)
+
+
+MODEL = Model(
+    "rbm-mixtures",
+    plot.live_markup(PATTERNS, PICTURES, names="ABCDE", query=QUERY, beta=BETA, reach=2.8),
+    {"patterns": PATTERNS.tolist(), "pictures": PICTURES.tolist()},
+    opens,
+    still='<img class="only-light" alt="still" src="data:,"><img class="only-dark" alt="still" src="data:,">',
+)
+
+
+def test_weights_retrieval_and_rest_are_those_of_the_library(page, ask):
+    rng = np.random.default_rng(3)
+    cases = [
+        {"query": (2 * rng.normal(size=2)).tolist(), "patterns": (2 * rng.normal(size=(n, 2))).tolist(), "beta": beta}
+        for n, beta in [(2, 0.1), (5, 0.7), (5, 1.0), (6, 3.0), (5, 10.0), (3, 400.0)]
+    ]
+    found = ask(
+        page,
+        "const m = Live.models['rbm-mixtures'];"
+        f"const answer = {json.dumps(cases)}.map((c) => {{ const a = [c.query, c.patterns, c.beta];"
+        "const rest = m.converge(...a); return {weights: m.weights(...a), once: m.retrieve(...a),"
+        "energy: m.energy(...a), end: rest.path[rest.path.length - 1], steps: rest.path.length - 1,"
+        "converged: rest.converged}; })",
+    )
+    for case, answer in zip(cases, found, strict=True):
+        query, patterns, beta = np.array(case["query"]), np.array(case["patterns"]), float(case["beta"])
+        given = {"patterns": patterns, "beta": beta}
+        path = rbm.recall.trajectory(query, **given, steps=int(answer["steps"]))
+        assert answer["converged"]
+        assert np.abs(rbm.responsibilities(query, **given) - np.array(answer["weights"], dtype=float)).max() < 1e-12
+        assert np.abs(rbm.retrieve(query, **given) - np.array(answer["once"], dtype=float)).max() < 1e-12
+        assert abs(float(rbm.modern_hopfield_energy(query, **given)) - answer["energy"]) < 1e-12
+        assert np.abs(path[-1] - np.array(answer["end"], dtype=float)).max() < 1e-12
+        assert np.abs(rbm.retrieve(path[-1], **given) - path[-1]).max() < 1e-9
+
+
+def test_keys_move_the_query_and_the_slider_turns_beta(page, ask):
+    answer = ask(
+        page,
+        f"{WAIT} await pause(); const handles = [...document.querySelectorAll('.live-point')];"
+        "const query = handles[handles.length - 1]; const before = query.getAttribute('aria-label');"
+        "query.dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowRight', shiftKey: true}));"
+        "query.dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowUp'})); await pause();"
+        "const after = query.getAttribute('aria-label');"
+        "const slider = document.querySelector('.live input'); slider.value = slider.max;"
+        "slider.dispatchEvent(new Event('input')); await pause();"
+        f"const cold = {SAYS};"
+        "const step = [...document.querySelectorAll('.live-button')][0]; step.click(); await pause();"
+        "const answer = {before, after, cold, stepped: query.getAttribute('aria-label')}",
+    )
+    assert "0.30, −0.40" in answer["before"]
+    assert "0.80, −0.35" in answer["after"]
+    assert answer["cold"].startswith("β = 10.00: pattern E has 100 % of the weight")
+    x, y = np.asarray(rbm.retrieve(np.array([0.8, -0.35]), PATTERNS, beta=10.0))
+    assert f"at {x:.2f}, {y:.2f}".replace("-", "−") in answer["stepped"]
+
+
+def test_a_drag_moves_a_pattern_and_stays_in_the_plane(page, ask):
+    answer = ask(
+        page,
+        f"{WAIT} await pause(); const handle = document.querySelector('.live-point');"
+        "const frame = document.querySelector('.live canvas').getBoundingClientRect();"
+        "handle.setPointerCapture = () => {}; handle.hasPointerCapture = () => true;"
+        "const at = (x, y) => ({pointerId: 1, clientX: frame.left + x * frame.width,"
+        " clientY: frame.top + y * frame.height});"
+        "const names = []; for (const [x, y] of [[0.5, 0.5], [2, -1]]) {"
+        "handle.dispatchEvent(new PointerEvent('pointermove', at(x, y))); await pause();"
+        "names.push(handle.getAttribute('aria-label')); } const answer = names",
+    )
+    assert "at 0.00, 0.00" in answer[0]
+    assert "at 2.80, 2.80" in answer[1]
+
+
+def test_numbers_have_a_true_minus_sign_and_zero_has_none(page, ask):
+    assert ask(page, "const answer = [-1.234, -0.004, 0, 0.5].map(Live.number)") == ["−1.23", "0.00", "0.00", "0.50"]
+
+
+def test_the_value_beside_a_slider_is_not_read_aloud_a_second_time(page, ask):
+    answer = ask(
+        page,
+        f"{WAIT} await pause(); const answer = [...document.querySelectorAll('.live output')]"
+        ".map((node) => [node.textContent, node.getAttribute('aria-hidden')])",
+    )
+    assert answer == [["0.70", "true"]]
