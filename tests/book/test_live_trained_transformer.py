@@ -11,11 +11,11 @@ from tests.book.live import SAYS, WAIT, Model, Opening
 RNG = np.random.default_rng(3)
 A = scipy.special.softmax(3 * RNG.normal(size=(2, 3, 12, 12)), axis=-1)
 WORDS = [f"w{k}" for k in range(12)]
-MEASURES = {"one": ("first measure", RNG.normal(size=(2, 3))), "two": ("second measure", RNG.normal(size=(2, 3)))}
+MEASURES = {"first": ("first measure", RNG.normal(size=(2, 3))), "second": ("second measure", RNG.normal(size=(2, 3)))}
 
 
 def opens():
-    value = f"{MEASURES['one'][1][1, 0]:.2f}".replace("-", "−")
+    value = f"{MEASURES['first'][1][1, 0]:.2f}".replace("-", "−")
     return Opening(["token w6"], [f"Layer 2, head 1: first measure {value}."], handles=1)
 
 
