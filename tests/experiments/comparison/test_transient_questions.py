@@ -65,12 +65,6 @@ def test_a_change_that_costs_as_much_backwards_says_nothing_of_relaxation():
     assert decision(RIVAL, {("2", "1"): 5 * MARGIN, ("2", "2"): 5 * MARGIN, ("1", "2"): 5 * MARGIN}) == "yes"
 
 
-def test_seeds_are_paired():
-    """The spread that a seed shares is 25 times that of the differences, and would hide them."""
-    found = asked.answer(HURTS, record({("1", "inf"): 3 * MARGIN})).findings[0]
-    assert found.difference.standard_error < 0.004
-
-
 def test_a_first_look_that_decides_stands_and_one_that_does_not_waits_for_the_second():
     first, second = SEEDS
     open_at_first = {("1", "inf"): MARGIN} | {("1", "inf", s): 12 * MARGIN for s in range(first + 1, second + 1)}
