@@ -134,10 +134,12 @@ def test_the_leading_exponents_are_those_of_the_fast_routine_and_the_last_are_no
     assert np.all(fast.exponents[9:] - found.exponents[9:] > 0.05)
 
 
-def test_a_beta_of_zero_and_a_map_whose_steps_cannot_be_inverted_are_refused(paper):
-    options = {"steps": 100, "transient": 100, "turning": 10}
+def test_what_cannot_be_computed_is_refused(paper):
+    options = {"steps": 100, "transient": 100}
     with pytest.raises(ValueError, match=r"beta: expected a number > 0"):
-        lyapunov_spectrum(paper, beta=0.0, **options)
+        lyapunov_spectrum(paper, beta=0.0, turning=10, **options)
+    with pytest.raises(ValueError, match=r"turning: expected an integer from 0 to 100, got 1000"):
+        lyapunov_spectrum(paper, beta=1.0, **options)
     alike = replace(paper, semantic_signs=np.ones((4, 3, 1)), segment_weights=None)
     with pytest.raises(ValueError, match=r"network: expected a map whose steps can be inverted"):
-        lyapunov_spectrum(alike, beta=1.0, **options)
+        lyapunov_spectrum(alike, beta=1.0, turning=10, **options)

@@ -52,3 +52,11 @@ def test_large_norms_neither_overflow_nor_leave_the_convex_hull():
     assert np.isfinite(found).all()
     assert (found <= patterns.max(axis=0) + 1e-9).all()
     assert (found >= patterns.min(axis=0) - 1e-9).all()
+
+
+@pytest.mark.parametrize(
+    ("queries", "w", "name"), [([[1.0]], [[1.0, 2.0]], "queries"), ([[1.0, 2.0]], [[1.0]], "directions")]
+)
+def test_dimensions_that_differ_are_refused(queries, w, name):
+    with pytest.raises(ValueError, match=name):
+        random_features.retrieve(queries, [[1.0, 2.0]], w)

@@ -83,6 +83,13 @@ def test_free_energy_is_compiled_in_either_precision():
     assert float(narrow) == pytest.approx(float(exact.free_energy(states, J, h, beta=1.0)), rel=1e-6)
 
 
-def test_more_states_than_fit_are_refused():
+def test_what_does_not_fit_is_refused():
+    states, h = exact.configurations(2), np.zeros((2, 1))
     with pytest.raises(ValueError, match="num_spins: expected at most 2\\^24 numbers"):
         exact.configurations(30)
+    with pytest.raises(ValueError, match="dim: expected"):
+        exact.configurations(2, 4)
+    with pytest.raises(ValueError, match="couplings: expected shape"):
+        exact.moments(states, np.zeros((3, 3)), h, beta=1.0)
+    with pytest.raises(ValueError, match="spins: expected"):
+        exact.energy(np.zeros((3, 1)), np.zeros((2, 2)), h)

@@ -93,7 +93,9 @@ def test_the_symmetric_part_has_no_diagonal_and_half_of_both_sides():
     assert J.tolist() == [[0.0, 1.0], [1.0, 0.0]]
 
 
-def test_couplings_of_another_number_of_spins_are_refused():
+def test_couplings_and_correlations_of_another_number_of_spins_are_refused():
     moments = response.Moments(np.zeros((2, 1)), np.eye(2))
     with pytest.raises(ValueError, match="couplings: expected a function that returns shape"):
         response.of_moments(moments, Fixed(jnp.eye(3)), np.zeros((2, 1)))
+    with pytest.raises(ValueError, match="correlations: expected shape"):
+        response.of_moments(moments._replace(correlations=np.eye(3)), Fixed(jnp.eye(2)), np.zeros((2, 1)))

@@ -12,7 +12,6 @@ import torch
 from experiments.comparison import blocks, modules, tasks, torch_blocks, training
 from experiments.comparison.training import Recipe, Score
 from experiments.datasets import mnist, moby_dick
-from spinbook.precision import enable_x64
 from tests.experiments.comparison.test_blocks import weights_in_torch
 
 IMAGES = tasks.classify_mnist(mnist.sample(), num_validation=40)
@@ -106,24 +105,22 @@ def test_a_course_has_curves_and_what_each_layer_is_like(row):
     assert course.outcome.contraction_after == pytest.approx(contraction[1].mean())
 
 
-def test_the_loss_of_a_text_counts_gaps_alone():
+def test_the_loss_of_a_text_counts_gaps_alone(single):
     module = modules.stacked("identity mixer", 1, TEXT.grid)
-    with enable_x64(False), jax.numpy_dtype_promotion("standard"):
-        program = training._JaxProgram(module, TEXT, 8, Recipe(1, 4))
-        arrays = program.start(0)[0]
-        features, labels = (jnp.asarray(part[:6]) for part in TEXT.train)
-        loss = float(program._loss(arrays, features, labels)[0])
-        logits = np.asarray(program._predict(arrays, features)[0])
+    program = training._JaxProgram(module, TEXT, 8, Recipe(1, 4))
+    arrays = program.start(0)[0]
+    features, labels = (jnp.asarray(part[:6]) for part in TEXT.train)
+    loss = float(program._loss(arrays, features, labels)[0])
+    logits = np.asarray(program._predict(arrays, features)[0])
     assert loss == pytest.approx(training.scored(logits, np.ones(6, bool), np.asarray(labels)).loss, rel=1e-5)
 
 
 @pytest.mark.slow
-def test_both_frameworks_give_the_same_loss_for_the_same_weights_of_a_stack():
+def test_both_frameworks_give_the_same_loss_for_the_same_weights_of_a_stack(single):
     ours, theirs = modules.stacked("vanilla", 2, IMAGES.grid), training._torch_vanilla(2)
-    with enable_x64(False), jax.numpy_dtype_promotion("standard"):
-        program = training._JaxProgram(ours, IMAGES, 8, Recipe(1, 4))
-        arrays = program.start(0)[0]
-        logits = np.asarray(program._predict(arrays, jnp.asarray(IMAGES.test.features))[0])
+    program = training._JaxProgram(ours, IMAGES, 8, Recipe(1, 4))
+    arrays = program.start(0)[0]
+    logits = np.asarray(program._predict(arrays, jnp.asarray(IMAGES.test.features))[0])
     net = training._TorchNetwork(theirs, IMAGES, 8, 0)
     for layer, block in zip(net.block.layers, arrays.block.layers, strict=True):
         layer.load_state_dict(weights_in_torch(block))
@@ -132,16 +129,15 @@ def test_both_frameworks_give_the_same_loss_for_the_same_weights_of_a_stack():
     np.testing.assert_allclose(found, logits, rtol=1e-3, atol=1e-4)
 
 
-def test_many_examples_are_answered_in_parts_as_few_are_at_once(monkeypatch):
+def test_many_examples_are_answered_in_parts_as_few_are_at_once(single, monkeypatch):
     """Also where the last part is not full."""
     module = modules.stacked("no feed-forward", 1, TEXT.grid)
-    with enable_x64(False), jax.numpy_dtype_promotion("standard"):
-        program = training._JaxProgram(module, TEXT, 8, Recipe(1, 4))
-        arrays, some = program.start(0)[0], training.Examples(*(part[:50] for part in TEXT.train))
-        monkeypatch.setattr(training, "_AT_ONCE", 16)
-        logits, converged = (np.asarray(a) for a in program._predict(arrays, jnp.asarray(some.features)))
-        whole = training.scored(logits, converged, some.labels)
-        found = program.score(arrays, some)
-        assert program.predict[1] == 16
+    program = training._JaxProgram(module, TEXT, 8, Recipe(1, 4))
+    arrays, some = program.start(0)[0], training.Examples(*(part[:50] for part in TEXT.train))
+    monkeypatch.setattr(training, "_AT_ONCE", 16)
+    logits, converged = (np.asarray(a) for a in program._predict(arrays, jnp.asarray(some.features)))
+    whole = training.scored(logits, converged, some.labels)
+    found = program.score(arrays, some)
+    assert program.predict[1] == 16
     assert found.accuracy == whole.accuracy
     assert found.loss == pytest.approx(whole.loss, rel=1e-4)

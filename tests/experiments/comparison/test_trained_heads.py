@@ -12,7 +12,6 @@ from experiments.comparison import trained_heads, transient
 from experiments.comparison.trained_heads import Frozen, Sampling
 from experiments.comparison.transient import SMOKE, Row
 from spinbook import sphere
-from spinbook.precision import enable_x64
 
 LONG = Sampling(replicas=64, steps=200, transient=20)
 
@@ -73,21 +72,20 @@ def test_the_first_site_is_left_out_where_that_is_asked_for():
 
 
 @pytest.mark.slow
-def test_layers_are_frozen_as_the_model_has_them():
+def test_layers_are_frozen_as_the_model_has_them(single):
     design = SMOKE._replace(depth=2)
-    with enable_x64(False), jax.numpy_dtype_promotion("standard"):
-        model = transient.made(Row("1", beta=2.0), design, jax.random.key(0))
-        characters = np.arange(6)
-        layers = trained_heads.frozen(model, characters, "1")
-        mask = np.tril(np.ones((6, 6), bool))
-        arrays, rest = eqx.partition(model.stack.modules, eqx.is_array)
-        second = eqx.combine(jax.tree.map(lambda a: a[1], arrays), rest)
-        x = model.stack.under(trained_heads.Unroll(1)).steady_state(model.bottom(characters), mask).value[0]
-        np.testing.assert_allclose(layers[1].couplings, second.couplings(x, mask), rtol=1e-4, atol=1e-6)
-        heads = layers[1].fields.transpose(1, 0, 2).reshape(6, -1)
-        np.testing.assert_allclose(heads, second.fields(x, mask), rtol=1e-4, atol=1e-5)
-        with pytest.raises(ValueError, match="model: expected layers of spins, got VanillaStack"):
-            trained_heads.frozen(transient.made(Row("vanilla"), design, jax.random.key(0)), characters, "1")
+    model = transient.made(Row("1", beta=2.0), design, jax.random.key(0))
+    characters = np.arange(6)
+    layers = trained_heads.frozen(model, characters, "1")
+    mask = np.tril(np.ones((6, 6), bool))
+    arrays, rest = eqx.partition(model.stack.modules, eqx.is_array)
+    second = eqx.combine(jax.tree.map(lambda a: a[1], arrays), rest)
+    x = model.stack.under(trained_heads.Unroll(1)).steady_state(model.bottom(characters), mask).value[0]
+    np.testing.assert_allclose(layers[1].couplings, second.couplings(x, mask), rtol=1e-4, atol=1e-6)
+    heads = layers[1].fields.transpose(1, 0, 2).reshape(6, -1)
+    np.testing.assert_allclose(heads, second.fields(x, mask), rtol=1e-4, atol=1e-5)
+    with pytest.raises(ValueError, match="model: expected layers of spins, got VanillaStack"):
+        trained_heads.frozen(transient.made(Row("vanilla"), design, jax.random.key(0)), characters, "1")
     np.testing.assert_allclose([layer.couplings.sum(-1) for layer in layers], 1, rtol=1e-12)
     assert layers[0].couplings[:, 0, 0] == pytest.approx(1)
     assert layers[0].beta == 2

@@ -41,13 +41,12 @@ def parts():
     return _Parts(ours, training._TorchProgram(training._TORCH_VANILLA, TASK, 8, TINY))
 
 
-def test_the_same_weights_and_batches_give_the_same_losses_in_both_frameworks(parts):
+def test_the_same_weights_and_batches_give_the_same_losses_in_both_frameworks(single, parts):
     plan, rate = training.batches(120, TINY, seed=0), 0.02
     profile = np.float32(rate) * training.rate_profile(len(plan))
-    with enable_x64(False), jax.numpy_dtype_promotion("standard"):
-        state = parts.ours.start(0)
-        block = state[0].block
-        losses = np.asarray(parts.ours.advance(state, parts.ours.data, jnp.asarray(plan), jnp.asarray(profile))[1][0])
+    state = parts.ours.start(0)
+    block = state[0].block
+    losses = np.asarray(parts.ours.advance(state, parts.ours.data, jnp.asarray(plan), jnp.asarray(profile))[1][0])
     net, optimizer = parts.theirs.start(0)
     for name, array in training.shared_start(TASK, 8, seed=0).items():
         assert np.array_equal(getattr(net, name).detach().numpy(), array)
@@ -84,18 +83,17 @@ def test_permuted_test_labels_give_chance(name, rate):
     assert outcome.validation_accuracy > 0.3
 
 
-def test_an_update_without_a_finite_gradient_changes_nothing_and_is_counted(parts):
-    with enable_x64(False), jax.numpy_dtype_promotion("standard"):
-        arrays, moments = parts.ours.start(0)
-        poisoned = arrays.__class__(
-            arrays.embedding.at[0, 0].set(jnp.nan),
-            *[getattr(arrays, f) for f in ("positions", "readout", "bias")],
-            arrays.block,
-            arrays.answer_sites,
-            arrays.normalized,
-        )
-        plan = jnp.zeros((5, 8), jnp.int32), jnp.ones(5, jnp.float32)
-        (after, _), (_, _, skipped) = parts.ours.advance((poisoned, moments), parts.ours.data, *plan)
+def test_an_update_without_a_finite_gradient_changes_nothing_and_is_counted(single, parts):
+    arrays, moments = parts.ours.start(0)
+    poisoned = arrays.__class__(
+        arrays.embedding.at[0, 0].set(jnp.nan),
+        *[getattr(arrays, f) for f in ("positions", "readout", "bias")],
+        arrays.block,
+        arrays.answer_sites,
+        arrays.normalized,
+    )
+    plan = jnp.zeros((5, 8), jnp.int32), jnp.ones(5, jnp.float32)
+    (after, _), (_, _, skipped) = parts.ours.advance((poisoned, moments), parts.ours.data, *plan)
     assert skipped.all()
     assert np.array_equal(np.asarray(after.readout), np.asarray(arrays.readout))
 

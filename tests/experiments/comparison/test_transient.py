@@ -12,18 +12,13 @@ from experiments import records
 from experiments.comparison import transient
 from experiments.comparison.transient import ALL, SMOKE, Row
 from experiments.datasets import files, moby_dick
-from spinbook.precision import enable_x64
 
 KEY = jax.random.key(3)
 DEEP = SMOKE._replace(depth=2)
 VANILLA = Row("vanilla")
 
 
-@pytest.fixture(autouse=True)
-def single():
-    """As the runs are."""
-    with enable_x64(False), jax.numpy_dtype_promotion("standard"):
-        yield
+pytestmark = pytest.mark.usefixtures("single")
 
 
 def size(model):

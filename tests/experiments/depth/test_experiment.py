@@ -18,17 +18,9 @@ from experiments.comparison import judging, transient
 from experiments.datasets import moby_dick
 from experiments.depth import cells, experiment, kneser_ney, questions, rows
 from experiments.depth.experiment import LADDER, SMOKE
-from spinbook.precision import enable_x64
 
 PLAN = (Path(__file__).resolve().parents[3] / "book" / "plan-of-depth.md").read_text(encoding="utf-8")
 FEW = SMOKE._replace(rows=questions.GATE)
-
-
-@pytest.fixture
-def single():
-    """As the runs are."""
-    with enable_x64(False), jax.numpy_dtype_promotion("standard"):
-        yield
 
 
 def leaves(model):
@@ -305,3 +297,5 @@ def test_holm_is_the_closed_test_of_bonferroni():
         sets = [[k for k in range(4) if mask >> k & 1] for mask in range(1, 16)]
         closed = [all(p[s].min() < 0.05 / len(s) for s in sets if k in s) for k in range(4)]
         assert judging.holm(p, level=0.05).tolist() == closed
+    with pytest.raises(ValueError, match="p_values: expected numbers from 0 to 1"):
+        judging.holm([0.1, 1.5])

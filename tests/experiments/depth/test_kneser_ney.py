@@ -79,8 +79,13 @@ def test_more_context_helps_on_a_text_and_not_on_independent_letters():
         assert losses(counted(random[0], order, num_symbols=4), random[1]).mean() == pytest.approx(np.log(4), abs=5e-3)
 
 
-def test_texts_that_are_too_short_or_patterns_that_are_too_long_are_refused():
+def test_bad_texts_are_refused_in_words():
+    with pytest.raises(ValueError, match="symbols: expected integers from 0 to 1"):
+        counted([0, 1, 2], 1, num_symbols=2)
     with pytest.raises(ValueError, match="symbols: expected more than 3, got 3"):
         counted([0, 1, 0], 3, num_symbols=2)
     with pytest.raises(ValueError, match="order: expected at most 63 bits"):
         counted(np.zeros(50, int), 13, num_symbols=36)
+    model = counted([0, 1, 0, 1, 1], 3, num_symbols=2)
+    with pytest.raises(ValueError, match="context: expected at least 2 symbols, got 1"):
+        distribution(model, [0])
