@@ -85,7 +85,7 @@ def test_epsilon_is_found_where_it_is_known_and_infinite_where_the_book_is_blind
     study = epsilon.Study(book.root)
     both_row, three_row = epsilon.rows(study, kept)
     assert both_row.epsilon == pytest.approx(1e-3 * 1.03e-9 / 2e-3, rel=1e-2)
-    assert (both_row.claim, both_row.state) == ("probe.slope", epsilon.SEEN)
+    assert (both_row.claim, both_row.state) == ("probe.slope", epsilon.State.SEEN)
     # The lesson alone: a bound of .001 + 3e-9 around 1.
     (job,) = [one for one in study.jobs if one.name == "walks.pairs.both | probe"]
     assert job.ids == ("probe.top",)
@@ -93,7 +93,7 @@ def test_epsilon_is_found_where_it_is_known_and_infinite_where_the_book_is_blind
     plain = kept[f"{epsilon.PLAIN} | probe"]["measured"]
     assert epsilon._epsilon(study.map.claims, kept[job.name], plain, {})[0] == pytest.approx(1e-3, rel=1e-4)
     # Named, and not run by its cell; a claim about a boolean does not move.
-    assert (three_row.epsilon, three_row.state) == (math.inf, epsilon.NOT_CALLED)
+    assert (three_row.epsilon, three_row.state) == (math.inf, epsilon.State.NOT_CALLED)
     assert kept["walks.pairs.both | audits/probe"]["measured"]["probe.curved"][0] is True
     assert "2 jobs, 0 of them done before" in capsys.readouterr().out
     epsilon.run(book.root, pages=["probe"])
@@ -102,22 +102,22 @@ def test_epsilon_is_found_where_it_is_known_and_infinite_where_the_book_is_blind
 
 def test_what_was_not_run_and_what_was_made_of_other_code_is_said(book):
     study = epsilon.Study(book.root)
-    assert [row.state for row in epsilon.rows(study, {})] == [epsilon.NOT_RUN] * 2
+    assert [row.state for row in epsilon.rows(study, {})] == [epsilon.State.NOT_RUN] * 2
     found = {"measured": {"probe.top": [1.0, 0.0, 0.5, None]}, "stopped": "", "called": True, "applied": True}
     kept = {job.name: found | {"key": job.key} for job in study.jobs}
     row, _ = epsilon.rows(study, kept)
-    assert (row.epsilon, row.state, row.old) == (math.inf, epsilon.BLIND, False)
+    assert (row.epsilon, row.state, row.old) == (math.inf, epsilon.State.BLIND, False)
     row, _ = epsilon.rows(study, kept | {"walks.pairs.both | probe": found | {"key": "other", "older": True}})
     assert row.old
     # Blind on one page, and another one may still notice.
     part = {name: one for name, one in kept.items() if name != "walks.pairs.both | probe"}
-    assert epsilon.rows(study, part)[0].state == epsilon.NOT_RUN
+    assert epsilon.rows(study, part)[0].state == epsilon.State.NOT_RUN
     # Without the page as it is there is nothing to compare with.
     alone = {name: one for name, one in kept.items() if epsilon.PLAIN not in name}
-    assert epsilon.rows(study, alone)[0].state == epsilon.NOT_RUN
+    assert epsilon.rows(study, alone)[0].state == epsilon.State.NOT_RUN
     stops = found | {"stopped": "ValueError: no", "measured": {}}
     row, _ = epsilon.rows(study, {name: one | stops if "both" in name else one for name, one in kept.items()})
-    assert (row.epsilon, row.claim, row.state) == (1e-3, "", epsilon.STOPS)
+    assert (row.epsilon, row.claim, row.state) == (1e-3, "", epsilon.State.STOPS)
     # A value that two runs of the same page give differently says nothing.
     moved = {"measured": {"probe.top": [1.0005, 0.0, 0.5, None]}}
     shaken = {name: one | moved if "both" in name else one for name, one in kept.items()}
@@ -144,7 +144,7 @@ def test_a_claim_that_reads_what_a_function_recorded_is_not_asked(audited):
     study = epsilon.Study(audited.root)
     assert "probe.top" not in {id for job in study.jobs for id in job.ids}
     (row,) = [row for row in epsilon.rows(study, {}) if row.function == "walks.unrelated.three"]
-    assert (row.epsilon, row.state, row.asked) == (None, epsilon.RECORD, ("probe.top",))
+    assert (row.epsilon, row.state, row.asked) == (None, epsilon.State.RECORD, ("probe.top",))
 
 
 def test_statements_that_stop_as_they_are_give_no_result(book, monkeypatch):

@@ -28,6 +28,7 @@ import os
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -167,6 +168,20 @@ def record(root: Path) -> Path:
     return records.keep(root, EVIDENCE, found, {job.name: job.key for job in wanted})
 
 
+class State(Enum):
+    """How the measurement of a function ended, the best end first; the value is what a page says of it."""
+
+    SEEN = ""
+    STOPS = "the page stops at an error of a thousandth, or does not measure the claim"
+    BLIND = "it is multiplied and no claim moves"
+    NOTHING = "it is called and returns no floating number"
+    NOT_CALLED = "the cells of its claims do not call it"
+    # The statements of the claim alone give another value than among those of the other claims.
+    UNSOUND = "no result: the statements of its claims alone give other numbers than the page"
+    RECORD = "holds results and computes nothing when it is called"
+    NOT_RUN = "not run yet"
+
+
 @dataclass(frozen=True)
 class Row:
     """What was found of one function, about which the claims ``asked`` were asked.
@@ -177,22 +192,10 @@ class Row:
 
     function: str
     asked: tuple[str, ...]
-    state: str
+    state: State
     epsilon: float | None = None
     claim: str = ""
     old: bool = False
-
-
-RECORD = "a record"
-NOT_RUN = "not run yet"
-NOT_CALLED = "not called"
-NOTHING = "nothing to multiply"
-BLIND = "no claim moves"
-STOPS = "the page stops"
-SEEN = "seen"
-UNSOUND = "other numbers without a fault"
-"""The statements of the claim alone give another value than among those of the other claims: they were not all."""
-_ORDER = (SEEN, STOPS, BLIND, NOTHING, NOT_CALLED, UNSOUND)
 
 
 def rows(study: Study, kept: Mapping[str, Mapping[str, Any]]) -> list[Row]:
@@ -204,18 +207,20 @@ def rows(study: Study, kept: Mapping[str, Mapping[str, Any]]) -> list[Row]:
         {job.page: kept[job.name]["measured"] for job in by_name.get(name, ()) if job.name in kept}
         for name in (PLAIN, AGAIN)
     )
-    found = []
+    found, ends = [], list(State)
     for name, naming in study.naming.items():
         asked = tuple(sorted(id for ids in naming.values() for id in ids))
         mine = by_name.get(name, [])
         done = [job for job in mine if job.name in kept and job.page in plain]
         results = [_epsilon(study.map.claims, kept[job.name], plain[job.page], again.get(job.page, {})) for job in done]
-        epsilon, claim, state = min(results, key=lambda one: (one[0], _ORDER.index(one[2])), default=(math.inf, "", ""))
-        if math.isinf(epsilon) and len(done) < len(mine):
+        epsilon, claim, state = min(
+            results, key=lambda one: (one[0], ends.index(one[2])), default=(math.inf, "", State.NOT_RUN)
+        )
+        if not mine:
+            found.append(Row(name, asked, State.RECORD))
+        elif math.isinf(epsilon) and len(done) < len(mine):
             # Another page may still notice.
-            found.append(Row(name, asked, NOT_RUN))
-        elif not mine:
-            found.append(Row(name, asked, RECORD))
+            found.append(Row(name, asked, State.NOT_RUN))
         else:
             old = any(kept[job.name].get("older", False) for job in done)
             found.append(Row(name, asked, state, epsilon, claim, old))
@@ -227,7 +232,7 @@ def _epsilon(
     found: Mapping[str, Any],
     plain: Mapping[str, Sequence[Any]],
     again: Mapping[str, Sequence[Any]],
-) -> tuple[float, str, str]:
+) -> tuple[float, str, State]:
     """The least epsilon that a job gives, the claim that has it, and the state."""
     least, who = math.inf, ""
     for id, given in found["measured"].items():
@@ -238,12 +243,12 @@ def _epsilon(
         if one is not None and one < least:
             least, who = one, id
     if not found["called"] and math.isfinite(least):
-        return math.inf, "", UNSOUND
+        return math.inf, "", State.UNSOUND
     if found["stopped"] and least > FACTOR:
-        return FACTOR, "", STOPS
+        return FACTOR, "", State.STOPS
     if math.isfinite(least):
-        return least, who, SEEN
-    return least, "", BLIND if found["applied"] else NOTHING if found["called"] else NOT_CALLED
+        return least, who, State.SEEN
+    return least, "", State.BLIND if found["applied"] else State.NOTHING if found["called"] else State.NOT_CALLED
 
 
 def _of_claim(claim: claims.Claim, before: claims.Measurement, after: claims.Measurement) -> float | None:

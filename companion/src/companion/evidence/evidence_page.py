@@ -25,16 +25,6 @@ from companion.site.markup import count, fill
 Results = Mapping[str, Mapping[str, Any]]
 """What is kept of jobs, by their names."""
 _OLD = "of a record before"
-_REASONS = {
-    epsilon.SEEN: "",
-    epsilon.RECORD: "holds results and computes nothing when it is called",
-    epsilon.NOT_RUN: "not run yet",
-    epsilon.NOT_CALLED: "the cells of its claims do not call it",
-    epsilon.NOTHING: "it is called and returns no floating number",
-    epsilon.BLIND: "it is multiplied and no claim moves",
-    epsilon.STOPS: "the page stops at an error of a thousandth, or does not measure the claim",
-    epsilon.UNSOUND: "no result: the statements of its claims alone give other numbers than the page",
-}
 _BLIND = 0.1
 """An error of a tenth that nobody notices makes a function one that the book is blind for."""
 
@@ -73,18 +63,17 @@ def of_epsilon(root: Path, kept: Results, to_root: str) -> str:
         source = project.names_and_year(works[row.source]) if row.source in works else row.source
         return row.label or f"{source}, {row.words}"
 
-    run = [row for row in rows if row.state != epsilon.NOT_RUN]
+    run = [row for row in rows if row.state != epsilon.State.NOT_RUN]
     return fill(
         "evidence.epsilon",
-        asked=sum(row.state != epsilon.RECORD for row in rows),
+        asked=sum(row.state != epsilon.State.RECORD for row in rows),
         measured=len(seen),
         median=statistics.median(seen) if seen else None,
         least=epsilon.FACTOR,
         seen=sum(one <= epsilon.FACTOR for one in seen),
         blind=blind,
         rows=sorted(run, key=lambda row: -1.0 if row.epsilon is None else row.epsilon, reverse=True),
-        waiting=[row.function for row in rows if row.state == epsilon.NOT_RUN],
-        reasons=_REASONS,
+        waiting=[row.function for row in rows if row.state == epsilon.State.NOT_RUN],
         equations=by_function,
         named=named,
         short_name=lambda name: name.removeprefix(f"{package}."),
