@@ -1,7 +1,7 @@
 """Every public function with arguments that it accepts, small and of one shape each, so that compiled code is shared.
 
 An entry names the module and gives the arguments by name; those that are an ``Opaque`` are passed as they are and never
-spoilt: functions, networks, modules. ``EXEMPT`` says what has no entry, and why.
+spoilt: functions, networks, modules. ``REASONS`` says what has no entry, and why.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import inspect
 import pkgutil
 import types
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -45,7 +45,6 @@ class Group:
     table: dict[str, Any]
     documented: str = ""
     wrap: Callable[[Callable[..., Any]], Callable[..., Any]] | None = None
-    more: dict[str, Any] = field(default_factory=dict)
 
 
 PACKAGES = ("spinbook", "experiments", "chapters")
@@ -64,187 +63,111 @@ NUMBERS = (
 KEY = Opaque(lambda: jax.random.key(0))
 UNCHECKED = "takes what its callers have checked, and says so"
 
-# Modules, or single names in them, without an entry.
+# Modules, or single names in them, without an entry: on each line a package, and names in it.
+REASONS = {
+    UNCHECKED: """
+        chapters.attention_dynamics: extended spectrum.derivatives
+        chapters.collectives.response: couplings
+        chapters.spin_transformers.infinite: naive tap tap_without_self_term central_limit
+        experiments.comparison: blocks torch_blocks.standardized training.hessenberg transient.softmax
+        experiments.depth.rows: free_energy normalized rectified
+        experiments.encoder: attend block embed feed_forward normalised
+        experiments.entropy_production: signal_share
+        spinbook: fixed_point.spectral_radii ising.echo replicas simulation
+        spinbook.adaptive_tap: implicit.differentiable_once priors vector.gaussian_mean
+        spinbook.entropy_production: mean_field.driven_production steady.warn_of_drift
+        spinbook.free_energy: couplings.symmetric_traceless saddle
+        spinbook.self_attention: kernel lanes mean_field.overlaps mean_field.step
+        spinbook.sphere: balanced exact large_d squared_length
+        spinbook.spin_transformer: naive tap unit_length
+        spinbook.vector: fluctuations heads
+    """,
+    "of a record of the book, which its checksum seals": """
+        experiments.comparison: by_depth contrasts depths doubts experiment headline simplest summary trained_heads
+        experiments.comparison: transient_record
+        experiments.comparison.questions: answer answers is_complete primary_cells
+        experiments.depth: questions mnist.answers mnist.recorded mnist.wrong_answers
+        experiments.lens_record: by_head causal packed recorded runs sample values
+    """,
+    "trains, by records that have entries of their own": """
+        experiments: digit_network
+        experiments.comparison: training.follow training.train
+        experiments.comparison.transient: compare restored resumed train
+        experiments.depth: cells.chosen cells.tuned experiment mnist.collect mnist.train
+        experiments.entropy_production: learn_recall sculpt
+        experiments.vector: fidelity.trained
+    """,
+    "made of modules that have entries": """
+        experiments.comparison: blocks.Averaged blocks.Block blocks.Stack torch_blocks.Stack
+        experiments.comparison.transient: LanguageModel assembled spins
+    """,
+    "cases of the book and their record, see experiments.comparison": """
+        experiments.vector: one_step shapes
+        experiments.vector.fidelity: cases compute delayed_estimate forgotten independent_correlations jackknife measure
+        experiments.vector.fidelity: own_means_apart record sampled_halves squared_error steady_means system
+    """,
+    "cases, which are checked where they are made, and their record": """
+        experiments.vector.calibration: cells compute draws gains measure noises over_prediction record seeded system
+        experiments.vector.calibration: table tried
+    """,
+    "checks, see spinbook.validate": """
+        experiments: designs
+        spinbook: arguments tensors self_attention.double sphere.in_range sphere.inside_ball
+        spinbook.adaptive_tap: ising.checked_model priors.require_positive_definite
+    """,
+    "no arguments": """
+        chapters: kinetic_ising.published.published_starts
+        chapters.nonequilibrium_dynamics.neqnn: cases settling
+        experiments: comparison.mixers.Fourier datasets.digits
+    """,
+    "what a net said, and how often it found it": "experiments.comparison.training: scored",
+    "of a design, which is checked where it is made": "experiments.comparison.transient: text_of",
+    "arrays, made by the functions of its module": "experiments.comparison.tasks: Task",
+    "names of modules; tests/test_moved.py": "spinbook: _moved",
+    "tasks and folders, no numbers; tests/sweep": "spinbook: sweep",
+    "names of sweeps, and folders; tests/experiments/test_published.py": "experiments: published",
+    "text of the sources": "chapters.spin_transformers: printed",
+    "paths; tests/experiments/datasets": "experiments.datasets: files mnist",
+    "a path, or no arguments": "experiments.datasets.moby_dick: load sample",
+    "files with a checksum; tests/experiments/test_records.py": "experiments: records",
+    "files with a checksum; tests/experiments/depth/test_experiment.py": "experiments.depth.cells: begun digest",
+    "a path, or weights made of it": "experiments.encoder: load run tokenizer",
+    "the checks themselves; tests/test_validate.py": "spinbook: validate",
+    "shared by checks and modules with PyTorch's transforms; takes no input of its own": "spinbook: transforms",
+    "linear maps of tensors; those that take numbers have entries": "spinbook.adaptive_tap: couplings",
+    "a dtype": "spinbook.adaptive_tap.implicit: floor",
+    "modules: their calls have entries, the rest takes checked tensors": "spinbook.adaptive_tap: attention",
+    "takes a Dataset of bifurcation": "spinbook.self_attention.attractors: classify_sweep",
+    "a number of heads, checked by the module": "spinbook.spin_transformer: one_sphere sphere_per_head",
+    "a start, made by the module": "spinbook.spin_transformer: AtFields AtRest Learned",
+    "functions": "spinbook: sphere.Response spin_transformer.Inputs",
+    "takes a Simulation, which is checked where it is made": "spinbook.entropy_production.steady: from_simulation",
+}
 EXEMPT = {
-    **{
-        f"experiments.comparison.{name}": "of a record of the book, which its checksum seals"
-        for name in (
-            "by_depth",
-            "contrasts",
-            "depths",
-            "doubts",
-            "experiment",
-            "headline",
-            "simplest",
-            "summary",
-            "trained_heads",
-            "transient_record",
-            "questions.answer",
-            "questions.answers",
-            "questions.is_complete",
-            "questions.primary_cells",
-        )
-    },
-    **dict.fromkeys(
-        (
-            "experiments.digit_network",
-            "experiments.comparison.training.follow",
-            "experiments.comparison.training.train",
-            "experiments.comparison.transient.compare",
-            "experiments.comparison.transient.resumed",
-            "experiments.comparison.transient.train",
-            "experiments.depth.cells.chosen",
-            "experiments.depth.cells.tuned",
-            "experiments.depth.experiment",
-            "experiments.depth.mnist.collect",
-            "experiments.depth.mnist.train",
-            "experiments.comparison.transient.restored",
-            "experiments.entropy_production.learn_recall",
-            "experiments.entropy_production.sculpt",
-            "experiments.vector.fidelity.trained",
-        ),
-        "trains, by records that have entries of their own",
-    ),
-    **{
-        f"experiments.comparison.{name}": "made of modules that have entries"
-        for name in (
-            "blocks.Averaged",
-            "blocks.Block",
-            "blocks.Stack",
-            "torch_blocks.Stack",
-            "transient.LanguageModel",
-            "transient.assembled",
-            "transient.spins",
-        )
-    },
-    "experiments.comparison.blocks": UNCHECKED,
-    "experiments.comparison.mixers.Fourier": "no arguments",
-    "experiments.comparison.training.hessenberg": UNCHECKED,
-    "experiments.comparison.training.scored": "what a net said, and how often it found it",
-    "experiments.comparison.transient.text_of": "of a design, which is checked where it is made",
-    "experiments.comparison.transient.softmax": UNCHECKED,
-    **{f"experiments.depth.rows.{name}": UNCHECKED for name in ("free_energy", "normalized", "rectified")},
-    **{
-        f"experiments.depth.mnist.{name}": "of a record that its checksum seals"
-        for name in ("answers", "recorded", "wrong_answers")
-    },
-    "experiments.depth.questions": "of a record of the book, which its checksum seals",
-    "experiments.entropy_production.signal_share": UNCHECKED,
-    "experiments.comparison.tasks.Task": "arrays, made by the functions of its module",
-    "experiments.comparison.torch_blocks.standardized": UNCHECKED,
-    "spinbook._moved": "names of modules; tests/test_moved.py",
-    "spinbook.sweep": "tasks and folders, no numbers; tests/sweep",
-    "experiments.published": "names of sweeps, and folders; tests/experiments/test_published.py",
-    "chapters.spin_transformers.printed": "text of the sources",
-    **{f"chapters.nonequilibrium_dynamics.neqnn.{name}": "no arguments" for name in ("cases", "settling")},
-    "experiments.datasets.digits": "no arguments",
-    **{f"experiments.datasets.{name}": "paths; tests/experiments/datasets" for name in ("files", "mnist")},
-    **{f"experiments.datasets.moby_dick.{name}": "a path, or no arguments" for name in ("load", "sample")},
-    **{
-        f"experiments.lens_record.{name}": "of a record of the book, which its checksum seals"
-        for name in ("by_head", "causal", "packed", "recorded", "runs", "sample", "values")
-    },
-    "experiments.designs": "a check, see spinbook.validate",
-    "experiments.records": "files with a checksum; tests/experiments/test_records.py",
-    "experiments.depth.cells.begun": "files with a checksum; tests/experiments/depth/test_experiment.py",
-    "experiments.depth.cells.digest": "the path of a file; tests/experiments/depth/test_experiment.py",
-    **{f"experiments.encoder.{name}": UNCHECKED for name in ("attend", "block", "embed", "feed_forward", "normalised")},
-    **{f"experiments.encoder.{name}": "a path, or weights made of it" for name in ("load", "run", "tokenizer")},
-    "chapters.kinetic_ising.published.published_starts": "no arguments",
-    "spinbook.ising.echo": UNCHECKED,
-    "spinbook.adaptive_tap.ising.checked_model": "the checks of its module, see spinbook.validate",
-    "spinbook.adaptive_tap.priors.require_positive_definite": "a check, see spinbook.validate",
-    "spinbook.entropy_production.mean_field.driven_production": UNCHECKED,
-    "spinbook.entropy_production.steady.warn_of_drift": UNCHECKED,
-    "spinbook.fixed_point.spectral_radii": UNCHECKED,
-    "spinbook.validate": "the checks themselves; tests/test_validate.py",
-    "spinbook.tensors": "checks of tensors, see spinbook.validate",
-    "spinbook.arguments": "checks, see spinbook.validate",
-    "spinbook.self_attention.double": "checks, see spinbook.validate",
-    "spinbook.replicas": UNCHECKED,
-    "spinbook.simulation": UNCHECKED,
-    "spinbook.transforms": "what checks and modules share with PyTorch's transforms; it takes no input of its own",
-    "spinbook.adaptive_tap.vector.gaussian_mean": UNCHECKED,
-    "spinbook.vector.fluctuations": UNCHECKED,
-    "spinbook.vector.heads": UNCHECKED,
-    **{
-        f"experiments.vector.fidelity.{name}": "cases of the book and their record, see experiments.comparison"
-        for name in (
-            "cases",
-            "compute",
-            "delayed_estimate",
-            "forgotten",
-            "independent_correlations",
-            "jackknife",
-            "measure",
-            "own_means_apart",
-            "record",
-            "sampled_halves",
-            "squared_error",
-            "steady_means",
-            "system",
-        )
-    },
-    "experiments.vector.shapes": "cases of the book and their record, see experiments.comparison",
-    "experiments.vector.one_step": "cases of the book and their record, see experiments.comparison",
-    **{
-        f"experiments.vector.calibration.{name}": "cases, which are checked where they are made, and their record"
-        for name in (
-            "cells",
-            "compute",
-            "draws",
-            "gains",
-            "measure",
-            "noises",
-            "over_prediction",
-            "record",
-            "seeded",
-            "system",
-            "table",
-            "tried",
-        )
-    },
-    "chapters.spin_transformers.infinite.naive": UNCHECKED,
-    "chapters.spin_transformers.infinite.tap": UNCHECKED,
-    "chapters.spin_transformers.infinite.tap_without_self_term": UNCHECKED,
-    "chapters.spin_transformers.infinite.central_limit": UNCHECKED,
-    "spinbook.free_energy.saddle": UNCHECKED,
-    "spinbook.free_energy.couplings.symmetric_traceless": UNCHECKED,
-    "spinbook.adaptive_tap.couplings": "linear maps of tensors; those that take numbers have entries",
-    "spinbook.adaptive_tap.implicit.floor": "a dtype",
-    "spinbook.adaptive_tap.implicit.differentiable_once": UNCHECKED,
-    "spinbook.adaptive_tap.priors": UNCHECKED,
-    "spinbook.adaptive_tap.attention": "modules: their calls have entries, what they are made of takes checked tensors",
-    "spinbook.self_attention.kernel": UNCHECKED,
-    "spinbook.self_attention.lanes": UNCHECKED,
-    "spinbook.self_attention.mean_field.overlaps": UNCHECKED,
-    "spinbook.self_attention.mean_field.step": UNCHECKED,
-    "chapters.attention_dynamics.extended": UNCHECKED,
-    "chapters.attention_dynamics.spectrum.derivatives": UNCHECKED,
-    "spinbook.self_attention.attractors.classify_sweep": "takes a Dataset of bifurcation",
-    "spinbook.spin_transformer.naive": UNCHECKED,
-    "spinbook.spin_transformer.tap": UNCHECKED,
-    "spinbook.spin_transformer.one_sphere": "a number of heads, checked by the module",
-    "spinbook.spin_transformer.sphere_per_head": "a number of heads, checked by the module",
-    "spinbook.spin_transformer.Inputs": "three functions",
-    "spinbook.spin_transformer.AtFields": "a start, made by the module",
-    "spinbook.spin_transformer.AtRest": "a start, made by the module",
-    "spinbook.spin_transformer.Learned": "a start, made by the module",
-    "spinbook.spin_transformer.unit_length": UNCHECKED,
-    "spinbook.sphere.Response": "two functions",
-    "spinbook.sphere.exact": UNCHECKED,
-    "spinbook.sphere.large_d": UNCHECKED,
-    "spinbook.sphere.balanced": UNCHECKED,
-    "spinbook.sphere.squared_length": UNCHECKED,
-    "spinbook.sphere.in_range": "a check, see spinbook.validate",
-    "spinbook.sphere.inside_ball": "a check, see spinbook.validate",
-    "chapters.collectives.response.couplings": UNCHECKED,
-    "spinbook.entropy_production.steady.from_simulation": "takes a Simulation, which is checked where it is made",
+    f"{package}.{name}": why
+    for why, lines in REASONS.items()
+    for package, _, names in (line.strip().partition(": ") for line in lines.strip().splitlines())
+    for name in names.split()
 }
 
 NOT_FOUND = "NaN where no solution was found"
-NO_STATE = "NaN where there is no state"
+ENDLESS = "NaN where fluctuations do not die out"
 DIVERGENT = "infinite where q is zero and p is not"
+
+
+def _the(name: str) -> Opaque:
+    """What has this name, imported when it is needed."""
+    return Opaque(lambda: pkgutil.resolve_name(name))
+
+
+def _first(name: str) -> Opaque:
+    """The first of those of this name."""
+    return Opaque(lambda: pkgutil.resolve_name(name)[0])
+
+
+def _made(name: str, *arguments: Any, **options: Any) -> Opaque:
+    """What the class or function of this name makes of the arguments."""
+    return Opaque(lambda: pkgutil.resolve_name(name)(*arguments, **options))
 
 
 def _random(*shape: int, seed: int = 0) -> np.ndarray:
@@ -309,7 +232,8 @@ RESPONSE: dict[str, Any] = {
 }  # fmt: skip
 TORCH: dict[str, Any] = {
     "couplings": 0.5 * _SYMMETRIC, "fields": 0.3 * _random(3), "beta": 0.7, "magnetizations": 0.1 * _random(3),
-    "cavity_variances": 0.1 * np.ones(3), "num_spins": 3, "damping": 0.5, "dim": 2, "std": 0.1, **NUMERICS,
+    "cavity_variances": 0.1 * np.ones(3), "num_spins": 3, "damping": 0.5, "dim": 2, "std": 0.1,
+    "step": _the("spinbook.adaptive_tap.ising.adaptive_update"), **NUMERICS,
 }  # fmt: skip
 VECTOR_TORCH: dict[str, Any] = {
     "couplings": 0.3 * _SYMMETRIC[:, :, None, None], "fields": 0.3 * _random(3, 1), "damping": 0.5, **NUMERICS,
@@ -319,23 +243,23 @@ JUDGED: dict[str, Any] = {
     "confidence": 0.9, "num_pairs": 5, "distance": 0.5, "spread": 1.0, "scores": [0.3, 0.5], "failed": [0.0, 1.0],
     "blind": 0.1, "power": 0.9, "least": 5, "most": 9, "power_of": Opaque(lambda: lambda n: n / 10),
     "p_values": [0.01, 0.2, 0.04],
-    "verdicts": Opaque(lambda: [_class("experiments.comparison.judging", "Verdict")("yes", 0.01, 0.99)] * 2),
+    "verdicts": Opaque(lambda: [pkgutil.resolve_name("experiments.comparison.judging.Verdict")("yes", 0.01, 0.99)] * 2),
 }  # fmt: skip
 TASKS: dict[str, Any] = {
     "num_pairs": 2, "num_keys": 4, "num_values": 3, "num_train": 8, "num_test": 4, "seed": 0, "patch": 7,
     "num_validation": 50, "num_characters": 32, "num_gaps": 5, "held_out": 0.05,
-    "images": Opaque(lambda: _class("experiments.datasets.mnist", "sample")()),
-    "text": Opaque(lambda: _class("experiments.datasets.moby_dick", "sample")()),
+    "images": _made("experiments.datasets.mnist.sample"),
+    "text": _made("experiments.datasets.moby_dick.sample"),
 }  # fmt: skip
 COUNTED: dict[str, Any] = {
     "symbols": [0, 1, 2, 0, 1, 1, 0], "order": 2, "num_symbols": 3, "context": [2, 0],
-    "model": Opaque(lambda: _class("experiments.depth.kneser_ney", "counted")([0, 1, 2, 0, 1, 1], 2, num_symbols=3)),
+    "model": _made("experiments.depth.kneser_ney.counted", [0, 1, 2, 0, 1, 1], 2, num_symbols=3),
     "name": "vanilla", "depth": 2, "dim": 16, "num_heads": 2, "key": KEY,
 }  # fmt: skip
 TRAINING: dict[str, Any] = {
-    "num_examples": 10, "recipe": Opaque(lambda: _class("experiments.comparison.training", "Recipe")(3, 4)), "seed": 0,
+    "num_examples": 10, "recipe": _made("experiments.comparison.training.Recipe", 3, 4), "seed": 0,
     "update": Opaque(lambda: lambda m: 0.5 * m), "state": _random(3), "steps": 2, "num_updates": 20, "dim": 8,
-    "task": Opaque(lambda: _task()), "module": Opaque(lambda: _class("experiments.comparison.modules", "MODULES")[0]),
+    "task": Opaque(lambda: _task()), "module": _first("experiments.comparison.modules.MODULES"),
     "name": "FNet", "depth": 2, "grid": Opaque(lambda: (4,)),
 }  # fmt: skip
 CALIBRATED: dict[str, Any] = {
@@ -347,6 +271,34 @@ FREE: dict[str, Any] = {
     "t0": np.full(2, 2.0), "direction": _random(2, 4), "num_terms": 3, "num_spins": 2, "dim": 4, "steps": 2,
     "field": _random(2, 4), "spins": _ON_SPHERE[0, :2], "field_stiffness": 1.0, "tol": 1e-10, "max_steps": 50,
     "generator": Opaque(lambda: torch.Generator().manual_seed(0)),
+}  # fmt: skip
+QUESTIONED: dict[str, Any] = {
+    "task": "mnist", "least": 5, "most": 9, "scores": Opaque(dict),
+    "question": _first("experiments.comparison.questions.QUESTIONS"),
+}  # fmt: skip
+ANSWERED: dict[str, Any] = {
+    "record": _made("experiments.comparison.transient_record.recorded", sample=True), "beta": 1.0,
+    "question": _first("experiments.comparison.transient_questions.QUESTIONS"),
+}  # fmt: skip
+SOLVED: dict[str, Any] = {"y0": _random(3), "damping": 0.9, "history": 2, **NUMERICS}
+FEATURES = RBM | {"num_features": 5, "dim": 3, "directions": _random(5, 3, seed=2)}
+STACKED: dict[str, Any] = {
+    "visible": RBM["visible"], "weights": Opaque(lambda: [_random(3, 2), _random(2, 2, seed=1)]),
+    "biases": Opaque(lambda: [np.zeros(2), np.zeros(2)]),
+}  # fmt: skip
+READ: dict[str, Any] = {
+    "free_energy": Opaque(lambda: lambda J, h: -jnp.sum(J * (h @ h.T))),
+    "moments": _made("chapters.collectives.response.Moments", np.zeros((3, 1)), np.eye(3)),
+    "couplings": Opaque(lambda: lambda h: h @ h.T),
+}  # fmt: skip
+EXPONENTS: dict[str, Any] = {
+    "f": Opaque(lambda: lambda x, p: p * jnp.sin(x)), "start": _random(2), "parameters": 0.5, "steps": 8,
+    "transient": 3, "num_exponents": 2, "num_blocks": 4, "orthonormalise_every": 2,
+}  # fmt: skip
+CORRELATED: dict[str, Any] = {
+    "patterns": np.array([[1.0, 1.0, -1.0], [1.0, -1.0, 1.0]]), "averages": 0.3 * _random(4, 3, 2), "context": 3,
+    "gamma": 5.0, "epsilon": 0.1, "positions": 0.1 * _random(2, 4, 3), "pairs": 0.3 * _random(4, 3, 3),
+    "quads": 0.1 * _random(4, 1, 3),
 }  # fmt: skip
 
 
@@ -374,6 +326,12 @@ NETWORK: dict[str, Any] = {
     "map_period": 4, "num_tail": 10, "num_bins": 20, "max_crossings": 4, "gammas": [100.0], "epsilons": [0.02],
     "component": 0, "plane": 1, "plane_tolerance": 1e-3, "period_tolerance": 1e-6, "num_random_starts": 1,
 }  # fmt: skip
+WINDOWED = NETWORK | {
+    "couplings": Opaque(
+        lambda: pkgutil.resolve_name("spinbook.self_attention.mean_field.couplings")(_network(), beta=1.2)
+    ),
+    "window": Opaque(lambda: pkgutil.resolve_name("spinbook.self_attention.token_window")(_network())),
+}
 
 
 def _of_maker(maker: Callable[..., Any]) -> Callable[..., Any]:
@@ -399,10 +357,10 @@ def _with_parameters(call: Callable[..., Any], names: list[str]) -> Callable[...
     return call
 
 
-def _method(make: Callable[[], Any], name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """A method of an object that is made once, in the place of its class."""
+def _method(make: Callable[[], Any], name: str) -> Callable[..., Any]:
+    """A method of an object that is made once, when it is called first."""
     made = cache(make)
-    return lambda _: lambda **arguments: getattr(made(), name)(**arguments)
+    return lambda *arguments, **options: getattr(made(), name)(*arguments, **options)
 
 
 def _model() -> Any:
@@ -411,21 +369,8 @@ def _model() -> Any:
     return VectorSpinModel(2, 4, 0.7, torch.tensor([[0.0, 0.2], [0.2, 0.0]], dtype=torch.float64))
 
 
-def _naive(**_: Any) -> Any:
-    from spinbook.ising.mean_field import naive_step
-
-    return naive_step
-
-
-def _configurations() -> Any:
-    from chapters.collectives.response.exact import configurations
-
-    return configurations(3, 1)
-
-
-def _class(name: str, class_name: str) -> Any:
-    return getattr(importlib.import_module(name), class_name)
-
+UNDAMPED = "one undamped step, which looks at nothing: infinite where a spin is saturated"
+MAKERS = "bernoulli constant exponential laplace poisson"
 
 GROUPS = [
     Group(
@@ -442,229 +387,99 @@ GROUPS = [
     Group("experiments.depth.rows", "made use", COUNTED),
     Group("experiments.comparison.training", "batches rate_profile shared_start", TRAINING),
     Group("experiments.comparison.modules", "num_parameters stacked width", TRAINING),
-    Group(
-        "experiments.comparison.questions",
-        "contrasts endpoint in_order runs_needed",
-        {
-            "task": "mnist",
-            "least": 5,
-            "most": 9,
-            "scores": Opaque(dict),
-            "question": Opaque(lambda: _class("experiments.comparison.questions", "QUESTIONS")[0]),
-        },
-    ),
-    Group(
-        "experiments.comparison.transient_questions",
-        "answer answers undecided",
-        {
-            "record": Opaque(lambda: _class("experiments.comparison.transient_record", "recorded")(sample=True)),
-            "beta": 1.0,
-            "question": Opaque(lambda: _class("experiments.comparison.transient_questions", "QUESTIONS")[0]),
-        },
-    ),
+    Group("experiments.comparison.questions", "contrasts endpoint in_order runs_needed", QUESTIONED),
+    Group("experiments.comparison.transient_questions", "answer answers undecided", ANSWERED),
     Group("experiments.datasets.moby_dick", "decode encode", {"characters": [0, 5, 35], "text": "Call me Ishmael."}),
     Group("chapters.nonequilibrium_dynamics.neqnn", "load", {"case": "learned, K=1"}),
-    Group(
-        "experiments.vector.calibration", "closure spread_delayed", CALIBRATED, "NaN where fluctuations do not die out"
-    ),
+    Group("experiments.vector.calibration", "closure spread_delayed", CALIBRATED, ENDLESS),
     Group("experiments.vector.calibration", "predicted_gains", CALIBRATED, "NaN for symmetric couplings"),
     Group("experiments.vector.calibration", "root", CALIBRATED, "NaN where it is not two of them above zero"),
-    Group(
-        "ising.mean_field",
-        "correlations delayed_correlations first_order_delayed_correlations flat_tap_step naive_step",
-        ISING,
-    ),
+    Group("ising.mean_field", "correlations delayed_correlations first_order_delayed_correlations", ISING),
+    Group("ising.mean_field", "flat_tap_step naive_step", ISING),
     Group("ising.mean_field", "simulate steady_state tap_solve tap_step", ISING, NOT_FOUND),
-    Group("ising.mean_field", "collective_shift", ISING, "fluctuations do not die out"),
-    Group(
-        "ising.exact",
-        "correlations covariance delayed_correlations entropy_production magnetizations mean product_distribution "
-        "states stationary_distribution stationary_solve step transition_matrix",
-        ISING,
-    ),
+    Group("ising.mean_field", "collective_shift", ISING, ENDLESS),
+    Group("ising.exact", "correlations covariance delayed_correlations entropy_production magnetizations mean", ISING),
+    Group("ising.exact", "product_distribution states stationary_distribution stationary_solve step", ISING),
+    Group("ising.exact", "transition_matrix", ISING),
     Group("ising.exact", "kullback_leibler", ISING, DIVERGENT),
     Group("ising.stochastic", "simulate step", ISING),
-    Group(
-        "ising.sherrington_kirkpatrick",
-        "critical_beta naive_critical_beta naive_order_parameters order_parameters sample_couplings sample_fields "
-        "tap_critical_beta tap_order_parameters",
-        SK,
-    ),
+    Group("ising.sherrington_kirkpatrick", "critical_beta naive_critical_beta naive_order_parameters", SK),
+    Group("ising.sherrington_kirkpatrick", "order_parameters sample_couplings sample_fields", SK),
+    Group("ising.sherrington_kirkpatrick", "tap_critical_beta tap_order_parameters", SK),
     Group("chapters.kinetic_ising.published", "published_system", {"sample": 3}),
-    Group(
-        "sphere",
-        "bessel_ratio covariance covariance_large_d field field_large_d first_derivative first_derivative_large_d "
-        "log_partition magnetization magnetization_large_d printed_second_derivative radius sample second_derivative "
-        "second_derivative_large_d squared_radius",
-        SPHERE,
-    ),
+    Group("sphere", "bessel_ratio covariance covariance_large_d field field_large_d first_derivative", SPHERE),
+    Group("sphere", "first_derivative_large_d log_partition magnetization magnetization_large_d", SPHERE),
+    Group("sphere", "printed_second_derivative radius sample second_derivative", SPHERE),
+    Group("sphere", "second_derivative_large_d squared_radius", SPHERE),
     Group("vector.mean_field", "flat_tap_step message_passing_step naive_step second_order_magnetization", VECTOR),
     Group("vector.mean_field", "simulate steady_state tap_solve tap_step", VECTOR, NOT_FOUND),
-    Group("vector.stochastic", "simulate step", VECTOR, more={"spins": _ON_SPHERE}),
+    Group("vector.mean_field", "collective_mode", FIDELITY, ENDLESS),
+    Group("vector.stochastic", "simulate step", VECTOR | {"spins": _ON_SPHERE}),
     Group("experiments.vector.fidelity", "sampled spread_means twins", FIDELITY),
     Group("experiments.vector.closure", "steady_state", FIDELITY, NOT_FOUND),
-    Group("vector.mean_field", "collective_mode", FIDELITY, "NaN where the fluctuation does not die out"),
-    Group(
-        "lens",
-        "attended concentration gamma irreversibility positional second_eigenvalue stationary swap token_cosine",
-        LENS,
-    ),
+    Group("lens", "attended concentration gamma irreversibility positional second_eigenvalue stationary", LENS),
+    Group("lens", "swap token_cosine", LENS),
+    Group("lens", "key_lengths", LENS, "NaN where all keys score alike"),
+    Group("lens", "sink_law", LENS, f"{ENDLESS}, or where there is none"),
+    Group("lens", "long_keys", LENS, "NaN where all keys have one length"),
+    Group("lens", "measure", {"attentions": _HEADS[None, None], "hidden_states": _random(2, 1, 3, 4)}),
     Group("experiments.lens_record.jacobians", "growth", LENS),
     Group("experiments.lens_record.jacobians", "antisymmetric_share", LENS, "NaN where a layer ignores its states"),
-    Group("lens", "key_lengths", LENS, "NaN where all keys score alike"),
-    Group("lens", "sink_law", LENS, "NaN where the fluctuation does not die out, or where there is none"),
-    Group("lens", "long_keys", LENS, "NaN where all keys have one length"),
     Group("experiments.lens_record.echoes", "explained", LENS),
     Group("experiments.lens_record.echoes", "contributions echo", LENS_HEADS),
-    Group("lens", "measure", {"attentions": _HEADS[None, None], "hidden_states": _random(2, 1, 3, 4)}),
     Group("experiments.encoder", "windows", {"tokens": np.arange(20.0), "number": 2, "length": 6}),
     Group(
         "chapters.spin_transformers.infinite",
         "steady_length",
         {"beta": 1.0, "coupling_std": 1.0, "field_length": 1.0},
-        NO_STATE,
+        "NaN where there is no state",
     ),
-    Group(
-        "entropy_production.mean_field",
-        "angle_estimate leading_order source_delayed_correlations vector_delayed_correlations vector_mean_field",
-        VECTOR,
-    ),
+    Group("entropy_production.mean_field", "angle_estimate leading_order source_delayed_correlations", VECTOR),
+    Group("entropy_production.mean_field", "vector_delayed_correlations vector_mean_field", VECTOR),
     Group("entropy_production.mean_field", "ising_mean_field", ISING),
     Group("entropy_production.paths", "entropy_budget", ISING),
     Group("entropy_production.relaxation", "divergence", VECTOR),
-    Group(
-        "entropy_production.relaxation",
-        "contraction_factor",
-        {"step": Opaque(lambda: lambda m: 0.5 * m), "state": _random(3)},
-    ),
+    Group("entropy_production.relaxation", "contraction_factor", TRAINING | {"step": TRAINING["update"]}),
     Group("entropy_production.steady", "from_delayed_correlations", ISING),
     Group("experiments.memory", "causal", {"num_sites": 3}),
-    Group(
-        "fixed_point",
-        "solve",
-        {
-            "f": Opaque(lambda: lambda y: jax.tree.map(jnp.cos, y)),
-            "y0": _random(3),
-            "damping": 0.9,
-            "history": 2,
-            **NUMERICS,
-        },
-    ),
+    Group("fixed_point", "solve", SOLVED | {"f": Opaque(lambda: lambda y: jax.tree.map(jnp.cos, y))}),
     Group("rbm.energies", "joint_energy", RBM),
     Group(
-        "rbm.energies",
-        "effective_energy",
-        RBM,
-        more={"cumulant_generating_function": Opaque(lambda: lambda t: t * t / 2)},
+        "rbm.energies", "effective_energy", RBM | {"cumulant_generating_function": Opaque(lambda: lambda t: t * t / 2)}
     ),
-    Group(
-        "rbm.mixture",
-        "mixture_log_density mixture_log_partition mixture_weights modern_hopfield_energy posterior_mean "
-        "responsibilities retrieve",
-        RBM,
-    ),
-    Group(
-        "rbm.gibbs",
-        "simulate step",
-        RBM,
-        more={"hidden_sampler": Opaque(lambda: _class("spinbook.rbm.hidden_given_visible", "gaussian"))},
-    ),
+    Group("rbm.mixture", "mixture_log_density mixture_log_partition mixture_weights modern_hopfield_energy", RBM),
+    Group("rbm.mixture", "posterior_mean responsibilities retrieve", RBM),
+    Group("rbm.gibbs", "simulate step", RBM | {"hidden_sampler": _the("spinbook.rbm.hidden_given_visible.gaussian")}),
     Group("rbm.exact", "interaction_strength_by_order interactions states", RBM),
-    Group(
-        "chapters.rbm_mixtures.random_features",
-        "directions retrieve",
-        RBM | {"num_features": 5, "dim": 3, "directions": _random(5, 3, seed=2)},
-    ),
-    Group(
-        "chapters.rbm_mixtures.stack",
-        "effective_energy",
-        {
-            "visible": RBM["visible"],
-            "weights": Opaque(lambda: [_random(3, 2), _random(2, 2, seed=1)]),
-            "biases": Opaque(lambda: [np.zeros(2), np.zeros(2)]),
-        },
-    ),
     Group("rbm.recall", "overlap trajectory", RBM),
     Group("rbm.cumulants", "bernoulli constant exponential gaussian laplace poisson series", RBM | PRIOR),
     Group("rbm.convergence_radius", "bernoulli", PRIOR),
     Group("rbm.cumulant_generating_functions", "gaussian", PRIOR),
-    Group("rbm.cumulant_generating_functions", "bernoulli constant exponential laplace poisson", PRIOR, wrap=_of_maker),
+    Group("rbm.cumulant_generating_functions", MAKERS, PRIOR, wrap=_of_maker),
     Group("rbm.hidden_sum", "gaussian", PRIOR),
-    Group("rbm.hidden_sum", "bernoulli constant exponential laplace poisson", PRIOR, wrap=_of_maker),
+    Group("rbm.hidden_sum", MAKERS, PRIOR, wrap=_of_maker),
     Group("rbm.hidden_given_visible", "gaussian", PRIOR | {"key": KEY}),
-    Group(
-        "rbm.hidden_given_visible",
-        "bernoulli constant exponential laplace poisson",
-        PRIOR | {"key": KEY},
-        wrap=_of_sampler,
-    ),
-    Group(
-        "rbm.visible_terms",
-        "gaussian linear",
-        {"mean": 0.1, "scale": 0.5, "bias": 0.3, "t": _random(3)},
-        wrap=_of_maker,
-    ),
+    Group("rbm.hidden_given_visible", MAKERS, PRIOR | {"key": KEY}, wrap=_of_sampler),
+    Group("rbm.visible_terms", "gaussian linear", RBM | {"mean": 0.1, "scale": 0.5, "t": _random(3)}, wrap=_of_maker),
+    Group("chapters.rbm_mixtures.random_features", "directions retrieve", FEATURES),
+    Group("chapters.rbm_mixtures.stack", "effective_energy", STACKED),
     Group("chapters.collectives.response.exact", "configurations energy", RESPONSE),
     Group(
         "chapters.collectives.response.exact",
         "free_energy moments",
-        RESPONSE,
-        more={"configurations": Opaque(_configurations)},
+        RESPONSE | {"configurations": _made("chapters.collectives.response.exact.configurations", 3, 1)},
     ),
-    Group(
-        "chapters.collectives.response.mean_field",
-        "naive_free_energy naive_solve tap_free_energy tap_solve",
-        RESPONSE,
-        NOT_FOUND,
-    ),
-    Group(
-        "chapters.collectives.response.terms",
-        "of_free_energy",
-        RESPONSE,
-        more={
-            "free_energy": Opaque(lambda: lambda J, h: -jnp.sum(J * (h @ h.T))),
-            "couplings": Opaque(lambda: lambda h: h @ h.T),
-        },
-    ),
-    Group(
-        "chapters.collectives.response.terms",
-        "of_moments",
-        RESPONSE,
-        more={
-            "moments": Opaque(
-                lambda: _class("chapters.collectives.response", "Moments")(jnp.zeros((3, 1)), jnp.eye(3))
-            ),
-            "couplings": Opaque(lambda: lambda h: h @ h.T),
-        },
-    ),
+    Group("chapters.collectives.response.mean_field", "naive_free_energy naive_solve", RESPONSE, NOT_FOUND),
+    Group("chapters.collectives.response.mean_field", "tap_free_energy tap_solve", RESPONSE, NOT_FOUND),
+    Group("chapters.collectives.response.terms", "of_free_energy of_moments", RESPONSE | READ),
     Group("adaptive_tap.exact", "log_partition magnetizations moments states susceptibilities", TORCH),
     Group("adaptive_tap.ising", "solve_ising solve_naive_ising solve_tap_ising", TORCH),
-    Group(
-        "adaptive_tap.ising",
-        "adaptive_update naive_update tap_update",
-        TORCH,
-        "one undamped step, which looks at nothing: infinite where a spin is saturated",
-    ),
-    Group(
-        "adaptive_tap.ising",
-        "iterate_ising",
-        TORCH,
-        "the trace of an iteration that may diverge",
-        more={"step": Opaque(lambda: _class("spinbook.adaptive_tap.ising", "adaptive_update"))},
-    ),
+    Group("adaptive_tap.ising", "adaptive_update naive_update tap_update", TORCH, UNDAMPED),
+    Group("adaptive_tap.ising", "iterate_ising", TORCH, "the trace of an iteration that may diverge"),
     Group("adaptive_tap.vector", "mean_response solve_gaussian", VECTOR_TORCH),
-    Group(
-        "adaptive_tap.vector",
-        "solve",
-        VECTOR_TORCH,
-        more={"prior": Opaque(lambda: _class("spinbook.adaptive_tap.priors", "Binary")())},
-    ),
+    Group("adaptive_tap.vector", "solve", VECTOR_TORCH | {"prior": _made("spinbook.adaptive_tap.priors.Binary")}),
     Group("adaptive_tap.vector", "checked_couplings", {"couplings": Opaque(lambda: torch.zeros(3, 3, 1, 1))}),
-    Group(
-        "adaptive_tap.implicit",
-        "solve",
-        {"f": Opaque(lambda: torch.cos), "y0": _random(2, 3), "damping": 0.9, "history": 2, **NUMERICS},
-    ),
+    Group("adaptive_tap.implicit", "solve", SOLVED | {"f": Opaque(lambda: torch.cos), "y0": _random(2, 3)}),
     Group("free_energy.exact", "correlations free_energy internal_energy log_partition magnetizations", FREE),
     Group("free_energy.sampling", "simulate spin_given_field step", FREE),
     Group(
@@ -676,26 +491,10 @@ GROUPS = [
     Group("free_energy.attention", "neumann_terms", FREE),
     Group("free_energy.couplings", "sample", FREE),
     Group("self_attention.mean_field", "couplings", NETWORK),
-    Group(
-        "self_attention.mean_field",
-        "simulate",
-        NETWORK,
-        more={
-            "couplings": Opaque(
-                lambda: _class("spinbook.self_attention.mean_field", "couplings")(_network(), beta=1.2)
-            ),
-            "window": Opaque(lambda: _class("spinbook.self_attention", "token_window")(_network())),
-        },
-    ),
+    Group("self_attention.mean_field", "simulate", WINDOWED),
     Group("self_attention.trajectories", "simulate", NETWORK),
     Group("self_attention.lyapunov", "kaplan_yorke_dimension lyapunov_exponents mean_log_determinant", NETWORK),
-    Group(
-        "lyapunov",
-        "exponents",
-        {"start": _random(2), "parameters": 0.5, "steps": 8, "transient": 3, "num_exponents": 2, "num_blocks": 4},
-        "NaN where an orbit left the finite numbers",
-        more={"f": Opaque(lambda: lambda x, p: p * jnp.sin(x)), "orthonormalise_every": 2},
-    ),
+    Group("lyapunov", "exponents", EXPONENTS, "NaN where an orbit left the finite numbers"),
     Group(
         "chapters.attention_dynamics.spectrum",
         "lyapunov_spectrum",
@@ -706,30 +505,14 @@ GROUPS = [
         "self_attention.bifurcations",
         "bifurcation",
         NETWORK,
-        "crossings that were not there are NaN; exponents are minus infinity at beta = 0",
+        "NaN for crossings that were not there; -inf at beta = 0",
     ),
     Group("self_attention.window", "random_windows", NETWORK),
     Group("self_attention.attractors", "shortest_period", NETWORK, "NaN where there is no period"),
     Group("self_attention.attractors", "verdicts", NETWORK),
-    Group(
-        "self_attention.network",
-        "pair_correlations paper_network positional_bits quad_correlations random_network",
-        NETWORK,
-    ),
-    Group(
-        "self_attention.network",
-        "correlated_network coupled_network",
-        {
-            "patterns": np.array([[1.0, 1.0, -1.0], [1.0, -1.0, 1.0]]),
-            "averages": 0.3 * _random(4, 3, 2),
-            "context": 3,
-            "gamma": 5.0,
-            "epsilon": 0.1,
-            "positions": 0.1 * _random(2, 4, 3),
-            "pairs": 0.3 * _random(4, 3, 3),
-            "quads": 0.1 * _random(4, 1, 3),
-        },
-    ),
+    Group("self_attention.network", "pair_correlations paper_network positional_bits quad_correlations", NETWORK),
+    Group("self_attention.network", "random_network", NETWORK),
+    Group("self_attention.network", "correlated_network coupled_network", CORRELATED),
     Group("self_attention.sign_classes", "sign_classes", NETWORK),
     Group("self_attention.stochastic", "sample_finite segment_sizes", NETWORK),
     Group(
@@ -750,14 +533,9 @@ def _add(name: str, function: Callable[..., Any], arguments: dict[str, Any], doc
     CLASSES[_full(name)] = Case(function, arguments, documented)
 
 
-def _spin_module(depth: bool) -> Callable[..., Any]:
-    @cache
-    def made() -> Any:
-        module = importlib.import_module("spinbook.spin_transformer")
-        key = jax.random.key(0)
-        return module.SpinTransformer(2, 6, 2, key=key) if depth else module.SpinTransformerModule(6, 2, key=key)
-
-    return lambda x, context: made()(x, context=context)
+def _new(name: str) -> Callable[..., Any]:
+    """A class, or what makes an object, by its name: imported when it is called."""
+    return lambda *arguments, **options: pkgutil.resolve_name(_full(name))(*arguments, **options)
 
 
 def _bifurcation(name: str, default: str, **parts: Any) -> Any:
@@ -768,108 +546,63 @@ def _bifurcation(name: str, default: str, **parts: Any) -> Any:
 
 
 @cache
-def _single_module() -> Any:
-    return importlib.import_module("spinbook.spin_transformer").SpinTransformerModule(6, key=jax.random.key(0))
-
-
-@cache
 def _carrier() -> Any:
     module = importlib.import_module("spinbook.spin_transformer")
     options = {"theory": module.naive, "dynamics": module.Unroll(2), "inputs": module.as_magnetizations}
     return module.SpinTransformerModule(6, key=jax.random.key(0), start=module.Learned, feed_forward=4, **options)
 
 
-def _state(effective_fields: Any) -> Any:
-    return importlib.import_module("spinbook.spin_transformer").State(effective_fields)
-
-
-def _memory_module(x: Any) -> Any:
-    return _memory()(x)
-
-
 @cache
-def _memory() -> Any:
-    return importlib.import_module("experiments.memory").MemoryModule(4, key=jax.random.key(0))
+def _single() -> Any:
+    return _new("spin_transformer.SpinTransformerModule")(6, key=jax.random.key(0))
 
 
-def _torch_module(make: Callable[[], Any]) -> Callable[..., Any]:
-    made = cache(make)
-    return lambda x: made()(x)
+def _read(x: Any, effective_fields: Any) -> Any:
+    return _carrier().readout(x, state=_new("spin_transformer.State")(effective_fields))
 
 
-def _smoke() -> tuple[Any, Any]:
+def _smoke(key: Any) -> Any:
     module = importlib.import_module("experiments.comparison.transient")
-    return module.Row("1"), module.SMOKE
+    return module.made(module.Row("1"), module.SMOKE, key)
 
 
 _X = {"x": _random(3, 6), "context": _random(2, 6, seed=1)}
-_add("spin_transformer.SpinTransformerModule", _spin_module(False), _X, NOT_FOUND)
-_add("spin_transformer.SpinTransformer", _spin_module(True), _X, NOT_FOUND)
+# Objects are made once: they are called, or a method of theirs.
+for _name, _make, _called, _arguments in (
+    ("spin_transformer.SpinTransformerModule", lambda n: n(6, 2, key=jax.random.key(0)), "__call__", _X),
+    ("spin_transformer.SpinTransformer", lambda n: n(2, 6, 2, key=jax.random.key(0)), "__call__", _X),
+    ("experiments.memory.MemoryModule", lambda n: n(4, key=jax.random.key(0)), "__call__", {"x": _random(3, 4)}),
+    ("experiments.memory.MemoryStack", lambda n: n(2, 4, key=jax.random.key(0)), "step", {"x": _random(3, 4)}),
+    ("adaptive_tap.attention.AdaptiveTAPAttention", lambda n: n(3, 2), "__call__", {"x": _random(2, 3, 2)}),
+    ("adaptive_tap.attention.MeanFieldAttention", lambda n: n(3, 2), "__call__", {"x": _random(2, 3, 2)}),
+    ("free_energy.attention.VectorSpinAttention", lambda n: n(2, 4), "__call__", {"x": _random(2, 4)}),
+    ("free_energy.couplings.QueryKeyCouplings", lambda n: n(2, 4), "__call__", {"h": _random(2, 4)}),
+):
+    _unsolved = NOT_FOUND if _name.startswith("spin_transformer") else ""
+    _add(_name, _method(lambda make=_make, n=_name: make(_new(n)), _called), _arguments, _unsolved)
 _add(
     "spin_transformer.SpinTransformerModule.readout",
-    lambda x, effective_fields: _carrier().readout(x, state=_state(effective_fields)),
+    _read,
     {"x": 0.2 * _random(3, 6), "effective_fields": _random(3, 6)},
 )
+_add("spin_transformer.SpinTransformerModule.path", _method(_carrier, "path"), {"x": 0.2 * _random(3, 6), "steps": 2})
 _add(
-    "spin_transformer.SpinTransformerModule.path",
-    lambda x, **a: _carrier().path(x, **a),
-    {"x": 0.2 * _random(3, 6), "steps": 2},
-)
-_add(
-    "spin_transformer.SpinTransformerModule.new",
-    lambda **a: _class("spinbook.spin_transformer", "SpinTransformerModule")(**a),
-    {"dim": 6, "num_heads": 2, "beta": 0.7, "key": KEY},
-)
-_add(
-    "spin_transformer.SpinTransformer.new",
-    lambda **a: _class("spinbook.spin_transformer", "SpinTransformer")(**a),
-    {"depth": 2, "dim": 6, "num_heads": 2, "beta": 0.7, "key": KEY},
-)
-_add("experiments.memory.MemoryModule", _memory_module, {"x": _random(3, 4)})
-_add(
-    "experiments.memory.MemoryModule.new",
-    lambda **a: _class("experiments.memory", "MemoryModule")(**a),
-    {"dim": 4, "hidden_dim": 5, "beta": 0.7, "key": KEY},
-)
-_add(
-    "experiments.memory.MemoryStack",
-    lambda x: _class("experiments.memory", "MemoryStack")(2, 4, key=jax.random.key(0)).step(x),
-    {"x": _random(3, 4)},
+    "spin_transformer.State.shifted",
+    lambda effective_fields, **a: _new("spin_transformer.State")(effective_fields).shifted(**a),
+    {"effective_fields": _random(3, 4), "drop": 1, "add": 2},
 )
 _add(
     "chapters.collectives.response.block.of_module",
-    lambda x: _class("chapters.collectives.response.block", "of_module")(_single_module(), x),
+    lambda x: _new("chapters.collectives.response.block.of_module")(_single(), x),
     {"x": _random(3, 6)},
     NOT_FOUND,
 )
-for _name, _arguments in {
-    "AdaptiveTAPAttention": (3, 2), "MeanFieldAttention": (3, 2),
-}.items():  # fmt: skip
-    _add(
-        f"adaptive_tap.attention.{_name}",
-        _torch_module(lambda n=_name, a=_arguments: _class("spinbook.adaptive_tap.attention", n)(*a)),
-        {"x": _random(2, 3, 2)},
-    )
-    _add(
-        f"adaptive_tap.attention.{_name}.new",
-        lambda n=_name, **a: _class("spinbook.adaptive_tap.attention", n)(**a),
-        {"num_spins": 3, "dim": 2},
-    )
 _add(
-    "free_energy.attention.VectorSpinAttention",
-    _torch_module(lambda: _class("spinbook.free_energy.attention", "VectorSpinAttention")(2, 4)),
-    {"x": _random(2, 4)},
+    "experiments.comparison.torch_blocks.seeded",
+    lambda seed: _new("experiments.comparison.torch_blocks.seeded")(seed).__enter__(),
+    {"seed": 0},
 )
-_add(
-    "free_energy.couplings.QueryKeyCouplings",
-    lambda h: _class("spinbook.free_energy.couplings", "QueryKeyCouplings")(2, 4)(h),
-    {"h": _random(2, 4)},
-)
-_add(
-    "free_energy.model.VectorSpinModel.new",
-    lambda **a: _class("spinbook.free_energy.model", "VectorSpinModel")(**a),
-    {k: FREE[k] for k in ("num_spins", "dim", "beta", "couplings")},
-)
+_add("experiments.comparison.transient.made", _smoke, {"key": KEY})
 for _name, _arguments in {
     "phi": "t h", "gradient": "t h", "hessian": "t h", "start": "h", "saddle_point": "h t0 tol max_steps",
     "free_energy": "h t0", "free_energy_next_order": "h", "magnetizations": "h t0", "magnetizations_next_order": "h",
@@ -879,17 +612,9 @@ for _name, _arguments in {
 }.items():  # fmt: skip
     _add(
         f"free_energy.model.VectorSpinModel.{_name}",
-        _method(_model, _name)(_model),
+        _method(_model, _name),
         {k: FREE[k] for k in _arguments.split()},
     )
-_add(
-    "self_attention.network.Network",
-    lambda **a: _class("spinbook.self_attention", "Network")(**a),
-    {
-        "semantic_signs": np.ones((4, 2, 3), int), "positional_signs": np.ones((4, 2, 1), int), "context": 3,
-        "epsilon": 0.02, "gamma": 10.0, "segment_weights": [1.0, 2.0, 1.0],
-    },
-)  # fmt: skip
 for _name, _default, _arguments in (
     (
         "observation",
@@ -908,24 +633,7 @@ for _name, _default, _arguments in (
         _arguments,
         "crossings that were not there are NaN",
     )
-_add("spin_transformer.Unroll", lambda **a: _class("spinbook.spin_transformer", "Unroll")(**a), {"num_steps": 2})
-_add("spin_transformer.Rotary", lambda **a: _class("spinbook.spin_transformer", "Rotary")(**a), {"base": 100.0})
-_add(
-    "spin_transformer.State.shifted",
-    lambda effective_fields, **a: _class("spinbook.spin_transformer", "State")(effective_fields).shifted(**a),
-    {"effective_fields": _random(3, 4), "drop": 1, "add": 2},
-)
-_add(
-    "adaptive_tap.priors.Gaussian",
-    lambda **a: _class("spinbook.adaptive_tap.priors", "Gaussian")(**a),
-    {"covariance": np.eye(2)},
-)
-_add(
-    "adaptive_tap.priors.Spherical",
-    lambda **a: _class("spinbook.adaptive_tap.priors", "Spherical")(**a),
-    {"radius": 1.5},
-)
-# Records check their fields when they are made.
+# What is made: records check their fields.
 for _name, _arguments in {
     "experiments.comparison.training.Recipe": {
         "num_updates": 3, "batch": 4, "allowed_skips": 0.1, "allowed_unsolved": 0.0,
@@ -950,7 +658,23 @@ for _name, _arguments in {
     "experiments.entropy_production.World": {"num_sites": 3, "dim": 6, "steps": 2},
     "experiments.entropy_production.RecallTask": {"num_sites": 3, "dim": 6, "lag": 1, "depth": 2},
     "spin_transformer.Relax": {"tol": 1e-6, "max_steps": 5, "history": 0},
-    # Modules check the sizes that they are made of.
+    "spin_transformer.Unroll": {"num_steps": 2},
+    "spin_transformer.Rotary": {"base": 100.0},
+    "adaptive_tap.priors.Gaussian": {"covariance": np.eye(2)},
+    "adaptive_tap.priors.Spherical": {"radius": 1.5},
+    "self_attention.network.Network": {
+        "semantic_signs": np.ones((4, 2, 3), int), "positional_signs": np.ones((4, 2, 1), int), "context": 3,
+        "epsilon": 0.02, "gamma": 10.0, "segment_weights": [1.0, 2.0, 1.0],
+    },
+    # Modules check the sizes that they are made of; what they do when they are called has an entry without "new".
+    "spin_transformer.SpinTransformerModule.new": {"dim": 6, "num_heads": 2, "beta": 0.7, "key": KEY},
+    "spin_transformer.SpinTransformer.new": {"depth": 2, "dim": 6, "num_heads": 2, "beta": 0.7, "key": KEY},
+    "experiments.memory.MemoryModule.new": {"dim": 4, "hidden_dim": 5, "beta": 0.7, "key": KEY},
+    "adaptive_tap.attention.AdaptiveTAPAttention.new": {"num_spins": 3, "dim": 2},
+    "adaptive_tap.attention.MeanFieldAttention.new": {"num_spins": 3, "dim": 2},
+    "adaptive_tap.couplings.sample": {"num_spins": 3, "dim": 2, "std": 0.1},
+    "adaptive_tap.couplings.count_free": {"num_spins": 3, "dim": 2, "symmetry": Opaque(lambda: lambda J: J)},
+    "free_energy.model.VectorSpinModel.new": {k: FREE[k] for k in ("num_spins", "dim", "beta", "couplings")},
     **{
         f"experiments.comparison.{name}": {"dim": 8, "num_heads": 2, "key": KEY}
         for name in ("blocks.Attention", "mixers.NormalizedAttention", "mixers.RectifiedAttention")
@@ -958,8 +682,8 @@ for _name, _arguments in {
     "experiments.comparison.blocks.FeedForward": {"dim": 8, "key": KEY},
     "experiments.comparison.blocks.Memory": {"dim": 8, "steps": 2, "key": KEY},
     "experiments.comparison.blocks.SpinBlock": {
-        "dim": 8, "num_heads": 2, "key": KEY, "theory": Opaque(lambda: _class("spinbook.spin_transformer", "naive")),
-        "dynamics": Opaque(lambda: _class("spinbook.spin_transformer", "Unroll")(1)),
+        "dim": 8, "num_heads": 2, "key": KEY, "theory": _the("spinbook.spin_transformer.naive"),
+        "dynamics": _made("spinbook.spin_transformer.Unroll", 1),
     },
     "experiments.comparison.blocks.require_sizes": {"dim": 8, "num_heads": 2},
     "experiments.comparison.mixers.EnergyBlock": {"dim": 8, "num_heads": 2, "steps": 3, "rate": 0.25, "key": KEY},
@@ -972,23 +696,7 @@ for _name, _arguments in {
     "experiments.comparison.torch_blocks.Vanilla": {"dim": 8, "num_heads": 2},
     "experiments.comparison.transient.VanillaStack": {"depth": 2, "dim": 8, "num_heads": 2, "key": KEY},
 }.items():  # fmt: skip
-    _add(_name, lambda n=_name, **a: _class(_full(n.rpartition(".")[0]), n.rpartition(".")[2])(**a), _arguments)
-_add(
-    "experiments.comparison.torch_blocks.seeded",
-    lambda seed: _class("experiments.comparison.torch_blocks", "seeded")(seed).__enter__(),
-    {"seed": 0},
-)
-_add(
-    "experiments.comparison.transient.made",
-    lambda key: _class("experiments.comparison.transient", "made")(*_smoke(), key),
-    {"key": KEY},
-)
-for _name in ("sample", "count_free"):
-    _add(
-        f"adaptive_tap.couplings.{_name}",
-        lambda n=_name, **a: _class("spinbook.adaptive_tap.couplings", n)(**a),
-        {"num_spins": 3, "dim": 2} | ({"std": 0.1} if _name == "sample" else {"symmetry": Opaque(lambda: lambda J: J)}),
-    )
+    _add(_name, _new(_name.removesuffix(".new")), _arguments)
 
 
 def _cases() -> dict[str, Case]:
@@ -998,11 +706,10 @@ def _cases() -> dict[str, Case]:
         for name in group.names.split():
             function = getattr(module, name)
             call = function if group.wrap is None else group.wrap(function)
-            table = group.table | group.more
             parameters = inspect.signature(call).parameters.values()
-            missing = [p.name for p in parameters if p.default is p.empty and p.name not in table and p.kind < 4]
+            missing = [p.name for p in parameters if p.default is p.empty and p.name not in group.table and p.kind < 4]
             assert not missing, f"{group.module}.{name}: no argument in the table for {missing}"
-            arguments = {p.name: table[p.name] for p in parameters if p.name in table}
+            arguments = {p.name: group.table[p.name] for p in parameters if p.name in group.table}
             found[_full(f"{group.module}.{name}")] = Case(call, arguments, group.documented)
     return found
 
