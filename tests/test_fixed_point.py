@@ -296,16 +296,3 @@ def test_a_start_that_is_a_constant_of_compiled_code_gives_no_nan(optimised):
 def test_tolerances_may_be_traced():
     solution = jax.jit(lambda tol, damping: solve(jnp.cos, 1.0, tol=tol, damping=damping, history=0))(1e-4, 0.5)
     assert 1e-10 < float(solution.residual) <= 1e-4
-
-
-@pytest.mark.parametrize(
-    ("arguments", "options", "message"),
-    [
-        ((lambda y: y[:1], np.zeros(2)), {}, r"f: expected the structure, shapes and dtypes of y0, float64\[2\]"),
-        ((lambda y: (y, y), np.zeros(2)), {}, "f: expected the structure"),
-        ((lambda y: y.astype(jnp.float32), np.zeros(2)), {}, r"got float32\[2\]"),
-    ],
-)
-def test_bad_input_is_named(arguments, options, message):
-    with pytest.raises(ValueError, match=message):
-        solve(*arguments, **options)

@@ -118,19 +118,3 @@ def test_an_orbit_that_escapes_has_no_exponents_and_the_others_keep_theirs():
     found = exponents(henon, [0.1, 0.1], [1.2, 3.0], steps=100, transient=50)
     assert np.isfinite(found.exponents[0]).all()
     assert np.isnan(found.exponents[1]).all()
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"f": 3}, r"f: expected a function"),
-        ({"f": lambda x, p: x[:1]}, r"f: expected a state of shape \(2,\)"),
-        ({"f": lambda x, p: (x, p)}, r"f: expected a state of shape \(2,\) of float64, got tuple"),
-        ({"parameters": np.ones(3), "start": np.ones((2, 2))}, r"parameters: expected shapes that broadcast"),
-    ],
-)
-def test_bad_input_is_refused(change, message):
-    options = {"f": henon, "start": [0.1, 0.1], "parameters": 1.4, "steps": 100, "transient": 0} | change
-    f, start, parameters = (options.pop(name) for name in ("f", "start", "parameters"))
-    with pytest.raises(ValueError, match=message):
-        exponents(f, start, parameters, **options)

@@ -246,15 +246,3 @@ def test_everything_works_under_jit_and_vmap():
         together = function(h, beta=1.3)
         one_by_one = jax.jit(jax.vmap(lambda h, function=function: function(h, beta=1.3)))(h)
         np.testing.assert_allclose(together, one_by_one, rtol=1e-14)
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: sphere.radius(2), "dim: expected more than 2"),
-        (lambda: sphere.bessel_ratio([1.0, 2.0], [1.0, 2.0, 3.0]), "x: expected a shape that broadcasts"),
-    ],
-)
-def test_bad_input_is_refused_by_name(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()

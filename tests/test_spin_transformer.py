@@ -317,29 +317,6 @@ def test_modules_are_safe_under_vmap():
         np.testing.assert_allclose(m(x), out, atol=1e-10)
 
 
-def zero_but(attending):
-    """A row of zeros that attends to others, or to which another attends."""
-    x, mask = padded(True)
-    mask[(4, 0) if attending else (0, 4)] = True
-    return x, mask
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: module(2), "more than 2 components for each head, got 2"),
-        (lambda: module(16, 8), "num_heads: expected more than 2 components for each head, got 2"),
-        (lambda: module(16, 3), "num_heads: expected a divisor of dim, 16, got 3"),
-        (lambda: module()(inputs(), np.ones((6, 5), bool)), r"mask: expected booleans of shape \(6, 6\)"),
-        (lambda: module()(inputs(), np.ones((6, 6))), "mask: expected booleans"),
-        (lambda: module()(inputs(), np.ones((6, 6), bool), inputs(4)), r"mask: expected booleans of shape \(6, 4\)"),
-    ],
-)
-def test_bad_input_is_refused_by_name(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()
-
-
 @pytest.mark.parametrize("num_spheres", [1, 2])
 def test_one_sphere_is_answered_as_each_of_several(num_spheres):
     rng = np.random.default_rng(3)

@@ -418,33 +418,3 @@ def test_parameters_of_the_options():
     # Options draw nothing from the numbers of the others.
     np.testing.assert_array_equal(module(**FULL).to_queries_keys.weight, module().to_queries_keys.weight)
     np.testing.assert_array_equal(module(**FULL).start.weight, module(start=Learned).start.weight)
-
-
-def state(num_sites=6, dim=16):
-    return State(np.zeros((num_sites, dim)))
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: module(sharpness=0.0), "sharpness: expected numbers > 0"),
-        (lambda: module(sharpness=float("nan")), "sharpness: expected finite"),
-        (lambda: module(feed_forward=0), "feed_forward: expected an integer >= 1"),
-        (lambda: module(inputs="fields"), "inputs: expected"),
-        (lambda: module(6, 2, query_key_maps=MAPS), "query_key_maps: expected an even number of components"),
-        (lambda: module(query_key_maps=(lambda a: a[..., :2],)), "query_key_maps: expected functions that keep"),
-        (lambda: module().under(3), "dynamics: expected"),
-        (lambda: module()(inputs(), state=np.zeros((6, 16))), "state: expected"),
-        (lambda: module()(inputs(), state=state(5)), "state: expected 6 sites as in x, got 5"),
-        (lambda: module()(inputs(), state=state(dim=8)), "state: expected shape"),
-        (lambda: module()(inputs(), state=State(np.full((6, 16), np.nan))), "state: expected finite"),
-        (lambda: State(np.zeros(3)).shifted(), "effective_fields: expected shape"),
-        (
-            lambda: SpinTransformer(2, 16, key=jax.random.key(0)).readout(inputs(), state=State(np.zeros((3, 6, 16)))),
-            "state: expected that of 2 modules, got 3",
-        ),
-    ],
-)
-def test_bad_input_is_refused_by_name(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()

@@ -100,10 +100,3 @@ def test_gradients_of_bounded_couplings_are_right_on_both_sides():
     for strength in (0.3, 2.0):
         J = hollow(2, 2, strength).requires_grad_()
         assert torch.autograd.gradcheck(bound, (J,))
-
-
-def test_a_bound_names_what_is_wrong():
-    with pytest.raises(ValueError, match="inner: expected a number > 0 and < 1, got 1"):
-        couplings.Bounded(inner=1.0)
-    with pytest.raises(ValueError, match="couplings: expected finite numbers, got nan"):
-        couplings.Bounded()(torch.full((2, 2, 1, 1), torch.nan))

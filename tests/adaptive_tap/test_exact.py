@@ -53,10 +53,3 @@ def test_leading_axes_broadcast(make_ising):
     assert found.susceptibilities.shape == (2, 2, 3, 3)
     one = exact.magnetizations(J[1], h[0], beta=0.5)
     np.testing.assert_allclose(found.magnetizations[1, 0], one, atol=ROUNDING)
-
-
-def test_more_than_fourteen_spins_are_refused():
-    with pytest.raises(ValueError, match=r"couplings: expected at most 14 spins, got 15 \(that is 2\^15 states\)"):
-        exact.moments(np.zeros((15, 15)), np.zeros(15))
-    with pytest.raises(ValueError, match="num_spins: expected an integer from 1 to 14"):
-        exact.states(15)

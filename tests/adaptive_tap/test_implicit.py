@@ -212,17 +212,3 @@ def test_second_derivatives_are_refused_instead_of_wrong():
     np.testing.assert_allclose(slope.detach(), 2)
     with pytest.raises(RuntimeError, match="differentiable once"):
         slope.sum().backward()
-
-
-def test_bad_input_is_named():
-    y = torch.zeros(2, 3)
-    with pytest.raises(ValueError, match=r"f: expected \(2, 3\) of torch.float32 as y0, got \(2, 1\)"):
-        implicit.solve(lambda y: y[:, :1], y)
-    with pytest.raises(ValueError, match="tol: expected a number > 0"):
-        implicit.solve(lambda y: y, y, tol=0.0)
-    with pytest.raises(ValueError, match="damping: expected a number > 0 and <= 1"):
-        implicit.solve(lambda y: y, y, damping=2.0)
-    with pytest.raises(ValueError, match="y0: expected shape"):
-        implicit.solve(lambda y: y, torch.zeros(()))
-    with pytest.raises(ValueError, match="y0: expected at least one example"):
-        implicit.solve(lambda y: y, torch.zeros(0, 3))

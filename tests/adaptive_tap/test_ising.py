@@ -227,22 +227,3 @@ def test_arrays_of_any_library_and_dtype(make_ising):
     assert bool(single.converged)
     # Sixteen roundings of single precision are accepted, and the response is of order one.
     np.testing.assert_allclose(single.magnetizations, expected, atol=1e-5)
-
-
-ZERO, FIELD = np.zeros((3, 3)), np.zeros(3)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (
-            {"couplings": np.triu(np.ones((3, 3)), 1)},
-            r"couplings: expected a symmetric matrix, got entries \(0, 1\) and \(1, 0\)",
-        ),
-        ({"couplings": np.zeros((2, 3, 3)), "fields": np.zeros((5, 3))}, "fields: expected leading axes"),
-    ],
-)
-def test_bad_input_is_named(change, message):
-    for solver in SOLVERS.values():
-        with pytest.raises(ValueError, match=message):
-            solver(**({"couplings": ZERO, "fields": FIELD} | change))

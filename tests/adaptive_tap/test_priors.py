@@ -138,27 +138,3 @@ def test_spin_length_constraint_of_a_strongly_squeezed_spin():
     assert float(covariance.trace()) == pytest.approx(1, abs=CLOSE)
     assert float(covariance[0, 0]) > 0.9
     np.testing.assert_allclose(mean, 0, atol=CLOSE)
-
-
-def test_priors_that_are_not_positive_name_the_smallest_eigenvalue():
-    with pytest.raises(
-        ValueError, match="covariance: expected the matrix to be positive definite, got smallest eigenvalue -1"
-    ):
-        Gaussian([[1.0, 2.0], [2.0, 1.0]])
-    with pytest.raises(ValueError, match="covariance: expected a symmetric matrix"):
-        Gaussian([[1.0, 0.5], [0.0, 1.0]])
-    with pytest.raises(ValueError, match=r"covariance: expected shape \(dim, dim\)"):
-        Gaussian([1.0, 2.0])
-    with pytest.raises(
-        ValueError, match=r"the prior's precision minus V to be positive definite, got smallest eigenvalue -0\.5"
-    ):
-        Gaussian().moments(torch.zeros(2), 1.5 * torch.eye(2))
-    with pytest.raises(ValueError, match="covariance: expected matrices of 3 rows"):
-        Gaussian(np.eye(2)).moments(torch.zeros(3), torch.zeros(3, 3))
-
-
-def test_other_bad_input_is_named():
-    with pytest.raises(ValueError, match="radius: expected a number > 0"):
-        Spherical(0.0)
-    with pytest.raises(ValueError, match=r"fields: expected at most 12 components, got 13 \(that is 2\^13 states\)"):
-        Binary().moments(torch.zeros(13), torch.zeros(13, 13))

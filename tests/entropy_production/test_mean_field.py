@@ -176,29 +176,6 @@ def test_two_times_that_differ_are_warned_of_and_steady_ones_are_not():
         ep.vector_mean_field(J, theta, theta * (1 + 1e-6), beta=1.0)
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (
-            lambda: ep.vector_mean_field(np.zeros((2, 2)), np.ones((2, 4)), np.ones((2, 5)), beta=1.0),
-            "previous_fields: exp",
-        ),
-        (lambda: ep.vector_mean_field(np.zeros((2, 2)), np.ones((2, 2)), np.ones((2, 2)), beta=1.0), "more than 2"),
-        (
-            lambda: ep.vector_mean_field(np.zeros((3, 2, 2)), np.ones((2, 4)), np.ones((2, 4)), beta=1.0),
-            "number of heads",
-        ),
-        (
-            lambda: ep.vector_delayed_correlations(np.zeros((2, 2, 2)), np.ones((2, 4)), np.ones((2, 4)), beta=1.0),
-            "got 2 he",
-        ),
-    ],
-)
-def test_bad_input_is_named(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()
-
-
 def test_the_quick_form_for_driven_modules_is_the_checked_one():
     J, (now, before) = random_system(3, 5, seed=13)
     quick = mean_field.driven_production(jnp.asarray(J), jnp.asarray(now), jnp.asarray(before), jnp.asarray(1.1))

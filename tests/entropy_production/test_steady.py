@@ -73,21 +73,3 @@ def test_a_simulation_that_still_moves_warns_with_its_drift():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         steady.from_simulation(settled, J, beta=1.0)
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (
-            lambda: steady.from_simulation(
-                stochastic.simulate(jax.random.key(0), np.ones((2, 2)), np.zeros((2, 2)), 0.0, beta=1.0, steps=1),
-                np.zeros((2, 2)),
-                beta=1.0,
-            ),
-            "simulation: expected one made with correlations=True",
-        ),
-    ],
-)
-def test_bad_input_is_named(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()

@@ -105,21 +105,3 @@ def test_neumann_series_sums_to_the_inverse_while_the_spectral_radius_is_below_o
             )
     diverging = neumann_terms(t[0], 4 * J[0], 60)
     assert diverging[-1].abs().max() > 1e3
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: VectorSpinAttention(6, 10, 0.0), "beta: expected numbers > 0, got 0"),
-        (lambda: VectorSpinAttention(2, 3, 1.0, [[0.0, 1.0], [0.0, 0.0]]), "couplings: expected a symmetric matrix"),
-        (lambda: VectorSpinAttention(2, 3)(torch.ones(2, 3), t0=[-1.0]), "t0: expected diag"),
-        (lambda: QueryKeyCouplings(0, 3), "num_spins: expected an integer >= 1, got 0"),
-        (
-            lambda: QueryKeyCouplings(2, 3).channel_mixing(torch.ones(2, 3), torch.ones(3, 3)),
-            r"correlations: expected shape \(..., 2, 2\), got \(3, 3\)",
-        ),
-    ],
-)
-def test_bad_input_is_named(call, message):
-    with pytest.raises(ValueError, match="^" + message):
-        call()

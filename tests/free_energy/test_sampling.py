@@ -84,27 +84,3 @@ def test_uniform_directions_have_no_mean():
     assert spins.mean(0).abs().max() < 4.5 * 0.5 / np.sqrt(20_000)
     moments = spins.T @ spins / 20_000
     np.testing.assert_allclose(moments, np.eye(4) / 4, atol=4.5 * 0.3 / np.sqrt(20_000))
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"spins": torch.ones(2, 3)}, "spins: expected unit vectors, got a length of 1.73205"),
-        ({"spins": torch.ones(2, 0)}, r"spins: expected shape \(..., N, D\) with D >= 1"),
-        ({"couplings": [[0.0, 1.0], [0.0, 0.0]]}, "couplings: expected a symmetric matrix"),
-        ({"beta": -1.0}, "beta: expected numbers > 0, got -1"),
-        ({"steps": 0}, "steps: expected an integer >= 1, got 0"),
-    ],
-)
-def test_bad_input_is_named(options, message):
-    arguments = {
-        "spins": torch.eye(2, 3),
-        "h": torch.zeros(2, 3),
-        "couplings": torch.zeros(2, 2),
-        "steps": 1,
-        "generator": generator(),
-    }
-    with pytest.raises(ValueError, match="^" + message):
-        sampling.simulate(**arguments | options)
-    with pytest.raises(ValueError, match=r"^shape: expected"):
-        sampling.uniform(2, 0, generator=generator())

@@ -8,6 +8,7 @@ import pkgutil
 import re
 import sys
 
+import jax
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -100,6 +101,34 @@ def test_numbers_of_any_size_are_neither_silent_nor_unclear(name):
         assert kind in fuzz.ALLOWED, f"{name} with {argument} = {size:g} in {dtype}: {kind} ({words})"
 
     run()
+
+
+# What has numbers of its own, or says in its docstring that it computes in double precision.
+DOUBLE = (
+    "spinbook.free_energy.model", "spinbook.lens", "spinbook.lyapunov", "spinbook.self_attention",
+    "spinbook.spin_transformer.SpinTransformer", "spinbook.entropy_production.relaxation.contraction_factor",
+    "spinbook.vector.mean_field.collective_mode",
+)  # fmt: skip
+SINGLE = [name for name in registry.CASES if name.startswith("spinbook.") and not name.startswith(DOUBLE)]
+
+
+@pytest.mark.parametrize("name", SINGLE)
+def test_single_precision_in_gives_single_precision_out(name):
+    case = registry.CASES[name]
+    good = {key: value.make() if isinstance(value, registry.Opaque) else value for key, value in case.arguments.items()}
+    arrays = {k: v.astype(np.float32) for k, v in good.items() if isinstance(v, np.ndarray) and v.dtype == float}
+    if not arrays:
+        pytest.skip("no arrays among the arguments")
+
+    def call(**arrays):
+        result = case.function(**good | arrays)
+        return jax.tree.map(lambda leaf: leaf if hasattr(leaf, "dtype") else None, result)
+
+    # A trace compiles nothing; PyTorch, and what looks at values, has none.
+    in_torch = name.startswith(("spinbook.adaptive_tap", "spinbook.free_energy"))
+    leaves = jax.tree.leaves(call(**arrays) if in_torch else jax.eval_shape(call, **arrays))
+    floats = {str(leaf.dtype).removeprefix("torch.") for leaf in leaves if "float" in str(leaf.dtype)}
+    assert floats <= {"float32"}
 
 
 def test_what_is_exempt_because_it_says_so_says_so():

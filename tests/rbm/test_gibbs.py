@@ -91,15 +91,10 @@ def test_simulation_is_repeated_stepping():
 
 
 @pytest.mark.parametrize("batch", [(), (4,), (2, 4)])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_leading_axes_are_chains_and_the_dtype_follows_the_input(batch, dtype):
-    key, w = jax.random.key(0), W.astype(dtype)
-    sampler = gibbs.hidden_given_visible.laplace(0.4)
-    v = jax.ShapeDtypeStruct((*batch, 3), dtype)
-    stepped = jax.eval_shape(lambda v: gibbs.step(key, v, w, sampler, 0.5), v)
-    assert (stepped.shape, stepped.dtype) == ((*batch, 3), dtype)
-    simulated = jax.eval_shape(lambda v: gibbs.simulate(key, v, w, sampler, A.astype(dtype), steps=2), v)
-    assert (simulated.shape, simulated.dtype) == ((2, *batch, 3), dtype)
+def test_leading_axes_are_chains(batch):
+    v, sampler = jax.ShapeDtypeStruct((*batch, 3), float), gibbs.hidden_given_visible.laplace(0.4)
+    simulated = jax.eval_shape(lambda v: gibbs.simulate(jax.random.key(0), v, W, sampler, A, steps=2), v)
+    assert simulated.shape == (2, *batch, 3)
 
 
 def test_jit_changes_nothing_and_integers_are_accepted():
@@ -109,21 +104,3 @@ def test_jit_changes_nothing_and_integers_are_accepted():
     np.testing.assert_array_equal(jitted, gibbs.step(key, v, W, sampler, A))
     single = jax.eval_shape(lambda key: gibbs.step(key, v, W.astype(np.float32), sampler, A), key)
     assert single.dtype == np.float32  # the states follow the weights
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"weights": 20 * np.abs(W), "visible": [1, 1, 1]}, "t: expected t < rate"),
-    ],
-)
-def test_bad_input_is_named(change, message):
-    sampler = gibbs.hidden_given_visible.exponential(3.0)
-    arguments = {"visible": np.zeros(3), "weights": W, "hidden_sampler": sampler, "bias": A, "steps": 1} | change
-    if "steps" in change:
-        with pytest.raises(ValueError, match="^" + message):
-            gibbs.simulate(jax.random.key(0), **arguments)
-    else:
-        del arguments["steps"]
-        with pytest.raises(ValueError, match="^" + message):
-            gibbs.step(jax.random.key(0), **arguments)

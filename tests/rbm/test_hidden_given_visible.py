@@ -92,14 +92,6 @@ def test_every_entry_gets_its_own_input_parameter_and_draw():
         assert np.abs(np.corrcoef(h[:-1], h[1:])[0, 1]) < 4 / np.sqrt(999)  # neighbours are independent
 
 
-def test_samplers_can_be_traced_and_the_dtype_follows_the_input():
-    makers = (samplers.bernoulli, samplers.poisson, samplers.exponential, samplers.laplace, samplers.constant)
-    for sampler in (samplers.gaussian, *(make() for make in makers)):
-        for dtype in (np.float32, np.float64):
-            traced = jax.eval_shape(sampler, jax.random.key(0), jax.ShapeDtypeStruct((5,), dtype))
-            assert (traced.shape, traced.dtype) == ((5,), dtype)
-
-
 def test_jit_changes_nothing():
     sampler = samplers.bernoulli(0.3)
     t = np.linspace(-1, 1, DRAWS).reshape(-1, 2)

@@ -1,7 +1,6 @@
 """Sums over the states of a hidden unit against the closed forms: two routes that share no line of code."""
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -52,26 +51,8 @@ def test_truncation_of_the_poisson_sum_stays_below_its_bound():
         hidden_sum.poisson(1.0, max_count=20)(t)
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: hidden_sum.poisson(1.0, max_count=0), "max_count: expected an integer >= 1, got 0"),
-    ],
-)
-def test_bad_input_is_named(call, message):
-    with pytest.raises(ValueError, match="^" + message):
-        call()
-
-
 def test_where_a_traced_sum_cannot_be_trusted_it_says_so():
     assert np.isposinf(jax.jit(hidden_sum.exponential(1.0))(1.5))
     assert np.isposinf(jax.jit(hidden_sum.laplace(1.0))(-1.5))
     assert np.isnan(jax.jit(hidden_sum.poisson(1.0))(9.0))
     assert np.isnan(jax.jit(hidden_sum.gaussian)(11.0))
-
-
-def test_single_precision_in_gives_single_precision_out():
-    t = jnp.zeros(3, jnp.float32)
-    for total in (hidden_sum.gaussian, hidden_sum.bernoulli(), hidden_sum.poisson(), hidden_sum.exponential(),
-                  hidden_sum.laplace(), hidden_sum.constant()):  # fmt: skip
-        assert jax.eval_shape(total, t).dtype == jnp.float32

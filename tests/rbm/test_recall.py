@@ -3,7 +3,6 @@
 from itertools import pairwise
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
@@ -53,9 +52,3 @@ def test_trajectory_repeats_the_update_downhill_to_a_fixed_point():
     assert np.all(np.diff(energies, axis=0) <= 1e-13)
     np.testing.assert_allclose(path[-1], path[-2], atol=1e-10)
     assert jax.eval_shape(lambda q: recall.trajectory(q, X, steps=0), q[0]).shape == (1, 8)
-
-
-def test_single_precision_in_gives_single_precision_out():
-    x = X.astype(np.float32)
-    for function in (lambda x: recall.trajectory(x, x, steps=2), lambda x: recall.overlap(x, x)):
-        assert jax.eval_shape(function, x).dtype == jnp.float32

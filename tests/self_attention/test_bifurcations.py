@@ -227,35 +227,6 @@ def test_jax_gathers_the_same_from_the_definition(other):
     assert np.abs(ours.exponents - theirs.exponents).max() < 10 / 200
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"gammas": [-1.0]}, "gamma: expected a number >= 0, got -1"),
-        ({"network": []}, "network: expected at least one, got none"),
-        (
-            {"observation": Observation("spin")},
-            "observation.field: expected one of output_semantic, values, queries, keys, attention, got 'spin'",
-        ),
-        ({"observation": 2000}, "observation: expected an Observation, got int"),
-        ({"starts": []}, "starts: expected at least one window, got none"),
-        ({"starts": np.zeros((2, 3, 3))}, r"attention: expected shape \(4, 3\), 4 tokens"),
-        ({"start": np.zeros((5, 3))}, r"attention: expected shape \(4, 3\), 4 tokens"),
-    ],
-)
-def test_what_cannot_be_swept_is_refused_by_name(paper, arguments, message):
-    with pytest.raises(ValueError, match=message):
-        bifurcation(**({"network": paper, "betas": [1.0], "steps": 100, "transient": 0} | arguments))
-
-
-def test_what_does_not_go_together_is_refused(paper, other):
-    with pytest.raises(
-        ValueError, match=r"network: expected networks with equally many features.*\(2, 3, 8\), \(3, 4, 4\)"
-    ):
-        bifurcation([paper, other], [1.0], **FAST)
-    with pytest.raises(ValueError, match="starts: expected windows of one length and one position"):
-        bifurcation(paper, [1.0], starts=[None, np.zeros((4, 3))], **FAST)
-
-
 @pytest.mark.slow
 def test_the_paper_s_figure_fits_into_a_fifth_of_500_megabytes_whatever_its_number_of_steps(paper):
     # What is gathered by default for 4001 temperatures. One variable alone would be 2.4 GB in 75,000 steps.

@@ -112,19 +112,18 @@ CASES = [
 ]
 
 
+def defined(network, *, beta, steps, start):
+    """What ``simulate`` computes, by the definition in JAX."""
+    return in_jax(couplings(network, beta=beta), start, steps=steps)[1]
+
+
+@pytest.mark.parametrize("routine", [defined, pytest.param(simulate, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("network", "window", "run"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])
-def test_the_definition_follows_the_authors_programs(network, window, run):
+def test_the_definition_and_the_fast_routine_follow_the_authors_programs(network, window, run, routine):
     bound = allowed(network, run["beta"], window)
     assert bound.max() < 1e-6
-    _, orbit = in_jax(couplings(network, beta=run["beta"]), window, steps=40)
+    orbit = routine(network, beta=run["beta"], steps=40, start=window)
     assert distance(orbit, run, bound) < 1
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("network", "window", "run"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])
-def test_the_fast_routine_follows_the_authors_programs(network, window, run):
-    orbit = simulate(network, beta=run["beta"], steps=40, start=window)
-    assert distance(orbit, run, allowed(network, run["beta"], window)) < 1
 
 
 @pytest.mark.parametrize("run", DATA["stored"], ids=lambda run: run["window"])
@@ -195,16 +194,6 @@ def test_a_sweep_says_what_it_was_given_and_counts_what_leaves_the_histogram():
     assert again.period == network.period == 1
 
 
-def test_what_needs_units_refuses_a_network_without_them():
-    network = coupled_network(np.eye(2), np.zeros((4, 2, 2)))
-    with pytest.raises(ValueError, match="network: expected one with units for a token"):
-        token_window(network)
-    with pytest.raises(ValueError, match="network: expected one made of units"):
-        sample_finite(jax.random.key(0), network, beta=1.0, num_spins=10, steps=2, start=np.zeros((4, 2)))
-    with pytest.raises(ValueError, match="network: expected patterns that are -1 or 1"):
-        quad_correlations(network)
-
-
 def test_a_finite_network_with_given_positions_approaches_its_mean_field():
     run = DATA["sigma"][0]
     network, window = with_units(run), np.full((4, 4), 0.1)
@@ -215,24 +204,3 @@ def test_a_finite_network_with_given_positions_approaches_its_mean_field():
     errors = attention.std(axis=0, ddof=1) / np.sqrt(len(keys))
     # The mean itself is off by some 1/N.
     assert np.all(np.abs(attention.mean(axis=0) - expected) < 5 * errors + 100 / 8000)
-
-
-GIVEN = {"patterns": np.ones((2, 3)), "averages": np.zeros((4, 3, 2))}
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"pairs": np.zeros((4, 17, 17))}, "pairs: expected at most 16 features, got 17"),
-    ],
-)
-def test_correlations_that_do_not_fit_are_refused_by_name(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        correlated_network(**({"pairs": np.zeros((4, 3, 3))} | arguments))
-
-
-def test_segments_beside_couplings_and_bits_beside_positions_are_refused(paper):
-    with pytest.raises(ValueError, match="expected neither segments nor a correlation order"):
-        replace(paper, patterns=np.ones((1, 3)), averages=np.zeros((4, 3, 1)))
-    with pytest.raises(ValueError, match="and 2 bits"):
-        replace(paper, positions=np.zeros((4, 4, 3)))

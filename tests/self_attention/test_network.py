@@ -7,16 +7,12 @@ import numpy as np
 import pytest
 
 from spinbook.self_attention import (
-    Network,
     pair_correlations,
     paper_network,
     positional_bits,
     quad_correlations,
     random_network,
 )
-
-SEMANTIC = np.ones((4, 3, 2))
-POSITIONAL = np.ones((4, 3, 2))
 
 
 def test_positions_count_in_binary_with_the_most_significant_bit_first():
@@ -72,23 +68,6 @@ def test_a_network_cannot_be_changed_behind_its_back():
     network = paper_network()
     with pytest.raises(ValueError, match="read-only"):
         network.semantic_signs[0, 0, 0] = 1
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"semantic_signs": SEMANTIC[..., :0]}, "semantic_signs: expected at least one segment"),
-        ({"positional_signs": POSITIONAL[:, :2]}, r"positional_signs: expected shape \(4, 3, positions\)"),
-        ({"positional_signs": POSITIONAL[..., :0]}, "epsilon: expected 0 for a network without positional bits"),
-        ({"gamma": -1.0}, "gamma: expected a number >= 0, got -1"),
-        ({"correlation_order": 0}, "correlation_order: expected an integer >= 1, got 0"),
-        ({"semantic_signs": np.ones((4, 17, 2)), "positional_signs": np.ones((4, 17, 2))}, "2\\^16 = 65536"),
-    ],
-)
-def test_what_cannot_be_a_network_is_refused_by_name(arguments, message):
-    valid = {"semantic_signs": SEMANTIC, "positional_signs": POSITIONAL}
-    with pytest.raises(ValueError, match=message):
-        Network(**(valid | arguments))
 
 
 def test_a_variant_keeps_the_rest(other):

@@ -106,15 +106,3 @@ def test_units_are_shared_out_by_weight(other):
     assert segment_sizes(other, 1001).sum() == 1001
     # Shares 5.875, 11.75, 2.9375, 17.625, 8.8125 of 47: the largest remainders are rounded up.
     assert segment_sizes(other, 47).tolist() == [6, 12, 3, 17, 9]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"num_spins": 2}, "num_spins: expected enough for one unit in each of 3 segments, got 2"),
-        ({"start": np.zeros((3, 3))}, "attention: expected shape"),
-    ],
-)
-def test_what_cannot_be_sampled_is_refused_by_name(paper, arguments, message):
-    with pytest.raises(ValueError, match=message):
-        sample_finite(jax.random.key(0), paper, **({"beta": 1.0, "num_spins": 30, "steps": 2} | arguments))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from spinbook.self_attention import Window, attention_window, simulate, token_window
+from spinbook.self_attention import simulate, token_window
 from spinbook.self_attention.window import start_window
 
 
@@ -30,27 +30,3 @@ def test_a_start_may_be_a_window_a_trajectory_an_array_or_nothing(paper):
         assert np.array_equal(start_window(paper, start).attention, orbit.attention[:-5:-1])
     assert np.array_equal(start_window(paper, orbit.attention[:4]).attention, orbit.attention[:4])
     assert np.array_equal(start_window(paper, None).attention, token_window(paper).attention)
-
-
-@pytest.mark.parametrize("size", [3, 5])
-def test_a_window_of_the_wrong_length_is_refused(paper, size):
-    wrong = np.zeros((size, 3))
-    with pytest.raises(ValueError, match=rf"attention: expected shape \(4, 3\), 4 tokens .* got \({size}, 3\)"):
-        attention_window(paper, wrong)
-    with pytest.raises(ValueError, match=rf"start: expected a window of shape \(4, 3\), .* got \({size}, 3\)"):
-        simulate(paper, beta=1.0, steps=5, start=Window(wrong, np.int64(1), np.int64(0)))
-
-
-def test_what_cannot_be_a_start_is_refused_by_name(paper):
-    with pytest.raises(ValueError, match="attention: expected finite numbers, got nan"):
-        attention_window(paper, np.full((4, 3), np.nan))
-    with pytest.raises(ValueError, match="attention: expected a rectangular array"):
-        attention_window(paper, [[1.0], [1.0, 2.0]])
-    with pytest.raises(ValueError, match=r"token: expected one number per segment, shape \(3,\), got \(99,\)"):
-        token_window(paper, np.ones(99))
-    with pytest.raises(ValueError, match="token: expected numbers from -1 to 1, got 2"):
-        token_window(paper, [1, 2, 1])
-    with pytest.raises(ValueError, match=r"start.length: expected an integer from 1 to 4, got 5"):
-        start_window(paper, Window(np.zeros((4, 3)), np.int64(5), np.int64(0)))
-    with pytest.raises(ValueError, match="position: expected an integer >= 0, got -1"):
-        attention_window(paper, np.zeros((4, 3)), position=-1)

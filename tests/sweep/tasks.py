@@ -50,6 +50,14 @@ def begun(log):
     return [int(line.split()[0]) for line in Path(log).read_text().splitlines()] if Path(log).exists() else []
 
 
+def assert_same_bits(ours, expected):
+    for mine, theirs in zip(ours, expected, strict=True):
+        assert list(mine) == list(theirs)
+        for name in mine:
+            assert mine[name].dtype == theirs[name].dtype
+            assert mine[name].tobytes() == theirs[name].tobytes()
+
+
 def _refuse():
     raise TypeError("this cannot be read")
 

@@ -15,7 +15,7 @@ import torch
 from spinbook import sweep
 from spinbook.precision import enable_x64
 from tests.sweep import tasks as work
-from tests.sweep.tasks import Task
+from tests.sweep.tasks import Task, assert_same_bits
 
 
 def square(x):
@@ -113,11 +113,6 @@ def test_the_bar_counts_what_was_there_already(tmp_path, capsys):
     assert "2/2" in capsys.readouterr().err
     sweep.run(square, [1.0], progress=False)
     assert capsys.readouterr().err == ""
-
-
-def test_a_number_of_threads_that_is_none_is_refused():
-    with pytest.raises(ValueError, match="num_threads: expected an integer >= 1, got 0"):
-        sweep.run(square, [1.0], num_threads=0)
 
 
 def test_failures_are_told_at_the_end_and_stop_nothing(tmp_path):
@@ -238,6 +233,7 @@ def test_what_no_file_can_hold_is_refused_whether_it_is_kept_or_not(result, mess
     ("options", "message"),
     [
         ({"function": 3}, "function: expected a function of one task, got int"),
+        ({"num_threads": 0}, "num_threads: expected an integer >= 1, got 0"),
         ({"executor": 3}, "executor: expected one of concurrent.futures, got int"),
         ({"executor": ThreadPoolExecutor(1), "num_threads": 2}, "num_threads: expected none beside an executor, got 2"),
         ({"time_limit": 0}, "time_limit: expected a number of seconds > 0, got 0"),
@@ -264,14 +260,6 @@ class Backwards(Executor):
             for future_, function_, args_, kwargs_ in reversed(self._waiting):
                 future_.set_result(function_(*args_, **kwargs_))
         return future
-
-
-def assert_same_bits(ours, expected):
-    for mine, theirs in zip(ours, expected, strict=True):
-        assert list(mine) == list(theirs)
-        for name in mine:
-            assert mine[name].dtype == theirs[name].dtype
-            assert mine[name].tobytes() == theirs[name].tobytes()
 
 
 TASKS = [Task(seed) for seed in (5, 3, 8, 1, 9, 2)]

@@ -15,14 +15,9 @@ import pytest
 from spinbook import sweep
 from spinbook.sweep.processes import Processes
 from tests.sweep import tasks as work
-from tests.sweep.tasks import Task, begun
+from tests.sweep.tasks import Task, assert_same_bits, begun
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-def assert_same_bits(ours, expected):
-    for mine, theirs in zip(ours, expected, strict=True):
-        assert all(mine[name].tobytes() == theirs[name].tobytes() for name in theirs)
 
 
 @pytest.mark.parametrize(

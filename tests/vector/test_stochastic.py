@@ -3,7 +3,6 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
 from spinbook import sphere
 from spinbook.vector import stochastic
@@ -44,17 +43,6 @@ def test_without_couplings_nothing_is_correlated_but_a_spin_with_itself(system):
     assert np.all(np.abs(run.delayed_correlations) < 7 * np.asarray(run.delayed_correlation_standard_errors))
 
 
-def test_delayed_correlations_have_the_later_time_first():
-    J = [[0.0, 1.5], [0.0, 0.0]]
-    options = {"beta": 1.0, "steps": 60, "transient": 2, "correlations": True}
-    run = stochastic.simulate(jax.random.key(3), start(320, 2, 4), J, np.zeros((2, 4)), **options)
-    # Spin 0 feels 1.5 s_1, of length 1.5, and answers along it: D_01 = |phi(1.5 s_1)| R.
-    expected = float(jnp.linalg.norm(sphere.magnetization([1.5, 0.0, 0.0, 0.0], beta=1.0)))
-    D, error = run.delayed_correlations, run.delayed_correlation_standard_errors
-    assert abs(float(D[0, 1]) - expected) < 7 * float(error[0, 1])
-    assert abs(float(D[1, 0])) < 7 * float(error[1, 0])
-
-
 def test_a_spin_and_its_exact_response_have_the_same_correlation_with_the_state_before(system):
     # For any function g of the state before, E[s_i . g] = E[phi(h_i) . g].
     J, x, _ = system(4, 6, strength=0.8)
@@ -79,8 +67,6 @@ def test_a_simulation_is_repeated_stepping_and_a_key_is_a_run(system):
     np.testing.assert_allclose(run.magnetizations, np.asarray(run.observed).mean((0, 1)), atol=1e-12)
     other = stochastic.simulate(jax.random.key(8), s, J, x, beta=1.0, steps=3)
     assert np.abs(other.spins - run.spins).max() > 0.1
-    with pytest.raises(ValueError, match="correlations: expected a simulation made with"):
-        _ = run.correlations
 
 
 def test_single_precision_stays_single_and_on_the_sphere():
@@ -90,25 +76,3 @@ def test_single_precision_stays_single_and_on_the_sphere():
     )
     assert run.spins.dtype == np.float32
     np.testing.assert_allclose(np.linalg.norm(run.spins, axis=-1), sphere.radius(8), rtol=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"spins": np.ones((3, 4, 6))}, "spins: expected shape"),
-        ({"fields": np.ones((2, 5, 6))}, "fields: expected a shape that broadcasts"),
-    ],
-)
-def test_bad_input_is_refused_by_name(system, change, message):
-    J, x, _ = system()
-    arguments = {"spins": start(3, 5, 6), "couplings": J, "fields": x, "beta": 1.0} | change
-    with pytest.raises(ValueError, match=message):
-        stochastic.step(jax.random.key(0), **arguments)
-
-
-def test_steps_are_counted():
-    arguments = (jax.random.key(0), start(1, 2, 4), np.zeros((2, 2)), np.zeros((2, 4)))
-    with pytest.raises(ValueError, match="steps: expected an integer >= 1"):
-        stochastic.simulate(*arguments, beta=1.0, steps=0)
-    with pytest.raises(ValueError, match="transient: expected an integer from 0 to 4"):
-        stochastic.simulate(*arguments, beta=1.0, steps=5, transient=5)
