@@ -238,11 +238,3 @@ def test_single_precision_stays_single():
     for function in (sphere.magnetization, sphere.magnetization_large_d, sphere.covariance, sphere.log_partition):
         assert function(h, beta=1.0).dtype == np.float32
         np.testing.assert_allclose(function(h, beta=1.0), function(h.astype(float), beta=1.0), rtol=3e-6, atol=1e-6)
-
-
-def test_everything_works_under_jit_and_vmap():
-    h = jnp.asarray(np.stack([fields(5, a) for a in (0.0, 0.5, 2.0)]))
-    for function in (sphere.magnetization, sphere.covariance, sphere.log_partition):
-        together = function(h, beta=1.3)
-        one_by_one = jax.jit(jax.vmap(lambda h, function=function: function(h, beta=1.3)))(h)
-        np.testing.assert_allclose(together, one_by_one, rtol=1e-14)

@@ -45,11 +45,3 @@ def test_moments_are_derivatives_of_log_z(make_ising):
     curvature = torch.autograd.functional.hessian(lambda x: exact.log_partition(J, x), h)
     np.testing.assert_allclose(exact.magnetizations(J, h), gradient, atol=ROUNDING)
     np.testing.assert_allclose(exact.susceptibilities(J, h), curvature, atol=ROUNDING)
-
-
-def test_leading_axes_broadcast(make_ising):
-    J, h = make_ising(3, 0.5, seed=2, batch=(2,))
-    found = exact.moments(J[:, None], h, beta=[[0.5, 1.0]])
-    assert found.susceptibilities.shape == (2, 2, 3, 3)
-    one = exact.magnetizations(J[1], h[0], beta=0.5)
-    np.testing.assert_allclose(found.magnetizations[1, 0], one, atol=ROUNDING)

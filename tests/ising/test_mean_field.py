@@ -89,14 +89,6 @@ def test_tap_differentiates_as_the_implicit_function_theorem_says():
     np.testing.assert_allclose(derivative, np.array(numerical).T, atol=1e-9)
 
 
-def test_batches_are_systems_side_by_side():
-    J, h, _ = system(7, 0.5)
-    starts = np.random.default_rng(1).uniform(-1, 1, size=(3, 2, NUM_SPINS))
-    together = mean_field.tap_step(starts, J, h, beta=1.0)
-    for index in np.ndindex(3, 2):
-        np.testing.assert_allclose(together[index], mean_field.tap_step(starts[index], J, h, beta=1.0), rtol=1e-13)
-
-
 @pytest.mark.parametrize("beta", [0.4, 1.2])
 def test_flat_tap_steps_stay_in_the_steady_state_of_tap(beta):
     J, h, _ = system(5, 0.6)

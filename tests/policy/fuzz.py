@@ -145,7 +145,7 @@ def choices(case: Case) -> list[tuple[str, str]]:
     return [(name, label) for name, value in case.arguments.items() for label in spoilt(name, value)]
 
 
-def _good(case: Case) -> dict[str, Any]:
+def good(case: Case) -> dict[str, Any]:
     return {name: value.make() if isinstance(value, Opaque) else value for name, value in case.arguments.items()}
 
 
@@ -222,7 +222,7 @@ def _without_objects(result: Any) -> Any:
 
 def judge(case: Case, name: str, label: str, *, replacement: Any = None) -> tuple[str, str]:
     """The verdict on the function with one argument spoilt in one way, or replaced by what is given."""
-    arguments = _good(case)
+    arguments = good(case)
     if label == TRACED:
         return verdict(case, _traced(case, arguments, name))
     bad = spoilt(name, case.arguments[name])[label]() if replacement is None else replacement

@@ -114,8 +114,7 @@ SINGLE = [name for name in registry.CASES if name.startswith("spinbook.") and no
 
 @pytest.mark.parametrize("name", SINGLE)
 def test_single_precision_in_gives_single_precision_out(name):
-    case = registry.CASES[name]
-    good = {key: value.make() if isinstance(value, registry.Opaque) else value for key, value in case.arguments.items()}
+    case, good = registry.CASES[name], fuzz.good(registry.CASES[name])
     arrays = {k: v.astype(np.float32) for k, v in good.items() if isinstance(v, np.ndarray) and v.dtype == float}
     if not arrays:
         pytest.skip("no arrays among the arguments")

@@ -62,9 +62,3 @@ def test_outside_of_its_domain_a_traced_function_is_infinite():
         assert np.isposinf(jax.jit(prior)(jnp.array(t))).tolist() == [not i for i in inside]
         gradient = jax.jit(jax.vmap(jax.grad(prior)))(jnp.array(t))
         assert np.all(np.isfinite(gradient))
-
-
-@every_prior
-def test_jit_changes_nothing(prior):
-    t = np.linspace(-1.9, 1.9, 39)
-    np.testing.assert_allclose(jax.jit(prior)(t), prior(t), rtol=1e-14, atol=1e-15)

@@ -88,14 +88,6 @@ def test_gaussian_prior_gives_the_hopfield_energy_with_its_diagonal():
         assert energy == pytest.approx(-A @ v - pairs / 2, abs=ROUNDING)
 
 
-def test_diagonal_of_the_hopfield_energy_is_a_field_on_binary_units():
-    couplings = W @ W.T
-    off_diagonal = couplings - np.diag(np.diag(couplings))
-    without = -STATES @ A - np.einsum("si,ij,sj->s", STATES, off_diagonal, STATES) / 2
-    field = STATES @ (np.sum(W**2, axis=1) / 2)
-    np.testing.assert_allclose(effective_energy(STATES, W, K.gaussian, linear(A)), without - field, atol=ROUNDING)
-
-
 def test_poisson_prior_gives_the_exponential_interaction_up_to_one_per_hidden_unit():
     energies = effective_energy(STATES, W, K.poisson(1.0), linear(A))
     np.testing.assert_allclose(np.asarray(energies) - 3, -STATES @ A - np.exp(STATES @ W).sum(axis=1), atol=ROUNDING)
@@ -152,30 +144,10 @@ def test_parameters_of_the_prior_may_differ_from_one_hidden_unit_to_the_next():
     np.testing.assert_allclose(together, one_by_one, atol=ROUNDING)
 
 
-@pytest.mark.parametrize("batch", [(), (5,), (2, 5)])
-def test_leading_axes_are_a_batch(batch):
-    v = rng.normal(size=(*batch, 4))
-    energies = np.asarray(effective_energy(v, W, K.gaussian, gaussian()))
-    assert energies.shape == batch
-    for index in np.ndindex(*batch):
-        assert energies[index] == pytest.approx(
-            np.sum(v[index] ** 2) / 2 - np.sum((v[index] @ W) ** 2) / 2, abs=ROUNDING
-        )
-
-
 def test_visible_term_may_be_summed_already():
     per_unit = effective_energy(STATES, W, K.gaussian, linear(A))
     summed = effective_energy(STATES, W, K.gaussian, lambda v: v @ jnp.asarray(A))
     np.testing.assert_allclose(per_unit, summed, atol=ROUNDING)
-
-
-def test_jit_and_vmap_change_nothing():
-    def energy(v):
-        return effective_energy(v, W, K.laplace(0.5), linear(A))
-
-    expected = energy(STATES)
-    np.testing.assert_allclose(jax.jit(energy)(STATES), expected, atol=ROUNDING)
-    np.testing.assert_allclose(jax.vmap(energy)(jnp.asarray(STATES)), expected, atol=ROUNDING)
 
 
 def test_lists_and_torch_tensors_are_accepted():

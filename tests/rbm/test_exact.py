@@ -105,13 +105,3 @@ def test_interaction_strength_is_the_root_mean_square_over_subsets_of_each_size(
     for k in range(6):
         members = [sum(2**i for i in c) for c in itertools.combinations(range(5), k)]
         assert strength[k] == pytest.approx(np.sqrt(np.mean(J[members] ** 2)), abs=ROUNDING)
-
-
-def test_leading_axes_are_a_batch():
-    energies = rng.normal(size=(2, 3, 8))
-    J = np.asarray(exact.interactions(energies))
-    strength = np.asarray(exact.interaction_strength_by_order(energies))
-    assert J.shape == (2, 3, 8)
-    assert strength.shape == (2, 3, 4)
-    np.testing.assert_allclose(J[1, 2], exact.interactions(energies[1, 2]), atol=ROUNDING)
-    np.testing.assert_allclose(strength[1, 2], exact.interaction_strength_by_order(energies[1, 2]), atol=ROUNDING)

@@ -175,27 +175,6 @@ every_function = pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.
 
 
 @every_function
-def test_leading_axes_are_a_batch(function):
-    queries = rng.normal(size=(2, 3, 2))
-    together = np.asarray(function(queries, X, beta=0.7))
-    trailing = {responsibilities: (5,), posterior_mean: (2,), retrieve: (2,)}.get(function, ())
-    assert together.shape == (2, 3, *trailing)
-    for index in np.ndindex(2, 3):
-        alone = function(queries[index], X, beta=0.7)
-        assert alone.shape == trailing
-        np.testing.assert_allclose(together[index], alone, atol=ROUNDING)
-    assert jax.eval_shape(lambda q: function(q, X), np.zeros((0, 2))).shape == (0, *trailing)
-
-
-@every_function
-def test_jit_and_vmap_change_nothing_also_in_the_patterns_and_beta(function):
-    traced = jax.jit(jax.vmap(lambda q, x, b: function(q, x, beta=b), in_axes=(None, None, 0)))
-    over_beta = np.asarray(traced(Q, X, np.array([0.7, 2.0])))
-    for values, beta in zip(over_beta, (0.7, 2.0), strict=True):
-        np.testing.assert_allclose(values, function(Q, X, beta=beta), atol=ROUNDING)
-
-
-@every_function
 def test_single_precision_in_gives_single_precision_out(function):
     q, x = Q.astype(np.float32), X.astype(np.float32)
     single = function(q.tolist(), torch.tensor(x), beta=np.float64(0.7))

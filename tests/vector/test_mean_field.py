@@ -168,16 +168,6 @@ def test_couplings_act_from_the_second_index_on_the_first():
     np.testing.assert_array_equal(out[1], 0)
 
 
-def test_systems_in_leading_axes_do_not_touch(system):
-    J, x, m = system()
-    starts = np.stack([m, 0.5 * m, -m])
-    together = tap_step(starts, J, x, beta=BETA)
-    for start, out in zip(starts, together, strict=True):
-        np.testing.assert_allclose(out, tap_step(start, J, x, beta=BETA), rtol=1e-9, atol=1e-11)
-    for step in (naive_step, tap_step, flat_tap_step, message_passing_step):
-        assert step(starts[:0], J, x, beta=BETA).shape == (0, *m.shape)
-
-
 @pytest.mark.parametrize("step", [naive_step, flat_tap_step])
 def test_a_steady_state_stays_and_is_where_stepping_leads(system, step):
     J, x, _ = system()
