@@ -310,13 +310,6 @@ def test_half_precision_has_finite_gradients_and_stays_itself_through_a_stack(dt
     assert stack(x).dtype == stack.steady_state(x).value.dtype == dtype
 
 
-def test_modules_are_safe_under_vmap():
-    batch = jnp.stack([inputs(), inputs(seed=7)])
-    m = module(16, 2)
-    for x, out in zip(batch, jax.vmap(m)(batch), strict=True):
-        np.testing.assert_allclose(m(x), out, atol=1e-10)
-
-
 @pytest.mark.parametrize("num_spheres", [1, 2])
 def test_one_sphere_is_answered_as_each_of_several(num_spheres):
     rng = np.random.default_rng(3)

@@ -19,9 +19,10 @@ from spinbook.free_energy import QueryKeyCouplings, VectorSpinModel, sampling
 from spinbook.free_energy import exact as free_exact
 from spinbook.ising import exact as ising_exact
 from spinbook.ising import mean_field as ising_mean_field
+from spinbook.ising import sherrington_kirkpatrick as sk
 from spinbook.ising import stochastic as ising_stochastic
 from spinbook.rbm import cumulant_generating_functions as K
-from spinbook.rbm import effective_energy, gibbs, hidden_sum, joint_energy
+from spinbook.rbm import effective_energy, gibbs, hidden_sum, joint_energy, mixture
 from spinbook.rbm import exact as rbm_exact
 from spinbook.rbm.visible_terms import linear
 from spinbook.self_attention import (
@@ -47,6 +48,7 @@ from spinbook.spin_transformer import SpinTransformer, SpinTransformerModule, St
 from spinbook.vector import mean_field as vector_mean_field
 from spinbook.vector import stochastic as vector_stochastic
 
+HALF = pytest.mark.half_precision
 KEY = jax.random.key(0)
 ONES = np.ones((4, 4))
 ZEROS, FIFTEEN = np.zeros((2, 2)), np.zeros((15, 15))
@@ -200,7 +202,7 @@ FROZEN = {"beta": 0.0, "steps": 40, "transient": 8}
 
 
 def _sweep(network=PAPER, betas=(1.0,), **options):
-    return bifurcation(network, list(betas), steps=100, transient=0, **options)
+    return bifurcation(network, betas, steps=100, transient=0, **options)
 
 
 def _network(**changes):
@@ -310,6 +312,36 @@ SPIN_TRANSFORMER = [
     ),
 ]
 
+LONE, FAR = np.zeros((2, 4), np.float32), np.full((2, 4), 3e38, np.float32)
+LONE[:, 0] = 1
+TINY, HUGE = np.zeros((2, 2), np.float32), np.full((2, 2), 1e38, np.float32)
+SK = {"field_width": 0.5, "coupling_mean": 1.0, "coupling_std": 0.1}
+STACK, ROW_OF_ZEROS = SpinTransformer(2, 6, key=KEY), np.diag([1.0, 0.0, 1.0]) @ np.ones((3, 6))
+NOTHING = np.ma.masked_array([1.0, 2.0], [True, False])
+# Once taken for others, or NaN, or without an end.
+REVIEWED = [
+    (lambda: sphere.magnetization(np.full(6, 1e19, "f4"), beta=1.0), "fields: expected .*got "),
+    (lambda: sphere.magnetization_large_d(np.full(6, 1e20, "f4"), beta=1.0), "fields: expected .*got "),
+    (lambda: mixture.mixture_weights(np.full((2, 3), 300, "f2")), "patterns: expected .*got ", HALF),
+    (lambda: mixture.modern_hopfield_energy(*np.full((2, 1, 3), 300, "f2")), "visible: expected .*got ", HALF),
+    (lambda: _sweep(betas=[1 + 5j]), "betas: expected .*got "),
+    (lambda: _sweep(betas=np.array(["2020"], "datetime64[Y]")), "betas: expected .*got "),
+    (lambda: _sweep(betas=NOTHING), "betas: expected .*got "),
+    (lambda: sphere.magnetization([np.ma.masked_array([1.0] * 3, [True] * 3)], beta=1.0), "fields: expected .*got "),
+    (lambda: simulate(None, beta=1.0, steps=3), "network: expected .*got "),
+    (lambda: simulate(PAPER, beta=1.0, steps=10**15), "steps: expected .*got "),
+    (lambda: sk.critical_beta(**SK | {"field_width": 1.0}), "coupling_mean: expected .*got "),
+    (lambda: sk.order_parameters(1e4, **SK), "beta: expected .*got "),
+    (lambda: sphere.sample(None, [1.0, 0.0, 0.0], beta=1.0), "key: expected .*got "),
+    (
+        lambda: vector_stochastic.step(KEY, LONE, TINY, FAR, beta=1.0),
+        "fields: expected effective fields of length below",
+    ),
+    (lambda: vector_stochastic.simulate(KEY, LONE, HUGE, 0 * FAR, beta=1.0, steps=3), "couplings: .* of length below"),
+    (lambda: STACK(ROW_OF_ZEROS), "x: expected vectors that are not zero"),
+    (lambda: STACK(np.ones((3, 6)), context=ROW_OF_ZEROS), "context: expected vectors that are not zero"),
+]
+
 TABLE = {
     "adaptive TAP": ADAPTIVE_TAP,
     "free energy": FREE_ENERGY,
@@ -320,8 +352,13 @@ TABLE = {
     "self-attention": SELF_ATTENTION,
     "any map": OF_ANY_MAP,
     "spin transformer": SPIN_TRANSFORMER,
+    "reviewed": REVIEWED,
 }
-CASES = [pytest.param(*case, id=f"{name} {k}") for name, cases in TABLE.items() for k, case in enumerate(cases)]
+CASES = [
+    pytest.param(call, message, id=f"{name} {k}", marks=marks)
+    for name, cases in TABLE.items()
+    for k, (call, message, *marks) in enumerate(cases)
+]
 
 
 @pytest.mark.parametrize(("call", "message"), CASES)

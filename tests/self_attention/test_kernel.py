@@ -143,16 +143,3 @@ def test_a_lane_does_not_see_its_neighbours(paper):
     for other in results[1:]:
         for ours, theirs in zip(jax.tree.leaves(results[0]), jax.tree.leaves(other), strict=True):
             assert np.ndim(ours) == 0 or np.array_equal(ours[: len(theirs)], theirs, equal_nan=True)
-
-
-def test_a_single_orbit_is_that_of_a_group_to_the_bit(paper):
-    # In chaos, where a difference in the last digit would have grown to order one.
-    numerics = Numerics(steps=2000, transient=100, num_exponents=12, num_blocks=2)
-    observation = Observation(num_bins=50, plane=1, tolerance=1e-2, max_crossings=9, num_tail=5)
-    start = token_window(paper)
-    windows = start._replace(attention=np.repeat(start.attention[None], 2, axis=0))
-    group = lanes.run(lanes.stack([paper] * 2, [1.28, 1.0], windows), observation, numerics)
-    alone = lanes.run(lanes.single(paper, 1.28, start), observation, numerics)
-    for name in ("growth", "minimum", "maximum", "histogram", "crossings", "num_crossings", "tail"):
-        np.testing.assert_array_equal(getattr(alone, name)[0], getattr(group, name)[0])
-    np.testing.assert_array_equal(alone.windows.attention[0], group.windows.attention[0])

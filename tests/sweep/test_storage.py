@@ -14,6 +14,10 @@ from spinbook.sweep.storage import Store, plain
 RESULT = {"x": np.arange(40.0), "y": np.float32(3), "z": np.ones((2, 0)), "word": "text"}
 
 
+def square(x):
+    return {"x": np.square(x)}
+
+
 @pytest.fixture
 def store(tmp_path):
     return Store.opened(tmp_path / "folder", {"identity": "a", "num_tasks": 3})
@@ -128,9 +132,6 @@ def test_every_damage_of_the_description_is_a_clear_error(store):
 
 
 def test_the_folder_of_another_sweep_is_refused_and_says_what_differs(tmp_path):
-    def square(x):
-        return {"x": np.square(x)}
-
     sweep.run(square, [1.0, 2.0], folder=tmp_path, identity="one")
     before = (tmp_path / "sweep.json").read_bytes()
     for tasks, identity, differs in (
@@ -146,9 +147,6 @@ def test_the_folder_of_another_sweep_is_refused_and_says_what_differs(tmp_path):
 
 
 def test_results_without_a_description_are_refused(tmp_path):
-    def square(x):
-        return {"x": np.square(x)}
-
     sweep.run(square, [1.0, 2.0], folder=tmp_path, identity="one")
     (tmp_path / "sweep.json").unlink()
     with pytest.raises(ValueError, match=r"folder: expected an empty one.*got results without the sweep.json"):
