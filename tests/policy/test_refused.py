@@ -283,6 +283,10 @@ def _called(**arguments):
     return _module()(SITES, **arguments)
 
 
+def _stack(dim=6):
+    return SpinTransformer(2, dim, key=KEY)
+
+
 def _carried(*shape, fill=0.0):
     return State(np.full(shape, fill))
 
@@ -306,17 +310,14 @@ SPIN_TRANSFORMER = [
     (lambda: _called(state=_carried(6, 8)), "state: expected shape"),
     (lambda: _called(state=_carried(6, 16, fill=np.nan)), "state: expected finite"),
     (lambda: _carried(3).shifted(), "effective_fields: expected shape"),
-    (
-        lambda: SpinTransformer(2, 16, key=KEY).readout(SITES, state=_carried(3, 6, 16)),
-        "state: expected that of 2 modules, got 3",
-    ),
+    (lambda: _stack(16).readout(SITES, state=_carried(3, 6, 16)), "state: expected that of 2 modules, got 3"),
 ]
 
 LONE, FAR = np.zeros((2, 4), np.float32), np.full((2, 4), 3e38, np.float32)
 LONE[:, 0] = 1
 TINY, HUGE = np.zeros((2, 2), np.float32), np.full((2, 2), 1e38, np.float32)
 SK = {"field_width": 0.5, "coupling_mean": 1.0, "coupling_std": 0.1}
-STACK, ROW_OF_ZEROS = SpinTransformer(2, 6, key=KEY), np.diag([1.0, 0.0, 1.0]) @ np.ones((3, 6))
+ROW_OF_ZEROS = np.diag([1.0, 0.0, 1.0]) @ np.ones((3, 6))
 NOTHING = np.ma.masked_array([1.0, 2.0], [True, False])
 # Once taken for others, or NaN, or without an end.
 REVIEWED = [
@@ -338,8 +339,8 @@ REVIEWED = [
         "fields: expected effective fields of length below",
     ),
     (lambda: vector_stochastic.simulate(KEY, LONE, HUGE, 0 * FAR, beta=1.0, steps=3), "couplings: .* of length below"),
-    (lambda: STACK(ROW_OF_ZEROS), "x: expected vectors that are not zero"),
-    (lambda: STACK(np.ones((3, 6)), context=ROW_OF_ZEROS), "context: expected vectors that are not zero"),
+    (lambda: _stack()(ROW_OF_ZEROS), "x: expected vectors that are not zero"),
+    (lambda: _stack()(np.ones((3, 6)), context=ROW_OF_ZEROS), "context: expected vectors that are not zero"),
 ]
 
 TABLE = {
