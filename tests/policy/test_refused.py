@@ -12,6 +12,7 @@ import torch
 
 from spinbook import entropy_production as ep
 from spinbook import fixed_point, lyapunov, sphere, spin_transformer
+from spinbook import self_attention as sa
 from spinbook.adaptive_tap import attention, couplings, implicit, ising, priors, vector
 from spinbook.adaptive_tap import exact as adaptive_exact
 from spinbook.entropy_production import steady
@@ -25,24 +26,6 @@ from spinbook.rbm import cumulant_generating_functions as K
 from spinbook.rbm import effective_energy, gibbs, hidden_sum, joint_energy, mixture
 from spinbook.rbm import exact as rbm_exact
 from spinbook.rbm.visible_terms import linear
-from spinbook.self_attention import (
-    Network,
-    Observation,
-    Window,
-    attention_window,
-    bifurcation,
-    classify_sweep,
-    correlated_network,
-    coupled_network,
-    kaplan_yorke_dimension,
-    lyapunov_exponents,
-    mean_log_determinant,
-    paper_network,
-    quad_correlations,
-    sample_finite,
-    simulate,
-    token_window,
-)
 from spinbook.self_attention.window import start_window
 from spinbook.spin_transformer import SpinTransformer, SpinTransformerModule, State
 from spinbook.vector import mean_field as vector_mean_field
@@ -195,61 +178,61 @@ ENTROPY_PRODUCTION = [
     ),
 ]
 
-PAPER = paper_network()
-WITHOUT_UNITS = coupled_network(np.eye(2), np.zeros((4, 2, 2)))
-FOUR_BITS = Network(np.ones((4, 4, 4)), np.ones((4, 4, 1)), context=4)
+PAPER = sa.paper_network()
+WITHOUT_UNITS = sa.coupled_network(np.eye(2), np.zeros((4, 2, 2)))
+FOUR_BITS = sa.Network(np.ones((4, 4, 4)), np.ones((4, 4, 1)), context=4)
 FROZEN = {"beta": 0.0, "steps": 40, "transient": 8}
 
 
 def _sweep(network=PAPER, betas=(1.0,), **options):
-    return bifurcation(network, betas, steps=100, transient=0, **options)
+    return sa.bifurcation(network, betas, steps=100, transient=0, **options)
 
 
 def _network(**changes):
-    return Network(**{"semantic_signs": np.ones((4, 3, 2)), "positional_signs": np.ones((4, 3, 2))} | changes)
+    return sa.Network(**{"semantic_signs": np.ones((4, 3, 2)), "positional_signs": np.ones((4, 3, 2))} | changes)
 
 
 def _window(size, length=1):
-    return Window(np.zeros((size, 3)), np.int64(length), np.int64(0))
+    return sa.Window(np.zeros((size, 3)), np.int64(length), np.int64(0))
 
 
 def _sampled(network=PAPER, **options):
-    return sample_finite(KEY, network, **{"beta": 1.0, "num_spins": 30, "steps": 2} | options)
+    return sa.sample_finite(KEY, network, **{"beta": 1.0, "num_spins": 30, "steps": 2} | options)
 
 
 SELF_ATTENTION = [
-    (lambda: classify_sweep(_sweep()), "diagram: expected a sweep with num_exponents >= 1"),
+    (lambda: sa.classify_sweep(_sweep()), "diagram: expected a sweep with num_exponents >= 1"),
     (lambda: _sweep([]), "network: expected at least one, got none"),
     (lambda: _sweep([PAPER, FOUR_BITS]), "network: expected networks with equally many features"),
-    (lambda: _sweep(observation=Observation("spin")), "observation.field: expected one of output_.*, got 'spin'"),
+    (lambda: _sweep(observation=sa.Observation("spin")), "observation.field: expected one of output_.*, got 'spin'"),
     (lambda: _sweep(observation=2000), "observation: expected an Observation, got int"),
     (lambda: _sweep(starts=[]), "starts: expected at least one window, got none"),
     (lambda: _sweep(starts=[None, np.zeros((4, 3))]), "starts: expected windows of one length and one position"),
     (lambda: _sweep(starts=np.zeros((2, 3, 3))), r"attention: expected shape \(4, 3\), 4 tokens"),
     (lambda: _sweep(start=np.zeros((5, 3))), r"attention: expected shape \(4, 3\), 4 tokens"),
-    (lambda: token_window(WITHOUT_UNITS), "network: expected one with units for a token"),
+    (lambda: sa.token_window(WITHOUT_UNITS), "network: expected one with units for a token"),
     (lambda: _sampled(WITHOUT_UNITS, start=np.zeros((4, 2))), "network: expected one made of units"),
-    (lambda: quad_correlations(WITHOUT_UNITS), "network: expected patterns that are -1 or 1"),
-    (lambda: correlated_network(np.zeros((4, 17, 17))), "pairs: expected at most 16 features, got 17"),
+    (lambda: sa.quad_correlations(WITHOUT_UNITS), "network: expected patterns that are -1 or 1"),
+    (lambda: sa.correlated_network(np.zeros((4, 17, 17))), "pairs: expected at most 16 features, got 17"),
     (lambda: _network(semantic_signs=np.ones((4, 3, 0))), "semantic_signs: expected at least one segment"),
     (lambda: _network(positional_signs=np.ones((4, 2, 2))), r"positional_signs: expected shape \(4, 3, positions\)"),
     (lambda: _network(positional_signs=np.ones((4, 3, 0))), "epsilon: .* without positional bits"),
     (lambda: _network(correlation_order=0), "correlation_order: expected an integer >= 1, got 0"),
-    (lambda: Network(np.ones((4, 17, 2)), np.ones((4, 17, 2))), r".*2\^16 = 65536"),
+    (lambda: sa.Network(np.ones((4, 17, 2)), np.ones((4, 17, 2))), r".*2\^16 = 65536"),
     (lambda: _network(patterns=np.ones((1, 3)), averages=np.zeros((4, 3, 1))), ".*neither segments nor a correlation"),
     (lambda: _network(positions=np.zeros((4, 4, 3))), ".*and 2 bits"),
     (lambda: _sampled(num_spins=2), "num_spins: expected enough for one unit in each of 3 segments, got 2"),
     (lambda: _sampled(start=np.zeros((3, 3))), "attention: expected shape"),
-    (lambda: lyapunov_exponents(PAPER, **FROZEN), r"beta: expected a number > 0 \(.*minus infinity\), got 0"),
-    (lambda: mean_log_determinant(PAPER, **FROZEN), r"beta: expected a number > 0 \(.*minus infinity\), got 0"),
-    (lambda: kaplan_yorke_dimension([0.5, -0.1]), "exponents: expected enough of them for a negative sum, got 2"),
-    (lambda: attention_window(PAPER, np.zeros((5, 3))), r"attention: .* \(4, 3\), 4 tokens .* got \(5, 3\)"),
-    (lambda: attention_window(PAPER, np.zeros((3, 3))), r"attention: .* \(4, 3\), 4 tokens .* got \(3, 3\)"),
-    (lambda: simulate(PAPER, beta=1.0, steps=5, start=_window(5)), r"start: .* \(4, 3\), .* got \(5, 3\)"),
-    (lambda: simulate(PAPER, beta=1.0, steps=5, start=_window(3)), r"start: .* \(4, 3\), .* got \(3, 3\)"),
+    (lambda: sa.lyapunov_exponents(PAPER, **FROZEN), r"beta: expected a number > 0 \(.*minus infinity\), got 0"),
+    (lambda: sa.mean_log_determinant(PAPER, **FROZEN), r"beta: expected a number > 0 \(.*minus infinity\), got 0"),
+    (lambda: sa.kaplan_yorke_dimension([0.5, -0.1]), "exponents: expected enough of them for a negative sum, got 2"),
+    (lambda: sa.attention_window(PAPER, np.zeros((5, 3))), r"attention: .* \(4, 3\), 4 tokens .* got \(5, 3\)"),
+    (lambda: sa.attention_window(PAPER, np.zeros((3, 3))), r"attention: .* \(4, 3\), 4 tokens .* got \(3, 3\)"),
+    (lambda: sa.simulate(PAPER, beta=1.0, steps=5, start=_window(5)), r"start: .* \(4, 3\), .* got \(5, 3\)"),
+    (lambda: sa.simulate(PAPER, beta=1.0, steps=5, start=_window(3)), r"start: .* \(4, 3\), .* got \(3, 3\)"),
     (lambda: start_window(PAPER, _window(4, length=5)), "start.length: expected an integer from 1 to 4, got 5"),
-    (lambda: token_window(PAPER, np.ones(99)), r"token: expected one number per segment, shape \(3,\), got \(99,\)"),
-    (lambda: token_window(PAPER, [1, 2, 1]), "token: expected numbers from -1 to 1, got 2"),
+    (lambda: sa.token_window(PAPER, np.ones(99)), r"token: expected one number per segment, shape \(3,\), got \(99,\)"),
+    (lambda: sa.token_window(PAPER, [1, 2, 1]), "token: expected numbers from -1 to 1, got 2"),
 ]
 
 
@@ -329,8 +312,8 @@ REVIEWED = [
     (lambda: _sweep(betas=np.array(["2020"], "datetime64[Y]")), "betas: expected .*got "),
     (lambda: _sweep(betas=NOTHING), "betas: expected .*got "),
     (lambda: sphere.magnetization([np.ma.masked_array([1.0] * 3, [True] * 3)], beta=1.0), "fields: expected .*got "),
-    (lambda: simulate(None, beta=1.0, steps=3), "network: expected .*got "),
-    (lambda: simulate(PAPER, beta=1.0, steps=10**15), "steps: expected .*got "),
+    (lambda: sa.simulate(None, beta=1.0, steps=3), "network: expected .*got "),
+    (lambda: sa.simulate(PAPER, beta=1.0, steps=10**15), "steps: expected .*got "),
     (lambda: sk.critical_beta(**SK | {"field_width": 1.0}), "coupling_mean: expected .*got "),
     (lambda: sk.order_parameters(1e4, **SK), "beta: expected .*got "),
     (lambda: sphere.sample(None, [1.0, 0.0, 0.0], beta=1.0), "key: expected .*got "),

@@ -4,16 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from spinbook.self_attention import (
-    DIAGRAM,
-    REGIMES,
-    bifurcation,
-    classify_sweep,
-    random_windows,
-    shortest_period,
-    simulate,
-    verdicts,
-)
+from spinbook import self_attention as sa
 
 STEPS, BLOCKS = 20_000, 20
 
@@ -25,8 +16,8 @@ def blocks(levels, noise, seed=0):
 
 
 def judged(levels, noise, period, **options):
-    result = verdicts(blocks(levels, noise), [period], **({"steps": STEPS, "map_period": 4} | options))
-    return REGIMES[result.regime[0]], bool(result.settled[0]), float(result.confidence[0])
+    result = sa.verdicts(blocks(levels, noise), [period], **({"steps": STEPS, "map_period": 4} | options))
+    return sa.REGIMES[result.regime[0]], bool(result.settled[0]), float(result.confidence[0])
 
 
 HALVES = np.repeat([0.1, -0.02], BLOCKS // 2)
@@ -93,12 +84,12 @@ def test_the_shortest_period_is_found_in_all_components():
         cycle = rng.normal(size=(p, 2))
         states = np.resize(cycle, (101, 2)) if p == 1 else cycle[np.arange(101) % p]
         noisy = states + 1e-8 * rng.normal(size=states.shape)
-        periods, errors = shortest_period(noisy[None], tolerance=1e-6)
+        periods, errors = sa.shortest_period(noisy[None], tolerance=1e-6)
         assert periods[0] == p
         assert errors[0] == np.abs(noisy[p:] - noisy[:-p]).max()
     # One component repeats after 2 steps, the other after 3.
     t = np.arange(40)
-    assert shortest_period(np.stack([t % 2, t % 3], axis=1)[None].astype(float))[0] == [6]
+    assert sa.shortest_period(np.stack([t % 2, t % 3], axis=1)[None].astype(float))[0] == [6]
 
 
 def test_what_does_not_repeat_twice_has_no_period():
@@ -106,7 +97,7 @@ def test_what_does_not_repeat_twice_has_no_period():
     turning = np.cos(2 * np.pi * t / ((1 + np.sqrt(5)) / 2))
     long = np.cos(2 * np.pi * t / 51)
     once = np.where(t < 99, 0.0, 1.0)
-    periods, errors = shortest_period(np.stack([turning, long, once])[..., None])
+    periods, errors = sa.shortest_period(np.stack([turning, long, once])[..., None])
     assert periods.tolist() == [0, 0, 0]
     assert np.isnan(errors).all()
 
@@ -114,11 +105,11 @@ def test_what_does_not_repeat_twice_has_no_period():
 def test_one_periodic_two_quasi_periodic_and_three_chaotic_as_the_paper_says(paper):
     # The list of June 2024, and the one temperature by which today's list differs; from the default token.
     betas = [1.255, 1.26405, 1.266, 1.27, 1.28, 1.4, 1.26451]
-    diagram = bifurcation(
-        paper, betas, start=None, steps=20_000, num_exponents=2, observation=DIAGRAM._replace(num_tail=200)
+    diagram = sa.bifurcation(
+        paper, betas, start=None, steps=20_000, num_exponents=2, observation=sa.DIAGRAM._replace(num_tail=200)
     )
-    result = classify_sweep(diagram)
-    regimes = [REGIMES[k] for k in result.regime.values]
+    result = sa.classify_sweep(diagram)
+    regimes = [sa.REGIMES[k] for k in result.regime.values]
     assert regimes[:6] == ["quasi-periodic", "quasi-periodic", "chaotic", "periodic", "chaotic", "chaotic"]
     assert regimes[6] == "periodic"
     assert diagram.period.values[[3, 6]].tolist() == [28, 44]
@@ -127,29 +118,29 @@ def test_one_periodic_two_quasi_periodic_and_three_chaotic_as_the_paper_says(pap
 
 
 def test_all_dimensions_of_a_sweep_are_classified(paper):
-    diagram = bifurcation(
+    diagram = sa.bifurcation(
         paper, [0.5, 1.28], gammas=[0.0, 127.0], epsilons=[0.02], steps=4000, transient=500, num_exponents=1
     )
-    result = classify_sweep(diagram)
+    result = sa.classify_sweep(diagram)
     assert result.regime.dims == ("gamma", "epsilon", "beta")
-    assert [REGIMES[k] for k in result.regime.values.ravel()[[0, 2, 3]]] == ["fixed point", "fixed point", "chaotic"]
-    assert REGIMES[2] in result.regime.attrs["flag_meanings"]
+    assert [sa.REGIMES[k] for k in result.regime.values.ravel()[[0, 2, 3]]] == ["fixed point", "fixed point", "chaotic"]
+    assert sa.REGIMES[2] in result.regime.attrs["flag_meanings"]
 
 
 def test_coexisting_cycles_are_not_confused(paper):
     # At 1.2735 cycles of 28 and of 32 steps attract. Where one start ends is up to rounding, not what there is.
-    starts = random_windows(jax.random.key(0), paper, 24)
-    diagram = bifurcation(paper, [1.2735], starts=starts, steps=20_000, transient=100_000, num_exponents=1)
-    result = classify_sweep(diagram).isel(beta=0)
-    assert {REGIMES[k] for k in result.regime.values} <= {"periodic", "undecided"}
+    starts = sa.random_windows(jax.random.key(0), paper, 24)
+    diagram = sa.bifurcation(paper, [1.2735], starts=starts, steps=20_000, transient=100_000, num_exponents=1)
+    result = sa.classify_sweep(diagram).isel(beta=0)
+    assert {sa.REGIMES[k] for k in result.regime.values} <= {"periodic", "undecided"}
     assert set(diagram.period.values.ravel()) - {0} == {28, 32}
 
 
 def test_chaos_that_ends_during_the_run_is_marked(paper):
     # At 1.2738 chaos lasts tens of thousands of steps and then ends in a cycle.
-    starts = simulate(paper, beta=1.28, steps=4 * 64, transient=9000).attention.reshape(64, 4, 3)[:, ::-1]
-    diagram = bifurcation(paper, [1.2738], starts=starts, steps=30_000, transient=0, num_exponents=1)
-    result = classify_sweep(diagram).isel(beta=0)
+    starts = sa.simulate(paper, beta=1.28, steps=4 * 64, transient=9000).attention.reshape(64, 4, 3)[:, ::-1]
+    diagram = sa.bifurcation(paper, [1.2738], starts=starts, steps=30_000, transient=0, num_exponents=1)
+    result = sa.classify_sweep(diagram).isel(beta=0)
     chaotic_steps = (diagram.block_exponents > 0.05).sum(["block", "exponent", "beta"]).values
     ended = (diagram.period.values[:, 0] > 0) & (chaotic_steps >= 5)
     assert ended.sum() >= 5
@@ -158,4 +149,4 @@ def test_chaos_that_ends_during_the_run_is_marked(paper):
     # Those that are chaotic from first to last cannot be told from an attractor, and are not.
     whole = chaotic_steps == 20
     assert whole.sum() >= 5
-    assert {REGIMES[k] for k in result.regime.values[whole]} == {"chaotic"}
+    assert {sa.REGIMES[k] for k in result.regime.values[whole]} == {"chaotic"}

@@ -8,20 +8,7 @@ import jax
 import numpy as np
 import pytest
 
-from spinbook.self_attention import (
-    DIAGRAM,
-    MEASURED,
-    Network,
-    Numerics,
-    Observation,
-    attention_window,
-    bifurcation,
-    lanes,
-    lyapunov_exponents,
-    random_network,
-    random_windows,
-    simulate,
-)
+from spinbook import self_attention as sa
 from spinbook.sweep import Processes
 from tests.self_attention import scan
 
@@ -33,12 +20,12 @@ FAST = {"steps": 200, "transient": 30}
     ("field", "component", "plane"), [("output_semantic", 0, 1), ("keys", 2, 0), ("attention", 1, 2)]
 )
 def test_what_is_gathered_is_what_a_recorded_orbit_shows(paper, field, component, plane):
-    observation = Observation(field, component, plane, tolerance=0.02, num_bins=50, max_crossings=4, num_tail=9)
-    numerics = MEASURED._replace(num_blocks=7)
-    diagram = bifurcation(paper, BETAS, start=None, observation=observation, numerics=numerics, **FAST)
+    observation = sa.Observation(field, component, plane, tolerance=0.02, num_bins=50, max_crossings=4, num_tail=9)
+    numerics = sa.MEASURED._replace(num_blocks=7)
+    diagram = sa.bifurcation(paper, BETAS, start=None, observation=observation, numerics=numerics, **FAST)
     edges = np.linspace(-1, 1, 51)
     for k, beta in enumerate(BETAS):
-        orbit = simulate(paper, beta=beta, **FAST)
+        orbit = sa.simulate(paper, beta=beta, **FAST)
         values = getattr(orbit, field)
         one = diagram.isel(beta=k)
         counts = np.histogram(values[:, component], edges)[0]
@@ -57,10 +44,10 @@ def test_what_is_gathered_is_what_a_recorded_orbit_shows(paper, field, component
 
 
 def test_exponents_in_a_sweep_are_those_of_single_orbits(paper):
-    numerics = MEASURED._replace(num_exponents=3, num_blocks=10)
-    diagram = bifurcation(paper, BETAS, start=None, numerics=numerics, **FAST)
+    numerics = sa.MEASURED._replace(num_exponents=3, num_blocks=10)
+    diagram = sa.bifurcation(paper, BETAS, start=None, numerics=numerics, **FAST)
     for k, beta in enumerate(BETAS):
-        single = lyapunov_exponents(paper, beta=beta, num_exponents=3, num_blocks=10, **FAST)
+        single = sa.lyapunov_exponents(paper, beta=beta, num_exponents=3, num_blocks=10, **FAST)
         assert np.array_equal(diagram.block_exponents[k], single.blocks)
         # The same numbers, added in another order.
         assert np.abs(diagram.exponents[k] - single.exponents).max() < 1e-14
@@ -70,67 +57,67 @@ def test_exponents_in_a_sweep_are_those_of_single_orbits(paper):
 def test_continuation_starts_from_the_end_of_the_highest_beta(paper):
     # An order that is not sorted: the highest is found by its value.
     betas = [1.4, 2.0, 0.9, 1.3]
-    diagram = bifurcation(paper, betas, **FAST)
-    top = simulate(paper, beta=2.0, steps=1, transient=229)
+    diagram = sa.bifurcation(paper, betas, **FAST)
+    top = sa.simulate(paper, beta=2.0, steps=1, transient=229)
     for k, beta in enumerate(betas):
         begun = None if beta == 2.0 else top
-        expected = simulate(paper, beta=beta, steps=1, transient=229, start=begun).attention[0]
+        expected = sa.simulate(paper, beta=beta, steps=1, transient=229, start=begun).attention[0]
         assert np.array_equal(diagram.final_attention[k, 0], expected)
     assert diagram.final_position.values.tolist() == [(2 * 230) % 4, 230 % 4, (2 * 230) % 4, (2 * 230) % 4]
     assert diagram.attrs["start"] == "continuation"
-    assert bifurcation(paper, [1.3], **FAST).sizes["beta"] == 1
+    assert sa.bifurcation(paper, [1.3], **FAST).sizes["beta"] == 1
 
 
 def test_every_network_continues_from_its_own_highest_beta(paper):
     betas, gammas = [1.3, 1.35, 1.4], [20.0, 127.0]
-    both = bifurcation(paper, betas, gammas=gammas, **FAST)
+    both = sa.bifurcation(paper, betas, gammas=gammas, **FAST)
     for k, gamma in enumerate(gammas):
-        alone = bifurcation(replace(paper, gamma=gamma), betas, **FAST)
+        alone = sa.bifurcation(replace(paper, gamma=gamma), betas, **FAST)
         assert np.array_equal(both.final_attention[k], alone.final_attention)
 
 
 def test_every_combination_of_parameters_is_the_network_with_these_parameters(paper):
-    networks = [paper, random_network(jax.random.key(11))]
+    networks = [paper, sa.random_network(jax.random.key(11))]
     gammas, epsilons = [5.0, 127.0], [0.0, 0.02, 0.3]
-    diagram = bifurcation(networks, [0.8, 1.4], gammas=gammas, epsilons=epsilons, start=None, **FAST)
+    diagram = sa.bifurcation(networks, [0.8, 1.4], gammas=gammas, epsilons=epsilons, start=None, **FAST)
     assert diagram.histogram.dims == ("network", "gamma", "epsilon", "beta", "bin")
     assert diagram.final_attention.shape == (2, 2, 3, 2, 4, 3)
     for i, j, k, b in [(0, 0, 0, 0), (1, 1, 2, 1), (0, 1, 1, 0)]:
         network = replace(networks[i], gamma=gammas[j], epsilon=epsilons[k])
-        expected = simulate(network, beta=[0.8, 1.4][b], steps=1, transient=229).attention[0]
+        expected = sa.simulate(network, beta=[0.8, 1.4][b], steps=1, transient=229).attention[0]
         # The other network may have more sign classes, and zeros are added then.
         assert np.abs(diagram.final_attention[i, j, k, b, 0] - expected).max() < 1e-9
 
 
 def test_many_starts_at_once_are_as_many_single_ones(paper):
-    starts = random_windows(jax.random.key(0), paper, 3)
-    diagram = bifurcation(paper, [0.8, 1.4], starts=starts, **FAST)
+    starts = sa.random_windows(jax.random.key(0), paper, 3)
+    diagram = sa.bifurcation(paper, [0.8, 1.4], starts=starts, **FAST)
     assert diagram.period.dims == ("start", "beta")
     for k in range(3):
         for b, beta in enumerate([0.8, 1.4]):
-            expected = simulate(paper, beta=beta, steps=1, transient=229, start=starts[k]).attention[0]
+            expected = sa.simulate(paper, beta=beta, steps=1, transient=229, start=starts[k]).attention[0]
             assert np.array_equal(diagram.final_attention[k, b, 0], expected)
-    positions = bifurcation(paper, [0.8], starts=[attention_window(paper, A, position=3) for A in starts], **FAST)
+    positions = sa.bifurcation(paper, [0.8], starts=[sa.attention_window(paper, A, position=3) for A in starts], **FAST)
     assert np.all(positions.final_position == (3 + 230) % 4)
 
 
 def test_a_sweep_from_a_window_continues_a_trajectory(paper):
-    begun = simulate(paper, beta=1.4, steps=9)
-    diagram = bifurcation(paper, [1.4], start=begun, **FAST)
-    expected = simulate(paper, beta=1.4, steps=1, transient=9 + 229).attention[0]
+    begun = sa.simulate(paper, beta=1.4, steps=9)
+    diagram = sa.bifurcation(paper, [1.4], start=begun, **FAST)
+    expected = sa.simulate(paper, beta=1.4, steps=1, transient=9 + 229).attention[0]
     assert np.array_equal(diagram.final_attention[0, 0], expected)
 
 
 def test_opposite_starts_without_positions_give_mirrored_sweeps(paper):
     network = replace(paper, epsilon=0.0)
     A = np.random.default_rng(0).uniform(-1, 1, (4, 3))
-    diagram = bifurcation(network, [0.9, 1.5], starts=[A, -A], num_exponents=2, **FAST)
+    diagram = sa.bifurcation(network, [0.9, 1.5], starts=[A, -A], num_exponents=2, **FAST)
     assert np.array_equal(diagram.minimum[0], -diagram.maximum[1])
     assert np.array_equal(diagram.block_exponents[0], diagram.block_exponents[1])
 
 
 def test_periods_are_multiples_of_that_of_the_positions(paper):
-    diagram = bifurcation(paper, [0.0, 0.5, 1.25], start=None, steps=2000, transient=12_000)
+    diagram = sa.bifurcation(paper, [0.0, 0.5, 1.25], start=None, steps=2000, transient=12_000)
     assert diagram.period.values.tolist() == [4, 4, 16]
     assert diagram.recurrence_error.max() < 1e-6
 
@@ -142,33 +129,33 @@ class Interrupted(BaseException):
 def test_an_interrupted_sweep_loses_nothing_and_ends_as_an_uninterrupted_one(paper, tmp_path):
     betas = np.linspace(0.5, 2.5, 9)
     options = {**FAST, "num_exponents": 1, "lanes_per_task": 2, "num_threads": 1}
-    whole = bifurcation(paper, betas, **options)
+    whole = sa.bifurcation(paper, betas, **options)
     calls = []
 
     def run(*arguments):
         calls.append(1)
         if len(calls) == 3:
             raise Interrupted
-        return lanes.run(*arguments)
+        return sa.lanes.run(*arguments)
 
-    run.__module__ = lanes.run.__module__
+    run.__module__ = sa.lanes.run.__module__
     with pytest.raises(Interrupted):
-        bifurcation(paper, betas, folder=tmp_path, run=run, **options)
+        sa.bifurcation(paper, betas, folder=tmp_path, run=run, **options)
     finished = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.npz")}
     assert len(finished) >= 2
-    resumed = bifurcation(paper, betas, folder=tmp_path, **options)
+    resumed = sa.bifurcation(paper, betas, folder=tmp_path, **options)
     assert resumed.identical(whole)
     assert all(path.stat().st_mtime_ns == time for path, time in finished.items())
     with pytest.raises(ValueError, match="folder: expected an empty one or one with this very sweep"):
-        bifurcation(paper, betas, folder=tmp_path, **(options | {"steps": 201}))
+        sa.bifurcation(paper, betas, folder=tmp_path, **(options | {"steps": 201}))
     with pytest.raises(ValueError, match="folder: expected"):
-        bifurcation(replace(paper, gamma=1.0), betas, folder=tmp_path, **options)
+        sa.bifurcation(replace(paper, gamma=1.0), betas, folder=tmp_path, **options)
 
 
 def test_the_attributes_make_the_networks_again(paper, other):
-    diagram = bifurcation([other, replace(other, gamma=2.0, epsilon=0.3)], [0.5], **FAST)
+    diagram = sa.bifurcation([other, replace(other, gamma=2.0, epsilon=0.3)], [0.5], **FAST)
     written = json.loads(diagram.attrs["networks"])
-    again = bifurcation([Network(**arguments) for arguments in written], [0.5], **FAST)
+    again = sa.bifurcation([sa.Network(**arguments) for arguments in written], [0.5], **FAST)
     assert again.identical(diagram)
     assert [arguments["gamma"] for arguments in written] == [other.gamma, 2.0]
     # The seed of the tangents is not the key that a network was drawn with, and is not called so.
@@ -177,7 +164,7 @@ def test_the_attributes_make_the_networks_again(paper, other):
 
 
 def test_a_bar_says_that_the_map_is_compiled(paper, capsys):
-    bifurcation(paper, [0.5, 0.6], progress=True, **FAST)
+    sa.bifurcation(paper, [0.5, 0.6], progress=True, **FAST)
     shown = capsys.readouterr().err
     assert "highest beta" in shown
     assert "other betas" in shown
@@ -189,28 +176,28 @@ def test_other_processes_change_no_bit(workers_alike, paper, tmp_path):
     options = {**FAST, "num_exponents": 1, "lanes_per_task": 2}
     betas = np.linspace(0.5, 2.5, 7)
     with Processes(2) as executor:
-        away = bifurcation(paper, betas, executor=executor, folder=tmp_path, **options)
-    assert away.identical(bifurcation(paper, betas, **options))
-    assert away.identical(bifurcation(paper, betas, folder=tmp_path, **options))
+        away = sa.bifurcation(paper, betas, executor=executor, folder=tmp_path, **options)
+    assert away.identical(sa.bifurcation(paper, betas, **options))
+    assert away.identical(sa.bifurcation(paper, betas, folder=tmp_path, **options))
 
 
 def test_threads_and_the_size_of_tasks_change_nothing(paper):
     betas = np.linspace(0.5, 2.5, 40)
     options = {**FAST, "num_exponents": 1, "start": None}
-    one = bifurcation(paper, betas, num_threads=1, **options)
+    one = sa.bifurcation(paper, betas, num_threads=1, **options)
     for size in (7, 40):
-        assert bifurcation(paper, betas, num_threads=2, lanes_per_task=size, **options).identical(one)
+        assert sa.bifurcation(paper, betas, num_threads=2, lanes_per_task=size, **options).identical(one)
 
 
 def test_jax_gathers_the_same_from_the_definition(other):
     # Contracting temperatures, so that rounding stays small.
     options = {
         "start": None,
-        "numerics": Numerics(200, 20, num_exponents=2, num_blocks=2),
-        "observation": DIAGRAM._replace(tolerance=0.3, num_bins=40, max_crossings=9, num_tail=120),
+        "numerics": sa.Numerics(200, 20, num_exponents=2, num_blocks=2),
+        "observation": sa.DIAGRAM._replace(tolerance=0.3, num_bins=40, max_crossings=9, num_tail=120),
     }
-    ours = bifurcation(other, [0.5, 0.9], **options)
-    theirs = bifurcation(other, [0.5, 0.9], run=scan.run, **options)
+    ours = sa.bifurcation(other, [0.5, 0.9], **options)
+    theirs = sa.bifurcation(other, [0.5, 0.9], run=scan.run, **options)
     assert ours.sizes == theirs.sizes
     assert ours.attrs == theirs.attrs
     assert ours.num_crossings.max() > 9
@@ -233,13 +220,13 @@ def test_the_paper_s_figure_fits_into_a_fifth_of_500_megabytes_whatever_its_numb
     peaks = []
     for steps in (100, 500):
         tracemalloc.start()
-        diagram = bifurcation(
+        diagram = sa.bifurcation(
             paper,
             np.linspace(0, 3, 4001),
             steps=steps,
             transient=0,
             num_exponents=1,
-            observation=DIAGRAM._replace(num_tail=200),
+            observation=sa.DIAGRAM._replace(num_tail=200),
             num_threads=2,
         )
         peaks.append(tracemalloc.get_traced_memory()[1])

@@ -6,32 +6,26 @@ import jax
 import numpy as np
 import pytest
 
-from spinbook.self_attention import (
-    pair_correlations,
-    paper_network,
-    positional_bits,
-    quad_correlations,
-    random_network,
-)
+from spinbook import self_attention as sa
 
 
 def test_positions_count_in_binary_with_the_most_significant_bit_first():
     for P in (0, 1, 3):
         digits = [[2.0 * int(digit) - 1 for digit in f"{r:0{P}b}"] if P else [] for r in range(2**P)]
-        assert np.array_equal(positional_bits(P), np.array(digits).reshape(2**P, P))
+        assert np.array_equal(sa.positional_bits(P), np.array(digits).reshape(2**P, P))
 
 
 def test_the_signs_are_those_of_the_authors_seed_1(authors):
     # Their program stores all pair correlations and the fourth-order ones, which it computes from its own signs.
-    network = paper_network()
+    network = sa.paper_network()
     for matrix, letter in enumerate("ovqk"):
         theirs = np.array(authors["correlations"][letter])
-        assert np.abs(pair_correlations(network)[matrix] - theirs[:3]).max() < 1e-15
-        assert np.abs(quad_correlations(network)[matrix] - theirs[3:]).max() < 1e-15
+        assert np.abs(sa.pair_correlations(network)[matrix] - theirs[:3]).max() < 1e-15
+        assert np.abs(sa.quad_correlations(network)[matrix] - theirs[3:]).max() < 1e-15
 
 
 def test_the_paper_s_parameters():
-    network = paper_network()
+    network = sa.paper_network()
     assert (network.num_features, network.context, network.period, network.epsilon) == (3, 4, 4, 0.02)
     assert network.gamma == pytest.approx(2.2 * 100 / np.sqrt(3), rel=1e-15)
     assert network.semantic_signs.size + network.positional_signs.size == 60
@@ -41,22 +35,22 @@ def test_correlations_are_averages_over_units(other):
     # As many units of each kind as its weight says.
     units = np.repeat(other.semantic_signs, [2, 4, 1, 6, 3], axis=2).astype(float)
     pairs = np.array([[[np.mean(units[0, b] * units[x, a]) for a in range(2)] for b in range(2)] for x in range(4)])
-    assert np.abs(pair_correlations(other) - pairs).max() < 1e-15
-    assert quad_correlations(other).shape == (4, 0, 2)
+    assert np.abs(sa.pair_correlations(other) - pairs).max() < 1e-15
+    assert sa.quad_correlations(other).shape == (4, 0, 2)
 
 
 def test_three_segments_give_correlations_of_plus_and_minus_one_third_and_one():
     values = set()
     for seed in range(20):
-        network = random_network(jax.random.key(seed))
-        correlations = np.concatenate([pair_correlations(network), quad_correlations(network)], axis=1)
+        network = sa.random_network(jax.random.key(seed))
+        correlations = np.concatenate([sa.pair_correlations(network), sa.quad_correlations(network)], axis=1)
         values |= set(np.round(3 * correlations).astype(int).ravel())
         assert np.abs(3 * correlations - np.round(3 * correlations)).max() < 1e-14
     assert values == {-3, -1, 1, 3}
 
 
 def test_random_signs_are_fair_and_independent_between_matrices():
-    network = random_network(jax.random.key(3), num_features=5, num_segments=2000, num_positional_bits=2)
+    network = sa.random_network(jax.random.key(3), num_features=5, num_segments=2000, num_positional_bits=2)
     assert network.gamma == pytest.approx(220 / np.sqrt(5), rel=1e-15)
     W = network.semantic_signs.reshape(20, 2000).astype(float)
     # 20 means and 190 correlations of 2000 signs each: 5 standard errors.
@@ -65,7 +59,7 @@ def test_random_signs_are_fair_and_independent_between_matrices():
 
 
 def test_a_network_cannot_be_changed_behind_its_back():
-    network = paper_network()
+    network = sa.paper_network()
     with pytest.raises(ValueError, match="read-only"):
         network.semantic_signs[0, 0, 0] = 1
 
