@@ -100,6 +100,11 @@ def test_order_one_is_the_mean():
         assert getattr(cumulants, name)(1, *parameters).tolist() == [pytest.approx(means[name], abs=1e-15)]
 
 
+def test_odd_cumulants_of_a_symmetric_prior_vanish():
+    assert not cumulants.laplace(5, 0.6)[::2].any()
+    assert not cumulants.gaussian(5)[::2].any()
+
+
 def test_radius_of_the_bernoulli_series_is_the_distance_to_the_complex_zero_of_its_moment_function():
     for p in (0.1, 0.3, 0.5, 0.9):
         zeros = np.log(complex(1 - p) / p) + 1j * np.pi * np.array([-3, -1, 1, 3])  # 1 - p + p e^t = 0
