@@ -26,7 +26,7 @@ import math
 import multiprocessing
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
@@ -127,12 +127,19 @@ def run(root: Path, *, pages: Sequence[str] = (), at_once: int = resumable.AT_ON
     by_page: dict[str, list[Job]] = {}
     for job in jobs(root, pages):
         by_page.setdefault(job.page, []).append(job)
+    compiled = "JAX_COMPILATION_CACHE_DIR"
+    variables = {
+        **environment.clean(),
+        **({compiled: os.environ[compiled]} if compiled in os.environ else {}),
+        "MPLBACKEND": "agg",
+        "COMPANION_ROOT": str(root),
+        **dict.fromkeys(execution.THREAD_VARIABLES, "1"),
+    }
 
     def start(whole: resumable.Job, children: resumable.Children) -> None:
         mine = by_page[whole.name]
         limit = LIMIT_SECONDS * sum(resumable.outcome(root, job) is None for job in mine)
         task = {"key": whole.key, "jobs": [vars(job) for job in mine]}
-        variables = _variables(root, whole.name)
         children.run(__name__, root, whole.folder(root), task, limit=limit, environment=variables)
 
     batches = []
@@ -140,24 +147,6 @@ def run(root: Path, *, pages: Sequence[str] = (), at_once: int = resumable.AT_ON
         key = freshness.digest(" ".join(job.key for job in mine).encode())
         batches.append(resumable.Job(page, key, f"{EVIDENCE}/{notebooks.slug(page)}/_page"))
     resumable.run(root, batches, start, at_once=at_once, words=lambda found: f"{found['jobs']} runs are there")
-
-
-def _variables(root: Path, page: str) -> dict[str, str]:
-    """What a run of the page has as its environment, where nothing is drawn."""
-    chapter = notebooks.load(root, page)
-    passed = {name: os.environ[name] for name in ("JAX_COMPILATION_CACHE_DIR",) if name in os.environ}
-    return {
-        **environment.clean(),
-        **passed,
-        "MPLBACKEND": "agg",
-        "COMPANION_ROOT": str(root),
-        "COMPANION_CHAPTER": chapter.chapter,
-        "COMPANION_PAGE": chapter.name,
-        "COMPANION_PACKAGES": " ".join(sorted(freshness.own_packages(root))),
-        "COMPANION_COMMIT": freshness.state(root).commit,
-        "COMPANION_PARAMETERS": json.dumps(dict(chapter.parameters)),
-        **dict.fromkeys(execution.THREAD_VARIABLES, "1"),
-    }
 
 
 def record(root: Path) -> Path:
@@ -283,7 +272,7 @@ def _statements(root: Path, job: Job) -> list[str]:
     return calls.Notebook(cell.source for cell in cells if cell.cell_type == "code").alone(_MEASURE, job.ids)
 
 
-def _load(statements: Sequence[str], own: Sequence[str]) -> None:
+def _load(statements: Sequence[str], own: Collection[str]) -> None:
     """Import what the statements import of packages that are not the repository's, which take the time."""
     for node in ast.parse("\n".join(statements)).body:
         named = [str(node.module)] if isinstance(node, ast.ImportFrom) else []
@@ -334,7 +323,7 @@ def work(root: Path, folder: Path, task: Mapping[str, Any]) -> dict[str, Any] | 
     mine = [Job(**{**job, "ids": tuple(job["ids"])}) for job in task["jobs"]]
     left = [job for job in mine if resumable.outcome(root, job) is None]
     for job in left[:1]:
-        _load(_statements(root, job), os.environ["COMPANION_PACKAGES"].split())
+        _load(_statements(root, job), freshness.own_packages(root))
     for job in left:
         print(f"{job.name}: {_measured(root, job)}", flush=True)
         disk.remove(job.folder(root) / "run")
