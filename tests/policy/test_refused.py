@@ -1,7 +1,8 @@
 """What the library refuses by a decision, and in which words: one table for all packages.
 
 Sizes, types and numbers of every argument are spoilt by ``test_policy``. Here stands what its spoilt arguments do not
-meet: arguments that do not fit together, limits, and functions or networks in the place of others.
+meet: arguments that do not fit together, limits, and functions or networks in the place of others. So do numbers with
+a wrong sign, from which a finite result could be computed.
 """
 
 import jax
@@ -61,8 +62,8 @@ def _model(beta, couplings):
     return VectorSpinModel(2, 3, beta, couplings)
 
 
-def _drawn(spins, couplings, fields):
-    return sampling.step(spins, couplings, fields, generator=torch.Generator())
+def _drawn(spins, couplings, fields, steps=1, **options):
+    return sampling.simulate(spins, couplings, fields, steps=steps, generator=torch.Generator(), **options)
 
 
 ADAPTIVE_TAP = [
@@ -77,6 +78,10 @@ ADAPTIVE_TAP = [
     (lambda: couplings.Bounded()(torch.full((2, 2, 1, 1), torch.nan)), "couplings: expected finite numbers, got nan"),
     (lambda: adaptive_exact.moments(FIFTEEN, FIFTEEN[0]), r"couplings: .* got 15 \(that is 2\^15"),
     (lambda: implicit.solve(lambda y: y[:, :1], ZEROS), r"f: expected \(2, 2\) of torch.float64 as y0, got \(2, 1\)"),
+    (lambda: implicit.solve(torch.cos, ZEROS, tol=0.0), "tol: expected a number > 0"),
+    (lambda: implicit.solve(torch.cos, ZEROS, damping=2.0), "damping: expected a number > 0 and <= 1"),
+    (lambda: adaptive_exact.states(15), "num_spins: expected an integer from 1 to 14"),
+    (lambda: priors.Spherical(0.0), "radius: expected a number > 0"),
     *(row for name in ("", "_naive", "_tap") for row in _solver_of_ising(getattr(ising, f"solve{name}_ising"))),
     (lambda: priors.Gaussian([[1.0, 2.0], [2.0, 1.0]]), "covariance: .* positive definite, got smallest eigenvalue -1"),
     (lambda: priors.Gaussian([[1.0, 0.5], [0.0, 1.0]]), "covariance: expected a symmetric matrix"),
@@ -102,6 +107,9 @@ FREE_ENERGY = [
     (lambda: _model(1.0, KEYED).double().log_prob(H), "couplings: expected a matrix for log_prob"),
     (lambda: _drawn(H, ZEROS, H), "spins: expected unit vectors, got a length of 1.73205"),
     (lambda: _drawn(torch.eye(2, 3).double(), DIRECTED, H[0]), "couplings: expected a symmetric matrix"),
+    (lambda: _drawn(torch.eye(2, 3).double(), ZEROS, H[0], beta=-1.0), "beta: expected numbers > 0, got -1"),
+    (lambda: _drawn(torch.eye(2, 3).double(), ZEROS, H[0], steps=0), "steps: expected an integer >= 1, got 0"),
+    (lambda: _model(0.0, None), "beta: expected numbers > 0, got 0"),
 ]
 
 W = np.full((4, 3), 9.0)
@@ -140,6 +148,7 @@ def _step_of_vectors(step):
         (lambda: step(x[:, :2], J, x[:, :2], beta=1.0), ".*expected more than 2 dimensions"),
         (lambda: step(1 + x, J, x, beta=1.0), "magnetizations: expected vectors shorter"),
         (lambda: step(np.zeros((2, 5, 6)), J, np.ones((3, 5, 6)), beta=1.0), "fields: expected leading axes"),
+        (lambda: step(x, J, x, beta=0.0), "beta: expected numbers > 0"),
     ]
 
 
@@ -147,6 +156,10 @@ def _before(before):
     return vector_mean_field.message_passing_step(
         np.zeros((5, 6)), np.zeros((5, 5)), np.ones((5, 6)), beta=1, before=before
     )
+
+
+def _simulated(**lengths):
+    return vector_stochastic.simulate(KEY, SPINS, np.eye(5), np.ones((5, 6)), beta=1.0, **lengths)
 
 
 STEPS = ("naive_step", "tap_step", "flat_tap_step", "message_passing_step")
@@ -160,6 +173,8 @@ VECTOR = [
     (lambda: _before(np.ones((5, 6))), "before: expected vectors shorter"),
     (lambda: _before(np.full((5, 6), np.nan)), "before: expected finite"),
     (lambda: vector_stochastic.step(KEY, SPINS, np.eye(5), np.ones((2, 5, 6)), beta=1.0), "fields: .* that broadcasts"),
+    (lambda: _simulated(steps=0, transient=0), "steps: expected an integer >= 1"),
+    (lambda: _simulated(steps=5, transient=5), "transient: expected an integer from 0 to 4"),
     (lambda: sphere.radius(2), "dim: expected more than 2"),
     (lambda: sphere.bessel_ratio([1.0, 2.0], [1.0, 2.0, 3.0]), "x: expected a shape that broadcasts"),
 ]
@@ -218,6 +233,9 @@ SELF_ATTENTION = [
     (lambda: _network(positional_signs=np.ones((4, 2, 2))), r"positional_signs: expected shape \(4, 3, positions\)"),
     (lambda: _network(positional_signs=np.ones((4, 3, 0))), "epsilon: .* without positional bits"),
     (lambda: _network(correlation_order=0), "correlation_order: expected an integer >= 1, got 0"),
+    (lambda: _network(gamma=-1.0), "gamma: expected a number >= 0, got -1"),
+    (lambda: _sweep(gammas=[-1.0]), "gamma: expected a number >= 0, got -1"),
+    (lambda: sa.attention_window(PAPER, np.zeros((4, 3)), position=-1), "position: expected an integer >= 0, got -1"),
     (lambda: sa.Network(np.ones((4, 17, 2)), np.ones((4, 17, 2))), r".*2\^16 = 65536"),
     (lambda: _network(patterns=np.ones((1, 3)), averages=np.zeros((4, 3, 1))), ".*neither segments nor a correlation"),
     (lambda: _network(positions=np.zeros((4, 4, 3))), ".*and 2 bits"),
