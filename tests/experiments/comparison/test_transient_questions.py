@@ -99,11 +99,19 @@ def test_both_looks_together_have_the_level():
     assert np.mean(wrong) > rate / 2 - 4 * np.sqrt(rate / 2 * (1 - rate / 2) / 400)
 
 
-def test_runs_that_did_not_settle_or_skipped_updates_stay_in_as_failed():
+def test_failed_runs_stay_in_and_cannot_decide_alone():
     key = ("1", "inf", 2)
     found = asked.answer(HURTS, record({("1", "inf"): 3 * MARGIN}, unsettled={key})).findings[0]
     assert found.failed == (2,)
     assert found.decision == "yes"
+    # Without the seeds that failed nothing is left of the loss.
+    three = {("1", "inf", s): 9 * MARGIN for s in (1, 2, 3, 4)}
+    failed = asked.answer(HURTS, record(three, unsettled=set(three)))
+    assert failed.findings[0].failed == (1, 2, 3, 4)
+    assert failed.decision == "undecided"
+    opposite = record(dict.fromkeys(three, -9 * MARGIN), unsettled=set(three))
+    assert asked.answer(HURTS, opposite).findings[0].verdict.decision == "no"
+    assert asked.answer(HURTS, opposite).decision == "undecided"
     skipped = record({("1", "inf"): 3 * MARGIN})
     for run in skipped["runs"]:
         run["skipped"] = 0.2
