@@ -34,8 +34,8 @@ def _vanilla(**options):
     return blocks.Block(DIM, blocks.Attention(DIM, 2, key=a), blocks.FeedForward(DIM, key=b), **options)
 
 
-def weights_in_torch(block):
-    """The weights of a vanilla block of JAX under the names that they have in the block of PyTorch."""
+def maps_in_torch(block):
+    """The maps of a vanilla block of JAX under the names that they have in the block of PyTorch."""
     arrays = {
         "to_queries_keys_values.weight": block.mixer.to_queries_keys_values,
         "to_output.weight": block.mixer.to_output,
@@ -44,8 +44,6 @@ def weights_in_torch(block):
         "down.weight": block.feed_forward.down,
         "down.bias": block.feed_forward.down_bias,
     }
-    for k, norm in enumerate(block.norms):
-        arrays |= {f"norms.{k}.weight": norm.gain, f"norms.{k}.bias": norm.bias}
     return {name: torch.tensor(np.asarray(array)) for name, array in arrays.items()}
 
 
@@ -55,7 +53,9 @@ def test_the_vanilla_blocks_of_both_frameworks_are_one_function(x):
     # Gains and biases away from one and zero, so that leaving them out would be seen.
     block = jax.tree.map(lambda a: a + jnp.asarray(0.3 * rng.normal(size=a.shape), a.dtype), block)
     twin = torch_blocks.Vanilla(DIM, 2)
-    twin.load_state_dict(weights_in_torch(block))
+    norms = {f"norms.{k}.weight": torch.tensor(np.asarray(norm.gain)) for k, norm in enumerate(block.norms)}
+    norms |= {f"norms.{k}.bias": torch.tensor(np.asarray(norm.bias)) for k, norm in enumerate(block.norms)}
+    twin.load_state_dict(maps_in_torch(block) | norms)
     with torch.no_grad():
         theirs = twin(torch.tensor(np.asarray(x))[None]).value[0].numpy()
     assert np.abs(_value(block, x) - theirs).max() < ROUNDING * np.abs(theirs).max()

@@ -64,9 +64,10 @@ def test_averages_over_draws_agree_with_the_spread_of_one_neighbour(small):
 
 
 def test_a_quick_run_writes_all_digits(tmp_path, monkeypatch):
-    monkeypatch.setattr(one_step, "measure", lambda case: {"noise": np.array(1 / 3)})
+    monkeypatch.setattr(one_step, "measure", lambda case: {"noise": np.array(case.system + 1 / 3)})
     # A function that is made here travels to no other process.
     with ThreadPoolExecutor(1) as executor:
         one_step.compute(tmp_path, True, executor=executor, progress=False)
     monkeypatch.setattr(records.resources, "files", lambda _: tmp_path)
-    assert [found["noise"] for _, found in one_step.record()] == [1 / 3] * 2
+    assert one_step.record()[0][0] == Case(0, 0.4, 1024)
+    assert [found["noise"] for _, found in one_step.record()] == [1 / 3, 4 / 3]
