@@ -1,4 +1,4 @@
-"""Lyapunov exponents by their definition, in ten lines and slowly: the readable reference of the compiled ones."""
+"""Orbits and Lyapunov exponents by their definition, in few lines and slowly: the reference of the compiled ones."""
 
 from functools import partial
 from typing import Any
@@ -11,6 +11,13 @@ from jaxtyping import Array, Float
 from spinbook.self_attention import mean_field
 from spinbook.self_attention.network import Network
 from spinbook.self_attention.window import Window, start_window
+
+in_jax = jax.jit(mean_field.simulate, static_argnames="steps")
+
+
+def orbit_by_definition(network: Network, *, beta: float, steps: int, start: Any = None) -> mean_field.Overlaps:
+    """What ``simulate`` computes, all fields of so many steps, by ``mean_field.step`` in JAX."""
+    return in_jax(mean_field.couplings(network, beta=beta), start_window(network, start), steps=steps)[1]
 
 
 def exponents_by_definition(

@@ -10,15 +10,13 @@ import pytest
 
 from spinbook import self_attention as sa
 from tests.self_attention import scan
-from tests.self_attention.definition import exponents_by_definition
+from tests.self_attention.definition import exponents_by_definition, orbit_by_definition
 
 FIELDS = ("output_semantic", "values", "queries", "keys", "attention")
 DATA = json.loads((Path(__file__).parent / "data" / "authors_later_models.json").read_text(encoding="utf-8"))
 SIGMAS = sa.positional_bits(3)
 # Rows of the sigma model are query, key, value, output.
 OURS = [3, 2, 0, 1]
-
-in_jax = jax.jit(sa.mean_field.simulate, static_argnames="steps")
 
 
 def positions_of(run):
@@ -68,7 +66,9 @@ def stored(run):
 def allowed(network, beta, window):
     """Rounding of each step, gamma eps, as the steps until then magnify it; (steps, 1)."""
     nudged = window._replace(attention=window.attention + 1e-9 * np.random.default_rng(0).choice([-1, 1], (1, 1)))
-    orbits = [np.asarray(in_jax(sa.couplings(network, beta=beta), w, steps=40)[1].attention) for w in (window, nudged)]
+    orbits = [
+        np.asarray(orbit_by_definition(network, beta=beta, steps=40, start=w).attention) for w in (window, nudged)
+    ]
     growth = np.maximum.accumulate(np.abs(orbits[1] - orbits[0]).max(axis=1) / 1e-9)
     rounding = 10 * max(network.gamma, 1) * np.finfo(np.float64).eps
     return rounding * (np.arange(1, 41) * np.maximum(growth, 1))[DATA["steps"], None]
@@ -92,12 +92,7 @@ CASES = [
 ]
 
 
-def defined(network, *, beta, steps, start):
-    """What ``simulate`` computes, by the definition in JAX."""
-    return in_jax(sa.couplings(network, beta=beta), start, steps=steps)[1]
-
-
-@pytest.mark.parametrize("routine", [defined, pytest.param(sa.simulate, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("routine", [orbit_by_definition, pytest.param(sa.simulate, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("network", "window", "run"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])
 def test_the_definition_and_the_fast_routine_follow_the_authors_programs(network, window, run, routine):
     bound = allowed(network, run["beta"], window)
@@ -120,7 +115,7 @@ def test_a_negative_positional_term_is_another_model():
     run = DATA["sigma"][0]
     network, window = with_units(run), token_of(run)
     signed = np.einsum("xap,rp->rxa", np.array(run["positional"])[OURS], sa.positional_bits(2)) / 2
-    _, orbit = in_jax(sa.couplings(replace(network, positions=signed), beta=run["beta"]), window, steps=40)
+    orbit = orbit_by_definition(replace(network, positions=signed), beta=run["beta"], steps=40, start=window)
     assert distance(orbit, run, allowed(network, run["beta"], window)) > 1e6
 
 
@@ -141,11 +136,11 @@ def test_the_paper_is_known_by_its_correlations(paper):
     options = {"epsilon": paper.epsilon, "gamma": paper.gamma, "positions": positions}
     same = sa.correlated_network(sa.pair_correlations(paper), sa.quad_correlations(paper), **options)
     start = sa.token_window(paper)
-    orbits = [in_jax(sa.couplings(x, beta=1.1), start, steps=50)[1].attention for x in (paper, same)]
+    orbits = [orbit_by_definition(x, beta=1.1, steps=50, start=start).attention for x in (paper, same)]
     assert np.abs(orbits[0] - orbits[1]).max() < 1e-12
     pairs_only = sa.correlated_network(sa.pair_correlations(paper), **options)
     truncated = replace(paper, correlation_order=1)
-    orbits = [in_jax(sa.couplings(x, beta=1.1), start, steps=50)[1].attention for x in (pairs_only, truncated)]
+    orbits = [orbit_by_definition(x, beta=1.1, steps=50, start=start).attention for x in (pairs_only, truncated)]
     assert np.abs(orbits[0] - orbits[1]).max() < 1e-12
 
 

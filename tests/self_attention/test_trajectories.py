@@ -1,21 +1,15 @@
 """One orbit: its fields, its continuation."""
 
-import jax
 import numpy as np
 import pytest
 
-from spinbook.self_attention import attention_window, couplings, mean_field, simulate, token_window
+from spinbook.self_attention import attention_window, simulate
+from tests.self_attention.definition import orbit_by_definition
 
 FIELDS = ("output_semantic", "values", "queries", "keys", "attention")
 
 
-def defined(network, *, beta, steps, start):
-    """What ``simulate`` computes, by the definition in JAX."""
-    window = token_window(network) if start is None else start
-    return jax.jit(mean_field.simulate, static_argnames="steps")(couplings(network, beta=beta), window, steps=steps)[1]
-
-
-@pytest.mark.parametrize("routine", [simulate, defined])
+@pytest.mark.parametrize("routine", [simulate, orbit_by_definition])
 def test_the_first_steps_are_those_of_the_authors_program(paper, authors, routine):
     for run in authors["runs"]:
         window = attention_window(paper, authors["window"], position=authors["window_position"])
