@@ -1,8 +1,6 @@
 """The page of all claims: it shows the rivals, filters by what a row is, and stays light with 250 of them."""
 
-import json
 import re
-from pathlib import Path
 
 import pytest
 from bs4 import BeautifulSoup
@@ -11,16 +9,13 @@ from markupsafe import Markup
 
 from companion import claims
 from companion.running import ledger
-from companion.site import browser, directives
-from companion.site.markup import fill
+from companion.site import directives
+from companion.site.markup import fill, quoted
+from toybook import STATIC, page_of
 
-STATIC = Path(__file__).resolve().parents[1] / "src" / "companion" / "static"
 HEAVIEST = 500_000
 """Most bytes of the table of 250 claims."""
 CHAPTERS, KINDS = ("spins", "walks"), ("number", "statement")
-
-
-WORDS = {"to_root": "../", "texts": {}, "cited": str, "quoted": directives.quoted, "found": directives.found_of}
 
 
 def rows(count):
@@ -40,7 +35,7 @@ def rows(count):
         )
         measurement = claims.Measurement(1.0 + number / 1e5, 1e-3, (0.25, 0.01))
         entry = ledger._entry(claim, measurement, claims.judge(claim, measurement))
-        made.append(fill("ledger.row", entry | {"page": f"audits/{chapter}"}, **WORDS))
+        made.append(fill("ledger.row", entry | {"page": f"audits/{chapter}"}, to_root="../", texts={}, cited=str))
     return "".join(made)
 
 
@@ -65,17 +60,11 @@ def test_250_claims_stay_light():
     assert len(rows(250).encode()) < HEAVIEST
 
 
-@pytest.mark.skipif(browser.find() is None, reason="no browser is installed")
-def test_250_claims_are_filtered_by_chapter_kind_and_words_at_once_and_sorted_with_empty_cells_last(tmp_path):
+def test_250_claims_are_filtered_by_chapter_kind_and_words_at_once_and_sorted_with_empty_cells_last(tmp_path, ask):
     head = "".join(f"<th>{heading}</th>" for heading in directives.ClaimsLedger.HEADINGS)
-    table = (
-        f'<table class="book-sortable book-filterable"><thead><tr>{head}</tr></thead><tbody>{rows(250)}</tbody></table>'
-    )
-    page = tmp_path / "page.html"
-    page.write_text(
-        f"<!DOCTYPE html><html><head><script>{(STATIC / 'companion.js').read_text()}</script></head>"
-        f'<body><main><div class="book-table">{table}</div></main></body></html>'
-    )
+    table = f"<thead><tr>{head}</tr></thead><tbody>{rows(250)}</tbody>"
+    table = f'<div class="book-table"><table class="book-sortable book-filterable">{table}</table></div>'
+    page = page_of(tmp_path / "page.html", table, "companion.js")
     script = """
       const shown = () => [...document.querySelectorAll("tbody tr")].filter((row) => !row.hidden).length;
       const set = (name, value) => {
@@ -88,16 +77,16 @@ def test_250_claims_are_filtered_by_chapter_kind_and_words_at_once_and_sorted_wi
       const seen = [shown(), set("chapter", "walks"), set("kind", "number"), set("q", "claim-249")];
       seen.push(document.querySelector("output").textContent);
       const sorted = [0, 1].map(() => { button.click(); return published().indexOf(""); });
-      return JSON.stringify([seen, sorted]);
+      const answer = [seen, sorted];
     """
-    seen, sorted_ = json.loads(browser.evaluate(page, script))
+    seen, sorted_ = ask(page, script)
     numbers = 126
     assert seen == [250, 125, 63, 1, "1 of 250 shown"]
     assert sorted_ == [numbers, numbers], "rows without a published number stand last, up and down"
 
 
 def test_formulas_in_the_words_of_a_source_are_letters():
-    assert directives.quoted({"quote": r"the partition function $Z_1$ for $\nu \geq 0$"}) == (
+    assert quoted({"quote": r"the partition function $Z_1$ for $\nu \geq 0$"}) == (
         "“the partition function Z_1 for ν≥0”"
     )
 
@@ -108,6 +97,4 @@ def test_a_template_escapes_words_asks_for_every_fact_and_leaves_no_space_betwee
     with pytest.raises(UndefinedError, match="'to_root' is undefined"):
         fill("ledger.proof", entry=entry)
     words = {"Agrees": "One.", "Differs": Markup("x<sup>2</sup>")}
-    assert fill("ledger.end", after=words) == (
-        "<dl><dt>Agrees</dt><dd>One.</dd><dt>Differs</dt><dd>x<sup>2</sup></dd></dl></li>"
-    )
+    assert fill("parts.facts", words) == "<dt>Agrees</dt><dd>One.</dd><dt>Differs</dt><dd>x<sup>2</sup></dd>"

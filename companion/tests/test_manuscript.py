@@ -177,6 +177,8 @@ def test_a_link_leads_to_a_page_the_web_or_a_mailbox(tmp_path):
         '<area href="{}">',
         '<form action="{}"></form>',
         '<iframe src="{}"></iframe>',
+        '<object data="{}"></object>',
+        '<button formaction="{}">',
         '<meta http-equiv="refresh" content="0; url={}">',
     ):
         for link in UNSAFE:

@@ -5,19 +5,14 @@ import zipfile
 from types import SimpleNamespace
 
 import pytest
-from bs4 import BeautifulSoup
 from docutils import nodes
 
 from companion.site import numbering
 
 
-def parsed(book, page):
-    return BeautifulSoup(book.path(f"_build/html/{page}.html").read_text(encoding="utf-8"), "html.parser")
-
-
 def test_an_audit_continues_the_numbers_of_its_lesson_and_other_pages_have_none(two_pages):
     book = two_pages[0]
-    lesson, audit = parsed(book, "notebooks/probe"), parsed(book, "notebooks/audits/probe")
+    lesson, audit = book.html("notebooks/probe"), book.html("notebooks/audits/probe")
     assert lesson.select_one("article h1").select_one(".section-number").get_text() == "1. "
     for page, figure, equation in ((lesson, "Figure 1.1", "(1.1)"), (audit, "Figure 1.2", "(1.2)")):
         assert [one.get_text().strip() for one in page.select(".caption-number")] == [figure]
@@ -25,14 +20,14 @@ def test_an_audit_continues_the_numbers_of_its_lesson_and_other_pages_have_none(
         # Sections have no numbers, and an audit has that of no chapter.
         assert not page.select("h2 .section-number")
     assert not audit.select(".section-number")
-    assert not parsed(book, "book/claims").select("h1 .section-number")
-    assert parsed(book, "index").select_one(".book-chapter .book-card-title").get_text().startswith("1. ")
+    assert not book.html("book/claims").select("h1 .section-number")
+    assert book.html("index").select_one(".book-chapter .book-card-title").get_text().startswith("1. ")
 
 
 def test_citations_archives_and_lists_say_the_number_that_the_page_shows(two_pages):
     book = two_pages[0]
     said = "Figure 1.2 (probe-slope): "
-    entry = parsed(book, "notebooks/audits/probe").select_one("figure .book-bibtex").get_text()
+    entry = book.html("notebooks/audits/probe").select_one("figure .book-bibtex").get_text()
     assert f"title = {{{said}" in entry
     (record,) = (r for r in json.loads(book.path("_build/html/figures.json").read_text()) if r["id"] == "probe-slope")
     assert record["number"] == "1.2"
@@ -44,7 +39,7 @@ def test_citations_archives_and_lists_say_the_number_that_the_page_shows(two_pag
     with zipfile.ZipFile(folder / "probe-slope.zip") as archive:
         for name in ("README.txt", "figure.json", "probe-slope.csl.json"):
             assert said.rstrip(": ") in archive.read(f"probe-slope/{name}").decode(), name
-    cards = [card.get_text() for card in parsed(book, "book/gallery").select(".book-card-title")]
+    cards = [card.get_text() for card in book.html("book/gallery").select(".book-card-title")]
     assert cards == ["Figure 1.1, probe-line", "Figure 1.2, probe-slope"]
 
 

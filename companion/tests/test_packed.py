@@ -16,6 +16,13 @@ from companion.declaring import notebooks
 from companion.site import packed
 
 ROOT = Path(__file__).resolve().parents[2]
+KNOWN = {
+    "doc": {"book/limits": "Limits"},
+    "ref": {"there": "A place"},
+    "numref": {"x-y": "Fig. 7"},
+    "eq": {},
+    "made": {},
+}
 UNREAD = re.compile(r"\{[a-z:]+\}`|```\{|^\([\w:-]+\)=$|\$\$ *\([\w:-]+\)|published-figure|scrapbook", re.MULTILINE)
 """What only Sphinx reads."""
 
@@ -78,9 +85,8 @@ def test_a_packed_notebook_carries_what_its_page_imports_and_no_more(two_pages):
     ],
 )
 def test_what_cannot_be_read_without_sphinx_is_refused(toy_book, text, message):
-    known = {"doc": {}, "ref": {}, "numref": {}, "eq": {}, "made": {}}
     with pytest.raises(ValueError, match=message):
-        packed.markdown(toy_book.root, "probe", text, known, {"known": "1"})
+        packed.markdown(toy_book.root, "probe", text, KNOWN, {"known": "1"})
 
 
 @pytest.mark.parametrize(
@@ -89,31 +95,31 @@ def test_what_cannot_be_read_without_sphinx_is_refused(toy_book, text, message):
 )
 def test_a_stored_number_has_the_digits_that_are_asked_for(toy_book, asked, shown):
     text = f"{{glue:text}}`{asked}`"
-    known = {"doc": {}, "ref": {}, "numref": {}, "eq": {}, "made": {}}
-    assert packed.markdown(toy_book.root, "probe", text, known, {"x": "0.9876", "n": "1234"}) == shown
+    assert packed.markdown(toy_book.root, "probe", text, KNOWN, {"x": "0.9876", "n": "1234"}) == shown
 
 
-def test_links_become_the_titles_of_their_pages():
-    known = {"doc": {"book/limits": "Limits"}, "ref": {"there": "A place"}, "numref": {"x-y": "Fig. 7"}, "eq": {}}
-    known["made"] = {}
-    text = "{doc}`../book/limits` {doc}`other <../book/limits>` {ref}`there` {numref}`Figure %s <x-y>` {term}`a <b>`"
-    assert packed.markdown(ROOT, "probe", text, known, {}) == "*Limits* other *A place* Figure 7 a"
-    fold = "```{dropdown} Answer\n:open:\n\nIt is $x$.\n```"
-    assert (
-        packed.markdown(ROOT, "p", fold, known, {})
-        == "<details><summary>Answer</summary>\n\n\nIt is $x$.\n\n</details>"
-    )
-    # More ticks fold what has ticks of its own.
-    inner = "````{dropdown} Why\n```text\nx\n```\n````"
-    assert (
-        packed.markdown(ROOT, "p", inner, known, {})
-        == "<details><summary>Why</summary>\n\n```text\nx\n```\n\n</details>"
-    )
-    # A figure that is placed in a fold stays below its cell.
-    inner = "````{dropdown} A test\nWords.\n\n```{published-figure} x-y\n```\n````"
-    assert (
-        packed.markdown(ROOT, "p", inner, known, {}) == "<details><summary>A test</summary>\n\nWords.\n\n\n</details>"
-    )
+LINKS = "{doc}`../book/limits` {doc}`other <../book/limits>` {ref}`there` {numref}`Figure %s <x-y>` {term}`a <b>`"
+READ = {
+    "links are the titles of their pages": (LINKS, "*Limits* other *A place* Figure 7 a"),
+    "a fold": (
+        "```{dropdown} Answer\n:open:\n\nIt is $x$.\n```",
+        "<details><summary>Answer</summary>\n\n\nIt is $x$.\n\n</details>",
+    ),
+    "more ticks fold what has ticks of its own": (
+        "````{dropdown} Why\n```text\nx\n```\n````",
+        "<details><summary>Why</summary>\n\n```text\nx\n```\n\n</details>",
+    ),
+    "a figure that is placed in a fold stays below its cell": (
+        "````{dropdown} A test\nWords.\n\n```{published-figure} x-y\n```\n````",
+        "<details><summary>A test</summary>\n\nWords.\n\n\n</details>",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", READ)
+def test_what_only_sphinx_reads_is_written_so_that_all_can_read_it(case):
+    text, shown = READ[case]
+    assert packed.markdown(ROOT, "probe", text, KNOWN, {}) == shown
 
 
 def test_a_page_without_a_run_cannot_be_packed(toy_book):

@@ -2,7 +2,6 @@
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 from bs4 import BeautifulSoup
@@ -10,14 +9,14 @@ from bs4 import BeautifulSoup
 from companion import build, claims
 from companion.declaring import notebooks, texts
 from companion.running import execution, freshness
-from companion.site import browser, directives, report
-from companion.site.markup import fill
+from companion.site import catalogue, report
+from companion.site.markup import evidence, fill
+from toybook import page_of
 
-ROOT = Path(__file__).resolve().parents[2]
 
-
-def html(book, name):
-    return BeautifulSoup(book.path(f"_build/html/{name}.html").read_text(), "html.parser")
+@pytest.fixture
+def entries(two_pages):
+    return json.loads(two_pages[0].path("_build/claims.json").read_text())
 
 
 def test_lesson_and_audit_run_apart_and_stand_one_beneath_the_other(two_pages):
@@ -27,25 +26,24 @@ def test_lesson_and_audit_run_apart_and_stand_one_beneath_the_other(two_pages):
     assert "audits/probe: finished after" in printed
     assert re.search(r"^audits/probe +[\d.]+ +\d+ +\d/\d", printed, re.MULTILINE)
     assert book.path("notebooks/audits/probe.ipynb").is_file()
-    contents = html(book, "notebooks/probe").select("#pst-primary-sidebar li li a")
+    contents = book.html("notebooks/probe").select("#pst-primary-sidebar li li a")
     assert [link.get_text(strip=True) for link in contents] == ["The probe, checked"]
 
 
 def test_a_new_reader_gets_the_theme_of_his_machine_and_no_error_in_the_console(two_pages):
-    page = html(two_pages[0], "notebooks/probe")
+    page = two_pages[0].html("notebooks/probe")
     assert page.body["data-default-mode"] == "auto"
 
 
-def test_claims_and_figures_know_the_page_that_made_them(two_pages):
+def test_claims_and_figures_know_the_page_that_made_them(two_pages, entries):
     book = two_pages[0]
-    entries = {entry["id"]: entry for entry in json.loads(book.path("_build/claims.json").read_text())}
-    assert {id: entry["page"] for id, entry in entries.items()} == {
+    assert {entry["id"]: entry["page"] for entry in entries} == {
         "probe.top": "probe",
         "probe.slope": "audits/probe",
         "probe.both": "audits/probe",
         "probe.sky": "audits/probe",
     }
-    assert {entry["chapter"] for entry in entries.values()} == {"probe"}
+    assert {entry["chapter"] for entry in entries} == {"probe"}
     figures = {record["id"]: record for record in json.loads(book.path("_build/figures.json").read_text())}
     assert {id: record["page"] for id, record in figures.items()} == {
         "probe-line": "probe",
@@ -62,16 +60,16 @@ def test_claims_and_figures_know_the_page_that_made_them(two_pages):
 
 def test_the_audit_links_up_to_the_ledger_and_the_ledger_down_to_it(two_pages):
     book = two_pages[0]
-    line = html(book, "notebooks/audits/probe").select_one("#claim-probe-slope")
+    line = book.html("notebooks/audits/probe").select_one("#claim-probe-slope")
     assert line.select_one(".book-claim-id")["href"] == "../../book/claims.html#ledger-claim-probe-slope"
-    row = html(book, "book/claims").select_one("#ledger-claim-probe-slope")
+    row = book.html("book/claims").select_one("#ledger-claim-probe-slope")
     assert row.select_one("a")["href"] == "../notebooks/audits/probe.html#claim-probe-slope"
-    assert html(book, "notebooks/audits/probe").select_one("figure#probe-slope")
-    assert html(book, "notebooks/probe").select_one("#claim-probe-summit"), "an id that a claim had before still leads"
+    assert book.html("notebooks/audits/probe").select_one("figure#probe-slope")
+    assert book.html("notebooks/probe").select_one("#claim-probe-summit"), "an id that a claim had before still leads"
 
 
 def test_the_audit_closes_with_every_item_of_its_source(two_pages):
-    rows = html(two_pages[0], "notebooks/audits/probe").select("table.book-filterable tbody tr")
+    rows = two_pages[0].html("notebooks/audits/probe").select("table.book-filterable tbody tr")
     assert [row.select("td")[2].get_text() for row in rows] == ["The parabola", "Its slope, as <printed>", "Its colour"]
     assert [link["href"] for link in rows[0].select("a")] == [
         "../../notebooks/probe.html#claim-probe-top",
@@ -83,7 +81,7 @@ def test_the_audit_closes_with_every_item_of_its_source(two_pages):
 
 
 def test_the_audit_opens_with_what_held_and_what_did_not(two_pages):
-    report = html(two_pages[0], "notebooks/audits/probe").select_one(".book-report")
+    report = two_pages[0].html("notebooks/audits/probe").select_one(".book-report")
     totals = report.select_one(".book-totals").get_text()
     assert totals.startswith("Of 2 statements of the source 1 held in part and 1 was not attempted.")
     assert re.search(r"the lesson in \d+ s and this audit in \d+ s ran on \d+ thread", totals)
@@ -104,8 +102,7 @@ def test_the_audit_opens_with_what_held_and_what_did_not(two_pages):
     assert [row.select_one("th").get_text() for row in report.select("tbody tr")][-1] == "all"
 
 
-def test_the_report_tells_our_own_results_and_what_is_not_confirmed(two_pages):
-    entries = json.loads(two_pages[0].path("_build/claims.json").read_text())
+def test_the_report_tells_our_own_results_and_what_is_not_confirmed(entries):
     own = entries[0] | {"kind": "own", "verdict": "result", "id": "probe.ours", "was": []}
     check = own | {"verdict": "software-check", "id": "probe.check"}
     other = entries[0] | {"id": "probe.other", "was": [], "external": True}
@@ -124,7 +121,7 @@ def test_the_report_tells_our_own_results_and_what_is_not_confirmed(two_pages):
 
 
 def test_prose_quotes_the_number_of_a_claim_of_the_other_page(two_pages):
-    link = html(two_pages[0], "notebooks/audits/probe").select_one("a.book-measured")
+    link = two_pages[0].html("notebooks/audits/probe").select_one("a.book-measured")
     assert (link.get_text(), link["href"]) == ("1.0", "../../notebooks/probe.html#claim-probe-top")
 
 
@@ -142,9 +139,8 @@ def test_prose_quotes_the_number_of_a_claim_of_the_other_page(two_pages):
         ("probe", "expected ID, ID:FORMAT or ID rival:FORMAT, got 'probe'"),
     ],
 )
-def test_a_number_of_a_claim_is_quoted_or_missed_in_words(two_pages, asked, shown):
-    entries = json.loads(two_pages[0].path("_build/claims.json").read_text())
-    by_id = {id: entry for entry in entries for id in (entry["id"], *entry["was"])}
+def test_a_number_of_a_claim_is_quoted_or_missed_in_words(entries, asked, shown):
+    by_id = catalogue.by_id(entries)
     # Of one, all digits are the same.
     by_id["probe.top"]["measured"] = 0.9876543
     try:
@@ -173,11 +169,11 @@ def test_a_mark_in_the_lesson_stands_for_the_cell_that_measures_and_leads_to_the
     notebooks.sync(pair.root)
     outcome, _ = pair.build()
     assert outcome.problems == []
-    page = html(pair, "notebooks/probe")
+    page = pair.html("notebooks/probe")
     assert page.select(".book-claim") == []
     mark = page.select_one("a.book-checked")
     assert (mark["id"], mark["href"]) == ("claim-probe-top", "../notebooks/audits/probe.html#report-claim-probe-top")
-    row = html(pair, "notebooks/audits/probe").select_one("#report-claim-probe-top")
+    row = pair.html("notebooks/audits/probe").select_one("#report-claim-probe-top")
     assert "Measured here: 1 ± 1e-09; Rival: half of the parabola, rival 0.25" in row.get_text()
     assert "{checked}" not in pair.path("_build/html/_sources/notebooks/probe.ipynb").read_text()
 
@@ -186,30 +182,23 @@ def no_kernel(*arguments, **options):
     raise AssertionError("a kernel was started")
 
 
-WORDS = {
-    "what a claim says": ("book/claims/probe.yml", "The parabola reaches one.", "It reaches one."),
-    "a reason": ("book/claims/probe.yml", "A factor <two> is missing.", "Two is missing."),
-    "the prose": ("notebooks/audits/probe.md", "What the lesson leaves out", "What is left out"),
-    "how a cell is shown": ("notebooks/audits/probe.md", ":tags: [hide-input]\n\nslope", ":tags: [hide-cell]\n\nslope"),
-}
-
-
 @pytest.mark.slow
 def test_words_and_verdicts_change_without_a_kernel(pair, monkeypatch):
     monkeypatch.setattr(execution, "start", no_kernel)
-    for name, old, new in list(WORDS.values())[:3]:
-        pair.edit(name, old, new)
+    pair.edit("book/claims/probe.yml", "The parabola reaches one.", "It reaches one.")
+    pair.edit("book/claims/probe.yml", "A factor <two> is missing.", "Two is missing.")
+    pair.edit("notebooks/audits/probe.md", "What the lesson leaves out", "What is left out")
     pair.edit("book/claims/probe.yml", "published: 1.0", "published: 1.1")
     outcome, printed = pair.build()
     assert outcome.executed == []
     assert outcome.rendered
     assert outcome.problems == ["claim probe.top: gap 0.1 exceeds the bound 0.001"], printed
-    lesson, audit = html(pair, "notebooks/probe"), html(pair, "notebooks/audits/probe")
+    lesson, audit = pair.html("notebooks/probe"), pair.html("notebooks/audits/probe")
     line = lesson.select_one("#claim-probe-top")
     assert "It reaches one." in line.get_text()
     assert "book-claim-failed" in line["class"]
     assert "What is left out" in audit.get_text()
-    assert "Two is missing" in html(pair, "book/claims").get_text()
+    assert "Two is missing" in pair.html("book/claims").get_text()
     assert "1.00" in lesson.get_text(), "the numbers of the prose come from the run that stands"
 
 
@@ -266,24 +255,21 @@ def test_a_claim_that_both_pages_measure_is_a_problem(pair):
     assert pair.problems() == ["claim probe.top: measured more than once, on probe and audits/probe"]
 
 
-def test_the_ledger_counts_by_kind_and_verdict_and_no_total_counts_our_own(two_pages, tmp_path):
-    book = two_pages[0]
-    page = html(book, "book/claims")
+def test_the_ledger_counts_by_kind_and_verdict_and_no_total_counts_our_own(two_pages, entries):
+    page = two_pages[0].html("book/claims")
     assert page.select_one(".book-totals").get_text().startswith("2 claims of the sources. In this build 1 of 1")
     rows = [[cell.get_text(strip=True) for cell in row.select("th, td")] for row in page.select(".book-counts tr")]
     assert rows[0] == ["Kind", "◐partly", "–not attempted", "all"]
     assert rows[1:] == [["statement", "1", "1", "2"], ["all", "1", "1", "2"]]
-    entries = json.loads(book.path("_build/claims.json").read_text())
     own = entries[0] | {"kind": "own", "verdict": "exploratory", "id": "probe.ours", "was": []}
     counted = claims.among([*entries, own])
-    beside = directives.beside(counted)
-    said = fill("ledger.totals", said=counted["said"], kinds=claims.KINDS, beside=beside)
+    said = fill("ledger.totals", counted=counted)
     assert "2 claims of the sources" in said
     assert "2 parts of those that held in part, 0 results of this book and 1 that is exploratory" in said
 
 
 def test_a_row_of_the_ledger_shows_the_rival_the_parts_and_what_was_retired(two_pages):
-    page = html(two_pages[0], "book/claims")
+    page = two_pages[0].html("book/claims")
     rival = page.select_one("#ledger-claim-probe-top").select("td")[5].get_text()
     assert rival == "half of the parabolarival 0.25, 750 bounds off"
     row = page.select_one("#ledger-claim-probe-both")
@@ -291,7 +277,7 @@ def test_a_row_of_the_ledger_shows_the_rival_the_parts_and_what_was_retired(two_
     assert [link.get_text() for link in row.select("a[href^='#ledger']")] == ["top", "slope"]
     assert page.select_one("#ledger-claim-probe-summit")
     assert "True by construction." in page.select_one("#ledger-claim-probe-biases").get_text()
-    badge = html(two_pages[0], "index").select_one(".book-badge")
+    badge = two_pages[0].html("index").select_one(".book-badge")
     assert "1 statement checked" in badge.get_text()
     assert "1 partly" in badge.get_text()
     spoiled = {"page": {"chapter": "probe"}, "held": 1, "judged": 3, "verdicts": {}}
@@ -299,7 +285,7 @@ def test_a_row_of_the_ledger_shows_the_rival_the_parts_and_what_was_retired(two_
 
 
 def test_a_correction_is_a_card_with_both_formulas_and_a_link_to_the_source(two_pages):
-    card = html(two_pages[0], "book/corrections").select_one("#corrected-claim-probe-slope")
+    card = two_pages[0].html("book/corrections").select_one("#corrected-claim-probe-slope")
     formulas = [one.get_text(" ", strip=True) for one in card.select(".book-formulas > div")]
     assert formulas == [r"As printed \(\displaystyle y' = x\)", r"As it should be \(\displaystyle y' = 2 x\)"]
     assert card.select_one("a[href='https://example.org/source']").get_text() == "section 3, version 2000-01-02"
@@ -307,55 +293,48 @@ def test_a_correction_is_a_card_with_both_formulas_and_a_link_to_the_source(two_
     assert card.select_one("a[href='../notebooks/audits/probe.html#claim-probe-slope']")
 
 
-def test_the_ledger_says_what_became_of_a_superseded_text(two_pages):
-    entries = json.loads(two_pages[0].path("_build/claims.json").read_text())
+def test_the_ledger_says_what_became_of_a_superseded_text(entries):
     text = texts.Text("author2000source", "1", "x", "f", "superseded", (), by="Another", since="2026-08")
     place = fill("ledger.source", entries[0], texts={"author2000source": text}, cited=str)
     assert "superseded by Another since 2026-08; the claim is standing" in place
 
 
 def test_a_correction_of_a_formula_says_how_far_off_both_forms_are(two_pages):
-    card = html(two_pages[0], "book/corrections").select_one("#corrected-claim-probe-slope")
+    card = two_pages[0].html("book/corrections").select_one("#corrected-claim-probe-slope")
     facts = {name.get_text(): name.find_next("dd").get_text() for name in card.select("dt")}
     assert list(facts) == ["It says", "In our words", "Where", "Checked by", "Deviation", "Because", "Proof"]
     assert facts["Checked by"] == "central differences"
     assert re.fullmatch(r"the corrected form: \d(\.\d)?e-\d+; the printed form: 1", facts["Deviation"])
 
 
-def test_what_is_right_in_part_lists_its_parts_with_their_verdicts(two_pages):
-    entries = json.loads(two_pages[0].path("_build/claims.json").read_text())
-    page = html(two_pages[0], "book/corrections")
+def test_what_is_right_in_part_lists_its_parts_with_their_verdicts(two_pages, entries):
+    page = two_pages[0].html("book/corrections")
     parts = page.select("#partly-claim-probe-both li")
     assert [part.get_text() for part in parts] == [
         "✓ reproduced top: The parabola reaches one.",
         "✎ corrected slope: The slope is x.",
     ]
     assert parts[0].select_one("a")["href"] == "../book/claims.html#ledger-claim-probe-top"
-    found = directives.evidence(entries[0] | {"kind": "statement", "expects": {"above": 0.9, "why": "Ours."}})
+    found = evidence(entries[0] | {"kind": "statement", "expects": {"above": 0.9, "why": "Ours."}})
     assert found["Expected"] == "above 0.9. Ours."
     assert found["Measured here"] == "1 ± 1e-09"
 
 
-@pytest.mark.skipif(browser.find() is None, reason="no browser is installed")
-def test_long_formulas_are_whole_on_a_wide_screen_and_scroll_with_a_hint_on_a_narrow_one(tmp_path):
-    static = ROOT / "companion" / "src" / "companion" / "static"
+def test_long_formulas_are_whole_on_a_wide_screen_and_scroll_with_a_hint_on_a_narrow_one(tmp_path, ask):
     # Stands for what MathJax sets: as wide as its letters, and as tall as its font size.
     formula = '<p><mjx-container style="display: inline-block; width: 45em">x</mjx-container></p>'
     boxes = "".join(f"<div><p>{name}</p>{formula}</div>" for name in ("As printed", "As it should be"))
-    (tmp_path / "page.html").write_text(
-        f"<!DOCTYPE html><html><head><style>{(static / 'companion.css').read_text()}</style>"
-        f"<script>{(static / 'companion.js').read_text()}</script></head><body><main>"
-        f'<div class="book-formulas">{boxes}</div></main></body></html>'
-    )
+    body = f'<div class="book-formulas">{boxes}</div>'
+    page = page_of(tmp_path / "page.html", body, "companion.css", "companion.js")
     script = """
       await new Promise((done) => setTimeout(done, 300));
-      return JSON.stringify([...document.querySelectorAll(".book-formulas > div")].map((box) => [
+      const answer = [...document.querySelectorAll(".book-formulas > div")].map((box) => [
         box.getBoundingClientRect().left, box.scrollWidth > box.clientWidth + 1,
         box.classList.contains("book-scrolls"), box.tabIndex,
-        getComputedStyle(box.querySelector("p"), "::after").content]));
+        getComputedStyle(box.querySelector("p"), "::after").content]);
     """
     for width, scrolls in ((1400, False), (390, True)):
-        one, other = json.loads(browser.evaluate(tmp_path / "page.html", script, width=width))
+        one, other = ask(page, script, width=width)
         assert one[0] == other[0], "one above the other"
         assert one[1:3] == [scrolls, scrolls]
         assert one[3] == (0 if scrolls else -1), "what scrolls is reached by keyboard"

@@ -1,7 +1,5 @@
 """What readers get beside the pages: previews of links, an edition for paper, light pages."""
 
-import json
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -9,8 +7,9 @@ from bs4 import BeautifulSoup
 
 from companion import new
 from companion.site import audit, browser, pages, previews, reading, single_page
+from toybook import STATIC, page_of
 
-ROOT = Path(__file__).resolve().parents[2]
+MISSING = pytest.mark.skipif(browser.find() is None, reason="no browser is installed")
 SHELL = (
     '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><link rel="stylesheet" href="{up}_static/x.css">'
     '<script src="{up}_static/other.js"></script></head><body><main><article class="bd-article">{body}</article></main>'
@@ -44,7 +43,7 @@ for (const link of document.querySelectorAll('a.reference')) {
   seen[link.textContent] = [text, open && preview.hidden];
   link.blur();
 }
-return JSON.stringify(seen);
+const answer = seen;
 """
 
 
@@ -65,7 +64,7 @@ def html(tmp_path):
 
 
 def test_a_page_carries_the_equations_and_figures_of_other_pages_that_it_links_to(html):
-    assert previews.add(html) == 2
+    previews.add(html)
     soup = BeautifulSoup((html / "book" / "two.html").read_text(), "html.parser")
     found = {template["data-preview"]: template for template in soup.select("template")}
     assert set(found) == {"../notebooks/one.html#equation-e", "../notebooks/one.html#a-figure"}
@@ -85,7 +84,7 @@ def test_a_term_is_copied_with_its_meaning_and_the_links_in_it_lead_to_its_page(
         '<dd>Many, each a <a class="reference internal" href="#term-spin">spin</a>.</dd></dl>'
     )
     terms.write_text(terms.read_text().replace("</dl>", magnet))
-    assert previews.add(html) == 3
+    previews.add(html)
     template = BeautifulSoup(page.read_text(), "html.parser").select_one("template")
     assert template.get_text() == "magnetMany, each a spin."
     assert [inside["href"] for inside in template.select("a")] == ["../book/two.html#term-spin"]
@@ -109,7 +108,7 @@ def test_the_edition_for_paper_holds_every_page_once_with_unique_ids_and_links_t
 
 def test_an_edition_beside_the_site_begins_with_its_pages_and_leads_into_the_site(html, tmp_path_factory):
     folder = tmp_path_factory.mktemp("paper")
-    single_page.write(html, "more.html", ["notebooks/one", "book/two"], "More", folder=folder, listed=True)
+    single_page.write(html, "more.html", ["notebooks/one", "book/two"], "More", folder)
     assert not (html / "more.html").exists()
     soup = BeautifulSoup((folder / "more.html").read_text(), "html.parser")
     front, *rest = soup.select("section.book-page")
@@ -128,107 +127,110 @@ def test_an_edition_beside_the_site_begins_with_its_pages_and_leads_into_the_sit
         assert reached.is_file() or "_static" in address, "style sheets of this site are made up"
 
 
+def test_what_a_page_loads_from_outside_is_named_and_what_it_leads_to_is_not(tmp_path):
+    loads = [
+        '<link rel="Stylesheet" href="{}">',
+        '<img srcset="a.png 1x, {} 2x">',
+        '<video poster="{}"></video>',
+        '<object data="{}"></object>',
+        '<svg><image xlink:href="{}"/></svg>',
+        '<p style="background: url({})"></p>',
+        "<style>@import '{}';</style>",
+        '<script>import("{}")</script>',
+    ]
+    leads = ['<link rel="canonical" href="{}">', '<a href="{}"></a>', '<form action="{}"></form>']
+    text = "".join(markup.format(f"https://example.org/{number}") for number, markup in enumerate([*loads, *leads]))
+    (tmp_path / "a.html").write_text(text)
+    named = [f"a.html: https://example.org/{number}" for number, _ in enumerate(loads)]
+    assert pages.external_loads(tmp_path) == named
+
+
 def test_a_page_weighs_what_one_theme_loads_and_too_much_is_said(html):
     page = html / "notebooks" / "one.html"
     one = len((html / "figures" / "a" / "a.svg").read_bytes())
-    assert pages.weight(html, page) == page.stat().st_size + one
+    assert pages.weight(page) == page.stat().st_size + one
     assert pages.overweight(html) == []
     (html / "figures" / "a" / "a.svg").write_text(" " * 4_000_000)
     assert [line.split(" has ")[0] for line in pages.overweight(html)] == ["page too heavy: notebooks/one.html"]
 
 
-@pytest.mark.skipif(browser.find() is None, reason="no browser is installed")
-def test_a_link_in_focus_shows_its_target_and_escape_hides_it(html):
-    script = (ROOT / "companion" / "src" / "companion" / "static" / "companion.js").read_text()
+def test_a_link_in_focus_shows_its_target_and_escape_hides_it(html, ask):
+    script = (STATIC / "companion.js").read_text()
     for name in ("notebooks/one", "book/two"):
         page = html / f"{name}.html"
         page.write_text(page.read_text().replace("</head>", f"<script>{script}</script></head>"))
     previews.add(html)
-    result = json.loads(browser.evaluate(html / "book" / "two.html", _PROBE))
+    result = ask(html / "book" / "two.html", _PROBE)
     assert result["(1)"] == ["x", True]
     assert result["Fig. 1"] == ["Seen.", True]
     assert result["spin"] == ["spinA sign.", True]
     assert result["A chapter"] == [None, False]
 
 
-@pytest.mark.skipif(browser.find() is None, reason="no browser is installed")
+@MISSING
 def test_what_is_too_wide_for_a_telephone_is_found_and_what_scrolls_is_not(tmp_path):
     wide = '<div class="{css}" style="overflow-x: {overflow}"><p style="width: 600px">600 pixels</p></div>'
-    page = "<!DOCTYPE html><html><head></head><body><main>{}</main></body></html>"
-    for css, overflow in (("held", "auto"), ("loose", "visible")):
-        (tmp_path / f"{css}.html").write_text(page.format(wide.format(css=css, overflow=overflow)))
-    assert audit.overflow(tmp_path, "held.html") == []
-    (found,) = audit.overflow(tmp_path, "loose.html")
+    held = page_of(tmp_path / "held.html", wide.format(css="held", overflow="auto"))
+    loose = page_of(tmp_path / "loose.html", wide.format(css="loose", overflow="visible"))
+    assert audit.overflow(held) == []
+    (found,) = audit.overflow(loose)
     assert (found.count, found.impact) == (1, "serious")
     assert "600 pixels" in found.place
-    assert audit.overflow(tmp_path, "loose.html", width=800) == []
-    assert {path.name for path in tmp_path.iterdir()} == {"held.html", "loose.html"}
+    assert audit.overflow(loose, width=800) == []
+    assert set(tmp_path.iterdir()) == {held, loose}
 
 
-@pytest.mark.skipif(browser.find() is None, reason="no browser is installed")
+@MISSING
 def test_the_ledger_is_whole_on_paper_and_a_table_that_is_cut_there_is_found(tmp_path):
     cells = "".join(f"<td><p>{'word' * 6} {'word' * 6}</p></td>" for _ in range(9))
-    own = f"<style>{(ROOT / 'companion' / 'src' / 'companion' / 'static' / 'companion.css').read_text()}</style>"
-    for css in ("book-ledger", "other"):
-        table = f'<table class="{css} book-sortable table"><tbody><tr>{cells}</tr></tbody></table>'
-        body = f"<main><div class='book-table'>{table}</div></main>"
-        page = f"<!DOCTYPE html><html><head>{own}</head><body>{body}</body></html>"
-        (tmp_path / f"{css}.html").write_text(page)
-    assert audit.cut_on_paper(tmp_path / "book-ledger.html") == []
-    (found,) = audit.cut_on_paper(tmp_path / "other.html")
-    assert (found.theme, found.impact) == ("paper", "serious")
+    table = '<div class="book-table"><table class="{} book-sortable table"><tbody><tr>{}</tr></tbody></table></div>'
+    ledger, other = (
+        page_of(tmp_path / f"{css}.html", table.format(css, cells), "companion.css") for css in ("book-ledger", "other")
+    )
+    assert audit.cut_on_paper(ledger) == []
+    (found,) = audit.cut_on_paper(other)
+    assert found.impact == "serious"
     # On a screen the same table scrolls.
-    assert audit.overflow(tmp_path, "other.html") == []
+    assert audit.overflow(other) == []
 
 
-@pytest.mark.skipif(browser.find() is None, reason="no browser is installed")
+@MISSING
 def test_a_long_name_of_the_library_is_broken_on_a_telephone(tmp_path):
-    own = f"<style>{(ROOT / 'companion' / 'src' / 'companion' / 'static' / 'companion.css').read_text()}</style>"
     # As Sphinx has it.
     theme = "<style>span.pre { white-space: nowrap }</style>"
     name = f'<span class="sig-name descname"><span class="pre">{"_".join(["standard_error"] * 5)}</span></span>'
-    body = f'<main><dl class="py property"><dt class="sig sig-object py">{name}</dt></dl></main>'
-    for page, style in (("without", theme), ("with", theme + own)):
-        (tmp_path / f"{page}.html").write_text(f"<!DOCTYPE html><html><head>{style}</head><body>{body}</body></html>")
-    assert audit.overflow(tmp_path, "without.html")
-    assert audit.overflow(tmp_path, "with.html") == []
+    body = f'<dl class="py property"><dt class="sig sig-object py">{name}</dt></dl>'
+    assert audit.overflow(page_of(tmp_path / "without.html", body, head=theme))
+    assert audit.overflow(page_of(tmp_path / "with.html", body, "companion.css", head=theme)) == []
 
 
-@pytest.mark.skipif(browser.find() is None, reason="no browser is installed")
 @pytest.mark.parametrize("paper", [False, True])
-def test_a_fold_is_open_on_paper_and_hidden_code_stays_away(tmp_path, paper):
-    own = f"<style>{(ROOT / 'companion' / 'src' / 'companion' / 'static' / 'companion.css').read_text()}</style>"
+def test_a_fold_is_open_on_paper_and_hidden_code_stays_away(tmp_path, paper, ask):
     folds = "".join(f"<details{css}><summary>more</summary><p>inside</p></details>" for css in ("", ' class="hide"'))
-    (tmp_path / "page.html").write_text(f"<!DOCTYPE html><html><head>{own}</head><body>{folds}</body></html>")
-    script = "return JSON.stringify([...document.querySelectorAll('p')].map((text) => text.checkVisibility()));"
-    assert json.loads(browser.evaluate(tmp_path / "page.html", script, paper=paper)) == [paper, False]
+    page = page_of(tmp_path / "page.html", folds, "companion.css")
+    script = "const answer = [...document.querySelectorAll('p')].map((text) => text.checkVisibility())"
+    assert ask(page, script, paper=paper) == [paper, False]
 
 
-@pytest.mark.skipif(browser.find() is None, reason="no browser is installed")
-def test_a_formula_that_is_cut_is_found_and_one_that_scrolls_says_so(tmp_path):
-    static = ROOT / "companion" / "src" / "companion" / "static"
-    own = f"<style>{(static / 'reading.css').read_text()}</style><script>{(static / 'reading.js').read_text()}</script>"
+@MISSING
+def test_a_formula_that_is_cut_is_found_and_one_that_scrolls_says_so(tmp_path, ask):
     # As the theme has it.
-    theme = (
-        "<style>.math {{ max-width: 100%; overflow: hidden; display: {} }} mjx-container {{ overflow: auto }}</style>"
-    )
+    theme = "<style>.math { max-width: 100%; overflow: hidden; display: inline-flex } mjx-container { overflow: auto }"
     wide = '<mjx-container style="{}">{}</mjx-container>'
-    body = "<main><p>See <span class='math'>{}</span></p><div class='math'>{}</div><p>{}</p></main>"
-    loose, held = wide.format("overflow: visible", "x" * 200), wide.format("", "x" * 200)
     # What is read aloud lies over the formula, is not seen, and is wider than it.
     unseen = "<i style='position: absolute; clip-path: inset(50%)'>a long sentence about x</i>"
-    short = "<span class='math' id='short' style='position: relative'>" + wide.format("", f"x{unseen}") + "</span>"
-    pages_of = {
-        "cut": theme.format("inline-flex") + body.format(loose, held, short),
-        "whole": theme.format("inline-flex") + own + body.format(loose, held, short),
-    }
-    for name, text in pages_of.items():
-        (tmp_path / f"{name}.html").write_text(f"<!DOCTYPE html><html><head></head><body>{text}</body></html>")
-    (found,) = audit.overflow(tmp_path, "cut.html")
+    body = (
+        f"<p>See <span class='math'>{wide.format('overflow: visible', 'x' * 200)}</span></p>"
+        f"<div class='math'>{wide.format('', 'x' * 200)}</div>"
+        f"<p><span class='math' id='short' style='position: relative'>{wide.format('', f'x{unseen}')}</span></p>"
+    )
+    cut = page_of(tmp_path / "cut.html", body, head=f"{theme}</style>")
+    whole = page_of(tmp_path / "whole.html", body, "reading.css", "reading.js", head=f"{theme}</style>")
+    (found,) = audit.overflow(cut)
     assert (found.count, "span class" in found.place) == (1, True)
-    assert audit.overflow(tmp_path, "whole.html") == []
-    script = "return JSON.stringify([...document.querySelectorAll('.book-more-right')].map((part) => part.localName));"
-    assert json.loads(browser.evaluate(tmp_path / "whole.html", script, width=390)) == ["span", "mjx-container"]
+    assert audit.overflow(whole) == []
+    script = "const answer = [...document.querySelectorAll('.book-more-right')].map((part) => part.localName)"
+    assert ask(whole, script, width=390) == ["span", "mjx-container"]
 
 
 _SWITCHES = """
@@ -243,31 +245,29 @@ enlarge.click();
 const dialog = document.querySelector('dialog.book-enlarged');
 const opened = [dialog.open, dialog.querySelectorAll('img').length, enlarge.getAttribute('aria-label')];
 dialog.querySelector('button').click();
-return JSON.stringify({ before, after, opened, closed: dialog.open });
+const answer = { before, after, opened, closed: dialog.open };
 """
 
 
-@pytest.mark.skipif(browser.find() is None, reason="no browser is installed")
-def test_code_can_be_hidden_for_good_and_a_figure_enlarged(two_pages):
-    page = two_pages[0].path("_build/html/notebooks/probe.html")
-    found = json.loads(browser.evaluate(page, _SWITCHES))
-    assert found["before"] == ["Hide code", True]
-    assert found["after"] == ["Show code", False, "yes"]
-    # Both pictures: the theme shows one.
-    assert found["opened"] == [True, 2, "Enlarge Figure 1.1"]
-    assert found["closed"] is False
+def test_code_can_be_hidden_for_good_and_a_figure_enlarged(two_pages, ask):
+    assert ask(two_pages[0].path("_build/html/notebooks/probe.html"), _SWITCHES) == {
+        "before": ["Hide code", True],
+        "after": ["Show code", False, "yes"],
+        # Both pictures: the theme shows one.
+        "opened": [True, 2, "Enlarge Figure 1.1"],
+        "closed": False,
+    }
 
 
 def test_a_page_says_how_long_it_is_what_it_needs_and_where_its_other_page_is(two_pages):
-    html = two_pages[0].path("_build/html")
-    lesson = BeautifulSoup((html / "notebooks/probe.html").read_text(), "html.parser").select_one("h1 + .book-facts")
+    lesson = two_pages[0].html("notebooks/probe").select_one("h1 + .book-facts")
     assert lesson.get_text() == (
         "about 5 minutes with its formulas; you need nothing; every statement is checked in the audit, where the marks "
         "lead: ✓ as the source says, ✗ not as the source says, ■ a result of this book, □ a first look."
     )
     assert lesson.a["href"] == "../notebooks/audits/probe.html"
-    audit_page = BeautifulSoup((html / "notebooks/audits/probe.html").read_text(), "html.parser")
-    assert audit_page.select_one("h1 + .book-facts").a["href"] == "../../notebooks/probe.html"
+    facts = two_pages[0].html("notebooks/audits/probe").select_one("h1 + .book-facts")
+    assert facts.a["href"] == "../../notebooks/probe.html"
 
 
 def test_the_road_leads_from_lesson_to_lesson_and_an_audit_back_to_its_lesson(tmp_path):
@@ -306,11 +306,11 @@ def test_the_editions_for_paper_hold_lessons_or_audits_without_folded_code(two_p
         assert soup.select("details.hide, .book-cite, button") == []
         assert "plt.subplots" not in soup.get_text()
         assert soup.select(".book-picture img")
-    assert "both(x)" in BeautifulSoup(book.path("_build/html/print.html").read_text(), "html.parser").get_text()
+    assert "both(x)" in book.html("print").get_text()
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(browser.find() is None, reason="no browser is installed")
+@MISSING
 def test_a_printed_edition_has_its_headings_as_bookmarks(two_pages, tmp_path):
     target = tmp_path / "book.pdf"
     browser.pdf(two_pages[0].path("_build/html/print.html"), target)

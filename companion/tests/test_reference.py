@@ -214,7 +214,7 @@ def rendered(game, tmp_path_factory):
     toc = {"format": "jb-book", "root": "index", "parts": [{"chapters": [chapter]}]}
     toc["parts"].append({"chapters": [{"file": reference.INDEX}]})
     (stage / "_toc.yml").write_text(yaml.safe_dump(toc))
-    reference.write(stage, game, used, {"night": "A night"}, reference._known(ROOT))
+    reference.Reference(game, used, {"night": "A night"}, reference._known(ROOT)).write(stage)
     toc = yaml.safe_load((stage / "_toc.yml").read_text())
     (stage / "reference" / "game.rules.more.rst").write_text("More\n====\n")
     toc["parts"][1]["chapters"][0]["sections"][-1]["sections"] = [{"file": "reference/game.rules.more"}]

@@ -17,6 +17,12 @@ def ledger(built):
     return {"version": "1.0.0", "claims": entries, "retired": []}, entries
 
 
+def with_another_verdict(entries):
+    changed = deepcopy(entries)
+    changed[0]["verdict"] = "partly" if changed[0]["verdict"] != "partly" else "corrected"
+    return changed
+
+
 def measured(entries):
     return next(entry for entry in entries if entry["measured"] is not None and entry["bound"])
 
@@ -69,9 +75,7 @@ def test_a_value_on_one_side_of_an_end_may_move_as_far_as_that(ledger):
 
 def test_a_verdict_an_expectation_a_retired_a_lost_and_a_new_claim(ledger):
     before, entries = ledger
-    now = deepcopy(entries)
-    id = now[0]["id"]
-    now[0]["verdict"] = "partly" if now[0]["verdict"] != "partly" else "corrected"
+    now, id = with_another_verdict(entries), entries[0]["id"]
     assert found(before, now, reasons={id: "A better route."}) == [(id, "verdict", "A better route.")]
     now = deepcopy(entries)
     now[0]["expects"] = {"value": 12.5, "why": "Another word."}
@@ -108,9 +112,7 @@ def test_a_change_without_a_reason_and_a_reason_without_a_change_are_problems(le
     # The last release is compared with, by its number and not by its name.
     old = {**before, "version": "0.9.0", "claims": []}
     (folder / "0.9.0.json").write_text(json.dumps(old), encoding="utf-8")
-    now = deepcopy(entries)
-    id = now[0]["id"]
-    now[0]["verdict"] = "partly" if now[0]["verdict"] != "partly" else "corrected"
+    now, id = with_another_verdict(entries), entries[0]["id"]
     (problem,) = releases.problems(tmp_path, now, [])
     assert problem.startswith(f"claim {id}: its verdict changed since release 1.0.0")
     (folder / "reasons.yml").write_text(yaml.safe_dump({id: "A better\nroute."}), encoding="utf-8")
@@ -148,16 +150,15 @@ def test_only_the_confirmed_ledger_of_a_committed_release_is_frozen_and_once(bui
         for name, content in files.items():
             (site / name).write_text(json.dumps(content), encoding="utf-8")
 
-    put(version="1.0.0.dev0", dirty=False)
-    with pytest.raises(ValueError, match=r"^version: expected that of a release; .* got 1\.0\.0\.dev0"):
-        releases.freeze(tmp_path)
-    put(version="1.0.0", dirty=True)
-    with pytest.raises(ValueError, match=r"^candidate: expected the number of a candidate, 1 or more, got -1$"):
-        releases.freeze(tmp_path, candidate=-1)
-    with pytest.raises(ValueError, match=r"^version: expected one of development for a candidate, got 1\.0\.0"):
-        releases.freeze(tmp_path, candidate=1)
-    with pytest.raises(ValueError, match="uncommitted changes"):
-        releases.freeze(tmp_path)
+    for index, candidate, message in (
+        ({"version": "1.0.0.dev0", "dirty": False}, 0, r"version: expected that of a release; .* got 1\.0\.0\.dev0"),
+        ({"version": "1.0.0", "dirty": True}, -1, r"candidate: expected the number of a candidate, 1 or more, got -1$"),
+        ({}, 1, r"version: expected one of development for a candidate, got 1\.0\.0"),
+        ({}, 0, "the site: .* uncommitted changes"),
+    ):
+        put(**index)
+        with pytest.raises(ValueError, match=f"^{message}"):
+            releases.freeze(tmp_path, candidate=candidate)
     held = [entry["holds"] for entry in files["claims.json"]]
     files["claims.json"][0]["holds"] = False
     put(dirty=False)

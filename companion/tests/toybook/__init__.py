@@ -18,6 +18,7 @@ from typing import Any
 
 import psutil
 import pytest
+from bs4 import BeautifulSoup
 
 from companion import build, new
 from companion.declaring import notebooks
@@ -25,6 +26,7 @@ from companion.running import execution, freshness
 from companion.site import browser
 
 REPOSITORY = Path(__file__).resolve().parents[3]
+STATIC = REPOSITORY / "companion" / "src" / "companion" / "static"
 
 CLAIMS = new.text("book/claims/CHAPTER.yml", "probe", "walks")
 CLAIM = CLAIMS.removeprefix("format: 2\nclaims:\n")
@@ -194,6 +196,10 @@ class ToyBook:
 
     root: Path
 
+    def html(self, page: str) -> BeautifulSoup:
+        """A page of its site."""
+        return BeautifulSoup(self.path(f"_build/html/{page}.html").read_text(encoding="utf-8"), "html.parser")
+
     def path(self, name: str) -> Path:
         return self.root / name
 
@@ -297,6 +303,15 @@ def processes_of(root: Path) -> list[str]:
         except psutil.Error:
             continue
     return found
+
+
+def page_of(path: Path, body: str, *files: str, head: str = "") -> Path:
+    """Write a page whose head has style sheets and scripts of the press, by their names."""
+    for name in files:
+        kind = "style" if name.endswith(".css") else "script"
+        head += f"<{kind}>{(STATIC / name).read_text()}</{kind}>"
+    path.write_text(f"<!DOCTYPE html><html><head>{head}</head><body><main>{body}</main></body></html>")
+    return path
 
 
 @pytest.fixture(scope="module")

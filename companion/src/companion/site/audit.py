@@ -10,14 +10,14 @@ import tarfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 from companion.site import browser, single_page
 
 # Pinned with its digest: an audit must not run whatever an address serves that day.
 _VERSION = "4.14.1"
 _DIGEST = "29348999450cdf2849a8e70b7912fc2da85a849da39c0d0d5394f51d4a9ed95c"
-_WIDTHS = (1280, 390)
+_PHONE = 390
 _PAPER = 985
 """Pixels across a sheet of US letter between its margins, at four thirds: a browser makes a page smaller by no more
 than that until it fits, and cuts what is wider still."""
@@ -27,8 +27,6 @@ than that until it fits, and cuts what is wider still."""
 class Finding:
     """A rule that a page breaks: how bad, how often, and the first place."""
 
-    page: str
-    theme: str
     impact: str
     rule: str
     count: int
@@ -83,48 +81,35 @@ return JSON.stringify({wide: page.scrollWidth > innerWidth, inner: innerWidth, p
 
 
 def overflow(
-    site: Path, name: str, *, width: int = _WIDTHS[1], ask: Callable[..., str] = browser.evaluate
+    page: Path, *, width: int = _PHONE, paper: bool = False, ask: Callable[..., str] = browser.evaluate
 ) -> list[Finding]:
-    """What is wider than the page on a screen of ``width`` pixels, a telephone's unless given.
+    """What is wider than a page on a screen of ``width`` pixels, a telephone's unless given; on ``paper`` it is lost.
 
     ``ask`` puts the question to a browser: a new one unless given, see `browser.Browser.evaluate`.
     """
-    return _too_wide(json.loads(ask(site / name, _STICKING_OUT, width=width)), name, "phone", width)
+    seen = json.loads(ask(page, _STICKING_OUT, width=width, paper=paper))
+    if seen["inner"] != width:
+        raise RuntimeError(f"browser: expected a window {width} pixels wide, got {seen['inner']}")
+    places = seen["places"] or (["the page itself"] if seen["wide"] else [])
+    return [Finding("serious", "overflow", len(places), places[0][:200])] if places else []
 
 
 def cut_on_paper(page: Path, *, ask: Callable[..., str] = browser.evaluate) -> list[Finding]:
     """What is wider than a sheet when ``page`` is printed, and lost there; ``ask`` as in `overflow`."""
-    return _too_wide(json.loads(ask(page, _STICKING_OUT, width=_PAPER, paper=True)), page.name, "paper", _PAPER)
+    return overflow(page, width=_PAPER, paper=True, ask=ask)
 
 
-def _too_wide(seen: dict[str, Any], name: str, where: str, width: int) -> list[Finding]:
-    if seen["inner"] != width:
-        raise RuntimeError(f"browser: expected a window {width} pixels wide, got {seen['inner']}")
-    places = seen["places"] or (["the page itself"] if seen["wide"] else [])
-    return [Finding(name, where, "serious", "overflow", len(places), places[0][:200])] if places else []
-
-
-def page(
-    site: Path,
-    name: str,
-    script: str,
-    *,
-    dark: bool,
-    width: int = _WIDTHS[0],
-    ask: Callable[..., str] = browser.evaluate,
-) -> list[Finding]:
-    """What axe-core finds on one page in one theme; ``ask`` as in `overflow`."""
+def broken_rules(page: Path, script: str, *, dark: bool, ask: Callable[..., str]) -> list[Finding]:
+    """What axe-core, whose text is ``script``, finds on a page in one theme; ``ask`` as in `overflow`."""
     text = ask(
-        site / name,
+        page,
         f"{script}; await new Promise((done) => setTimeout(done, 1000)); "
         "const r = await axe.run(document, {resultTypes: ['violations']}); "
         "return JSON.stringify(r.violations.map(v => ({rule: v.id, impact: v.impact, count: v.nodes.length, "
         "place: v.nodes[0].html.slice(0, 200)})));",
         dark=dark,
-        width=width,
     )
-    theme = "dark" if dark else "light"
-    return [Finding(name, theme, **finding) for finding in json.loads(text)]
+    return [Finding(**finding) for finding in json.loads(text)]
 
 
 def site(root: Path, out: TextIO) -> list[Finding]:
@@ -141,17 +126,15 @@ def site(root: Path, out: TextIO) -> list[Finding]:
     # A start of the browser takes longer than a page.
     with browser.Browser() as one:
         for name in names:
-            bad += (sticking := overflow(html, name, ask=one.evaluate))
+            bad += (sticking := overflow(html / name, ask=one.evaluate))
             for finding in sticking:
                 print(f"{name}, phone: {finding.count} part(s) too wide: {finding.place}", file=out, flush=True)
             for dark in (False, True):
-                found = page(html, name, script, dark=dark, ask=one.evaluate)
+                found = broken_rules(html / name, script, dark=dark, ask=one.evaluate)
                 serious = [finding for finding in found if finding.impact in ("serious", "critical")]
                 bad += serious
-                kinds = (
-                    ", ".join(f"{finding.rule} ({finding.impact}, {finding.count})" for finding in found) or "nothing"
-                )
-                print(f"{name}, {'dark' if dark else 'light'}: {kinds}", file=out, flush=True)
+                kinds = ", ".join(f"{finding.rule} ({finding.impact}, {finding.count})" for finding in found)
+                print(f"{name}, {'dark' if dark else 'light'}: {kinds or 'nothing'}", file=out, flush=True)
                 for finding in serious:
                     print(f"    {finding.rule}: {finding.place}", file=out, flush=True)
         for edition in single_page.to_print(root).values():

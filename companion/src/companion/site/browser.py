@@ -21,6 +21,7 @@ _LAUNCH = (
     "os.execv(sys.argv[3], sys.argv[3:])"
 )
 """Becomes the browser, which reads messages from descriptor 3 and writes them to 4."""
+_HEIGHT = 2000
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 
@@ -108,9 +109,7 @@ class Browser:
             self._process.wait()
         self._profile.cleanup()
 
-    def evaluate(
-        self, page: Path, script: str, *, dark: bool = False, width: int = 1280, height: int = 2000, paper: bool = False
-    ) -> str:
+    def evaluate(self, page: Path, script: str, *, dark: bool = False, width: int = 1280, paper: bool = False) -> str:
         """Run an asynchronous JavaScript function body in a page once it has loaded; returns the text that it returns.
 
         The page loads in real time; while the script runs, time is virtual, as in `run`. On ``paper`` the page has the
@@ -130,11 +129,11 @@ class Browser:
             " catch (error) { return 'ERROR ' + error; } })()"
         )
         context = self._ask("Target.createBrowserContext")["browserContextId"]
-        window: dict[str, Any] = {"url": "about:blank", "newWindow": True, "width": width, "height": height}
+        window: dict[str, Any] = {"url": "about:blank", "newWindow": True, "width": width, "height": _HEIGHT}
         target = self._ask("Target.createTarget", browserContextId=context, **window)["targetId"]
         session = self._ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         # No window is as narrow as a telephone; the page is told that it is.
-        screen: dict[str, Any] = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        screen: dict[str, Any] = {"width": width, "height": _HEIGHT, "deviceScaleFactor": 1, "mobile": False}
         self._ask("Emulation.setDeviceMetricsOverride", session, **screen)
         if paper:
             self._ask("Emulation.setEmulatedMedia", session, media="print")
@@ -196,12 +195,10 @@ class Browser:
         return self._wait(self._send(method, session, **parameters), method)
 
 
-def evaluate(
-    page: Path, script: str, *, dark: bool = False, width: int = 1280, height: int = 2000, paper: bool = False
-) -> str:
+def evaluate(page: Path, script: str, **options: Any) -> str:
     """Ask one question of a browser of its own, see `Browser.evaluate`."""
     with Browser() as one:
-        return one.evaluate(page, script, dark=dark, width=width, height=height, paper=paper)
+        return one.evaluate(page, script, **options)
 
 
 def pdf(page: Path, target: Path) -> None:

@@ -7,16 +7,11 @@ that reserves a DOI before publication lets it stand in the very files that it s
 from __future__ import annotations
 
 import json
-import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 
 from companion import project
 from companion.running import disk, freshness
 from companion.site import catalogue, rendering
-
-_FIXED = (1980, 1, 1, 0, 0, 0)
-"""The time in every archive: the same site makes the same bytes."""
 
 
 def write(root: Path) -> list[Path]:
@@ -37,25 +32,16 @@ def write(root: Path) -> list[Path]:
     disk.remove(target)
     target.mkdir(parents=True)
     slug = project.identity(root).library
-    _zip(target / f"{slug}-site.zip", site)
-    _zip(target / f"{slug}-notebooks.zip", site / "_sources" / "notebooks")
+    for name, folder in (("site", site), ("notebooks", site / "_sources" / "notebooks")):
+        files = (path for path in sorted(folder.rglob("*")) if path.is_file())
+        contents = ((path.relative_to(folder).as_posix(), path.read_bytes()) for path in files)
+        rendering.archive(target / f"{slug}-{name}.zip", contents)
     freshness.archive(root, target / f"{slug}-sources.zip")
     (target / "metadata.json").write_text(_metadata(root, state) + "\n", encoding="utf-8")
     (target / "README.md").write_text(_readme(root, state), encoding="utf-8")
-    sums = "".join(f"{disk.digest(path)}  {path.name}\n" for path in _files(target))
+    sums = "".join(f"{digest}  {name}\n" for name, digest in disk.digests(target).items())
     (target / "SHA256SUMS").write_text(sums, encoding="utf-8")
-    return list(_files(target))
-
-
-def _files(folder: Path) -> Iterator[Path]:
-    yield from sorted(path for path in folder.iterdir() if path.is_file())
-
-
-def _zip(target: Path, folder: Path) -> None:
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
-        for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-            entry = zipfile.ZipInfo(path.relative_to(folder).as_posix(), _FIXED)
-            archive.writestr(entry, path.read_bytes(), zipfile.ZIP_DEFLATED)
+    return sorted(target.iterdir())
 
 
 def _metadata(root: Path, state: freshness.State) -> str:

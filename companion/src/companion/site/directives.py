@@ -6,32 +6,32 @@ nothing; ``from-library`` shows what a function of the book's library returns.
 
 from __future__ import annotations
 
-import html
 import importlib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import yaml
 from docutils import nodes
-from markupsafe import Markup, escape
+from markupsafe import escape
 from sphinx.application import Sphinx
 from sphinx.builders.html import StandaloneHTMLBuilder
 from sphinx.config import Config
-from sphinx.util.docutils import SphinxDirective
+from sphinx.util.docutils import SphinxDirective, SphinxRole
 
-from companion import claims, plain, project
+from companion import claims, project
 from companion.declaring import compared, items, texts
 from companion.site import catalogue, numbering, reference
-from companion.site.markup import fill, typeset
+from companion.site.markup import enumerated, fill
 
 
-class Directive(SphinxDirective):
-    """What reads the files in ``_build`` and returns HTML."""
+class OnPage:
+    """What a directive or a role of a page reads in ``_build``, and the HTML that it returns."""
 
-    has_content = False
+    config: Any
+    env: Any
 
     @property
     def root(self) -> Path:
@@ -50,19 +50,28 @@ class Directive(SphinxDirective):
         """HTML as it is."""
         return nodes.raw("", str(markup), format="html")
 
-    def filled(self, place: str, **facts: Any) -> nodes.raw:
+    def filled(self, place: str, *parts: Any, **facts: Any) -> nodes.raw:
         """A template, which knows the way to the root of the site."""
-        return self.raw(fill(place, to_root=self.to_root(), **facts))
+        return self.raw(fill(place, *parts, to_root=self.to_root(), **facts))
+
+
+class Role(OnPage, SphinxRole):
+    """A role that returns HTML in a line."""
+
+    def missed(self, words: str) -> tuple[list[nodes.Node], list[nodes.system_message]]:
+        """What was asked for, as it stands in the text; the words go to the log, which fails the build."""
+        self.inliner.reporter.error(f"{self.name}: {words}", line=self.lineno)
+        return [nodes.literal("", self.rawtext)], []
+
+
+class Directive(OnPage, SphinxDirective):
+    """A directive that returns HTML."""
+
+    has_content = False
 
     def waits(self) -> list[nodes.Node]:
         """What stands in a first site in place of a table that takes long; nothing in the whole site."""
         return [nodes.paragraph("", said)] if (said := self.config.companion_waits) else []
-
-    def parse_caption(self, text: str) -> list[nodes.Node]:
-        container = nodes.Element()
-        self.state.nested_parse([text], self.content_offset, container)
-        paragraphs = [child for child in container.children if isinstance(child, nodes.paragraph)]
-        return [node for paragraph in paragraphs for node in paragraph.children]
 
 
 class PublishedFigure(Directive):
@@ -75,20 +84,17 @@ class PublishedFigure(Directive):
         record = self.read(f"figures/{id}/figure.json")
         figure = nodes.figure(classes=["book-figure"])
         labels = json.dumps(record.get("frames", {}).get("labels", []), ensure_ascii=False)
+        in_archive = in_archive_only(id, record["files"])
         figure += self.filled("figures.shown", record=record, labels=labels)
-        caption = nodes.caption("", "", *self.parse_caption(record["caption"]))
+        caption = nodes.caption("", "", *self.state.inline_text(record["caption"], self.lineno)[0])
         caption.source, caption.line = self.get_source_info()
         figure += caption
         who = project.identity(self.root)
         fold = self.filled(
             "figures.fold",
             record=record,
-            names=[
-                *sorted(set(record["files"]) - in_archive_only(id, record["files"])),
-                f"{id}.csl.json",
-                "figure.json",
-            ],
-            also=_also(id, record["files"]),
+            names=[*sorted(set(record["files"]) - in_archive), f"{id}.csl.json", "figure.json"],
+            also=enumerated(sorted(name.removeprefix(f"{id}.").upper() for name in in_archive)),
             address=who.chapter_url(record["page"], id),
             source=_versioned(record, who),
             bibtex=numbering.cited(record, numbering.place("figure", id))["bibtex"],
@@ -109,11 +115,6 @@ def in_archive_only(id: str, files: Iterable[str]) -> set[str]:
     names = set(files)
     shown_as_drawing = f"{id}-dark.svg" in names
     return names & {f"{id}.npz", f"{id}.pdf", f"{id}.png" if shown_as_drawing else f"{id}.svg"}
-
-
-def _also(id: str, files: Iterable[str]) -> str:
-    *others, last = sorted(name.removeprefix(f"{id}.").upper() for name in in_archive_only(id, files))
-    return f"{', '.join(others)} and {last}" if others else last
 
 
 def _versioned(record: dict[str, Any], who: project.Identity) -> str:
@@ -221,63 +222,17 @@ class ClaimsLedger(Directive):
     HEADINGS = ("Claim", "Kind", "Source", "Published", "Ours", "Rival", "Gap", "Bound", "Verdict")
 
     def run(self) -> list[nodes.Node]:
-        return [self.raw(self.markup(self.read("claims.json"), self.read("status.json")["retired"]))]
-
-    def markup(self, entries: Sequence[Mapping[str, Any]], retired: Sequence[Mapping[str, Any]]) -> str:
-        """The whole page."""
-        works, counted = project.references(self.root), claims.among(entries)
-        return fill(
+        works, entries = project.references(self.root), self.read("claims.json")
+        table = self.filled(
             "ledger.table",
-            to_root=self.to_root(),
             headings=self.HEADINGS,
             entries=entries,
-            retired=retired,
-            said=counted["said"],
-            beside=beside(counted),
-            kinds=claims.KINDS,
-            quoted=quoted,
-            found=found_of,
+            counted=claims.among(entries),
+            retired=self.read("status.json")["retired"],
             cited=lambda key: _citation(works, key),
             texts=texts.read(self.root),
         )
-
-
-def beside(counted: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
-    """What stands beside the claims of the sources, in a sentence; ``counted`` is as ``claims.among`` has it."""
-    parts = []
-    for name, one, many in (
-        ("parts", "part of one that held in part", "parts of those that held in part"),
-        ("external", "claim of another work", "claims of other works"),
-    ):
-        if number := len(counted[name]):
-            parts.append(f"{number} {one if number == 1 else many}")
-    if own := counted["own"]:
-        results = sum(entry["verdict"] == "result" for entry in own)
-        parts.append(f"{results} result{'' if results == 1 else 's'} of this book")
-        if others := len(own) - results:
-            parts.append(f"{others} that {'is' if others == 1 else 'are'} exploratory or undecided")
-    if checks := len(counted["checks"]):
-        parts.append(f"{checks} check{'' if checks == 1 else 's'} of the software")
-    if not parts:
-        return ""
-    listed = " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
-    return f"Beside them, in no total, stand {listed}."
-
-
-def quoted(entry: Mapping[str, Any]) -> str:
-    """The words of the source between quotation marks, their formulas as letters, or nothing."""
-    return f"“{plain.plain(entry['quote'])}”" if entry["quote"] else ""
-
-
-def counts(said: Sequence[Mapping[str, Any]]) -> str:
-    """A table of claims by kind and verdict."""
-    return fill("ledger.counts", said=said, kinds=claims.KINDS)
-
-
-def found_of(found: Mapping[str, Any]) -> str:
-    """What was found in place of what a refuted claim says, in words."""
-    bound = f" within {found['bound']:.2g}" if found.get("bound") else ""
-    return f"{claims.format_value(found['value'])}{bound}. {found.get('why', '')}".strip()
+        return [table]
 
 
 class Corrections(Directive):
@@ -290,86 +245,44 @@ class Corrections(Directive):
         if verdict not in claims.VERDICTS:
             raise self.error(f"corrections: expected one of {', '.join(claims.VERDICTS)}, got {verdict!r}")
         works = project.references(self.root)
-        by_source: dict[str, list[dict[str, Any]]] = {}
-        for entry in self.read("claims.json"):
-            if entry["verdict"] == verdict and entry["kind"] != claims.OWN:
-                by_source.setdefault(entry["source"]["key"] or "", []).append(entry)
-        if not by_source:
-            return [self.raw("<p>None so far.</p>")]
         parts: list[nodes.Node] = []
-        for key in sorted(by_source, key=lambda key: _citation(works, key)):
-            title = f", {html.escape(works[key]['title'])}" if key in works else ""
-            parts.append(
-                self.raw(
-                    f'<section class="book-corrections" aria-label="{html.escape(_citation(works, key), quote=True)}">'
-                    f"<p><strong>{html.escape(_citation(works, key))}</strong>{title}</p><ol>"
-                )
-            )
-            for entry in by_source[key]:
-                parts += self._card(entry)
+        said = [
+            entry for entry in self.read("claims.json") if entry["verdict"] == verdict and entry["kind"] != claims.OWN
+        ]
+        cited = {key: _citation(works, key) for key in {entry["source"]["key"] or "" for entry in said}}
+        for key in sorted(cited, key=cited.__getitem__):
+            parts.append(self.filled("ledger.work", cited=cited[key], title=works.get(key, {}).get("title")))
+            for entry in said:
+                if key == (entry["source"]["key"] or ""):
+                    parts += self._card(entry)
             parts.append(self.raw("</ol></section>"))
-        return parts
+        return parts or [self.raw("<p>None so far.</p>")]
 
     def _card(self, entry: dict[str, Any]) -> list[nodes.Node]:
-        read, key, measured = texts.read(self.root), entry["source"]["key"], entry["measured"] is not None
+        read, key = texts.read(self.root), entry["source"]["key"]
         text = read.get(key)
-        facts = {
-            "entry": entry,
-            "texts": read,
-            "by_id": catalogue.by_id(self.read("claims.json")),
-            "address": text.address if text else catalogue.sources(self.root).get(key, {}).get("address"),
-            "words": entry["source"]["where"] + (f", version {text.version}" if text else ""),
-            "to_root": self.to_root(),
-        }
-        before = {"It says": typeset(quoted(entry) or entry["says"])}
-        if entry["quote"]:
-            before["In our words"] = typeset(entry["says"])
-        before["Where"] = fill("ledger.where", **facts)
-        after = evidence(entry) if measured else {}
-        if entry["parts"]:
-            after["Parts"] = fill("ledger.halves", **facts)
-        after["Because"] = typeset(entry["because"])
-        after["Proof" if measured else "Page"] = fill("ledger.proof", **facts)
-        start, end = fill("ledger.start", entry=entry, before=before), fill("ledger.end", after=after)
+        start, end = (
+            self.filled(
+                f"ledger.{half}",
+                entry=entry,
+                texts=read,
+                by_id=catalogue.by_id(self.read("claims.json")),
+                address=text.address if text else catalogue.sources(self.root).get(key, {}).get("address"),
+                words=entry["source"]["where"] + (f", version {text.version}" if text else ""),
+            )
+            for half in ("start", "end")
+        )
         if not (entry["printed_tex"] and entry["corrected_tex"]):
-            return [self.raw(start + end)]
+            return [start, end]
         return [
-            self.raw(f'{start}<div class="book-formulas"><div><p>As printed</p>'),
+            start,
+            self.raw('<div class="book-formulas"><div><p>As printed</p>'),
             _formula(entry["printed_tex"]),
             self.raw("</div><div><p>As it should be</p>"),
             _formula(entry["corrected_tex"]),
-            self.raw(f"</div></div>{end}"),
+            self.raw("</div></div>"),
+            end,
         ]
-
-
-def evidence(entry: Mapping[str, Any]) -> dict[str, Markup]:
-    """What was measured and what it is compared with, in words that need nothing else of the ledger."""
-    facts: dict[str, str] = {}
-    other = entry["rival"] or entry["control"]
-    if entry["kind"] == "formula":
-        is_corrected = entry["verdict"] == "corrected"
-        right = "the corrected form" if is_corrected else "the statement"
-        facts["Checked by"] = typeset(entry["route"])
-        facts["Deviation"] = f"{right}: {claims.format_value(entry['measured'], 2)}"
-        if other:
-            name = "the printed form" if is_corrected else typeset(other["says"])
-            far = "diverges" if other["diverges"] else claims.format_value(other["value"], 2)
-            facts["Deviation"] += f"; {name}: {far}"
-    else:
-        if entry["published"] is not None:
-            facts["Published"] = claims.format_value(entry["published"])
-        if entry["corrected"] is not None:
-            facts["Right"] = claims.format_value(entry["corrected"])
-        if entry["expects"]:
-            facts["Expected"] = typeset(f"{claims.expectation_of(entry['expects'])}. {entry['expects']['why']}")
-        facts["Measured here"] = claims.with_error(entry["measured"], entry["uncertainty"])
-    if entry["found"]:
-        facts["Found"] = typeset(found_of(entry["found"]))
-    if other and entry["kind"] != "formula":
-        facts["Rival" if entry["rival"] else "Control"] = fill("ledger.rival", entry)
-    if entry["route"] and entry["kind"] != "formula":
-        facts["Shown by"] = typeset(entry["route"])
-    return {name: Markup(fact) for name, fact in facts.items()}
 
 
 def _formula(tex: str) -> nodes.paragraph:
@@ -411,14 +324,11 @@ class Provenance(Directive):
         return [self.filled("status.provenance", page=page, entry=entry)]
 
 
-def _site_url(
-    name: str, rawtext: str, text: str, lineno: int, inliner: Any, options: Any = None, content: Any = None
-) -> tuple[list[nodes.Node], list[nodes.system_message]]:
+class SiteUrl(Role):
     """``{siteurl}`NAME` ``: a link to a file at the root of the site, which is there only after the pages are made."""
-    to_root = "../" * inliner.document.settings.env.docname.count("/")
-    return [
-        nodes.raw("", f'<a href="{to_root}{html.escape(text, quote=True)}">{html.escape(text)}</a>', format="html")
-    ], []
+
+    def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
+        return [self.filled("prose.file", self.text)], []
 
 
 def _citation(works: Any, key: str) -> str:
@@ -522,7 +432,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     }.items():
         app.add_directive(name, directive)
     app.add_domain(numbering.Standard, override=True)
-    for name, role in {"checked": report.Checked(), "measured": report.Measured(), "siteurl": _site_url}.items():
+    for name, role in {"checked": report.Checked(), "measured": report.Measured(), "siteurl": SiteUrl()}.items():
         app.add_role(name, role)
     for sheet in ("reading.css", "companion.css"):
         app.add_css_file(sheet)

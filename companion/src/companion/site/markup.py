@@ -1,4 +1,5 @@
 """Fills the templates of ``site/templates``, where the HTML of the book's directives stands; words are escaped there.
+It holds the words of claims that several templates say.
 
 A template is laid out for reading: a line break between two tags is none of the page, any other is a space. A file has
 macros for one subject, which take the facts that ``fill`` is given; ``parts.html`` has what several files share.
@@ -7,7 +8,7 @@ macros for one subject, which take the facts that ``fill`` is given; ``parts.htm
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -59,9 +60,10 @@ def _environment() -> Environment:
         "number": claims.format_value,
         "typeset": typeset,
     }
-    made.globals |= {"count": count, "marks": VERDICT_MARKS, "place": numbering.place, "verdict_of": verdict_of}
-    made.globals |= {"with_error": claims.with_error, "expectation_of": claims.expectation_of}
-    made.globals |= {"short": _short, "sortable": _sortable}
+    made.globals |= {"count": count, "kinds_of_claims": claims.KINDS, "marks": VERDICT_MARKS, "place": numbering.place}
+    made.globals |= {"expectation_of": claims.expectation_of, "with_error": claims.with_error}
+    own = {"beside": beside, "evidence": evidence, "found_of": found_of, "quoted": quoted, "verdict_of": verdict_of}
+    made.globals |= own | {"short": _short, "sortable": _sortable}
     return made
 
 
@@ -77,6 +79,15 @@ def count(number: int, noun: str) -> str:
     ('1 test', '2 tests')
     """
     return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def enumerated(parts: Sequence[str]) -> str:
+    """Parts as a sentence names them.
+
+    >>> enumerated(["one", "two", "three"]), enumerated(["one"])
+    ('one, two and three', 'one')
+    """
+    return " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:])))
 
 
 def _function_anchor(name: str) -> str:
@@ -96,3 +107,59 @@ def verdict_of(entry: Mapping[str, Any]) -> tuple[str, str, str]:
     verdict = entry["verdict"] if entry["holds"] is not False else "failed"
     label = "not confirmed" if verdict == "failed" else verdict.replace("-", " ")
     return verdict, label, VERDICT_MARKS.get(verdict, "!")
+
+
+def beside(counted: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
+    """What stands beside the claims of the sources, in a sentence; ``counted`` is as ``claims.among`` has it."""
+    parts, external, own, checks = (len(counted[name]) for name in ("parts", "external", "own", "checks"))
+    results = sum(entry["verdict"] == "result" for entry in counted["own"])
+    others = own - results
+    stand = [
+        f"{parts} {'part of one' if parts == 1 else 'parts of those'} that held in part" if parts else "",
+        f"{external} {'claim of another work' if external == 1 else 'claims of other works'}" if external else "",
+        f"{count(results, 'result')} of this book" if own else "",
+        f"{others} that {'is' if others == 1 else 'are'} exploratory or undecided" if others else "",
+        f"{count(checks, 'check')} of the software" if checks else "",
+    ]
+    return f"Beside them, in no total, stand {enumerated(list(filter(None, stand)))}." if any(stand) else ""
+
+
+def quoted(entry: Mapping[str, Any]) -> str:
+    """The words of the source between quotation marks, their formulas as letters, or nothing."""
+    return f"“{plain.plain(entry['quote'])}”" if entry["quote"] else ""
+
+
+def found_of(found: Mapping[str, Any]) -> str:
+    """What was found in place of what a refuted claim says, in words."""
+    bound = f" within {found['bound']:.2g}" if found.get("bound") else ""
+    return f"{claims.format_value(found['value'])}{bound}. {found.get('why', '')}".strip()
+
+
+def evidence(entry: Mapping[str, Any]) -> dict[str, Markup]:
+    """What was measured and what it is compared with, in words that need nothing else of the ledger."""
+    facts: dict[str, str] = {}
+    other = entry["rival"] or entry["control"]
+    if entry["kind"] == "formula":
+        is_corrected = entry["verdict"] == "corrected"
+        right = "the corrected form" if is_corrected else "the statement"
+        facts["Checked by"] = typeset(entry["route"])
+        facts["Deviation"] = f"{right}: {claims.format_value(entry['measured'], 2)}"
+        if other:
+            name = "the printed form" if is_corrected else typeset(other["says"])
+            far = "diverges" if other["diverges"] else claims.format_value(other["value"], 2)
+            facts["Deviation"] += f"; {name}: {far}"
+    else:
+        if entry["published"] is not None:
+            facts["Published"] = claims.format_value(entry["published"])
+        if entry["corrected"] is not None:
+            facts["Right"] = claims.format_value(entry["corrected"])
+        if entry["expects"]:
+            facts["Expected"] = typeset(f"{claims.expectation_of(entry['expects'])}. {entry['expects']['why']}")
+        facts["Measured here"] = claims.with_error(entry["measured"], entry["uncertainty"])
+    if entry["found"]:
+        facts["Found"] = typeset(found_of(entry["found"]))
+    if other and entry["kind"] != "formula":
+        facts["Rival" if entry["rival"] else "Control"] = fill("ledger.rival", entry)
+    if entry["route"] and entry["kind"] != "formula":
+        facts["Shown by"] = typeset(entry["route"])
+    return {name: Markup(fact) for name, fact in facts.items()}

@@ -172,7 +172,7 @@ def notebook(root: Path, name: str) -> NotebookNode:
                 cell.outputs.append(_lighter(output))
                 caption = json.loads((results / "figures" / id / "figure.json").read_text(encoding="utf-8"))["caption"]
                 text = f"**{known['numref'].get(id, id)}.** {markdown(root, name, caption, known, glued)}"
-                cells.append(_cell(f"{id}-caption", text))
+                cells.append(prose(f"{id}-caption", text))
                 continue
             if (id := facts.get("claim")) in measured:
                 output["data"] = {"text/plain": claims.line(id, declared.get(id), measured[id], "")[1]}
@@ -181,13 +181,14 @@ def notebook(root: Path, name: str) -> NotebookNode:
             cell.outputs.append(output)
     install = cells[0]
     install.source, install.outputs = _install_cell(root, chapter), []
-    cells.insert(0, _cell("packed", _head(root, chapter)))
+    cells.insert(0, prose("packed", _head(root, chapter)))
     page.cells = cells
     nbformat.validate(page)
     return page
 
 
-def _cell(id: str, text: str) -> NotebookNode:
+def prose(id: str, text: str) -> NotebookNode:
+    """A cell of words; nbformat draws its id at random, but the site is to be the same from build to build."""
     cell = nbformat.v4.new_markdown_cell(text)
     cell["id"] = re.sub(r"[^a-zA-Z0-9-]", "-", id)[:64]
     return cell

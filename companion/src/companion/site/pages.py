@@ -21,42 +21,17 @@ _WHOLE_BOOK = {"print.html", "gallery.html"}
 _MAIN = re.compile(r"<main\b.*?</main>", re.DOTALL)
 _CODE = re.compile(r'(<div class="cell_input[^"]*">.*?<pre>).*?(</pre>)', re.DOTALL)
 _EXTERNAL = re.compile(r"^\s*(?:https?:)?//", re.IGNORECASE)
-_LOADING_RELATIONS = {
-    "stylesheet",
-    "preload",
-    "prefetch",
-    "modulepreload",
-    "icon",
-    "shortcut",
-    "manifest",
-    "preconnect",
-}
+_LOADING_RELATION = re.compile(
+    r"\b(?:stylesheet|preload|prefetch|modulepreload|icon|shortcut|manifest|preconnect)\b", re.IGNORECASE
+)
 _SCHEMES = ("http", "https", "mailto")
 """What a link to outside may begin with; others, as javascript, run something or open what is the reader's own."""
-_LEADING = {
-    "a": ("href", "xlink:href"),
-    "area": ("href",),
-    "button": ("formaction",),
-    "embed": ("src",),
-    "form": ("action",),
-    "iframe": ("src",),
-    "input": ("formaction",),
-    "object": ("data",),
-}
-_SOURCE_ATTRIBUTES = {
-    "audio": ("src",),
-    "embed": ("src",),
-    "iframe": ("src",),
-    "image": ("href", "xlink:href"),
-    "img": ("src", "srcset"),
-    "input": ("src",),
-    "object": ("data",),
-    "script": ("src",),
-    "source": ("src", "srcset"),
-    "track": ("src",),
-    "use": ("href", "xlink:href"),
-    "video": ("src", "poster"),
-}
+_LEADING = {"href", "xlink:href", "action", "formaction"}
+"""Attributes with an address that a reader can follow, but for the elements that load it."""
+_LOADING = {"image", "link", "use"}
+_LOADED = {"src", "srcset", "poster", "data"}
+"""Attributes with an address that a page loads; what is loaded into a window within the page leads there as well."""
+_WINDOWS = {"embed", "iframe", "object"}
 _STYLE_LOAD = re.compile(r"(?:@import\s+(?:url\()?|url\()\s*['\"]?((?:https?:)?//[^'\")\s]+)", re.IGNORECASE)
 _SCRIPT_LOAD = re.compile(
     r"(?:import\s*\(|importScripts\s*\(|fetch\s*\(|\.src\s*=|from)\s*['\"]((?:https?:)?//[^'\"]+)['\"]", re.IGNORECASE
@@ -81,14 +56,15 @@ class _Reader(HTMLParser):
             self.anchors.add(name)
         if tag == "a" and "href" in values:
             self.links.append(values["href"])
-        self.leading += [values[name] for name in _LEADING.get(tag, ()) if name in values]
         if tag == "meta" and values.get("http-equiv", "").lower() == "refresh":
             self.leading.append(values.get("content", "").partition("=")[2].strip(" '\""))
-        if tag == "link" and _LOADING_RELATIONS & set(values.get("rel", "").lower().split()):
-            self.loads.append(values.get("href", ""))
-        for name in _SOURCE_ATTRIBUTES.get(tag, ()):
-            if name in values:
-                parts = values[name].split(",") if name == "srcset" else [values[name]]
+        # Of the links in the head of a page some load nothing, such as those to other editions.
+        loading = tag in _LOADING and (tag != "link" or _LOADING_RELATION.search(values.get("rel", "")))
+        for name, value in values.items():
+            if (name in _LEADING and tag not in _LOADING) or (name in _LOADED and tag in _WINDOWS):
+                self.leading.append(value)
+            if name in _LOADED or (name in _LEADING and loading):
+                parts = value.split(",") if name == "srcset" else [value]
                 self.loads += [part.split()[0] for part in parts if part.strip()]
         self.loads += _STYLE_LOAD.findall(values.get("style", ""))
 
@@ -124,7 +100,7 @@ def without_code(text: str) -> str:
 @cache
 def _read(path: Path, stamp: int) -> _Reader:
     reader = _Reader()
-    reader.feed(path.read_text(encoding="utf-8", errors="replace"))
+    reader.feed(_text(path))
     return reader
 
 
@@ -132,31 +108,30 @@ def _reader(path: Path) -> _Reader:
     return _read(path, path.stat().st_mtime_ns)
 
 
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8", errors="replace")
+
+
 def external_loads(site: Path) -> list[str]:
     """ "PAGE: ADDRESS" for everything that a page or style sheet of ``site`` loads from outside. Links do not count."""
-    found = []
-    for page in listed(site):
-        found += [f"{page.relative_to(site)}: {load}" for load in _reader(page).loads if _EXTERNAL.match(load)]
-    for sheet in sorted(site.rglob("*.css")):
-        found += [
-            f"{sheet.relative_to(site)}: {load}"
-            for load in _STYLE_LOAD.findall(sheet.read_text(encoding="utf-8", errors="replace"))
-        ]
-    return found
+    loads = {page: [load for load in _reader(page).loads if _EXTERNAL.match(load)] for page in listed(site)}
+    loads |= {sheet: _STYLE_LOAD.findall(_text(sheet)) for sheet in sorted(site.rglob("*.css"))}
+    return [f"{file.relative_to(site)}: {load}" for file, found in loads.items() for load in found]
 
 
 def unsafe_links(site: Path) -> list[str]:
     """ "PAGE: LINK" for every link, in pages and drawings, that leads to no page, web address or mailbox."""
-    found = []
-    for page in listed(site):
-        leading = _reader(page).leading
-        found += [f"{page.relative_to(site)}: {link[:80]}" for link in leading if not _is_safe(link)]
+    leading = {page: _reader(page).leading for page in listed(site)}
     for drawing in sorted((site / "figures").rglob("*.svg")):
-        links = re.findall(r"href\s*=\s*[\"']([^\"']*)", drawing.read_text(encoding="utf-8", errors="replace"))
+        links = map(unescape, re.findall(r"href\s*=\s*[\"']([^\"']*)", _text(drawing)))
         # Matplotlib puts the pixels of an image into the drawing.
-        outside = (link for link in map(unescape, links) if not link.startswith("data:image/png;base64,"))
-        found += [f"{drawing.relative_to(site)}: {link[:80]}" for link in outside if not _is_safe(link)]
-    return found
+        leading[drawing] = [link for link in links if not link.startswith("data:image/png;base64,")]
+    return [
+        f"{file.relative_to(site)}: {link[:80]}"
+        for file, links in leading.items()
+        for link in links
+        if not _is_safe(link)
+    ]
 
 
 def _is_safe(link: str) -> bool:
@@ -165,15 +140,11 @@ def _is_safe(link: str) -> bool:
     return scheme is None or scheme[1].lower() in _SCHEMES
 
 
-def weight(site: Path, page: Path) -> int:
+def weight(page: Path) -> int:
     """Bytes of a page and of the pictures that it shows in one theme; what all pages share is not counted."""
-    reader = _reader(page)
-    shown = {
-        load for load in reader.loads if "figures/" in load and "-dark." not in load and not load.startswith("http")
-    }
-    return page.stat().st_size + sum(
-        (page.parent / unquote(load)).stat().st_size for load in shown if (page.parent / unquote(load)).is_file()
-    )
+    shown = {load for load in _reader(page).loads if "figures/" in load and "-dark." not in load}
+    files = (page.parent / unquote(load) for load in shown if not load.startswith("http"))
+    return page.stat().st_size + sum(file.stat().st_size for file in files if file.is_file())
 
 
 def overweight(site: Path) -> list[str]:
@@ -182,7 +153,7 @@ def overweight(site: Path) -> list[str]:
         f"page too heavy: {page.relative_to(site)} has {heavy / 1e6:.1f} MB of text and pictures, more than "
         f"{_PAGE_LIMIT / 1e6:g} MB"
         for page in listed(site)
-        if page.name not in _WHOLE_BOOK and (heavy := weight(site, page)) > _PAGE_LIMIT
+        if page.name not in _WHOLE_BOOK and (heavy := weight(page)) > _PAGE_LIMIT
     ]
     total = sum(file.stat().st_size for file in site.rglob("*") if file.is_file())
     if total > _SITE_LIMIT:
@@ -192,16 +163,15 @@ def overweight(site: Path) -> list[str]:
 
 def broken_links(site: Path) -> list[str]:
     """ "PAGE: LINK" for every link or load inside ``site`` whose file or anchor does not exist."""
-    found = []
-    for page in listed(site):
-        reader = _reader(page)
-        for link in [*reader.links, *reader.loads]:
-            if not _resolves(site, page, link):
-                found.append(f"{page.relative_to(site)}: {link}")
-    return found
+    return [
+        f"{page.relative_to(site)}: {link}"
+        for page in listed(site)
+        for link in (*_reader(page).links, *_reader(page).loads)
+        if not _resolves(page, link)
+    ]
 
 
-def _resolves(site: Path, page: Path, link: str) -> bool:
+def _resolves(page: Path, link: str) -> bool:
     parts = urlsplit(link)
     if parts.scheme or parts.netloc or not (parts.path or parts.fragment):
         return True

@@ -66,8 +66,8 @@ def _relocated(markup: str, here: str, there: str) -> str:
     return re.sub(r'(?<= )(src|href)="([^"]*)"', moved, markup)
 
 
-def add(site: Path, each: workers.Each = workers.alone) -> int:
-    """Give every page of ``site`` the templates of its links to other pages; returns how many were added."""
+def add(site: Path, each: workers.Each = workers.alone) -> None:
+    """Give every page of ``site`` the templates of its links to other pages."""
     links: dict[Path, list[tuple[str, Path, str]]] = {}
     wanted: dict[Path, set[str]] = {}
     for page in listed(site):
@@ -79,7 +79,6 @@ def add(site: Path, each: workers.Each = workers.alone) -> int:
                 wanted.setdefault(other, set()).add(unquote(id))
     # All are read before the first is changed.
     found = dict(zip(wanted, each(_targets, list(wanted.items())), strict=True))
-    added = 0
     for page, its_links in links.items():
         folder = page.parent.relative_to(site).as_posix()
         templates = []
@@ -92,5 +91,3 @@ def add(site: Path, each: workers.Each = workers.alone) -> int:
         if templates and "</body>" in text:
             head, _, tail = text.rpartition("</body>")
             page.write_text(head + "\n".join(templates) + "\n</body>" + tail, encoding="utf-8")
-            added += len(templates)
-    return added

@@ -5,7 +5,6 @@ The scripts hide code, enlarge figures, and show what scrolls.
 
 from __future__ import annotations
 
-import html
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ from sphinx.application import Sphinx
 
 from companion.declaring import notebooks
 from companion.site.directives import Directive
-from companion.site.markup import VERDICT_MARKS
 
 _LEGEND = {
     "reproduced": "as the source says",
@@ -33,17 +31,9 @@ class PageFacts(Directive):
 
     def run(self) -> list[nodes.Node]:
         page = notebooks.load(self.root, self.arguments[0])
-        facts = [f"about {page.minutes} minutes with its formulas"]
-        folder, audit = f"{self.to_root()}notebooks/", f"{notebooks.AUDITS}/{page.chapter}"
-        if page.is_audit:
-            facts.append(f'the idea is taught in <a href="{folder}{page.chapter}.html">the lesson</a>')
-        else:
-            facts.append(f"you need {html.escape(page.prerequisites)}")
-            if audit in notebooks.names(self.root):
-                legend = ", ".join(f"{VERDICT_MARKS[verdict]} {words}" for verdict, words in _LEGEND.items())
-                link = f'<a href="{folder}{audit}.html">the audit</a>'
-                facts.append(f"every statement is checked in {link}, where the marks lead: {legend}")
-        return [self.raw(f'<p class="book-facts">{"; ".join(facts)}.</p>')]
+        audit = f"{notebooks.AUDITS}/{page.chapter}"
+        known = audit if audit in notebooks.names(self.root) else ""
+        return [self.filled("prose.facts", page, known, _LEGEND)]
 
 
 def follow_the_road(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:

@@ -17,6 +17,7 @@ import re
 import shutil
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -87,111 +88,98 @@ def stage(root: Path, folder: Path) -> None:
     """Write the pages into a staged book, and put them into its contents; nothing happens where nobody wants them."""
     if not wanted(root):
         return
-    library, known = of_book(root), _known(root)
+    library = of_book(root)
     chapters = [notebooks.load(root, name) for name in notebooks.names(root)]
     titles = {chapter.name: chapter.title for chapter in chapters}
-    write(folder, library, uses(chapters, library), titles, known)
+    Reference(library, uses(chapters, library), titles, _known(root)).write(folder)
 
 
-def write(
-    folder: Path,
-    library: Library,
-    callers: Mapping[str, Sequence[str]],
-    titles: Mapping[str, str],
-    known: Mapping[str, set[str]],
-) -> None:
-    """Write the pages of a library into a folder that holds ``_toc.yml``.
+@dataclass(frozen=True)
+class Reference:
+    """The pages of a library.
 
-    ``callers`` are the chapters that use an entry, ``titles`` those of the chapters, ``known`` names of other projects.
+    ``uses`` are the chapters that use an entry, ``titles`` those of the chapters, ``known`` names of other projects.
     """
-    (folder / FOLDER).mkdir(parents=True, exist_ok=True)
-    for module in library.modules.values():
-        page = _Page(library, module, callers, titles, known)
-        (folder / FOLDER / f"{module.name}.rst").write_text(page.text(), encoding="utf-8")
-    (folder / f"{INDEX}.rst").write_text(_index(library), encoding="utf-8")
-    (folder / FOLDER / _ALIASES).write_text(json.dumps(library.aliases, indent=1), encoding="utf-8")
-    contents = yaml.safe_load((folder / "_toc.yml").read_text(encoding="utf-8"))
-    for part in contents["parts"]:
-        for item in part["chapters"]:
-            if item.get("file") == INDEX:
-                item["sections"] = [one for package in library.packages for one in _contents(library, package)]
-    (folder / "_toc.yml").write_text(yaml.safe_dump(contents, sort_keys=False), encoding="utf-8")
 
+    library: Library
+    uses: Mapping[str, Sequence[str]]
+    titles: Mapping[str, str]
+    known: Mapping[str, set[str]]
 
-def _contents(library: Library, package: str) -> list[dict[str, Any]]:
-    """The modules right under a package as entries of a table of contents, each with those under it."""
-    found: list[dict[str, Any]] = []
-    if package in library.packages:
-        found.append({"file": f"{FOLDER}/{package}", "title": package})
-    for name, module in library.modules.items():
-        if name.rpartition(".")[0] == package:
-            item: dict[str, Any] = {"file": f"{FOLDER}/{name}", "title": name.removeprefix(f"{library.name}.")}
-            if module.package and (under := _contents(library, name)):
-                item["sections"] = under
-            found.append(item)
-    return found
+    def write(self, folder: Path) -> None:
+        """Write the pages into a folder that holds ``_toc.yml``, and put them into its contents."""
+        library = self.library
+        (folder / FOLDER).mkdir(parents=True, exist_ok=True)
+        for module in library.modules.values():
+            (folder / FOLDER / f"{module.name}.rst").write_text(self._page(module), encoding="utf-8")
+        (folder / f"{INDEX}.rst").write_text(self._index(), encoding="utf-8")
+        (folder / FOLDER / _ALIASES).write_text(json.dumps(library.aliases, indent=1), encoding="utf-8")
+        contents = yaml.safe_load((folder / "_toc.yml").read_text(encoding="utf-8"))
+        for part in contents["parts"]:
+            for item in part["chapters"]:
+                if item.get("file") == INDEX:
+                    item["sections"] = [one for package in library.packages for one in self._contents(package)]
+        (folder / "_toc.yml").write_text(yaml.safe_dump(contents, sort_keys=False), encoding="utf-8")
 
+    def _under(self, package: str) -> list[Module]:
+        return [one for name, one in self.library.modules.items() if name.rpartition(".")[0] == package]
 
-def _index(library: Library) -> str:
-    packages = " and ".join(f"``{package}``" for package in library.packages)
-    lines = ["Reference", "=========", "", _INTRODUCTION.format(packages=packages), ""]
-    for module in library.modules.values():
-        lines += [f":py:mod:`{module.name}`", f"   {docstrings.prose(docstrings.first_line(module.doc))}", ""]
-    return "\n".join(lines)
+    def _contents(self, package: str) -> list[dict[str, Any]]:
+        """The modules right under a package as entries of a table of contents, each with those under it."""
+        entries: list[dict[str, Any]] = []
+        if package in self.library.packages:
+            entries.append({"file": f"{FOLDER}/{package}", "title": package})
+        for module in self._under(package):
+            title = module.name.removeprefix(f"{self.library.name}.")
+            below = self._contents(module.name) if module.package else []
+            entries.append(
+                {"file": f"{FOLDER}/{module.name}", "title": title, **({"sections": below} if below else {})}
+            )
+        return entries
 
+    def _index(self) -> str:
+        packages = " and ".join(f"``{package}``" for package in self.library.packages)
+        lines = ["Reference", "=========", "", _INTRODUCTION.format(packages=packages), ""]
+        for module in self.library.modules.values():
+            lines += [f":py:mod:`{module.name}`", f"   {docstrings.prose(docstrings.first_line(module.doc))}", ""]
+        return "\n".join(lines)
 
-class _Page:
-    """The text of one page."""
-
-    def __init__(
-        self,
-        library: Library,
-        module: Module,
-        uses: Mapping[str, Sequence[str]],
-        titles: Mapping[str, str],
-        known: Mapping[str, set[str]],
-    ) -> None:
-        self._library, self._module, self._uses, self._titles, self._known = library, module, uses, titles, known
-
-    def text(self) -> str:
-        module = self._module
+    def _page(self, module: Module) -> str:
+        """The text of one page."""
         title = module.name
-        lines = [title, "=" * len(title), "", f".. py:module:: {module.name}", ""]
-        words = docstrings.restructured(module.doc, self._target, of_module=True) if module.doc.strip() else ""
-        file = f"src/{module.path.relative_to(self._library.packages[title.partition('.')[0]].parent).as_posix()}"
+        lines = [title, "=" * len(title), "", f".. py:module:: {title}", ""]
+        file = f"src/{module.path.relative_to(self.library.packages[title.partition('.')[0]].parent).as_posix()}"
         link = f'<p>Source: <a href="../{code(file)}">{file}</a></p>'
-        lines += [words, self._used(module.name), f".. raw:: html\n\n   {link}", ""]
-        lines += self._below()
+        words = self._words(module, module.doc, of_module=True)
+        lines += [words, self._used(title), f".. raw:: html\n\n   {link}", ""]
+        lines += self._below(module)
         for entry in module.entries:
-            lines += self._entry(module.name, entry, 0)
+            lines += self._entry(module, title, entry, 0)
         return "\n".join(lines) + "\n"
 
-    def _below(self) -> list[str]:
+    def _below(self, module: Module) -> list[str]:
         """What a package holds and takes from its modules, each with a link and its first line."""
         lines = []
-        under = [one for one in self._library.modules.values() if one.name.rpartition(".")[0] == self._module.name]
-        if under and self._module.package:
+        if module.package and (under := self._under(module.name)):
             lines += [".. rubric:: Modules", ""]
             for one in under:
                 short = one.name.rpartition(".")[2]
                 words = docstrings.prose(docstrings.first_line(one.doc)) or "No description."
                 lines += [f":py:mod:`{short} <{one.name}>`", f"   {words}", ""]
-        taken = {local: home for local, home in self._module.taken.items() if home in self._library.names}
+        taken = {local: home for local, home in module.taken.items() if home in self.library.names}
         if taken:
             lines += [".. rubric:: From other modules", ""]
             for local, home in taken.items():
-                lines += [f":py:obj:`{local} <{home}>`", f"   {self._first(self._doc(home))}", ""]
+                words = docstrings.summary(docstrings.first_line(self._doc(home))) or "No description."
+                lines += [f":py:obj:`{local} <{home}>`", f"   {words}", ""]
         return lines
 
     def _doc(self, home: str) -> str:
         module, _, local = home.rpartition(".")
-        found = self._library.modules.get(module)
+        found = self.library.modules.get(module)
         return next((entry.doc for entry in found.entries if entry.name == local), "") if found else ""
 
-    def _first(self, doc: str) -> str:
-        return docstrings.summary(docstrings.first_line(doc)) or "No description."
-
-    def _entry(self, parent: str, entry: Entry, depth: int) -> list[str]:
+    def _entry(self, module: Module, parent: str, entry: Entry, depth: int) -> list[str]:
         dotted, indent = f"{parent}.{entry.name}", "   " * depth
         call = entry.kind in ("function", "method")
         signature = entry.name
@@ -203,37 +191,37 @@ class _Page:
         if not call and entry.returns:
             lines.append(f"{indent}   :type: {self._annotation(entry.returns)}")
         lines += [f"{indent}   :{name}: {value}".rstrip() for name, value in entry.options.items()]
-        body = "\n\n".join(part for part in (self._words(entry.doc), self._used(dotted)) if part.strip())
+        body = "\n\n".join(part for part in (self._words(module, entry.doc), self._used(dotted)) if part.strip())
         lines += ["", *(f"{indent}   {line}".rstrip() for line in body.splitlines()), ""]
         for member in entry.members:
-            lines += self._entry(dotted, member, depth + 1)
+            lines += self._entry(module, dotted, member, depth + 1)
         return lines
 
-    def _words(self, doc: str) -> str:
-        return docstrings.restructured(doc, self._target) if doc.strip() else ""
+    def _words(self, module: Module, doc: str, *, of_module: bool = False) -> str:
+        """A docstring, whose names lead to entries of this library, or to those of a vendored inventory."""
 
-    def _target(self, name: str) -> str | None:
-        """What a name between backticks leads to: an entry of this library, or one of a vendored inventory."""
-        dotted = self._library.meaning(self._module.name, name)
-        if dotted in self._library.names or (dotted and dotted in self._known.get(dotted.partition(".")[0], ())):
-            return dotted
-        return None
+        def target(name: str) -> str | None:
+            dotted = self.library.meaning(module.name, name)
+            known = dotted in self.library.names or (dotted and dotted in self.known.get(dotted.partition(".")[0], ()))
+            return dotted if known else None
+
+        return docstrings.restructured(doc, target, of_module=of_module) if doc.strip() else ""
 
     def _annotation(self, text: str) -> str:
         """Without the full names that nothing could be linked to: private ones, and those of other packages."""
 
         def kept(match: re.Match[str]) -> str:
             dotted = match[1]
-            known = dotted in self._library.names or dotted.partition(".")[0] in self._known
+            known = dotted in self.library.names or dotted.partition(".")[0] in self.known
             return match[0] if known else dotted.rpartition(".")[2]
 
         return re.sub(r"~([A-Za-z_][\w.]*)", kept, text)
 
     def _used(self, dotted: str) -> str:
-        chapters = self._uses.get(dotted)
+        chapters = self.uses.get(dotted)
         if not chapters:
             return ""
-        links = ", ".join(f":doc:`{docstrings.plain(self._titles[name])} </notebooks/{name}>`" for name in chapters)
+        links = ", ".join(f":doc:`{docstrings.plain(self.titles[name])} </notebooks/{name}>`" for name in chapters)
         return f".. rst-class:: book-used\n\nUsed in {links}.\n"
 
 

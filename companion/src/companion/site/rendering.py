@@ -10,7 +10,7 @@ import re
 import shutil
 import sys
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -64,8 +64,7 @@ def render(root: Path, results: Mapping[str, Path], failures: Sequence[execution
 
     ``results`` are the folders of the finished chapters. A chapter without one becomes a page that says so; references
     into it are then allowed to break, since the run fails anyway. If a chapter failed and a whole site stands, that one
-    stays. The new site is made in a work folder and takes the
-    place of the old one when all its pages are there.
+    stays. The new site is made in a work folder and takes the place of the old one when all its pages are there.
     """
     build = root / "_build"
     disk.recover(build / "html")
@@ -73,8 +72,27 @@ def render(root: Path, results: Mapping[str, Path], failures: Sequence[execution
     damage = _damage(build, None if failures else key)
     if damage == "":
         return Build([], rendered=False, kept=bool(failures))
+    damage = damage or ""
+    whole = len(results) == len(notebooks.names(root))
     with disk.owned(execution.work_folder(root), "site") as work:
-        return _render(root, work, results, failures, key, damage or "")
+        html, warnings, absent = _sphinx_pages(root, work, build / "sphinx.log", results, failures)
+        if absent:
+            problem = f"the site was not built, it lacks {', '.join(absent)}; see {build.name}/sphinx.log"
+            return Build([problem, *warnings], rendered=True, damage=damage)
+        unpacked, unknown = _complete(root, html, results)
+        if unsafe := [f"unsafe link: {link}" for link in pages.unsafe_links(html)]:
+            return Build([*warnings, *unsafe], rendered=True, damage=damage)
+        # What Sphinx cannot resolve cannot be packed either, and is said once.
+        problems = [*(warnings or unpacked), *unknown] if whole else []
+        problems += [f"loads from outside: {load}" for load in pages.external_loads(html)]
+        problems += [f"broken link: {link}" for link in pages.broken_links(html)] if whole else []
+        problems += pages.overweight(html)
+        files = disk.digests(html)
+        disk.remove(build / _MANIFEST)
+        disk.put(html, build / "html")
+        if whole and not problems:
+            disk.write(build / _MANIFEST, json.dumps({"key": key, "files": files}, indent=1) + "\n")
+    return Build(problems, rendered=True, damage=damage)
 
 
 def stands(root: Path) -> bool:
@@ -89,64 +107,49 @@ def first(root: Path, results: Mapping[str, Path]) -> bool:
     ``render`` makes the whole site.
     """
     with disk.owned(execution.work_folder(root), "first") as work:
-        stage = _stage(root, work, results, (), whole=False)
-        _jupyter_book(stage, work / "site", work / "sphinx.log")
-        html = work / "site" / "_build" / "html"
-        if not all((html / f"{name}.html").is_file() for name in notebooks.pages(root)):
-            return False
-        accessibility.mend(html)
-        _add_records(root, html)
-        disk.put(html, root / "_build" / "html")
-    return True
+        html, _, absent = _sphinx_pages(root, work, work / "sphinx.log", results, (), whole=False)
+        if not absent:
+            disk.put(html, root / "_build" / "html")
+    return not absent
 
 
-def _render(
+def _sphinx_pages(
     root: Path,
     work: Path,
+    log: Path,
     results: Mapping[str, Path],
     failures: Sequence[execution.Failure],
-    key: str,
-    damage: str,
-) -> Build:
-    build = root / "_build"
-    stage = _stage(root, work, results, failures)
-    warnings = _jupyter_book(stage, work / "site", build / "sphinx.log")
+    *,
+    whole: bool = True,
+) -> tuple[Path, list[str], list[str]]:
+    """The folder of the pages and their records, the warnings of Sphinx, and the names of pages that are absent."""
+    stage = _stage(root, work, results, failures, whole=whole)
+    warnings = _jupyter_book(stage, work / "site", log)
     html = work / "site" / "_build" / "html"
-    if absent := [name for name in notebooks.pages(root) if not (html / f"{name}.html").is_file()]:
-        problem = f"the site was not built, it lacks {', '.join(absent)}; see {build.name}/sphinx.log"
-        return Build([problem, *warnings], rendered=True, damage=damage)
-    who = project.identity(root)
-    accessibility.mend(html)
+    absent = [name for name in notebooks.pages(root) if not (html / f"{name}.html").is_file()]
+    if not absent:
+        accessibility.mend(html)
+        _add_records(root, html)
+    return html, warnings, absent
+
+
+def _complete(root: Path, html: Path, results: Mapping[str, Path]) -> tuple[list[str], list[str]]:
+    """Add what takes long; returns why pages could not be packed, and the names that the reference does not know."""
     for source_map in (html / "_static").rglob("*.map"):
         # For those who debug the theme; a third of the weight of the site's frame.
         source_map.unlink()
-    _add_records(root, html)
     reference.copy_code(root, html)
-    unknown: list[str] = []
-    if reference.wanted(root):
-        unknown = names.link(html, project.packages(root))
+    unknown = names.link(html, project.packages(root)) if reference.wanted(root) else []
+    lessons = single_page.editions(root)[single_page.LESSONS]
     with workers.shared(len(list(html.rglob("*.html")))) as each:
         unpacked = packed.site(root, html, list(results), each)
         previews.add(html, each)
-        single_page.write(html, single_page.LESSONS, single_page.editions(root)[single_page.LESSONS], who.title)
+        single_page.write(html, single_page.LESSONS, lessons, project.identity(root).title)
         search.write(html, each)
         citing.write(root, html, each)
     # Only Sphinx reads it; it has a digest of the path of this folder.
     (html / ".buildinfo").unlink(missing_ok=True)
-    if unsafe := pages.unsafe_links(html):
-        return Build([*warnings, *(f"unsafe link: {link}" for link in unsafe)], rendered=True, damage=damage)
-    whole = len(results) == len(notebooks.names(root))
-    # What Sphinx cannot resolve cannot be packed either, and is said once.
-    problems = [*(warnings or unpacked), *unknown] if whole else []
-    problems += [f"loads from outside: {load}" for load in pages.external_loads(html)]
-    problems += [f"broken link: {link}" for link in pages.broken_links(html)] if whole else []
-    problems += pages.overweight(html)
-    files = disk.digests(html)
-    disk.remove(build / _MANIFEST)
-    disk.put(html, build / "html")
-    if whole and not problems:
-        disk.write(build / _MANIFEST, json.dumps({"key": key, "files": files}, indent=1) + "\n")
-    return Build(problems, rendered=True, damage=damage)
+    return unpacked, unknown
 
 
 def _damage(build: Path, key: str | None) -> str | None:
@@ -167,13 +170,8 @@ def _key(root: Path, results: Mapping[str, Path]) -> str:
     material += [root / "tests"] if equations.wanted(root) else []
     material += [path for path in [root / "pyproject.toml"] if path.is_file()]
     state = freshness.state(root)
-    facts = [
-        freshness.tree_digest(*material),
-        *records,
-        state.commit,
-        str(state.dirty),
-        json.dumps(freshness.versions(_RENDERERS)),
-    ]
+    renderers = json.dumps(freshness.versions(_RENDERERS))
+    facts = [freshness.tree_digest(*material), *records, state.commit, str(state.dirty), renderers]
     return freshness.digest("\n".join(facts).encode())
 
 
@@ -316,10 +314,7 @@ def _missing_page(chapter: notebooks.Chapter, failure: execution.Failure | None,
 
 
 def _directive(name: str, argument: str) -> NotebookNode:
-    cell = nbformat.v4.new_markdown_cell(f"```{{{name}}} {argument}\n```")
-    # nbformat draws an id at random; the site is to be the same from build to build.
-    cell["id"] = re.sub(r"[^a-zA-Z0-9-]", "-", f"{name}-{argument}")[:64]
-    return cell
+    return packed.prose(f"{name}-{argument}", f"```{{{name}}} {argument}\n```")
 
 
 def _jupyter_book(stage: Path, output: Path, log: Path) -> list[str]:
@@ -348,40 +343,32 @@ def _jupyter_book(stage: Path, output: Path, log: Path) -> list[str]:
 
 
 def _add_records(root: Path, html: Path) -> None:
-    """The files that readers download, under names that do not change."""
-    build = root / "_build"
-    for name in catalogue.FILES:
-        records = json.loads((build / name).read_text(encoding="utf-8"))
-        (html / name).write_text(_compact(records), encoding="utf-8")
+    """The files that readers download, under names that do not change; figures have the numbers that the pages show."""
+    known = json.loads((html.parent / packed.REFERENCES).read_text(encoding="utf-8"))
+    numbers = {id: words.split()[-1] for id, words in known["numref"].items()}
+    records = {name: catalogue.built(root, name) for name in catalogue.FILES}
+    figures = records["figures.json"] = [
+        numbering.cited(record, numbers[record["id"]]) if record["id"] in numbers else record
+        for record in records["figures.json"]
+    ]
+    for name, content in records.items():
+        (html / name).write_text(_compact(content), encoding="utf-8")
     # The keys of the sources in the records are those of this file.
     shutil.copy(root / "book" / "references.bib", html / "references.bib")
     if (root / _LICENCE).is_file():
         shutil.copy(root / _LICENCE, html / _LICENCE)
     catalogue.write_schemas(html / "schemas")
-    if (build / "figures").is_dir():
-        shutil.copytree(build / "figures", html / "figures")
-    known = json.loads((html.parent / packed.REFERENCES).read_text(encoding="utf-8"))
-    _number(html, known)
     catalogue.write_index(root, html)
+    if (root / "_build" / "figures").is_dir():
+        shutil.copytree(root / "_build" / "figures", html / "figures")
     shown = {notebooks.load(root, name).thumbnail for name in notebooks.names(root)}
-    for folder in sorted((html / "figures").glob("*")):
-        _bundle(root, folder, known)
-        _lighten(folder, preview=folder.name in shown)
-    (html / ".nojekyll").touch()
-
-
-def _number(html: Path, known: Mapping[str, Any]) -> None:
-    """The records of figures with the numbers that the pages show."""
-    numbers = {id: words.split()[-1] for id, words in known["numref"].items()}
-    listed = html / "figures.json"
-    records = [
-        numbering.cited(record, numbers[record["id"]]) if record["id"] in numbers else record
-        for record in json.loads(listed.read_text(encoding="utf-8"))
-    ]
-    listed.write_text(_compact(records), encoding="utf-8")
-    for record in records:
+    for record in figures:
+        folder = html / "figures" / record["id"]
         own = {name: value for name, value in record.items() if name != "source_keys"}
-        (html / "figures" / record["id"] / "figure.json").write_text(_compact(own), encoding="utf-8")
+        (folder / "figure.json").write_text(_compact(own), encoding="utf-8")
+        _bundle(root, folder, known)
+        _lighten(folder, preview=record["id"] in shown)
+    (html / ".nojekyll").touch()
 
 
 def _compact(records: Any) -> str:
@@ -396,12 +383,7 @@ def _bundle(root: Path, folder: Path, known: Mapping[str, Any]) -> None:
     """One archive that stands alone: every file of a figure, its record, what it is, its licence, all checksums."""
     record = json.loads((folder / "figure.json").read_text(encoding="utf-8"))
     id, who = record["id"], project.identity(root)
-    changed = [
-        name
-        for name, digest in sorted(record["files"].items())
-        if hashlib.sha256((folder / name).read_bytes()).hexdigest() != digest
-    ]
-    if changed:
+    if changed := [name for name, was in sorted(record["files"].items()) if disk.digest(folder / name) != was]:
         raise ValueError(f"figure {id}: the files {changed} are not those that figure.json lists")
     citation = json.dumps([record["csl"]], indent=1, ensure_ascii=False) + "\n"
     (folder / f"{id}.csl.json").write_text(citation, encoding="utf-8")
@@ -418,9 +400,14 @@ def _bundle(root: Path, folder: Path, known: Mapping[str, Any]) -> None:
     contents |= {name: (folder / name).read_bytes() for name in ("figure.json", *sorted(record["files"]))}
     sums = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
     contents["SHA256SUMS"] = "".join(f"{digest}  {name}\n" for name, digest in sorted(sums.items())).encode()
-    with zipfile.ZipFile(folder / f"{id}.zip", "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
-        for name, content in contents.items():
-            archive.writestr(zipfile.ZipInfo(f"{id}/{name}"), content, zipfile.ZIP_DEFLATED)
+    archive(folder / f"{id}.zip", ((f"{id}/{name}", content) for name, content in contents.items()))
+
+
+def archive(target: Path, contents: Iterable[tuple[str, bytes]]) -> None:
+    """Write an archive of files by name; all of them have the same time, so that the same site makes the same bytes."""
+    with zipfile.ZipFile(target, "w") as made:
+        for name, content in contents:
+            made.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
 
 
 def _lighten(folder: Path, *, preview: bool) -> None:

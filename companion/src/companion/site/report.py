@@ -5,20 +5,17 @@ All read ``_build/claims.json`` when pages are made, so that neither starts a ke
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from docutils import nodes
 from markupsafe import Markup
-from sphinx.util.docutils import SphinxRole
 
 from companion import claims
 from companion.declaring import notebooks
 from companion.site import catalogue, directives
-from companion.site.markup import fill, verdict_of
+from companion.site.markup import beside, count, enumerated, evidence, fill, verdict_of
 
 _HEADINGS = {
     "failed": "Not confirmed in this build",
@@ -31,6 +28,14 @@ _HEADINGS = {
     "result": "Results of this book, planned or derived beforehand and repeated",
     "exploratory": "What this book saw without having planned it",
     "software-check": "Checks of the software, which no total counts",
+}
+_IN_A_SENTENCE = {
+    "reproduced": "held as printed",
+    "partly": "held in part",
+    "corrected": "{were} corrected",
+    "not-reproduced": "{were} not reproduced",
+    "undecided": "{were} left undecided",
+    "not-attempted": "{were} not attempted",
 }
 _FOLDED = ("reproduced", "software-check")
 """What held is the longest list and the least surprising one; what checks the software says nothing of the source."""
@@ -58,11 +63,10 @@ def markup(entries: Sequence[Mapping[str, Any]], pages: Sequence[Mapping[str, An
     return fill(
         "report.audit",
         totals=f"{_in_a_sentence(entries)} {_cost(entries, pages)}",
-        counts=directives.counts(claims.among(entries)["said"]),
+        said=claims.among(entries)["said"],
         headings=_HEADINGS,
         folded=_FOLDED,
         lists=lists,
-        quoted=directives.quoted,
         facts=_facts,
         to_root=to_root,
     )
@@ -71,21 +75,13 @@ def markup(entries: Sequence[Mapping[str, Any]], pages: Sequence[Mapping[str, An
 def _in_a_sentence(entries: Sequence[Mapping[str, Any]]) -> str:
     counted = claims.among(entries)
     said, parts = counted["said"], []
-    for verdict, words in (
-        ("reproduced", "held as printed"),
-        ("partly", "held in part"),
-        ("corrected", "{were} corrected"),
-        ("not-reproduced", "{were} not reproduced"),
-        ("undecided", "{were} left undecided"),
-        ("not-attempted", "{were} not attempted"),
-    ):
-        if count := sum(entry["verdict"] == verdict for entry in said):
-            parts.append(f"{count} {words.format(were='was' if count == 1 else 'were')}")
-    listed = " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:])))
-    sentence = f"Of {len(said)} statement{'' if len(said) == 1 else 's'} of the source {listed}."
+    for verdict, words in _IN_A_SENTENCE.items():
+        if number := sum(entry["verdict"] == verdict for entry in said):
+            parts.append(f"{number} {words.format(were='was' if number == 1 else 'were')}")
+    sentence = f"Of {count(len(said), 'statement')} of the source {enumerated(parts)}."
     if failed := sum(entry["holds"] is False for entry in entries):
         sentence += f" In this build {failed} verdict{' is' if failed == 1 else 's are'} not confirmed."
-    return f"{sentence} {directives.beside(counted)}".rstrip()
+    return f"{sentence} {beside(counted)}".rstrip()
 
 
 def _cost(entries: Sequence[Mapping[str, Any]], pages: Sequence[Mapping[str, Any]]) -> str:
@@ -94,21 +90,18 @@ def _cost(entries: Sequence[Mapping[str, Any]], pages: Sequence[Mapping[str, Any
         return ""
     names = {page["page"]: "the lesson" if page["page"] == page["chapter"] else "this audit" for page in ran}
     each = " and ".join(f"{names[page['page']]} in {page['seconds']:.0f} s" for page in ran)
-    threads = ran[-1]["threads"]
     measuring = sum(entry["seconds"] or 0.0 for entry in entries)
-    return (
-        f"In this build {each} ran on {threads} thread{'' if threads == 1 else 's'}; the cells that measure took "
-        f"{measuring:.0f} s of it."
-    )
+    threads = count(ran[-1]["threads"], "thread")
+    return f"In this build {each} ran on {threads}; the cells that measure took {measuring:.0f} s of it."
 
 
 def _facts(entry: Mapping[str, Any]) -> Markup:
     """The numbers of a claim in a sentence; in the ledger what a rival is has a paragraph of its own."""
-    facts = "; ".join(f"{name}: {text}" for name, text in directives.evidence(entry).items())
+    facts = "; ".join(f"{name}: {text}" for name, text in evidence(entry).items())
     return Markup(re.sub("<p>(.*?)</p>", r"\1, ", facts) + ".")
 
 
-class Checked(SphinxRole):
+class Checked(directives.Role):
     """``{checked}`ID` ``: a mark at the sentence that says a claim, which leads to the claim in the chapter's audit.
 
     The mark stands for the cell that measures the claim, which the page does not show.
@@ -116,25 +109,16 @@ class Checked(SphinxRole):
 
     def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
         """The mark, or an error in words, which fails the build."""
-        entries = catalogue.built(Path(self.config.companion_root), "claims.json")
-        entry = next((one for one in entries if one["id"] == self.text), None)
+        entry = next((entry for entry in self.read("claims.json") if entry["id"] == self.text), None)
         if entry is None:
-            self.inliner.reporter.error(f"checked: {self.text}: no such claim", line=self.lineno)
-            return [nodes.literal("", self.rawtext)], []
-        anchor, to_root = claims.anchor_of(self.text), "../" * self.env.docname.count("/")
-        audit = f"{notebooks.AUDITS}/{entry['chapter']}"
-        reported = any(page == f"notebooks/{audit}" for page in self.env.found_docs)
-        target = f"notebooks/{audit}.html#report-{anchor}" if reported else f"book/claims.html#ledger-{anchor}"
-        verdict, label, mark = verdict_of(entry)
-        older = "".join(f'<span id="{claims.anchor_of(old)}"></span>' for old in entry["was"])
-        shown = (
-            f'{older}<a class="book-checked book-verdict-{verdict}" id="{anchor}" href="{to_root}{target}" '
-            f'aria-label="Checked: {label}" title="{html.escape(entry["says"])}">{mark}</a>'
-        )
-        return [nodes.raw("", shown, format="html")], []
+            return self.missed(f"{self.text}: no such claim")
+        anchor, audit = claims.anchor_of(self.text), f"notebooks/{notebooks.AUDITS}/{entry['chapter']}"
+        reported = audit in self.env.found_docs
+        target = f"{audit}.html#report-{anchor}" if reported else f"book/claims.html#ledger-{anchor}"
+        return [self.filled("prose.checked", entry, target)], []
 
 
-class Measured(SphinxRole):
+class Measured(directives.Role):
     """``{measured}`ID:FORMAT` ``: the measured number of a claim, with a link to where it is measured.
 
     While a page of the claim's chapter has not run, as on the first site, an ellipsis stands in its place.
@@ -142,20 +126,14 @@ class Measured(SphinxRole):
 
     def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
         """The number, or an error in words, which fails the build."""
-        root = Path(self.config.companion_root)
         try:
-            text, target = quoted(self.text, catalogue.by_id(catalogue.built(root, "claims.json")))
+            number, target = quoted(self.text, catalogue.by_id(self.read("claims.json")))
         except ValueError as error:
-            pages = catalogue.built(root, "status.json")["chapters"]
-            chapter = self.text.partition(".")[0]
+            pages, chapter = self.read("status.json")["chapters"], self.text.partition(".")[0]
             if any(page["chapter"] == chapter and page["state"] != "finished" for page in pages):
                 return [nodes.Text("…")], []
-            # The message goes to the log, which fails the build; on the page stands what was asked for.
-            self.inliner.reporter.error(f"measured: {error}", line=self.lineno)
-            return [nodes.literal("", self.rawtext)], []
-        to_root = "../" * self.env.docname.count("/")
-        shown = f'<a class="book-measured" href="{to_root}{target}">{html.escape(text)}</a>'
-        return [nodes.raw("", shown, format="html")], []
+            return self.missed(str(error))
+        return [self.filled("prose.measured", number, target)], []
 
 
 def quoted(text: str, entries: Mapping[str, Mapping[str, Any]]) -> tuple[str, str]:

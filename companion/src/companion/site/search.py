@@ -42,8 +42,8 @@ _SPHINXS = ("_static/searchtools.js", "_static/language_data.js", "searchindex.j
 _SCRIPTS = re.compile(rf'\s*<script [^>]*\bsrc="(?:\.\./)*(?:{"|".join(map(re.escape, _SPHINXS))})[^>]*></script>')
 
 
-def write(site: Path, each: workers.Each = workers.alone) -> int:
-    """Write the index of all pages of ``site`` and make its search page use it; returns the number of entries."""
+def write(site: Path, each: workers.Each = workers.alone) -> None:
+    """Write the index of all pages of ``site`` and make its search page use it."""
     names = sorted(page.relative_to(site).as_posix() for page in site.rglob("*.html"))
     sought = [name for name in names if not name.startswith(("_static/", "figures/"))]
     entries = [entry for entries in each(partial(_page, site), sought) for entry in entries]
@@ -56,7 +56,6 @@ def write(site: Path, each: workers.Each = workers.alone) -> int:
     (site / INDEX).write_text(f"window.BOOK_SECTIONS={index};\n", encoding="utf-8")
     for old in _SPHINXS:
         (site / old).unlink(missing_ok=True)
-    return len(entries)
 
 
 def _page(site: Path, name: str) -> list[dict[str, str]]:

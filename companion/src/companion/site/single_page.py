@@ -9,7 +9,6 @@ folds away, such as that of figures, and models that run in the page are left ou
 
 from __future__ import annotations
 
-import html
 import os
 import posixpath
 import re
@@ -18,13 +17,14 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from bs4 import BeautifulSoup, Tag
+from markupsafe import Markup
 
 from companion import project
 from companion.declaring import notebooks
+from companion.site.markup import fill
 
 LESSONS = "print.html"
 AUDITS = "print-audits.html"
-_TITLE = re.compile(r"<h1\b[^>]*>(.*?)</h1>", re.DOTALL)
 _NOT_FOR_PAPER = (
     "script, template, button, .headerlink, .only-dark, .book-cite, .book-no-print, .book-frames, .book-live, "
     ".prev-next-area, details.hide, .toctree-wrapper"
@@ -51,39 +51,39 @@ def to_print(root: Path) -> Mapping[str, Path]:
     pages = {LESSONS: site / LESSONS}
     if audits := editions(root).get(AUDITS):
         paper.mkdir(exist_ok=True)
-        write(site, AUDITS, audits, f"{project.identity(root).title}: the audits", folder=paper, listed=True)
+        write(site, AUDITS, audits, f"{project.identity(root).title}: the audits", paper)
         pages[AUDITS] = paper / AUDITS
     return pages
 
 
-def write(
-    site: Path, name: str, pages: Sequence[str], title: str, *, folder: Path | None = None, listed: bool = False
-) -> None:
-    """Join the articles of ``pages`` (names without .html, in order) into the page ``name`` of ``folder`` or ``site``.
+def write(site: Path, name: str, pages: Sequence[str], title: str, folder: Path | None = None) -> None:
+    """Join the articles of ``pages`` (names without .html, in order) into the page ``name`` of ``site``.
 
     Ids get the name of their page in front, so that they stay unique, and links between the pages become links within
-    the one. Pictures load at once, because paper does not scroll. With ``listed`` the title and a list of the pages
-    come first.
+    the one. Pictures load at once, because paper does not scroll. An edition in a ``folder`` beside the site begins
+    with its title and a list of its pages.
     """
     to_site = f"{Path(os.path.relpath(site, folder)).as_posix()}/" if folder else ""
-    articles = [_article(site, page, set(pages), to_site) for page in pages]
-    if listed:
-        articles.insert(0, _front(title, pages, articles))
+    articles = {page: _article(site, page, set(pages), to_site) for page in pages}
     shell = BeautifulSoup((site / f"{pages[0]}.html").read_text(encoding="utf-8"), "html.parser")
-    at = Path(pages[0]).parent
     # Of the frame only the style sheets and the script that sets equations are of use.
     kept = [element for element in shell.head.find_all(["meta", "link", "script"]) if _wanted(element)]  # type: ignore[union-attr]
     for element in kept:
         for attribute in ("href", "src"):
             if element.get(attribute):
-                element[attribute] = _relative(str(element[attribute]), at, to_site)
-    head, body = "\n".join(map(str, kept)), "\n".join(articles)
-    attributes = f'lang="en" data-theme="light" data-mode="light" data-content_root="{to_site or "./"}"'
-    ((folder or site) / name).write_text(
-        f"<!DOCTYPE html>\n<html {attributes}>\n<head>\n{head}\n<title>{html.escape(title)}</title>\n</head>\n"
-        f'<body>\n<main class="bd-content book-whole-book">\n{body}\n</main>\n</body>\n</html>\n',
-        encoding="utf-8",
+                element[attribute] = _address(str(element[attribute]), pages[0], set(pages), to_site)
+    titles = {
+        f"{_prefix(page)}page": article.h1.get_text() if article.h1 else page for page, article in articles.items()
+    }
+    text = fill(
+        "paper.edition",
+        title=title,
+        to_site=to_site or "./",
+        head=Markup("\n".join(map(str, kept))),
+        body=Markup("\n".join(map(str, articles.values()))),
+        titles=titles if folder else {},
     )
+    ((folder or site) / name).write_text(f"{text}\n", encoding="utf-8")
 
 
 def _wanted(element: Tag) -> bool:
@@ -95,19 +95,7 @@ def _wanted(element: Tag) -> bool:
     return "mathjax" in text.lower()
 
 
-def _front(title: str, pages: Sequence[str], articles: Sequence[str]) -> str:
-    """The title of an edition, and its pages as links."""
-    names = [
-        re.sub(r"<[^>]*>", "", found[1]) if (found := _TITLE.search(article)) else page
-        for page, article in zip(pages, articles, strict=True)
-    ]
-    rows = "".join(
-        f'<li><a href="#{_prefix(page)}page">{name}</a></li>' for page, name in zip(pages, names, strict=True)
-    )
-    return f'<section class="book-page"><h1>{html.escape(title)}</h1><ol>{rows}</ol></section>'
-
-
-def _article(site: Path, name: str, known: set[str], to_site: str) -> str:
+def _article(site: Path, name: str, known: set[str], to_site: str) -> Tag:
     page = site / f"{name}.html"
     soup = BeautifulSoup(page.read_text(encoding="utf-8"), "html.parser")
     article = soup.select_one("article.bd-article") or soup.select_one("main")
@@ -115,42 +103,30 @@ def _article(site: Path, name: str, known: set[str], to_site: str) -> str:
         raise ValueError(f"{page.name}: expected an article, found none")
     for gone in article.select(_NOT_FOR_PAPER):
         gone.decompose()
-    prefix = _prefix(name)
-    for element in article.select("[id]"):
-        element["id"] = prefix + str(element["id"])
-    for attribute in ("for", "aria-labelledby", "aria-describedby"):
+    for attribute in ("id", "for", "aria-labelledby", "aria-describedby"):
         for element in article.select(f"[{attribute}]"):
-            element[attribute] = prefix + str(element[attribute])
-    folder = Path(name).parent
-    for link in article.select("a[href]"):
-        link["href"] = _address(str(link["href"]), name, folder, known, to_site)
-    for image in article.select("img[src]"):
-        image["src"] = _relative(str(image["src"]), folder, to_site)
-        del image["loading"]
+            element[attribute] = _prefix(name) + str(element[attribute])
+    for attribute, elements in (("href", "a[href]"), ("src", "img[src]")):
+        for element in article.select(elements):
+            element[attribute] = _address(str(element[attribute]), name, known, to_site)
+            del element["loading"]
     for fold in article.select("details"):
         fold["open"] = ""
-    return f'<section class="book-page" id="{prefix}page">{article.decode_contents()}</section>'
+    article.name, article.attrs = "section", {"class": "book-page", "id": f"{_prefix(name)}page"}
+    return article
 
 
 def _prefix(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9]+", "-", name) + "--"
 
 
-def _relative(address: str, folder: Path, to_site: str = "") -> str:
-    parts = urlsplit(address)
-    if parts.scheme or parts.netloc or not parts.path:
-        return address
-    return parts._replace(path=to_site + posixpath.normpath((folder / parts.path).as_posix())).geturl()
-
-
-def _address(address: str, name: str, folder: Path, known: set[str], to_site: str) -> str:
+def _address(address: str, name: str, known: set[str], to_site: str) -> str:
+    """Where an address on the page ``name`` leads to from the edition, which has the pages ``known``."""
     parts = urlsplit(address)
     if parts.scheme or parts.netloc:
         return address
-    if not parts.path:
-        return f"#{_prefix(name)}{unquote(parts.fragment)}" if parts.fragment else f"#{_prefix(name)}page"
-    moved = urlsplit(_relative(address, folder))
-    target = moved.path.removesuffix(".html")
-    if moved.path.endswith(".html") and target in known:
-        return f"#{_prefix(target)}{unquote(moved.fragment) or 'page'}"
-    return moved._replace(path=to_site + moved.path).geturl()
+    path = posixpath.normpath(posixpath.join(posixpath.dirname(name), parts.path or f"{posixpath.basename(name)}.html"))
+    target = path.removesuffix(".html")
+    if path.endswith(".html") and target in known:
+        return f"#{_prefix(target)}{unquote(parts.fragment) or 'page'}"
+    return parts._replace(path=to_site + path).geturl()
