@@ -137,29 +137,27 @@ def found_of(found: Mapping[str, Any]) -> str:
 
 def evidence(entry: Mapping[str, Any]) -> dict[str, Markup]:
     """What was measured and what it is compared with, in words that need nothing else of the ledger."""
-    facts: dict[str, str] = {}
     other = entry["rival"] or entry["control"]
+    found = typeset(found_of(entry["found"])) if entry["found"] else None
+    facts: dict[str, str | None]
     if entry["kind"] == "formula":
         is_corrected = entry["verdict"] == "corrected"
         right = "the corrected form" if is_corrected else "the statement"
-        facts["Checked by"] = typeset(entry["route"])
-        facts["Deviation"] = f"{right}: {claims.format_value(entry['measured'], 2)}"
+        deviation = f"{right}: {claims.format_value(entry['measured'], 2)}"
         if other:
             name = "the printed form" if is_corrected else typeset(other["says"])
             far = "diverges" if other["diverges"] else claims.format_value(other["value"], 2)
-            facts["Deviation"] += f"; {name}: {far}"
+            deviation += f"; {name}: {far}"
+        facts = {"Checked by": typeset(entry["route"]), "Deviation": deviation, "Found": found}
     else:
-        if entry["published"] is not None:
-            facts["Published"] = claims.format_value(entry["published"])
-        if entry["corrected"] is not None:
-            facts["Right"] = claims.format_value(entry["corrected"])
-        if entry["expects"]:
-            facts["Expected"] = typeset(f"{claims.expectation_of(entry['expects'])}. {entry['expects']['why']}")
-        facts["Measured here"] = claims.with_error(entry["measured"], entry["uncertainty"])
-    if entry["found"]:
-        facts["Found"] = typeset(found_of(entry["found"]))
-    if other and entry["kind"] != "formula":
-        facts["Rival" if entry["rival"] else "Control"] = fill("ledger.rival", entry)
-    if entry["route"] and entry["kind"] != "formula":
-        facts["Shown by"] = typeset(entry["route"])
-    return {name: Markup(fact) for name, fact in facts.items()}
+        published, corrected, expects = entry["published"], entry["corrected"], entry["expects"]
+        facts = {
+            "Published": None if published is None else claims.format_value(published),
+            "Right": None if corrected is None else claims.format_value(corrected),
+            "Expected": typeset(f"{claims.expectation_of(expects)}. {expects['why']}") if expects else None,
+            "Measured here": claims.with_error(entry["measured"], entry["uncertainty"]),
+            "Found": found,
+            "Rival" if entry["rival"] else "Control": fill("ledger.rival", entry) if other else None,
+            "Shown by": typeset(entry["route"]) if entry["route"] else None,
+        }
+    return {name: Markup(fact) for name, fact in facts.items() if fact is not None}

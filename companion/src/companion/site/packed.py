@@ -15,6 +15,7 @@ import json
 import lzma
 import posixpath
 import re
+import string
 import tarfile
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
@@ -55,59 +56,6 @@ _PLACED = re.compile(r"^```\{published-figure\}[^\n]*\n```\n?", re.MULTILINE)
 _MADE = re.compile(r"^```\{(audit-report|source-items)\}[^\n]*\n```$", re.MULTILINE)
 _SHOWN_BY = {"audit-report": 'class="book-report"', "source-items": "book-items"}
 """What tells the HTML of a directive from that of others."""
-
-CELL = '''\
-# @title Unpack the library that this notebook carries, and ask for the packages that are missing
-import base64
-import contextlib
-import io
-import os
-import sys
-import tarfile
-import tempfile
-from importlib import metadata
-from pathlib import Path
-
-from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion, Version
-
-# The numbers of the book are those of a processor, in double precision.
-os.environ.setdefault("JAX_PLATFORMS", "cpu")
-required = {required}
-missing, refused = [], []
-for requirement in map(Requirement, required):
-    try:
-        found = metadata.version(requirement.name)
-        if not requirement.specifier.contains(found, prereleases=True):
-            refused.append(f"{{requirement}}, got {{found}}")
-    except metadata.PackageNotFoundError:
-        missing.append(str(requirement))
-if refused:
-    raise ImportError(f"packages: expected {{'; '.join(refused)}}; install what is expected and restart the kernel")
-folder = Path(tempfile.mkdtemp(prefix="{library}-"))
-if missing:
-    # Nothing that is here is replaced. What is found first counts; Debian has versions that pip does not read.
-    here = {{}}
-    for one in reversed(list(metadata.distributions())):
-        with contextlib.suppress(InvalidVersion, TypeError):
-            here[canonicalize_name(one.metadata["Name"])] = Version(one.version)
-    pins = folder / "here.txt"
-    pins.write_text("".join(f"{{name}}=={{version}}\\n" for name, version in here.items()))
-    wanted = " ".join(f'"{{one}}"' for one in missing)
-    %pip install --quiet --constraint {{pins}} {{wanted}}
-if absent := [one for one in missing if not any(metadata.distributions(name=Requirement(one).name))]:
-    raise ImportError(f"packages: expected {{', '.join(absent)}}, which pip could not install; see above")
-CARRIED = """
-{carried}
-"""
-with tarfile.open(fileobj=io.BytesIO(base64.b64decode(CARRIED)), mode="r:xz") as archive:
-    archive.extractall(folder, filter="data")
-sys.path.insert(0, str(folder))
-# The book that is carried, whatever else is installed.
-os.environ["COMPANION_ROOT"] = str(folder / "{library}" / "_book")
-asked = f"pip was asked for {{', '.join(missing)}}" if missing else "no package was missing"
-print(f"This notebook uses the {library} {version} that it carries; {{asked}}.")'''
 
 
 def write(root: Path, name: str, target: Path) -> Path:
@@ -315,7 +263,8 @@ def _install_cell(root: Path, chapter: notebooks.Chapter) -> str:
         )
     lines = "\n".join(text[start : start + 1000] for start in range(0, len(text), 1000))
     required = json.dumps(requirements(root, chapter))
-    return CELL.format(library=who.library, version=who.version, required=required, carried=lines)
+    cell = string.Template(Path(__file__).with_name("packed_cell.txt").read_text(encoding="utf-8").strip())
+    return cell.substitute(library=who.library, version=who.version, required=required, carried=lines)
 
 
 def requirements(root: Path, chapter: notebooks.Chapter) -> list[str]:
