@@ -1,7 +1,6 @@
 """Frozen ledgers: what counts as a change, and that it needs a reason."""
 
 import json
-import subprocess
 from copy import deepcopy
 
 import pytest
@@ -180,14 +179,3 @@ def test_only_the_confirmed_ledger_of_a_committed_release_is_frozen_and_once(bui
     put(version="1.0.1")
     with pytest.raises(ValueError, match=r"^reasons: 1 missing or without a change, the first: claim .* its value"):
         releases.freeze(tmp_path)
-
-
-@pytest.mark.slow
-def test_the_command_says_what_it_lacks(pair):
-    import sys
-
-    done = subprocess.run(
-        [sys.executable, "-m", "companion", "--root", str(pair.root), "freeze"], capture_output=True, text=True
-    )
-    assert done.returncode == 2
-    assert done.stderr.startswith("error: ")
