@@ -187,8 +187,8 @@ def test_the_ledger_is_whole_on_paper_and_a_table_that_is_cut_there_is_found(tmp
     ledger, other = (
         page_of(tmp_path / f"{css}.html", table.format(css, cells), "companion.css") for css in ("book-ledger", "other")
     )
-    assert audit.cut_on_paper(ledger) == []
-    (found,) = audit.cut_on_paper(other)
+    assert audit.overflow(ledger, paper=True) == []
+    (found,) = audit.overflow(other, paper=True)
     assert found.impact == "serious"
     # On a screen the same table scrolls.
     assert audit.overflow(other) == []

@@ -81,22 +81,19 @@ return JSON.stringify({wide: page.scrollWidth > innerWidth, inner: innerWidth, p
 
 
 def overflow(
-    page: Path, *, width: int = _PHONE, paper: bool = False, ask: Callable[..., str] = browser.evaluate
+    page: Path, *, width: int | None = None, paper: bool = False, ask: Callable[..., str] = browser.evaluate
 ) -> list[Finding]:
-    """What is wider than a page on a screen of ``width`` pixels, a telephone's unless given; on ``paper`` it is lost.
+    """What is wider than a page on a screen of ``width`` pixels, or than a sheet of ``paper``, where it is lost.
 
-    ``ask`` puts the question to a browser: a new one unless given, see `browser.Browser.evaluate`.
+    The screen is a telephone's unless its width is given. ``ask`` puts the question to a browser: a new one unless
+    given, see `browser.Browser.evaluate`.
     """
+    width = width or (_PAPER if paper else _PHONE)
     seen = json.loads(ask(page, _STICKING_OUT, width=width, paper=paper))
     if seen["inner"] != width:
         raise RuntimeError(f"browser: expected a window {width} pixels wide, got {seen['inner']}")
     places = seen["places"] or (["the page itself"] if seen["wide"] else [])
     return [Finding("serious", "overflow", len(places), places[0][:200])] if places else []
-
-
-def cut_on_paper(page: Path, *, ask: Callable[..., str] = browser.evaluate) -> list[Finding]:
-    """What is wider than a sheet when ``page`` is printed, and lost there; ``ask`` as in `overflow`."""
-    return overflow(page, width=_PAPER, paper=True, ask=ask)
 
 
 def broken_rules(page: Path, script: str, *, dark: bool, ask: Callable[..., str]) -> list[Finding]:
@@ -138,7 +135,7 @@ def site(root: Path, out: TextIO) -> list[Finding]:
                 for finding in serious:
                     print(f"    {finding.rule}: {finding.place}", file=out, flush=True)
         for edition in single_page.to_print(root).values():
-            bad += (cut := cut_on_paper(edition, ask=one.evaluate))
+            bad += (cut := overflow(edition, paper=True, ask=one.evaluate))
             print(f"{edition.name}, paper: {cut[0].count if cut else 'no'} part(s) too wide", file=out, flush=True)
     for record in json.loads((html / "figures.json").read_text(encoding="utf-8")):
         for words in record.get("crowded", []):
