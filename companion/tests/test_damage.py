@@ -181,11 +181,11 @@ def test_no_state_of_the_build_folder_makes_a_build_fail_and_what_was_damaged_is
 
 
 def test_a_damaged_site_is_made_again_without_a_kernel_and_the_build_says_why(copy, monkeypatch):
-    def rendered(root, work, results, failures, key, damage):
+    def without_pages(root, work, *_):
         assert work.is_dir()
-        return rendering.Build([], rendered=True, damage=damage)
+        return work, [], ["index"]
 
-    monkeypatch.setattr(rendering, "_render", rendered)
+    monkeypatch.setattr(rendering, "_sphinx_pages", without_pages)
     copy.path("_build/html/book/claims.html").write_text("", encoding="utf-8")
     outcome, printed = copy.build()
     assert outcome.executed == []
