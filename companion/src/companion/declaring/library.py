@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 
-from companion import manuscript, project
-
-Function = ast.FunctionDef | ast.AsyncFunctionDef
+from companion import project
+from companion.declaring import scopes
+from companion.declaring.scopes import Function
 
 _SAME = {"jaxtyping.Array": "jax.Array"}
 """Names under which a package hands on what another one documents."""
@@ -49,7 +49,6 @@ class Module:
     package: bool
     entries: Sequence[Entry]
     taken: Mapping[str, str]
-    imports: Mapping[str, str] = field(repr=False)
 
 
 class Library:
@@ -61,16 +60,19 @@ class Library:
     def __init__(self, name: str, folder: Path, beside: Mapping[str, Path] | None = None) -> None:
         self.name = name
         self.packages = {name: folder} | dict(beside or {})
-        listed = [file for package, place in self.packages.items() for file in files(package, place)]
-        self._sources = {dotted: _Source(dotted, path) for dotted, path in listed}
+        self._sources = scopes.Modules(self.packages)
         self._homes: dict[str, str] = {}
         public = [source for source in self._sources.values() if not _private(source.name)]
-        for source in public:
-            # Modules that a package names stand on pages of their own.
-            source.public = [local for local in source.public if f"{source.name}.{local}" not in self._sources]
-            for local in source.public:
-                if (home := self._home(source.name, local)) and not _private(home.rpartition(".")[0]):
-                    self._homes[f"{source.name}.{local}"] = home
+        # Modules that a package names stand on pages of their own.
+        self._public = {
+            source.name: [local for local in _listed(source) if f"{source.name}.{local}" not in self._sources]
+            for source in public
+        }
+        for module, names in self._public.items():
+            for local in names:
+                home = self._sources.home(f"{module}.{local}")
+                if home and not _private(home.rpartition(".")[0]):
+                    self._homes[f"{module}.{local}"] = home
         # Annotations can be read only when it is known which names there are.
         self.names = {dotted for source in public for dotted in self._names(source)}
         self.aliases = {
@@ -78,10 +80,10 @@ class Library:
         }
         self.modules = {source.name: self._module(source) for source in public}
 
-    def _names(self, source: _Source) -> Iterator[str]:
+    def _names(self, source: scopes.Module) -> Iterator[str]:
         """The dotted names of a module that have their place on its page."""
         yield source.name
-        for local in source.public:
+        for local in self._public[source.name]:
             dotted = f"{source.name}.{local}"
             if self._homes.get(dotted, dotted) == dotted:
                 yield dotted
@@ -116,74 +118,59 @@ class Library:
         dotted = _SAME.get(dotted, dotted)
         return self.find(dotted) or dotted
 
-    def _home(self, module: str, local: str) -> str | None:
-        """Where a name of a module is defined, following what is imported from module to module."""
-        seen = set()
-        while (module, local) not in seen:
-            seen.add((module, local))
-            source = self._sources.get(module)
-            if source is None:
-                return None
-            if local in source.definitions:
-                return f"{module}.{local}"
-            origin = source.imports.get(local)
-            if origin is None:
-                return None
-            if origin in self._sources:
-                return origin
-            module, _, local = origin.rpartition(".")
-        return None
-
-    def _module(self, source: _Source) -> Module:
+    def _module(self, source: scopes.Module) -> Module:
         entries, taken = [], {}
-        for local in source.public:
+        for local in self._public[source.name]:
             home = self._homes.get(f"{source.name}.{local}")
             if home and home != f"{source.name}.{local}":
                 taken[local] = home
                 continue
-            definition = self._definition(source, local)
-            if definition is not None:
+            if definition := self._definition(source, local):
                 origin, node = definition
                 entries.append(self._entry(origin, node, local))
             else:
                 # Taken from another package, or made when the module is imported.
                 entries.append(Entry(local, "data", None, "", "", 0))
         entries.sort(key=lambda entry: entry.line)
-        return Module(source.name, source.path, source.doc, source.package, entries, taken, source.imports)
+        doc = ast.get_docstring(source.tree) or ""
+        return Module(source.name, source.path, doc, source.package, entries, taken)
 
-    def _definition(self, source: _Source, local: str) -> tuple[_Source, ast.stmt] | None:
-        home = self._home(source.name, local)
+    def _definition(self, source: scopes.Module, local: str) -> tuple[scopes.Module, ast.stmt] | None:
+        home = self._sources.home(f"{source.name}.{local}")
         module, _, name = (home or "").rpartition(".")
-        found = self._sources[module].definitions.get(name) if module in self._sources else None
-        return (self._sources[module], found) if found is not None else None
+        if module not in self._sources:
+            return None
+        for node in self._sources[module].definitions.get(name, ()):
+            # Of several names at once nothing is said of each.
+            if all(isinstance(target, ast.Name) for target in scopes.targets_of(node)):
+                return self._sources[module], node
+        return None
 
-    def _entry(self, source: _Source, node: ast.stmt, name: str) -> Entry:
+    def _entry(self, source: scopes.Module, node: ast.stmt, name: str) -> Entry:
         if isinstance(node, Function):
-            return Entry(
-                name,
-                "function",
-                self._arguments(source, node.args),
-                self._annotation(source, node.returns),
-                ast.get_docstring(node) or "",
-                node.lineno,
-            )
+            return self._function(source, node, name, "function")
         if isinstance(node, ast.ClassDef):
             return self._class(source, node, name)
         annotation = self._annotation(source, node.annotation) if isinstance(node, ast.AnnAssign) else ""
-        value = (
-            _short(node.value) if isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None else "..."
-        )
+        value = _short(node.value) if isinstance(node, ast.Assign | ast.AnnAssign) and node.value else "..."
         options = {"value": value} if value != "..." else {}
-        return Entry(name, "data", None, annotation, source.remarks.get(name, ""), node.lineno, options)
+        return Entry(name, "data", None, annotation, _remarks(source.tree.body).get(name, ""), node.lineno, options)
 
-    def _class(self, source: _Source, node: ast.ClassDef, name: str) -> Entry:
-        made = [*node.decorator_list, *node.bases]
-        words = {part for one in made for part in _words(one)}
+    def _function(
+        self, source: scopes.Module, node: Function, name: str, kind: str, skip: int = 0, **options: str
+    ) -> Entry:
+        """A function without the first ``skip`` arguments, which nobody gives."""
+        arguments = None if kind == "property" else self._arguments(source, node.args, skip)
+        returns = self._annotation(source, node.returns)
+        return Entry(name, kind, arguments, returns, ast.get_docstring(node) or "", node.lineno, options)
+
+    def _class(self, source: scopes.Module, node: ast.ClassDef, name: str) -> Entry:
+        words = _words(*node.decorator_list, *node.bases)
         exception = any(word.endswith(("Error", "Warning", "Exception")) for word in words)
         methods = {part.name: part for part in node.body if isinstance(part, Function)}
         arguments = None
         if "__init__" in methods:
-            arguments = self._arguments(source, methods["__init__"].args, skip=1)
+            arguments = self._arguments(source, methods["__init__"].args, 1)
         elif words & set(_FIELDS):
             arguments = self._fields(source, node)
         members = [
@@ -195,20 +182,16 @@ class Library:
         kind = "exception" if exception else "class"
         return Entry(name, kind, arguments, "", ast.get_docstring(node) or "", node.lineno, members=members)
 
-    def _method(self, source: _Source, node: Function) -> Entry:
-        words = {part for one in node.decorator_list for part in _words(one)}
-        kind, options, skip = "method", {}, 1
+    def _method(self, source: scopes.Module, node: Function) -> Entry:
+        words = _words(*node.decorator_list)
         if words & {"property", "cached_property"}:
-            kind = "property"
-        elif "classmethod" in words:
-            options = {"classmethod": ""}
-        elif "staticmethod" in words:
-            options, skip = {"staticmethod": ""}, 0
-        arguments = None if kind == "property" else self._arguments(source, node.args, skip=skip)
-        returns = self._annotation(source, node.returns)
-        return Entry(node.name, kind, arguments, returns, ast.get_docstring(node) or "", node.lineno, options)
+            return self._function(source, node, node.name, "property")
+        if "staticmethod" in words:
+            return self._function(source, node, node.name, "method", staticmethod="")
+        options = {"classmethod": ""} if "classmethod" in words else {}
+        return self._function(source, node, node.name, "method", 1, **options)
 
-    def _fields(self, source: _Source, node: ast.ClassDef) -> str | None:
+    def _fields(self, source: scopes.Module, node: ast.ClassDef) -> str | None:
         parts = []
         for part in node.body:
             if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name):
@@ -219,7 +202,7 @@ class Library:
                 parts.append(f"{part.target.id}: {self._annotation(source, part.annotation)}{default}")
         return ", ".join(parts) if parts else None
 
-    def _arguments(self, source: _Source, arguments: ast.arguments, skip: int = 0) -> str:
+    def _arguments(self, source: scopes.Module, arguments: ast.arguments, skip: int) -> str:
         arguments = copy.deepcopy(arguments)
         plain = [*arguments.posonlyargs, *arguments.args]
         kept = plain[skip:]
@@ -233,7 +216,7 @@ class Library:
                 one.annotation = ast.Name(self._annotation(source, one.annotation))
         return ast.unparse(arguments)
 
-    def _annotation(self, source: _Source, node: ast.expr | None) -> str:
+    def _annotation(self, source: scopes.Module, node: ast.expr | None) -> str:
         """An annotation with full names, each behind a "~" so that the page shows its last part only."""
         if node is None:
             return ""
@@ -263,79 +246,28 @@ class _Qualified(ast.NodeTransformer):
         return ast.Name(f"~{dotted}" if dotted and "." in dotted else text)
 
 
-class _Source:
-    """One file: what it defines, what it imports, and which of its names are public."""
-
-    def __init__(self, name: str, path: Path) -> None:
-        self.name, self.path, self.package = name, path, path.name == "__init__.py"
-        tree = manuscript.code(path)
-        self.doc = ast.get_docstring(tree) or ""
-        self.remarks = {local: remark for local, (remark, _) in _remarks(tree.body).items()}
-        self.definitions: dict[str, ast.stmt] = {}
-        self.imports: dict[str, str] = {}
-        listed: list[str] | None = None
-        for node in statements(tree.body):
-            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-                self.definitions.setdefault(node.name, node)
-            elif isinstance(node, (ast.Assign, ast.AnnAssign)):
-                for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
-                    if isinstance(target, ast.Name):
-                        self.definitions.setdefault(target.id, node)
-                        if target.id == "__all__" and node.value is not None:
-                            listed = ast.literal_eval(node.value)
-            elif isinstance(node, (ast.Import, ast.ImportFrom)):
-                self.imports |= bound(node, name if self.package else name.rpartition(".")[0])
-        self.definitions.pop("__all__", None)
-        self.public = [local for local in self.definitions if self._seen(local)] if listed is None else listed
-
-    def _seen(self, local: str) -> bool:
-        if local.startswith("_"):
-            return False
-        return not isinstance(self.definitions[local], (ast.Assign, ast.AnnAssign)) or local in self.remarks
+def _listed(source: scopes.Module) -> list[str]:
+    """The names that a module says are public, or those that are because they say something of themselves."""
+    for node in reversed(source.definitions.get("__all__", [])):
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            names: list[str] = ast.literal_eval(node.value)
+            return names
+    remarks = _remarks(source.tree.body)
+    return [
+        local
+        for local, (node, *_) in source.definitions.items()
+        if not local.startswith("_") and (isinstance(node, Function | ast.ClassDef) or local in remarks)
+    ]
 
 
-def bound(node: ast.Import | ast.ImportFrom, package: str = "") -> dict[str, str]:
-    """The names that an import binds, and what each of them stands for."""
-    if isinstance(node, ast.Import):
-        return {
-            alias.asname or alias.name.partition(".")[0]: alias.name if alias.asname else alias.name.partition(".")[0]
-            for alias in node.names
-        }
-    base = node.module or ""
-    if node.level:
-        parents = package.split(".")[: len(package.split(".")) - node.level + 1]
-        base = ".".join([*parents, *([base] if base else [])])
-    return {alias.asname or alias.name: f"{base}.{alias.name}" for alias in node.names}
-
-
-def statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
-    """The statements of a module, those under a condition, a loop, a try or a with included."""
-    for node in body:
-        yield node
-        if isinstance(node, ast.If | ast.For | ast.Try | ast.With):
-            handled = [part for one in getattr(node, "handlers", []) for part in one.body]
-            yield from statements([*node.body, *getattr(node, "orelse", []), *handled, *getattr(node, "finalbody", [])])
-
-
-def _remarks(body: Sequence[ast.stmt]) -> dict[str, tuple[str, int]]:
-    """The string that stands right under an assignment, by the name that is assigned to, with its line."""
+def _remarks(body: Sequence[ast.stmt]) -> dict[str, str]:
+    """The string that stands right under an assignment, by the name that is assigned to."""
     found = {}
     for node, after in pairwise(body):
-        if not (isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)):
-            continue
-        text = after.value.value
-        if isinstance(node, (ast.Assign, ast.AnnAssign)) and isinstance(text, str):
-            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
-                if isinstance(target, ast.Name):
-                    found[target.id] = (inspect.cleandoc(text), node.lineno)
+        if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) and isinstance(after.value.value, str):
+            names = (target.id for target in scopes.targets_of(node) if isinstance(target, ast.Name))
+            found |= dict.fromkeys(names, inspect.cleandoc(after.value.value))
     return found
-
-
-def files(name: str, folder: Path) -> Iterator[tuple[str, Path]]:
-    """The modules of a package: dotted names and files."""
-    for path in manuscript.listed(folder, "**/*.py"):
-        parts = path.relative_to(folder).with_suffix("").parts
-        yield ".".join([name, *(parts[:-1] if parts[-1] == "__init__" else parts)]), path
 
 
 def _private(module: str) -> bool:
@@ -344,8 +276,7 @@ def _private(module: str) -> bool:
 
 def _shown(method: Function) -> bool:
     """Public methods, and a call that says what it does."""
-    words = {part for one in method.decorator_list for part in _words(one)}
-    if words & {"overload", "setter"}:
+    if _words(*method.decorator_list) & {"overload", "setter"}:
         return False
     return not method.name.startswith("_") or (method.name == "__call__" and ast.get_docstring(method) is not None)
 
@@ -355,16 +286,15 @@ def _members(node: ast.ClassDef) -> Iterator[tuple[str, Function | str]]:
     for part in node.body:
         if isinstance(part, Function) and _shown(part):
             yield part.name, part
-    for attribute, (remark, _) in _remarks(node.body).items():
+    for attribute, remark in _remarks(node.body).items():
         if not attribute.startswith("_"):
             yield attribute, remark
 
 
-def _words(node: ast.expr) -> set[str]:
-    """The last parts of all names in an expression."""
-    return {part.id for part in ast.walk(node) if isinstance(part, ast.Name)} | {
-        part.attr for part in ast.walk(node) if isinstance(part, ast.Attribute)
-    }
+def _words(*nodes: ast.expr) -> set[str]:
+    """The last parts of all names in expressions."""
+    parts = [part for node in nodes for part in ast.walk(node) if isinstance(part, ast.Name | ast.Attribute)]
+    return {part.id if isinstance(part, ast.Name) else part.attr for part in parts}
 
 
 def _short(value: ast.expr) -> str:

@@ -14,7 +14,7 @@ import random
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from companion.declaring import calls, library
+from companion.declaring import calls, scopes
 
 _DRAWS = 3
 _MATHEMATICS = {"math", "numpy", "scipy"}
@@ -84,7 +84,7 @@ class _Page:
             new = {one.id: self._numbers(value) for one, value in pairs if isinstance(one, ast.Name)}
         for part in ast.walk(statement):
             if isinstance(part, ast.Import | ast.ImportFrom):
-                self._scope |= library.bound(part)
+                self._scope |= scopes.bound(part)
         for name in calls.given_by(statement):
             self._known.pop(name, None)
             self._given[name] += 1
@@ -114,8 +114,7 @@ class _Page:
         """Whether mathematics alone, and constants, are behind an expression."""
         if isinstance(node, ast.Name) or "random" in ast.unparse(node):
             return False
-        inner = calls.stored([node])
-        names = [part.id for part in ast.walk(node) if isinstance(part, ast.Name) and part.id not in inner]
+        names = {name.id for name in scopes.names_in(node)} - scopes.stored([node])
         return all(
             self._scope.get(name, "").partition(".")[0] in _MATHEMATICS
             or (name in _BUILTIN and name not in self._known)
@@ -125,7 +124,7 @@ class _Page:
 
     def _drawn(self, text: str, *, is_constant: bool = False) -> _Numbers:
         """Random numbers of an expression, the same until a name in it stands for something else."""
-        names = sorted({part.id for part in ast.walk(ast.parse(text)) if isinstance(part, ast.Name)})
+        names = sorted({name.id for name in scopes.names_in(ast.parse(text))})
         draw = random.Random(f"{text} {[self._given[name] for name in names]}")
         numbers = [draw.uniform(1, 2) for _ in range(_DRAWS)]
         return (numbers[0],) * _DRAWS if is_constant else tuple(numbers)

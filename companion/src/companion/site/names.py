@@ -1,8 +1,7 @@
 """Finds which names of a library a notebook uses, in code and prose, and links pages to their entries.
 
-A name is followed through the imports of the cells before it, those that readers do not see among them. One that was
-assigned meanwhile, or that is an argument of the function it stands in, is something else and stays as it is. Nothing
-is imported or run.
+A name is followed through the imports of the cells before it, those that readers do not see among them, and stays as
+it is where it stands for something else. Nothing is imported or run.
 """
 
 from __future__ import annotations
@@ -15,11 +14,11 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from sphinx.util.inventory import InventoryFile
 
-from companion.declaring import library, notebooks
-from companion.declaring.calls import arguments_of, stored
+from companion.declaring import notebooks, scopes
 from companion.site import pages
 
 
@@ -54,120 +53,54 @@ def _read(cells: Sequence[str], shown: Sequence[str]) -> tuple[list[list[Occurre
     return [reader.read(cell) for cell in shown], reader.bound
 
 
-class _Reader(ast.NodeVisitor):
-    """Visits statements in the order in which they would run, with the names that stand for something imported."""
-
-    def __init__(self) -> None:
-        self.bound: dict[str, str] = {}
-        self._lines: list[str] = []
-        self._found: list[Occurrence] = []
+class _Reader(scopes.Reader):
+    """Notes the names in imports too, and where every one stands."""
 
     def read(self, code: str) -> list[Occurrence]:
-        tree = _parsed(code)
-        self._lines, self._found = code.splitlines(), []
-        if tree is not None:
+        self.used = []
+        if (tree := _parsed(code)) is not None:
             self.visit(tree)
-        return sorted(set(self._found), key=lambda one: (one.line, one.start))
+        found = {one for node, dotted in self.used for one in _placed(node, dotted, code.splitlines())}
+        return sorted(found, key=lambda one: (one.line, one.start))
 
-    def visit_Import(self, node: ast.Import) -> None:
-        for alias in node.names:
-            self._imported(alias, alias.name)
-        self.bound |= library.bound(node)
-
-    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
-        start = self._lines[node.lineno - 1].find(node.module or "", self._column(node.lineno, node.col_offset) + 5)
-        if node.module and not node.level and start >= 0:
-            self._note(node.lineno, start, start + len(node.module), node.module)
-        names = library.bound(node)
-        for alias in node.names:
-            self._imported(alias, names[alias.asname or alias.name])
-        self.bound |= names
-
-    def _imported(self, alias: ast.alias, dotted: str) -> None:
-        start = self._column(alias.lineno, alias.col_offset)
-        self._note(alias.lineno, start, start + len(alias.name), dotted)
-        if alias.asname:
-            end = self._column(alias.end_lineno or alias.lineno, alias.end_col_offset or 0)
-            self._note(alias.end_lineno or alias.lineno, end - len(alias.asname), end, dotted)
-
-    def visit_Attribute(self, node: ast.Attribute) -> None:
-        if (dotted := self._dotted(node)) is None:
-            self.visit(node.value)
+    def visit_Import(self, node: ast.Import | ast.ImportFrom) -> None:
+        names = scopes.bound(node)
+        super().visit_Import(node)
+        if isinstance(node, ast.Import):
+            self.used += [(alias, alias.name) for alias in node.names]
             return
-        self.visit(node.value)
-        end = self._column(node.end_lineno or node.lineno, node.end_col_offset or 0)
-        self._note(node.end_lineno or node.lineno, end - len(node.attr), end, dotted)
+        self.used += [(alias, names[alias.asname or alias.name]) for alias in node.names]
+        if node.module and not node.level:
+            self.used.append((node, node.module))
 
-    def visit_Name(self, node: ast.Name) -> None:
-        if isinstance(node.ctx, ast.Load):
-            if dotted := self.bound.get(node.id):
-                start = self._column(node.lineno, node.col_offset)
-                self._note(node.lineno, start, start + len(node.id), dotted)
-        else:
-            self.bound.pop(node.id, None)
+    visit_ImportFrom = visit_Import
 
-    def visit_Assign(self, node: ast.Assign) -> None:
-        self._in_order(node.value, *node.targets)
 
-    def visit_AugAssign(self, node: ast.AugAssign) -> None:
-        self._in_order(node.value, node.target)
+def _placed(node: ast.AST, dotted: str, lines: Sequence[str]) -> Iterator[Occurrence]:
+    """The places of a name and of what it begins with: ``package.module`` of ``package.module.name``."""
 
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
-        self._in_order(node.annotation, *([node.value] if node.value else []), node.target)
+    def column(line: int, offset: int) -> int:
+        # Syntax trees count bytes.
+        return len(lines[line - 1].encode()[:offset].decode())
 
-    def visit_For(self, node: ast.For) -> None:
-        self._in_order(node.iter, node.target, *node.body, *node.orelse)
+    def ending(node: Any, word: str) -> Occurrence:
+        end = column(node.end_lineno, node.end_col_offset)
+        return Occurrence(node.end_lineno, end - len(word), end, dotted)
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
-        arguments = node.args
-        annotations = [one.annotation for one in arguments_of(arguments) if one.annotation]
-        defaults = [*arguments.defaults, *(one for one in arguments.kw_defaults if one)]
-        self._in_order(*node.decorator_list, *annotations, *defaults, *([node.returns] if node.returns else []))
-        self.bound.pop(node.name, None)
-        self._inside(node.body, {one.arg for one in arguments_of(arguments)} | stored(node.body))
-
-    def visit_Lambda(self, node: ast.Lambda) -> None:
-        self._in_order(*node.args.defaults, *(one for one in node.args.kw_defaults if one))
-        self._inside([node.body], {one.arg for one in arguments_of(node.args)})
-
-    def visit_ClassDef(self, node: ast.ClassDef) -> None:
-        self._in_order(*node.decorator_list, *node.bases, *node.keywords)
-        self.bound.pop(node.name, None)
-        self._inside(node.body, set())
-
-    def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> None:
-        before = dict(self.bound)
-        for part in node.generators:
-            self._in_order(part.iter, part.target, *part.ifs)
-        self._in_order(*([node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]))
-        self.bound = before
-
-    visit_ListComp = visit_SetComp = visit_GeneratorExp = visit_DictComp = _comprehension
-
-    def _in_order(self, *nodes: ast.AST) -> None:
-        for node in nodes:
-            self.visit(node)
-
-    def _inside(self, body: Sequence[ast.AST], own: set[str]) -> None:
-        """Visit what has a scope of its own, in which the names ``own`` stand for something else."""
-        before = dict(self.bound)
-        self.bound = {name: dotted for name, dotted in before.items() if name not in own}
-        self._in_order(*body)
-        self.bound = before
-
-    def _dotted(self, node: ast.expr) -> str | None:
-        if isinstance(node, ast.Name):
-            return self.bound.get(node.id)
-        if isinstance(node, ast.Attribute) and (base := self._dotted(node.value)):
-            return f"{base}.{node.attr}"
-        return None
-
-    def _note(self, line: int, start: int, end: int, dotted: str) -> None:
-        self._found.append(Occurrence(line, start, end, dotted))
-
-    def _column(self, line: int, offset: int) -> int:
-        """Syntax trees count bytes."""
-        return len(self._lines[line - 1].encode()[:offset].decode())
+    while isinstance(node, ast.Attribute):
+        yield ending(node, node.attr)
+        node, dotted = node.value, dotted.rpartition(".")[0]
+    if isinstance(node, ast.Name):
+        yield ending(node, node.id)
+    elif isinstance(node, ast.alias):
+        start = column(node.lineno, node.col_offset)
+        yield Occurrence(node.lineno, start, start + len(node.name), dotted)
+        if node.asname:
+            yield ending(node, node.asname)
+    elif isinstance(node, ast.ImportFrom):
+        start = lines[node.lineno - 1].find(dotted, column(node.lineno, node.col_offset) + len("from "))
+        if start >= 0:
+            yield Occurrence(node.lineno, start, start + len(dotted), dotted)
 
 
 def _parsed(code: str) -> ast.Module | None:
