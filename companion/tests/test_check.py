@@ -132,6 +132,12 @@ def test_an_id_is_declared_in_one_file_only(audited):
     assert [(one.file, one.message) for one in found] == [("probe.yml", "probe.top: declared in other.yml too")]
 
 
+@pytest.mark.parametrize("id", ["probe.bottom", "probe.biases"])
+def test_a_comparison_names_claims_that_are_declared_and_not_retired(audited, id):
+    audited.edit("book/compared.yml", "probe.top", id)
+    assert [one.message for one in broken(audited, "comparison")] == [f"probe-line: claims: unknown claim {id!r}"]
+
+
 def test_the_source_of_a_claim_is_in_the_bibliography(toy_book):
     toy_book.edit(CLAIMS, "key: author2000source, where: section 2", "key: nobody1999, where: section 2")
     (found,) = check.declarations(toy_book.root)

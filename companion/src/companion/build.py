@@ -218,11 +218,10 @@ def _collect(
         if name in results and not chapter.is_audit and chapter.thumbnail not in ids
     ]
     problems += catalogue.unresolved(figure for figure in figures if figure["chapter"] in concerned)
-    claim_ids = {entry["id"] for entry in entries}
     whole = {
         name for name in by_chapter if all(page in results for page in chapters if notebooks.chapter_of(page) == name)
     }
-    problems += compared.problems(root, figures, claim_ids, list(by_chapter), sorted(concerned), whole)
+    problems += compared.problems(root, figures, list(by_chapter), sorted(concerned), whole)
     broken = {failure.chapter: failure for failure in failures}
     pages = [
         _page(chapter, records.get(name), broken.get(name), entries, figures) for name, chapter in chapters.items()

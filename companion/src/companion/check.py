@@ -9,10 +9,8 @@ import ast
 import functools
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-
-import jupytext
 
 from companion import claims, figures, manuscript, project
 from companion.declaring import compared, declaration, items, library, notebooks, rivals, texts
@@ -31,20 +29,23 @@ _QUOTED = re.compile(r"\{measured\}`([^`]*)`")
 _CHECKED = re.compile(r"\{checked\}`([^`]*)`")
 _PASTED = re.compile(r"\{glue:text\}`([^`]*)`")
 _ROLE = re.compile(r"\{(numref|eq|cite(?::[a-z]+)?)\}`(?:[^`<]*<)?([^`>]+)>?`")
-_LABEL = re.compile(r"^\$\$[^\n]*\(([^\s()]+)\)\s*$|^\(([^\s()]+)\)=\s*$|^:(?:label|name):\s*(\S+)\s*$", re.MULTILINE)
+_VERBS = {
+    "claims.measure": ("measure", 0, "id"),
+    "figures.publish": ("publish", 1, "id"),
+    "glue": ("glue", 0, "key"),
+    "numbers.glue": ("glue", 0, "key"),
+}
+"""What the calls do of which a page is asked, and the place and the name of the argument that says with what."""
 
 
-@dataclass
-class _Calls:
-    """What the code of a page says that it will do, where it says so in plain words: value and line of each.
+@dataclass(frozen=True)
+class _Call:
+    """One call of ``_VERBS`` in a cell; ``id`` is "" where it is computed, and not written out."""
 
-    ``unknown`` names the functions that are called with something computed, so that the list is not whole.
-    """
-
-    measured: list[tuple[str, int, Mapping[str, ast.expr]]] = field(default_factory=list)
-    published: list[tuple[str, int, Mapping[str, ast.expr]]] = field(default_factory=list)
-    glued: list[tuple[str, int, Mapping[str, ast.expr]]] = field(default_factory=list)
-    unknown: set[str] = field(default_factory=set)
+    verb: str
+    id: str
+    line: int
+    named: Mapping[str, ast.expr]
 
 
 @dataclass(frozen=True)
@@ -53,20 +54,36 @@ class _Cell:
     source: str
     line: int
     tags: Collection[str]
-    measured: Sequence[tuple[str, int]]
-    """The claims that it measures, with the line of each."""
+    calls: Sequence[_Call]
+
+    @property
+    def measured(self) -> Sequence[_Call]:
+        return [call for call in self.calls if call.verb == "measure" and call.id]
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Page:
     chapter: notebooks.Chapter
     file: str
     cells: Sequence[_Cell]
-    calls: _Calls
 
-    @property
-    def prose(self) -> Iterator[tuple[str, int]]:
-        return ((cell.source, cell.line) for cell in self.cells if cell.kind == "markdown")
+    def calls(self, verb: str) -> list[_Call]:
+        """What the code says that it will do, where it says so in plain words."""
+        return [call for cell in self.cells for call in cell.calls if call.verb == verb and call.id]
+
+    def computes(self, verb: str) -> bool:
+        """Whether an id is computed, so that the list of calls is not whole."""
+        return any(call.verb == verb and not call.id for cell in self.cells for call in cell.calls)
+
+    def prose(self, pattern: re.Pattern[str]) -> Iterator[tuple[int, re.Match[str]]]:
+        """Every match in the prose, with its line."""
+        for cell in self.cells:
+            for match in pattern.finditer(cell.source if cell.kind == "markdown" else ""):
+                yield cell.line + cell.source.count("\n", 0, match.start()), match
+
+
+_Broken = Iterator[tuple[int, str, str]]
+"""Line, rule and message of everything that is wrong with one page."""
 
 
 def book(root: Path, *, only: str | None = None) -> list[Finding]:
@@ -154,7 +171,7 @@ def declarations(root: Path) -> list[Finding]:
                         Finding(path.name, line, "functions", f"{claim.id}: functions: src has no public {name}")
                     )
         everything += declared
-    labels = _labels(root)
+    labels = notebooks.labels(root)
     for claim in everything:
         if missing := [label for label in claim.equation if label not in labels]:
             path = root / "book" / "claims" / f"{claim.chapter}.yml"
@@ -162,21 +179,9 @@ def declarations(root: Path) -> list[Finding]:
             found.append(Finding(path.name, declaration.lines(path).get(claim.id, 0), "equation", message))
     # Of a claim that breaks a rule that is said, and not that nobody declares it.
     known = written | {claim.id for claim in everything} | {old for claim in everything for old in claim.was}
-    found += _about_comparisons(root, known)
+    retired = {claim.id for claim in everything if claim.retired}
+    found += compared.findings(root, written - retired)
     return found + items.problems(root, known, list(works))
-
-
-def _about_comparisons(root: Path, known: Collection[str]) -> Iterator[Finding]:
-    """The entries of ``book/compared.yml`` that say nothing usable, or name a claim that nobody declares."""
-    entries, wrong = compared.read(root)
-    messages = [message.removeprefix(f"{compared.NAME}: ") for message in wrong]
-    for id, entry in entries.items():
-        messages += [f"{id}: claims: unknown claim {claim!r}" for claim in entry.claims if claim not in known]
-    for message in messages:
-        lines = manuscript.text(root / "book" / compared.NAME).splitlines()
-        key = f"{message.partition(':')[0]}:"
-        line = next((number for number, words in enumerate(lines, 1) if words.startswith(key)), 0)
-        yield Finding(compared.NAME, line, "comparison", message)
 
 
 def _about_texts(
@@ -202,20 +207,21 @@ def chapter(root: Path, name: str) -> list[Finding]:
     """What is wrong with the pages of one chapter."""
     found: list[Finding] = []
     pages = []
-    for page_name in (one for one in notebooks.names(root) if notebooks.chapter_of(one) == name):
+    for page_name in (page for page in notebooks.names(root) if notebooks.chapter_of(page) == name):
         try:
             pages.append(_page(root, page_name))
         except (ValueError, SyntaxError) as error:
             file, _, message = str(error).partition(": ")
             file = f"notebooks/{page_name}.md" if " " in file else f"notebooks/{file}"
             found.append(Finding(file, 0, "page", message or str(error)))
-    figure_ids = _figure_ids(root)
-    labels, works = _labels(root) | figure_ids, project.references(root)
+    path = root / "book" / "claims" / f"{name}.yml"
+    declared = {claim.id: claim for claim in (claims.check(path)[0] if path.is_file() else [])}
+    labels, works = notebooks.labels(root).keys() | _figure_ids(root), project.references(root)
     for page in pages:
-        found += [Finding(page.file, line, rule, text) for line, rule, text in _about_page(root, page, labels, works)]
-        if len(pages) > 1 and not page.chapter.is_audit:
-            found += [Finding(page.file, 0, rule, text) for rule, text in _about_size(page)]
-    found += _about_pair(root, name, pages)
+        broken = [*_about_prose(root, page, labels, works), *_about_code(root, page), *_about_cells(page, declared)]
+        broken += _about_size(page) if len(pages) > 1 and not page.chapter.is_audit else []
+        found += [Finding(page.file, line, rule, message) for line, rule, message in broken]
+    found += _about_pair(path, declared, pages)
     stale = notebooks.out_of_sync(root) if pages and not found else []
     found += [
         Finding(page.file, 0, "pair", "its .ipynb is not what the text says: run `make fix`")
@@ -227,97 +233,75 @@ def chapter(root: Path, name: str) -> list[Finding]:
 
 def _page(root: Path, name: str) -> _Page:
     """A page with the lines of its cells; every call of interest is read from the syntax tree."""
-    path = root / "notebooks" / f"{name}.md"
-    loaded = notebooks.load(root, name)
-    text = manuscript.text(path)
-    cells, place, calls = [], 0, _Calls()
-    for cell in jupytext.reads(text, fmt="md:myst").cells:
+    file = f"notebooks/{name}.md"
+    loaded, text = notebooks.load(root, name), manuscript.text(root / file)
+    cells, place = [], 0
+    # The first cell, which installs the library, does not stand in the text.
+    for cell in loaded.notebook.cells[1:]:
         at = text.find(cell.source, place)
         line = text.count("\n", 0, at) + 1 if at >= 0 else 0
         place = at + len(cell.source) if at >= 0 else place
-        before = len(calls.measured)
-        if cell.cell_type == "code":
-            _read_calls(cell.source, line, calls)
-        measured = [(id, at) for id, at, _ in calls.measured[before:]]
-        cells.append(_Cell(cell.cell_type, cell.source, line, cell.metadata.get("tags", []), measured))
-    return _Page(loaded, f"notebooks/{name}.md", cells, calls)
+        calls = list(_calls(cell.source, line)) if cell.cell_type == "code" else []
+        cells.append(_Cell(cell.cell_type, cell.source, line, cell.metadata.get("tags", []), calls))
+    return _Page(loaded, file, cells)
 
 
-def _read_calls(source: str, line: int, calls: _Calls) -> None:
-    tree = ast.parse(notebooks.python(source))
-    lists = {"measure": calls.measured, "publish": calls.published, "glue": calls.glued}
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.Call):
-            continue
-        name = ast.unparse(node.func)
-        verb = {"claims.measure": "measure", "figures.publish": "publish", "glue": "glue", "numbers.glue": "glue"}.get(
-            name
-        )
-        if verb is None:
-            continue
-        named = {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg}
-        place = 1 if verb == "publish" else 0
-        given = node.args[place] if len(node.args) > place else named.get("key" if verb == "glue" else "id")
-        value = given.value if isinstance(given, ast.Constant) else None
-        if isinstance(value, str):
-            lists[verb].append((value, line + node.lineno - 1, named))
-        else:
-            calls.unknown.add(verb)
+def _calls(source: str, line: int) -> Iterator[_Call]:
+    for node in ast.walk(ast.parse(notebooks.python(source))):
+        if isinstance(node, ast.Call) and (known := _VERBS.get(ast.unparse(node.func))):
+            verb, place, name = known
+            named = {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg}
+            given = node.args[place] if len(node.args) > place else named.get(name)
+            yield _Call(verb, _constant(given) or "", line + node.lineno - 1, named)
 
 
-def _about_page(
-    root: Path, page: _Page, labels: Collection[str], works: Collection[str]
-) -> Iterator[tuple[int, str, str]]:
+def _about_prose(root: Path, page: _Page, labels: Collection[str], works: Collection[str]) -> _Broken:
     name = page.chapter.chapter
     has_audit = (root / "notebooks" / notebooks.AUDITS / f"{name}.md").is_file()
-    spoken = set()
-    quotable = _quotable(root) if any(_QUOTED.search(source) for source, _ in page.prose) else {}
-    glued = {key for key, _, _ in page.calls.glued}
-    for source, first in page.prose:
-        for line, display in _matches(_DISPLAY, source, first):
-            label = display[1]
-            if not label.strip() and has_audit:
-                continue
-            if not re.fullmatch(rf" \(eq:{name}-[a-z0-9-]+\)", label):
-                yield line, "equation-label", f"expected $$ (eq:{name}-NAME), got {('$$' + label).strip()!r}"
-        for line, pasted in _matches(_PASTED, source, first):
-            if not re.fullmatch(r"[\w.-]+(:[^\s{}$]+)?", pasted[1]):
-                yield line, "glue-key", f"expected KEY or KEY:FORMAT, got {pasted[1]!r}"
-            elif (key := pasted[1].partition(":")[0]) not in glued and "glue" not in page.calls.unknown:
-                yield line, "glue-missing", f"no cell computes {key!r}"
-        for line, asked in _matches(_QUOTED, source, first):
-            if message := _unanswered(asked[1], quotable):
-                yield line, "measured", message
-        for line, role in _matches(_ROLE, source, first):
-            wanted = [role[2]] if not role[1].startswith("cite") else [key.strip() for key in role[2].split(",")]
-            known = works if role[1].startswith("cite") else labels
-            for one in wanted:
-                if one not in known:
-                    yield line, "reference", f"{{{role[1]}}}: no page or bibliography has {one!r}"
-            spoken |= set(wanted)
-    for cell in page.cells:
-        lines = cell.source.splitlines()
-        if cell.kind == "code" and len(lines) > LONGEST_CELL and not lines[0].startswith("figures.publish"):
-            yield cell.line, "long-cell", f"{len(lines)} lines; expected at most {LONGEST_CELL}"
-    entries, _ = compared.read(root)
-    for id, line, named in page.calls.published:
-        if not id.startswith(f"{name}-"):
-            yield line, "figure-id", f"{id}: expected an id that begins with {name!r}-"
-        if id not in spoken:
-            yield line, "figure-unspoken", f"{id}: no {{numref}} of this page speaks of it"
-        alt = _constant(named.get("alt"))
-        if alt is not None and len(" ".join(alt.split())) < figures.SHORTEST_ALT:
-            yield line, "alt", f"{id}: alt: expected at least {figures.SHORTEST_ALT} characters, got {len(alt)}"
-        source_words = _constant(named.get("source"))
-        if source_words is not None and source_words.strip() != compared.OWN and id not in entries:
-            yield line, "compared", f"{id}: no entry in {compared.NAME}, but its source is {source_words!r}"
+    for line, display in page.prose(_DISPLAY):
+        label = display[1]
+        needs_none = not label.strip() and has_audit
+        if not needs_none and not re.fullmatch(rf" \(eq:{name}-[a-z0-9-]+\)", label):
+            yield line, "equation-label", f"expected $$ (eq:{name}-NAME), got {('$$' + label).strip()!r}"
+    glued = {call.id for call in page.calls("glue")}
+    for line, pasted in page.prose(_PASTED):
+        if not re.fullmatch(r"[\w.-]+(:[^\s{}$]+)?", pasted[1]):
+            yield line, "glue-key", f"expected KEY or KEY:FORMAT, got {pasted[1]!r}"
+        elif (key := pasted[1].partition(":")[0]) not in glued and not page.computes("glue"):
+            yield line, "glue-missing", f"no cell computes {key!r}"
+    quotable = _quotable(root) if any(page.prose(_QUOTED)) else {}
+    for line, asked in page.prose(_QUOTED):
+        if message := _unanswered(asked[1], quotable):
+            yield line, "measured", message
+    for line, role in page.prose(_ROLE):
+        cites = role[1].startswith("cite")
+        for wanted in re.split(r"\s*,\s*", role[2].strip()) if cites else [role[2]]:
+            if wanted not in (works if cites else labels):
+                yield line, "reference", f"{{{role[1]}}}: no page or bibliography has {wanted!r}"
     if page.chapter.source not in project.sources(root):
         yield 0, "source", f"front matter: source: {page.chapter.source!r} is no source of references.bib"
 
 
-def _matches(pattern: re.Pattern[str], source: str, first: int) -> Iterator[tuple[int, re.Match[str]]]:
-    """Every match in the source of a cell, with its line in the file, where the cell begins at the ``first``."""
-    return ((first + source.count("\n", 0, match.start()), match) for match in pattern.finditer(source))
+def _about_code(root: Path, page: _Page) -> _Broken:
+    """Cells are short, and a figure says what readers need to know of it."""
+    for cell in page.cells:
+        lines = cell.source.splitlines()
+        if cell.kind == "code" and len(lines) > LONGEST_CELL and not lines[0].startswith("figures.publish"):
+            yield cell.line, "long-cell", f"{len(lines)} lines; expected at most {LONGEST_CELL}"
+    entries, name = compared.read(root), page.chapter.chapter
+    spoken = {role[2] for _, role in page.prose(_ROLE)}
+    for call in page.calls("publish"):
+        id, line = call.id, call.line
+        if not id.startswith(f"{name}-"):
+            yield line, "figure-id", f"{id}: expected an id that begins with {name!r}-"
+        if id not in spoken:
+            yield line, "figure-unspoken", f"{id}: no {{numref}} of this page speaks of it"
+        alt = _constant(call.named.get("alt"))
+        if alt is not None and len(" ".join(alt.split())) < figures.SHORTEST_ALT:
+            yield line, "alt", f"{id}: alt: expected at least {figures.SHORTEST_ALT} characters, got {len(alt)}"
+        source = _constant(call.named.get("source"))
+        if source is not None and source.strip() != compared.OWN and id not in entries:
+            yield line, "compared", f"{id}: no entry in {compared.NAME}, but its source is {source!r}"
 
 
 def _quotable(root: Path) -> dict[str, claims.Claim]:
@@ -343,103 +327,94 @@ def _unanswered(text: str, known: Mapping[str, claims.Claim]) -> str:
     return ""
 
 
-def _about_cells(page: _Page, declared: Mapping[str, claims.Claim]) -> Iterator[tuple[int, str, str]]:
+def _about_cells(page: _Page, declared: Mapping[str, claims.Claim]) -> _Broken:
     """Readers find every claim: by the line under its cell, or by the mark of a removed cell at a sentence.
 
     In an audit a cell stands for one claim, or for the parts of one.
     """
-    marks = {}
-    for source, first in page.prose:
-        for line, mark in _matches(_CHECKED, source, first):
-            if mark[1] in marks:
-                yield (
-                    line,
-                    "checked",
-                    f"{mark[1]}: one mark, expected at the sentence that says the claim; got a second",
-                )
-            marks[mark[1]] = line
-    removed = {id for cell in page.cells for id, _ in cell.measured if "remove-cell" in cell.tags}
-    for id in sorted(set(marks) - removed):
+    marks: dict[str, int] = {}
+    for line, mark in page.prose(_CHECKED):
+        if mark[1] in marks:
+            message = f"{mark[1]}: one mark, expected at the sentence that says the claim; got a second"
+            yield line, "checked", message
+        marks[mark[1]] = line
+    removed = {call.id for cell in page.cells if "remove-cell" in cell.tags for call in cell.measured}
+    for id in sorted(marks.keys() - removed):
         yield marks[id], "checked", f"{id}: expected a cell of this page, with the tag remove-cell, that measures it"
     for cell in page.cells:
-        for id, line in cell.measured if _HIDING & set(cell.tags) else []:
-            if not (id in removed and id in marks):
-                tag = min(_HIDING & set(cell.tags))
+        hiding = _HIDING & set(cell.tags)
+        for call in cell.measured if hiding else []:
+            if not (call.id in removed and call.id in marks):
                 wanted = "expected a cell that is seen, or the tag remove-cell and {checked} with this id in the text"
-                yield line, "claim-hidden", f"{id}: {wanted}; got the tag {tag}"
-        ids = {id for id, _ in cell.measured}
+                yield call.line, "claim-hidden", f"{call.id}: {wanted}; got the tag {min(hiding)}"
+        ids = {call.id for call in cell.measured}
         if page.chapter.is_audit and len(ids) > 1 and not any(ids <= set(claim.parts) for claim in declared.values()):
-            _, line = cell.measured[1]
-            names = ", ".join(sorted(ids))
-            yield line, "one-cell-one-claim", f"one cell measures {names}; give each claim a cell of its own"
-    if page.chapter.is_audit and "measure" in page.calls.unknown:
+            message = f"one cell measures {', '.join(sorted(ids))}; give each claim a cell of its own"
+            yield cell.measured[1].line, "one-cell-one-claim", message
+    if page.chapter.is_audit and page.computes("measure"):
         yield 0, "one-cell-one-claim", "claims.measure: expected ids that are written out, each in a cell of its own"
 
 
-def _about_size(page: _Page) -> Iterator[tuple[str, str]]:
+def _about_size(page: _Page) -> _Broken:
     """A lesson that has an audit is short: what it need not say, the audit says."""
     code = sum(cell.kind == "code" for cell in page.cells)
     for count, most, what in (
         (page.chapter.words, MOST_WORDS, "words of prose outside of folds"),
-        (len(page.calls.published), MOST_FIGURES, "figures"),
+        (len(page.calls("publish")), MOST_FIGURES, "figures"),
         (code, MOST_CELLS, "cells of code"),
     ):
         if count > most:
-            yield "lesson-size", f"{count} {what}; a lesson has at most {most}"
+            yield 0, "lesson-size", f"{count} {what}; a lesson has at most {most}"
 
 
-def _about_pair(root: Path, name: str, pages: Sequence[_Page]) -> Iterator[Finding]:
-    """What concerns the pages of a chapter together: ids are unique, and every claim is measured once."""
-    path = root / "book" / "claims" / f"{name}.yml"
-    declared = {claim.id: claim for claim in (claims.check(path)[0] if path.is_file() else [])}
+def _about_pair(path: Path, declared: Mapping[str, claims.Claim], pages: Sequence[_Page]) -> Iterator[Finding]:
+    """What concerns the pages of a chapter together: ids are unique, and every claim is measured once.
+
+    ``path`` is that of the claims, of which those that are ``declared`` break no rule.
+    """
     lines = declaration.lines(path) if path.is_file() else {}
     places: dict[tuple[str, str], str] = {}
-    codes = {page.file: [cell.source for cell in page.cells if cell.kind == "code"] for page in pages}
-    written = {file: dict(rivals.written_down(code)) for file, code in codes.items()}
     for page in pages:
-        for at, rule, message in _about_cells(page, declared):
-            yield Finding(page.file, at, rule, message)
-        listed = [("figure", id, line) for id, line, _ in page.calls.published]
-        listed += [("claim", id, line) for id, line, _ in page.calls.measured]
-        for source, first in page.prose:
-            for line, label in _matches(_LABEL, source, first):
-                listed.append(("label", next(filter(None, label.groups())), line))
-        for kind, id, line in listed:
-            here = f"{page.file}:{line}"
+        listed = [("figure", "repeated-figure", call.id, call.line) for call in page.calls("publish")]
+        listed += [("claim", "measured-twice", call.id, call.line) for call in page.calls("measure")]
+        listed += [
+            ("label", "repeated-label", match[match.lastindex or 0], line)
+            for line, match in page.prose(notebooks.LABEL)
+        ]
+        for kind, rule, id, line in listed:
             if (kind, id) in places:
-                rule = {"figure": "repeated-figure", "claim": "measured-twice", "label": "repeated-label"}[kind]
                 yield Finding(page.file, line, rule, f"{id}: {kind} of {places[kind, id]} too")
-            places.setdefault((kind, id), here)
-        for id, line, named in page.calls.measured:
-            claim = declared.get(id)
-            if claim is None:
-                if id not in lines:
-                    yield Finding(page.file, line, "undeclared-claim", f"{id}: not declared in {path.name}")
-            elif not claim.is_measured:
-                reason = "retired" if claim.retired else claim.verdict
-                yield Finding(page.file, line, "not-measured", f"{id}: declared {reason}, but measured")
-            elif claim.rival and _needs_rival(claim) and "rival" not in named:
-                yield Finding(page.file, line, "rival-unmeasured", f"{id}: expected rival=, {claim.rival!r}")
-            elif claim.control and not {"rival", "control"} & set(named):
-                yield Finding(page.file, line, "control-unmeasured", f"{id}: expected control=, {claim.control!r}")
-            elif id in (of_page := written[page.file]):
-                message = f"{id}: rival: expected what the same code gives, got {of_page[id]}"
-                yield Finding(page.file, line, "rival-literal", message)
-    measured = {id for page in pages for id, _, _ in page.calls.measured}
-    if pages and not any("measure" in page.calls.unknown for page in pages):
+            places.setdefault((kind, id), f"{page.file}:{line}")
+        written = dict(rivals.written_down(cell.source for cell in page.cells if cell.kind == "code"))
+        for call in page.calls("measure"):
+            if call.id in declared:
+                broken = _about_call(call, declared[call.id], written)
+            else:
+                broken = [] if call.id in lines else [("undeclared-claim", f"not declared in {path.name}")]
+            yield from (Finding(page.file, call.line, rule, f"{call.id}: {message}") for rule, message in broken)
+    measured = {call.id for page in pages for call in page.calls("measure")}
+    if pages and not any(page.computes("measure") for page in pages):
         for claim in declared.values():
             if claim.is_measured and claim.id not in measured:
                 message = f"{claim.id}: no page of the chapter measures it"
                 yield Finding(path.name, lines.get(claim.id, 0), "unmeasured-claim", message)
-    published = {id for page in pages for id, _, _ in page.calls.published}
+    published = {call.id for page in pages for call in page.calls("publish")}
     for page in pages:
-        thumbnail = page.chapter.thumbnail
-        if (
-            not page.chapter.is_audit
-            and thumbnail not in published
-            and not any("publish" in one.calls.unknown for one in pages)
-        ):
-            yield Finding(page.file, 0, "thumbnail", f"front matter: thumbnail: no page publishes {thumbnail!r}")
+        shown = page.chapter.thumbnail
+        if not page.chapter.is_audit and shown not in published and not any(one.computes("publish") for one in pages):
+            yield Finding(page.file, 0, "thumbnail", f"front matter: thumbnail: no page publishes {shown!r}")
+
+
+def _about_call(call: _Call, claim: claims.Claim, written: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """What is wrong with the measurement of a declared claim; ``written`` are the rivals that are no measurements."""
+    if not claim.is_measured:
+        yield "not-measured", f"declared {'retired' if claim.retired else claim.verdict}, but measured"
+    elif claim.rival and _needs_rival(claim) and "rival" not in call.named:
+        yield "rival-unmeasured", f"expected rival=, {claim.rival!r}"
+    elif claim.control and not {"rival", "control"} & set(call.named):
+        yield "control-unmeasured", f"expected control=, {claim.control!r}"
+    elif call.id in written:
+        yield "rival-literal", f"rival: expected what the same code gives, got {written[call.id]}"
 
 
 def _needs_rival(claim: claims.Claim) -> bool:
@@ -451,20 +426,7 @@ def _constant(node: ast.expr | None) -> str | None:
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
 
 
-def _markdown(root: Path) -> Iterator[tuple[str, str]]:
-    for path in notebooks.prose(root):
-        yield path.name, manuscript.text(path)
-
-
-def _labels(root: Path) -> set[str]:
-    """Labels of equations, sections and tables of all pages."""
-    return {next(filter(None, match.groups())) for _, text in _markdown(root) for match in _LABEL.finditer(text)}
-
-
 def _figure_ids(root: Path) -> set[str]:
     """Ids of figures of all pages, where they are written out."""
-    return {
-        id
-        for _, text in _markdown(root)
-        for id in re.findall(r"[\"']([a-z0-9-]+)[\"'],\s*(?:data|caption|alt|source|frames)=", text)
-    }
+    pattern = re.compile(r"[\"']([a-z0-9-]+)[\"'],\s*(?:data|caption|alt|source|frames)=")
+    return {id for path in notebooks.prose(root) for id in pattern.findall(manuscript.text(path))}

@@ -6,13 +6,14 @@ judge it. Nothing is measured or drawn here.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from companion import manuscript
 from companion.declaring import shapes
+from companion.findings import Finding
 
 NAME = "compared.yml"
 OWN = "this book"
@@ -28,40 +29,55 @@ class Comparison:
     claims: tuple[str, ...]
 
 
-def read(root: Path) -> tuple[dict[str, Comparison], list[str]]:
-    """The entries by figure, and what is wrong with those that are left out because they say nothing usable."""
-    entries = manuscript.mapping(root / "book" / NAME, "ids of figures with what agrees and differs")
-    found, problems = {}, []
+def read(root: Path) -> dict[str, Comparison]:
+    """The entries by figure, without those that say nothing usable (see ``findings``)."""
+    return {
+        figure: Comparison(
+            agrees=" ".join(entry.get("agrees", "").split()),
+            differs=" ".join(entry.get("differs", "").split()),
+            claims=tuple(entry.get("claims", ())),
+        )
+        for figure, entry in _entries(root).items()
+        if not shapes.problems("comparison", entry)
+    }
+
+
+def findings(root: Path, claim_ids: Collection[str]) -> Iterator[Finding]:
+    """The entries that say nothing usable, and the claims that they name and that are none of ``claim_ids``."""
+    path, entries = root / "book" / NAME, _entries(root)
+    lines = {key.value: key.start_mark.line + 1 for key, _ in manuscript.parse(path)[0].value} if entries else {}
     for figure, entry in entries.items():
-        if reasons := shapes.problems("comparison", entry):
-            problems.append(f"{NAME}: {figure}: {'; '.join(reasons)}")
-        else:
-            words = {key: " ".join(entry.get(key, "").split()) for key in ("agrees", "differs")}
-            found[str(figure)] = Comparison(**words, claims=tuple(entry.get("claims", ())))
-    return found, problems
+        if wrong := shapes.problems("comparison", entry):
+            yield Finding(NAME, lines[figure], "comparison", f"{figure}: {'; '.join(wrong)}")
+            continue
+        for claim in entry.get("claims", ()):
+            if claim not in claim_ids:
+                message = f"{figure}: claims: unknown claim {claim!r}"
+                yield Finding(NAME, lines[figure], "comparison", message)
+
+
+def _entries(root: Path) -> dict[str, Any]:
+    return manuscript.mapping(root / "book" / NAME, "ids of figures with what agrees and differs")
 
 
 def problems(
     root: Path,
     figures: Iterable[Mapping[str, Any]],
-    claim_ids: Collection[str],
     chapters: Sequence[str],
     wanted: Sequence[str],
     finished: Collection[str],
 ) -> list[str]:
-    """Every reason why the comparisons of the ``wanted`` among all ``chapters`` are not whole.
+    """The figures that lack an entry and the entries that lack a figure, of the ``wanted`` among all ``chapters``.
 
     ``figures`` are the records of the ``finished`` chapters. What another chapter publishes is not known, so that its
     entries are not missed and not refused. An entry that belongs to no chapter is always refused.
     """
-    entries, found = read(root)
+    entries, found = _entries(root), []
     records = {record["id"]: record for record in figures}
-    for id, entry in entries.items():
+    for id in entries:
         chapter = max((name for name in chapters if id.startswith(f"{name}-")), key=len, default="")
         if not chapter or (chapter in wanted and chapter in finished and id not in records):
             found.append(f"{NAME}: {id}: no such figure is published")
-        if not chapter or chapter in wanted:
-            found += [f"{NAME}: {id}: claims: unknown claim {one!r}" for one in entry.claims if one not in claim_ids]
     return found + [
         f"{NAME}: {id}: no entry, but its source is {record['source']!r}"
         for id, record in records.items()

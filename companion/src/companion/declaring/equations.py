@@ -33,7 +33,6 @@ _CITATION = re.compile(
 _LABELLED = re.compile(rf"\blabels?\s(?P<labels>{_SLUG}(?:(?:, and |, | and )(?={_SLUG}\b){_SLUG})*)")
 _ORDINARY = {"and", "appendix", "section", "the", "there", "whose", "with"}
 """Words that may follow a label and are not labels."""
-_DISPLAY = re.compile(r"^\$\$[^\n]*\((eq:[^\s()]+)\)\s*$|^:label:\s*(eq:\S+)\s*$", re.MULTILINE)
 
 
 class Relation(Enum):
@@ -142,7 +141,7 @@ class Map:
             if not claim.retired
         }
         self._old = {old: claim.id for claim in self.claims.values() for old in claim.was}
-        self.labels = dict(_labels(root))
+        self.labels = {label: page for label, page in notebooks.labels(root).items() if label.startswith("eq:")}
         self._unresolved: list[tuple[str, str]] = []
         self._pages: dict[str, calls.Notebook] = {}
         self._found_behind: dict[str, tuple[str, calls.Reached | None]] = {}
@@ -374,13 +373,6 @@ class Map:
 def wanted(root: Path) -> bool:
     """Whether a page of the book shows the map, so that the site depends on the tests too."""
     return any("{equation-map}" in manuscript.text(path) for path in manuscript.listed(root / "book", "*.md"))
-
-
-def _labels(root: Path) -> Iterator[tuple[str, str]]:
-    """Every label of an equation with its page, as in ``notebooks/NAME`` or ``book/NAME``."""
-    for path in notebooks.prose(root):
-        for match in _DISPLAY.finditer(manuscript.text(path)):
-            yield match[1] or match[2], path.relative_to(root).with_suffix("").as_posix()
 
 
 def _texts(doc: str, works: Mapping[str, Mapping[str, str]]) -> set[str]:

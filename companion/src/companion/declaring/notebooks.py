@@ -30,6 +30,8 @@ from companion.declaring import shapes
 
 AUDITS = "audits"
 """The folder of the audits, in ``notebooks`` and on the site."""
+LABEL = re.compile(r"^\$\$[^\n]*\(([^\s()]+)\)\s*$|^\(([^\s()]+)\)=\s*$|^:(?:label|name):\s*(\S+)\s*$", re.MULTILINE)
+"""What roles can refer to: an equation, a section or a table."""
 _WORDS_A_MINUTE = 200
 _FORMULA = re.compile(r"\$\$.*?\$\$", re.DOTALL)
 _PLACE = re.compile(r"(?!.*\.\.)[\w.-]+(?:/[\w.-]+)*", re.ASCII)
@@ -138,6 +140,15 @@ def chapters(root: Path) -> list[str]:
 def prose(root: Path) -> list[Path]:
     """The files with the prose of the book: the texts of all pages, of chapters and others."""
     return [*manuscript.listed(root / "book", "*.md"), *manuscript.listed(root / "notebooks", "**/*.md")]
+
+
+def labels(root: Path) -> dict[str, str]:
+    """Labels of equations, sections and tables with their pages, as notebooks/NAME or book/NAME."""
+    return {
+        match[match.lastindex or 0]: path.relative_to(root).with_suffix("").as_posix()
+        for path in prose(root)
+        for match in LABEL.finditer(manuscript.text(path))
+    }
 
 
 def _beside(root: Path, pattern: str) -> list[Path]:
@@ -324,41 +335,12 @@ def _install_cell(root: Path) -> NotebookNode:
 
     It says which, and refuses a library of another version than that of the page.
     """
-    who, wheel = project.identity(root), project.PRESS.replace("-", "_")
-    lines = "".join(f"    {json.dumps(line)},\n" for line in project.install_requirements(root))
-    source = (
-        "# @title Find the library, or install it where it is missing (Colab)\n"
-        "import glob\nimport importlib.util\nimport os\n\n"
-        "# The numbers of the book are those of a processor, in double precision.\n"
-        'os.environ.setdefault("JAX_PLATFORMS", "cpu")\n'
-        f"requirements = [\n{lines}]\n"
-        'origin = "its public address"\n'
-        f'needed = ("{who.library}", "{project.MACHINERY}")\n'
-        "if all(importlib.util.find_spec(name) is not None for name in needed):\n"
-        '    origin = "this environment, where it was already"\n'
-        "else:\n"
-        f'    if wheels := glob.glob("{who.library}-{who.version}-*.whl"):\n'
-        '        requirements = [f"./{wheels[0]}[notebook]"]\n'
-        f'        requirements += glob.glob("./{wheel}-*.whl")\n'
-        '        origin = "the wheel beside this notebook"\n'
-        '    wanted = " ".join(f\'"{line}"\' for line in requirements)\n'
-        "    %pip install --quiet {wanted}\n"
-        "    importlib.invalidate_caches()\n"
-        "if any(importlib.util.find_spec(name) is None for name in needed):\n"
-        "    raise ImportError(\n"
-        "        f\"pip could not install {' '.join(requirements)}, see above. \"\n"
-        '        "A wheel beside this notebook would do; the notebook that the page "\n'
-        '        "of the book offers for download carries the library"\n'
-        "    )\n"
-        f'library = importlib.import_module("{who.library}")\n'
-        f'if library.__version__ != "{who.version}":\n'
-        "    raise ImportError(\n"
-        f'        "this notebook belongs to {who.library} {who.version}, and "\n'
-        '        f"{library.__version__} is installed in {library.__path__[0]}; "\n'
-        "        f\"install {' '.join(requirements)} and restart the kernel\"\n"
-        "    )\n"
-        f'print(f"This notebook uses {who.library} {{library.__version__}} from {{origin}}.")'
-    )
+    who = project.identity(root)
+    requirements = "".join(f"    {json.dumps(line)},\n" for line in project.install_requirements(root))
+    # Above this folder, whose files belong to what a page imports.
+    source = Path(__file__).parents[1].joinpath("install_cell.txt").read_text(encoding="utf-8").strip()
+    for word, said in (("LIBRARY", who.library), ("VERSION", who.version), ("REQUIREMENTS", requirements)):
+        source = source.replace(word, said)
     return nbformat.v4.new_code_cell(source, metadata={"tags": ["remove-cell"], "cellView": "form"})
 
 

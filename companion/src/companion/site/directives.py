@@ -98,7 +98,7 @@ class PublishedFigure(Directive):
             address=who.chapter_url(record["page"], id),
             source=_versioned(record, who),
             bibtex=numbering.cited(record, numbering.place("figure", id))["bibtex"],
-            comparison=compared.read(self.root)[0].get(id),
+            comparison=compared.read(self.root).get(id),
             by_id=catalogue.by_id(self.read("claims.json")),
         )
         figure += nodes.legend("", fold)
@@ -135,7 +135,7 @@ class FigureGallery(Directive):
             return pages.index(record["page"]), text.find(f'"{record["id"]}"')
 
         records = sorted(self.read("figures.json"), key=order)
-        comparisons, _ = compared.read(self.root)
+        comparisons = compared.read(self.root)
         by_id = catalogue.by_id(self.read("claims.json"))
         return [self.filled("figures.gallery", records=records, comparisons=comparisons, by_id=by_id)]
 
