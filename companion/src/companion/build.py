@@ -164,7 +164,7 @@ def _run(
                     if elapsed - reported.get(name, 0.0) >= _REPORT_SECONDS:
                         reported[name] = elapsed
                         cell = execution.progress(run).get("cell", 0)
-                        print(f"{name}: cell {cell}/{run.chapter.num_code_cells}, {elapsed:.0f} s", flush=True)
+                        print(f"{name}: cell {cell}/{len(run.chapter.code)}, {elapsed:.0f} s", flush=True)
                     continue
                 running.remove(run)
                 shares.append(run.cpus)

@@ -385,7 +385,7 @@ def _about_pair(path: Path, declared: Mapping[str, claims.Claim], pages: Sequenc
             if (kind, id) in places:
                 yield Finding(page.file, line, rule, f"{id}: {kind} of {places[kind, id]} too")
             places.setdefault((kind, id), f"{page.file}:{line}")
-        written = dict(rivals.written_down(cell.source for cell in page.cells if cell.kind == "code"))
+        written = dict(rivals.written_down(page.chapter.code))
         for call in page.calls("measure"):
             if call.id in declared:
                 broken = _about_call(call, declared[call.id], written)

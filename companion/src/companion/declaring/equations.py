@@ -178,18 +178,15 @@ class Map:
     def _behind(self, id: str) -> tuple[str, calls.Reached | None]:
         """The page that measures a claim, and what the measurement rests on; ("", None) without one."""
         if id not in self._found_behind:
-            self._found_behind[id] = self._look_behind(id)
+            pages = (page for page in self._names if notebooks.chapter_of(page) == id.partition(".")[0])
+            found = ((page, self._code_of(page).behind("claims.measure", id)) for page in pages)
+            self._found_behind[id] = next(((page, behind) for page, behind in found if behind), ("", None))
         return self._found_behind[id]
 
-    def _look_behind(self, id: str) -> tuple[str, calls.Reached | None]:
-        for name in self._names:
-            if notebooks.chapter_of(name) == id.partition(".")[0]:
-                if name not in self._pages:
-                    cells = notebooks.load(self.root, name).notebook.cells
-                    self._pages[name] = calls.Notebook(cell.source for cell in cells if cell.cell_type == "code")
-                if found := self._pages[name].behind("claims.measure", id):
-                    return name, found
-        return "", None
+    def _code_of(self, page: str) -> calls.Notebook:
+        if page not in self._pages:
+            self._pages[page] = calls.Notebook(notebooks.load(self.root, page).code)
+        return self._pages[page]
 
     def public(self, name: str) -> str:
         """The name under which the reference has a function; the given one where it has none."""
@@ -198,16 +195,9 @@ class Map:
     def place(self, name: str) -> tuple[str, int]:
         """File and line of a function or method of the library; ("", 0) where there is no such thing."""
         name = self.public(name)
-        owner, _, member = name.rpartition(".")
-        for module, local, inner in ((owner, member, ""), (owner.rpartition(".")[0], owner.rpartition(".")[2], member)):
-            found = self.library.modules.get(module)
-            entry = next((one for one in found.entries if one.name == local), None) if found else None
-            definition = self.code.definition(f"{module}.{local}")
-            if entry is None or definition is None:
-                continue
-            line = next((one.line for one in entry.members if one.name == inner), entry.line)
-            return definition.path.relative_to(self.root).as_posix(), line
-        return "", 0
+        entry = self.library.entries.get(name) or self.library.entries.get(name.rpartition(".")[0])
+        definition = self.code.definition(name)
+        return (definition.path.relative_to(self.root).as_posix(), entry.line) if entry and definition else ("", 0)
 
     def function(self, name: str) -> Function:
         """What the map says of a function, by its name in the reference."""

@@ -79,6 +79,10 @@ class Library:
             alias: home for alias, home in self._homes.items() if alias not in self.names and home in self.names
         }
         self.modules = {source.name: self._module(source) for source in public}
+        every = [(f"{module.name}.{entry.name}", entry) for module in self.modules.values() for entry in module.entries]
+        self.entries = dict(every)
+        """All entries by their dotted names, with the members of classes."""
+        self.entries |= {f"{name}.{member.name}": member for name, entry in every for member in entry.members}
 
     def _names(self, source: scopes.Module) -> Iterator[str]:
         """The dotted names of a module that have their place on its page."""

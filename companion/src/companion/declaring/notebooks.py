@@ -91,9 +91,9 @@ class Chapter:
         return max(5, 5 * math.ceil((self.words / _WORDS_A_MINUTE + formulas + figures + seen / 2) / 5))
 
     @property
-    def num_code_cells(self) -> int:
-        """Number of code cells, the install cell included."""
-        return sum(cell.cell_type == "code" for cell in self.notebook.cells)
+    def code(self) -> list[str]:
+        """The code of all cells, of the install cell first."""
+        return [cell.source for cell in self.notebook.cells if cell.cell_type == "code"]
 
 
 def chapter_of(page: str) -> str:
@@ -220,7 +220,7 @@ def load(root: Path, name: str) -> Chapter:
     if not path.is_file():
         known = sorted(entry.relative_to(root / "notebooks").with_suffix("").as_posix() for entry in _texts(root))
         raise ValueError(f"chapter {name!r}: no such chapter; expected one of {known}")
-    shown = f"{path.parent.name}/{path.name}" if chapter_of(name) != name else path.name
+    shown = f"{name}.md"
     try:
         notebook = copy.deepcopy(_read(manuscript.text(path)))
         facts = dict(notebook.metadata.get("companion", {}))
@@ -244,15 +244,9 @@ def load(root: Path, name: str) -> Chapter:
     return Chapter(
         name=name,
         title=_title(shown, notebook),
-        summary=facts["summary"],
-        source=facts["source"],
-        thumbnail=facts["thumbnail"],
-        prerequisites=facts["prerequisites"],
-        budget=float(facts["budget"]),
-        data=tuple(facts.get("data", ())),
-        quick=facts["quick"],
         parameters=parameters,
         notebook=_finish(root, name, shown, notebook),
+        **facts | {"budget": float(facts["budget"]), "data": tuple(facts.get("data", ()))},
     )
 
 

@@ -11,6 +11,7 @@ import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -87,10 +88,8 @@ def sections(text: str, titles: Sequence[str] = ()) -> list[Section]:
     top = next((depth for depth, _ in depths.values()), 1)
     counts: list[int] = []
     found: list[tuple[str, str, list[str]]] = [("0", "", [])]
-    fenced = False
     for place, line in enumerate(lines):
-        fenced ^= line.lstrip().startswith("```")
-        if place in depths and not fenced:
+        if place in depths:
             depth, title = depths[place]
             depth = max(depth - top, 0)
             counts = [*counts[: depth + 1], *([0] * (depth + 1 - len(counts)))]
@@ -108,10 +107,11 @@ def sections(text: str, titles: Sequence[str] = ()) -> list[Section]:
 
 def _depths(lines: Sequence[str], titles: Sequence[str]) -> dict[int, tuple[int, str]]:
     """Depth and title of every heading by the place of its line; the title of the text itself is left out."""
-    marked, fenced = {}, False
-    for place, line in enumerate(lines):
-        fenced ^= line.lstrip().startswith("```")
-        if not fenced and (heading := re.match(r"(#{1,6})\s+(.+?)\s*#*$", line)):
+    fences = accumulate(line.lstrip().startswith("```") for line in lines)
+    outside = [(place, line) for (place, line), count in zip(enumerate(lines), fences, strict=True) if count % 2 == 0]
+    marked = {}
+    for place, line in outside:
+        if heading := re.match(r"(#{1,6})\s+(.+?)\s*#*$", line):
             marked[place] = (len(heading[1]), heading[2])
     if marked:
         first = min(marked)
@@ -119,7 +119,7 @@ def _depths(lines: Sequence[str], titles: Sequence[str]) -> dict[int, tuple[int,
         if levels.count(marked[first][0]) == 1 and marked[first][0] == min(levels):
             del marked[first]
         return marked
-    for place, line in enumerate(lines):
+    for place, line in outside:
         # An indented line belongs to a table of contents.
         words = line.rstrip()
         if (words and words in titles) or re.fullmatch(r"\d+(?:\.\d+)*\.?\s+[A-Z][^.]{2,80}", words):
@@ -270,10 +270,7 @@ def _by_title(listed: Sequence[Section]) -> dict[tuple[str, int], Section]:
     """Sections by title, those of one title in their order."""
     found: dict[tuple[str, int], Section] = {}
     for section in listed:
-        place = 0
-        while (section.title, place) in found:
-            place += 1
-        found[section.title, place] = section
+        found[section.title, sum(title == section.title for title, _ in found)] = section
     return found
 
 

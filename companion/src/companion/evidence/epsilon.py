@@ -268,8 +268,7 @@ def room(claim: claims.Claim, measurement: claims.Measurement) -> float:
 
 def _statements(root: Path, job: Job) -> list[str]:
     """What the claims of a job need of their page."""
-    cells = notebooks.load(root, job.page).notebook.cells
-    return calls.Notebook(cell.source for cell in cells if cell.cell_type == "code").alone(_MEASURE, job.ids)
+    return calls.Notebook(notebooks.load(root, job.page).code).alone(_MEASURE, job.ids)
 
 
 def _load(statements: Sequence[str], own: Collection[str]) -> None:

@@ -78,8 +78,7 @@ def uses(chapters: Iterable[notebooks.Chapter], library: Library) -> dict[str, l
     """Names of the chapters whose cells use an entry of the library, by the entry's name, in the order given."""
     found: dict[str, list[str]] = {}
     for chapter in chapters:
-        cells = [cell.source for cell in chapter.notebook.cells if cell.cell_type == "code"]
-        for name in names.used(cells, library.find):
+        for name in names.used(chapter.code, library.find):
             found.setdefault(name, []).append(chapter.name)
     return found
 
@@ -175,9 +174,8 @@ class Reference:
         return lines
 
     def _doc(self, home: str) -> str:
-        module, _, local = home.rpartition(".")
-        found = self.library.modules.get(module)
-        return next((entry.doc for entry in found.entries if entry.name == local), "") if found else ""
+        entry = self.library.entries.get(home)
+        return entry.doc if entry else ""
 
     def _entry(self, module: Module, parent: str, entry: Entry, depth: int) -> list[str]:
         dotted, indent = f"{parent}.{entry.name}", "   " * depth
