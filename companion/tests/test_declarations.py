@@ -121,7 +121,8 @@ def test_a_declaration_is_refused_by_the_rule(tmp_path, rule):
 
 
 def test_everything_that_is_wrong_with_a_file_is_said_at_once_with_its_lines(tmp_path):
-    path = write(tmp_path, NUMBER | {"rival": None}, NUMBER | {"id": "probe.two", "verdict": "proved"}, NUMBER)
+    two, misspelt = NUMBER | {"id": "probe.two", "verdict": "proved"}, FORMULA | {"id": "probe.three", "route": None}
+    path = write(tmp_path, NUMBER | {"rival": None}, two, NUMBER, misspelt | {"rout": "quadrature"})
     with pytest.raises(ValueError, match="rival: required") as refusal:
         claims.declared(path)
     said = str(refusal.value).splitlines()
@@ -129,6 +130,7 @@ def test_everything_that_is_wrong_with_a_file_is_said_at_once_with_its_lines(tmp
         "probe.yml:3: [rival",
         "probe.yml:19: [verdict",
         "probe.yml:20: [repeated-id",
+        "probe.yml:28: [unknown-field",
     ]
 
 

@@ -217,14 +217,6 @@ def test_a_file_that_is_gone_is_named_before_a_kernel_starts(file, template, tmp
         assert file in said.splitlines()[0], said
 
 
-def test_a_misspelt_field_is_the_only_thing_that_is_said_of_its_claim(template, tmp_path, capsys, limited):
-    shutil.copytree(template, root := tmp_path / "book")
-    path = root / "book" / "claims" / "probe.yml"
-    path.write_text(path.read_text().replace("route:", "rout:", 1))
-    said = checked(ToyBook(root), capsys)[0][2].strip().splitlines()
-    assert [line.split("] ")[1].split("; ")[0] for line in said] == ["probe.slope: unknown fields ['rout']"], said
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("file", FILES)
 def test_every_way_to_spoil_a_file_is_refused_in_words(file, template, tmp_path, capsys, limited):

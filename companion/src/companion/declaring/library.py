@@ -266,7 +266,7 @@ def _listed(source: scopes.Module) -> list[str]:
 
 def _remarks(body: Sequence[ast.stmt]) -> dict[str, str]:
     """The string that stands right under an assignment, by the name that is assigned to."""
-    found = {}
+    found: dict[str, str] = {}
     for node, after in pairwise(body):
         if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) and isinstance(after.value.value, str):
             names = (target.id for target in scopes.targets_of(node) if isinstance(target, ast.Name))
