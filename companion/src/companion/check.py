@@ -108,10 +108,12 @@ def unreadable(root: Path) -> list[Finding]:
         ("book/releases/reasons.yml", lambda: releases.reasons(root)),
         ("book/releases", lambda: releases.frozen(root)),
     ]
-    for folder in ("book", "notebooks"):
-        for path in manuscript.listed(root / folder, "**/*"):
-            if path.suffix in _READERS or not path.is_dir():
-                read.append((path.relative_to(root).as_posix(), functools.partial(_try, path)))
+    for path in (path for folder in ("book", "notebooks") for path in manuscript.listed(root / folder, "**/*")):
+        name = path.relative_to(root).as_posix()
+        if path.suffix in _READERS:
+            read.append((name, functools.partial(_READERS[path.suffix], path)))
+        elif not path.is_dir() and (other := manuscript.kind(path)):
+            found.append(Finding(name, 0, "unreadable", f"expected a file, got {other}"))
     for name, tried in read:
         try:
             tried()
@@ -123,13 +125,6 @@ def unreadable(root: Path) -> list[Finding]:
         said = "expected a page, because _toc.yml lists it, got nothing"
         found = [Finding(file, 0, "unreadable", said) for file in notebooks.absent(root)]
     return sorted(set(found))
-
-
-def _try(path: Path) -> None:
-    if path.suffix in _READERS:
-        _READERS[path.suffix](path)
-    elif other := manuscript.kind(path):
-        raise manuscript.Unreadable(path, 0, f"expected a file, got {other}")
 
 
 _READERS: Mapping[str, Callable[[Path], object]] = {
@@ -148,40 +143,36 @@ def declarations(root: Path) -> list[Finding]:
     except Findings as error:
         found += error.findings
     works, read, public = project.references(root), texts.read(root), library.of_book(root)
+    labels = notebooks.labels(root)
     found += texts.problems(root, list(works))
     seen: dict[str, str] = {}
-    everything: list[claims.Claim] = []
     written: set[str] = set()
+    retired: set[str] = set()
     for path in manuscript.listed(root / "book" / "claims", "*.yml"):
         declared, broken = claims.check(path)
-        found += broken
         lines = declaration.lines(path)
+        found += broken
+        # Of a claim that breaks a rule that is said, and not that nobody declares it.
         written |= set(lines)
+        retired |= {claim.id for claim in declared if claim.retired}
         for claim in declared:
-            line = lines.get(claim.id, 0)
-            for rule, message in _about_texts(claim, works, read):
-                found.append(Finding(path.name, line, rule, f"{claim.id}: {message}"))
+            for rule, message in (*_about_texts(claim, works, read), *_about_names(claim, public, labels)):
+                found.append(Finding(path.name, lines[claim.id], rule, f"{claim.id}: {message}"))
             for id in (claim.id, *claim.was):
                 if seen.setdefault(id, path.name) != path.name:
                     message = f"{id}: declared in {seen[id]} too"
-                    found.append(Finding(path.name, line, "repeated-id", message))
-            for name in claim.functions:
-                if public.find(name) is None:
-                    found.append(
-                        Finding(path.name, line, "functions", f"{claim.id}: functions: src has no public {name}")
-                    )
-        everything += declared
-    labels = notebooks.labels(root)
-    for claim in everything:
-        if missing := [label for label in claim.equation if label not in labels]:
-            path = root / "book" / "claims" / f"{claim.chapter}.yml"
-            message = f"{claim.id}: equation: no page has {', '.join(missing)}"
-            found.append(Finding(path.name, declaration.lines(path).get(claim.id, 0), "equation", message))
-    # Of a claim that breaks a rule that is said, and not that nobody declares it.
-    known = written | {claim.id for claim in everything} | {old for claim in everything for old in claim.was}
-    retired = {claim.id for claim in everything if claim.retired}
+                    found.append(Finding(path.name, lines[claim.id], "repeated-id", message))
     found += compared.findings(root, written - retired)
-    return found + items.problems(root, known, list(works))
+    return found + items.problems(root, written | seen.keys(), list(works))
+
+
+def _about_names(claim: claims.Claim, public: library.Library, labels: Collection[str]) -> Iterator[tuple[str, str]]:
+    """The functions and the equations that a claim names and that are not there."""
+    for name in claim.functions:
+        if public.find(name) is None:
+            yield "functions", f"functions: src has no public {name}"
+    if missing := [label for label in claim.equation if label not in labels]:
+        yield "equation", f"equation: no page has {', '.join(missing)}"
 
 
 def _about_texts(
