@@ -101,15 +101,6 @@ def test_a_file_that_cannot_be_read_is_named_and_nothing_is_derived_from_it(audi
     assert said.startswith(f"error: {name}")
 
 
-def test_all_files_that_cannot_be_read_are_named_at_once(toy_book):
-    for name in ("book/index.md", "book/references.bib", "notebooks/probe.md"):
-        toy_book.path(name).write_bytes(b"# A\n\xe9\n")
-    with pytest.raises(ValueError, match="unreadable") as refusal:
-        toy_book.build()
-    named = [line.partition(":")[0] for line in str(refusal.value).splitlines()]
-    assert named == ["book/index.md", "book/references.bib", "notebooks/probe.md"]
-
-
 def test_what_is_no_file_is_said_before_it_is_opened(toy_book):
     os.mkfifo(toy_book.path("book/notes.md"))
     toy_book.path("book/claims/more.yml").mkdir()

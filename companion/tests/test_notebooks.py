@@ -32,13 +32,6 @@ def test_inserting_a_cell_keeps_the_ids_of_the_others(toy_book):
     assert len(before & after) >= len(before) - 1
 
 
-def test_a_notebook_out_of_sync_with_its_text_is_found(toy_book):
-    assert notebooks.out_of_sync(toy_book.root) == []
-    path = toy_book.path("notebooks/probe.ipynb")
-    path.write_text(path.read_text().replace("linspace(0, 1", "linspace(0, 3"))
-    assert notebooks.out_of_sync(toy_book.root) == ["probe"]
-
-
 def test_what_the_formatter_changes_in_a_cell_goes_into_the_text(toy_book):
     """Else ``make fix`` leaves a text whose pair the check calls badly formatted."""
     text, pair = toy_book.path("notebooks/probe.md"), toy_book.path("notebooks/probe.ipynb")

@@ -159,6 +159,7 @@ def test_a_name_is_followed_through_imports_until_it_is_something_else():
     found = names.occurrences(
         [
             "import game.rules\nfrom game import throw as t, rules\nx = t(rules.points)",
+            "class Night:\n    def t(self):\n        return t(1)",
             "def f(rules):\n    return rules.points, t\nt = 3\nt",
             "[rules for rules in range(3)]; game.rules.points",
         ]
@@ -174,6 +175,7 @@ def test_a_name_is_followed_through_imports_until_it_is_something_else():
             (3, 6, 11, "game.rules"),
             (3, 12, 18, "game.rules.points"),
         ],
+        [(3, 15, 16, "game.throw")],
         [(2, 25, 26, "game.throw")],
         [(1, 31, 35, "game"), (1, 36, 41, "game.rules"), (1, 42, 48, "game.rules.points")],
     ]

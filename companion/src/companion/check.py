@@ -378,17 +378,17 @@ def _about_pair(path: Path, declared: Mapping[str, claims.Claim], pages: Sequenc
             places.setdefault((kind, id), f"{page.file}:{line}")
         written = dict(rivals.written_down(page.chapter.code))
         for call in page.calls("measure"):
-            if call.id in declared:
-                broken = _about_call(call, declared[call.id], written)
-            else:
-                broken = [] if call.id in lines else [("undeclared-claim", f"not declared in {path.name}")]
-            yield from (Finding(page.file, call.line, rule, f"{call.id}: {message}") for rule, message in broken)
+            claim = declared.get(call.id)
+            if claim is None and call.id not in lines:
+                yield Finding(page.file, call.line, "undeclared-claim", f"{call.id}: not declared in {path.name}")
+            for rule, message in _about_call(call, claim, written) if claim else ():
+                yield Finding(page.file, call.line, rule, f"{call.id}: {message}")
     measured = {call.id for page in pages for call in page.calls("measure")}
     if pages and not any(page.computes("measure") for page in pages):
-        for claim in declared.values():
-            if claim.is_measured and claim.id not in measured:
-                message = f"{claim.id}: no page of the chapter measures it"
-                yield Finding(path.name, lines.get(claim.id, 0), "unmeasured-claim", message)
+        for id, claim in declared.items():
+            if claim.is_measured and id not in measured:
+                message = f"{id}: no page of the chapter measures it"
+                yield Finding(path.name, lines.get(id, 0), "unmeasured-claim", message)
     published = {call.id for page in pages for call in page.calls("publish")}
     for page in pages:
         shown = page.chapter.thumbnail

@@ -192,8 +192,8 @@ def _contents(root: Path) -> Iterator[tuple[str, str]]:
     Raises ``ValueError`` if it has another form, or a page that does not lie in the repository.
     """
 
-    def below(holder: Any, name: str, above: str) -> Iterator[tuple[str, str]]:
-        items = holder.get(name, []) if isinstance(holder, dict) else None
+    def below(holder: Mapping[str, Any], name: str, above: str) -> Iterator[tuple[str, str]]:
+        items = holder.get(name, [])
         if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
             raise manuscript.Unreadable(path, 0, f"expected {name}, a list of mappings, in {str(holder)[:80]}")
         for item in items:
@@ -202,13 +202,11 @@ def _contents(root: Path) -> Iterator[tuple[str, str]]:
                 raise manuscript.Unreadable(path, 0, f"file: expected a page, as notebooks/NAME, got {page!r}")
             if page:
                 yield page, above
+            yield from below(item, "chapters", page)
             yield from below(item, "sections", page)
 
-    path, toc = root / "_toc.yml", _toc(root)
-    if not isinstance(parts := toc.get("parts", []), list):
-        raise manuscript.Unreadable(path, 0, f"parts: expected a list, got {parts!r}")
-    for part in parts:
-        yield from below(part, "chapters", "")
+    path = root / "_toc.yml"
+    yield from below(_toc(root), "parts", "")
 
 
 def load(root: Path, name: str) -> Chapter:

@@ -190,15 +190,10 @@ def compare(root: Path, folder: Path) -> tuple[list[Change], list[str]]:
             continue
         titles = [section.title for section in text.sections]
         copy = path.read_text(encoding="utf-8")
-        now, said = sections(copy, titles), f" {words(copy)} "
-        then_by_title, now_by_title = _by_title(text.sections), _by_title(now)
-        changed = [
-            section
-            for title, section in then_by_title.items()
-            if title in now_by_title and now_by_title[title].sha256 != section.sha256
-        ]
-        gone = [section for title, section in then_by_title.items() if title not in now_by_title]
-        new = [section for title, section in now_by_title.items() if title not in then_by_title]
+        before, now, said = _by_title(text.sections), _by_title(sections(copy, titles)), f" {words(copy)} "
+        changed = [one for title, one in before.items() if title in now and now[title].sha256 != one.sha256]
+        gone = [section for title, section in before.items() if title not in now]
+        new = [section for title, section in now.items() if title not in before]
         touched = {section.number for section in (*changed, *gone)}
         resting, unplaced, unquoted = [], [], []
         for claim in declared:

@@ -204,13 +204,13 @@ def _code(text: str, found: Sequence[Sequence[Occurrence]], to: Callable[[str], 
     """A page whose code cells are linked; ``found`` are the names in each of them."""
     done, end = [], 0
     for match, here in zip(_CELL.finditer(text), found, strict=True):
-        places = {(one.line, one.start): (one.end, one.name) for one in here if to(one.name)}
-        done += [text[end : match.start(2)], _linked(match[2], places, to) if places else match[2]]
+        places = {(one.line, one.start): (one, address) for one in here if (address := to(one.name))}
+        done += [text[end : match.start(2)], _linked(match[2], places) if places else match[2]]
         end = match.end(2)
     return "".join([*done, text[end:]])
 
 
-def _linked(markup: str, places: Mapping[tuple[int, int], tuple[int, str]], to: Callable[[str], str | None]) -> str:
+def _linked(markup: str, places: Mapping[tuple[int, int], tuple[Occurrence, str]]) -> str:
     """Highlighted code with links around the words at ``places`` (line, column); a word is one piece of its markup."""
     line, column, done = 1, 0, []
     for piece in _TAG.split(markup):
@@ -222,13 +222,12 @@ def _linked(markup: str, places: Mapping[tuple[int, int], tuple[int, str]], to: 
                 line, column = line + 1, 0
                 done.append(part)
                 continue
-            length = len(html.unescape(part))
-            end, name = places.get((line, column), (0, ""))
-            if part and end == column + length:
-                done.append(_anchor(part, name, to(name) or ""))
-            else:
-                done.append(part)
-            column += length
+            end = column + len(html.unescape(part))
+            occurrence, address = places.get((line, column), (None, ""))
+            if part and occurrence and occurrence.end == end:
+                part = _anchor(part, occurrence.name, address)
+            done.append(part)
+            column = end
     return "".join(done)
 
 
