@@ -231,10 +231,10 @@ class Map:
         if behind is None:
             return Relation.NONE
         name = self.public(name)
-        if any(name == run or name.startswith(f"{run}.") for run in self.run_by(id) or ()):
+        if any(name == run or name.startswith(f"{run}.") for run in self.run_by(id)):
             return Relation.OWN
         resolved, reached = self.resolved(name), self.code.reached(behind.names, behind.attributes)
-        ran = frozenset(one for one in self.run_by(id) or () if not one.rpartition(".")[2].isupper())
+        ran = frozenset(one for one in self.run_by(id) if not one.rpartition(".")[2].isupper())
         for record in self._records:
             made = record & reached.names and self.code.reached(record - reached.names).calls(resolved)
             if made and not self.code.reached(ran - record).calls(resolved):
@@ -245,16 +245,14 @@ class Map:
         """The page that measures a claim, "" if none does."""
         return self._behind(id)[0]
 
-    def run_by(self, id: str) -> list[str] | None:
-        """The functions of the library that the cell of a claim runs, on the way to its number; None without a cell.
+    def run_by(self, id: str) -> list[str]:
+        """The functions of the library that the cell of a claim runs, on the way to its number.
 
         Those that these call in turn are not among them.
         """
-        _, found = self._behind(id)
-        if found is None:
-            return None
-        known = {self.code.resolve(one) for one in found.names} - {None}
-        return sorted({self.public(str(one)) for one in known})
+        _, behind = self._behind(id)
+        known = {self.code.resolve(name) for name in behind.names} - {None} if behind else set()
+        return sorted({self.public(str(name)) for name in known})
 
     def resting_on(self, file: str, line: int) -> set[str]:
         """The claims whose cells run the definition at a line of a file of the library, through whatever calls it."""
