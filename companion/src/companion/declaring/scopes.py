@@ -76,8 +76,8 @@ class Reader(ast.NodeVisitor):
     names, each as long as it stands there, with their nodes; ``attributes`` those that are read of anything else too.
     """
 
-    def __init__(self, names: Mapping[str, str] | None = None, package: str = "") -> None:
-        self.bound = dict(names or {})
+    def __init__(self, package: str = "") -> None:
+        self.bound: dict[str, str] = {}
         self.used: list[tuple[ast.AST, str]] = []
         self.attributes: set[str] = set()
         self._package = package
@@ -107,11 +107,10 @@ class Reader(ast.NodeVisitor):
             return f"{base}.{node.attr}"
         return None
 
-    def visit_Assign(self, node: ast.Assign) -> None:
-        self.in_order(node.value, *node.targets)
+    def visit_Assign(self, node: ast.Assign | ast.AugAssign) -> None:
+        self.in_order(node.value, *targets_of(node))
 
-    def visit_AugAssign(self, node: ast.AugAssign) -> None:
-        self.in_order(node.value, node.target)
+    visit_AugAssign = visit_Assign
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
         self.annotation(node.annotation)
@@ -141,11 +140,9 @@ class Reader(ast.NodeVisitor):
                 self._inside([part], set())
 
     def visit_ListComp(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> None:
-        before = dict(self.bound)
-        for part in node.generators:
-            self.in_order(part.iter, part.target, *part.ifs)
-        self.in_order(*([node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]))
-        self.bound = before
+        parts = [part for loop in node.generators for part in (loop.iter, loop.target, *loop.ifs)]
+        parts += [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
+        self._inside(parts, set())
 
     visit_SetComp = visit_GeneratorExp = visit_DictComp = visit_ListComp
 
