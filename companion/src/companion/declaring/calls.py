@@ -104,8 +104,9 @@ class Code:
         """Every test function."""
         for definition in self._definitions.values():
             module, _, local = definition.name.rpartition(".")
-            if module.startswith(f"{_TESTS}.") and f".{module}".rpartition(".")[2].startswith("test_"):
-                yield from [definition] if local.startswith("test_") else []
+            package, _, file = module.rpartition(".")
+            if package.partition(".")[0] == _TESTS and file.startswith("test_") and local.startswith("test_"):
+                yield definition
 
     def called(self, test: Definition) -> Reached:
         """What of the packages a test calls itself, through helpers and fixtures of the tests, but not further."""
