@@ -27,8 +27,8 @@ from companion import __main__ as command_line
 from companion import build, project
 from companion.declaring import compared, notebooks
 from companion.running import disk, environment, execution, ledger
-from companion.site import accessibility, browser, rendering
-from toybook import CLAIM, CLAIMS, REPOSITORY, processes_of, wait_until
+from companion.site import accessibility, rendering
+from toybook import CLAIM, CLAIMS, REPOSITORY, page_of, processes_of, wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -172,8 +172,7 @@ def test_gallery_and_page_say_what_agrees_with_the_published_figure_and_how_its_
     assert not (stage / "book" / compared.NAME).exists()
 
 
-@pytest.mark.skipif(browser.find() is None, reason="no browser is installed")
-def test_the_gallery_can_be_filtered_by_what_agrees_and_its_claims_reached_by_keyboard(built):
+def test_the_gallery_can_be_filtered_by_what_agrees_and_its_claims_reached_by_keyboard(built, ask):
     script = """
     const search = document.querySelector('.book-filter input[type=search]');
     const [card] = document.querySelectorAll('.book-card');
@@ -187,9 +186,9 @@ def test_the_gallery_can_be_filtered_by_what_agrees_and_its_claims_reached_by_ke
     search.dispatchEvent(new Event('input', {bubbles: true}));
     const link = card.querySelector('.book-beside a');
     link.focus();
-    return JSON.stringify([...seen, document.activeElement === link]);
+    const answer = [...seen, document.activeElement === link];
     """
-    assert json.loads(browser.evaluate(built[0].path("_build/html/book/gallery.html"), script)) == [False, True, True]
+    assert ask(built[0].path("_build/html/book/gallery.html"), script) == [False, True, True]
 
 
 def test_the_build_refuses_a_figure_with_a_source_and_nothing_said_of_it(copy):
@@ -224,32 +223,27 @@ def test_folds_of_the_contents_have_names_and_a_signature_is_no_list_of_terms(tm
     assert len(page.select("dl")) == len(page.select("dd")) == 1
 
 
-@pytest.mark.skipif(browser.find() is None, reason="no browser is installed")
-def test_no_line_begins_with_the_stop_that_follows_a_formula(tmp_path):
+def test_no_line_begins_with_the_stop_that_follows_a_formula(tmp_path, ask):
     formula = '<span class="math notranslate nohighlight">xxxx</span>'
-    style = (ROOT / "companion" / "src" / "companion" / "static" / "reading.css").read_text()
-    head = f"<head><style>.math {{ display: inline-flex; max-width: 100% }} {style}</style></head>"
+    theme = "<style>.math { display: inline-flex; max-width: 100% }</style>"
     script = """
     const box = document.querySelector("p");
     const stop = [...document.querySelectorAll("p, p .book-held")].at(-1).lastChild;
     const range = new Range();
     range.setStart(stop, 0);
     range.setEnd(stop, 1);
-    let parted = 0;
+    let answer = 0;
     for (let width = 60; width < 200; width += 1) {
       box.style.width = `${width}px`;
       const formula = document.querySelector(".math").getBoundingClientRect();
-      parted += range.getBoundingClientRect().top > formula.bottom - 2;
+      answer += range.getBoundingClientRect().top > formula.bottom - 2;
     }
-    return String(parted);
     """
     for name in ("loose", "held"):
-        page = tmp_path / f"{name}.html"
-        page.write_text(f"<!DOCTYPE html><html>{head}<body><p>words and {formula}.</p></body></html>")
+        page = page_of(tmp_path / f"{name}.html", f"<p>words and {formula}.</p>", "reading.css", head=theme)
         if name == "held":
             accessibility.mend(tmp_path)
-        parted = int(browser.evaluate(page, script))
-        assert (parted == 0) == (name == "held")
+        assert (ask(page, script) == 0) == (name == "held")
     text = (tmp_path / "held.html").read_text()
     assert text.count("book-held") == 2, "the rule and the place"
 

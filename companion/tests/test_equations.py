@@ -1,6 +1,5 @@
 """The map of equations is complete in both directions, and says of functions and claims what the code does."""
 
-import json
 import re
 from pathlib import Path
 
@@ -10,11 +9,10 @@ from bs4 import BeautifulSoup
 from companion import claims
 from companion.declaring import calls, equations
 from companion.evidence import why
-from companion.site import browser, equation_page
-from toybook import add_audit, write
+from companion.site import equation_page
+from toybook import add_audit, page_of, write
 
 ROOT = Path(__file__).resolve().parents[2]
-STATIC = ROOT / "companion" / "src" / "companion" / "static"
 
 
 @pytest.fixture(scope="module")
@@ -347,14 +345,9 @@ def test_the_map_of_the_book_is_light_enough_to_read(whole):
     assert {link["href"][1:] for link in page.select("a[href^='#']")} <= set(ids)
 
 
-@pytest.mark.skipif(browser.find() is None, reason="no browser is installed")
-def test_the_map_is_searched_by_word_and_by_text(tmp_path, toy):
+def test_the_map_is_searched_by_word_and_by_text(tmp_path, toy, ask):
     found = equations.Map(toy.root)
-    page = tmp_path / "page.html"
-    page.write_text(
-        f"<!DOCTYPE html><html><head><script>{(STATIC / 'companion.js').read_text()}</script></head>"
-        f"<body><main>{equation_page.markup(found, entries(found), '../')}</main></body></html>"
-    )
+    page = page_of(tmp_path / "page.html", equation_page.markup(found, entries(found), "../"), "companion.js")
     script = """
       const rows = [...document.querySelectorAll(".book-equations tbody tr")];
       const shown = () => rows.filter((row) => !row.hidden).length;
@@ -369,9 +362,9 @@ def test_the_map_is_searched_by_word_and_by_text(tmp_path, toy):
       const lines = document.querySelectorAll(".book-graph path").length;
       type(text, "");
       counts.push(type(choice, "author2000source"));
-      return JSON.stringify([counts, names, lines]);
+      const answer = [counts, names, lines];
     """
-    counts, names, lines = json.loads(browser.evaluate(page, script))
+    counts, names, lines = ask(page, script)
     assert counts == [len(found.rows), 1, 1]
     # The one that is left is drawn: an equation, its function and its claim, and the lines between them.
     ledger = f"../book/claims.html#ledger-{claims.anchor_of('probe.slope')}"
