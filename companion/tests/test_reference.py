@@ -96,7 +96,7 @@ def game(tmp_path_factory):
     (folder / "__init__.py").write_text(GAME)
     (folder / "rules.py").write_text(RULES)
     (folder / "_hidden.py").write_text('def cheat() -> None:\n    """Wins."""\n')
-    return Library("game", folder)
+    return Library({"game": folder})
 
 
 def test_the_entries_of_a_module_are_its_public_names_and_second_names_lead_to_the_first(game):
@@ -141,7 +141,7 @@ def test_a_docstring_may_name_the_neighbours_of_its_module_and_an_import_says_mo
         path = tmp_path / f"{name}.py"
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
-    made = Library("g", tmp_path)
+    made = Library({"g": tmp_path})
     assert made.meaning("g.a.here", "near.one") == "g.a.near.one"
     assert made.meaning("g.a.here", "far.two") == "g.b.far.two"
     assert made.meaning("g.b.far", "near.one") == "near.one"

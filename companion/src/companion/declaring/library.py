@@ -54,12 +54,11 @@ class Module:
 class Library:
     """All public modules of some packages, by name, and what any dotted name of them stands for.
 
-    ``name`` is that of the library in ``folder``; ``beside`` are the folders of other packages, by name.
+    ``packages`` are their folders by name, that of the book's library first.
     """
 
-    def __init__(self, name: str, folder: Path, beside: Mapping[str, Path] | None = None) -> None:
-        self.name = name
-        self.packages = {name: folder} | dict(beside or {})
+    def __init__(self, packages: Mapping[str, Path]) -> None:
+        self.name, self.packages = next(iter(packages)), packages
         self._sources = scopes.Modules(self.packages)
         self._homes: dict[str, str] = {}
         public = [source for source in self._sources.values() if not _private(source.name)]
@@ -106,7 +105,7 @@ class Library:
             return f"{found}.{last}"
         return None
 
-    def meaning(self, module: str, text: str) -> str | None:
+    def meaning(self, module: str, text: str) -> str:
         """What a name stands for where it is written in a module: its dotted name, of this library or of another.
 
         A module that is not imported there may be named as its neighbours in one package name it.
@@ -235,19 +234,15 @@ class _Qualified(ast.NodeTransformer):
     def __init__(self, library: Library, module: str) -> None:
         self._library, self._module = library, module
 
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        return self._named(node)
+    def visit_Name(self, node: ast.Name | ast.Attribute) -> ast.expr:
+        text = ast.unparse(node)
+        dotted = self._library.meaning(self._module, text)
+        return ast.Name(f"~{dotted}" if "." in dotted else text)
 
-    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
-        return self._named(node)
+    visit_Attribute = visit_Name
 
     def visit_Constant(self, node: ast.Constant) -> ast.expr:
         return ast.Constant(node.value.strip()) if isinstance(node.value, str) else node
-
-    def _named(self, node: ast.expr) -> ast.expr:
-        text = ast.unparse(node)
-        dotted = self._library.meaning(self._module, text)
-        return ast.Name(f"~{dotted}" if dotted and "." in dotted else text)
 
 
 def _listed(source: scopes.Module) -> list[str]:
@@ -309,5 +304,4 @@ def _short(value: ast.expr) -> str:
 
 def of_book(root: Path) -> Library:
     """The public names of the packages of the book in ``root``."""
-    name, *beside = project.packages(root)
-    return Library(name, root / "src" / name, {other: root / "src" / other for other in beside})
+    return Library({name: root / "src" / name for name in project.packages(root)})

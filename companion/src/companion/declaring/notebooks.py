@@ -114,7 +114,7 @@ def names(root: Path) -> list[str]:
     """
     listed = [(page, above) for page, above in _contents(root) if page.startswith("notebooks/")]
     found = [page.removeprefix("notebooks/") for page, _ in listed]
-    present = {path.relative_to(root / "notebooks").with_suffix("").as_posix() for path in _texts(root)}
+    present = _texts(root)
     if set(found) != present:
         raise ValueError(
             f"_toc.yml: chapters listed but absent {sorted(set(found) - present)}, present but not listed "
@@ -157,9 +157,9 @@ def _beside(root: Path, pattern: str) -> list[Path]:
     return [*manuscript.listed(folder, pattern), *manuscript.listed(folder / AUDITS, pattern)]
 
 
-def _texts(root: Path) -> list[Path]:
-    """The text notebooks of all pages."""
-    return _beside(root, "*.md")
+def _texts(root: Path) -> set[str]:
+    """Names of the pages whose text notebooks are there."""
+    return {path.relative_to(root / "notebooks").with_suffix("").as_posix() for path in _beside(root, "*.md")}
 
 
 def pages(root: Path) -> list[str]:
@@ -216,8 +216,7 @@ def load(root: Path, name: str) -> Chapter:
     """
     path = root / "notebooks" / f"{name}.md"
     if not path.is_file():
-        known = sorted(entry.relative_to(root / "notebooks").with_suffix("").as_posix() for entry in _texts(root))
-        raise ValueError(f"chapter {name!r}: no such chapter; expected one of {known}")
+        raise ValueError(f"chapter {name!r}: no such chapter; expected one of {sorted(_texts(root))}")
     shown = f"{name}.md"
     try:
         notebook = copy.deepcopy(_read(manuscript.text(path)))
