@@ -82,7 +82,7 @@ freeze: book ## keep the ledger of this release in book/releases, for the next o
 portability: $(STAMP) ## tests and claims under other instructions, threads and orders (some 90 minutes, resumable)
 	@$(BIN)/python -m companion portability
 
-faults: $(STAMP) ## plant the faults of tests/faults.yml one by one: who notices (some three hours, resumable)
+faults: $(STAMP) ## plant the faults of tests/faults.yml one by one: who notices (some 50 minutes, resumable)
 	@$(BIN)/python -m companion faults
 
 epsilon: $(STAMP) ## the smallest error of every function that its claims would notice (hours, resumable)
