@@ -114,6 +114,16 @@ def test_a_group_of_modules_loads_no_package_that_others_need(group):
     assert loaded & forbidden == set()
 
 
+def test_the_first_line_of_every_module_says_what_it_holds():
+    # In a whole sentence: the Reference and the README rely on it.
+    files = [file for package in (*OURS, companion) for file in Path(package.__path__[0]).rglob("*.py")]
+    assert len(files) > 150
+    first = {file: (ast.get_docstring(ast.parse(file.read_text())) or "").partition("\n")[0] for file in files}
+    assert [
+        str(file) for file, line in first.items() if not line.endswith((".", "?")) and "template" not in file.parts
+    ] == []
+
+
 @pytest.mark.parametrize("package", [*sorted(ROOMS), "companion"])
 def test_importing_a_package_loads_nothing_else(package):
     code = (

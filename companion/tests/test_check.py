@@ -220,3 +220,10 @@ def test_a_chapter_without_an_audit_goes_on_working(toy_book, capsys):
     assert command_line.main(["--root", str(toy_book.root), "check", "probe"]) == 0
     assert "no rule is broken" in capsys.readouterr().out
     assert command_line.main(["--root", str(toy_book.root), "check", "other"]) == 2
+
+
+def test_a_misspelt_field_is_the_only_thing_that_is_said_of_its_claim(audited):
+    # The claim is measured, named by an item, and a part of another one.
+    audited.edit(CLAIMS, "  route:", "  rout:")
+    (found,) = check.book(audited.root, only="probe")
+    assert found.message.startswith("probe.slope: unknown fields ['rout']")

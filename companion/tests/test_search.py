@@ -47,7 +47,7 @@ def test_every_section_claim_term_and_name_is_an_entry_of_its_own_in_plain_words
         ("magnet", "term-magnet"): "Many spins.",
         ("lib.walk", "lib.walk"): "Go.",
     }
-    assert {entry["page"] for entry in entries(tmp_path)} == {"A page"}
+    assert [entry["page"] for entry in entries(tmp_path)] == 5 * ["A page"]
 
 
 def test_the_index_of_a_book_leads_to_places_that_exist_and_holds_no_markup(two_pages):

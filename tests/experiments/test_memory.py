@@ -117,6 +117,7 @@ def test_growth_keeps_the_state_and_the_modules(module, inputs):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
+        (lambda m, x: m.step(x[:, :5]), "x: expected shape"),
         (lambda m, x: m.step(x, mask=jnp.ones((3, 4), bool)), "mask: expected shape"),
         (lambda m, x: m.step(x, mask=jnp.zeros((4, 4), bool)), "mask: expected something to attend to"),
         (lambda m, x: m.step(x, m.start(3)), "state: expected 4 sites"),

@@ -89,7 +89,11 @@ def test_what_does_not_fit_is_refused():
         exact.configurations(30)
     with pytest.raises(ValueError, match="dim: expected"):
         exact.configurations(2, 4)
+    with pytest.raises(ValueError, match="num_nodes: expected"):
+        exact.configurations(2, 2, num_nodes=1)
     with pytest.raises(ValueError, match="couplings: expected shape"):
         exact.moments(states, np.zeros((3, 3)), h, beta=1.0)
+    with pytest.raises(ValueError, match="fields: expected shape"):
+        exact.moments(states, np.zeros((2, 2)), np.zeros((2, 2)), beta=1.0)
     with pytest.raises(ValueError, match="spins: expected"):
         exact.energy(np.zeros((3, 1)), np.zeros((2, 2)), h)

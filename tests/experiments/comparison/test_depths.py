@@ -6,7 +6,6 @@ import math
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from importlib import resources
 from unittest.mock import ANY
 
 import numpy as np
@@ -197,17 +196,6 @@ def test_a_question_is_judged_once_all_its_runs_are_there_and_not_before(calls, 
     mixer["runs"] = {name: list(column)[:2] for name, column in mixer["runs"].items()}
     assert [found.question.name for found in questions.answers(record)] == ["essential"]
     assert questions.answers(record | {"runs_of_primary_cells": {}}) == ()
-
-
-def test_a_record_of_the_whole_design_will_be_small_enough_to_be_committed():
-    """The record so far, and as many bytes for each run that is still to come."""
-    cells = depths.recorded()["cells"]
-    done = sum(len(cell[stage]["seed"]) for cell in cells for stage in depths._STAGES if stage in cell)
-    primary = questions.primary_cells(depths.ALL.tasks, depths.ALL.depths)
-    runs = sum(depths.ALL.pilot + depths.ALL.most if cell in primary else depths.ALL.least for cell in depths.ALL.cells)
-    planned = runs + len(depths.ALL.learning_rates) * len(depths.ALL.cells)
-    size = len(resources.files(depths.__package__).joinpath("depths.json.gz").read_bytes())
-    assert size * planned / done < records.LARGEST_BYTES
 
 
 def test_what_an_earlier_record_has_is_taken_over_and_not_run_again(calls, tmp_path):

@@ -1,5 +1,6 @@
-"""Chromium without a window: a page's elements after its scripts ran, its picture, its PDF. Nothing here is needed to
-build the book; what uses it says so where no browser is installed.
+"""Asks Chromium without a window for a page's elements after its scripts ran, its picture, and its PDF.
+
+Nothing here is needed to build the book; what uses it says so where no browser is installed.
 """
 
 from __future__ import annotations
