@@ -270,7 +270,7 @@ def test_an_input_without_answer_spoils_its_own_system_and_no_gradient(wrong):
     out = jax.jit(jax.vmap(lambda x: stack(x)))(spoiled)
     assert np.isnan(out[1]).all()
     # The two others are what they are without it, and so is the gradient.
-    np.testing.assert_allclose(out[::2], jax.vmap(lambda x: stack(x))(x[::2]), atol=1e-10)
+    np.testing.assert_allclose(out[::2], np.stack([stack(x[0]), stack(x[2])]), atol=1e-10)
     for with_it, without in zip(
         jax.tree.leaves(found(stack, spoiled)), jax.tree.leaves(found(stack, x[::2])), strict=True
     ):

@@ -142,6 +142,10 @@ def test_couplings_saved_without_a_bound_are_taken_as_given(make_vectors):
     assert torch.equal(bounded.coupling_tensor(), literal.coupling_tensor())
     literal.load_state_dict(bounded.state_dict())
     assert literal.symmetry is couplings.symmetrize
+    # A symmetry is applied to whatever is given, couplings with a direction too.
+    directed = J * torch.tensor([0.5, 1.5], dtype=J.dtype).repeat(2)[:, None, None, None]
+    learned = attention.AdaptiveTAPAttention(4, 3, directed, symmetry=couplings.symmetrize)
+    assert torch.equal(learned.coupling_tensor(), couplings.symmetrize(directed))
 
 
 def test_naive_mean_field_module_is_a_linear_solve_with_any_couplings():

@@ -43,14 +43,17 @@ def floats(result):
 def test_leading_axes_are_a_batch(name, named):
     case, names = registry.CASES[f"spinbook.{name}"], named.split()
     good = fuzz.good(case)
+    # Solvers go on until a neighbour that stops early would show.
+    good |= {"tol": 1e-12} if "tol" in good else {}
     sizes = (2, 3, 2)[: len(names)]
     systems = [np.stack([(1 - 0.1 * k) * good[key] for k in range(n)]) for key, n in zip(names, sizes, strict=True)]
 
     def call(*arrays):
         return case.function(**good | dict(zip(names, arrays, strict=True)))
 
-    # Axes of their own: each system of one argument meets each of the others.
-    apart = [np.expand_dims(x, tuple(range(1, len(names) - k))) for k, x in enumerate(systems)]
+    # Axes of their own: each system of one argument meets each of the others; two axes where there is one argument.
+    axes = max(len(names), 2)
+    apart = [np.expand_dims(x, tuple(range(1, axes - k))) for k, x in enumerate(systems)]
     every = list(itertools.product(*systems))
     if name.startswith(("adaptive_tap", "free_energy")):
         alone = [np.stack(parts) for parts in zip(*(floats(call(*one)) for one in every), strict=True)]
@@ -59,5 +62,4 @@ def test_leading_axes_are_a_batch(name, named):
         none = jax.eval_shape(call, apart[0][:0], *apart[1:])
         assert all(leaf.shape[0] == 0 for leaf in jax.tree.leaves(none))
     for ours, expected in zip(floats(call(*apart)), alone, strict=True):
-        # What is solved to a tolerance may differ by its multiple.
-        np.testing.assert_allclose(ours.reshape(expected.shape), expected, rtol=1e-9, atol=20 * good.get("tol", 1e-12))
+        np.testing.assert_allclose(ours.reshape(expected.shape), expected, rtol=1e-9, atol=2e-11)

@@ -17,7 +17,7 @@ from spinbook import self_attention as sa
 from spinbook.adaptive_tap import attention, couplings, implicit, ising, priors, vector
 from spinbook.adaptive_tap import exact as adaptive_exact
 from spinbook.entropy_production import steady
-from spinbook.free_energy import QueryKeyCouplings, VectorSpinModel, sampling
+from spinbook.free_energy import QueryKeyCouplings, VectorSpinAttention, VectorSpinModel, sampling
 from spinbook.free_energy import exact as free_exact
 from spinbook.ising import exact as ising_exact
 from spinbook.ising import mean_field as ising_mean_field
@@ -42,6 +42,7 @@ DIRECTED = [[0.0, 1.0], [0.5, 0.0]]
 BLOCKS = torch.zeros(4, 4, 3, 3, dtype=torch.float64)
 ONE_WAY, OWN = BLOCKS.clone(), BLOCKS.clone()
 ONE_WAY[0, 1], OWN[1, 1, 0, 0] = 1.0, 0.3
+SYMMETRIC = couplings.symmetrize(ONE_WAY)
 FIVE = np.tile(np.eye(3), (5, 1, 1))
 X = torch.ones(2, 4, 3, dtype=torch.float64)
 H = torch.ones(4, 2, 3, dtype=torch.float64)
@@ -68,8 +69,10 @@ def _drawn(spins, couplings, fields, steps=1, **options):
 
 ADAPTIVE_TAP = [
     (lambda: LEARNED(4, 3, ONE_WAY), r"couplings: expected J_ij\^ab = J_ji\^ba"),
+    (lambda: LEARNED(4, 3, 9 * SYMMETRIC), "couplings: .*smallest eigenvalue"),
     (lambda: LEARNED(4, 3, ONE_WAY, symmetry=couplings.unconstrained), r"couplings: expected J_ij\^ab = J_ji\^ba"),
     (lambda: attention.MeanFieldAttention(5, 3, BLOCKS), r"couplings: expected shape \(5, 5, 3, 3\), got"),
+    (lambda: attention.MeanFieldAttention(4, 3, BLOCKS)(X[..., :2]), r"x: expected shape \(batch, 4, 3\)"),
     (lambda: LEARNED(1, 1)(X), r"x: expected shape \(batch, 1, 1\), got shape \(2, 4, 3\)"),
     (lambda: attention.EquilibriumAttention(attention.SoftmaxCouplings(3))(X[0]), r"x: .* \(batch, num_spins, dim\)"),
     (lambda: attention.SoftmaxCouplings(4, 3), "num_heads: expected a divisor of dim = 4, got 3"),
@@ -88,6 +91,7 @@ ADAPTIVE_TAP = [
     (lambda: priors.Gaussian().moments(X[0, :2, 0], 1.5 * torch.eye(2)), r".* minus V .* smallest eigenvalue -0\.5"),
     (lambda: priors.Gaussian(np.eye(2)).moments(X[0, 0], BLOCKS[0, 0]), "covariance: expected matrices of 3 rows"),
     (lambda: priors.Binary().moments(torch.zeros(13), torch.zeros(13, 13)), r"fields: .* 12 .*, got 13 \(that is"),
+    (lambda: vector.mean_response(BLOCKS, X[..., :2]), r"fields: expected shape \(..., 4, 3\)"),
     (lambda: vector.solve_gaussian(OWN, X), "couplings: expected J_ii = 0, got an entry of size 0.3 at spin 1"),
     (lambda: vector.solve(ONE_WAY, X, priors.Binary()), r"couplings: .* = J_ji\^ba, got entries that differ by 1"),
     (lambda: vector.solve_gaussian(BLOCKS, X, priors.Gaussian(FIVE)), "covariance: .* 4 spins, got 5"),
@@ -95,6 +99,9 @@ ADAPTIVE_TAP = [
 FREE_ENERGY = [
     (lambda: QueryKeyCouplings(0, 3), "num_spins: expected an integer >= 1, got 0"),
     (lambda: KEYED.channel_mixing(H, torch.ones(3, 3)), r"correlations: .* \(..., 2, 2\), got \(3, 3\)"),
+    (lambda: VectorSpinAttention(2, 3)(H, t0=[-1.0]), r"t0: expected diag"),
+    (lambda: sampling.uniform(2, 0, generator=torch.Generator()), r"shape: expected \(..., D\) with D >= 1"),
+    (lambda: _drawn(H[..., :0], ZEROS, H[..., :0]), "spins: expected"),
     (lambda: free_exact.log_partition(H, DIRECTED), "couplings: expected a symmetric matrix"),
     (lambda: _model(1.0, DIRECTED), r"couplings: .* symmetric .* \(0, 1\) and \(1, 0\) that differ by 0.5"),
     (lambda: _model(1.0, torch.zeros(4, 2, 2)), "couplings: expected one matrix, or a function of the fields"),
@@ -173,6 +180,7 @@ VECTOR = [
     (lambda: _before(np.ones((5, 6))), "before: expected vectors shorter"),
     (lambda: _before(np.full((5, 6), np.nan)), "before: expected finite"),
     (lambda: vector_stochastic.step(KEY, SPINS, np.eye(5), np.ones((2, 5, 6)), beta=1.0), "fields: .* that broadcasts"),
+    (lambda: vector_stochastic.step(KEY, SPINS[:, :4], np.eye(5), np.ones((5, 6)), beta=1.0), "spins: expected"),
     (lambda: _simulated(steps=0, transient=0), "steps: expected an integer >= 1"),
     (lambda: _simulated(steps=5, transient=5), "transient: expected an integer from 0 to 4"),
     (lambda: sphere.radius(2), "dim: expected more than 2"),

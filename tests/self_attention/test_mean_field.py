@@ -47,6 +47,7 @@ def test_every_unit_written_out_gives_the_same_orbit(other):
     positional = np.array([other.positional_signs[0] @ positional_bits(3)[t % 8] for t in range(12)]) / 3
     assert np.abs(orbit.attention - attentions).max() < 1e-13
     assert np.abs(orbit.output_semantic + other.epsilon * positional - outputs).max() < 1e-13
+    assert np.abs(mean_field.overlaps(couplings(other, beta=1.3), attentions[-2], 11)[0] - outputs[-1]).max() < 1e-13
 
 
 def test_the_initial_token_is_forgotten_after_its_attention_has_made_the_next(paper):
