@@ -179,3 +179,11 @@ def test_only_the_confirmed_ledger_of_a_committed_release_is_frozen_and_once(bui
     put(version="1.0.1")
     with pytest.raises(ValueError, match=r"^reasons: 1 missing or without a change, the first: claim .* its value"):
         releases.freeze(tmp_path)
+    # The reasons stay with the release that they explain, since their file begins anew.
+    reasons = {entry["id"]: "A longer run."}
+    (tmp_path / "book/releases/reasons.yml").write_text(yaml.safe_dump(reasons), encoding="utf-8")
+    releases.freeze(tmp_path)
+    *_, before, after = releases.frozen(tmp_path)
+    assert [(one.id, one.kind, one.why) for one in releases.between(before, after)] == [
+        (entry["id"], "value", "A longer run.")
+    ]

@@ -23,7 +23,19 @@ from companion.site import catalogue, directives
 
 _FOLDER = "book/releases"
 _REASONS = "reasons.yml"
-_KEPT = ("id", "says", "verdict", "published", "corrected", "expects", "found", "measured", "uncertainty", "bound")
+_KEPT = (
+    "id",
+    "was",
+    "says",
+    "verdict",
+    "published",
+    "corrected",
+    "expects",
+    "found",
+    "measured",
+    "uncertainty",
+    "bound",
+)
 _COMPARED = ("published", "corrected", "expects")
 _RENAMED = {"established": claims.OWN_VERDICTS}
 """Words of older ledgers, and the finer ones that took their place, which is no other verdict."""
@@ -46,7 +58,7 @@ class Change:
 
 
 def frozen(root: Path) -> list[dict[str, Any]]:
-    """The ledgers of all releases, the oldest first: ``version``, ``commit``, ``date``, ``claims`` and ``retired``."""
+    """The ledgers of all releases, the oldest first: ``version``, ``commit``, ``claims``, ``retired``, ``reasons``."""
     ledgers = []
     for path in manuscript.listed(root / _FOLDER, "*.json"):
         ledger = manuscript.data(path)
@@ -95,6 +107,8 @@ def freeze(root: Path, candidate: int = 0) -> Path:
         "commit": index["commit"],
         "claims": [{name: entry[name] for name in _KEPT} for entry in entries],
         "retired": [entry["id"] for entry in status["retired"]],
+        # Why it differs from the ledger before, for readers of later releases: the file of reasons begins anew.
+        "reasons": {entry["id"]: entry["reason"] for entry in status["retired"]} | reasons(root),
     }
     path.parent.mkdir(parents=True, exist_ok=True)
     disk.write(path, json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
@@ -138,6 +152,13 @@ def changes(
         if not listed.intersection((entry["id"], *entry["was"]))
     ]
     return sorted(found, key=lambda change: (change.id, change.kind))
+
+
+def between(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Change]:
+    """From one frozen ledger to the next, with the reasons that were frozen with it."""
+    why = new.get("reasons", {})
+    gone = [{"id": id, "was": [], "reason": why.get(id, "")} for id in new["retired"]]
+    return changes(old, [{"was": [], **claim} for claim in new["claims"]], gone, why)
 
 
 def _differences(id: str, old: Mapping[str, Any], new: Mapping[str, Any], why: str | None) -> list[Change]:
@@ -218,7 +239,5 @@ class LedgerChanges(directives.Directive):
             latest = changes(ledgers[-1], entries, retired, reasons(self.root))
             sections.append((f"Since {ledgers[-1]['version']}", latest))
         for old, new in zip(ledgers[-2::-1], ledgers[:0:-1], strict=True):
-            then = [{**claim, "was": []} for claim in new["claims"]]
-            gone = [{"id": id, "was": [], "reason": ""} for id in new["retired"]]
-            sections.append((f"From {old['version']} to {new['version']}", changes(old, then, gone, {})))
+            sections.append((f"From {old['version']} to {new['version']}", between(old, new)))
         return [self.filled("releases.changes", sections=sections, words=_WORDS, version=version)]
