@@ -84,6 +84,7 @@ def _numbers(value: Any) -> dict[str, Callable[[], Any]]:
         "list": lambda: good.tolist(),
         "dictionary": lambda: {"a": 1.0},
         TRACED: lambda: TRACED,
+        **({"too wide": lambda: np.concatenate([good] * 2, axis=-1)} if good.ndim > 1 else {}),
     }
 
 

@@ -45,6 +45,14 @@ def test_results_come_in_the_order_of_the_tasks():
     assert sweep.run(square, []) == []
 
 
+def test_tasks_begin_as_the_results_before_them_are_read():
+    tasks, most = Counting(), 4 * 2
+    for read, _ in enumerate(sweep.iterate(tasks, range(40), num_threads=2)):
+        time.sleep(0.01)
+        assert len(tasks.begun) <= read + 1 + most
+    assert len(tasks.begun) == 40
+
+
 def test_results_are_handed_out_as_they_are_ready():
     gate = threading.Event()
 

@@ -32,10 +32,11 @@ def contributions(
     """
     arguments = {"attention": attention, "values": values, "from_values": from_values}
     J, v, W = (validate.known_numbers(x, name) for name, x in arguments.items())
-    if J.ndim != 3 or v.ndim != 3 or v.shape[:2] != J.shape[:2] or W.ndim != 2 or len(W) != len(v) * v.shape[2]:
+    fits = J.ndim == 3 == v.ndim and J.shape == (*v.shape[:2], v.shape[1]) and W.ndim == 2
+    if not fits or len(W) != len(v) * v.shape[2]:
         raise ValueError(
-            f"values, from_values: expected (H, N, d) and (H d, D) with H and N of attention {J.shape}, "
-            f"got {v.shape} and {W.shape}"
+            "attention, values, from_values: expected (H, N, N), (H, N, d) and (H d, D), "
+            f"got {J.shape}, {v.shape} and {W.shape}"
         )
     given = np.einsum("hjd,hdD->hjD", v, W.reshape(*v.shape[::2], -1))
     return np.asarray(np.einsum("hij,hjD->ijD", J, given, optimize=True))

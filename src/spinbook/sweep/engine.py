@@ -11,7 +11,7 @@ import queue
 import sys
 import threading
 import traceback
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
@@ -222,7 +222,9 @@ def iterate(
     label: str = "",
     note: str = "",
 ) -> Iterator[tuple[int, Result]]:
-    """(k, function(tasks[k])) for all k, in the order in which they are ready; nothing is held back in memory.
+    """(k, function(tasks[k])) for all k, in the order in which they are ready.
+
+    Results do not pile up in memory: without an executor, tasks begin as those before them are read.
 
     ``function`` returns arrays by name, which come back as NumPy arrays whether they were computed now or read again.
     What it draws at random should follow from the task: then every executor gives the same bits.
@@ -288,7 +290,8 @@ def _results(
     time_limit: float | None,
     new_bar: Callable[[], _Bar],
 ) -> Iterator[tuple[int, Result]]:
-    missing, failures = [], {}
+    missing: deque[int] = deque()
+    failures: dict[int, Exception] = {}
     with contextlib.ExitStack() as stack:
         bar = stack.enter_context(contextlib.closing(new_bar()))
         for k in range(len(tasks)):
@@ -309,19 +312,24 @@ def _results(
             submit = functools.partial(pool.submit_within, time_limit)
             work = replace(work, time_limit=None)
         stack.callback(_stop, running, store)
-        for k in missing:
-            try:
-                # As one object: a cluster would look into arguments for futures of its own.
-                future = submit(functools.partial(work, k, tasks[k]))
-            except Exception as error:
-                # A pool that is broken or shut down; the others of its futures tell the same.
-                failures[k] = error
-                bar.count(0, failed=True)
-                continue
-            running[future] = k
-            # Waiting for a queue costs the same however many are running.
-            future.add_done_callback(arrived.put)
-        while running:
+        # Our own threads begin no more than whoever reads the results keeps up with: else all would wait in memory.
+        most = len(missing) if executor else 4 * threads
+        while missing or running:
+            while missing and len(running) < most:
+                k = missing.popleft()
+                try:
+                    # As one object: a cluster would look into arguments for futures of its own.
+                    future = submit(functools.partial(work, k, tasks[k]))
+                except Exception as error:
+                    # A pool that is broken or shut down; the others of its futures tell the same.
+                    failures[k] = error
+                    bar.count(0, failed=True)
+                    continue
+                running[future] = k
+                # Waiting for a queue costs the same however many are running.
+                future.add_done_callback(arrived.put)
+            if not running:
+                break
             try:
                 future = arrived.get(timeout=_HEARTBEAT_SECONDS)
             except queue.Empty:

@@ -1,4 +1,4 @@
-"""The comparison of stacks goes through its stages, goes on where it was, and its record is whole and small."""
+"""The comparison of stacks goes through its stages, goes on where it was, and its record is whole."""
 
 import dataclasses
 import json
