@@ -96,6 +96,13 @@ def test_moves_are_measured_in_bounds_and_what_no_longer_holds_is_named(book, mo
     assert moved[narrow] == {"probe.top": [pytest.approx(0.0005), pytest.approx(0.5)]}
 
 
+@pytest.mark.slow
+def test_a_kernel_gets_what_functions_return_in_single_precision(book):
+    book.edit("src/walks/steps.py", "1.0", "1.1")
+    job = next(job for job in portability.jobs(book.root) if job.path.rounds)
+    assert portability._run_chapter(book.root, job)["measured"]["probe.top"][0] == float(np.float32(1.1))
+
+
 @pytest.mark.parametrize(
     ("expects", "share"),
     [

@@ -28,6 +28,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -91,6 +92,18 @@ PATHS = (
     ProcessorPath("oldest versions", environment="_build/oldest", chapters=False),
     ProcessorPath("Colab's image", environment="_build/colab", tests=False, packed=True),
 )
+
+
+# A kernel finds the modules of the library first, too, to compile them anew, and would leave out the rounding.
+_STAYS_FIRST = """
+import sys
+
+class _Stays(list):
+    def insert(self, index, finder):
+        super().insert(max(index, 1), finder)
+
+sys.meta_path = _Stays(sys.meta_path)
+"""
 
 
 @dataclass(frozen=True)
@@ -233,12 +246,16 @@ def _run_chapter(root: Path, job: Job) -> dict[str, Any]:
     else:
         # Without any variable a run of its own needs no other place, but the book's results must stay what they are.
         variables = dict(job.path.variables) or {"PYTHONHASHSEED": "0"}
-        if job.path.rounds:
-            folder = perturb.startup(disk.folder(job.folder(root) / "startup"), *project.packages(root))
-            variables["PYTHONPATH"] = os.pathsep.join(map(str, [*project.code(root), folder]))
-        problem = execution.publish(
-            root, job.unit, threads=job.path.threads or 1, extra_environment=variables, target=target
-        )
+        # Outside of the repository: what a page opens there belongs to its key.
+        with tempfile.TemporaryDirectory() as folder:
+            if job.path.rounds:
+                perturb.startup(Path(folder), *project.packages(root))
+                with Path(folder, "sitecustomize.py").open("a", encoding="utf-8") as file:
+                    file.write(_STAYS_FIRST)
+                variables["PYTHONPATH"] = os.pathsep.join(map(str, [*project.code(root), folder]))
+            problem = execution.publish(
+                root, job.unit, threads=job.path.threads or 1, extra_environment=variables, target=target
+            )
     if problem is not None:
         return {"problem": f"cell {problem.cell}: {execution.plain(problem.error)}"}
     return {"measured": observed.measured(target)}
