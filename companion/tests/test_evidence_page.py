@@ -1,6 +1,7 @@
 """The pages on what long runs have found: every number from what is kept, and what is missing or old said as such."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 from bs4 import BeautifulSoup
@@ -118,6 +119,15 @@ def test_moves_are_counted_against_the_run_as_it_is(book):
     said = text_of(evidence_page.of_paths(book.root, records.read(book.root, portability.EVIDENCE), "../"))
     assert "0.1 of its bound, probe.top" in said
     assert "2 of a record before" in said
+
+
+def test_a_page_that_loads_nothing_of_what_a_path_changes_is_not_missing_there(book, monkeypatch):
+    paths = (portability.PATHS[0], portability.ProcessorPath("other digits", package="numpy", tests=False))
+    monkeypatch.setattr(portability, "PATHS", paths)
+    for loaded, state in (("numpy", "2 of 2 runs not run yet"), ("scipy", "whole")):
+        record = SimpleNamespace(packages={loaded: "1"})
+        monkeypatch.setattr(portability.execution, "read_record", lambda folder, record=record: record)
+        assert f"other digits 0 0 0 0 0 – {state}" in text_of(evidence_page.of_paths(book.root, {}, "../"))
 
 
 def test_times_are_medians_and_numbers_are_written_as_a_reader_writes_them():

@@ -79,6 +79,9 @@ def test_a_verdict_an_expectation_a_retired_a_lost_and_a_new_claim(ledger):
     now = deepcopy(entries)
     now[0]["expects"] = {"value": 12.5, "why": "Another word."}
     assert [(one[0], one[1]) for one in found(before, now)] == [(id, "expectation")]
+    (change,) = releases.changes(before, now, [], {})
+    assert change.after.endswith("expected 12.5")
+    assert not {"None", "value", "{"}.intersection(change.before.split())
     gone = [{"id": id, "was": [], "reason": "It repeated another."}]
     assert found(before, entries[1:], gone) == [(id, "retired", "It repeated another.")]
     assert found(before, entries[1:]) == [(id, "gone", None)]

@@ -129,7 +129,8 @@ def of_paths(root: Path, kept: Results, to_root: str) -> str:
     jobs = [job for job in portability.jobs(root, keyed=False) if job.path.name != portability.AS_IS]
     lines, far = [], []
     for path in dict.fromkeys(job.path.name for job in jobs):
-        mine = {job.name: job for job in jobs if job.path.name == path}
+        of_path = (job for job in jobs if job.path.name == path)
+        mine = {job.name: job for job in of_path if job.name in kept or portability.concerned(root, job)}
         done = {name: kept[name] for name in mine if name in kept}
         pages = [one for name, one in done.items() if mine[name].is_chapter]
         tests = [one for name, one in done.items() if not mine[name].is_chapter]

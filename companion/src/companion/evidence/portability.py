@@ -94,18 +94,6 @@ PATHS = (
 )
 
 
-# A kernel finds the modules of the library first, too, to compile them anew, and would leave out the rounding.
-_STAYS_FIRST = """
-import sys
-
-class _Stays(list):
-    def insert(self, index, finder):
-        super().insert(max(index, 1), finder)
-
-sys.meta_path = _Stays(sys.meta_path)
-"""
-
-
 @dataclass(frozen=True)
 class Job(resumable.Job):
     """One unit (a chapter, or a folder of tests) on one path."""
@@ -204,7 +192,7 @@ def run(root: Path, *, only: Sequence[str] = ()) -> list[str]:
     first = [job for job in wanted if job.is_reference]
     run_all = partial(resumable.run, words=lambda found: str(found.get("problem") or "done"))
     run_all(root, first, start)
-    wanted = [job for job in wanted if _concerned(root, job)]
+    wanted = [job for job in wanted if concerned(root, job)]
     run_all(root, [job for job in wanted if job not in first], start)
     outcomes = {job: resumable.outcome(root, job) or {"problem": "no result"} for job in wanted}
     problems = [f"{job.name}: {found['problem']}" for job, found in outcomes.items() if "problem" in found]
@@ -215,21 +203,17 @@ def run(root: Path, *, only: Sequence[str] = ()) -> list[str]:
     return problems
 
 
-def _concerned(root: Path, job: Job) -> bool:
-    """Whether a chapter's run as it is had loaded the package that the path is about.
+def concerned(root: Path, job: Job) -> bool:
+    """Whether a run of a chapter as it is, here or for the book, had loaded the package that the path is about.
 
-    The imports of the library name more than a run loads. Unknown before the run as it is: then it is concerned.
+    The imports of the library name more than a run loads. Unknown before any run: then it is concerned.
     """
     if job.path.package is None or not job.is_chapter:
         return True
     own = _job(PATHS[0], job.unit, True, job.key).folder(root) / "result"
-    record = execution.read_record(own) or execution.read_record(execution.results_folder(root, job.unit))
-    return record is None or record.key != _run_key(root, job) or job.path.package in record.packages
-
-
-def _run_key(root: Path, job: Job) -> str:
-    """The key that a run of the job's page has, which is more than that of its numbers."""
-    return freshness.key(root, notebooks.load(root, job.unit))
+    read = (execution.read_record(folder) for folder in (own, execution.results_folder(root, job.unit)))
+    loaded = [record.packages for record in read if record is not None]
+    return not loaded or any(job.path.package in packages for packages in loaded)
 
 
 def _interpreter(root: Path, path: ProcessorPath) -> Path:
@@ -241,7 +225,9 @@ def _run_chapter(root: Path, job: Job) -> dict[str, Any]:
     target = job.folder(root) / "result"
     if job.path.packed:
         return _run_packed(root, job, target)
-    if job.path.name == AS_IS and execution.standing(root, job.unit, _run_key(root, job)).record:
+    # The key of a run, which is more than that of its numbers.
+    key = freshness.key(root, notebooks.load(root, job.unit))
+    if job.path.name == AS_IS and execution.standing(root, job.unit, key).record:
         target, problem = execution.results_folder(root, job.unit), None
     else:
         # Without any variable a run of its own needs no other place, but the book's results must stay what they are.
@@ -250,8 +236,6 @@ def _run_chapter(root: Path, job: Job) -> dict[str, Any]:
         with tempfile.TemporaryDirectory() as folder:
             if job.path.rounds:
                 perturb.startup(Path(folder), *project.packages(root))
-                with Path(folder, "sitecustomize.py").open("a", encoding="utf-8") as file:
-                    file.write(_STAYS_FIRST)
                 variables["PYTHONPATH"] = os.pathsep.join(map(str, [*project.code(root), folder]))
             problem = execution.publish(
                 root, job.unit, threads=job.path.threads or 1, extra_environment=variables, target=target

@@ -101,7 +101,8 @@ def _install() -> None:
     target = Path(os.environ["COMPANION_OUT"]) / "progress.json"
     opened = _watch(os.path.abspath(os.environ["COMPANION_ROOT"]), os.environ["COMPANION_OUT"])
     own_packages = set(os.environ["COMPANION_PACKAGES"].split())
-    sys.meta_path.insert(0, _Finder(own_packages))
+    # In the place of Python's own finder, behind those that are there before: they may change what they find.
+    sys.meta_path.insert(sys.meta_path.index(PathFinder), _Finder(own_packages))
     count = 0
 
     def write(running: bool) -> None:

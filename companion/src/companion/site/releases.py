@@ -165,9 +165,8 @@ def _differences(id: str, old: Mapping[str, Any], new: Mapping[str, Any], why: s
     found = []
     if new["verdict"] not in (old["verdict"], *_RENAMED.get(old["verdict"], ())):
         found.append(Change(id, "verdict", old["verdict"], new["verdict"], why))
-    if asked := [name for name in _COMPARED if _asked(old[name]) != _asked(new[name])]:
-        before, after = (", ".join(f"{name} {_asked(one[name])}" for name in asked) for one in (old, new))
-        found.append(Change(id, "expectation", before, after, why))
+    if any(_asked(old[name]) != _asked(new[name]) for name in _COMPARED):
+        found.append(Change(id, "expectation", _compared_with(old), _compared_with(new), why))
     a, b = old["measured"], new["measured"]
     numbers = isinstance(a, int | float) and isinstance(b, int | float)
     if numbers and abs(a - b) > max(_bound(old), _bound(new)) + _distance(old):
@@ -191,6 +190,14 @@ def _distance(entry: Mapping[str, Any]) -> float:
 def _asked(expected: Any) -> Any:
     """An expectation without the words that explain it, which may be improved."""
     return {k: v for k, v in expected.items() if k != "why"} if isinstance(expected, Mapping) else expected
+
+
+def _compared_with(entry: Mapping[str, Any]) -> str:
+    printed = [
+        f"{name} {claims.format_value(entry[name])}" for name in ("published", "corrected") if entry[name] is not None
+    ]
+    wanted = [f"expected {claims.expectation_of(entry['expects'])}"] if entry["expects"] else []
+    return ", ".join([*printed, *wanted]) or "nothing"
 
 
 def problems(
