@@ -12,12 +12,14 @@ import sys
 import time
 
 import jax
+import torch
 
 from benchmarks import (
     adaptive_tap,
     comparison,
     entropy_production,
     free_energy,
+    gpu,
     ising,
     lens,
     measure,
@@ -118,7 +120,10 @@ def _recorded(only, missing, problems):
     The record is written after every row, so that ``missing`` can go on where a run was stopped.
     """
     everything = [*_parts(), "scaling"]
-    made = record.read() if (only or missing) and record.RECORD.exists() else {"format": 1, "rows": [], "scaling": []}
+    made = record.read() if record.RECORD.exists() else {"format": 1}
+    if not (only or missing):
+        # What was measured on a GPU stays: this is measured without one.
+        made |= {"rows": [], "scaling": []}
     loads = made["machine"]["loads"] if only or missing else {}
     made["machine"] = record.machine()
     chosen = [name for name in everything if not only or name in only]
@@ -158,6 +163,20 @@ def _recorded(only, missing, problems):
     return measured
 
 
+def _recorded_on_a_gpu(problems):
+    """Measure what runs on a GPU and put it into the record, beside what was measured without one."""
+    made = record.read()
+    made["gpu"] = {"machine": record.machine() | {"name": torch.cuda.get_device_name()}, "rows": []}
+    measured = []
+    for name, makers in (("processors", gpu.BENCHMARKS), ("block", gpu.BESIDE_A_BLOCK)):
+        for make in makers:
+            rows = _measured([make], problems)
+            measured += rows
+            made["gpu"]["rows"] += [record.entry(name, *row) for row in rows if row[1] is not None]
+            record.write(made)
+    return measured
+
+
 def main(arguments=None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="the library against plain baselines")
     known = [*_parts(), "scaling"]
@@ -165,9 +184,12 @@ def main(arguments=None) -> int:
     parser.add_argument("--record", action="store_true", help="with peers, memory and exponents; write record and page")
     parser.add_argument("--missing", action="store_true", help="with --record: only what the record lacks")
     parser.add_argument("--guard", action="store_true", help="compare a few ratios with the record")
+    parser.add_argument("--gpu", action="store_true", help="time a GPU beside the processors, into record and page")
     options = parser.parse_args([] if arguments is None else arguments)
     if unknown := sorted(set(options.only) - set(known)):
         parser.error(f"PART: expected some of {', '.join(known)}, got {', '.join(unknown)}")
+    if options.gpu and not (torch.cuda.is_available() and jax.default_backend() == "gpu"):
+        parser.error("--gpu: expected a GPU that JAX and PyTorch can use, got none")
     # The baselines are in double precision, and so must ours be for the times to compare.
     jax.config.update("jax_enable_x64", True)
     problems: list[str] = []
@@ -175,7 +197,11 @@ def main(arguments=None) -> int:
         problems = guard(record.read())
         print("\n".join(problems) or f"{len(GUARDED)} ratios are within a factor of {SLACK:g} of the record")
         return 1 if problems else 0
-    if options.record:
+    if options.gpu:
+        # Single precision, and not the fewer digits that JAX takes for products on a GPU unless it is told.
+        with jax.default_matmul_precision("highest"):
+            rows = _recorded_on_a_gpu(problems)
+    elif options.record:
         rows = _recorded(options.only, options.missing, problems)
     else:
         parts = _parts()

@@ -18,14 +18,14 @@ from spinbook.ising import sherrington_kirkpatrick as sk
 __all__ = ["BENCHMARKS", "simulate", "tap"]
 
 
-def _system(num_spins, dtype):
+def system(num_spins, dtype):
     """A system in its ordered phase, whose mean magnetisation a sampler must find."""
     J_key, h_key = jax.random.split(jax.random.key(0))
     J = sk.sample_couplings(J_key, num_spins, mean=1.0, std=0.1, dtype=dtype)
     return J, sk.sample_fields(h_key, num_spins, width=0.5, dtype=dtype)
 
 
-def _standard_errors_apart(ours, baseline):
+def standard_errors_apart(ours, baseline):
     """Distance of the means of two samples of independent replicas, in units of six standard errors."""
     variance = ours.var(ddof=1) / ours.size + baseline.var(ddof=1) / baseline.size
     return float(abs(ours.mean() - baseline.mean()) / (6 * np.sqrt(variance)))
@@ -33,7 +33,7 @@ def _standard_errors_apart(ours, baseline):
 
 def simulate(size=1024, *, num_spins=512, steps=20, beta=1.5):
     """``size`` replicas in single precision, against torch.bernoulli(torch.sigmoid(2 beta (h + s J^T)))."""
-    J, h = _system(num_spins, jnp.float32)
+    J, h = system(num_spins, jnp.float32)
     start = jnp.ones((size, num_spins), jnp.float32)
     torch_J, torch_h = (torch.from_numpy(np.array(x)) for x in (J, h))
     generator = torch.Generator().manual_seed(1)
@@ -49,12 +49,12 @@ def simulate(size=1024, *, num_spins=512, steps=20, beta=1.5):
         return s.mean(dim=1).numpy()
 
     name = f"ising.stochastic.simulate, {num_spins} spins x {size} replicas x {steps} steps, float32"
-    return Benchmark(name, ours, baseline, _standard_errors_apart)
+    return Benchmark(name, ours, baseline, standard_errors_apart)
 
 
 def tap(size=512, *, starts=20, steps=16, beta=1.1108):
     """``starts`` TAP trajectories of ``size`` spins, against a damped iteration of the same equation in NumPy."""
-    J, h = _system(size, jnp.float64)
+    J, h = system(size, jnp.float64)
     start = np.random.default_rng(3).uniform(-1, 1, size=(starts, size))
     numpy_J, numpy_h = np.asarray(J), np.asarray(h)
     tolerance = 1e-11

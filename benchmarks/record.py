@@ -197,15 +197,46 @@ def _busy(loads: Mapping[str, float]) -> str:
     return f"{usual}" + (f" ({'; '.join(others)})" if others else "")
 
 
+def _on_a_gpu(gpu: Mapping[str, Any] | None) -> str:
+    if gpu is None:
+        return "\nNo GPU has been measured: what runs on one is tested there against the CPU, but not timed.\n"
+    where, kinds = gpu["machine"], ("processors", "block")
+    versions = ", ".join(f"{name} {where['versions'][name]}" for name in ("jax", "torch"))
+    beside, block = ([row for row in gpu["rows"] if row["subject"] == kind] for kind in kinds)
+    return f"""
+## On a GPU
+
+The same functions on a GPU ({where["name"]}) and on the {where["processors"]} processors beside it, in turns as above
+({versions}). Products of single precision keep all of its digits, where JAX by itself takes fewer on such a GPU.
+Results agree within what rounding allows.
+
+{_pairs(beside, "GPU, processors")}
+
+A GPU pays where products are large. The steps of one orbit of the self-attention map are small and wait for each other,
+and a processor takes them faster.
+
+For one input the same holds of a module of spins: its solver makes many small steps, and a vanilla block a few large
+ones. Beside a block, both on the GPU, the module is further behind than on the processors of the rows above:
+
+{_pairs(block, "module, block")}
+"""
+
+
+def _pairs(rows: Sequence[Mapping[str, Any]], sides: str) -> str:
+    lines = [f"| What, at which size | times faster | from, to | {sides} |", "|---|---:|---:|---:|"]
+    for row in rows:
+        ours, baseline = map(_seconds, row["seconds"])
+        spread = f"{row['least']:.3g}, {row['most']:.3g}"
+        lines.append(f"| {row['name']} | {row['ratio']:.3g} | {spread} | {ours}, {baseline} |")
+    return "\n".join(lines)
+
+
 def page(record: Mapping[str, Any]) -> str:
     """The page of the book, as MyST Markdown."""
     where = record["machine"]
     versions = ", ".join(f"{name} {version}" for name, version in where["versions"].items())
     cpu = where["device"] == "cpu"
     kind = "without a GPU" if cpu else f"computing on its {where['device']}"
-    no_gpu = (
-        " No GPU has been measured: what runs on one is tested there against the CPU, but not timed." if cpu else ""
-    )
     theirs = _AUTHORS_MODULE if any(row["name"].endswith("neqnn") for row in record["rows"]) else ""
     recorded = "\n".join(f"| {what} | {rate} | {row} |" for what, rate, row in RECORDED_RATES)
     peers = [row for row in record["rows"] if row["subject"] == "peers"]
@@ -217,12 +248,12 @@ def page(record: Mapping[str, Any]) -> str:
 
 How fast the library is beside plain programs that compute the same numbers, beside other packages, and beside the
 authors' own code. This page is made of a record, `benchmarks/record.json`, by `make bench RECORD=1`, which measures
-everything anew. Each pair runs in one process and in turns, so that a busy machine slows both, and is only timed if the
+everything anew but the rows on a GPU; `python -m benchmarks --gpu` measures those where there is one. Each pair runs in one process and in turns, so that a busy machine slows both, and is only timed if the
 two results agree; what is compiled is compiled before. Each runs 25 times, or as often as two and a half seconds allow
 but at least three times, and the ratio of the medians counts. Seconds depend on the machine: here
 {where["processors"]} processors ({where["architecture"]}), {kind}; {versions}.
 The load before a measurement began, which is the number of other processes that wanted a processor, was
-{_busy(where["loads"])}.{no_gpu}
+{_busy(where["loads"])}.
 
 ## Where the library is not faster
 
@@ -261,7 +292,7 @@ the error is the same too: the spectra agree within $20 / T$, where both are off
 $T$ because they start with other tangents. For the module PyTorch's own encoder layer, which is another model.{theirs}
 
 {_rows(peers)}
-
+{_on_a_gpu(record.get("gpu"))}
 ## How time grows
 
 The slope of the logarithm of processor time against that of a size, fitted to the medians of five rounds, beside the

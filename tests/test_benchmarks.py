@@ -2,12 +2,14 @@
 
 import time
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
+import torch
 
 import benchmarks
-from benchmarks import peers, rbm, record, scaling
+from benchmarks import gpu, peers, rbm, record, scaling
 from benchmarks.__main__ import GUARDED, SUBJECTS, guard, main
 
 
@@ -164,6 +166,35 @@ def test_memory_that_was_free_before_a_call_counts():
     added = benchmarks.added_memory(lambda: [np.ones(2**13) for _ in range(512)])
     assert last.all()
     assert added is None or 0.9 * 2**25 < added < 1.5 * 2**25
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        partial(gpu.module, 12, batch=2, dim=16, num_heads=2),
+        partial(gpu.module, 12, batch=2, dim=16, num_heads=2, gradient=True),
+        partial(gpu.tap, 12, dim=8),
+        partial(gpu.spins, 40, num_spins=12, steps=3),
+        partial(gpu.adaptive_tap, 6, dim=4),
+        partial(gpu.mean_spins, 8, dim=4),
+        partial(gpu.orbit, 20),
+    ],
+)
+def test_what_is_timed_on_a_gpu_runs_where_there_is_none(make):
+    benchmarks.verify(make())
+
+
+def test_only_a_gpu_is_recorded_as_one_and_the_page_has_all_of_its_rows(capsys, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(SystemExit):
+        main(["--gpu"])
+    assert "--gpu: expected a GPU that JAX and PyTorch can use, got none" in capsys.readouterr().err
+    made = record.read()
+    assert len(made["gpu"]["rows"]) == len(gpu.BENCHMARKS + gpu.BESIDE_A_BLOCK)
+    section = record.page(made).partition("## On a GPU")[2].partition("\n## ")[0]
+    assert all(f"| {row['name']} | {row['ratio']:.3g} |" in section for row in made["gpu"]["rows"])
+    del made["gpu"]
+    assert "No GPU has been measured" in record.page(made)
 
 
 @pytest.mark.skipif(not peers.installed()[:-1], reason="no peer is installed")
