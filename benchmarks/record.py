@@ -248,9 +248,10 @@ def page(record: Mapping[str, Any]) -> str:
 
 How fast the library is beside plain programs that compute the same numbers, beside other packages, and beside the
 authors' own code. This page is made of a record, `benchmarks/record.json`, by `make bench RECORD=1`, which measures
-everything anew but the rows on a GPU; `python -m benchmarks --gpu` measures those where there is one. Each pair runs in one process and in turns, so that a busy machine slows both, and is only timed if the
-two results agree; what is compiled is compiled before. Each runs 25 times, or as often as two and a half seconds allow
-but at least three times, and the ratio of the medians counts. Seconds depend on the machine: here
+everything anew but the rows on a GPU; `python -m benchmarks --gpu` measures those where there is one. Each pair runs in
+one process and in turns, so that a busy machine slows both, and is only timed if the two results agree; what is
+compiled is compiled before. Each runs 25 times, or as often as two and a half seconds allow but at least three times,
+and the ratio of the medians counts. Seconds depend on the machine: here
 {where["processors"]} processors ({where["architecture"]}), {kind}; {versions}.
 The load before a measurement began, which is the number of other processes that wanted a processor, was
 {_busy(where["loads"])}.
