@@ -229,9 +229,9 @@ _WORDS = {
     "new": "new",
     "retired": "retired",
     "gone": "gone",
-    "verdict": "another verdict",
-    "expectation": "compared with something else",
-    "value": "another value",
+    "verdict": "verdict",
+    "expectation": "compared with",
+    "value": "value",
 }
 
 
