@@ -193,6 +193,14 @@ def test_only_a_gpu_is_recorded_as_one_and_the_page_has_all_of_its_rows(capsys, 
     assert len(made["gpu"]["rows"]) == len(gpu.BENCHMARKS + gpu.BESIDE_A_BLOCK)
     section = record.page(made).partition("## On a GPU")[2].partition("\n## ")[0]
     assert all(f"| {row['name']} | {row['ratio']:.3g} |" in section for row in made["gpu"]["rows"])
+    # What the page says of them in words.
+    ratios = {row["name"]: row["ratio"] for row in made["gpu"]["rows"]}
+    beside_a_block = {row["name"]: row["ratio"] for row in made["rows"] if row["name"] in ratios}
+    assert len(beside_a_block) == len(gpu.BESIDE_A_BLOCK)
+    assert all(ratios[name] < ratio for name, ratio in beside_a_block.items())
+    assert [name for name in ratios.keys() - beside_a_block.keys() if ratios[name] < 1] == [
+        "self_attention.mean_field.simulate, one orbit x 2000 steps"
+    ]
     del made["gpu"]
     assert "No GPU has been measured" in record.page(made)
 
