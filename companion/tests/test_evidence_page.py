@@ -146,8 +146,11 @@ def test_a_record_speaks_of_the_commit_that_was_measured_and_no_edit_changes_its
     said = "Measured with version 0.1.0.dev0, outside of a repository."
     assert text_of(fill("evidence.of_record", of=records.origin(book.root, "epsilon"))) == said
     records.check(book.root)
+    # One that only mends has the record of the version that it mends.
+    book.edit("src/walks/__init__.py", "0.1.0", "0.1.7")
+    records.check(book.root)
     # The next version: nothing of it is measured, then one job.
-    book.edit("src/walks/__init__.py", "0.1.0", "0.2.0")
+    book.edit("src/walks/__init__.py", "0.1.7", "0.2.0")
     records.keep(book.root, "epsilon", {}, {"a": "3", "b": "4"})
     assert records.origin(book.root, "epsilon") == of
     assert records.read(book.root, "epsilon") == {"a": {"key": "1"}, "b": {"key": "2"}}

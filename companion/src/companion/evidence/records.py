@@ -67,13 +67,16 @@ def keep(root: Path, name: str, found: Mapping[str, Mapping[str, Any]], keys: Ma
 
 
 def check(root: Path) -> None:
-    """Raise ``ValueError`` if what is kept was not measured with the version whose ledger is to be frozen."""
-    version = Version(project.identity(root).version).base_version
+    """Raise ``ValueError`` if what is kept was not measured for the release whose ledger is to be frozen.
+
+    A release that only mends, as 1.0.1, keeps what was measured for 1.0.0.
+    """
+    version = Version(project.identity(root).version)
     for path in manuscript.listed(root / FOLDER, "*.json"):
         of = origin(root, path.stem).get("version", "unknown")
         older = sum(result.get("older", False) for result in read(root, path.stem).values())
-        if of == "unknown" or Version(of).base_version != version or older:
+        if of == "unknown" or Version(of).release[:2] != version.release[:2] or older:
             raise ValueError(
-                f"{FOLDER}/{path.name}: expected results of version {version}, got version {of} and {older} results of "
-                f"a record before; `companion {path.stem}` measures again"
+                f"{FOLDER}/{path.name}: expected results of version {version.base_version}, got version {of} and "
+                f"{older} results of a record before; `companion {path.stem}` measures again"
             )
