@@ -15,7 +15,7 @@ from spinbook._moved import Finder
 
 __all__ = ["EXTRAS"]
 
-__version__ = "1.0.1"
+__version__ = "1.1.0.dev0"
 
 EXTRAS = {
     "distributed": "cluster",
