@@ -168,6 +168,7 @@ def test_memory_that_was_free_before_a_call_counts():
     assert added is None or 0.9 * 2**25 < added < 1.5 * 2**25
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "make",
     [
