@@ -24,7 +24,7 @@ from spinbook.self_attention import paper_network, token_window
 from spinbook.spin_transformer import SpinTransformerModule
 from spinbook.vector import mean_field as vector
 
-__all__ = ["BENCHMARKS"]
+__all__ = ["BENCHMARKS", "BESIDE_A_BLOCK"]
 
 
 def _apart(tolerance, ours, baseline):
@@ -74,7 +74,7 @@ def module(size=512, *, batch=8, dim=512, num_heads=8, gradient=False):
         return jax.vmap(eqx.combine(arrays, rest))(x)
 
     backward = jax.grad(lambda arrays, x: jnp.mean(jnp.square(forward(arrays, x))), argnums=1)
-    way = "forward and backward" if gradient else "forward"
+    way = "gradient of its inputs" if gradient else "forward"
     # A solver of single precision stops where its changes are rounding; a gradient is a sum over all sites.
     return _in_jax(
         f"SpinTransformerModule, ({batch}, {size}, {dim}), {num_heads} heads, {way}, float32",

@@ -215,8 +215,9 @@ Results agree within what rounding allows.
 A GPU pays where products are large. The steps of one orbit of the self-attention map are small and wait for each other,
 and a processor takes them faster.
 
-For one input the same holds of a module of spins: its solver makes many small steps, and a vanilla block a few large
-ones. Beside a block, both on the GPU, the module is further behind than on the processors of the rows above:
+One input alone gains less, and a module of spins less than a vanilla block: the module evaluates its equation several
+times, one after the other. Beside a block, both on the GPU, it is further behind than on the processors of the rows
+above:
 
 {_pairs(block, "module, block")}
 """
