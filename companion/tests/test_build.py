@@ -22,6 +22,7 @@ import pytest
 import yaml
 from bs4 import BeautifulSoup
 from jupyter_client.connect import LocalPortCache
+from papermill import engines
 
 from companion import __main__ as command_line
 from companion import build, project
@@ -473,7 +474,16 @@ def test_the_run_names_chapter_cell_and_error_of(copy, case):
     assert (failure.chapter, failure.cell) == ("probe", cell)
     assert error in failure.error
     assert copy.stale()
-    assert copy.path("_build/failed/probe/probe.ipynb").is_file(), "what was computed is kept"
+    kept = nbformat.read(copy.path("_build/failed/probe/probe.ipynb"), as_version=4)
+    before = [one for one in kept.cells if one.cell_type == "code"][: max(cell - 1, 0)]
+    assert all(one.metadata.papermill.status == "completed" for one in before), "what was computed is kept"
+
+
+def test_a_notebook_is_written_when_it_starts_and_ends_and_not_around_each_cell(copy, monkeypatch):
+    writes, write = [], engines.write_ipynb
+    monkeypatch.setattr(engines, "write_ipynb", lambda *given: writes.append(write(*given)))
+    assert execution.publish(copy.root, "probe", threads=1) is None
+    assert len(writes) == 2, "at its start, and at its end"
 
 
 @pytest.mark.slow
@@ -515,7 +525,6 @@ def test_an_interrupted_run_leaves_no_result_and_the_next_build_runs_it(copy):
     running.process.wait()
     wait_until(lambda: not processes_of(copy.root), seconds=10)
     assert copy.stale()
-    assert (running.folder / "run" / "probe.ipynb").is_file(), "papermill wrote a part, in the work folder only"
     assert "was ended by SIGKILL" in execution.failure(copy.root, running).error
     execution.end(running)
     copy.edit("notebooks/probe.md", "time.sleep(60)\n", "")

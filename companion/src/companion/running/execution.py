@@ -316,8 +316,21 @@ def _execute(
 ) -> tuple[str, str] | None:
     """Execute a notebook in a kernel with these environment variables; returns its error and the failing code."""
     import papermill
+    from papermill.engines import NBClientEngine, papermill_engines
     from traitlets.config import Config
 
+    class SavingOnce(NBClientEngine):  # type: ignore[misc]
+        """Writes the notebook when it starts and when it ends, however it ends; papermill does around each cell."""
+
+        @classmethod
+        def execute_managed_notebook(cls, notebook: Any, *arguments: Any, **options: Any) -> None:
+            target, notebook.output_path = notebook.output_path, None
+            try:
+                super().execute_managed_notebook(notebook, *arguments, **options)
+            finally:
+                notebook.output_path = target
+
+    papermill_engines.register(__package__, SavingOnce)
     saved = dict(os.environ)
     with tempfile.TemporaryDirectory(prefix="kernel-") as sockets:
         # A kernel binds ports that were free a moment before, and dies if another program has taken one meanwhile.
@@ -330,6 +343,7 @@ def _execute(
                 # papermill formats them.
                 *(str(path).replace("{", "{{").replace("}", "}}") for path in (given, output)),
                 parameters=parameters,
+                engine_name=__package__,
                 kernel_name="python3",
                 cwd=str(scratch),
                 progress_bar=False,

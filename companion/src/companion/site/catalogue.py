@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,12 @@ INDEX = "book.json"
 
 
 def built(root: Path, name: str) -> Any:
-    """A record of the last build, as ``claims.json``."""
-    return json.loads((root / "_build" / name).read_text(encoding="utf-8"))
+    """A record of the last build, as ``claims.json``; what is returned is kept, and must not be changed."""
+    return _decoded((root / "_build" / name).read_text(encoding="utf-8"))
+
+
+# Hundreds of directives and roles ask for the same few.
+_decoded = lru_cache(maxsize=8)(json.loads)
 
 
 def by_id(entries: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:

@@ -386,6 +386,7 @@ def _exchange_urls(buttons: list[dict[str, Any]], exchange: dict[str, str]) -> N
         _exchange_urls(button.get("buttons", []), exchange)
 
 
+_PILES = 8
 _UNDECLARED = ("sphinx_jupyterbook_latex", "sphinx_multitoc_numbering")
 
 
@@ -397,6 +398,11 @@ def _read_side_by_side(app: Sphinx) -> None:
     for name in _UNDECLARED:
         if name in app.extensions:
             app.extensions[name].parallel_read_safe = True
+
+
+def _deal_out(app: Sphinx, env: Any, pages: list[str]) -> None:
+    """Each process of Sphinx reads neighbours of the list: the long ones, as audits, stand beside each other."""
+    pages[:] = [page for first in range(_PILES) for page in pages[first::_PILES]]
 
 
 def _leave_search_to_the_book(app: Sphinx) -> None:
@@ -442,6 +448,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("config-inited", _serve_everything)
     app.connect("builder-inited", _read_side_by_side)
     app.connect("builder-inited", _leave_search_to_the_book)
+    app.connect("env-before-read-docs", _deal_out)
     app.connect("doctree-resolved", numbering.fill)
     app.connect("html-page-context", reading.follow_the_road, priority=900)
     app.connect("html-page-context", _finish_page, priority=900)
