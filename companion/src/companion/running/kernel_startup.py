@@ -7,6 +7,7 @@ kernel starts open for themselves is not seen.
 """
 
 import ctypes
+import gc
 import json
 import os
 import resource
@@ -98,6 +99,8 @@ def _install() -> None:
     from IPython import get_ipython
 
     _end_with_parent()
+    # What a page holds is large, and Python would look through it for rubbish every few moments.
+    gc.set_threshold(20_000, 20, 50)
     target = Path(os.environ["COMPANION_OUT"]) / "progress.json"
     opened = _watch(os.path.abspath(os.environ["COMPANION_ROOT"]), os.environ["COMPANION_OUT"])
     own_packages = set(os.environ["COMPANION_PACKAGES"].split())
