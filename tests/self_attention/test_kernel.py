@@ -131,7 +131,7 @@ def test_every_tangent_is_the_derivative_of_the_definition(name, beta, request):
 
 
 def test_a_lane_does_not_see_its_neighbours(paper, monkeypatch):
-    # 70, 32 and 1 lanes: groups of different sizes, a full one, one orbit among idle lanes, and one compiled for itself.
+    # 70, 32 and 1 lanes: groups of different sizes, a full one, one orbit among idle lanes, and one compiled for one.
     betas = np.linspace(0.5, 2.5, 70)
     start = token_window(paper)
     observation = Observation(num_bins=100, max_crossings=5, num_tail=7, plane=1, tolerance=0.1)
