@@ -123,7 +123,7 @@ def lyapunov_spectrum(
     three in the middle stay uncertain, and say so. The sum of all must be the mean of log |det J|, which needs neither
     route. The tangents turn for the last ``turning`` steps of the transient, after which the two Q are the same.
 
-    Cost: for the paper's network some 60 microseconds per step, and three seconds of compiling the first time. Raises
+    Cost: for the paper's network some 60 microseconds per step, and four seconds of compiling the first time. Raises
     ``ValueError`` as ``lyapunov_exponents`` does, and where a step is singular (fewer than M sign classes). Source:
     this book; the order of the inverse route is in Ginelli et al. (2007).
 

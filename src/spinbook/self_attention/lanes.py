@@ -184,7 +184,7 @@ def run(lanes: Lanes, observation: Observation, numerics: Numerics) -> Statistic
     """All orbits through the transient and the blocks, in groups of ``LANES``, in the calling thread.
 
     A single orbit among idle lanes takes five times as long as by functions that are compiled for one orbit. These are
-    compiled once that pays, in two seconds, and give the same result to the bit.
+    compiled once that pays, in some seconds, and give the same result to the bit.
 
     >>> from spinbook.self_attention import paper_network, token_window
     >>> start = token_window(paper_network())
