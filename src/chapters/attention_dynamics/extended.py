@@ -27,14 +27,16 @@ _COMPILED: dict[str, Any] = {"error_model": "numpy", "nogil": True, "cache": Tru
 _INNER: dict[str, Any] = _COMPILED | {"no_cpython_wrapper": True}
 
 
-@intrinsic
-def _fused(typing_context: Any, a: Any, b: Any, c: Any) -> Any:
+def _typed(typing_context: Any, a: Any, b: Any, c: Any) -> Any:
     """a b + c, rounded once."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.fma(*arguments)
 
     return numba.types.float64(a, b, c), generate
+
+
+_fused: Any = intrinsic(_typed)
 
 
 @numba.njit(**_INNER)
