@@ -96,7 +96,7 @@ def advance(network, beta, directions, steps):
         np.zeros(L, np.int64),
     )  # fmt: skip
     nothing = np.zeros((0, 1, 5, M))
-    compiled.advance(state.reshape(-1), positions, 0, 1, steps, tangents, 10**9, logs, unwatched, nothing)
+    compiled.advance(state.reshape(-1), positions, 0, 1, 0, steps, tangents, 10**9, logs, unwatched, nothing)
     # The length that the only normalisation took away.
     return (tangents.reshape(-1, L)[:M] * np.exp(logs[0]))[:, : len(directions)].T
 
@@ -130,14 +130,15 @@ def test_every_tangent_is_the_derivative_of_the_definition(name, beta, request):
         assert np.abs(ours - tangents[:, 0]).max() <= 1e3 * steps * EPS * max(size, 1.0)
 
 
-def test_a_lane_does_not_see_its_neighbours(paper):
-    # 1, 32 and 70 lanes: a group alone, a full one, and groups of different sizes.
+def test_a_lane_does_not_see_its_neighbours(paper, monkeypatch):
+    # 70, 32 and 1 lanes: groups of different sizes, a full one, one orbit among idle lanes, and one compiled for one.
     betas = np.linspace(0.5, 2.5, 70)
     start = token_window(paper)
     observation = Observation(num_bins=100, max_crossings=5, num_tail=7, plane=1, tolerance=0.1)
     numerics = Numerics(steps=50, transient=10, num_exponents=2, num_blocks=2)
     results = []
-    for n in (70, 32, 1):
+    for n, worth in ((70, 0), (32, 0), (1, 10**9), (1, 0)):
+        monkeypatch.setattr(lanes, "_STEPS_WORTH_COMPILING", worth)
         windows = start._replace(attention=np.repeat(start.attention[None], n, axis=0))
         results.append(lanes.run(lanes.stack([paper] * n, betas[:n], windows), observation, numerics))
     for other in results[1:]:

@@ -3,6 +3,9 @@
 Numbers are unevaluated sums of two doubles, high + low with |low| <= ulp(high) / 2 (Dekker 1971), so that a relative
 size of 1e-32 is still seen beside one. Imported by ``spectrum`` when it first runs, because numba takes a second.
 
+All tangents go through an operation side by side: in here they are the columns of arrays (2, rows, columns), high parts
+first, with columns of zeros up to a multiple of eight, so that the compiler can make vectors of them.
+
 Functions here take their arguments without checks; their callers have checked them.
 """
 
@@ -14,15 +17,29 @@ from typing import Any
 
 import numba
 import numpy as np
+from numba.extending import intrinsic
 
 __all__ = ["forward", "inverse"]
 
-_SPLITTER = 134217729.0  # 2^27 + 1
 # Without fast mathematics: the compiler must not take (a + b) - a for b.
-_COMPILED: dict[str, Any] = {"error_model": "numpy", "nogil": True, "cache": True}
+_COMPILED: dict[str, Any] = {"error_model": "numpy", "nogil": True, "cache": True, "no_cfunc_wrapper": True}
+# Functions that only compiled functions call need no entry from Python, which takes time to compile.
+_INNER: dict[str, Any] = _COMPILED | {"no_cpython_wrapper": True}
 
 
-@numba.njit(**_COMPILED)
+def _typed(typing_context: Any, a: Any, b: Any, c: Any) -> Any:
+    """a b + c, rounded once."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.fma(*arguments)
+
+    return numba.types.float64(a, b, c), generate
+
+
+_fused: Any = intrinsic(_typed)
+
+
+@numba.njit(**_INNER)
 def _add(a: float, x: float, b: float, y: float) -> tuple[float, float]:
     """(a + x) + (b + y), with the sum of the low parts kept (Knuth's two-sum, twice)."""
     high = a + b
@@ -38,23 +55,16 @@ def _add(a: float, x: float, b: float, y: float) -> tuple[float, float]:
     return high, error - (high - total)
 
 
-@numba.njit(**_COMPILED)
+@numba.njit(**_INNER)
 def _multiply(a: float, x: float, b: float, y: float) -> tuple[float, float]:
-    """(a + x) (b + y) with Dekker's product of the high parts."""
+    """(a + x) (b + y), with what rounding takes from the product of the high parts."""
     high = a * b
-    t = _SPLITTER * a
-    a_high = t - (t - a)
-    a_low = a - a_high
-    t = _SPLITTER * b
-    b_high = t - (t - b)
-    b_low = b - b_high
-    error = ((a_high * b_high - high) + a_high * b_low + a_low * b_high) + a_low * b_low
-    error += a * y + x * b
+    error = _fused(a, b, -high) + (a * y + x * b)
     total = high + error
     return total, error - (total - high)
 
 
-@numba.njit(**_COMPILED)
+@numba.njit(**_INNER)
 def _divide(a: float, x: float, b: float, y: float) -> tuple[float, float]:
     """(a + x) / (b + y): a quotient of doubles, and two corrections."""
     high, low = a / b, 0.0
@@ -65,73 +75,78 @@ def _divide(a: float, x: float, b: float, y: float) -> tuple[float, float]:
     return high, low
 
 
-@numba.njit(**_COMPILED)
-def _inner(U: np.ndarray, V: np.ndarray) -> tuple[float, float]:
-    """u . v of two vectors (2, n) of high and low parts."""
-    high, low = 0.0, 0.0
-    for i in range(U.shape[1]):
-        p, q = _multiply(U[0, i], U[1, i], V[0, i], V[1, i])
-        high, low = _add(high, low, p, q)
-    return high, low
+@numba.njit(**_INNER)
+def _add_multiple(p: float, q: float, U: np.ndarray, i: int, V: np.ndarray, j: int) -> None:
+    """Adds (p + q) times row i of U to row j of V."""
+    for k in range(V.shape[2]):
+        r, s = _multiply(p, q, U[0, i, k], U[1, i, k])
+        V[0, j, k], V[1, j, k] = _add(V[0, j, k], V[1, j, k], r, s)
 
 
-@numba.njit(**_COMPILED)
-def _orthonormalise(D: np.ndarray, logs: np.ndarray) -> None:
-    """The tangents D (E, 2, n) in their order, by the modified Gram-Schmidt process; adds log |R_kk| to ``logs``."""
-    n = D.shape[2]
-    for k in range(len(D)):
+@numba.njit(**_INNER)
+def _orthonormalise(new: np.ndarray, D: np.ndarray, logs: np.ndarray, rounded: bool, rows: np.ndarray) -> None:
+    """D <- the tangents ``new``, orthonormalised in their order (modified Gram-Schmidt), and ``new`` <- 0.
+
+    Both are (2, n, columns); log |R_kk| is added to ``logs``. If ``rounded``, ``new`` is rounded to 53 bits first. A
+    tangent is taken out of all that follow at once, and divided by its length when all are done. ``rows`` (2, 2,
+    columns) is scratch: the scalar products with one tangent, and the lengths.
+    """
+    n, E = D.shape[1], len(logs)
+    for i in range(n):
+        for k in range(D.shape[2]):
+            D[0, i, k], D[1, i, k] = new[0, i, k], 0.0 if rounded else new[1, i, k]
+            new[0, i, k], new[1, i, k] = 0.0, 0.0
+    for k in range(E):
         # A factor of two takes numbers of any size out of the way of over- and underflow, and rounds nothing.
         largest = 0.0
         for i in range(n):
-            largest = max(largest, abs(D[k, 0, i]))
-        if largest > 0:
-            exponent = np.floor(np.log2(largest))
-            D[k] *= 2.0**-exponent
-            logs[k] += exponent * np.log(2.0)
-        for j in range(k):
-            p, q = _inner(D[j], D[k])
-            for i in range(n):
-                r, s = _multiply(p, q, D[j, 0, i], D[j, 1, i])
-                D[k, 0, i], D[k, 1, i] = _add(D[k, 0, i], D[k, 1, i], -r, -s)
-        p, q = _inner(D[k], D[k])
+            size = abs(D[0, i, k])
+            largest = size if size > largest else largest
+        exponent = np.floor(np.log2(largest)) if largest > 0 else 0.0
+        logs[k] += exponent * np.log(2.0)
+        factor = 2.0**-exponent
+        for i in range(n):
+            D[0, i, k] *= factor
+            D[1, i, k] *= factor
+    for k in range(E):
+        for j in range(D.shape[2]):
+            rows[0, 0, j], rows[1, 0, j] = 0.0, 0.0
+        for i in range(n):
+            _add_multiple(D[0, i, k], D[1, i, k], D, i, rows, 0)
+        p, q = rows[0, 0, k], rows[1, 0, k]
         # Of the root only the relative error counts: a double corrected once by Newton's method.
         root = np.sqrt(p)
         r, s = _multiply(root, 0.0, root, 0.0)
         r, s = _add(p, q, -r, -s)
-        p, q = _add(root, 0.0, 0.5 * r / root, 0.0)
-        logs[k] += np.log(p)
+        rows[0, 1, k], rows[1, 1, k] = _add(root, 0.0, 0.5 * r / root, 0.0)
+        logs[k] += np.log(rows[0, 1, k])
+        for j in range(D.shape[2]):
+            r, s = _divide(rows[0, 0, j], rows[1, 0, j], p, q)
+            rows[0, 0, j], rows[1, 0, j] = (r, s) if j > k else (0.0, 0.0)
         for i in range(n):
-            D[k, 0, i], D[k, 1, i] = _divide(D[k, 0, i], D[k, 1, i], p, q)
+            _add_multiple(-D[0, i, k], -D[1, i, k], rows, 0, D, i)
+    for i in range(n):
+        for k in range(E):
+            D[0, i, k], D[1, i, k] = _divide(D[0, i, k], D[1, i, k], rows[0, 1, k], rows[1, 1, k])
 
 
 @numba.njit(**_COMPILED)
-def forward(top: np.ndarray, D: np.ndarray, logs: np.ndarray, rounded: bool) -> None:
-    """D <- J_T ... J_1 D with the logarithms of what every step stretches added to ``logs`` (E,).
-
-    ``D`` (E, 2, K M): tangents of the window of K vectors, newest first. J has the rows ``top`` (T, M, K M) of a step
-    above those that shift the window by M. If ``rounded``, what a step makes of D is rounded to 53 bits, to see
-    what that changes.
-    """
+def _forward(
+    top: np.ndarray, D: np.ndarray, logs: np.ndarray, rounded: bool, new: np.ndarray, rows: np.ndarray
+) -> None:
     M, n = top.shape[1:]
-    new = np.zeros((2, M))
     for t in range(len(top)):
-        for k in range(len(D)):
+        for i in range(n):
             for a in range(M):
-                high, low = 0.0, 0.0
-                for i in range(n):
-                    p, q = _multiply(top[t, a, i], 0.0, D[k, 0, i], D[k, 1, i])
-                    high, low = _add(high, low, p, q)
-                new[0, a], new[1, a] = high, low
-            D[k, :, M:] = D[k, :, : n - M].copy()
-            D[k, :, :M] = new
-        if rounded:
-            D[:, 1] = 0.0
-        _orthonormalise(D, logs)
+                _add_multiple(top[t, a, i], 0.0, D, i, new, a)
+        for i in range(n - M):
+            _add_multiple(1.0, 0.0, D, i, new, M + i)
+        _orthonormalise(new, D, logs, rounded, rows)
 
 
-@numba.njit(**_COMPILED)
+@numba.njit(**_INNER)
 def _solve(A: np.ndarray, b: np.ndarray) -> None:
-    """b <- A^-1 b for A (2, M, M) and b (2, M), both overwritten: elimination with the largest pivot of a column."""
+    """b <- A^-1 b for A (2, M, M) and the first M rows of b, both overwritten: elimination with the largest pivots."""
     M = A.shape[1]
     for c in range(M):
         best = c
@@ -141,51 +156,75 @@ def _solve(A: np.ndarray, b: np.ndarray) -> None:
         for h in range(2):
             for i in range(M):
                 A[h, c, i], A[h, best, i] = A[h, best, i], A[h, c, i]
-            b[h, c], b[h, best] = b[h, best], b[h, c]
+            for k in range(b.shape[2]):
+                b[h, c, k], b[h, best, k] = b[h, best, k], b[h, c, k]
         for r in range(c + 1, M):
             p, q = _divide(A[0, r, c], A[1, r, c], A[0, c, c], A[1, c, c])
-            for i in range(c, M):
-                u, v = _multiply(p, q, A[0, c, i], A[1, c, i])
-                A[0, r, i], A[1, r, i] = _add(A[0, r, i], A[1, r, i], -u, -v)
-            u, v = _multiply(p, q, b[0, c], b[1, c])
-            b[0, r], b[1, r] = _add(b[0, r], b[1, r], -u, -v)
+            _add_multiple(-p, -q, A, c, A, r)
+            _add_multiple(-p, -q, b, c, b, r)
     for r in range(M - 1, -1, -1):
         for i in range(r + 1, M):
-            u, v = _multiply(A[0, r, i], A[1, r, i], b[0, i], b[1, i])
-            b[0, r], b[1, r] = _add(b[0, r], b[1, r], -u, -v)
-        b[0, r], b[1, r] = _divide(b[0, r], b[1, r], A[0, r, r], A[1, r, r])
+            _add_multiple(-A[0, r, i], -A[1, r, i], b, i, b, r)
+        for k in range(b.shape[2]):
+            b[0, r, k], b[1, r, k] = _divide(b[0, r, k], b[1, r, k], A[0, r, r], A[1, r, r])
 
 
 @numba.njit(**_COMPILED)
+def _inverse(
+    top: np.ndarray,
+    transposed: np.ndarray,
+    weights: np.ndarray,
+    Y: np.ndarray,
+    logs: np.ndarray,
+    rounded: bool,
+    new: np.ndarray,
+    rows: np.ndarray,
+) -> None:
+    M, n = top.shape[1:]
+    for t in range(len(top)):
+        for i in range(M):
+            _add_multiple(1.0, 0.0, Y, n - M + i, new, i)
+        _solve(transposed[t], new)
+        for i in range(n - M):
+            _add_multiple(weights[t], 0.0, Y, i, new, M + i)
+            for a in range(M):
+                _add_multiple(-top[t, a, i], 0.0, new, a, new, M + i)
+        _orthonormalise(new, Y, logs, rounded, rows)
+
+
+def _columns(tangents: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Tangents (E, 2, n) as the columns of an array (2, n, columns), zeros like it, and two rows of zeros."""
+    E, _, n = tangents.shape
+    D = np.zeros((2, n, -(-E // 8) * 8))
+    D[:, :, :E] = tangents.transpose(1, 2, 0)
+    return D, np.zeros_like(D), np.zeros_like(D[:, :2])
+
+
+def forward(top: np.ndarray, tangents: np.ndarray, logs: np.ndarray, rounded: bool) -> None:
+    """D <- J_T ... J_1 D with the logarithms of what every step stretches added to ``logs`` (E,).
+
+    ``tangents`` (E, 2, K M): D, tangents of the window of K vectors, newest first. J has the rows ``top`` (T, M, K M)
+    of a step above those that shift the window by M. If ``rounded``, what a step makes of D is rounded to 53 bits, to
+    see what that changes.
+    """
+    D, new, rows = _columns(tangents)
+    _forward(top, D, logs, rounded, new, rows)
+    tangents[:] = D[:, :, : len(tangents)].transpose(2, 0, 1)
+
+
 def inverse(
-    top: np.ndarray, oldest: np.ndarray, log_weight: np.ndarray, Y: np.ndarray, logs: np.ndarray, rounded: bool
+    top: np.ndarray, oldest: np.ndarray, log_weight: np.ndarray, tangents: np.ndarray, logs: np.ndarray, rounded: bool
 ) -> None:
     """Y <- J_T^-T ... J_1^-T Y, with the logarithms of what every step stretches added to ``logs`` (E,).
 
-    Of the window, the oldest vector enters a step by the block p G of ``top``, with G = ``oldest`` (T, M, M) and
-    log p = ``log_weight`` (T,), which may be far below what a double holds. J^T y = q is solved from the oldest vector
-    on: p G^T y_0 = q_{K-1}, y_{j+1} = q_j - B_j^T y_0. ``rounded`` as for ``forward``.
+    ``tangents`` (E, 2, K M): Y. Of the window, the oldest vector enters a step by the block p G of ``top``, with G =
+    ``oldest`` (T, M, M) and log p = ``log_weight`` (T,), which may be far below what a double holds. J^T y = q is
+    solved from the oldest vector on: p G^T y_0 = q_{K-1}, y_{j+1} = q_j - B_j^T y_0. ``rounded`` as for ``forward``.
     """
-    M, n = top.shape[1:]
-    A, y = np.zeros((2, M, M)), np.zeros((2, M))
-    new = np.zeros((2, n))
-    for t in range(len(top)):
-        # Everything times p, so that nothing overflows; p goes into the logarithms.
-        weight = np.exp(log_weight[t])
-        for k in range(len(Y)):
-            A[0] = oldest[t].T
-            A[1] = 0.0
-            y[:] = Y[k, :, n - M :]
-            _solve(A, y)
-            new[:, :M] = y
-            for i in range(n - M):
-                high, low = _multiply(weight, 0.0, Y[k, 0, i], Y[k, 1, i])
-                for a in range(M):
-                    p, q = _multiply(top[t, a, i], 0.0, y[0, a], y[1, a])
-                    high, low = _add(high, low, -p, -q)
-                new[0, M + i], new[1, M + i] = high, low
-            Y[k] = new
-            logs[k] -= log_weight[t]
-        if rounded:
-            Y[:, 1] = 0.0
-        _orthonormalise(Y, logs)
+    Y, new, rows = _columns(tangents)
+    transposed = np.zeros((len(top), 2, *oldest.shape[1:]))
+    transposed[:, 0] = oldest.swapaxes(1, 2)
+    # Everything times p, so that nothing overflows; p goes into the logarithms.
+    _inverse(top, transposed, np.exp(log_weight), Y, logs, rounded, new, rows)
+    logs -= log_weight.sum()
+    tangents[:] = Y[:, :, : len(tangents)].transpose(2, 0, 1)

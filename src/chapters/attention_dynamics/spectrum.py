@@ -123,9 +123,9 @@ def lyapunov_spectrum(
     three in the middle stay uncertain, and say so. The sum of all must be the mean of log |det J|, which needs neither
     route. The tangents turn for the last ``turning`` steps of the transient, after which the two Q are the same.
 
-    Cost: for the paper's network some 130 microseconds per step, 15 to 20 times those of ``lyapunov_exponents``, and
-    ten seconds of compiling the first time. Raises ``ValueError`` as ``lyapunov_exponents`` does, and where a step is
-    singular (fewer than M sign classes). Source: this book; the order of the inverse route is in Ginelli et al. (2007).
+    Cost: for the paper's network some 60 microseconds per step, and four seconds of compiling the first time. Raises
+    ``ValueError`` as ``lyapunov_exponents`` does, and where a step is singular (fewer than M sign classes). Source:
+    this book; the order of the inverse route is in Ginelli et al. (2007).
 
     >>> from spinbook.self_attention import paper_network
     >>> found = lyapunov_spectrum(paper_network(), beta=1.0, steps=400, transient=400, turning=200)

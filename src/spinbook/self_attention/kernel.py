@@ -5,8 +5,8 @@ orbit with its own network, temperature and start. The mean fields of a token do
 so only the newest token is computed. Nothing here checks an argument.
 
 Compiled when first called, which takes some six seconds for each combination of the numbers of features, tokens in the
-window and sign classes (three for a single orbit), and again in the next process: numba's cache, which would write into
-the folder of this file, is off. The log says so, under the name ``spinbook``, at level INFO.
+window and sign classes, and again in the next process: numba's cache, which would write into the folder of this file,
+is off. The log says so, under the name ``spinbook``, at level INFO.
 """
 # numba's decorators have no types.
 # mypy: disable-error-code="untyped-decorator"
@@ -30,9 +30,15 @@ _log_to = logging.getLogger("spinbook")
 
 # Fused multiply-adds are allowed, no other change of the arithmetic. Division by zero is not checked: the check would
 # stand in the way of vectors, and every divisor is positive.
-_OPTIONS: dict[str, Any] = {"fastmath": {"contract", "nsz"}, "error_model": "numpy", "nogil": True}
-# Functions that only compiled functions call need no entry from Python, which takes time to compile.
-_INNER: dict[str, Any] = _OPTIONS | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+# Nobody calls from C, and functions that only compiled functions call need no entry from Python either; each takes time
+# to compile.
+_OPTIONS: dict[str, Any] = {
+    "fastmath": {"contract", "nsz"},
+    "error_model": "numpy",
+    "nogil": True,
+    "no_cfunc_wrapper": True,
+}
+_INNER: dict[str, Any] = _OPTIONS | {"no_cpython_wrapper": True}
 
 _LOG2_E = 1.0 / math.log(2.0)
 # log 2 in two parts, the first with so many trailing zeros that its product with any exponent is exact.
@@ -192,13 +198,12 @@ class Watched(NamedTuple):
 
 
 class Kernel(NamedTuple):
-    """The compiled functions for one combination of sizes, and the layout of the flat state they work on.
+    """The compiled function for one combination of sizes, and the layout of the flat state that it works on.
 
     ``tangent_size``: numbers of one tangent, in blocks of one per lane: the derivative of the newest attention vector,
     (M), and of the hyperbolic tangents of the tokens in the window, newest first, (K, C).
     """
 
-    fill: Callable[..., None]
     advance: Callable[..., None]
     layout: Layout
     tangent_size: int
@@ -432,19 +437,12 @@ def compiled(M: int, K: int, C: int, L: int) -> Kernel:
                 row[lane, 4, a] = s[ATTENTION + a * L + lane]
 
     @numba.njit(**_OPTIONS)
-    def fill(s: np.ndarray, positions: np.ndarray, position: int, length: int) -> None:
-        """All tokens of the window but the one that ``advance`` makes first, from the attention that made them."""
-        for j in range(length - 1, 0, -1):
-            for i in range(M * L):
-                s[SOURCE + i] = s[ATTENTION + j * M * L + i]
-            overlaps(s, positions[(position - j) % len(positions)])
-
-    @numba.njit(**_OPTIONS)
     def advance(
         s: np.ndarray,
         positions: np.ndarray,
         position: int,
         length: int,
+        behind: int,
         steps: int,
         tangents: np.ndarray,
         every: int,
@@ -454,13 +452,18 @@ def compiled(M: int, K: int, C: int, L: int) -> Kernel:
     ) -> None:
         """``steps`` steps from a window of ``length`` tokens; the next one carries ``position``.
 
+        Before them, the last ``behind`` tokens of the window are made from the attention that made them.
+
         The tangents, if there are any, are orthonormalised ``every`` so many steps and at the end, and the logarithms
         of what they had grown to are added to ``logs``. The last steps go into ``record``, as many as it has room for.
         """
-        for n in range(steps):
+        for n in range(-behind, steps):
+            maker = ATTENTION + max(-n, 0) * M * L
             for i in range(M * L):
-                s[SOURCE + i] = s[ATTENTION + i]
+                s[SOURCE + i] = s[maker + i]
             overlaps(s, positions[(position + n) % len(positions)])
+            if n < 0:
+                continue
             attend(s, length + n)
             if len(tangents) > 0:
                 linearise(s)
@@ -473,4 +476,4 @@ def compiled(M: int, K: int, C: int, L: int) -> Kernel:
             if n >= steps - len(record):
                 note(s, record[n - steps + len(record)])
 
-    return Kernel(fill, advance, at, (M + K * C) * L)
+    return Kernel(advance, at, (M + K * C) * L)

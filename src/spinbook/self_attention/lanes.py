@@ -6,6 +6,7 @@ not checked here; ``bifurcations``, ``trajectories`` and ``lyapunov`` do that.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -33,6 +34,11 @@ __all__ = [
 # The orbits that the compiled kernel takes at once: several vector registers, and too many for the compiler to unroll a
 # loop over lanes before it can make vectors of it.
 LANES = 32
+
+# A single orbit is one lane of 32, until the steps of single orbits have cost as much as it takes to compile functions
+# for one orbit, which are five times as fast.
+_STEPS_WORTH_COMPILING = 5_000_000
+_single_steps: Counter[tuple[int, ...]] = Counter()
 
 FIELDS = ("output_semantic", "values", "queries", "keys", "attention")
 
@@ -164,10 +170,21 @@ def turning_steps(numerics: Numerics) -> int:
     return min(numerics.transient, 2000) if numerics.num_exponents else 0
 
 
+def _pays(lanes: Lanes, numerics: Numerics) -> bool:
+    """Whether single orbits of this size have been so long, with this one, that functions for one orbit are worth it.
+
+    A tangent costs as much as the orbit.
+    """
+    sizes = (*lanes.windows.attention.shape, lanes.classes.signs.shape[1])
+    _single_steps[sizes] += numerics.transient + numerics.steps * (1 + numerics.num_exponents)
+    return _single_steps[sizes] > _STEPS_WORTH_COMPILING
+
+
 def run(lanes: Lanes, observation: Observation, numerics: Numerics) -> Statistics:
     """All orbits through the transient and the blocks, in groups of ``LANES``, in the calling thread.
 
-    A single orbit runs alone, ten times faster than as one lane among idle ones, and with the same result to the bit.
+    A single orbit among idle lanes takes five times as long as by functions that are compiled for one orbit. These are
+    compiled once that pays, in some seconds, and give the same result to the bit.
 
     >>> from spinbook.self_attention import paper_network, token_window
     >>> start = token_window(paper_network())
@@ -175,7 +192,7 @@ def run(lanes: Lanes, observation: Observation, numerics: Numerics) -> Statistic
     >>> run(lanes, Observation(), Numerics(steps=100, transient=10, num_exponents=2, num_blocks=5)).growth.shape
     (1, 5, 2)
     """
-    L = 1 if len(lanes.betas) == 1 else LANES
+    L = 1 if len(lanes.betas) == 1 and _pays(lanes, numerics) else LANES
     groups = [slice(k, k + L) for k in range(0, len(lanes.betas), L)]
     parts = [
         _run_group(
@@ -228,8 +245,6 @@ def _run_group(lanes: Lanes, observation: Observation, numerics: Numerics, L: in
     flat = state.reshape(-1)
     positions = np.stack([lanes_last(x).reshape(-1) for x in lanes.classes.positions.swapaxes(0, 1)])
     position, length = int(lanes.windows.position), int(lanes.windows.length)
-    compiled.fill(flat, positions, position, length)
-
     tangents = np.random.default_rng(numerics.seed).normal(size=(E, compiled.tangent_size // L, 1)) * np.ones(L)
     tangents = tangents.reshape(E, compiled.tangent_size)
     field = getattr(compiled.layout, observation.field)
@@ -251,6 +266,7 @@ def _run_group(lanes: Lanes, observation: Observation, numerics: Numerics, L: in
             positions,
             (position + done) % len(positions),
             min(length + done, K),
+            0 if done else length - 1,
             steps,
             tangents,
             numerics.every,

@@ -69,7 +69,7 @@ def lyapunov_exponents(
     ``orthonormalise_every=4`` and 1, and all K M are right only if they add up to ``mean_log_determinant``. For the
     whole spectrum with a bound for each exponent take ``chapters.attention_dynamics.spectrum``.
 
-    Cost: ``simulate``'s times 1.5 for one exponent, 10 for all 12 of the paper's network. Raises ``ValueError`` for
+    Cost: ``simulate``'s times 2 for one exponent, 15 for all 12 of the paper's network. Raises ``ValueError`` for
     beta <= 0, more than K M exponents, and a window that does not fit. Source: Poc-Lopez and Aguilera's code; the
     method is that of Benettin et al. (1980).
 
