@@ -315,7 +315,7 @@ These seconds are not of the machine above; only orders of magnitude should be c
 
 ## Compiling
 
-The first call of a function with new shapes compiles it: seconds with JAX, some six seconds for the numba kernel of the
+The first call of a function with new shapes compiles it: seconds with JAX, a few seconds for the numba kernel of the
 self-attention map and each combination of features, window and sign classes. The library logs the latter under the name
 `spinbook` at level INFO. What JAX compiles can be kept between processes by its persistent cache:
 
