@@ -42,6 +42,9 @@ __all__ = [
     "tap_step",
 ]
 
+# How many updates of its fields a step of TAP may take.
+_TAP_UPDATES = 200
+
 Magnetizations = Float[ArrayLike, "*batch N D"]
 Couplings = Float[ArrayLike, "*heads N N"]
 Fields = Float[ArrayLike, "*#batch N D"]
@@ -52,6 +55,8 @@ def _state(magnetizations: Any, couplings: Any, fields: Any, beta: Any) -> tuple
     J, x, beta = arguments.vector_model(couplings, fields, beta, dtype=dtype)
     m = arguments.sites(magnetizations, "magnetizations", J.shape[-1], dtype=dtype, dim=x.shape[-1])
     sphere.inside_ball(m)
+    if m.shape == x.shape:
+        return m, J, x, beta
     try:
         m, x = jnp.broadcast_arrays(m, x)
     except ValueError:
@@ -127,6 +132,13 @@ def _tap(
         return FixedPoint(new, residual, solution.num_steps, solution.converged)
 
     return _batched(solve, 2, m, x, J)
+
+
+@partial(jax.jit, static_argnames=("response", "covariances"))
+def _tap_step(m: Array, J: Array, x: Array, beta: Array, tol: Array, response: Response, covariances: Rule) -> Array:
+    """The solution or NaN, in a program that leaves out the evidence."""
+    solution = _tap(m, J, x, beta, tol, response, covariances, _TAP_UPDATES)
+    return jnp.where(solution.converged[..., None, None], solution.value, jnp.nan)
 
 
 @partial(jax.jit, static_argnames=("response", "covariances"))
@@ -219,9 +231,8 @@ def tap_step(
     >>> tap_step(jax.numpy.zeros((2, 4)), [[0.0, 1.0], [-1.0, 0.0]], jax.numpy.ones((2, 4)), beta=1.0).shape
     (2, 4)
     """
-    options: dict[str, Any] = {"response": response, "covariances": covariances, "tol": tol}
-    solution = tap_solve(magnetizations, couplings, fields, beta=beta, **options)
-    return jnp.where(solution.converged[..., None, None], solution.value, jnp.nan)
+    m, J, x, beta = _state(magnetizations, couplings, fields, beta)
+    return _tap_step(m, J, x, beta, validate.positive(tol, "tol", ndim=0, dtype=m.dtype), response, covariances)
 
 
 def tap_solve(
@@ -233,7 +244,7 @@ def tap_solve(
     response: Response = sphere.large_d,
     covariances: Rule = fluctuations.of_senders,
     tol: Number = 1e-10,
-    max_steps: int = 200,
+    max_steps: int = _TAP_UPDATES,
 ) -> FixedPoint:
     """The magnetizations of ``tap_step`` with the evidence that they solve its equations.
 
