@@ -343,7 +343,8 @@ STEPS: Mapping[str, Any] = {
 """The theories whose steady states are compared; the response is exact unless the name says otherwise."""
 
 
-@partial(jax.jit, static_argnames="step")
+# More effort makes a program that runs for a moment no faster.
+@partial(jax.jit, static_argnames="step", compiler_options={"xla_backend_optimization_level": 0})
 def _steady(J: Array, x: Array, beta: float, step: Any) -> Array:
     found = mean_field.steady_state(J, x, beta=beta, step=step, max_steps=300)
     return jnp.where(found.converged, found.value, jnp.nan)
