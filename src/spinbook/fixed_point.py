@@ -10,6 +10,7 @@ optimistix it is proposed and not merged (pull requests 145 and 217).
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -163,6 +164,38 @@ def _linear_solve(apply: Callable[[Array], Array], b: Array, tol: Array, adjoint
     return jnp.where(converged.astype(bool), x * size, jnp.nan)
 
 
+class _Options(NamedTuple):
+    max_steps: int
+    history: int
+    adjoint: Adjoint
+
+
+_Image = Callable[[list[Any], Array], Array]
+
+
+# As jax.lax.custom_root, which traces the linear system of the derivatives also where none are taken.
+@partial(jax.custom_jvp, nondiff_argnums=(0, 1))
+def _root(
+    image: _Image, options: _Options, consts: list[Any], y0: Array, tol: Array, damping: Array
+) -> tuple[Array, tuple[Array, ...]]:
+    """y with image(consts, y) = y, and the evidence."""
+    return _iterate(partial(image, consts), y0, tol, options.max_steps, options.history, damping)
+
+
+@_root.defjvp
+def _root_jvp(image: _Image, options: _Options, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> Any:
+    consts, _, tol, _ = primals
+    value, evidence = _root(image, options, *primals)
+    pushed = jax.jvp(lambda consts: image(consts, value), (consts,), (tangents[0],))[1]
+    apply = jax.linearize(lambda y: image(consts, y) - y, value)[1]
+
+    def solved(apply: Callable[[Array], Array], b: Array) -> Array:
+        return _linear_solve(apply, b, tol, options.adjoint)
+
+    tangent = jax.lax.custom_linear_solve(apply, -pushed, solved, solved)
+    return (value, evidence), (tangent, jax.tree.map(jnp.zeros_like, evidence))
+
+
 def _start(y0: Any) -> tuple[Array, Callable[[Array], Any]]:
     """The start as one vector, and the way back to its structure."""
     if isinstance(y0, list) and not any(hasattr(leaf, "dtype") for leaf in jax.tree.leaves(y0)):
@@ -232,28 +265,18 @@ def solve(
         max(max_steps, validate.count(adjoint.max_steps, "adjoint.max_steps", minimum=1)),
     )
     start = unravel(flat)
-    out = jax.eval_shape(f, start)
+    # Traced once, with all that f closes over as arguments, so that derivatives can be taken later, or never.
+    traced, out = jax.make_jaxpr(f, return_shape=True)(start)
     if _described(out) != _described(start):
         raise ValueError(
             f"f: expected the structure, shapes and dtypes of y0, {_described(start)}, got {_described(out)}"
         )
 
-    def flat_f(y: Array) -> Array:
-        return ravel_pytree(f(unravel(y)))[0]
+    def image(consts: list[Any], y: Array) -> Array:
+        return ravel_pytree(jax.core.eval_jaxpr(traced.jaxpr, consts, *jax.tree.leaves(unravel(y))))[0]
 
-    def tangent_solve(apply: Callable[[Array], Array], b: Array) -> Array:
-        def linear(apply: Callable[[Array], Array], b: Array) -> Array:
-            return _linear_solve(apply, b, tolerance, adjoint)
-
-        return jax.lax.custom_linear_solve(apply, b, linear, linear)
-
-    value, (residual, num_steps, converged) = jax.lax.custom_root(
-        lambda y: flat_f(y) - y,
-        flat,
-        lambda _, y: _iterate(flat_f, y, tolerance, max_steps, history, step_size),
-        tangent_solve,
-        has_aux=True,
-    )
+    options = _Options(max_steps, history, adjoint)
+    value, (residual, num_steps, converged) = _root(image, options, traced.consts, flat, tolerance, step_size)
     return FixedPoint(unravel(value), residual, num_steps.astype(jnp.int32), converged.astype(bool))
 
 

@@ -254,14 +254,19 @@ def _squared_argument(order: float, squared_ratio: Array) -> Array:
     ratio = jnp.sqrt(squared_ratio)
     a = order + 0.5
 
-    def climb(_: Array, x: Array) -> Array:
+    def climb(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        x, _, steps = state
         q, slope = jax.jvp(partial(_ratio_over_x, order), (x * x,), (2 * x,))
         # The slope of r = x q is q + x dq/dx.
-        return x + (ratio - x * q) / (q + x * slope)
+        step = (ratio - x * q) / (q + x * slope)
+        # The next error is as the square of this one.
+        return x + step, jnp.any(step > enough * x), steps + 1
 
     # r is below x / (a + sqrt(x^2 + a^2)), so this is below the root; r is concave and increasing, and Newton's method
     # climbs to the root without passing it.
-    x = jax.lax.fori_loop(0, _NEWTON_STEPS, climb, 2 * a * ratio / (1 - squared_ratio))
+    enough = float(jnp.finfo(squared_ratio.dtype).eps) ** 0.5 / 16
+    start = 2 * a * ratio / (1 - squared_ratio), jnp.array(True), jnp.zeros((), jnp.int32)
+    x = jax.lax.while_loop(lambda state: state[1] & (state[2] < _NEWTON_STEPS), climb, start)[0]
     return x * x
 
 

@@ -243,7 +243,9 @@ def _real(value: Any, name: str, dtype: Any) -> Array:
     wanted = common_dtype(value) if dtype is None else dtype
     if library is np:
         with np.errstate(over="ignore"):
-            return jnp.asarray(array.astype(wanted))
+            array = array.astype(wanted)
+        # With its dtype told, JAX takes the array as it is; without, it compiles a copy for each shape.
+        return jnp.asarray(array, dtype=jax.dtypes.canonicalize_dtype(array.dtype))
     return array if array.dtype == wanted and not array.weak_type else array.astype(wanted)
 
 

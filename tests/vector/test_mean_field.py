@@ -262,6 +262,20 @@ def test_implicit_gradients_are_those_of_many_steps(system):
     np.testing.assert_allclose(ours, truth, rtol=1e-7, atol=1e-9)
 
 
+@pytest.mark.parametrize("heads", [1, 2])
+def test_a_search_from_the_steady_state_ends_there_at_once(system, heads):
+    J, x, m = system(heads=heads)
+    steady = mean_field.steady_state(J, x, beta=BETA, tol=1e-13).value
+    solve = partial(tap_solve, couplings=J, fields=x, beta=BETA)
+    near = solve(steady, start=steady)
+    assert int(near.num_steps) == 0 < int(solve(steady).num_steps)
+    np.testing.assert_allclose(near.value, steady, atol=1e-12)
+    far = tap_step(m, J, x, beta=BETA, start=steady, tol=1e-13)
+    np.testing.assert_allclose(far, tap_step(m, J, x, beta=BETA, tol=1e-13), atol=1e-11)
+    with pytest.raises(ValueError, match="start: expected vectors shorter"):
+        solve(m, start=9 * m)
+
+
 def test_what_is_not_solved_is_not_returned_silently(system):
     J, x, m = system(strength=60.0)
     solution = tap_solve(m, J, x, beta=5.0, max_steps=3)

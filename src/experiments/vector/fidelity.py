@@ -343,10 +343,17 @@ STEPS: Mapping[str, Any] = {
 """The theories whose steady states are compared; the response is exact unless the name says otherwise."""
 
 
+# More effort makes a program that runs for a moment no faster.
+@partial(jax.jit, static_argnames="step", compiler_options={"xla_backend_optimization_level": 0})
+def _steady(J: Array, x: Array, beta: float, step: Any) -> Array:
+    found = mean_field.steady_state(J, x, beta=beta, step=step, max_steps=300)
+    return jnp.where(found.converged, found.value, jnp.nan)
+
+
 def steady_means(J: np.ndarray, x: np.ndarray, beta: float, step: Any) -> np.ndarray:
     """m = step(m) within 300 steps; NaN where there is no such state."""
-    found = mean_field.steady_state(J, x, beta=beta, step=step, max_steps=300)
-    return np.where(found.converged, np.asarray(found.value), np.nan)
+    # Compiled as a whole, so that no program is made for evidence that is not read.
+    return np.asarray(_steady(J, x, beta, step))
 
 
 def independent_correlations(J: np.ndarray, m: np.ndarray, beta: float) -> np.ndarray:

@@ -111,6 +111,12 @@ def _averages(key: PRNGKeyArray, before: Array, m: Array, drive: Array, J: Array
     return jax.lax.map(batch, jax.random.split(key, _BATCHES))
 
 
+@partial(jax.jit, static_argnames=("step", "response"), compiler_options={"xla_backend_optimization_level": 0})
+def _after(m: Array, J: Array, x: Array, step: Any, response: sphere.Response) -> Array:
+    after: Array = step(m, J, x, beta=1.0, response=response)
+    return after
+
+
 def measure(case: Case, system: System | None = None) -> dict[str, np.ndarray]:
     """``errors`` (4,) of the theories of ``NAMES`` after one step at beta = 1, and the ``noise`` of the sampling.
 
@@ -125,7 +131,7 @@ def measure(case: Case, system: System | None = None) -> dict[str, np.ndarray]:
         before, count = sphere.field(m, beta=1.0), max(case.draws // dim // _BATCHES, 64)
         batches = np.asarray(_averages(jax.random.key(dim), before, m, drive, J, count))
         off = [
-            step(m, J, x, beta=1.0, response=response) - batches.mean(0)
+            _after(m, J, x, step, response) - batches.mean(0)
             for response in _RESPONSES.values()
             for step in _STEPS.values()
         ]

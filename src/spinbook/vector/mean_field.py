@@ -42,6 +42,9 @@ __all__ = [
     "tap_step",
 ]
 
+# How many updates of its fields a step of TAP may take.
+_TAP_UPDATES = 200
+
 Magnetizations = Float[ArrayLike, "*batch N D"]
 Couplings = Float[ArrayLike, "*heads N N"]
 Fields = Float[ArrayLike, "*#batch N D"]
@@ -52,6 +55,8 @@ def _state(magnetizations: Any, couplings: Any, fields: Any, beta: Any) -> tuple
     J, x, beta = arguments.vector_model(couplings, fields, beta, dtype=dtype)
     m = arguments.sites(magnetizations, "magnetizations", J.shape[-1], dtype=dtype, dim=x.shape[-1])
     sphere.inside_ball(m)
+    if m.shape == x.shape:
+        return m, J, x, beta
     try:
         m, x = jnp.broadcast_arrays(m, x)
     except ValueError:
@@ -62,17 +67,17 @@ def _state(magnetizations: Any, couplings: Any, fields: Any, beta: Any) -> tuple
     return m, J, x, beta
 
 
-def _lagged(before: Any, m: Array) -> Array | None:
-    """The magnetizations of one step before those in m, in the shape of m, or None."""
-    if before is None:
+def _beside(value: Any, name: str, m: Array) -> Array | None:
+    """Further magnetizations, of the step before or to start from, in the shape of m; None as it is."""
+    if value is None:
         return None
-    b = arguments.sites(before, "before", m.shape[-2], dtype=m.dtype, dim=m.shape[-1])
-    sphere.inside_ball(b, "before")
+    b = arguments.sites(value, name, m.shape[-2], dtype=m.dtype, dim=m.shape[-1])
+    sphere.inside_ball(b, name)
     try:
         return jnp.broadcast_to(b, m.shape)
     except ValueError:
         raise ValueError(
-            f"before: expected leading axes that broadcast to {m.shape[:-2]}, got {b.shape[:-2]}"
+            f"{name}: expected leading axes that broadcast to {m.shape[:-2]}, got {b.shape[:-2]}"
         ) from None
 
 
@@ -107,9 +112,17 @@ def _naive(m: Array, J: Array, x: Array, beta: Array, response: Response) -> Arr
 
 @partial(jax.jit, static_argnames=("response", "covariances", "max_steps"))
 def _tap(
-    m: Array, J: Array, x: Array, beta: Array, tol: Array, response: Response, covariances: Rule, max_steps: int
+    m: Array,
+    start: Array | None,
+    J: Array,
+    x: Array,
+    beta: Array,
+    tol: Array,
+    response: Response,
+    covariances: Rule,
+    max_steps: int,
 ) -> FixedPoint:
-    def solve(m: Array, x: Array, J: Array) -> FixedPoint:
+    def solve(m: Array, start: Array | None, x: Array, J: Array) -> FixedPoint:
         before = _before(m, response, covariances, beta)
         drive = x + received(J, m)
 
@@ -121,12 +134,22 @@ def _tap(
 
         # Fields are free, where magnetizations must stay inside the ball. The response shrinks a change of the field by
         # beta / 2 at least.
-        solution = fixed_point.solve(update, drive, tol=tol / jnp.maximum(1, beta / 2), max_steps=max_steps)
+        begin = drive if start is None else response.inverse(start, beta, axes=COMPONENTS)
+        solution = fixed_point.solve(update, begin, tol=tol / jnp.maximum(1, beta / 2), max_steps=max_steps)
         new = respond(solution.value)
         residual = jnp.max(jnp.abs(respond(update(solution.value)) - new))
         return FixedPoint(new, residual, solution.num_steps, solution.converged)
 
-    return _batched(solve, 2, m, x, J)
+    return _batched(solve, 3, m, start, x, J)
+
+
+@partial(jax.jit, static_argnames=("response", "covariances"))
+def _tap_step(
+    m: Array, start: Array | None, J: Array, x: Array, beta: Array, tol: Array, response: Response, covariances: Rule
+) -> Array:
+    """The solution or NaN, in a program that leaves out the evidence."""
+    solution = _tap(m, start, J, x, beta, tol, response, covariances, _TAP_UPDATES)
+    return jnp.where(solution.converged[..., None, None], solution.value, jnp.nan)
 
 
 @partial(jax.jit, static_argnames=("response", "covariances"))
@@ -204,6 +227,7 @@ def tap_step(
     response: Response = sphere.large_d,
     covariances: Rule = fluctuations.of_senders,
     tol: Number = 1e-10,
+    start: Float[ArrayLike, "*#batch N D"] | None = None,
 ) -> Float[Array, "*batch N D"]:
     """m_i = phi(theta_i), theta_i = x_i + sum_j J_ij m'_j + (1/2) (beta Var_i)^-1 d^2 m_i / da^2.
 
@@ -219,9 +243,9 @@ def tap_step(
     >>> tap_step(jax.numpy.zeros((2, 4)), [[0.0, 1.0], [-1.0, 0.0]], jax.numpy.ones((2, 4)), beta=1.0).shape
     (2, 4)
     """
-    options: dict[str, Any] = {"response": response, "covariances": covariances, "tol": tol}
-    solution = tap_solve(magnetizations, couplings, fields, beta=beta, **options)
-    return jnp.where(solution.converged[..., None, None], solution.value, jnp.nan)
+    m, J, x, beta = _state(magnetizations, couplings, fields, beta)
+    tol = validate.positive(tol, "tol", ndim=0, dtype=m.dtype)
+    return _tap_step(m, _beside(start, "start", m), J, x, beta, tol, response, covariances)
 
 
 def tap_solve(
@@ -233,15 +257,17 @@ def tap_solve(
     response: Response = sphere.large_d,
     covariances: Rule = fluctuations.of_senders,
     tol: Number = 1e-10,
-    max_steps: int = 200,
+    max_steps: int = _TAP_UPDATES,
+    start: Float[ArrayLike, "*#batch N D"] | None = None,
 ) -> FixedPoint:
     """The magnetizations of ``tap_step`` with the evidence that they solve its equations.
 
     ``value`` m solves theta_i = x_i + sum_j J_ij m'_j + the Onsager field at theta_i, m_i = phi(theta_i); ``residual``
     is the largest change of m in another update, ``converged`` that the change of theta was at most
     ``tol`` / max(1, beta/2), or what rounding allows: one number for each system. Where the couplings are strong there
-    may be no solution, or the search may not find it. Derivatives are implicit. Arguments and errors as for
-    ``tap_step``.
+    may be no solution, or the search may not find it. It begins at the fields of the magnetizations ``start``, by
+    default at x_i + sum_j J_ij m'_j; near a steady state m' are the shorter way. Derivatives are implicit. Arguments
+    and errors as for ``tap_step``.
 
     >>> import jax
     >>> solution = tap_solve(jax.numpy.zeros((2, 4)), [[0.0, 1.0], [-1.0, 0.0]], jax.numpy.ones((2, 4)), beta=1.0)
@@ -251,7 +277,7 @@ def tap_solve(
     m, J, x, beta = _state(magnetizations, couplings, fields, beta)
     tol = validate.positive(tol, "tol", ndim=0, dtype=m.dtype)
     max_steps = validate.count(max_steps, "max_steps", minimum=1)
-    return _tap(m, J, x, beta, tol, response, covariances, max_steps)
+    return _tap(m, _beside(start, "start", m), J, x, beta, tol, response, covariances, max_steps)
 
 
 @validate.finite_result
@@ -276,7 +302,7 @@ def flat_tap_step(
     (2, 4)
     """
     m, J, x, beta = _state(magnetizations, couplings, fields, beta)
-    return _flat_tap(m, _lagged(before, m), J, x, beta, response, covariances)
+    return _flat_tap(m, _beside(before, "before", m), J, x, beta, response, covariances)
 
 
 @validate.finite_result
@@ -304,7 +330,7 @@ def message_passing_step(
     (2, 4)
     """
     m, J, x, beta = _state(magnetizations, couplings, fields, beta)
-    return _message_passing(m, _lagged(before, m), J, x, beta, response)
+    return _message_passing(m, _beside(before, "before", m), J, x, beta, response)
 
 
 @validate.finite_result
