@@ -70,6 +70,18 @@ def test_class_token_is_one_field_for_all_images(images):
     assert (X[0, 1:] - X[1, 1:]).abs().max() > 1e-3
 
 
+def test_other_fields_are_the_patches_of_the_image_row_by_row_however_it_lies_in_memory(images):
+    net, picture = made(), images.train[:3]
+    with torch.no_grad():
+        X = net.fields(picture)
+        maps = net.features(picture)
+        for row, column in np.ndindex(4, 4):
+            patch = net.to_fields(maps[:, :, row, column])
+            np.testing.assert_allclose(X[:, 1 + 4 * row + column], patch, atol=1e-5)
+        across = picture.mT.contiguous().mT
+        np.testing.assert_allclose(net.fields(across), X, atol=1e-5)
+
+
 def test_class_is_read_off_the_response_of_the_first_spin(images):
     net = made()
     with torch.no_grad():
