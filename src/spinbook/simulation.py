@@ -149,11 +149,14 @@ def run(
         return (new, equal_time, delayed), observed
 
     dtype, num_sites = start.dtype, start.shape[1]
-    times, state, products = jnp.arange(steps), (start, start, jnp.zeros(start.shape, sum_dtype)), ()
+    times, products = jnp.arange(steps), list[Array]()
+    state: tuple[Array, ...] = (start, start, jnp.zeros(start.shape, sum_dtype))
     if correlations:
         nothing = jnp.zeros((groups, num_sites, num_sites), dtype)
         state, early = jax.lax.scan(one, state, times[:transient])
-        (state, *products), late = jax.lax.scan(measure, (state, nothing, nothing), times[transient:])
+        averaged: tuple[Any, ...] = (state, nothing, nothing)
+        averaged, late = jax.lax.scan(measure, averaged, times[transient:])
+        state, *products = averaged
         observed = jax.tree.map(lambda *parts: jnp.concatenate(parts), early, late)
     else:
         state, observed = jax.lax.scan(one, state, times)
