@@ -133,25 +133,34 @@ def run(
     """
     groups, size = replicas.grouped(start).shape[0], replicas.group_size(start.shape[0])
 
-    def one(rows: Array, t: Array) -> tuple[Array, Any]:
-        rows = advance(jax.random.fold_in(key, t), rows)
-        return rows, None if observable is None else observable(rows.reshape(shape))
+    def one(state: tuple[Array, ...], t: Array) -> tuple[tuple[Array, ...], Any]:
+        old, first, total = state
+        new = advance(jax.random.fold_in(key, t), old)
+        # Outside of a condition, XLA would make the new state a second time for its sum.
+        first, total = jax.lax.cond(t < transient, lambda: (new, total), lambda: (first, total + new.astype(sum_dtype)))
+        return (new, first, total), None if observable is None else observable(new.reshape(shape))
 
-    def measure(state: tuple[Array, ...], t: Array) -> tuple[tuple[Array, ...], Any]:
-        old, total, *products = state
+    def measure(state: tuple[Any, ...], t: Array) -> tuple[tuple[Any, ...], Any]:
+        old, equal_time, delayed = state
         new, observed = one(old, t)
-        if correlations:
-            now, before = (replicas.grouped(_components(rows)) for rows in (new, old))
-            products[0] += jnp.einsum("grid,grkd->gik", now, now)
-            products[1] += jnp.einsum("grid,grld->gil", now, before)
-        return (new, total + new.astype(sum_dtype), *products), observed
+        now, before = (replicas.grouped(_components(rows)) for rows in (new[0], old[0]))
+        equal_time += jnp.einsum("grid,grkd->gik", now, now)
+        delayed += jnp.einsum("grid,grld->gil", now, before)
+        return (new, equal_time, delayed), observed
 
     dtype, num_sites = start.dtype, start.shape[1]
-    times = jnp.arange(steps)
-    first, early = jax.lax.scan(one, start, times[:transient])
-    nothing = [jnp.zeros((groups, num_sites, num_sites), dtype)] * (2 * correlations)
-    state = (first, jnp.zeros(start.shape, sum_dtype), *nothing)
-    (last, total, *products), late = jax.lax.scan(measure, state, times[transient:])
+    times, products = jnp.arange(steps), list[Array]()
+    state: tuple[Array, ...] = (start, start, jnp.zeros(start.shape, sum_dtype))
+    if correlations:
+        nothing = jnp.zeros((groups, num_sites, num_sites), dtype)
+        state, early = jax.lax.scan(one, state, times[:transient])
+        averaged: tuple[Any, ...] = (state, nothing, nothing)
+        averaged, late = jax.lax.scan(measure, averaged, times[transient:])
+        state, *products = averaged
+        observed = jax.tree.map(lambda *parts: jnp.concatenate(parts), early, late)
+    else:
+        state, observed = jax.lax.scan(one, state, times)
+    last, first, total = state
 
     count = steps - transient
     group_sizes = jnp.minimum(size, start.shape[0] - size * jnp.arange(groups)).astype(dtype)
@@ -166,5 +175,5 @@ def run(
         equal_time,
         delayed,
         group_sizes,
-        jax.tree.map(lambda *parts: jnp.concatenate(parts), early, late),
+        observed,
     )

@@ -475,9 +475,12 @@ def _programs(row: Row, design: Design) -> _Programs:
         return jax.lax.scan(update, start, (windows, numbers))
 
     @partial(jax.jit, static_argnames="use")
+    def evaluate_one(params: Any, windows: Array, use: str) -> Any:
+        return _loss(eqx.combine(params, rest), windows, use)
+
     def evaluate(params: Any, batches: Array, use: str) -> Any:
-        model = eqx.combine(params, rest)
-        return jax.lax.map(lambda windows: _loss(model, windows, use), batches)
+        # One batch at a time, so that few and many share one program.
+        return np.transpose([evaluate_one(params, windows, use=use) for windows in batches])
 
     @jax.jit
     def probe(params: Any, windows: Array) -> Any:

@@ -63,12 +63,13 @@ def _two_times(magnetizations: Any, previous: Any, couplings: Any, beta: Any) ->
 
 def _drive(m: Array, J: Array, h: Array, beta: Array) -> Array:
     """beta (h_i + sum_j J_ij m_j)."""
-    return beta * (h + m @ J.T)
+    # In m @ J.T of one system, XLA copies the transpose anew in every step of a loop.
+    return beta * (h + jnp.tensordot(m, J, axes=(-1, 1)))
 
 
 def _onsager(m: Array, J: Array, beta: Array) -> Array:
     """beta^2 sum_j J_ij^2 (1 - m_j^2), which multiplies the new magnetization."""
-    return beta**2 * ((1 - m * m) @ (J * J).T)
+    return beta**2 * jnp.tensordot(1 - m * m, J * J, axes=(-1, 1))
 
 
 def _climb(a: Array, b: Array) -> tuple[Array, Array]:

@@ -70,7 +70,8 @@ def _step(key: PRNGKeyArray, s: Array, doubled_couplings: Array, doubled_fields:
     u = _uniform(key, (s.shape[0], s.shape[1]), s.dtype)
     x = (s @ doubled_couplings + doubled_fields).astype(u.dtype)
     # u < 1 / (1 + exp(-x)), without the division; an overflow of the exponential means -1 for certain.
-    return jnp.where(u * (1 + jnp.exp(-x)) < 1, 1, -1).astype(s.dtype)
+    one = jnp.ones((), s.dtype)
+    return jnp.where(u * (1 + jnp.exp(-x)) < 1, one, -one)
 
 
 def _rows(s: Array, J: Array, h: Array, beta: Array) -> tuple[Array, Array, Array]:
