@@ -24,9 +24,9 @@ from spinbook.annotations import ArrayLike, Float
 from spinbook.entropy_production.mean_field import driven_production
 
 # More effort makes these programs no faster, and takes several times as long as running them.
-_COMPILE_QUICKLY = {"xla_backend_optimization_level": 1, "xla_llvm_disable_expensive_passes": True}
+_COMPILE_QUICKLY = {"xla_backend_optimization_level": 1}
 # What runs briefly has ended before a faster program were compiled.
-_COMPILE_PLAINLY = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
+_COMPILE_PLAINLY = {"xla_backend_optimization_level": 0}
 
 __all__ = [
     "Conditions",
