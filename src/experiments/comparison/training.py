@@ -335,10 +335,10 @@ class _JaxProgram:
 
     @cached_property
     def look(self) -> Any:
-        return self._compiled(self._look, self.arrays, self.seen)
+        return self._compiled(self._look, self.arrays, self.seen, brief=True)
 
-    def _compiled(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        brief = self.recipe.num_updates <= _CHUNK
+    def _compiled(self, function: Callable[..., Any], *arguments: Any, brief: bool = False) -> Any:
+        brief = brief or self.recipe.num_updates <= _CHUNK
         return jax.jit(function).lower(*arguments).compile(_COMPILE_PLAINLY if brief else _COMPILE_QUICKLY)
 
     @property
