@@ -6,7 +6,7 @@ that differs between conditions is an array here and never a branch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -255,7 +255,7 @@ def _run(key: PRNGKeyArray, lanes: _Lanes, conditions: Any, num_seeds: int, reco
     def view(state: Any, key: PRNGKeyArray, condition: Any, record: Array) -> Any:
         return lanes.look(eqx.combine(state[0], rest), jax.random.fold_in(key, record), condition)
 
-    def compiled(function: Callable[..., Any], effort: Mapping[str, Any]) -> Callable[..., Any]:
+    def compiled(function: Callable[..., Any], effort: dict[str, Any]) -> Callable[..., Any]:
         # What the key alone decides is drawn once for all conditions.
         over_seeds = jax.vmap(function, (0, 0, None, None))
         return jax.jit(jax.vmap(over_seeds, (0, None, 0, None)), compiler_options=effort)
