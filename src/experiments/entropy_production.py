@@ -6,7 +6,7 @@ that differs between conditions is an array here and never a branch.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -18,12 +18,15 @@ from jaxtyping import Array, Int, PRNGKeyArray
 from tqdm.auto import tqdm
 
 from experiments import designs
-from experiments.memory import MemoryModule, MemoryStack, Output, State, causal
+from experiments.memory import MemoryModule, MemoryStack, causal
 from spinbook import sphere, validate
 from spinbook.annotations import ArrayLike, Float
+from spinbook.entropy_production.mean_field import driven_production
 
 # More effort makes these programs no faster, and takes several times as long as running them.
 _COMPILE_QUICKLY = {"xla_backend_optimization_level": 1}
+# What runs briefly has ended before a faster program were compiled.
+_COMPILE_PLAINLY = {"xla_backend_optimization_level": 0}
 
 __all__ = [
     "Conditions",
@@ -138,14 +141,17 @@ def _mask(masked: Array, num_sites: int) -> Array:
     return causal(num_sites) | (masked < 0.5)
 
 
-def _live(net: _Perceiver, world: World, symbols: Array, noise: Array, mask: Array) -> Output:
-    """All steps of one world: symbols (N,), noise (steps, N, D)."""
+def _live(net: _Perceiver, world: World, symbols: Array, noise: Array, mask: Array) -> tuple[Array, Array, Array]:
+    """Outputs, couplings and entropy production of all steps of one world: symbols (N,), noise (steps, N, D).
 
-    def advance(state: State, noise: Array) -> tuple[State, Output]:
-        out = net.module.step(sphere.radius(world.dim) * _unit(net.embedding[symbols]) + noise, state, mask)
-        return out.state, out
-
-    return jax.lax.scan(advance, net.module.start(world.num_sites), noise)[1]
+    The first two steps still remember the start at rest, and are left out.
+    """
+    J, states = net.module.driven(
+        sphere.radius(world.dim) * _unit(net.embedding[symbols]) + noise, mask, steps=world.steps
+    )
+    theta = states.effective_fields[2:]
+    sigma = jax.vmap(driven_production, (0, 0, 0, None))(J[2:], theta[1:], theta[:-1], net.module.beta)
+    return states.magnetizations[3:], J[2:], sigma
 
 
 def _draw(key: PRNGKeyArray, world: World, noise: Array) -> tuple[Array, Array]:
@@ -160,9 +166,8 @@ def _draw(key: PRNGKeyArray, world: World, noise: Array) -> tuple[Array, Array]:
 def _production(net: _Perceiver, key: PRNGKeyArray, world: World, condition: Any) -> Array:
     symbols, noise = _draw(key, world, condition.noise)
     mask = _mask(condition.masked, world.num_sites)
-    out = jax.vmap(lambda s, e: _live(net, world, s, e, mask))(symbols, noise)
-    # The first two steps still remember the start at rest.
-    return jnp.mean(out.entropy_production[:, 2:]) / world.num_sites
+    sigma = jax.vmap(lambda s, e: _live(net, world, s, e, mask))(symbols, noise)[2]
+    return jnp.mean(sigma) / world.num_sites
 
 
 def _look(net: _Perceiver, key: PRNGKeyArray, world: World, condition: Any) -> tuple[Array, ...]:
@@ -170,10 +175,9 @@ def _look(net: _Perceiver, key: PRNGKeyArray, world: World, condition: Any) -> t
     symbols, first = _draw(key, world, condition.noise)
     second = _draw(jax.random.fold_in(key, 1), world, condition.noise)[1]
     mask = _mask(condition.masked, world.num_sites)
-    live = jax.vmap(lambda s, e: _live(net, world, s, e, mask))
-    out, again = live(symbols, first), live(symbols, second)
+    live = jax.vmap(jax.vmap(lambda s, e: _live(net, world, s, e, mask)), (None, 0))
+    (m, again), (J, _), (sigma, _) = live(symbols, jnp.stack([first, second]))
     n, dim = world.num_sites, world.dim
-    J, sigma, m = out.couplings[:, 2:], out.entropy_production[:, 2:], out.magnetizations[:, 2:]
     choices = jnp.sum(mask, axis=-1)
     chooses = (choices > 1) / jnp.sum(choices > 1)
     entropy = -jnp.sum(jnp.where(J > 0, J * jnp.log(jnp.where(J > 0, J, 1)), 0), axis=-1)
@@ -193,7 +197,7 @@ def _look(net: _Perceiver, key: PRNGKeyArray, world: World, condition: Any) -> t
         length,
         alignment,
         jnp.mean(((e @ e.T) ** 2)[different]),
-        signal_share(out.magnetizations[:, -1], again.magnetizations[:, -1]),
+        signal_share(m[:, -1], again[:, -1]),
     )
 
 
@@ -204,11 +208,12 @@ def _scaled(module: MemoryModule, memory: Array | float) -> MemoryModule:
 
 
 class _Lanes(NamedTuple):
-    """One program for all lanes: what makes, advances and looks at one of them."""
+    """One program for all lanes: what makes, advances and looks at one of them, and the records to look at."""
 
     make: Callable[[PRNGKeyArray], Any]
     gradient: Callable[[Any, PRNGKeyArray, Any], tuple[Any, Any]]
     look: Callable[[Any, PRNGKeyArray, Any], Any]
+    looks: Collection[int]
     updates: int
     learning_rate: float
 
@@ -218,50 +223,57 @@ def _stacked(rows: list[Any]) -> Any:
 
 
 def _run(key: PRNGKeyArray, lanes: _Lanes, conditions: Any, num_seeds: int, records: int, progress: bool) -> Any:
-    """What ``look`` sees before the first update and after each block of them, as (records + 1, C, S) arrays, and
-    what ``gradient`` reports of every block, averaged over it: (records, C, S).
+    """What ``look`` sees at the records to look at, 0 being before the first update, as (looks, C, S) arrays,
+    and what ``gradient`` reports of every block of updates, averaged over it: (records, C, S).
     """
     columns = [np.atleast_1d(np.asarray(column, np.float32)) for column in conditions]
     if any(column.ndim != 1 or column.shape != columns[0].shape for column in columns):
         raise ValueError(f"conditions: expected lists of one length, got shapes {[c.shape for c in columns]}")
     if not all(np.all(np.isfinite(column)) for column in columns):
         raise ValueError("conditions: expected finite numbers")
-    conditions = type(conditions)(*(jnp.asarray(column) for column in columns))
+    conditions = type(conditions)(*columns)
     seeds = jax.random.split(key, num_seeds)
     static = eqx.filter_eval_shape(lanes.make, seeds[0])
     rest = eqx.partition(static, lambda leaf: isinstance(leaf, jax.ShapeDtypeStruct))[1]
     optimizer = optax.adam(lanes.learning_rate)
 
-    def over_lanes(function: Callable[..., Any]) -> Callable[..., Any]:
-        over_seeds = jax.vmap(function, in_axes=(0, 0, None))
-        return jax.jit(jax.vmap(over_seeds, in_axes=(0, None, 0)), compiler_options=_COMPILE_QUICKLY)
+    def start(key: PRNGKeyArray) -> Any:
+        arrays = eqx.filter(lanes.make(key), eqx.is_array)
+        return arrays, optimizer.init(arrays)
 
-    def block(state: Any, key: PRNGKeyArray, condition: Any) -> Any:
+    def block(state: Any, key: PRNGKeyArray, condition: Any, record: Array) -> Any:
         def update(state: Any, key: PRNGKeyArray) -> Any:
             arrays, moments = state
             gradient, report = lanes.gradient(eqx.combine(arrays, rest), key, condition)
             changes, moments = optimizer.update(eqx.filter(gradient, eqx.is_array), moments, arrays)
             return (optax.apply_updates(arrays, changes), moments), report
 
-        state, reports = jax.lax.scan(update, state, jax.random.split(key, lanes.updates))
+        keys = jax.random.split(jax.random.fold_in(key, record), lanes.updates)
+        state, reports = jax.lax.scan(update, state, keys)
         return state, jax.tree.map(lambda a: jnp.mean(a, axis=0), reports)
 
-    def start(key: PRNGKeyArray) -> Any:
-        arrays = eqx.filter(lanes.make(key), eqx.is_array)
-        return arrays, optimizer.init(arrays)
+    def view(state: Any, key: PRNGKeyArray, condition: Any, record: Array) -> Any:
+        return lanes.look(eqx.combine(state[0], rest), jax.random.fold_in(key, record), condition)
 
-    advance = over_lanes(block)
-    look = over_lanes(lambda state, key, condition: lanes.look(eqx.combine(state[0], rest), key, condition))
+    def compiled(function: Callable[..., Any], effort: dict[str, Any]) -> Callable[..., Any]:
+        # What the key alone decides is drawn once for all conditions.
+        over_seeds = jax.vmap(function, (0, 0, None, None))
+        return jax.jit(jax.vmap(over_seeds, (0, None, 0, None)), compiler_options=effort)
+
+    brief = lanes.updates * records <= 10
+    advance = compiled(block, _COMPILE_PLAINLY if brief else _COMPILE_QUICKLY)
+    look = compiled(view, _COMPILE_PLAINLY)
     # The optimiser mixes its integer counter with real numbers.
     with jax.numpy_dtype_promotion("standard"):
-        one = jax.jit(jax.vmap(start), compiler_options=_COMPILE_QUICKLY)(seeds)
-        state = jax.tree.map(lambda a: jnp.repeat(a[None], len(columns[0]), axis=0), one)
-        fixed = jax.vmap(lambda k: jax.random.fold_in(k, 0))(seeds)
-        seen, reported = [look(state, fixed, conditions)], []
-        for record in tqdm(range(1, records + 1), disable=not progress, unit="block"):
-            state, report = advance(state, jax.vmap(lambda k, r=record: jax.random.fold_in(k, r))(seeds), conditions)
-            reported.append(report)
-            seen.append(look(state, fixed, conditions))
+        one = jax.jit(jax.vmap(start), compiler_options=_COMPILE_PLAINLY)(seeds)
+        state = jax.tree.map(lambda a: np.stack([np.asarray(a)] * len(columns[0])), one)
+        seen, reported = [], []
+        for record in tqdm(range(records + 1), disable=not progress, unit="block"):
+            if record > 0:
+                state, report = advance(state, seeds, conditions, record)
+                reported.append(report)
+            if record in lanes.looks:
+                seen.append(look(state, seeds, conditions, 0))
     return _stacked(seen), _stacked(reported)
 
 
@@ -316,6 +328,7 @@ def sculpt(
         lambda key: _perceiver(key, world, beta),
         gradient,
         lambda net, key, condition: _look(net, key, world, condition),
+        range(records + 1),
         size,
         learning_rate,
     )
@@ -389,18 +402,14 @@ def _gate(x: Array, open_: Array) -> Array:
 
 def _read(net: _Reader, task: RecallTask, symbols: Array, through: Array) -> tuple[list[Array], Array]:
     """The last magnetizations of every layer, and their entropy production per site."""
-    inputs = net.embedding[symbols] + net.place
-    mask = causal(task.num_sites)
-    states = [module.start(task.num_sites) for module in net.stack.modules]
-    outputs: list[Output] = []
-    for _ in range(task.steps):
-        x, outputs = inputs, []
-        for k, module in enumerate(net.stack.modules):
-            outputs.append(module.step(x, states[k], mask))
-            x = _gate(outputs[-1].magnetizations, through)
-        states = [out.state for out in outputs]
-    sigma = jnp.stack([out.entropy_production for out in outputs]) / task.num_sites
-    return [out.magnetizations for out in outputs], jnp.mean(sigma)
+    x = (net.embedding[symbols] + net.place)[None]
+    layers, sigmas = [], []
+    for module in net.stack.modules:
+        J, (m, theta) = module.driven(x, causal(task.num_sites), steps=task.steps)
+        layers.append(m[-1])
+        sigmas.append(driven_production(J[-1], theta[-1], theta[-2], module.beta))
+        x = _gate(m[1:], through)
+    return layers, jnp.mean(jnp.stack(sigmas)) / task.num_sites
 
 
 def _errors(net: _Reader, key: PRNGKeyArray, task: RecallTask, goal: Any) -> tuple[Array, tuple[Array, Array]]:
@@ -454,6 +463,7 @@ def learn_recall(
         lambda key: _reader(key, task, beta),
         gradient,
         lambda net, key, goal: _errors(net, key, task._replace(batch_size=16 * task.batch_size), goal)[1][0],
+        [records],
         size,
         learning_rate,
     )

@@ -47,6 +47,21 @@ def test_a_step_is_the_forward_pass_written_out(module, inputs):
     np.testing.assert_allclose(second.entropy_production, sigma, rtol=1e-10)
 
 
+@pytest.mark.parametrize("constant", [True, False])
+def test_driven_steps_are_single_steps_in_order(module, constant):
+    x = jax.random.normal(jax.random.key(5), (1 if constant else 3, 4, 6))
+    mask = memory.causal(4)
+    J, states = module.driven(x, mask, steps=3)
+    state = module.start(4)
+    np.testing.assert_array_equal(states.magnetizations[0], 0)
+    for t, inputs in enumerate(jnp.broadcast_to(x, (3, 4, 6))):
+        out = module.step(inputs, state, mask)
+        state = out.state
+        np.testing.assert_allclose(J[t], out.couplings, rtol=1e-12)
+        np.testing.assert_allclose(states.magnetizations[t + 1], state.magnetizations, rtol=1e-12)
+        np.testing.assert_allclose(states.effective_fields[t + 1], state.effective_fields, rtol=1e-12)
+
+
 def test_several_steps_are_repeated_steps_and_end_in_the_steady_state(module, inputs):
     state = module.step(inputs, module.step(inputs).state).state
     np.testing.assert_allclose(module(inputs, steps=2).magnetizations, state.magnetizations, rtol=1e-13)

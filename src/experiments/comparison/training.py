@@ -51,6 +51,8 @@ __all__ = [
 
 # More effort makes these programs no faster, and takes several times as long as running them.
 _COMPILE_QUICKLY: Any = {"xla_backend_optimization_level": 1}
+# What runs briefly has ended before a faster program were compiled.
+_COMPILE_PLAINLY: Any = {"xla_backend_optimization_level": 0}
 _BETAS, _EPSILON, _CLIP = (0.9, 0.999), 1e-8, 1.0
 _CHUNK = 25
 _LOOKED_AT = 8
@@ -333,10 +335,11 @@ class _JaxProgram:
 
     @cached_property
     def look(self) -> Any:
-        return self._compiled(self._look, self.arrays, self.seen)
+        return self._compiled(self._look, self.arrays, self.seen, brief=True)
 
-    def _compiled(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        return jax.jit(function).lower(*arguments).compile(_COMPILE_QUICKLY)
+    def _compiled(self, function: Callable[..., Any], *arguments: Any, brief: bool = False) -> Any:
+        brief = brief or self.recipe.num_updates <= _CHUNK
+        return jax.jit(function).lower(*arguments).compile(_COMPILE_PLAINLY if brief else _COMPILE_QUICKLY)
 
     @property
     def temporary_bytes(self) -> float:
