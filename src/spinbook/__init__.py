@@ -11,8 +11,6 @@ from collections.abc import Sequence
 from importlib.machinery import ModuleSpec
 from types import FrameType, ModuleType
 
-from spinbook._moved import Finder
-
 __all__ = ["EXTRAS"]
 
 __version__ = "1.1.0.dev0"
@@ -50,6 +48,4 @@ def _package(frame: FrameType | None) -> str:
     return ((frame.f_globals.get("__package__") if frame else None) or "").partition(".")[0]
 
 
-# Before Python's own finder, which would load the parts of a package that moved a second time.
-sys.meta_path.insert(0, Finder())
 sys.meta_path.append(_NotFound)

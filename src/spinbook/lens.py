@@ -20,7 +20,6 @@ import scipy.linalg
 import xarray as xr
 
 from spinbook import sphere, validate
-from spinbook._moved import explain
 from spinbook.annotations import ArrayLike, Bool, Float, Number
 from spinbook.vector.mean_field import collective_mode
 
@@ -45,8 +44,6 @@ __all__ = [
 
 Vectors = Float[ArrayLike, "*batch N d"]
 Mask = Bool[ArrayLike, "N N"] | None
-
-explain(globals())
 
 _LARGEST = 1e75
 """Squares of sums of squares of larger numbers could overflow."""

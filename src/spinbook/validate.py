@@ -28,8 +28,6 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 from numpy.typing import ArrayLike
 
-from spinbook._moved import explain
-
 if TYPE_CHECKING:
     import torch
 
@@ -58,8 +56,6 @@ __all__ = [
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-explain(globals())
 
 # More steps or entries than this would not end, or not fit; JAX counts its loops in 32 bits.
 _LARGEST_COUNT = 2**31 - 1

@@ -123,7 +123,6 @@ REASONS = {
     "what a net said, and how often it found it": "experiments.comparison.training: scored",
     "of a design, which is checked where it is made": "experiments.comparison.transient: text_of",
     "arrays, made by the functions of its module": "experiments.comparison.tasks: Task",
-    "names of modules; tests/test_moved.py": "spinbook: _moved",
     "tasks and folders, no numbers; tests/sweep": "spinbook: sweep",
     "names of sweeps, and folders; tests/experiments/test_published.py": "experiments: published",
     "text of the sources": "chapters.spin_transformers: printed",

@@ -13,7 +13,6 @@ p(S) ~ exp(+ sum_{i<j} S_i J_ij S_j + sum_i h_i S_i): every pair counted once.
 
 from __future__ import annotations
 
-from spinbook._moved import explain
 from spinbook.adaptive_tap import attention, couplings, exact, implicit, ising, priors, vector
 from spinbook.adaptive_tap.attention import (
     AdaptiveTAPAttention,
@@ -52,5 +51,3 @@ __all__ = [
     "transformer_block",
     "vector",
 ]
-
-explain(globals())

@@ -14,7 +14,6 @@ from jaxtyping import Float
 from torch import Tensor
 
 from spinbook import transforms, validate
-from spinbook._moved import explain
 
 __all__ = [
     "Bounded",
@@ -28,8 +27,6 @@ __all__ = [
     "unconstrained",
     "without_self_couplings",
 ]
-
-explain(globals())
 
 Symmetry = Callable[[Tensor], Tensor]
 # Couplings up to this largest eigenvalue are what they are; beyond, they approach a bound halfway from here to 1.

@@ -20,13 +20,10 @@ import torch
 from torch import Tensor
 
 from spinbook import tensors, transforms, validate
-from spinbook._moved import explain
 from spinbook.adaptive_tap.ising import TensorLike
 from spinbook.annotations import Float
 
 __all__ = ["Binary", "Gaussian", "Prior", "Spherical", "require_positive_definite"]
-
-explain(globals())
 
 
 @runtime_checkable

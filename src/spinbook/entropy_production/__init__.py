@@ -11,7 +11,6 @@ Sherrington-Kirkpatrick model is in ``spinbook.ising.sherrington_kirkpatrick.ord
 
 from __future__ import annotations
 
-from spinbook._moved import explain
 from spinbook.entropy_production import mean_field, paths, relaxation, steady
 from spinbook.entropy_production.mean_field import (
     angle_estimate,
@@ -43,5 +42,3 @@ __all__ = [
     "vector_delayed_correlations",
     "vector_mean_field",
 ]
-
-explain(globals())

@@ -12,13 +12,10 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from spinbook import validate
-from spinbook._moved import explain
 from spinbook.annotations import ArrayLike, Float, Number
 from spinbook.ising import exact
 
 __all__ = ["EntropyBudget", "entropy_budget"]
-
-explain(globals())
 
 
 class EntropyBudget(NamedTuple):

@@ -11,13 +11,10 @@ from jaxtyping import Array
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigs
 
 from spinbook import sphere, validate
-from spinbook._moved import explain
 from spinbook.annotations import ArrayLike, Float, Number
 from spinbook.fixed_point import spectral_radii
 
 __all__ = ["contraction_factor", "divergence"]
-
-explain(globals())
 
 
 @validate.finite_result

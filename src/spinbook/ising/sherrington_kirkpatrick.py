@@ -19,7 +19,6 @@ from jaxtyping import Array, PRNGKeyArray
 from scipy.optimize import brentq
 
 from spinbook import validate
-from spinbook._moved import explain
 from spinbook.annotations import ArrayLike, Float, Number
 from spinbook.ising import echo
 
@@ -34,8 +33,6 @@ __all__ = [
     "tap_critical_beta",
     "tap_order_parameters",
 ]
-
-explain(globals())
 
 _EPSILON = float(np.finfo(np.float64).eps)
 # Below this, rounding in the averages would decide whether a magnetization vanishes; beta is then within 1e-11 of its

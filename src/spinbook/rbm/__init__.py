@@ -15,7 +15,6 @@ Nothing here trains a model.
 
 from __future__ import annotations
 
-from spinbook._moved import explain
 from spinbook.rbm import (
     convergence_radius,
     cumulant_generating_functions,
@@ -62,5 +61,3 @@ __all__ = [
     "retrieve",
     "visible_terms",
 ]
-
-explain(globals())

@@ -10,12 +10,9 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from spinbook import validate
-from spinbook._moved import explain
 from spinbook.annotations import ArrayLike, Float
 
 __all__ = ["bernoulli"]
-
-explain(globals())
 
 
 @validate.finite_result

@@ -15,7 +15,6 @@ import numpy as np
 from jaxtyping import Array
 
 from spinbook import validate
-from spinbook._moved import explain
 from spinbook.annotations import ArrayLike, Float
 from spinbook.rbm import hidden_sum
 
@@ -25,8 +24,6 @@ __all__ = [
     "interactions",
     "states",
 ]
-
-explain(globals())
 
 _MAX_UNITS = 20
 

@@ -9,13 +9,10 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from spinbook import validate
-from spinbook._moved import explain
 from spinbook.annotations import ArrayLike, Float, Number
 from spinbook.rbm.mixture import Patterns, Queries, retrieve
 
 __all__ = ["overlap", "trajectory"]
-
-explain(globals())
 
 
 @validate.finite_result

@@ -18,7 +18,6 @@ Nothing here trains a network, and there is no other part of a transformer than 
 
 from __future__ import annotations
 
-from spinbook._moved import explain
 from spinbook.self_attention import (
     attractors,
     bifurcations,
@@ -100,5 +99,3 @@ __all__ = [
     "verdicts",
     "window",
 ]
-
-explain(globals())

@@ -8,7 +8,6 @@ import numpy as np
 from scipy.special import logsumexp
 
 from spinbook import validate
-from spinbook._moved import explain
 from spinbook.annotations import ArrayLike, Float, Number
 from spinbook.replicas import mean_and_error
 from spinbook.self_attention import lanes
@@ -26,8 +25,6 @@ __all__ = [
     "lyapunov_exponents",
     "mean_log_determinant",
 ]
-
-explain(globals())
 
 
 class LyapunovExponents(NamedTuple):
