@@ -163,7 +163,7 @@ NEEDS = {
         "from experiments.datasets import mnist; mnist.from_openml()",
     ],
     "tokenizers": ["from experiments import encoder; encoder.tokenizer()"],
-    "distributed": ["from spinbook.sweep import __main__ as it; it._executor(None, 'tcp://host:1').__enter__()"],
+    "distributed": ["from experiments import __main__ as it; it._executor(None, 'tcp://host:1').__enter__()"],
 }
 
 

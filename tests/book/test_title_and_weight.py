@@ -24,17 +24,17 @@ def shown(monkeypatch, name, *content):
 
 
 def test_a_page_shows_what_a_function_of_the_library_returns(monkeypatch):
-    markup = shown(monkeypatch, "plot.collectives.roadmap", "folder: notebooks/")
+    markup = shown(monkeypatch, "chapters.collectives.figures.roadmap", "folder: notebooks/")
     assert markup == figures.roadmap(folder="notebooks/")
 
 
 @pytest.mark.parametrize(
     ("name", "content"),
     [
-        ("plot.collectives.nothing", ()),
-        ("plot.nowhere.roadmap", ()),
+        ("chapters.collectives.figures.nothing", ()),
+        ("chapters.nowhere.roadmap", ()),
         ("roadmap", ()),
-        ("plot.collectives.roadmap", ("x",)),
+        ("chapters.collectives.figures.roadmap", ("x",)),
     ],
 )
 def test_a_page_that_asks_the_library_for_what_it_has_not_is_refused(monkeypatch, name, content):

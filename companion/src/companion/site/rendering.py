@@ -319,11 +319,13 @@ def _directive(name: str, argument: str) -> NotebookNode:
 
 def _jupyter_book(stage: Path, output: Path, log: Path) -> list[str]:
     """Run Jupyter Book in strict mode; returns its warnings, all of them."""
-    # Jupyter Book hands everything to Sphinx but the number of its processes, one of which waits while others write.
+    # Jupyter Book hands everything to Sphinx but the number of its processes; of several, one waits while others write.
+    processes = len(environment.processors())
+    processes += processes > 1
     entry = (
         "from functools import partial; from companion.running import lifeline; lifeline.tie(); "
         "from jupyter_book import sphinx; from jupyter_book.cli.main import main; "
-        f"sphinx.build_sphinx = partial(sphinx.build_sphinx, jobs={len(environment.processors()) + 1}); main()"
+        f"sphinx.build_sphinx = partial(sphinx.build_sphinx, jobs={processes}); main()"
     )
     command = [sys.executable, "-c", entry, "build", str(stage), "--path-output", str(output)]
     command += ["-W", "-n", "--keep-going", "--all"]
