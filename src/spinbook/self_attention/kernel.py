@@ -4,7 +4,7 @@ The definition is in ``mean_field``; here is the same arithmetic in the order th
 orbit with its own network, temperature and start. The mean fields of a token do not change while it is in the window,
 so only the newest token is computed. Nothing here checks an argument.
 
-Compiled when first called, which takes some six seconds for each combination of the numbers of features, tokens in the
+Compiled when first called, which takes a few seconds for each combination of the numbers of features, tokens in the
 window and sign classes, and again in the next process: numba's cache, which would write into the folder of this file,
 is off. The log says so, under the name ``spinbook``, at level INFO.
 """

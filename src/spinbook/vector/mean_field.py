@@ -233,9 +233,10 @@ def tap_step(
 
     The magnetizations one step after m' = ``magnetizations`` to second order in the couplings: the fluctuations of the
     neighbours change the mean of a spin, d^2 m_i / da^2 as in ``second_order_magnetization`` at these m_i. They enter
-    themselves, so that an equation is solved for theta_i, see ``tap_solve``; NaN where that fails. The error of one
-    step goes as the third power of the couplings if the response is ``sphere.exact``; for ``sphere.large_d`` its own
-    error of order 1/D comes on top. ``covariances`` says what is taken for the fluctuations of the neighbours.
+    themselves, so that an equation is solved for theta_i, from ``start`` as in ``tap_solve``; NaN where that fails. The
+    error of one step goes as the third power of the couplings if the response is ``sphere.exact``; for
+    ``sphere.large_d`` its own error of order 1/D comes on top. ``covariances`` says what is taken for the fluctuations
+    of the neighbours.
     Arguments and errors as for ``naive_step``. Cost: 3 N^2 D for each of some ten updates.
     Source: Bal (2023), labels tapmvector and ftheta, with the index of gamma corrected.
 

@@ -387,6 +387,7 @@ def _exchange_urls(buttons: list[dict[str, Any]], exchange: dict[str, str]) -> N
 
 
 _PILES = 8
+"""More than Sphinx has processes, so that no order of their work leaves one with most of the long pages."""
 _UNDECLARED = ("sphinx_jupyterbook_latex", "sphinx_multitoc_numbering")
 
 
@@ -401,7 +402,7 @@ def _read_side_by_side(app: Sphinx) -> None:
 
 
 def _deal_out(app: Sphinx, env: Any, pages: list[str]) -> None:
-    """Each process of Sphinx reads neighbours of the list: the long ones, as audits, stand beside each other."""
+    """Put neighbours apart: each process of Sphinx reads a run of the list, and long pages stand beside each other."""
     pages[:] = [page for first in range(_PILES) for page in pages[first::_PILES]]
 
 
