@@ -1,3 +1,0 @@
-"""Random walks."""
-
-__version__ = "0.1.0.dev0"
