@@ -1,10 +1,8 @@
 """Reads the book's identity (title, authors, public address, library, references) from ``_config.yml``.
 
-The section ``companion`` of ``_config.yml`` holds what the machinery must know of the book: ``library``, the package
-that the chapters import and the notebooks install; ``style``, a module of the library that gives the figures their look
-(see ``companion.themes``); ``versions``, the packages whose versions a page names; ``doi``, that of the archived
-release, once there is one; ``paper``, the pages that the editions for paper have beside the ``lessons`` and the
-``audits``.
+The section ``companion`` of ``_config.yml`` holds what the press must know of the book: ``library``, the package that
+the chapters import; ``versions``, the packages whose versions a page names; ``doi``, that of the archived release, once
+there is one.
 """
 
 from __future__ import annotations
@@ -15,9 +13,8 @@ import importlib
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cache, lru_cache
-from importlib import metadata, util
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -25,17 +22,6 @@ from companion import manuscript
 
 T = TypeVar("T")
 MACHINERY = __name__.partition(".")[0]
-PRESS = "companion-press"
-"""The name under which pip installs this machinery."""
-BOOKS = "companion.books"
-"""Entry points of this group name the packages that carry a book's claims and references in their wheel."""
-_BIBLIOGRAPHIC = {
-    "author": (r".*\w.*", "names"),
-    "title": (r".*\w.*", "words"),
-    "year": (r"\d{4}", "four digits"),
-    "url": (r"(https?://\S+)?", "an address, https://..."),
-}
-"""What an entry of ``references.bib`` must have, and how its address reads where there is one."""
 
 
 @dataclass(frozen=True)
@@ -81,35 +67,19 @@ class Identity:
         } | ({"doi": self.doi} if self.doi else {})
         return "\n".join([f"@misc{{{key},", *(f"  {name} = {{{value}}}," for name, value in fields.items()), "}"])
 
-    def csl(self, key: str, title: str, url: str) -> dict[str, Any]:
-        """The same as a CSL-JSON item, which reference managers import."""
-        return {
-            "id": key,
-            "type": "graphic",
-            "title": title,
-            "author": [{"literal": self.author}],
-            "container-title": self.title,
-            "version": self.version,
-            "issued": {"date-parts": [[int(self.year)]]},
-            "URL": url,
-        } | ({"DOI": self.doi} if self.doi else {})
-
 
 def root() -> Path:
-    """The folder that holds ``_config.yml`` and ``book/``: the repository, or its copy inside an installed wheel.
+    """The folder that holds ``_config.yml`` and ``book/``: ``COMPANION_ROOT``, or the book of the current folder.
 
-    It is ``COMPANION_ROOT``, which the pipeline sets for the kernels that it starts; or the book that the current
-    folder lies in; or the one of the installed library.
-
-    Raises ``ValueError`` if there is no book, or several are installed.
+    Raises ``ValueError`` if there is no book.
     """
     if override := os.environ.get("COMPANION_ROOT"):
         return Path(override)
     here = Path.cwd()
-    for folder in (here, *here.parents):
+    for folder in (here, *here.parents, Path(__file__).resolve().parents[2]):
         if is_book(folder):
             return folder
-    return _installed()
+    raise ValueError(f"COMPANION_ROOT: expected the folder of a book, got none around {here}")
 
 
 def is_book(folder: Path) -> bool:
@@ -118,31 +88,13 @@ def is_book(folder: Path) -> bool:
     return path.is_file() and re.search(rb"^companion:", path.read_bytes(), re.MULTILINE) is not None
 
 
-@cache
-def _installed() -> Path:
-    """The book beside this package, where both lie in one repository, or in the wheel of a library."""
-    if is_book(repository := Path(__file__).resolve().parents[3]):
-        return repository
-    found = {}
-    for entry in metadata.entry_points(group=BOOKS):
-        spec = util.find_spec(entry.value)
-        for place in (spec.submodule_search_locations or []) if spec else []:
-            if book := next((path for path in (Path(place) / "_book", Path(place).parents[1]) if is_book(path)), None):
-                found[entry.name] = book
-    if len(found) != 1:
-        raise ValueError(f"COMPANION_ROOT: expected the folder of a book; installed books: {sorted(found) or 'none'}")
-    return found.popitem()[1]
-
-
 @dataclass(frozen=True)
 class Settings:
     """The section ``companion`` of ``_config.yml``."""
 
     library: str
-    style: str = ""
     versions: Sequence[str] = ()
     doi: str = ""
-    paper: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 def settings(base: Path | None = None) -> Settings:
@@ -158,14 +110,10 @@ def settings(base: Path | None = None) -> Settings:
             f"_config.yml: companion: expected library and some of {sorted(known - {'library'})}, got "
             f"{sorted(unknown if 'library' in section else section)}"
         )
-    names = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*"
-    paper = {name: _words(base, f"companion.paper.{name}") for name in entry(base, "companion.paper", dict[str, Any]())}
     return Settings(
         library=_text(base, "companion.library", r"[A-Za-z_]\w*", "the name of a package"),
-        style=_text(base, "companion.style", rf"({names})?", "the name of a module") if "style" in section else "",
         versions=_words(base, "companion.versions"),
         doi=_text(base, "companion.doi", r"(10\.\S+/\S+)?", 'a DOI, 10.NUMBER/NAME, or ""') if "doi" in section else "",
-        paper=paper,
     )
 
 
@@ -257,24 +205,6 @@ def chapter_of(figure_id: str, base: Path | None = None) -> str:
     return max((name for name in chapters if figure_id.startswith(f"{name}-")), key=len, default="")
 
 
-def code(base: Path) -> list[Path]:
-    """The folders of code of the repository in ``base``: ``src``, and ``FOLDER/src`` where a folder is a project."""
-    return [base / "src", *sorted(path.parent / "src" for path in base.glob("[!._]*/pyproject.toml"))]
-
-
-def install_requirements(base: Path, ref: str = "") -> list[str]:
-    """What pip installs where there is only the notebook: the library with the extra ``notebook``, and the machinery.
-
-    The machinery is named where it lies in the repository of the book. ``ref`` is
-    the tag, branch or commit to take; by default that of the version.
-    """
-    who = identity(base)
-    address = f"git+{who.repository}@{ref or who.ref}"
-    folders = [folder.parent.relative_to(base) for folder in code(base)[1:] if (folder / MACHINERY).is_dir()]
-    press = [f"{PRESS} @ {address}#subdirectory={folder.as_posix()}" for folder in folders]
-    return [f"{who.library}[notebook] @ {address}", *press]
-
-
 def sources(base: Path | None = None) -> Mapping[str, str]:
     """Titles of the works in ``references.bib`` that this book accompanies (keyword ``source``), by key."""
     return {
@@ -283,10 +213,10 @@ def sources(base: Path | None = None) -> Mapping[str, str]:
 
 
 def references(base: Path) -> Mapping[str, Mapping[str, str]]:
-    """Fields of every entry of ``references.bib``, by key. Only what citations need; Sphinx does the typesetting.
+    """Fields of every entry of ``references.bib``, by key, as pybtex reads them; ``author`` joins them by "and".
 
-    Raises ``ValueError`` for an entry that does not end, a key that is given twice, a missing author, title or year,
-    and an address that is not https://...
+    Raises ``ValueError`` where the file is no BibTeX, for a key that is given twice, and for an entry without a title
+    or a year.
     """
     path = base / "book" / "references.bib"
     return _entries(path, manuscript.text(path))
@@ -294,24 +224,40 @@ def references(base: Path) -> Mapping[str, Mapping[str, str]]:
 
 @lru_cache(maxsize=8)
 def _entries(path: Path, text: str) -> Mapping[str, Mapping[str, str]]:
-    entries: dict[str, Mapping[str, str]] = {}
-    for start in re.finditer(r"^@(?!comment|preamble|string)", text, flags=re.MULTILINE | re.IGNORECASE):
-        line = text.count("\n", 0, start.start()) + 1
-        block = re.split(r"^[@%]", text[start.end() :], maxsplit=1, flags=re.MULTILINE)[0]
-        head = re.match(r"\w+\{([^,\s]+),", block)
-        if head is None or block.count("{") != block.count("}"):
-            reason = f"expected @KIND{{KEY, ...}} with as many {{ as }}, got {block.partition(chr(10))[0]!r}"
-            raise manuscript.Unreadable(path, line, reason)
-        fields = re.findall(r"^\s*(\w+)\s*=\s*[{\"](.+?)[}\"],?\s*$", block, flags=re.MULTILINE)
-        key, work = head[1], {name.lower(): re.sub(r"[{}]", "", value) for name, value in fields}
-        if key in entries:
-            raise manuscript.Unreadable(path, line, f"{key}: expected every key once, got this one twice")
-        for name, (pattern, expected) in _BIBLIOGRAPHIC.items():
-            if not re.fullmatch(pattern, work.get(name, "")):
-                reason = f"{key}: {name}: expected {expected} in a line of its own, got {work.get(name, 'none')!r}"
-                raise manuscript.Unreadable(path, line, reason)
-        entries[key] = work
-    return entries
+    from pybtex.database import BibliographyDataError, parse_string
+    from pybtex.exceptions import PybtexError
+
+    try:
+        database = parse_string(text, "bibtex")
+    except (BibliographyDataError, PybtexError) as error:
+        raise manuscript.Unreadable(path, getattr(error, "lineno", None) or 0, f"expected BibTeX: {error}") from error
+    works: dict[str, Mapping[str, str]] = {}
+    for key, entry in database.entries.items():
+        # Fields of a crossref are those of the work that it names.
+        work = {name.lower(): _plain(entry.fields[name]) for name in [*entry.fields, *_INHERITED] if name in entry.fields}
+        people = entry.persons.get("author") or entry.persons.get("editor") or []
+        work["author"] = " and ".join(_person(person) for person in people) or work.get("organization", "")
+        for name in ("title", "year"):
+            if not work.get(name):
+                raise manuscript.Unreadable(path, 0, f"{key}: {name}: expected in every entry, got none")
+        works[key] = work
+    return works
+
+
+_INHERITED = ("title", "year", "booktitle", "journal", "publisher")
+
+
+def _person(person: Any) -> str:
+    last = " ".join([*person.prelast_names, *person.last_names])
+    return _plain(", ".join(filter(None, [last, " ".join([*person.first_names, *person.middle_names])])))
+
+
+def _plain(tex: str) -> str:
+    """Words of a field as people read them: accents of TeX as letters, without braces."""
+    from pylatexenc.latex2text import LatexNodes2Text
+
+    words = LatexNodes2Text().latex_to_text(tex.replace("%", r"\%")) if re.search(r"[\\{}$~]", tex) else tex
+    return " ".join(words.split())
 
 
 def mentioned(text: str, works: Mapping[str, Mapping[str, str]]) -> Iterator[tuple[list[str], list[str]]]:
@@ -330,6 +276,6 @@ def mentioned(text: str, works: Mapping[str, Mapping[str, str]]) -> Iterator[tup
 
 def names_and_year(work: Mapping[str, str]) -> str:
     """How prose names a work: family names and year, as in "Author (2000)" or "Author et al. (2001)"."""
-    people = [person.partition(",")[0] for person in work["author"].split(" and ")]
+    people = [person.partition(",")[0] for person in (work["author"] or work["title"]).split(" and ")]
     names = people[0] if len(people) == 1 else " and ".join(people) if len(people) == 2 else f"{people[0]} et al."
     return f"{names} ({work['year']})"

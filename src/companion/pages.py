@@ -1,4 +1,4 @@
-"""Reads text notebooks and writes their paired .ipynb files, without executing them.
+"""Reads the text notebooks of the book, without executing them.
 
 A chapter NAME has one or two pages: its lesson, ``notebooks/NAME.md``, and its audit, ``notebooks/audits/NAME.md``. A
 page is called by its path below ``notebooks``: NAME, or audits/NAME.
@@ -25,8 +25,7 @@ import yaml
 from IPython.core.inputtransformer2 import TransformerManager
 from nbformat import NotebookNode
 
-from companion import manuscript, project
-from companion.declaring import shapes
+from companion import manuscript
 
 AUDITS = "audits"
 """The folder of the audits, in ``notebooks`` and on the site."""
@@ -38,6 +37,15 @@ _PLACE = re.compile(r"(?!.*\.\.)[\w.-]+(?:/[\w.-]+)*", re.ASCII)
 """A file of the repository, without its suffix perhaps; what begins with / or leads upwards does not match."""
 _CHAPTER = ("prerequisites", "source", "summary", "thumbnail")
 """What the front matter of a lesson says of its chapter; an audit need not say it again."""
+_FRONT_MATTER: Mapping[str, tuple[type | tuple[type, ...], str]] = {
+    "budget": ((int, float), "seconds"),
+    "prerequisites": (str, "words"),
+    "quick": (dict, "parameters by name"),
+    "source": (str, "a key of references.bib"),
+    "summary": (str, "words"),
+    "thumbnail": (str, "the name of a figure"),
+}
+"""What the section ``companion`` of a front matter must have, and may have: ``data``, files, and ``limit``, seconds."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +63,7 @@ class Chapter:
     quick: Mapping[str, Any]
     parameters: Mapping[str, Any]
     notebook: NotebookNode
+    limit: float = 0.0
 
     @property
     def chapter(self) -> str:
@@ -85,14 +94,14 @@ class Chapter:
         """
         formulas = len(_FORMULA.findall(self.told))
         code = [cell for cell in self.notebook.cells if cell.cell_type == "code"]
-        figures = sum(cell.source.startswith("figures.publish") for cell in code)
+        figures = sum("figure" in cell.metadata.get("mystnb", {}) for cell in code)
         tags = (" ".join(cell.metadata.get("tags", [])) for cell in code)
         seen = sum("hide" not in of_cell and "remove" not in of_cell for of_cell in tags)
         return max(5, 5 * math.ceil((self.words / _WORDS_A_MINUTE + formulas + figures + seen / 2) / 5))
 
     @property
     def code(self) -> list[str]:
-        """The code of all cells, of the install cell first."""
+        """The code of all cells."""
         return [cell.source for cell in self.notebook.cells if cell.cell_type == "code"]
 
 
@@ -227,13 +236,17 @@ def load(root: Path, name: str) -> Chapter:
         raise ValueError(f"{shown}: expected cells of one language: {error}") from error
     except SyntaxError as error:
         raise ValueError(f"{shown}: expected cells in Python: {error.msg} in {(error.text or '').strip()!r}") from error
+    except yaml.MarkedYAMLError as error:
+        # jupytext hands the YAML on without the first line, which is ---.
+        line = error.problem_mark.line + 2 if error.problem_mark else 0
+        raise ValueError(f"{shown}:{line}: front matter: expected YAML, got {error.problem}") from error
     except (yaml.YAMLError, nbformat.ValidationError, AttributeError, LookupError, TypeError, ValueError) as error:
         words = str(error).partition("\n\n")[0]
         raise ValueError(f"{shown}: front matter: expected YAML with companion, a mapping: {words}") from error
     if chapter_of(name) != name:
         lesson = load(root, chapter_of(name))
         facts = {fact: getattr(lesson, fact) for fact in _CHAPTER} | facts
-    if wrong := shapes.problems("page", facts):
+    if wrong := list(_problems(facts)):
         raise ValueError(f"{shown}: front matter, companion: {'; '.join(wrong)}")
     parameters = _parameters(shown, notebook)
     if strangers := set(facts["quick"]) - set(parameters):
@@ -242,9 +255,24 @@ def load(root: Path, name: str) -> Chapter:
         name=name,
         title=_title(shown, notebook),
         parameters=parameters,
-        notebook=_finish(root, name, shown, notebook),
+        notebook=_finish(name, shown, notebook),
         **facts | {"budget": float(facts["budget"]), "data": tuple(facts.get("data", ()))},
     )
+
+
+def _problems(facts: Mapping[str, Any]) -> Iterator[str]:
+    known = [*_FRONT_MATTER, "data", "limit"]
+    if strange := sorted(map(str, facts.keys() - set(known))):
+        yield f"expected some of {known}, got {strange}"
+    for name, (kind, words) in _FRONT_MATTER.items():
+        if not isinstance(facts.get(name), kind):
+            yield f"{name}: expected {words}, got {facts.get(name, 'nothing')!r}"
+    data, limit = facts.get("data", []), facts.get("limit", 1)
+    if not isinstance(data, list) or not all(isinstance(file, str) and _PLACE.fullmatch(file) for file in data):
+        yield f"data: expected a list of files of the repository, got {data!r}"
+    for name, seconds in (("budget", facts.get("budget", 1)), ("limit", limit)):
+        if not isinstance(seconds, (int, float)) or isinstance(seconds, bool) or not 0 < seconds < math.inf:
+            yield f"{name}: expected seconds, a number above 0, got {seconds!r}"
 
 
 @functools.lru_cache(maxsize=64)
@@ -287,18 +315,27 @@ def _parameters(shown: str, notebook: NotebookNode) -> dict[str, Any]:
         raise ValueError(f"{shown}: expected one cell tagged parameters, got {len(cells)}")
     values: dict[str, Any] = {}
     try:
-        for statement in ast.parse(cells[0].source).body:
-            if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
-                raise ValueError(f"got {ast.unparse(statement)!r}")
-            values[statement.targets[0].id] = ast.literal_eval(statement.value)
+        statements = ast.parse(cells[0].source).body
     except (MemoryError, RecursionError, SyntaxError, ValueError) as error:
-        raise ValueError(f"{shown}: parameters cell: expected assignments only, of literals: {error}") from error
+        raise ValueError(f"{shown}: parameters cell: expected Python, got {error}") from error
+    for statement in statements:
+        line = ast.unparse(statement)
+        target = statement.targets[0] if isinstance(statement, ast.Assign) else getattr(statement, "target", None)
+        value = getattr(statement, "value", None)
+        try:
+            if not isinstance(target, ast.Name) or value is None:
+                raise ValueError(line)
+            values[target.id] = ast.literal_eval(value)
+        except (MemoryError, RecursionError, TypeError, ValueError) as error:
+            raise ValueError(
+                f"{shown}: parameters cell: expected NAME = VALUE, a number, a text or a list of these, got {line!r}"
+            ) from error
     return values
 
 
-def _finish(root: Path, name: str, shown: str, notebook: NotebookNode) -> NotebookNode:
-    """The notebook as it is committed: install cell first, fixed metadata, cell ids that follow from the content."""
-    cells = [_install_cell(root), *notebook.cells]
+def _finish(name: str, shown: str, notebook: NotebookNode) -> NotebookNode:
+    """The notebook as it is run: fixed metadata, and cell ids that follow from the content."""
+    cells = notebook.cells
     seen: dict[str, int] = {}
     for cell in cells:
         content = f"{name}\n{cell.cell_type}\n{cell.source}"
@@ -321,72 +358,6 @@ def _finish(root: Path, name: str, shown: str, notebook: NotebookNode) -> Notebo
     return result
 
 
-def _install_cell(root: Path) -> NotebookNode:
-    """Finds library and machinery, or installs them from wheels beside the notebook or from their public address.
-
-    It says which, and refuses a library of another version than that of the page.
-    """
-    who = project.identity(root)
-    requirements = "".join(f"    {json.dumps(line)},\n" for line in project.install_requirements(root))
-    # Above this folder, whose files belong to what a page imports.
-    source = Path(__file__).parents[1].joinpath("install_cell.txt").read_text(encoding="utf-8").strip()
-    for word, said in (("LIBRARY", who.library), ("VERSION", who.version), ("REQUIREMENTS", requirements)):
-        source = source.replace(word, said)
-    return nbformat.v4.new_code_cell(source, metadata={"tags": ["remove-cell"], "cellView": "form"})
-
-
 def serialise(notebook: NotebookNode) -> str:
-    """The text of the committed .ipynb: the same bytes for the same cells."""
+    """The text of an .ipynb: the same bytes for the same cells."""
     return json.dumps(notebook, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
-
-
-def out_of_sync(root: Path) -> list[str]:
-    """Names of the pages whose committed .ipynb is not what their text says."""
-    return [name for name in names(root) if _committed(root, name) != serialise(load(root, name).notebook)]
-
-
-def _committed(root: Path, name: str) -> str | None:
-    path = root / "notebooks" / f"{name}.ipynb"
-    return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else None
-
-
-def sync(root: Path) -> list[Path]:
-    """Write every .ipynb that is out of sync with its text, and remove those without a text. Returns what changed."""
-    changed = []
-    for name in out_of_sync(root):
-        path = root / "notebooks" / f"{name}.ipynb"
-        path.write_text(serialise(load(root, name).notebook), encoding="utf-8")
-        changed.append(path)
-    for path in _beside(root, "*.ipynb"):
-        if not path.with_suffix(".md").is_file():
-            path.unlink()
-            changed.append(path)
-    return changed
-
-
-def adopt(root: Path) -> list[Path]:
-    """Take into the texts what a formatter changed in the code cells of the paired .ipynb. Returns what changed.
-
-    For use right after :func:`sync` and the formatter, which knows no cells in texts: only sources may differ then.
-    Raises ``ValueError`` where a text is newer than its .ipynb, whose cells would undo what was written there.
-    """
-    changed = []
-    stale = out_of_sync(root)
-    for name in stale:
-        path = root / "notebooks" / f"{name}.md"
-        pair = path.with_suffix(".ipynb")
-        if pair.is_file() and pair.stat().st_mtime_ns < path.stat().st_mtime_ns:
-            raise ValueError(
-                f"{name}.md is newer than its .ipynb, which has nothing to adopt: run `companion sync` first"
-            )
-    for name in stale:
-        path = root / "notebooks" / f"{name}.md"
-        text, ours = path.read_text(encoding="utf-8"), load(root, name).notebook.cells
-        theirs = nbformat.reads(_committed(root, name) or "", as_version=4).cells
-        for here, there in zip(ours, theirs, strict=True):
-            if here.cell_type == "code" and here.source != there.source:
-                text = text.replace(f"\n{here.source}\n```", f"\n{there.source}\n```", 1)
-        if text != path.read_text(encoding="utf-8"):
-            path.write_text(text, encoding="utf-8")
-            changed.append(path)
-    return changed
