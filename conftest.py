@@ -1,21 +1,19 @@
-"""What all tests share: strict double precision in JAX, functions compiled once, annotations to check, any order.
+"""What all tests share: strict double precision in JAX, functions compiled once, annotations to check.
 
 With ``SPINBOOK_TYPES=1`` every function of the package is wrapped by jaxtyping and beartype while it is imported, and a
 call whose arguments or result are not what its annotations say fails. What a test expects to be refused goes through
-unwrapped: there the library's own words are wanted. With ``COMPANION_SHUFFLE=SEED`` the order is shuffled.
+unwrapped: there the library's own words are wanted.
 """
 
 import gc
 import inspect
 import os
-import random
 import shutil
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from importlib import util
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +26,9 @@ import chapters
 import companion
 import experiments
 import spinbook
-from companion.running import environment
+from companion.run import kernel
 
-# An environment of the library alone, as that of its oldest versions, has not what the press needs.
-pytest_plugins = ["tests.budget", *(["toybook"] if util.find_spec("jupytext") else [])]
+pytest_plugins = ["tests.press.toybook"]
 
 # Before PyTorch is imported. A second thread that waits for work does so at full speed, and the other core is that of
 # the other worker.
@@ -40,7 +37,7 @@ for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 CHECKED = bool(os.environ.get("SPINBOOK_TYPES"))
 _COMPILED = "JAX_COMPILATION_CACHE_DIR"
-_KNOWS_IT = bool(environment.compiler())
+_KNOWS_IT = bool(kernel.compiler())
 
 
 @contextmanager
@@ -66,7 +63,7 @@ def pytest_configure(config: pytest.Config) -> None:
         jax.config.update("jax_cpu_enable_async_dispatch", False)
         # Nothing is compiled yet; workers, and the processes that tests start, get it from the environment.
         # Of two settings of one flag the last one holds.
-        os.environ["XLA_FLAGS"] = " ".join([*environment.compiler().values(), os.environ.get("XLA_FLAGS", "")])
+        os.environ["XLA_FLAGS"] = " ".join([*kernel.compiler().values(), os.environ.get("XLA_FLAGS", "")])
     _share_compiled_functions(config)
     if CHECKED:
         _check_annotations()
@@ -184,13 +181,14 @@ def unchecked() -> Iterator[None]:
         yield
 
 
-@pytest.hookimpl(trylast=True)
+SLOW_EXAMPLES = {f"experiments.entropy_production.{name}" for name in ("learn_recall", "sculpt")}
+"""Examples in docstrings that train, and compile for ten seconds of processor time and more."""
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Modules run in a random order, and so do the tests of each, if that is asked for: none may need another."""
-    if seed := os.environ.get("COMPANION_SHUFFLE"):
-        rng = random.Random(seed)
-        modules = sorted({str(item.path) for item in items})
-        rng.shuffle(modules)
-        place = {module: index for index, module in enumerate(modules)}
-        rng.shuffle(items)
-        items.sort(key=lambda item: place[str(item.path)])
+    """Long tests begin before all others, so that no worker is left alone with one of them at the end."""
+    for item in items:
+        if item.name in SLOW_EXAMPLES:
+            item.add_marker(pytest.mark.slow)
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)

@@ -1,9 +1,6 @@
-"""What tests of this book share: its wheels, and pages with its live models."""
+"""What tests of this book share: pages with its live models."""
 
 import shutil
-import subprocess
-import sys
-import zipfile
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -11,21 +8,6 @@ from pathlib import Path
 import pytest
 
 from tests.book.live import LIVE, Model
-
-REPOSITORY = Path(__file__).resolve().parents[2]
-
-
-@pytest.fixture(scope="session")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the wheels of this book and of its press, unpacked."""
-    folder = tmp_path_factory.mktemp("wheel")
-    build = "from hatchling.build import build_wheel; import sys; print(build_wheel(sys.argv[1]))"
-    for project in (REPOSITORY, REPOSITORY / "companion"):
-        command = [sys.executable, "-c", build, str(folder)]
-        done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=True)
-        with zipfile.ZipFile(folder / done.stdout.split()[-1]) as archive:
-            archive.extractall(folder / "site")
-    return folder / "site"
 
 
 @pytest.fixture(scope="session")
