@@ -12,10 +12,7 @@ import numpy as np
 import torch
 
 from benchmarks import Benchmark
-from spinbook.adaptive_tap import AdaptiveTAPAttention, MeanFieldAttention, couplings, solve_ising
-from spinbook.adaptive_tap.ising import adaptive_update, iterate_ising
-
-__all__ = ["BENCHMARKS", "binary_spins", "gaussian_response", "implicit_gradient"]
+from spinbook.adaptive_tap import AdaptiveTAPAttention, couplings
 
 # Every side stops at a residual of 1e-12. The responses here magnify it by up to ten, their gradients by up to a
 # hundred, and both are of order ten.
@@ -71,49 +68,4 @@ def gaussian_response(size=16, *, batch=4, dim=8):
     )
 
 
-def implicit_gradient(size=17, *, batch=8, dim=10, strength=0.9):
-    """The learned module and the gradient of |S|^2 at its equilibrium, against plain iteration that autograd unrolls.
-
-    Couplings of the strength that training leads to, at which plain iteration is slow.
-    """
-    J, x = _vectors(batch, size, dim)
-    largest = torch.linalg.eigvalsh(couplings.as_matrix(J))[-1]
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        module = MeanFieldAttention(size, dim, strength * J / largest, tol=1e-12).double()
-
-    def unrolled(x):
-        S = torch.zeros_like(x)
-        while True:
-            new = module.step(S, x)
-            if float((new - S).detach().abs().max()) <= 1e-12:
-                return new
-            S = new
-
-    return Benchmark(
-        f"adaptive_tap: learned correction and gradient, {batch} x {size} spins x {dim}",
-        partial(_with_gradient, module, x),
-        partial(_with_gradient, unrolled, x),
-        _deviation,
-    )
-
-
-def binary_spins(size=24, *, batch=16, strength=0.4):
-    """``solve_ising`` against the damped iteration of the source's update."""
-    rng = np.random.default_rng(0)
-    J = np.triu(rng.normal(scale=strength / np.sqrt(size), size=(batch, size, size)), 1)
-    J, h = J + np.swapaxes(J, 1, 2), rng.normal(scale=0.5, size=(batch, size))
-
-    def baseline():
-        found = iterate_ising(adaptive_update, J, h, damping=0.5, tol=1e-12, max_steps=2000)
-        return found.magnetizations.numpy()
-
-    return Benchmark(
-        f"adaptive_tap: solve_ising, {batch} x {size} spins",
-        lambda: solve_ising(J, h, tol=1e-12).magnetizations.numpy(),
-        baseline,
-        _deviation,
-    )
-
-
-BENCHMARKS = (gaussian_response, implicit_gradient, binary_spins)
+BENCHMARKS = (gaussian_response,)

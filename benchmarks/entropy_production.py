@@ -9,8 +9,6 @@ import numpy as np
 from benchmarks import Benchmark
 from spinbook import entropy_production, sphere
 
-__all__ = ["BENCHMARKS", "vector_mean_field"]
-
 
 def _relative_difference(ours, baseline):
     return float(np.abs(ours - baseline).max() / np.abs(baseline).max())

@@ -10,12 +10,9 @@ from functools import partial
 
 import numpy as np
 import torch
-from scipy import integrate
 
 from benchmarks import Benchmark
-from spinbook.free_energy import VectorSpinModel, couplings, exact
-
-__all__ = ["BENCHMARKS", "mean_spins_and_gradient", "susceptibilities", "system", "two_spins"]
+from spinbook.free_energy import VectorSpinModel, couplings
 
 # Both sides stop at a residual of 1e-12 or at the rounding of their products of N x N matrices, and neither curvature
 # nor coupling here magnifies it by more than ten.
@@ -68,52 +65,4 @@ def mean_spins_and_gradient(size=64, *, batch=8, dim=64):
     )
 
 
-def susceptibilities(size=16, *, dim=16):
-    """d m / d h in closed form, against one backward pass for each entry of m."""
-    J, (h,) = system(1, size, dim)
-    model = VectorSpinModel(size, dim, 1.0, J)
-
-    def baseline():
-        return torch.autograd.functional.jacobian(model.magnetizations, h).numpy()
-
-    return Benchmark(
-        f"free_energy: susceptibilities, {size} spins x {dim}",
-        lambda: model.susceptibilities(h).numpy(),
-        baseline,
-        partial(_deviation, TOLERANCE),
-    )
-
-
-def two_spins(size=6, *, dim=16):
-    """ln Z of two spins in parallel fields of ``size`` strengths, against adaptive quadrature over both angles."""
-    strengths, J = np.linspace(0.1, 0.9, size), 0.2
-    h = torch.zeros(size, 2, dim, dtype=torch.float64)
-    h[:, :, 0] = torch.tensor(strengths)[:, None]
-
-    def baseline():
-        values = []
-        rule, weights = np.polynomial.legendre.leggauss(40)
-        around, weights = np.pi / 2 * (rule + 1), weights * np.sin(np.pi / 2 * (rule + 1)) ** (dim - 3)
-        weights /= weights.sum()
-        norm, _ = integrate.quad(lambda x: np.sin(x) ** (dim - 2), 0, np.pi, epsabs=0, epsrel=1e-12)
-        for strength in strengths:
-
-            def integrand(y, x, strength=strength):
-                along = strength * (np.cos(x) + np.cos(y)) + 2 * J * np.cos(x) * np.cos(y)
-                across = 2 * J * np.sin(x) * np.sin(y) * np.cos(around)
-                return (np.sin(x) * np.sin(y)) ** (dim - 2) * (weights @ np.exp(dim * (along + across)))
-
-            Z, _ = integrate.dblquad(integrand, 0, np.pi, 0, np.pi, epsabs=0, epsrel=1e-9)
-            values.append(np.log(Z / norm**2))
-        return np.array(values)
-
-    return Benchmark(
-        f"free_energy: exact.log_partition, {size} pairs of spins x {dim}",
-        lambda: exact.log_partition(h, [[0.0, J], [J, 0.0]]).numpy(),
-        baseline,
-        # The baseline's relative error of Z is that of ln Z.
-        partial(_deviation, 1e-8),
-    )
-
-
-BENCHMARKS = (mean_spins_and_gradient, susceptibilities, two_spins)
+BENCHMARKS = (mean_spins_and_gradient,)

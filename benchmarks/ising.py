@@ -12,10 +12,8 @@ import numpy as np
 import torch
 
 from benchmarks import Benchmark
-from spinbook.ising import mean_field, stochastic
 from spinbook.ising import sherrington_kirkpatrick as sk
-
-__all__ = ["BENCHMARKS", "simulate", "tap"]
+from spinbook.ising import stochastic
 
 
 def system(num_spins, dtype):
@@ -52,35 +50,4 @@ def simulate(size=1024, *, num_spins=512, steps=20, beta=1.5):
     return Benchmark(name, ours, baseline, standard_errors_apart)
 
 
-def tap(size=512, *, starts=20, steps=16, beta=1.1108):
-    """``starts`` TAP trajectories of ``size`` spins, against a damped iteration of the same equation in NumPy."""
-    J, h = system(size, jnp.float64)
-    start = np.random.default_rng(3).uniform(-1, 1, size=(starts, size))
-    numpy_J, numpy_h = np.asarray(J), np.asarray(h)
-    tolerance = 1e-11
-
-    def baseline():
-        m = start
-        for _ in range(steps):
-            a = beta * (numpy_h + m @ numpy_J.T)
-            b = beta**2 * (1 - m**2) @ (numpy_J**2).T
-            new = m
-            for _ in range(1000):
-                change = np.tanh(a - b * new) - new
-                new = new + 0.5 * change
-                if np.abs(change).max() < tolerance:
-                    break
-            m = new
-        return m
-
-    # Each step leaves an error of the tolerance, which beta J carries on to the later ones.
-    allowed = 10 * steps * tolerance
-    return Benchmark(
-        f"ising.mean_field.tap_step, {size} spins x {starts} starts x {steps} steps",
-        lambda: mean_field.simulate(start, J, h, beta=beta, steps=steps)[-1],
-        baseline,
-        lambda ours, base: float(np.abs(ours - base).max() / allowed),
-    )
-
-
-BENCHMARKS = (simulate, tap)
+BENCHMARKS = (simulate,)

@@ -8,8 +8,6 @@ import scipy.linalg
 from benchmarks import Benchmark
 from spinbook import lens
 
-__all__ = ["BENCHMARKS", "measure"]
-
 
 def _one_head(J):
     """The measures of one head (N, N), in the order of ``lens.measure``; one eigensystem gives two of them."""

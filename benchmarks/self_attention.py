@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from functools import partial
 
-import jax
 import numpy as np
 
 from benchmarks import Benchmark
@@ -18,13 +17,8 @@ from spinbook.self_attention import (
     bifurcation,
     paper_network,
     positional_bits,
-    sample_finite,
-    simulate,
     token_window,
 )
-from tests.self_attention import scan
-
-__all__ = ["BENCHMARKS", "largest_exponent", "sample", "spectrum", "sweep", "sweep_in_jax"]
 
 # The fixed points of the four-step map: orbits contract, so that programs that round differently stay together.
 CONTRACTING = (0.2, 1.2)
@@ -104,36 +98,6 @@ def sweep(size=64, *, steps=600):
     )
 
 
-def sweep_in_jax(size=2048, *, steps=2000):
-    """The same against the definition in JAX, compiled, with all orbits in one array."""
-    betas = np.linspace(*CONTRACTING, size)
-    return Benchmark(
-        f"bifurcation, {size} betas x {steps} steps, against JAX",
-        partial(_final_attention, steps, betas),
-        partial(_final_attention, steps, betas, run=scan.run, lanes_per_task=size),
-        partial(_within, 4 * _ROUNDING),
-    )
-
-
-def largest_exponent(size=512, *, steps=2000):
-    """The largest exponent of ``size`` orbits, against tangents by automatic differentiation in JAX."""
-    betas = np.linspace(*CONTRACTING, size)
-
-    def exponents(**options):
-        diagram = bifurcation(
-            paper_network(), betas, start=None, steps=steps, transient=500, num_exponents=1, **options
-        )
-        return diagram.exponents[:, 0].values
-
-    # Two norms and two first tangents: the logarithm of a bounded factor over the number of steps.
-    return Benchmark(
-        f"largest exponent, {size} betas x {steps} steps, against JAX",
-        exponents,
-        partial(exponents, run=scan.run, lanes_per_task=size),
-        partial(_within, 10 / steps),
-    )
-
-
 def spectrum(size=32, *, steps=400):
     """All 12 exponents of ``size`` orbits, in one thread, against Jacobians and QR decompositions in NumPy."""
     betas = np.linspace(*CONTRACTING, size)
@@ -174,46 +138,7 @@ def spectrum(size=32, *, steps=400):
     )
 
 
-def sample(size=20_000, *, steps=200, replicas=8):
-    """``replicas`` orbits of ``size`` units, against one bit for each unit in NumPy."""
-    network = paper_network()
-    beta = 0.8
-    keys = jax.random.split(jax.random.key(0), replicas)
-    expected = simulate(network, beta=beta, steps=steps).attention
-
-    @jax.jit
-    def ours(keys):
-        one = partial(sample_finite, network=network, beta=beta, num_spins=size, steps=steps)
-        return jax.vmap(lambda key: one(key).attention)(keys)
-
-    def baseline():
-        rng = np.random.default_rng(1)
-        sizes = np.full(3, size // 3) + (np.arange(3) < size % 3)
-        W = np.repeat(network.semantic_signs, sizes, axis=2).astype(float)
-        positions = network.epsilon / 2 * np.einsum("xap,rp->rxa", network.positional_signs, positional_bits(2))
-        trajectory = np.empty((replicas, steps, 3))
-        for replica in range(replicas):
-            A, window = token_window(network).attention[0], []
-            for t in range(steps):
-                x = np.where(rng.random(size) < 1 / (1 + np.exp(-2 * beta * A @ W[0])), 1.0, -1.0)
-                m = (1 - network.epsilon) * W @ x / size + positions[t % 4]
-                window = [m, *window][:4]
-                logits = network.gamma * np.array([m[2] @ token[3] for token in window])
-                weights = np.exp(logits - logits.max())
-                A = weights @ np.array([token[1] for token in window]) / weights.sum()
-                trajectory[replica, t] = A
-        return trajectory
-
-    def deviation(ours, baseline):
-        # Root mean squares of the distance from the mean field, over replicas and steps, must agree. Their relative
-        # scatter is 1 / sqrt(2 n) for n independent numbers; successive steps count for a tenth.
-        spreads = [np.sqrt(np.mean((x - expected) ** 2)) for x in (ours, baseline)]
-        independent = replicas * steps / 10
-        return float(abs(np.log(spreads[0] / spreads[1])) / (5 / np.sqrt(independent)))
-
-    return Benchmark(
-        f"sample_finite, {replicas} x {steps} steps of {size} units", partial(ours, keys), baseline, deviation
-    )
-
-
-BENCHMARKS = (sweep, sweep_in_jax, largest_exponent, spectrum, sample)
+BENCHMARKS = (
+    sweep,
+    spectrum,
+)
