@@ -122,11 +122,6 @@ def prose(id: str, text: str) -> NotebookNode:
     return cell
 
 
-def decoded(content: str) -> bytes:
-    """The bytes of a picture that a notebook holds."""
-    return base64.b64decode(content)
-
-
 def _fold(cell: NotebookNode) -> None:
     """Hide the code of a cell in JupyterLab and on Colab, which shows a title in its place."""
     cell.metadata |= {"cellView": "form", "jupyter": {"source_hidden": True}}
@@ -151,7 +146,7 @@ def _glued(ran: list[NotebookNode]) -> dict[str, str]:
 
 def _lighter(output: NotebookNode) -> NotebookNode:
     """A picture with fewer dots and colours: enough to read the notebook before it draws its own."""
-    with Image.open(io.BytesIO(decoded(output.data["image/png"]))) as picture:
+    with Image.open(io.BytesIO(base64.b64decode(output.data["image/png"]))) as picture:
         share = _DOTS_PER_INCH / (picture.info.get("dpi") or (200, 200))[0]
         small = picture.convert("RGB")
     if share < 1:

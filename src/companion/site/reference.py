@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
 
 from companion import manuscript, pages, project
 
@@ -49,11 +50,48 @@ def stage(root: Path, stage: Path) -> list[dict[str, str]]:
     for name, path in sorted(modules(root)):
         doc = ast.get_docstring(manuscript.code(path)) or ""
         index += [f":py:mod:`{name}`", f"   {_prose(' '.join(doc.partition(chr(10) * 2)[0].split()))}", ""]
-        text = f"{name}\n{'=' * len(name)}\n\n.. automodule:: {name}\n   :members:\n"
+        taken, members = second_names(root, path), ""
+        own = [one for one in _public(path) if one not in taken]
+        if own or not taken:
+            members = f"   :members: {', '.join(own)}\n"
+        lines = [
+            f":py:obj:`{local} <{home}>`, from :py:mod:`{home.rpartition('.')[0]}`\n" for local, home in taken.items()
+        ]
+        text = f"{name}\n{'=' * len(name)}\n\n.. automodule:: {name}\n{members}\n" + "\n".join(lines)
         (stage / FOLDER / f"{name}.rst").write_text(text, encoding="utf-8")
         entries.append({"file": f"{FOLDER}/{name}", "title": name})
     (stage / f"{INDEX}.rst").write_text("\n".join(index), encoding="utf-8")
     return entries
+
+
+def _public(path: Path) -> list[str]:
+    """The names in ``__all__`` of a module; [] where it has none."""
+    for node in manuscript.code(path).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            return list(ast.literal_eval(node.value))
+    return []
+
+
+def second_names(root: Path, path: Path) -> dict[str, str]:
+    """What a package takes from its modules and offers as its own: the full name by the local one."""
+    library = project.settings(root).library
+    imports = [node for node in manuscript.code(path).body if isinstance(node, ast.ImportFrom)]
+    named = {
+        alias.asname or alias.name: f"{node.module}.{alias.name}"
+        for node in imports
+        if path.name == "__init__.py" and (node.module or "").startswith(f"{library}.")
+        for alias in node.names
+    }
+    return {name: named[name] for name in _public(path) if name in named}
+
+
+def _lead_second_names(app: Sphinx, env: BuildEnvironment) -> None:
+    """The second name of an entry leads to the entry."""
+    root, objects = Path(app.config.companion_root), env.get_domain("py").data["objects"]
+    for package, path in modules(root):
+        for name, home in second_names(root, path).items():
+            if home in objects:
+                objects.setdefault(f"{package}.{name}", objects[home])
 
 
 def source(root: Path, page: str) -> str:
@@ -140,3 +178,4 @@ def setup(app: Sphinx) -> None:
     app.setup_extension("sphinx.ext.autodoc")
     app.connect("autodoc-process-docstring", docstring)
     app.connect("autodoc-process-signature", signature)
+    app.connect("env-updated", _lead_second_names)
