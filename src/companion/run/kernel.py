@@ -206,11 +206,13 @@ def check(path: str, measures: Mapping[str, str], tests: Sequence[str]) -> None:
 
     Raises ``AssertionError`` that names every function that failed, with its line.
     """
-    from companion import claims
     from IPython import get_ipython
 
+    from companion import claims
+
     spec = util.spec_from_file_location("checks", path)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = util.module_from_spec(spec)
     spec.loader.exec_module(module)
     failed = []
