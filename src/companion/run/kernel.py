@@ -60,8 +60,6 @@ _THREADS = (
     "VECLIB_MAXIMUM_THREADS",
     "NPROC",
 )
-_FIELDS = ("measured", "rival", "uncertainty", "rival_uncertainty", "control")
-"""What the last expression of a claim's cell may hold."""
 
 
 def compiler() -> dict[str, str]:
@@ -190,15 +188,8 @@ def claim(id: str) -> str:
     """Record what the last expression of a claim's cell measured; returns it in words."""
     from companion import claims
 
-    if not isinstance(_last, Mapping) or "measured" not in _last or (unknown := set(_last) - set(_FIELDS)):
-        got = f"a dictionary with {sorted(unknown)}" if isinstance(_last, Mapping) and unknown else repr(_last)
-        raise ValueError(f"claim {id}: expected a last expression {{'measured': ...}} with any of {_FIELDS}, got {got}")
-    rival = None
-    if "rival" in _last:
-        rival = _last["rival"], _last.get("rival_uncertainty", 0.0)
-    uncertainty = _last.get("uncertainty", 0.0)
-    claims.measure(id, _last["measured"], uncertainty=uncertainty, rival=rival, control=_last.get("control"))
-    return f"Claim {id}: measured {_last['measured']}"
+    noted = claims.note(Path(os.environ["COMPANION_OUT"]), id, claims.of_cell(id, _last))
+    return f"Claim {id}: {claims.with_error(noted.value, noted.uncertainty)}"
 
 
 def check(path: str, measures: Mapping[str, str], tests: Sequence[str]) -> None:
@@ -222,8 +213,7 @@ def check(path: str, measures: Mapping[str, str], tests: Sequence[str]) -> None:
             if name in measures:
                 if not isinstance(result, claims.Measurement):
                     raise TypeError(f"expected a Measurement, got {result!r}")
-                against = {"rival": result.rival, "control": result.control}
-                claims.measure(measures[name], result.value, uncertainty=result.uncertainty, **against)
+                claims.note(Path(os.environ["COMPANION_OUT"]), measures[name], result)
         except Exception as error:
             lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
             place = f"{Path(path).name}:{lines[-1]}: " if lines else ""
