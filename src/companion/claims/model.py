@@ -257,120 +257,87 @@ def _name(content: Any, place: Sequence[Any]) -> str:
     return f"{entry.get('id', 'a claim without id') if isinstance(entry, dict) else 'a claim'}: "
 
 
-def _rules(claim: Claim, chapter: str) -> Iterator[tuple[str, str]]:
+def _rules(claim: Claim, chapter: str) -> list[tuple[str, str]]:
     """Fields that do not go together with others of the same claim, each with what was expected."""
-    if claim.chapter != chapter:
-        yield "id", f"expected it to begin with '{chapter}.', got {claim.id!r}"
+    broken: list[tuple[str, str]] = []
+
+    def want(right: Any, name: str, wanted: str, came: Any = "nothing") -> None:
+        if not right:
+            broken.append((name, f"expected {wanted}, got {came}"))
+
+    kind, verdict, source, expects, found = claim.kind, claim.verdict, claim.source, claim.expects, claim.found
+    want(claim.chapter == chapter, "id", f"it to begin with '{chapter}.'", claim.id)
     if claim.retired:
-        return
-    for name in ("kind", "verdict"):
-        if not getattr(claim, name):
-            yield name, f"expected one of {', '.join(KINDS if name == 'kind' else VERDICTS)}, got nothing"
-    if claim.kind and claim.verdict:
-        yield from (rule[1:] for rule in (*_about_kind(claim), *_about_target(claim), *_about_rival(claim)) if rule[0])
+        return broken
+    want(kind, "kind", f"one of {', '.join(KINDS)}")
+    want(verdict, "verdict", f"one of {', '.join(VERDICTS)}")
+    if not (kind and verdict):
+        return broken
+    measured, corrected, refuted = claim.is_measured, verdict == "corrected", verdict == "not-reproduced"
 
-
-_Rules = Sequence[tuple[Any, str, str]]
-"""Whether a rule is broken, the field, and what was expected."""
-
-
-def _about_kind(claim: Claim) -> _Rules:
-    kind, verdict, source = claim.kind, claim.verdict, claim.source
-    of_own = verdict in OWN_VERDICTS
-    is_program = kind == "program" and claim.is_measured
-    is_erratum = kind == "formula" and verdict == "corrected"
-    return (
-        (kind != OWN and not source, "source", f"expected key and where for the kind {kind}, got nothing"),
-        (kind == OWN and source, "source", f"expected none for the kind own, got {source!r}"),
-        (
-            verdict not in (UNDECIDED, SOFTWARE_CHECK) and (kind == OWN) != of_own,
-            "verdict",
-            f"expected {', '.join(OWN_VERDICTS)} for the kind own and for no other, got {verdict!r} for {kind}",
-        ),
-        (
-            not claim.because and (verdict != "reproduced" or (kind == "formula" and claim.is_measured)),
-            "because",
-            "expected the independent route, got nothing"
-            if verdict == "reproduced"
-            else f"expected the reason of the verdict {verdict}, got nothing",
-        ),
-        (is_program and "commit" not in source, "source", "expected commit, the version of the program, got none"),
-        (kind != "program" and "commit" in source, "source", f"expected no commit for the kind {kind}, got one"),
-        (is_erratum and not claim.tex, "tex", "expected printed and corrected for a corrected formula, got nothing"),
-        (verdict != "corrected" and claim.tex, "tex", f"expected none for the verdict {verdict}, got formulas"),
-        (verdict == "partly" and not claim.parts, "parts", "expected the claims that decide it, got nothing"),
-        (verdict != "partly" and claim.parts, "parts", f"expected none for the verdict {verdict}, got ids"),
+    want(
+        source if kind != OWN else not source,
+        "source",
+        f"{'none' if kind == OWN else 'one'} for the kind {kind}",
+        source,
+    )
+    of_either = verdict in (UNDECIDED, SOFTWARE_CHECK)
+    ours = f"{', '.join(OWN_VERDICTS)} for the kind own and no other"
+    want(of_either or (kind == OWN) == (verdict in OWN_VERDICTS), "verdict", ours, f"{verdict} for {kind}")
+    want(claim.because or verdict == "reproduced", "because", f"the reason of the verdict {verdict}")
+    want(claim.because or kind != "formula" or not measured, "because", "the independent route to a formula")
+    want(
+        "commit" in source or kind != "program" or not measured, "source", "commit, the version of the program", source
+    )
+    want("commit" not in source or kind == "program", "source", f"no commit for the kind {kind}", source)
+    want(claim.tex or kind != "formula" or not corrected, "tex", "printed and corrected for a corrected formula")
+    want(corrected or not claim.tex, "tex", f"none for the verdict {verdict}", "formulas")
+    want(
+        bool(claim.parts) == (verdict == "partly"),
+        "parts",
+        "ids for the verdict partly and no other",
+        list(claim.parts),
     )
 
-
-def _about_target(claim: Claim) -> _Rules:
-    kind, verdict, expects = claim.kind, claim.verdict, claim.expects
-    targets = [name for name in TARGETS if name in expects]
-    printed, within = expects.get("printed"), expects.get("within")
-    is_corrected = verdict == "corrected"
-    is_discrete = any(isinstance(expects.get(name), bool) for name in ("printed", "value"))
-    size = abs(printed) if isinstance(printed, int | float) and not isinstance(printed, bool) else 0.0
-    is_wide = within is not None and (printed is None or within > WIDE * size > 0.0)
-    both = printed is not None and bool(targets) and not (is_corrected and targets == ["value"])
-    ends = expects.get("between", (0, 1))
-    return (
-        (
-            claim.is_measured and not targets and (printed is None or is_corrected),
-            "expects",
-            f"expected {'the right value' if is_corrected else 'printed or one of ' + ', '.join(TARGETS)}, got nothing",
-        ),
-        (len(targets) > 1, "expects", f"expected one of {', '.join(TARGETS)}, got {' and '.join(targets)}"),
-        (both, "expects", f"expected printed alone, or value beside it in a correction, got {dict(expects)!r}"),
-        (kind == "number" and printed is None, "expects", "expected printed, the number in the text, got none"),
-        (
-            kind in ("formula", OWN) and printed is not None,
-            "expects",
-            f"expected nothing printed for the kind {kind}, got {printed!r}",
-        ),
-        (
-            is_discrete and kind not in _DISCRETE,
-            "expects",
-            f"expected a number for the kind {kind}, got a yes or no",
-        ),
-        (
-            "accuracy" in expects and kind not in _DEVIATIONS,
-            "expects",
-            f"expected accuracy for the kinds {', '.join(_DEVIATIONS)} only, got it for {kind}",
-        ),
-        ("accuracy" in expects and within is not None, "expects", "expected accuracy or within, got both"),
-        (ends[0] >= ends[1], "expects", f"expected between: [A, B] with A < B, got {ends!r}"),
-        (
-            not claim.because and (is_wide or expects.get("accuracy", 0.0) > ROUNDING),
-            "because",
-            "expected the reason of so wide a bound, got nothing",
-        ),
+    targets, printed, within = (
+        [name for name in TARGETS if name in expects],
+        expects.get("printed"),
+        expects.get("within"),
     )
-
-
-def _about_rival(claim: Claim) -> _Rules:
-    """What would fail if the claim were wrong: a rival, or a control of a refutation."""
-    verdict, found = claim.verdict, claim.found
-    refuted = verdict == "not-reproduced"
-    is_printed = verdict == "corrected" and "printed" in claim.expects
-    idle = [name for name in ("rival", "found", "sampled") if getattr(claim, name)]
-    idle += ["expects"] if set(claim.expects) - {"printed"} else []
-    is_known = isinstance(found.get("value"), bool) or "within" in found
-    return (
-        (
-            claim.is_measured and not (refuted or is_printed or claim.rival),
-            "rival",
-            "expected a wrong answer that a reader could believe, got nothing",
-        ),
-        (refuted and claim.rival, "rival", "expected a control under found in its place, got a rival"),
-        (refuted and not found, "found", "expected value, within and control, got nothing"),
-        (refuted and found and not is_known, "found", "expected within, for a number, got none"),
-        (claim.is_measured and not refuted and found, "found", f"expected none for the verdict {verdict}, got one"),
-        (
-            not claim.is_measured and idle,
-            (idle or [""])[0],
-            f"expected none, since the verdict {verdict} measures nothing",
-        ),
+    right = "the right value" if corrected else f"printed or one of {', '.join(TARGETS)}"
+    want(targets or (printed is not None and not corrected) or not measured, "expects", right, expects or "nothing")
+    want(len(targets) < 2, "expects", f"one of {', '.join(TARGETS)}", " and ".join(targets))
+    beside = corrected and targets == ["value"]
+    want(
+        printed is None or not targets or beside,
+        "expects",
+        "printed alone, or value beside it in a correction",
+        expects,
     )
+    want(printed is not None or kind != "number", "expects", "printed, the number in the text", expects or "nothing")
+    want(printed is None or kind not in ("formula", OWN), "expects", f"nothing printed for the kind {kind}", printed)
+    discrete = any(isinstance(expects.get(name), bool) for name in ("printed", "value"))
+    want(not discrete or kind in _DISCRETE, "expects", f"a number for the kind {kind}", "a yes or no")
+    want("accuracy" not in expects or kind in _DEVIATIONS, "expects", f"no accuracy for the kind {kind}", expects)
+    want("accuracy" not in expects or within is None, "expects", "accuracy or within", "both")
+    low, high = expects.get("between", (0, 1))
+    want(low < high, "expects", "between: [A, B] with A < B", [low, high])
+    narrow = (
+        WIDE * abs(printed) if printed is not None and not discrete and printed else math.inf if printed == 0 else 0.0
+    )
+    is_wide = (within or 0.0) > narrow or expects.get("accuracy", 0.0) > ROUNDING
+    want(claim.because or not is_wide, "because", "the reason of so wide a bound")
+
+    believable = "a wrong answer that a reader could believe"
+    want(claim.rival or refuted or not measured or (corrected and printed is not None), "rival", believable)
+    want(not claim.rival or not refuted, "rival", "a control, under found, in its place", "a rival")
+    want(found or not refuted, "found", "value, within and control")
+    want(refuted or not found, "found", f"none for the verdict {verdict}", found)
+    want(not found or "within" in found or isinstance(found["value"], bool), "found", "within beside a number", found)
+    idle = [name for name in ("rival", "sampled") if getattr(claim, name)]
+    idle += ["expects"] if set(expects) - {"printed"} else []
+    want(measured or not idle, (idle or [""])[0], f"none, since the verdict {verdict} measures nothing", "one")
+    return broken
 
 
 _Places = Iterator[tuple[list[Any], str]]
