@@ -18,15 +18,8 @@ from companion.claims.model import (
     Claim,
     Comparison,
     Item,
-    Value,
-    check,
-    check_book,
-    declared,
-    figures,
-    items,
-    lines,
-    of_book,
 )
+from companion.claims.read import check, check_book, declared, figures, items, lines, of_book
 from companion.claims.words import QUOTED, among, anchor_of, expectation_of, format_value, line, sentence, with_error
 
 __all__ = [
@@ -43,7 +36,6 @@ __all__ = [
     "Item",
     "Judgement",
     "Measurement",
-    "Value",
     "allowed",
     "among",
     "anchor_of",

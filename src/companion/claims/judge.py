@@ -89,8 +89,8 @@ class _Target:
 def judge(claim: Claim, measurement: Measurement | None) -> Judgement:
     """Whether the measured value is within bound = allowance + k uncertainty, and the rival is not.
 
-    The value is compared with what the claim ``expects``: the printed value, one of our own, or, for a deviation from an
-    independent route, zero. The allowance is ``within`` or ``accuracy``; k is ``factor``. ``holds`` says that the
+    The value is compared with what the claim ``expects``: the printed value, one of our own, or, for a deviation from
+    an independent route, zero. The allowance is ``within`` or ``accuracy``; k is ``factor``. ``holds`` says that the
     declared verdict is confirmed.
 
     - reproduced, and verdicts of the book's own: the value agrees, and the rival misses by more than allowance +

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from companion import pages, project
-from companion.claims import model
+from companion.claims import read
 from companion.claims.judge import Judgement, Measurement, allowed, expected, factor, judge
 from companion.claims.measure import recorded
 from companion.claims.model import Claim
@@ -114,8 +114,8 @@ def quoted(text: str, known: Mapping[str, Mapping[str, Any]]) -> tuple[str, Mapp
 
 
 def _by_chapter(root: Path, chapters: Sequence[str] | None) -> dict[str, list[Claim]]:
-    declared = {path.stem: path for path in model.files(root)}
-    return {name: model.declared(declared[name]) for name in (chapters or declared) if name in declared}
+    declared = {path.stem: path for path in read.files(root)}
+    return {name: read.declared(declared[name]) for name in (chapters or declared) if name in declared}
 
 
 def _folders(claims: Sequence[Claim], results: Mapping[str, Path]) -> dict[str, Path]:

@@ -11,7 +11,8 @@ from typing import Any
 
 from companion import project
 from companion.claims.judge import Measurement
-from companion.claims.model import Value, declared
+from companion.claims.model import Value
+from companion.claims.read import declared
 from companion.claims.words import line, plain
 
 RECORD = "measured.jsonl"

@@ -8,8 +8,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from companion.claims.model import OWN, SOFTWARE_CHECK, Claim, Value
 from companion.claims.judge import Measurement, expected, judge
+from companion.claims.model import OWN, SOFTWARE_CHECK, Claim, Value
 from companion.plain import typeset
 
 QUOTED = re.compile(
