@@ -527,6 +527,7 @@ def test_a_whole_holds_only_if_all_of_its_parts_do(book, second, holds):
     assert entries["probe.one"]["holds"]
     assert entries["probe.all"]["holds"] is holds
     assert ("claim probe.all: probe.two does not hold" in problems) is not holds
+    assert not any("probe" in problem for problem in ledger.problems(book, {}, list(entries.values()), ["walk"]))
     whole = PARTLY | {"parts": ["probe.one", "probe.sky"]}
     assert collected(book, NUMBER, SKY, whole, measured=measured[:1])[0]["probe.all"]["holds"] is True
 
