@@ -1,61 +1,168 @@
-"""A book about random walks, of one small chapter and a library of its own, built with the machinery alone.
+"""A book about random walks: a lesson with checks, an audit, and a library of three small modules.
 
-It is complete enough to go through the whole pipeline, and small enough for that to take seconds. The fixtures are
-there for all tests: ``conftest.py`` of the repository names this package as a plugin.
+It goes through the whole pipeline in seconds. ``conftest.py`` of the repository names this package as a plugin.
 """
 
 import io
-import json
 import os
 import shutil
-import subprocess
 import time
-from collections.abc import Callable, Iterator
-from contextlib import redirect_stdout
+from collections.abc import Callable
+from contextlib import ExitStack, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from unittest import mock
 
 import psutil
 import pytest
-from bs4 import BeautifulSoup
 
-from companion import build, new
-from companion.declaring import notebooks
-from companion.running import execution, freshness
-from companion.site import browser
+from companion import pages
+from companion.run import build, execute, key
+from companion.site import render
 
 REPOSITORY = Path(__file__).resolve().parents[3]
-STATIC = REPOSITORY / "companion" / "src" / "companion" / "static"
+LESSON, AUDIT, CLAIMS = "notebooks/probe.md", "notebooks/audits/probe.md", "book/claims/probe.yml"
+CHECKS = "book/checks/probe.py"
 
-CLAIMS = new.text("book/claims/CHAPTER.yml", "probe", "walks")
-CLAIM = CLAIMS.removeprefix("format: 2\nclaims:\n")
-
-UNATTEMPTED = """\
-- id: probe.sky
-  says: The walkers reach the sky.
-  source: {key: author2000source, where: section 3}
-  kind: statement
-  verdict: not-attempted
-  because: The page ends <before> it does.
-"""
-
-AUDIT = """\
+FRONT = """\
 ---
 jupytext:
   text_representation: {extension: .md, format_name: myst}
 kernelspec: {display_name: Python 3, language: python, name: python3}
 companion:
+"""
+
+FILES = {
+    "_toc.yml": """\
+format: jb-book
+root: index
+parts:
+  - caption: Chapters
+    numbered: 1
+    chapters:
+      - file: notebooks/probe
+        sections:
+          - file: notebooks/audits/probe
+  - caption: The record
+    chapters:
+      - file: book/claims
+      - file: book/references
+""",
+    "book/index.md": "# Random walks\n\n```{chapter-cards}\n```\n",
+    "book/claims.md": "# Claims\n\n```{claims-ledger}\n```\n\n```{chapter-status}\n```\n\n```{figure-gallery}\n```\n",
+    "book/references.md": "# References\n\n```{bibliography}\n```\n",
+    "book/references.bib": """\
+@misc{author2000source,
+  author = {Author, Ann},
+  title = {A source},
+  year = {2000},
+  keywords = {source},
+}
+""",
+    CLAIMS: """\
+claims:
+- id: probe.top
+  says: The parabola reaches one.
+  kind: number
+  source: {key: author2000source, where: section 2, quote: It reaches one}
+  expects: {printed: 1.0, within: 0.001}
+  rival: half of the parabola
+  verdict: reproduced
+
+- id: probe.slope
+  says: The slope is x.
+  kind: formula
+  source: {key: author2000source, where: section 3, quote: It is}
+  equation: [eq:probe-slope]
+  functions: [walks.pairs.both]
+  expects: {accuracy: 1.0e-9}
+  rival: the slope that is printed
+  tex: {printed: y' = x, corrected: y' = 2 x}
+  verdict: corrected
+  because: The route is central differences. A factor <two> is missing.
+
+- id: probe.end
+  says: The slope ends at two.
+  kind: own
+  expects: {above: 1.9}
+  rival: the slope that is printed
+  verdict: result
+  because: It was measured.
+""",
+    CHECKS: """\
+from companion.claims import Measurement
+from walks import pairs
+
+
+def top(x, y):
+    return Measurement(y.max(), 1e-9, rival=pairs.both(x / 2).max())
+
+
+def test_half(middle):
+    assert middle == 0.25
+""",
+    LESSON: FRONT
+    + """\
+  summary: Two walkers.
+  source: author2000source
+  thumbnail: probe-line
+  prerequisites: nothing
+  budget: 60
+  quick: {size: 5}
+---
+
+# Two walkers
+
+Two independent walkers {cite:p}`author2000source` who step to the right with probability $x$ both do so with
+
+$$
+y = x^2
+$$ (eq:probe-square)
+
+```{code-cell} ipython3
+import matplotlib.pyplot as plt
+import numpy as np
+from walks import pairs
+```
+
+```{code-cell} ipython3
+:tags: [parameters]
+
+size = 20
+```
+
+```{code-cell} ipython3
+x = np.linspace(0, 1, size)
+y, middle = pairs.both(x), pairs.both(0.5)
+```
+
+Of {eval}`size` values the largest is {eval}`f"{y.max():.2f}"`, see {numref}`probe-line` {checked}`probe.slope`.
+
+```{code-cell} ipython3
+---
+mystnb:
+  figure:
+    name: probe-line
+    caption: Two walkers. It shows {eval}`size` points of $x^2$ as in {eq}`eq:probe-square`.
+  image:
+    alt: A convex curve that rises from zero at the left to {eval}`f"{y[-1]:.1f}"` at the right end.
+---
+fig, ax = plt.subplots()
+ax.plot(x, y, label="both")
+ax.legend();
+```
+
+The end.
+""",
+    AUDIT: FRONT
+    + """\
   budget: 60
   quick: {points: 5}
 ---
 
 # The probe, checked
 
-```{audit-report}
-```
-
-What the lesson leaves out, which ends at {measured}`probe.top:.1f`, see {numref}`probe-slope` and {eq}`eq:probe-slope`:
+The lesson ends at {measured}`probe.top:.1f`. The slope, of {glue:text}`probe-points` points, see {numref}`probe-slope`:
 
 $$
 y' = 2 x
@@ -70,26 +177,26 @@ points = 9
 ```{code-cell} ipython3
 import numpy as np
 from companion import claims, figures
+from companion.numbers import glue
 from matplotlib import pyplot as plt
 from walks import pairs
 
 x = np.linspace(0, 1, points)
-```
-
-The slope, which the source gives as $x$:
-
-```{code-cell} ipython3
-:name: claim-probe-slope
-:tags: [hide-input]
-
 slope = (pairs.both(x + 1e-4) - pairs.both(x - 1e-4)) / 2e-4
-claims.measure("probe.slope", np.max(abs(slope - 2 * x)), uncertainty=1e-11, rival=np.max(abs(slope - x)))
+glue("probe-points", points)
+```
+
+```{code-cell} ipython3
+:claim: probe.slope
+
+{"measured": np.max(abs(slope - 2 * x)), "uncertainty": 1e-11, "rival": np.max(abs(slope - x))}
 ```
 
 ```{code-cell} ipython3
 :tags: [hide-input]
 
-figure, ax = plt.subplots(layout="constrained")
+claims.measure("probe.end", slope[-1], rival=x[-1])
+figure, ax = plt.subplots()
 ax.plot(x, slope)
 figures.publish(
     figure,
@@ -100,93 +207,13 @@ figures.publish(
     source="this book",
 )
 ```
-
-## What the source says, and where it is answered
-
-```{source-items} author2000source
-```
-"""
-
-TWO_PAGES = """\
-format: 2
-claims:
-- id: probe.top
-  was: [probe.summit]
-  says: The parabola reaches one.
-  source: {key: author2000source, where: section 2}
-  quote: It reaches one
-  kind: number
-  published: 1.0
-  reading_error: 0.001
-  rival: half of the parabola
-  verdict: reproduced
-
-- id: probe.slope
-  says: The slope is x.
-  source: {key: author2000source, where: section 3, section: The slope}
-  quote: It is
-  equation: eq:probe-slope
-  functions: [walks.pairs.both]
-  kind: formula
-  route: central differences
-  bound: {absolute: 1.0e-9, why: "The square of the step, and rounding over it."}
-  printed_tex: y' = x
-  corrected_tex: y' = 2 x
-  verdict: corrected
-  because: A factor <two> is missing.
-
-- id: probe.both
-  says: The parabola and its slope are as printed.
-  source: {key: author2000source, where: section 3}
-  quote: It is
-  kind: statement
-  parts: [probe.top, probe.slope]
-  verdict: partly
-  because: The slope is not.
-
-- id: probe.sky
-  says: The parabola reaches the sky.
-  source: {key: author2000source, where: section 3}
-  quote: No walker <comes> down
-  kind: statement
-  verdict: not-attempted
-  because: The page ends <before> it does.
-
-- id: probe.biases
-  says: There are no biases.
-  retired: True by construction.
-"""
-
-SOURCES = """\
-- key: author2000source
-  version: "2000-01-02"
-  address: https://example.org/source
-  file: source.md
-  status: current
-  sections:
-    - {number: "0", title: "", sha256: e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855}
-    - {number: "3", title: The slope, sha256: e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855}
-"""
-
-ITEMS = """\
-- item: The parabola
-  kind: equation
-  section: "2"
-  answered: {claim: probe.top, figure: probe-line, page: "probe#equation-eq-probe-square"}
-- item: Its slope, as <printed>
-  kind: statement
-  section: "3"
-  answered: {claim: [probe.slope, probe.summit]}
-- item: Its colour
-  kind: statement
-  section: "3"
-  answered: {reason: It has none.}
-"""
-
-LIBRARY = {
-    "pairs.py": 'from walks.steps import LENGTH\n\n\ndef both(x):\n    """x^2."""\n    return LENGTH * x**2\n',
-    "steps.py": "LENGTH = 1.0\n",
-    "unrelated.py": 'def three(x):\n    """x^3."""\n    return x**3\n',
+""",
+    "src/walks/__init__.py": '"""Random walks."""\n\n__version__ = "0.1.0.dev0"\n',
+    "src/walks/pairs.py": 'from walks.steps import LENGTH\n\n\ndef both(x):\n    """x^2."""\n    return LENGTH * x**2\n',
+    "src/walks/steps.py": "LENGTH = 1.0\n",
+    "src/walks/unrelated.py": 'def three(x):\n    """x^3."""\n    return x**3\n',
+    "requirements.lock": "numpy==2.0.2\n",
+    "constraints.txt": "",
 }
 
 
@@ -196,90 +223,46 @@ class ToyBook:
 
     root: Path
 
-    def html(self, page: str) -> BeautifulSoup:
-        """A page of its site."""
-        return BeautifulSoup(self.path(f"_build/html/{page}.html").read_text(encoding="utf-8"), "html.parser")
-
     def path(self, name: str) -> Path:
         return self.root / name
 
-    @property
-    def chapter(self) -> Path:
-        return self.root / "notebooks" / "probe.md"
-
     def edit(self, name: str, old: str, new: str) -> None:
-        path = self.root / name
-        text = path.read_text()
+        text = self.path(name).read_text()
         assert old in text, f"{name} does not hold {old!r}"
-        path.write_text(text.replace(old, new))
-        if name.startswith("notebooks/"):
-            notebooks.sync(self.root)
+        self.path(name).write_text(text.replace(old, new, 1))
 
-    def build(self) -> tuple[build.Outcome, str]:
-        """Run the pipeline in this process; returns its outcome and what it printed."""
-        with redirect_stdout(io.StringIO()) as printed:
-            outcome = build.book(self.root)
-        return outcome, printed.getvalue()
+    def cell(self, code: str, page: str = LESSON) -> None:
+        """Add a code cell to the end of a page."""
+        self.path(page).write_text(f"{self.path(page).read_text()}\n```{{code-cell}} ipython3\n{code}\n```\n")
 
-    def problems(self) -> list[str]:
-        """What a build says of the results that are there, without a run."""
-        chapters = {name: notebooks.load(self.root, name) for name in notebooks.names(self.root)}
-        results = {name: execution.results_folder(self.root, name) for name in chapters}
-        read = {name: execution.read_record(folder) for name, folder in results.items()}
-        records = {name: record for name, record in read.items() if record}
-        return build._collect(self.root, list(chapters), chapters, records, results, [])
+    def key(self, page: str = "probe") -> str:
+        return key.key(self.root, pages.load(self.root, page))
 
-    def stale(self) -> bool:
-        """Whether the chapter would run again."""
-        key = freshness.key(self.root, notebooks.load(self.root, "probe"))
-        return execution.standing(self.root, "probe", key).record is None
+    def run(self, page: str = "probe", **options: object) -> execute.Failure | None:
+        """Run a page in this process into ``_build/try``."""
+        return execute.run(self.root, pages.load(self.root, page), self.path("_build/try"), **options)
 
-
-def write(folder: Path, files: dict[str, str]) -> Path:
-    """Write texts by the names of their files, with the folders that these need; returns ``folder``."""
-    for name, text in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    return folder
+    def build(self, only: str | None = None, *, site: bool = False) -> tuple[build.Outcome, str]:
+        """Build the book in this process, with its site or without; returns the outcome and what was printed."""
+        with ExitStack() as stack:
+            printed = stack.enter_context(redirect_stdout(io.StringIO()))
+            if not site:
+                stack.enter_context(mock.patch.object(render, "render", lambda *_: render.Site([], rendered=True)))
+                stack.enter_context(mock.patch.object(render, "stands", lambda *_: True))
+            return build.book(self.root, only), printed.getvalue()
 
 
 def write_toy_book(root: Path) -> ToyBook:
-    """Write the book of ``companion new`` with a library of three modules and a claim that nobody measures."""
-    new.write(root, "probe", "walks")
-    write(root / "src" / "walks", LIBRARY)
-    # No formula is typeset, which would take time.
-    write(root / "book", {"_static/mathjax/tex-mml-chtml.js": "", "claims/probe.yml": CLAIMS + UNATTEMPTED})
-    for name in ("constraints.txt", "requirements.lock"):
-        shutil.copy(REPOSITORY / name, root / name)
-    compared = root / "book" / "compared.yml"
-    compared.write_text(compared.read_text().replace("as steep", "<as> steep"))
+    """Write the book; no formula is typeset, which would take time."""
+    config = (REPOSITORY / "_config.yml").read_text()
+    config = config.replace("title: Transformers as Spin Systems", "title: Random Walks")
+    config = config.replace("library: spinbook", "library: walks")
+    config = config.split("    # What the annotations and docstrings")[0] + config[config.index("    # An entry of the ref") :]
+    for name, text in {**FILES, "_config.yml": config, "book/_static/mathjax/tex-mml-chtml.js": ""}.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
     return ToyBook(root)
-
-
-def add_audit(book: ToyBook) -> ToyBook:
-    """Give the toy chapter an audit and claims of every verdict: the template of a chapter in two pages."""
-    files = {"claims/probe.yml": TWO_PAGES, "sources.yml": SOURCES, "items/author2000source.yml": ITEMS}
-    write(book.path("book"), files)
-    write(book.path("notebooks/audits"), {"probe.md": AUDIT})
-    contents = book.path("_toc.yml").read_text()
-    beneath = "      - file: notebooks/probe\n        sections:\n          - file: notebooks/audits/probe\n"
-    book.path("_toc.yml").write_text(contents.replace("      - file: notebooks/probe\n", beneath))
-    notebooks.sync(book.root)
-    return book
-
-
-def git(folder: Path, *arguments: str) -> str:
-    """Run git in a folder, as somebody; returns what it prints."""
-    who = ["-c", "user.name=A", "-c", "user.email=a@example.org"]
-    done = subprocess.run(["git", *who, "-C", str(folder), *arguments], check=True, capture_output=True, text=True)
-    return done.stdout.strip()
-
-
-def committed(folder: Path) -> None:
-    """A repository in which everything is committed that is there."""
-    for arguments in (["init", "-q"], ["add", "."], ["commit", "-qm", "first"]):
-        git(folder, *arguments)
 
 
 def wait_until(condition: Callable[[], object], seconds: float = 30.0) -> None:
@@ -291,7 +274,7 @@ def wait_until(condition: Callable[[], object], seconds: float = 30.0) -> None:
 
 
 def processes_of(root: Path) -> list[str]:
-    """Everything that runs for the book in `root`: builds, chapters, kernels, the renderer."""
+    """Everything that runs for the book in `root`: builds, pages, kernels, the renderer."""
     found = []
     for process in psutil.process_iter():
         try:
@@ -305,67 +288,31 @@ def processes_of(root: Path) -> list[str]:
     return found
 
 
-def page_of(path: Path, body: str, *files: str, head: str = "") -> Path:
-    """Write a page whose head has style sheets and scripts of the press, by their names."""
-    for name in files:
-        kind = "style" if name.endswith(".css") else "script"
-        head += f"<{kind}>{(STATIC / name).read_text()}</{kind}>"
-    path.write_text(f"<!DOCTYPE html><html><head>{head}</head><body><main>{body}</main></body></html>")
-    return path
-
-
-@pytest.fixture(scope="module")
-def ask() -> Iterator[Callable[..., Any]]:
-    """Runs a script in a page and returns what it calls `answer`: `ask(page, script)`. A module has one browser."""
-    if browser.find() is None:
-        pytest.skip("no browser is installed")
-    with browser.Browser() as one:
-        yield lambda page, script, **options: json.loads(
-            one.evaluate(page, f"{script}; return JSON.stringify(answer);", **options)
-        )
-
-
 @pytest.fixture
 def toy_book(tmp_path: Path) -> ToyBook:
     """A toy book that was never built."""
     return write_toy_book(tmp_path / "book")
 
 
-@pytest.fixture
-def audited(toy_book: ToyBook) -> ToyBook:
-    """A toy book whose chapter has a lesson and an audit, and that was never built."""
-    return add_audit(toy_book)
-
-
-Built = tuple[ToyBook, build.Outcome, str]
-
-
-def build_once(book: ToyBook) -> Built:
-    """Build a book, without a problem; returns it with the outcome and what was printed."""
+@pytest.fixture(scope="session")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> ToyBook:
+    """A toy book whose pages ran once, for tests to look at; it has no site."""
+    book = write_toy_book(tmp_path_factory.mktemp("ran") / "book")
     outcome, printed = book.build()
     assert outcome.problems == [], printed
-    return book, outcome, printed
-
-
-@pytest.fixture(scope="session")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
-    """A toy book that was built once, for tests to look at and to copy."""
-    return build_once(write_toy_book(tmp_path_factory.mktemp("built") / "book"))
-
-
-@pytest.fixture(scope="session")
-def two_pages(tmp_path_factory: pytest.TempPathFactory) -> Built:
-    """A toy book whose chapter has a lesson and an audit, built once."""
-    return build_once(add_audit(write_toy_book(tmp_path_factory.mktemp("pair") / "book")))
+    return book
 
 
 @pytest.fixture
-def pair(two_pages: Built, tmp_path: Path) -> ToyBook:
-    """A copy of the built book of two pages."""
-    return ToyBook(shutil.copytree(two_pages[0].root, tmp_path / "book"))
+def copy(ran: ToyBook, tmp_path: Path) -> ToyBook:
+    """A copy of the book whose pages ran once."""
+    return ToyBook(shutil.copytree(ran.root, tmp_path / "book"))
 
 
-@pytest.fixture
-def copy(built: Built, tmp_path: Path) -> ToyBook:
-    """A copy of the built book: its chapter is fresh and its site whole."""
-    return ToyBook(shutil.copytree(built[0].root, tmp_path / "book"))
+@pytest.fixture(scope="session")
+def built(ran: ToyBook, tmp_path_factory: pytest.TempPathFactory) -> ToyBook:
+    """A toy book with its site, built once, for tests to look at."""
+    book = ToyBook(shutil.copytree(ran.root, tmp_path_factory.mktemp("built") / "book"))
+    outcome, printed = book.build(site=True)
+    assert outcome.problems == [], printed
+    return book

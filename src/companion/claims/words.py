@@ -8,8 +8,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from companion.declaring.declaration import OWN, SOFTWARE_CHECK, Claim, Value
-from companion.declaring.judgement import Measurement, expected, judge
+from companion.claims.judge import Measurement, expected, judge
+from companion.claims.model import OWN, SOFTWARE_CHECK, Claim, Value
 from companion.plain import typeset
 
 QUOTED = re.compile(
@@ -64,20 +64,19 @@ def plain(measurement: Measurement) -> str:
 
 
 def wanted(claim: Claim) -> str:
-    """What the measured value is compared with: published, corrected, or expected by us."""
-    if claim.verdict == "corrected" and claim.corrected is not None:
-        printed = f"published {format_value(claim.published)}, " if claim.published is not None else ""
-        return f"{printed}corrected {format_value(claim.corrected)}"
-    if claim.published is not None and claim.verdict != "corrected":
-        return f"published {format_value(claim.published)}"
-    if claim.expects is None:
-        return "a deviation, which should be 0"
+    """What the measured value is compared with: printed, corrected, or expected by us."""
+    printed, is_corrected = claim.expects.get("printed"), claim.verdict == "corrected"
+    said = "" if printed is None else f"published {format_value(printed)}"
+    if is_corrected and "value" in claim.expects:
+        return f"{said}{', ' if said else ''}corrected {format_value(claim.expects['value'])}"
+    if said or "accuracy" in claim.expects:
+        return said or "a deviation, which should be 0"
     return f"expected {expectation_of(expected(claim))}"
 
 
 def expectation_of(values: Mapping[str, Any]) -> str:
-    """The values that count as right: one of value, above, below and between, as it is declared."""
-    name, value = next((name, value) for name, value in values.items() if name != "why")
+    """The values that count as right: one of value, above, below and between, as ``expected`` has it."""
+    ((name, value),) = values.items()
     if name == "between":
         return f"between {format_value(value[0])} and {format_value(value[1])}"
     return format_value(value) if name == "value" else f"{name} {format_value(value)}"
@@ -104,9 +103,9 @@ def line(id: str, claim: Claim | None, measurement: Measurement, ledger: str) ->
     anchor = anchor_of(id)
     older = "".join(f'<span id="{anchor_of(old)}"></span>' for old in (claim.was if claim else ()))
     rival = ""
-    if claim and (claim.rival or claim.control):
-        name, words = ("Rival", claim.rival) if claim.rival else ("Control", claim.control)
-        rival = f'<span class="book-claim-rival">{name}: {typeset(words or "")}.</span> '
+    if claim and (claim.rival or claim.found):
+        name, words = ("Rival", claim.rival) if claim.rival else ("Control", claim.found["control"])
+        rival = f'<span class="book-claim-rival">{name}: {typeset(words)}.</span> '
     markup = (
         f'<div class="book-claim book-claim-{state}" id="{anchor}">{older}'
         '<span class="book-claim-mark" aria-hidden="true"></span>'

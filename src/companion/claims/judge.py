@@ -9,7 +9,7 @@ from fractions import Fraction
 from statistics import NormalDist
 from typing import Any
 
-from companion.declaring.declaration import UNDECIDED, WIDE, Claim, Value
+from companion.claims.model import UNDECIDED, WIDE, Claim, Value
 
 NUMERICAL = 3.0
 """k for a bound on a numerical error, which is a margin and no probability."""
@@ -89,9 +89,9 @@ class _Target:
 def judge(claim: Claim, measurement: Measurement | None) -> Judgement:
     """Whether the measured value is within bound = allowance + k uncertainty, and the rival is not.
 
-    The value is compared with ``published``, with ``corrected`` for that verdict, or with what the claim ``expects``; a
-    deviation from an independent route with zero. The allowance is ``reading_error``, ``accuracy`` or ``bound``; k is
-    ``factor``. ``holds`` says that the declared verdict is confirmed.
+    The value is compared with what the claim ``expects``: the printed value, one of our own, or, for a deviation from
+    an independent route, zero. The allowance is ``within`` or ``accuracy``; k is ``factor``. ``holds`` says that the
+    declared verdict is confirmed.
 
     - reproduced, and verdicts of the book's own: the value agrees, and the rival misses by more than allowance +
       k sqrt(u^2 + u_r^2). In a range (above, below, between) the value lies inside by k u less the allowance, and the
@@ -151,8 +151,8 @@ def _judge_rival(
 ) -> tuple[float | None, float | None, str]:
     """Gap of the rival, what it has to exceed, and why it does not show anything, if it does not."""
     rival = measurement.rival
-    if rival is None and claim.verdict == "corrected" and claim.published is not None:
-        rival = claim.published
+    if rival is None and claim.verdict == "corrected":
+        rival = claim.expects.get("printed")
     if rival is None:
         return None, None, "no rival was measured"
     value, uncertainty = _pair(rival)
@@ -189,8 +189,7 @@ def _judge_refuted(
     value = float(measurement.value)
     if target.reaches(value, bound):
         reasons.append(f"declared not reproduced, but the gap {target.gap(value):.3g} is within the bound {bound:.3g}")
-    assert claim.found is not None
-    distance, limit = abs(value - float(claim.found["value"])), float(claim.found.get("bound") or 0.0)
+    distance, limit = abs(value - float(claim.found["value"])), float(claim.found.get("within", 0.0))
     if distance > limit:
         reasons.append(f"distance {distance:.3g} to the value declared as found exceeds its bound {limit:.3g}")
     control = measurement.control if measurement.control is not None else measurement.rival
@@ -207,12 +206,12 @@ def _judge_refuted(
 
 
 def _too_wide(claim: Claim, bound: float) -> str:
-    published = claim.published
-    if claim.bound is not None or published is None or isinstance(published, bool) or published == 0:
+    printed = claim.expects.get("printed")
+    if claim.because or printed is None or isinstance(printed, bool) or printed == 0:
         return ""
-    if bound <= WIDE * abs(published) * (1 + 1e-12):
+    if bound <= WIDE * abs(printed) * (1 + 1e-12):
         return ""
-    return f"the bound {bound:.3g} is over {WIDE:.0%} of the published value, and no why is given with it"
+    return f"the bound {bound:.3g} is over {WIDE:.0%} of the printed value, and no because is given with it"
 
 
 def factor(claim: Claim) -> float:
@@ -221,37 +220,30 @@ def factor(claim: Claim) -> float:
     With few ``samples`` (groups, seeds) the quantile of Student's t at the probability of 4 standard errors; for the
     largest of many ``comparisons`` that probability is divided by their number.
     """
-    if not claim.is_sampled:
+    if not claim.sampled:
         return NUMERICAL
-    chance = 2.0 * NormalDist().cdf(-SAMPLED) / (claim.comparisons or 1)
-    if claim.samples is None:
-        return SAMPLED if claim.comparisons is None else -NormalDist().inv_cdf(chance / 2.0)
+    given = claim.sampled if isinstance(claim.sampled, Mapping) else {}
+    samples, comparisons = given.get("samples"), given.get("comparisons")
+    chance = 2.0 * NormalDist().cdf(-SAMPLED) / (comparisons or 1)
+    if samples is None:
+        return SAMPLED if comparisons is None else -NormalDist().inv_cdf(chance / 2.0)
     # Importing it takes time that a reader of a claim's words should not wait for.
     from scipy.special import stdtrit
 
-    return float(-stdtrit(claim.samples - 1, chance / 2.0))
+    return float(-stdtrit(samples - 1, chance / 2.0))
 
 
 def allowed(claim: Claim) -> float:
     """The part of the bound that no measurement changes."""
-    if claim.bound is None:
-        return claim.reading_error if claim.accuracy is None else claim.accuracy
-    if "absolute" in claim.bound:
-        return float(claim.bound["absolute"])
-    expected = (claim.expects or {}).get("value")
-    scale = next((value for value in (claim.published, claim.corrected, expected) if value is not None), 0.0)
-    return float(claim.bound["relative"]) * abs(float(scale))
+    return float(claim.expects.get("within", claim.expects.get("accuracy", 0.0)))
 
 
 def expected(claim: Claim) -> Mapping[str, Any]:
     """What the measured value should be: one of value, above, below, between."""
-    if claim.verdict == "corrected" and claim.corrected is not None:
-        return {"value": claim.corrected}
-    if claim.expects is not None:
-        return {name: value for name, value in claim.expects.items() if name != "why"}
-    if claim.published is not None and claim.verdict != "corrected":
-        return {"value": claim.published}
-    return {"value": 0.0}
+    for name in ("value", "above", "below", "between"):
+        if name in claim.expects:
+            return {name: claim.expects[name]}
+    return {"value": claim.expects.get("printed", 0.0)}
 
 
 def _target(claim: Claim) -> _Target:

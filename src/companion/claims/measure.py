@@ -1,30 +1,30 @@
-"""Records what a page measures. In a kernel of the pipeline it sees no declaration, and shows the numbers alone."""
+"""Records what a page measures. In a kernel of the press it sees no declaration, and shows the numbers alone."""
 
 from __future__ import annotations
 
 import json
 import math
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from IPython.display import display
-
 from companion import project
-from companion.declaring.declaration import Value, declared
-from companion.declaring.judgement import Measurement
-from companion.declaring.words import line, plain
+from companion.claims.judge import Measurement
+from companion.claims.model import Value
+from companion.claims.read import declared
+from companion.claims.words import line, plain
 
 RECORD = "measured.jsonl"
-"""Where a run of the pipeline notes what was measured, a line a claim."""
+"""Where a run notes what was measured, a line a claim."""
+_FIELDS = ("measured", "rival", "uncertainty", "rival_uncertainty", "control")
 
 
 def measure(id: str, value: Any, *, uncertainty: Any = 0.0, rival: Any = None, control: Any = None) -> None:
-    """Record ``value`` for the claim ``id`` and show it; outside the pipeline with what was declared.
+    """Record ``value`` for the claim ``id`` and show it; outside of a run with what was declared.
 
     - ``id``: CHAPTER.NAME, as declared in ``book/claims/CHAPTER.yml``.
-    - ``value``: a finite number or a boolean (an array is claimed through its maximal deviation from the published
-      one).
+    - ``value``: a finite number or a boolean (an array is claimed through its maximal deviation from the right one).
     - ``uncertainty``: one standard error of ``value``, or a bound on its numerical error; same unit.
     - ``rival``: what the declared wrong answer gives through the same code, as a value or ``(value, uncertainty)``; it
       may be nan or infinite, since a rival that diverges has failed.
@@ -34,23 +34,47 @@ def measure(id: str, value: Any, *, uncertainty: Any = 0.0, rival: Any = None, c
     Raises ``ValueError`` if ``value`` is not a finite number or a boolean, or an uncertainty is not a finite number >=
     0.
     """
-    measurement = Measurement(
-        _scalar("value", id, value),
-        _uncertainty("uncertainty", id, uncertainty),
-        _other("rival", id, rival),
-        _other("control", id, control),
-    )
+    from IPython.display import display
+
+    measurement = Measurement(value, uncertainty, rival, control)
     if folder := os.environ.get("COMPANION_OUT"):
-        with (Path(folder) / RECORD).open("a", encoding="utf-8") as record:
-            record.write(json.dumps(_noted(id, measurement)) + "\n")
-        shown = {"text/plain": f"Claim {id}: {plain(measurement)}"}
+        shown = {"text/plain": f"Claim {id}: {plain(note(Path(folder), id, measurement))}"}
     else:
+        measurement = _checked(id, measurement)
         path = project.root() / "book" / "claims" / f"{id.partition('.')[0]}.yml"
         known = {claim.id: claim for claim in declared(path)} if path.is_file() else {}
-        ledger = f"{project.identity().site}book/claims.html"
-        markup, text = line(id, known.get(id), measurement, ledger)
+        markup, text = line(id, known.get(id), measurement, f"{project.identity().site}book/claims.html")
         shown = {"text/html": markup, "text/plain": text}
     display(shown, metadata={"companion": {"claim": id}}, raw=True)
+
+
+def of_cell(id: str, given: Any) -> Measurement:
+    """The measurement that the last expression of a cell with ``:claim: ID`` is: a mapping of ``measured`` and others.
+
+    The others are rival, uncertainty, rival_uncertainty and control. Raises ``ValueError`` as ``measure`` does.
+    """
+    if not isinstance(given, Mapping) or "measured" not in given or set(given) - set(_FIELDS):
+        fields = sorted(map(str, given)) if isinstance(given, Mapping) else type(given).__name__
+        raise ValueError(f"{id}: expected a mapping with measured and some of {', '.join(_FIELDS[1:])}, got {fields}")
+    rival = given.get("rival")
+    if "rival_uncertainty" in given:
+        rival = (rival, given["rival_uncertainty"])
+    return _checked(id, Measurement(given["measured"], given.get("uncertainty", 0.0), rival, given.get("control")))
+
+
+def note(folder: Path, id: str, measurement: Measurement) -> Measurement:
+    """Add a measurement to the record in ``folder``; returns it with plain numbers.
+
+    Raises ``ValueError`` as ``measure`` does.
+    """
+    plain = _checked(id, measurement)
+    noted: dict[str, Any] = {"id": id, "value": plain.value, "uncertainty": plain.uncertainty}
+    for name in ("rival", "control"):
+        if (other := getattr(plain, name)) is not None:
+            noted[name] = list(other)
+    with (folder / RECORD).open("a", encoding="utf-8") as record:
+        record.write(json.dumps(noted) + "\n")
+    return plain
 
 
 def recorded(folder: Path) -> list[tuple[str, Measurement]]:
@@ -70,16 +94,17 @@ def recorded(folder: Path) -> list[tuple[str, Measurement]]:
     ]
 
 
-def _noted(id: str, measurement: Measurement) -> dict[str, Any]:
-    noted: dict[str, Any] = {"id": id, "value": measurement.value, "uncertainty": measurement.uncertainty}
-    for name in ("rival", "control"):
-        if (other := getattr(measurement, name)) is not None:
-            noted[name] = list(other)
-    return noted
+def _checked(id: str, given: Measurement) -> Measurement:
+    """The measurement with plain numbers in place of arrays and the like; rival and control with an uncertainty."""
+    return Measurement(
+        _scalar("value", id, given.value),
+        _uncertainty("uncertainty", id, given.uncertainty),
+        _other("rival", id, given.rival),
+        _other("control", id, given.control),
+    )
 
 
 def _other(name: str, id: str, given: Any) -> tuple[Value, float] | None:
-    """A rival or a control, as a value with its uncertainty."""
     if given is None:
         return None
     if isinstance(given, tuple | list):

@@ -1,0 +1,242 @@
+"""The environment of a page's kernel, and what the press does inside of it: before, after and between the cells.
+
+A page must not depend on the settings of whoever builds it, such as a MATPLOTLIBRC or JAX_ENABLE_X64: a variable that
+is not listed here does not reach a page.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import hashlib
+import inspect
+import json
+import linecache
+import os
+import platform
+import resource
+import signal
+import sys
+import traceback
+import warnings
+from collections.abc import Mapping, Sequence
+from importlib import metadata, util
+from pathlib import Path
+from typing import Any
+
+_ALLOWED = (
+    # Where programs, shared libraries and the user's folders are.
+    "PATH",
+    "LD_LIBRARY_PATH",
+    "DYLD_LIBRARY_PATH",
+    "DYLD_FALLBACK_LIBRARY_PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    # Where temporary files and caches may be written. Settings of matplotlib that lie there are not read.
+    "TMPDIR",
+    "TEMP",
+    "TMP",
+    "XDG_CACHE_HOME",
+    "MPLCONFIGDIR",
+)
+"""Variables that are passed on as they are."""
+_FIXED = {
+    "LC_ALL": "C.UTF-8",
+    "LANG": "C.UTF-8",
+    "TZ": "UTC",
+    "PYTHONUTF8": "1",
+    "PYTHONHASHSEED": "0",
+    "PYDEVD_DISABLE_FILE_VALIDATION": "1",
+    "JUPYTER_PREFER_ENV_PATH": "1",
+    "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.05",
+}
+"""Variables that have the same value wherever the book is built."""
+_THREADS = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+    "NPROC",
+)
+
+
+def compiler() -> dict[str, str]:
+    """Settings with which XLA compiles in half of the time: plain loops, in one piece, at LLVM's first level.
+
+    A page compiles hundreds of small functions and runs most of them once. With plain loops LLVM's usual level takes
+    1.3 seconds for each draw of random numbers, and the first level .06. Empty for versions of jaxlib whose flags are
+    not known here, since a flag that XLA does not know ends the process.
+    """
+    try:
+        known = metadata.version("jaxlib").startswith("0.10.")
+    except metadata.PackageNotFoundError:
+        known = False
+    flags = ["cpu_use_fusion_emitters=false", "cpu_parallel_codegen_split_count=1", "backend_optimization_level=1"]
+    return {"XLA_FLAGS": " ".join(f"--xla_{flag}" for flag in flags)} if known else {}
+
+
+def clean() -> dict[str, str]:
+    """The variables of this process that are allowed, those that are fixed, and those of the compiler."""
+    return {name: os.environ[name] for name in _ALLOWED if name in os.environ} | _FIXED | compiler()
+
+
+def environment(root: Path, private: Path, code: Sequence[Path], threads: int) -> dict[str, str]:
+    """The variables of a kernel; ``private`` is a folder for settings, in the place of those of the user.
+
+    ``code`` are the folders of modules, before those that are installed.
+    """
+    startup = private / "ipython" / "profile_default" / "startup"
+    startup.mkdir(parents=True)
+    (startup / "00-companion.py").write_text(f"__import__({__name__!r}, fromlist=['begin']).begin()\n")
+    (private / "matplotlibrc").touch()
+    press = Path(__file__).parents[2]
+    return {
+        **clean(),
+        "PYTHONPATH": os.pathsep.join(map(str, dict.fromkeys([*code, press]))),
+        "IPYTHONDIR": str(private / "ipython"),
+        "MATPLOTLIBRC": str(private / "matplotlibrc"),
+        **{f"JUPYTER_{kind}_DIR": str(private / "jupyter") for kind in ("CONFIG", "DATA", "RUNTIME")},
+        "NUMBA_CACHE_DIR": str(private / "numba"),
+        "JAX_COMPILATION_CACHE_DIR": str(_compiled(root)),
+        **dict.fromkeys(_THREADS, str(threads)),
+    }
+
+
+def _compiled(root: Path) -> Path:
+    """Where XLA keeps the programs that it compiled for a processor like this one."""
+    described = Path("/proc/cpuinfo")
+    lines = described.read_text(encoding="utf-8").splitlines() if described.exists() else []
+    kind = f"{platform.machine()} {[line for line in lines if line.startswith('flags')][:1]}"
+    return root / "_build" / "compiled" / hashlib.sha256(kind.encode()).hexdigest()[:16]
+
+
+# What follows runs in the kernel: the engine asks for it by `call` between the cells of the page.
+
+
+_last: Any = None
+"""The result of the last cell."""
+_held = False
+"""Whether figures stay open when the cell ends."""
+
+
+def call(function: str, *arguments: Any) -> str:
+    """The expression that calls a function of this module in a kernel, and leaves no name on the page."""
+    given = ", ".join(map(repr, arguments))
+    return f"__import__({__name__!r}, fromlist=[{function!r}]).{function}({given})"
+
+
+def begin() -> None:
+    """Before the first cell: warnings are errors, the kernel ends with its parent, figures can be held open."""
+    from IPython import get_ipython
+
+    _end_with_parent()
+    # What a page holds is large, and Python would look through it for rubbish every few moments.
+    gc.set_threshold(20_000, 20, 50)
+    # A warning in a book is an error; what third parties deprecate among themselves is theirs.
+    warnings.filterwarnings("error")
+    for category in (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning):
+        warnings.filterwarnings("ignore", category=category)
+    # Another process was still writing what this one wanted to load, which is then compiled here.
+    warnings.filterwarnings("ignore", message="Error (reading|writing) persistent compilation cache entry")
+    events = get_ipython().events
+    events.register("post_run_cell", _remember)
+    # It is registered, and so called, before matplotlib's own function that shows all figures and closes them.
+    events.register("post_execute", _keep_open)
+
+
+def _end_with_parent() -> None:
+    """Linux kills this process when the one that started it is killed, even while it computes."""
+    if sys.platform == "linux":
+        set_death_signal = 1  # PR_SET_PDEATHSIG
+        ctypes.CDLL(None).prctl(set_death_signal, int(signal.SIGKILL), 0, 0, 0)
+        if os.getppid() != int(os.environ.get("JPY_PARENT_PID", os.getppid())):
+            os._exit(1)
+
+
+def _remember(result: Any) -> None:
+    global _last
+    _last = result.result
+
+
+def _keep_open() -> None:
+    if _held and (backend := sys.modules.get("matplotlib_inline.backend_inline")):
+        backend.show._to_draw, backend.show._draw_called = [], False
+
+
+def hold(wanted: bool) -> None:
+    """Let the figures of the cells to come stay open when the cell ends, also after ``plt.show()``, or no longer."""
+    global _held
+    from matplotlib_inline.config import InlineBackend
+
+    _held = wanted
+    InlineBackend.instance().close_figures = not wanted
+
+
+def take(name: str) -> None:
+    """Save and close the figure that the cell left open."""
+    from companion import figures
+
+    try:
+        figures.take(name)
+    finally:
+        hold(False)
+
+
+def claim(id: str) -> str:
+    """Record what the last expression of a claim's cell measured; returns it in words."""
+    from companion import claims
+
+    noted = claims.note(Path(os.environ["COMPANION_OUT"]), id, claims.of_cell(id, _last))
+    return f"Claim {id}: {claims.with_error(noted.value, noted.uncertainty)}"
+
+
+def check(path: str, measures: Mapping[str, str], tests: Sequence[str]) -> None:
+    """Call the checks of a page with its variables: record the ``measures`` (function -> claim), and run the ``tests``.
+
+    Raises ``AssertionError`` that names every function that failed, with its line.
+    """
+    from IPython import get_ipython
+
+    from companion import claims
+
+    spec = util.spec_from_file_location("checks", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    failed = []
+    for name in [*measures, *tests]:
+        try:
+            result = _applied(getattr(module, name), get_ipython().user_ns)
+            if name in measures:
+                if not isinstance(result, claims.Measurement):
+                    raise TypeError(f"expected a Measurement, got {result!r}")
+                claims.note(Path(os.environ["COMPANION_OUT"]), measures[name], result)
+        except Exception as error:
+            lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
+            place = f"{Path(path).name}:{lines[-1]}: " if lines else ""
+            said = str(error) or (linecache.getline(path, lines[-1] or 0).strip() if lines else "")
+            failed.append(f"{place}{name}: {type(error).__name__}: {said}")
+    if failed:
+        raise AssertionError("; ".join(failed))
+
+
+def _applied(function: Any, variables: Mapping[str, Any]) -> Any:
+    """Call a function with the variables that its arguments name."""
+    wanted = inspect.signature(function).parameters.values()
+    if absent := [one.name for one in wanted if one.name not in variables and one.default is one.empty]:
+        raise NameError(f"the page has no variable {', '.join(absent)}")
+    return function(**{one.name: variables[one.name] for one in wanted if one.name in variables})
+
+
+def facts() -> str:
+    """Peak memory in bytes, and the versions of the packages that the kernel has loaded, as JSON."""
+    who = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    # ru_maxrss is in kilobytes on Linux and in bytes on macOS.
+    peak = max(resource.getrusage(one).ru_maxrss for one in who) * (1 if sys.platform == "darwin" else 1024)
+    loaded = {name.partition(".")[0] for name in list(sys.modules)}
+    holders = metadata.packages_distributions()
+    names = sorted({holder for module in loaded for holder in holders.get(module, ())}, key=str.lower)
+    return json.dumps({"peak_bytes": peak, "packages": {name: metadata.version(name) for name in names}})
