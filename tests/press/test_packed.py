@@ -92,7 +92,10 @@ def test_outputs_are_light_and_words_plain(built: ToyBook) -> None:
 def test_a_claim_is_said_below_its_cell(built: ToyBook) -> None:
     notebook = _packed(built, "audits/probe")
     said = [
-        output.data["text/plain"] for cell in notebook.cells for output in cell.get("outputs", []) if "data" in output
+        output.data.get("text/plain", "")
+        for cell in notebook.cells
+        for output in cell.get("outputs", [])
+        if "data" in output
     ]
     assert any(text.startswith("Claim probe.slope: The slope is x. measured") for text in said)
 

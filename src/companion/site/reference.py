@@ -27,6 +27,8 @@ are any number of axes in front, ``#`` marks an axis that may have length one.
 """
 _CODE = re.compile(r"``(.+?)``|(?<!`)`([^`]+)`(?!`)", re.DOTALL)
 _ROW = re.compile(r"\S+(?:, \S+)* {2,}\S")
+_ITEM = re.compile(r"^(?=\(\w+\) |(?:[A-Za-z]|\d+|[ivxlIVXL]+)[.)](?: |$)|[:.=>+-])")
+"""What begins a list, a field or a rule where it begins a line."""
 _NAME = re.compile(r"[A-Za-z_][\w.]*(?:\(\))?")
 
 
@@ -121,26 +123,27 @@ def _prose(text: str) -> str:
     """Words with everything escaped that Sphinx would take for markup; code between backticks stays code or a link."""
     done, end = [], 0
     for found in _CODE.finditer(text):
-        done.append(_escaped(text[end : found.start()]))
+        done.append(_escaped(text[end : found.start()], begins=not end))
         code = " ".join((found[1] or found[2]).split())
         is_name = _NAME.fullmatch(code)
         done.append(f":py:obj:`{code}`" if is_name else f"``{code}``")
         end = found.end()
         if re.match(r"\w", text[end:]):
             done.append("\\ ")
-    return "".join([*done, _escaped(text[end:])])
+    return "".join([*done, _escaped(text[end:], begins=not end)])
 
 
-def _escaped(text: str) -> str:
-    def line(words: str) -> str:
+def _escaped(text: str, *, begins: bool) -> str:
+    def line(words: str, at_margin: bool) -> str:
         # A bullet at the beginning of a line is meant; the number of an equation, or an initial, is no item of a list.
-        start = re.match(r"\s*(?:[-*] )?", words)
+        start = re.match(r"\s*(?:[-*] )?", words) if at_margin else None
         head = start[0] if start else ""
         rest = re.sub(r"([\\*|`])", r"\\\1", words[len(head) :])
-        rest = re.sub(r"^(?=\(\w+\) |\w+[.)](?: |$)|[:.=>+-])", r"\\", rest)
+        rest = _ITEM.sub(r"\\", rest) if at_margin else rest
         return head + re.sub(r"_(?=\W|$)", r"\\_", rest)
 
-    return "\n".join(line(words) for words in text.split("\n"))
+    first, *others = text.split("\n")
+    return "\n".join([line(first, begins), *(line(words, True) for words in others)])
 
 
 class _Written:
