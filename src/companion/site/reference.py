@@ -9,10 +9,12 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from docutils import nodes
+from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 
@@ -147,10 +149,17 @@ def _escaped(text: str, *, begins: bool) -> str:
 
 
 class _Written:
-    """An annotation as it was written."""
+    """An annotation as it was written, with the full names of what the library has."""
 
-    def __init__(self, text: str) -> None:
-        self.text = text
+    def __init__(self, text: str, names: Mapping[str, Any]) -> None:
+        library = f"{names.get('__name__', '').partition('.')[0]}."
+
+        def full(found: re.Match[str]) -> str:
+            meant = names.get(found[0])
+            place = f"{getattr(meant, '__module__', '')}.{getattr(meant, '__qualname__', '')}"
+            return place if place.endswith(f".{found[0]}") and place.startswith(library) else found[0]
+
+        self.text = re.sub(r"(?<![\w.'\"])[A-Za-z_]\w*(?![\w.]*['\"])", full, text)
 
     def __repr__(self) -> str:
         return self.text
@@ -166,14 +175,22 @@ def signature(
         read = inspect.signature(obj)
     except (TypeError, ValueError):
         return None
+    names = getattr(inspect.unwrap(obj), "__globals__", {})
 
     def written(one: Any) -> Any:
-        return _Written(one) if isinstance(one, str) else one
+        return _Written(one, names) if isinstance(one, str) else one
 
     own = [one.replace(annotation=written(one.annotation)) for one in read.parameters.values()]
     own = own[1:] if what == "method" and own and own[0].name in ("self", "cls") else own
-    result = None if read.return_annotation is inspect.Signature.empty else str(read.return_annotation)
+    result = None if read.return_annotation is inspect.Signature.empty else str(written(read.return_annotation))
     return str(inspect.Signature(own)), result
+
+
+def _exactly(app: Sphinx, doctree: nodes.document) -> None:
+    """A short name in an annotation means that of its module, and not any that ends so."""
+    for node in doctree.findall(addnodes.pending_xref):
+        if node.get("refdomain") == "py" and app.env.docname.startswith(f"{FOLDER}/"):
+            node["refspecific"] = False
 
 
 def setup(app: Sphinx) -> None:
@@ -181,4 +198,5 @@ def setup(app: Sphinx) -> None:
     app.setup_extension("sphinx.ext.autodoc")
     app.connect("autodoc-process-docstring", docstring)
     app.connect("autodoc-process-signature", signature)
+    app.connect("doctree-read", _exactly)
     app.connect("env-updated", _lead_second_names)
