@@ -95,7 +95,7 @@ class Corrections(Directive):
         parts: list[nodes.Node] = []
         for key in sorted(cited, key=cited.__getitem__):
             work = works.get(key, {})
-            parts.append(self.filled("ledger.work", cited=cited[key], title=work.get("title")))
+            parts.append(self.filled("ledger.work", cited=cited[key], title=work.get("title"), verdict=verdict))
             for entry in said:
                 if key == entry["source"]["key"]:
                     parts += self._card(entry, address(work), by_id(entries))
