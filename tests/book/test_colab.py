@@ -35,6 +35,8 @@ PUBLIC = project.identity(ROOT).repository
 def repository(tmp_path_factory):
     """A repository that holds the working tree as its main branch, uncommitted changes too."""
     copy = tmp_path_factory.mktemp("public") / "spinbook"
+    if shutil.which("git") is None:
+        pytest.skip("needs git")
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True
     )
@@ -188,7 +190,9 @@ def test_a_packed_notebook_runs_in_an_empty_folder_with_nothing_installed(page, 
     folder = tmp_path / "content"
     folder.mkdir()
     packed = two_pages[0].root / "_build" / "html" / "_sources" / "notebooks" / f"{page}.ipynb"
-    papermill(packed, tmp_path / "done.ipynb", folder, colab)
+    (tmp_path / "temporary").mkdir()
+    papermill(packed, tmp_path / "done.ipynb", folder, (colab[0], {**colab[1], "TMPDIR": str(tmp_path / "temporary")}))
+    assert not list((tmp_path / "temporary").glob("walks-*"))
     text = (tmp_path / "done.ipynb").read_text()
     assert "This notebook uses the walks 0.1.0.dev0 that it carries; no package was missing." in text
     assert "Claim probe.top: The parabola reaches one." in text or "Claim probe.slope: The slope is x." in text

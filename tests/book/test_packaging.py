@@ -215,15 +215,15 @@ def test_the_command_helps_without_the_packages_of_the_book_and_outside_the_repo
 
 def test_the_repository_address_is_typed_in_one_file_only():
     address = project.identity(ROOT).repository
-    tracked = subprocess.run(["git", "-C", str(ROOT), "ls-files"], capture_output=True, text=True, check=True).stdout
     derived = {"CITATION.cff", "companion/tests/test_build.py"} | {
         f"notebooks/{name}.ipynb" for name in notebooks.names(ROOT)
     }
-    holders = {
-        name
-        for name in tracked.splitlines()
-        if "_static" not in name and (ROOT / name).is_file() and address in (ROOT / name).read_text(errors="ignore")
-    }
+    holders = set()
+    for folder, inside, names in os.walk(ROOT):
+        # Without `_build`, `_static`, environments and caches.
+        inside[:] = [name for name in inside if not name.startswith((".", "_")) or name in {".ci", ".github"}]
+        files = [Path(folder, name) for name in names if not name.startswith(".")]
+        holders |= {path.relative_to(ROOT).as_posix() for path in files if address in path.read_text(errors="ignore")}
     assert holders - derived == {"_config.yml"}
 
 
