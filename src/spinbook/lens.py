@@ -53,7 +53,10 @@ _ROW_SUM = 1e-2
 
 def _plain(values: Any, name: str) -> np.ndarray:
     """Double precision. A tensor of PyTorch that has a gradient is detached from it."""
-    values = values.detach().float().cpu() if hasattr(values, "detach") else values
+    if hasattr(values, "detach"):
+        # A complex one is refused as an array is.
+        values = values.detach().cpu().resolve_conj()
+        values = values if values.is_complex() else values.double()
     return validate.known_numbers(values, name, largest=_LARGEST)
 
 
