@@ -22,7 +22,7 @@ export PYTHONUTF8 := 1
 # A copied folder would run the code of the one that it was copied from.
 $(shell test "$$(cat $(STAMP) 2>/dev/null)" = "$$(pwd -P)" || rm -f $(STAMP))
 
-.PHONY: help book chapter sources test check fix bench audit pdf deposit freeze portability faults epsilon lab lock newest colab clean
+.PHONY: help book chapter sources test doctests check fix bench audit pdf deposit freeze portability faults epsilon lab lock newest colab clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "make %-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,6 +49,15 @@ sources: $(STAMP) ## FOLDER=...: newer copies of the sources against what was re
 test: $(STAMP) ## run the fast tests; SLOW=1 runs the slow ones too
 	@$(BIN)/python -m pytest -n "$$WORKERS" --dist worksteal -m "$(if $(SLOW),slow or not slow,not slow)" \
 	  $(if $(LIMIT),--longest-fast-test "$$LIMIT") $(if $(SLOW),tests companion/tests companion/src)
+
+# XLA, PyTorch, NumPy and numba without AVX, and OpenBLAS as with AVX-512 (where the processor has it), AVX2 and AVX. The
+# last of them with all examples, the others with those of modules that solve or decompose.
+doctests: $(STAMP) ## run the examples of src as other processors compute them (three minutes)
+	@for core in $$(grep -qs avx512f /proc/cpuinfo && echo SkylakeX) Haswell Sandybridge; do echo "OpenBLAS for $$core"; \
+	  examples=src; test "$$core" = Sandybridge || examples="$$(grep -rl --include='*.py' linalg src)"; \
+	  OPENBLAS_CORETYPE="$$core" XLA_FLAGS=--xla_cpu_max_isa=SSE4_2 ATEN_CPU_CAPABILITY=default NUMBA_CPU_NAME=generic \
+	  NPY_DISABLE_CPU_FEATURES="X86_V3 X86_V4" OMP_NUM_THREADS=4 OPENBLAS_NUM_THREADS=4 MKL_NUM_THREADS=4 \
+	  $(BIN)/python -m pytest -q -n "$$WORKERS" --dist worksteal $$examples || exit 1; done
 
 check: $(STAMP) ## check format, lint, types and that generated files are in sync
 	@$(BIN)/ruff format --check --quiet . || { $(BIN)/ruff format --check . ; exit 1; }
