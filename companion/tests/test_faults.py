@@ -65,6 +65,7 @@ def test_the_list_of_the_book_fits_the_code_and_covers_its_subjects():
     plain = {
         "annotations",
         "arguments",
+        "book",
         "fixed_point",
         "precision",
         "py",
