@@ -180,7 +180,11 @@ def test_a_check_that_fails_names_itself(toy_book, kind):
 
 
 def test_every_check_is_called_and_every_failure_named(toy_book):
-    toy_book.edit(CHECKS, CHECK, CHECK + "\n\ndef test_one():\n    raise KeyError('one')\n\n\ndef test_two(absent=2):\n    1 / 0\n")
+    toy_book.edit(
+        CHECKS,
+        CHECK,
+        CHECK + "\n\ndef test_one():\n    raise KeyError('one')\n\n\ndef test_two(absent=2):\n    1 / 0\n",
+    )
     error = toy_book.run(parameters={}).error
     assert "test_one: KeyError: 'one'; " in error
     assert "test_two: ZeroDivisionError" in error
@@ -397,9 +401,7 @@ def test_lessons_run_before_audits_and_the_longest_audit_first(toy_book, monkeyp
 
     monkeypatch.setattr(build, "_start", start)
     order = [("audits/a", 1.0), ("audits/b", 3.0), ("c", 2.0)]
-    chapters = [
-        SimpleNamespace(name=name, is_audit="/" in name, budget=budget, code=[]) for name, budget in order
-    ]
+    chapters = [SimpleNamespace(name=name, is_audit="/" in name, budget=budget, code=[]) for name, budget in order]
     called = []
     assert build._run(toy_book.root, chapters, lambda: called.append(list(begun))) == []
     assert begun == ["c", "audits/b", "audits/a"]

@@ -257,7 +257,10 @@ def write_toy_book(root: Path) -> ToyBook:
     config = (REPOSITORY / "_config.yml").read_text()
     config = config.replace("title: Transformers as Spin Systems", "title: Random Walks")
     config = config.replace("library: spinbook", "library: walks")
-    config = config.split("    # What the annotations and docstrings")[0] + config[config.index("    # An entry of the ref") :]
+    config = (
+        config.split("    # What the annotations and docstrings")[0]
+        + config[config.index("    # An entry of the ref") :]
+    )
     for name, text in {**FILES, "_config.yml": config, "book/_static/mathjax/tex-mml-chtml.js": ""}.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
