@@ -7,8 +7,10 @@ from typing import Any
 
 from docutils import nodes
 from markupsafe import escape
+from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.config import Config
+from sphinx.domains.std import StandardDomain
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
 from companion import pages, project
@@ -43,12 +45,31 @@ def _serve(app: Sphinx, config: Config) -> None:
     config.html_static_path += [str(folder) for folder in folders if folder.is_dir()]
     # sphinx-book-theme 1.3 with pydata-sphinx-theme 0.17 otherwise draws the search field twice.
     config.html_theme_options["navbar_persistent"] = []
+    # The contents in the margin open where the reader is: to write all of them on every page takes as long as the rest.
+    config.html_theme_options["collapse_navbar"] = True
 
 
 def _side_by_side(app: Sphinx) -> None:
     for name in _UNDECLARED:
         if name in app.extensions:
             app.extensions[name].parallel_read_safe = True
+
+
+class Standard(StandardDomain):
+    """Sphinx's own domain, which reads a page anew for every reference to one of its figures; this one reads none."""
+
+    def resolve_xref(
+        self, env: Any, fromdocname: str, builder: Any, typ: str, target: str, node: Any, contnode: Any
+    ) -> Any:
+        """A reference to a figure by its number; all other references as Sphinx resolves them."""
+        page, anchor = self.anonlabels.get(target, ("", ""))
+        parts = env.toc_fignumbers.get(page, {}).get("figure", {}).get(anchor) if typ == "numref" else None
+        title = contnode.astext() if node["refexplicit"] else env.config.numfig_format["figure"]
+        if not parts or "{" in title:
+            return super().resolve_xref(env, fromdocname, builder, typ, target, node, contnode)
+        title = title % ".".join(map(str, parts))
+        kind = {"nodeclass": addnodes.number_reference, "title": title}
+        return self.build_reference_node(fromdocname, builder, page, anchor, title, "numref", **kind)
 
 
 class HoldStops(SphinxPostTransform):
@@ -129,6 +150,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
         app.add_directive(name, directive)
     for name, role in _ROLES.items():
         app.add_role(name, role)
+    app.add_domain(Standard, override=True)
     app.add_post_transform(HoldStops)
     app.add_css_file("companion.css")
     app.add_js_file("companion.js", defer="defer")
