@@ -195,7 +195,7 @@ def work(root: str, name: str, folder: str, cpus: Sequence[int]) -> int:
     try:
         return 0 if publish(Path(root), name, Path(folder), len(cpus)) is None else 1
     except OSError as error:
-        print(process.sentence(error), file=sys.stderr)
+        print(error, file=sys.stderr)  # such as a disk that is full
         return 2
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -7,7 +7,6 @@ reads the end of the file, kills its own children and ends. POSIX only.
 from __future__ import annotations
 
 import ctypes
-import errno
 import importlib
 import json
 import os
@@ -174,19 +173,6 @@ def _exchange(one: Path, other: Path) -> bool:
     if sys.platform == "darwin" and hasattr(library, "renamex_np"):
         return bool(library.renamex_np(*names, exchange) == 0)
     return False
-
-
-def sentence(error: OSError) -> str:
-    """What went wrong with which file, in words; of what went wrong while a folder was copied, the first."""
-    if isinstance(error, shutil.Error) and error.args and isinstance(error.args[0], list):
-        (_, target, reason), *others = error.args[0]
-        return f"{target}: it cannot be copied ({reason})" + (f", and {len(others)} more" if others else "")
-    place = f"{error.filename}: " if error.filename else ""
-    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        return f"{place}there is no space left ({error.strerror})"
-    if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
-        return f"{place}it may not be written or read ({error.strerror})"
-    return f"{place}{error.strerror or error}"
 
 
 if __name__ == "__main__":
