@@ -101,16 +101,12 @@ def unreadable(root: Path) -> list[Finding]:
 def declarations(root: Path) -> list[Finding]:
     """What is wrong with the claims of all chapters: their fields, and the works, functions and labels they name."""
     works, labels = project.references(root), pages.labels(root)
-    findings: list[Finding] = []
+    findings = claims.check_book(root, works)
     for path in _claim_files(root):
-        declared, broken = claims.check(path)
         lines = claims.lines(path)
-        findings += broken
-        for claim in declared:
+        for claim in claims.check(path)[0]:
             messages = [f"equation: no page has {label}" for label in claim.equation if label not in labels]
             messages += [f"functions: src has no {name}" for name in claim.functions if not _is_there(root, name)]
-            if claim.source and claim.source["key"] not in works:
-                messages.append(f"source: key: {claim.source['key']!r} is not in references.bib")
             findings += [Finding(path.name, lines[claim.id], "name", f"{claim.id}: {message}") for message in messages]
     return findings
 

@@ -45,7 +45,7 @@ _LIBRARIES = ("jax", "jaxlib", "equinox", "optax", "torch", "numpy", "scipy")
 def numbers(values: Any, digits: int) -> Any:
     """Lists of JSON: as many digits, and null for what is not a number.
 
-    >>> numbers([1 / 3, float("nan")], 2)
+    >>> numbers([1 / 3, float("nan")], 2)  # exact
     [0.33, None]
     """
     array = np.asarray(values)

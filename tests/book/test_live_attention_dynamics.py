@@ -40,8 +40,9 @@ def test_tokens_are_those_of_the_library(page, ask):
     )
     for one in found:
         library = simulate(NETWORK, beta=one["beta"], steps=24, start=START)
-        assert np.abs(library.attention - np.array(one["attention"])).max() < 1e-12
-        assert np.abs(library.output_semantic - np.array(one["outputs"])).max() < 1e-12
+        # At 1.28 the orbit is chaotic: 24 steps enlarge the last bit 10,000 times.
+        assert np.abs(library.attention - np.array(one["attention"])).max() < 1e-10
+        assert np.abs(library.output_semantic - np.array(one["outputs"])).max() < 1e-10
 
 
 def test_exponents_are_those_of_the_library_on_a_cycle_and_within_their_scatter_in_chaos(page, ask):

@@ -67,11 +67,9 @@ def book(tmp_path):
     return tmp_path
 
 
-# What a file may say.
-
-
 @pytest.mark.parametrize("entry", [NUMBER, FORMULA, STATEMENT, CORRECTED, ERRATUM, REFUTED, OWN, PROGRAM])
 def test_a_whole_declaration_breaks_no_rule(tmp_path, entry):
+    claims.declared(write(tmp_path, SKY))
     (said,) = claims.declared(write(tmp_path, entry))
     assert (said.id, said.kind, said.is_measured) == ("probe.one", entry["kind"], True)
 
@@ -168,25 +166,13 @@ def test_a_declaration_is_refused_with_file_line_field_and_what_was_expected(tmp
 
 
 def test_everything_that_is_wrong_with_a_file_is_said_at_once_with_its_lines(tmp_path):
+    two = "- {id: probe.two, says: Two.,\n   verdict: proved,\n   kind: own,\n   expects: {\n    above: one}}\n"
+    lines = [f"  {line}" for line in PRINTED.strip().splitlines() if not line.startswith("rival")]
     path = tmp_path / "probe.yml"
-    path.write_text("""\
-claims:
-- id: probe.one
-  says: One.
-  kind: number
-  source: {key: ann2000, where: section 1}
-  expects: {printed: 1.0}
-  verdict: reproduced
-- id: probe.two
-  says: Two.
-  verdict: proved
-  kind: own
-  expects:
-    above: one
-""")
+    path.write_text("\n".join(["claims:", f"- {lines[0].strip()}", *lines[1:], two]))
     assert [str(finding).partition(": expected")[0] for finding in claims.check(path)[1]] == [
-        "probe.yml:10: [verdict] probe.two: verdict",
-        "probe.yml:13: [expects] probe.two: expects.above",
+        "probe.yml:9: [verdict] probe.two: verdict",
+        "probe.yml:12: [expects] probe.two: expects.above",
         "probe.yml:2: [rival] probe.one: rival",
     ]
 
@@ -210,11 +196,6 @@ def test_a_file_of_another_form_is_a_finding(tmp_path, text, message):
     assert (read, claims.lines(path)) == ([], {})
 
 
-def test_a_file_that_changes_is_read_again(tmp_path):
-    assert claims.declared(write(tmp_path, NUMBER))[0].says == "One."
-    assert claims.declared(write(tmp_path, NUMBER | {"says": "Another."}))[0].says == "Another."
-
-
 def test_the_parts_of_a_whole_are_claims_of_the_file_some_right_and_some_not(tmp_path):
     two = CORRECTED | {"id": "probe.two"}
     assert len(claims.declared(write(tmp_path, NUMBER, two, PARTLY))) == 3
@@ -232,9 +213,6 @@ def test_an_id_is_given_once_and_an_id_of_before_is_an_id(tmp_path):
         (finding,) = claims.check(write(tmp_path, NUMBER, second))[1]
         assert "expected every id once, got probe.one again" in finding.message
         assert finding.line == 13
-
-
-# Figures, items, and what connects the files of a book.
 
 
 def test_figures_and_items_are_read_with_their_answers(book):
@@ -290,9 +268,6 @@ def test_an_id_belongs_to_one_chapter(book):
     assert "expected every id once, got probe.gone in walk.yml too" in finding.message
 
 
-# What holds.
-
-
 @pytest.mark.parametrize(
     ("measured", "uncertainty", "rival", "holds"),
     [
@@ -311,15 +286,6 @@ def test_an_id_belongs_to_one_chapter(book):
 )
 def test_a_reproduced_number_passes_and_its_rival_fails_by_more_than_both_errors(measured, uncertainty, rival, holds):
     assert judge(claim(NUMBER), Measurement(measured, uncertainty, rival)).holds is holds
-
-
-def test_an_inflated_uncertainty_hides_nothing():
-    fits = claim(NUMBER, because="so that only the rival can decide")
-    assert judge(fits, Measurement(1.15, 0.06, 0.5)).holds
-    swallowed = judge(fits, Measurement(1.15, 0.3, 0.5))
-    assert swallowed.gap < swallowed.bound
-    assert not swallowed.holds
-    assert "the rival passes too" in swallowed.reason
 
 
 def test_a_bound_over_a_tenth_of_the_printed_value_needs_its_reason():
@@ -383,11 +349,9 @@ def test_what_is_undecided_has_both_answers_in_its_interval(wanted, value, rival
     assert reason in judgement.reason
 
 
-@pytest.mark.parametrize(("u", "is_multiple"), [(5e-5, True), (6e-5, False)])
-def test_a_rival_that_is_a_multiple_of_the_value_shows_nothing(u, is_multiple):
-    judgement = judge(claim(NUMBER), Measurement(1.0, 1e-4, (0.5, u)))
-    assert judgement.holds is not is_multiple
-    assert ("multiple of the value" in judgement.reason) is is_multiple
+def test_a_rival_that_is_a_multiple_of_the_value_shows_nothing():
+    assert "multiple of the value" in judge(claim(NUMBER), Measurement(1.0, 1e-4, (0.5, 5e-5))).reason
+    assert judge(claim(NUMBER), Measurement(1.0, 1e-4, (0.5, 6e-5))).holds
 
 
 def test_a_yes_or_no_is_compared_with_yes_or_no_only():
@@ -448,9 +412,6 @@ def test_k_follows_the_kind_of_the_error():
     assert claims.factor(claim(NUMBER, sampled=few | many)) == pytest.approx(scipy.stats.t(15).isf(chance / 100))
 
 
-# What is recorded.
-
-
 def test_a_measurement_is_recorded_as_plain_numbers_and_shown_without_the_declaration(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("COMPANION_OUT", str(tmp_path))
     claims.measure("probe.one", np.float64(1.0), uncertainty=np.float32(0.5), rival=0.5)
@@ -503,9 +464,6 @@ def test_measuring_something_that_is_no_number_names_the_claim(tmp_path, wrong, 
         claims.note(tmp_path, "probe.one", Measurement(**wrong))
 
 
-# The ledger.
-
-
 def collected(book, *entries, measured=(), on="probe"):
     """Entries and problems of a book whose page ``on`` measured, by id; other pages measured nothing."""
     write(book / "book" / "claims", *entries)
@@ -534,18 +492,15 @@ def test_an_entry_has_what_was_declared_and_what_was_measured(book):
         ],
     )
     assert problems == []
-    one = entries["probe.one"]
     assert json.loads(json.dumps(entries, allow_nan=False)) == entries
+    one, two, three, four = entries.values()
     assert (one["published"], one["expects"], one["measured"], one["holds"]) == (1.0, None, 1.0, True)
     assert (one["bound"], one["declared"], one["k"]) == (pytest.approx(0.013), 0.01, 3.0)
     assert (one["rival"]["says"], one["rival"]["diverges"], one["rival"]["value"]) == ("a half", True, None)
     assert one["source"] == {"key": "ann2000", "where": "section 1", "version": "January"}
     assert (one["quote"], one["state"], one["external"], one["page"]) == ("It is one", "standing", False, "probe")
-    two = entries["probe.two"]
     assert (two["found"], two["control"]["value"]) == ({"value": 3.0, "bound": 0.1}, 1.0)
-    assert (entries["probe.three"]["expects"], entries["probe.three"]["state"]) == ({"above": 0.5}, None)
-    assert entries["probe.four"]["external"]
-    assert {"says", "because", "kind", "chapter", "verdict", "uncertainty"} <= set(one)
+    assert (three["expects"], three["state"], four["external"]) == ({"above": 0.5}, None, True)
     assert ledger.by_id(entries.values())["probe.first"] is one
 
 
@@ -572,12 +527,9 @@ def test_a_whole_holds_only_if_all_of_its_parts_do(book, second, holds):
     assert entries["probe.one"]["holds"]
     assert entries["probe.all"]["holds"] is holds
     assert ("claim probe.all: probe.two does not hold" in problems) is not holds
-
-
-def test_a_whole_waits_for_no_part_that_is_left_open(book):
+    assert not any("probe" in problem for problem in ledger.problems(book, {}, list(entries.values()), ["walk"]))
     whole = PARTLY | {"parts": ["probe.one", "probe.sky"]}
-    entries, _ = collected(book, NUMBER, SKY, whole, measured=[("probe.one", Measurement(1.0, rival=0.5))])
-    assert entries["probe.all"]["holds"] is True
+    assert collected(book, NUMBER, SKY, whole, measured=measured[:1])[0]["probe.all"]["holds"] is True
 
 
 def test_what_is_not_measured_is_of_the_audit_and_what_is_retired_is_listed_apart(book):
@@ -595,12 +547,8 @@ def test_a_number_is_quoted_from_the_ledger_in_the_form_that_prose_asks_for(book
     measurement = Measurement(1.004, 0.001, (0.5, 0.0))
     entries, _ = collected(book, NUMBER | history, SKY, measured=[("probe.one", measurement)])
     known = ledger.by_id(entries.values())
-    for asked, shown in (
-        ("probe.one:.2f", "1.00"),
-        ("probe.first rival:.1f", "0.5"),
-        ("probe.one uncertainty:.0e", "1e-03"),
-        ("probe.one", "1.004"),
-    ):
+    forms = {"probe.one:.2f": "1.00", "probe.first rival:.1f": "0.5", "probe.one uncertainty:.0e": "1e-03"}
+    for asked, shown in (forms | {"probe.one": "1.004"}).items():
         assert ledger.quoted(asked, known) == (shown, entries["probe.one"])
     for asked, message in (
         ("probe.one :", "expected ID"),
@@ -628,18 +576,15 @@ def test_totals_count_every_claim_once(book):
     }
 
 
-@pytest.mark.parametrize(
-    ("entry", "words"),
-    [
+def test_a_line_says_what_the_value_is_compared_with():
+    for entry, words in (
         (NUMBER, "measured 1, published 1"),
         (CORRECTED, "published 1, corrected 2"),
         (ERRATUM, "a deviation, which should be 0"),
         (STATEMENT, "expected above 0.5"),
         (STATEMENT | {"expects": {"between": [0, 2]}}, "expected between 0 and 2"),
-    ],
-)
-def test_a_line_says_what_the_value_is_compared_with(entry, words):
-    assert words in claims.line("probe.one", claim(entry), Measurement(1.0), "ledger.html")[1]
+    ):
+        assert words in claims.line("probe.one", claim(entry), Measurement(1.0), "ledger.html")[1]
 
 
 def test_a_line_shows_the_rival_or_the_control_and_leads_to_the_ledger():

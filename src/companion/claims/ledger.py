@@ -44,9 +44,11 @@ def collect(root: Path, results: Mapping[str, Path], chapters: Sequence[str] | N
 def problems(
     root: Path, results: Mapping[str, Path], entries: Sequence[Entry], chapters: Sequence[str] | None = None
 ) -> list[str]:
-    """Every reason why a build whose ledger is ``entries`` must fail, a line each."""
-    found = [f"claim {entry['id']}: {entry['reason']}" for entry in entries if entry["holds"] is False]
-    for chapter, claims in _by_chapter(root, chapters).items():
+    """Every reason why a build of ``chapters`` (default: all) whose ledger is ``entries`` must fail, a line each."""
+    declared = _by_chapter(root, chapters)
+    failed = [entry for entry in entries if entry["holds"] is False and entry["chapter"] in declared]
+    found = [f"claim {entry['id']}: {entry['reason']}" for entry in failed]
+    for chapter, claims in declared.items():
         known = {claim.id: claim for claim in claims}
         places: dict[str, list[str]] = {}
         for page, id, _ in _measured(claims, results):
@@ -114,8 +116,11 @@ def quoted(text: str, known: Mapping[str, Mapping[str, Any]]) -> tuple[str, Mapp
 
 
 def _by_chapter(root: Path, chapters: Sequence[str] | None) -> dict[str, list[Claim]]:
+    """The claims of every chapter, in the order of the book."""
     declared = {path.stem: path for path in read.files(root)}
-    return {name: read.declared(declared[name]) for name in (chapters or declared) if name in declared}
+    if chapters is None:
+        chapters = [*(pages.chapters(root) if (root / "_toc.yml").is_file() else ()), *declared]
+    return {name: read.declared(declared[name]) for name in chapters if name in declared}
 
 
 def _folders(claims: Sequence[Claim], results: Mapping[str, Path]) -> dict[str, Path]:

@@ -1,4 +1,18 @@
-"""What a claim is: its fields, and the rules that connect them. ``read`` makes claims of ``book/claims``."""
+"""What a claim is: its fields, and the rules that connect them. ``read`` makes claims of ``book/claims/CHAPTER.yml``:
+
+- ``id``: CHAPTER.NAME; ``says``: one sentence, in our words; ``kind``: one of ``KINDS``.
+- ``source``: ``key`` and ``where``, and of a text that was read a ``quote`` of at most 15 words; ``state`` of a claim
+  whose text was superseded; ``commit`` of a program. The book's own claims have none.
+- ``equation``, ``functions``: labels of the book, and functions of the library, that the claim is about.
+- ``expects``: ``printed`` for what the source prints; else one of ``value``, ``below``, ``above``, ``between``, or
+  ``accuracy`` of a deviation from an independent route. ``within`` is what may be missing to a value, or at an end.
+- ``sampled``: yes for a standard error, else it is numerical; ``samples`` in few groups, largest of ``comparisons``.
+- ``rival``: a wrong answer that a reader could believe. ``found``, of not-reproduced: our ``value``, ``within`` what,
+  and the ``control``, a case where the statement is true.
+- ``verdict``: one of ``VERDICTS``. ``because``: its reason, the route, and why the bound is as wide as it is.
+- ``tex``, of a corrected formula: ``printed`` and ``corrected``. ``parts``, of partly: the claims that decide it.
+- ``history``: ``was``, ids of before, and ``retired``, why it is no claim any more.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
-"""Makes the site of finished runs: pages, records for programs, the edition on paper, and the folder for an archive.
+"""The site: ``render`` stages the pages and runs Jupyter Book, for which ``extension`` adds directives and roles.
 
-Every step reads plain files that the step before it wrote, and nothing is computed. It imports the rooms of what is
-declared and of what has run.
+``figures``, ``ledger`` and ``facts`` hold these, on the base classes of ``onpage``; ``reference`` writes the pages of
+the library, ``packed`` the notebooks that run alone.
 """
-
-from __future__ import annotations

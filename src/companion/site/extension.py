@@ -1,0 +1,140 @@
+"""The extension of Sphinx: directives and roles of the book, and what the theme and the pages need besides."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from markupsafe import escape
+from sphinx.application import Sphinx
+from sphinx.config import Config
+from sphinx.transforms.post_transforms import SphinxPostTransform
+
+from companion import pages, project
+from companion.site import facts, figures, ledger, packed, reference
+from companion.site.onpage import fill
+
+_DIRECTIVES = {
+    "audit-report": ledger.AuditReport,
+    "chapter-cards": figures.ChapterCards,
+    "chapter-status": facts.ChapterStatus,
+    "claims-ledger": ledger.ClaimsLedger,
+    "corrections": ledger.Corrections,
+    "figure-gallery": figures.FigureGallery,
+    "from-library": figures.FromLibrary,
+    "live": figures.Live,
+    "page-claims": ledger.PageClaims,
+    "page-facts": facts.PageFacts,
+    "provenance": facts.Provenance,
+    "published-figure": figures.PublishedFigure,
+    "result": figures.Result,
+    "source-items": ledger.SourceItems,
+}
+_ROLES = {"checked": ledger.Checked(), "measured": ledger.Measured(), "siteurl": facts.SiteUrl()}
+_UNDECLARED = ("sphinx_jupyterbook_latex", "sphinx_multitoc_numbering")
+"""They work before and after the pages are read, and do not declare that these may be read side by side."""
+
+
+def _serve(app: Sphinx, config: Config) -> None:
+    """The style sheet, script and MathJax of the press, and what the book has in ``book/_static``."""
+    folders = (Path(__file__).resolve().parents[1] / "static", Path(config.companion_root) / "book" / "_static")
+    config.exclude_patterns += ["**/*~", "**/#*#", "**/*.sw[op]"]
+    config.html_static_path += [str(folder) for folder in folders if folder.is_dir()]
+    # sphinx-book-theme 1.3 with pydata-sphinx-theme 0.17 otherwise draws the search field twice.
+    config.html_theme_options["navbar_persistent"] = []
+
+
+def _side_by_side(app: Sphinx) -> None:
+    for name in _UNDECLARED:
+        if name in app.extensions:
+            app.extensions[name].parallel_read_safe = True
+
+
+class HoldStops(SphinxPostTransform):
+    """Browsers break a line between a formula and the stop that follows it; this holds them together."""
+
+    default_priority = 900
+
+    def run(self, **options: Any) -> None:
+        for formula in list(self.document.findall(nodes.math)):
+            after = formula.next_node(descend=False, siblings=True)
+            if not isinstance(after, nodes.Text) or not (stop := after.astext()[:1]) or stop not in ".,;:!?)]’”":
+                continue
+            parent, place = formula.parent, formula.parent.index(formula)
+            held = nodes.inline("", "", formula.deepcopy(), nodes.Text(stop), classes=["book-held"])
+            parent[place : place + 2] = [held, nodes.Text(after.astext()[1:])]
+
+
+def _finish(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
+    """What the theme is told of a page: its neighbours, where its text is edited, its description, safe words."""
+    root = Path(app.config.companion_root)
+    # The theme writes these into its pages as they are; what is escaped once, its own filters do not escape again.
+    for name in ("docstitle", "shorttitle", "project", "author", "copyright"):
+        context[name] = escape(context.get(name, ""))
+    # Without it the theme writes an empty mode, and complains of that in the console of every new reader.
+    context.setdefault("default_mode", "auto")
+    _neighbours(root, pagename, context)
+    branch = project.identity(root).ref
+    exchange = {"index.md": "book/index.md", f"{pagename}.ipynb": f"{pagename}.md"}
+    if file := reference.source(root, pagename):
+        exchange[f"{pagename}.rst"] = file
+    _edit(context.get("header_buttons", []), f"/edit/{branch}/", exchange)
+    loaded = context.get("script_files", [])
+    context["script_files"] = [
+        script
+        for script in loaded
+        # It would load Live Code from elsewhere.
+        if "thebe" not in str(getattr(script, "filename", "")) + str(getattr(script, "attributes", {})).lower()
+    ]
+    if pagename in app.env.found_docs:
+        context["metatags"] = context.get("metatags", "") + str(_head(root, pagename, context))
+
+
+def _neighbours(root: Path, pagename: str, context: dict[str, Any]) -> None:
+    """From one lesson to the next: an audit lies beside the road, between its lesson and the lesson after that."""
+    lessons = [f"notebooks/{name}" for name in pages.chapters(root)]
+    lesson = f"notebooks/{pages.chapter_of(pagename)}"
+    if not pagename.startswith("notebooks/") or lesson not in lessons:
+        return
+    here = lessons.index(lesson)
+    after = lessons[here + 1] if here + 1 < len(lessons) else None
+    before = lesson if pagename != lesson else lessons[here - 1] if here else None
+    for side, page in (("prev", before), ("next", after)):
+        if page is not None:
+            title = escape(pages.load(root, page.removeprefix("notebooks/")).title)
+            context[side] = {"title": title, "link": context["pathto"](page)}
+
+
+def _edit(buttons: list[dict[str, Any]], start: str, exchange: dict[str, str]) -> None:
+    for button in buttons:
+        address, edit, file = str(button.get("url", "")).rpartition(start)
+        if edit and file in exchange:
+            button["url"] = f"{address}{start}{exchange[file]}"
+        _edit(button.get("buttons", []), start, exchange)
+
+
+def _head(root: Path, pagename: str, context: dict[str, Any]) -> str:
+    """What programs read of a page: its description, and Highwire's names for reference managers."""
+    who, title = project.identity(root), str(context.get("title", ""))
+    name = pagename.removeprefix("notebooks/")
+    said = pages.load(root, name).summary if name in pages.names(root) and name != pagename else title
+    return fill("page.head", who=who, page=pagename, title=title, description=" ".join(said.split()))
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Register directives, roles and hooks, and what every page loads."""
+    app.add_config_value("companion_root", "", "env")
+    for name, directive in _DIRECTIVES.items():
+        app.add_directive(name, directive)
+    for name, role in _ROLES.items():
+        app.add_role(name, role)
+    app.add_post_transform(HoldStops)
+    app.add_css_file("companion.css")
+    app.add_js_file("companion.js", defer="defer")
+    reference.setup(app)
+    app.connect("config-inited", _serve)
+    app.connect("builder-inited", _side_by_side)
+    app.connect("html-page-context", _finish, priority=900)
+    app.connect("build-finished", packed.note)
+    return {"version": "2", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,211 @@
+"""Shows published figures, their gallery, the cards of the chapters, and live models.
+
+All read the files in ``_build``, and what is drawn is drawn there already; ``live`` and ``from-library`` show what a
+function of the book's packages returns.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import yaml
+from docutils import nodes
+from PIL import Image
+
+from companion import claims, plain, project
+from companion.claims.ledger import by_id
+from companion.site.onpage import MARKS, Directive, source_of
+
+LIVE = "chapters.live"
+"""The package of the live models."""
+_DOWNLOADS = ("png", "svg", "pdf", "csv", "npz")
+_CSS_DOTS_PER_INCH = 100
+
+
+def drawn(root: Path, record: dict[str, Any]) -> dict[str, Any]:
+    """The record of a figure with its ``files`` and its ``size`` on a page, from its folder."""
+    folder = root / "_build" / "figures" / record["id"]
+    with Image.open(folder / f"{record['id']}.png") as picture:
+        dots = round((picture.info.get("dpi") or (2 * _CSS_DOTS_PER_INCH, 0))[0])
+        size = [side * _CSS_DOTS_PER_INCH // dots for side in picture.size]
+    compared = claims.figures(root).get(record["id"])
+    return {**record, "compared": compared, "files": sorted(path.name for path in folder.iterdir()), "size": size}
+
+
+def citation(who: project.Identity, record: dict[str, Any]) -> str:
+    """The BibTeX entry of a figure, whose title is the first sentence of its caption."""
+    id, first = record["id"], plain.plain(record["caption"]).split(". ")[0].split(": ")[0].rstrip(".:")
+    return who.bibtex(f"{who.library}:{id}", f"Figure {id}: {first}", who.chapter_url(record["page"], id))
+
+
+class _WithFigures(Directive):
+    def figures(self) -> dict[str, dict[str, Any]]:
+        """The records of all published figures, by id."""
+        return {record["id"]: drawn(self.root, record) for record in self.read("figures.json")}
+
+    def figure(self, id: str) -> dict[str, Any] | None:
+        """The record of one figure, where it was published."""
+        found = next((record for record in self.read("figures.json") if record["id"] == id), None)
+        return drawn(self.root, found) if found else None
+
+
+class PublishedFigure(_WithFigures):
+    """``{published-figure} ID``: picture in two themes, numbered caption, anchor, and the fold to cite it."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        id = self.arguments[0]
+        if (record := self.figure(id)) is None:
+            raise self.error(f"published-figure: the runs of this build published no figure {id!r}")
+        figure = nodes.figure(classes=["book-figure"])
+        figure += self.filled("figures.picture", record)
+        caption = nodes.caption("", "", *self.in_line(record["caption"]))
+        caption.source, caption.line = self.get_source_info()
+        figure += caption
+        who = project.identity(self.root)
+        fold = self.filled(
+            "figures.fold",
+            record=record,
+            names=[f"{id}.{kind}" for kind in _DOWNLOADS if f"{id}.{kind}" in record["files"]],
+            address=who.chapter_url(record["page"], id),
+            bibtex=citation(who, record),
+            ledger=by_id(self.claims()),
+        )
+        figure += nodes.legend("", fold)
+        figure["names"].append(id)
+        self.state.document.note_explicit_target(figure, figure)
+        return [figure]
+
+
+class FigureGallery(_WithFigures):
+    """``{figure-gallery}``: every published figure of the book, with a link to its place, beside its source's."""
+
+    def run(self) -> list[nodes.Node]:
+        listed = [page["page"] for page in self.read("status.json")["chapters"]]
+        texts = {page: (self.root / "notebooks" / f"{page}.md").read_text(encoding="utf-8") for page in listed}
+
+        def order(record: dict[str, Any]) -> tuple[int, int]:
+            return listed.index(record["page"]), texts[record["page"]].find(record["id"])
+
+        records = sorted(self.figures().values(), key=order)
+        return [self.filled("figures.gallery", records=records, ledger=by_id(self.claims()))]
+
+
+class ChapterCards(_WithFigures):
+    """``{chapter-cards}``: a sentence and a picture for every chapter, in reading order."""
+
+    def run(self) -> list[nodes.Node]:
+        works, entries, cards = project.references(self.root), self.claims(), []
+        listed = self.read("status.json")["chapters"]
+        for number, page in enumerate((page for page in listed if page["page"] == page["chapter"]), start=1):
+            said = claims.among([entry for entry in entries if entry["chapter"] == page["chapter"]])["said"]
+            verdicts = [entry["verdict"] for entry in said]
+            cards.append(
+                {
+                    "number": number,
+                    "page": page,
+                    "record": self.figure(page["thumbnail"]),
+                    "source": source_of(works, page["source"]),
+                    "held": sum(bool(entry["holds"]) for entry in said),
+                    "judged": sum(entry["holds"] is not None for entry in said),
+                    "verdicts": {verdict: verdicts.count(verdict) for verdict in MARKS},
+                    "ran": all(one["state"] == "finished" for one in listed if one["chapter"] == page["chapter"]),
+                }
+            )
+        return [self.filled("figures.chapters", cards=cards)]
+
+
+class Result(_WithFigures):
+    """``{result} FIGURE``: a figure's picture, which leads to its place, beside the content, which says what it shows.
+
+    Where the figure's page has not run there is neither, so that a book of which one chapter was made stands.
+    """
+
+    required_arguments = 1
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        id = self.arguments[0]
+        chapter = project.chapter_of(id, self.root)
+        states = {page["state"] for page in self.read("status.json")["chapters"] if page["chapter"] == chapter}
+        record = self.figure(id)
+        if record is None and states <= {"finished"}:
+            raise self.error(f"result: expected the id of a published figure, got {id!r}")
+        if record is None:
+            return []
+        said = nodes.Element()
+        self.state.nested_parse(self.content, self.content_offset, said)
+        return [self.filled("figures.result", record=record), *said.children, self.raw("</div></div>")]
+
+
+class FromLibrary(Directive):
+    """``{from-library} MODULE.FUNCTION``: the HTML that a function returns at the arguments of the content, in YAML."""
+
+    required_arguments = 1
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        module, _, name = self.arguments[0].rpartition(".")
+        try:
+            arguments = yaml.safe_load("\n".join(self.content)) or {}
+            return [self.raw(str(getattr(importlib.import_module(module), name)(**arguments)))]
+        except (yaml.YAMLError, ImportError, AttributeError, TypeError, ValueError) as error:
+            raise self.error(f"from-library: {self.arguments[0]}: {error}") from error
+
+
+class _Options(dict[str, Callable[[str | None], Any]]):
+    """Options of any name, whose values are YAML."""
+
+    def __missing__(self, name: str) -> Callable[[str | None], Any]:
+        return lambda text: None if text is None else yaml.safe_load(text)
+
+    def __bool__(self) -> bool:
+        return True
+
+
+class Live(Directive):
+    """``{live} NAME``: the live model ``chapters.live.NAME`` with its options, and the content as its caption.
+
+    Where scripts do not run stands the picture that the model's function ``still`` draws for the same options.
+    """
+
+    required_arguments = 1
+    has_content = True
+    option_spec = _Options()
+
+    def run(self) -> list[nodes.Node]:
+        name = self.arguments[0]
+        options = {option.replace("-", "_"): value for option, value in self.options.items()}
+        try:
+            module = importlib.import_module(f"{LIVE}.{name.replace('-', '_')}")
+            markup, still = module.markup(**options), self._still(name, module, options)
+        except (ImportError, AttributeError, TypeError, ValueError) as error:
+            raise self.error(f"live: {name}: {error}") from error
+        caption = " ".join(self.content)
+        script = project.identity(self.root).source_url(f"book/_static/live/{name}.js")
+        words = nodes.paragraph("", "", *self.in_line(caption), classes=["book-live-caption"])
+        words += self.filled("figures.script", script)
+        start = self.filled("figures.live", name=name, markup=markup, still=still, alt=plain.plain(caption))
+        return [start, words, self.raw("</figcaption></figure>")]
+
+    def _still(self, name: str, module: Any, options: dict[str, Any]) -> str:
+        """Draw the picture into the site; returns its address from the root of the site."""
+        import matplotlib.pyplot as plt
+
+        drawing = io.StringIO()
+        with plt.rc_context({"svg.hashsalt": name}):
+            figure = module.still(**options)
+            figure.savefig(drawing, format="svg", metadata={"Date": None})
+            plt.close(figure)
+        text = drawing.getvalue()
+        address = f"_static/live/{name}-{hashlib.sha256(text.encode()).hexdigest()[:8]}.svg"
+        target = Path(self.env.app.outdir) / address
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
+        return address
