@@ -20,27 +20,17 @@ import sys
 import traceback
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from importlib import metadata, util
 from pathlib import Path
 from typing import Any
 
-_ALLOWED = (
-    # Where programs, shared libraries and the user's folders are.
-    "PATH",
-    "LD_LIBRARY_PATH",
-    "DYLD_LIBRARY_PATH",
-    "DYLD_FALLBACK_LIBRARY_PATH",
-    "HOME",
-    "USER",
-    "LOGNAME",
-    # Where temporary files and caches may be written. Settings of matplotlib that lie there are not read.
-    "TMPDIR",
-    "TEMP",
-    "TMP",
-    "XDG_CACHE_HOME",
-    "MPLCONFIGDIR",
-)
-"""Variables that are passed on as they are."""
+_ALLOWED = """PATH LD_LIBRARY_PATH DYLD_LIBRARY_PATH DYLD_FALLBACK_LIBRARY_PATH HOME USER LOGNAME
+    TMPDIR TEMP TMP XDG_CACHE_HOME MPLCONFIGDIR""".split()
+"""Variables that are passed on: where programs, libraries, folders of the user and caches are.
+
+Settings of matplotlib that are in MPLCONFIGDIR are not read.
+"""
 _FIXED = {
     "LC_ALL": "C.UTF-8",
     "LANG": "C.UTF-8",
@@ -52,14 +42,8 @@ _FIXED = {
     "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.05",
 }
 """Variables that have the same value wherever the book is built."""
-_THREADS = (
-    "OMP_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "NUMEXPR_NUM_THREADS",
-    "VECLIB_MAXIMUM_THREADS",
-    "NPROC",
-)
+_THREADS = "OMP OPENBLAS MKL NUMEXPR".split()
+"""Libraries whose threads are limited."""
 
 
 def compiler() -> dict[str, str]:
@@ -100,7 +84,8 @@ def environment(root: Path, private: Path, code: Sequence[Path], threads: int) -
         **{f"JUPYTER_{kind}_DIR": str(private / "jupyter") for kind in ("CONFIG", "DATA", "RUNTIME")},
         "NUMBA_CACHE_DIR": str(private / "numba"),
         "JAX_COMPILATION_CACHE_DIR": str(_compiled(root)),
-        **dict.fromkeys(_THREADS, str(threads)),
+        **{f"{library}_NUM_THREADS": str(threads) for library in _THREADS},
+        "NPROC": str(threads),
     }
 
 
@@ -236,7 +221,8 @@ def facts() -> str:
     who = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
     # ru_maxrss is in kilobytes on Linux and in bytes on macOS.
     peak = max(resource.getrusage(one).ru_maxrss for one in who) * (1 if sys.platform == "darwin" else 1024)
-    loaded = {name.partition(".")[0] for name in list(sys.modules)}
-    holders = metadata.packages_distributions()
-    names = sorted({holder for module in loaded for holder in holders.get(module, ())}, key=str.lower)
-    return json.dumps({"peak_bytes": peak, "packages": {name: metadata.version(name) for name in names}})
+    versions = {}
+    for name in sorted({name.partition(".")[0] for name in list(sys.modules)} - sys.stdlib_module_names):
+        with suppress(metadata.PackageNotFoundError, ValueError):
+            versions[name] = metadata.version(name)
+    return json.dumps({"peak_bytes": peak, "packages": versions})

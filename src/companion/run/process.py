@@ -75,33 +75,21 @@ def stop(process: subprocess.Popen[bytes]) -> None:
 def orderly() -> Iterator[None]:
     """Let Ctrl-C, SIGTERM and a closed terminal raise ``KeyboardInterrupt(number)``, so that children are ended.
 
-    Code that runs at that moment may turn the interruption into another error, as an import does that it stops halfway,
-    or drop it, as a destructor does. ``KeyboardInterrupt(number)`` then leaves the block all the same. A signal that is
-    ignored, as nohup has it, stays ignored.
+    A signal that is ignored, as nohup has it, stays ignored.
     """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    asked: list[int] = []
 
     def interrupt(number: int, frame: FrameType | None) -> None:
-        asked.append(number)
         raise KeyboardInterrupt(number)
 
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    heeded = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
+    main = threading.current_thread() is threading.main_thread()
+    heeded = [number for number in numbers if main and signal.getsignal(number) is not signal.SIG_IGN]
     before = {number: signal.signal(number, interrupt) for number in heeded}
     try:
         yield
-    except Exception as error:
-        if asked:
-            raise KeyboardInterrupt(asked[0]) from error
-        raise
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-    if asked:
-        raise KeyboardInterrupt(asked[0])
 
 
 def tie() -> None:
