@@ -126,7 +126,8 @@ def run(
     """Execute a page into ``folder``: its notebook, ``figures/`` and ``measured.jsonl``. Returns the failure, or None.
 
     ``parameters`` override the committed ones (the quick profile of the tests); the pictures are then rough. The kernel
-    has a clean environment, and ``extra_environment`` beside it. ``facts`` takes what the kernel says at its end: ``peak_bytes`` and ``packages``.
+    has a clean environment, and ``extra_environment`` beside it. ``facts`` takes what the kernel says at its end:
+    ``peak_bytes`` and ``packages``.
     """
     from companion.run import engine
 

@@ -25,12 +25,9 @@ from importlib import metadata, util
 from pathlib import Path
 from typing import Any
 
-_ALLOWED = """PATH LD_LIBRARY_PATH DYLD_LIBRARY_PATH DYLD_FALLBACK_LIBRARY_PATH HOME USER LOGNAME
-    TMPDIR TEMP TMP XDG_CACHE_HOME MPLCONFIGDIR""".split()
-"""Variables that are passed on: where programs, libraries, folders of the user and caches are.
-
-Settings of matplotlib that are in MPLCONFIGDIR are not read.
-"""
+_PROGRAMS = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH")
+_FOLDERS = ("HOME", "USER", "LOGNAME", "TMPDIR", "TEMP", "TMP", "XDG_CACHE_HOME", "MPLCONFIGDIR")
+"""Variables that are passed on. Settings of matplotlib that are in MPLCONFIGDIR are not read."""
 _FIXED = {
     "LC_ALL": "C.UTF-8",
     "LANG": "C.UTF-8",
@@ -42,7 +39,7 @@ _FIXED = {
     "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.05",
 }
 """Variables that have the same value wherever the book is built."""
-_THREADS = "OMP OPENBLAS MKL NUMEXPR".split()
+_THREADS = ("OMP", "OPENBLAS", "MKL", "NUMEXPR")
 """Libraries whose threads are limited."""
 
 
@@ -63,7 +60,7 @@ def compiler() -> dict[str, str]:
 
 def clean() -> dict[str, str]:
     """The variables of this process that are allowed, those that are fixed, and those of the compiler."""
-    return {name: os.environ[name] for name in _ALLOWED if name in os.environ} | _FIXED | compiler()
+    return {name: os.environ[name] for name in (*_PROGRAMS, *_FOLDERS) if name in os.environ} | _FIXED | compiler()
 
 
 def environment(root: Path, private: Path, code: Sequence[Path], threads: int) -> dict[str, str]:
