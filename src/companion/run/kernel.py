@@ -99,8 +99,6 @@ def _compiled(root: Path) -> Path:
 
 _last: Any = None
 """The result of the last cell."""
-_held = False
-"""Whether figures stay open when the cell ends."""
 
 
 def call(function: str, *arguments: Any) -> str:
@@ -122,10 +120,7 @@ def begin() -> None:
         warnings.filterwarnings("ignore", category=category)
     # Another process was still writing what this one wanted to load, which is then compiled here.
     warnings.filterwarnings("ignore", message="Error (reading|writing) persistent compilation cache entry")
-    events = get_ipython().events
-    events.register("post_run_cell", _remember)
-    # It is registered, and so called, before matplotlib's own function that shows all figures and closes them.
-    events.register("post_execute", _keep_open)
+    get_ipython().events.register("post_run_cell", _remember)
 
 
 def _end_with_parent() -> None:
@@ -142,17 +137,10 @@ def _remember(result: Any) -> None:
     _last = result.result
 
 
-def _keep_open() -> None:
-    if _held and (backend := sys.modules.get("matplotlib_inline.backend_inline")):
-        backend.show._to_draw, backend.show._draw_called = [], False
-
-
 def hold(wanted: bool) -> None:
     """Let the figures of the cells to come stay open when the cell ends, also after ``plt.show()``, or no longer."""
-    global _held
     from matplotlib_inline.config import InlineBackend
 
-    _held = wanted
     InlineBackend.instance().close_figures = not wanted
 
 
