@@ -6,12 +6,12 @@ import pytest
 from bs4 import BeautifulSoup
 from jinja2 import UndefinedError
 from markupsafe import Markup
+from toybook import STATIC, page_of
 
 from companion import claims
 from companion.running import ledger
 from companion.site import directives
 from companion.site.markup import fill, quoted
-from toybook import STATIC, page_of
 
 HEAVIEST = 500_000
 """Most bytes of the table of 250 claims."""

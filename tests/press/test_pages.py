@@ -5,13 +5,13 @@ import re
 
 import pytest
 from bs4 import BeautifulSoup
+from toybook import page_of
 
 from companion import build, claims
 from companion.declaring import notebooks, texts
 from companion.running import execution, freshness
 from companion.site import catalogue, report
 from companion.site.markup import evidence, fill
-from toybook import page_of
 
 
 @pytest.fixture
