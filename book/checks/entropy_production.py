@@ -9,6 +9,7 @@ from itertools import pairwise, product
 
 import numpy as np
 import torch
+
 from companion.claims import Measurement
 from spinbook import entropy_production as library
 from spinbook import sphere

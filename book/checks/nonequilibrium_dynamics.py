@@ -8,8 +8,9 @@ of the page, each assigned by one cell.
 import jax
 import jax.numpy as jnp
 import numpy as np
-from companion.claims import Measurement
 from scipy.special import erf
+
+from companion.claims import Measurement
 
 
 def over_modules(numbers):

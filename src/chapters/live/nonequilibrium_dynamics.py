@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from chapters import scripts
 from spinbook import sphere
 
-__all__ = ["FIELDS", "PLACES", "R", "SCORES", "VALUES", "markup", "path", "still"]
+__all__ = ["FIELDS", "PLACES", "SCORES", "VALUES", "R", "markup", "path", "still"]
 
 FIELDS = np.array([[1.4, 0.5], [-0.6, 1.3], [1.1, -0.9], [-0.5, -0.5]])
 """Over the radius, as everything here."""
