@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -353,6 +354,7 @@ def test_a_page_that_never_ends_is_stopped_and_the_others_go_on(toy_book):
     outcome, said = toy_book.build()
     assert [(one.chapter, one.cell) for one in outcome.failures] == [("probe", 3)]
     assert outcome.problems[0].startswith("chapter probe failed in code cell 3: stopped after 3 s, its limit")
+    assert int(re.search(r"probe: FAILED after (\d+) s", said)[1]) < 40
     assert "audits/probe: finished" in said
     assert results(toy_book, "audits/probe").is_dir()
     assert not results(toy_book).exists()
