@@ -3,9 +3,7 @@
 import numpy as np
 import pytest
 
-from chapters import style
 from chapters.rbm_mixtures import figures as plot
-from companion import themes
 from tests.chapters.drawings import half_lengths, shows
 
 
@@ -64,24 +62,6 @@ def test_recall_draws_each_curve_with_its_own_errors():
         (bars,) = ax.containers
         assert bars.lines[0].get_ydata().tolist() == [0.9, 0.5]
         assert half_lengths(bars) == pytest.approx([0.02, 0.04])
-
-
-def test_dark_variant_of_the_landscape_keeps_its_lines_unfilled():
-    axis = np.linspace(-1, 1, 9)
-    x, y = np.meshgrid(axis, axis)
-    point = np.zeros((1, 2))
-    figure = plot.landscape(
-        axis,
-        (x**2 + y**2)[None],
-        np.stack([-x, -y], axis=-1)[None],
-        queries=point + 0.5,
-        updates=point[None],
-        patterns=point,
-        betas=(1.0, 1.0)[:1],
-    )
-    with themes.dark(figure, style.DARK):
-        (lines,) = [c for c in figure.axes[0].collections if c.get_label() == "contour lines"]
-        assert len(lines.get_facecolor()) == 0
 
 
 def test_orders_is_the_first_panel_of_interactions_alone():
