@@ -3,7 +3,7 @@
 import pytest
 
 from experiments.comparison import transient_record
-from spinbook import recorded
+from spinbook import records
 
 TRAINED = {
     "1": "1 update",
@@ -16,7 +16,7 @@ TRAINED = {
 
 
 def test_losses_by_updates_are_those_of_the_record_and_all_of_them():
-    table, record = recorded.losses_by_updates(), transient_record.recorded()
+    table, record = records.table("losses_by_updates"), transient_record.recorded()
     found = dict(zip(zip(table["trained"], table["used"], table["seed"], strict=True), table["loss"], strict=True))
     expected = {}
     for row, name in TRAINED.items():

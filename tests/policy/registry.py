@@ -119,7 +119,6 @@ REASONS = {
         chapters: kinetic_ising.published.published_starts
         chapters.nonequilibrium_dynamics.neqnn: cases settling
         experiments: comparison.mixers.Fourier datasets.digits
-        spinbook.recorded: losses_by_updates
     """,
     "what a net said, and how often it found it": "experiments.comparison.training: scored",
     "of a design, which is checked where it is made": "experiments.comparison.transient: text_of",
