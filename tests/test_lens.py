@@ -215,6 +215,15 @@ def test_one_mode_is_all_where_every_row_is_the_same_and_spins_keep_their_length
     assert lens.sink_law(J, m, beta=1.5).one_mode == pytest.approx(expected, rel=1e-12)
 
 
+def test_tensors_keep_their_precision_and_complex_ones_are_refused_as_arrays_are():
+    J = softmax(6, 6)
+    assert lens.irreversibility(torch.tensor(J)) == pytest.approx(lens.irreversibility(J), rel=1e-13)
+    assert lens.gamma(torch.tensor(1e60 * J), torch.tensor(J)) == pytest.approx(lens.gamma(1e60 * J, J), rel=1e-13)
+    for given in (J + 0j, torch.tensor(J + 0j), torch.tensor(J + 0j).conj()):
+        with pytest.raises(ValueError, match="attention: expected real numbers, got dtype complex128"):
+            lens.stationary(given)
+
+
 def test_measure_takes_tensors_and_names_what_it_does_not_take():
     J, x = softmax(3, 2, 4, 6, 6), np.random.default_rng(0).normal(size=(4, 2, 6, 5))
     found = lens.measure([torch.tensor(a, requires_grad=True) for a in J], list(map(torch.tensor, x)))

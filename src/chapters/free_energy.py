@@ -14,23 +14,17 @@ from matplotlib import ticker
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from chapters import scripts, style
+from chapters import style
 
 __all__ = [
     "attention",
-    "auxiliary",
     "channels",
     "contour",
     "curvature",
     "landscape",
-    "live",
-    "live_markup",
     "orders",
-    "response",
-    "strong",
     "sweep_frame",
     "sweep_strip",
-    "weights",
 ]
 
 BLUE, ORANGE, GREEN, PURPLE, OCHRE, BROWN = style.QUALITATIVE
@@ -40,72 +34,6 @@ FAMILY_LINES = ["-", "--", "-.", ":"]
 ON_DARK, ON_LIGHT = "#fafafa", "#202020"
 """Ink on an image, which keeps its colours in the dark variant."""
 QUANTITIES = {"f": (BLUE, "-"), "u": (ORANGE, "--"), "-Ts": (GREEN, "-.")}
-TERMS = {"linear": (GREEN, "--"), "determinant": (ORANGE, "-."), "field": (PURPLE, ":")}
-TERM_OFFSETS = {"linear": 8, "determinant": -18, "field": 12}
-TERM_LABELS = {
-    "linear": r"$\beta t$",
-    "determinant": r"$-\frac{1}{2N}\ln\det V$",
-    "field": r"$\frac{\beta}{4N}\,\mathrm{tr}\,H^{T}V^{-1}H$",
-}
-
-
-@style.house
-def live(
-    fields: np.ndarray,
-    means: np.ndarray,
-    weights: np.ndarray,
-    *,
-    temperatures: Sequence[float],
-    names: Sequence[str],
-) -> Figure:
-    """The still version of the live model: arrows in the plane at a few temperatures, beside each the table of weights.
-
-    ``fields`` (N, 2) are the same in every panel; ``means`` (panels, N, 2) and ``weights`` (panels, N, N).
-    """
-    figure, axes = style.subplots(1, 2 * len(temperatures), height=1.9, width_ratios=(1, 0.85) * len(temperatures))
-    top, reach = float(np.abs(weights).max()), 1.12
-    panels = zip(axes[::2], axes[1::2], temperatures, means, weights, strict=True)
-    for plane, table, temperature, mean, weight in panels:
-        circle = np.linspace(0, 2 * np.pi, 181)
-        plane.plot(np.cos(circle), np.sin(circle), color=style.FAINT, linewidth=0.9, linestyle="-")
-        for k, (field, direction, name) in enumerate(zip(fields, mean, names, strict=True)):
-            style.arrow(plane, (0, 0), tuple(field), style.GREY, width=0.9, size=7)
-            style.arrow(plane, (0, 0), tuple(direction), BLUE, width=2.0, size=9, zorder=4)
-            plane.plot(*direction, color=BLUE, marker=",", linestyle="none")
-            end = 1.0 + 0.11 / max(float(np.linalg.norm(field)), 0.2)
-            plane.text(*(end * field), name, color=style.GREY, ha="center", va="center", fontsize=7.5)
-            if (length := float(np.linalg.norm(direction))) > 0.3:
-                # Beside the tip, to the right and the left in turn, since neighbours point the same way.
-                aside = np.array([direction[1], -direction[0]]) * (0.13 - 0.26 * (k % 2)) / length
-                plane.text(*(direction + aside), name, color=BLUE, ha="center", va="center", fontsize=7.5)
-        plane.set(xlim=(-reach, reach + 0.1), ylim=(-reach, reach), aspect="equal", xticks=[], yticks=[])
-        plane.set_title(f"$T = {temperature:g}$", loc="center")
-        plane.spines[:].set(visible=True, color=style.FAINT)
-        table.imshow(weight, cmap=style.DIVERGING, vmin=-top, vmax=top)
-        for (row, column), value in np.ndenumerate(weight):
-            colour = ON_DARK if abs(value) > 0.62 * top else ON_LIGHT
-            text = f"{round(value, 1) + 0.0:.1f}".replace("-", "\N{MINUS SIGN}")
-            table.text(column, row, text, color=colour, ha="center", va="center", fontsize=6)
-        table.set_xticks(range(len(names)), names, fontsize=7)
-        table.set_yticks(range(len(names)), names, fontsize=7)
-        table.tick_params(length=0)
-        table.set_title("weights", loc="center")
-    return figure
-
-
-def live_markup(fields: np.ndarray, couplings: np.ndarray, *, names: Sequence[str], temperature: float) -> str:
-    """The numbers of the live model and the scripts that draw it, as markup for the page.
-
-    ``fields`` (N, 2) lie in the unit square around zero, ``couplings`` (N, N) are symmetric. The scripts are
-    ``book/_static/live/kernel.js`` and ``free-energy.js`` beside it; where they are missing, nothing of this is seen.
-    """
-    content = {
-        "names": list(names),
-        "fields": np.asarray(fields, dtype=float).tolist(),
-        "couplings": np.asarray(couplings, dtype=float).tolist(),
-        "temperature": float(temperature),
-    }
-    return scripts.markup("free-energy", content)
 
 
 @style.house
@@ -147,46 +75,6 @@ def contour(
     for ax, place in ((right, saddle[0]), (up, 0.0)):
         ax.plot([place], [0], color=BLUE, marker="o", markersize=6, linestyle="none", zorder=6)
     style.letters(plane, right, up)
-    return figure
-
-
-@style.house
-def auxiliary(
-    t: np.ndarray,
-    values: Mapping[str, np.ndarray],
-    terms: Mapping[str, np.ndarray],
-    *,
-    largest_eigenvalue: float,
-    saddle: float,
-) -> Figure:
-    """phi with its three terms, phi' and phi'' per site along one auxiliary variable.
-
-    ``values`` holds "phi", "slope", "curvature"; ``terms`` "linear", "determinant", "field". Below the largest
-    eigenvalue of the couplings the ground is hatched.
-    """
-    figure, axes = style.subplots(1, 3, height=2.9, width_ratios=(1.35, 1, 1))
-    names = {"phi": r"$\varphi / N$", "slope": r"$\varphi' / N$", "curvature": r"$\varphi'' / N$"}
-    limits = {"phi": (-1.1, 3.2), "slope": (-4.0, 4.0), "curvature": (-6.0, 12.0)}
-    for ax, (name, label) in zip(axes, names.items(), strict=True):
-        ax.axvspan(0, largest_eigenvalue, facecolor="none", edgecolor=style.FAINT, hatch="////", linewidth=0)
-        ax.axvline(saddle, color=style.GREY, linewidth=0.9, linestyle=":")
-        if name == "phi":
-            for term, curve in terms.items():
-                colour, line = TERMS[term]
-                valid = t > largest_eigenvalue
-                ax.plot(t[valid], curve[valid], color=colour, linestyle=line, linewidth=1.1)
-                end = (float(t[-1]), float(curve[-1]))
-                style.label(ax, TERM_LABELS[term], end, colour, (-2, TERM_OFFSETS[term]), ha="right")
-        else:
-            ax.axhline(0, color=style.GREY, linewidth=0.8, linestyle="-", zorder=0)
-        valid = t > largest_eigenvalue
-        ax.plot(t[valid], values[name][valid], color=BLUE, linestyle="-", linewidth=2.0)
-        ax.plot(t[~valid], values[name][~valid], color=BLUE, linestyle="-", linewidth=0.4, alpha=0.6)
-        ax.set(xlabel="$t$", ylabel=label, ylim=limits[name], xlim=(0, t[-1]))
-    place = int(np.searchsorted(t, 1.9 * saddle))
-    style.label(axes[0], r"$\varphi$", (float(t[place]), float(values["phi"][place])), BLUE, (-4, 6), ha="right")
-    style.label(axes[0], "$t^*$", (saddle, limits["phi"][0]), style.GREY, (4, 4))
-    style.letters(*axes)
     return figure
 
 
@@ -324,30 +212,6 @@ def orders(dims: np.ndarray, errors: Mapping[str, Mapping[str, np.ndarray]]) -> 
 
 
 @style.house
-def response(
-    lengths: np.ndarray, spring: np.ndarray, rigid: Mapping[int, np.ndarray], scaled_errors: Mapping[int, np.ndarray]
-) -> Figure:
-    """Mean of one rigid spin of D components in a field and of one on a spring, and the error of the spring times D.
-
-    All arrays have the shape of ``lengths``; ``rigid`` and ``scaled_errors`` map D to them.
-    """
-    figure, (left, right) = style.subplots(1, 2, height=2.8)
-    for colour, line, (dim, mean) in style.dressed(FAMILY, FAMILY_LINES, rigid.items()):
-        left.plot(lengths, mean, color=colour, linestyle=line, linewidth=1.4, label=f"sphere, $D = {dim}$")
-    left.plot(lengths, spring, color=BLUE, linestyle=(0, (4, 2)), linewidth=2.0, label="spring", zorder=3)
-    left.legend(loc="lower right")
-    end = float(lengths[-1])
-    left.set(xlabel=r"length of the field, $|\mathbf{h}|$", ylabel=r"$|\mathbf{m}|$", ylim=(0, 1), xlim=(0, end))
-    for colour, line, (dim, error) in style.dressed(FAMILY, FAMILY_LINES, scaled_errors.items()):
-        right.plot(lengths, error, color=colour, linestyle=line, label=f"$D = {dim}$")
-    right.legend(loc="upper right")
-    right.axhline(0, color=style.GREY, linewidth=0.8, linestyle="-", zorder=0)
-    right.set(xlabel=r"length of the field, $|\mathbf{h}|$", ylabel=r"$D \times$ error of the spring", xlim=(0, end))
-    style.letters(left, right)
-    return figure
-
-
-@style.house
 def curvature(
     matrices: Mapping[str, np.ndarray],
     *,
@@ -428,49 +292,6 @@ def attention(
     right.set(xlabel="number of terms", ylabel="relative error of the sum")
     style.decades(right.yaxis, 4)
     style.letters(right)
-    return figure
-
-
-@style.house
-def weights(matrices: Mapping[str, np.ndarray], couplings: np.ndarray) -> Figure:
-    """Weights of softmax attention and of a magnet, on one scale, and between them the couplings of the magnet.
-
-    ``matrices`` holds "softmax" and "magnet"; all are (N, N).
-    """
-    figure, axes = style.subplots(1, 3, height=2.7)
-    top = max(float(np.abs(m).max()) for m in matrices.values())
-    own = float(np.abs(couplings).max())
-    shown = [
-        (matrices["softmax"], top, "softmax"),
-        (couplings, own, "couplings $J$"),
-        (matrices["magnet"], top, r"magnet, $\frac{1}{2}V^{-1}$"),
-    ]
-    for ax, (matrix, limit, title) in zip(axes, shown, strict=True):
-        image = ax.imshow(matrix, cmap=style.DIVERGING, vmin=-limit, vmax=limit)
-        ax.set(xticks=[], yticks=[], xlabel="from token $j$")
-        ax.set_title(title, loc="center")
-        figure.colorbar(image, ax=ax, fraction=0.046, pad=0.03)
-    axes[0].set_ylabel("to token $i$")
-    style.letters(*axes)
-    return figure
-
-
-@style.house
-def strong(scales: np.ndarray, kept: np.ndarray, errors: np.ndarray, edges: np.ndarray) -> Figure:
-    """Share of the inputs' directions that is left in the outputs, and the largest eigenvalue of J_ij / sqrt(t_i t_j).
-
-    All arrays have the shape of ``scales``, the strength of the couplings in units of the source's.
-    """
-    figure, (left, right) = style.subplots(1, 2, height=2.6)
-    left.errorbar(scales, kept, errors, color=BLUE, marker="o", linestyle="-", linewidth=1.2)
-    left.set(xscale="log", ylim=(0, 1.05), ylabel="directions, outputs over inputs")
-    right.semilogx(scales, edges, color=ORANGE, marker="s", linestyle="--", linewidth=1.2)
-    right.axhline(1, color=style.GREY, linewidth=0.8, linestyle=":")
-    right.set(ylim=(0, 1.05), ylabel=r"largest eigenvalue of $J_{ij}/\sqrt{t_i t_j}$")
-    for ax in (left, right):
-        ax.set_xlabel("strength of the couplings")
-        style.plain_ticks(ax.xaxis, scales)
-    style.letters(left, right)
     return figure
 
 

@@ -233,8 +233,9 @@ def _entries(path: Path, text: str) -> Mapping[str, Mapping[str, str]]:
         raise manuscript.Unreadable(path, getattr(error, "lineno", None) or 0, f"expected BibTeX: {error}") from error
     works: dict[str, Mapping[str, str]] = {}
     for key, entry in database.entries.items():
-        # Fields of a crossref are those of the work that it names.
-        work = {name.lower(): _plain(entry.fields[name]) for name in [*entry.fields, *_INHERITED] if name in entry.fields}
+        work = {name.lower(): _plain(entry.fields[name]) for name in entry.fields}
+        if whole := database.entries.get(entry.fields.get("crossref", "")):
+            work = {name.lower(): _plain(whole.fields[name]) for name in whole.fields} | work
         people = entry.persons.get("author") or entry.persons.get("editor") or []
         work["author"] = " and ".join(_person(person) for person in people) or work.get("organization", "")
         for name in ("title", "year"):
@@ -242,9 +243,6 @@ def _entries(path: Path, text: str) -> Mapping[str, Mapping[str, str]]:
                 raise manuscript.Unreadable(path, 0, f"{key}: {name}: expected in every entry, got none")
         works[key] = work
     return works
-
-
-_INHERITED = ("title", "year", "booktitle", "journal", "publisher")
 
 
 def _person(person: Any) -> str:

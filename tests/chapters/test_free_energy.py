@@ -6,9 +6,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
 from chapters import free_energy as plot
-from chapters import style
-from companion import themes
-from tests.chapters.drawings import half_lengths, shows
+from tests.chapters.drawings import shows
 
 T = np.array([0.5, 1.0, 2.0, 4.0])
 
@@ -28,16 +26,8 @@ def test_contour_marks_the_eigenvalues_and_draws_both_cuts():
     assert shows(figure, T**2, -(T**2))
     crosses = [line for line in figure.axes[0].lines if line.get_marker() == "x"]
     assert [line.get_xdata().tolist() for line in crosses] == [[-0.9, -0.5]]
-    with themes.dark(figure, style.DARK):
-        (lines,) = [c for c in figure.axes[0].collections if isinstance(c, LineCollection)]
-        assert len(lines.get_segments()) > 3
-
-
-def test_auxiliary_splits_every_curve_at_the_largest_eigenvalue():
-    values = {name: T * k for k, name in enumerate(("phi", "slope", "curvature"), start=1)}
-    terms = {name: T * k for k, name in enumerate(plot.TERMS, start=5)}
-    figure = plot.auxiliary(T, values, terms, largest_eigenvalue=0.7, saddle=1.5)
-    assert shows(figure, [(curve[1:], curve[:1]) for curve in values.values()], [c[1:] for c in terms.values()])
+    (lines,) = [c for c in figure.axes[0].collections if isinstance(c, LineCollection)]
+    assert len(lines.get_segments()) > 3
 
 
 def test_strip_and_frames_show_the_same_curves():
@@ -72,16 +62,6 @@ def _live() -> Figure:
     return plot.live(fields, means, weights, temperatures=(2.0, 0.1), names="AB")
 
 
-def test_live_ends_arrows_at_the_means_and_writes_every_weight():
-    figure = _live()
-    for plane, ends in zip(figure.axes[::2], ([[0.1, 0.2], [0.3, -0.4]], [[0.6, 0.7], [-0.8, 0.1]]), strict=True):
-        marks = {tuple(line.get_xydata()[0]) for line in plane.lines if len(line.get_xydata()) == 1}
-        assert marks == {tuple(end) for end in ends}
-    first, second = figure.axes[1::2]
-    assert [text.get_text() for text in second.texts] == ["0.8", "\N{MINUS SIGN}0.3", "\N{MINUS SIGN}0.3", "0.9"]
-    assert first.images[0].get_clim() == second.images[0].get_clim() == (-0.9, 0.9)
-
-
 def test_landscape_draws_every_path_and_its_residuals():
     axis = np.linspace(0.1, 2, 20)
     x, y = np.meshgrid(axis, axis)
@@ -105,26 +85,6 @@ def test_orders_shows_sizes_of_signed_errors():
     figure = plot.orders(dims, errors)
     assert len(figure.axes) == 2
     assert shows(figure, 1.0 / dims, 0.1 / dims**2)
-
-
-def test_response_shows_every_mean_and_every_error():
-    rigid, scaled = {2: T / 5, 8: T / 6}, {2: -T, 8: -T / 2}
-    figure = plot.response(T, T / 7, rigid, scaled)
-    assert shows(figure, T / 7, rigid, scaled)
-
-
-def test_weights_of_softmax_and_magnet_share_a_scale():
-    figure = plot.weights({"softmax": np.eye(3), "magnet": -2 * np.eye(3)}, 0.1 * np.ones((3, 3)))
-    images = [ax.images[0] for ax in figure.axes if ax.images and ax.get_title()]
-    assert [float(np.asarray(image.get_array())[0, 0]) for image in images] == [1.0, 0.1, -2.0]
-    assert images[0].get_clim() == images[2].get_clim() == (-2.0, 2.0)
-
-
-def test_strong_draws_shares_with_their_errors():
-    figure = plot.strong(T, 1 / T, T / 100, T / 5)
-    assert shows(figure, 1 / T, T / 5)
-    (bars,) = figure.axes[0].containers
-    assert half_lengths(bars) == pytest.approx(T / 100)
 
 
 def test_curvature_puts_the_true_hessian_first_on_one_scale():

@@ -132,8 +132,7 @@
       beta.set(state.beta);
     });
     live.help(
-      "Green: the fields, the input; drag their tips. Blue: where the spins point on average. Circle: the length of a " +
-        "spin. Purple: the response, where it is more than the mean. Keys: tab to a tip, then arrows.",
+      "Drag the tips of the green arrows, or tab to a tip and use the arrow keys. Lengths are in units of a spin.",
     );
 
     const draw = live.draw.bind(live);

@@ -122,7 +122,7 @@
       const place = () => state.fields[k];
       live.point(plane, `Field at ${name}`, { at: place, step: 0.05, moved: (to) => { state.fields[k] = to; update(); } });
     });
-    const heat = live.slider("T", {
+    const heat = live.slider("temperature", {
       min: COLDEST, max: HOTTEST, value: state.temperature, log: true,
       changed: (value) => { state.temperature = value; update(); },
     });
@@ -136,15 +136,15 @@
       update();
     });
     live.help(
-      "Grey: the fields, to be dragged, or moved with the arrow keys. Blue: the mean directions; the circle has radius one. "
-      + "A and B pull at each other, so do B and C; C and D push. Other pairs are not coupled.",
+      "Arrow keys move a field too. The circle has radius one. A and B pull at each other, so do B and C; C and D push. "
+      + "Other pairs are not coupled.",
     );
 
     function tell() {
       const lengths = names.map((name, k) => `${name} ${number(Math.hypot(...now.means[k]))}`).join(", ");
       const [first, third] = [0, 2];
       live.says(
-        `T = ${number(state.temperature)}: lengths ${lengths}. The field of ${names[third]} has the weight `
+        `Temperature ${number(state.temperature)}: lengths ${lengths}. The field of ${names[third]} has the weight `
         + `${number(now.weights[first][third])} in ${names[first]}, without a bond between them. `
         + `Free energy per arrow ${number(now.freeEnergy / names.length)}.`,
       );
@@ -200,12 +200,12 @@
     }
 
     function drawCurve(pen, stage, colours) {
-      const [left, right, top, bottom] = [8, stage.width - 8, 30, stage.height - 30];
+      const [left, right, top, bottom] = [8, stage.width - 8, 30, stage.height - 44];
       const [low, high] = [Math.min(...energies), Math.max(...energies)];
       const across = (temperature) =>
         left + (Math.log(temperature / COLDEST) / Math.log(HOTTEST / COLDEST)) * (right - left);
       const down = (value) => bottom - ((value - low) / (high - low || 1)) * (bottom - top);
-      write(pen, "free energy against temperature", stage.width / 2, 8, colours.ink);
+      write(pen, "free energy per arrow", stage.width / 2, 8, colours.ink);
       pen.strokeStyle = colours.faint;
       pen.lineWidth = 1;
       pen.strokeRect(left, top - 8, right - left, bottom - top + 16);
@@ -221,6 +221,7 @@
       [[0.05, "left"], [0.5, "center"], [5, "right"]].forEach(([temperature, side]) => {
         write(pen, String(temperature), across(temperature), bottom + 19, colours.grey, side);
       });
+      write(pen, "temperature", stage.width / 2, bottom + 35, colours.grey);
       write(pen, number(high), left + 4, top + 1, colours.grey, "left");
       write(pen, number(low), right - 4, bottom - 1, colours.grey, "right");
       stage.describe(`Free energy per arrow, from ${number(low)} at T = 0.05 to ${number(high)} at T = 5.`);

@@ -15,21 +15,15 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from chapters import scripts, style
+from chapters import style
 
 __all__ = [
     "TERMS",
-    "Row",
     "Stop",
     "approximations",
-    "book_map",
     "extensivity",
     "feed_forward",
     "landscape",
-    "live",
-    "live_markup",
-    "module",
-    "response",
     "roadmap",
     "stack",
     "terms",
@@ -42,62 +36,6 @@ TERMS = {"residual": GREEN, "token mixing": BLUE, "normalisation": OCHRE, "chann
 LINES = ["-", "--", "-.", ":"]
 MARKERS = ["o", "s", "^", "D", "v"]
 FAMILY = [BLUE, ORANGE, GREEN, PURPLE, OCHRE]
-
-
-class Row(NamedTuple):
-    """One row of the map: a chapter, what it approximates, and what gives each of the four terms ("" for nothing).
-
-    ``driven``: couplings of any symmetry, so that there is no free energy.
-    """
-
-    name: str
-    how: str
-    cells: tuple[str, str, str, str]
-    driven: bool = False
-
-
-MAP = (
-    Row("transformer block", "built by hand", ("$x_i + \\ldots$", "softmax attention", "layer norm", "feed-forward")),
-    Row(
-        "rbm-mixtures",
-        "one unit, frozen patterns",
-        ("", r"$\sum_\mu r_\mu(\xi)\,x_\mu$", r"$\frac{1}{2}|\xi|^2$ in $E$", ""),
-    ),
-    Row(
-        "adaptive-tap",
-        "equilibrium, cavity fields",
-        ("field $x_i$", r"$\sum_j J_{ij}\,m_j$", "prior of a spin", "$-V_i\\,m_i$, or a network"),
-    ),
-    Row(
-        "free-energy",
-        "equilibrium, $D\\to\\infty$",
-        (r"$h_i / 2t_i$", "rest of $V^{-1}H$", "springs $t_i$", r"force through $J(H)$"),
-    ),
-    Row(
-        "kinetic-ising",
-        "driven, orders in $J$",
-        ("field $h_i$", r"$\sum_j J_{ij}\,m_j$", "$\\tanh$", ""),
-        driven=True,
-    ),
-    Row(
-        "spin-transformers",
-        "driven vectors, orders in $J$",
-        ("field $x_i$", r"$\sum_j J(x)_{ij}\,m_j$", "length of a mean spin", "Onsager: rescales"),
-        driven=True,
-    ),
-    Row(
-        "attention-dynamics",
-        "driven, $N\\to\\infty$ exact",
-        ("", "windowed attention", "$\\tanh$", ""),
-        driven=True,
-    ),
-    Row(
-        "entropy-production",
-        "driven vectors, trained",
-        ("field $x_i$", r"$\sum_j J(x)_{ij}\,m_j$", "length of a mean spin", "memory network"),
-        driven=True,
-    ),
-)
 
 
 class Stop(NamedTuple):
@@ -116,10 +54,10 @@ class Stop(NamedTuple):
 
 
 ROAD = (
-    Stop("collectives", "Is a transformer block a magnet?", (), 25, "", (1, 0)),
+    Stop("collectives", "Is a transformer block a magnet?", (), 30, "", (1, 0)),
     Stop("rbm-mixtures", "Attention is a guess about what you cannot see", (), 25, "equilibrium", (0, 1)),
     Stop("adaptive-tap", "Do not hear your own echo", ("rbm-mixtures",), 25, "equilibrium", (0, 2)),
-    Stop("free-energy", "How a magnet computes attention", ("adaptive-tap",), 25, "equilibrium", (0, 3)),
+    Stop("free-energy", "How a magnet computes attention", ("adaptive-tap",), 30, "equilibrium", (0, 3)),
     Stop("kinetic-ising", "The average of tanh is not the tanh of the average", (), 25, "driven", (2, 1)),
     Stop(
         "spin-transformers", "A transformer block is one step of a relaxation", ("kinetic-ising",), 25, "driven", (2, 2)
@@ -214,119 +152,6 @@ def roadmap(stops: Sequence[Stop] = ROAD, *, folder: str = "") -> str:
     )
     drawing = f'<svg viewBox="{box}">{"".join(lines)}{cards}</svg>'
     return f'<style>{_look()}</style><nav class="road" aria-label="Map of the book">{drawing}<ol>{rows}</ol></nav>'
-
-
-LIVE_SITES = ((0.0, 1.25), (-1.5, -1.15), (1.5, -1.15))
-"""Where the three spins of the live model stand."""
-LIVE_SCALE = 0.8
-"""Length in the drawing of an arrow of length one."""
-
-
-@style.house
-def live(fields: np.ndarray, panels: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> Figure:
-    """The still version of the live model: three spins, their fields, mean spins and responses.
-
-    ``fields`` (3, 2). ``panels`` maps a title to (mean spins, responses), both (3, 2); a response that is the mean spin
-    is not drawn again.
-    """
-    figure, axes = style.subplots(1, len(panels), height=2.45)
-    for ax, (title, (means, responses)) in zip(axes, panels.items(), strict=True):
-        for site, field, mean, response in zip(LIVE_SITES, fields, means, responses, strict=True):
-            around = np.linspace(0, 2 * np.pi, 100)
-            rim = np.array(site)[:, None] + np.sqrt(2) * LIVE_SCALE * np.array([np.cos(around), np.sin(around)])
-            ax.plot(*rim, color=style.GREY, linewidth=0.9, linestyle="-")
-            arrows = [(field, GREEN, 1.4), (mean, BLUE, 2.6)]
-            if not np.allclose(mean, response):
-                arrows.append((response, PURPLE, 1.8))
-            for vector, colour, width in arrows:
-                end = (site[0] + LIVE_SCALE * vector[0], site[1] + LIVE_SCALE * vector[1])
-                style.arrow(ax, site, end, colour, width=width, size=11.0)
-        ax.set(xlim=(-2.9, 2.9), ylim=(-2.5, 2.9), aspect="equal")
-        ax.axis("off")
-        ax.set_title(title, loc="center")
-    return figure
-
-
-def live_markup(fields: np.ndarray, scores: np.ndarray, *, beta: float, coupling: float) -> str:
-    """The numbers of the live model and the scripts that draw it, as markup for the page.
-
-    ``fields`` (3, 2) are the first ones, ``scores`` (2, 2) the matrix A of couplings that read them, softmax(h A h^T)
-    times the ``coupling``. The scripts are ``book/_static/live/kernel.js`` and ``collectives.js`` beside it; where they
-    are missing, nothing of this is seen.
-    """
-    content = {
-        "fields": np.asarray(fields, dtype=float).tolist(),
-        "scores": np.asarray(scores, dtype=float).tolist(),
-        "beta": float(beta),
-        "coupling": float(coupling),
-        "sites": [list(site) for site in LIVE_SITES],
-        "scale": LIVE_SCALE,
-    }
-    return scripts.markup("collectives", content)
-
-
-@style.house
-def module() -> Figure:
-    """A module wrapped around a spin system: inputs are fields, and couplings if they like; outputs are responses."""
-    figure, ax = style.subplots(1, 1, height=2.35)
-    style.box(ax, (0.0, 0.0), (1.7, 0.8), "inputs\nas fields $h_i$", GREEN, fontsize=9)
-    style.box(ax, (3.0, 1.15), (2.0, 0.62), "couplings $J(h)$", PURPLE, fontsize=9)
-    style.box(ax, (5.6, 0.0), (2.6, 0.9), "spin system\n$F(J, h) = -\\beta^{-1}\\ln Z$", style.INK, fontsize=9)
-    style.box(ax, (9.6, 0.62), (2.7, 0.62), r"mean spins $\langle s_i\rangle$", BLUE, fontsize=9)
-    style.box(
-        ax,
-        (9.6, -0.62),
-        (2.7, 0.7),
-        r"$\sum_{mn}\langle s_m\!\cdot s_n\rangle\,\mathrm{d}J_{mn}/\mathrm{d}h_i$",
-        PURPLE,
-        fontsize=9,
-    )
-    style.arrow(ax, (0.85, 0.0), (4.28, 0.0), GREEN)
-    style.arrow(ax, (0.7, 0.42), (1.98, 1.1), PURPLE)
-    style.arrow(ax, (4.02, 1.1), (5.0, 0.48), PURPLE)
-    style.arrow(ax, (6.92, 0.12), (8.22, 0.6), BLUE)
-    style.arrow(ax, (6.92, -0.12), (8.22, -0.6), PURPLE)
-    ax.text(7.45, 0.0, r"$-\mathrm{d}F/\mathrm{d}h_i$", ha="center", va="center", color=style.INK, fontsize=9.5)
-    ax.text(9.6, 0.0, "+", ha="center", va="center", color=style.INK, fontsize=11)
-    ax.text(2.55, -0.24, "probe", ha="center", va="center", color=GREEN, fontsize=8.5)
-    ax.text(9.6, -1.28, "response, the output of site $i$", ha="center", va="center", color=style.INK, fontsize=8.5)
-    ax.set(xlim=(-1.0, 11.1), ylim=(-1.5, 1.6))
-    ax.axis("off")
-    return figure
-
-
-@style.house
-def response(
-    *,
-    scales: np.ndarray,
-    shares: Mapping[str, np.ndarray],
-    lengths: Mapping[str, np.ndarray],
-) -> Figure:
-    """The size of the second term of the response, and how long a response gets.
-
-    ``shares`` maps a system to |induced| / |mean| over ``scales``, (scales, 2) with the diagonal of the couplings
-    (filled markers) and without it (open markers); ``lengths`` to the lengths of responses over that of a spin, over
-    many inputs.
-    """
-    figure, (left, right) = style.subplots(1, 2, height=2.75)
-    for k, share in enumerate(shares.values()):
-        look = {"color": FAMILY[k], "linestyle": LINES[k], "marker": MARKERS[k]}
-        left.loglog(scales, share[:, 0], markersize=3, **look)
-        left.loglog(scales, share[:, 1], markersize=4, markerfacecolor="none", linewidth=0.9, **look)
-    left.set(xlabel="factor on $W_Q W_K^T$", ylabel="induced term over mean spins")
-    style.plain_ticks(left.xaxis, (0.1, 0.3, 1, 3))
-    style.plain_ticks(left.yaxis, (0.03, 0.1, 0.3, 1))
-    bins = np.linspace(0, 2.8, 57)
-    for k, (label, values) in enumerate(lengths.items()):
-        look = {"color": FAMILY[k], "linestyle": LINES[k]}
-        right.hist(np.ravel(values), bins=bins, histtype="step", linewidth=1.4, density=True, **look)
-        name = label.split(",")[0]  # short enough to stay on its side of the dotted line
-        right.text(0.98, 0.92 - 0.1 * k, name, color=FAMILY[k], fontsize=8.5, ha="right", transform=right.transAxes)
-    right.axvline(1, color=style.GREY, linewidth=0.9, linestyle=":")
-    right.set(xlabel="response / length of a spin", ylabel="density over inputs")
-    right.set(ylim=(0, 1.3 * right.get_ylim()[1]), xlim=(0, bins[-1]))
-    style.letters(left, right)
-    return figure
 
 
 @style.house
@@ -605,41 +430,4 @@ def stack(
     left.set_ylim(0, 1.35 * max(float(max(own[k].max(), others[k].max())) for k in own))
     right.set(xlabel="modules passed", ylabel="mean cosine of two sites", ylim=(0, 1.05))
     style.letters(left, right)
-    return figure
-
-
-@style.house
-def book_map(rows: Sequence[Row] = MAP) -> Figure:
-    """Which chapter, by which approximation, gives which term of a transformer block."""
-    figure, ax = style.subplots(1, 1, height=5.0)
-    columns = {name: 3.55 + 2.75 * k for k, name in enumerate(TERMS)}
-    top = len(rows) * 0.86
-    style.box(
-        ax,
-        (7.7, top + 2.05),
-        (6.2, 0.95),
-        r"$-\frac{\mathrm{d}F}{\mathrm{d}h_i} \;=\; \langle s_i\rangle \;+\; "
-        r"\sum_{mn}\langle s_m\!\cdot s_n\rangle\,\frac{\mathrm{d}J_{mn}}{\mathrm{d}h_i}$",
-        style.INK,
-        fontsize=12,
-    )
-    meanings = ("the field", "the couplings", "the constraint", "self-correction, $\\mathrm{d}J/\\mathrm{d}h$")
-    for (name, x), meaning in zip(columns.items(), meanings, strict=True):
-        style.arrow(ax, (7.7 + 0.42 * (x - 7.7), top + 1.57), (x, top + 0.98), TERMS[name])
-        ax.text(x, top + 0.74, name, ha="center", va="center", color=TERMS[name], fontsize=10, fontweight="bold")
-        ax.text(x, top + 0.42, meaning, ha="center", va="center", color=style.GREY, fontsize=8)
-    for number, row in enumerate(rows):
-        y = top - 0.86 * number - 0.25
-        ax.text(-1.2, y + 0.13, row.name, ha="left", va="center", color=style.INK, fontsize=9, fontweight="bold")
-        ax.text(-1.2, y - 0.19, row.how, ha="left", va="center", color=style.GREY, fontsize=7.5)
-        for (name, x), cell in zip(columns.items(), row.cells, strict=True):
-            if cell:
-                style.box(ax, (x, y), (2.58, 0.62), cell, TERMS[name], fontsize=7.7)
-            else:
-                ax.text(x, y, "-", ha="center", va="center", color=style.GREY, fontsize=10)
-        if row.driven and not rows[number - 1].driven:
-            ax.plot([-1.2, 13.1], [y + 0.43, y + 0.43], color=style.GREY, linewidth=0.8, linestyle=":")
-    ax.text(-1.2, top + 0.42, "below the dotted line: no $F$", ha="left", va="center", color=style.GREY, fontsize=7.5)
-    ax.set(xlim=(-1.3, 13.2), ylim=(0.1, top + 2.65))
-    ax.axis("off")
     return figure

@@ -45,8 +45,8 @@ def naive(y: np.ndarray, strength: float) -> np.ndarray:
 
     Takes its arguments without checks; its callers have checked them.
 
-    >>> naive(np.array([0.7]), 1.0).tolist()
-    [[0.7]]
+    >>> naive(np.array([0.75]), 1.0).tolist()
+    [[0.75]]
     """
     return y[None]
 

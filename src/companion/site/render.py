@@ -14,7 +14,7 @@ import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import unquote
 
 import nbformat
@@ -23,6 +23,7 @@ from nbformat import NotebookNode
 
 from companion import claims, manuscript, pages, project
 from companion.run import kernel, key, process
+from companion.run.execute import Failure
 from companion.site import figures, onpage, packed, reference
 
 RECORDS = ("claims.json", "figures.json", "status.json")
@@ -35,14 +36,6 @@ _PICTURES = {".gif", ".jpeg", ".jpg", ".png", ".svg", ".webp"}
 _COMES = "It comes with the whole site: reload this page then."
 _HIDING = {"hide-output", "hide-cell", "remove-output", "remove-cell"}
 """Tags that keep the lines of claims from the reader."""
-
-
-class Failure(Protocol):
-    """Where and why a page stopped."""
-
-    chapter: str
-    cell: int
-    error: str
 
 
 @dataclass(frozen=True)

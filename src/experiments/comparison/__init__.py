@@ -6,6 +6,7 @@ modules       the lists of rows, and their widths under one budget of parameters
 training      one run, and what is measured before and after
 experiment    learning rates, seeds, a record that can be interrupted; ``recorded()`` is the full one
 summary       means, errors and tables
+table         its runs, with those of MNIST, as the library carries them (``spinbook.records``)
 depths        stacks: trials, a pilot and runs as a sweep, and their record
 headline      the example network of adaptive TAP on MNIST, as long as its source trained it
 questions     what was asked before the runs, and how a record answers; contrasts judge pairs, by the tests of judging

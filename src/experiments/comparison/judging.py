@@ -183,8 +183,8 @@ def filled(
 
     A run that failed has to count, or a module that diverges every second time would look better than it is.
 
-    >>> filled([0.9, float("nan")], [False, True], 0.1).tolist()
-    [0.9, 0.1]
+    >>> filled([0.75, float("nan")], [False, True], 0.5).tolist()
+    [0.75, 0.5]
     """
     values, lost = validate.known_numbers(scores, "scores", finite=False), validate.known_numbers(failed, "failed")
     if values.shape != lost.shape:

@@ -183,7 +183,7 @@ def _both(rows: Sequence[Summary], text: Any) -> str:
 def markdown(header: Sequence[str], body: Sequence[Sequence[str]], *, words: int = 1) -> str:
     """A table whose first ``words`` columns are words, the others numbers.
 
-    >>> print(markdown(["row", "loss"], [["gMLP", "2.1"]]))
+    >>> print(markdown(["row", "loss"], [["gMLP", "2.1"]]))  # exact
     | row | loss |
     | --- | ---: |
     | gMLP | 2.1 |

@@ -89,8 +89,8 @@ class Task:
     def blind(self) -> Blind:
         """What the frequencies of the classes in training reach in the test, each class counted once more than seen.
 
-        >>> round(recall(num_train=4000).blind.loss, 2) == round(math.log(8), 2)
-        True
+        >>> round(recall(num_train=4000).blind.loss, 2)  # log 8
+        2.08
         """
         counts = np.bincount(_asked(self.train), minlength=self.num_classes) + 1
         labels = _asked(self.test)
@@ -295,7 +295,7 @@ def fill_in(
     ``text``: that of ``moby_dick.load()`` unless given.
 
     >>> task = fill_in(moby_dick.sample())
-    >>> task.test.features.shape, (task.test.labels != NOT_ASKED).sum(axis=1)[:3].tolist()
+    >>> task.test.features.shape, (task.test.labels != NOT_ASKED).sum(axis=1)[:3].tolist()  # exact
     ((30, 32, 37), [5, 5, 5])
     """
     size = validate.count(num_characters, "num_characters", minimum=1)

@@ -60,7 +60,7 @@ def encode(text: str) -> UInt8[np.ndarray, " characters"]:
 
     What the alphabet lacks (digits, brackets) becomes a space, and spaces and ends of lines in a row become one.
 
-    >>> encode("Ahab — 1851!").tolist() == encode("ahab - !").tolist()
+    >>> encode("Ahab — 1851!").tolist() == encode("ahab - !").tolist()  # exact
     True
     """
     text = validate.instance(text, str, "text")

@@ -61,7 +61,7 @@ def chosen(losses: Mapping[float, float | None]) -> tuple[float, float | None]:
 
     A run without a loss comes last; among equals the lower rate counts.
 
-    >>> chosen({1e-3: 1.5, 3e-3: 1.4, 1e-2: 1.6}), chosen({1e-3: 1.5, 3e-3: 1.4, 1e-2: 1.3})
+    >>> chosen({1e-3: 1.5, 3e-3: 1.4, 1e-2: 1.6}), chosen({1e-3: 1.5, 3e-3: 1.4, 1e-2: 1.3})  # exact
     ((0.003, None), (0.01, 0.03))
     """
     best = min(sorted(losses), key=lambda rate: math.inf if losses[rate] is None else float(losses[rate] or 0))

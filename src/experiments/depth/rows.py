@@ -34,7 +34,7 @@ def normalized(q: Array, k: Array, v: Array, scales: Array | None) -> Float[Arra
 
     Takes its arguments without checks; its callers have checked them.
 
-    >>> normalized(*jnp.ones((3, 1, 2, 4), jnp.float32), jnp.ones((2, 1), jnp.float32))[0, 1].tolist()
+    >>> normalized(*jnp.ones((3, 1, 2, 4), jnp.float32), jnp.ones((2, 1), jnp.float32))[0, 1].round(5).tolist()
     [1.0, 1.0, 1.0, 1.0]
     """
     assert scales is not None
@@ -56,7 +56,7 @@ def rectified(q: Array, k: Array, v: Array, scales: Array | None = None) -> Floa
 
     Takes its arguments without checks; its callers have checked them.
 
-    >>> rectified(*jnp.ones((3, 1, 2, 4), jnp.float32))[0, 1].tolist()
+    >>> rectified(*jnp.ones((3, 1, 2, 4), jnp.float32))[0, 1].round(5).tolist()
     [1.0, 1.0, 1.0, 1.0]
     """
     weights = (jax.nn.relu(q) + np.float32(_LEAK)) @ jnp.swapaxes(jax.nn.relu(k) + np.float32(_LEAK), -1, -2)

@@ -51,7 +51,7 @@ def growth(
     ``layer(states, *parameters)`` is a function of JAX, compiled once for the same function. One forward derivative a
     probe. Raises ``ValueError`` for a layer that changes the shape.
 
-    >>> growth(jax.random.key(0), lambda x: 3 * x, np.ones((2, 2)))
+    >>> round(growth(jax.random.key(0), lambda x: 3 * x, np.ones((2, 2))), 5)
     3.0
     """
     key, num_probes = validate.key(key), validate.count(num_probes, "num_probes", minimum=1)
@@ -90,7 +90,7 @@ def antisymmetric_share(
     states.
 
     >>> turn = jnp.array([[0.0, 1.0], [-1.0, 0.0]])
-    >>> antisymmetric_share(jax.random.key(0), lambda x: x @ turn, np.ones((3, 2)))[0]
+    >>> round(antisymmetric_share(jax.random.key(0), lambda x: x @ turn, np.ones((3, 2)))[0], 5)
     1.0
     """
     key, num_probes = validate.key(key), validate.count(num_probes, "num_probes", minimum=2)

@@ -499,7 +499,7 @@ def record() -> list[tuple[Case, dict[str, np.ndarray]]]:
     """Every case of the book's record with what was measured; NaN where a theory found no steady state.
 
     >>> case, found = record()[0]
-    >>> case == cases()[0], found["n_eff"].shape
+    >>> case == cases()[0], found["n_eff"].shape  # exact
     (True, (64,))
     """
     return records.measured("experiments.vector", _ARTIFACT, case=Case)[0]

@@ -56,7 +56,7 @@ def symmetrize(couplings: Float[Tensor, "N N D D"]) -> Float[Tensor, "N N D D"]:
     """(J_ij^{ab} + J_ji^{ba}) / 2: each pair of components once, which is what an energy asks for.
 
     >>> J = symmetrize(torch.rand(3, 3, 2, 2))
-    >>> bool((as_matrix(J) == as_matrix(J).T).all())
+    >>> bool((as_matrix(J) == as_matrix(J).T).all())  # exact
     True
     """
     return (couplings + couplings.permute(1, 0, 3, 2)) / 2
@@ -68,7 +68,7 @@ def symmetrize_sites(couplings: Float[Tensor, "N N D D"]) -> Float[Tensor, "N N 
     Together with ``symmetrize_components`` this is more than ``symmetrize`` asks for.
 
     >>> J = symmetrize_sites(torch.rand(3, 3, 2, 2))
-    >>> bool((J[0, 1] == J[1, 0]).all())
+    >>> bool((J[0, 1] == J[1, 0]).all())  # exact
     True
     """
     return (couplings + couplings.permute(1, 0, 2, 3)) / 2
@@ -78,7 +78,7 @@ def symmetrize_components(couplings: Float[Tensor, "N N D D"]) -> Float[Tensor, 
     """(J_ij^{ab} + J_ij^{ba}) / 2: every matrix is symmetric ("internal" in the source's code).
 
     >>> J = symmetrize_components(torch.rand(3, 3, 2, 2))
-    >>> bool((J[0, 1] == J[0, 1].T).all())
+    >>> bool((J[0, 1] == J[0, 1].T).all())  # exact
     True
     """
     return (couplings + couplings.permute(0, 1, 3, 2)) / 2
@@ -88,7 +88,7 @@ def symmetrize_separately(couplings: Float[Tensor, "N N D D"]) -> Float[Tensor, 
     """``symmetrize_sites`` of ``symmetrize_components``: what the source does, N (N - 1) / 2 D (D + 1) / 2 couplings.
 
     >>> J = symmetrize_separately(torch.rand(3, 3, 2, 2))
-    >>> bool((J[0, 1] == J[1, 0]).all() and (J[0, 1] == J[0, 1].T).all())
+    >>> bool((J[0, 1] == J[1, 0]).all() and (J[0, 1] == J[0, 1].T).all())  # exact
     True
     """
     return symmetrize_sites(symmetrize_components(couplings))
@@ -108,7 +108,7 @@ class Bounded:
     >>> J = Bounded()(torch.ones(3, 3, 2, 2))  # lambda = 4
     >>> round(float(torch.linalg.eigvalsh(as_matrix(J))[-1]), 4)
     0.95
-    >>> torch.equal(Bounded()(J / 2), J / 2)
+    >>> torch.equal(Bounded()(J / 2), J / 2)  # exact
     True
     """
 

@@ -25,9 +25,9 @@ def fingerprint(*values: Any) -> str:
 
     Equal for equal values of equal types, and for nothing else.
 
-    >>> fingerprint([1.0, "a"], {"x": np.arange(3)}) == fingerprint([1.0, "a"], {"x": np.arange(3)})
+    >>> fingerprint([1.0, "a"], {"x": np.arange(3)}) == fingerprint([1.0, "a"], {"x": np.arange(3)})  # exact
     True
-    >>> fingerprint(np.float32(1)) == fingerprint(np.float64(1))
+    >>> fingerprint(np.float32(1)) == fingerprint(np.float64(1))  # exact
     False
     """
     digest = hashlib.sha256()
@@ -207,7 +207,7 @@ def code_version(function: Callable[..., Any]) -> str:
     That of the source of its module and of those modules that it draws on and that are not installed, or of the version
     of an installed package; of the function alone where no file has its source.
 
-    >>> code_version(fingerprint) == code_version(derived)
+    >>> code_version(fingerprint) == code_version(derived)  # exact
     True
     """
     anatomy = _Anatomy()
@@ -223,7 +223,7 @@ def derived(function: Any, tasks: Sequence[Any]) -> dict[str, str]:
     modules that it draws on and that are not installed (the version of a package that is installed). Raises
     ``ValueError`` for what has no description that another process would find again.
 
-    >>> derived(abs, [1, 2])["tasks"] == derived(abs, [2, 1])["tasks"]
+    >>> derived(abs, [1, 2])["tasks"] == derived(abs, [2, 1])["tasks"]  # exact
     False
     """
     anatomy = _Anatomy()
