@@ -12,21 +12,17 @@ import numpy as np
 from matplotlib import ticker
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Circle
 
-from chapters import scripts, style
+from chapters import style
 
 __all__ = [
     "SIDE",
-    "cavity",
     "convergence",
     "correction",
     "errors",
     "gaussian",
     "headline",
     "initialisation",
-    "live",
-    "live_markup",
     "message_passing",
     "network",
     "organisation",
@@ -41,112 +37,11 @@ SIDE = 4
 """Patches along a side of the image."""
 
 
-def _spins(ax: Axes, coupling: float, means: Mapping[str, np.ndarray], colours: Mapping[str, str]) -> None:
-    """Three spins that all listen to each other, with a bar for each mean; the first alone hears data."""
-    places = np.array([[0.0, 0.62], [-0.78, -0.5], [0.78, -0.5]])
-    bond = BROWN if coupling < 0 else BLUE
-    for i, j in ((0, 1), (0, 2), (1, 2)):
-        ax.plot(*places[[i, j]].T, color=bond, linewidth=0.8 + 4 * abs(coupling), linestyle="-", zorder=1)
-    for i, (x, y) in enumerate(places):
-        edge = style.INK if i == 0 else style.GREY
-        ax.add_patch(
-            Circle((x, y), 0.4, facecolor=style.PAPER, edgecolor=edge, linewidth=1.8 - 0.9 * (i > 0), zorder=2)
-        )
-        ax.plot([x - 0.24, x + 0.24], [y, y], color=style.GREY, linewidth=0.8, linestyle="-", zorder=3)
-        for k, (name, values) in enumerate(means.items()):
-            ax.bar(x + 0.15 * (k - 1), 0.32 * values[i], width=0.12, bottom=y, color=colours[name], zorder=4)
-    ax.annotate("data", (0, 1.04), (0, 1.42), ha="center", fontsize=8.5, arrowprops={"arrowstyle": "-|>"})
-    ax.set(xlim=(-1.3, 1.3), ylim=(-1.0, 1.62), aspect="equal")
-    ax.axis("off")
-
-
-@style.house
-def live(couplings: np.ndarray, curves: Mapping[str, np.ndarray], *, coupling: float) -> Figure:
-    """The still version of the live model: three spins at one coupling, and the mean of the first against the coupling.
-
-    ``curves`` maps "true", "naive" and "echo subtracted" to the means (len(couplings), 3) of the three spins;
-    ``coupling`` is one of ``couplings``.
-    """
-    figure, (drawing, ax) = style.subplots(1, 2, height=2.7, width_ratios=(1, 1.5))
-    colours = {"true": style.INK, "naive": ORANGE, "echo subtracted": GREEN}
-    here = int(np.argmin(np.abs(couplings - coupling)))
-    _spins(drawing, coupling, {name: values[here] for name, values in curves.items()}, colours)
-    ends = {"true": (0, -11), "naive": (0, 5), "echo subtracted": (0, 7)}
-    for line, (name, values) in zip(("-", "--", "-."), curves.items(), strict=True):
-        ax.plot(couplings, values[:, 0], color=colours[name], linestyle=line)
-        ax.plot(couplings[here], values[here, 0], color=colours[name], marker="o", markersize=5.0)
-        label = "naive mean field" if name == "naive" else name
-        place = (float(couplings[-1]), float(values[-1, 0]))
-        style.label(ax, label, place, colours[name], ends[name], ha="right")
-    ax.vlines(coupling, 0, curves["true"][here, 0], color=style.GREY, linestyle=":", linewidth=1.0)
-    ax.set(xlabel="coupling $J$", ylabel="mean of the first spin", ylim=(0, 1.1), xlim=(couplings[0], couplings[-1]))
-    style.letters(drawing, ax)
-    return figure
-
-
-def live_markup(fields: np.ndarray, *, coupling: float, reach: float) -> str:
-    """The numbers of the live model and the scripts that draw it, as markup for the page.
-
-    ``fields`` (3,) act on the three spins, ``coupling`` is where the slider starts, between -``reach`` and ``reach``.
-    The scripts are ``book/_static/live/kernel.js`` and ``adaptive-tap.js`` beside it; where they are missing, nothing
-    of this is seen.
-    """
-    content = {"fields": np.asarray(fields, dtype=float).tolist(), "coupling": float(coupling), "reach": float(reach)}
-    return scripts.markup("adaptive-tap", content)
-
-
 def _strengths(ax: Axes, strengths: np.ndarray) -> None:
     ax.set_xscale("log")
     shown = [value for value in (0.1, 0.2, 0.5, 1.0, 2.0) if strengths[0] <= value <= strengths[-1]]
     style.plain_ticks(ax.xaxis, shown)
     ax.set_xlabel(r"coupling strength $g$")
-
-
-@style.house
-def cavity(values: np.ndarray, weights: np.ndarray, *, edges: np.ndarray, mean: float, variance: float) -> Figure:
-    """A spin taken out of a system, and the field that the others would have sent it.
-
-    ``values`` of the field have ``weights`` that sum to one; ``edges`` are those of the histogram. ``mean`` and
-    ``variance`` are those of the normal density drawn on top.
-    """
-    figure, (drawing, histogram) = style.subplots(1, 2, height=2.7, width_ratios=(1, 1.5))
-    angles = np.pi / 2 + 2 * np.pi * np.arange(7) / 7
-    at = np.stack([np.cos(angles), np.sin(angles)], axis=1)
-    for i in range(1, 7):
-        for j in range(i + 1, 7):
-            drawing.plot(*at[[i, j]].T, color=style.FAINT, linestyle="-", linewidth=1.0, zorder=0)
-        drawing.plot(*at[[0, i]].T, color=ORANGE, linestyle="--", linewidth=1.1, zorder=1)
-        drawing.add_patch(Circle(tuple(at[i]), 0.09, facecolor=BLUE, edgecolor=BLUE, zorder=3))
-        up = 0.24 if i % 3 else -0.24
-        drawing.annotate(
-            "",
-            (at[i, 0], at[i, 1] + up),
-            (at[i, 0], at[i, 1] - up),
-            arrowprops={"arrowstyle": "-|>", "color": BLUE, "linewidth": 1.6, "shrinkA": 0, "shrinkB": 0},
-            zorder=4,
-        )
-    drawing.add_patch(Circle(tuple(at[0]), 0.15, facecolor=style.PAPER, edgecolor=ORANGE, linestyle="--", zorder=3))
-    drawing.text(0.25, 1.06, "spin $i$, removed", color=ORANGE, fontsize=8.5, va="center")
-    drawing.text(0.02, -0.18, "$J_{ij}$", color=ORANGE, fontsize=9, ha="center", backgroundcolor=style.PAPER)
-    drawing.set(xlim=(-1.35, 1.6), ylim=(-1.3, 1.3), aspect="equal")
-    drawing.axis("off")
-
-    histogram.hist(values, bins=edges, weights=weights, density=True, color=BLUE, alpha=0.35, edgecolor=BLUE)
-    x = np.linspace(edges[0], edges[-1], 300)
-    density = np.exp(-((x - mean) ** 2) / (2 * variance)) / np.sqrt(2 * np.pi * variance)
-    histogram.plot(x, density, color=GREEN, linestyle="-.", linewidth=2.0)
-    histogram.axvline(mean, color=GREEN, linestyle=":", linewidth=1.0)
-    style.label(
-        histogram, "enumerated", (float(edges[len(edges) // 4]), float(density.max()) * 0.62), BLUE, (-4, 0), ha="right"
-    )
-    place = int(np.argmax(density))
-    style.label(
-        histogram, "$a_i$, $V_i$ of adaptive TAP", (float(x[place]), 1.09 * float(density[place])), GREEN, (52, 0)
-    )
-    histogram.set(xlabel=r"field on the empty place, $\sum_j J_{ij} S_j$", ylabel="probability density")
-    histogram.set_ylim(0, 1.2 * float(density.max()))
-    style.letters(drawing, histogram)
-    return figure
 
 
 def _errors(ax: Axes, strengths: np.ndarray, quartiles: Mapping[str, np.ndarray]) -> None:

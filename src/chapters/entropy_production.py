@@ -12,19 +12,12 @@ import numpy as np
 from matplotlib import ticker
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Circle, FancyArrowPatch, Rectangle
 
-from chapters import scripts, style
+from chapters import style
 
 __all__ = [
-    "arrow_of_time",
-    "driven",
-    "environment",
-    "evidence",
-    "films",
     "identity",
     "learning",
-    "live_markup",
     "mechanism",
     "module",
     "phase_diagram",
@@ -35,105 +28,6 @@ __all__ = [
 
 BLUE, ORANGE, GREEN, PURPLE, OCHRE, BROWN = style.QUALITATIVE
 FAMILY = [PURPLE, GREEN, OCHRE, BROWN, BLUE, ORANGE]
-CORNERS = {(1, 1): (1.0, 1.0), (1, -1): (1.0, -1.0), (-1, -1): (-1.0, -1.0), (-1, 1): (-1.0, 1.0)}
-
-
-@style.house
-def films(shown: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> Figure:
-    """Pairs of strips, a row for each title: one spin a line, one moment a column, filled where the spin is up.
-
-    ``shown`` maps a title to two films (moments, spins) of -1 and 1.
-    """
-    figure, axes = style.subplots(len(shown), 2, height=0.4 + 0.7 * len(shown), squeeze=False)
-    for row, (title, pair) in zip(axes, shown.items(), strict=True):
-        for ax, film in zip(row, pair, strict=True):
-            moments, spins = film.shape
-            for t, s in np.argwhere(film > 0):
-                ax.add_patch(Rectangle((t + 0.06, spins - 1 - s + 0.06), 0.88, 0.88, facecolor=BLUE, linewidth=0))
-            ax.add_patch(Rectangle((0, 0), moments, spins, facecolor="none", edgecolor=style.GREY, linewidth=0.8))
-            style.arrow(ax, (0, -0.5), (moments, -0.5), style.GREY, width=0.9, size=8, clip_on=False)
-            ax.set(xlim=(-0.2, moments + 0.2), ylim=(-0.6, spins + 0.1), aspect="equal")
-            ax.axis("off")
-        row[0].set_title(title, loc="left", fontsize=8.5)
-    for ax, letter in zip(axes[0], ("left", "right"), strict=True):
-        ax.set_title(letter, loc="right", fontsize=8.5, color=style.GREY)
-    return figure
-
-
-def live_markup(*, asymmetry: float, beta: float, steps: int, seed: int) -> str:
-    """The numbers of the live model of the films and the scripts that draw it, as markup for the page.
-
-    It starts with spins of this ``asymmetry`` and ``beta``, and films of ``steps`` steps drawn from ``seed``. The
-    scripts are ``book/_static/live/kernel.js`` and ``entropy-production.js`` beside it; where they are missing, nothing
-    of this is seen.
-    """
-    content = {"asymmetry": float(asymmetry), "beta": float(beta), "steps": int(steps), "seed": int(seed)}
-    return scripts.markup("entropy-production", content, block="films")
-
-
-@style.house
-def evidence(
-    steps: np.ndarray, *, asymmetries: Mapping[str, np.ndarray], temperatures: Mapping[str, np.ndarray], goal: float
-) -> Figure:
-    """The share of films that the best judge puts the right way round, against their length in steps.
-
-    Each panel maps a label to (steps, groups of films): mean and standard error over the groups are drawn. The dotted
-    line is ``goal``.
-    """
-    figure, axes = style.subplots(1, 2, height=2.9, sharey=True)
-    colours = (style.INK, ORANGE, BLUE, GREEN)
-    for ax, curves in zip(axes, (asymmetries, temperatures), strict=True):
-        for colour, line, (label, values) in style.dressed(colours, style.LINE_STYLES, curves.items()):
-            middle, error = style.averages(values, axis=1)
-            ax.fill_between(steps, middle - error, middle + error, color=colour, alpha=0.18, linewidth=0)
-            ax.plot(steps, middle, color=colour, linestyle=line, label=label)
-        ax.axhline(goal, color=style.GREY, linestyle=":", linewidth=0.9)
-        ax.set(xscale="log", xlabel="steps of the film", ylim=(0.48, 1.02))
-        style.plain_ticks(ax.xaxis, [t for t in (1, 3, 10, 30, 100) if steps[0] <= t <= steps[-1]])
-        ax.legend(loc="lower right", fontsize=7.5)
-    axes[0].set_ylabel("films put the right way round")
-    style.letters(*axes)
-    return figure
-
-
-@style.house
-def arrow_of_time(
-    states: np.ndarray, fluxes: Mapping[str, np.ndarray], *, angles: np.ndarray, production: Mapping[str, np.ndarray]
-) -> Figure:
-    """Net flow of probability between the four states of two spins, one panel per title, and sigma against the mixture.
-
-    ``fluxes`` maps a title to (4, 4) net flows [to, from] per step; ``production`` maps a label to sigma at ``angles``.
-    """
-    figure, axes = style.subplots(1, len(fluxes) + 1, height=2.6, width_ratios=[1] * len(fluxes) + [1.3])
-    largest = max(float(np.abs(flux).max()) for flux in fluxes.values())
-    for ax, (title, flux) in style.dressed(axes, fluxes.items()):
-        places = [CORNERS[int(state[0]), int(state[1])] for state in states]
-        for state, (x, y) in zip(states, places, strict=True):
-            ax.add_patch(Circle((x, y), 0.34, facecolor=style.PAPER, edgecolor=style.GREY, linewidth=1.0, zorder=4))
-            text = "".join("↑" if s > 0 else "↓" for s in state)
-            ax.text(x, y, text, ha="center", va="center", zorder=5, fontsize=11)
-        for new, old in zip(*np.nonzero(flux > 1e-9), strict=True):
-            arrow = FancyArrowPatch(
-                places[old],
-                places[new],
-                arrowstyle="-|>",
-                mutation_scale=13,
-                shrinkA=17,
-                shrinkB=17,
-                color=ORANGE,
-                linewidth=0.6 + 2.2 * flux[new, old] / largest,
-            )
-            ax.add_patch(arrow)
-        ax.set(xlim=(-1.6, 1.6), ylim=(-1.6, 1.6), aspect="equal")
-        ax.set_title(title, loc="center")
-        ax.axis("off")
-    last = axes[-1]
-    for colour, line, (label, values) in style.dressed((style.INK, ORANGE, BLUE), ("-", "--", ":"), production.items()):
-        last.plot(angles, values, color=colour, linestyle=line, label=label)
-    last.set(xlabel="share of the antisymmetric part", ylabel=r"$\sigma$ per step (nats)", ylim=(0, None))
-    last.legend(loc="upper left")
-    style.letters(*axes)
-    return figure
 
 
 @style.house
@@ -332,31 +226,6 @@ def vibe_check(
 
 
 @style.house
-def driven(jump: Mapping[str, np.ndarray], *, turning: Mapping[str, np.ndarray]) -> Figure:
-    """Entropy budget after a jump of the drive, and under a drive that turns.
-
-    Both map "total", "system", "environment", "identity" to values at steps 1, 2, ...
-    """
-    figure, axes = style.subplots(1, 2, height=2.9, width_ratios=(1, 1.5))
-    looks = {
-        "total": (style.INK, "-"),
-        "environment": (GREEN, "-."),
-        "system": (PURPLE, ":"),
-        "identity": (ORANGE, "--"),
-    }
-    for ax, rows in zip(axes, (jump, turning), strict=True):
-        for name, values in rows.items():
-            colour, line = looks[name]
-            ax.plot(np.arange(1, len(values) + 1), values, color=colour, linestyle=line, label=name)
-        ax.axhline(0, color=style.FAINT, linestyle="-", linewidth=0.8, zorder=0)
-        ax.set(xlabel="step $t$", ylabel="nats per step")
-        ax.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
-    axes[0].legend(loc="upper right")
-    style.letters(*axes)
-    return figure
-
-
-@style.house
 def settling(
     left_over: Mapping[str, np.ndarray], *, betas: np.ndarray, first: np.ndarray, rest: np.ndarray, factors: np.ndarray
 ) -> Figure:
@@ -395,21 +264,6 @@ def _along_training(
     figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=7.5)
     style.letters(*axes)
     return figure, axes
-
-
-@style.house
-def environment(updates: np.ndarray, panels: Mapping[str, Mapping[str, np.ndarray]]) -> Figure:
-    """Four measures along training, one panel each; every panel maps a condition to (records, seeds)."""
-    looks = {
-        "maximised": (ORANGE, "-"),
-        "maximised, memory frozen": (OCHRE, "--"),
-        "minimised": (BLUE, "-."),
-        "minimised, memory frozen": (PURPLE, ":"),
-    }
-    figure, axes = _along_training(updates, panels, looks)
-    for ax, curves in zip(axes, panels.values(), strict=True):
-        ax.set_ylim(min(0.0, float(min(values.min() for values in curves.values()))), None)
-    return figure
 
 
 @style.house

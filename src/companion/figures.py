@@ -14,7 +14,6 @@ import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, TypeVar
@@ -150,13 +149,14 @@ def _save(
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir(parents=True)
     animation: dict[str, Any] = {}
-    with _quiet_fonts():
-        if "COMPANION_ROUGH" in os.environ:
-            figure.savefig(draft / f"{id}.png", dpi=_ROUGH_DOTS_PER_INCH, metadata={"Software": None})
-        else:
-            _save_images(figure, draft, id)
-            if frames:
-                animation["frames"] = _save_frames(frames, draft, id)
+    if "COMPANION_ROUGH" in os.environ:
+        figure.savefig(draft / f"{id}.png", dpi=_ROUGH_DOTS_PER_INCH, metadata={"Software": None})
+    else:
+        # It remarks on the fonts' creation dates whenever a PDF embeds them.
+        logging.getLogger("fontTools").setLevel(logging.ERROR)
+        _save_images(figure, draft, id)
+        if frames:
+            animation["frames"] = _save_frames(frames, draft, id)
     _save_data(draft, id, data)
     record = {
         "id": id,
@@ -259,18 +259,6 @@ def _save_frames(frames: Mapping[str, Figure], folder: Path, id: str) -> dict[st
     return {"labels": list(frames), "size": [width, height]}
 
 
-@contextmanager
-def _quiet_fonts() -> Iterator[None]:
-    """fontTools remarks on the fonts' creation dates whenever a PDF embeds them."""
-    logger = logging.getLogger("fontTools")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
-
-
 def shown(figure: Figure) -> dict[str, np.ndarray]:
     """The numbers of the artists of a figure: lines, error bars, scatters, bars, fills, images and meshes.
 
@@ -314,30 +302,31 @@ def _artists(ax: Axes) -> Iterator[tuple[str, dict[str, Any]]]:
             x, y = (np.asarray(values, float) for values in line.get_data(orig=False)) if line else ([], [])
             yield named("line", group.get_label()), {"x": x, "y": y, **_errors((x, y), group)}
         elif isinstance(group, BarContainer):
-            flat = group.orientation == "horizontal"
-            sides = (
-                [(bar.get_y() + bar.get_height() / 2, bar.get_width()) for bar in group]
-                if flat
-                else [(bar.get_x() + bar.get_width() / 2, bar.get_height()) for bar in group]
-            )
-            yield named("bars", group.get_label()), dict(zip("xy", np.array(sides).T, strict=True))
+            upright = group.orientation != "horizontal"
+            middles = [bar.get_center()[0 if upright else 1] for bar in group]
+            yield named("bars", group.get_label()), {"x": middles, "y": group.datavalues}
     for line in ax.lines:
         if id(line) not in seen and line.get_transform() == ax.transData:
             x, y = line.get_data(orig=False)
             yield named("line", line.get_label()), {"x": np.asarray(x, float), "y": np.asarray(y, float)}
     for artist in ax.collections:
         if isinstance(artist, PathCollection):
-            x, y = np.ma.filled(np.asarray(artist.get_offsets(), float), np.nan).T
+            x, y = _whole(artist.get_offsets()).T
             values = artist.get_array()
             yield named("points", artist.get_label()), {"x": x, "y": y} | ({} if values is None else {"value": values})
         elif isinstance(artist, PolyCollection):
             for path in artist.get_paths():
-                x, y = path.vertices.T
+                x, y = np.asarray(path.vertices).T
                 yield named("fill", artist.get_label()), {"outline x": x, "outline y": y}
         elif isinstance(artist, QuadMesh):
-            yield named("mesh", artist.get_label()), {"y": np.ma.filled(artist.get_array(), np.nan)}
+            yield named("mesh", artist.get_label()), {"y": _whole(artist.get_array())}
     for image in ax.images:
-        yield named("image", image.get_label()), {"y": np.ma.filled(image.get_array(), np.nan)}
+        yield named("image", image.get_label()), {"y": _whole(image.get_array())}
+
+
+def _whole(values: Any) -> np.ndarray:
+    """An array of numbers, with nan where it is masked."""
+    return np.ma.filled(np.ma.asarray(values).astype(float), np.nan)
 
 
 def _errors(middle: Sequence[Any], group: ErrorbarContainer) -> dict[str, Any]:
@@ -395,7 +384,8 @@ def _save_data(folder: Path, id: str, data: Mapping[str, Any]) -> None:
             writer.writerow(columns)
             writer.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
     else:
-        np.savez_compressed(folder / f"{id}.npz", **{name: _rounded(column) for name, column in columns.items()})
+        arrays: dict[str, Any] = {name: _rounded(column) for name, column in columns.items()}
+        np.savez_compressed(folder / f"{id}.npz", **arrays)
 
 
 def _rounded(values: np.ndarray) -> np.ndarray:

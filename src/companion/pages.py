@@ -319,16 +319,16 @@ def _parameters(shown: str, notebook: NotebookNode) -> dict[str, Any]:
     except (MemoryError, RecursionError, SyntaxError, ValueError) as error:
         raise ValueError(f"{shown}: parameters cell: expected Python, got {error}") from error
     for statement in statements:
-        line = ast.unparse(statement)
         target = statement.targets[0] if isinstance(statement, ast.Assign) else getattr(statement, "target", None)
-        value = getattr(statement, "value", None)
+        names = target.elts if isinstance(target, ast.Tuple) else [target]
         try:
-            if not isinstance(target, ast.Name) or value is None:
-                raise ValueError(line)
-            values[target.id] = ast.literal_eval(value)
-        except (MemoryError, RecursionError, TypeError, ValueError) as error:
+            value = ast.literal_eval(getattr(statement, "value", None) or statement)
+            given = value if isinstance(target, ast.Tuple) else [value]
+            values |= {name.id: one for name, one in zip(names, given, strict=True)}  # type: ignore[union-attr]
+        except (AttributeError, MemoryError, RecursionError, TypeError, ValueError) as error:
             raise ValueError(
-                f"{shown}: parameters cell: expected NAME = VALUE, a number, a text or a list of these, got {line!r}"
+                f"{shown}: parameters cell: expected NAME = VALUE, a number, a text or a list of these, got "
+                f"{ast.unparse(statement)!r}"
             ) from error
     return values
 

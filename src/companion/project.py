@@ -12,7 +12,7 @@ import copy
 import importlib
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -167,13 +167,6 @@ def identity(base: Path | None = None) -> Identity:
     )
 
 
-def packages(base: Path) -> list[str]:
-    """The packages of the book in ``base``: its library, and those that lie beside it in ``src``."""
-    library = settings(base).library
-    beside = sorted(path.parent.name for path in (base / "src").glob("*/__init__.py"))
-    return [library, *(name for name in beside if name not in (library, __package__))]
-
-
 def version_file(base: Path, library: str) -> Path:
     """Where the repository in ``base`` says the version of its library."""
     return base / "src" / library / "__init__.py"
@@ -233,8 +226,9 @@ def _entries(path: Path, text: str) -> Mapping[str, Mapping[str, str]]:
         raise manuscript.Unreadable(path, getattr(error, "lineno", None) or 0, f"expected BibTeX: {error}") from error
     works: dict[str, Mapping[str, str]] = {}
     for key, entry in database.entries.items():
-        # Fields of a crossref are those of the work that it names.
-        work = {name.lower(): _plain(entry.fields[name]) for name in [*entry.fields, *_INHERITED] if name in entry.fields}
+        work = {name.lower(): _plain(entry.fields[name]) for name in entry.fields}
+        if whole := database.entries.get(entry.fields.get("crossref", "")):
+            work = {name.lower(): _plain(whole.fields[name]) for name in whole.fields} | work
         people = entry.persons.get("author") or entry.persons.get("editor") or []
         work["author"] = " and ".join(_person(person) for person in people) or work.get("organization", "")
         for name in ("title", "year"):
@@ -242,9 +236,6 @@ def _entries(path: Path, text: str) -> Mapping[str, Mapping[str, str]]:
                 raise manuscript.Unreadable(path, 0, f"{key}: {name}: expected in every entry, got none")
         works[key] = work
     return works
-
-
-_INHERITED = ("title", "year", "booktitle", "journal", "publisher")
 
 
 def _person(person: Any) -> str:
@@ -258,20 +249,6 @@ def _plain(tex: str) -> str:
 
     words = LatexNodes2Text().latex_to_text(tex.replace("%", r"\%")) if re.search(r"[\\{}$~]", tex) else tex
     return " ".join(words.split())
-
-
-def mentioned(text: str, works: Mapping[str, Mapping[str, str]]) -> Iterator[tuple[list[str], list[str]]]:
-    """For every "Author (2000)" in a text the works of these names and this year, by their keys.
-
-    And those among them whose title has the word that follows, as in "Author (2000), Waves".
-    """
-    by_name: dict[str, list[str]] = {}
-    for key, work in works.items():
-        by_name.setdefault(names_and_year(work), []).append(key)
-    for name, keys in by_name.items():
-        for mention in re.finditer(rf"(?<!\w){re.escape(name)}(?:, (\w+))?", text):
-            word = mention[1]
-            yield keys, [key for key in keys if word and re.search(rf"\b{word}\b", works[key]["title"])]
 
 
 def names_and_year(work: Mapping[str, str]) -> str:

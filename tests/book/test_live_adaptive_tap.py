@@ -4,11 +4,11 @@ import json
 
 import numpy as np
 
-from chapters import adaptive_tap as plot
+from chapters.live import adaptive_tap as live
 from spinbook.adaptive_tap import exact, ising
 from tests.book.live import SAYS, WAIT, Model, Opening
 
-FIELDS, COUPLING = np.array([0.5, 0.0, 0.0]), 0.6
+FIELDS, COUPLING = live.FIELDS, 0.6
 TRIANGLE = np.ones((3, 3)) - np.eye(3)
 
 
@@ -20,7 +20,7 @@ def opens():
 
 MODEL = Model(
     "adaptive-tap",
-    plot.live_markup(FIELDS, coupling=COUPLING, reach=1.0),
+    live.markup(coupling=COUPLING),
     {"fields": FIELDS.tolist(), "coupling": COUPLING, "reach": 1.0},
     opens,
 )

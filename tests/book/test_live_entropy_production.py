@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 
-from chapters import entropy_production as plot
+from chapters.live import entropy_production as live
 from spinbook.ising import exact
 from tests.book.live import SAYS, WAIT, Model, Opening
 
@@ -18,7 +18,7 @@ _BUTTONS = (
 
 MODEL = Model(
     "entropy-production",
-    plot.live_markup(asymmetry=0.5, beta=1.0, steps=STEPS, seed=7),
+    live.markup(asymmetry=0.5, beta=1.0, steps=STEPS, seed=7),
     {"asymmetry": 0.5, "beta": 1.0, "steps": STEPS, "seed": 7},
     lambda: Opening(["asymmetry 0.50", "β (coldness) 1.00"], ["Guess, with a button."]),
     block="films",

@@ -6,28 +6,42 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from chapters.kinetic_ising import figures as plot
+from chapters.live import kinetic_ising as live
 from spinbook.ising import mean_field, stochastic
 from tests.book.live import SAYS, WAIT, Model, Opening
 
-RNG = np.random.default_rng(5)
-Z = np.round(RNG.normal(size=(16, 16)), 2)
-X = np.round(RNG.uniform(-0.5, 0.5, size=16), 2)
+MARKUP = live.markup(beta=1.6, disorder=0.4, ticks=20, runs=32)
+CARRIED = json.loads(MARKUP.partition(">")[2].partition("<")[0])
+CROWD_Z, CROWD_X = (np.array(CARRIED[name]) / 100 for name in "zx")
+# A smaller crowd, for the comparison of formulas.
+Z, X = CROWD_Z[:16, :16], CROWD_X[:16]
 
 
 def opens():
-    J = 1 / 16 + 0.4 * Z / 4
-    path = mean_field.simulate(np.ones(16), J, X, beta=1.6, steps=20, step=mean_field.tap_step, observable=jnp.mean)
+    J = 1 / 64 + 0.4 * CROWD_Z / 8
+    step = mean_field.tap_step
+    path = mean_field.simulate(np.ones(64), J, CROWD_X, beta=1.6, steps=20, step=step, observable=jnp.mean)
     return Opening(["β 1.60", "disorder 0.40"], [f"TAP {float(path[-1]):.2f}".replace("-", "−")])
 
 
 MODEL = Model(
     "kinetic-ising",
-    plot.live_markup(Z, X, listener=2, beta=1.6, disorder=0.4, ticks=20, runs=32),
-    # In hundredths.
-    {"z": np.round(100 * Z).tolist(), "x": np.round(100 * X).tolist()},
+    MARKUP,
+    {"beta": 1.6, "disorder": 0.4, "ticks": 20, "runs": 32},
     opens,
 )
+
+
+def test_the_still_picture_marks_both_answers_of_the_spin():
+    figure = live.still(beta=1.6, disorder=0.5)
+    crowd, spin = figure.axes
+    naive, tap, runs = (line.get_ydata() for line in crowd.lines)
+    assert naive[-1] > tap[-1]
+    assert abs(tap[-1] - runs[-1]) < abs(naive[-1] - runs[-1])
+    (mean, of_mean), (again, of_answers) = (line.get_xydata()[0] for line in spin.lines[1:])
+    assert mean == again
+    assert np.isclose(of_mean, np.tanh(mean))
+    assert of_answers < of_mean
 
 
 def test_couplings_and_both_courses_are_those_of_the_library(page, ask):

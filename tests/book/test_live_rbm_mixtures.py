@@ -4,13 +4,13 @@ import json
 
 import numpy as np
 
-from chapters.rbm_mixtures import figures as plot
+from chapters.live import rbm_mixtures as live
 from spinbook import rbm
 from tests.book.live import SAYS, WAIT, Model, Opening
 
-PATTERNS = np.array([[1.8, 0.8], [1.0, 1.7], [-1.9, 0.5], [-0.4, -1.9], [1.6, -1.2]])
-PICTURES = np.random.default_rng(0).random((5, 16)).round(3)
 QUERY, BETA = np.array([0.3, -0.4]), 0.7
+MARKUP = live.markup(beta=BETA, query=QUERY.tolist())
+PATTERNS = np.array(json.loads(MARKUP.partition(">")[2].partition("<")[0])["patterns"])
 
 
 def opens():
@@ -21,11 +21,19 @@ def opens():
 
 MODEL = Model(
     "rbm-mixtures",
-    plot.live_markup(PATTERNS, PICTURES, names="ABCDE", query=QUERY, beta=BETA, reach=2.8),
-    {"patterns": PATTERNS.tolist(), "pictures": PICTURES.tolist()},
+    MARKUP,
+    {"names": list("ABCDE"), "query": QUERY.tolist(), "beta": BETA, "reach": 2.8},
     opens,
     still='<img class="only-light" alt="still" src="data:,"><img class="only-dark" alt="still" src="data:,">',
 )
+
+
+def test_the_still_picture_shows_the_query_its_step_and_its_end():
+    plane, answer = live.still(beta=BETA, query=QUERY.tolist()).axes
+    path = rbm.recall.trajectory(QUERY, PATTERNS, beta=BETA, steps=500)
+    marks = [line.get_xydata()[0] for line in plane.lines if len(line.get_xydata()) == 1]
+    np.testing.assert_allclose(marks[-3:], [path[1], path[-1], QUERY], atol=1e-6)
+    assert answer.images[0].get_array().shape == (8, 8)
 
 
 def test_weights_retrieval_and_rest_are_those_of_the_library(page, ask):

@@ -1,4 +1,4 @@
-"""What a fresh machine gets: one lock, workflows that only call make, and a Makefile that runs nothing that was typed."""
+"""What a fresh machine gets: one lock, workflows that call make, a Makefile that runs nothing that was typed."""
 
 import os
 import re

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from matplotlib.patches import Rectangle
 
 from chapters import adaptive_tap as plot
 from tests.chapters.drawings import shows
@@ -10,17 +9,6 @@ from tests.chapters.drawings import shows
 METHODS = ("naive", "TAP", "adaptive")
 STRENGTHS = np.array([0.1, 0.5, 1.0])
 RNG = np.random.default_rng(0)
-
-
-def test_cavity_draws_the_normal_density_that_it_is_given():
-    values = np.linspace(-1, 1, 50)
-    figure = plot.cavity(values, np.full(50, 1 / 50), edges=np.linspace(-2, 2, 11), mean=0.2, variance=0.3)
-    histogram = figure.axes[1]
-    bars = sum(bar.get_height() * bar.get_width() for bar in histogram.patches)
-    assert bars == pytest.approx(1)
-    (curve,) = [line for line in histogram.lines if len(line.get_xdata()) > 2]
-    assert max(curve.get_ydata()) == pytest.approx(1 / np.sqrt(2 * np.pi * 0.3), rel=1e-3)
-    assert curve.get_xdata()[np.argmax(curve.get_ydata())] == pytest.approx(0.2, abs=0.02)
 
 
 def test_errors_are_medians_over_systems_in_a_panel_for_each_size():
@@ -76,17 +64,6 @@ def test_message_passing_shows_the_prediction_and_the_means():
     assert shows(figure, predicted)
     assert all(shows(figure, rows.mean(axis=0)) for rows in errors.values())
     assert [text.get_text() for text in figure.axes[0].get_legend().get_texts()] == list(errors)
-
-
-def test_the_still_picture_marks_the_first_mean_of_every_method():
-    couplings = np.linspace(-1, 1, 11)
-    curves = {name: RNG.uniform(-1, 1, (11, 3)) for name in ("true", "naive", "echo subtracted")}
-    figure = plot.live(couplings, curves, coupling=0.6)
-    marks = {float(line.get_ydata()[0]) for line in figure.axes[1].lines if len(line.get_ydata()) == 1}
-    assert {float(values[8, 0]) for values in curves.values()} <= marks
-    assert all(shows(figure, values[:, 0]) for values in curves.values())
-    heights = sorted(bar.get_height() for bar in figure.axes[0].patches if isinstance(bar, Rectangle))
-    assert heights == pytest.approx(sorted(0.32 * values[8, i] for values in curves.values() for i in range(3)))
 
 
 def test_organisation_draws_the_strongest_tenth_and_the_whole_matrix():

@@ -191,42 +191,6 @@ def test_variations_multiplies_exponents_by_the_length_of_the_window():
     assert np.allclose(np.reshape(heights, (3, 2)).T, shares)
 
 
-def test_finite_size_shows_orbits_and_errors_with_lines_of_one_over_the_root_of_n():
-    sizes = np.array([100, 10_000])
-    errors = {0.8: np.array([0.1, 0.012]), 1.5: np.array([0.2, 0.02])}
-    orbits = {300: np.linspace(0, 1, 9), np.inf: np.linspace(0, 0.9, 9)}
-    figure = plot.finite_size(sizes, errors, {beta: e / 10 for beta, e in errors.items()}, orbits=orbits)
-    for values in errors.values():
-        assert shows_curve(figure, sizes, values)
-        assert shows_curve(figure, sizes, values[-1] * np.array([10.0, 1.0]))
-    for orbit in orbits.values():
-        assert shows_curve(figure, np.arange(9.0), orbit)
-
-
-def test_horizon_shows_distances_times_and_lines_with_the_slopes_of_the_exponent():
-    sizes, exponent = np.array([1e3, 1e5, 1e7]), 0.1
-    distances = 1e-3 * np.exp(exponent * np.arange(80.0)) / np.array([[1.0], [10.0], [100.0]])
-    horizons = np.array([39, 62, 85])
-    orbits = {1e3: np.linspace(0, 1, 9), np.inf: np.linspace(0, 0.9, 9)}
-    histograms = {1e3: np.array([1.0, 2.0]), np.inf: np.array([1.5, 1.5])}
-    figure = plot.horizon(
-        orbits,
-        sizes,
-        distances,
-        horizons,
-        exponent=exponent,
-        threshold=0.05,
-        edges=np.array([-1.0, 0.0, 1.0]),
-        histograms=histograms,
-    )
-    for values in distances:
-        assert shows_curve(figure, np.arange(80), values)
-    assert shows_curve(figure, sizes, horizons)
-    law = [y for x, y in curves(figure) if np.array_equal(x, sizes) and not np.array_equal(y, horizons)]
-    assert np.allclose(np.diff(law[0]), np.log(100) / (2 * exponent))
-    assert {tuple(patch.get_data().values) for patch in figure.axes[3].patches} == {(1.0, 2.0), (1.5, 1.5)}
-
-
 def test_blocks_shows_every_kind_of_block_in_both_panels():
     strengths = np.array([0.0, 0.5])
     shares = {"residual": np.array([0.1, 0.2]), "both": np.array([0.1, 0.05])}
@@ -234,26 +198,6 @@ def test_blocks_shows_every_kind_of_block_in_both_panels():
     figure = plot.blocks(dict.fromkeys(shares, strengths), shares, halves, halves, halves)
     for values in (*shares.values(), *halves.values()):
         assert shows_curve(figure, strengths, values)
-
-
-def test_the_still_picture_shows_both_orbits_their_distance_and_the_plane():
-    rng = np.random.default_rng(2)
-    panels = [
-        {
-            "beta": beta,
-            "exponent": 0.1,
-            "orbits": rng.uniform(-0.4, 0.4, size=(2, 12)),
-            "distance": 10.0 ** rng.uniform(-8, 0, size=30),
-            "points": rng.uniform(-0.4, 0.4, size=(7, 2)),
-        }
-        for beta in (1.2, 1.28)
-    ]
-    figure = plot.explorer(panels)
-    for panel in panels:
-        for orbit in panel["orbits"]:
-            assert shows_curve(figure, np.arange(12.0), orbit)
-        assert shows_curve(figure, np.arange(30.0), panel["distance"])
-        assert shows_curve(figure, *panel["points"].T)
 
 
 @pytest.mark.parametrize("colour", list(plot.REGIME_COLOURS.values()))

@@ -6,8 +6,6 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
 from chapters import free_energy as plot
-from chapters import style
-from companion import themes
 from tests.chapters.drawings import shows
 
 T = np.array([0.5, 1.0, 2.0, 4.0])
@@ -28,9 +26,8 @@ def test_contour_marks_the_eigenvalues_and_draws_both_cuts():
     assert shows(figure, T**2, -(T**2))
     crosses = [line for line in figure.axes[0].lines if line.get_marker() == "x"]
     assert [line.get_xdata().tolist() for line in crosses] == [[-0.9, -0.5]]
-    with themes.dark(figure, style.DARK):
-        (lines,) = [c for c in figure.axes[0].collections if isinstance(c, LineCollection)]
-        assert len(lines.get_segments()) > 3
+    (lines,) = [c for c in figure.axes[0].collections if isinstance(c, LineCollection)]
+    assert len(lines.get_segments()) > 3
 
 
 def test_strip_and_frames_show_the_same_curves():

@@ -47,39 +47,6 @@ def test_trajectories_put_spins_in_rows_and_time_in_columns():
     assert shows(figure, magnetizations.mean(axis=1), magnetizations[-1])
 
 
-def test_naive_and_tap_show_both_curves_and_the_sampled_points():
-    curves = {"naive": np.array([1.0, 0.5, 0.4]), "TAP": np.array([1.0, 0.4, 0.3])}
-    sampled, errors = np.array([0.38, 0.28]), np.array([0.01, 0.02])
-    figure = plot.naive_and_tap(curves, sampled_steps=np.array([1, 2]), sampled=sampled, standard_errors=errors)
-    assert shows(figure, curves, sampled)
-    (bars,) = figure.axes[1].containers
-    assert half_lengths(bars) == pytest.approx([0.01, 0.02])
-
-
-def test_truth_draws_each_method_with_its_own_errors_and_the_prediction():
-    ratios, steps = np.array([0.5, 1.0, 2.0]), np.array([1, 10])
-    errors = {
-        "naive": np.array([0.0, 0.06, 0.01]),
-        "TAP": np.array([0.0, 0.03, 0.0]),
-        "TAP and crowd": np.array([0.0, 0.001, 0.0]),
-    }
-    in_time = {"naive": np.array([0.0, 0.02]), "TAP": np.array([0.0, 0.01])}
-    predicted = np.array([0.0, 0.029, 0.001])
-    figure = plot.truth(
-        ratios,
-        errors,
-        np.array([0.001, 0.003, 0.002]),
-        predicted=predicted,
-        steps=steps,
-        errors_in_time=in_time,
-        standard_errors_in_time=np.array([0.002, 0.004]),
-    )
-    for ax, family in zip(figure.axes, (errors, in_time), strict=True):
-        assert [bars.lines[0].get_ydata().tolist() for bars in ax.containers] == [v.tolist() for v in family.values()]
-    assert shows(figure, predicted)
-    assert half_lengths(figure.axes[0].containers[0]) == pytest.approx([0.001, 0.003, 0.002])
-
-
 def test_starts_draw_every_run_and_write_every_count():
     runs = np.array([[0.1, 0.5, 0.9], [-0.1, -0.5, -0.9], [0.2, 0.6, 0.9]])
     figure = plot.starts({"cold": runs}, counts={"cold": {0.9: 2, -0.9: 1}})
@@ -160,28 +127,3 @@ def test_transition_draws_every_family_with_its_errors():
     assert drawn == [mean.tolist() for _, mean, _ in by_number.values()]
     assert [bars.lines[0].get_ydata().tolist() for bars in spread.containers] == [[0.0, 0.4], [1.0, 1.4]]
     assert half_lengths(spread.containers[0]) == pytest.approx([0.01, 0.02])
-
-
-def test_breakdown_shows_limits_and_finite_systems():
-    widths, points = np.linspace(0, 1, 6), np.linspace(0.1, 0.9, 9)
-    limits = {name: widths * k for k, name in enumerate(("model", "naive", "TAP"), start=1)}
-    finite = {"naive": points / 2, "TAP": points / 3}
-    sampled, errors = points / 4, np.full(9, 0.01)
-    figure = plot.breakdown(widths, limits, points=points, finite=finite, sampled=sampled, standard_errors=errors)
-    assert shows(figure, limits, finite, sampled)
-    (bars,) = figure.axes[0].containers
-    assert half_lengths(bars) == pytest.approx(errors)
-
-
-def test_the_still_picture_marks_both_answers_of_the_spin():
-    courses = [
-        {"naive": np.array([1.0, k]), "TAP": np.array([1.0, k / 2]), "sampled": np.array([1.0, k / 3])}
-        for k in (0.6, 0.9)
-    ]
-    heard = [np.array([-1.0, 2.0]), np.array([0.5, 3.0])]
-    figure = plot.live(courses, heard, settings=((0.5, 0.5), (2.0, 0.6)))
-    for k, ax in enumerate(figure.axes[2:]):
-        marks = [tuple(line.get_xydata()[0]) for line in ax.lines if len(line.get_xydata()) == 1]
-        mean = heard[k].mean()
-        assert marks == [(mean, np.tanh(mean)), (mean, np.tanh(heard[k]).mean())]
-    assert all(shows(figure, course[name]) for course in courses for name in ("naive", "TAP"))

@@ -3,7 +3,6 @@
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.patches import FancyArrowPatch
 
 from chapters.nonequilibrium_dynamics import figures as plot
 
@@ -15,32 +14,10 @@ def _shows(ax: plt.Axes, values: np.ndarray) -> bool:
     return any(line.shape == np.shape(values) and np.allclose(line, values) for line in lines)
 
 
-def test_the_still_picture_has_a_field_a_rest_and_a_mean_for_every_token_and_marks_the_update():
-    rng = np.random.default_rng(0)
-    fields, path = rng.normal(size=(4, 2)), rng.normal(size=(3, 4, 2))
-    mismatch = np.array([3.0, 1.0, 0.2])
-    figure = plot.live(fields, path, path[-1], mismatch, shown=1)
-    left, right = figure.axes
-    arrows = [p for p in left.patches if isinstance(p, FancyArrowPatch)]
-    ends = np.array([p._posA_posB[1] for p in arrows]).reshape(4, 3, 2) - np.array(plot.LIVE_PLACES)[:, None]
-    np.testing.assert_allclose(ends, np.stack([fields, path[-1], path[1]], axis=1))
-    assert _shows(right, mismatch)
-    assert any(np.array_equal(line.get_ydata(), [1.0]) and line.get_xdata()[0] == 1 for line in right.lines)
-
-
-def test_distances_shows_means_over_modules_and_the_bound_where_the_map_contracts():
-    betas, left = np.array([1.0, 2.0, 4.0]), BANDS / 10
-    first, second = plot.distances({"a": BANDS}, left_after_four=left, betas=betas).axes
-    assert _shows(first, BANDS.mean(axis=1))
-    assert _shows(second, left.mean(axis=1))
-    assert _shows(second, np.array([1 / 16, 1.0]))
-
-
-def test_memory_and_layers_show_the_mean_of_every_label():
+def test_layers_show_the_mean_of_every_label():
     curves = {"a": BANDS, "b": 2 * BANDS}
-    for figure in (plot.memory(np.array([1, 2, 3]), curves), plot.through_layers(curves)):
-        (ax,) = figure.axes
-        assert all(_shows(ax, values.mean(axis=1)) for values in curves.values())
+    (ax,) = plot.through_layers(curves).axes
+    assert all(_shows(ax, values.mean(axis=1)) for values in curves.values())
 
 
 def test_quench_shows_both_thermometers_and_the_value_at_rest():

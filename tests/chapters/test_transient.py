@@ -1,7 +1,6 @@
 """Each figure of the transient shows the numbers that it is given, in the place and with the look of their row."""
 
 import numpy as np
-import pytest
 from matplotlib.colors import to_hex
 
 from chapters.nonequilibrium_dynamics import transient as plot
@@ -16,29 +15,6 @@ def paired(mean):
 
 def curves(ax):
     return {tuple(line.get_ydata()): line for line in ax.lines if len(line.get_xdata()) > 2}
-
-
-def test_losses_are_drawn_by_use_and_own_uses_against_the_margin():
-    rows = {
-        "1": {"1": paired(0.0), "4": paired(0.3), "inf": paired(0.4)},
-        "inf": {"1": paired(0.9), "4": paired(0.2), "inf": paired(0.1)},
-    }
-    figure = plot.losses(rows, {"inf": "inf"}, margin=0.01)
-    left, right = figure.axes
-    drawn = curves(left)
-    assert to_hex(drawn[0.0, 0.3, 0.4].get_color()) == plot.ROWS["1"][1].lower()
-    assert drawn[0.9, 0.2, 0.1].get_marker() == plot.ROWS["inf"][2]
-    assert [t.get_text() for t in left.get_xticklabels()] == ["1", "4", r"$\infty$"]
-    segments = [segment[:, 1] for c in left.collections for segment in c.get_segments()]
-    assert any(np.allclose(segment, [0.38, 0.43]) for segment in segments)
-    interval, point = right.lines
-    np.testing.assert_allclose(interval.get_xdata(), [0.08, 0.13])
-    np.testing.assert_allclose(point.get_xdata(), [0.1])
-    (band,) = right.patches
-    assert (band.get_x(), band.get_width()) == pytest.approx((-0.01, 0.02))
-    assert right.get_yticklabels()[0].get_text() == "at rest\nused at rest"
-    (legend,) = figure.legends
-    assert [t.get_text() for t in legend.get_texts()] == ["one update", "at rest"]
 
 
 def test_contrasts_stand_at_their_means_with_their_seeds_and_the_look_of_their_decision():

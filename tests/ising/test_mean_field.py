@@ -89,6 +89,26 @@ def test_tap_differentiates_as_the_implicit_function_theorem_says():
     np.testing.assert_allclose(derivative, np.array(numerical).T, atol=1e-9)
 
 
+@pytest.mark.parametrize("width", [0.3, 1.0, 3.0])
+def test_averaged_step_is_the_mean_over_a_normal_field(width):
+    # A neighbour of mean zero gives its coupling as the standard deviation of the field.
+    couplings, normal = np.diag([width, 0.0]), stats.norm()
+    for field in (0.0, 0.3, -2.0):
+        mean = normal.expect(lambda z, field=field: np.tanh(0.8 * (field + width * z)), epsabs=1e-12)
+        found = mean_field.averaged_step([0.0, 0.0], couplings, field, beta=0.8)
+        np.testing.assert_allclose(found, [mean, np.tanh(0.8 * field)], atol=1e-6)
+
+
+def test_averaged_step_is_off_by_the_fourth_power_of_weak_couplings():
+    J, h, m = system(60, 0.6)
+    J = J - np.diag(np.diag(J))
+    errors = [
+        np.abs(mean_field.averaged_step(m, g * J, h, beta=1.0) - mean_field.tap_step(m, g * J, h, beta=1.0)).max()
+        for g in (0.05, 0.1)
+    ]
+    assert abs(np.log2(errors[1] / errors[0]) - 4) < 0.3
+
+
 @pytest.mark.parametrize("beta", [0.4, 1.2])
 def test_flat_tap_steps_stay_in_the_steady_state_of_tap(beta):
     J, h, _ = system(5, 0.6)

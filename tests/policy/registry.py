@@ -394,7 +394,7 @@ GROUPS = [
     Group("experiments.vector.calibration", "predicted_gains", CALIBRATED, "NaN for symmetric couplings"),
     Group("experiments.vector.calibration", "root", CALIBRATED, "NaN where it is not two of them above zero"),
     Group("ising.mean_field", "correlations delayed_correlations first_order_delayed_correlations", ISING),
-    Group("ising.mean_field", "flat_tap_step naive_step", ISING),
+    Group("ising.mean_field", "averaged_step flat_tap_step naive_step", ISING),
     Group("ising.mean_field", "simulate steady_state tap_solve tap_step", ISING, NOT_FOUND),
     Group("ising.mean_field", "collective_shift", ISING, ENDLESS),
     Group("ising.exact", "correlations covariance delayed_correlations entropy_production magnetizations mean", ISING),

@@ -21,7 +21,7 @@ BATCHED = [
         "linear_response log_prob magnetizations magnetizations_next_order specific_heat start susceptibilities",
         "h",
     ),
-    ("ising.mean_field", "flat_tap_step naive_step tap_step", "magnetizations"),
+    ("ising.mean_field", "averaged_step flat_tap_step naive_step tap_step", "magnetizations"),
     ("rbm.cumulant_generating_functions", "bernoulli constant exponential gaussian laplace poisson", "t"),
     ("rbm.energies", "effective_energy joint_energy", "visible"),
     ("rbm.exact", "interaction_strength_by_order interactions", "energies"),

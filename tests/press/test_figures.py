@@ -132,7 +132,7 @@ def test_every_colour_of_the_style_has_a_dark_one():
 
 
 def test_a_heavy_drawing_is_shown_as_a_picture_whose_greys_are_inverted(out):
-    figure, ax = plt.subplots()
+    _, ax = plt.subplots()
     ax.scatter(*RNG.normal(size=(2, 4000)), s=3)
     ax.pcolormesh(RNG.normal(size=(30, 30)))
     figures.take("probe-line")

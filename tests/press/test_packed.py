@@ -1,10 +1,10 @@
-"""A page as one notebook that runs alone: what it says without Sphinx, what it carries, and what it refuses."""
+"""Notebooks that run alone: what they carry, and that their words need nothing of Sphinx."""
 
-import base64
 import io
 import json
-import re
-import shutil
+import lzma
+import os
+import subprocess
 import sys
 import tarfile
 from pathlib import Path
@@ -12,160 +12,140 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from companion.declaring import notebooks
+from companion import pages
+from companion.run import execute
 from companion.site import packed
+from tests.press.toybook import LESSON, ToyBook
 
-ROOT = Path(__file__).resolve().parents[2]
 KNOWN = {
-    "doc": {"book/limits": "Limits"},
-    "ref": {"there": "A place"},
-    "numref": {"x-y": "Fig. 7"},
-    "eq": {},
-    "made": {},
+    "doc": {"notebooks/other": "Another page"},
+    "ref": {"probe-part": "A part"},
+    "numref": {"probe-line": "Figure 1.1"},
+    "eq": {"eq:probe-square": "1.1"},
 }
-UNREAD = re.compile(r"\{[a-z:]+\}`|```\{|^\([\w:-]+\)=$|\$\$ *\([\w:-]+\)|published-figure|scrapbook", re.MULTILINE)
-"""What only Sphinx reads."""
+
+RUN = """
+import json, sys
+from pathlib import Path
+from IPython.core.interactiveshell import InteractiveShell
+shell = InteractiveShell.instance()
+for source in json.loads(Path(sys.argv[1]).read_text()):
+    shell.run_cell(source).raise_error()
+import walks
+print("FROM", walks.__file__)
+"""
 
 
-def offered(book, page):
-    """The notebook that a page of the site offers for download."""
-    return nbformat.read(book.root / "_build" / "html" / "_sources" / "notebooks" / f"{page}.ipynb", as_version=4)
+def _packed(book: ToyBook, name: str) -> nbformat.NotebookNode:
+    return nbformat.read(book.path(f"_build/html/_sources/notebooks/{name}.ipynb"), as_version=4)
 
 
-def prose(notebook):
-    return "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+@pytest.fixture
+def words(ran: ToyBook) -> packed.Words:
+    return packed.Words(ran.root, "audits/probe", KNOWN, {"probe-points": "9", "probe-value": "0.5"})
 
 
-def test_the_site_offers_notebooks_that_can_be_read_without_sphinx(two_pages):
-    book = two_pages[0]
-    for page in ("probe", "audits/probe"):
-        notebook = offered(book, page)
-        nbformat.validate(notebook)
-        assert not UNREAD.search(prose(notebook))
-    lesson = prose(offered(book, "probe"))
-    assert "Two independent walkers (Author 2000) who" in lesson
-    assert "y = x^2 \\tag{1.1}\n$$" in lesson
-    assert "The largest value is 1.00, see Figure 1.1 and (1.1)." in lesson
-    assert "**Figure 1.1.** Two walkers. It shows $x^2$ as in (1.1)." in lesson
-    audit = prose(offered(book, "audits/probe"))
-    assert "which ends at 1.0, see Figure 1.2 and (1.2)" in audit
-    assert "Of 2 statements of the source" in audit
-    assert "<td>Its slope, as &lt;printed&gt;</td>" in audit
-    assert "href" not in audit
+def test_a_lesson_runs_in_an_empty_folder_and_leaves_nothing(built: ToyBook, tmp_path: Path) -> None:
+    notebook = _packed(built, "probe")
+    cells = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
+    assert "pip install" not in "".join(cells[1:])
+    (tmp_path / "cells.json").write_text(json.dumps(cells))
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TMPDIR": str(tmp_path), "MPLBACKEND": "agg"}
+    done = subprocess.run(
+        [sys.executable, "-c", RUN, str(tmp_path / "cells.json")],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "This notebook uses the walks 0.1.0.dev0 that it carries." in done.stdout
+    place = Path(done.stdout.split("FROM ")[1].strip())
+    assert place.is_relative_to(tmp_path)
+    assert place.match("walks-*/src/walks/__init__.py")
+    assert not place.exists()
 
 
-def test_a_packed_notebook_has_the_outputs_of_the_build(two_pages):
-    outputs = [output for cell in offered(two_pages[0], "probe").cells for output in cell.get("outputs", [])]
-    shown = [output.get("data", {}) for output in outputs]
-    assert any("Claim probe.top: The parabola reaches one." in data.get("text/plain", "") for data in shown)
-    (picture,) = (base64.b64decode(data["image/png"]) for data in shown if "image/png" in data)
-    assert picture.startswith(b"\x89PNG")
-    assert len(picture) < 40_000
-
-
-def test_a_packed_notebook_carries_what_its_page_imports_and_no_more(two_pages):
-    book = two_pages[0]
-    content = packed.carried(book.root, notebooks.load(book.root, "probe"))
-    assert content == packed.carried(book.root, notebooks.load(book.root, "probe"))
-    with tarfile.open(fileobj=io.BytesIO(content), mode="r:xz") as archive:
+def test_it_carries_what_the_page_imports_and_no_more(ran: ToyBook) -> None:
+    content, alone = packed.carried(ran.root, pages.load(ran.root, "probe"))
+    assert alone
+    assert content == packed.carried(ran.root, pages.load(ran.root, "probe"))[0]
+    with tarfile.open(fileobj=io.BytesIO(lzma.decompress(content))) as archive:
         names = archive.getnames()
-    assert {"walks/__init__.py", "walks/pairs.py", "walks/steps.py", "walks/_book/_config.yml"} <= set(names)
-    assert {"walks/_book/book/claims/probe.yml", "walks/_book/book/references.bib"} <= set(names)
-    assert {"companion/declaring/measuring.py", "walks-0.1.0.dev0.dist-info/entry_points.txt"} <= set(names)
-    assert "walks/unrelated.py" not in names
-    assert not [name for name in names if "running" in name or "site" in name or name.startswith("companion/static")]
+    assert names == ["_config.yml", "src/walks/__init__.py", "src/walks/pairs.py", "src/walks/steps.py"]
+    assert not packed.carried(ran.root, pages.load(ran.root, "audits/probe"))[1]
+
+
+def test_outputs_are_light_and_words_plain(built: ToyBook) -> None:
+    notebook = _packed(built, "probe")
+    told = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    assert "Of 20 values the largest is 1.00, see Figure 1.1." in told
+    assert "**Figure 1.1.** Two walkers. It shows 20 points of $x^2$ as in (1.1)." in told
+    assert "y = x^2 \\tag{1.1}\n$$" in told
+    assert "{" not in told.replace("\\tag{1.1}", "")
+    (picture,) = [output for cell in notebook.cells for output in cell.get("outputs", []) if "image/png" in output.data]
+    assert len(picture.data["image/png"]) < 40_000
+    assert all("mystnb" not in cell.metadata for cell in notebook.cells)
+
+
+def test_a_claim_is_said_below_its_cell(built: ToyBook) -> None:
+    notebook = _packed(built, "audits/probe")
+    said = [
+        output.data.get("text/plain", "")
+        for cell in notebook.cells
+        for output in cell.get("outputs", [])
+        if "data" in output
+    ]
+    assert any(text.startswith("Claim probe.slope: The slope is x. measured") for text in said)
+
+
+def test_folded_code_is_folded_everywhere(built: ToyBook) -> None:
+    folded = [cell for cell in _packed(built, "audits/probe").cells if cell.metadata.get("cellView") == "form"]
+    assert [cell.source.startswith("# @title") for cell in folded] == [True, True]
+    assert all(cell.metadata["jupyter"]["source_hidden"] for cell in folded)
+
+
+def test_what_is_too_heavy_is_refused(copy: ToyBook, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packed, "HEAVIEST", 100)
+    folder = execute.results_folder(copy.root, "probe")
+    with pytest.raises(ValueError, match="probe: expected to carry at most 0 kB, got"):
+        packed.notebook(copy.root, "probe", folder, KNOWN)
+
+
+def test_what_cannot_be_packed_is_a_problem_of_the_site(copy: ToyBook, tmp_path: Path) -> None:
+    copy.edit(LESSON, "The end.", "{unheard}`of`")
+    folder = execute.results_folder(copy.root, "probe")
+    problems = packed.site(copy.root, tmp_path, {"probe": folder}, KNOWN)
+    assert problems == ["packed notebook: probe: expected a role that can be read without Sphinx, got {unheard}`of`"]
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "expected"),
     [
-        ("{strange}`role`", r"probe: packed: expected a role that can be read without Sphinx, got \{strange\}`role`"),
-        ("```{strange}\n```", r"probe: packed: expected directives of .*got ```\{strange\}"),
-        ("{glue:text}`nothing`", r"probe: packed: expected a cell that stores 'nothing', got \['known'\]"),
+        ("{numref}`probe-line` and {numref}`Fig. %s <probe-line>`", "Figure 1.1 and Fig. 1.1"),
+        ("{eq}`eq:probe-square`, {ref}`probe-part`, {doc}`../other`", "(1.1), *A part*, *Another page*"),
+        ("{doc}`the other </notebooks/other>` {term}`TAP`", "the other TAP"),
+        ("{cite:p}`author2000source`", "(Author 2000)"),
+        ("{glue:text}`probe-points` {glue:text}`probe-value:.2f`", "9 0.50"),
+        ("Held {measured}`probe.top:.1f`{checked}`probe.top`.", "Held 1.0."),
+        ("{py:func}`~walks.pairs.both`", "`walks.pairs.both`"),
+        ("(here)=\n## Title", "## Title"),
+        (
+            "```{dropdown} Answer\n:open:\nIt is {eq}`eq:probe-square`.\n```",
+            "<details><summary>Answer</summary>\n\nIt is (1.1).\n</details>",
+        ),
+        (":::{note}\nMind.\n:::", "> **Note**\n>\n> Mind."),
+        ("```{math}\n:label: eq:probe-square\ny\n```", "$$\ny \\tag{1.1}\n$$"),
+        ("```{live} probe\n:a: 1\nTwo.\n```", "*On the site of the book a live model is here.* Two."),
+        ("```{source-items} author2000source\n```", ""),
     ],
 )
-def test_what_cannot_be_read_without_sphinx_is_refused(toy_book, text, message):
-    with pytest.raises(ValueError, match=message):
-        packed.markdown(toy_book.root, "probe", text, KNOWN, {"known": "1"})
+def test_words_need_no_sphinx(words: packed.Words, text: str, expected: str) -> None:
+    assert words.plain(text) == expected
 
 
-@pytest.mark.parametrize(
-    ("asked", "shown"),
-    [("x", "0.9876"), ("x:.2f", "0.99"), ("x:.1%", "98.8%"), ("n", "1234"), ("n:,", "1,234"), ("n:.1e", "1.2e+03")],
-)
-def test_a_stored_number_has_the_digits_that_are_asked_for(toy_book, asked, shown):
-    text = f"{{glue:text}}`{asked}`"
-    assert packed.markdown(toy_book.root, "probe", text, KNOWN, {"x": "0.9876", "n": "1234"}) == shown
-
-
-LINKS = "{doc}`../book/limits` {doc}`other <../book/limits>` {ref}`there` {numref}`Figure %s <x-y>` {term}`a <b>`"
-READ = {
-    "links are the titles of their pages": (LINKS, "*Limits* other *A place* Figure 7 a"),
-    "a fold": (
-        "```{dropdown} Answer\n:open:\n\nIt is $x$.\n```",
-        "<details><summary>Answer</summary>\n\n\nIt is $x$.\n\n</details>",
-    ),
-    "more ticks fold what has ticks of its own": (
-        "````{dropdown} Why\n```text\nx\n```\n````",
-        "<details><summary>Why</summary>\n\n```text\nx\n```\n\n</details>",
-    ),
-    "a figure that is placed in a fold stays below its cell": (
-        "````{dropdown} A test\nWords.\n\n```{published-figure} x-y\n```\n````",
-        "<details><summary>A test</summary>\n\nWords.\n\n\n</details>",
-    ),
-}
-
-
-@pytest.mark.parametrize("case", READ)
-def test_what_only_sphinx_reads_is_written_so_that_all_can_read_it(case):
-    text, shown = READ[case]
-    assert packed.markdown(ROOT, "probe", text, KNOWN, {}) == shown
-
-
-def test_a_page_without_a_run_cannot_be_packed(toy_book):
-    with pytest.raises(ValueError, match="probe: expected a finished run of the page, got none"):
-        packed.notebook(toy_book.root, "probe")
-
-
-def test_what_is_too_heavy_to_carry_is_refused(two_pages, monkeypatch):
-    monkeypatch.setattr(packed, "HEAVIEST", 1000)
-    with pytest.raises(ValueError, match=r"probe: library.tar.xz: expected at most 0.001 MB, got 0.\d MB"):
-        packed.notebook(two_pages[0].root, "probe")
-
-
-def test_a_package_out_of_bounds_is_named_before_anything_is_unpacked(pair, tmp_path):
-    shutil.copy(ROOT / "pyproject.toml", pair.root)
-    text = pair.path("pyproject.toml").read_text()
-    pair.path("pyproject.toml").write_text(text.replace('"numpy>=2.0.2"', '"numpy>=99"'))
-    cell = packed.notebook(pair.root, "probe").cells[1].source
-    runnable = re.sub(r"^    %pip .*$", "    pass", cell, flags=re.MULTILINE)
-    with pytest.raises(ImportError, match=r"packages: expected numpy>=99, got \d.*; install what is expected"):
-        exec(compile(runnable, "cell", "exec"), {})
-
-
-def test_pip_is_told_to_leave_what_is_found_first_and_not_told_what_it_cannot_read(pair, tmp_path, monkeypatch):
-    shutil.copy(ROOT / "pyproject.toml", pair.root)
-    monkeypatch.setattr(packed, "requirements", lambda root, chapter: ["nothing-like-this>=1"])
-    for folder, name, version in (("a", "One_Thing", "2.0"), ("b", "one-thing", "1.0"), ("b", "distro", "1.1build1")):
-        record = tmp_path / folder / f"{name}-{version}.dist-info"
-        record.mkdir(parents=True)
-        (record / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
-    monkeypatch.setattr(sys, "path", [str(tmp_path / "a"), str(tmp_path / "b"), *sys.path])
-    cell = packed.notebook(pair.root, "probe").cells[1].source
-    assert "%pip install --quiet --constraint {pins} {wanted}" in cell
-    left = {}
-    with pytest.raises(ImportError, match="packages: expected nothing-like-this>=1, which pip could not install"):
-        exec(compile(re.sub(r"^    %pip .*$", "", cell, flags=re.MULTILINE), "cell", "exec"), left)
-    told = left["pins"].read_text().splitlines()
-    assert left["wanted"] == '"nothing-like-this>=1"'
-    assert "one-thing==2.0" in told
-    assert not [line for line in told if line.startswith("distro=") or line == "one-thing==1.0"]
-
-
-def test_the_command_writes_the_notebook(pair, monkeypatch, capsys):
-    from companion.__main__ import main
-
-    monkeypatch.chdir(pair.root)
-    assert main(["pack", "audits/probe"]) == 0
-    assert capsys.readouterr().out.startswith("_build/packed/audits/probe.ipynb: 0.")
-    assert json.loads(pair.path("_build/packed/audits/probe.ipynb").read_text())["nbformat"] == 4
+@pytest.mark.parametrize("text", ["```{unheard} of\n```", "{glue:text}`absent`", "{measured}`probe.absent`"])
+def test_what_cannot_be_said_is_refused(words: packed.Words, text: str) -> None:
+    with pytest.raises(ValueError, match=r"expected|no such claim"):
+        words.plain(text)

@@ -52,10 +52,13 @@
   const mixed = (one, two, f) => one.map((A, k) => A.map((a, i) => f(a, two[k][i])));
   const minus = (one, two) => mixed(one, two, (a, b) => a - b);
 
-  // Growth of the distance of two copies per token, pulled back to `apart` after each.
+  const BLOCKS = 20;
+
+  // Growth of the distance of two copies per token, pulled back to `apart` after each; and its standard error, from the
+  // scatter of the growth in blocks of tokens.
   function exponent(net, window, beta, steps, apart = 1e-7) {
     let delta = window.map((A, k) => A.map((_, a) => Math.cos(1 + 3 * k + a)));
-    let total = 0;
+    const growth = Array(BLOCKS).fill(0);
     let tokens;
     for (let t = -100; t < steps; t += 1) {
       const scale = apart / size(delta);
@@ -64,9 +67,11 @@
       delta = minus(step(net, twin, t, beta).window, window);
       // Copies that have become one stay one.
       const grown = Math.max(size(delta), 1e-300);
-      if (t >= 0) total += Math.log(grown / apart);
+      if (t >= 0) growth[Math.floor((t * BLOCKS) / steps)] += (Math.log(grown / apart) * BLOCKS) / steps;
     }
-    return total / steps;
+    const rate = growth.reduce((sum, g) => sum + g, 0) / BLOCKS;
+    const variance = growth.reduce((sum, g) => sum + (g - rate) ** 2, 0) / (BLOCKS - 1);
+    return { rate, error: Math.sqrt(variance / BLOCKS) };
   }
 
   const model = { overlaps, step, run, exponent };
@@ -105,17 +110,17 @@
       const one = run(data, settled, beta, LENGTH);
       const two = run(data, other, beta, LENGTH);
       const distance = one.attention.map((A, n) => Math.hypot(...A.map((a, i) => a - two.attention[n][i])));
-      now = { one, two, distance, rate: exponent(data, settled, beta, 2000), period: period(one.attention) };
+      now = { one, two, distance, ...exponent(data, settled, beta, 4000), period: period(one.attention) };
       const far = distance.findIndex((d) => d > 0.05);
       const kind = now.period
         ? `the tokens repeat after ${now.period}`
-        : now.rate > 0.01
+        : now.rate > Math.max(3 * now.error, 0.005)
           ? "chaos"
           : `no repetition within ${LENGTH / 2} tokens, and no steady growth: a torus, or a very long cycle`;
       const fate = far >= 0
         ? `The copies, one millionth apart at first, are told apart after ${far + 1} tokens.`
         : `After ${LENGTH} tokens the copies are ${small(distance[LENGTH - 1])} apart.`;
-      live.says(`β = ${beta.toFixed(3)}: exponent ${window.Live.number(now.rate)} per token, ${kind}. ${fate}`);
+      live.says(`β = ${beta.toFixed(3)}: exponent ${window.Live.number(now.rate)} ± ${window.Live.number(now.error)} per token, ${kind}. ${fate}`);
     }
 
     function frame(pen, stage, colours, low, high) {

@@ -135,9 +135,8 @@
     live.slider("asymmetry", { min: 0, max: 1, value: asymmetry, steps: 20, changed: (value) => { asymmetry = value; take(); } });
     live.slider("β (coldness)", { min: 0.2, max: 2, value: beta, steps: 18, changed: (value) => { beta = value; take(); } });
     live.help(
-      "One line for each spin, one column for each moment, filled where the spin is up; the circle shows the moment " +
-        "that is marked. Asymmetry 0: each spin listens to both neighbours alike; 1: to the left one only, which is the " +
-        "line above (the first spin's is the last). Evidence appears when you have guessed.",
+      "The circle shows the marked moment. Asymmetry 0: both neighbours count alike; 1: only the left one counts, which " +
+        "is the line above (the first spin's is the last).",
     );
 
     const draw = live.draw.bind(live);
@@ -201,14 +200,19 @@
       pen.fillText("forwards", 36, 28);
       pen.fillText("backwards", 36, height - 6);
       pen.fillText("0", 20, height / 2 + 5);
+      pen.fillText("step", width - 34, height / 2 + 14);
+      // Before the guess both directions have their average; afterwards the film's own is left.
+      for (const way of guess === null ? [1, -1] : [reversed ? -1 : 1]) {
+        pen.setLineDash([3, 3]);
+        trace(pen, [place(0, 0), place(steps, way * sigma * steps)]);
+        pen.setLineDash([]);
+      }
+      const [x, y] = place(steps / 2, sigma * steps / 2);
       if (guess === null) {
-        pen.fillText("guess first", width / 2 - 10, height / 2 - 8);
-        stage.describe("The evidence of the film, hidden until you have guessed.");
+        pen.fillText("average of such films, either way", Math.max(36, x - 210), Math.max(44, y - 8));
+        stage.describe(`The evidence of the film is hidden until you have guessed; films hold ${number(sigma * steps)} nats on average.`);
         return;
       }
-      pen.setLineDash([3, 3]);
-      trace(pen, [place(0, 0), place(steps, (reversed ? -1 : 1) * sigma * steps)]);
-      pen.setLineDash([]);
       pen.lineWidth = 2;
       pen.strokeStyle = colours.orange;
       trace(pen, nats.map((value, t) => place(t, value)));

@@ -1,9 +1,9 @@
-// The live model of the lesson kinetic-ising: a crowd of spins that listen to each other, run many times with random
-// numbers, beside what the naive equation and TAP say of its mean. The arithmetic stands first and is exported for tests.
+// The live model of the lesson kinetic-ising: a crowd of spins that influence each other, run many times with random
+// numbers, beside its mean by the naive equation and by TAP. The arithmetic stands first and is exported for tests.
 (() => {
   "use strict";
 
-  // Couplings 1 / N + disorder z / sqrt(N), a row for each listener.
+  // Couplings 1 / N + disorder z / sqrt(N), a row for each spin that they act on.
   function couplings(z, disorder) {
     const n = z.length;
     return z.map((row) => row.map((value) => 1 / n + (disorder * value) / Math.sqrt(n)));
@@ -58,8 +58,8 @@
     };
   }
 
-  // Independent runs: the mean over runs and spins at each tick, its standard error, and beta times what one spin
-  // hears in the second half.
+  // Independent runs: the mean over runs and spins at each tick, its standard error, and beta times the field
+  // of one spin in the second half.
   function sample(J, x, beta, { ticks, runs, listener = 0, seed = 1 }) {
     const n = x.length;
     const random = generator(seed);
@@ -119,8 +119,8 @@
       const end = (values) => number(values[ticks]);
       live.says(
         `β = ${number(beta)}, disorder ${number(disorder)}. After ${ticks} ticks: sampled ${end(now.means)} ± ` +
-          `${number(now.errors[ticks])}, naive ${end(now.naive)}, TAP ${end(now.TAP)}. One spin hears ${number(centre)} ` +
-          `on average (times β): tanh of the average ${number(Math.tanh(centre))}, average of tanh ${number(now.answer)}.`,
+          `${number(now.errors[ticks])}, naive ${end(now.naive)}, TAP ${end(now.TAP)}. The field of one spin, times β, is ` +
+          `${number(centre)} on average: tanh of the average ${number(Math.tanh(centre))}, average of tanh ${number(now.answer)}.`,
       );
     }
 
@@ -144,9 +144,8 @@
       found();
     });
     live.help(
-      `First picture: mean of ${x.length} spins, all up at first, sampled in ${runs} runs (circles), by the naive equation ` +
-        "(dashed) and by TAP (solid). Second picture: what one of the spins hears (grey) and its answer, tanh. Square: " +
-        "answer to the average. Diamond: average of the answers.",
+      "Grey: how often one of the spins meets which field. Curve: its answer, tanh. Square: the answer to the average " +
+        "field. Diamond: the average of the answers.",
     );
     found();
 
@@ -216,7 +215,7 @@
       write(pen, "mean of the crowd", 4, 13, colours.ink);
       write(pen, "naive", stage.width - 96, 13, colours.orange);
       write(pen, "TAP", stage.width - 52, 13, colours.blue);
-      write(pen, "0", stage.toX(0) - 8, stage.toY(0) + 14, colours.grey);
+      for (const m of [0, 1]) write(pen, `${m}`, stage.toX(0) - 10, stage.toY(m) + 4, colours.grey);
       write(pen, `tick ${ticks}`, stage.toX(ticks), bottom, colours.grey, "right");
       const [a, b, c] = [now.means, now.naive, now.TAP].map((values) => number(values[ticks]));
       stage.describe(`Mean of the crowd against time. At the end: sampled ${a}, naive ${b}, TAP ${c}.`);
@@ -243,10 +242,12 @@
       pen.fillStyle = colours.orange;
       pen.fillRect(px - 5, py - 5, 10, 10);
       diamond(pen, px, stage.toY(now.answer), colours);
-      write(pen, "answer of one spin", 4, 13, colours.ink);
-      write(pen, "what it hears, times β", stage.width - 4, stage.toY(0) + 16, colours.grey, "right");
+      write(pen, "its answer", 4, 13, colours.ink);
+      for (const h of [-2, 2]) write(pen, number(h).replace(".00", ""), stage.toX(h) - 4, stage.toY(0) - 5, colours.grey);
+      for (const m of [-1, 1]) write(pen, number(m).replace(".00", ""), stage.toX(0) + 4, stage.toY(m) + 4, colours.grey);
+      write(pen, "field of one spin, times β", stage.width - 4, stage.toY(0) + 16, colours.grey, "right");
       stage.describe(
-        `What one spin hears, and tanh. tanh of the average ${number(Math.tanh(now.centre))}, average of tanh ${number(now.answer)}.`,
+        `Field of one spin, and tanh. tanh of the average ${number(Math.tanh(now.centre))}, average of tanh ${number(now.answer)}.`,
       );
     }
   });

@@ -1,5 +1,5 @@
 // The live model of the lesson nonequilibrium-dynamics: four tokens start from their values and make K updates towards
-// the state of rest of their fields. Fields lie in a plane, so that only the radius knows of the other components.
+// the state of rest of their fields. Fields lie in a plane, so that the other components stay zero.
 // The arithmetic stands first and is exported for tests. Vectors are over the radius R.
 (() => {
   "use strict";
@@ -44,36 +44,34 @@
     return { J, path, rest };
   }
 
-  // sum_i R^2 (log((1 - r^2) / (1 - m^2)) + 2 (r^2 - m . r) / (1 - r^2)), in nats, for m and r over R.
-  const mismatch = (m, rest, radius) =>
-    radius ** 2 *
-    sum(m.map((a, i) => {
-      const [own, square] = [1 - dot(a, a), 1 - dot(rest[i], rest[i])];
-      return Math.log(square / own) + (2 * (1 - square - dot(a, rest[i]))) / square;
-    }));
+  const difference = (m, rest) => Math.sqrt(sum(m.map((a, i) => (a[0] - rest[i][0]) ** 2 + (a[1] - rest[i][1]) ** 2)));
 
-  const model = { response, couplings, relax, mismatch };
+  // |m(K) - m(rest)| / |m(0) - m(rest)| over all tokens, for K = 0, 1, ...
+  const shares = ({ path, rest }) => path.map((m) => difference(m, rest) / (difference(path[0], rest) || 1));
+
+  const model = { response, couplings, relax, shares };
   if (typeof window === "undefined") {
     module.exports = model;
     return;
   }
   window.Live.models["nonequilibrium-dynamics"] = model;
   const { number } = window.Live;
-  const small = (value) => (value >= 0.01 ? number(value) : value > 1e-9 ? value.toExponential(1).replace("-", "−") : "0");
+  const percent = (share) =>
+    share > 0.1 ? (100 * share).toFixed(0) : share >= 1e-5 ? String(Number((100 * share).toPrecision(2))) : "less than 0.001";
 
   window.Live.mount("nonequilibrium-dynamics-live", (live, data) => {
     const fields = data.fields.map((x) => [...x]);
     let [beta, shown] = [data.beta, data.updates];
-    let found, nats;
+    let found, left;
     const settle = () => {
       found = relax(fields, data, beta);
-      nats = found.path.map((m) => Math.max(0, mismatch(m, found.rest, data.radius)));
+      left = shares(found);
     };
     settle();
     live.name("Four tokens make updates towards their state of rest");
     const stage = live.stage("", { x: [-1.4, 8.6], y: [-1.9, 1.9], shape: 0.38, draw: drawTokens });
     stage.box.style.flexBasis = "100%";
-    live.stage("", { shape: 0.26, draw: drawMismatch }).box.style.flexBasis = "100%";
+    live.stage("", { shape: 0.26, draw: drawShares }).box.style.flexBasis = "100%";
     fields.forEach((x, i) => {
       const [left, up] = data.places[i];
       live.point(stage, `Field of token ${i + 1}`, {
@@ -103,19 +101,16 @@
       settle();
     });
     live.help(
-      "Green: the field of a token, to drag. Blue: its magnetization after K updates. Orange: where it will come to " +
-        "rest. Each token listens to itself and to those on its left. Below: the mismatch after every number of updates.",
+      "Green: the field of a token, to drag. Blue: its mean after K updates. Orange: its mean at rest. Each token attends " +
+        "to itself and to those on its left.",
     );
 
     const draw = live.draw.bind(live);
     live.draw = () => {
       draw();
-      const gap = Math.sqrt(sum(found.path[shown].map((m, i) => dot2(m, found.rest[i]))));
-      const length = Math.sqrt(sum(found.rest.map((m) => dot(m, m))));
       live.says(
-        `After ${shown} ${shown === 1 ? "update" : "updates"} at β ${number(beta)} the tokens are ` +
-          `${small(gap / length)} of the length of their state of rest away from it; the mismatch is ` +
-          `${small(nats[shown])} nats.`,
+        `After ${shown} ${shown === 1 ? "update" : "updates"} at β ${number(beta)}, ${percent(left[shown])} per cent of ` +
+          "the distance to rest is left.",
       );
     };
 
@@ -152,34 +147,29 @@
       stage.describe(`Four tokens after ${shown} ${shown === 1 ? "update" : "updates"}; lengths of their magnetizations over R: ${lengths.join(", ")}.`);
     }
 
-    function drawMismatch(pen, stage, colours) {
+    function drawShares(pen, stage, colours) {
       const { width, height } = stage;
-      const [top, bottom] = [2.5, -12];
-      const place = (k) => {
-        const level = Math.max(bottom, Math.min(top, Math.log10(Math.max(nats[k], 1e-12))));
-        return [44 + ((width - 54) * k) / UPDATES, 8 + ((top - level) / (top - bottom)) * (height - 30)];
-      };
+      const bottom = -8;
+      const level = (power) => 18 + (power / bottom) * (height - 54);
+      const across = (k) => 58 + ((width - 70) * k) / UPDATES;
+      const place = (k) => [across(k), level(Math.max(bottom, Math.log10(Math.max(left[k], 1e-12))))];
       pen.fillStyle = colours.grey;
-      for (const power of [2, -2, -6, -10]) {
-        const y = 8 + ((top - power) / (top - bottom)) * (height - 30);
-        pen.fillText(power === 2 ? "100" : `1e−${-power}`, 0, y + 4);
+      for (const [power, label] of [[0, "100 %"], [-2, "1 %"], [-4, "0.01 %"], [-6, "10⁻⁴ %"], [-8, "10⁻⁶ %"]]) {
+        pen.fillText(label, 0, level(power) + 4);
       }
-      pen.fillText("mismatch (nats)", 60, height - 6);
-      pen.fillText("K", width - 12, height - 6);
+      for (let k = 0; k <= UPDATES; k += 4) pen.fillText(String(k), across(k) - 4, height - 20);
+      pen.fillText("updates K", across(UPDATES / 2) - 30, height - 4);
+      pen.fillText("distance to rest that is left", across(3), 12);
       pen.strokeStyle = colours.blue;
       pen.lineWidth = 2;
       pen.beginPath();
-      nats.forEach((_, k) => (k ? pen.lineTo : pen.moveTo).call(pen, ...place(k)));
+      left.forEach((_, k) => (k ? pen.lineTo : pen.moveTo).call(pen, ...place(k)));
       pen.stroke();
       pen.fillStyle = colours.orange;
       pen.beginPath();
       pen.arc(...place(shown), 5.5, 0, 2 * Math.PI);
       pen.fill();
-      stage.describe(`Mismatch after 0 to ${UPDATES} updates: ${nats.map(small).join(", ")} nats.`);
+      stage.describe(`Per cent of the distance to rest left after 0 to ${UPDATES} updates: ${left.map(percent).join(", ")}.`);
     }
   });
-
-  function dot2(a, b) {
-    return (a[0] - b[0]) ** 2 + (a[1] - b[1]) ** 2;
-  }
 })();

@@ -95,8 +95,7 @@
       slider.set(state.beta);
     });
     live.help(
-      "Blue: the query. Letters: the stored patterns; each can be dragged too. Lines: the weights. Ring: where one step " +
-        "leads. Cross: where many steps end. Shades: the energy. Keys: tab to a point, then arrows.",
+      "The letters can be dragged too. Shades: an energy that every step lowers. Keys: tab to a point, then arrows.",
     );
 
     const draw = live.draw.bind(live);

@@ -13,9 +13,9 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap, TwoSlopeNorm, to_rgba
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyBboxPatch, Rectangle
-from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
+from matplotlib.ticker import NullLocator
 
-from chapters import scripts, style
+from chapters import style
 
 __all__ = [
     "REGIME_COLOURS",
@@ -23,13 +23,9 @@ __all__ = [
     "bifurcation",
     "blocks",
     "coexistence",
-    "explorer",
     "exponent_map",
-    "finite_size",
     "hopfield",
-    "horizon",
     "layer",
-    "live_markup",
     "memory",
     "transitions",
     "variations",
@@ -577,100 +573,6 @@ def variations(
 
 
 @style.house
-def finite_size(
-    sizes: np.ndarray,
-    errors: Mapping[float, np.ndarray],
-    standard_errors: Mapping[float, np.ndarray],
-    *,
-    orbits: Mapping[float, np.ndarray],
-) -> Figure:
-    """One overlap of crowds of several sizes and of the map, and the distance of crowds from the map against N.
-
-    ``orbits`` maps N, with inf for the map, to values (steps,); ``errors`` and ``standard_errors`` map beta to values
-    on ``sizes``. Lines on the right: 1 / sqrt(N) through the last point.
-    """
-    figure, (left, right) = style.subplots(1, 2, height=2.8, width_ratios=(1.35, 1))
-    _orbits(left, orbits)
-    left.set(xlabel="token", ylabel="first output overlap")
-    for colour, marker, (beta, values) in style.dressed(FAMILY, style.MARKERS, errors.items()):
-        look = {"color": colour, "marker": marker, "linestyle": "none", "markersize": 4.0, "elinewidth": 0.9}
-        right.errorbar(sizes, values, standard_errors[beta], label=rf"$\beta = {beta:g}$", **look)
-        right.plot(sizes, values[-1] * np.sqrt(sizes[-1] / sizes), color=colour, linewidth=0.9, linestyle="-")
-    right.set(xscale="log", yscale="log", xlabel="bits per token $N$", ylabel="deviation from the map")
-    right.yaxis.set_minor_formatter(NullFormatter())
-    right.yaxis.set_major_formatter(FuncFormatter(style.ordinary))
-    right.legend(handlelength=1.0)
-    style.letters(*(left, right))
-    return figure
-
-
-def _orbits(ax: Axes, orbits: Mapping[float, np.ndarray]) -> None:
-    """Orbits of crowds in colours, and of the map (N = inf) as a thick line behind them."""
-    finite = {size: orbit for size, orbit in orbits.items() if np.isfinite(size)}
-    for size in set(orbits) - set(finite):
-        ax.plot(orbits[size], color=style.FAINT, linewidth=4.0, linestyle="-", label="the map", zorder=1)
-    for colour, line, (size, orbit) in style.dressed((GREEN, ORANGE, PURPLE), style.LINE_STYLES, finite.items()):
-        ax.plot(orbit, color=colour, linestyle=line, linewidth=0.9, label=_size_name(size), zorder=2)
-    low, high = ax.get_ylim()
-    ax.set_ylim(low, high + 0.3 * (high - low))
-    ax.legend(ncol=4, fontsize=7.5, handlelength=1.5, columnspacing=0.9, loc="upper center")
-
-
-def _size_name(size: float) -> str:
-    if np.isinf(size):
-        return r"$N = \infty$"
-    power = round(np.log10(size))
-    return rf"$N = 10^{{{power}}}$" if size == 10**power else rf"$N = {size:g}$"
-
-
-@style.house
-def horizon(
-    orbits: Mapping[float, np.ndarray],
-    sizes: np.ndarray,
-    distances: np.ndarray,
-    horizons: np.ndarray,
-    *,
-    exponent: float,
-    threshold: float,
-    edges: np.ndarray,
-    histograms: Mapping[float, np.ndarray],
-) -> Figure:
-    """How long crowds follow a chaotic map, and that their histograms are those of the map.
-
-    ``orbits`` and ``histograms`` map N, with inf for the map, to values (steps,) and (bins,) between ``edges``.
-    ``distances`` (sizes, steps) from the map, ``horizons`` (sizes,) when they reach ``threshold``; lines have the
-    slopes ``exponent`` and 1 / (2 ``exponent``).
-    """
-    figure, ((a, b), (c, d)) = style.subplots(2, 2, height=5.2)
-    _orbits(a, orbits)
-    a.set(xlabel="token", ylabel="first output overlap")
-    time = np.arange(distances.shape[1])
-    for k, values in enumerate(distances):
-        b.plot(time, values, color=PURPLE, linestyle="-", linewidth=1.1, alpha=1.0 - 0.7 * k / len(distances))
-    reached = int(horizons[len(horizons) // 2])
-    line = threshold * np.exp(exponent * (time - reached))
-    here = (line < 2 * threshold) & (line > distances.min())
-    b.plot(time[here], line[here], color=style.INK, linestyle="--", linewidth=1.0)
-    b.axhline(threshold, color=style.GREY, linewidth=0.8, linestyle=":")
-    b.set(yscale="log", xlabel="token", ylabel="typical distance from the map")
-    c.plot(sizes, horizons, color=PURPLE, marker="o", linestyle="none", markersize=4.5)
-    middle = np.log(sizes) - np.log(sizes).mean()
-    c.plot(sizes, horizons.mean() + middle / (2 * exponent), color=style.INK, linestyle="-", linewidth=0.9)
-    c.set(xscale="log", xlabel="bits per token $N$", ylabel="tokens until the\ndistance is reached")
-    for size, values in histograms.items():
-        if np.isinf(size):
-            d.stairs(values, edges, color=style.FAINT, linewidth=4.0, label="the map", zorder=1)
-    finite = {size: values for size, values in histograms.items() if np.isfinite(size)}
-    for colour, line, (size, values) in style.dressed((GREEN, ORANGE, PURPLE), style.LINE_STYLES, finite.items()):
-        d.stairs(values, edges, color=colour, linestyle=line, linewidth=0.9, label=_size_name(size), zorder=2)
-    d.set(xlabel="first output overlap", ylabel="density")
-    d.set_ylim(0, 1.35 * max(float(values.max()) for values in histograms.values()))
-    d.legend(ncol=2, fontsize=7.5, handlelength=1.5, loc="upper center")
-    style.letters(*(a, b, c, d))
-    return figure
-
-
-@style.house
 def blocks(
     strengths: Mapping[str, np.ndarray],
     shares: Mapping[str, np.ndarray],
@@ -697,68 +599,3 @@ def blocks(
     axes[0].legend(fontsize=8)
     style.letters(*axes)
     return figure
-
-
-@style.house
-def explorer(panels: Sequence[Mapping[str, Any]]) -> Figure:
-    """The still picture of the live model: a few betas, each with two orbits, their distance and the plane.
-
-    Each panel holds ``beta``, ``exponent``, ``orbits`` (2, n), ``distance`` (steps,) and ``points`` (p, 2).
-    """
-    figure, axes = style.subplots(len(panels), 3, height=1.35 * len(panels) + 0.4, width_ratios=(1.5, 1.1, 1))
-    figure.set_dpi(220)
-    for line, panel in zip(axes, panels, strict=True):
-        orbit, parting, plane = line
-        for colour, dashes, width, values in zip(
-            (PURPLE, ORANGE), ("-", (0, (3, 2))), (1.1, 0.8), panel["orbits"], strict=True
-        ):
-            orbit.plot(values, color=colour, linestyle=dashes, linewidth=width)
-        orbit.set_xlim(0, len(panel["orbits"][0]) - 1)
-        orbit.set_title(rf"$\beta = {panel['beta']:g}$, $\lambda_1 = {panel['exponent']:.3f}$", fontsize=8.5)
-        distance = np.maximum(panel["distance"], 1e-17)
-        time = np.arange(len(distance))
-        parting.semilogy(time, distance, color=BLUE, linewidth=0.9, linestyle="-")
-        law = distance[0] * np.exp(np.clip(panel["exponent"] * time, -60, 60))
-        here = (law < 1) & (law > 1e-16)
-        parting.semilogy(time[here], law[here], color=style.INK, linewidth=0.9, linestyle="--")
-        parting.set(xlim=(0, time[-1]), ylim=(1e-17, 10))
-        plane.plot(
-            *panel["points"].T,
-            color=PURPLE,
-            marker=".",
-            markersize=2.2,
-            markeredgewidth=0,
-            linestyle="none",
-            rasterized=True,
-        )
-        for ax in line:
-            ax.tick_params(labelsize=7)
-            ax.locator_params(axis="x", nbins=4)
-        orbit.set_ylabel("$m^o_1$")
-        parting.set_ylabel("distance")
-        plane.set_ylabel("$m^o_2$")
-    for orbit, parting, _ in axes[:-1]:  # all of them have the times of the lowest
-        orbit.tick_params(labelbottom=False)
-        parting.tick_params(labelbottom=False)
-    for ax, text in zip(axes[-1], ("token", "token", "$m^o_1$"), strict=True):
-        ax.set_xlabel(text)
-    return figure
-
-
-def live_markup(network: Any, *, start: np.ndarray, beta: float) -> str:
-    """The numbers of the live model and the scripts that draw it, as markup for the page.
-
-    The signs, temperatures and weights of ``network``, a ``self_attention.Network``, and ``start`` (K, M), the window
-    from which the first orbit starts at ``beta``, the next position being 0. The scripts are
-    ``book/_static/live/kernel.js`` and ``attention-dynamics.js`` beside it; where they
-    are missing, nothing of this is seen.
-    """
-    content = {
-        "semantic": network.semantic_signs.tolist(),
-        "positional": network.positional_signs.tolist(),
-        "epsilon": network.epsilon,
-        "gamma": network.gamma,
-        "start": np.asarray(start, dtype=float).tolist(),
-        "beta": float(beta),
-    }
-    return scripts.markup("attention-dynamics", content, block="explorer")

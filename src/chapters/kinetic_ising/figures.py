@@ -6,7 +6,7 @@ wherever they meet. Each function says which shapes it expects.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Literal
 
 import matplotlib.pyplot as plt
@@ -17,22 +17,17 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle
 
-from chapters import scripts, style
+from chapters import style
 
 __all__ = [
-    "breakdown",
     "error_law",
     "expansion",
     "limits",
-    "live",
-    "live_markup",
-    "naive_and_tap",
     "samples",
     "schematic",
     "starts",
     "trajectories",
     "transition",
-    "truth",
 ]
 
 BLUE, ORANGE, GREEN, PURPLE, OCHRE, BROWN = style.QUALITATIVE
@@ -77,103 +72,6 @@ def _spin(ax: Axes, x: float, y: float, up: bool, colour: str) -> None:
     ax.add_patch(Circle((x, y), 0.11, facecolor=colour, edgecolor=colour, linewidth=1.0, zorder=4))
     half = 0.36 if up else -0.36
     style.arrow(ax, (x, y - half), (x, y + half), colour, width=1.8, size=11, zorder=5)
-
-
-@style.house
-def live(
-    courses: Sequence[Mapping[str, np.ndarray]],
-    heard: Sequence[np.ndarray],
-    *,
-    settings: Sequence[tuple[float, float]],
-) -> Figure:
-    """The still version of the live model: a column for each beta and disorder, the mean above, one field below.
-
-    A course maps "naive", "TAP" and "sampled" to means at ticks 0, 1, ...; ``heard`` are samples of beta times the
-    field at one spin.
-    """
-    figure, axes = style.subplots(2, len(settings), height=3.9, squeeze=False, sharey="row")
-    reach = max(3.0, *(float(np.abs(fields).max()) for fields in heard))
-    axis = np.linspace(-reach, reach, 121)
-    for k, (above, below) in enumerate(zip(*axes, strict=True)):
-        for name in ("naive", "TAP"):
-            values = courses[k][name]
-            above.plot(values, color=METHOD_COLOURS[name], linestyle=METHOD_LINES[name], linewidth=2.0)
-            style.label(
-                above,
-                name,
-                (len(values) - 1, float(values[-1])),
-                METHOD_COLOURS[name],
-                (-2, 6 if name == "naive" else -13),
-                ha="right",
-            )
-        sampled = courses[k]["sampled"]
-        few = np.arange(0, len(sampled), 3)
-        above.plot(
-            few,
-            sampled[few],
-            color=style.INK,
-            marker="o",
-            markersize=3.5,
-            markerfacecolor=style.PAPER,
-            linestyle="none",
-        )
-        above.set(ylim=(-0.25, 1.05), xlabel="tick")
-        above.set_title(rf"$\beta = {settings[k][0]:g}$, disorder {settings[k][1]:g}", loc="center")
-        counts, edges = np.histogram(heard[k], bins=40, range=(-reach, reach))
-        below.bar(
-            edges[:-1],
-            0.9 * counts / counts.max(),
-            width=np.diff(edges),
-            bottom=-1.0,
-            align="edge",
-            color=style.FAINT,
-            linewidth=0,
-        )
-        below.plot(axis, np.tanh(axis), color=style.INK, linestyle="-", linewidth=1.2)
-        mean = float(np.mean(heard[k]))
-        answer = float(np.mean(np.tanh(heard[k])))
-        below.plot([mean], [np.tanh(mean)], color=ORANGE, marker="s", markersize=6, linestyle="none")
-        below.plot(
-            [mean],
-            [answer],
-            color=style.INK,
-            marker="D",
-            markersize=6,
-            markerfacecolor=style.PAPER,
-            linestyle="none",
-        )
-        below.set(xlabel=r"$\beta h_i$", ylim=(-1.05, 1.1), xlim=(-reach, reach))
-    axes[0, 0].set_ylabel("mean of the crowd")
-    axes[1, 0].set_ylabel("answer of one spin")
-    return figure
-
-
-def live_markup(
-    disorder_numbers: np.ndarray,
-    fields: np.ndarray,
-    *,
-    listener: int,
-    beta: float,
-    disorder: float,
-    ticks: int,
-    runs: int,
-) -> str:
-    """The numbers of the live model and the scripts that draw it, as markup for the page.
-
-    ``disorder_numbers`` (N, N) and ``fields`` (N,) are kept in hundredths; couplings are 1 / N + ``disorder`` z /
-    sqrt(N). The scripts are ``book/_static/live/kernel.js`` and ``kinetic-ising.js`` beside it; where they are missing,
-    nothing of this is seen.
-    """
-    content = {
-        "z": np.round(100 * np.asarray(disorder_numbers)).astype(int).tolist(),
-        "x": np.round(100 * np.asarray(fields)).astype(int).tolist(),
-        "listener": int(listener),
-        "beta": float(beta),
-        "disorder": float(disorder),
-        "ticks": int(ticks),
-        "runs": int(runs),
-    }
-    return scripts.markup("kinetic-ising", content)
 
 
 @style.house
@@ -288,93 +186,6 @@ def trajectories(
     response.axhline(0, color=style.FAINT, linewidth=0.8, linestyle="-", zorder=0)
     response.set(xlabel="field $x_i$", ylabel="$m_{i,t}$ at the last step")
     style.letters(mean, response)
-    return figure
-
-
-@style.house
-def naive_and_tap(
-    magnetizations: Mapping[str, np.ndarray],
-    *,
-    sampled_steps: np.ndarray,
-    sampled: np.ndarray,
-    standard_errors: np.ndarray,
-) -> Figure:
-    """Mean magnetisation of both methods against time, and the same with sampled values.
-
-    ``magnetizations`` maps "naive" and "TAP" to means at steps 0, 1, ....
-    """
-    figure, (whole, close) = style.subplots(1, 2, height=2.9, width_ratios=(1, 1.25))
-    for name, values in magnetizations.items():
-        look = {"color": METHOD_COLOURS[name], "linestyle": METHOD_LINES[name]}
-        steps = np.arange(len(values))
-        whole.plot(steps, values, **look)
-        close.plot(steps, values, **look)
-        below = name == "TAP"
-        place = (float(steps[-1]), float(values[-1]))
-        style.label(whole, name, place, METHOD_COLOURS[name], (-2, -11 if below else 5), ha="right")
-        style.label(close, name, place, METHOD_COLOURS[name], (-2, 5), ha="right")
-    _truth(close, sampled_steps, sampled, standard_errors)
-    last = (float(sampled_steps[-1]), float(sampled[-1]))
-    style.label(close, "sampled", last, style.INK, (-2, -18), ha="right")
-    whole.set(xlabel="tick $t$", ylabel="mean magnetisation", ylim=(0, 1.03))
-    top = 1.45 * float(magnetizations["naive"][-1])
-    close.set(xlabel="tick $t$", ylim=(0.75 * float(sampled.min()), top))
-    style.letters(whole, close)
-    return figure
-
-
-@style.house
-def truth(
-    ratios: np.ndarray,
-    errors: Mapping[str, np.ndarray],
-    standard_errors: np.ndarray,
-    *,
-    predicted: np.ndarray,
-    steps: np.ndarray,
-    errors_in_time: Mapping[str, np.ndarray],
-    standard_errors_in_time: np.ndarray,
-) -> Figure:
-    """Distance of the equations from sampling: against beta / beta_c, with a prediction for TAP, and against time.
-
-    ``errors`` maps "naive", "TAP" and "TAP and crowd" to method minus sampled, ``errors_in_time`` the first two.
-    """
-    figure, (left, right) = style.subplots(1, 2, height=3.0, width_ratios=(1.3, 1))
-    looks = {"naive": (ORANGE, "s", "--"), "TAP": (BLUE, "o", "none"), "TAP and crowd": (GREEN, "^", ":")}
-    left.plot(ratios, predicted, color=style.GREY, linestyle="-", linewidth=1.4, zorder=1)
-    for shift, (name, values) in zip((-0.006, 0.0, 0.006), errors.items(), strict=True):
-        colour, marker, line = looks[name]
-        left.errorbar(
-            ratios + shift,
-            values,
-            standard_errors,
-            color=colour,
-            marker=marker,
-            markersize=4.0,
-            linestyle=line,
-            linewidth=1.0,
-            elinewidth=1.0,
-            label=name if name == "naive" else {"TAP": "TAP", "TAP and crowd": r"TAP $+\ \delta m$"}[name],
-        )
-    left.legend(loc="upper right")
-    for name, values in errors_in_time.items():
-        colour, marker, _ = looks[name]
-        right.errorbar(
-            steps,
-            values,
-            standard_errors_in_time,
-            color=colour,
-            marker=marker,
-            markersize=3.5,
-            linestyle=METHOD_LINES[name],
-            linewidth=1.0,
-            elinewidth=1.0,
-        )
-    for ax in (left, right):
-        ax.axhline(0, color=style.GREY, linewidth=0.9, linestyle=":")
-    left.set(xlabel=r"$\beta / \beta_c$", ylabel="error of the mean")
-    right.set(xlabel="tick $t$", ylabel=r"error of the mean at $\beta_c$", xscale="log")
-    style.plain_ticks(right.xaxis, (1, 10, 100))
-    style.letters(left, right)
     return figure
 
 
@@ -598,41 +409,4 @@ def transition(
     highest = max(float(np.max(spread)) for spread, _ in spreads.values())
     right.set(xlabel=r"$\beta / \beta_c$", ylabel="spread of the mean", ylim=(0, 1.55 * highest))
     style.letters(left, middle, right)
-    return figure
-
-
-@style.house
-def breakdown(
-    widths: np.ndarray,
-    limits: Mapping[str, np.ndarray],
-    *,
-    points: np.ndarray,
-    finite: Mapping[str, np.ndarray],
-    sampled: np.ndarray,
-    standard_errors: np.ndarray,
-) -> Figure:
-    """Magnetisation against the disorder of the couplings at low temperature.
-
-    ``limits`` maps "model", "naive", "TAP" to curves of infinite systems on ``widths``; ``finite`` maps "naive", "TAP"
-    to one system on ``points``, where ``sampled`` has standard errors.
-    """
-    figure, ax = style.subplots(width="column", height=3.1)
-    looks = {"model": (style.INK, "-"), "naive": (ORANGE, "--"), "TAP": (BLUE, "-")}
-    ax.axvline(0.5, color=style.FAINT, linewidth=0.9, linestyle="-", zorder=0)
-    for name, values in limits.items():
-        colour, line = looks[name]
-        ax.plot(widths, values, color=colour, linestyle=line, linewidth=1.2)
-    for name, values in finite.items():
-        ax.plot(
-            points, values, color=METHOD_COLOURS[name], marker=METHOD_MARKERS[name], markersize=4.0, linestyle="none"
-        )
-    _truth(ax, points, sampled, standard_errors, size=4.5)
-    for name, values, place, offset, colour, ha in (
-        ("naive", finite["naive"], 7, (8, 3), ORANGE, "left"),
-        ("sampled", sampled, 7, (8, 2), style.INK, "left"),
-        ("TAP", finite["TAP"], 5, (-9, -9), BLUE, "right"),
-    ):
-        place = min(place, len(points) - 1)
-        style.label(ax, name, (float(points[place]), float(values[place])), colour, offset, ha=ha)
-    ax.set(xlabel=r"disorder of the couplings $J_\sigma$", ylabel="mean magnetisation", ylim=(-0.03, 1.0))
     return figure

@@ -17,7 +17,7 @@ from matplotlib.lines import Line2D
 
 from chapters import style
 
-__all__ = ["ROWS", "contrasts", "heads", "losses", "proxies"]
+__all__ = ["ROWS", "contrasts", "heads", "proxies"]
 
 BLUE, ORANGE, GREEN, PURPLE, OCHRE, BROWN = style.QUALITATIVE
 ROWS: dict[str, tuple[str, str, str, Any]] = {
@@ -31,59 +31,11 @@ ROWS: dict[str, tuple[str, str, str, Any]] = {
 DECISIONS = {"yes": (GREEN, "o"), "no": (ORANGE, "X"), "undecided": (style.GREY, "s")}
 
 
-def _use(use: str) -> str:
-    return r"$\infty$" if use == "inf" else use
-
-
-def _own(use: str) -> str:
-    return "at rest" if use == "inf" else f"with {use}"
-
-
 def _plain_logarithmic(axis: Axis) -> None:
     """Ordinary numbers at 1, 2 and 5 of every decade, wherever the data lie."""
     axis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0), numticks=20))
     axis.set_major_formatter(ticker.FuncFormatter(style.ordinary))
     axis.set_minor_locator(ticker.NullLocator())
-
-
-@style.house
-def losses(rows: Mapping[str, Mapping[str, Any]], own_use: Mapping[str, str], *, margin: float) -> Figure:
-    """Loss over that of the model trained and used with one update: by use, and of each row in its own use.
-
-    ``rows`` maps a row to its uses, and each of these to a ``mean`` difference that has an interval from ``low`` to
-    ``high``; ``own_use`` says which is drawn in panel (b). The band is the margin.
-    """
-    figure, (left, right) = style.subplots(1, 2, height=3.0, width_ratios=(1.25, 1))
-    uses = list(next(iter(rows.values())))
-    for row, found in rows.items():
-        words, colour, marker, line = ROWS[row]
-        mean, low, high = np.array([[found[use].mean, found[use].low, found[use].high] for use in uses]).T
-        look: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 4, "linewidth": 1.2}
-        left.errorbar(np.arange(len(uses)), mean, [mean - low, high - mean], linestyle=line, label=words, **look)
-    left.axhspan(-margin, margin, color=style.FAINT, alpha=0.6, linewidth=0)
-    left.set_xticks(np.arange(len(uses)), [_use(use) for use in uses])
-    left.set(xlabel="used with $K$ updates", ylabel="loss above that of $K=1$\n(nats per character)")
-    right.axvspan(-margin, margin, color=style.FAINT, alpha=0.6, linewidth=0)
-    for place, row in enumerate(reversed(list(own_use))):
-        _, colour, marker, _ = ROWS[row]
-        d = rows[row][own_use[row]]
-        right.plot([d.low, d.high], [place, place], color=colour, linestyle="-", linewidth=1.4)
-        right.plot([d.mean], [place], color=colour, marker=marker, markersize=5, linestyle="none")
-    names = [f"{ROWS[row][0]}\nused {_own(use)}" for row, use in reversed(list(own_use.items()))]
-    right.set_yticks(range(len(own_use)), [name.replace(", values", ",\nvalues") for name in names], fontsize=7.5)
-    right.set(ylim=(-0.6, len(own_use) - 0.4), xlabel="the same, in its own use")
-    figure.legend(
-        handles=[
-            Line2D([], [], color=colour, marker=marker, linestyle=line, label=words)
-            for row, (words, colour, marker, line) in ROWS.items()
-            if row in rows
-        ],
-        title="trained with",
-        loc="outside lower center",
-        ncols=3,
-    )
-    style.letters(left, right)
-    return figure
 
 
 @style.house

@@ -8,26 +8,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from matplotlib import ticker
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyArrowPatch
 
-from chapters import scripts, style
+from chapters import style
 
 __all__ = [
     "PRIOR_COLOURS",
-    "convergence",
     "cumulants",
     "interactions",
     "landscape",
-    "live",
-    "live_markup",
     "orders",
     "recall",
-    "retrieval",
     "schematic",
-    "weights",
 ]
 
 BLUE, ORANGE, GREEN, PURPLE, OCHRE, BROWN = style.QUALITATIVE
@@ -228,69 +222,6 @@ SHADES = np.array([0.0, 0.05, 0.15, 0.35, 0.65, 1.1, 1.7, 2.5, 3.5, 5.0])
 
 
 @style.house
-def live(
-    axis: np.ndarray,
-    energies: np.ndarray,
-    *,
-    query: np.ndarray,
-    patterns: np.ndarray,
-    weights: np.ndarray,
-    steps: np.ndarray,
-    ends: np.ndarray,
-    returned: np.ndarray,
-    betas: Sequence[float],
-    names: Sequence[str],
-) -> Figure:
-    """The still version of the live model: one query among patterns at a few betas, and the picture that comes back.
-
-    Shapes, with s = len(axis): ``energies`` (panels, s, s) from their minimum, ``query`` (2,), ``patterns`` (N, 2),
-    ``weights`` (panels, N), ``steps`` and ``ends`` (panels, 2): after one step and at rest, ``returned`` (panels, 8, 8)
-    ink.
-    """
-    figure, axes = style.subplots(1, 2 * len(betas), height=1.95, width_ratios=(1, 0.42) * len(betas))
-    panels = zip(axes[::2], axes[1::2], betas, energies, weights, steps, ends, returned, strict=True)
-    for plane, answer, beta, energy, shares, step, end, image in panels:
-        style.landscape(plane, axis, axis, energy, SHADES, BLUE)
-        for pattern, share, name in zip(patterns, shares, names, strict=True):
-            line = np.stack([query, pattern], axis=1)
-            plane.plot(*line, color=ORANGE, linewidth=0.4 + 5 * share, linestyle="-", zorder=2)
-            plane.plot(*pattern, color=ORANGE, marker="o", markersize=10, markeredgecolor=style.PAPER, zorder=4)
-            plane.text(*pattern, name, color=style.PAPER, ha="center", va="center_baseline", fontsize=7.5, zorder=5)
-        plane.plot(*step, color=style.INK, marker="o", markersize=6.5, markerfacecolor="none", zorder=6)
-        plane.plot(*end, color=style.INK, marker="x", markersize=6, markeredgewidth=1.6, zorder=6)
-        plane.plot(*query, color=BLUE, marker="o", markersize=7, markeredgecolor=style.PAPER, zorder=7)
-        limits = (axis[0], axis[-1])
-        plane.set(xlim=limits, ylim=limits, aspect="equal", xticks=[], yticks=[])
-        plane.set_title(rf"$\beta = {beta:g}$", loc="center")
-        plane.spines[:].set(visible=True, color=style.FAINT)
-        answer.imshow(image, cmap="Greys", vmin=0.0, vmax=1.0, interpolation="nearest")
-        answer.set(xticks=[], yticks=[])
-        answer.set_title("returned", loc="center", fontsize=8)
-        answer.spines[:].set(visible=True, color=style.FAINT)
-    return figure
-
-
-def live_markup(
-    patterns: np.ndarray, pictures: np.ndarray, *, names: Sequence[str], query: np.ndarray, beta: float, reach: float
-) -> str:
-    """The numbers of the live model and the scripts that draw it, as markup for the page.
-
-    ``patterns`` (N, 2) are places in the plane from -``reach`` to ``reach``, ``pictures`` (N, pixels) their ink from 0
-    to 1, kept to three digits. The scripts are ``book/_static/live/kernel.js`` and ``rbm-mixtures.js`` beside it; where
-    they are missing, nothing of this is seen.
-    """
-    content = {
-        "names": list(names),
-        "patterns": np.asarray(patterns, dtype=float).tolist(),
-        "pictures": np.round(np.asarray(pictures, dtype=float), 3).tolist(),
-        "query": np.asarray(query, dtype=float).tolist(),
-        "beta": float(beta),
-        "reach": float(reach),
-    }
-    return scripts.markup("rbm-mixtures", content)
-
-
-@style.house
 def landscape(
     axis: np.ndarray,
     energies: np.ndarray,
@@ -343,129 +274,6 @@ def landscape(
         style.panel_label(ax, letter)
         ax.set_title(rf"$\beta = {beta:g}$", loc="center")
     panels[0].set_ylabel("$v_2$")
-    return figure
-
-
-@style.house
-def weights(
-    norms: np.ndarray,
-    mixture_weights: np.ndarray,
-    *,
-    spreads: np.ndarray,
-    fractions: Mapping[int, np.ndarray],
-    standard_errors: Mapping[int, np.ndarray],
-    prediction_spreads: np.ndarray,
-    predictions: Mapping[int, np.ndarray],
-    examples: Mapping[str, tuple[float, float]],
-) -> Figure:
-    """Weight against norm for real patterns; effective fraction of the patterns against the relative norm spread.
-
-    ``fractions`` and ``standard_errors`` map dimension to values on ``spreads``, ``predictions`` to values on
-    ``prediction_spreads``; ``examples`` maps a name to a (spread, fraction).
-    """
-    figure, (left, right) = style.subplots(1, 2, height=2.9)
-    left.semilogy(norms, mixture_weights, color=BLUE, marker="o", markersize=1.8, linestyle="none", alpha=0.6)
-    left.axhline(1 / len(norms), color=ORANGE, linewidth=1.2, linestyle="--")
-    style.label(left, "$1/N$", (float(norms.min()), 1 / len(norms)), ORANGE, (0, 4))
-    left.set(xlabel=r"norm of the pattern $|\mathbf{x}_\mu|$", ylabel=r"mixture weight $w_\mu$")
-    left.yaxis.set_minor_locator(ticker.NullLocator())
-
-    for number, (colour, marker, (dim, values)) in enumerate(
-        zip(FAMILY, FAMILY_MARKERS, fractions.items(), strict=True)
-    ):
-        right.errorbar(
-            spreads,
-            values,
-            standard_errors[dim],
-            color=colour,
-            marker=marker,
-            markersize=3.5,
-            linestyle="none",
-            elinewidth=0.9,
-        )
-        right.plot(prediction_spreads, predictions[dim], color=colour, linestyle="-", linewidth=1.0)
-        nearest = int(np.argmin(np.abs(predictions[dim] - 0.85)))
-        style.label(
-            right, f"$n = {dim}$" if number == 0 else f"${dim}$", (prediction_spreads[nearest], 0.85), colour, (5, 2)
-        )
-    for name, (spread, fraction) in examples.items():
-        right.plot([spread], [fraction], color=style.INK, marker="*", markersize=9, linestyle="none", zorder=5)
-        style.label(right, name, (spread, fraction), style.INK, (6, -3))
-    right.set(
-        xscale="log",
-        ylim=(-0.03, 1.06),
-        xlabel=r"relative spread of the norms $\delta$",
-        ylabel=r"effective fraction $N_\mathrm{eff}/N$",
-    )
-    style.plain_ticks(right.xaxis, (0.001, 0.01, 0.1))
-    for letter, ax in zip("ab", (left, right), strict=True):
-        style.panel_label(ax, letter)
-    return figure
-
-
-@style.house
-def convergence(
-    median: Mapping[float, np.ndarray],
-    *,
-    rule: float,
-    betas: np.ndarray,
-    own_pattern: np.ndarray,
-) -> Figure:
-    """Distance to the fixed point per step for several beta, and where queries end, against beta.
-
-    ``median`` maps beta to the median of |xi_n - xi_inf| / |xi_0 - xi_inf| for n = 0, 1, ...; ``rule`` is drawn across.
-    ``own_pattern`` is the fraction of queries that end at the pattern they came from, on ``betas``.
-    """
-    figure, (left, right) = style.subplots(1, 2, height=2.9, width_ratios=(1.25, 1))
-    sides = ("left", "left", "left", "right")
-    for colour, marker, side, (beta, values) in zip(FAMILY, FAMILY_MARKERS, sides, median.items(), strict=True):
-        steps = np.arange(len(values))
-        left.semilogy(steps, values, color=colour, marker=marker, markersize=3.5, linestyle="-", linewidth=1.4)
-        last = int(np.flatnonzero(values > 2e-8)[-1])
-        offset = (6 if side == "left" else -6, -3)
-        style.label(left, rf"$\beta = {beta:g}$", (float(steps[last]), float(values[last])), colour, offset, ha=side)
-    left.axhline(rule, color=style.GREY, linestyle=":", linewidth=0.9)
-    left.set(ylim=(1e-8, 2), xlabel="step", ylabel="distance left to the fixed point")
-    left.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
-    style.decades(left.yaxis, 2)
-    right.semilogx(betas, own_pattern, color=BLUE, marker="o", linestyle="-", markersize=3.5, linewidth=1.4)
-    right.axvline(0.125, color=style.GREY, linewidth=0.9, linestyle=":")
-    right.set(xlabel=r"inverse temperature $\beta$", ylabel="ends at its own pattern", ylim=(-0.04, 1.06))
-    style.plain_ticks(right.xaxis, (0.1, 0.2, 0.5, 1.0))
-    for letter, ax in zip("ab", (left, right), strict=True):
-        style.panel_label(ax, letter)
-    return figure
-
-
-@style.house
-def retrieval(
-    originals: np.ndarray,
-    corrupted: np.ndarray,
-    retrieved: np.ndarray,
-    *,
-    betas: Sequence[float],
-    overlaps: np.ndarray,
-    shape: tuple[int, int],
-    rows: Sequence[str],
-) -> Figure:
-    """Stored images, their corrupted queries, and what one step returns, with the overlap with the stored image.
-
-    Shapes: ``originals`` and ``corrupted`` (rows, pixels), ``retrieved`` (rows, betas, pixels), ``overlaps`` (rows, 1 +
-    betas) beginning with the overlap of the query itself.
-    """
-    figure, axes = style.subplots(len(originals), 2 + len(betas), height=1.3 * len(originals) + 0.3, squeeze=False)
-    titles = ["stored", "query", *[rf"$\beta = {beta:g}$" for beta in betas]]
-    for r, name in enumerate(rows):
-        for c, image in enumerate([originals[r], corrupted[r], *retrieved[r]]):
-            ax = axes[r, c]
-            ax.imshow(np.reshape(image, shape), cmap="Greys", vmin=-1.15, vmax=1.15, interpolation="nearest")
-            ax.set(xticks=[], yticks=[])
-            ax.spines[:].set(visible=True, color=style.FAINT)
-            if r == 0:
-                ax.set_title(titles[c], loc="center")
-            if c > 0:
-                ax.set_xlabel(f"{overlaps[r, c - 1]:.2f}", fontsize=8.5, labelpad=2)
-        axes[r, 0].set_ylabel(name, fontsize=8.5)
     return figure
 
 

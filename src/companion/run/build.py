@@ -243,18 +243,15 @@ def _collect(
 
 def _figures(root: Path, finished: Sequence[pages.Chapter], entries: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Copy the figures of the pages to ``_build/figures``; returns their records, with the words of today."""
-    target, found = root / "_build" / "figures", []
+    target, compared, found = root / "_build" / "figures", claims.figures(root), []
     process.remove(target)
     for chapter in finished:
         folder = execute.results_folder(root, chapter.name)
         words = _words(chapter, nbformat.read(execute.notebook_file(folder, chapter.name), as_version=4), entries)
         for path in sorted((folder / "figures").glob("*/figure.json")):
             id = path.parent.name
-            own = claims.figures(root).get(id)
-            record = {
-                "source": getattr(own, "source", "") or "this book",
-                **json.loads(path.read_text(encoding="utf-8")),
-            }
+            source = getattr(compared.get(id), "source", "") or "this book"
+            record = {"source": source, **json.loads(path.read_text(encoding="utf-8"))}
             record |= words.get(id, {})
             shutil.copytree(path.parent, target / id, dirs_exist_ok=True)
             process.write(target / id / path.name, json.dumps(record, indent=1, ensure_ascii=False) + "\n")

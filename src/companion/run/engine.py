@@ -55,6 +55,8 @@ class Page:
     cwd: Path
     sockets: str
     """The beginning of the names of its sockets; "" for ports."""
+    ends: float = math.inf
+    """The moment at which it is stopped."""
     cell: int = 0
     """Code cells that were begun, without that of injected parameters."""
     notebook: NotebookNode | None = None
@@ -83,19 +85,19 @@ class _Engine(PapermillEngine):  # type: ignore[misc]
             manager,
             kernel_name=kernel_name,
             iopub_timeout=60,
-            timeout_func=lambda cell: max(1, math.ceil(client.ends - time.monotonic())),
+            timeout_func=lambda cell: max(1, math.ceil(page.ends - time.monotonic())),
             config=Config({"KernelManager": own}),
         )
-        client.page, client.ends = page, time.monotonic() + page.limit
+        client.page = page
         client.execute(env=dict(page.variables), cwd=str(page.cwd))
 
 
 class _Client(PapermillNotebookClient):  # type: ignore[misc]
     page: Page
-    ends: float
 
     def papermill_execute_cells(self) -> None:
         """All cells, then the checks and the facts."""
+        self.page.ends = time.monotonic() + self.page.limit
         super().papermill_execute_cells()
         with_checks = self.page.checks
         if with_checks:

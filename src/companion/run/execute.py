@@ -120,12 +120,14 @@ def run(
     *,
     parameters: Mapping[str, Any] | None = None,
     threads: int = 1,
+    extra_environment: Mapping[str, str] | None = None,
     facts: dict[str, Any] | None = None,
 ) -> Failure | None:
     """Execute a page into ``folder``: its notebook, ``figures/`` and ``measured.jsonl``. Returns the failure, or None.
 
     ``parameters`` override the committed ones (the quick profile of the tests); the pictures are then rough. The kernel
-    has a clean environment. ``facts`` takes what the kernel says at its end: ``peak_bytes`` and ``packages``.
+    has a clean environment, and ``extra_environment`` beside it. ``facts`` takes what the kernel says at its end:
+    ``peak_bytes`` and ``packages``.
     """
     from companion.run import engine
 
@@ -142,6 +144,7 @@ def run(
             "COMPANION_COMMIT": _commit(root),
             "COMPANION_PARAMETERS": json.dumps({**chapter.parameters, **(parameters or {})}),
             **({} if parameters is None else {"COMPANION_ROUGH": "1"}),
+            **(extra_environment or {}),
         }
         page = engine.Page(
             folder=folder,
@@ -195,7 +198,7 @@ def work(root: str, name: str, folder: str, cpus: Sequence[int]) -> int:
     try:
         return 0 if publish(Path(root), name, Path(folder), len(cpus)) is None else 1
     except OSError as error:
-        print(process.sentence(error), file=sys.stderr)
+        print(error, file=sys.stderr)  # such as a disk that is full
         return 2
     finally:
         shutil.rmtree(folder, ignore_errors=True)

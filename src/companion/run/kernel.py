@@ -20,27 +20,14 @@ import sys
 import traceback
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from importlib import metadata, util
 from pathlib import Path
 from typing import Any
 
-_ALLOWED = (
-    # Where programs, shared libraries and the user's folders are.
-    "PATH",
-    "LD_LIBRARY_PATH",
-    "DYLD_LIBRARY_PATH",
-    "DYLD_FALLBACK_LIBRARY_PATH",
-    "HOME",
-    "USER",
-    "LOGNAME",
-    # Where temporary files and caches may be written. Settings of matplotlib that lie there are not read.
-    "TMPDIR",
-    "TEMP",
-    "TMP",
-    "XDG_CACHE_HOME",
-    "MPLCONFIGDIR",
-)
-"""Variables that are passed on as they are."""
+_PROGRAMS = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH")
+_FOLDERS = ("HOME", "USER", "LOGNAME", "TMPDIR", "TEMP", "TMP", "XDG_CACHE_HOME", "MPLCONFIGDIR")
+"""Variables that are passed on. Settings of matplotlib that are in MPLCONFIGDIR are not read."""
 _FIXED = {
     "LC_ALL": "C.UTF-8",
     "LANG": "C.UTF-8",
@@ -52,14 +39,8 @@ _FIXED = {
     "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.05",
 }
 """Variables that have the same value wherever the book is built."""
-_THREADS = (
-    "OMP_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "NUMEXPR_NUM_THREADS",
-    "VECLIB_MAXIMUM_THREADS",
-    "NPROC",
-)
+_THREADS = ("OMP", "OPENBLAS", "MKL", "NUMEXPR")
+"""Libraries whose threads are limited."""
 
 
 def compiler() -> dict[str, str]:
@@ -79,7 +60,7 @@ def compiler() -> dict[str, str]:
 
 def clean() -> dict[str, str]:
     """The variables of this process that are allowed, those that are fixed, and those of the compiler."""
-    return {name: os.environ[name] for name in _ALLOWED if name in os.environ} | _FIXED | compiler()
+    return {name: os.environ[name] for name in (*_PROGRAMS, *_FOLDERS) if name in os.environ} | _FIXED | compiler()
 
 
 def environment(root: Path, private: Path, code: Sequence[Path], threads: int) -> dict[str, str]:
@@ -100,7 +81,8 @@ def environment(root: Path, private: Path, code: Sequence[Path], threads: int) -
         **{f"JUPYTER_{kind}_DIR": str(private / "jupyter") for kind in ("CONFIG", "DATA", "RUNTIME")},
         "NUMBA_CACHE_DIR": str(private / "numba"),
         "JAX_COMPILATION_CACHE_DIR": str(_compiled(root)),
-        **dict.fromkeys(_THREADS, str(threads)),
+        **{f"{library}_NUM_THREADS": str(threads) for library in _THREADS},
+        "NPROC": str(threads),
     }
 
 
@@ -117,8 +99,6 @@ def _compiled(root: Path) -> Path:
 
 _last: Any = None
 """The result of the last cell."""
-_held = False
-"""Whether figures stay open when the cell ends."""
 
 
 def call(function: str, *arguments: Any) -> str:
@@ -140,10 +120,7 @@ def begin() -> None:
         warnings.filterwarnings("ignore", category=category)
     # Another process was still writing what this one wanted to load, which is then compiled here.
     warnings.filterwarnings("ignore", message="Error (reading|writing) persistent compilation cache entry")
-    events = get_ipython().events
-    events.register("post_run_cell", _remember)
-    # It is registered, and so called, before matplotlib's own function that shows all figures and closes them.
-    events.register("post_execute", _keep_open)
+    get_ipython().events.register("post_run_cell", _remember)
 
 
 def _end_with_parent() -> None:
@@ -160,17 +137,10 @@ def _remember(result: Any) -> None:
     _last = result.result
 
 
-def _keep_open() -> None:
-    if _held and (backend := sys.modules.get("matplotlib_inline.backend_inline")):
-        backend.show._to_draw, backend.show._draw_called = [], False
-
-
 def hold(wanted: bool) -> None:
     """Let the figures of the cells to come stay open when the cell ends, also after ``plt.show()``, or no longer."""
-    global _held
     from matplotlib_inline.config import InlineBackend
 
-    _held = wanted
     InlineBackend.instance().close_figures = not wanted
 
 
@@ -236,7 +206,8 @@ def facts() -> str:
     who = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
     # ru_maxrss is in kilobytes on Linux and in bytes on macOS.
     peak = max(resource.getrusage(one).ru_maxrss for one in who) * (1 if sys.platform == "darwin" else 1024)
-    loaded = {name.partition(".")[0] for name in list(sys.modules)}
-    holders = metadata.packages_distributions()
-    names = sorted({holder for module in loaded for holder in holders.get(module, ())}, key=str.lower)
-    return json.dumps({"peak_bytes": peak, "packages": {name: metadata.version(name) for name in names}})
+    versions = {}
+    for name in sorted({name.partition(".")[0] for name in list(sys.modules)} - sys.stdlib_module_names):
+        with suppress(metadata.PackageNotFoundError, ValueError):
+            versions[name] = metadata.version(name)
+    return json.dumps({"peak_bytes": peak, "packages": versions})

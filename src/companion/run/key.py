@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 import hashlib
 import json
-import os
 import platform
 import re
 import subprocess
@@ -31,7 +30,6 @@ _PRESS = Path(__file__).resolve().parents[1]
 _RUNS = ("figures.py", "numbers.py", "claims/measure.py", "run/engine.py", "run/kernel.py")
 """The modules of the press that decide what a page's result is."""
 _EVAL = re.compile(r"\{eval\}(`+)(.+?)(?<!`)\1(?!`)", re.DOTALL)
-_GIT_PLACES = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY", "GIT_NAMESPACE")
 
 
 @dataclass(frozen=True)
@@ -46,11 +44,10 @@ class Checks:
 
 @dataclass(frozen=True)
 class State:
-    """The commit a tree is at, whether it differs from it, and the day of the commit as YYYY-MM-DD."""
+    """The commit a tree is at, and whether it differs from it."""
 
     commit: str
     dirty: bool
-    date: str = ""
 
 
 def key(root: Path, chapter: pages.Chapter) -> str:
@@ -215,15 +212,12 @@ def state(root: Path) -> State:
         if not Path(_git(root, "rev-parse", "--show-toplevel")).samefile(root):
             return State("unknown", True)
         _git(root, "cat-file", "-e", "HEAD:_toc.yml")
-        commit, day = _git(root, "show", "-s", "--format=%H %cs", "HEAD").split()
-        return State(commit, bool(_git(root, "status", "--porcelain")), day)
+        return State(_git(root, "rev-parse", "HEAD"), bool(_git(root, "status", "--porcelain")))
     except (OSError, subprocess.CalledProcessError):
         return State("unknown", True)
 
 
 def _git(root: Path, *arguments: str) -> str:
-    # A build that a git hook starts would otherwise be told of the hook's repository.
-    environment = {name: value for name, value in os.environ.items() if name not in _GIT_PLACES}
     command = ["git", "-C", str(root), *arguments]
-    done = subprocess.run(command, check=True, capture_output=True, encoding="utf-8", env=environment)
+    done = subprocess.run(command, check=True, capture_output=True, encoding="utf-8")
     return done.stdout.rstrip("\n")

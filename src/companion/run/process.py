@@ -7,7 +7,6 @@ reads the end of the file, kills its own children and ends. POSIX only.
 from __future__ import annotations
 
 import ctypes
-import errno
 import importlib
 import json
 import os
@@ -76,33 +75,21 @@ def stop(process: subprocess.Popen[bytes]) -> None:
 def orderly() -> Iterator[None]:
     """Let Ctrl-C, SIGTERM and a closed terminal raise ``KeyboardInterrupt(number)``, so that children are ended.
 
-    Code that runs at that moment may turn the interruption into another error, as an import does that it stops halfway,
-    or drop it, as a destructor does. ``KeyboardInterrupt(number)`` then leaves the block all the same. A signal that is
-    ignored, as nohup has it, stays ignored.
+    A signal that is ignored, as nohup has it, stays ignored.
     """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    asked: list[int] = []
 
     def interrupt(number: int, frame: FrameType | None) -> None:
-        asked.append(number)
         raise KeyboardInterrupt(number)
 
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    heeded = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
+    main = threading.current_thread() is threading.main_thread()
+    heeded = [number for number in numbers if main and signal.getsignal(number) is not signal.SIG_IGN]
     before = {number: signal.signal(number, interrupt) for number in heeded}
     try:
         yield
-    except Exception as error:
-        if asked:
-            raise KeyboardInterrupt(asked[0]) from error
-        raise
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-    if asked:
-        raise KeyboardInterrupt(asked[0])
 
 
 def tie() -> None:
@@ -174,19 +161,6 @@ def _exchange(one: Path, other: Path) -> bool:
     if sys.platform == "darwin" and hasattr(library, "renamex_np"):
         return bool(library.renamex_np(*names, exchange) == 0)
     return False
-
-
-def sentence(error: OSError) -> str:
-    """What went wrong with which file, in words; of what went wrong while a folder was copied, the first."""
-    if isinstance(error, shutil.Error) and error.args and isinstance(error.args[0], list):
-        (_, target, reason), *others = error.args[0]
-        return f"{target}: it cannot be copied ({reason})" + (f", and {len(others)} more" if others else "")
-    place = f"{error.filename}: " if error.filename else ""
-    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        return f"{place}there is no space left ({error.strerror})"
-    if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
-        return f"{place}it may not be written or read ({error.strerror})"
-    return f"{place}{error.strerror or error}"
 
 
 if __name__ == "__main__":

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import posixpath
 from pathlib import Path
 from typing import Any
 
 from docutils import nodes
 from markupsafe import escape
+from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.config import Config
+from sphinx.domains.std import StandardDomain
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
 from companion import pages, project
@@ -43,12 +46,31 @@ def _serve(app: Sphinx, config: Config) -> None:
     config.html_static_path += [str(folder) for folder in folders if folder.is_dir()]
     # sphinx-book-theme 1.3 with pydata-sphinx-theme 0.17 otherwise draws the search field twice.
     config.html_theme_options["navbar_persistent"] = []
+    # The contents in the margin open where the reader is: to write all of them on every page takes as long as the rest.
+    config.html_theme_options["collapse_navbar"] = True
 
 
 def _side_by_side(app: Sphinx) -> None:
     for name in _UNDECLARED:
         if name in app.extensions:
             app.extensions[name].parallel_read_safe = True
+
+
+class Standard(StandardDomain):
+    """Sphinx's own domain, which reads a page anew for every reference to one of its figures; this one reads none."""
+
+    def resolve_xref(
+        self, env: Any, fromdocname: str, builder: Any, typ: str, target: str, node: Any, contnode: Any
+    ) -> Any:
+        """A reference to a figure by its number; all other references as Sphinx resolves them."""
+        page, anchor = self.anonlabels.get(target, ("", ""))
+        parts = env.toc_fignumbers.get(page, {}).get("figure", {}).get(anchor) if typ == "numref" else None
+        title = contnode.astext() if node["refexplicit"] else env.config.numfig_format["figure"]
+        if not parts or "{" in title:
+            return super().resolve_xref(env, fromdocname, builder, typ, target, node, contnode)
+        title = title % ".".join(map(str, parts))
+        kind = {"nodeclass": addnodes.number_reference, "title": title}
+        return self.build_reference_node(fromdocname, builder, page, anchor, title, "numref", **kind)
 
 
 class HoldStops(SphinxPostTransform):
@@ -66,6 +88,10 @@ class HoldStops(SphinxPostTransform):
             parent[place : place + 2] = [held, nodes.Text(after.astext()[1:])]
 
 
+NOTEBOOKS = "notebooks"
+"""The branch of the repository with the notebooks that run alone, for Colab."""
+
+
 def _finish(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
     """What the theme is told of a page: its neighbours, where its text is edited, its description, safe words."""
     root = Path(app.config.companion_root)
@@ -80,6 +106,10 @@ def _finish(app: Sphinx, pagename: str, templatename: str, context: dict[str, An
     if file := reference.source(root, pagename):
         exchange[f"{pagename}.rst"] = file
     _edit(context.get("header_buttons", []), f"/edit/{branch}/", exchange)
+    # The notebooks that run alone are in a branch of their own, to which the workflow pushes them.
+    if pagename.startswith("notebooks/"):
+        file = f"{pagename.removeprefix('notebooks/')}.ipynb"
+        _edit(context.get("header_buttons", []), f"/blob/{branch}/notebooks/", {file: f"../../{NOTEBOOKS}/{file}"})
     loaded = context.get("script_files", [])
     context["script_files"] = [
         script
@@ -110,8 +140,13 @@ def _edit(buttons: list[dict[str, Any]], start: str, exchange: dict[str, str]) -
     for button in buttons:
         address, edit, file = str(button.get("url", "")).rpartition(start)
         if edit and file in exchange:
-            button["url"] = f"{address}{start}{exchange[file]}"
+            button["url"] = f"{address}{_joined(start, exchange[file])}"
         _edit(button.get("buttons", []), start, exchange)
+
+
+def _joined(start: str, file: str) -> str:
+    """An address of a file that may begin with steps upwards."""
+    return posixpath.normpath(f"{start}{file}")
 
 
 def _head(root: Path, pagename: str, context: dict[str, Any]) -> str:
@@ -129,6 +164,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
         app.add_directive(name, directive)
     for name, role in _ROLES.items():
         app.add_role(name, role)
+    app.add_domain(Standard, override=True)
     app.add_post_transform(HoldStops)
     app.add_css_file("companion.css")
     app.add_js_file("companion.js", defer="defer")

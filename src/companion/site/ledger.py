@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from docutils import nodes
 from markupsafe import Markup
@@ -48,8 +47,8 @@ _IN_A_SENTENCE = {
     "undecided": "{were} left undecided",
     "not-attempted": "{were} not attempted",
 }
-_FOLDED = ("reproduced", "software-check")
-"""What held is the longest list and the least surprising one; what checks the software says nothing of the source."""
+_OPEN = ("failed", "partly", "corrected", "not-reproduced", "undecided")
+"""What a referee reads first; the other lists are folded."""
 
 
 class ClaimsLedger(Directive):
@@ -96,7 +95,7 @@ class Corrections(Directive):
         parts: list[nodes.Node] = []
         for key in sorted(cited, key=cited.__getitem__):
             work = works.get(key, {})
-            parts.append(self.filled("ledger.work", cited=cited[key], title=work.get("title")))
+            parts.append(self.filled("ledger.work", cited=cited[key], title=work.get("title"), verdict=verdict))
             for entry in said:
                 if key == entry["source"]["key"]:
                     parts += self._card(entry, address(work), by_id(entries))
@@ -147,7 +146,7 @@ class AuditReport(Directive):
             totals=f"{_in_a_sentence(entries)} {self._cost(chapter)}",
             said=said,
             headings=_HEADINGS,
-            folded=_FOLDED,
+            open=_OPEN,
             lists={name: [entry for entry in entries if verdict_of(entry)[0] == name] for name in _HEADINGS},
             facts=_facts,
         )
@@ -260,9 +259,3 @@ class Measured(Role):
                 return [nodes.Text("…")], []
             return self.missed(str(error))
         return [self.filled("page.measured", number, page_of(entry))], []
-
-
-def told(text: str, entries: Mapping[str, Entry]) -> str:
-    """The text with the number of every ``{measured}`` in its place, and without the marks of ``{checked}``."""
-    text = re.sub(r"\s*\{checked\}`[^`]*`", "", text)
-    return re.sub(r"\{measured\}`([^`]*)`", lambda found: quoted(found[1], entries)[0], text)

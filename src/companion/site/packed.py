@@ -46,6 +46,7 @@ _WITHOUT = {"audit-report", "published-figure", "source-items"}
 """Directives that have nothing to say in a notebook, where a figure is seen below its cell."""
 _BOXES = {"admonition", "caution", "hint", "important", "note", "seealso", "tip", "warning"}
 _ROLE = re.compile(r"\{([\w:-]+)\}`([^`]+)`")
+_CHECKED = re.compile(r"\s*\{checked\}`[^`]*`")
 _NAMED = re.compile(r"(.+?)\s*<([^<>]+)>", re.DOTALL)
 _EQUATION = re.compile(r"\n?\$\$ *\(([^()\s]+)\) *$", re.MULTILINE)
 _LABEL = re.compile(r"^\([\w:.-]+\)=\n", re.MULTILINE)
@@ -122,11 +123,6 @@ def prose(id: str, text: str) -> NotebookNode:
     return cell
 
 
-def decoded(content: str) -> bytes:
-    """The bytes of a picture that a notebook holds."""
-    return base64.b64decode(content)
-
-
 def _fold(cell: NotebookNode) -> None:
     """Hide the code of a cell in JupyterLab and on Colab, which shows a title in its place."""
     cell.metadata |= {"cellView": "form", "jupyter": {"source_hidden": True}}
@@ -151,7 +147,7 @@ def _glued(ran: list[NotebookNode]) -> dict[str, str]:
 
 def _lighter(output: NotebookNode) -> NotebookNode:
     """A picture with fewer dots and colours: enough to read the notebook before it draws its own."""
-    with Image.open(io.BytesIO(decoded(output.data["image/png"]))) as picture:
+    with Image.open(io.BytesIO(base64.b64decode(output.data["image/png"]))) as picture:
         share = _DOTS_PER_INCH / (picture.info.get("dpi") or (200, 200))[0]
         small = picture.convert("RGB")
     if share < 1:
@@ -178,7 +174,8 @@ class Words:
     def plain(self, text: str) -> str:
         """The text as Markdown that every Jupyter shows."""
         text = _EQUATION.sub(lambda found: f" \\tag{{{self._number(found[1])}}}\n$$", _LABEL.sub("", text))
-        return _ROLE.sub(self._role, _DIRECTIVE.sub(self._directive, text)).strip()
+        text = _CHECKED.sub("", _DIRECTIVE.sub(self._directive, text))
+        return _ROLE.sub(self._role, text).strip()
 
     def _number(self, label: str) -> str:
         return str(self.known["eq"].get(label, label))
@@ -205,8 +202,6 @@ class Words:
         words, target = (named[1], named[2]) if named else ("", given)
         if role == "glue:text":
             return self._stored(given)
-        if role == "checked":
-            return ""
         if role == "measured":
             return quoted(given, by_id(onpage.built(self.root, "claims.json")))[0]
         if role in ("cite:p", "cite:t"):

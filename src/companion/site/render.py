@@ -1,4 +1,4 @@
-"""Stages the executed pages beside the hand-written ones, runs Jupyter Book strictly, and exchanges the site as a whole."""
+"""Stages the executed pages beside the hand-written ones, runs Jupyter Book strictly, and exchanges the whole site."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import unquote
 
 import nbformat
@@ -23,6 +23,7 @@ from nbformat import NotebookNode
 
 from companion import claims, manuscript, pages, project
 from companion.run import kernel, key, process
+from companion.run.execute import Failure
 from companion.site import figures, onpage, packed, reference
 
 RECORDS = ("claims.json", "figures.json", "status.json")
@@ -31,17 +32,10 @@ _LEDGER = "book/claims"
 """The page below which the ledgers of the chapters stand in the contents."""
 _APART = {"_static", "checks", "claims", "items"}
 """What lies in ``book`` and is no page."""
+_PICTURES = {".gif", ".jpeg", ".jpg", ".png", ".svg", ".webp"}
 _COMES = "It comes with the whole site: reload this page then."
 _HIDING = {"hide-output", "hide-cell", "remove-output", "remove-cell"}
 """Tags that keep the lines of claims from the reader."""
-
-
-class Failure(Protocol):
-    """Where and why a page stopped."""
-
-    chapter: str
-    cell: int
-    error: str
 
 
 @dataclass(frozen=True)
@@ -127,13 +121,17 @@ def _sphinx_pages(
 def stage_book(
     root: Path, stage: Path, results: Mapping[str, Path], failures: Sequence[Failure] = (), *, whole: bool = True
 ) -> Path:
-    """Write what Jupyter Book reads: the pages of ``book``, the executed ones, the reference, the ledgers; returns it."""
+    """Write what Jupyter Book reads to ``stage``: pages of ``book``, executed ones, reference, ledgers; returns it."""
     shutil.copytree(
         root / "book",
         stage / "book",
         ignore=lambda folder, names: {name for name in names if name in _APART or not manuscript.is_ours(name)},
     )
     (stage / "book" / "index.md").rename(stage / "index.md")
+    for picture in (path for path in (root / "notebooks").rglob("*") if path.suffix in _PICTURES):
+        target = stage / picture.relative_to(root)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(picture, target)
     by_page = {failure.chapter: failure for failure in failures}
     for name in pages.names(root):
         chapter = pages.load(root, name)
@@ -143,7 +141,6 @@ def stage_book(
             page = page_notebook(root, chapter, results[name])
         else:
             page = _missing_page(chapter, by_page.get(name), whole)
-        attach(page, target)
         nbformat.write(page, target)
     under = {_LEDGER: _ledgers(root, stage)}
     if whole:
@@ -221,6 +218,9 @@ def page_notebook(root: Path, chapter: pages.Chapter, results: Path) -> Notebook
     for cell in page.cells:
         cells.append(cell)
         if cell.cell_type == "markdown":
+            if "](attachment:" in cell.source:
+                expected = "pictures as files beside the page; a text notebook keeps none that is pasted into a cell"
+                raise ValueError(f"notebooks/{chapter.name}.md: expected {expected}")
             cell.source = key.evaluated(cell.source, values[place])
             continue
         cell.outputs, place = [], place + 1
@@ -241,18 +241,6 @@ def page_notebook(root: Path, chapter: pages.Chapter, results: Path) -> Notebook
     cells.append(_directive("provenance", chapter.name))
     page.cells = cells
     return page
-
-
-def attach(page: NotebookNode, target: Path) -> None:
-    """Write the pictures that were pasted into cells beside the page, and lead to these files."""
-    for cell in page.cells:
-        for name, kinds in (cell.pop("attachments", None) or cell.metadata.pop("attachments", None) or {}).items():
-            kind, content = next(iter(kinds.items()))
-            file = f"{target.stem}-{cell.id}-" + re.sub(r"[^\w.-]", "-", name)
-            if not Path(file).suffix:
-                file += f".{kind.rpartition('/')[2].partition('+')[0]}"
-            (target.parent / file).write_bytes(packed.decoded(content))
-            cell.source = cell.source.replace(f"attachment:{name}", file)
 
 
 def _below_title(cells: list[NotebookNode], name: str) -> None:

@@ -22,6 +22,7 @@ from spinbook.fixed_point import FixedPoint
 from spinbook.ising import echo
 
 __all__ = [
+    "averaged_step",
     "collective_shift",
     "correlations",
     "delayed_correlations",
@@ -39,6 +40,9 @@ Couplings = Float[ArrayLike, "N N"]
 Fields = Float[ArrayLike, "*#batch #N"]
 
 Step = Callable[..., Array]
+
+# Values of a standard normal number, for sums in the place of integrals: exact but for the tails, which are below 1e-8.
+_NORMAL = np.linspace(-6.0, 6.0, 61)
 
 # Newton's method needs four to six steps, and eleven where it is hardest.
 _NEWTON_STEPS = 40
@@ -117,6 +121,13 @@ def _naive(m: Array, J: Array, h: Array, beta: Array) -> Array:
 
 
 @jax.jit
+def _averaged(m: Array, J: Array, h: Array, beta: Array) -> Array:
+    normal = jnp.asarray(_NORMAL, m.dtype)
+    mean, width = _drive(m, J, h, beta), jnp.sqrt(_onsager(m, J, beta))
+    return jnp.tanh(mean[..., None] + width[..., None] * normal) @ jax.nn.softmax(-(normal**2) / 2)
+
+
+@jax.jit
 def _flat_tap(m: Array, J: Array, h: Array, beta: Array) -> Array:
     return jnp.tanh(_drive(m, J, h, beta) - _onsager(m, J, beta) * m)
 
@@ -192,6 +203,26 @@ def tap_step(
     """
     solution = tap_solve(magnetizations, couplings, fields, beta=beta)
     return jnp.where(solution.converged[..., None], solution.value, jnp.nan)
+
+
+@validate.finite_result
+def averaged_step(
+    magnetizations: Magnetizations, couplings: Couplings, fields: Fields, *, beta: Number
+) -> Float[Array, "*batch N"]:
+    """m_i = E_z tanh(beta (h_i + sum_j J_ij m'_j) + beta sqrt(sum_j J_ij^2 (1 - m'_j^2)) z), z standard normal.
+
+    The magnetizations one step after m' = ``magnetizations`` if each spin has many neighbours that fluctuate
+    independently, so that its field is normal, however wide. ``naive_step`` leaves out the width, ``tap_step`` keeps
+    its square. Couplings should be independent of their transpose: J_ij J_ji, by which a spin meets its own past, does
+    not enter. The integral is a sum over 61 nodes, with errors below 1e-6 up to a width of 3. There is no derivative
+    where a width vanishes. Arguments and errors as for ``naive_step``; cost: 2 N^2.
+    Source: Mezard & Sakellariou (2011).
+
+    >>> m = averaged_step([1.0, 0.0], [[0.0, 0.5], [0.5, 0.0]], 1.0, beta=1.0)
+    >>> [round(float(x), 3) for x in m]
+    [0.689, 0.905]
+    """
+    return _averaged(*_state(magnetizations, couplings, fields, beta))
 
 
 @validate.finite_result

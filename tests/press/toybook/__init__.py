@@ -209,7 +209,7 @@ figures.publish(
 ```
 """,
     "src/walks/__init__.py": '"""Random walks."""\n\n__version__ = "0.1.0.dev0"\n',
-    "src/walks/pairs.py": 'from walks.steps import LENGTH\n\n\ndef both(x):\n    """x^2."""\n    return LENGTH * x**2\n',
+    "src/walks/pairs.py": "from walks.steps import LENGTH\n\n\ndef both(x):\n    return LENGTH * x**2\n",
     "src/walks/steps.py": "LENGTH = 1.0\n",
     "src/walks/unrelated.py": 'def three(x):\n    """x^3."""\n    return x**3\n',
     "requirements.lock": "numpy==2.0.2\n",
@@ -247,8 +247,8 @@ class ToyBook:
         with ExitStack() as stack:
             printed = stack.enter_context(redirect_stdout(io.StringIO()))
             if not site:
-                stack.enter_context(mock.patch.object(render, "render", lambda *_: render.Site([], rendered=True)))
-                stack.enter_context(mock.patch.object(render, "stands", lambda *_: True))
+                stack.enter_context(mock.patch.object(render, "render", return_value=render.Site([], rendered=True)))
+                stack.enter_context(mock.patch.object(render, "stands", return_value=True))
             return build.book(self.root, only), printed.getvalue()
 
 
@@ -257,7 +257,10 @@ def write_toy_book(root: Path) -> ToyBook:
     config = (REPOSITORY / "_config.yml").read_text()
     config = config.replace("title: Transformers as Spin Systems", "title: Random Walks")
     config = config.replace("library: spinbook", "library: walks")
-    config = config.split("    # What the annotations and docstrings")[0] + config[config.index("    # An entry of the ref") :]
+    config = (
+        config.split("    # What the annotations and docstrings")[0]
+        + config[config.index("    # An entry of the ref") :]
+    )
     for name, text in {**FILES, "_config.yml": config, "book/_static/mathjax/tex-mml-chtml.js": ""}.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
