@@ -65,7 +65,9 @@ def heads(network: str, layer: int, folder: Path, path: str | None = None, text:
         t = traces[layer]
         J, v = np.asarray(t.attention, float), np.asarray(t.values, float)
     squared = np.mean(np.sum(v**2, -1), axis=-1)[:, None, None]
-    return list(zip(J / J.sum(-1, keepdims=True), v * np.sqrt(sphere.squared_radius(v.shape[-1]) / squared), strict=True))
+    return list(
+        zip(J / J.sum(-1, keepdims=True), v * np.sqrt(sphere.squared_radius(v.shape[-1]) / squared), strict=True)
+    )
 
 
 def _naive(J: np.ndarray, x: np.ndarray, beta: float, step: Any) -> np.ndarray:
@@ -100,7 +102,13 @@ def measure(key: Any, J: np.ndarray, x: np.ndarray, beta: float, sizes: Sizes) -
         "delayed": jackknife(squared_error(naive), delayed),
         "left": jackknife(squared_error(D), delayed),
         "means": [squared_error(states[name])(a, b) for name in MEANS],
-        "predicted": [law.uniform, law.with_sinks, law.linear, law.one_mode, np.linalg.norm(D - naive) / np.linalg.norm(D)],
+        "predicted": [
+            law.uniform,
+            law.with_sinks,
+            law.linear,
+            law.one_mode,
+            np.linalg.norm(D - naive) / np.linalg.norm(D),
+        ],
         "predicted_means": np.linalg.norm(states["closure"] - m) / np.linalg.norm(states["closure"]),
         "sigma": jackknife(lambda c, d: float(np.sum(odd * (c + d) / 2)), delayed),
         "sigma_closure": np.sum(odd * D),
@@ -118,7 +126,9 @@ def order(J: np.ndarray, x: np.ndarray, beta: float, sizes: Sizes, seed: int) ->
     for dim in _DIMS:
         rng = np.random.default_rng([seed, dim])
         u = rng.normal(size=(len(J), dim))
-        u *= (np.linalg.norm(x, axis=1) / sphere.radius(x.shape[1]) * sphere.radius(dim) / np.linalg.norm(u, axis=1))[:, None]
+        u *= (np.linalg.norm(x, axis=1) / sphere.radius(x.shape[1]) * sphere.radius(dim) / np.linalg.norm(u, axis=1))[
+            :, None
+        ]
         options = {"replicas": sizes.replicas, "steps": sizes.steps, "transient": sizes.transient}
         halves = fidelity.sampled(jax.random.key(rng.integers(2**31)), J, u, beta=beta, delayed=True, **options)
         D = np.asarray(closure.steady_state(J, u, beta=beta).delayed_correlations)
@@ -158,9 +168,10 @@ def collect(
     body: dict[str, Any] = {}
     for name in ("encoder", "causal"):
         cells = [[found[_Task("heads", name, k, beta)] for k in layers] for beta in BETAS]
-        body[name] = {
-            key: records.numbers([[cell[key] for cell in row] for row in cells], 4) for key in cells[0][0]
-        }
-    body["order"] = {"dims": list(_DIMS), "left": records.numbers([found[_Task("order", "encoder", k, 2.0)]["order"] for k in layers], 4)}
+        body[name] = {key: records.numbers([[cell[key] for cell in row] for row in cells], 4) for key in cells[0][0]}
+    body["order"] = {
+        "dims": list(_DIMS),
+        "left": records.numbers([found[_Task("order", "encoder", k, 2.0)]["order"] for k in layers], 4),
+    }
     record = {"format": 1, "sizes": sizes._asdict(), "betas": list(BETAS), "plan": digest}
     return growing.write(record | {"networks": body, "complete": True})
