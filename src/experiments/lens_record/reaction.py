@@ -26,7 +26,7 @@ NETWORKS = ("trained", "shuffled", "fresh")
 SHIFTS = (1, 7, 20)
 DIRECTIONS = ("echo", "message 1", "message 7", "message 20", "input", "random")
 """The order of ``response``, and, without the last two, of ``ablation`` and ``sentence``."""
-_ARTIFACT, _WINDOWS, _GROUPS = "reaction.json.gz", 32, 8
+_ARTIFACT, _WINDOWS, _GROUPS = "reaction.json.gz", {"trained": 32, "shuffled": 8, "fresh": 8}, 8
 
 
 class _Task(NamedTuple):
@@ -88,7 +88,7 @@ def _sentence(network: Encoder, tokens: np.ndarray, removed: Sequence[np.ndarray
 
 def _done(task: _Task, path: str | None, text: str | None) -> dict[str, np.ndarray]:
     network = runs._encoder(task.network, path)
-    tokens = runs._windows(path, text, _WINDOWS)[task.window]
+    tokens = runs._windows(path, text, runs.FULL.windows)[task.window * runs.FULL.windows // _WINDOWS[task.network]]
     found: dict[str, list[Any]] = {}
     with jax.numpy_dtype_promotion("standard"):
         traces = encoder.run(tokens, network)
@@ -158,17 +158,22 @@ def _regressions(gram: np.ndarray, sums: np.ndarray, tokens: int = 64) -> dict[s
 
 
 def collect(
-    folder: str | Path, *, path: str | None = None, text: str | None = None, plan: str | Path | None = None, **options: Any
+    folder: str | Path,
+    *,
+    path: str | None = None,
+    text: str | None = None,
+    plan: str | Path | None = None,
+    **options: Any,
 ) -> dict[str, Any]:
     """The record, also written to ``reaction.json.gz`` in ``folder``; arguments as in ``runs.collect``."""
     digest = hashlib.sha256(Path(plan).read_bytes()).hexdigest() if plan is not None else None
-    tasks = [_Task(name, k) for name in NETWORKS for k in range(_WINDOWS)]
+    tasks = [_Task(name, k) for name in NETWORKS for k in range(_WINDOWS[name])]
     growing = records.Growing.at(Path(folder), _ARTIFACT)
     run = partial(_done, path=path, text=text)
     found = dict(records.runs(run, tasks, folder=growing.beside("reaction"), label="reaction", **options))
     body: dict[str, Any] = {}
     for name in NETWORKS:
-        cells = [found[_Task(name, k)] for k in range(_WINDOWS)]
+        cells = [found[_Task(name, k)] for k in range(_WINDOWS[name])]
         stacked = {key: np.stack([cell[key] for cell in cells]) for key in cells[0]}
         regression = _regressions(stacked.pop("gram"), stacked.pop("sums"))
         names = regression.pop("names")

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from experiments import encoder, records
@@ -43,8 +42,8 @@ class Sizes(NamedTuple):
     """Replicas of each half, their steps, and steps before these that do not count."""
 
     replicas: int = 32
-    steps: int = 120
-    transient: int = 40
+    steps: int = 60
+    transient: int = 30
 
 
 class _Task(NamedTuple):
@@ -118,7 +117,7 @@ def measure(key: Any, J: np.ndarray, x: np.ndarray, beta: float, sizes: Sizes) -
 
 
 def order(J: np.ndarray, x: np.ndarray, beta: float, sizes: Sizes, seed: int) -> np.ndarray:
-    """Squared relative error that the closure leaves, with its standard error, at each of ``_DIMS`` (5, 2).
+    """Squared relative errors that the closure and naive theory leave, with standard errors, at each D (5, 2, 2).
 
     Couplings are kept, and fields are as long as they were, in units of R, in random directions.
     """
@@ -132,7 +131,10 @@ def order(J: np.ndarray, x: np.ndarray, beta: float, sizes: Sizes, seed: int) ->
         options = {"replicas": sizes.replicas, "steps": sizes.steps, "transient": sizes.transient}
         halves = fidelity.sampled(jax.random.key(rng.integers(2**31)), J, u, beta=beta, delayed=True, **options)
         D = np.asarray(closure.steady_state(J, u, beta=beta).delayed_correlations)
-        found.append(jackknife(squared_error(D), np.asarray(halves.delayed, float)))
+        theta = u + J @ _naive(J, u, beta, fidelity.STEPS["naive"])
+        naive = np.asarray(vector_delayed_correlations(J, theta, theta, beta=beta, response=sphere.exact))
+        delayed = np.asarray(halves.delayed, float)
+        found.append([jackknife(squared_error(theory), delayed) for theory in (D, naive)])
     return np.array(found)
 
 
@@ -141,7 +143,7 @@ def _done(task: _Task, sizes: Sizes, folder: Path, path: str | None, text: str |
     with enable_x64(True):
         if task.part == "order":
             h = dict(HEADS)[task.layer + 1] - 1
-            return {"order": order(*map(jnp.asarray, chosen[h]), task.beta, sizes, task.layer)}
+            return {"order": order(*chosen[h], task.beta, sizes, task.layer)}
         key = jax.random.key(1000 * task.layer + int(10 * task.beta) + (task.network == "causal"))
         rows = [measure(jax.random.fold_in(key, h), J, x, task.beta, sizes) for h, (J, x) in enumerate(chosen)]
     return {name: np.array([row[name] for row in rows], float) for name in rows[0]}
@@ -154,19 +156,23 @@ def collect(
     path: str | None = None,
     text: str | None = None,
     plan: str | Path | None = None,
+    networks: tuple[str, ...] = ("encoder", "causal"),
     **options: Any,
 ) -> dict[str, Any]:
-    """The record, also written to ``spins.json.gz`` in ``folder``; arguments as in ``runs.collect``."""
+    """The record, also written to ``spins.json.gz`` in ``folder``; arguments as in ``runs.collect``.
+
+    It is complete with both ``networks``; what is done is kept, so that they may be measured one after the other.
+    """
     sizes, place = sizes or Sizes(), Path(folder)
     digest = hashlib.sha256(Path(plan).read_bytes()).hexdigest() if plan is not None else None
     layers = range(6)
-    tasks = [_Task("heads", name, k, beta) for name in ("encoder", "causal") for beta in BETAS for k in layers]
+    tasks = [_Task("heads", name, k, beta) for name in networks for beta in BETAS for k in layers]
     tasks += [_Task("order", "encoder", k, 2.0) for k in layers]
     growing = records.Growing.at(place, _ARTIFACT)
     run = partial(_done, sizes=sizes, folder=place, path=path, text=text)
     found = dict(records.runs(run, tasks, list(sizes), folder=growing.beside("spins"), label="spins", **options))
     body: dict[str, Any] = {}
-    for name in ("encoder", "causal"):
+    for name in networks:
         cells = [[found[_Task("heads", name, k, beta)] for k in layers] for beta in BETAS]
         body[name] = {key: records.numbers([[cell[key] for cell in row] for row in cells], 4) for key in cells[0][0]}
     body["order"] = {
@@ -174,4 +180,4 @@ def collect(
         "left": records.numbers([found[_Task("order", "encoder", k, 2.0)]["order"] for k in layers], 4),
     }
     record = {"format": 1, "sizes": sizes._asdict(), "betas": list(BETAS), "plan": digest}
-    return growing.write(record | {"networks": body, "complete": True})
+    return growing.write(record | {"networks": body, "complete": len(networks) == 2})
