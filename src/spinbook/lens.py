@@ -21,6 +21,7 @@ import xarray as xr
 
 from spinbook import sphere, validate
 from spinbook.annotations import ArrayLike, Bool, Float, Number
+from spinbook.lens_sample import sample
 from spinbook.precision import enable_x64
 from spinbook.vector import closure as vector_closure
 from spinbook.vector.mean_field import collective_mode
@@ -38,6 +39,7 @@ __all__ = [
     "long_keys",
     "measure",
     "positional",
+    "sample",
     "second_eigenvalue",
     "sink_law",
     "stationary",

@@ -35,7 +35,7 @@ MEANS = ("naive", "TAP", "spread", "closure")
 HEADS = ((1, 3), (2, 9), (3, 5), (4, 1), (5, 8), (6, 12))
 """Layer and head, counted from one, whose couplings give the order in 1 / D."""
 _DIMS = (8, 16, 32, 64, 128)
-_WINDOW, _ARTIFACT = 3, "spins.json.gz"
+WINDOW, _ARTIFACT = 3, "spins.json.gz"
 
 
 class Sizes(NamedTuple):
@@ -57,10 +57,10 @@ def heads(network: str, layer: int, folder: Path, path: str | None = None, text:
     """The attention (N, N) and the fields (N, d) of every head of a layer of "encoder" or "causal" on the window."""
     with enable_x64(False), jax.numpy_dtype_promotion("standard"):
         if network == "encoder":
-            traces = encoder.run(runs._windows(path, text, runs.FULL.windows)[_WINDOW], runs._encoder("trained", path))
+            traces = encoder.run(runs._windows(path, text, runs.FULL.windows)[WINDOW], runs._encoder("trained", path))
         else:
             model = causal._network("trained", folder, transient.ALL)
-            traces = causal.run(causal.windows(transient.ALL, runs.FULL.windows)[_WINDOW][:-1], model)
+            traces = causal.run(causal.windows(transient.ALL, runs.FULL.windows)[WINDOW][:-1], model)
         t = traces[layer]
         J, v = np.asarray(t.attention, float), np.asarray(t.values, float)
     squared = np.mean(np.sum(v**2, -1), axis=-1)[:, None, None]
@@ -166,11 +166,14 @@ def collect(
     sizes, place = sizes or Sizes(), Path(folder)
     digest = hashlib.sha256(Path(plan).read_bytes()).hexdigest() if plan is not None else None
     layers = range(6)
-    tasks = [_Task("heads", name, k, beta) for name in networks for beta in BETAS for k in layers]
-    tasks += [_Task("order", "encoder", k, 2.0) for k in layers]
+    tasks = {name: [_Task("heads", name, k, beta) for beta in BETAS for k in layers] for name in networks}
+    tasks["order"] = [_Task("order", "encoder", k, 2.0) for k in layers]
     growing = records.Growing.at(place, _ARTIFACT)
-    run = partial(_done, sizes=sizes, folder=place, path=path, text=text)
-    found = dict(records.runs(run, tasks, list(sizes), folder=growing.beside("spins"), label="spins", **options))
+    run, found = partial(_done, sizes=sizes, folder=place, path=path, text=text), {}
+    for name, chosen in tasks.items():
+        found |= dict(
+            records.runs(run, chosen, list(sizes), folder=growing.beside(f"spins-{name}"), label=name, **options)
+        )
     body: dict[str, Any] = {}
     for name in networks:
         cells = [[found[_Task("heads", name, k, beta)] for k in layers] for beta in BETAS]
