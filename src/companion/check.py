@@ -123,7 +123,10 @@ def _is_there(root: Path, name: str) -> bool:
         for path in (module.with_suffix(".py"), module / "__init__.py"):
             if path.is_file():
                 words = re.escape(parts[place])
-                return re.search(rf"\b(?:def|class|import|as|,) {words}\b|^\s*{words}\b", path.read_text("utf-8"), re.M) is not None
+                return (
+                    re.search(rf"\b(?:def|class|import|as|,) {words}\b|^\s*{words}\b", path.read_text("utf-8"), re.M)
+                    is not None
+                )
     return False
 
 
@@ -252,7 +255,9 @@ def _about_measurements(
     listed = [("claim", id, page.file, line) for page in loaded for line, id in page.measured()]
     listed += [("figure", id, page.file, line) for page in loaded for line, id in page.figures()]
     checks = checks_file(root, name)
-    own = {claim.id.partition(".")[2].replace("-", "_"): claim.id for claim in declared.values() if claim.chapter == name}
+    own = {
+        claim.id.partition(".")[2].replace("-", "_"): claim.id for claim in declared.values() if claim.chapter == name
+    }
     for function in manuscript.code(checks).body if checks.is_file() else []:
         if isinstance(function, ast.FunctionDef) and function.name in own:
             listed.append(("claim", own[function.name], checks.relative_to(root).as_posix(), function.lineno))

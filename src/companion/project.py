@@ -234,7 +234,9 @@ def _entries(path: Path, text: str) -> Mapping[str, Mapping[str, str]]:
     works: dict[str, Mapping[str, str]] = {}
     for key, entry in database.entries.items():
         # Fields of a crossref are those of the work that it names.
-        work = {name.lower(): _plain(entry.fields[name]) for name in [*entry.fields, *_INHERITED] if name in entry.fields}
+        work = {
+            name.lower(): _plain(entry.fields[name]) for name in [*entry.fields, *_INHERITED] if name in entry.fields
+        }
         people = entry.persons.get("author") or entry.persons.get("editor") or []
         work["author"] = " and ".join(_person(person) for person in people) or work.get("organization", "")
         for name in ("title", "year"):

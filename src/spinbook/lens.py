@@ -403,7 +403,9 @@ def closure(
         raise ValueError("values: expected vectors that give the fields a direction, got zeros only")
     fields = v * np.sqrt(sphere.squared_radius(v.shape[1]) / np.mean(np.sum(v**2, axis=1)))
     with enable_x64(True):
-        return vector_closure.steady_state(J, fields, beta=beta)
+        found = vector_closure.steady_state(J, fields, beta=beta)
+    # In NumPy, since arithmetic of JAX outside of the context would warn that it rounds to single precision.
+    return vector_closure.Closure(*map(np.asarray, found))
 
 
 WORDS = {

@@ -51,7 +51,7 @@ def write(file: str | Path, *, path: str | None = None, text: str | None = None)
         "tokens": np.array([words.id_to_token(int(t)) for t in tokens]),
         "chosen": np.array([f"{layer}.{head}" for layer, head in CHOSEN]),
         "attention": np.array([traces[layer - 1].attention[head - 1] for layer, head in CHOSEN]),
-        "values": np.array([traces[layer - 1].values[head - 1] for layer, head in CHOSEN]),
+        "value": np.array([traces[layer - 1].values[head - 1] for layer, head in CHOSEN]),
         "measure": np.array([*MEASURES, "concentration without [CLS]"]),
         "by_head": np.array(by_head),
         "network": np.repeat(["encoder", "causal"], [72, 24]),

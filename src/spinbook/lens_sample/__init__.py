@@ -12,9 +12,8 @@ __all__ = ["sample"]
 _DIMENSIONS = {
     "tokens": ("token",),
     "attention": ("chosen", "token", "heard"),
-    "values": ("chosen", "token", "component"),
+    "value": ("chosen", "token", "component"),
     "by_head": ("measure", "layer", "head"),
-    "network": ("system",),
     "error": ("system", "beta"),
     "predicted": ("law", "system", "beta"),
     "sigma": ("origin", "system", "beta"),
@@ -31,7 +30,7 @@ _COORDINATES = ("chosen", "measure", "beta", "law", "origin", "weights", "after"
 def sample() -> xr.Dataset:
     """Three heads of all-MiniLM-L6-v2 on 64 tokens of *Moby-Dick*, and what the book measured of this network.
 
-    ``tokens`` (64,); ``attention`` (3, 64, 64) and ``values`` (3, 64, 32) of the heads "layer.head" of ``chosen``.
+    ``tokens`` (64,); ``attention`` (3, 64, 64) and ``value`` (3, 64, 32) of the heads "layer.head" of ``chosen``.
     ``by_head`` has measures of all 72 heads, means over 32 windows. Every head of this network and of a causal one, in
     all 96, is a system of vector spins: ``error`` is the relative error of naive delayed correlations against sampled
     spins at each ``beta``, ``predicted`` the same by each ``law``, ``sigma`` the irreversibility as sampled and by
@@ -45,7 +44,7 @@ def sample() -> xr.Dataset:
     with resources.as_file(resources.files("spinbook.lens_sample") / "minilm.npz") as path, np.load(path) as data:
         arrays = {name: data[name] for name in data.files}
     plain = {name: a.astype(float) if a.dtype == np.float16 else a for name, a in arrays.items()}
-    coordinates = {name: plain[name] for name in _COORDINATES}
+    coordinates = {name: plain[name] for name in _COORDINATES} | {"network": ("system", plain["network"])}
     head = np.arange(1, plain["by_head"].shape[2] + 1)
     return xr.Dataset(
         {name: (dims, plain[name]) for name, dims in _DIMENSIONS.items()},
