@@ -11,6 +11,7 @@ import math
 import os
 import platform
 import subprocess
+import textwrap
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import resources
@@ -19,7 +20,9 @@ from typing import Any, NamedTuple, TypeVar
 
 import jax
 import numpy as np
+import pandas as pd
 
+import spinbook.records
 from spinbook import sweep
 
 __all__ = [
@@ -33,6 +36,7 @@ __all__ = [
     "numbers",
     "read",
     "runs",
+    "tabulate",
     "write",
 ]
 
@@ -138,6 +142,17 @@ def beside(package: str, name: str) -> dict[str, Any]:
     """A record of the book, from the file beside the module that makes it. Raises ``FileNotFoundError`` without one."""
     with resources.as_file(resources.files(package) / name) as path:
         return read(path)
+
+
+def tabulate(name: str, frame: pd.DataFrame, about: str) -> Path:
+    """Write ``frame`` as the table ``name`` that the library carries, and ``about``, a sentence or more, above it.
+
+    ``spinbook.records.table(name)`` reads it back. The path of the file is returned.
+    """
+    path = Path(spinbook.records.__file__).with_name(f"{name}.csv")
+    above = "".join(f"# {line}\n" for line in textwrap.wrap(about, 110))
+    path.write_text(above + frame.to_csv(index=False, lineterminator="\n"), encoding="utf-8")
+    return path
 
 
 class Growing(NamedTuple):
