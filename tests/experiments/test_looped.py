@@ -135,7 +135,7 @@ def test_states_attention_and_logits_are_those_of_transformers():
         attn_implementation="eager",
     )
     model = transformers.AlbertForMaskedLM(config).double().eval()
-    weights = torch.load(io.BytesIO(network._read(folder, network.FILES[0])), weights_only=True)
+    weights = torch.load(io.BytesIO(network._read(folder, network.FILES[0])), weights_only=True, map_location="cpu")
     lacking = model.load_state_dict(weights, strict=False)
     assert not [name for name in lacking.missing_keys if "position_ids" not in name]
     found = network.load()
