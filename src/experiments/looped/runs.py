@@ -35,30 +35,34 @@ LENGTH, PASSES, READ, HEAD = 48, 12, 11, 5
 FEW = ("nitration", "Michael addition", "Claisen condensation", "amide from acid chloride", "Fischer esterification")
 FEW = (*FEW, "Diels-Alder reaction")
 """The six of costly measures; the first four, which are those of spins, have 37 tokens each."""
-_KEPT = (*range(1, 25), 50, 100, 200, 400)
+_KEPT = (*range(1, 25), 50, 100)
+_LATE = 400
 _SPECTRUM = (1, 6, 12, 400)
 _WHOLE = ("concentration", "attended", "second_eigenvalue", "positional", "first_token")
 _BETAS = (1.0, 2.0, 4.0)
-_PARTS = ("end", "path", "spectrum", "spins", "masked")
+_AXES = {"late_change": 1, "late_largest": 1, "late_neighbours": 1}
+"""Where the reactions are, if not first."""
 
 
 class _Task(NamedTuple):
     part: str
     network: str
+    begin: int = 0
 
 
 class Sizes(NamedTuple):
-    """Reactions; passes before and during the average of exponents; eigenvalues; reactions as spins; replicas."""
+    """Reactions; those of exponents, in groups of eight; passes whose exponent is averaged, after 400; eigenvalues;
+    reactions as spins; replicas."""
 
     reactions: int = 46
-    transient: int = 400
+    exponents: int = 24
     steps: int = 400
-    eigenvalues: int = 16
-    spins: int = 4
-    replicas: int = 64
+    eigenvalues: int = 8
+    spins: int = 2
+    replicas: int = 32
 
 
-FULL, QUICK = Sizes(), Sizes(reactions=6, transient=8, steps=8, eigenvalues=4, spins=1, replicas=16)
+FULL, QUICK = Sizes(), Sizes(6, 8, 8, 4, 1, 16)
 
 
 def shuffled(network: Looped, seed: int = 0) -> Looped:
@@ -87,7 +91,7 @@ def _norm(x: Any) -> np.ndarray:
 
 
 def _walk(x: Array, numbers: Array, layer: Layer, passes: int) -> dict[int, tuple[Array, Array]]:
-    """States and attention after the passes that are kept; under 0 the last state and the changes of all passes."""
+    """States and attention of the passes that are kept; under 0 the last state and the changes of all passes."""
     kept, changes, k = {}, [], 0
     while k < passes:
         states, attention = trajectory(x, numbers, layer, 8)
@@ -130,20 +134,21 @@ def _eigenvalues(x: Array, number: Array, layer: Layer, count: int) -> np.ndarra
     return np.stack([found.real, found.imag], -1)
 
 
+def _apart(x: Array, numbers: Array, layer: Layer, steps: int) -> np.ndarray:
+    """The distance of two orbits that are a millionth apart at first, after every eighth pass, (B, steps / 8)."""
+    noise = np.random.default_rng(3).normal(size=x.shape) * np.asarray(x != 0)
+    y, found = x + jnp.asarray(1e-6 * noise * (_norm(x) / _norm(noise))[:, None, None]), []
+    for _ in range(steps // 8):
+        x, y = (trajectory(z, numbers, layer, 8)[0][-1] for z in (x, y))
+        found.append(_norm(x - y) / _norm(x))
+    return np.array(found).T
+
+
 def _end(start: Array, numbers: Array, layer: Layer, sizes: Sizes) -> dict[str, np.ndarray]:
-    """The largest exponent of each reaction from pass 400 on, and how far two orbits part that begin close by."""
+    """The largest exponent of each reaction from pass 400 on, and how nearly its orbit comes back within 64 passes."""
     rows = start.reshape(len(start), -1)
     number = jnp.asarray(numbers, start.dtype)
     found = exponents(_flat(layer), rows, number, steps=sizes.steps, transient=0, num_exponents=1, num_blocks=8)
-    few = slice(0, len(FEW))
-    x = start[few]
-    noise = np.random.default_rng(3).normal(size=x.shape) * np.asarray(x != 0)
-    y = x + jnp.asarray(1e-6 * noise * (_norm(x) / _norm(noise))[:, None, None])
-    apart = []
-    for _ in range(sizes.steps // 8):
-        states, others = (trajectory(z, numbers[few], layer, 8)[0] for z in (x, y))
-        apart.append(_norm(states - others) / _norm(states))
-        x, y = states[-1], others[-1]
     x, recent = jnp.asarray(found.end).reshape(start.shape), []
     for _ in range(8):
         recent.append(trajectory(x, numbers, layer, 8)[0])
@@ -156,7 +161,6 @@ def _end(start: Array, numbers: Array, layer: Layer, sizes: Sizes) -> dict[str, 
         "last_step": back[0],
         "period": back.argmin(0) + 1,
         "return": back.min(0),
-        "apart": np.concatenate(apart),
     }
 
 
@@ -164,10 +168,10 @@ def _answers(kept: dict[int, Any], names: list[Any], graphs: list[Any]) -> dict[
     """Shares of atoms that are mapped right: by all heads and passes with both rules, (passes, heads, B)."""
     rules = {"largest": mapping.by_largest, "neighbours": mapping.by_neighbours}
     found: dict[str, Any] = {name: [] for name in rules}
-    for k in _KEPT:
+    for k in kept:
         attention = kept[k][1]
         for name, rule in rules.items():
-            heads = range(attention.shape[1]) if k in (1, 6, READ, 12, 24, 100, 400) or name == "largest" else (HEAD,)
+            heads = range(attention.shape[1]) if name == "largest" else (HEAD,)
             row = np.full((attention.shape[1], len(names)), np.nan)
             for h in heads:
                 for b, (reaction, atoms) in enumerate(zip(names, graphs, strict=True)):
@@ -189,7 +193,7 @@ def _masked(network: Looped, ids: np.ndarray, numbers: np.ndarray) -> dict[str, 
     x = jax.vmap(lambda i, n: embed(i, n, single))(jnp.asarray(all_ids), many)
     step = jax.jit(jax.vmap(lambda x, n: apply(x, n, single.layer)[0]))
     right, logs = [], []
-    for k in range(1, 51):
+    for k in range(1, 25):
         x = step(x, many)
         if k in _KEPT:
             logits = filled_in(x[jnp.arange(len(x)), flat], single)
@@ -235,7 +239,7 @@ def _one_head(J: np.ndarray, values: np.ndarray, beta: float, number: int, sizes
     J = J / J.sum(-1, keepdims=True)
     x = values * np.sqrt(sphere.squared_radius(values.shape[-1]) / np.mean(np.sum(values**2, -1)))
     key = jax.random.key(number)
-    halves = fidelity.sampled(key, J, x, beta=beta, replicas=sizes.replicas, steps=120, transient=60, delayed=True)
+    halves = fidelity.sampled(key, J, x, beta=beta, replicas=sizes.replicas, steps=60, transient=30, delayed=True)
     steady = mean_field.steady_state(J, x, beta=beta, step=fidelity.STEPS["naive"], max_steps=1000)
     theta = x + J @ np.where(steady.converged, np.asarray(steady.value), np.nan)
     naive = np.asarray(vector_delayed_correlations(J, theta, theta, beta=beta, response=sphere.exact))
@@ -271,24 +275,30 @@ def _done(task: _Task, sizes: Sizes, path: str | None) -> dict[str, Any]:
         ids, numbers = padded([r.smiles for r in names], network.vocabulary, LENGTH)
         if task.part == "masked":
             return _masked(network, ids, numbers)
-        if task.part in ("spectrum", "spins"):
-            ids, numbers = ids[: len(FEW)], numbers[: len(FEW)]
+        few = slice(task.begin, task.begin + 8) if task.part == "end" else slice(0, len(FEW))
+        if task.part != "path":
+            names, ids, numbers = names[few], ids[few], numbers[few]
         count, layer = jnp.asarray(numbers), network.layer
         start = jax.vmap(lambda i, n: embed(i, n, network))(jnp.asarray(ids), count)
-        kept = _walk(start, count, layer, READ + 1 if task.part == "spins" else _KEPT[-1])
+        last = {"spins": PASSES, "path": _KEPT[-1]}.get(task.part, _LATE)
+        kept = _walk(start, count, layer, last)
         end, changes = kept.pop(0)
         if task.part == "end":
-            return _end(end, count, layer, sizes)
+            after, attention = trajectory(end, count, layer, 1)
+            graphs = [mapping.graph(r.smiles) for r in names]
+            found = _answers({_LATE: (after[0], np.asarray(attention[0]))}, names, graphs)
+            late = {f"late_{name}": shares[0] for name, shares in found.items()} | {"late_change": changes}
+            nearby = {"apart": _apart(end, count, layer, sizes.steps)} if task == _Task("end", "trained") else {}
+            return late | nearby | _end(end, count, layer, sizes)
         if task.part == "spins":
             return _spins(kept, numbers, layer, sizes)
         if task.part == "spectrum":
-            few = range(len(FEW))
-            values = [[_eigenvalues(kept[k][0][b], count[b], layer, sizes.eigenvalues) for b in few] for k in _SPECTRUM]
+            kept, row = kept | {_LATE: (end, None)}, range(len(FEW))
+            values = [[_eigenvalues(kept[k][0][b], count[b], layer, sizes.eigenvalues) for b in row] for k in _SPECTRUM]
             shares = []
             for x in (start, kept[5][0], kept[11][0]):
                 key = jax.random.key(7)
-                row = [jacobians.antisymmetric_share(key, _added, x[b], (layer, count[b])) for b in few]
-                shares.append(row)
+                shares.append([jacobians.antisymmetric_share(key, _added, x[b], (layer, count[b])) for b in row])
             odd, error = np.moveaxis(np.array(shares), -1, 0)
             return {"spectrum": np.array(values), "antisymmetric": odd, "antisymmetric_error": error}
         graphs = [mapping.graph(r.smiles) for r in names]
@@ -303,15 +313,24 @@ def collect(
     """Run every part, as many side by side, and write the record ``looped.json.gz`` to the folder."""
     begin, code = time.perf_counter(), records.commit()
     digest = hashlib.sha256(Path(plan).read_bytes()).hexdigest() if plan is not None else None
-    tasks = [_Task(part, network) for part in _PARTS for network in ("trained", "shuffled")]
-    tasks = [task for task in tasks if task.network == "trained" or task.part in ("end", "path", "spectrum")]
+    tasks = [_Task("end", "trained", begin) for begin in range(0, sizes.exponents, 8)] + [_Task("end", "shuffled")]
+    tasks += [_Task(part, "trained") for part in ("spectrum", "path", "spins", "masked")] + [_Task("path", "shuffled")]
     body: dict[str, dict[str, Any]] = {"trained": {}, "shuffled": {}}
     with Processes(processes) as executor:
         function = partial(_done, sizes=sizes, path=path)
         folder = Path(out) / "tasks"
-        for task, arrays in records.runs(function, tasks, sizes, folder=folder, label="looped", executor=executor):
-            body[task.network] |= {key: records.numbers(value, 3) for key, value in arrays.items()}
-            print(f"{(time.perf_counter() - begin) / 60:.1f} minutes: {task.part}, {task.network}", flush=True)
+        found = records.runs(function, tasks, sizes, folder=folder, label="looped", executor=executor)
+        done: dict[_Task, dict[str, np.ndarray]] = {}
+        for task, arrays in found:
+            done[task] = arrays
+            print(f"{(time.perf_counter() - begin) / 60:.1f} minutes: {task}", flush=True)
+    for name, into in body.items():
+        ends = [done[task] for task in tasks if task.part == "end" and task.network == name]
+        both = {
+            key: np.concatenate([part[key] for part in ends if key in part], axis=_AXES.get(key, 0)) for key in ends[0]
+        }
+        for arrays in (both, *(done[task] for task in tasks if task.part != "end" and task.network == name)):
+            into |= {key: records.numbers(value, 3) for key, value in arrays.items()}
     record = {
         "format": 1,
         "plan": digest,
