@@ -1,4 +1,4 @@
-"""The figures of the chapter ``adaptive-tap``: results in, a matplotlib figure out. Nothing is computed here.
+"""The figures of the chapter ``adaptive-tap``: each function draws given results and returns the figure.
 
 Naive mean field is orange and dashed, plain TAP blue and solid, adaptive TAP green and dash-dotted, wherever they meet.
 Each function says which shapes it expects.

@@ -1,4 +1,4 @@
-"""The figures of the chapter ``entropy-production``: results in, a matplotlib figure out. Nothing is computed here.
+"""The figures of the chapter ``entropy-production``: each function draws given results and returns the figure.
 
 What maximises entropy production is orange, what minimises it blue; the truth (enumerated, sampled or infinite) is in
 ink. Seeds are shown as a band from the least to the largest. Each function says which shapes it expects.

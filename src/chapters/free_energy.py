@@ -1,4 +1,4 @@
-"""The figures of the chapter ``free-energy``: results in, a matplotlib figure out. Nothing is computed here.
+"""The figures of the chapter ``free-energy``: each function draws given results and returns the figure.
 
 The saddle point is blue, its next order green, the truth (exact or sampled) in ink, and what a source prints and this
 book corrects orange and dashed, wherever they meet. Each function says which shapes it expects.

@@ -1,4 +1,4 @@
-"""Live models: the numbers that a script of the page starts from, as markup. Nothing is computed or drawn here."""
+"""Markup of live models: the numbers that a script of the page starts from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sizes, fonts and palettes of every figure in the book, in a light and a dark variant. No figure is drawn here.
+"""Sizes, fonts and palettes of every figure in the book, in a light and a dark variant.
 
 A figure is drawn once, with the light colours below. What saves it exchanges them for their dark counterparts,
 ``DARK``, and reads ``RC`` and ``PAPER``; colours outside the palette, colour maps among them, stay as they are.

@@ -1,4 +1,4 @@
-"""The picture of the title page: arrows that answer a dragged field and each other, live and still. No figure is drawn.
+"""The picture of the title page: arrows that follow a dragged field and each other, live and still.
 
 The model is the naive mean-field steady state of vector spins whose couplings are the attention of their fields:
 m = phi(x + J(x) m) with J(x) = c softmax(a x x^T), and phi the response of ``sphere.large_d``.

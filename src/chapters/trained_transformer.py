@@ -1,4 +1,4 @@
-"""The figures of the lesson on a trained transformer: measures of heads in, a matplotlib figure out. Computes nothing.
+"""The figures of the lesson on a trained transformer: each function draws measures of heads.
 
 A map of heads has a row for each layer, the first below, and a column for each head.
 """

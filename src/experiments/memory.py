@@ -1,4 +1,4 @@
-"""A transformer module that keeps its state between calls and knows its entropy production. Trains nothing.
+"""A transformer module that keeps its state between calls and computes its entropy production.
 
 The source's example model: naive mean field of vector spins with softmax couplings, and a feed-forward network that
 adds a memory to the fields. One call is one time step of the spins under the inputs of that time, so that attention

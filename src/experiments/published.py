@@ -1,4 +1,4 @@
-"""The sweeps of the book by name, at the size of its pages, to be run anywhere. Draws nothing and judges nothing.
+"""The sweeps of the book by name, at the size of its pages, to be run anywhere.
 
 A diagram of ``attention-dynamics`` is written as netCDF, which xarray reads; others as the JSON of their record.
 """

@@ -1,4 +1,4 @@
-"""Records of runs: a resumable sweep, and what it came to as sealed, compressed JSON, small enough to be committed."""
+"""Records of runs: a resumable sweep, and its results as compressed JSON with a checksum, small enough to commit."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Checks of couplings, fields and states, of binary and of vector spins, in JAX. Nothing is computed here.
+"""Checks of couplings, fields and states, of binary and of vector spins, in JAX.
 
-What they have in common stands here once; what a value must be apart from the model is in ``spinbook.validate``, and
-what PyTorch's tensors must be in ``spinbook.tensors``.
+Checks that do not depend on the model are in ``spinbook.validate``, those of PyTorch's tensors in
+``spinbook.tensors``.
 """
 
 from __future__ import annotations

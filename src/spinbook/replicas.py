@@ -1,6 +1,7 @@
-"""Averages over independent replicas, and their standard errors. Knows nothing of what is averaged.
+"""Averages over independent replicas, and their standard errors.
 
-Replicas are rows, (replicas, ...). Products that need much memory are kept for at most 16 groups of replicas.
+Replicas are rows, (replicas, ...), of any quantity. Products that need much memory are kept for at most 16 groups of
+replicas.
 
 Functions here take their arguments without checks; their callers have checked them.
 """

@@ -1,7 +1,8 @@
-"""Many replicas of a system stepped side by side, and the averages over them. Knows no spins and how none is updated.
+"""Many replicas of a system stepped side by side, and the averages over them.
 
-A replica has N sites, each with a number or a vector. Averages over time are kept for every replica, and products of
-two sites, which need N^2 numbers, for at most 16 groups of replicas; no trajectory is stored unless it is asked for.
+A replica has N sites, each with a number or a vector; the update is a function that the caller passes. Averages over
+time are kept for every replica, and products of two sites, which need N^2 numbers, for at most 16 groups of replicas. A
+trajectory is stored only on request.
 
 Functions here take their arguments without checks; their callers have checked them.
 """

@@ -1,11 +1,11 @@
-"""One vector spin on a sphere in a field: partition function, moments, derivatives, sampling. Knows no couplings.
+"""One vector spin on a sphere in a field: partition function, moments, derivatives, sampling.
 
 A spin s has D > 2 components and length R with R^2 = D/2 - 1, tied to D so that D to infinity has a limit; its density
 in a field h is proportional to exp(beta s . h), the von Mises-Fisher distribution of concentration beta R |h|. Fields
 are (..., D), one spin for each leading index. Exact results need the ratio of two Bessel functions; each has a twin
-``*_large_d`` that keeps the leading order in 1/D. D <= 2 is refused, because the radius would be zero or imaginary.
+``*_large_d`` that keeps the leading order in 1/D. D <= 2 is a ``ValueError``: the radius would be zero or imaginary.
 
-A ``Response`` is what mean-field theory needs to know of a spin: ``exact`` and ``large_d``, or one that you write.
+A ``Response`` is all that mean-field theory needs of a spin: ``exact``, ``large_d``, or one that you write.
 """
 
 from __future__ import annotations

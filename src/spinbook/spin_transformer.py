@@ -2,12 +2,12 @@
 
 A module takes (sites, dim) to (sites, dim): its inputs, scaled to the radius of the spins' sphere, act as fields x_i on
 the spins and choose their couplings J_ij by softmax; its outputs are the steady magnetizations m_i of the spins, found
-as a fixed point and differentiated implicitly, or reached by a number of steps. Batches take ``jax.vmap``. Nothing here
-trains or normalises outputs.
+as a fixed point and differentiated implicitly, or reached by a number of steps. Batches take ``jax.vmap``. Outputs are
+not normalised.
 
-What an input is (``Inputs``), where the spins start (``AtFields``, ``AtRest``, ``Learned``, or the ``State`` of an
-earlier call), what is done to queries and keys (``unit_length``, ``Rotary``) and a feed-forward network that adds to
-the fields are options, and with none of them the only parameters are those of the couplings.
+Options say how inputs act (``Inputs``), where the spins start (``AtFields``, ``AtRest``, ``Learned``, or the ``State``
+of an earlier call), what is done to queries and keys (``unit_length``, ``Rotary``), and whether a feed-forward network
+adds to the fields. Without options the only parameters are those of the couplings.
 """
 
 from __future__ import annotations

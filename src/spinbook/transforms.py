@@ -1,8 +1,8 @@
-"""What PyTorch's transformations leave of a tensor's values, and the precision in which its modes let us solve.
+"""Ask which values PyTorch's transformations leave known, and solve in full precision under its modes.
 
-While ``torch.compile`` or ``torch.export`` traces, and under ``torch.vmap``, values are unknown: nothing can depend on
-them, errors cannot be raised, and what has no answer becomes NaN, as under JAX's ``jit``. Under ``torch.autocast``
-products are made in half precision, in which nothing here can be solved. Nothing here knows physics.
+While ``torch.compile`` or ``torch.export`` traces, and under ``torch.vmap``, values are unknown: the program cannot
+depend on them, errors cannot be raised, and an answer that does not exist becomes NaN, as under JAX's ``jit``. Under
+``torch.autocast`` products are made in half precision, in which the equations of this library cannot be solved.
 """
 
 from __future__ import annotations

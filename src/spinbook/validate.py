@@ -1,15 +1,15 @@
-"""Argument checks that name the argument, what was expected and what came. Nothing here knows what an argument means.
+"""Argument checks whose errors name the argument, what was expected and what came.
 
 The policy of every public function: its result is finite and right; or an error names the argument, what was expected
-and what came; or the evidence that it returns says that it did not converge. Nothing hangs.
+and what came; or the evidence that it returns says that it did not converge. Every call ends.
 
 Every check takes the value and its name, returns a JAX array (or an ``int``), and raises ``ValueError`` with the text
 ``NAME: expected ..., got ...``. Shapes are always checked. Values are checked only when they are known: under ``jit``,
-``vmap`` or ``grad`` an argument is a tracer, and a check of its values would break the trace; what cannot be computed
-is NaN there. ``finite_result`` looks at what comes out, because finite numbers can overflow on the way.
+``vmap`` or ``grad`` an argument is a tracer, and a check of its values would break the trace; results that cannot be
+computed are NaN there. ``finite_result`` checks the result as well, because finite numbers can overflow on the way.
 
-Accepted are numbers, nested lists, NumPy and JAX arrays, and PyTorch tensors that do not track gradients (a gradient
-cannot cross from one framework to the other, and silence about that would be worse than an error).
+Arguments may be numbers, nested lists, NumPy and JAX arrays, and PyTorch tensors that do not track gradients: a
+gradient cannot cross from one framework to the other, and an error is better than a gradient that is silently lost.
 """
 
 from __future__ import annotations

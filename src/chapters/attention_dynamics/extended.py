@@ -1,4 +1,4 @@
-"""Tangents of a window map in 106 bits, forward and by the inverse transpose. Knows no network and no temperature.
+"""Tangents of a window map in 106 bits, propagated forward and by the inverse transpose.
 
 Numbers are unevaluated sums of two doubles, high + low with |low| <= ulp(high) / 2 (Dekker 1971), so that a relative
 size of 1e-32 is still seen beside one. Imported by ``spectrum`` when it first runs, because numba takes a second.

@@ -1,4 +1,4 @@
-"""The figures of the chapter ``attention-dynamics``: results in, a matplotlib figure out. Nothing is computed here.
+"""The figures of the chapter ``attention-dynamics``: each function draws given results and returns the figure.
 
 Arguments are arrays or mappings of arrays as the chapter measured them; each function says which shapes it expects.
 """

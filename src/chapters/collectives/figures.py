@@ -1,4 +1,4 @@
-"""The figures of the chapter ``collectives``: results in, a matplotlib figure out. Nothing is computed here.
+"""The figures of the chapter ``collectives``: each function draws given results and returns the figure.
 
 The four terms of a block keep their colours in all figures: residual green, token mixing blue, normalisation ochre,
 channel mixing purple. What is exact is in ink, and what a source prints and this book corrects is orange and dashed.

@@ -1,4 +1,4 @@
-"""The figures of the chapter ``kinetic-ising``: results in, a matplotlib figure out. Nothing is computed here.
+"""The figures of the chapter ``kinetic-ising``: each function draws given results and returns the figure.
 
 Naive mean field is orange and dashed, TAP blue and solid, the truth (sampled or enumerated) in ink with error bars,
 wherever they meet. Each function says which shapes it expects.

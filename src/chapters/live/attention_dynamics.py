@@ -1,4 +1,4 @@
-"""Two copies of one attention loop, a millionth apart at first: markup of the live model, and its still picture."""
+"""Two copies of an attention loop that start a millionth apart: markup of the live model, and its picture."""
 
 from __future__ import annotations
 

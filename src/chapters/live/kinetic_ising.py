@@ -1,4 +1,4 @@
-"""The live model of kinetic-ising: a crowd of 64 spins, by the naive equation, by TAP and in random runs."""
+"""A crowd of 64 spins, by the naive equation, by TAP and in random runs: markup of the live model, and its picture."""
 
 from __future__ import annotations
 

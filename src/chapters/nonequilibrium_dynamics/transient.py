@@ -1,7 +1,7 @@
-"""Figures of the language models of spins that were trained with a few updates or at rest. Computes nothing.
+"""Figures of the language models of spins that were trained with a few updates or at rest.
 
-Results are those of ``experiments.comparison.transient_record`` and ``trained_heads``, handed over as numbers, so that
-no library of training is needed here. A row keeps its colour and its mark in every figure.
+The results come from ``experiments.comparison.transient_record`` and ``trained_heads``, as plain numbers, so that
+drawing needs no library for training. A row keeps its colour and its marker in every figure.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The figures of the chapter ``spin-transformers``: results in, a matplotlib figure out. Nothing is computed here.
+"""The figures of the chapter ``spin-transformers``: each function draws given results and returns the figure.
 
 Naive mean field is orange and dashed, TAP blue and solid, the central-limit theory and what comes of it green, and what
 is sampled ink with error bars, wherever they meet. Each function says which shapes it expects.

@@ -1,10 +1,10 @@
-"""Steady states of infinitely many vector spins of infinitely many components with random couplings. Simulates nothing.
+"""Steady states of infinitely many vector spins of infinitely many components with random couplings.
 
-Couplings are independent Gaussian numbers of variance g^2 / N, fields have length |x| and random directions. As N and
-then D go to infinity, all lengths of a state are equal, and the field of a site that its neighbours make is across its
-own field x. What is left is one number: y = beta |theta| / R, which gives |m| = R p(y) with p(y) = y / (1 + gamma) and
-gamma = sqrt(1 + y^2). A theory says which drive Y = beta |x + J m| / R leads to y; where more than one does, all of
-them, (roots, points), in ascending order.
+Couplings are independent Gaussian numbers of variance g^2 / N; fields have length |x| and random directions. As N and
+then D go to infinity, all spins of a state have the same length, and the field that its neighbours make at a site is
+perpendicular to the site's own field x. One number remains: y = beta |theta| / R, which gives |m| = R p(y) with
+p(y) = y / (1 + gamma) and gamma = sqrt(1 + y^2). A theory says which drive Y = beta |x + J m| / R leads to y. Where
+several drives do, functions return all of them, (roots, points), in ascending order.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Files of known content: found where the caller says, and compared with their checksums. Downloads nothing."""
+"""Files of known content: find them where the caller says, and compare them with their checksums."""
 
 from __future__ import annotations
 

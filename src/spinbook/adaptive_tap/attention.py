@@ -1,17 +1,17 @@
 """Mean-field responses of vector spins as attention modules: inputs are fields, outputs are magnetizations.
 
-Everything is one equation, S_i = response(sum over couplings - correction(S_i) + X_i), with its fixed point as the
-output. No training, no embedding, no normalisation of the inputs, which should be of order one.
+The output is the fixed point of one equation, S_i = response(sum over couplings - correction(S_i) + X_i). Inputs are
+used as they are, without embedding or normalisation; they should be of order one.
 
 ``AdaptiveTAPAttention`` computes the correction from the couplings. ``MeanFieldAttention`` learns it. The interactions
 ``SoftmaxCouplings`` and ``MixerCouplings`` put a transformer and an MLP-mixer into the same equation, of which
 ``transformer_block`` is one step.
 
-Modules solve in float32 or float64. In half precision they convert, solve in float32, and convert the answer back;
-``torch.autocast`` is off inside. The linear system of a Gaussian prior can be compiled as one graph, exported, and
-transformed by ``torch.vmap`` and ``torch.func``; an error that depends on values is NaN there. What iterates runs
-between the graphs of ``torch.compile``, takes its batch in the leading axis, and is differentiated by ``backward`` or
-``torch.autograd.functional``.
+Modules solve in float32 or float64. Inputs in half precision are converted to float32, and the answer is converted
+back; ``torch.autocast`` is off inside. The linear system of a Gaussian prior can be compiled as one graph, exported,
+and transformed by ``torch.vmap`` and ``torch.func``; there an error that depends on values becomes NaN. The iterative
+modules run between the graphs of ``torch.compile``, take their batch in the leading axis, and are differentiated by
+``backward`` or ``torch.autograd.functional``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Couplings J_ij^{ab} between the components of vector spins: symmetries, draws, counts. Refuses self-couplings.
+"""Couplings J_ij^{ab} between the components of vector spins: symmetries, draws, counts.
 
 A coupling tensor is (num_spins, num_spins, dim, dim); ``couplings[i, j]`` is the matrix that acts from spin j on spin
 i. Symmetries are functions from such a tensor to the nearest one that has the symmetry; they can be composed, and

@@ -1,10 +1,11 @@
-"""Solve y = f(y) for a batch of states with evidence, and differentiate the solution implicitly. Knows no physics.
+"""Solve y = f(y) for a batch of states with evidence, and differentiate the solution implicitly.
 
-Why an own layer, and not torchdeq: that library has what is needed (Anderson, implicit gradients) but no release since
-2023, and its options are not checked (``simple_fixed_point_iter`` with ``ift=True`` raises, unknown keywords are
-ignored). What is needed are two short loops: Anderson acceleration, each example of the batch on its own, and the same
-for the adjoint equation. In return every answer has its residual, examples stop one by one, the result of an example
-does not depend on the others, and a gradient that iteration cannot find is found by elimination or not at all.
+Two short loops do it: Anderson acceleration for each example of the batch on its own, and the same for the adjoint
+equation. Every answer comes with its residual, examples stop independently of each other, and the result of an example
+does not depend on the others. A gradient that iteration does not find is computed by elimination, if asked for.
+
+Why not torchdeq: it has Anderson acceleration and implicit gradients, but no release since 2023, and its options are
+not checked (``simple_fixed_point_iter`` with ``ift=True`` raises, unknown keywords are ignored).
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""Distributions of one vector spin before it meets the others: Gaussian, binary, spherical. Knows no couplings.
+"""Distributions of one vector spin without couplings: Gaussian, binary, spherical.
 
-A prior rho answers for the single-site partition function of the cavity method,
+A prior rho gives the single-site partition function of the cavity method,
 
     Z(h, V) = integral dS rho(S) exp(h . S + S . V S / 2),
 
-with the field h (..., dim) and the symmetric matrix V (..., dim, dim), its logarithm, and the mean and the covariance
-of S under the integrand. All priors are normalised, Z(0, 0) = 1, and everything is differentiable by PyTorch. Another
+for a field h (..., dim) and a symmetric matrix V (..., dim, dim): its logarithm, and the mean and the covariance of S
+under the integrand. All priors are normalised, Z(0, 0) = 1, and everything is differentiable by PyTorch. Another
 prior is any object with the two methods of ``Prior``.
 
-Methods take their arguments without checks; ``solve`` has checked them, and parameters are where a prior is made.
+Methods take their arguments without checks: ``solve`` checks fields and matrices, the constructor its parameters.
 """
 
 from __future__ import annotations

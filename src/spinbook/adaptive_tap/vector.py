@@ -1,8 +1,9 @@
-"""Adaptive TAP of vector spins: exact for a Gaussian prior, iterated for others. Refuses couplings with a direction.
+"""Adaptive TAP of vector spins: exact for a Gaussian prior, iterated for others.
 
 The model is p(S) ~ prod_i rho(S_i) exp(sum_{i<j} S_i . J_ij S_j + sum_i X_i . S_i), every pair counted once, with
-J_ij^{ab} = J_ji^{ba} and J_ii = 0. Couplings are (N, N, D, D), fields (..., N, D) with a batch in the leading axes; an
-inverse temperature belongs into both. ``chi`` below is the inverse of Lambda - J as one matrix of N D rows.
+J_ij^{ab} = J_ji^{ba} and J_ii = 0; couplings without this symmetry are a ``ValueError``. Couplings are (N, N, D, D),
+fields (..., N, D) with a batch in the leading axes; an inverse temperature has to be multiplied into both. ``chi``
+below is the inverse of Lambda - J as one matrix of N D rows.
 """
 
 from __future__ import annotations

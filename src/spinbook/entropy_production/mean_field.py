@@ -1,9 +1,9 @@
-"""Entropy production in mean field, for Ising and for vector spins, in a form that is never negative. Samples nothing.
+"""Entropy production in mean field, for Ising and for vector spins, in a form that is never negative.
 
-To first order in the couplings D_ij = beta J_ij T_ij, with T_ij = tr(Var_i(t) Var_j(t-1)) the overlap of what two spins
-are free to do. In a steady state T is symmetric and sigma = (beta^2 / 2) sum_ij (J_ij - J_ji)^2 T_ij. Here T is always
-symmetrised: between times with different fields the result is a proxy for irreversibility and not the entropy
-production, but it keeps its sign, and a gradient that descends or climbs it knows where zero is.
+To first order in the couplings D_ij = beta J_ij T_ij, where T_ij = tr(Var_i(t) Var_j(t-1)) is the overlap of the
+fluctuations of two spins. In a steady state T is symmetric and sigma = (beta^2 / 2) sum_ij (J_ij - J_ji)^2 T_ij. Here T
+is always symmetrised. Between times with different fields the result is a proxy for irreversibility and not the entropy
+production; but it is never negative, so that minimising it leads to zero and not beyond.
 
 Vector spins have D > 2 components and R^2 = D/2 - 1. Couplings are (N, N), or (H, N, N) where ``couplings[h]`` couples
 only the h-th of H equal slices of the components.

@@ -1,4 +1,4 @@
-"""How far a mean-field system of vector spins is from rest, and how fast it settles. Samples nothing."""
+"""How far a mean-field system of vector spins is from rest, and how fast it settles."""
 
 from __future__ import annotations
 

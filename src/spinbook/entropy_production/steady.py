@@ -1,8 +1,8 @@
-"""Entropy production of a steady state: from delayed correlations, exactly, and from samples. Knows no approximation.
+"""Entropy production of a steady state: from delayed correlations, exactly, and from samples.
 
-Of a kinetic model in which all spins are updated at once, each with a probability proportional to exp(beta s . H_i) and
-H_i = h_i + sum_j J_ij s'_j: the identities hold for Ising spins and for vectors alike. Away from the steady state they
-do not hold; ``paths`` has what does.
+In the kinetic model all spins are updated at once, each with a probability proportional to exp(beta s . H_i) where
+H_i = h_i + sum_j J_ij s'_j. The identities hold for Ising spins and for vectors alike, but only in the steady state;
+for other distributions see ``paths``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The vector-spin model as an attention module, and V^-1 as an attention matrix. No training, no stacking."""
+"""The vector-spin model as an attention module, and V^-1 as an attention matrix."""
 
 from __future__ import annotations
 

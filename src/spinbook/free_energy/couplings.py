@@ -1,8 +1,9 @@
-"""Coupling matrices: drawn, projected, or computed from the inputs by queries and keys. All symmetric, diagonal zero.
+"""Coupling matrices: drawn, projected, or computed from the inputs by queries and keys.
 
-The Gaussian integral over the spins sees only the symmetric part of J, while det V and V^-1 see all of it; so a matrix
-is made symmetric before it becomes a coupling. A diagonal J_ii only adds -D J_ii to the energy of spins of fixed
-length: harmless if it is constant, but a force on h if J depends on h. It is removed.
+All are symmetric with a zero diagonal. The Gaussian integral over the spins depends on the symmetric part of J only,
+while det V and V^-1 depend on all of it; so a matrix is made symmetric before it becomes a coupling. A diagonal J_ii
+adds the constant -D J_ii to the energy of spins of fixed length. If J depends on h this is a force on h, so the
+diagonal is removed.
 """
 
 from __future__ import annotations

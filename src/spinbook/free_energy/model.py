@@ -1,4 +1,4 @@
-"""Thermodynamics of coupled vector spins at the saddle point of their partition function. No module, no training.
+"""Thermodynamics of coupled vector spins at the saddle point of their partition function.
 
 Units of this package: spins sigma_i of length sqrt(D) with the energy E = -sum_ij J_ij sigma_i . sigma_j - sum_i
 h_i . sigma_i, in which the sum counts every pair twice. Fields come in and mean spins go out divided by sqrt(D), and

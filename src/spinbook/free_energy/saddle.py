@@ -1,6 +1,7 @@
-"""phi(t), its derivatives and its minimum with evidence, differentiable to all orders. Refuses t outside V > 0.
+"""phi(t), its derivatives and its minimum with evidence, differentiable to all orders.
 
-Nothing here knows the spin dimension D: fields enter through the matrix of their scalar products, ``gram`` = H H^T.
+Fields enter through the matrix of their scalar products, ``gram`` = H H^T, so that the dimension D of the spins is not
+needed. A t for which V is not positive definite is a ``ValueError``, except in ``real_phi``.
 Leading axes are a batch everywhere; ``beta`` has the shape of the batch, or is a scalar. Arguments are tensors of one
 dtype, which ``VectorSpinModel`` has checked.
 

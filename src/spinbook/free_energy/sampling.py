@@ -1,7 +1,7 @@
-"""Gibbs sampling of vector spins on spheres, for any number of them. Knows nothing of saddle points.
+"""Gibbs sampling of vector spins on spheres, for any number of them.
 
-Spins are unit vectors here, sigma_i / sqrt(D), as the mean spins of ``VectorSpinModel``; fields are divided by sqrt(D),
-and couplings are counted twice. Randomness comes from the generator that is passed, and from nowhere else.
+Spins are unit vectors here, sigma_i / sqrt(D), in the units of ``VectorSpinModel``: fields are divided by sqrt(D), and
+each pair of spins counts twice. All random numbers come from the generator that is passed.
 """
 
 from __future__ import annotations

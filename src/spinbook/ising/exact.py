@@ -1,6 +1,6 @@
-"""Exact answers for few binary spins, by going through all their states. Refuses more than 14 spins.
+"""Exact answers for few binary spins, by going through all their states; at most 14 spins.
 
-The states are numbered so that bit i of the number tells whether s_i is 1: state 5 of three spins is s = (1, -1, 1).
+The states are numbered so that bit i of the number is set if s_i is 1: state 5 of three spins is s = (1, -1, 1).
 A distribution is a vector over the states. Spins are all updated at once: given the state s' before they are
 independent, with P(s_i | s') = exp(beta s_i H_i) / (2 cosh(beta H_i)) and H_i = h_i + sum_j J_ij s'_j. Couplings may
 have any symmetry and a diagonal.

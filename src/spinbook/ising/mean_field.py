@@ -1,4 +1,4 @@
-"""Mean-field dynamics of binary spins with couplings of any symmetry, naive and TAP. No sampling, no enumeration.
+"""Mean-field dynamics of binary spins with couplings of any symmetry, naive and TAP.
 
 Spins are -1 or 1 and are all updated at once, P(s_i = 1 | s') = 1 / (1 + exp(-2 beta (h_i + sum_j J_ij s'_j))) with s'
 the state before. A step takes the magnetizations m' of one time to those of the next. Leading axes of magnetizations

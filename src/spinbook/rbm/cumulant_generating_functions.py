@@ -1,4 +1,4 @@
-"""Cumulant generating functions K(t) = log E[exp(t h)] of hidden priors, in closed form. No series, no sampling.
+"""Cumulant generating functions K(t) = log E[exp(t h)] of hidden priors, in closed form.
 
 ``gaussian`` is a plain function of t; the others are makers that take the parameters of the prior and return K. Each K
 acts entry by entry, keeps dtype and shape, and takes parameters per hidden unit by broadcasting against the last axis.

@@ -1,7 +1,8 @@
-"""Energies of restricted Boltzmann machines, joint and with the hidden units integrated out. No priors and no sampling.
+"""Energies of restricted Boltzmann machines, joint and with the hidden units integrated out.
 
 Convention of this package: p(v, h) is proportional to exp(-E(v, h)); every term of E carries a minus sign, and
-``weights[i, mu]`` couples visible unit i to hidden unit mu. No couplings within the visible or within the hidden units.
+``weights[i, mu]`` couples visible unit i to hidden unit mu. Visible units have no couplings among each other, nor have
+hidden ones.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Exact answers for few binary visible units, by going through all their states. Refuses more than 20 units.
+"""Exact answers for few binary visible units, by going through all their states; at most 20 units.
 
 The states are numbered so that bit i of the number is v_i: state 5 of three units is v = (1, 0, 1), and a subset of the
 units has the number of the state in which exactly its members are 1. ``hidden_sum`` does the same for hidden units.

@@ -1,4 +1,4 @@
-"""Samplers of one hidden unit given its input t: the prior tilted to q(h) e^{t h} / E[e^{t h}]. Exact, no Markov chain.
+"""Samplers of one hidden unit given its input t: exact draws from q(h) e^{t h} / E[e^{t h}].
 
 ``gaussian`` is a plain sampler; the others are makers that take the parameters of the prior and return one. A sampler
 is called as ``sampler(key, t)`` and returns independent draws of the shape and dtype of t, one for each entry.

@@ -1,8 +1,8 @@
 """The modern Hopfield energy as a mixture of normal densities, and softmax attention as its posterior mean.
 
-Patterns are rows, (num_patterns, dim). The inverse temperature beta stands inside the logarithm and the whole density
-is exp(-beta E): a mixture of normal densities around the patterns, all of variance 1 / beta. Nothing here trains,
-projects or masks: queries are compared with the patterns as they are, and keys and values are the same.
+Patterns are rows, (num_patterns, dim). The inverse temperature beta multiplies the scalar products inside the
+logarithm, and the density is exp(-beta E): a mixture of normal densities around the patterns, all of variance 1 / beta.
+Queries are compared with the patterns as they are, and each pattern is both key and value.
 
 Cost of the functions of queries: one or two products of (queries, dim) with the patterns, and memory for an array
 (queries, num_patterns).

@@ -1,7 +1,7 @@
-"""Priors of a hidden unit: what their parameter is called, what it may be, and at which inputs t they have sums.
+"""Priors of a hidden unit: the name and range of their parameter, and the inputs t for which E[exp(t h)] is finite.
 
-Nothing is summed here: ``cumulant_generating_functions``, ``hidden_sum`` and ``hidden_given_visible`` each do that in
-their own way, and share no arithmetic.
+``cumulant_generating_functions``, ``hidden_sum`` and ``hidden_given_visible`` compute with them, each in its own way
+and without common arithmetic.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""What an orbit ends in, by numbers and not by eye: fixed point, periodic, quasi-periodic, chaotic, or undecided.
+"""Classify what an orbit ends in: a fixed point, a periodic, quasi-periodic or chaotic orbit, or undecided.
 
 The evidence: the largest Lyapunov exponent with its error, whether the last states repeat, and whether the two halves
 of the run agree. The map is driven by the positions, so that time shifts only by multiples of their period R are
-symmetries: a fixed point here is one of the R-step map, an orbit that repeats after R steps or a divisor of R.
+symmetries. A fixed point here is therefore a fixed point of the R-step map: an orbit that repeats after R steps, or
+after a divisor of R.
 """
 
 from __future__ import annotations

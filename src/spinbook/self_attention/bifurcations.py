@@ -1,8 +1,8 @@
 """Sweeps of the mean-field map over temperatures, networks and starts, gathered while they run: one call, one Dataset.
 
-No orbit is ever in memory but for its last steps. The sweep is cut into tasks, which run in threads, in processes or on
-a cluster and, with a folder given, survive an interruption (see ``spinbook.sweep``). Nothing is drawn here and no
-regime is named: see ``attractors``.
+Only the last steps of an orbit are kept in memory. The sweep is cut into tasks, which run in threads, in processes or
+on a cluster. With a folder given, results survive an interruption (see ``spinbook.sweep``). ``attractors`` classifies
+the orbits.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""The map and its tangents for one orbit or 32 at once, compiled by numba: double precision, on the CPU, no storage.
+"""The map and its tangents for one orbit or 32 at once, compiled by numba, in double precision on the CPU.
 
-The definition is in ``mean_field``; here is the same arithmetic in the order that a processor likes. A lane is one
-orbit with its own network, temperature and start. The mean fields of a token do not change while it is in the window,
-so only the newest token is computed. Nothing here checks an argument.
+The definition is in ``mean_field``; this module does the same arithmetic in an order that is fast on a processor. A
+lane is an orbit with its own network, temperature and start. The mean fields of a token do not change while it is in
+the window, so only the newest token is computed. Arguments are not checked.
 
-Compiled when first called, which takes a few seconds for each combination of the numbers of features, tokens in the
-window and sign classes, and again in the next process: numba's cache, which would write into the folder of this file,
-is off. The log says so, under the name ``spinbook``, at level INFO.
+Functions are compiled when they are first called, which takes a few seconds for each combination of the numbers of
+features, tokens in the window and sign classes. The next process compiles again, because numba's cache is off: it would
+write into the folder of this file. Compiling is logged under the name ``spinbook``, at level INFO.
 """
 # numba's decorators have no types.
 # mypy: disable-error-code="untyped-decorator"

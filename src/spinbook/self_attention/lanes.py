@@ -1,7 +1,7 @@
-"""Many orbits side by side, each with its own network, temperature and start: what is gathered while they run.
+"""Run many orbits side by side, each with its own network, temperature and start, and gather statistics of them.
 
-Nothing of an orbit is kept but statistics, its last steps if asked for, and the window in which it ends. Arguments are
-not checked here; ``bifurcations``, ``trajectories`` and ``lyapunov`` do that.
+Of each orbit are kept its statistics, its last steps if asked for, and the window in which it ends. Arguments are not
+checked here; ``bifurcations``, ``trajectories`` and ``lyapunov`` do that.
 """
 
 from __future__ import annotations

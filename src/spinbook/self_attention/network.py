@@ -1,9 +1,9 @@
-"""Networks of one-bit patterns: the paper's, random ones, ones written by hand. No dynamics, no output temperature.
+"""Networks of one-bit patterns: the paper's, random networks, and networks written by hand.
 
 A network is four matrices of signs (output, value, query, key), once for the bits that carry meaning and once for the
 bits that carry the position, and three numbers: how many tokens the window holds, how strongly positions count, and how
-sharp the attention is. Either matrix can be replaced by what infinitely many units make of it: the positional part of
-the mean fields at each position, and the couplings between the attention and the mean fields.
+sharp the attention is. Instead of either set of matrices one can give what infinitely many units make of it: the
+positional part of the mean fields at each position, and the couplings between the attention and the mean fields.
 """
 
 from __future__ import annotations

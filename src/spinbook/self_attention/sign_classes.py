@@ -1,4 +1,4 @@
-"""The average over infinitely many units as a finite sum over sign patterns. Knows no temperature and no window."""
+"""The average over infinitely many units as a finite sum over sign patterns."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The same network with finitely many units, sampled token by token. What ``simulate`` predicts, this draws.
+"""The same network with finitely many units, sampled token by token.
 
-The conventions of time, position and start are those of ``mean_field``: the initial token is not kept in the window,
-and step t carries position t.
+``trajectories.simulate`` predicts what this module samples. The conventions of time, position and start are those of
+``mean_field``: the initial token is not kept in the window, and step t carries position t.
 """
 
 from __future__ import annotations

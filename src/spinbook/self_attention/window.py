@@ -1,4 +1,4 @@
-"""Where a run starts: after one token, from a window of attention vectors, or where another run ended. No dynamics."""
+"""Where a run starts: after one token, from a window of attention vectors, or where another run ended."""
 
 from __future__ import annotations
 

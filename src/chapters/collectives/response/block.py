@@ -1,4 +1,4 @@
-"""The output of a spin-transformer module as a sum of the terms of a transformer block. Solves nothing of its own."""
+"""The output of a spin-transformer module as a sum of the terms of a transformer block."""
 
 from __future__ import annotations
 

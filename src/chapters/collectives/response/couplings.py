@@ -1,6 +1,6 @@
-"""Couplings as functions of the fields, J(h). Holds no spins, and no parameters but the weights that it is given.
+"""Couplings as functions of the fields, J(h): fixed, softmax, symmetrised.
 
-Each is a pytree, so that it can be an argument of compiled functions, and is called with fields (N, D).
+Each is a pytree, so that compiled functions can take it as an argument, and is called with fields (N, D).
 
 Functions here take their arguments without checks; their callers have checked them.
 """

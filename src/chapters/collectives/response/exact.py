@@ -2,7 +2,7 @@
 
 A rule for one spin of length sqrt(D) is multiplied over the spins: both signs for D = 1 (Ising), equal angles for D = 2
 (XY), Gauss-Legendre nodes times equal angles for D = 3 (Heisenberg). Couplings (N, N) may have any symmetry and a
-diagonal. Refuses more components, and more configurations than fit in memory.
+diagonal. More components, and more configurations than fit in memory, are a ``ValueError``.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Approximate free energies of binary spins, naive and TAP, at their own stationary points. Holds no other spins.
+"""Approximate free energies of binary spins, naive and TAP, at their own stationary points.
 
-With K = J + J^T without diagonal, the coupling of each pair, since the energy counts ordered pairs. Fields are (N, 1),
-as for the other free energies of this package; functions return a scalar, NaN where no stationary point was found.
-The derivative of F by the magnetizations vanishes there, so that responses are partial derivatives. The points are the
-steady states of ``spinbook.ising.mean_field`` with the couplings K.
+The energy counts ordered pairs, so each pair has the coupling K = J + J^T, without a diagonal. Fields are (N, 1), as
+for the other free energies of this package. Functions return a scalar, NaN where no stationary point was found. At a
+stationary point the derivative of F with respect to the magnetizations vanishes, so that responses are partial
+derivatives. The points are the steady states of ``spinbook.ising.mean_field`` with the couplings K.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""-dF/dh of a free energy F(J(h), h), split into its two terms. Knows no spins: it differentiates what it is given."""
+"""-dF/dh of a free energy F(J(h), h), split into its two terms by differentiation."""
 
 from __future__ import annotations
 
