@@ -22,7 +22,7 @@ export PYTHONUTF8 := 1
 # A copied folder would run the code of the folder that it was copied from.
 $(shell test "$$(cat $(STAMP) 2>/dev/null)" = "$$(pwd -P)" || rm -f $(STAMP))
 
-.PHONY: help book chapter test doctests check fix bench faults lab lock newest clean
+.PHONY: help book chapter test doctests check fix bench faults lab lock newest colab clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "make %-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -86,6 +86,11 @@ newest: ## install the newest versions that pyproject.toml allows instead of the
 	@test -x $(BIN)/python || "$$PYTHON" -m venv .venv
 	@$(BIN)/pip install --quiet --upgrade --upgrade-strategy eager -e ".[book,test,dev]"
 	@pwd -P > $(STAMP)
+
+colab: $(STAMP) ## Colab's packages (tests/colab.txt) in _build/colab, and the lessons' notebooks beside them
+	@test -x _build/colab/bin/python || "$$PYTHON" -m venv _build/colab
+	@_build/colab/bin/python -m pip install --quiet -r tests/colab.txt
+	@PACKED_PYTHON=$$PWD/_build/colab/bin/python $(BIN)/python -m pytest -m slow tests/book/test_packed_lessons.py
 
 clean: ## remove everything generated, the environment too
 	rm -rf _build .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -12,7 +12,7 @@ import copy
 import importlib
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -167,13 +167,6 @@ def identity(base: Path | None = None) -> Identity:
     )
 
 
-def packages(base: Path) -> list[str]:
-    """The packages of the book in ``base``: its library, and those that lie beside it in ``src``."""
-    library = settings(base).library
-    beside = sorted(path.parent.name for path in (base / "src").glob("*/__init__.py"))
-    return [library, *(name for name in beside if name not in (library, __package__))]
-
-
 def version_file(base: Path, library: str) -> Path:
     """Where the repository in ``base`` says the version of its library."""
     return base / "src" / library / "__init__.py"
@@ -256,20 +249,6 @@ def _plain(tex: str) -> str:
 
     words = LatexNodes2Text().latex_to_text(tex.replace("%", r"\%")) if re.search(r"[\\{}$~]", tex) else tex
     return " ".join(words.split())
-
-
-def mentioned(text: str, works: Mapping[str, Mapping[str, str]]) -> Iterator[tuple[list[str], list[str]]]:
-    """For every "Author (2000)" in a text the works of these names and this year, by their keys.
-
-    And those among them whose title has the word that follows, as in "Author (2000), Waves".
-    """
-    by_name: dict[str, list[str]] = {}
-    for key, work in works.items():
-        by_name.setdefault(names_and_year(work), []).append(key)
-    for name, keys in by_name.items():
-        for mention in re.finditer(rf"(?<!\w){re.escape(name)}(?:, (\w+))?", text):
-            word = mention[1]
-            yield keys, [key for key in keys if word and re.search(rf"\b{word}\b", works[key]["title"])]
 
 
 def names_and_year(work: Mapping[str, str]) -> str:

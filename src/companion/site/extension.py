@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +88,10 @@ class HoldStops(SphinxPostTransform):
             parent[place : place + 2] = [held, nodes.Text(after.astext()[1:])]
 
 
+NOTEBOOKS = "notebooks"
+"""The branch of the repository with the notebooks that run alone, for Colab."""
+
+
 def _finish(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
     """What the theme is told of a page: its neighbours, where its text is edited, its description, safe words."""
     root = Path(app.config.companion_root)
@@ -101,6 +106,10 @@ def _finish(app: Sphinx, pagename: str, templatename: str, context: dict[str, An
     if file := reference.source(root, pagename):
         exchange[f"{pagename}.rst"] = file
     _edit(context.get("header_buttons", []), f"/edit/{branch}/", exchange)
+    # The notebooks that run alone are in a branch of their own, to which the workflow pushes them.
+    if pagename.startswith("notebooks/"):
+        file = f"{pagename.removeprefix('notebooks/')}.ipynb"
+        _edit(context.get("header_buttons", []), f"/blob/{branch}/notebooks/", {file: f"../../{NOTEBOOKS}/{file}"})
     loaded = context.get("script_files", [])
     context["script_files"] = [
         script
@@ -131,8 +140,13 @@ def _edit(buttons: list[dict[str, Any]], start: str, exchange: dict[str, str]) -
     for button in buttons:
         address, edit, file = str(button.get("url", "")).rpartition(start)
         if edit and file in exchange:
-            button["url"] = f"{address}{start}{exchange[file]}"
+            button["url"] = f"{address}{_joined(start, exchange[file])}"
         _edit(button.get("buttons", []), start, exchange)
+
+
+def _joined(start: str, file: str) -> str:
+    """An address of a file that may begin with steps upwards."""
+    return posixpath.normpath(f"{start}{file}")
 
 
 def _head(root: Path, pagename: str, context: dict[str, Any]) -> str:

@@ -190,7 +190,7 @@ def _exactly(app: Sphinx, doctree: nodes.document) -> None:
     """A short name in an annotation means that of its module, and not any that ends so."""
     for node in doctree.findall(addnodes.pending_xref):
         if node.get("refdomain") == "py" and app.env.docname.startswith(f"{FOLDER}/"):
-            node["refspecific"] = False
+            node.attributes.pop("refspecific", None)
 
 
 def setup(app: Sphinx) -> None:
