@@ -34,9 +34,9 @@ _COARSEST = 2e-3
 def shortest_period(
     states: Float[ArrayLike, "n T M"], *, tolerance: float = 1e-6
 ) -> tuple[Int[np.ndarray, " n"], Float[np.ndarray, " n"]]:
-    """The least p <= T / 2 with |x_t - x_{t-p}| <= tolerance for all t and components; 0 if there is none.
+    """The least p <= T / 2 with |x_t - x_{t-p}| <= tolerance for all t and components; 0 if no p is small enough.
 
-    And the largest such difference, NaN if there is none. Cost: T^2 M / 4 at most for each orbit, mostly far less.
+    Also the largest such difference for that p, NaN without p. Cost: T^2 M / 4 at most for each orbit, mostly far less.
 
     >>> t = np.arange(40)
     >>> shortest_period(np.cos(2 * np.pi * t / 5)[None, :, None])[0].tolist()
@@ -63,7 +63,7 @@ def shortest_period(
 
 
 def _at_least(value: Any, smallest: float) -> Any:
-    """An array of floating numbers without the smaller ones, and what is none as it is."""
+    """Raise the numbers of an array of floating type to at least the given size; other arrays as they are."""
     floating = isinstance(value, np.ndarray) and value.dtype.kind == "f"
     return np.maximum(value, smallest) if floating else value
 
@@ -77,13 +77,13 @@ class Verdicts(NamedTuple):
 
 
 def verdicts(blocks: Float[ArrayLike, "n B"], period: Int[ArrayLike, " n"], *, steps: int, map_period: int) -> Verdicts:
-    """Regimes from the largest exponent in B blocks of successive steps, and the period of the last states (0: none).
+    """Regimes from the largest exponent in B blocks of successive steps, and the period of the last states or 0.
 
     With lambda the mean, s its standard error and z = max(3 s, 10 / steps):
 
     - repeats, and lambda <= z: fixed point if the period divides ``map_period``, otherwise periodic;
     - does not repeat: chaotic for lambda > z, quasi-periodic for lambda within z of zero;
-    - anything else, an exponent known too badly to be called zero, and halves of the run that disagree: undecided.
+    - all other cases, as when the error of the exponent is too large to call it zero or the halves disagree: undecided.
 
     An orbit that repeats in the end but did not from the start has its final regime and ``settled`` false. Chaos that
     outlasts the run cannot be told from a chaotic attractor. The confidence is the probability, for a normal error,
