@@ -234,7 +234,7 @@ SELF_ATTENTION = [
     (lambda: _sweep(starts=np.zeros((2, 3, 3))), r"attention: expected shape \(4, 3\), 4 tokens"),
     (lambda: _sweep(start=np.zeros((5, 3))), r"attention: expected shape \(4, 3\), 4 tokens"),
     (lambda: sa.token_window(WITHOUT_UNITS), "network: expected a network of units, so that a token has signs"),
-    (lambda: _sampled(WITHOUT_UNITS, start=np.zeros((4, 2))), "network: expected a network of units, got one of given couplings"),
+    (lambda: _sampled(WITHOUT_UNITS, start=np.zeros((4, 2))), "network: expected a network of units, got one of"),
     (lambda: sa.quad_correlations(WITHOUT_UNITS), "network: expected patterns that are -1 or 1"),
     (lambda: sa.correlated_network(np.zeros((4, 17, 17))), "pairs: expected at most 16 features, got 17"),
     (lambda: _network(semantic_signs=np.ones((4, 3, 0))), "semantic_signs: expected at least one segment"),
