@@ -23,16 +23,16 @@ __all__ = ["Simulation", "run"]
 
 
 class Simulation(NamedTuple):
-    """What was averaged over the steps after the transient. Averages over the R replicas are taken when asked for.
+    """Averages over the steps after the transient. Attributes average over the R replicas.
 
-    Of binary spins a state is (..., N), of vector spins (..., N, D). ``spins``: the last state.
+    A state is (..., N) for binary and (..., N, D) for vector spins. ``spins``: the last state.
     ``replica_magnetizations``: the time average of s(t) in each replica, and ``replica_previous`` that of s(t - 1).
     ``group_products`` and ``group_delayed_products``: averages of s_i(t) . s_k(t) and s_i(t) . s_l(t - 1) over time and
     over the replicas of each of G groups (G, N, N), with as many replicas as ``group_sizes`` (G,) says; None if
-    correlations were not asked for. ``observed``: the observable after every step.
+    correlations were not requested. ``observed``: the observable after every step.
 
     Standard errors come from the scatter of the replicas, or for correlations of the ``num_groups`` groups, at most 16,
-    which are independent whatever the correlations in time; of a single replica they are NaN. Deviations in units of
+    which are independent whatever the correlations in time; they are NaN for a single replica. Deviations in units of
     them follow Student's t with one degree of freedom less than there are replicas or groups: 15 for 16 groups.
     """
 

@@ -64,7 +64,7 @@ _MAX_ROUNDS = 1000
 
 
 def _at_least_single(compute: Callable[..., Array]) -> Callable[..., Array]:
-    """``compute`` in single precision where the arrays have less, and its result in theirs.
+    """``compute`` in single precision where the arrays have less, with the result converted back.
 
     Squares and high powers leave the range of float16, whose largest number is 65504, long before the fields do.
     """
@@ -353,7 +353,7 @@ def _checked_dim(dim: int, name: str) -> int:
 
 
 def balanced(vectors: Float[Array, "*batch D"]) -> Float[Array, "*batch D"]:
-    """Vectors times a power of two each, so that no square overflows, nor the largest one vanishes; 0 stays 0.
+    """Vectors times a power of two each, so that no square overflows and the largest does not vanish; 0 stays 0.
 
     Of the same direction to the last bit, so that a / |a| may be computed for any a that is finite. Its derivative is
     that of the direction only.
@@ -576,8 +576,8 @@ def first_derivative(
 ) -> Float[Array, "*batch D"]:
     """d phi(h + a d) / da = beta Var d at a = 0.
 
-    How the mean of a spin moves when its field moves along ``direction``; exact, no D x D matrix is made. Fields and
-    directions (..., D) broadcast. Errors as for ``magnetization``.
+    The change of the mean of a spin when its field changes along ``direction``; exact, without a D x D matrix. Fields
+    and directions (..., D) broadcast. Errors as for ``magnetization``.
     Source: Bal (2023), label generalgradalphafirstorder.
 
     >>> first_derivative([0.0, 3.0, 4.0], [1.0, 0.0, 0.0], beta=1.0).shape
@@ -738,7 +738,7 @@ def sample(key: PRNGKeyArray, fields: Vectors, *, beta: Number) -> Float[Array, 
 
     One draw of the von Mises-Fisher distribution for each field (..., D); the numbers depend on the key and the shape.
     By rejection: 1 / (acceptance) is below 2 for all D and fields, and each round draws all spins again that are left.
-    Any field that is finite will do, however strong; under a trace one that is not gives NaN, and nothing waits for it.
+    Any finite field is allowed, however strong; under a trace a field that is not finite gives NaN without delay.
     Cost: D + 8 random numbers for each spin. Raises ``ValueError`` for D <= 2, NaN and beta <= 0.
     Source: Wood (1994), with the beta variable drawn as a ratio after Marsaglia & Tsang (2000).
 

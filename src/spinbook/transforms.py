@@ -33,7 +33,7 @@ def known(condition: Tensor) -> bool | None:
     try:
         return bool(condition.all())
     except RuntimeError:
-        # Under vmap there is no single answer, and PyTorch refuses to give one.
+        # Under vmap there is no single answer, and PyTorch raises.
         return None
 
 
@@ -75,7 +75,7 @@ def _device(args: tuple[object, ...]) -> str:
 
 
 def full_precision(function: Callable[P, T]) -> Callable[P, T]:
-    """The function as it is without ``torch.autocast``, on the device of its first tensor or of a module's parameters.
+    """The function with ``torch.autocast`` off, on the device of its first tensor or of a module's parameters.
 
     >>> one = torch.ones(2, 2)
     >>> with torch.autocast("cpu", torch.bfloat16):
@@ -134,7 +134,7 @@ def _undecided(what: str) -> str:
 def uncompiled(function: Callable[P, T]) -> Callable[P, T]:
     """The function, run as it is between the graphs of ``torch.compile``; ``RuntimeError`` under ``torch.export``.
 
-    For loops that go on until they have converged: traced, they would be cut at every decision.
+    For loops that run until convergence: a trace would be cut at every decision.
 
     >>> uncompiled(torch.neg)(torch.ones(1))
     tensor([-1.])

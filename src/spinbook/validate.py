@@ -90,10 +90,10 @@ def _native(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def common_dtype(*values: Any) -> np.dtype[Any]:
-    """The floating dtype in which arguments are computed together: the widest one that any of them carries.
+    """The floating dtype in which arguments are computed together: the widest among them.
 
-    Python numbers, integers and lists of them carry none and follow the others; if nobody carries one, JAX's default
-    floating dtype is used (float32, or float64 with x64 on).
+    Python numbers, integers and lists of them have no floating dtype and follow the others. Without any, JAX's default
+    is used (float32, or float64 with x64 on).
 
     >>> import numpy as np
     >>> common_dtype(np.zeros(2, np.float32), [1.0, 2.0], 3)
@@ -115,7 +115,7 @@ def common_dtype(*values: Any) -> np.dtype[Any]:
 
 
 def _read(value: Any) -> np.ndarray:
-    """As NumPy's array, once it is there: to read what JAX failed to compute would end the process, to wait raises.
+    """As NumPy's array, after waiting for it: where JAX failed, waiting raises, while reading would end the process.
 
     NumPy's copy of an array on the CPU is the array itself, and compiles nothing.
     """
@@ -151,7 +151,7 @@ def require(
 
 
 def _rectangular(value: Any, name: str, library: Any) -> Any:
-    """The value as an array of real numbers of NumPy or JAX; what would be lost on the way is refused."""
+    """The value as an array of real numbers of NumPy or JAX; ``ValueError`` where a conversion would lose something."""
     if value is None:
         raise ValueError(f"{name}: expected real numbers, got None")
     # Converting a masked array drops its mask and shows what lies beneath.
@@ -175,7 +175,7 @@ def _rectangular(value: Any, name: str, library: Any) -> Any:
 
 
 def known_numbers(value: Any, name: str, *, finite: bool = True, largest: float | None = None) -> np.ndarray:
-    """Real numbers, finite unless told otherwise, as a new array of doubles, for what computes in NumPy.
+    """Real numbers, finite unless told otherwise, as a new array of doubles, to compute with NumPy.
 
     Their sizes are at most ``largest``, if given.
 
@@ -228,7 +228,7 @@ def number(
 
 
 def _real(value: Any, name: str, dtype: Any) -> Array:
-    """The value as a real JAX array of the given dtype (its own, if none is given)."""
+    """The value as a real JAX array of the given dtype (by default its own)."""
     if getattr(value, "requires_grad", False):
         raise ValueError(
             f"{name}: expected a tensor without gradient tracking (call .detach()), got requires_grad=True"
@@ -455,7 +455,7 @@ def _is_finite(leaf: Any) -> bool:
 
 
 def _sizes(value: Any) -> np.ndarray:
-    """The sizes of the numbers in an argument, without zeros; none if there are no numbers."""
+    """The sizes of the numbers in an argument, without zeros; empty if there are no numbers."""
     sizes = []
     for leaf in jax.tree.leaves(value):
         if is_traced(leaf) or isinstance(leaf, str | bytes):
@@ -469,7 +469,7 @@ def _sizes(value: Any) -> np.ndarray:
 
 
 def _refusal(function: Callable[..., Any], args: Any, kwargs: Any, reason: str) -> ValueError:
-    """Names the argument whose numbers are the farthest from one, since those overflow or vanish on the way."""
+    """Names the argument whose numbers are the farthest from 1, since they overflow or vanish first."""
     bound = inspect.signature(function).bind(*args, **kwargs)
     sizes = {name: _sizes(value) for name, value in bound.arguments.items() if name not in ("self", "key")}
     sizes = {name: size for name, size in sizes.items() if size.size} or {"arguments": np.ones(1)}
@@ -482,7 +482,7 @@ def _refusal(function: Callable[..., Any], args: Any, kwargs: Any, reason: str) 
 
 
 def _too_large(function: Callable[..., Any], args: Any, kwargs: Any, error: Exception) -> MemoryError:
-    """Names the argument that has the most entries, or is the largest count, since that one sets the size."""
+    """Names the argument that has the most entries, or is the largest count, since it sets the size."""
     bound = inspect.signature(function).bind(*args, **kwargs).arguments
     sizes = {}
     for name, value in bound.items():
@@ -498,11 +498,10 @@ def _too_large(function: Callable[..., Any], args: Any, kwargs: Any, error: Exce
 def finite_result(function: Callable[P, T]) -> Callable[P, T]:
     """The function, with ``ValueError`` in the place of a result that is known to be NaN or infinite.
 
-    For functions whose result has no business being so: what comes then is an overflow of numbers that are finite
-    themselves. The message names the argument whose numbers are the largest or smallest. Results with evidence are let
-    through where ``converged`` is not true, and NaN and infinity under a trace. Where a library refuses a dtype that it
-    computes in part only, float16 foremost, the error says so; where memory runs out, ``MemoryError`` names the largest
-    argument.
+    For functions of finite arguments whose result can be NaN or infinite only by overflow. The message names the
+    argument whose numbers are the largest or smallest. Results with evidence may be NaN where ``converged`` is not
+    true, and any result under a trace. Where a library does not support a dtype, as often float16, the error says so;
+    where memory runs out, ``MemoryError`` names the largest argument.
 
     >>> single = finite_result(lambda fields: jnp.asarray(fields, jnp.float32) ** 2)
     >>> single([3.0, 3e30])
@@ -539,8 +538,8 @@ def finite_result(function: Callable[P, T]) -> Callable[P, T]:
 def common_tensor_type(*values: Any) -> tuple[torch.dtype, torch.device]:
     """The floating dtype and the device in which arguments are computed together by PyTorch.
 
-    The widest floating dtype that any of them carries; PyTorch's default if nobody carries one. The device of the first
-    tensor that is not on the CPU, or else the CPU. Python numbers and NumPy and JAX arrays follow.
+    The dtype is the widest among them, or PyTorch's default without any; the device is that of the first tensor that is
+    not on the CPU, or else the CPU. Python numbers, NumPy and JAX arrays follow.
 
     >>> import numpy as np
     >>> common_tensor_type(np.zeros(2), [1.0, 2.0], 3)
@@ -551,7 +550,7 @@ def common_tensor_type(*values: Any) -> tuple[torch.dtype, torch.device]:
 
     leaves: list[Any] = []
     for value in values:
-        # torch.compile cannot trace JAX, and need not for what carries its type itself or none at all.
+        # torch.compile cannot trace JAX, and need not: tensors have their own type, and plain numbers have none.
         if isinstance(value, torch.Tensor):
             leaves.append(value)
         elif type(value) not in (int, float, type(None)):
@@ -579,8 +578,8 @@ def tensor(
 ) -> Float[torch.Tensor, "*shape"]:
     """Real, finite numbers as a PyTorch tensor that keeps its gradients, of ``ndim`` dimensions if given.
 
-    Takes what every check here takes, and tensors that track gradients as well. ``dtype`` and ``device`` are its own
-    where none is given. Values are not checked where PyTorch hides them, see ``transforms``.
+    Takes what every check here takes, and tensors that track gradients as well. ``dtype`` and ``device`` are by default
+    those of the value. Values are not checked where PyTorch hides them, see ``transforms``.
 
     >>> tensor([[1.0, 2.0]], "fields", ndim=1)
     Traceback (most recent call last):
@@ -598,7 +597,7 @@ def tensor(
         array = torch.tensor(value, dtype=torch.float64)
     else:
         known = _rectangular(value, name, np)
-        # PyTorch does not know the short types that NumPy has from elsewhere.
+        # PyTorch lacks the short types that other packages add to NumPy.
         array = torch.as_tensor(np.array(known, np.float32 if known.dtype.kind == "V" else known.dtype))
     if array.is_complex():
         raise ValueError(f"{name}: expected real numbers, got dtype {array.dtype}")
