@@ -53,7 +53,7 @@ def unconstrained(couplings: Float[Tensor, "N N D D"]) -> Float[Tensor, "N N D D
 
 
 def symmetrize(couplings: Float[Tensor, "N N D D"]) -> Float[Tensor, "N N D D"]:
-    """(J_ij^{ab} + J_ji^{ba}) / 2: each pair of components once, which is what an energy asks for.
+    """(J_ij^{ab} + J_ji^{ba}) / 2: the symmetry of couplings in an energy.
 
     >>> J = symmetrize(torch.rand(3, 3, 2, 2))
     >>> bool((as_matrix(J) == as_matrix(J).T).all())  # exact
@@ -65,7 +65,7 @@ def symmetrize(couplings: Float[Tensor, "N N D D"]) -> Float[Tensor, "N N D D"]:
 def symmetrize_sites(couplings: Float[Tensor, "N N D D"]) -> Float[Tensor, "N N D D"]:
     """(J_ij^{ab} + J_ji^{ab}) / 2: the same matrix both ways.
 
-    Together with ``symmetrize_components`` this is more than ``symmetrize`` asks for.
+    Together with ``symmetrize_components`` it implies ``symmetrize``.
 
     >>> J = symmetrize_sites(torch.rand(3, 3, 2, 2))
     >>> bool((J[0, 1] == J[1, 0]).all())  # exact
@@ -95,7 +95,7 @@ def symmetrize_separately(couplings: Float[Tensor, "N N D D"]) -> Float[Tensor, 
 
 
 class Bounded:
-    """c J, J hollow and symmetric, and a factor c(lambda) <= 1 that keeps a Gaussian model existing in training.
+    """c J, J hollow and symmetric, with a factor c(lambda) <= 1 so that a Gaussian model exists throughout training.
 
     lambda is the largest eigenvalue of Sigma J, and a model with the prior N(0, Sigma) exists while it is below 1.
     Up to lambda = ``inner`` nothing changes: c = 1. Beyond, c lambda = inner + w u / sqrt(1 + u^2) with
@@ -126,7 +126,7 @@ class Bounded:
         return Bounded(self.covariance, inner=inner)
 
     def _standardized(self, couplings: Tensor) -> Tensor:
-        """F^T J F as one matrix, Sigma = F F^T: what has lambda as its largest eigenvalue."""
+        """F^T J F as one matrix, Sigma = F F^T; its largest eigenvalue is lambda."""
         if self.covariance is None:
             return as_matrix(couplings)
         N, _, D, _ = couplings.shape
@@ -196,7 +196,7 @@ def sample(
 
 
 def count_free(symmetry: Symmetry, num_spins: int, dim: int, *, self_couplings: bool = False) -> int:
-    """Number of couplings that can be chosen freely under a symmetry: of different values in a generic tensor.
+    """Number of couplings that can be chosen freely under a symmetry: different values in a generic tensor.
 
     N (N - 1) / 2 D (D + 1) / 2 for sites and components symmetrised separately, as the source counts.
     ``self_couplings`` counts the blocks J_ii too, which the modules store but set to zero.

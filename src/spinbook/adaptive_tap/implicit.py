@@ -32,7 +32,7 @@ _MAX_DENSE = 2**27
 
 
 class FixedPoints(NamedTuple):
-    """What was found for each example of the batch, and how good it is.
+    """The solution for each example of the batch, with its evidence.
 
     ``value``: y. ``residual``: max |f(y) - y| over the entries of this very y. ``num_steps``: updates made.
     ``converged``: whether the residual is at most the tolerance that was applied.
@@ -76,7 +76,7 @@ def _anderson(
     damping: float,
     relative: float = 0.0,
 ) -> FixedPoints:
-    """On (batch, entries). ``tol`` is absolute, one or one for each example; ``relative`` to the largest entry."""
+    """On (batch, entries). ``tol`` is absolute, a number or one for each example; ``relative`` to the largest entry."""
     step = f(y) - y
     residual = step.abs().amax(-1)
     best_y, best_residual = y, residual
@@ -196,19 +196,19 @@ def solve(
 
     ``f`` maps the states of a batch (batch, ...) to new ones, each example by itself. An example stops when
     max |f(y) - y| is at most ``tol``, or ``tol`` times its largest entry if ``relative``, or 16 roundings of that entry
-    if this is more; one that does not get there in ``max_steps`` returns the best state seen, with ``converged`` False.
-    ``history=0`` is plain iteration.
+    if this is more. If ``max_steps`` do not suffice, the best state is returned with ``converged`` False. ``history=0``
+    is plain iteration.
 
     The value is differentiable, once, in every tensor that ``f`` uses: the gradient is that of the fixed point, by the
     implicit function theorem. The adjoint equation is iterated in the same way until its residual, relative to the
     incoming gradient, is at most ``adjoint_tol`` (``tol`` unless given). Where that fails it is solved with a dense
-    Jacobian, or, unless ``eliminate``, left at the best state seen: a gradient that is not that of the fixed point, and
-    stays small where that one is about to diverge. Memory does not grow with the number of steps. No gradient reaches
-    ``y0``.
+    Jacobian if ``eliminate``, and otherwise left at the best state: this is not the gradient of the fixed point, but it
+    stays small where that gradient is about to diverge. Memory does not grow with the number of steps. No gradient
+    reaches ``y0``.
 
-    ``last_update``: a value with a gradient is f(y) of the y that was found, and the adjoint equation is that at f(y).
-    At a fixed point this changes nothing. Of a y that is none, a loss then sees what the next update makes of it, and
-    its gradient is at least that of this update; ``residual`` and ``converged`` are still those of y.
+    ``last_update``: a value that needs a gradient is f(y), with y the solution, and the adjoint equation is taken at
+    f(y). At a fixed point this changes nothing. If y did not converge, a loss depends on the next update from y, and
+    its gradient includes at least that of this update. ``residual`` and ``converged`` are still those of y.
 
     >>> x = torch.tensor([[1.0], [2.0]], dtype=torch.float64, requires_grad=True)
     >>> root = solve(lambda y: (y + x / y) / 2, torch.ones_like(x))

@@ -28,7 +28,7 @@ __all__ = ["Binary", "Gaussian", "Prior", "Spherical", "require_positive_definit
 
 @runtime_checkable
 class Prior(Protocol):
-    """What adaptive TAP asks of a prior. ``cavity_variances`` is a symmetric matrix for each field."""
+    """The methods of a prior that adaptive TAP calls. ``cavity_variances`` is a symmetric matrix for each field."""
 
     def log_partition(
         self, fields: Float[Tensor, "*batch dim"], cavity_variances: Float[Tensor, "*batch dim dim"]

@@ -50,9 +50,9 @@ class QueryKeyCouplings(nn.Module):
     """J(H) = symmetric_traceless(tanh(sqrt(D) Q K^T)) / sqrt(N D), with queries Q = H W_Q^T and keys K = H W_K^T.
 
     H is (..., N, D) as ``VectorSpinModel`` takes it, already divided by sqrt(D). No |J_ij| exceeds 1/sqrt(N D), and
-    permuting the spins permutes J: the couplings know contents, not places. ``query`` and ``key`` are bias-free linear
-    maps of the D components. Source: the last list before "Comparison with vanilla transformers", where the matrix is
-    printed without being made symmetric and traceless.
+    permuting the spins permutes J: the couplings depend on the contents of the spins and not on their places. ``query``
+    and ``key`` are bias-free linear maps of the D components. Source: the last list before "Comparison with vanilla
+    transformers", where the matrix is printed without being made symmetric and traceless.
 
     >>> QueryKeyCouplings(4, 9)(torch.ones(2, 4, 9)).shape
     torch.Size([2, 4, 4])

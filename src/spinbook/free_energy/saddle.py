@@ -39,7 +39,7 @@ _FAR = 0.6
 
 
 class SaddlePoint(NamedTuple):
-    """What was found, and how good it is, for each example.
+    """The saddle point of each example, with its evidence.
 
     ``value``: t*. ``residual``: max_i |d phi / d t_i| / beta at this very t, which is the largest violation of the
     constraint <|sigma_i|^2> = D in units of D (summed over the sites for scalar t). ``num_steps``: Newton steps tried.
@@ -68,7 +68,7 @@ def _diagonal(matrix: Tensor) -> Tensor:
 
 
 def per_auxiliary(values: Float[Tensor, "*#batch N"], num_auxiliaries: int) -> Float[Tensor, "*#batch K"]:
-    """sum over the sites that share an auxiliary variable: all of them if there is one, none if there are N.
+    """Sum over the sites that share an auxiliary variable: over all sites for a single variable, no sum for N of them.
 
     >>> per_auxiliary(torch.ones(2, 5), 1).tolist()
     [[5.0], [5.0]]
@@ -86,7 +86,7 @@ def _v(t: Tensor, couplings: Tensor) -> Tensor:
 
 
 def _cholesky(matrix: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """ln det and inverse by Cholesky factorisation, and whether there was one; 0 and the identity where not."""
+    """ln det and inverse by Cholesky factorisation, and whether it exists; 0 and the identity where it does not."""
     factor, failed = torch.linalg.cholesky_ex(matrix)
     definite = failed == 0
     if not definite.all():
@@ -245,8 +245,8 @@ def real_phi(
 ) -> Float[Tensor, "*#batch"]:
     """Re phi(t) by an LU factorisation, wherever V is regular: for complex t, beyond V > 0, and for any square J.
 
-    For looking at phi, not for physics: outside V > 0 no Gaussian integral converges to it, and with J that is not
-    symmetric it is not the integral's exponent, which has the symmetric part of J in it.
+    For pictures of phi. Outside V > 0 no Gaussian integral converges to it, and for J that is not symmetric it is not
+    the exponent of the integral, which depends on the symmetric part of J only.
 
     >>> zero = torch.zeros(1, 1)
     >>> real_phi(torch.tensor([-1.0]), zero, zero, 1.0).item()
@@ -345,7 +345,7 @@ def _to_boundary(t: Tensor, step: Tensor, couplings: Tensor) -> Tensor:
 
 
 def _floor(t: Tensor, point: _Point, beta: Tensor) -> Tensor:
-    """What the rounding of t alone does to the residual, a few times over."""
+    """A few times the change of the residual by the rounding of t alone."""
     sensitivity = point.curvature.abs().sum(-1).amax(-1) * t.abs().amax(-1) / beta
     return 16 * torch.finfo(t.dtype).eps * (1 + sensitivity)
 
@@ -503,7 +503,7 @@ def minimum(
 
     The minimum exists and is unique for every symmetric J and beta > 0: phi is strictly convex, and infinite at the
     boundary and far away. A step that leaves V > 0 (a Cholesky factorisation decides) goes nine tenths of the way to
-    the boundary, one that does not lower phi is halved; each example has its own step length and stops by itself.
+    the boundary; a step that does not lower phi is halved. Each example has its own step length and stops by itself.
 
     ``t0`` is (..., N), or (..., 1) for one t at all sites; without it there is one t for each site, from ``start``.
     ``ValueError`` if V(t0) is not positive definite. Whether it converged is for the caller to check. Derivatives with
