@@ -40,7 +40,7 @@ else:
             kind, shape = item
             if Sequence not in typing.get_args(kind):
                 return self._dtype[item]
-            # Refuses a shape that is none.
+            # Raises for an invalid shape.
             self._dtype[np.ndarray, shape]
             return typing.Annotated[kind, shape]
 

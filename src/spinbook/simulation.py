@@ -134,7 +134,7 @@ def run(
     """
     groups, size = replicas.grouped(start).shape[0], replicas.group_size(start.shape[0])
 
-    def one(state: tuple[Array, ...], t: Array) -> tuple[tuple[Array, ...], Any]:
+    def step(state: tuple[Array, ...], t: Array) -> tuple[tuple[Array, ...], Any]:
         old, first, total = state
         new = advance(jax.random.fold_in(key, t), old)
         # Outside of a condition, XLA would make the new state a second time for its sum.
@@ -143,7 +143,7 @@ def run(
 
     def measure(state: tuple[Any, ...], t: Array) -> tuple[tuple[Any, ...], Any]:
         old, equal_time, delayed = state
-        new, observed = one(old, t)
+        new, observed = step(old, t)
         now, before = (replicas.grouped(_components(rows)) for rows in (new[0], old[0]))
         equal_time += jnp.einsum("grid,grkd->gik", now, now)
         delayed += jnp.einsum("grid,grld->gil", now, before)
@@ -154,13 +154,13 @@ def run(
     state: tuple[Array, ...] = (start, start, jnp.zeros(start.shape, sum_dtype))
     if correlations:
         nothing = jnp.zeros((groups, num_sites, num_sites), dtype)
-        state, early = jax.lax.scan(one, state, times[:transient])
+        state, early = jax.lax.scan(step, state, times[:transient])
         averaged: tuple[Any, ...] = (state, nothing, nothing)
         averaged, late = jax.lax.scan(measure, averaged, times[transient:])
         state, *products = averaged
         observed = jax.tree.map(lambda *parts: jnp.concatenate(parts), early, late)
     else:
-        state, observed = jax.lax.scan(one, state, times)
+        state, observed = jax.lax.scan(step, state, times)
     last, first, total = state
 
     count = steps - transient

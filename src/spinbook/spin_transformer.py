@@ -965,7 +965,7 @@ def _in_a_row(
 ) -> tuple[Array, Any]:
     arrays, rest = eqx.partition(modules, eqx.is_array)
 
-    def one(x: Array, xs: tuple[SpinTransformerModule, State | None]) -> tuple[Array, Any]:
+    def advance(x: Array, xs: tuple[SpinTransformerModule, State | None]) -> tuple[Array, Any]:
         return layer(eqx.combine(xs[0], rest), x, mask, context, xs[1])
 
-    return jax.lax.scan(one, x, (arrays, state))
+    return jax.lax.scan(advance, x, (arrays, state))

@@ -197,7 +197,7 @@ ENTROPY_PRODUCTION = [
         lambda: steady.from_simulation(
             ising_stochastic.simulate(KEY, np.ones((2, 2)), ZEROS, 0.0, beta=1.0, steps=1), ZEROS, beta=1.0
         ),
-        "simulation: expected one made with correlations=True",
+        "simulation: expected a simulation made with correlations=True",
     ),
 ]
 

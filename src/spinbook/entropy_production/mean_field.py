@@ -61,8 +61,8 @@ def ising_mean_field(
     """sigma = (beta^2 / 2) sum_ij (J_ij - J_ji)^2 (1 - m_i^2) (1 - m'_j^2), never negative.
 
     In the steady state this is beta sum_ij (J_ij - J_ji) D_ij with the first-order delayed correlations
-    D_ij = beta J_ij (1 - m_i^2) (1 - m'_j^2). Its relative error is of first order in J where there are fields and of
-    second where there are none. It overestimates for strong couplings, by a factor of about two at a standard deviation
+    D_ij = beta J_ij (1 - m_i^2) (1 - m'_j^2). Its relative error is of first order in J with fields and of second order
+    without fields. It overestimates for strong couplings, by a factor of about two at a standard deviation
     of 1 / sqrt(N) and beta = 1.4. The second-order D of TAP is better for weak couplings and no better for strong ones.
     Warns with ``NotSteadyWarning`` where ``magnetizations`` and ``previous`` differ by more than 0.001.
 
@@ -154,9 +154,9 @@ def vector_mean_field(
     they are strong. With ``sphere.exact`` the covariances are those of any D; ``sphere.large_d`` costs no Bessel
     functions.
 
-    Differentiable in all arrays, and its gradient is right at zero too. Cost: N^2 D; no (N, D, D) array is made. Under
-    ``jax.jit`` or a gradient nothing is warned of; else ``NotSteadyWarning`` is given where a magnetization moved by
-    more than a thousandth of R between the two times.
+    Differentiable in all arrays, and its gradient is right at zero as well. Cost: N^2 D; no (N, D, D) array is made.
+    Under ``jax.jit`` or a gradient there is no warning; otherwise ``NotSteadyWarning`` is given if a magnetization
+    changed by more than a thousandth of R between the two times.
 
     Raises ``ValueError`` for couplings that are not square, fields of another size, D <= 2, heads that do not divide D,
     NaN and beta <= 0. Source: Bal (2026), section "Entropy production", without its large-D mixture that can turn

@@ -19,7 +19,7 @@ __all__ = ["EntropyBudget", "entropy_budget"]
 
 
 class EntropyBudget(NamedTuple):
-    """Of one step, in nats. ``total`` = ``system`` + ``environment`` >= 0.
+    """The entropy production of one step, in nats. ``total`` = ``system`` + ``environment`` >= 0.
 
     ``system``: the change S(p) - S(p') of the system's own entropy. ``environment``: the mean of
     log(P(s | s') / P(s' | s)). ``distribution``: p, after the step.

@@ -89,7 +89,7 @@ def from_simulation(simulation: Simulation, couplings: Float[ArrayLike, "N N"], 
     """sigma = beta sum_ij (J_ij - J_ji) <s_i(t) s_j(t-1)>, from a simulation made with ``correlations=True``.
 
     The product m_i m_j of the means is symmetric in the steady state and drops out, which removes its noise. The
-    standard error comes from the scatter of the simulation's groups of replicas; of a single group it is NaN. Warns
+    standard error comes from the scatter of the simulation's groups of replicas; for a single group it is NaN. Warns
     with ``NotSteadyWarning`` where a magnetization drifts by more than six standard errors: then the transient was
     too short.
 
@@ -106,7 +106,7 @@ def from_simulation(simulation: Simulation, couplings: Float[ArrayLike, "N N"], 
     True
     """
     if simulation.group_delayed_products is None:
-        raise ValueError("simulation: expected one made with correlations=True, got one without")
+        raise ValueError("simulation: expected a simulation made with correlations=True, got one without")
     products = simulation.group_delayed_products
     values = from_delayed_correlations(couplings, products, beta=beta)
     mean = replicas.weighted_mean(values, simulation.weights)

@@ -18,9 +18,9 @@ __all__ = ["BERNOULLI", "CONSTANT", "EXPONENTIAL", "LAPLACE", "POISSON", "Hidden
 
 
 class HiddenPrior(NamedTuple):
-    """One family: its ``name`` with an article, its ``parameter``, the check of its values, and its ``domain``.
+    """A family of priors: its ``name`` with an article, its ``parameter``, the check of its values, and its ``domain``.
 
-    ``inside`` says of numbers t and values of the parameter whether E[e^{t h}] exists; None where it always does.
+    ``inside(t, value)`` says whether E[e^{t h}] exists; None if it always does.
     """
 
     name: str
@@ -30,7 +30,7 @@ class HiddenPrior(NamedTuple):
     inside: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None
 
     def checked(self, value: Any) -> Array:
-        """Values of the parameter, one or one for each hidden unit; ``ValueError`` names what is wrong with them.
+        """Values of the parameter, a number or one for each hidden unit; ``ValueError`` if they are not allowed.
 
         >>> POISSON.checked(2.0).tolist()
         2.0
