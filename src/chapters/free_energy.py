@@ -299,7 +299,7 @@ def attention(
 def channels(
     closed_form: np.ndarray, automatic: np.ndarray, *, rho: np.ndarray, shares: np.ndarray, labels: Sequence[str]
 ) -> Figure:
-    """Channel mixing by autodiff against its closed form; the share of it that a token can know, against rho.
+    """Channel mixing by autodiff against its closed form; the share of it that depends on a token alone, against rho.
 
     ``closed_form`` and ``automatic`` have equal shapes; ``shares`` (sizes, draws) belong to ``rho`` (sizes,) and
     ``labels``. The line is rho / (1 + rho).

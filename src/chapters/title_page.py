@@ -34,7 +34,7 @@ html[data-theme="dark"] .spins { --spins-ink: %(dark_ink)s; --spins-paper: %(dar
 
 
 class Scene(NamedTuple):
-    """Places (N, 2), the fields of their own (N, 2), where the hand is, and the numbers of the model."""
+    """Places (N, 2), the fields of their own (N, 2), the place of the hand, and the numbers of the model."""
 
     places: np.ndarray
     own: np.ndarray
@@ -64,7 +64,7 @@ def scene() -> Scene:
 
 
 def answers(shown: Scene) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The mean arrows alone and together, (N, 2) each, and the couplings (N, N), by the library."""
+    """The mean arrows without and with couplings, (N, 2) each, and the couplings (N, N), by the library."""
     import jax
     import jax.numpy as jnp
 

@@ -520,7 +520,7 @@ def variations(
     features: Sequence[int],
     feature_shares: np.ndarray,
 ) -> Figure:
-    """What becomes of the chaos when epsilon, the window, the patterns or the number of features change.
+    """Chaos under changes of epsilon, the window, the patterns or the number of features.
 
     ``epsilon_shares`` is the share of chaotic betas on ``epsilons``; ``by_context`` maps the window length to the
     largest exponent on ``betas``; ``by_seed`` (networks, seed_betas) are largest exponents of random networks in the

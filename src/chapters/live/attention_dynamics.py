@@ -16,7 +16,7 @@ APART = 1e-6
 
 
 def _window(beta: float) -> np.ndarray:
-    """A window (K, M) after many tokens, when position 0 comes next."""
+    """A window (K, M) after many tokens, before a token at position 0."""
     return simulate(NETWORK, beta=beta, steps=1, transient=3999).window.attention
 
 

@@ -45,7 +45,7 @@ def contrasts(
     """Every contrast of the questions: its mean with its interval, the seeds as small marks, and the margin.
 
     ``answers`` are those of ``transient_questions.answers``; ``by_seed`` maps the name of a contrast to differences.
-    The colour and the mark say what was decided.
+    The colour and the mark show the decision.
     """
     rows = [(answer.question.name, finding) for answer in answers for finding in answer.findings]
     figure, ax = style.subplots(1, 1, height=0.5 * len(rows) + 1.2)
@@ -74,7 +74,7 @@ def contrasts(
 
 @style.house
 def proxies(updates: np.ndarray, mismatch: Mapping[str, np.ndarray], production: Mapping[str, np.ndarray]) -> Figure:
-    """What layers do along training: mismatch after one update, and the irreversibility at rest.
+    """Layers along training: mismatch after one update, and the irreversibility at rest.
 
     ``updates`` (looks,) are those of the weights; both others map a row to (looks, layers) in nats. Bands hold all
     layers, lines are their mean.

@@ -134,7 +134,7 @@ def live_markup(fields: np.ndarray, logits: np.ndarray, *, beta: float, sharpnes
 
     ``fields`` (N, 3) act on spins with three components; ``logits`` (N,) times the sharpness are those of the first
     row, all other rows are flat. The scripts are ``book/_static/live/kernel.js`` and ``spin-transformers.js`` beside
-    it; where they are missing, nothing of this is seen.
+    it; without them nothing is shown.
     """
     content = {
         "fields": np.asarray(fields, dtype=float).tolist(),
@@ -156,7 +156,7 @@ def arrows(
     attended: np.ndarray,
     radius: float,
 ) -> Figure:
-    """The still version of the live model: a cloud of one spin, its mean and the predicted one, seen from above.
+    """The still version of the live model: a cloud of one spin, its mean and the predicted mean, seen from above.
 
     ``predicted`` and ``sampled`` (panels, 3) are means of that spin, ``alone`` (3,) is its mean without the others,
     ``others`` (N, 3) are the means of the others, ``cloud`` (panels, points, 3) holds the states of that spin, and
@@ -194,7 +194,7 @@ def fidelity(
 
     ``errors`` maps a theory to values on ``n_eff``, of which the dots of the first are drawn, with ``trained`` rows in
     another colour; ``bands`` maps a theory to {beta: median in each bin between the ``edges``}, nan where a bin has too
-    few rows. What is below ``FLOOR`` is drawn there.
+    few rows. Values below ``FLOOR`` are drawn at it.
     """
     figure, axes = style.subplots(1, 1 + len(bands), height=3.1, sharex=True, sharey=True)
     name, values = next(iter(errors.items()))
@@ -605,7 +605,7 @@ def errata(
     dims: np.ndarray,
     trace_errors: Mapping[str, np.ndarray],
 ) -> Figure:
-    """What a wrong index costs against the spread of the norms; two conventions for a trace against the exact spin.
+    """Error of a wrong index against the spread of the norms; two conventions for a trace against the exact spin.
 
     ``index_errors`` and ``trace_errors`` map a label to relative errors on ``spreads`` and on ``dims``.
     """
@@ -702,9 +702,9 @@ def temperatures(
     sampled_error: np.ndarray,
     errors: Mapping[str, np.ndarray],
 ) -> Figure:
-    """Mean length of each theory on ``fine``, sampled spins on ``betas``; error on ``betas``, nan if none.
+    """Mean length of each theory on ``fine``, sampled spins on ``betas``; error on ``betas``, nan if missing.
 
-    Errors are in units of what attention changes, the distance of the naive means from those without couplings.
+    Errors are in units of the effect of attention, the distance of the naive means from those without couplings.
     """
     figure, (left, right) = style.subplots(1, 2, height=3.0)
     for theory, values in lengths.items():
@@ -800,7 +800,7 @@ def existence(
 
 @style.house
 def settling(update: int, lengths: Mapping[str, np.ndarray], distances: Mapping[str, np.ndarray]) -> Figure:
-    """A module after ``update`` updates: lengths of its means, and what is left to go.
+    """A module after ``update`` updates: lengths of its means, and the remaining distance.
 
     Each argument maps "naive" or "TAP" to values: lengths to (updates, sites) in units of R, distances to (updates,).
     """
@@ -832,7 +832,7 @@ def heads(
     edges: np.ndarray,
     response: Mapping[str, np.ndarray],
 ) -> Figure:
-    """Two readings of several heads: how the length of a site is shared, and who listens to whom.
+    """Two readings of several heads: how the length of a site is shared, and which head responds to which.
 
     ``shares`` maps a reading to the density of |m^h|^2 / |m|^2 over sites and heads, in the bins between the ``edges``;
     ``response`` maps a reading to (heads, heads) mean sizes of d m^h / d x^k.

@@ -50,7 +50,7 @@ class Softmax(NamedTuple):
 
 
 def symmetric(couplings: Callable[[Array], Array]) -> Callable[[Array], Array]:
-    """J(h) -> (J + J^T) / 2 without its diagonal: what the probabilities of spins of fixed length depend on.
+    """J(h) -> (J + J^T) / 2 without its diagonal: the part on which the probabilities of spins of fixed length depend.
 
     >>> symmetric(Fixed(jnp.array([[1.0, 2.0], [0.0, 1.0]])))(jnp.ones((2, 1))).tolist()
     [[0.0, 1.0], [1.0, 0.0]]
