@@ -59,7 +59,7 @@ def record(**checks: Check | tuple[Any, ...]) -> Callable[[type[T]], type[T]]:
                 validate.choice(value, check, name) if isinstance(check, tuple) else check(value, name)
             return made
 
-        # A NamedTuple refuses both in its body; the second is what ``_replace`` calls.
+        # A NamedTuple does not allow either in its body; ``_replace`` calls the second.
         for name, method in (("__new__", new), ("_make", classmethod(lambda cls, values: cls(*values)))):
             setattr(kind, name, method)
         return kind

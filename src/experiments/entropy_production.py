@@ -256,7 +256,7 @@ def _run(key: PRNGKeyArray, lanes: _Lanes, conditions: Any, num_seeds: int, reco
         return lanes.look(eqx.combine(state[0], rest), jax.random.fold_in(key, record), condition)
 
     def compiled(function: Callable[..., Any], effort: dict[str, Any]) -> Callable[..., Any]:
-        # What the key alone decides is drawn once for all conditions.
+        # Whatever depends on the key alone is drawn once for all conditions.
         over_seeds = jax.vmap(function, (0, 0, None, None))
         return jax.jit(jax.vmap(over_seeds, (0, None, 0, None)), compiler_options=effort)
 

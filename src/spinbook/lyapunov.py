@@ -114,7 +114,7 @@ def exponents(
     for size in np.diff(np.linspace(0, steps, num_blocks + 1).astype(int)):
         states, D, logs = _advance(f, states, each, D, int(size), every=every)
         growth.append(np.asarray(logs) / size)
-    # An orbit that left the finite numbers has no exponent, and a singular derivative has minus infinity.
+    # An orbit that became infinite has no exponent; a singular derivative gives minus infinity.
     blocks = np.moveaxis(np.where(~np.isfinite(np.asarray(states)).all(axis=-1)[:, None], np.nan, growth), 0, 1)
     order = np.argsort(-blocks.mean(axis=1), axis=-1, kind="stable")
     blocks = np.take_along_axis(blocks, order[:, None], axis=-1)

@@ -137,7 +137,7 @@ def run(
     def step(state: tuple[Array, ...], t: Array) -> tuple[tuple[Array, ...], Any]:
         old, first, total = state
         new = advance(jax.random.fold_in(key, t), old)
-        # Outside of a condition, XLA would make the new state a second time for its sum.
+        # Without the condition XLA would compute the new state twice, the second time for its sum.
         first, total = jax.lax.cond(t < transient, lambda: (new, total), lambda: (first, total + new.astype(sum_dtype)))
         return (new, first, total), None if observable is None else observable(new.reshape(shape))
 
@@ -165,7 +165,7 @@ def run(
 
     count = steps - transient
     group_sizes = jnp.minimum(size, start.shape[0] - size * jnp.arange(groups)).astype(dtype)
-    # The states one step earlier are the same but for both ends.
+    # The sum of the states one step earlier differs by the first and the last state only.
     previous = total + first.astype(sum_dtype) - last.astype(sum_dtype)
     normalised = [product / (count * group_sizes[:, None, None]) for product in products]
     equal_time, delayed = normalised if correlations else (None, None)

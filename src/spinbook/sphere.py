@@ -89,8 +89,8 @@ def _raised_ratio(order: Array | float, t: Array) -> Array:
     orders = order + jnp.arange(_LEVELS + 1, dtype=t.dtype).reshape(shape)
 
     def refine(_: Array, q: Array) -> Array:
-        # A shorter triangle each time; what is kept at its end is never read. A loop that is written out would take
-        # ten times longer to compile, and its derivatives minutes.
+        # A shorter triangle each time; entries beyond its end are never read. Unrolled, the loop would take ten times
+        # longer to compile, and its derivatives minutes.
         return 1 / (orders + 1 + jnp.sqrt((orders + 1) ** 2 + t * jnp.concatenate([q[1:], q[-1:]]) / q))
 
     return jax.lax.fori_loop(0, _LEVELS, refine, 1 / (orders + 0.5 + jnp.sqrt((orders + 1.5) ** 2 + t)))[0]
@@ -117,7 +117,7 @@ def _ratio_over_x(order: Array | float, t: Array) -> Array:
 @_at_least_single
 @jax.jit
 def _bessel_ratio(order: Array, x: Array) -> Array:
-    # Beyond this the ratio rounds to one, and squares would overflow.
+    # Beyond this the ratio rounds to 1, and squares would overflow.
     limited = jnp.minimum(x, jnp.asarray(1e18, x.dtype))
     return limited * _ratio_over_x(order, limited * limited)
 
@@ -259,7 +259,7 @@ def _squared_argument(order: float, squared_ratio: Array) -> Array:
         q, slope = jax.jvp(partial(_ratio_over_x, order), (x * x,), (2 * x,))
         # The slope of r = x q is q + x dq/dx.
         step = (ratio - x * q) / (q + x * slope)
-        # The next error is as the square of this one.
+        # Each error is proportional to the square of the error before.
         return x + step, jnp.any(step > enough * x), steps + 1
 
     # r is below x / (a + sqrt(x^2 + a^2)), so this is below the root; r is concave and increasing, and Newton's method
@@ -707,7 +707,7 @@ def _sample(key: PRNGKeyArray, h: Array, beta: Array) -> Array:
         # A component of a point drawn uniformly from the unit sphere.
         u = z / jnp.sqrt(z**2 + 2 * shape * positive)
         w = x0 * u
-        # Both rejections in one.
+        # Both rejections at once.
         log_acceptance = x**2 / 2 + shape * (1 - positive + jnp.log(positive)) + freedom * (w / (1 + w) - jnp.log1p(w))
         accepted = (v > 0) & (-jax.random.exponential(exponential_key, length.shape, h.dtype) <= log_acceptance)
         return _Draw(key, jnp.where(state.accepted, state.u, u), state.accepted | accepted, state.rounds + 1)
@@ -716,12 +716,12 @@ def _sample(key: PRNGKeyArray, h: Array, beta: Array) -> Array:
         return ~jnp.all(state.accepted) & (state.rounds < _MAX_ROUNDS)
 
     key, tangent_key = jax.random.split(key)
-    # A field that is not a number has no direction, and nothing to wait for.
+    # A field of NaN has no direction, so the loop must not wait for it.
     start = _Draw(key, jnp.full_like(length, jnp.nan), ~jnp.isfinite(x0), jnp.zeros((), jnp.int32))
     last = jax.lax.while_loop(unfinished, draw, start)
     u = jnp.where(last.accepted, last.u, jnp.nan)
 
-    # Without a field every direction is as good.
+    # Without a field any direction will do.
     pole = jnp.zeros_like(h).at[..., 0].set(1)
     n = jnp.where(length[..., None] > 0, scaled / jnp.where(length > 0, length, 1)[..., None], pole)
     g = jax.random.normal(tangent_key, h.shape, h.dtype)

@@ -508,7 +508,7 @@ def _follow(problem: _Problem, theory: Theory, response: Response, dynamics: Rel
 
 def _number(value: Any, name: str) -> Any:
     checked = validate.positive(value, name, ndim=0)
-    # A mask that hides nothing, and another format of numbers, pass every check and no function of JAX.
+    # A masked array without masked entries, and other formats of numbers, pass every check but no function of JAX.
     return checked if isinstance(value, np.ndarray) else value
 
 
@@ -619,7 +619,7 @@ class SpinTransformerModule(eqx.Module):
             if shape != slices.shape:
                 raise ValueError(f"query_key_maps: expected functions that keep the shape {slices.shape}, got {shape}")
         self.to_queries_keys = eqx.nn.Linear(self.dim, 2 * self.dim, use_bias=False, dtype=dtype, key=key)
-        # Of the key itself are the couplings drawn, with and without the rest.
+        # Couplings are drawn from the key itself, whatever the other options are.
         start_key, memory_key = (jax.random.fold_in(key, part) for part in (1, 2))
         self.start = start(self.dim, key=start_key, dtype=dtype)
         self.memory = None
@@ -652,7 +652,7 @@ class SpinTransformerModule(eqx.Module):
         spheres = self.spheres(self.num_heads)
         parts = a.reshape(len(a), spheres, self.dim // spheres)
         if not validate.is_traced((a, self.beta)):
-            # Of a stack the largest counts.
+            # For a stack the largest beta counts.
             self.inputs.check(parts.reshape(-1, parts.shape[-1]), name, jnp.max(jnp.asarray(self.beta, a.dtype)))
         parts = sphere.balanced(parts)
         if padding is None:
@@ -666,7 +666,7 @@ class SpinTransformerModule(eqx.Module):
             lengths = jnp.where(refused, 0, lengths)
             expected = "vectors that are not zero, but for padding, which the mask keeps apart both ways"
             validate.require(lambda n: n > 0, lengths[..., 0], name, expected)
-            # Nor has the direction of zero: padding stays where it is.
+            # The direction of zero has no derivative either: padding stays zero.
             parts = jnp.where(empty, 0, parts)
         scaled = sphere.radius(self.dim // spheres) * parts / lengths
         return self._by_spheres(scaled.reshape(len(a), self.dim))
@@ -676,7 +676,7 @@ class SpinTransformerModule(eqx.Module):
         a = validate.matrix(x, "x", columns=self.dim, dtype=self._precision)
         if context is None:
             allowed = self._mask(mask, (len(a), len(a)))
-            # A site of one layer is the same site of the next: nothing may come in or go out.
+            # A site is the same site in the next layer: padding may neither receive nor send.
             apart = None if allowed is None else ~(jnp.any(allowed, axis=0) | jnp.any(allowed, axis=1))
             return _Sites(a, self._directions(a, "x", apart)), None, allowed
         c = validate.matrix(context, "context", columns=self.dim, dtype=self._precision)

@@ -146,7 +146,7 @@ def uncompiled(function: Callable[P, T]) -> Callable[P, T]:
             return function(*args, **options)
         if not torch.compiler.is_dynamo_compiling():
             raise RuntimeError(_undecided(function.__qualname__))
-        # To disable it beforehand would import the compiler, which takes seconds, for those who do not compile too.
+        # Disabling it in advance would import the compiler, which takes seconds, even for users who do not compile.
         out: T = torch.compiler.disable(function)(*args, **options)
         return out
 

@@ -154,7 +154,7 @@ def _rectangular(value: Any, name: str, library: Any) -> Any:
     """The value as an array of real numbers of NumPy or JAX; ``ValueError`` where a conversion would lose something."""
     if value is None:
         raise ValueError(f"{name}: expected real numbers, got None")
-    # Converting a masked array drops its mask and shows what lies beneath.
+    # Converting a masked array drops its mask and exposes the masked values.
     if any(np.ma.is_masked(leaf) for leaf in (value if isinstance(value, list | tuple) else (value,))):
         raise ValueError(f"{name}: expected an array without masked entries, got some that are masked")
     # NumPy has no such type.
@@ -162,14 +162,14 @@ def _rectangular(value: Any, name: str, library: Any) -> Any:
         value = value.float()
     try:
         array = library.asarray(value)
-    # NumPy tells a ragged list by ValueError, JAX a tracer by TypeError; an array-like object may raise anything.
+    # NumPy raises ValueError for a ragged list, JAX TypeError for a tracer; an array-like object may raise anything.
     except Exception as error:
         raise ValueError(f"{name}: expected a rectangular array, got {type(value).__name__} ({error})") from error
     real = jnp.issubdtype(array.dtype, jnp.integer) or jnp.issubdtype(array.dtype, jnp.floating)
     # A duration counts as a signed integer.
     if not (real or array.dtype == bool) or array.dtype.kind == "m":
         raise ValueError(f"{name}: expected real numbers, got dtype {array.dtype}")
-    # What JAX holds has a dtype of its own. A long double beyond all doubles becomes infinite, which a check refuses.
+    # JAX arrays have their own dtype. A long double beyond all doubles becomes infinite, which a check finds.
     with np.errstate(over="ignore"):
         return array.astype(_native(array.dtype), copy=False) if isinstance(array, np.ndarray) else array
 
@@ -233,14 +233,14 @@ def _real(value: Any, name: str, dtype: Any) -> Array:
         raise ValueError(
             f"{name}: expected a tensor without gradient tracking (call .detach()), got requires_grad=True"
         )
-    # What JAX does not hold yet is converted by NumPy, which unlike JAX compiles nothing.
+    # Other values are converted by NumPy, which unlike JAX compiles nothing.
     library: Any = jnp if isinstance(value, jax.Array) or is_traced(value) else np
     array = _rectangular(value, name, library)
     wanted = common_dtype(value) if dtype is None else dtype
     if library is np:
         with np.errstate(over="ignore"):
             array = array.astype(wanted)
-        # With its dtype told, JAX takes the array as it is; without, it compiles a copy for each shape.
+        # With the dtype given, JAX takes the array as it is; otherwise it compiles a copy for each shape.
         return jnp.asarray(array, dtype=jax.dtypes.canonicalize_dtype(array.dtype))
     return array if array.dtype == wanted and not array.weak_type else array.astype(wanted)
 
@@ -516,7 +516,7 @@ def finite_result(function: Callable[P, T]) -> Callable[P, T]:
             return function(*args, **kwargs)
         try:
             result = function(*args, **kwargs)
-            # What JAX computes meanwhile fails where it is waited for.
+            # Asynchronous computations of JAX fail where their result is awaited.
             finite = all(_is_finite(leaf) for leaf in jax.tree.leaves(result))
         except (NotImplementedError, RuntimeError, ValueError, TypeError, MemoryError) as error:
             if any(words in str(error) for words in _NO_MEMORY):
@@ -593,7 +593,7 @@ def tensor(
     if isinstance(value, torch.Tensor):
         array = value
     elif type(value) is float:
-        # torch.compile makes a float32 of what NumPy would keep in double precision.
+        # torch.compile makes float32 of numbers that NumPy would keep in double precision.
         array = torch.tensor(value, dtype=torch.float64)
     else:
         known = _rectangular(value, name, np)

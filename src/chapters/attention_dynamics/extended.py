@@ -114,7 +114,7 @@ def _orthonormalise(new: np.ndarray, D: np.ndarray, logs: np.ndarray, rounded: b
         for i in range(n):
             _add_multiple(D[0, i, k], D[1, i, k], D, i, rows, 0)
         p, q = rows[0, 0, k], rows[1, 0, k]
-        # Of the root only the relative error counts: a double corrected once by Newton's method.
+        # Only the relative error of the root counts: a double, corrected once by Newton's method.
         root = np.sqrt(p)
         r, s = _multiply(root, 0.0, root, 0.0)
         r, s = _add(p, q, -r, -s)

@@ -432,7 +432,7 @@ def coexistence(
         top.plot(
             x[here],
             amplitudes[here],
-            # What is undecided must be seen here, where many orbits are.
+            # Undecided orbits must be visible here, where many orbits are.
             color=style.GREY if regime == "undecided" else colour,
             marker=REGIME_MARKERS[regime],
             markersize=3,

@@ -269,7 +269,7 @@ def error_law(
     colours = {"naive": ORANGE, "TAP": BLUE, "first order": ORANGE, "second order": BLUE}
     for ax, (title, curves) in zip(axes[0], errors.items(), strict=True):
         ax.loglog(strengths, sizes[title], color=style.GREY, linestyle="-", linewidth=1.0)
-        # The labels stand in the free corner, in the order of the ends of the curves.
+        # The labels are in the free corner, in the order of the ends of the curves.
         ends = {"the moment": (float(sizes[title][-1]), style.GREY)}
         for name, values in curves.items():
             marker = "s" if colours[name] == ORANGE else "o"

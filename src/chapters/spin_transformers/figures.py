@@ -851,7 +851,7 @@ def heads(
         ax.imshow(shown, cmap="Greys", vmin=-4, vmax=0.5, origin="upper", interpolation="nearest")
         for row in range(count):
             for column in range(count):
-                # White in the dark as well, as the grey scale is.
+                # White in the dark variant as well, like the grey scale.
                 if values[row, column] == 0:
                     box = Rectangle((column - 0.5, row - 0.5), 1, 1, facecolor="#fefefe", edgecolor=style.FAINT)
                     ax.add_patch(box)

@@ -153,7 +153,7 @@ class AdaptiveTAPAttention(nn.Module):
         0.5
         """
         if isinstance(self.symmetry, coupling_tensors.Bounded):
-            # Couplings of a module without bound are taken as given ones are.
+            # Couplings of a module without bound are treated like given couplings.
             self.symmetry = self.symmetry.within(float(state)) if state < torch.inf else self._own_symmetry()
 
     def coupling_tensor(self) -> Float[Tensor, "N N D D"]:
@@ -184,7 +184,7 @@ class AdaptiveTAPAttention(nn.Module):
     @transforms.full_precision
     def _gaussian_mean(self, X: Tensor, prior: Gaussian) -> Tensor:
         J = self.coupling_tensor()
-        # What the bound returns is right by construction; other functions may return anything.
+        # The bound is right by construction; other functions may return anything.
         if isinstance(self.symmetry, coupling_tensors.Bounded):
             return vector.gaussian_mean(J, X.to(J.dtype), prior)
         return vector.mean_response(J, X, prior)

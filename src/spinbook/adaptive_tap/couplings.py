@@ -148,13 +148,13 @@ class Bounded:
             room = -self._standardized(J)
             room.diagonal().add_(self.inner)
             _, beyond = torch.linalg.cholesky_ex(room)
-        # Eigenvalues cost several factorisations, and are not needed inside; what is not finite is never there.
+        # Eigenvalues cost several factorisations and are not needed inside; infinite couplings count as outside.
         if transforms.known(beyond == 0):
             return J
         validate.tensor(J, "couplings")
         largest = self.largest(J)
         outside = largest > self.inner
-        # Inside, a number that is not used must not make the gradient NaN.
+        # Inside, an unused number must not make the gradient NaN.
         size = torch.where(outside, largest, 1.0)
         width = (1 - self.inner) / 2
         u = (size - self.inner) / width

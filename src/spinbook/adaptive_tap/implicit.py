@@ -58,7 +58,7 @@ def _extrapolation(gram: Tensor, products: Tensor) -> Tensor:
 
     ``gram`` are the products of the differences with each other, ``products`` those with the step.
     """
-    # Differences of unit length, or the newest, by far the shortest, would drown in the regularisation.
+    # Differences get unit length; otherwise the newest, by far the shortest, would vanish in the regularisation.
     lengths = torch.diagonal(gram, dim1=-2, dim2=-1).sqrt()
     lengths = torch.where(lengths > 0, lengths, torch.ones_like(lengths))
     scaled = gram / (lengths[:, :, None] * lengths[:, None, :])
@@ -91,7 +91,7 @@ def _anderson(
         return torch.maximum(least, max(floor(y.dtype), relative) * torch.minimum(y.abs().amax(-1), largest))
 
     for k in range(max_steps):
-        # A NaN compares as false and ends the loop; infinity has to be asked for.
+        # A comparison with NaN is false and ends the loop; infinity needs its own test.
         open_ = ((residual > accepted(y)) & (residual < math.inf))[:, None]
         if transforms.decided(~open_, "a fixed point"):
             break
@@ -104,7 +104,7 @@ def _anderson(
         new_step = f(new_y) - new_y
         residual = new_step.abs().amax(-1)
         if history:
-            # What has stopped adds rows of zeros, and what went to infinity must not reach the linear solve.
+            # Examples that stopped add rows of zeros; examples that became infinite must not reach the linear solve.
             slot = k % history
             usable = open_ & (residual < math.inf)[:, None]
             difference = torch.where(usable, new_step - step, 0)
@@ -163,7 +163,7 @@ class _Adjoint(torch.autograd.Function):
         (value,) = ctx.saved_tensors
         with torch.no_grad():
             solved = ctx.solve(gradient)
-        # Gradients are enabled here exactly if the graph of this gradient is wanted.
+        # Gradients are enabled here exactly if a graph of this gradient is requested.
         return (_Refused.apply(solved, value) if torch.is_grad_enabled() else solved), None
 
 
@@ -259,7 +259,7 @@ def solve(
                 enough = not eliminate or bool(solution.converged.all())
                 return solution.value if enough else _dense_adjoint(vjp, gradient)
 
-            # Numerically the value itself, whose residual is the one reported, or its update.
+            # Numerically the value itself, whose residual is reported, or its update.
             value = _Adjoint.apply(out, adjoint) if last_update else value + _Adjoint.apply(out - out.detach(), adjoint)
     return found._replace(value=value.reshape(shape))
 

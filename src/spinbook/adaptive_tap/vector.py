@@ -239,7 +239,7 @@ def solve(
     N, D = X.shape[-2:]
     batch = X.shape[:-2]
     if isinstance(prior, Gaussian):
-        # Without a normalisable model there is nothing to converge to.
+        # A model that cannot be normalised has no solution.
         _gaussian_factor(J4, X, prior)
     J, flat = as_matrix(J4), X.reshape(-1, N, D)
 

@@ -113,7 +113,7 @@ def from_simulation(simulation: Simulation, couplings: Float[ArrayLike, "N N"], 
     error = replicas.standard_error(values, simulation.weights)
     change = simulation.replica_magnetizations - simulation.replica_previous
     several = len(change) > 1
-    # Of a single replica there is no scatter to compare with.
+    # A single replica has no scatter to compare with.
     scatter = replicas.standard_error(change) if several else jnp.zeros_like(change[0])
     floor = jnp.finfo(change.dtype).eps
     drift = jnp.max(jnp.abs(jnp.mean(change, axis=0)) / jnp.maximum(scatter, floor))

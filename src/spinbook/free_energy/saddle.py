@@ -90,7 +90,7 @@ def _cholesky(matrix: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     factor, failed = torch.linalg.cholesky_ex(matrix)
     definite = failed == 0
     if not definite.all():
-        # The inverse of what is left of a failed factorisation may not exist, and would spoil the batch.
+        # The remains of a failed factorisation may have no inverse, which would spoil the batch.
         identity = torch.eye(matrix.shape[-1], dtype=matrix.dtype, device=matrix.device)
         factor = torch.where(definite[..., None, None], factor, identity)
     return 2 * _diagonal(factor).log().sum(-1), torch.cholesky_inverse(factor), definite
@@ -255,7 +255,7 @@ def real_phi(
     V = _v(t, couplings)
     logarithm = torch.linalg.slogdet(V).logabsdet
     sites = t.expand(*t.shape[:-1], V.shape[-1])
-    # Broadcast first: solve would take a matrix for a stack of vectors where the shapes allow it.
+    # Broadcast first: for some shapes solve would mistake a matrix for a stack of vectors.
     solved = torch.linalg.solve(*torch.broadcast_tensors(V, gram.to(V.dtype)))
     return beta * sites.real.sum(-1) - logarithm / 2 + beta / 4 * _diagonal(solved).real.sum(-1)
 
@@ -308,7 +308,7 @@ def _start(couplings: Tensor, gram: Tensor, beta: Tensor) -> tuple[Tensor, _Poin
 class _Point(NamedTuple):
     inside: Tensor
     phi: Tensor
-    # What rounding makes of a number of the size of phi's terms.
+    # The rounding error of a number of the size of the terms of phi.
     noise: Tensor
     slope: Tensor
     curvature: Tensor
@@ -330,7 +330,7 @@ def _evaluate(t: Tensor, couplings: Tensor, gram: Tensor, beta: Tensor) -> _Poin
 def _direction(point: _Point) -> Tensor:
     factor, failed = torch.linalg.cholesky_ex(point.curvature)
     step = -torch.cholesky_solve(point.slope[..., None], factor)[..., 0]
-    # A Hessian that has lost definiteness to rounding: downhill all the same, in the scale of each coordinate.
+    # The Hessian is indefinite by rounding: go downhill in the scale of each coordinate.
     return torch.where((failed == 0)[..., None], step, -point.slope / _diagonal(point.curvature))
 
 
@@ -361,7 +361,7 @@ def _newton(
     if t0 is None:
         t, point = _start(couplings, gram, beta)
     else:
-        # What PyTorch saves for the gradient must not be an argument itself, as it would be if no step were made.
+        # Tensors that PyTorch saves for the gradient must not be arguments themselves, as they would be without a step.
         t = t0.clone()
         point = _evaluate(t, couplings, gram, beta)
         if not point.inside.all():
@@ -375,7 +375,7 @@ def _newton(
         step = _direction(point)
         trial = t + length[..., None] * step
         new = _evaluate(trial, couplings, gram, beta)
-        # The decrease cannot be seen below the noise; there, Newton steps are right as they are.
+        # Below the noise a decrease cannot be measured; there full Newton steps are right.
         expected = _SUFFICIENT * length * (point.slope * step).sum(-1)
         lower = new.phi <= point.phi + expected + point.noise
         accepted = lower & ~converged

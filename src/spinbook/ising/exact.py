@@ -77,7 +77,7 @@ def _distribution(value: Any, *, name: str = "distribution", dtype: Any = None, 
         raise ValueError(f"{name}: expected shape {wanted}, got shape {p.shape}")
     _refuse_many(n, name)
     validate.require(lambda x: x >= 0, p, name, "probabilities >= 0")
-    # A sum of 2^n roundings; a looser distribution is an error of the caller and not of arithmetic.
+    # The error of 2^n roundings; a larger deviation is an error of the caller and not of arithmetic.
     slack = 2.0**n * float(jnp.finfo(p.dtype).eps)
     validate.require(lambda x: abs(x - 1) <= slack, jnp.sum(p), name, "probabilities with the sum 1")
     return p
@@ -107,7 +107,7 @@ def _products(up: Array, down: Array) -> Array:
 def _halves(J: Array, h: Array, beta: Array) -> tuple[Array, Array]:
     """P(s_high | s') and P(s_low | s') for the two halves of the spins; their products are the transition matrix."""
     x = _log_ratios(J, h, beta)
-    # Both from a sigmoid: 1 - up would lose a small probability.
+    # Both from a sigmoid: 1 - up would round a small probability.
     up, down = jax.nn.sigmoid(x), jax.nn.sigmoid(-x)
     low = J.shape[0] // 2
     return _products(up[:, low:], down[:, low:]), _products(up[:, :low], down[:, :low])

@@ -100,7 +100,7 @@ def _climb(a: Array, b: Array) -> tuple[Array, Array]:
 @jax.custom_jvp
 def _self_consistent_field(a: Array, b: Array) -> tuple[Array, Array]:
     theta, num_steps = _climb(a, b)
-    # The rule for derivatives takes only floating numbers along.
+    # The rule for derivatives accepts only floating numbers.
     return theta, num_steps.astype(theta.dtype)
 
 

@@ -182,7 +182,7 @@ def _largest_fixed_point(function: Callable[[float], float], smallest: float) ->
     above = 1.0
     for _ in range(12):
         x = function(above)
-        # From above the iterates only fall; one that does not has arrived, to rounding.
+        # From above the iterates only fall; if they do not, they have converged to rounding.
         if x >= above * (1 - 4 * _EPSILON):
             return x
         above = x
@@ -336,7 +336,7 @@ def _critical(parameters: tuple[float, float, float], slope: Callable[[_System],
     # each of the theories the slope of M stays below mu / X.
     if mu <= parameters[0]:
         raise ValueError(message)
-    # The slope is at most beta mu, so that nothing orders before 1 / mu.
+    # The slope is at most beta mu, so that no system orders below beta = 1 / mu.
     low = high = 1 / mu
     if not _can_be_resolved(_System(low, *parameters)):
         raise ValueError(message)

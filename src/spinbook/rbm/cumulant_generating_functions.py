@@ -29,7 +29,7 @@ CumulantGeneratingFunction = Callable[[Any], Array]
 @jax.jit
 def _bernoulli(t: Array, p: Array) -> Array:
     # Near zero the first form keeps the relative accuracy of a small K, far out the second neither overflows nor
-    # cancels. The first is shown t = 0 where it is not used: an overflow there would poison the derivatives.
+    # cancels. Where the first form is not used it gets t = 0: an overflow would make the derivatives NaN.
     near = jnp.abs(t) <= 1
     first = jnp.log1p(p * jnp.expm1(jnp.where(near, t, 0)))
     second = jnp.logaddexp(jnp.log1p(-p), jnp.log(p) + t)

@@ -61,7 +61,7 @@ def _energies(energies: Float[ArrayLike, "... 2**num_units"]) -> tuple[Array, in
 
 @partial(jax.jit, static_argnames="n")
 def _interactions(E: Array, n: int) -> Array:
-    # Not -E, which would show a vanishing energy as a coupling of minus zero.
+    # Not -E, which would turn a vanishing energy into a coupling of minus zero.
     J = 0 - E
     for i in range(n):
         # Split the state number around bit i, and subtract what is there without unit i.

@@ -36,7 +36,7 @@ def _bernoulli(key: PRNGKeyArray, t: Array, p: Array) -> Array:
 
 @jax.jit
 def _poisson(key: PRNGKeyArray, t: Array, rate: Array) -> Array:
-    # JAX draws these with one generator only, which a key of another one may seed.
+    # JAX draws these with a single generator; a key of another generator may seed it.
     if str(jax.random.key_impl(key)) != "threefry2x32":
         key = jax.random.wrap_key_data(jax.random.bits(key, (2,), "uint32"), impl="threefry2x32")
     return jax.random.poisson(key, rate * jnp.exp(t)).astype(t.dtype)

@@ -71,8 +71,8 @@ def _softmax_route(q: Array, X: Array, beta: Array) -> Array:
 
 @jax.jit
 def _bayes_route(q: Array, X: Array, beta: Array) -> Array:
-    # The differences are formed and squared one by one, and not expanded into the scalar products of the softmax: the
-    # two routes shall share nothing. One pattern after the other, so that no (queries, num_patterns, dim) array exists.
+    # The differences are formed and squared, and not expanded into the scalar products of the softmax, so that the two
+    # routes are independent. One pattern after the other, so that no (queries, num_patterns, dim) array exists.
     squared_distances = jnp.moveaxis(jax.lax.map(lambda x: jnp.sum((q - x) ** 2, axis=-1), X), 0, -1)
     log_prior = jax.nn.log_softmax(beta * jnp.sum(X * X, axis=-1) / 2)
     log_likelihood = -beta * squared_distances / 2 + X.shape[1] / 2 * jnp.log(beta / (2 * jnp.pi))

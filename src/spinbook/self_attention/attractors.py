@@ -51,7 +51,7 @@ def shortest_period(
     n, T, _ = x.shape
     if T < 2:
         return periods, errors
-    # Few periods are left when the last state is compared with all before it.
+    # Comparing the last state with all others leaves few candidate periods.
     near = np.abs(x[:, -2 : -(T // 2) - 2 : -1] - x[:, -1:]).max(axis=2, initial=0.0) <= tolerance
     for lane in range(n):
         for p in np.flatnonzero(near[lane]) + 1:
@@ -139,7 +139,7 @@ def verdicts(blocks: Float[ArrayLike, "n B"], period: Int[ArrayLike, " n"], *, s
 
     below = norm.cdf((resolution - value) / scale)
     above_minus = norm.cdf((value + resolution) / scale)
-    # Where the orbit came to rest only at the end, the mean over all blocks says nothing.
+    # Where the orbit came to rest only at the end, the mean over all blocks is meaningless.
     probability = np.select(
         [regime == CHAOTIC, regime == QUASI_PERIODIC, (regime <= PERIODIC) & (value <= band), regime <= PERIODIC],
         [1 - below, below + above_minus - 1, below, np.ones(len(x))],

@@ -295,7 +295,7 @@ def bifurcation(
             label={"highest": "highest beta", "others": "other betas", "all": "all betas"}[name],
             note=f"compiling for {M} features, {K} tokens, {every_lane.classes.signs.shape[1]} sign classes",
         )
-        # Each result is let go as soon as it is copied, so that a sweep is in memory only once.
+        # Each result is released as soon as it is copied, so that a sweep is in memory only once.
         for k, result in results:
             for key, values in result.items():
                 if key not in gathered:

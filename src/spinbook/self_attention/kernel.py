@@ -364,7 +364,7 @@ def compiled(M: int, K: int, C: int, L: int) -> Kernel:
                     x += s[THROUGH_SOFTMAX + (j * M + a) * L + lane] * s[T_SOFTMAX + j * L + lane]
                 d[a * L + lane] = x
 
-    # Three small functions and not one: only then does the compiler make vectors of the lanes.
+    # Three small functions, because the compiler vectorises the lanes only then.
     @numba.njit(**_INNER)
     def project(d: np.ndarray, g: np.ndarray, overlap: np.ndarray) -> None:
         for lane in range(L):

@@ -35,8 +35,8 @@ __all__ = [
 # loop over lanes before it can make vectors of it.
 LANES = 32
 
-# A single orbit is one lane of 32, until the steps of single orbits have cost as much as it takes to compile functions
-# for one orbit, which are five times as fast.
+# A single orbit is one lane of 32 until single orbits have cost as much time as compiling functions for one orbit,
+# which are five times as fast.
 _STEPS_WORTH_COMPILING = 5_000_000
 _single_steps: Counter[tuple[int, ...]] = Counter()
 
@@ -219,7 +219,7 @@ def run(lanes: Lanes, observation: Observation, numerics: Numerics) -> Statistic
 
 def _run_group(lanes: Lanes, observation: Observation, numerics: Numerics, L: int) -> Statistics:
     """At most L orbits, by the functions compiled for L of them."""
-    # Loaded by those who run orbits: numba takes a second.
+    # Loaded only when orbits run: numba takes a second.
     from spinbook.self_attention import kernel
 
     n, K, M = lanes.windows.attention.shape

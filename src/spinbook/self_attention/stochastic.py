@@ -62,7 +62,7 @@ def _sample(
     def token(key: PRNGKeyArray, attention: Array, position: Array) -> tuple[Array, Array]:
         """Overlaps of a token drawn from the attention, (4, M): the semantic part, and all."""
         up = jax.nn.sigmoid(2 * beta * attention @ signs[0])
-        # The units of a segment see one field: how many of them are +1 is binomial.
+        # The units of a segment have the same field: the number of +1 is binomial.
         mean = 2 * jax.random.binomial(key, sizes, up, dtype=sizes.dtype) / sizes - 1
         semantic = semantic_weight * signs @ (sizes / sizes.sum() * mean)
         return semantic, semantic + positions[position % len(positions)]
