@@ -53,6 +53,7 @@ __all__ = [
     "naive",
     "one_sphere",
     "sphere_per_head",
+    "spread",
     "tap",
     "unit_length",
 ]
@@ -91,6 +92,27 @@ def naive(fields: Float[Array, "H N d"], spins: Spins) -> Float[Array, "H N d"]:
     sources = fields if spins.sources is None else spins.sources
     m = spins.response(sources, spins.beta, axes=COMPONENTS)
     return spins.inputs + received(spins.couplings, m)
+
+
+def spread(fields: Float[Array, "H N d"], spins: Spins) -> Float[Array, "H N d"]:
+    """theta_i with phi(theta_i) = f(|h_i|^2 + sum_j J_ij^2 (R^2 - |m_j|^2)) h_i, h_i = x_i + sum_j J_ij m_j.
+
+    ``naive`` with one more line, which counts that the neighbours fluctuate, see ``spinbook.vector.mean_field``'s
+    ``spread_step``; m_j = phi(theta_j). Fields (heads, N, d) in, fields out; a theory to pass to a module. theta_i is
+    the field of a free spin with the same mean.
+
+    Takes its arguments without checks; its callers have checked them.
+
+    >>> one = jnp.ones((1, 2, 4))
+    >>> spread(one, Spins(one, jnp.zeros((1, 2, 2)), None, sphere.large_d, jnp.ones(()))).shape
+    (1, 2, 4)
+    """
+    response, beta = spins.response, spins.beta
+    m = response(fields if spins.sources is None else spins.sources, beta, axes=COMPONENTS)
+    h = spins.inputs + received(spins.couplings, m)
+    squared = squared_length(h, COMPONENTS) + fluctuations.spread(m, spins.couplings)
+    new = response.gain(squared, h.shape[0] * h.shape[2], beta)[:, None] * h
+    return response.inverse(new, beta, axes=COMPONENTS)
 
 
 def tap(
@@ -532,9 +554,9 @@ class SpinTransformerModule(eqx.Module):
     second order joins them; with ``sphere_per_head`` one independent smaller model for each head, as in the source's
     code. With one head both are the same, and with the defaults the source's arithmetic.
 
-    ``theory`` is ``tap`` or ``naive``, ``response`` the mean of a spin in its field, ``dynamics`` ``Relax()`` for the
-    steady state or ``Unroll(k)`` for k updates. ``dtype`` is that of the weights, by default JAX's. ``beta`` may be a
-    JAX array, and is then trained like any parameter.
+    ``theory`` is ``tap``, ``spread`` or ``naive``, ``response`` the mean of a spin in its field, ``dynamics``
+    ``Relax()`` for the steady state or ``Unroll(k)`` for k updates. ``dtype`` is that of the weights, by default JAX's.
+    ``beta`` may be a JAX array, and is then trained like any parameter.
 
     Further options can be combined. ``inputs``: ``as_directions`` (default), inputs scaled to the radius, so that their
     length does not matter and m(10 x) = m(x); ``as_fields``, fields of any length; ``as_magnetizations``, the means of

@@ -4,19 +4,17 @@ import json
 
 import pytest
 
-from chapters.comparison import figures
+from chapters.live import comparison as live
 from experiments.comparison import experiment, summary
 from tests.book.live import SAYS, Model, Opening
 
-ROWS, LONGER = (summary.summarize(experiment.recorded(longer=longer)) for longer in (False, True))
-CHANCES = {"digits": 0.1, "recall": 0.125}
+ROWS = summary.summarize(experiment.recorded())
 _WAIT = "const pause = () => new Promise((done) => setTimeout(done, 900));"
 MODEL = Model(
     "comparison",
-    figures.live_markup({300: ROWS, 1500: LONGER}, chances=CHANCES, quantiles={2: 4.3, 4: 2.776}, start="vanilla"),
-    {"chances": CHANCES, "start": "vanilla"},
-    lambda: Opening([], ["You give up vanilla on digits, which has 0.918"]),
-    block="accuracy",
+    live.markup(task="MNIST", module="vanilla"),
+    {"task": "MNIST", "start": "vanilla"},
+    lambda: Opening([], ["You give up vanilla on MNIST, which has 0.985"]),
 )
 
 
@@ -39,14 +37,14 @@ def test_the_table_changes_task_and_length_and_names_what_is_lost(page, width, a
         f"const press = async (text) => {{ [...document.querySelectorAll('.live button')].find((b) => b.textContent"
         f".startsWith(text)).click(); await pause(); return {{says: {SAYS}, rows: count()}}; }};"
         "const first = count(); const recall = await press('recall');"
-        "const longer = await press('1500'); const pooled = await press('identity mixer, averaged');"
+        "const longer = await press('1,500'); const pooled = await press('identity mixer, averaged');"
         "const back = await press('recall'); const numbers = [...document.querySelectorAll('.live-table .number')];"
         "const high = numbers.map((n) => n.clientHeight); const lines = Math.max(...high) / Math.min(...high);"
         "const answer = {first, recall, longer, pooled, back, lines,"
         "wide: document.querySelector('.live').scrollWidth, page: document.documentElement.clientWidth}",
         width=width,
     )
-    assert answer["first"] == answer["recall"]["rows"] == 19
+    assert (answer["first"], answer["recall"]["rows"]) == (7, 19)
     assert "on recall, which has 1.000" in answer["recall"]["says"]
     # The longer record is of digits alone.
     assert answer["longer"]["rows"] == 5

@@ -38,14 +38,6 @@ def _points(ax):
     return {(float(x), float(y)) for line in ax.lines for x, y in zip(line.get_xdata(), line.get_ydata(), strict=True)}
 
 
-def test_accuracy_shows_means_seeds_chance_and_what_failed():
-    figure = plot.accuracy(SUMMARIES, {"digits": 0.1, "recall": 0.125})
-    digits, recall = figure.axes
-    assert {(0.85, 1.0), (0.8, 0.75), (0.9, 0.75), (0.55, 0.0)} <= {(round(x, 6), y) for x, y in _points(digits)}
-    assert any(list(line.get_xdata()) == [0.125, 0.125] for line in recall.lines)
-    assert [text.get_text() for text in recall.texts] == ["every run failed"]
-
-
 def test_cost_shows_time_memory_and_accuracy_against_time():
     time, memory, digits, recall = plot.cost(SUMMARIES).axes
     assert (2.0, 1.13) in _points(time)
@@ -67,11 +59,3 @@ def test_whole_block_keeps_the_order_it_is_given():
     (ax,) = plot.whole_block(SUMMARIES, ["spins", "vanilla"]).axes
     assert [label.get_text() for label in ax.get_yticklabels()] == ["spins", "vanilla"]
     assert {(0.85, 0.15), (1.0, -0.15), (0.55, 1.15)} <= {(round(x, 6), y) for x, y in _points(ax)}
-
-
-def test_longer_shows_both_accuracies_of_the_modules_that_were_trained_longer():
-    longer = summary.summarize({"rows": [_spins("digits", _runs(0.7, 0.8))]})
-    figure = plot.longer(SUMMARIES, longer, (300, 1500))
-    (ax,) = figure.axes
-    assert {(0.55, 0.0), (0.75, 0.0)} <= {(round(x, 6), y) for x, y in _points(ax)}
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["300 updates", "1500 updates"]

@@ -12,7 +12,6 @@ from experiments.comparison.by_depth import Stack
 from experiments.comparison.contrasts import Finding
 from experiments.comparison.judging import Paired, Verdict
 from experiments.comparison.questions import QUESTIONS, Answer
-from experiments.depth import questions as questions_of_depth
 
 NOTHING = (math.nan, math.nan)
 GUESSES = {"mnist": ("accuracy", 0.1), "text": ("loss", 2.8)}
@@ -60,20 +59,6 @@ def test_contrasts_stand_at_their_means_in_their_units_with_the_look_of_their_de
     (band,) = left.patches
     assert (band.get_x(), band.get_width()) == pytest.approx((-1.0, 2.0))
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["yes", "undecided"]
-
-
-def test_losses_stand_in_points_with_their_intervals_and_the_largest_at_the_bottom():
-    found = [
-        questions_of_depth.Finding(row, "behind", Paired(mean, 0.0, mean - 0.001, mean + 0.002, 5), 0.0, decision, ())
-        for row, mean, decision in (("local pooling", 0.001, "no"), ("naive spins, one step", 0.03, "yes"))
-    ]
-    ax = plot.lost(found, 0.005).axes[0]
-    assert [label.get_text() for label in ax.get_yticklabels()] == ["naive spins", "local pooling"]
-    assert points(ax, "o") == [pytest.approx((3.0, 0))]
-    assert points(ax, "X") == [pytest.approx((0.1, 1))]
-    intervals = [line.get_xdata() for line in ax.lines if len(line.get_xdata()) == 2 and line.get_linestyle() == "-"]
-    assert intervals[:2] == [pytest.approx([2.9, 3.2]), pytest.approx([0.0, 0.3])]
-    assert ax.patches[0].get_extents().transformed(ax.transData.inverted()).x1 == pytest.approx(0.5)
 
 
 def test_scores_of_a_row_stand_together_by_depth():

@@ -29,10 +29,13 @@
   window.Live.models.comparison = model;
 
   const LOOK = `
-.live-table { display: grid; grid-template-columns: minmax(9rem, max-content) 1fr 3.2rem; gap: 0 0.5rem; width: 100%; }
-.live-table button { grid-column: 1 / 4; display: grid; grid-template-columns: subgrid; align-items: center; font: inherit;
+.live-table { display: grid; grid-template-columns: minmax(9rem, max-content) 1fr 3.2rem 3rem; gap: 0 0.5rem; width: 100%; }
+.live-table button, .live-table .head { grid-column: 1 / 5; }
+.live-table button { display: grid; grid-template-columns: subgrid; align-items: center; font: inherit;
   font-size: 0.88rem; text-align: left; padding: 0 0.2rem; min-height: 1.6rem; border: 0; border-radius: 3px;
   background: none; color: var(--live-ink); cursor: pointer; }
+.live-table .head { display: grid; grid-template-columns: subgrid; font-size: 0.8rem; color: var(--live-grey);
+  padding: 0 0.2rem; }
 .live-table button[aria-pressed="true"] { background: var(--live-faint); font-weight: 600; }
 .live-table .track { position: relative; height: 1rem; }
 .live-table .track i { position: absolute; top: 0.2rem; height: 0.6rem; background: var(--live-grey); opacity: 0.55; }
@@ -42,7 +45,7 @@
 .live-table .better i { background: var(--live-blue); }
 .live-table .number { font-variant-numeric: tabular-nums; text-align: right; white-space: nowrap; }
 @media (pointer: coarse) { .live-table button { min-height: 2.2rem; } }
-@media (max-width: 480px) { .live-table { grid-template-columns: minmax(7.5rem, 10rem) 1fr 3rem; }
+@media (max-width: 480px) { .live-table { grid-template-columns: minmax(6.5rem, 9rem) 1fr 3rem 2.6rem; }
   .live-table button { font-size: 0.8rem; line-height: 1.15; } }
 `;
   const percent = (share) => `${Math.round(100 * share)} %`;
@@ -55,19 +58,20 @@
     return node;
   }
 
-  window.Live.mount("comparison-accuracy", (live, data) => {
+  window.Live.mount("comparison-live", (live, data) => {
     document.head.append(element("style", {}, LOOK));
     live.name("Accuracy of every module, with intervals: choose a task and the length of training");
     const choices = { task: Object.keys(data.chances), updates: [...new Set(data.rows.map((row) => row.updates))] };
-    let state = { task: choices.task[0], updates: choices.updates[0], start: data.start };
+    const first = data.rows.find((row) => row.task === data.task);
+    let state = { task: data.task, updates: first.updates, start: data.start };
     const buttons = {};
     for (const [name, values] of Object.entries(choices)) {
       if (values.length < 2) continue;
       for (const value of values) {
-        const label = name === "updates" ? `${value} updates` : value;
+        const label = name === "updates" ? `${value.toLocaleString("en")} updates` : value;
         const button = live.button(label, () => {
           state = { ...state, [name]: value };
-          // Few were trained longer: what is chosen stays, and the other choice follows.
+          // What is chosen stays, and the other choice follows where nothing was run of both.
           if (!rows().length) {
             const { task, updates } = data.rows.find((row) => row[name] === value);
             state = { ...state, task, updates };
@@ -81,8 +85,9 @@
     live.stages.append(table);
     live.root.insertBefore(live.bar, live.stages);
     live.help(
-      "Bars: mean accuracy. Lines in them: 95 % intervals of the mean. Dashes: guessing. Blue: better than the chosen " +
-        "module in every pair of runs. Orange: worse in every pair. Grey: not told apart. Few rows were trained longer.",
+      "Bars: mean accuracy; those of MNIST begin at 0.94. Lines in them: 95 % intervals. Dashes: guessing. Blue: better " +
+        "than the chosen module in every pair of runs. Orange: worse in every pair. Grey: not told apart. Last column: " +
+        "time of an update, in units of the vanilla block.",
     );
 
     live.draw = () => {
@@ -93,10 +98,19 @@
         button.setAttribute("aria-pressed", String(String(state[name]) === value));
       }
       const focused = table.contains(document.activeElement) ? document.activeElement.dataset.module : "";
-      table.replaceChildren(...shown.map((row) => line(row, held)));
+      table.replaceChildren(head(shown), ...shown.map((row) => line(row, held)));
       if (focused) table.querySelector(`[data-module="${CSS.escape(focused)}"]`)?.focus();
       live.says(sentence(held, shown));
     };
+
+    function head(shown) {
+      const node = element("div", { class: "head", "aria-hidden": "true" });
+      const timed = shown.some((row) => row.time !== null);
+      for (const [name, text] of [["", "module"], ["", ""], ["number", "accuracy"], ["number", timed ? "time" : ""]]) {
+        node.append(element("span", { class: name }, text));
+      }
+      return node;
+    }
 
     function line(row, held) {
       const a = row.accuracies;
@@ -104,12 +118,14 @@
       const button = element("button", { type: "button", "aria-pressed": pressed, "data-module": row.module });
       const track = element("span", { class: "track", "aria-hidden": "true" });
       const wide = a.length ? half(a, data.quantiles) : 0;
-      button.append(element("span", {}, row.module), track, element("span", { class: "number" }, a.length ? digits(mean(a)) : "failed"));
+      button.append(element("span", {}, row.module), track, element("span", { class: "number" }, a.length ? digits(mean(a)) : "failed"),
+        element("span", { class: "number" }, row.time === null ? "" : `${row.time.toFixed(1)} ×`));
       if (a.length) {
-        track.append(bar("i", 0, mean(a)));
-        if (Number.isFinite(wide)) track.append(bar("b", Math.max(0, mean(a) - wide), Math.min(1, mean(a) + wide)));
+        track.append(bar("i", 0, scaled(mean(a))));
+        if (Number.isFinite(wide)) track.append(bar("b", scaled(mean(a) - wide), scaled(mean(a) + wide)));
       }
-      track.append(bar("s", data.chances[state.task], data.chances[state.task]));
+      const chance = data.chances[state.task];
+      if (chance > data.from[state.task]) track.append(bar("s", scaled(chance), scaled(chance)));
       if (row !== held && a.length && held.accuracies.length) {
         const { wins } = compare(a, held.accuracies);
         if (a.length > 1 && (wins === 0 || wins === 1)) button.classList.add(wins ? "better" : "worse");
@@ -119,6 +135,12 @@
         live.refresh();
       });
       return button;
+    }
+
+    // The part of the track up to an accuracy.
+    function scaled(accuracy) {
+      const from = data.from[state.task];
+      return Math.max(0, Math.min(1, (accuracy - from) / (1 - from)));
     }
 
     function bar(name, from, to) {

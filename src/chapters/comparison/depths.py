@@ -16,7 +16,7 @@ from matplotlib.lines import Line2D
 
 from chapters import style
 
-__all__ = ["answers", "by_heart", "lost", "physics", "scores"]
+__all__ = ["answers", "by_heart", "physics", "scores"]
 
 BLUE, ORANGE, GREEN, *_ = style.QUALITATIVE
 DECISIONS = {"yes": (GREEN, "o"), "no": (ORANGE, "X"), "undecided": (style.GREY, "s")}
@@ -34,23 +34,6 @@ def _interval(ax: Axes, finding: Any, y: float, scale: float) -> None:
     d, (colour, marker) = finding.difference, DECISIONS[finding.decision]
     ax.plot([scale * d.low, scale * d.high], [y, y], color=colour, linewidth=1.4, linestyle="-")
     ax.plot([scale * d.mean], [y], color=colour, marker=marker, linestyle="none")
-
-
-@style.house
-def lost(findings: Sequence[Any], margin: float) -> Figure:
-    """What the share of right answers loses, in percentage points with intervals of 95 %, by what stands in the block.
-
-    ``margin``: the part of all answers that does not matter, as a band. More is a larger loss.
-    """
-    rows = sorted(findings, key=lambda finding: -finding.difference.mean)
-    figure, ax = style.subplots(1, 1, width="column", height=0.32 * len(rows) + 1.1)
-    ax.axvspan(0, 100 * margin, color=style.FAINT, alpha=0.6, linewidth=0)
-    for y, finding in enumerate(rows):
-        _interval(ax, finding, y, 100)
-    ax.axvline(0, color=style.GREY, linewidth=1.0)
-    ax.set_yticks(range(len(rows)), [finding.row.split(",")[0] for finding in rows])
-    ax.set(ylim=(-0.7, len(rows) - 0.3), xlabel="percentage points lost")
-    return figure
 
 
 @style.house

@@ -6,8 +6,7 @@ filled and recall is open.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 from matplotlib import ticker
@@ -15,10 +14,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from chapters import scripts, style
+from chapters import style
 from experiments.comparison.summary import Summary
 
-__all__ = ["accuracy", "cost", "diagnostics", "live_markup", "longer", "whole_block"]
+__all__ = ["cost", "diagnostics", "whole_block"]
 
 BLUE, ORANGE, GREEN, PURPLE, OCHRE, BROWN = style.QUALITATIVE
 FAMILIES = {
@@ -65,33 +64,6 @@ def _task_handles() -> list[Line2D]:
         Line2D([], [], color=BLUE, marker="s", linestyle="none", label=TASKS["digits"]),
         Line2D([], [], color=ORANGE, marker="o", linestyle="none", markerfacecolor=style.PAPER, label=TASKS["recall"]),
     ]
-
-
-@style.house
-def accuracy(summaries: Sequence[Summary], chances: dict[str, float]) -> Figure:
-    """Accuracy on the test set: a marker for the mean, small points for the seeds, a dashed line for chance.
-
-    One panel for each task of ``chances``; a module without a run that counts says so.
-    """
-    names = _names(summaries)
-    figure, axes = style.subplots(1, len(chances), height=0.23 * len(names) + 1.2, sharey=True, squeeze=False)
-    for letter, ax, (task, chance) in style.dressed("ab", axes[0], chances.items()):
-        places = _rows(ax, names)
-        for s in (s for s in summaries if s.task == task):
-            colour, marker = FAMILIES[s.family]
-            y = places[s.module]
-            if not s.accuracies.size:
-                ax.text(0.5, y, "every run failed", ha="center", va="center", fontsize=8, color=style.GREY)
-                continue
-            points = np.full(s.accuracies.size, y - 0.25)
-            ax.plot(s.accuracies, points, color=colour, marker=".", markersize=3.5, alpha=0.7, linestyle="none")
-            ax.plot([s.accuracy], [y], color=colour, marker=marker, markersize=5.5, linestyle="none")
-        ax.axvline(chance, color=style.GREY, linestyle="--", linewidth=1.0)
-        ax.set(xlim=(0, 1.04), xlabel="accuracy on the test set")
-        ax.set_title(TASKS[task], loc="center")
-        style.panel_label(ax, letter)
-    _legend(figure, _family_handles(summaries), 4)
-    return figure
 
 
 @style.house
@@ -184,55 +156,3 @@ def whole_block(summaries: Sequence[Summary], modules: Sequence[str]) -> Figure:
     ax.set(xlim=(0, 1.04), xlabel="accuracy on the test set")
     _legend(figure, _task_handles(), 2)
     return figure
-
-
-@style.house
-def longer(summaries: Sequence[Summary], again: Sequence[Summary], updates: tuple[int, int]) -> Figure:
-    """Accuracy of the modules of ``again`` after fewer and after more ``updates``: means with standard errors."""
-    names = _names(again)
-    figure, ax = style.subplots(1, 1, width="column", height=0.3 * len(names) + 1.2)
-    places = _rows(ax, names)
-    for rows, colour, marker, face in ((summaries, style.GREY, "o", style.PAPER), (again, BLUE, "s", BLUE)):
-        for s in (s for s in rows if s.module in names and s.task == again[0].task):
-            error = 0 if np.isnan(s.standard_error) else s.standard_error
-            y = places[s.module]
-            ax.errorbar(
-                [s.accuracy], [y], xerr=[error], color=colour, marker=marker, markerfacecolor=face, linestyle="none"
-            )
-    handles = [
-        Line2D([], [], color=colour, marker=marker, linestyle="none", markerfacecolor=face, label=f"{count} updates")
-        for count, colour, marker, face in zip(
-            updates, (style.GREY, BLUE), ("o", "s"), (style.PAPER, BLUE), strict=True
-        )
-    ]
-    ax.set(xlim=(0, 1.04), xlabel=f"accuracy on the test set, {TASKS[again[0].task]}")
-    _legend(figure, handles, 2)
-    return figure
-
-
-def live_markup(
-    records: Mapping[int, Sequence[Summary]],
-    *,
-    chances: Mapping[str, float],
-    quantiles: Mapping[int, float],
-    start: str,
-) -> str:
-    """The live table's numbers and the scripts that draw it, as markup for the page.
-
-    ``records`` maps a number of updates to its summaries; ``quantiles`` degrees of freedom to Student's quantile for
-    the intervals; ``start`` is the module that the others are held against at first. The scripts are
-    ``book/_static/live/kernel.js`` and ``comparison.js`` beside it; where they are missing, nothing of this is seen.
-    """
-    rows: list[dict[str, Any]] = [
-        {
-            "module": s.module,
-            "family": s.family,
-            "task": s.task,
-            "updates": updates,
-            "accuracies": s.accuracies.tolist(),
-        }
-        for updates, summaries in records.items()
-        for s in summaries
-    ]
-    content = {"rows": rows, "chances": dict(chances), "quantiles": dict(quantiles), "start": start}
-    return scripts.markup("comparison", content, block="accuracy")

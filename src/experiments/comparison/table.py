@@ -17,12 +17,21 @@ from experiments.depth import mnist
 
 __all__ = ["ABOUT", "runs"]
 
+_KINDS = {
+    "transformer": "vanilla",
+    "ablations": "part left out",
+    "other mixers": "other mixer",
+    "spin transformer": "spins",
+    "parallel block": "spins",
+    "free energy": "spins",
+    "deep implicit": "spins, free couplings",
+}
 ABOUT = (
     "A row is one training of a small model: a stack of two blocks on MNIST, or a single block on digits of 8 x 8 "
-    "pixels or on associative recall. accuracy is that of the test, and missing where the run failed; parameters are "
-    "those of the whole model; time is that of an update in units of the vanilla block, measured in turns with it on "
-    "the same core, and missing where it was not measured. The learning rate of every module was chosen on other "
-    "seeds. Made by experiments.comparison.table."
+    "pixels or on associative recall. kind is vanilla or what stands in its place. accuracy is that of the test, "
+    "and missing where the run failed; parameters are those of the whole model; time is that of an update in "
+    "units of the vanilla block, measured in turns with it on the same core, and missing where it was not "
+    "measured. The learning rate of every module was chosen on other seeds. Made by experiments.comparison.table."
 )
 
 
@@ -31,6 +40,7 @@ def _blocks() -> Iterator[dict[str, Any]]:
         record = experiment.recorded(longer=longer)
         for row in record["rows"]:
             shared = {"task": row["task"], "updates": record["recipe"]["num_updates"], "module": row["module"]}
+            shared["kind"] = _KINDS[row["family"]]
             for run in row["runs"]:
                 accuracy = None if run["failure"] else run["accuracy"]
                 cost = {"parameters": row["parameters"], "time": run["time_ratio"]}
@@ -43,12 +53,15 @@ def _stacks() -> Iterator[dict[str, Any]]:
     for name in design["rows"]:
         shared: dict[str, Any] = {"task": "MNIST", "updates": design["updates"], "module": name}
         if name == mnist.LINEAR:
+            kind = "linear"
             parameters = (task.num_sites * task.num_features + 1) * task.num_classes
         else:
             row = modules.stacked(name, design["depth"], task.grid)
+            kind = _KINDS[row.family]
             parameters = modules.num_parameters(row, task, modules.width(row, task))
         for seed, wrong in zip(design["seeds"], mnist.wrong_answers(record, name), strict=True):
-            yield shared | {"seed": seed, "accuracy": round(1 - wrong, 6), "parameters": parameters, "time": None}
+            run = {"kind": kind, "seed": seed, "accuracy": round(1 - wrong, 6)}
+            yield shared | run | {"parameters": parameters, "time": None}
 
 
 def runs() -> pd.DataFrame:
