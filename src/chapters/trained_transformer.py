@@ -1,4 +1,4 @@
-"""The figures of the lesson on a trained transformer: measures of heads in, a matplotlib figure out. Computes nothing.
+"""The figures of the lesson on a trained transformer: each function draws measures of heads.
 
 A map of heads has a row for each layer, the first below, and a column for each head.
 """
@@ -36,10 +36,10 @@ def _map(ax: Axes, values: np.ndarray, title: str) -> None:
 def heads(dataset: Any, names: Sequence[str] | None = None) -> Figure:
     """Maps of the measures of ``spinbook.lens.measure``, means over windows, a panel each: layer against head.
 
-    ``names``: those that are drawn; all measures of heads by default.
+    ``names``: the measures to draw; all measures of heads by default.
     """
-    found = [name for name, values in dataset.data_vars.items() if {"layer", "head"} <= set(values.dims)]
-    chosen = list(names) if names is not None else found
+    measures = [name for name, values in dataset.data_vars.items() if {"layer", "head"} <= set(values.dims)]
+    chosen = list(names) if names is not None else measures
     columns = min(3, len(chosen))
     rows = -(-len(chosen) // columns)
     figure, axes = style.subplots(rows, columns, height=1.9 * rows + 0.3, squeeze=False)

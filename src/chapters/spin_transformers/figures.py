@@ -1,4 +1,4 @@
-"""The figures of the chapter ``spin-transformers``: results in, a matplotlib figure out. Nothing is computed here.
+"""The figures of the chapter ``spin-transformers``: each function draws given results and returns the figure.
 
 Naive mean field is orange and dashed, TAP blue and solid, the central-limit theory and what comes of it green, and what
 is sampled ink with error bars, wherever they meet. Each function says which shapes it expects.
@@ -449,7 +449,7 @@ def errata(
     dims: np.ndarray,
     trace_errors: Mapping[str, np.ndarray],
 ) -> Figure:
-    """What a wrong index costs against the spread of the norms; two conventions for a trace against the exact spin.
+    """Error of a wrong index against the spread of the norms; two conventions for a trace against the exact spin.
 
     ``index_errors`` and ``trace_errors`` map a label to relative errors on ``spreads`` and on ``dims``.
     """
@@ -597,7 +597,7 @@ def heads(
     edges: np.ndarray,
     response: Mapping[str, np.ndarray],
 ) -> Figure:
-    """Two readings of several heads: how the length of a site is shared, and who listens to whom.
+    """Two readings of several heads: how the length of a site is shared, and which head responds to which.
 
     ``shares`` maps a reading to the density of |m^h|^2 / |m|^2 over sites and heads, in the bins between the ``edges``;
     ``response`` maps a reading to (heads, heads) mean sizes of d m^h / d x^k.
@@ -616,7 +616,7 @@ def heads(
         ax.imshow(shown, cmap="Greys", vmin=-4, vmax=0.5, origin="upper", interpolation="nearest")
         for row in range(count):
             for column in range(count):
-                # White in the dark as well, as the grey scale is.
+                # White in the dark variant as well, like the grey scale.
                 if values[row, column] == 0:
                     box = Rectangle((column - 0.5, row - 0.5), 1, 1, facecolor="#fefefe", edgecolor=style.FAINT)
                     ax.add_patch(box)
