@@ -57,7 +57,7 @@ def couplings(key: Array, num_sites: int, *, kind: str, scale: float) -> Float[n
     [1.0, 1.0, 1.0, 1.0, 1.0]
     """
     N = validate.count(num_sites, "num_sites", minimum=2)
-    z = np.asarray(jax.random.normal(validate.key(key), (N, N)), float)
+    z = np.asarray(jax.random.normal(validate.key(key), (N, N), jnp.float32), float)
     if kind == "softmax":
         found: np.ndarray = scipy.special.softmax(scale * z, axis=1)
         return found
@@ -80,7 +80,7 @@ def fields(key: Array, num_sites: int, dim: int, *, length: float) -> Float[np.n
     [0.0, 0.0]
     """
     N, D = validate.count(num_sites, "num_sites", minimum=2), validate.count(dim, "dim", minimum=3)
-    u = np.asarray(jax.random.normal(validate.key(key), (N, D)), float)
+    u = np.asarray(jax.random.normal(validate.key(key), (N, D), jnp.float32), float)
     for _ in range(100):
         u = u - u.mean(axis=0)
         u /= np.linalg.norm(u, axis=1, keepdims=True)
