@@ -198,7 +198,7 @@ def test_laws_of_delayed_correlations_against_sampled_spins_on_a_sink(own, law_h
     D = np.asarray(vector_delayed_correlations(J, theta, theta, beta=1.0, response=sphere.exact))
     measured = np.sqrt(np.sum((D - a) * (D - b)) / np.sum(a * b))
     law = lens.sink_law(J, m, beta=1.0)
-    assert law.closed == pytest.approx(measured, rel=0.05)
+    assert law.linear == pytest.approx(measured, rel=0.05)
     assert law.one_mode == pytest.approx(measured, rel=0.05)
     assert law.uniform < measured / 2
     # The short law counts what a sink keeps of itself as if others had heard it.
@@ -369,7 +369,7 @@ def test_the_leading_mode_is_that_of_all_tokens_alike_where_others_die_out_as_sl
     """A ring, whose eigenvalues are all as long: C is v on the diagonal and a^2 c / N elsewhere."""
     m = np.tile(np.random.default_rng(0).normal(scale=0.3, size=16), (sites, 1))
     law = lens.sink_law(np.roll(np.eye(sites), 1, axis=1), m, beta=1.0)
-    a2 = law.closed
+    a2 = law.linear
     off = a2 * a2 / (1 - a2 * (1 - 1 / sites)) / sites
     expected = math.sqrt(sites - 1) * off / math.sqrt(1 + (sites - 1) * off**2)
     assert law.one_mode == pytest.approx(expected, rel=1e-9)

@@ -1,8 +1,8 @@
 """What only the pages of the book need: one module or folder a chapter, one function a figure.
 
-A figure takes results and computes none; only the title page computes its own. Samples are shown by their mean, their
-standard error, their band or their histogram, and guides to the eye have slopes that are given; what is fitted or
-derived comes from ``spinbook`` and ``experiments``. ``style`` holds the sizes, fonts and palettes of the whole book,
+A figure draws results that it is given; only the title page computes its own. A function may summarise samples (mean,
+standard error, band, histogram) and draw guides to the eye with given slopes; whatever is fitted or derived comes from
+``spinbook`` and ``experiments``. ``style`` holds the sizes, fonts and palettes of the whole book,
 ``scripts`` the markup of its live models.
 """
 

@@ -1,4 +1,4 @@
-"""The figures of the chapter ``adaptive-tap``: results in, a matplotlib figure out. Nothing is computed here.
+"""The figures of the chapter ``adaptive-tap``: each function draws given results and returns the figure.
 
 Naive mean field is orange and dashed, plain TAP blue and solid, adaptive TAP green and dash-dotted, wherever they meet.
 Each function says which shapes it expects.
@@ -87,7 +87,7 @@ def convergence(
     lowest: np.ndarray,
     converged: np.ndarray,
 ) -> Figure:
-    """Where plain iteration converges, how it fails, and what the smallest eigenvalue has to do with it.
+    """Where plain iteration converges, how it fails, and the smallest eigenvalue along the way.
 
     ``fractions[method]`` (strengths,) of the systems converge. ``traces`` maps a description to the smallest eigenvalue
     after each step. ``lowest`` eigenvalue met and ``converged`` are (strengths, systems) of adaptive TAP.
@@ -174,7 +174,7 @@ def correction(
     random: np.ndarray,
     quartiles: Mapping[str, np.ndarray],
 ) -> Figure:
-    """The Onsager term V_i m_i against the mean it corrects, what networks make of it, and what that does to the means.
+    """The Onsager term V_i m_i against the mean, its fits by networks, and the resulting errors of the means.
 
     ``spins``, ``truth``, ``fitted`` and ``random`` are matching flat arrays of one component; ``quartiles[name]`` are
     the three of the errors of the magnetisations, with names in the order in which they are drawn.
@@ -203,7 +203,7 @@ def correction(
 
 @style.house
 def initialisation(factors: Mapping[str, np.ndarray], sweeps: Mapping[str, np.ndarray]) -> Figure:
-    """Accuracy, and the share of responses that were not found, against a factor on the initial couplings or fields.
+    """Accuracy, and the share of responses that did not converge, against a factor on the initial couplings or fields.
 
     Both map "couplings" and "fields": ``sweeps`` to (len(factors), 2, seeds), accuracy and share.
     """
@@ -312,7 +312,7 @@ def headline(
 
     ``accuracies``, ``organised`` and ``patterns``, the correlation of the couplings with the last ones, are (runs,
     looks), with ``looks`` the length of ``updates``, the first of which is the start. ``published`` is an accuracy, and
-    ``asked`` an update with the part that is expected after it. ``fallen`` has the accuracies of one more training.
+    ``asked`` an update with the part that is expected after it. ``fallen`` has the accuracies of a further training.
     """
     figure, (left, right) = style.subplots(1, 2, height=2.7)
     trained = np.asarray(updates) > 0

@@ -1,4 +1,4 @@
-"""The figures of the chapter ``entropy-production``: results in, a matplotlib figure out. Nothing is computed here.
+"""The figures of the chapter ``entropy-production``: each function draws given results and returns the figure.
 
 What maximises entropy production is orange, what minimises it blue; the truth (enumerated, sampled or infinite) is in
 ink. Seeds are shown as a band from the least to the largest. Each function says which shapes it expects.
@@ -120,7 +120,7 @@ def phase_diagram(
 ) -> Figure:
     """Entropy production per spin over the plane (widths, betas), and cuts with naive mean field and sampling.
 
-    ``critical`` is the line (widths, betas) of the transition, ``marks`` the critical beta of a cut where there is one;
+    ``critical`` is the line (widths, betas) of the transition, ``marks`` the critical beta of a cut, if it exists;
     ``sampled`` holds means and standard errors.
     """
     figure, axes = style.subplots(1, 1 + len(cuts), height=2.9, width_ratios=[1.35] + [1] * len(cuts))
@@ -163,7 +163,7 @@ def vectors(
 ) -> Figure:
     """Error of delayed correlations against D, sigma over the exact one, and its sign in near-symmetric systems.
 
-    ``errors`` maps a form to values at ``dims``, ``ratios`` one to values at ``strengths`` of the coupling.
+    ``errors`` maps a form to values at ``dims``, ``ratios`` maps a form to values at ``strengths`` of the coupling.
     """
     figure, (left, middle, right) = style.subplots(1, 3, height=2.9)
     looks = list(style.dressed((ORANGE, BLUE), ("s", "o"), ("--", "-"), errors))
@@ -229,7 +229,7 @@ def vibe_check(
 def settling(
     left_over: Mapping[str, np.ndarray], *, betas: np.ndarray, first: np.ndarray, rest: np.ndarray, factors: np.ndarray
 ) -> Figure:
-    """Distance from the new steady state against iterations, and what the first iteration leaves, against beta.
+    """Distance from the new steady state against iterations, and the distance after the first, against beta.
 
     ``left_over`` maps a label to (steps, seeds), relative to step 0; ``first`` and ``rest`` are (betas, seeds) after a
     change of inputs and from rest; ``factors`` (betas, seeds) are contraction factors.
@@ -285,7 +285,7 @@ def mechanism(updates: np.ndarray, panels: Mapping[str, Mapping[str, np.ndarray]
 def learning(
     updates: np.ndarray, accuracy: Mapping[str, np.ndarray], *, final: Mapping[str, np.ndarray], chance: float
 ) -> Figure:
-    """Accuracy on sequences not seen before against updates, and that after the last one, whose labels name the curves.
+    """Accuracy on sequences not seen before against updates, and after the last update, with labels for the curves.
 
     ``accuracy`` maps a way of learning to (records, seeds), ``final`` to (seeds,).
     """

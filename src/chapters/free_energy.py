@@ -1,4 +1,4 @@
-"""The figures of the chapter ``free-energy``: results in, a matplotlib figure out. Nothing is computed here.
+"""The figures of the chapter ``free-energy``: each function draws given results and returns the figure.
 
 The saddle point is blue, its next order green, the truth (exact or sampled) in ink, and what a source prints and this
 book corrects orange and dashed, wherever they meet. Each function says which shapes it expects.
@@ -227,7 +227,7 @@ def curvature(
     top = max(float(np.abs(m).max()) for m in matrices.values())
     titles = {"autodiff": "true Hessian", "printed": "as printed"}
     for ax, (name, title) in zip((first, second), titles.items(), strict=True):
-        # A logarithmic scale, since the printed diagonal swallows what lies beside it.
+        # A logarithmic scale, since the printed diagonal hides all other entries.
         size = np.log10(np.clip(np.abs(matrices[name]), 1e-3 * top, None))
         image = ax.imshow(size, cmap=style.SEQUENTIAL, vmin=np.log10(1e-3 * top), vmax=np.log10(top))
         ax.set_title(title, loc="center")
@@ -281,7 +281,7 @@ def attention(
         right.semilogy(
             orders, values, color=FAMILY[k], linestyle=FAMILY_LINES[k], marker=FAMILY_MARKERS[k], markersize=3.5
         )
-        # Above a rising curve and to the right of a falling one, where nothing else is drawn.
+        # Above a rising and to the right of a falling curve, where the space is free.
         if values[-1] > 1:
             nearest, offset, side = 2 * len(orders) // 3, (-8.0, 4.0), "right"
         else:
@@ -299,7 +299,7 @@ def attention(
 def channels(
     closed_form: np.ndarray, automatic: np.ndarray, *, rho: np.ndarray, shares: np.ndarray, labels: Sequence[str]
 ) -> Figure:
-    """Channel mixing by autodiff against its closed form; the share of it that a token can know, against rho.
+    """Channel mixing by autodiff against its closed form; the share of it that depends on a token alone, against rho.
 
     ``closed_form`` and ``automatic`` have equal shapes; ``shares`` (sizes, draws) belong to ``rho`` (sizes,) and
     ``labels``. The line is rho / (1 + rho).

@@ -1,4 +1,4 @@
-"""Live models: the numbers that a script of the page starts from, as markup. Nothing is computed or drawn here."""
+"""Markup of live models: the numbers that a script of the page starts from."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ __all__ = ["markup"]
 def markup(chapter: str, content: Mapping[str, Any], *, block: str = "live") -> str:
     """The ``content`` as JSON with the identifier CHAPTER-BLOCK-data, and the scripts that read it.
 
-    The scripts are ``kernel.js`` and CHAPTER.js of the page's folder ``_static/live``; where they are missing, nothing
-    of this is seen. Raises ``ValueError`` for a number that is not finite, which JSON cannot hold.
+    The scripts are ``kernel.js`` and CHAPTER.js of the page's folder ``_static/live``; without them nothing is
+    shown. Raises ``ValueError`` for a number that is not finite, which JSON cannot hold.
 
     >>> print(markup("adaptive-tap", {"coupling": 0.5}).split("<script src")[0])
     <script type="application/json" id="adaptive-tap-live-data">{"coupling":0.5}</script>

@@ -1,4 +1,4 @@
-"""Sizes, fonts and palettes of every figure in the book, in a light and a dark variant. No figure is drawn here.
+"""Sizes, fonts and palettes of every figure in the book, in a light and a dark variant.
 
 A figure is drawn once, with the light colours below. What saves it exchanges them for their dark counterparts,
 ``DARK``, and reads ``RC`` and ``PAPER``; colours outside the palette, colour maps among them, stay as they are.
@@ -166,7 +166,8 @@ def panel_label(ax: Axes, label: str) -> None:
 def dressed(*looks_and_items: Iterable[Any]) -> Iterator[Any]:
     """The items that the last argument holds, each behind its own look from every argument before.
 
-    Looks (colours, lines, markers, axes) may be left over, items may not: a curve without a look is an error.
+    There may be more looks (colours, lines, markers, axes) than items, but not fewer: a curve without a look is an
+    error.
 
     >>> list(dressed("abc", {"naive": 2, "TAP": 3}.items()))
     [('a', ('naive', 2)), ('b', ('TAP', 3))]
@@ -224,7 +225,7 @@ def plain_ticks(axis: Axis, ticks: Sequence[float] | np.ndarray) -> None:
 
 
 def decades(axis: Axis, step: int = 1) -> None:
-    """Ticks at every ``step``-th power of ten and nowhere else.
+    """Ticks at every ``step``-th power of ten only.
 
     Over many decades minor ticks crowd the axis, and take seconds to lay out.
     """

@@ -1,4 +1,4 @@
-"""The picture of the title page: arrows that answer a dragged field and each other, live and still. No figure is drawn.
+"""The picture of the title page: arrows that follow a dragged field and each other, live and still.
 
 The model is the naive mean-field steady state of vector spins whose couplings are the attention of their fields:
 m = phi(x + J(x) m) with J(x) = c softmax(a x x^T), and phi the response of ``sphere.large_d``.
@@ -34,7 +34,7 @@ html[data-theme="dark"] .spins { --spins-ink: %(dark_ink)s; --spins-paper: %(dar
 
 
 class Scene(NamedTuple):
-    """Places (N, 2), the fields of their own (N, 2), where the hand is, and the numbers of the model."""
+    """Places (N, 2), the fields of their own (N, 2), the place of the hand, and the numbers of the model."""
 
     places: np.ndarray
     own: np.ndarray
@@ -64,7 +64,7 @@ def scene() -> Scene:
 
 
 def answers(shown: Scene) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The mean arrows alone and together, (N, 2) each, and the couplings (N, N), by the library."""
+    """The mean arrows without and with couplings, (N, 2) each, and the couplings (N, N), by the library."""
     import jax
     import jax.numpy as jnp
 

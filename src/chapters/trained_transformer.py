@@ -1,4 +1,4 @@
-"""The figures of the lesson on a trained transformer: measures of heads in, a matplotlib figure out. Computes nothing.
+"""The figures of the lesson on a trained transformer: each function draws measures of heads.
 
 A map of heads has a row for each layer, the first below, and a column for each head.
 """
@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 
 from chapters import scripts, style
 
-__all__ = ["cosines", "echoes", "heads", "irreversible", "laws", "live_markup", "sinks", "two_networks"]
+__all__ = ["cosines", "heads", "irreversible", "laws", "live_markup", "two_networks"]
 
 BLUE, ORANGE, GREEN, PURPLE, OCHRE, BROWN = style.QUALITATIVE
 SHOWN = ("attended", "concentration", "irreversibility", "positional", "first_token", "second_eigenvalue")
@@ -36,10 +36,10 @@ def _map(ax: Axes, values: np.ndarray, title: str) -> None:
 def heads(dataset: Any, names: Sequence[str] | None = None) -> Figure:
     """Maps of the measures of ``spinbook.lens.measure``, means over windows, a panel each: layer against head.
 
-    ``names``: those that are drawn; all measures of heads by default.
+    ``names``: the measures to draw; all measures of heads by default.
     """
-    found = [name for name, values in dataset.data_vars.items() if {"layer", "head"} <= set(values.dims)]
-    chosen = list(names) if names is not None else found
+    measures = [name for name, values in dataset.data_vars.items() if {"layer", "head"} <= set(values.dims)]
+    chosen = list(names) if names is not None else measures
     columns = min(3, len(chosen))
     rows = -(-len(chosen) // columns)
     figure, axes = style.subplots(rows, columns, height=1.9 * rows + 0.3, squeeze=False)
@@ -87,29 +87,6 @@ def live_markup(
 
 
 @style.house
-def sinks(concentrations: np.ndarray, alone: np.ndarray, shares: Mapping[str, np.ndarray]) -> Figure:
-    """(a) P of every head (L, H), with the first token and, ``alone``, without; (b) ``shares`` by layer and name."""
-    figure, (left, right) = style.subplots(1, 2, height=2.9)
-    layers = np.arange(1, len(concentrations) + 1)
-    spread = np.linspace(-0.16, 0.16, concentrations.shape[1])
-    for values, colour, marker, shift, words in (
-        (concentrations, BLUE, "o", -0.2, "with [CLS]"),
-        (alone, ORANGE, "^", 0.2, "without"),
-    ):
-        x = layers[:, None] + shift + spread
-        left.plot(x.ravel(), values.ravel(), color=colour, marker=marker, markersize=3, linestyle="none", label=words)
-    left.set(yscale="log", xlabel="layer", ylabel="$P$ of a head", xticks=layers)
-    style.plain_ticks(left.yaxis, [1, 2, 5, 10, 20, 50])
-    left.legend(loc="upper center", bbox_to_anchor=(0.5, 1.2), ncols=2)
-    for (name, values), colour, marker in zip(shares.items(), (BLUE, GREEN, ORANGE), style.MARKERS, strict=False):
-        right.plot(layers, values, color=colour, marker=marker, label=name)
-    right.set(xlabel="layer", ylim=(0, 1.05), xticks=layers)
-    right.legend(loc="upper center", bbox_to_anchor=(0.5, 1.3), ncols=1)
-    style.letters(left, right)
-    return figure
-
-
-@style.house
 def cosines(courses: Mapping[str, np.ndarray], errors: Mapping[str, np.ndarray]) -> Figure:
     """The mean cosine of two tokens by depth, a curve for each network or change of it; named beside its end."""
     figure, ax = style.subplots(1, 1, height=3.2, width="page")
@@ -123,28 +100,6 @@ def cosines(courses: Mapping[str, np.ndarray], errors: Mapping[str, np.ndarray])
         )
     ax.set(xlabel="layers passed", ylabel="mean cosine of two tokens", ylim=(-0.03, 1.05))
     ax.legend(loc="center left", bbox_to_anchor=(1.01, 0.5))
-    return figure
-
-
-@style.house
-def echoes(coefficients: np.ndarray, errors: np.ndarray, sizes: np.ndarray) -> Figure:
-    """(a) coefficients of the echo by layer (K,) with four errors, and -1 dashed; (b) root mean squares (K, 4)."""
-    figure, (left, right) = style.subplots(1, 2, height=2.8)
-    layers = np.arange(1, len(coefficients) + 1)
-    left.axhline(0, color=style.GREY, linewidth=0.8)
-    left.axhline(-1, color=ORANGE, linestyle="--", linewidth=1.4)
-    left.errorbar(layers, coefficients, 4 * errors, color=BLUE, marker="o", linestyle="none")
-    left.set_yscale("symlog", linthresh=2)
-    left.set_yticks([-10, -1, 0, 1, 10], ["−10", "−1", "0", "1", "10"])
-    left.set(xlabel="layer", ylabel="coefficient of the echo", xticks=layers)
-    names = ("feed-forward output", "its input", "what others told", "echo")
-    for values, name, colour, marker, line in zip(
-        sizes.T, names, (GREEN, style.GREY, PURPLE, BLUE), style.MARKERS, style.LINE_STYLES, strict=False
-    ):
-        right.plot(layers, values, color=colour, marker=marker, linestyle=line, label=name)
-    right.set(yscale="log", xlabel="layer", ylabel="size of a component", xticks=layers)
-    right.legend(loc="upper center", bbox_to_anchor=(0.5, 1.32), ncols=2, fontsize=8)
-    style.letters(left, right)
     return figure
 
 

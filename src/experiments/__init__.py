@@ -9,8 +9,8 @@ encoder             a trained sentence encoder, and lens_record what was measure
 records             files of numbers with a checksum, small enough to be committed
 published           the sweeps of the book by name, which ``python -m experiments`` lists and runs
 
-A record is a file beside the module that makes it and reads it. Everything here rests on ``spinbook``, which knows
-nothing of it.
+A record is a file beside the module that makes it and reads it. Modules here import ``spinbook``, never the other way
+round.
 """
 
 from __future__ import annotations

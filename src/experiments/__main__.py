@@ -114,9 +114,9 @@ def _mnist(options: argparse.Namespace) -> None:
 
 
 def _answer(findings: Iterable[Any], unit: str) -> None:
-    for found in findings:
-        difference = f"{found.difference.mean:+.4f} {unit}"
-        print(f"{found.row}, {found.question}: {found.decision} ({difference}, p = {found.p:.2g})")
+    for answer in findings:
+        difference = f"{answer.difference.mean:+.4f} {unit}"
+        print(f"{answer.row}, {answer.question}: {answer.decision} ({difference}, p = {answer.p:.2g})")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -1,4 +1,4 @@
-"""Designs of experiments are checked when they are made: a decorator of named tuples, by the types of their fields."""
+"""A decorator that checks the fields of a named tuple, the design of an experiment, whenever an instance is made."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _FIELDS |= {f"tuple[{kind}, ...]": functools.partial(_each, check) for kind, che
 
 
 def record(**checks: Check | tuple[Any, ...]) -> Callable[[type[T]], type[T]]:
-    """Let a ``NamedTuple`` look at its fields whenever one is made, by its name, by ``_replace`` or from a file.
+    """Make a ``NamedTuple`` check its fields whenever an instance is made: by a call, by ``_replace`` or from a file.
 
-    A check by name takes the value and the name of its field, or is a tuple of what it may be. Without one an integer
-    must be at least 1, a real number above 0, and truth values and text must be that; the same holds for each entry of
-    a tuple of them. Fields of other types are left alone.
+    ``checks`` maps a field to a function of its value and its name, or to the tuple of its allowed values. For other
+    fields the annotation decides: an integer must be at least 1, a real number above 0, and truth values and text must
+    have these types. The same holds for each entry of a tuple. Fields of any other type are not checked.
 
     >>> from typing import NamedTuple
     >>> @record(draw=validate.count)
@@ -59,7 +59,7 @@ def record(**checks: Check | tuple[Any, ...]) -> Callable[[type[T]], type[T]]:
                 validate.choice(value, check, name) if isinstance(check, tuple) else check(value, name)
             return made
 
-        # A NamedTuple refuses both in its body; the second is what ``_replace`` calls.
+        # A NamedTuple does not allow either in its body; ``_replace`` calls the second.
         for name, method in (("__new__", new), ("_make", classmethod(lambda cls, values: cls(*values)))):
             setattr(kind, name, method)
         return kind

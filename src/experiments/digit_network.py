@@ -1,7 +1,7 @@
-"""The example network of the source for images of digits, and its training. Downloads nothing unless asked for MNIST.
+"""The example network of the source for images of digits, and its training.
 
-A convolution sees the image as 16 patches, each the field of one spin; a class token, the same for all images, is the
-field of one spin more. The class is read off the response of that spin alone.
+A convolution cuts the image into 16 patches, each the field of one spin. A class token, the same for all images, is the
+field of a further spin. The class is read off the response of this spin alone.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def load(dataset: str = "digits", *, num_test: int | None = None, seed: int = 0)
 
 
 class Answers(NamedTuple):
-    """``logits`` (batch, 10); whether the response behind them was found to the tolerance, and in how many steps."""
+    """``logits`` (batch, 10); whether the response behind them converged, and in how many steps."""
 
     logits: Float[Tensor, "batch 10"]
     converged: Bool[Tensor, " batch"]
@@ -129,30 +129,30 @@ class DigitNetwork(nn.Module):
         """
         if images.ndim != 4 or images.shape[1:] != (1, _SIDE, _SIDE):
             raise ValueError(f"images: expected shape (batch, 1, 28, 28), got shape {tuple(images.shape)}")
-        # Pooling on a CPU is ten times faster with channels innermost, which strides say that do for one channel too.
+        # Pooling on a CPU is ten times faster with channels innermost; these strides say so for a single channel, too.
         maps = self.features(images.squeeze(1)[..., None].movedim(-1, 1))
         patches = self.to_fields(maps.flatten(2).mT)
         return torch.cat([self.class_token.expand(len(images), -1, -1), patches], dim=1)
 
     def forward(self, images: Float[Tensor, "batch 1 28 28"]) -> Float[Tensor, "batch 10"]:
-        """Logits. An example that does not converge keeps its best state; ``solve`` says which ones."""
+        """Logits. An example that does not converge keeps its best state; ``solve`` says which examples."""
         return self.solve(images).logits
 
     def solve(self, images: Float[Tensor, "batch 1 28 28"]) -> Answers:
-        """Logits with the evidence for the response that they are read off.
+        """Logits, with the evidence of the response from which they are read.
 
-        The evidence is that of an attention module that is an ``EquilibriumAttention``. Others say themselves what they
-        cannot solve, and count as solved in no step.
+        The evidence is that of an ``EquilibriumAttention``. Other modules raise if they fail, and count as converged in
+        no step.
 
         >>> DigitNetwork().solve(torch.zeros(2, 1, 28, 28)).converged
         tensor([True, True])
         """
         X = self.fields(images)
         if isinstance(self.attention, EquilibriumAttention):
-            found = self.attention.solve(X)
-            return Answers(self.final(found.value[:, 0]), found.converged, found.num_steps)
-        none = torch.zeros(len(X), dtype=torch.int64, device=X.device)
-        return Answers(self.final(self.attention(X)[:, 0]), none == 0, none)
+            response = self.attention.solve(X)
+            return Answers(self.final(response.value[:, 0]), response.converged, response.num_steps)
+        zeros = torch.zeros(len(X), dtype=torch.int64, device=X.device)
+        return Answers(self.final(self.attention(X)[:, 0]), zeros == 0, zeros)
 
 
 def count_parameters(network: nn.Module, *, free: bool = True) -> int:
@@ -211,10 +211,10 @@ def train(
     generator: torch.Generator | None = None,
     progress: bool = False,
 ) -> Training:
-    """Adam on the cross-entropy of random batches, in place; looked at before each update in ``frames`` and at the end.
+    """Adam on the cross-entropy of random batches, in place; measured before each update in ``frames`` and at the end.
 
-    Batches go through the training set in an order that is drawn anew each time. ``progress`` shows
-    a bar. The defaults are those of the source's code.
+    Batches go through the training set in an order that is drawn again for each pass. ``progress`` shows a bar. The
+    defaults are those of the source's code.
 
     >>> images = load(num_test=97)
     >>> training = train(DigitNetwork(), images, num_updates=2, frames=[0, 1])
@@ -241,10 +241,10 @@ def train(
             order = torch.randperm(len(images.train), generator=generator)
         batch, order = order[:batch_size], order[batch_size:]
         optimizer.zero_grad()
-        found = network.solve(images.train[batch])
-        loss = nn.functional.cross_entropy(found.logits, images.train_labels[batch])
-        unresolved += int((~found.converged).sum())
-        steps.append(int(found.num_steps.max()))
+        answers = network.solve(images.train[batch])
+        loss = nn.functional.cross_entropy(answers.logits, images.train_labels[batch])
+        unresolved += int((~answers.converged).sum())
+        steps.append(int(answers.num_steps.max()))
         loss.backward()
         optimizer.step()
         losses.append(loss.detach())

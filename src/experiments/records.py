@@ -1,4 +1,4 @@
-"""Records of runs: a resumable sweep, and what it came to as sealed, compressed JSON, small enough to be committed."""
+"""Records of runs: a resumable sweep, and its results as compressed JSON with a checksum, small enough to commit."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _LIBRARIES = ("jax", "jaxlib", "equinox", "optax", "torch", "numpy", "scipy")
 
 
 def numbers(values: Any, digits: int) -> Any:
-    """Lists of JSON: as many digits, and null for what is not a number.
+    """Lists of numbers for JSON, rounded to so many digits, with null for NaN.
 
     >>> numbers([1 / 3, float("nan")], 2)  # exact
     [0.33, None]
@@ -116,7 +116,7 @@ def _sealed(record: Mapping[str, Any]) -> str:
 def write(path: str | os.PathLike[str], record: Mapping[str, Any]) -> None:
     """The record as compressed JSON with a SHA-256 of its content, whole or not at all.
 
-    Raises ``ValueError`` for one that is larger than ``LARGEST_BYTES``, which is too large to be committed.
+    Raises ``ValueError`` for a record of more than ``LARGEST_BYTES``, which is too large to be committed.
     """
     text = json.dumps({**record, "sha256": _sealed(record)}, separators=(",", ":"))
     data = gzip.compress(text.encode(), 9, mtime=0)
@@ -128,7 +128,7 @@ def write(path: str | os.PathLike[str], record: Mapping[str, Any]) -> None:
 
 
 def read(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """A record that was written, complete or not. Raises ``ValueError`` for one that does not fit its checksum."""
+    """A record that was written, complete or not. Raises ``ValueError`` if its checksum is wrong."""
     try:
         record: dict[str, Any] = json.loads(gzip.decompress(Path(path).read_bytes()))
     except (EOFError, ValueError, gzip.BadGzipFile) as error:
@@ -139,7 +139,7 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def beside(package: str, name: str) -> dict[str, Any]:
-    """A record of the book, from the file beside the module that makes it. Raises ``FileNotFoundError`` without one."""
+    """A record of the book, from the file beside the module that makes it; ``FileNotFoundError`` if it is missing."""
     with resources.as_file(resources.files(package) / name) as path:
         return read(path)
 
@@ -156,7 +156,7 @@ def tabulate(name: str, frame: pd.DataFrame, about: str) -> Path:
 
 
 class Growing(NamedTuple):
-    """A record that is written anew whenever there is more of it, to ``path`` unless that is None."""
+    """A record that is rewritten to ``path`` whenever it grows; in memory only if ``path`` is None."""
 
     path: Path | None
     begin: float
@@ -164,18 +164,18 @@ class Growing(NamedTuple):
 
     @classmethod
     def at(cls, folder: str | os.PathLike[str] | None, name: str) -> Growing:
-        """One that begins now; in this folder, which is made, if there is one."""
+        """A record that begins now, in the given folder, which is made if necessary."""
         path = None if folder is None else Path(folder) / name
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
         return cls(path, time.perf_counter(), commit())
 
     def beside(self, name: str) -> Path | None:
-        """The folder of this name beside the file, where what it is made of can be kept."""
+        """The folder of this name beside the file, for the results that the record is made of."""
         return None if self.path is None else self.path.with_name(name)
 
     def write(self, content: Mapping[str, Any]) -> dict[str, Any]:
-        """The content with its ``circumstances``, which is written, too."""
+        """Write the content with its ``circumstances``, and return both together."""
         record = {**content, **circumstances(self.begin, self.code)}
         if self.path is not None:
             write(self.path, record)
@@ -185,10 +185,10 @@ class Growing(NamedTuple):
 def runs(
     function: Callable[[_Task], Mapping[str, Any]], tasks: Sequence[_Task], *described: Any, **options: Any
 ) -> Iterator[tuple[_Task, dict[str, np.ndarray]]]:
-    """Every task with its arrays, as soon as they are there; ``options`` are those of ``spinbook.sweep.iterate``.
+    """Yield every task with its arrays as soon as they are computed; ``options`` as for ``spinbook.sweep.iterate``.
 
     ``described``: what says which sweep this is, beside the code of the function. One task after another unless there
-    is an executor, for times to mean something: tasks that run side by side are as right, but slower.
+    is an executor, so that times can be compared: tasks that run side by side give the same results, but slower.
 
     >>> [(task, int(arrays["square"])) for task, arrays in runs(lambda k: {"square": k * k}, [2, 3], "squares")]
     [(2, 4), (3, 9)]
@@ -202,15 +202,15 @@ def runs(
 def measure(
     out: str | os.PathLike[str], name: str, file: str, kinds: Mapping[str, Any], *, digits: int = 4, **options: Any
 ) -> None:
-    """Measure cases, keep each below ``out / name``, and write them to ``file`` in ``out``, numbers of so many digits.
+    """Measure cases, keep each below ``out / name``, and write them to ``file`` in ``out`` with ``digits`` digits.
 
     ``kinds``: a function and its cases, by the name of their kind. Options are those of ``spinbook.sweep.iterate``.
     """
     rows: list[Any] = []
     for kind, (function, cases) in kinds.items():
-        found = dict(sweep.iterate(function, cases, folder=Path(out) / name / kind, **options))
+        arrays = dict(sweep.iterate(function, cases, folder=Path(out) / name / kind, **options))
         for k, case in enumerate(cases):
-            values = {key: numbers(value, digits) for key, value in found[k].items()}
+            values = {key: numbers(value, digits) for key, value in arrays[k].items()}
             rows.append({"kind": kind, "case": case._asdict()} | values)
     write(Path(out) / file, {"command": f"python -m experiments run {name}", "rows": rows})
 
@@ -218,10 +218,10 @@ def measure(
 def measured(package: str, file: str, **kinds: Any) -> list[list[tuple[Any, dict[str, np.ndarray]]]]:
     """What ``measure`` has written to a file beside a module: cases of each of the ``kinds`` with their arrays.
 
-    The class of its cases is given for each kind. NaN stands for what is not a number.
+    ``kinds`` gives the class of the cases of each kind. Entries that are not numbers are NaN.
     """
-    found: dict[str, list[Any]] = {kind: [] for kind in kinds}
+    cases: dict[str, list[Any]] = {kind: [] for kind in kinds}
     for row in beside(package, file)["rows"]:
         kind, case = row.pop("kind"), row.pop("case")
-        found[kind].append((kinds[kind](**case), {name: np.array(value, float) for name, value in row.items()}))
-    return list(found.values())
+        cases[kind].append((kinds[kind](**case), {name: np.array(value, float) for name, value in row.items()}))
+    return list(cases.values())

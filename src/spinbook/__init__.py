@@ -1,6 +1,6 @@
-"""Spin models and the attention of transformers: the library behind the book. Importing it loads no submodule.
+"""Spin models and the attention of transformers: the library behind the book.
 
-Each physical idea has its own module; the book's chapters import what they use. Extras of the package bring what only
+Each physical idea has a module of its own, which is loaded when it is imported. Extras of the package install what only
 some modules need: ``torch``, ``notebook`` (matplotlib, scikit-learn), ``lens`` (safetensors, tokenizers), ``cluster``.
 """
 

@@ -1,9 +1,9 @@
-"""Annotations of what a public function may be given: any array-like, with the shape that it must have beside it.
+"""Annotations of the arguments of public functions: any array-like, with its expected shape beside it.
 
 ``Float[ArrayLike, "*batch N"]`` reads like jaxtyping's ``Float[Array, "*batch N"]``, and a type checker sees the same.
-At run time it is ``ArrayLike`` alone, since a list has no shape and no dtype, an integer counts as a number, and a
-number may stand for a vector of equal numbers: the shape is what ``validate`` makes sure of, and says so in words.
-Everything else is jaxtyping's own: an array, or a tensor, is checked with its dtype and shape where a checker is on.
+At run time it is ``ArrayLike`` alone, because a list has neither shape nor dtype, an integer counts as a number, and a
+single number may take the place of a vector of equal numbers. ``validate`` checks the shape and words the error. All
+other annotations are jaxtyping's: arrays and tensors are checked for dtype and shape where a checker is on.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ else:
             kind, shape = item
             if Sequence not in typing.get_args(kind):
                 return self._dtype[item]
-            # Refuses a shape that is none.
+            # Raises for an invalid shape.
             self._dtype[np.ndarray, shape]
             return typing.Annotated[kind, shape]
 

@@ -1,7 +1,7 @@
-"""Checks of couplings, fields and states, of binary and of vector spins, in JAX. Nothing is computed here.
+"""Checks of couplings, fields and states, of binary and of vector spins, in JAX.
 
-What they have in common stands here once; what a value must be apart from the model is in ``spinbook.validate``, and
-what PyTorch's tensors must be in ``spinbook.tensors``.
+Checks that do not depend on the model are in ``spinbook.validate``, those of PyTorch's tensors in
+``spinbook.tensors``.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def couplings_by_heads(couplings: Any, *, dtype: Any) -> Float[Array, "H N N"]:
 
 
 def strongest(couplings: Float[Array, "*heads N M"]) -> float:
-    """max_i sum_j |J_ij|, the largest of all heads: a bound on what neighbours of length one add to a field."""
+    """max_i sum_j |J_ij|, the largest of all heads: a bound on the field of neighbours of length 1."""
     with np.errstate(over="ignore"):
         return float(np.abs(np.asarray(couplings, np.float64)).sum(axis=-1).max())
 
@@ -51,7 +51,7 @@ def strongest(couplings: Float[Array, "*heads N M"]) -> float:
 def ising_model(
     couplings: Any, fields: Any, beta: Any, *, dtype: Any
 ) -> tuple[Float[Array, "N N"], Float[Array, "*batch N"], Float[Array, ""]]:
-    """A square matrix of couplings, vectors of fields of its size (a number counts for all spins), and beta > 0."""
+    """A square matrix of couplings, vectors of fields of its size (a number is used for all spins), and beta > 0."""
     J = one_matrix(couplings, dtype=dtype)
     h = validate.finite(fields, "fields", dtype=dtype)
     h = jnp.broadcast_to(h, J.shape[:1]) if h.ndim == 0 else validate.vectors(h, "fields", dim=J.shape[0])

@@ -21,6 +21,9 @@ import xarray as xr
 
 from spinbook import sphere, validate
 from spinbook.annotations import ArrayLike, Bool, Float, Number
+from spinbook.lens_sample import sample
+from spinbook.precision import enable_x64
+from spinbook.vector import closure as vector_closure
 from spinbook.vector.mean_field import collective_mode
 
 __all__ = [
@@ -28,6 +31,7 @@ __all__ = [
     "KeyLengths",
     "SinkLaw",
     "attended",
+    "closure",
     "concentration",
     "gamma",
     "irreversibility",
@@ -35,6 +39,7 @@ __all__ = [
     "long_keys",
     "measure",
     "positional",
+    "sample",
     "second_eigenvalue",
     "sink_law",
     "stationary",
@@ -320,18 +325,18 @@ class SinkLaw(NamedTuple):
 
     uniform: float
     with_sinks: float
-    closed: float
+    linear: float
     concentration: float
     one_mode: float
 
 
 def sink_law(attention: Float[ArrayLike, "N N"], magnetizations: Float[ArrayLike, "N D"], *, beta: Number) -> SinkLaw:
-    """r P / sqrt(q + 2 r P + (r P)^2) ``with_sinks``; ``uniform`` with P = 1; ``closed``, |A C - A C_0| / |A C|.
+    """r P / sqrt(q + 2 r P + (r P)^2) ``with_sinks``; ``uniform`` with P = 1; ``linear``, |A C - A C_0| / |A C|.
 
     ``vector.mean_field.collective_mode`` gives r and q. A fluctuation that all spins share lives on the stationary
     distribution of the couplings, so that it is P times as large as where all columns weigh the same. This assumes
     that the second eigenvalue is far below one, and that the sink hears of itself no more than others hear of it.
-    ``closed`` assumes neither: A_ij = beta v_i J_ij with v_i the variance of a spin per component, C = C_0 + A C A^T
+    ``linear`` assumes neither: A_ij = beta v_i J_ij with v_i the variance of a spin per component, C = C_0 + A C A^T
     with C_0 = D diag(v), solved for all tokens, N^3. ``one_mode`` takes the leading eigenvalue a of A, its left and
     right vectors l and r, l.r = 1, and one step of A: C = A C_1 A^T, C_1 = c r r^T, c = a^2 sum_i l_i^2 D v_i /
     (1 - a^2 (1 - sum_i l_i^2 r_i^2)), but for the diagonals of C and C_1, D v, since spins keep their length. It needs
@@ -339,7 +344,7 @@ def sink_law(attention: Float[ArrayLike, "N N"], magnetizations: Float[ArrayLike
     ``stationary`` and ``collective_mode``.
 
     >>> law = sink_law(np.full((4, 4), 0.25), np.zeros((4, 6)), beta=1.0)
-    >>> [round(number, 6) for number in (law.uniform, law.with_sinks, law.closed, law.concentration)]
+    >>> [round(number, 6) for number in (law.uniform, law.with_sinks, law.linear, law.concentration)]
     [0.111111, 0.111111, 0.111111, 1.0]
     """
     J = _attention(attention)
@@ -371,6 +376,36 @@ def sink_law(attention: Float[ArrayLike, "N N"], magnetizations: Float[ArrayLike
         P,
         error(np.where(np.eye(len(J)), v, A @ mode @ A.T)),
     )
+
+
+def closure(
+    attention: Float[ArrayLike, "N N"], values: Float[ArrayLike, "N D"], *, beta: Number
+) -> vector_closure.Closure:
+    """m_i = f_i h_i, C = A C A^T off the diagonal, C_ii = R^2 - |m_i|^2: a head as vector spins in their steady state.
+
+    The weights of the head are couplings J, and fields x lie along its values, scaled by one number so that their mean
+    squared length is that of a spin, R^2. Spin i is drawn from the density exp(beta h_i . s_i) on the sphere of radius
+    R, with h_i = x_i + sum_j J_ij s_j and the spins of the step before. The result has the mean of every spin, its
+    correlations with all others at one time and one step later, and the evidence for them:
+    ``vector.closure.steady_state`` says how. No spectrum is assumed and nothing is fitted. It is right up to terms of
+    order 1/D where no direction holds much of what a field fluctuates; on trained heads of 32 components within a few
+    per cent. Tens of milliseconds for 64 tokens, after a second for compiling. Raises ``ValueError`` as ``stationary``
+    does, for values of another shape or all zero, and for D < 3 and beta <= 0.
+
+    >>> found = closure([[0.5, 0.5], [0.25, 0.75]], [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]], beta=1.0)
+    >>> found.delayed_correlations.shape, bool(found.converged)
+    ((2, 2), True)
+    """
+    J, v = _attention(attention), _vectors(values, "values")
+    if v.ndim != 2 or J.shape != (len(v), len(v)):
+        raise ValueError(f"attention, values: expected one head, (N, N) and (N, D), got shapes {J.shape} and {v.shape}")
+    if not v.any():
+        raise ValueError("values: expected vectors that give the fields a direction, got zeros only")
+    fields = v * np.sqrt(sphere.squared_radius(v.shape[1]) / np.mean(np.sum(v**2, axis=1)))
+    with enable_x64(True):
+        found = vector_closure.steady_state(J, fields, beta=beta)
+    # In NumPy, since arithmetic of JAX outside of the context would warn that it rounds to single precision.
+    return vector_closure.Closure(*map(np.asarray, found))
 
 
 WORDS = {

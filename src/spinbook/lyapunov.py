@@ -48,13 +48,13 @@ def exponents(
     ``f`` takes a state (n,) and the parameters of one orbit and returns the next state; JAX differentiates it.
     ``start`` (*batch, n). ``parameters``: a number, or a tuple or dictionary of numbers, each of which may be an
     array or a list; their shapes and the leading axes of ``start`` broadcast to those of the result, as in NumPy:
-    starts (S, 1, n) with parameters (P,) give (S, P) orbits. What is not a number belongs into ``f``, by
+    starts (S, 1, n) with parameters (P,) give (S, P) orbits. Bind arguments that are not numbers to ``f`` by
     ``functools.partial``.
 
-    ``transient`` steps are dropped; the tangents are carried along with the last 1000 of them, and so begin turned.
-    ``steps`` are averaged in ``num_blocks`` blocks, all n exponents by default. With ``orthonormalise_every`` > 1 it is
-    faster, and right as long as no direction falls below the rounding of another in between. Standard errors assume
-    blocks that are longer than the memory of the orbit.
+    ``transient`` steps are dropped; the tangents are carried along with the last 1000 of them, so that they have turned
+    to their directions. ``steps`` are averaged in ``num_blocks`` blocks, all n exponents by default. With
+    ``orthonormalise_every`` > 1 it is faster, and right as long as no direction falls below the rounding of another in
+    between. Standard errors assume blocks that are longer than the memory of the orbit.
 
     In JAX's floating type (switch x64 on; in single precision chaotic orbits soon repeat) and on its default device;
     the orbits of a batch advance together. Cost per step: E derivatives of f, and 2 n E^2 for Q. Compiled for each
@@ -91,9 +91,9 @@ def exponents(
             f"parameters: expected shapes that broadcast with the leading axes of start, {state.shape[:-1]}, "
             f"got {shapes}"
         ) from None
-    one = jax.tree.unflatten(structure, [jax.ShapeDtypeStruct((), state.dtype)] * len(leaves))
+    scalars = jax.tree.unflatten(structure, [jax.ShapeDtypeStruct((), state.dtype)] * len(leaves))
     try:
-        returned = jax.eval_shape(f, jax.ShapeDtypeStruct(state.shape[-1:], state.dtype), one)
+        returned = jax.eval_shape(f, jax.ShapeDtypeStruct(state.shape[-1:], state.dtype), scalars)
     except (TypeError, KeyError, IndexError, AttributeError) as failure:
         raise ValueError(
             f"f, parameters: expected a function of a state of shape {state.shape[-1:]} and of parameters like these, "
@@ -114,7 +114,7 @@ def exponents(
     for size in np.diff(np.linspace(0, steps, num_blocks + 1).astype(int)):
         states, D, logs = _advance(f, states, each, D, int(size), every=every)
         growth.append(np.asarray(logs) / size)
-    # An orbit that left the finite numbers has no exponent, and a singular derivative has minus infinity.
+    # An orbit that became infinite has no exponent; a singular derivative gives minus infinity.
     blocks = np.moveaxis(np.where(~np.isfinite(np.asarray(states)).all(axis=-1)[:, None], np.nan, growth), 0, 1)
     order = np.argsort(-blocks.mean(axis=1), axis=-1, kind="stable")
     blocks = np.take_along_axis(blocks, order[:, None], axis=-1)
@@ -127,7 +127,7 @@ def exponents(
 def _advance(f: Any, states: Array, parameters: Any, D: Array, steps: Any, every: int) -> tuple[Array, Array, Array]:
     """``steps`` steps of all orbits: states, orthonormal tangents (batch, n, E), and their growth (batch, E)."""
 
-    def one(x: Array, p: Any, D: Array) -> tuple[Array, Array]:
+    def step(x: Array, p: Any, D: Array) -> tuple[Array, Array]:
         after, push = jax.linearize(lambda x: f(x, p), x)
         return after, jax.vmap(push, 1, 1)(D)
 
@@ -137,11 +137,11 @@ def _advance(f: Any, states: Array, parameters: Any, D: Array, steps: Any, every
 
     def advance(k: Array, carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         x, D, logs = carry
-        x, D = jax.vmap(one)(x, parameters, D)
+        x, D = jax.vmap(step)(x, parameters, D)
         due = ((k + 1) % every == 0) | (k + 1 == steps)
         D, grown = jax.lax.cond(due, orthonormalised, lambda D: (D, jnp.zeros(logs.shape, logs.dtype)), D)
         return x, D, logs + grown
 
     begun = states, D, jnp.zeros((D.shape[0], D.shape[2]), D.dtype)
-    found: tuple[Array, Array, Array] = jax.lax.fori_loop(0, steps, advance, begun)
-    return found
+    ended: tuple[Array, Array, Array] = jax.lax.fori_loop(0, steps, advance, begun)
+    return ended

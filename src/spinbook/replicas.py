@@ -1,6 +1,7 @@
-"""Averages over independent replicas, and their standard errors. Knows nothing of what is averaged.
+"""Averages over independent replicas, and their standard errors.
 
-Replicas are rows, (replicas, ...). Products that need much memory are kept for at most 16 groups of replicas.
+Replicas are rows, (replicas, ...), of any quantity. Products that need much memory are kept for at most 16 groups of
+replicas.
 
 Functions here take their arguments without checks; their callers have checked them.
 """
@@ -67,7 +68,7 @@ def weighted_mean(samples: Float[Array, " G *shape"], weights: Float[Array, " G"
 def standard_error(
     samples: Float[Array, " G *shape"], weights: Float[Array, " G"] | None = None
 ) -> Float[Array, "*shape"]:
-    """Of sum_g w_g x_g, for independent x_g with variances that go as 1 / w_g; NaN for a single one.
+    """The error of sum_g w_g x_g, for independent x_g with variances proportional to 1 / w_g; NaN for a single x_g.
 
     It is itself an estimate: from G samples, deviations in units of it follow Student's t with G - 1 degrees of freedom
     rather than a normal distribution. For the 16 groups of many replicas these are 15, a spread of sqrt(15/13) = 1.07,

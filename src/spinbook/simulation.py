@@ -1,7 +1,8 @@
-"""Many replicas of a system stepped side by side, and the averages over them. Knows no spins and how none is updated.
+"""Many replicas of a system stepped side by side, and the averages over them.
 
-A replica has N sites, each with a number or a vector. Averages over time are kept for every replica, and products of
-two sites, which need N^2 numbers, for at most 16 groups of replicas; no trajectory is stored unless it is asked for.
+A replica has N sites, each with a number or a vector; the update is a function that the caller passes. Averages over
+time are kept for every replica, and products of two sites, which need N^2 numbers, for at most 16 groups of replicas. A
+trajectory is stored only on request.
 
 Functions here take their arguments without checks; their callers have checked them.
 """
@@ -22,16 +23,16 @@ __all__ = ["Simulation", "run"]
 
 
 class Simulation(NamedTuple):
-    """What was averaged over the steps after the transient. Averages over the R replicas are taken when asked for.
+    """Averages over the steps after the transient. Attributes average over the R replicas.
 
-    Of binary spins a state is (..., N), of vector spins (..., N, D). ``spins``: the last state.
+    A state is (..., N) for binary and (..., N, D) for vector spins. ``spins``: the last state.
     ``replica_magnetizations``: the time average of s(t) in each replica, and ``replica_previous`` that of s(t - 1).
     ``group_products`` and ``group_delayed_products``: averages of s_i(t) . s_k(t) and s_i(t) . s_l(t - 1) over time and
     over the replicas of each of G groups (G, N, N), with as many replicas as ``group_sizes`` (G,) says; None if
-    correlations were not asked for. ``observed``: the observable after every step.
+    correlations were not requested. ``observed``: the observable after every step.
 
     Standard errors come from the scatter of the replicas, or for correlations of the ``num_groups`` groups, at most 16,
-    which are independent whatever the correlations in time; of a single replica they are NaN. Deviations in units of
+    which are independent whatever the correlations in time; they are NaN for a single replica. Deviations in units of
     them follow Student's t with one degree of freedom less than there are replicas or groups: 15 for 16 groups.
     """
 
@@ -133,16 +134,16 @@ def run(
     """
     groups, size = replicas.grouped(start).shape[0], replicas.group_size(start.shape[0])
 
-    def one(state: tuple[Array, ...], t: Array) -> tuple[tuple[Array, ...], Any]:
+    def step(state: tuple[Array, ...], t: Array) -> tuple[tuple[Array, ...], Any]:
         old, first, total = state
         new = advance(jax.random.fold_in(key, t), old)
-        # Outside of a condition, XLA would make the new state a second time for its sum.
+        # Without the condition XLA would compute the new state twice, the second time for its sum.
         first, total = jax.lax.cond(t < transient, lambda: (new, total), lambda: (first, total + new.astype(sum_dtype)))
         return (new, first, total), None if observable is None else observable(new.reshape(shape))
 
     def measure(state: tuple[Any, ...], t: Array) -> tuple[tuple[Any, ...], Any]:
         old, equal_time, delayed = state
-        new, observed = one(old, t)
+        new, observed = step(old, t)
         now, before = (replicas.grouped(_components(rows)) for rows in (new[0], old[0]))
         equal_time += jnp.einsum("grid,grkd->gik", now, now)
         delayed += jnp.einsum("grid,grld->gil", now, before)
@@ -153,18 +154,18 @@ def run(
     state: tuple[Array, ...] = (start, start, jnp.zeros(start.shape, sum_dtype))
     if correlations:
         nothing = jnp.zeros((groups, num_sites, num_sites), dtype)
-        state, early = jax.lax.scan(one, state, times[:transient])
+        state, early = jax.lax.scan(step, state, times[:transient])
         averaged: tuple[Any, ...] = (state, nothing, nothing)
         averaged, late = jax.lax.scan(measure, averaged, times[transient:])
         state, *products = averaged
         observed = jax.tree.map(lambda *parts: jnp.concatenate(parts), early, late)
     else:
-        state, observed = jax.lax.scan(one, state, times)
+        state, observed = jax.lax.scan(step, state, times)
     last, first, total = state
 
     count = steps - transient
     group_sizes = jnp.minimum(size, start.shape[0] - size * jnp.arange(groups)).astype(dtype)
-    # The states one step earlier are the same but for both ends.
+    # The sum of the states one step earlier differs by the first and the last state only.
     previous = total + first.astype(sum_dtype) - last.astype(sum_dtype)
     normalised = [product / (count * group_sizes[:, None, None]) for product in products]
     equal_time, delayed = normalised if correlations else (None, None)

@@ -1,11 +1,11 @@
-"""One vector spin on a sphere in a field: partition function, moments, derivatives, sampling. Knows no couplings.
+"""One vector spin on a sphere in a field: partition function, moments, derivatives, sampling.
 
 A spin s has D > 2 components and length R with R^2 = D/2 - 1, tied to D so that D to infinity has a limit; its density
 in a field h is proportional to exp(beta s . h), the von Mises-Fisher distribution of concentration beta R |h|. Fields
 are (..., D), one spin for each leading index. Exact results need the ratio of two Bessel functions; each has a twin
-``*_large_d`` that keeps the leading order in 1/D. D <= 2 is refused, because the radius would be zero or imaginary.
+``*_large_d`` that keeps the leading order in 1/D. D <= 2 is a ``ValueError``: the radius would be zero or imaginary.
 
-A ``Response`` is what mean-field theory needs to know of a spin: ``exact`` and ``large_d``, or one that you write.
+A ``Response`` is all that mean-field theory needs of a spin: ``exact``, ``large_d``, or one that you write.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _MAX_ROUNDS = 1000
 
 
 def _at_least_single(compute: Callable[..., Array]) -> Callable[..., Array]:
-    """``compute`` in single precision where the arrays have less, and its result in theirs.
+    """``compute`` in single precision where the arrays have less, with the result converted back.
 
     Squares and high powers leave the range of float16, whose largest number is 65504, long before the fields do.
     """
@@ -89,8 +89,8 @@ def _raised_ratio(order: Array | float, t: Array) -> Array:
     orders = order + jnp.arange(_LEVELS + 1, dtype=t.dtype).reshape(shape)
 
     def refine(_: Array, q: Array) -> Array:
-        # A shorter triangle each time; what is kept at its end is never read. A loop that is written out would take
-        # ten times longer to compile, and its derivatives minutes.
+        # A shorter triangle each time; entries beyond its end are never read. Unrolled, the loop would take ten times
+        # longer to compile, and its derivatives minutes.
         return 1 / (orders + 1 + jnp.sqrt((orders + 1) ** 2 + t * jnp.concatenate([q[1:], q[-1:]]) / q))
 
     return jax.lax.fori_loop(0, _LEVELS, refine, 1 / (orders + 0.5 + jnp.sqrt((orders + 1.5) ** 2 + t)))[0]
@@ -117,7 +117,7 @@ def _ratio_over_x(order: Array | float, t: Array) -> Array:
 @_at_least_single
 @jax.jit
 def _bessel_ratio(order: Array, x: Array) -> Array:
-    # Beyond this the ratio rounds to one, and squares would overflow.
+    # Beyond this the ratio rounds to 1, and squares would overflow.
     limited = jnp.minimum(x, jnp.asarray(1e18, x.dtype))
     return limited * _ratio_over_x(order, limited * limited)
 
@@ -259,7 +259,7 @@ def _squared_argument(order: float, squared_ratio: Array) -> Array:
         q, slope = jax.jvp(partial(_ratio_over_x, order), (x * x,), (2 * x,))
         # The slope of r = x q is q + x dq/dx.
         step = (ratio - x * q) / (q + x * slope)
-        # The next error is as the square of this one.
+        # Each error is proportional to the square of the error before.
         return x + step, jnp.any(step > enough * x), steps + 1
 
     # r is below x / (a + sqrt(x^2 + a^2)), so this is below the root; r is concave and increasing, and Newton's method
@@ -353,7 +353,7 @@ def _checked_dim(dim: int, name: str) -> int:
 
 
 def balanced(vectors: Float[Array, "*batch D"]) -> Float[Array, "*batch D"]:
-    """Vectors times a power of two each, so that no square overflows, nor the largest one vanishes; 0 stays 0.
+    """Vectors times a power of two each, so that no square overflows and the largest does not vanish; 0 stays 0.
 
     Of the same direction to the last bit, so that a / |a| may be computed for any a that is finite. Its derivative is
     that of the direction only.
@@ -576,8 +576,8 @@ def first_derivative(
 ) -> Float[Array, "*batch D"]:
     """d phi(h + a d) / da = beta Var d at a = 0.
 
-    How the mean of a spin moves when its field moves along ``direction``; exact, no D x D matrix is made. Fields and
-    directions (..., D) broadcast. Errors as for ``magnetization``.
+    The change of the mean of a spin when its field changes along ``direction``; exact, without a D x D matrix. Fields
+    and directions (..., D) broadcast. Errors as for ``magnetization``.
     Source: Bal (2023), label generalgradalphafirstorder.
 
     >>> first_derivative([0.0, 3.0, 4.0], [1.0, 0.0, 0.0], beta=1.0).shape
@@ -707,7 +707,7 @@ def _sample(key: PRNGKeyArray, h: Array, beta: Array) -> Array:
         # A component of a point drawn uniformly from the unit sphere.
         u = z / jnp.sqrt(z**2 + 2 * shape * positive)
         w = x0 * u
-        # Both rejections in one.
+        # Both rejections at once.
         log_acceptance = x**2 / 2 + shape * (1 - positive + jnp.log(positive)) + freedom * (w / (1 + w) - jnp.log1p(w))
         accepted = (v > 0) & (-jax.random.exponential(exponential_key, length.shape, h.dtype) <= log_acceptance)
         return _Draw(key, jnp.where(state.accepted, state.u, u), state.accepted | accepted, state.rounds + 1)
@@ -716,12 +716,12 @@ def _sample(key: PRNGKeyArray, h: Array, beta: Array) -> Array:
         return ~jnp.all(state.accepted) & (state.rounds < _MAX_ROUNDS)
 
     key, tangent_key = jax.random.split(key)
-    # A field that is not a number has no direction, and nothing to wait for.
+    # A field of NaN has no direction, so the loop must not wait for it.
     start = _Draw(key, jnp.full_like(length, jnp.nan), ~jnp.isfinite(x0), jnp.zeros((), jnp.int32))
     last = jax.lax.while_loop(unfinished, draw, start)
     u = jnp.where(last.accepted, last.u, jnp.nan)
 
-    # Without a field every direction is as good.
+    # Without a field any direction will do.
     pole = jnp.zeros_like(h).at[..., 0].set(1)
     n = jnp.where(length[..., None] > 0, scaled / jnp.where(length > 0, length, 1)[..., None], pole)
     g = jax.random.normal(tangent_key, h.shape, h.dtype)
@@ -738,7 +738,7 @@ def sample(key: PRNGKeyArray, fields: Vectors, *, beta: Number) -> Float[Array, 
 
     One draw of the von Mises-Fisher distribution for each field (..., D); the numbers depend on the key and the shape.
     By rejection: 1 / (acceptance) is below 2 for all D and fields, and each round draws all spins again that are left.
-    Any field that is finite will do, however strong; under a trace one that is not gives NaN, and nothing waits for it.
+    Any finite field is allowed, however strong; under a trace a field that is not finite gives NaN without delay.
     Cost: D + 8 random numbers for each spin. Raises ``ValueError`` for D <= 2, NaN and beta <= 0.
     Source: Wood (1994), with the beta variable drawn as a ratio after Marsaglia & Tsang (2000).
 

@@ -2,12 +2,12 @@
 
 A module takes (sites, dim) to (sites, dim): its inputs, scaled to the radius of the spins' sphere, act as fields x_i on
 the spins and choose their couplings J_ij by softmax; its outputs are the steady magnetizations m_i of the spins, found
-as a fixed point and differentiated implicitly, or reached by a number of steps. Batches take ``jax.vmap``. Nothing here
-trains or normalises outputs.
+as a fixed point and differentiated implicitly, or reached by a number of steps. Batches take ``jax.vmap``. Outputs are
+not normalised.
 
-What an input is (``Inputs``), where the spins start (``AtFields``, ``AtRest``, ``Learned``, or the ``State`` of an
-earlier call), what is done to queries and keys (``unit_length``, ``Rotary``) and a feed-forward network that adds to
-the fields are options, and with none of them the only parameters are those of the couplings.
+Options say how inputs act (``Inputs``), where the spins start (``AtFields``, ``AtRest``, ``Learned``, or the ``State``
+of an earlier call), what is done to queries and keys (``unit_length``, ``Rotary``), and whether a feed-forward network
+adds to the fields. Without options the only parameters are those of the couplings.
 """
 
 from __future__ import annotations
@@ -53,6 +53,7 @@ __all__ = [
     "naive",
     "one_sphere",
     "sphere_per_head",
+    "spread",
     "tap",
     "unit_length",
 ]
@@ -66,7 +67,7 @@ class Spins(NamedTuple):
     """Spins on one sphere for each site, by heads: ``inputs`` (heads, N, d), ``couplings`` (heads, N, M).
 
     ``sources`` (heads, M, d) are the fields of the spins that the couplings read, or None where these are the spins
-    themselves. Without couplings among themselves, spins of a context answer to their own fields alone.
+    themselves. Spins of a context have no couplings among each other, so each depends on its own field alone.
     """
 
     inputs: Float[Array, "H N d"]
@@ -91,6 +92,27 @@ def naive(fields: Float[Array, "H N d"], spins: Spins) -> Float[Array, "H N d"]:
     sources = fields if spins.sources is None else spins.sources
     m = spins.response(sources, spins.beta, axes=COMPONENTS)
     return spins.inputs + received(spins.couplings, m)
+
+
+def spread(fields: Float[Array, "H N d"], spins: Spins) -> Float[Array, "H N d"]:
+    """theta_i with phi(theta_i) = f(|h_i|^2 + sum_j J_ij^2 (R^2 - |m_j|^2)) h_i, h_i = x_i + sum_j J_ij m_j.
+
+    ``naive`` with one more line, which counts that the neighbours fluctuate, see ``spinbook.vector.mean_field``'s
+    ``spread_step``; m_j = phi(theta_j). Fields (heads, N, d) in, fields out; a theory to pass to a module. theta_i is
+    the field of a free spin with the same mean.
+
+    Takes its arguments without checks; its callers have checked them.
+
+    >>> one = jnp.ones((1, 2, 4))
+    >>> spread(one, Spins(one, jnp.zeros((1, 2, 2)), None, sphere.large_d, jnp.ones(()))).shape
+    (1, 2, 4)
+    """
+    response, beta = spins.response, spins.beta
+    m = response(fields if spins.sources is None else spins.sources, beta, axes=COMPONENTS)
+    h = spins.inputs + received(spins.couplings, m)
+    squared = squared_length(h, COMPONENTS) + fluctuations.spread(m, spins.couplings)
+    new = response.gain(squared, h.shape[0] * h.shape[2], beta)[:, None] * h
+    return response.inverse(new, beta, axes=COMPONENTS)
 
 
 def tap(
@@ -133,7 +155,7 @@ def one_sphere(num_heads: int) -> int:
 
 
 def sphere_per_head(num_heads: int) -> int:
-    """``num_heads``: a site is as many spins of ``dim / num_heads`` components, which know nothing of each other.
+    """``num_heads``: a site is as many independent spins of ``dim / num_heads`` components.
 
     >>> sphere_per_head(8)
     8
@@ -143,11 +165,12 @@ def sphere_per_head(num_heads: int) -> int:
 
 @dataclass(frozen=True)
 class Inputs:
-    """What an input of a module is to its spins: ``field(x, direction, response, beta)`` is the field x_i that acts.
+    """How an input of a module acts on its spins: ``field(x, direction, response, beta)`` is the field x_i.
 
-    Arrays are (spheres, heads, N, d): the inputs as they came, and scaled to the radius. Couplings, feed-forward field
-    and a learned start see the latter, whatever acts as the field. ``check(x, name, beta)`` refuses rows of a sphere
-    that are no such thing. Three are offered: ``as_directions``, ``as_fields`` and ``as_magnetizations``.
+    Arrays are (spheres, heads, N, d): the inputs as given (``x``), and scaled to the radius (``direction``). Couplings,
+    feed-forward field and a learned start always use the scaled inputs. ``check(x, name, beta)`` raises ``ValueError``
+    for rows of a sphere that cannot be such an input. There are three: ``as_directions``, ``as_fields`` and
+    ``as_magnetizations``.
 
     >>> as_fields
     as_fields
@@ -168,7 +191,7 @@ def _nothing_to_check(rows: Array, name: str, beta: Array) -> None:
 def _conjugate(x: Array, direction: Array, response: Response, beta: Array) -> Array:
     def of_sphere(m: Array) -> Array:
         squares = jnp.expand_dims(squared_length(m, COMPONENTS), COMPONENTS)
-        # Where values are hidden nothing is refused, and no field has a mean on the sphere or beyond.
+        # Hidden values cannot be checked, and no field has a mean on the sphere or beyond.
         inside = squares < sphere.squared_radius(m.shape[0] * m.shape[2])
         return jnp.where(inside, response.inverse(jnp.where(inside, m, 0), beta, axes=COMPONENTS), jnp.nan)
 
@@ -293,15 +316,15 @@ class Rotary:
 
 
 class State(NamedTuple):
-    """The effective fields (N, D), or (depth, N, D) of a stack, in which a call left its spins, for the next one.
+    """The effective fields (N, D), or (depth, N, D) of a stack, at the end of a call, to start the next call from.
 
-    Their means are the magnetizations; a field of zero is a spin at rest.
+    The means of spins in these fields are the magnetizations; a spin at rest has field zero.
     """
 
     effective_fields: Float[Array, "*depth N D"]
 
     def shifted(self, drop: int = 1, add: int = 1) -> State:
-        """Without the first ``drop`` sites, and with ``add`` new ones at rest behind: what a moving window sees.
+        """Without the first ``drop`` sites, and with ``add`` new sites at rest at the end, as for a moving window.
 
         Raises ``ValueError`` for negative numbers and for more sites to drop than there are.
 
@@ -317,13 +340,13 @@ class State(NamedTuple):
 
 
 class Readout(NamedTuple):
-    """What a call of a module leaves, and what it cost in irreversibility.
+    """The result of a call of a module, its state, and its irreversibility.
 
     ``magnetizations`` (N, D), the ``state`` for the next call, and the evidence ``residual`` and ``converged`` as in
     ``SpinTransformerModule.steady_state``. ``entropy_production`` (spheres,) in nats is the frozen-drive
     irreversibility of the last update, sigma = (beta^2 / 2) sum_ij (J_ij - J_ji)^2 T_ij, see
     ``spinbook.entropy_production.mean_field.vector_mean_field``: a proxy along a transient, and in a steady state the
-    entropy production of naive mean field while inputs stay. Of a stack all have the depth in front.
+    entropy production of naive mean field under constant inputs. For a stack the depth is the first axis of each.
     """
 
     magnetizations: Float[Array, "*depth N D"]
@@ -334,12 +357,12 @@ class Readout(NamedTuple):
 
 
 class Path(NamedTuple):
-    """Updates t = 1, ..., T of a module under inputs that stay as they are, for example after they changed.
+    """Updates t = 1, ..., T of a module under constant inputs, for example after a change of the inputs.
 
     ``magnetizations`` (T, N, D); ``mismatch`` (T, S): the divergence of the independent spins of that time from those
     of the steady state, in nats, for each sphere of a site; ``entropy_production`` (T, S): the proxy between t - 1 and
     t; ``residual`` (T,): the largest change of a component of the effective fields. ``steady`` is the steady state that
-    was found from the end of the path, with its evidence: the mismatch means nothing where it did not converge.
+    was solved for from the end of the path, with its evidence; where it did not converge the mismatch is meaningless.
     """
 
     magnetizations: Float[Array, "T N D"]
@@ -351,7 +374,7 @@ class Path(NamedTuple):
 
 @dataclass(frozen=True)
 class Relax:
-    """Solve for the steady state, to a change of the fields of ``tol`` in an update; NaN comes out where that fails.
+    """Solve for the steady state, until an update changes the fields by at most ``tol``; NaN where that fails.
 
     ``tol`` is by default eps^0.7, 1.4e-5 in float32; ``max_steps`` bounds the updates and those of the gradient's
     linear system; ``history`` is the memory of the acceleration, see ``fixed_point.solve``. Gradients are implicit:
@@ -420,7 +443,7 @@ class Unroll:
 
 
 class _Problem(NamedTuple):
-    """What the spins of a call are given, by spheres and heads; ``context`` holds the fields of the context's spins."""
+    """Inputs, couplings and options of a call, by spheres and heads; ``context``: the fields of the context's spins."""
 
     fields: Float[Array, "S H N d"]
     start: Float[Array, "S H N d"]
@@ -440,7 +463,7 @@ def _update(problem: _Problem, theory: Theory, response: Response) -> Callable[[
 
 
 def _sphere_by_sphere(of_sphere: Callable[..., Array]) -> Callable[..., Array]:
-    """Over the first axis. Products of one matrix are faster than those of a batch of one, and have the same bits."""
+    """Map over the first axis. Without ``vmap`` for a single sphere, which is faster and gives the same bits."""
 
     def of_all(fields: Array, *others: Array | None) -> Array:
         if len(fields) > 1:
@@ -459,7 +482,7 @@ def _joined(fields: Array) -> Float[Array, "S N E"]:
 
 
 def _irreversibility(problem: _Problem, now: Array, before: Array, response: Response) -> Float[Array, " S"]:
-    """The proxy between two times; spins of a context are driven and do not listen."""
+    """The proxy between two times; spins of a context are driven and receive no field from others."""
     J = problem.couplings
     if problem.context is not None:
         now, before = (jnp.concatenate([theta, problem.context], axis=2) for theta in (now, before))
@@ -474,7 +497,7 @@ def _irreversibility(problem: _Problem, now: Array, before: Array, response: Res
 
 @partial(jax.jit, static_argnames=("theory", "response", "dynamics"))
 def _settle(problem: _Problem, theory: Theory, response: Response, dynamics: Relax | Unroll) -> FixedPoint:
-    """The magnetizations (spheres, heads, sites, d), with evidence of the fields that they answer to."""
+    """The magnetizations (spheres, heads, sites, d), with the evidence of their effective fields."""
     solution = dynamics(_update(problem, theory, response), problem.start)
     return solution._replace(value=_means(solution.value, response, problem.beta))
 
@@ -507,7 +530,7 @@ def _follow(problem: _Problem, theory: Theory, response: Response, dynamics: Rel
 
 def _number(value: Any, name: str) -> Any:
     checked = validate.positive(value, name, ndim=0)
-    # A mask that hides nothing, and another format of numbers, pass every check and no function of JAX.
+    # A masked array without masked entries, and other formats of numbers, pass every check but no function of JAX.
     return checked if isinstance(value, np.ndarray) else value
 
 
@@ -526,35 +549,35 @@ class SpinTransformerModule(eqx.Module):
 
     Inputs (sites, ``dim``) are scaled to the radius of the sphere and act as fields; they are also mapped to queries
     and keys by one bias-free linear map drawn from ``key``, the only parameters, and J^h_ij = softmax_j(q^h_i . k^h_j)
-    with softmax temperature 1. With ``num_heads`` heads each J^h couples a slice of the components. Two readings are
-    offered as ``spheres``: ``one_sphere`` (default), one spin of ``dim`` components for each site, so that heads share
-    one norm and the second order joins them; ``sphere_per_head``, as many independent smaller models, which is what
-    the source's code runs. With one head they are the same, and with the defaults the source's arithmetic.
+    with softmax temperature 1. With ``num_heads`` heads each J^h couples a slice of the components. ``spheres`` says
+    what a site is: with ``one_sphere`` (default) one spin of ``dim`` components, so that heads share one norm and the
+    second order joins them; with ``sphere_per_head`` one independent smaller model for each head, as in the source's
+    code. With one head both are the same, and with the defaults the source's arithmetic.
 
-    ``theory`` is ``tap`` or ``naive``, ``response`` the mean of a spin in its field, ``dynamics`` ``Relax()`` for the
-    steady state or ``Unroll(k)`` for k updates. ``dtype`` is that of the weights, by default JAX's. ``beta`` may be a
-    JAX array, and is then trained like any parameter.
+    ``theory`` is ``tap``, ``spread`` or ``naive``, ``response`` the mean of a spin in its field, ``dynamics``
+    ``Relax()`` for the steady state or ``Unroll(k)`` for k updates. ``dtype`` is that of the weights, by default JAX's.
+    ``beta`` may be a JAX array, and is then trained like any parameter.
 
-    Further options, which all go together. ``inputs``: ``as_directions`` (default), inputs scaled to the radius,
-    so that the module does not see their length and m(10 x) = m(x);
-    ``as_fields``, fields of any length; ``as_magnetizations``, the means of the layer below, whose conjugate fields
-    act. Couplings, start and feed-forward network see directions in each case. ``start``: ``AtFields`` (default),
-    ``AtRest`` or ``Learned``, the effective fields before the first update, where no ``state`` is given.
+    Further options can be combined. ``inputs``: ``as_directions`` (default), inputs scaled to the radius, so that their
+    length does not matter and m(10 x) = m(x); ``as_fields``, fields of any length; ``as_magnetizations``, the means of
+    the layer below, whose conjugate fields act. Couplings, start and feed-forward network use directions in each case.
+    ``start``: ``AtFields`` (default), ``AtRest`` or ``Learned``, the effective fields before the first update if no
+    ``state`` is given.
     ``feed_forward``: hidden units of W_2 gelu(W_1 a), which is added to the fields; no network by default.
     ``query_key_maps``: functions (heads, N, d) to the same, applied to queries and to keys in order, as
     ``(unit_length, Rotary())``. ``sharpness``: a factor of all logits, the inverse temperature of attention; as a JAX
     array it is trained.
 
-    Calls take ``x`` (N, D), a boolean ``mask`` (N, N), True = may attend, and ``context`` (M, D), whose spins answer to
-    their own fields and are attended to in the place of x; the mask is (N, M) then. A row of the mask without True
-    leaves its site alone with its field. A site whose row and column are without True is padding: nothing else depends
-    on it, and it may be zero, with zero as its result. ``state`` is where an earlier call left its spins, see
-    ``readout``. The result (N, D) has the dtype of the weights; with weights of half precision everything between is
+    Calls take ``x`` (N, D), a boolean ``mask`` (N, N), True = may attend, and ``context`` (M, D): then sites attend to
+    the spins of the context, each in its own field, and not to x, and the mask is (N, M). A site whose row of the mask
+    is all False responds to its own field alone. A site whose row and column are False is padding: no other site
+    depends on it, its input may be zero, and its result is then zero. ``state`` is the state of an earlier call, see
+    ``readout``. The result (N, D) has the dtype of the weights; for weights in half precision the computation is in
     float32. Batches take ``jax.vmap``. Cost of an update: 2 N^2 D for the naive theory, 6 N^2 D for TAP.
 
     Raises ``ValueError`` for a ``dim`` that heads do not divide, two components or fewer for a head, beta <= 0,
     sharpness <= 0, maps of queries and keys that change their shape, shapes that do not fit, NaN, inputs of length zero
-    but for padding, magnetizations on or beyond the sphere, and masks that are not booleans. Where values are
+    outside of padding, magnetizations on or beyond the sphere, and masks that are not booleans. Where values are
     hidden, as in a batch under ``jax.vmap``, all outputs of such a system are NaN, and a loss that leaves them out
     (``jnp.nanmean``) has a finite gradient.
     Source: Bal (2023), section "A simple JAX implementation", labels softmaxcouplings and crosssoftmaxcouplings; the
@@ -618,7 +641,7 @@ class SpinTransformerModule(eqx.Module):
             if shape != slices.shape:
                 raise ValueError(f"query_key_maps: expected functions that keep the shape {slices.shape}, got {shape}")
         self.to_queries_keys = eqx.nn.Linear(self.dim, 2 * self.dim, use_bias=False, dtype=dtype, key=key)
-        # Of the key itself are the couplings drawn, with and without the rest.
+        # Couplings are drawn from the key itself, whatever the other options are.
         start_key, memory_key = (jax.random.fold_in(key, part) for part in (1, 2))
         self.start = start(self.dim, key=start_key, dtype=dtype)
         self.memory = None
@@ -651,7 +674,7 @@ class SpinTransformerModule(eqx.Module):
         spheres = self.spheres(self.num_heads)
         parts = a.reshape(len(a), spheres, self.dim // spheres)
         if not validate.is_traced((a, self.beta)):
-            # Of a stack the largest counts.
+            # For a stack the largest beta counts.
             self.inputs.check(parts.reshape(-1, parts.shape[-1]), name, jnp.max(jnp.asarray(self.beta, a.dtype)))
         parts = sphere.balanced(parts)
         if padding is None:
@@ -665,7 +688,7 @@ class SpinTransformerModule(eqx.Module):
             lengths = jnp.where(refused, 0, lengths)
             expected = "vectors that are not zero, but for padding, which the mask keeps apart both ways"
             validate.require(lambda n: n > 0, lengths[..., 0], name, expected)
-            # Nor has the direction of zero: padding stays where it is.
+            # The direction of zero has no derivative either: padding stays zero.
             parts = jnp.where(empty, 0, parts)
         scaled = sphere.radius(self.dim // spheres) * parts / lengths
         return self._by_spheres(scaled.reshape(len(a), self.dim))
@@ -675,7 +698,7 @@ class SpinTransformerModule(eqx.Module):
         a = validate.matrix(x, "x", columns=self.dim, dtype=self._precision)
         if context is None:
             allowed = self._mask(mask, (len(a), len(a)))
-            # A site of one layer is the same site of the next: nothing may come in or go out.
+            # A site is the same site in the next layer: padding may neither receive nor send.
             apart = None if allowed is None else ~(jnp.any(allowed, axis=0) | jnp.any(allowed, axis=1))
             return _Sites(a, self._directions(a, "x", apart)), None, allowed
         c = validate.matrix(context, "context", columns=self.dim, dtype=self._precision)
@@ -744,7 +767,7 @@ class SpinTransformerModule(eqx.Module):
         return J.reshape(self.num_heads, *J.shape[2:]).astype(self.to_queries_keys.weight.dtype)
 
     def input_fields(self, x: Sites, mask: Mask = None, context: Context = None) -> Float[Array, "N D"]:
-        """What the inputs alone are as fields (N, D), as ``inputs`` says, without a feed-forward network's share."""
+        """The fields (N, D) of the inputs alone, as ``inputs`` says, without those of a feed-forward network."""
         return self._rows(self._carrier(self._checked(x, mask, context)[0])).astype(self.to_queries_keys.weight.dtype)
 
     def fields(self, x: Sites, mask: Mask = None, context: Context = None) -> Float[Array, "N D"]:
@@ -752,9 +775,10 @@ class SpinTransformerModule(eqx.Module):
         return self._rows(self._fields(self._checked(x, mask, context)[0])).astype(self.to_queries_keys.weight.dtype)
 
     def _set_apart(self, x: Any, mask: Any, context: Any) -> tuple[Any, Any, bool | Array]:
-        """Inputs and context, replaced where values are hidden and nothing can be computed of them, and if it can be.
+        """Inputs and context, with bad systems replaced where values are hidden, and whether each is good.
 
-        Their NaN comes last: as an input it would reach the gradient of every parameter, whatever the loss leaves out.
+        Outputs become NaN at the end: NaN as an input would reach the gradient of every parameter, whatever the loss
+        leaves out.
         """
         if not validate.is_traced((x, context)):
             return x, context, True
@@ -793,8 +817,9 @@ class SpinTransformerModule(eqx.Module):
         """A call with its state, to carry on from, and the irreversibility of its last update at frozen drive.
 
         With ``dynamics`` = ``Unroll(k)`` that is between the updates k - 1 and k; the programs of the source measure it
-        one update later, from the fields that the outputs make. For cross-attention the spins of the context count as
-        driven and deaf. With TAP sigma is still the first order in the couplings, at the fields of TAP.
+        one update later, from the fields that the outputs make. In cross-attention the spins of the context are driven
+        and receive no field from other spins. With TAP sigma is still of first order in the couplings, at the fields of
+        TAP.
 
         >>> module = SpinTransformerModule(8, 2, key=jax.random.key(0), dynamics=Unroll(1), start=AtRest)
         >>> x = jax.random.normal(jax.random.key(1), (5, 8))
@@ -810,7 +835,7 @@ class SpinTransformerModule(eqx.Module):
     def path(
         self, x: Sites, mask: Mask = None, context: Context = None, *, steps: int, state: State | None = None
     ) -> Path:
-        """``steps`` plain updates towards the steady state, whatever ``dynamics`` says, with what they show on the way.
+        """``steps`` plain updates towards the steady state, whatever ``dynamics`` says, with the evidence of each.
 
         From ``state``, as a change of inputs (a quench) leaves it, or from ``start``. The steady state is solved for
         from the last update, with the numbers of ``dynamics`` if that is ``Relax``.
@@ -834,9 +859,9 @@ class SpinTransformer(eqx.Module):
     """``depth`` modules in a row, with couplings of their own: the magnetizations of one are the fields of the next.
 
     Arguments, and all further ``options``, are those of ``SpinTransformerModule``; the mask and the context are those
-    of every module. Compiled once whatever the depth. ``steady_state`` says of every module whether it converged,
-    ``readout`` what it carries on. With ``inputs=as_magnetizations`` the outputs of one module pass to the next as
-    means; what is a field at the bottom enters as its mean there, ``response(fields, beta)``.
+    of every module. Compiled once whatever the depth. ``steady_state`` returns the evidence of every module,
+    ``readout`` their states. With ``inputs=as_magnetizations`` the outputs of one module pass to the next as
+    means; at the bottom of the stack pass the means of the fields, ``response(fields, beta)``.
     Source: Bal (2023), section "A simple JAX implementation".
 
     >>> stack = SpinTransformer(3, 8, 2, key=jax.random.key(0))
@@ -877,9 +902,9 @@ class SpinTransformer(eqx.Module):
     def steady_state(self, x: Sites, mask: Mask = None, context: Context = None) -> FixedPoint:
         """The magnetizations of every module (depth, sites, dim), and the evidence of each (depth,).
 
-        Each entry as in the ``steady_state`` of a module. A module that does not converge passes on the best state that
-        it met, so that the evidence of those after it is their own: ``jnp.argmin(found.converged)`` is the first that
-        failed, where not all converged, and from where on a call of a stack that is to ``Relax`` is NaN.
+        Each entry as in the ``steady_state`` of a module. A module that does not converge passes on its best state, so
+        that the evidence of the modules after it is their own. If not all converged, ``jnp.argmin(found.converged)`` is
+        the first that failed; with ``Relax`` a call of the stack is NaN from there on.
 
         >>> stack = SpinTransformer(3, 8, 2, key=jax.random.key(0))
         >>> stack.steady_state(jax.random.normal(jax.random.key(1), (5, 8))).converged.tolist()
@@ -916,7 +941,7 @@ class SpinTransformer(eqx.Module):
         state: State | None = None,
     ) -> tuple[Array, Any]:
         modules = self.modules
-        # Within the loop values are hidden, and nothing would be refused.
+        # Within the loop values are hidden and could not be checked.
         modules._checked(x, mask, context)
         start = validate.matrix(x, "x", columns=modules.dim, dtype=modules.to_queries_keys.weight.dtype)
         allowed = None if mask is None else jnp.asarray(mask)
@@ -928,7 +953,7 @@ class SpinTransformer(eqx.Module):
 
 
 Layer = Callable[[SpinTransformerModule, Array, Array | None, Array | None, State | None], tuple[Array, Any]]
-"""What one module passes to the next, and what it tells."""
+"""What a module passes to the next, and what it returns."""
 
 
 def _output(
@@ -962,7 +987,7 @@ def _in_a_row(
 ) -> tuple[Array, Any]:
     arrays, rest = eqx.partition(modules, eqx.is_array)
 
-    def one(x: Array, xs: tuple[SpinTransformerModule, State | None]) -> tuple[Array, Any]:
+    def advance(x: Array, xs: tuple[SpinTransformerModule, State | None]) -> tuple[Array, Any]:
         return layer(eqx.combine(xs[0], rest), x, mask, context, xs[1])
 
-    return jax.lax.scan(one, x, (arrays, state))
+    return jax.lax.scan(advance, x, (arrays, state))

@@ -1,7 +1,6 @@
-"""Checks of PyTorch's tensors, couplings among them: shapes, symmetry, and patience with ``torch.vmap``.
+"""Checks of PyTorch's tensors, couplings among them: shapes, finiteness, symmetry.
 
-Every check names the argument, what was expected and what came. Values are checked unless ``vmap`` hides them. Nothing
-here knows physics.
+The error names the argument, what was expected and what came. Values are checked unless ``torch.vmap`` hides them.
 """
 
 from __future__ import annotations

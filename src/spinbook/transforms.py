@@ -1,8 +1,8 @@
-"""What PyTorch's transformations leave of a tensor's values, and the precision in which its modes let us solve.
+"""Ask which values PyTorch's transformations leave known, and solve in full precision under its modes.
 
-While ``torch.compile`` or ``torch.export`` traces, and under ``torch.vmap``, values are unknown: nothing can depend on
-them, errors cannot be raised, and what has no answer becomes NaN, as under JAX's ``jit``. Under ``torch.autocast``
-products are made in half precision, in which nothing here can be solved. Nothing here knows physics.
+While ``torch.compile`` or ``torch.export`` traces, and under ``torch.vmap``, values are unknown: the program cannot
+depend on them, errors cannot be raised, and an answer that does not exist becomes NaN, as under JAX's ``jit``. Under
+``torch.autocast`` products are made in half precision, in which the equations of this library cannot be solved.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def known(condition: Tensor) -> bool | None:
     try:
         return bool(condition.all())
     except RuntimeError:
-        # Under vmap there is no single answer, and PyTorch refuses to give one.
+        # Under vmap there is no single answer, and PyTorch raises.
         return None
 
 
@@ -75,7 +75,7 @@ def _device(args: tuple[object, ...]) -> str:
 
 
 def full_precision(function: Callable[P, T]) -> Callable[P, T]:
-    """The function as it is without ``torch.autocast``, on the device of its first tensor or of a module's parameters.
+    """The function with ``torch.autocast`` off, on the device of its first tensor or of a module's parameters.
 
     >>> one = torch.ones(2, 2)
     >>> with torch.autocast("cpu", torch.bfloat16):
@@ -134,7 +134,7 @@ def _undecided(what: str) -> str:
 def uncompiled(function: Callable[P, T]) -> Callable[P, T]:
     """The function, run as it is between the graphs of ``torch.compile``; ``RuntimeError`` under ``torch.export``.
 
-    For loops that go on until they have converged: traced, they would be cut at every decision.
+    For loops that run until convergence: a trace would be cut at every decision.
 
     >>> uncompiled(torch.neg)(torch.ones(1))
     tensor([-1.])
@@ -146,7 +146,7 @@ def uncompiled(function: Callable[P, T]) -> Callable[P, T]:
             return function(*args, **options)
         if not torch.compiler.is_dynamo_compiling():
             raise RuntimeError(_undecided(function.__qualname__))
-        # To disable it beforehand would import the compiler, which takes seconds, for those who do not compile too.
+        # Disabling it in advance would import the compiler, which takes seconds, even for users who do not compile.
         out: T = torch.compiler.disable(function)(*args, **options)
         return out
 

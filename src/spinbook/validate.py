@@ -1,15 +1,15 @@
-"""Argument checks that name the argument, what was expected and what came. Nothing here knows what an argument means.
+"""Argument checks whose errors name the argument, what was expected and what came.
 
 The policy of every public function: its result is finite and right; or an error names the argument, what was expected
-and what came; or the evidence that it returns says that it did not converge. Nothing hangs.
+and what came; or the evidence that it returns says that it did not converge. Every call ends.
 
 Every check takes the value and its name, returns a JAX array (or an ``int``), and raises ``ValueError`` with the text
 ``NAME: expected ..., got ...``. Shapes are always checked. Values are checked only when they are known: under ``jit``,
-``vmap`` or ``grad`` an argument is a tracer, and a check of its values would break the trace; what cannot be computed
-is NaN there. ``finite_result`` looks at what comes out, because finite numbers can overflow on the way.
+``vmap`` or ``grad`` an argument is a tracer, and a check of its values would break the trace; results that cannot be
+computed are NaN there. ``finite_result`` checks the result as well, because finite numbers can overflow on the way.
 
-Accepted are numbers, nested lists, NumPy and JAX arrays, and PyTorch tensors that do not track gradients (a gradient
-cannot cross from one framework to the other, and silence about that would be worse than an error).
+Arguments may be numbers, nested lists, NumPy and JAX arrays, and PyTorch tensors that do not track gradients: a
+gradient cannot cross from one framework to the other, and an error is better than a gradient that is silently lost.
 """
 
 from __future__ import annotations
@@ -90,10 +90,10 @@ def _native(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def common_dtype(*values: Any) -> np.dtype[Any]:
-    """The floating dtype in which arguments are computed together: the widest one that any of them carries.
+    """The floating dtype in which arguments are computed together: the widest among them.
 
-    Python numbers, integers and lists of them carry none and follow the others; if nobody carries one, JAX's default
-    floating dtype is used (float32, or float64 with x64 on).
+    Python numbers, integers and lists of them have no floating dtype and follow the others. Without any, JAX's default
+    is used (float32, or float64 with x64 on).
 
     >>> import numpy as np
     >>> common_dtype(np.zeros(2, np.float32), [1.0, 2.0], 3)
@@ -115,7 +115,7 @@ def common_dtype(*values: Any) -> np.dtype[Any]:
 
 
 def _read(value: Any) -> np.ndarray:
-    """As NumPy's array, once it is there: to read what JAX failed to compute would end the process, to wait raises.
+    """As NumPy's array, after waiting for it: where JAX failed, waiting raises, while reading would end the process.
 
     NumPy's copy of an array on the CPU is the array itself, and compiles nothing.
     """
@@ -151,10 +151,10 @@ def require(
 
 
 def _rectangular(value: Any, name: str, library: Any) -> Any:
-    """The value as an array of real numbers of NumPy or JAX; what would be lost on the way is refused."""
+    """The value as an array of real numbers of NumPy or JAX; ``ValueError`` where a conversion would lose something."""
     if value is None:
         raise ValueError(f"{name}: expected real numbers, got None")
-    # Converting a masked array drops its mask and shows what lies beneath.
+    # Converting a masked array drops its mask and exposes the masked values.
     if any(np.ma.is_masked(leaf) for leaf in (value if isinstance(value, list | tuple) else (value,))):
         raise ValueError(f"{name}: expected an array without masked entries, got some that are masked")
     # NumPy has no such type.
@@ -162,20 +162,20 @@ def _rectangular(value: Any, name: str, library: Any) -> Any:
         value = value.float()
     try:
         array = library.asarray(value)
-    # NumPy tells a ragged list by ValueError, JAX a tracer by TypeError; an array-like object may raise anything.
+    # NumPy raises ValueError for a ragged list, JAX TypeError for a tracer; an array-like object may raise anything.
     except Exception as error:
         raise ValueError(f"{name}: expected a rectangular array, got {type(value).__name__} ({error})") from error
     real = jnp.issubdtype(array.dtype, jnp.integer) or jnp.issubdtype(array.dtype, jnp.floating)
     # A duration counts as a signed integer.
     if not (real or array.dtype == bool) or array.dtype.kind == "m":
         raise ValueError(f"{name}: expected real numbers, got dtype {array.dtype}")
-    # What JAX holds has a dtype of its own. A long double beyond all doubles becomes infinite, which a check refuses.
+    # JAX arrays have their own dtype. A long double beyond all doubles becomes infinite, which a check finds.
     with np.errstate(over="ignore"):
         return array.astype(_native(array.dtype), copy=False) if isinstance(array, np.ndarray) else array
 
 
 def known_numbers(value: Any, name: str, *, finite: bool = True, largest: float | None = None) -> np.ndarray:
-    """Real numbers, finite unless told otherwise, as a new array of doubles, for what computes in NumPy.
+    """Real numbers, finite unless told otherwise, as a new array of doubles, to compute with NumPy.
 
     Their sizes are at most ``largest``, if given.
 
@@ -228,19 +228,19 @@ def number(
 
 
 def _real(value: Any, name: str, dtype: Any) -> Array:
-    """The value as a real JAX array of the given dtype (its own, if none is given)."""
+    """The value as a real JAX array of the given dtype (by default its own)."""
     if getattr(value, "requires_grad", False):
         raise ValueError(
             f"{name}: expected a tensor without gradient tracking (call .detach()), got requires_grad=True"
         )
-    # What JAX does not hold yet is converted by NumPy, which unlike JAX compiles nothing.
+    # Other values are converted by NumPy, which unlike JAX compiles nothing.
     library: Any = jnp if isinstance(value, jax.Array) or is_traced(value) else np
     array = _rectangular(value, name, library)
     wanted = common_dtype(value) if dtype is None else dtype
     if library is np:
         with np.errstate(over="ignore"):
             array = array.astype(wanted)
-        # With its dtype told, JAX takes the array as it is; without, it compiles a copy for each shape.
+        # With the dtype given, JAX takes the array as it is; otherwise it compiles a copy for each shape.
         return jnp.asarray(array, dtype=jax.dtypes.canonicalize_dtype(array.dtype))
     return array if array.dtype == wanted and not array.weak_type else array.astype(wanted)
 
@@ -455,7 +455,7 @@ def _is_finite(leaf: Any) -> bool:
 
 
 def _sizes(value: Any) -> np.ndarray:
-    """The sizes of the numbers in an argument, without zeros; none if there are no numbers."""
+    """The sizes of the numbers in an argument, without zeros; empty if there are no numbers."""
     sizes = []
     for leaf in jax.tree.leaves(value):
         if is_traced(leaf) or isinstance(leaf, str | bytes):
@@ -469,7 +469,7 @@ def _sizes(value: Any) -> np.ndarray:
 
 
 def _refusal(function: Callable[..., Any], args: Any, kwargs: Any, reason: str) -> ValueError:
-    """Names the argument whose numbers are the farthest from one, since those overflow or vanish on the way."""
+    """Names the argument whose numbers are the farthest from 1, since they overflow or vanish first."""
     bound = inspect.signature(function).bind(*args, **kwargs)
     sizes = {name: _sizes(value) for name, value in bound.arguments.items() if name not in ("self", "key")}
     sizes = {name: size for name, size in sizes.items() if size.size} or {"arguments": np.ones(1)}
@@ -482,7 +482,7 @@ def _refusal(function: Callable[..., Any], args: Any, kwargs: Any, reason: str) 
 
 
 def _too_large(function: Callable[..., Any], args: Any, kwargs: Any, error: Exception) -> MemoryError:
-    """Names the argument that has the most entries, or is the largest count, since that one sets the size."""
+    """Names the argument that has the most entries, or is the largest count, since it sets the size."""
     bound = inspect.signature(function).bind(*args, **kwargs).arguments
     sizes = {}
     for name, value in bound.items():
@@ -498,11 +498,10 @@ def _too_large(function: Callable[..., Any], args: Any, kwargs: Any, error: Exce
 def finite_result(function: Callable[P, T]) -> Callable[P, T]:
     """The function, with ``ValueError`` in the place of a result that is known to be NaN or infinite.
 
-    For functions whose result has no business being so: what comes then is an overflow of numbers that are finite
-    themselves. The message names the argument whose numbers are the largest or smallest. Results with evidence are let
-    through where ``converged`` is not true, and NaN and infinity under a trace. Where a library refuses a dtype that it
-    computes in part only, float16 foremost, the error says so; where memory runs out, ``MemoryError`` names the largest
-    argument.
+    For functions of finite arguments whose result can be NaN or infinite only by overflow. The message names the
+    argument whose numbers are the largest or smallest. Results with evidence may be NaN where ``converged`` is not
+    true, and any result under a trace. Where a library does not support a dtype, as often float16, the error says so;
+    where memory runs out, ``MemoryError`` names the largest argument.
 
     >>> single = finite_result(lambda fields: jnp.asarray(fields, jnp.float32) ** 2)
     >>> single([3.0, 3e30])
@@ -517,7 +516,7 @@ def finite_result(function: Callable[P, T]) -> Callable[P, T]:
             return function(*args, **kwargs)
         try:
             result = function(*args, **kwargs)
-            # What JAX computes meanwhile fails where it is waited for.
+            # Asynchronous computations of JAX fail where their result is awaited.
             finite = all(_is_finite(leaf) for leaf in jax.tree.leaves(result))
         except (NotImplementedError, RuntimeError, ValueError, TypeError, MemoryError) as error:
             if any(words in str(error) for words in _NO_MEMORY):
@@ -539,8 +538,8 @@ def finite_result(function: Callable[P, T]) -> Callable[P, T]:
 def common_tensor_type(*values: Any) -> tuple[torch.dtype, torch.device]:
     """The floating dtype and the device in which arguments are computed together by PyTorch.
 
-    The widest floating dtype that any of them carries; PyTorch's default if nobody carries one. The device of the first
-    tensor that is not on the CPU, or else the CPU. Python numbers and NumPy and JAX arrays follow.
+    The dtype is the widest among them, or PyTorch's default without any; the device is that of the first tensor that is
+    not on the CPU, or else the CPU. Python numbers, NumPy and JAX arrays follow.
 
     >>> import numpy as np
     >>> common_tensor_type(np.zeros(2), [1.0, 2.0], 3)
@@ -551,7 +550,7 @@ def common_tensor_type(*values: Any) -> tuple[torch.dtype, torch.device]:
 
     leaves: list[Any] = []
     for value in values:
-        # torch.compile cannot trace JAX, and need not for what carries its type itself or none at all.
+        # torch.compile cannot trace JAX, and need not: tensors have their own type, and plain numbers have none.
         if isinstance(value, torch.Tensor):
             leaves.append(value)
         elif type(value) not in (int, float, type(None)):
@@ -579,8 +578,8 @@ def tensor(
 ) -> Float[torch.Tensor, "*shape"]:
     """Real, finite numbers as a PyTorch tensor that keeps its gradients, of ``ndim`` dimensions if given.
 
-    Takes what every check here takes, and tensors that track gradients as well. ``dtype`` and ``device`` are its own
-    where none is given. Values are not checked where PyTorch hides them, see ``transforms``.
+    Takes what every check here takes, and tensors that track gradients as well. ``dtype`` and ``device`` are by default
+    those of the value. Values are not checked where PyTorch hides them, see ``transforms``.
 
     >>> tensor([[1.0, 2.0]], "fields", ndim=1)
     Traceback (most recent call last):
@@ -594,11 +593,11 @@ def tensor(
     if isinstance(value, torch.Tensor):
         array = value
     elif type(value) is float:
-        # torch.compile makes a float32 of what NumPy would keep in double precision.
+        # torch.compile makes float32 of numbers that NumPy would keep in double precision.
         array = torch.tensor(value, dtype=torch.float64)
     else:
         known = _rectangular(value, name, np)
-        # PyTorch does not know the short types that NumPy has from elsewhere.
+        # PyTorch lacks the short types that other packages add to NumPy.
         array = torch.as_tensor(np.array(known, np.float32 if known.dtype.kind == "V" else known.dtype))
     if array.is_complex():
         raise ValueError(f"{name}: expected real numbers, got dtype {array.dtype}")

@@ -1,13 +1,27 @@
-"""What tests of this book share: pages with its live models."""
+"""What tests of this book share: pages with its live models, and a browser to ask them."""
 
+import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.book import browser
 from tests.book.live import LIVE, Model
+
+
+@pytest.fixture(scope="module")
+def ask() -> Iterator[Callable[..., Any]]:
+    """Runs a script in a page and returns what it calls `answer`: `ask(page, script)`. A module has one browser."""
+    if browser.find() is None:
+        pytest.skip("no browser is installed")
+    with browser.Browser() as opened:
+        yield lambda page, script, **options: json.loads(
+            opened.evaluate(page, f"{script}; return JSON.stringify(answer);", **options)
+        )
 
 
 @pytest.fixture(scope="session")

@@ -3,21 +3,20 @@
 from functools import partial
 
 import numpy as np
-from scipy.special import softmax
 
-from chapters.spin_transformers import figures as plot
+from chapters.live import spin_transformers as live
+from chapters.live.spin_transformers import FIELDS, LOGITS
 from spinbook import sphere
 from spinbook.precision import enable_x64
 from spinbook.vector import mean_field
 from tests.book.live import SAYS, WAIT, Model, Opening
 
-RNG = np.random.default_rng(1)
-FIELDS, LOGITS, BETA, SHARPNESS = RNG.normal(size=(6, 3)) / 2, RNG.normal(size=5), 6.0, 1.5
+BETA, SHARPNESS = 6.0, 1.5
 
 
 def _couplings(sharpness: float) -> np.ndarray:
-    J = np.zeros((6, 6))
-    J[0, 1:] = softmax(sharpness * LOGITS)
+    J = np.zeros((12, 12))
+    J[0, 1:] = live.couplings(sharpness)
     return J
 
 
@@ -28,9 +27,9 @@ def _spread(sharpness: float) -> float:
 
 MODEL = Model(
     "spin-transformers",
-    plot.live_markup(FIELDS, LOGITS, beta=BETA, sharpness=SHARPNESS),
+    live.markup(beta=BETA, sharpness=SHARPNESS),
     {"fields": FIELDS.tolist(), "logits": LOGITS.tolist()},
-    lambda: Opening(["sharpness 1.50", "β 6.00"], [f"attends to {_spread(SHARPNESS):.1f} of 5"], handles=1),
+    lambda: Opening(["sharpness 1.50", "β 6.00"], [f"attends to {_spread(SHARPNESS):.1f} of 11"], handles=1),
 )
 
 
@@ -83,6 +82,6 @@ def test_the_slider_sharpens_the_row_and_keys_move_the_input(page, ask):
         "const after = handle.getAttribute('aria-label');"
         "const answer = {sharp, before, after}",
     )
-    assert f"attends to {_spread(12.0):.1f} of 5" in answer["sharp"]
+    assert f"attends to {_spread(12.0):.1f} of 11" in answer["sharp"]
     assert answer["sharp"].endswith("per cent of what attention changes.")
     assert answer["before"] != answer["after"]

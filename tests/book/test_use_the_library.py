@@ -111,3 +111,7 @@ def test_a_network_without_training_is_no_star(printed):
     assert len(by_layer) == 3
     assert max(by_layer) < 1.5
     assert "drawn: True" in shown
+    # Attention that is nearly even makes spins fluctuate together, a little, and forwards as backwards.
+    assert 0.01 < numbers(re.search(r"^a spin and another .*$", shown, flags=re.MULTILINE)[0])[0] < 0.2
+    assert numbers(re.search(r"^irreversibility .*$", shown, flags=re.MULTILINE)[0])[0] > 0
+    assert "converged True" in shown

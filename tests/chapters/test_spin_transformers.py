@@ -11,16 +11,6 @@ def _run(rng: np.random.Generator, steps: int = 5, sites: int = 4) -> dict[str, 
     return {name: rng.uniform(0, 1, (steps, sites)) for name in ("previous", "start", "fields", "norms")}
 
 
-def test_response_has_one_curve_for_each_temperature_and_the_radius_twice():
-    lengths = np.linspace(0, 3, 7)
-    curves = {beta: beta * lengths for beta in (0.5, 1.0, 2.0)}
-    scaled = np.logspace(-1, 1, 5)
-    figure = plot.response(
-        lengths, curves, radius=2.5, scaled=scaled, elasticity=1 / scaled, marks={"here": (1.0, 1.0)}
-    )
-    assert shows(figure, curves, 1 / scaled, np.array([2.5, 2.5]))
-
-
 def test_couplings_are_drawn_as_many_as_asked_and_by_sign():
     J = np.random.default_rng(0).normal(size=(20, 20))
     figure = plot.yarn(J, 0.1, np.array([0.5 + 0.5j]))
@@ -41,21 +31,6 @@ def test_runs_show_means_over_sites():
     figure = plot.single_run({k: one[k] for k in ("previous", "start", "fields")}, one["norms"], radius=1.0, shown=2)
     assert shows(figure, one["norms"].mean(axis=1), one["norms"][:, 1])
     assert not shows(figure, one["norms"][:, 3])
-
-
-def test_temperatures_leave_gaps_where_a_theory_has_no_answer():
-    fine, betas = np.linspace(0.5, 4, 8), np.array([0.5, 1.0, 2.0])
-    lengths = {"naive": fine / 8, "TAP": np.where(fine < 2, fine / 9, np.nan)}
-    errors = {"naive": np.array([0.1, 0.2, 0.3]), "TAP": np.array([0.05, 0.06, np.nan])}
-    figure = plot.temperatures(
-        fine,
-        lengths,
-        betas=betas,
-        sampled=betas / 8,
-        sampled_error=betas / 100,
-        errors=errors,
-    )
-    assert shows(figure, lengths, errors, betas / 8)
 
 
 def test_maps_are_drawn_as_they_are_with_one_mark_for_each_system():
@@ -81,25 +56,6 @@ def test_one_step_shows_every_curve():
     assert shows(figure, by_dim, by_strength, 1e-3 * (strengths / 0.1) ** 2)
 
 
-def test_a_frame_of_the_relaxation_shows_its_own_update_and_those_before():
-    rng = np.random.default_rng(4)
-    lengths, distances = ({name: rng.uniform(0.1, 1, shape) for name in ("naive", "TAP")} for shape in ((4, 5), (4,)))
-    figure = plot.settling(2, lengths, distances)
-    assert all(shows(figure, values[2]) and not shows(figure, values[3]) for values in lengths.values())
-    assert all(shows(figure, values[:3]) for values in distances.values())
-
-
-def test_rows_and_their_medians_are_drawn_as_they_are():
-    rng = np.random.default_rng(5)
-    n_eff, error = rng.uniform(1, 20, 30), rng.uniform(0.01, 1, 30)
-    trained = np.arange(30) < 10
-    bands = {name: {beta: rng.uniform(0.01, 1, 3) for beta in (0.5, 1.0, 2.0, 4.0)} for name in ("naive", "TAP")}
-    figure = plot.fidelity(
-        n_eff, {"naive": error}, edges=np.array([1.0, 3.0, 9.0, 27.0]), bands=bands, threshold=0.05, trained=trained
-    )
-    assert shows(figure, error[trained], error[~trained], bands)
-
-
 def test_draws_of_one_setting_share_a_mark_and_what_was_not_found_is_left_out():
     x, y = np.array([0.1, 0.2, 0.3]), np.array([0.11, np.nan, 0.31])
     labels, errors = {"means": np.array(["a", "a", "b"])}, {"means": np.zeros(3)}
@@ -120,17 +76,6 @@ def test_every_system_has_a_mark_of_each_law_in_the_row_of_its_shape():
         [[x, row] for x, row in zip(ratio, (0, 0, 1), strict=True)] for ratio in ratios.values()
     ]
     assert [label.get_text() for label in ax.get_yticklabels()] == ["band", "sink"]
-
-
-def test_the_still_picture_marks_the_predicted_mean_and_that_without_the_others():
-    rng = np.random.default_rng(6)
-    predicted, sampled = rng.normal(size=(2, 2, 3)) / 4
-    cloud, others = rng.normal(size=(2, 9, 3)), rng.normal(size=(4, 3)) / 4
-    alone = rng.normal(size=3) / 4
-    figure = plot.arrows(predicted, sampled, others, cloud, alone=alone, attended=np.array([4.0, 1.2]), radius=0.7)
-    for ax, m in zip(figure.axes, predicted, strict=True):
-        marks = [tuple(line.get_xydata()[0]) for line in ax.lines if len(line.get_xydata()) == 1]
-        assert marks == [tuple(m[:2]), tuple(alone[:2])]
 
 
 def test_printed_entries_are_sorted_and_none_is_lost():

@@ -18,16 +18,10 @@ def test_a_map_has_a_cell_for_each_head_with_its_mean_over_windows():
     assert figure.axes[0].get_title(loc="center") == "in words"
 
 
-def test_points_of_laws_sinks_and_echoes_are_those_given():
+def test_points_of_laws_and_courses_are_those_given():
     measured, law = RNG.uniform(0.1, 0.9, (2, 6, 12))
     dots = plot.laws(measured, {"one": law, "two": law**2}).axes[1].lines[1]
     assert np.array(dots.get_data()) == pytest.approx(np.array([measured.ravel(), law.ravel() ** 2]))
-    left, right = plot.sinks(10 * measured, 5 * law, {"kept": law[:, 0]}).axes[:2]
-    assert left.lines[1].get_ydata() == pytest.approx(5 * law.ravel())
-    assert right.lines[0].get_ydata() == pytest.approx(law[:, 0])
-    sizes = RNG.uniform(size=(5, 4))
-    axes = plot.echoes(RNG.normal(size=5), np.full(5, 0.1), sizes).axes
-    assert axes[1].lines[3].get_ydata() == pytest.approx(sizes[:, 3])
     courses = {"a": np.arange(7) / 7, "b": np.ones(7)}
     assert plot.cosines(courses, {"a": np.full(7, 0.01)}).axes[0].get_legend_handles_labels()[1] == ["a", "b"]
     scores = {"x": law, "y": measured}

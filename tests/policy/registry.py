@@ -79,7 +79,7 @@ REASONS = {
         spinbook.free_energy: couplings.symmetric_traceless saddle
         spinbook.self_attention: kernel lanes mean_field.overlaps mean_field.step
         spinbook.sphere: balanced exact large_d squared_length
-        spinbook.spin_transformer: naive tap unit_length
+        spinbook.spin_transformer: naive spread tap unit_length
         spinbook.vector: fluctuations heads
     """,
     "of a record of the book, which its checksum seals": """
@@ -102,7 +102,7 @@ REASONS = {
         experiments.comparison.transient: LanguageModel assembled spins
     """,
     "cases of the book and their record, see experiments.comparison": """
-        experiments.vector: one_step shapes
+        experiments.vector: one_step phases rows shapes
         experiments.vector.fidelity: cases compute delayed_estimate forgotten independent_correlations jackknife measure
         experiments.vector.fidelity: own_means_apart record sampled_halves squared_error steady_means system
     """,
@@ -186,7 +186,7 @@ ISING: dict[str, Any] = {
     "delayed_correlations": _random(3, 3), "tol": 1e-8,
 }  # fmt: skip
 SK: dict[str, Any] = {
-    "beta": 1.5, "field_width": 0.5, "coupling_mean": 1.0, "coupling_std": 0.1,
+    "beta": 1.5, "field_width": 0.5, "field_length": 0.5, "coupling_mean": 1.0, "coupling_std": 0.1,
     "key": KEY, "num_spins": 3, "mean": 1.0, "std": 0.1, "width": 0.5,
 }  # fmt: skip
 SPHERE: dict[str, Any] = {
@@ -390,7 +390,7 @@ GROUPS = [
     Group("experiments.comparison.transient_questions", "answer answers undecided", ANSWERED),
     Group("experiments.datasets.moby_dick", "decode encode", {"characters": [0, 5, 35], "text": "Call me Ishmael."}),
     Group("chapters.nonequilibrium_dynamics.neqnn", "load", {"case": "learned, K=1"}),
-    Group("experiments.vector.calibration", "closure spread_delayed", CALIBRATED, ENDLESS),
+    Group("experiments.vector.calibration", "linear_response spread_delayed", CALIBRATED, ENDLESS),
     Group("experiments.vector.calibration", "predicted_gains", CALIBRATED, "NaN for symmetric couplings"),
     Group("experiments.vector.calibration", "root", CALIBRATED, "NaN where it is not two of them above zero"),
     Group("ising.mean_field", "correlations delayed_correlations first_order_delayed_correlations", ISING),
@@ -411,11 +411,14 @@ GROUPS = [
     Group("sphere", "printed_second_derivative radius sample second_derivative", SPHERE),
     Group("sphere", "second_derivative_large_d squared_radius", SPHERE),
     Group("vector.mean_field", "flat_tap_step message_passing_step naive_step second_order_magnetization", VECTOR),
+    Group("vector.mean_field", "spread_step", VECTOR),
+    Group("vector.phases", "naive_squared_order squared_order", SK),
+    Group("vector.phases", "border naive_border", SK, "NaN where no field is short enough"),
     Group("vector.mean_field", "simulate steady_state tap_solve tap_step", VECTOR, NOT_FOUND),
     Group("vector.mean_field", "collective_mode", FIDELITY, ENDLESS),
     Group("vector.stochastic", "simulate step", VECTOR | {"spins": _ON_SPHERE}),
     Group("experiments.vector.fidelity", "sampled spread_means twins", FIDELITY),
-    Group("experiments.vector.closure", "steady_state", FIDELITY, NOT_FOUND),
+    Group("spinbook.vector.closure", "steady_state", FIDELITY, NOT_FOUND),
     Group("lens", "attended concentration gamma irreversibility positional second_eigenvalue stationary", LENS),
     Group("lens", "swap token_cosine", LENS),
     Group("lens", "key_lengths", LENS, "NaN where all keys score alike"),
@@ -654,6 +657,7 @@ for _name, _arguments in {
         "kind": "rows", "beta": 1.0, "scale": 0.0, "causal": False, "num_sites": 4, "dim": 6, "draw": 0, "field": 1.0,
     },
     "experiments.vector.shapes.Case": {"shape": "band", "beta": 1.0, "draw": 0, "num_sites": 4, "dim": 6},
+    "experiments.vector.phases.Case": {"couplings": "normal", "scale": 0.5, "beta": 8.0, "field": 0.3},
     "experiments.vector.one_step.Case": {"system": 0, "strength": 1.0, "draws": 8},
     "experiments.entropy_production.World": {"num_sites": 3, "dim": 6, "steps": 2},
     "experiments.entropy_production.RecallTask": {"num_sites": 3, "dim": 6, "lag": 1, "depth": 2},

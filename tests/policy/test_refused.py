@@ -197,7 +197,7 @@ ENTROPY_PRODUCTION = [
         lambda: steady.from_simulation(
             ising_stochastic.simulate(KEY, np.ones((2, 2)), ZEROS, 0.0, beta=1.0, steps=1), ZEROS, beta=1.0
         ),
-        "simulation: expected one made with correlations=True",
+        "simulation: expected a simulation made with correlations=True",
     ),
 ]
 
@@ -230,11 +230,11 @@ SELF_ATTENTION = [
     (lambda: _sweep(observation=sa.Observation("spin")), "observation.field: expected one of output_.*, got 'spin'"),
     (lambda: _sweep(observation=2000), "observation: expected an Observation, got int"),
     (lambda: _sweep(starts=[]), "starts: expected at least one window, got none"),
-    (lambda: _sweep(starts=[None, np.zeros((4, 3))]), "starts: expected windows of one length and one position"),
+    (lambda: _sweep(starts=[None, np.zeros((4, 3))]), "starts: expected windows of the same length and position"),
     (lambda: _sweep(starts=np.zeros((2, 3, 3))), r"attention: expected shape \(4, 3\), 4 tokens"),
     (lambda: _sweep(start=np.zeros((5, 3))), r"attention: expected shape \(4, 3\), 4 tokens"),
-    (lambda: sa.token_window(WITHOUT_UNITS), "network: expected one with units for a token"),
-    (lambda: _sampled(WITHOUT_UNITS, start=np.zeros((4, 2))), "network: expected one made of units"),
+    (lambda: sa.token_window(WITHOUT_UNITS), "network: expected a network of units, so that a token has signs"),
+    (lambda: _sampled(WITHOUT_UNITS, start=np.zeros((4, 2))), "network: expected a network of units, got one of"),
     (lambda: sa.quad_correlations(WITHOUT_UNITS), "network: expected patterns that are -1 or 1"),
     (lambda: sa.correlated_network(np.zeros((4, 17, 17))), "pairs: expected at most 16 features, got 17"),
     (lambda: _network(semantic_signs=np.ones((4, 3, 0))), "semantic_signs: expected at least one segment"),

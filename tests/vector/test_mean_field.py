@@ -11,6 +11,7 @@ import pytest
 import scipy.special
 
 from spinbook import sphere
+from spinbook.spin_transformer import SpinTransformerModule, spread
 from spinbook.vector import fluctuations, mean_field, stochastic
 from spinbook.vector.mean_field import flat_tap_step, message_passing_step, naive_step, tap_solve, tap_step
 from tests.vector import reference
@@ -307,3 +308,28 @@ def test_the_runs_of_the_source_at_quarter_size(case):
     np.testing.assert_allclose(norms, record["norm_mean_by_t"][1 : shown + 1], rtol=tolerance)
     if shown == 19:
         np.testing.assert_allclose(m[-1, :3, :4], record["last_corner_3x4"], atol=3 * tolerance)
+
+
+def test_the_spread_step_counts_what_the_neighbours_fluctuate(system):
+    J, x, m = system(heads=1)
+    h, dim = x + J @ m, x.shape[1]
+    squared = np.sum(h**2, axis=1) + J**2 @ (dim / 2 - 1 - np.sum(m**2, axis=1))
+    gain = BETA / (1 + np.sqrt(1 + BETA**2 * squared / (dim / 2 - 1)))
+    ours = mean_field.spread_step(m, J, x, beta=BETA)
+    np.testing.assert_allclose(ours, gain[:, None] * h, rtol=1e-12)
+    assert np.all(np.linalg.norm(ours, axis=1) < np.linalg.norm(naive_step(m, J, x, beta=BETA), axis=1))
+
+
+def test_two_equal_heads_spread_like_one(system):
+    J, x, m = system(heads=1)
+    one, two = (mean_field.spread_step(m, c, x, beta=BETA) for c in (J, np.stack([J, J])))
+    np.testing.assert_allclose(one, two, rtol=1e-12)
+
+
+def test_the_module_with_the_spread_theory_rests_where_the_spread_step_does():
+    module = SpinTransformerModule(6, beta=1.5, theory=spread, key=jax.random.key(0), dtype=float)
+    x = jax.random.normal(jax.random.key(1), (5, 6))
+    fields = sphere.radius(6) * x / jnp.linalg.norm(x, axis=1, keepdims=True)
+    found = mean_field.steady_state(module.couplings(x)[0], fields, beta=1.5, step=mean_field.spread_step)
+    assert bool(found.converged)
+    np.testing.assert_allclose(module(x), found.value, rtol=0, atol=1e-8)

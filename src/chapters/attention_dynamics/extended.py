@@ -1,7 +1,7 @@
-"""Tangents of a window map in 106 bits, forward and by the inverse transpose. Knows no network and no temperature.
+"""Tangents of a window map in 106 bits, propagated forward and by the inverse transpose.
 
 Numbers are unevaluated sums of two doubles, high + low with |low| <= ulp(high) / 2 (Dekker 1971), so that a relative
-size of 1e-32 is still seen beside one. Imported by ``spectrum`` when it first runs, because numba takes a second.
+size of 1e-32 is resolved. Imported by ``spectrum`` when it first runs, because numba takes a second.
 
 All tangents go through an operation side by side: in here they are the columns of arrays (2, rows, columns), high parts
 first, with columns of zeros up to a multiple of eight, so that the compiler can make vectors of them.
@@ -114,7 +114,7 @@ def _orthonormalise(new: np.ndarray, D: np.ndarray, logs: np.ndarray, rounded: b
         for i in range(n):
             _add_multiple(D[0, i, k], D[1, i, k], D, i, rows, 0)
         p, q = rows[0, 0, k], rows[1, 0, k]
-        # Of the root only the relative error counts: a double corrected once by Newton's method.
+        # Only the relative error of the root counts: a double, corrected once by Newton's method.
         root = np.sqrt(p)
         r, s = _multiply(root, 0.0, root, 0.0)
         r, s = _add(p, q, -r, -s)
@@ -201,11 +201,11 @@ def _columns(tangents: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def forward(top: np.ndarray, tangents: np.ndarray, logs: np.ndarray, rounded: bool) -> None:
-    """D <- J_T ... J_1 D with the logarithms of what every step stretches added to ``logs`` (E,).
+    """D <- J_T ... J_1 D with the logarithms of the stretching of every step added to ``logs`` (E,).
 
     ``tangents`` (E, 2, K M): D, tangents of the window of K vectors, newest first. J has the rows ``top`` (T, M, K M)
-    of a step above those that shift the window by M. If ``rounded``, what a step makes of D is rounded to 53 bits, to
-    see what that changes.
+    of a step above those that shift the window by M. If ``rounded``, the result of every step is rounded to 53 bits, to
+    measure the effect.
     """
     D, new, rows = _columns(tangents)
     _forward(top, D, logs, rounded, new, rows)
@@ -215,7 +215,7 @@ def forward(top: np.ndarray, tangents: np.ndarray, logs: np.ndarray, rounded: bo
 def inverse(
     top: np.ndarray, oldest: np.ndarray, log_weight: np.ndarray, tangents: np.ndarray, logs: np.ndarray, rounded: bool
 ) -> None:
-    """Y <- J_T^-T ... J_1^-T Y, with the logarithms of what every step stretches added to ``logs`` (E,).
+    """Y <- J_T^-T ... J_1^-T Y, with the logarithms of the stretching of every step added to ``logs`` (E,).
 
     ``tangents`` (E, 2, K M): Y. Of the window, the oldest vector enters a step by the block p G of ``top``, with G =
     ``oldest`` (T, M, M) and log p = ``log_weight`` (T,), which may be far below what a double holds. J^T y = q is

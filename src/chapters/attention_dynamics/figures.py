@@ -1,4 +1,4 @@
-"""The figures of the chapter ``attention-dynamics``: results in, a matplotlib figure out. Nothing is computed here.
+"""The figures of the chapter ``attention-dynamics``: each function draws given results and returns the figure.
 
 Arguments are arrays or mappings of arrays as the chapter measured them; each function says which shapes it expects.
 """
@@ -432,7 +432,7 @@ def coexistence(
         top.plot(
             x[here],
             amplitudes[here],
-            # What is undecided must be seen here, where many orbits are.
+            # Undecided orbits must be visible here, where many orbits are.
             color=style.GREY if regime == "undecided" else colour,
             marker=REGIME_MARKERS[regime],
             markersize=3,
@@ -520,7 +520,7 @@ def variations(
     features: Sequence[int],
     feature_shares: np.ndarray,
 ) -> Figure:
-    """What becomes of the chaos when epsilon, the window, the patterns or the number of features change.
+    """Chaos under changes of epsilon, the window, the patterns or the number of features.
 
     ``epsilon_shares`` is the share of chaotic betas on ``epsilons``; ``by_context`` maps the window length to the
     largest exponent on ``betas``; ``by_seed`` (networks, seed_betas) are largest exponents of random networks in the

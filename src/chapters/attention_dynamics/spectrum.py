@@ -132,7 +132,7 @@ def lyapunov_spectrum(
     >>> bool(abs(found.exponents.sum() - found.log_determinant) < 1e-8), bool(found.bounds.max() < 1e-8)
     (True, True)
     """
-    # Loaded by those who follow tangents: numba takes a second.
+    # Loaded only when tangents are followed: numba takes a second.
     from chapters.attention_dynamics import extended
 
     validate.instance(network, Network, "network")
@@ -173,7 +173,7 @@ def lyapunov_spectrum(
         window = orbit.window
     kept = np.array(blocks[-num_blocks:])
     forward, forward_rounded, backward, backward_rounded, determinant = kept.mean(axis=0)
-    # Below 1e-12 both are right, and the seam must not part two exponents that turn about each other.
+    # Below 1e-12 both are right, and the seam must not separate two exponents that rotate into each other.
     moved = np.maximum(np.abs([forward - forward_rounded, backward - backward_rounded]), 1e-12)
     seam = min(range(K * M, -1, -1), key=lambda k: moved[0, :k].sum() + moved[1, k:].sum())
     head = np.arange(K * M) < seam

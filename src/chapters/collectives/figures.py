@@ -1,4 +1,4 @@
-"""The figures of the chapter ``collectives``: results in, a matplotlib figure out. Nothing is computed here.
+"""The figures of the chapter ``collectives``: each function draws given results and returns the figure.
 
 The four terms of a block keep their colours in all figures: residual green, token mixing blue, normalisation ochre,
 channel mixing purple. What is exact is in ink, and what a source prints and this book corrects is orange and dashed.
@@ -39,7 +39,7 @@ FAMILY = [BLUE, ORANGE, GREEN, PURPLE, OCHRE]
 
 
 class Stop(NamedTuple):
-    """A lesson on the map: its page, its idea, what it builds on, and how many minutes it takes to read.
+    """A lesson on the map: its page, its idea, the lessons it builds on, and the minutes it takes to read.
 
     ``road`` is "equilibrium", "driven", or "" where both meet; ``place`` is (column, row) in the wide drawing.
     ``after`` are pages of stops that come before it in ``ROAD``.
@@ -131,7 +131,7 @@ def roadmap(stops: Sequence[Stop] = ROAD, *, folder: str = "") -> str:
     """The map of the book as HTML: a drawing whose boxes are links, and a list of the same in narrow windows.
 
     ``folder`` leads from the page that shows it to the lessons: "" from one of them, "notebooks/" from the title page.
-    Needs no script. A line leads from what a lesson builds on, or from the first stop where it builds on nothing.
+    Needs no script. A line leads to a lesson from each lesson that it builds on, or else from the first stop.
     """
     width, height, across, down = 226.0, 78.0, 250.0, 118.0
     corners = {stop.page: (8 + across * stop.place[0], 8 + down * stop.place[1]) for stop in stops}
@@ -211,7 +211,7 @@ def landscape(
     separations: np.ndarray,
     shares: Mapping[str, np.ndarray],
 ) -> Figure:
-    """The right energy and the printed one over the plane with queries running downhill, and where queries end.
+    """The right and the printed energy over the plane with queries running downhill, and where queries end.
 
     ``energies``: two arrays (s, s) indexed [y, x], from their minimum. ``paths``: two arrays (steps, queries, 2).
     ``shares`` maps a kind of keys to the share of queries that end at the nearest key, over ``separations``.
@@ -308,7 +308,7 @@ def feed_forward(
     strengths: np.ndarray,
     local: np.ndarray,
 ) -> Figure:
-    """The induced term against what a network makes of it, the variance that networks explain, and what is local.
+    """The induced term against a network's prediction, the variance that networks explain, and the local part.
 
     ``truth`` and ``prediction`` are (n,). ``bound``: the most that any function of one site's input explains, with its
     standard error; ``local`` (weights, strengths) the same for other weights of queries and keys.
@@ -392,7 +392,7 @@ def training_frame(
     losses: np.ndarray,
     levels: Mapping[str, float],
 ) -> Figure:
-    """One frame: couplings and responses (N, N) at a record, and where on the loss curve it stands."""
+    """One frame: couplings and responses (N, N) at a record, and its place on the loss curve."""
     # A layout engine would place each frame by its own labels, and the picture would tremble.
     figure, axes = style.subplots(1, 3, height=2.2, layout="none", width_ratios=(1, 1, 1.3))
     figure.subplots_adjust(left=0.03, right=0.97, bottom=0.2, top=0.88, wspace=0.3)
@@ -411,7 +411,7 @@ def stack(
     others: Mapping[str, np.ndarray],
     similarity: Mapping[str, np.ndarray],
 ) -> Figure:
-    """What a small push at one site does to that site and to all others, module after module; and how alike sites get.
+    """Effect of a small push at a site on that site and on all others, module by module; and how alike sites become.
 
     Each maps a label to a curve over ``depths``, the number of modules passed.
     """

@@ -1,7 +1,7 @@
-"""The figures of the comparison of stacks: answers or stacks in, a matplotlib figure out. Nothing is computed here.
+"""The figures of the comparison of stacks: each function draws answers or stacks and returns the figure.
 
-Answers are those of ``experiments.comparison.questions``, stacks those of ``by_depth``, which need libraries to judge
-that figures do without. A decision and a depth keep their colour and marker everywhere.
+Answers come from ``experiments.comparison.questions`` and stacks from ``by_depth``. Those modules need more libraries
+than the figures do. A decision and a depth keep their colour and marker everywhere.
 """
 
 from __future__ import annotations

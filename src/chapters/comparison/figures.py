@@ -1,4 +1,4 @@
-"""The figures of the comparison of modules: summaries in, a matplotlib figure out. Nothing is computed here.
+"""The figures of the comparison of modules: each function draws summaries and returns the figure.
 
 A module keeps its row and a family its colour and marker in every figure. Where both tasks share a panel, digits are
 filled and recall is open.

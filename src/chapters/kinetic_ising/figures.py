@@ -1,4 +1,4 @@
-"""The figures of the chapter ``kinetic-ising``: results in, a matplotlib figure out. Nothing is computed here.
+"""The figures of the chapter ``kinetic-ising``: each function draws given results and returns the figure.
 
 Naive mean field is orange and dashed, TAP blue and solid, the truth (sampled or enumerated) in ink with error bars,
 wherever they meet. Each function says which shapes it expects.
@@ -269,7 +269,7 @@ def error_law(
     colours = {"naive": ORANGE, "TAP": BLUE, "first order": ORANGE, "second order": BLUE}
     for ax, (title, curves) in zip(axes[0], errors.items(), strict=True):
         ax.loglog(strengths, sizes[title], color=style.GREY, linestyle="-", linewidth=1.0)
-        # The labels stand in the free corner, in the order of the ends of the curves.
+        # The labels are in the free corner, in the order of the ends of the curves.
         ends = {"the moment": (float(sizes[title][-1]), style.GREY)}
         for name, values in curves.items():
             marker = "s" if colours[name] == ORANGE else "o"

@@ -16,7 +16,7 @@ _PUBLISHED_SEED, _PUBLISHED_SPINS, _PUBLISHED_SAMPLES = 2666, 512, 100
 
 
 def published_system(sample: int | None = None) -> tuple[Float[Array, "512"], Float[Array, "512 512"]]:
-    """The fields and couplings, in single precision, of the figures of Bal (2023), without the beta that it folds in.
+    """The fields and couplings, in single precision, of the figures of Bal (2023), without its factor beta.
 
     X = 0.5, mu = 1, sigma = 0.1. ``sample`` None is the system of its first three figures, 0 to 99 are the hundred of
     its fourth. The source drew them with the random numbers that were JAX's default then, which are switched on for the
@@ -40,9 +40,9 @@ def published_system(sample: int | None = None) -> tuple[Float[Array, "512"], Fl
 
 
 def published_starts() -> tuple[Float[Array, "100 512"], Float[Array, "512"]]:
-    """The hundred random starts of the third figure of Bal (2023), of standard deviation 5, and the one of its fourth.
+    """The hundred random starts of the third figure of Bal (2023), of standard deviation 5, and that of its fourth.
 
-    Neither are magnetizations: one step takes them to some. Random numbers as in ``published_system``.
+    They are not magnetizations; the first step maps them to magnetizations. Random numbers as in ``published_system``.
 
     >>> wide, one = published_starts()
     >>> wide.shape, one.shape

@@ -1,4 +1,4 @@
-"""Three spins that listen to each other, of which one hears data: markup of the live model, and its still picture."""
+"""Three coupled spins, of which one receives data: markup of the live model, and the picture in its place."""
 
 from __future__ import annotations
 

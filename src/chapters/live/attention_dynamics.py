@@ -1,4 +1,4 @@
-"""Two copies of one attention loop, a millionth apart at first: markup of the live model, and its still picture."""
+"""Two copies of an attention loop that start a millionth apart: markup of the live model, and its picture."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ APART = 1e-6
 
 
 def _window(beta: float) -> np.ndarray:
-    """A window (K, M) after many tokens, when position 0 comes next."""
+    """A window (K, M) after many tokens, before a token at position 0."""
     return simulate(NETWORK, beta=beta, steps=1, transient=3999).window.attention
 
 

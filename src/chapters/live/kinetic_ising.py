@@ -1,4 +1,4 @@
-"""The live model of kinetic-ising: a crowd of 64 spins, by the naive equation, by TAP and in random runs."""
+"""A crowd of 64 spins, by the naive equation, by TAP and in random runs: markup of the live model, and its picture."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SEED, _SPINS = 2666, 64
 
 
 def _crowd(beta: float, disorder: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
-    """The disorder z, the inputs x (both in hundredths), the couplings, and the spin that naive misjudges most."""
+    """The disorder z, the inputs x (both in hundredths), the couplings, and the spin with the largest naive error."""
     rng = np.random.default_rng(_SEED)
     z = np.round(rng.normal(size=(_SPINS, _SPINS)), 2)
     x = rng.uniform(-0.5, 0.5, size=_SPINS)
@@ -28,7 +28,7 @@ def _crowd(beta: float, disorder: float) -> tuple[np.ndarray, np.ndarray, np.nda
 
 
 def markup(*, beta: float = 1.6, disorder: float = 0.5, ticks: int = 40, runs: int = 128) -> str:
-    """The crowd and the scripts that let it live: couplings are 1 / N + ``disorder`` z / sqrt(N)."""
+    """The crowd and the scripts that run it: couplings are 1 / N + ``disorder`` z / sqrt(N)."""
     z, x, _, listener = _crowd(beta, disorder)
     hundredths = {name: np.round(100 * values).astype(int).tolist() for name, values in (("z", z), ("x", x))}
     settings = {"listener": listener, "beta": beta, "disorder": disorder, "ticks": ticks, "runs": runs}

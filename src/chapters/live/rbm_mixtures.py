@@ -28,7 +28,7 @@ def _pictures() -> np.ndarray:
 
 
 def markup(*, beta: float = 1.0, query: Sequence[float] = (0.5, 0.35)) -> str:
-    """The patterns with their pictures, the first query and the scripts that let it move."""
+    """The patterns with their pictures, the first query and the scripts that move it."""
     content = {
         "names": list(_NAMES),
         "patterns": _PLACES.tolist(),

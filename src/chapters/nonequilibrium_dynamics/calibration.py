@@ -39,7 +39,7 @@ def error_map(
 ) -> Figure:
     """Relative errors in per cent over drive and inverse temperature: a row for each quantity, a column for each D.
 
-    ``errors`` maps a quantity and a number of components to (betas, drives), NaN where there is none; ``doubtful`` maps
+    ``errors`` maps a quantity and a number of components to (betas, drives), NaN without a value; ``doubtful`` maps
     a number of components to the cells, of the same shape, that are hatched.
     """
     columns = list(next(iter(errors.values())))
@@ -103,7 +103,7 @@ def prediction(
 
 @style.house
 def noise(rows: Mapping[str, tuple[np.ndarray, np.ndarray]], guess: Mapping[str, np.ndarray]) -> Figure:
-    """How much less conditional means scatter than spins: measured against predicted, every row of the couplings.
+    """Reduction of the scatter from spins to conditional means: measured against predicted, for every row of couplings.
 
     ``rows`` maps a place to predicted and measured gains (N,), ``guess`` maps it to those of a simpler formula, which
     are drawn open.

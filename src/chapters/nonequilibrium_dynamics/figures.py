@@ -1,4 +1,4 @@
-"""The figures of the chapter ``nonequilibrium-dynamics``: results in, a figure of matplotlib out. Computes nothing.
+"""The figures of the chapter ``nonequilibrium-dynamics``: each function draws given results.
 
 Magnetizations are blue, where they will come to rest orange, fields green. Draws of modules are shown as a band from
 the least to the largest. Each function says which shapes it expects.

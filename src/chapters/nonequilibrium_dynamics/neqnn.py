@@ -37,11 +37,12 @@ __all__ = ["Recorded", "Settling", "cases", "load", "settling"]
 
 
 class Recorded(NamedTuple):
-    """A module of the program, made anew, and what the program gave for it.
+    """A module of the program, built again here, and the program's results for it.
 
     ``module`` has the same parameters and makes as many ``updates``, None for the fixed point. ``x`` (N, D), ``mask``
-    and ``state`` are the arguments of the call. Theirs are ``magnetizations`` (N, D), ``entropy_production`` (heads,),
-    which is that between the last update and another one, and ``gradient`` (N, D) of sum(m^3) with respect to x.
+    and ``state`` are the arguments of the call. The program's results are ``magnetizations`` (N, D),
+    ``entropy_production`` (heads,), which is that between the last update and another one, and ``gradient`` (N, D) of
+    sum(m^3) with respect to x.
     """
 
     module: SpinTransformerModule
@@ -55,7 +56,7 @@ class Recorded(NamedTuple):
 
 
 class Settling(NamedTuple):
-    """What the program's ``relaxation`` gave in ``steps`` updates of the case "learned, K=1".
+    """The result of the program's ``relaxation`` in ``steps`` updates of the case "learned, K=1".
 
     The last ``magnetizations`` (N, D), and after 0, 1, ... updates ``entropy_production`` (steps, heads) and the exact
     ``mismatch`` (steps + 1, heads); both are measured through the fields that those magnetizations make.
@@ -84,16 +85,16 @@ def cases() -> tuple[str, ...]:
 
 
 def _array(name: str) -> np.ndarray:
-    """scale cos(a k + b sqrt(k)) for k = 1, 2, ..., numbers that any program makes."""
+    """scale cos(a k + b sqrt(k)) for k = 1, 2, ..., numbers that any program can make."""
     shape, a, b, scale = _record()["recipe"]["arrays_of"][name]
     k = np.arange(1, math.prod(shape) + 1, dtype=float)
     return np.asarray(scale * np.cos(a * k + b * np.sqrt(k)).reshape(shape))
 
 
 def load(case: str) -> Recorded:
-    """One of ``cases()``. In double precision where JAX has it, and rounded where it has not.
+    """One of ``cases()``. In double precision if JAX is set to it, and rounded otherwise.
 
-    Raises ``ValueError`` for a name that is none of them. Source: Bal (2026), Nonequilibrium, the program's class
+    Raises ``ValueError`` for another name. Source: Bal (2026), Nonequilibrium, the program's class
     ``SpinModelTransformerModule``.
 
     >>> load("learned, K=2").x.shape

@@ -1,7 +1,7 @@
-"""Figures of the language models of spins that were trained with a few updates or at rest. Computes nothing.
+"""Figures of the language models of spins that were trained with a few updates or at rest.
 
-Results are those of ``experiments.comparison.transient_record`` and ``trained_heads``, handed over as numbers, so that
-no library of training is needed here. A row keeps its colour and its mark in every figure.
+The results come from ``experiments.comparison.transient_record`` and ``trained_heads``, as plain numbers, so that
+drawing needs no library for training. A row keeps its colour and its marker in every figure.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def contrasts(
     """Every contrast of the questions: its mean with its interval, the seeds as small marks, and the margin.
 
     ``answers`` are those of ``transient_questions.answers``; ``by_seed`` maps the name of a contrast to differences.
-    The colour and the mark say what was decided.
+    The colour and the mark show the decision.
     """
     rows = [(answer.question.name, finding) for answer in answers for finding in answer.findings]
     figure, ax = style.subplots(1, 1, height=0.5 * len(rows) + 1.2)
@@ -74,7 +74,7 @@ def contrasts(
 
 @style.house
 def proxies(updates: np.ndarray, mismatch: Mapping[str, np.ndarray], production: Mapping[str, np.ndarray]) -> Figure:
-    """What layers do along training: mismatch after one update, and the irreversibility at rest.
+    """Layers along training: mismatch after one update, and the irreversibility at rest.
 
     ``updates`` (looks,) are those of the weights; both others map a row to (looks, layers) in nats. Bands hold all
     layers, lines are their mean.

@@ -1,4 +1,4 @@
-"""The figures of the chapter ``rbm-mixtures``: results in, a matplotlib figure out. Nothing is computed here.
+"""The figures of the chapter ``rbm-mixtures``: each function draws given results and returns the figure.
 
 Arguments are arrays or mappings of arrays as the chapter measured them; each function says which shapes it expects.
 """
@@ -54,7 +54,7 @@ def _bonds(ax: Axes, start: np.ndarray, ends: np.ndarray, colour: str, width: fl
 
 @style.house
 def schematic() -> Figure:
-    """Four drawings: the bipartite graph, then what is left on the visible units for three kinds of hidden prior."""
+    """Four drawings: the bipartite graph, then interactions of visible units for three kinds of hidden prior."""
     figure, axes = style.subplots(1, 4, height=1.85)
     bipartite, pairs, groups, mixture = axes
     for unit, name in zip(_HIDDEN, ("$h_1$", "$h_2$", "$h_3$"), strict=True):
@@ -232,7 +232,7 @@ def landscape(
     patterns: np.ndarray,
     betas: Sequence[float],
 ) -> Figure:
-    """Energy contours in the plane, the direction of one step, and the very steps of a few queries, one panel per beta.
+    """Energy contours in the plane, the direction of one step, and exact steps of a few queries, one panel per beta.
 
     Shapes, with s = len(axis): ``energies`` (panels, s, s) indexed [y, x] and measured from their minimum, ``flows``
     (panels, s, s, 2), ``queries`` (q, 2), ``updates`` (panels, q, 2), ``patterns`` (N, 2).

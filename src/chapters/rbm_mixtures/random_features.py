@@ -1,8 +1,8 @@
-"""Softmax attention by positive random features: sums over patterns that are done once for all queries.
+"""Softmax attention, approximated by positive random features: the sums over patterns serve all queries.
 
-exp(q . x) is the mean over random directions w of exp(w . q - |q|^2 / 2) exp(w . x - |x|^2 / 2). With m directions in
-place of all, attention costs m products a query and no longer one a pattern. Unbiased before it is normalised; the
-variance grows like exp(|q + x|^2). Nothing here is exact: see ``spinbook.rbm.retrieve``.
+exp(q . x) is the mean over random directions w of exp(w . q - |q|^2 / 2) exp(w . x - |x|^2 / 2). With m of
+these directions, attention costs m products for each query instead of one for each pattern. The estimate is unbiased
+before it is normalised; its variance grows like exp(|q + x|^2). The exact function is ``spinbook.rbm.retrieve``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Machines of several layers of units in {0, 1}, every layer summed exactly. Refuses more than 20 units in a layer.
+"""Machines of several layers of units in {0, 1}, every layer summed exactly; at most 20 units in a layer.
 
 ``weights[k]`` joins layer k to layer k + 1, layer 0 being the visible one; ``biases[k]`` belongs to layer k + 1. Bonds
 run between neighbouring layers only. With one matrix of weights this is a restricted Boltzmann machine.

@@ -1,4 +1,4 @@
-"""The figures of the chapter ``spin-transformers``: results in, a matplotlib figure out. Nothing is computed here.
+"""The figures of the chapter ``spin-transformers``: each function draws given results and returns the figure.
 
 Naive mean field is orange and dashed, TAP blue and solid, the central-limit theory and what comes of it green, and what
 is sampled ink with error bars, wherever they meet. Each function says which shapes it expects.
@@ -16,28 +16,22 @@ from matplotlib.colors import LinearSegmentedColormap, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, Rectangle
 
-from chapters import scripts, style
+from chapters import style
 
 __all__ = [
-    "arrows",
     "bessel",
     "collective",
     "errata",
     "existence",
-    "fidelity",
     "heads",
     "large_d",
-    "live_markup",
     "naive_and_tap",
     "one_step",
     "printed",
-    "response",
     "schematic",
-    "settling",
     "shapes",
     "single_run",
     "strong_run",
-    "temperatures",
     "yarn",
 ]
 
@@ -129,111 +123,6 @@ def schematic() -> Figure:
     return figure
 
 
-def live_markup(fields: np.ndarray, logits: np.ndarray, *, beta: float, sharpness: float) -> str:
-    """The numbers of the live model and the scripts that draw it, as markup for the page.
-
-    ``fields`` (N, 3) act on spins with three components; ``logits`` (N,) times the sharpness are those of the first
-    row, all other rows are flat. The scripts are ``book/_static/live/kernel.js`` and ``spin-transformers.js`` beside
-    it; where they are missing, nothing of this is seen.
-    """
-    content = {
-        "fields": np.asarray(fields, dtype=float).tolist(),
-        "logits": np.asarray(logits, dtype=float).tolist(),
-        "beta": float(beta),
-        "sharpness": float(sharpness),
-    }
-    return scripts.markup("spin-transformers", content)
-
-
-@style.house
-def arrows(
-    predicted: np.ndarray,
-    sampled: np.ndarray,
-    others: np.ndarray,
-    cloud: np.ndarray,
-    *,
-    alone: np.ndarray,
-    attended: np.ndarray,
-    radius: float,
-) -> Figure:
-    """The still version of the live model: a cloud of one spin, its mean and the predicted one, seen from above.
-
-    ``predicted`` and ``sampled`` (panels, 3) are means of that spin, ``alone`` (3,) is its mean without the others,
-    ``others`` (N, 3) are the means of the others, ``cloud`` (panels, points, 3) holds the states of that spin, and
-    ``attended`` (panels,) the effective number of spins in its row.
-    """
-    figure, axes = style.subplots(1, len(attended), height=2.5, sharex=True, sharey=True)
-    for ax, m, seen, tips, count in zip(axes, predicted, sampled, cloud, attended, strict=True):
-        ax.add_patch(Circle((0, 0), radius, facecolor="none", edgecolor=style.FAINT, linewidth=1.0))
-        ax.plot(*tips[:, :2].T, color=style.GREY, marker="o", markersize=1.4, linestyle="none", alpha=0.5)
-        for other in others:
-            style.arrow(ax, (0, 0), (other[0], other[1]), style.GREY, width=0.9, zorder=3)
-        style.arrow(ax, (0, 0), (seen[0], seen[1]), BLUE, width=2.4, zorder=5)
-        ax.plot([0, m[0]], [0, m[1]], color=ORANGE, linestyle="--", linewidth=2.0, zorder=6)
-        ax.plot(*m[:2], color=ORANGE, marker="s", markersize=5, zorder=7)
-        ax.plot(*alone[:2], color=style.INK, marker="x", markersize=5, zorder=7)
-        ax.set(xlim=(-1.08 * radius, 1.08 * radius), ylim=(-1.08 * radius, 1.08 * radius), aspect="equal")
-        ax.set_axis_off()
-        ax.set_title(f"attends to {count:.1f} of {len(others)}", loc="center")
-    axes[0].text(0.02, 0.02, "measured", transform=axes[0].transAxes, color=BLUE, fontsize=8.5)
-    axes[0].text(0.98, 0.02, "predicted", transform=axes[0].transAxes, color=ORANGE, fontsize=8.5, ha="right")
-    return figure
-
-
-@style.house
-def fidelity(
-    n_eff: np.ndarray,
-    errors: Mapping[str, np.ndarray],
-    *,
-    edges: np.ndarray,
-    bands: Mapping[str, Mapping[float, np.ndarray]],
-    threshold: float,
-    trained: np.ndarray,
-) -> Figure:
-    """Error of a row against how many tokens it attends to: every row of one theory, and medians by temperature.
-
-    ``errors`` maps a theory to values on ``n_eff``, of which the dots of the first are drawn, with ``trained`` rows in
-    another colour; ``bands`` maps a theory to {beta: median in each bin between the ``edges``}, nan where a bin has too
-    few rows. What is below ``FLOOR`` is drawn there.
-    """
-    figure, axes = style.subplots(1, 1 + len(bands), height=3.1, sharex=True, sharey=True)
-    name, values = next(iter(errors.items()))
-    for chosen, colour, size, label in (
-        (~trained, style.GREY, 1.0, "random"),
-        (trained, PURPLE, 1.6, "trained"),
-    ):
-        axes[0].loglog(
-            n_eff[chosen],
-            np.maximum(values[chosen], FLOOR),
-            color=colour,
-            marker="o",
-            markersize=size,
-            linestyle="none",
-            alpha=0.5,
-            rasterized=True,
-            label=label,
-        )
-    axes[0].set_title(f"{name}, every row", loc="center", fontsize=8.5)
-    axes[0].legend(loc="lower left", markerscale=3, handlelength=1.0)
-    middles = np.sqrt(edges[1:] * edges[:-1])
-    for ax, (theory, curves) in zip(axes[1:], bands.items(), strict=True):
-        for (beta, medians), colour, marker in zip(
-            curves.items(), (PURPLE, BLUE, GREEN, ORANGE), ("D", "o", "^", "s"), strict=True
-        ):
-            shown = np.maximum(medians, FLOOR)
-            ax.loglog(middles, shown, color=colour, marker=marker, markersize=3.5, label=rf"$\beta={beta:g}$")
-        ax.set_title(f"{theory}, medians", loc="center", fontsize=8.5)
-    axes[1].legend(loc="lower left", handlelength=1.6, labelspacing=0.25)
-    for ax in axes:
-        ax.axhline(threshold, color=style.INK, linewidth=0.9, linestyle=(0, (1, 2)))
-        style.plain_ticks(ax.xaxis, (1.0, 3.0, 10.0, 30.0))
-        ax.set_xlabel(r"tokens attended to, $n_\mathrm{eff}$")
-    axes[0].set(ylabel="error / effect of attention", ylim=(0.8 * FLOOR, 2))
-    style.decades(axes[0].yaxis)
-    style.letters(*axes)
-    return figure
-
-
 @style.house
 def collective(
     predicted: Mapping[str, np.ndarray],
@@ -299,51 +188,6 @@ def shapes(names: np.ndarray, ratios: Mapping[str, np.ndarray], *, within: float
     ax.invert_yaxis()
     style.plain_ticks(ax.xaxis, (0.1, 0.2, 0.5, 1, 2, 5, 10))
     ax.legend(loc="center left", bbox_to_anchor=(1.02, 0.5), handlelength=1.0)
-    return figure
-
-
-@style.house
-def response(
-    fields: np.ndarray,
-    norms: Mapping[float, np.ndarray],
-    *,
-    radius: float,
-    scaled: np.ndarray,
-    elasticity: np.ndarray,
-    marks: Mapping[str, tuple[float, float]],
-) -> Figure:
-    """|m| against |h| for several beta; how fast the norm follows its field, against x = beta |h| / R.
-
-    ``norms`` maps beta to values on ``fields``, ``elasticity`` is d log|m| / d log|h| on ``scaled``; ``marks`` puts
-    names at (x, elasticity).
-    """
-    figure, (left, right) = style.subplots(1, 2, height=2.9, width_ratios=(1.3, 1))
-    for colour, line, (beta, values) in style.dressed(FAMILY, FAMILY_LINES, norms.items()):
-        left.plot(fields, values, color=colour, linestyle=line)
-        style.label(left, rf"$\beta = {beta:g}$", (fields[-1], values[-1]), colour)
-    left.axhline(radius, color=style.GREY, linewidth=0.9, linestyle="--")
-    left.axvline(radius, color=style.GREY, linewidth=0.9, linestyle="--")
-    style.label(left, "$R$", (fields[0], radius), style.GREY, (2, 3))
-    style.label(left, "$R$", (radius, 0.0), style.GREY, (3, 3))
-    left.set(
-        xlim=(0, fields[-1]),
-        ylim=(0, 1.1 * radius),
-        xlabel=r"length of the field $|\mathbf{h}|$",
-        ylabel=r"length of the mean $|\mathbf{m}|$",
-    )
-    right.semilogx(scaled, elasticity, color=BLUE, linestyle="-")
-    for name, (x, value) in marks.items():
-        right.plot([x], [value], color=ORANGE, marker="o", markersize=4.5, linestyle="none", zorder=5)
-        style.label(right, name, (x, value), ORANGE, (6, 2))
-    right.text(0.02, 0.84, "linear", transform=right.transAxes, color=style.GREY, fontsize=8.5)
-    right.text(0.99, 0.24, "normalised", transform=right.transAxes, color=style.GREY, fontsize=8.5, ha="right")
-    right.set(
-        ylim=(0, 1.05),
-        xlabel=r"$\beta |\mathbf{h}| / R$",
-        ylabel=r"d$\log|\mathbf{m}|$ / d$\log|\mathbf{h}|$",
-    )
-    style.plain_ticks(right.xaxis, (0.1, 1.0, 10.0, 100.0))
-    style.letters(left, right)
     return figure
 
 
@@ -605,7 +449,7 @@ def errata(
     dims: np.ndarray,
     trace_errors: Mapping[str, np.ndarray],
 ) -> Figure:
-    """What a wrong index costs against the spread of the norms; two conventions for a trace against the exact spin.
+    """Error of a wrong index against the spread of the norms; two conventions for a trace against the exact spin.
 
     ``index_errors`` and ``trace_errors`` map a label to relative errors on ``spreads`` and on ``dims``.
     """
@@ -693,58 +537,6 @@ def one_step(
 
 
 @style.house
-def temperatures(
-    fine: np.ndarray,
-    lengths: Mapping[str, np.ndarray],
-    *,
-    betas: np.ndarray,
-    sampled: np.ndarray,
-    sampled_error: np.ndarray,
-    errors: Mapping[str, np.ndarray],
-) -> Figure:
-    """Mean length of each theory on ``fine``, sampled spins on ``betas``; error on ``betas``, nan if none.
-
-    Errors are in units of what attention changes, the distance of the naive means from those without couplings.
-    """
-    figure, (left, right) = style.subplots(1, 2, height=3.0)
-    for theory, values in lengths.items():
-        left.semilogx(
-            fine, values, color=THEORY_COLOURS[theory], linestyle=THEORY_LINES[theory], linewidth=1.5, label=theory
-        )
-    left.errorbar(
-        betas,
-        sampled,
-        sampled_error,
-        color=style.INK,
-        marker="x",
-        markersize=5.5,
-        linestyle="none",
-        label="sampled",
-        zorder=6,
-    )
-    for theory, values in errors.items():
-        right.loglog(
-            betas,
-            values,
-            color=THEORY_COLOURS[theory],
-            linestyle=THEORY_LINES[theory],
-            marker=THEORY_MARKERS[theory],
-            markersize=4,
-            linewidth=1.3,
-            label=theory,
-        )
-    for ax in (left, right):
-        style.plain_ticks(ax.xaxis, (0.5, 1.0, 2.0, 4.0))
-        ax.set_xlabel(r"inverse temperature $\beta$")
-        ax.legend(loc="upper left", handlelength=2.4, labelspacing=0.25)
-    left.set(ylim=(0, 1.1), ylabel=r"mean length $|\mathbf{m}_i|/R$")
-    right.set(ylim=(None, 8), ylabel="error / what attention changes")
-    style.decades(right.yaxis)
-    style.letters(left, right)
-    return figure
-
-
-@style.house
 def existence(
     betas: np.ndarray,
     strengths: np.ndarray,
@@ -799,40 +591,13 @@ def existence(
 
 
 @style.house
-def settling(update: int, lengths: Mapping[str, np.ndarray], distances: Mapping[str, np.ndarray]) -> Figure:
-    """A module after ``update`` updates: lengths of its means, and what is left to go.
-
-    Each argument maps "naive" or "TAP" to values: lengths to (updates, sites) in units of R, distances to (updates,).
-    """
-    figure, (left, right) = style.subplots(1, 2, height=2.5)
-    highest = 1.12 * max(float(values.max()) for values in lengths.values())
-    for theory, values in lengths.items():
-        colour, marker = THEORY_COLOURS[theory], THEORY_MARKERS[theory]
-        left.plot(values[update], color=colour, marker=marker, markersize=3, linestyle="none", label=theory)
-        left.axhline(values[-1].mean(), color=colour, linestyle=THEORY_LINES[theory], linewidth=0.9)
-        passed = distances[theory][: update + 1]
-        right.semilogy(passed, color=colour, marker=marker, markersize=3, linestyle=THEORY_LINES[theory])
-    left.set(xlabel="site", ylabel=r"length $|\mathbf{m}_i|/R$", ylim=(0, highest), xticks=[])
-    if len(lengths) > 1:
-        left.legend(loc="lower right", handlelength=1.0, labelspacing=0.2)
-    every = np.concatenate(list(distances.values()))
-    count = len(next(iter(distances.values())))
-    right.set(xlim=(-0.5, count - 0.5), ylim=(every.min() / 2, 2 * every.max()))
-    right.set(xlabel="updates", ylabel="distance to rest, relative")
-    right.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
-    style.decades(right.yaxis)
-    style.letters(left, right)
-    return figure
-
-
-@style.house
 def heads(
     shares: Mapping[str, np.ndarray],
     *,
     edges: np.ndarray,
     response: Mapping[str, np.ndarray],
 ) -> Figure:
-    """Two readings of several heads: how the length of a site is shared, and who listens to whom.
+    """Two readings of several heads: how the length of a site is shared, and which head responds to which.
 
     ``shares`` maps a reading to the density of |m^h|^2 / |m|^2 over sites and heads, in the bins between the ``edges``;
     ``response`` maps a reading to (heads, heads) mean sizes of d m^h / d x^k.
@@ -851,7 +616,7 @@ def heads(
         ax.imshow(shown, cmap="Greys", vmin=-4, vmax=0.5, origin="upper", interpolation="nearest")
         for row in range(count):
             for column in range(count):
-                # White in the dark as well, as the grey scale is.
+                # White in the dark variant as well, like the grey scale.
                 if values[row, column] == 0:
                     box = Rectangle((column - 0.5, row - 0.5), 1, 1, facecolor="#fefefe", edgecolor=style.FAINT)
                     ax.add_patch(box)

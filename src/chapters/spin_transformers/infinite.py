@@ -1,10 +1,10 @@
-"""Steady states of infinitely many vector spins of infinitely many components with random couplings. Simulates nothing.
+"""Steady states of infinitely many vector spins of infinitely many components with random couplings.
 
-Couplings are independent Gaussian numbers of variance g^2 / N, fields have length |x| and random directions. As N and
-then D go to infinity, all lengths of a state are equal, and the field of a site that its neighbours make is across its
-own field x. What is left is one number: y = beta |theta| / R, which gives |m| = R p(y) with p(y) = y / (1 + gamma) and
-gamma = sqrt(1 + y^2). A theory says which drive Y = beta |x + J m| / R leads to y; where more than one does, all of
-them, (roots, points), in ascending order.
+Couplings are independent Gaussian numbers of variance g^2 / N; fields have length |x| and random directions. As N and
+then D go to infinity, all spins of a state have the same length, and the field that its neighbours make at a site is
+perpendicular to the site's own field x. One number remains: y = beta |theta| / R, which gives |m| = R p(y) with
+p(y) = y / (1 + gamma) and gamma = sqrt(1 + y^2). A theory says which drive Y = beta |x + J m| / R leads to y. Where
+several drives do, functions return all of them, (roots, points), in ascending order.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _GRID = 2_000
 
 
 class SteadyLength(NamedTuple):
-    """``length``: |m| / R. ``factor``: what a step makes of a small random change. NaN where there is no state.
+    """``length``: |m| / R. ``factor``: the growth of a small random change in a step. NaN without a state.
 
-    ``turned``: whether the state is on the larger root of its theory, where a longer field makes a shorter m.
+    ``turned``: whether the state is on the larger root of its theory, where m falls with a growing field.
     """
 
     length: Float[np.ndarray, ""]
@@ -65,8 +65,9 @@ def tap_without_self_term(y: np.ndarray, strength: float) -> np.ndarray:
 def tap(y: np.ndarray, strength: float) -> np.ndarray:
     """Y = y + n, with both roots of n = b^2 y / (1 + gamma)^2 + n^2 y (1 + 2 gamma) / (2 gamma^2 (1 + gamma)).
 
-    The square is what the distance v = x + J m - theta adds to the source's second order (secondordercorrections). NaN
-    where the roots are complex: no drive leads to this y. Plain updates of n settle on the smaller root only.
+    The quadratic term comes from the distance v = x + J m - theta in the source's second order
+    (secondordercorrections). NaN where the roots are complex: no drive leads to this y. Plain updates of n settle on
+    the smaller root only.
 
     Takes its arguments without checks; its callers have checked them.
 
@@ -113,7 +114,7 @@ def _up_to_the_edge(y: np.ndarray, theory: DriveLaw, strength: float) -> np.ndar
 
 
 def _known(value: Any, name: str, condition: Callable[..., Any], expected: str) -> float:
-    """One number that is known: a search on a grid cannot be traced."""
+    """A single number with a known value: a search on a grid cannot be traced."""
     number = validate.known_numbers(value, name)
     if number.ndim:
         raise ValueError(f"{name}: expected a scalar, got shape {number.shape}")
@@ -128,9 +129,9 @@ _LARGEST = 1e100
 def steady_length(*, beta: float, coupling_std: float, field_length: float, theory: DriveLaw = tap) -> SteadyLength:
     """y with Y(y)^2 = beta^2 (|x|^2 / R^2 + g^2 p(y)^2); the factor is beta g p(y) / Y.
 
-    ``coupling_std`` is g, ``field_length`` is |x| / R. Of several solutions the first on the way from no field at all:
-    up in y on the smaller root of a theory, and down again on the larger one where the two have met. Good to five
-    digits (a grid of y with linear interpolation). A factor above 1 means that stepping does not stay there. Raises
+    ``coupling_std`` is g, ``field_length`` is |x| / R. Of several solutions the function returns the first on the way
+    from zero field: with rising y on the smaller root of a theory, then with falling y on the larger root. Good to five
+    digits (a grid of y with linear interpolation). If the factor is above 1, repeated steps leave the state. Raises
     ``ValueError`` for beta <= 0, coupling_std < 0 and field_length <= 0. Derived in the chapter spin-transformers.
 
     >>> state = steady_length(beta=1.0, coupling_std=1.0, field_length=1.0, theory=naive)

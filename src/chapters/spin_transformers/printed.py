@@ -1,4 +1,4 @@
-"""Arrays that the sources print, digit for digit, as far as they are shown. Nothing is computed here."""
+"""Arrays that the sources print, with all the digits that they show."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Handwritten digits as patterns: the 1797 images of 8 x 8 pixels bundled with scikit-learn. Downloads nothing."""
+"""Handwritten digits as patterns: the 1797 images of 8 x 8 pixels bundled with scikit-learn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of known content: found where the caller says, and compared with their checksums. Downloads nothing."""
+"""Files of known content: find them where the caller says, and compare them with their checksums."""
 
 from __future__ import annotations
 
@@ -62,9 +62,9 @@ def located(
 
 
 def content(folder: Path, known: Known) -> bytes:
-    """The bytes of the file, or of NAME.gz without its compression, once they are known to be the right ones.
+    """The bytes of the file, or of NAME.gz without its compression, after comparison with the known checksum.
 
-    Raises ``ValueError`` for a file that is cut short or damaged, and for one with another content.
+    Raises ``ValueError`` for a file that is cut short, damaged, or different.
     """
     path = folder / known.name
     if path.is_file():
@@ -89,6 +89,6 @@ def check(data: bytes, known: Known, label: str) -> None:
     if len(data) != known.num_bytes:
         what = "cut short" if len(data) < known.num_bytes else "too long"
         raise ValueError(f"{label}: expected {known.num_bytes} bytes, got {len(data)}: it is {what}")
-    found = hashlib.sha256(data).hexdigest()
-    if found != known.sha256:
-        raise ValueError(f"{label}: expected the SHA-256 {known.sha256}, got {found}: it has another content")
+    digest = hashlib.sha256(data).hexdigest()
+    if digest != known.sha256:
+        raise ValueError(f"{label}: expected the SHA-256 {known.sha256}, got {digest}: it has another content")

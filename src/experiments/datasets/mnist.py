@@ -1,4 +1,4 @@
-"""MNIST: 60,000 and 10,000 images of handwritten digits, from files on this machine. Downloads only when told to.
+"""MNIST: 60,000 and 10,000 images of handwritten digits, from files on this machine or downloaded on request.
 
 Source: Y. LeCun, C. Cortes and C. J. C. Burges, "The MNIST database of handwritten digits" (1998).
 """

@@ -1,4 +1,4 @@
-"""*Moby-Dick; or, The Whale* as a row of characters out of 36, from a file on this machine. Downloads nothing.
+"""*Moby-Dick; or, The Whale* as a sequence of characters out of 36, from a file on this machine.
 
 Source: Herman Melville (1851), in the public domain; the text of Project Gutenberg without its frame.
 """

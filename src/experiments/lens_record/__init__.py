@@ -3,7 +3,7 @@
 ``python -m experiments.lens_record --out FOLDER`` does what the plan of the lens (``book/plan-of-the-lens.md``) says
 of the encoder, and writes ``lens.json.gz``; with ``--network causal`` it trains the second network, and writes
 ``causal.json.gz``. What lies beside this module are the records of the book. Here they are read, by pages that carry
-nothing of the runs: those are in ``runs`` and ``causal``.
+nothing of the runs: those are in ``runs``, ``causal``, ``spins`` and ``reaction``.
 """
 
 from __future__ import annotations
@@ -19,14 +19,16 @@ from experiments import records
 __all__ = ["NETWORKS", "Sample", "by_head", "packed", "recorded", "sample", "values"]
 
 NETWORKS = ("trained", "fresh", "shuffled", "other order")
-_RECORDS = {"lens": "lens.json.gz", "causal": "causal.json.gz"}
+_RECORDS = {name: f"{name}.json.gz" for name in ("lens", "causal", "spins", "reaction", "metric")}
 _SAMPLE = "minilm.npz"
 
 
 def recorded(name: str = "lens") -> dict[str, Any]:
-    """A record beside this module: of the encoder or, as "causal", of the second network.
+    """A record beside this module: of the encoder, as "causal" of the second network, "spins", "reaction" or "metric".
 
-    Raises ``KeyError`` for another name.
+    The last three have every head of both as vector spins, the echo at the layer that could have heard it, and attention
+    in the best diagonal metric. Raises
+    ``KeyError`` for another name.
 
     >>> recorded()["complete"], recorded("causal")["complete"]
     (True, True)

@@ -5,14 +5,19 @@ from __future__ import annotations
 import argparse
 
 from experiments import lens_record
-from experiments.lens_record import causal, runs
+from experiments.lens_record import causal, metric, reaction, runs, spins
 
 __all__: list[str] = []
 
 
 def _main() -> None:
     parser = argparse.ArgumentParser(prog="python -m experiments.lens_record", description=lens_record.__doc__)
-    parser.add_argument("--network", choices=["encoder", "causal"], default="encoder", help="causal is trained first")
+    parser.add_argument(
+        "--network",
+        choices=["encoder", "causal", "spins", "reaction"],
+        default="encoder",
+        help="causal is trained first",
+    )
     parser.add_argument("--out", required=True, help="folder of the record and of its tasks")
     parser.add_argument("--plan", help="file whose SHA-256 is kept, book/plan-of-the-lens.md")
     parser.add_argument("--weights", help="folder of the encoder's files; else $SPINBOOK_DATA")
@@ -22,6 +27,8 @@ def _main() -> None:
     sizes = runs.QUICK if given.quick else runs.FULL
     if given.network == "causal":
         causal.collect(given.out, sizes=sizes, plan=given.plan)
+    elif given.network in (others := {"spins": spins, "reaction": reaction, "metric": metric}):
+        others[given.network].collect(given.out, path=given.weights, text=given.text, plan=given.plan)
     else:
         runs.collect(given.out, sizes=sizes, path=given.weights, text=given.text, plan=given.plan)
 

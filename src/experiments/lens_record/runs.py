@@ -230,7 +230,7 @@ def _one_head(key: Any, J: np.ndarray, values: np.ndarray, replicas: int) -> dic
     return {
         "means": [relative(states[name], a, b) for name in _THEORIES],
         "delayed": relative(D, c, d),
-        "law": [law.uniform, law.with_sinks, law.closed],
+        "law": [law.uniform, law.with_sinks, law.linear],
         "forgotten": np.sum((a - b) ** 2) / scatter,
     }
 

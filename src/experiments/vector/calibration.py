@@ -54,10 +54,10 @@ __all__ = [
     "Noise",
     "Record",
     "cells",
-    "closure",
     "compute",
     "draws",
     "gains",
+    "linear_response",
     "measure",
     "noises",
     "over_prediction",
@@ -77,8 +77,8 @@ DIMS = (3, 16, 64, 128)
 """The axes of the map; the source's three numbers of components and one more."""
 MEANS = ("naive", "large D", "TAP", "spread")
 """The order of ``means`` in the measurement of a cell: steady states, the last as in ``fidelity.spread_means``."""
-THEORIES = ("naive", "large D", "TAP", "closed", "spread", "spread, closed")
-"""The order of ``delayed`` and ``sigma``: independent spins, naive ones with ``closure``, and ``spread_delayed``."""
+THEORIES = ("naive", "large D", "TAP", "linear", "spread", "spread, linear")
+"""The order of ``delayed`` and ``sigma``: independent spins, naive ones with ``linear_response``, and ``spread_delayed``."""
 SHARES = ("symmetric", "uniform", "along J - J^T")
 """The order of ``shares``: where the squared error of the naive delayed correlations lies."""
 _ARTIFACT = "calibration.json.gz"
@@ -202,7 +202,7 @@ def _variances(m: np.ndarray) -> np.ndarray:
     return (sphere.squared_radius(m.shape[1]) - np.sum(m**2, axis=1)) / m.shape[1]
 
 
-def closure(J: Float[np.ndarray, "N N"], m: Float[np.ndarray, "N D"], beta: float) -> Float[np.ndarray, "N N"]:
+def linear_response(J: Float[np.ndarray, "N N"], m: Float[np.ndarray, "N D"], beta: float) -> Float[np.ndarray, "N N"]:
     """A (C - C_0) with C = C_0 + A C A^T: what spins that answer to each other add to D_il of independent ones.
 
     A_il = beta v_i J_il, with v_i = (R^2 - |m_i|^2) / D the variance of a spin per component, says how a fluctuation of
@@ -211,15 +211,15 @@ def closure(J: Float[np.ndarray, "N N"], m: Float[np.ndarray, "N D"], beta: floa
     the spectral radius of A being one or more. Raises ``ValueError`` for shapes that do not fit, means outside of the
     ball and beta <= 0.
 
-    >>> added = closure(np.full((4, 4), 0.25), np.zeros((4, 6)), 1.0)
+    >>> added = linear_response(np.full((4, 4), 0.25), np.zeros((4, 6)), 1.0)
     >>> np.allclose(added, 6 / 3 * 0.125 / 3 / 4)
     True
     """
     J, m, _, beta = _system(J, m, beta)
-    return _closure(J, m, beta)
+    return _linear_response(J, m, beta)
 
 
-def _closure(J: np.ndarray, m: np.ndarray, beta: float) -> np.ndarray:
+def _linear_response(J: np.ndarray, m: np.ndarray, beta: float) -> np.ndarray:
     v = _variances(m)
     return _answered(beta * v[:, None] * J, m.shape[1] * v)
 
@@ -246,7 +246,7 @@ def spread_delayed(
     The response of spin i is averaged over the spread of its field, as in ``fidelity.spread_means``, whose ``m`` it
     needs: phi'(h) = f 1 + f1 h h^T at the squared length |h_i|^2 + w_i with h_i = x_i + sum_j J_ij m_j and w_i = sum_j
     J_ij^2 (R^2 - |m_j|^2), and <h h^T> = h_i h_i^T + (w_i / D) 1. The second is with A_il = J_il tr<phi'(h_i)> / D in
-    ``closure``, and NaN where fluctuations do not die out. Raises ``ValueError`` as ``closure`` does.
+    ``linear_response``, and NaN where fluctuations do not die out. Raises ``ValueError`` as ``linear_response`` does.
 
     >>> alone = spread_delayed(np.zeros((2, 2)), np.ones((2, 4)), np.zeros((2, 4)), 1.0)
     >>> float(np.abs(alone).max())
@@ -283,7 +283,7 @@ def measure(cell: Cell) -> dict[str, np.ndarray]:
     means, delayed correlations and entropy production, relative to them; ``forgotten``: the squared distance of the
     halves' means over what their scatter lets expect, one if both starts are forgotten; ``mode``: chi, r and q of
     ``mean_field.collective_mode``; ``predicted`` (3,): the relative error of naive delayed correlations from these
-    three and from ``closure``, and of sigma from ``closure``. NaN where a theory found no steady state.
+    three and from ``linear_response``, and of sigma from ``linear_response``. NaN where a theory found no steady state.
     """
     with enable_x64(True):
         J, x = system(cell)
@@ -335,8 +335,8 @@ def _theories(J: np.ndarray, x: np.ndarray, beta: float) -> tuple[dict[str, np.n
         if np.isnan(fields).any()
         else np.asarray(vector_delayed_correlations(J, fields, fields, beta=beta, response=sphere.large_d))
     )
-    delayed["closed"] = delayed["naive"] + _closure(J, means["naive"], beta)
-    delayed["spread"], delayed["spread, closed"] = _spread_delayed(J, x, means["spread"], beta)
+    delayed["linear"] = delayed["naive"] + _linear_response(J, means["naive"], beta)
+    delayed["spread"], delayed["spread, linear"] = _spread_delayed(J, x, means["spread"], beta)
     return means, delayed
 
 
@@ -352,7 +352,7 @@ def _compared(J: np.ndarray, x: np.ndarray, beta: float, m: np.ndarray, D: np.nd
     means, delayed = _theories(J, x, beta)
     K = _odd(J)
     flow = beta * np.sum(K * D, axis=(-2, -1))
-    naive, closed = delayed["naive"], delayed["closed"]
+    naive, closed = delayed["naive"], delayed["linear"]
 
     def produced(theory: np.ndarray) -> Callable[[np.ndarray, np.ndarray], float]:
         return lambda a, b: float(beta * np.sum(K * theory) / np.mean([a, b]) - 1)
@@ -368,7 +368,7 @@ def _compared(J: np.ndarray, x: np.ndarray, beta: float, m: np.ndarray, D: np.nd
 
     lost = np.isnan(means["naive"]).any()
     chi, r, q = (np.nan, np.nan, np.nan) if lost else mean_field.collective_mode(J, means["naive"], beta=beta)
-    from_closure = np.linalg.norm(closed - naive) / np.linalg.norm(closed)
+    from_linear = np.linalg.norm(closed - naive) / np.linalg.norm(closed)
     of_sigma = np.sum(K * naive) / np.sum(K * closed) - 1
     return {
         "means": np.array([jackknife(squared_error(means[name]), m) for name in MEANS]),
@@ -378,7 +378,7 @@ def _compared(J: np.ndarray, x: np.ndarray, beta: float, m: np.ndarray, D: np.nd
         "floor": np.array([_floor(m), _floor(D), _floor(flow)]),
         "forgotten": np.array(forgotten(m)),
         "mode": np.array([chi, r, q]),
-        "predicted": np.array([r / np.sqrt(q + 2 * r + r**2), from_closure, of_sigma]),
+        "predicted": np.array([r / np.sqrt(q + 2 * r + r**2), from_linear, of_sigma]),
     }
 
 
@@ -393,7 +393,7 @@ def predicted_gains(
     and chi = beta v. Both estimates of sigma are sums of products: with K = J - J^T, the raw one of independent
     K_il s_i(t+1) . s_l(t), the other of Q_jl s_j . s_l at one time, Q = J^T diag(beta v) K, in which jl and lj are the
     same product. Products of a spin with itself hardly fluctuate and are left out. The second is NaN for symmetric
-    couplings, which produce nothing. Raises ``ValueError`` as ``closure`` does, and for a spin that hears of no other.
+    couplings, which produce nothing. Raises ``ValueError`` as ``linear_response`` does, and for a spin that hears of no other.
 
     >>> g, of_sigma = predicted_gains(np.full((4, 4), 0.25), np.zeros((4, 6)), 1.5)
     >>> np.allclose(g, 4.0)
@@ -470,17 +470,17 @@ _PARTS = 16
 def tried(case: Case) -> dict[str, np.ndarray]:
     """The relative error of naive delayed correlations in a collective case of ``fidelity``, and its predictions.
 
-    ``delayed`` (3, 2): squared relative errors of naive delayed correlations, with ``closure``, and of
+    ``delayed`` (3, 2): squared relative errors of naive delayed correlations, with ``linear_response``, and of
     ``spread_delayed`` closed, as in ``measure``; ``own_means`` (2,): the first if each group's own means are
     subtracted, which is biased, see ``fidelity.sampled``; ``mode``: chi, r and q; ``predicted`` (3,): the relative
-    error of naive delayed correlations from chi, r and q, from ``closure``, which takes the variance and the couplings
+    error of naive delayed correlations from chi, r and q, from ``linear_response``, which takes the variance and the couplings
     of every row for itself, and from ``spread_delayed``, which averages the response too.
     """
     with enable_x64(True):
         J, x = fidelity.system(case)
         m, means = _settled(J, x, case.beta, exact_gain), fidelity.spread_means(J, x, beta=case.beta, updates=_UPDATES)
         naive = independent_correlations(J, m, case.beta)
-        closed = naive + _closure(J, m, case.beta)
+        closed = naive + _linear_response(J, m, case.beta)
         averaged = _spread_delayed(J, x, means, case.beta)[1]
         key = seeded(case)
         couplings, fields, beta = (jnp.asarray(a, jnp.float32) for a in (J, x, case.beta))
@@ -567,14 +567,14 @@ def over_prediction(
     beta: float,
     num_sites: int,
     *,
-    closed: bool = False,
+    linear: bool = False,
     averaged: bool = False,
 ) -> Float[np.ndarray, " draws"]:
     """Measured over predicted relative error of naive delayed correlations, every draw with logits of deviation 1.
 
-    The prediction is r / sqrt(q + 2 r + r^2), that of ``closure`` if ``closed``, or that of ``spread_delayed`` if
+    The prediction is r / sqrt(q + 2 r + r^2), that of ``linear_response`` if ``linear``, or that of ``spread_delayed`` if
     ``averaged``.
     """
     wanted = (beta, 1.0, False, num_sites)
     chosen = [f for c, f in rows if (c.beta, c.scale, c.causal, c.num_sites) == wanted]
-    return np.array([np.sqrt(f["delayed"][0, 0]) / f["predicted"][2 if averaged else int(closed)] for f in chosen])
+    return np.array([np.sqrt(f["delayed"][0, 0]) / f["predicted"][2 if averaged else int(linear)] for f in chosen])

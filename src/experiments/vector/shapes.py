@@ -3,7 +3,7 @@
 A ``Case`` is a matrix of attention of one of ``SHAPES`` in fields of length R and random directions, of 32 components.
 Delayed correlations of sampled spins, as in ``vector.fidelity``, give the relative error of those of independent
 spins at the naive means. Predicted is it by the law of one shared fluctuation, without and with the concentration P of
-the stationary distribution, and by ``experiments.vector.closure``, of which none has seen a sample.
+the stationary distribution, and by ``spinbook.vector.closure``, of which none has seen a sample.
 
 ``python -m experiments run attention-shapes --out FOLDER`` computes all of ``cases()`` and writes ``shapes.json.gz``;
 the one beside this module is the record of the book, see ``record``. The shapes, the ranges and the two draws of each
@@ -23,10 +23,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from experiments import designs, records
-from experiments.vector import closure, fidelity
+from experiments.vector import fidelity
 from experiments.vector.fidelity import forgotten, independent_correlations, jackknife, squared_error, steady_means
 from spinbook import lens, sphere, validate
 from spinbook.precision import enable_x64
+from spinbook.vector import closure
 
 __all__ = ["LAWS", "SHAPES", "Case", "cases", "compute", "measure", "record", "system"]
 
@@ -52,7 +53,7 @@ SHAPES = (
     "learned, weak sink",
 )
 """The shapes of ``system``; the last two are heads of a trained network (``experiments.lens_record``)."""
-LAWS = ("columns alike", "with P", "linear closure", "closure")
+LAWS = ("columns alike", "with P", "linear law", "closure")
 """The order of ``predicted``: the three of ``lens.sink_law``, and ``closure.steady_state``."""
 _ARTIFACT = "shapes.json.gz"
 _HEADS = ((0, 3), (2, 8), (4, 5), (5, 10))
@@ -172,7 +173,7 @@ def measure(case: Case) -> dict[str, np.ndarray]:
         "delayed": np.array(jackknife(squared_error(naive), delayed)),
         "left": np.array(jackknife(squared_error(closed), delayed)),
         "means": np.array(jackknife(of_means, means)),
-        "predicted": np.array([law.uniform, law.with_sinks, law.closed, foreseen]),
+        "predicted": np.array([law.uniform, law.with_sinks, law.linear, foreseen]),
         "uniform": np.array(jackknife(uniform, delayed)),
         "attention": np.array([law.concentration, *alike]),
         "forgotten": np.array(forgotten(means)),

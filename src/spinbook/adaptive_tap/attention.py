@@ -1,17 +1,17 @@
 """Mean-field responses of vector spins as attention modules: inputs are fields, outputs are magnetizations.
 
-Everything is one equation, S_i = response(sum over couplings - correction(S_i) + X_i), with its fixed point as the
-output. No training, no embedding, no normalisation of the inputs, which should be of order one.
+The output is the fixed point of one equation, S_i = response(sum over couplings - correction(S_i) + X_i). Inputs are
+used as they are, without embedding or normalisation; they should be of order one.
 
 ``AdaptiveTAPAttention`` computes the correction from the couplings. ``MeanFieldAttention`` learns it. The interactions
 ``SoftmaxCouplings`` and ``MixerCouplings`` put a transformer and an MLP-mixer into the same equation, of which
 ``transformer_block`` is one step.
 
-Modules solve in float32 or float64. In half precision they convert, solve in float32, and convert the answer back;
-``torch.autocast`` is off inside. The linear system of a Gaussian prior can be compiled as one graph, exported, and
-transformed by ``torch.vmap`` and ``torch.func``; an error that depends on values is NaN there. What iterates runs
-between the graphs of ``torch.compile``, takes its batch in the leading axis, and is differentiated by ``backward`` or
-``torch.autograd.functional``.
+Modules solve in float32 or float64. Inputs in half precision are converted to float32, and the answer is converted
+back; ``torch.autocast`` is off inside. The linear system of a Gaussian prior can be compiled as one graph, exported,
+and transformed by ``torch.vmap`` and ``torch.func``; there an error that depends on values becomes NaN. The iterative
+modules run between the graphs of ``torch.compile``, take their batch in the leading axis, and are differentiated by
+``backward`` or ``torch.autograd.functional``.
 """
 
 from __future__ import annotations
@@ -76,19 +76,19 @@ class AdaptiveTAPAttention(nn.Module):
     """x to the m_i that solve m_i = mean(X_i + sum_j J_ij m_j - V_i m_i, V_i) with self-consistent V_i.
 
     The slow and explicit module, with the ``prior`` of each spin (``Gaussian`` unless given). For a Gaussian prior the
-    output is (Sigma^-1 - J)^-1 X, by one Cholesky factorisation for the whole batch; the cavity variances are not even
-    computed. For other priors it is iterated with implicit gradients, and ``RuntimeError`` is raised if that does not
-    converge in ``max_steps``. ``solve`` gives the evidence and the variances.
+    output is (Sigma^-1 - J)^-1 X, by one Cholesky factorisation for the whole batch and without cavity variances. For
+    other priors it is iterated with implicit gradients, and ``RuntimeError`` is raised if the iteration does not
+    converge in ``max_steps``. ``solve`` returns the evidence and the variances.
 
-    ``couplings`` (num_spins, num_spins, dim, dim) are a parameter. They must have a zero block diagonal and
-    J_ij^{ab} = J_ji^{ba}; or ``symmetry`` from ``couplings`` is given, and then applied to whatever they are.
-    Drawn couplings have the source's variance 1 / (N D^2) before symmetrisation, scaled down to a largest eigenvalue
-    of 1/2 where they would exceed it, as they do for dim < 8: at 1 the Gaussian model ceases to exist. So that training
-    cannot lead there, the symmetry for a Gaussian prior is ``couplings.Bounded`` unless given: couplings are used as
-    they are up to a largest eigenvalue of 0.9, or half of the way from that of the given couplings to 1, and approach a
-    bound beyond; ``state_dict`` keeps that eigenvalue with the couplings. The source's class has no bound: with
-    ``symmetry=couplings.symmetrize``, or its own ``couplings.symmetrize_separately``, the couplings are literally the
-    parameter, and ``ValueError`` with the smallest eigenvalue is what comes back once they have left the domain.
+    ``couplings`` (num_spins, num_spins, dim, dim) are a parameter. They must have a zero block diagonal and J_ij^{ab} =
+    J_ji^{ba}, unless a ``symmetry`` from ``couplings`` is given, which is then applied to them. Drawn couplings have
+    the source's variance 1 / (N D^2) before symmetrisation, scaled down to a largest eigenvalue of 1/2 where they would
+    exceed it, as they do for dim < 8: at 1 the Gaussian model ceases to exist. Training must not lead there, so the
+    symmetry for a Gaussian prior is ``couplings.Bounded`` unless given. It leaves couplings unchanged up to a largest
+    eigenvalue of 0.9, or half of the way from that of the given couplings to 1, and beyond it they approach a bound;
+    ``state_dict`` keeps that eigenvalue with the couplings. The source's class has no bound: with
+    ``symmetry=couplings.symmetrize``, or the source's ``couplings.symmetrize_separately``, the couplings have no bound,
+    and once they have left the domain a call raises ``ValueError`` with the smallest eigenvalue.
     Source: "Slow and explicit".
 
     >>> AdaptiveTAPAttention(7, 3)(torch.ones(2, 7, 3)).shape
@@ -115,7 +115,7 @@ class AdaptiveTAPAttention(nn.Module):
         start = _initial(couplings, self.num_spins, self.dim, generator)
         if couplings is None:
             start = (coupling_tensors.symmetrize if symmetry is None else symmetry)(start)
-            # A symmetry may leave a direction, which is refused below; its symmetric part sets the scale.
+            # A symmetry may return asymmetric couplings, an error below; their symmetric part sets the scale.
             largest = torch.linalg.eigvalsh(coupling_tensors.as_matrix(coupling_tensors.symmetrize(start)))[-1]
             start = start / (2 * largest).clamp_min(1)
         self.couplings = nn.Parameter(start)
@@ -125,18 +125,18 @@ class AdaptiveTAPAttention(nn.Module):
         vector.checked_couplings(self.coupling_tensor())
 
     def _own_symmetry(self) -> Callable[[Tensor], Tensor]:
-        """The one that leaves the couplings of now, and those around them, as they are."""
+        """The default symmetry, which does not change the present couplings, nor couplings close to them."""
         if not isinstance(self.prior, Gaussian):
             return coupling_tensors.symmetrize
         J = self.couplings.detach().to(transforms.at_least_single(self.couplings.dtype))
-        # Refuses couplings without a model.
+        # Raises for couplings without a model.
         vector.mean_response(J, J.new_zeros(self.num_spins, self.dim), self.prior)
         bound = coupling_tensors.Bounded(self.prior.covariance)
         halfway = (1 + float(bound.largest(J))) / 2
         return bound if halfway <= bound.inner else bound.within(halfway)
 
     def get_extra_state(self) -> Float[Tensor, ""]:
-        """The largest eigenvalue up to which couplings are what they are, for ``state_dict``; infinity without bound.
+        """The largest eigenvalue up to which couplings are unchanged, for ``state_dict``; infinity without bound.
 
         >>> float(AdaptiveTAPAttention(7, 3).get_extra_state())  # exact
         0.9
@@ -153,7 +153,7 @@ class AdaptiveTAPAttention(nn.Module):
         0.5
         """
         if isinstance(self.symmetry, coupling_tensors.Bounded):
-            # Couplings of a module without bound are taken as given ones are.
+            # Couplings of a module without bound are treated like given couplings.
             self.symmetry = self.symmetry.within(float(state)) if state < torch.inf else self._own_symmetry()
 
     def coupling_tensor(self) -> Float[Tensor, "N N D D"]:
@@ -184,7 +184,7 @@ class AdaptiveTAPAttention(nn.Module):
     @transforms.full_precision
     def _gaussian_mean(self, X: Tensor, prior: Gaussian) -> Tensor:
         J = self.coupling_tensor()
-        # What the bound returns is right by construction; other functions may return anything.
+        # The bound is right by construction; other functions may return anything.
         if isinstance(self.symmetry, coupling_tensors.Bounded):
             return vector.gaussian_mean(J, X.to(J.dtype), prior)
         return vector.mean_response(J, X, prior)
@@ -201,7 +201,7 @@ class AdaptiveTAPAttention(nn.Module):
 
 
 class CouplingTensor(nn.Module):
-    """S to sum_j J_ij S_j with free couplings J_ij^{ab}, with or without a direction, and J_ii = 0.
+    """S to sum_j J_ij S_j with free couplings J_ij^{ab}, symmetric or not, and J_ii = 0.
 
     ``couplings`` (num_spins, num_spins, dim, dim) is a parameter, drawn with variance 1 / (N D^2) unless given.
     ``symmetry`` is a function of the module ``couplings``; ``unconstrained`` unless given.
@@ -325,7 +325,7 @@ class MixerCouplings(nn.Module):
 
 
 class NoCorrection(nn.Module):
-    """f(S) = 0: what turns the equation into naive mean field.
+    """f(S) = 0, with which the equation is naive mean field.
 
     >>> NoCorrection()(torch.ones(2)).tolist()
     [0.0, 0.0]
@@ -344,12 +344,12 @@ class EquilibriumAttention(nn.Module):
     """x to the S that solve S = response(interaction(X)(S) - correction(S) + X).
 
     ``interaction`` maps inputs (batch, N, D) to the sum over couplings, a function of the spins; ``correction`` maps
-    the spins to the self-correction, none unless given; ``response`` is that of one spin to its field, linear (a
-    Gaussian spin) unless given. A deep equilibrium layer: Anderson acceleration to a residual of ``tol`` (1000
-    roundings unless given), in units of the largest entry if ``relative``, with implicit gradients whose memory does
-    not grow with the number of steps; ``eliminate`` and ``last_update`` as for ``implicit.solve``. ``forward``
-    raises ``RuntimeError`` where that does not converge in ``max_steps``; ``solve`` returns what was found, with the
-    evidence. Whether there is a fixed point, and one only, is up to the modules. Source: eq. diaupdate.
+    the spins to the self-correction, zero by default; ``response`` is that of one spin to its field, by default linear
+    (a Gaussian spin). A deep equilibrium layer: Anderson acceleration to a residual of ``tol`` (1000 roundings unless
+    given), in units of the largest entry if ``relative``, with implicit gradients whose memory does not grow with the
+    number of steps; ``eliminate`` and ``last_update`` as for ``implicit.solve``. ``forward`` raises ``RuntimeError`` if
+    it does not converge in ``max_steps``; ``solve`` returns the last state with the evidence. Whether a fixed point
+    exists and is unique depends on the modules. Source: eq. diaupdate.
 
     >>> EquilibriumAttention(SoftmaxCouplings(4), FeedForward(4))(torch.ones(2, 7, 4)).shape
     torch.Size([2, 7, 4])

@@ -1,4 +1,4 @@
-"""Couplings J_ij^{ab} between the components of vector spins: symmetries, draws, counts. Refuses self-couplings.
+"""Couplings J_ij^{ab} between the components of vector spins: symmetries, draws, counts.
 
 A coupling tensor is (num_spins, num_spins, dim, dim); ``couplings[i, j]`` is the matrix that acts from spin j on spin
 i. Symmetries are functions from such a tensor to the nearest one that has the symmetry; they can be composed, and
@@ -53,7 +53,7 @@ def unconstrained(couplings: Float[Tensor, "N N D D"]) -> Float[Tensor, "N N D D
 
 
 def symmetrize(couplings: Float[Tensor, "N N D D"]) -> Float[Tensor, "N N D D"]:
-    """(J_ij^{ab} + J_ji^{ba}) / 2: each pair of components once, which is what an energy asks for.
+    """(J_ij^{ab} + J_ji^{ba}) / 2: the symmetry of couplings in an energy.
 
     >>> J = symmetrize(torch.rand(3, 3, 2, 2))
     >>> bool((as_matrix(J) == as_matrix(J).T).all())  # exact
@@ -65,7 +65,7 @@ def symmetrize(couplings: Float[Tensor, "N N D D"]) -> Float[Tensor, "N N D D"]:
 def symmetrize_sites(couplings: Float[Tensor, "N N D D"]) -> Float[Tensor, "N N D D"]:
     """(J_ij^{ab} + J_ji^{ab}) / 2: the same matrix both ways.
 
-    Together with ``symmetrize_components`` this is more than ``symmetrize`` asks for.
+    Together with ``symmetrize_components`` it implies ``symmetrize``.
 
     >>> J = symmetrize_sites(torch.rand(3, 3, 2, 2))
     >>> bool((J[0, 1] == J[1, 0]).all())  # exact
@@ -95,7 +95,7 @@ def symmetrize_separately(couplings: Float[Tensor, "N N D D"]) -> Float[Tensor, 
 
 
 class Bounded:
-    """c J, J hollow and symmetric, and a factor c(lambda) <= 1 that keeps a Gaussian model existing in training.
+    """c J, J hollow and symmetric, with a factor c(lambda) <= 1 so that a Gaussian model exists throughout training.
 
     lambda is the largest eigenvalue of Sigma J, and a model with the prior N(0, Sigma) exists while it is below 1.
     Up to lambda = ``inner`` nothing changes: c = 1. Beyond, c lambda = inner + w u / sqrt(1 + u^2) with
@@ -126,7 +126,7 @@ class Bounded:
         return Bounded(self.covariance, inner=inner)
 
     def _standardized(self, couplings: Tensor) -> Tensor:
-        """F^T J F as one matrix, Sigma = F F^T: what has lambda as its largest eigenvalue."""
+        """F^T J F as one matrix, Sigma = F F^T; its largest eigenvalue is lambda."""
         if self.covariance is None:
             return as_matrix(couplings)
         N, _, D, _ = couplings.shape
@@ -148,13 +148,13 @@ class Bounded:
             room = -self._standardized(J)
             room.diagonal().add_(self.inner)
             _, beyond = torch.linalg.cholesky_ex(room)
-        # Eigenvalues cost several factorisations, and are not needed inside; what is not finite is never there.
+        # Eigenvalues cost several factorisations and are not needed inside; infinite couplings count as outside.
         if transforms.known(beyond == 0):
             return J
         validate.tensor(J, "couplings")
         largest = self.largest(J)
         outside = largest > self.inner
-        # Inside, a number that is not used must not make the gradient NaN.
+        # Inside, an unused number must not make the gradient NaN.
         size = torch.where(outside, largest, 1.0)
         width = (1 - self.inner) / 2
         u = (size - self.inner) / width
@@ -196,7 +196,7 @@ def sample(
 
 
 def count_free(symmetry: Symmetry, num_spins: int, dim: int, *, self_couplings: bool = False) -> int:
-    """Number of couplings that can be chosen freely under a symmetry: of different values in a generic tensor.
+    """Number of couplings that can be chosen freely under a symmetry: different values in a generic tensor.
 
     N (N - 1) / 2 D (D + 1) / 2 for sites and components symmetrised separately, as the source counts.
     ``self_couplings`` counts the blocks J_ii too, which the modules store but set to zero.

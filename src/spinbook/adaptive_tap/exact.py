@@ -1,4 +1,4 @@
-"""Exact answers for few binary spins in equilibrium, by going through all their states. Refuses more than 14 spins.
+"""Exact answers for few binary spins in equilibrium, by going through all their states; at most 14 spins.
 
 The model is that of ``ising``: p(S) ~ exp(beta (sum_{i<j} J_ij S_i S_j + sum_i h_i S_i)) with every pair counted once.
 Everything is differentiable by PyTorch, to any order.

@@ -1,10 +1,11 @@
-"""Solve y = f(y) for a batch of states with evidence, and differentiate the solution implicitly. Knows no physics.
+"""Solve y = f(y) for a batch of states with evidence, and differentiate the solution implicitly.
 
-Why an own layer, and not torchdeq: that library has what is needed (Anderson, implicit gradients) but no release since
-2023, and its options are not checked (``simple_fixed_point_iter`` with ``ift=True`` raises, unknown keywords are
-ignored). What is needed are two short loops: Anderson acceleration, each example of the batch on its own, and the same
-for the adjoint equation. In return every answer has its residual, examples stop one by one, the result of an example
-does not depend on the others, and a gradient that iteration cannot find is found by elimination or not at all.
+Two short loops do it: Anderson acceleration for each example of the batch on its own, and the same for the adjoint
+equation. Every answer comes with its residual, examples stop independently of each other, and the result of an example
+does not depend on the others. A gradient that iteration does not find is computed by elimination, if asked for.
+
+Why not torchdeq: it has Anderson acceleration and implicit gradients, but no release since 2023, and its options are
+not checked (``simple_fixed_point_iter`` with ``ift=True`` raises, unknown keywords are ignored).
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _MAX_DENSE = 2**27
 
 
 class FixedPoints(NamedTuple):
-    """What was found for each example of the batch, and how good it is.
+    """The solution for each example of the batch, with its evidence.
 
     ``value``: y. ``residual``: max |f(y) - y| over the entries of this very y. ``num_steps``: updates made.
     ``converged``: whether the residual is at most the tolerance that was applied.
@@ -57,7 +58,7 @@ def _extrapolation(gram: Tensor, products: Tensor) -> Tensor:
 
     ``gram`` are the products of the differences with each other, ``products`` those with the step.
     """
-    # Differences of unit length, or the newest, by far the shortest, would drown in the regularisation.
+    # Differences get unit length; otherwise the newest, by far the shortest, would vanish in the regularisation.
     lengths = torch.diagonal(gram, dim1=-2, dim2=-1).sqrt()
     lengths = torch.where(lengths > 0, lengths, torch.ones_like(lengths))
     scaled = gram / (lengths[:, :, None] * lengths[:, None, :])
@@ -75,7 +76,7 @@ def _anderson(
     damping: float,
     relative: float = 0.0,
 ) -> FixedPoints:
-    """On (batch, entries). ``tol`` is absolute, one or one for each example; ``relative`` to the largest entry."""
+    """On (batch, entries). ``tol`` is absolute, a number or one for each example; ``relative`` to the largest entry."""
     step = f(y) - y
     residual = step.abs().amax(-1)
     best_y, best_residual = y, residual
@@ -90,7 +91,7 @@ def _anderson(
         return torch.maximum(least, max(floor(y.dtype), relative) * torch.minimum(y.abs().amax(-1), largest))
 
     for k in range(max_steps):
-        # A NaN compares as false and ends the loop; infinity has to be asked for.
+        # A comparison with NaN is false and ends the loop; infinity needs its own test.
         open_ = ((residual > accepted(y)) & (residual < math.inf))[:, None]
         if transforms.decided(~open_, "a fixed point"):
             break
@@ -103,7 +104,7 @@ def _anderson(
         new_step = f(new_y) - new_y
         residual = new_step.abs().amax(-1)
         if history:
-            # What has stopped adds rows of zeros, and what went to infinity must not reach the linear solve.
+            # Examples that stopped add rows of zeros; examples that became infinite must not reach the linear solve.
             slot = k % history
             usable = open_ & (residual < math.inf)[:, None]
             difference = torch.where(usable, new_step - step, 0)
@@ -162,7 +163,7 @@ class _Adjoint(torch.autograd.Function):
         (value,) = ctx.saved_tensors
         with torch.no_grad():
             solved = ctx.solve(gradient)
-        # Gradients are enabled here exactly if the graph of this gradient is wanted.
+        # Gradients are enabled here exactly if a graph of this gradient is requested.
         return (_Refused.apply(solved, value) if torch.is_grad_enabled() else solved), None
 
 
@@ -195,19 +196,19 @@ def solve(
 
     ``f`` maps the states of a batch (batch, ...) to new ones, each example by itself. An example stops when
     max |f(y) - y| is at most ``tol``, or ``tol`` times its largest entry if ``relative``, or 16 roundings of that entry
-    if this is more; one that does not get there in ``max_steps`` returns the best state seen, with ``converged`` False.
-    ``history=0`` is plain iteration.
+    if this is more. If ``max_steps`` do not suffice, the best state is returned with ``converged`` False. ``history=0``
+    is plain iteration.
 
     The value is differentiable, once, in every tensor that ``f`` uses: the gradient is that of the fixed point, by the
     implicit function theorem. The adjoint equation is iterated in the same way until its residual, relative to the
     incoming gradient, is at most ``adjoint_tol`` (``tol`` unless given). Where that fails it is solved with a dense
-    Jacobian, or, unless ``eliminate``, left at the best state seen: a gradient that is not that of the fixed point, and
-    stays small where that one is about to diverge. Memory does not grow with the number of steps. No gradient reaches
-    ``y0``.
+    Jacobian if ``eliminate``, and otherwise left at the best state: this is not the gradient of the fixed point, but it
+    stays small where that gradient is about to diverge. Memory does not grow with the number of steps. No gradient
+    reaches ``y0``.
 
-    ``last_update``: a value with a gradient is f(y) of the y that was found, and the adjoint equation is that at f(y).
-    At a fixed point this changes nothing. Of a y that is none, a loss then sees what the next update makes of it, and
-    its gradient is at least that of this update; ``residual`` and ``converged`` are still those of y.
+    ``last_update``: a value that needs a gradient is f(y), with y the solution, and the adjoint equation is taken at
+    f(y). At a fixed point this changes nothing. If y did not converge, a loss depends on the next update from y, and
+    its gradient includes at least that of this update. ``residual`` and ``converged`` are still those of y.
 
     >>> x = torch.tensor([[1.0], [2.0]], dtype=torch.float64, requires_grad=True)
     >>> root = solve(lambda y: (y + x / y) / 2, torch.ones_like(x))
@@ -258,7 +259,7 @@ def solve(
                 enough = not eliminate or bool(solution.converged.all())
                 return solution.value if enough else _dense_adjoint(vjp, gradient)
 
-            # Numerically the value itself, whose residual is the one reported, or its update.
+            # Numerically the value itself, whose residual is reported, or its update.
             value = _Adjoint.apply(out, adjoint) if last_update else value + _Adjoint.apply(out - out.detach(), adjoint)
     return found._replace(value=value.reshape(shape))
 

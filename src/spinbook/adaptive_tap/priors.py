@@ -1,14 +1,14 @@
-"""Distributions of one vector spin before it meets the others: Gaussian, binary, spherical. Knows no couplings.
+"""Distributions of one vector spin without couplings: Gaussian, binary, spherical.
 
-A prior rho answers for the single-site partition function of the cavity method,
+A prior rho gives the single-site partition function of the cavity method,
 
     Z(h, V) = integral dS rho(S) exp(h . S + S . V S / 2),
 
-with the field h (..., dim) and the symmetric matrix V (..., dim, dim), its logarithm, and the mean and the covariance
-of S under the integrand. All priors are normalised, Z(0, 0) = 1, and everything is differentiable by PyTorch. Another
+for a field h (..., dim) and a symmetric matrix V (..., dim, dim): its logarithm, and the mean and the covariance of S
+under the integrand. All priors are normalised, Z(0, 0) = 1, and everything is differentiable by PyTorch. Another
 prior is any object with the two methods of ``Prior``.
 
-Methods take their arguments without checks; ``solve`` has checked them, and parameters are where a prior is made.
+Methods take their arguments without checks: ``solve`` checks fields and matrices, the constructor its parameters.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["Binary", "Gaussian", "Prior", "Spherical", "require_positive_definit
 
 @runtime_checkable
 class Prior(Protocol):
-    """What adaptive TAP asks of a prior. ``cavity_variances`` is a symmetric matrix for each field."""
+    """The methods of a prior that adaptive TAP calls. ``cavity_variances`` is a symmetric matrix for each field."""
 
     def log_partition(
         self, fields: Float[Tensor, "*batch dim"], cavity_variances: Float[Tensor, "*batch dim dim"]
@@ -190,14 +190,14 @@ def _saddle(fields: Tensor, cavity_variances: Tensor, square: float) -> _Saddle:
     half, basis = torch.linalg.eigh(cavity_variances / 2)
     h2 = (fields[..., None, :] @ basis)[..., 0, :] ** 2
     dim, gap = fields.shape[-1], half[..., -1:] - half
-    # With all eigenvalues at the largest (smallest) one, the equation is quadratic and bounds u = t - max(V)/2.
+    # With all eigenvalues at the largest (smallest), the equation would be quadratic: this bounds u = t - max(V)/2.
     upper = (dim / 2 + (dim**2 / 4 + square * h2.sum(-1)).sqrt()) / (2 * square)
     u = torch.maximum(upper - gap[..., 0], torch.full_like(upper, 0.5 / square))
     for _ in range(_NEWTON_STEPS):
         G = 1 / (u[..., None] + gap)
         value = (G / 2 + h2 * G**2 / 4).sum(-1) - square
         slope = (G**2 / 2 + h2 * G**3 / 2).sum(-1)
-        # Rounding in the bound may start it on the right, from where it returns.
+        # Rounding of the bound may start the iteration on the right; it returns from there.
         step = value / slope
         u = torch.maximum(u + step, u / 2)
         if bool((step.abs() <= 4 * torch.finfo(u.dtype).eps * u).all()):
@@ -252,7 +252,7 @@ class Spherical:
         h = fields[..., None, :].to(t.dtype)
         log_det = (t[..., None] - half[..., None, :]).log().sum(-1)
         phi = t * square - log_det / 2 + _quadratic(h, G) / 4
-        # At the saddle itself phi is real; it is the largest, and taken out.
+        # At the saddle phi is real and largest; it is factored out.
         peak = phi.real[..., :1]
         terms = torch.exp(phi - peak) * velocity
         # The other half of the contour is the complex conjugate; i dy / (2 pi i) leaves the real part.

@@ -1,8 +1,9 @@
-"""Adaptive TAP of vector spins: exact for a Gaussian prior, iterated for others. Refuses couplings with a direction.
+"""Adaptive TAP of vector spins: exact for a Gaussian prior, iterated for others.
 
 The model is p(S) ~ prod_i rho(S_i) exp(sum_{i<j} S_i . J_ij S_j + sum_i X_i . S_i), every pair counted once, with
-J_ij^{ab} = J_ji^{ba} and J_ii = 0. Couplings are (N, N, D, D), fields (..., N, D) with a batch in the leading axes; an
-inverse temperature belongs into both. ``chi`` below is the inverse of Lambda - J as one matrix of N D rows.
+J_ij^{ab} = J_ji^{ba} and J_ii = 0; couplings without this symmetry are a ``ValueError``. Couplings are (N, N, D, D),
+fields (..., N, D) with a batch in the leading axes; an inverse temperature has to be multiplied into both. ``chi``
+below is the inverse of Lambda - J as one matrix of N D rows.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ __all__ = ["VectorResponse", "checked_couplings", "gaussian_mean", "mean_respons
 
 
 class VectorResponse(NamedTuple):
-    """What was found for each example of the batch, and how good it is.
+    """The response for each example of the batch, with its evidence.
 
-    ``magnetizations``: m_i = <S_i>. ``cavity_variances``: V_i. ``covariances``: of each spin by itself, chi_ii.
+    ``magnetizations``: m_i = <S_i>. ``cavity_variances``: V_i. ``covariances``: those of each spin, chi_ii.
     ``residual``: the largest change that one more update would make to m or V; for a Gaussian prior the residual of the
     linear system. ``num_steps``: updates made. ``converged``: whether the residual is at most the tolerance.
     """
@@ -40,7 +41,7 @@ class VectorResponse(NamedTuple):
 
 
 def checked_couplings(couplings: Float[Tensor, "N N D D"]) -> Float[Tensor, "N N D D"]:
-    """The couplings, or an error if there are self-couplings or couplings with a direction.
+    """The couplings, or an error if there are self-couplings or asymmetric couplings.
 
     >>> checked_couplings(torch.ones(2, 2, 1, 1))
     Traceback (most recent call last):
@@ -62,7 +63,7 @@ def checked_couplings(couplings: Float[Tensor, "N N D D"]) -> Float[Tensor, "N N
 
 
 def _checked(couplings: TensorLike, fields: TensorLike) -> tuple[Tensor, Tensor]:
-    """Couplings and fields in one dtype, at least single precision: PyTorch factorises nothing in half."""
+    """Couplings and fields in one dtype, at least single precision: PyTorch has no factorisation in half precision."""
     carried, device = validate.common_tensor_type(couplings, fields)
     dtype = transforms.at_least_single(carried)
     J = checked_couplings(validate.tensor(couplings, "couplings", dtype=dtype, device=device))
@@ -105,8 +106,8 @@ def mean_response(
 ) -> Float[Tensor, "*batch N D"]:
     """m = (Sigma^-1 - J)^-1 X: what adaptive TAP converges to for a Gaussian prior, by one Cholesky factorisation.
 
-    The single-site mean (Sigma^-1 - V_i)^-1 (sum_j J_ij m_j - V_i m_i + X_i) is m_i for every V_i if it is for one: the
-    Onsager term cancels. The model is Gaussian, so that this is its exact mean. Errors and cost as for
+    The single-site mean (Sigma^-1 - V_i)^-1 (sum_j J_ij m_j - V_i m_i + X_i) is m_i for every V_i if it is m_i for a
+    single V_i: the Onsager term cancels. The model is Gaussian, so that this is its exact mean. Errors and cost as for
     ``solve_gaussian``, of which it is the first entry.
 
     >>> mean_response([[[[0.0]], [[0.5]]], [[[0.5]], [[0.0]]]], [[3.0], [0.0]])
@@ -140,7 +141,7 @@ def solve_gaussian(
 ) -> VectorResponse:
     """m = (Sigma^-1 - J)^-1 X and V_i = Sigma_i^-1 - ([(Sigma^-1 - J)^-1]_ii)^-1: adaptive TAP, Gaussian prior.
 
-    Lambda_i = Sigma_i^-1 whatever V_i is, so that V follows in one update and m does not depend on it. V and the
+    Lambda_i = Sigma_i^-1 for every V_i, so that one update gives V, and m does not depend on it. V and the
     covariances are the same for the whole batch. One factorisation and one inversion of N D x N D, differentiable to
     any order. Raises ``ValueError`` with the smallest eigenvalue if Sigma^-1 - J is not positive definite, where the
     model cannot be normalised, and for couplings that are not symmetric or have a diagonal.
@@ -238,7 +239,7 @@ def solve(
     N, D = X.shape[-2:]
     batch = X.shape[:-2]
     if isinstance(prior, Gaussian):
-        # Without a normalisable model there is nothing to converge to.
+        # A model that cannot be normalised has no solution.
         _gaussian_factor(J4, X, prior)
     J, flat = as_matrix(J4), X.reshape(-1, N, D)
 

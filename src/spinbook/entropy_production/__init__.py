@@ -2,7 +2,7 @@
 
 steady       sigma = beta sum_ij (J_ij - J_ji) D_ij, and its estimate from a simulation
 paths        path probabilities: the entropy budget of every step, under any drive
-mean_field   Ising and vector spins, never negative; the source's forms for their errata
+mean_field   Ising and vector spins, never negative; the forms that the source prints
 relaxation   how a mean-field system settles after its drive has changed
 
 The exact value for few Ising spins is ``spinbook.ising.exact.entropy_production``, and that of the infinite asymmetric

@@ -1,9 +1,9 @@
-"""Entropy production in mean field, for Ising and for vector spins, in a form that is never negative. Samples nothing.
+"""Entropy production in mean field, for Ising and for vector spins, in a form that is never negative.
 
-To first order in the couplings D_ij = beta J_ij T_ij, with T_ij = tr(Var_i(t) Var_j(t-1)) the overlap of what two spins
-are free to do. In a steady state T is symmetric and sigma = (beta^2 / 2) sum_ij (J_ij - J_ji)^2 T_ij. Here T is always
-symmetrised: between times with different fields the result is a proxy for irreversibility and not the entropy
-production, but it keeps its sign, and a gradient that descends or climbs it knows where zero is.
+To first order in the couplings D_ij = beta J_ij T_ij, where T_ij = tr(Var_i(t) Var_j(t-1)) is the overlap of the
+fluctuations of two spins. In a steady state T is symmetric and sigma = (beta^2 / 2) sum_ij (J_ij - J_ji)^2 T_ij. Here T
+is always symmetrised. Between times with different fields the result is a proxy for irreversibility and not the entropy
+production; but it is never negative, so that minimising it leads to zero and not beyond.
 
 Vector spins have D > 2 components and R^2 = D/2 - 1. Couplings are (N, N), or (H, N, N) where ``couplings[h]`` couples
 only the h-th of H equal slices of the components.
@@ -61,8 +61,8 @@ def ising_mean_field(
     """sigma = (beta^2 / 2) sum_ij (J_ij - J_ji)^2 (1 - m_i^2) (1 - m'_j^2), never negative.
 
     In the steady state this is beta sum_ij (J_ij - J_ji) D_ij with the first-order delayed correlations
-    D_ij = beta J_ij (1 - m_i^2) (1 - m'_j^2). Its relative error is of first order in J where there are fields and of
-    second where there are none. It overestimates for strong couplings, by a factor of about two at a standard deviation
+    D_ij = beta J_ij (1 - m_i^2) (1 - m'_j^2). Its relative error is of first order in J with fields and of second order
+    without fields. It overestimates for strong couplings, by a factor of about two at a standard deviation
     of 1 / sqrt(N) and beta = 1.4. The second-order D of TAP is better for weak couplings and no better for strong ones.
     Warns with ``NotSteadyWarning`` where ``magnetizations`` and ``previous`` differ by more than 0.001.
 
@@ -154,9 +154,9 @@ def vector_mean_field(
     they are strong. With ``sphere.exact`` the covariances are those of any D; ``sphere.large_d`` costs no Bessel
     functions.
 
-    Differentiable in all arrays, and its gradient is right at zero too. Cost: N^2 D; no (N, D, D) array is made. Under
-    ``jax.jit`` or a gradient nothing is warned of; else ``NotSteadyWarning`` is given where a magnetization moved by
-    more than a thousandth of R between the two times.
+    Differentiable in all arrays, and its gradient is right at zero as well. Cost: N^2 D; no (N, D, D) array is made.
+    Under ``jax.jit`` or a gradient there is no warning; otherwise ``NotSteadyWarning`` is given if a magnetization
+    changed by more than a thousandth of R between the two times.
 
     Raises ``ValueError`` for couplings that are not square, fields of another size, D <= 2, heads that do not divide D,
     NaN and beta <= 0. Source: Bal (2026), section "Entropy production", without its large-D mixture that can turn

@@ -1,7 +1,7 @@
 """The second law of kinetic Ising spins step by step, under any drive, by going through all states. At most 14 spins.
 
-States and distributions as in ``spinbook.ising.exact``. Nothing here assumes a steady state: the drive may change at
-every step, since only the couplings and fields of the step itself enter.
+States and distributions as in ``spinbook.ising.exact``. No steady state is needed: only the couplings and fields of
+the step itself enter, so the drive may change at every step.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["EntropyBudget", "entropy_budget"]
 
 
 class EntropyBudget(NamedTuple):
-    """Of one step, in nats. ``total`` = ``system`` + ``environment`` >= 0.
+    """The entropy production of one step, in nats. ``total`` = ``system`` + ``environment`` >= 0.
 
     ``system``: the change S(p) - S(p') of the system's own entropy. ``environment``: the mean of
     log(P(s | s') / P(s' | s)). ``distribution``: p, after the step.

@@ -1,4 +1,4 @@
-"""How far a mean-field system of vector spins is from rest, and how fast it settles. Samples nothing."""
+"""How far a mean-field system of vector spins is from rest, and how fast it settles."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def divergence(
 ) -> Float[Array, "*batch"]:
     """D(p || q) = beta (h - g) . m(h) - log Z(h) + log Z(g), with h = ``fields`` and g = ``other``.
 
-    Of a spin in the field h from one in g, in nats, at any D and not only to leading order; never negative, zero for
-    h = g. Raises ``ValueError`` for D <= 2, fields that do not fit, NaN and beta <= 0. Source: this book.
+    Between a spin in the field h and a spin in the field g, in nats; exact for any D, never negative, zero for h = g.
+    Raises ``ValueError`` for D <= 2, fields that do not fit, NaN and beta <= 0. Source: this book.
 
     >>> round(float(divergence([1.0, 0.0, 0.0], [0.0, 0.0, 0.0], beta=1.0)), 3)
     0.079

@@ -1,8 +1,8 @@
-"""Entropy production of a steady state: from delayed correlations, exactly, and from samples. Knows no approximation.
+"""Entropy production of a steady state: from delayed correlations, exactly, and from samples.
 
-Of a kinetic model in which all spins are updated at once, each with a probability proportional to exp(beta s . H_i) and
-H_i = h_i + sum_j J_ij s'_j: the identities hold for Ising spins and for vectors alike. Away from the steady state they
-do not hold; ``paths`` has what does.
+In the kinetic model all spins are updated at once, each with a probability proportional to exp(beta s . H_i) where
+H_i = h_i + sum_j J_ij s'_j. The identities hold for Ising spins and for vectors alike, but only in the steady state;
+for other distributions see ``paths``.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def from_simulation(simulation: Simulation, couplings: Float[ArrayLike, "N N"], 
     """sigma = beta sum_ij (J_ij - J_ji) <s_i(t) s_j(t-1)>, from a simulation made with ``correlations=True``.
 
     The product m_i m_j of the means is symmetric in the steady state and drops out, which removes its noise. The
-    standard error comes from the scatter of the simulation's groups of replicas; of a single group it is NaN. Warns
+    standard error comes from the scatter of the simulation's groups of replicas; for a single group it is NaN. Warns
     with ``NotSteadyWarning`` where a magnetization drifts by more than six standard errors: then the transient was
     too short.
 
@@ -106,14 +106,14 @@ def from_simulation(simulation: Simulation, couplings: Float[ArrayLike, "N N"], 
     True
     """
     if simulation.group_delayed_products is None:
-        raise ValueError("simulation: expected one made with correlations=True, got one without")
+        raise ValueError("simulation: expected a simulation made with correlations=True, got one without")
     products = simulation.group_delayed_products
     values = from_delayed_correlations(couplings, products, beta=beta)
     mean = replicas.weighted_mean(values, simulation.weights)
     error = replicas.standard_error(values, simulation.weights)
     change = simulation.replica_magnetizations - simulation.replica_previous
     several = len(change) > 1
-    # Of a single replica there is no scatter to compare with.
+    # A single replica has no scatter to compare with.
     scatter = replicas.standard_error(change) if several else jnp.zeros_like(change[0])
     floor = jnp.finfo(change.dtype).eps
     drift = jnp.max(jnp.abs(jnp.mean(change, axis=0)) / jnp.maximum(scatter, floor))

@@ -7,7 +7,7 @@ attention   VectorSpinAttention, and V^-1 as an attention matrix
 exact       one or two spins at any D, by quadrature
 sampling    any number of spins, by Gibbs sampling
 
-The sum over pairs counts each twice here, as in the source: couplings J are the couplings 2 J of the rest of the book.
+Each pair counts twice here, as in the source: couplings J are the couplings 2 J of the rest of the book.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The vector-spin model as an attention module, and V^-1 as an attention matrix. No training, no stacking."""
+"""The vector-spin model as an attention module, and V^-1 as an attention matrix."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ __all__ = ["VectorSpinAttention", "neumann_terms"]
 
 
 class VectorSpinAttention(nn.Module):
-    """x to -df/dh at h = LayerNorm(x) / sqrt(D): inputs become fields, and the derivative of the free energy goes out.
+    """x to -df/dh at h = LayerNorm(x) / sqrt(D): inputs are fields, outputs derivatives of the free energy.
 
     With couplings that do not depend on h this is <sigma_i> / sqrt(D), a weighted sum of the inputs with weights
     V^-1_ij / 2; with ``QueryKeyCouplings`` a term is added that mixes components. Arguments as for
     ``VectorSpinModel``, which is the attribute ``spin_model``; ``norm`` is the layer normalisation, over the D
     components with a gain and a bias for each. Inputs and outputs are (..., N, D).
 
-    A module whose couplings are a parameter knows its spins by their place; one with ``QueryKeyCouplings`` is
-    equivariant under permutations of them. In half precision the module converts, solves in float32, and converts
-    back; compiled, exported and transformed it is as ``VectorSpinModel`` is. Source: "The attention module".
+    With couplings that are a parameter the output depends on the order of the spins; with ``QueryKeyCouplings`` the
+    module is equivariant under permutations of them. In half precision the module converts, solves in float32, and
+    converts back. It can be compiled, exported and transformed as ``VectorSpinModel`` can. Source: "The attention
+    module".
 
     >>> VectorSpinAttention(32, 128)(torch.ones(1, 32, 128)).shape
     torch.Size([1, 32, 128])

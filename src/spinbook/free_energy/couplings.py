@@ -1,8 +1,9 @@
-"""Coupling matrices: drawn, projected, or computed from the inputs by queries and keys. All symmetric, diagonal zero.
+"""Coupling matrices: drawn, projected, or computed from the inputs by queries and keys.
 
-The Gaussian integral over the spins sees only the symmetric part of J, while det V and V^-1 see all of it; so a matrix
-is made symmetric before it becomes a coupling. A diagonal J_ii only adds -D J_ii to the energy of spins of fixed
-length: harmless if it is constant, but a force on h if J depends on h. It is removed.
+All are symmetric with a zero diagonal. The Gaussian integral over the spins depends on the symmetric part of J only,
+while det V and V^-1 depend on all of it; so a matrix is made symmetric before it becomes a coupling. A diagonal J_ii
+adds the constant -D J_ii to the energy of spins of fixed length. If J depends on h this is a force on h, so the
+diagonal is removed.
 """
 
 from __future__ import annotations
@@ -49,9 +50,9 @@ class QueryKeyCouplings(nn.Module):
     """J(H) = symmetric_traceless(tanh(sqrt(D) Q K^T)) / sqrt(N D), with queries Q = H W_Q^T and keys K = H W_K^T.
 
     H is (..., N, D) as ``VectorSpinModel`` takes it, already divided by sqrt(D). No |J_ij| exceeds 1/sqrt(N D), and
-    permuting the spins permutes J: the couplings know contents, not places. ``query`` and ``key`` are bias-free linear
-    maps of the D components. Source: the last list before "Comparison with vanilla transformers", where the matrix is
-    printed without being made symmetric and traceless.
+    permuting the spins permutes J: the couplings depend on the contents of the spins and not on their places. ``query``
+    and ``key`` are bias-free linear maps of the D components. Source: the last list before "Comparison with vanilla
+    transformers", where the matrix is printed without being made symmetric and traceless.
 
     >>> QueryKeyCouplings(4, 9)(torch.ones(2, 4, 9)).shape
     torch.Size([2, 4, 4])

@@ -1,8 +1,8 @@
-"""One or two spins at any dimension D >= 1, by quadrature over angles. Refuses more than two spins.
+"""One or two spins at any dimension D >= 1, by quadrature over angles.
 
 Units and counting are those of ``VectorSpinModel``: fields divided by sqrt(D), and couplings counted twice, so that two
 spins have the energy -2 J_12 sigma_1 . sigma_2 - h_1 . sigma_1 - h_2 . sigma_2. Everything is differentiable in fields,
-couplings and beta; second derivatives by the fields need one field that is not zero.
+couplings and beta; second derivatives with respect to the fields need at least one field that is not zero.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Thermodynamics of coupled vector spins at the saddle point of their partition function. No module, no training.
+"""Thermodynamics of coupled vector spins at the saddle point of their partition function.
 
 Units of this package: spins sigma_i of length sqrt(D) with the energy E = -sum_ij J_ij sigma_i . sigma_j - sum_i
 h_i . sigma_i, in which the sum counts every pair twice. Fields come in and mean spins go out divided by sqrt(D), and
@@ -27,7 +27,7 @@ Start = Float[ArrayLike, "*batch N"] | None
 
 
 def _like(flags: Tensor, values: Tensor) -> Tensor:
-    """Flags (...) with axes of length one for all that ``values`` (..., *) have more."""
+    """Flags (...) with an axis of length 1 for each further axis of ``values`` (..., *)."""
     return flags.reshape(flags.shape + (1,) * (values.ndim - flags.ndim))
 
 
@@ -40,14 +40,14 @@ class VectorSpinModel(nn.Module):
     fields h, for example ``QueryKeyCouplings``, which returns such matrices, one for each example. Gradients with
     respect to a matrix are symmetric with zero diagonal, so that gradient descent leaves it so.
 
-    Fields ``h`` are (..., N, D), **already divided by sqrt(D)**. Every method solves for the saddle itself, one t for
-    each spin; with ``t0`` (N) or (..., N) from there, and with ``t0`` of shape (1) for one t at all sites, which holds
-    the spins at their length on average over the sites only. ``RuntimeError`` where that does not converge, and
-    ``ValueError`` for h, couplings, beta or t0 outside their domain. Results follow the widest dtype among them, and
-    are float32 for half precision; ``torch.autocast`` is off inside. The saddle is found between the graphs of
-    ``torch.compile``, by example under ``torch.vmap``, where NaN takes the place of errors that depend on values, and
-    not under ``torch.export``. Couplings that are computed from the fields are differentiated inside, which
-    ``torch.vmap`` and ``torch.func`` do not allow.
+    Fields ``h`` are (..., N, D), **already divided by sqrt(D)**. Every method solves for the saddle itself, with a t
+    for each spin. ``t0`` (N) or (..., N) is a start; with ``t0`` of shape (1) all sites share one t, and spins have
+    their length only on average over the sites. ``RuntimeError`` where the solver does not converge, and ``ValueError``
+    for h, couplings, beta or t0 outside their domain. Results follow the widest dtype among them, and are float32 for
+    half precision; ``torch.autocast`` is off inside. The saddle is found between the graphs of ``torch.compile``, by
+    example under ``torch.vmap``, where NaN takes the place of errors that depend on values, and not under
+    ``torch.export``. Couplings that are computed from the fields are differentiated inside, which ``torch.vmap`` and
+    ``torch.func`` do not allow.
 
     >>> model = VectorSpinModel(4, 9, couplings=torch.zeros(4, 4))
     >>> model.free_energy(torch.zeros(1, 4, 9)).abs()
@@ -118,7 +118,7 @@ class VectorSpinModel(nn.Module):
         batch = like.shape[:-2]
         try:
             shape = torch.broadcast_shapes(value.shape[:-1], batch)
-            # A grid of t for one system is welcome, but each system has one start.
+            # A grid of t for one system is allowed, but each system has a single start.
             fits = value.shape[-1] in (1, self.num_spins) and (name == "t" or shape == batch)
         except RuntimeError:
             fits = False
@@ -155,7 +155,7 @@ class VectorSpinModel(nn.Module):
         """phi(t) = beta sum_i t_i - 1/2 ln det V + beta/4 tr(H^T V^-1 H), V = diag(t) - J. Source: eq:varphinorm.
 
         ``t`` is (..., N), or (..., 1) for one t at all sites; its leading axes broadcast with those of ``h``, so that a
-        grid of t may meet one system. ``ValueError`` where V is not positive definite; ``saddle.real_phi`` goes there.
+        grid of t may be used with one system. ``ValueError`` where V is not positive definite; see ``saddle.real_phi``.
 
         >>> VectorSpinModel(4, 9, couplings=torch.zeros(4, 4)).phi(torch.ones(1, 4), torch.zeros(1, 4, 9))
         tensor([4.])
@@ -226,9 +226,10 @@ class VectorSpinModel(nn.Module):
     def free_energy(self, h: Fields, *, t0: Start = None) -> Float[Tensor, "*batch"]:
         """f = -(1/beta) (-(N/2) (1 + ln 2 beta) + phi(t*)), the limit of -ln(Z / Z_0) / (beta D) for large D.
 
-        Z_0 = Z at beta = 0, so that f has no entropy of free spins in it. Since Z has delta(D - |sigma_i|^2) in it,
-        Z_0 = (pi^(D/2) D^(D/2 - 1) / Gamma(D/2))^N; the source's factor is sqrt(D) larger per spin, which vanishes only
-        as (ln D) / D. First derivatives cost no linear solve (envelope theorem), second ones one. Source: eq:afe.
+        Z_0 = Z at beta = 0, so that f does not contain the entropy of free spins. Because of the factor delta(D -
+        |sigma_i|^2) in Z, Z_0 = (pi^(D/2) D^(D/2 - 1) / Gamma(D/2))^N; the source's factor is sqrt(D) larger per spin,
+        which vanishes only as (ln D) / D. First derivatives need no linear solve (envelope theorem), second derivatives
+        need one. Source: eq:afe.
 
         >>> VectorSpinModel(4, 9, couplings=torch.zeros(4, 4)).free_energy(torch.ones(1, 4, 9)).shape
         torch.Size([1])
@@ -336,7 +337,7 @@ class VectorSpinModel(nn.Module):
         """c = -beta^2 du/d beta = N/2 - beta^2 v . Hess^-1 v, v_i = 1 - |m_i|^2, with k_B = 1.
 
         That is du/dT, and beta^2 times the variance of E, divided by D. For one t at all sites, v is summed over them
-        and Hess is the second derivative by it.
+        and Hess is the second derivative with respect to it.
 
         >>> VectorSpinModel(4, 9, couplings=torch.zeros(4, 4)).specific_heat(torch.ones(1, 4, 9)).shape
         torch.Size([1])
@@ -359,7 +360,7 @@ class VectorSpinModel(nn.Module):
     def linear_response(self, h: Fields, direction: Fields, *, t0: Start = None) -> Float[Tensor, "*batch N D"]:
         """dm = 1/2 V^-1 dh - V^-1 (dt m), Hess dt = beta w, w_k = m_k . (V^-1 dh)_k: m(h + dh) - m(h) to first order.
 
-        For these couplings: where they depend on h, their own change is not in it. Cost: one more solve than m itself;
+        At fixed couplings: a change of couplings that depend on h is not included. Cost: one more solve than m itself;
         the whole matrix is ``susceptibilities``.
 
         >>> model = VectorSpinModel(4, 9, couplings=torch.zeros(4, 4))
@@ -431,7 +432,7 @@ class VectorSpinModel(nn.Module):
         """-df/dh_i = m_i + sum_jk C_jk dJ_jk/dh_i: tokens mixed by V^-1, and components by input-dependent couplings.
 
         ``magnetizations`` plus ``channel_mixing``. Only the first is the mean of a spin: with J(h) the total derivative
-        of ln Z by h is not, although the source calls it so (eq:spinevgeneral).
+        of ln Z with respect to h is not, although the source calls it so (eq:spinevgeneral).
 
         >>> VectorSpinModel(4, 9, couplings=torch.zeros(4, 4)).field_gradient(torch.ones(1, 4, 9)).shape
         torch.Size([1, 4, 9])
@@ -461,7 +462,7 @@ class VectorSpinModel(nn.Module):
 
         The source's p(h) has no kappa and hence no normalisation, and no beta in its exponent; its code returns
         phi(t*) - beta sum_i t*_i. Differences at equal |h_i| do not depend on kappa. Couplings computed from the fields
-        are refused: their normalisation has no closed form.
+        are a ``ValueError``: their normalisation has no closed form.
 
         >>> VectorSpinModel(4, 9, couplings=torch.zeros(4, 4)).log_prob(torch.ones(1, 4, 9)).shape
         torch.Size([1])
@@ -470,7 +471,7 @@ class VectorSpinModel(nn.Module):
         H, _, beta = self._inputs(h)
         kappa = tensors.positive(field_stiffness, "field_stiffness", ndim=0, dtype=H.dtype, device=H.device)
         f = self.free_energy if free_energy is None else free_energy
-        # beta may have one entry for each example, so the zero field needs as many.
+        # beta may have an entry for each example, so the zero field needs as many.
         difference = f(H) - f(torch.zeros_like(H))
         size = self.num_spins * self.dim
         own = beta * self.dim * (kappa / 2 * (H**2).sum((-2, -1)) + self.num_spins / (2 * kappa))

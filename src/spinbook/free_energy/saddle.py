@@ -1,6 +1,7 @@
-"""phi(t), its derivatives and its minimum with evidence, differentiable to all orders. Refuses t outside V > 0.
+"""phi(t), its derivatives and its minimum with evidence, differentiable to all orders.
 
-Nothing here knows the spin dimension D: fields enter through the matrix of their scalar products, ``gram`` = H H^T.
+Fields enter through the matrix of their scalar products, ``gram`` = H H^T, so that the dimension D of the spins is not
+needed. A t for which V is not positive definite is a ``ValueError``, except in ``real_phi``.
 Leading axes are a batch everywhere; ``beta`` has the shape of the batch, or is a scalar. Arguments are tensors of one
 dtype, which ``VectorSpinModel`` has checked.
 
@@ -38,7 +39,7 @@ _FAR = 0.6
 
 
 class SaddlePoint(NamedTuple):
-    """What was found, and how good it is, for each example.
+    """The saddle point of each example, with its evidence.
 
     ``value``: t*. ``residual``: max_i |d phi / d t_i| / beta at this very t, which is the largest violation of the
     constraint <|sigma_i|^2> = D in units of D (summed over the sites for scalar t). ``num_steps``: Newton steps tried.
@@ -67,7 +68,7 @@ def _diagonal(matrix: Tensor) -> Tensor:
 
 
 def per_auxiliary(values: Float[Tensor, "*#batch N"], num_auxiliaries: int) -> Float[Tensor, "*#batch K"]:
-    """sum over the sites that share an auxiliary variable: all of them if there is one, none if there are N.
+    """Sum over the sites that share an auxiliary variable: over all sites for a single variable, no sum for N of them.
 
     >>> per_auxiliary(torch.ones(2, 5), 1).tolist()
     [[5.0], [5.0]]
@@ -85,11 +86,11 @@ def _v(t: Tensor, couplings: Tensor) -> Tensor:
 
 
 def _cholesky(matrix: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """ln det and inverse by Cholesky factorisation, and whether there was one; 0 and the identity where not."""
+    """ln det and inverse by Cholesky factorisation, and whether it exists; 0 and the identity where it does not."""
     factor, failed = torch.linalg.cholesky_ex(matrix)
     definite = failed == 0
     if not definite.all():
-        # The inverse of what is left of a failed factorisation may not exist, and would spoil the batch.
+        # The remains of a failed factorisation may have no inverse, which would spoil the batch.
         identity = torch.eye(matrix.shape[-1], dtype=matrix.dtype, device=matrix.device)
         factor = torch.where(definite[..., None, None], factor, identity)
     return 2 * _diagonal(factor).log().sum(-1), torch.cholesky_inverse(factor), definite
@@ -244,8 +245,8 @@ def real_phi(
 ) -> Float[Tensor, "*#batch"]:
     """Re phi(t) by an LU factorisation, wherever V is regular: for complex t, beyond V > 0, and for any square J.
 
-    For looking at phi, not for physics: outside V > 0 no Gaussian integral converges to it, and with J that is not
-    symmetric it is not the integral's exponent, which has the symmetric part of J in it.
+    For pictures of phi. Outside V > 0 no Gaussian integral converges to it, and for J that is not symmetric it is not
+    the exponent of the integral, which depends on the symmetric part of J only.
 
     >>> zero = torch.zeros(1, 1)
     >>> real_phi(torch.tensor([-1.0]), zero, zero, 1.0).item()
@@ -254,7 +255,7 @@ def real_phi(
     V = _v(t, couplings)
     logarithm = torch.linalg.slogdet(V).logabsdet
     sites = t.expand(*t.shape[:-1], V.shape[-1])
-    # Broadcast first: solve would take a matrix for a stack of vectors where the shapes allow it.
+    # Broadcast first: for some shapes solve would mistake a matrix for a stack of vectors.
     solved = torch.linalg.solve(*torch.broadcast_tensors(V, gram.to(V.dtype)))
     return beta * sites.real.sum(-1) - logarithm / 2 + beta / 4 * _diagonal(solved).real.sum(-1)
 
@@ -307,7 +308,7 @@ def _start(couplings: Tensor, gram: Tensor, beta: Tensor) -> tuple[Tensor, _Poin
 class _Point(NamedTuple):
     inside: Tensor
     phi: Tensor
-    # What rounding makes of a number of the size of phi's terms.
+    # The rounding error of a number of the size of the terms of phi.
     noise: Tensor
     slope: Tensor
     curvature: Tensor
@@ -329,7 +330,7 @@ def _evaluate(t: Tensor, couplings: Tensor, gram: Tensor, beta: Tensor) -> _Poin
 def _direction(point: _Point) -> Tensor:
     factor, failed = torch.linalg.cholesky_ex(point.curvature)
     step = -torch.cholesky_solve(point.slope[..., None], factor)[..., 0]
-    # A Hessian that has lost definiteness to rounding: downhill all the same, in the scale of each coordinate.
+    # The Hessian is indefinite by rounding: go downhill in the scale of each coordinate.
     return torch.where((failed == 0)[..., None], step, -point.slope / _diagonal(point.curvature))
 
 
@@ -344,7 +345,7 @@ def _to_boundary(t: Tensor, step: Tensor, couplings: Tensor) -> Tensor:
 
 
 def _floor(t: Tensor, point: _Point, beta: Tensor) -> Tensor:
-    """What the rounding of t alone does to the residual, a few times over."""
+    """A few times the change of the residual by the rounding of t alone."""
     sensitivity = point.curvature.abs().sum(-1).amax(-1) * t.abs().amax(-1) / beta
     return 16 * torch.finfo(t.dtype).eps * (1 + sensitivity)
 
@@ -360,7 +361,7 @@ def _newton(
     if t0 is None:
         t, point = _start(couplings, gram, beta)
     else:
-        # What PyTorch saves for the gradient must not be an argument itself, as it would be if no step were made.
+        # Tensors that PyTorch saves for the gradient must not be arguments themselves, as they would be without a step.
         t = t0.clone()
         point = _evaluate(t, couplings, gram, beta)
         if not point.inside.all():
@@ -374,7 +375,7 @@ def _newton(
         step = _direction(point)
         trial = t + length[..., None] * step
         new = _evaluate(trial, couplings, gram, beta)
-        # The decrease cannot be seen below the noise; there, Newton steps are right as they are.
+        # Below the noise a decrease cannot be measured; there full Newton steps are right.
         expected = _SUFFICIENT * length * (point.slope * step).sum(-1)
         lower = new.phi <= point.phi + expected + point.noise
         accepted = lower & ~converged
@@ -502,7 +503,7 @@ def minimum(
 
     The minimum exists and is unique for every symmetric J and beta > 0: phi is strictly convex, and infinite at the
     boundary and far away. A step that leaves V > 0 (a Cholesky factorisation decides) goes nine tenths of the way to
-    the boundary, one that does not lower phi is halved; each example has its own step length and stops by itself.
+    the boundary; a step that does not lower phi is halved. Each example has its own step length and stops by itself.
 
     ``t0`` is (..., N), or (..., 1) for one t at all sites; without it there is one t for each site, from ``start``.
     ``ValueError`` if V(t0) is not positive definite. Whether it converged is for the caller to check. Derivatives with

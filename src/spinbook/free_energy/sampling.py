@@ -1,7 +1,7 @@
-"""Gibbs sampling of vector spins on spheres, for any number of them. Knows nothing of saddle points.
+"""Gibbs sampling of vector spins on spheres, for any number of them.
 
-Spins are unit vectors here, sigma_i / sqrt(D), as the mean spins of ``VectorSpinModel``; fields are divided by sqrt(D),
-and couplings are counted twice. Randomness comes from the generator that is passed, and from nowhere else.
+Spins are unit vectors here, sigma_i / sqrt(D), in the units of ``VectorSpinModel``: fields are divided by sqrt(D), and
+each pair of spins counts twice. All random numbers come from the generator that is passed.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _given_field(field: Tensor, generator: torch.Generator) -> Tensor:
     # 2 k b / m, which goes from 0 to 1/2.
     pull = 1 / (1 + torch.hypot(1 / q, torch.ones_like(q)))
     spins = torch.full_like(field, torch.nan)
-    # A field that is not a number has no direction, and nothing to wait for.
+    # A field of NaN has no direction, so the loop must not wait for it.
     open_ = torch.isfinite(length)
     for _ in range(_MAX_ROUNDS):
         if not open_.any():

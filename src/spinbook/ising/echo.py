@@ -1,6 +1,6 @@
-"""One binary spin that hears its own echo: theta = a - b tanh(theta), b >= 0, by Newton's method from below.
+"""A binary spin with its own echo in its field: theta = a - b tanh(theta), b >= 0, by Newton's method from below.
 
-Arrays of NumPy and of JAX alike, not checked; the loops are the callers'.
+For arrays of NumPy and of JAX, which are not checked; the callers run the loops.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Exact answers for few binary spins, by going through all their states. Refuses more than 14 spins.
+"""Exact answers for few binary spins, by going through all their states; at most 14 spins.
 
-The states are numbered so that bit i of the number tells whether s_i is 1: state 5 of three spins is s = (1, -1, 1).
+The states are numbered so that bit i of the number is set if s_i is 1: state 5 of three spins is s = (1, -1, 1).
 A distribution is a vector over the states. Spins are all updated at once: given the state s' before they are
 independent, with P(s_i | s') = exp(beta s_i H_i) / (2 cosh(beta H_i)) and H_i = h_i + sum_j J_ij s'_j. Couplings may
 have any symmetry and a diagonal.
@@ -77,7 +77,7 @@ def _distribution(value: Any, *, name: str = "distribution", dtype: Any = None, 
         raise ValueError(f"{name}: expected shape {wanted}, got shape {p.shape}")
     _refuse_many(n, name)
     validate.require(lambda x: x >= 0, p, name, "probabilities >= 0")
-    # A sum of 2^n roundings; a looser distribution is an error of the caller and not of arithmetic.
+    # The error of 2^n roundings; a larger deviation is an error of the caller and not of arithmetic.
     slack = 2.0**n * float(jnp.finfo(p.dtype).eps)
     validate.require(lambda x: abs(x - 1) <= slack, jnp.sum(p), name, "probabilities with the sum 1")
     return p
@@ -107,7 +107,7 @@ def _products(up: Array, down: Array) -> Array:
 def _halves(J: Array, h: Array, beta: Array) -> tuple[Array, Array]:
     """P(s_high | s') and P(s_low | s') for the two halves of the spins; their products are the transition matrix."""
     x = _log_ratios(J, h, beta)
-    # Both from a sigmoid: 1 - up would lose a small probability.
+    # Both from a sigmoid: 1 - up would round a small probability.
     up, down = jax.nn.sigmoid(x), jax.nn.sigmoid(-x)
     low = J.shape[0] // 2
     return _products(up[:, low:], down[:, low:]), _products(up[:, :low], down[:, :low])
@@ -217,9 +217,9 @@ def stationary_solve(
 
     The three are: all spins down, all spins up, and random weights on all states. ``residual`` is the largest distance
     sum_s |p(s) - q(s)| between them, ``converged`` says that it is at most ``tol`` (or 16 eps, in float32 2e-6). A
-    small p - P p would prove nothing, since it is small all along where the chain is slow; but distributions that start
-    in different basins of a chain that does not mix stay apart, and then this does not converge. At large N beta |J|
-    that is what happens. Rounding adds an error of up to num_steps eps.
+    small p - P p would not be enough, since it is small at every step of a slow chain. Distributions that start in
+    different basins of a chain that does not mix stay apart, and then the function does not converge, as at large
+    N beta |J|. Rounding adds an error of up to num_steps eps.
 
     Cost: three times ``step`` for each of num_steps. ``jax.jit``, ``jax.vmap`` and forward derivatives pass through;
     reverse ones raise. Errors as for ``transition_matrix``.
@@ -240,8 +240,8 @@ def stationary_distribution(couplings: Couplings, fields: Fields, *, beta: Numbe
     """p = P p, the value of ``stationary_solve``.
 
     Raises ``RuntimeError`` where that did not converge; under a trace the result is then NaN. Other errors as for
-    ``transition_matrix``. The functions of the stationary state below take it as ``distribution``, so that it need be
-    found only once.
+    ``transition_matrix``. The functions of the stationary state below take it as ``distribution``, so that it is
+    computed only once.
 
     >>> p = stationary_distribution([[0.0, 1.0], [-1.0, 0.0]], 0.0, beta=0.7)
     >>> [round(float(x), 3) for x in p]
@@ -379,10 +379,10 @@ def entropy_production(
     """sigma = sum_{s, s'} P(s | s') p(s') log(P(s | s') / P(s' | s)), per step of the stationary state.
 
     How much likelier, in nats, a step of the stationary path is forward than backward; it is never negative, and zero
-    for symmetric couplings. Term by term over all pairs of states, so that it can serve as the truth for
-    beta sum_ij (J_ij - J_ji) D_ij, which it equals in the stationary state. ``distribution`` is the stationary one if
-    it is already at hand; of another, the change of its own entropy would be missing. Cost: 4^N exponentials. Errors as
-    for ``stationary_distribution``. Source: Aguilera, Igarashi & Shimazaki (2023).
+    for symmetric couplings. Term by term over all pairs of states, so that it can serve as the truth for beta sum_ij
+    (J_ij - J_ji) D_ij, which it equals in the stationary state. ``distribution`` is the stationary one, if it is
+    already known; for any other distribution the change of its entropy would be missing. Cost: 4^N exponentials. Errors
+    as for ``stationary_distribution``. Source: Aguilera, Igarashi & Shimazaki (2023).
 
     >>> round(float(entropy_production([[0.0, 1.0], [-1.0, 0.0]], 0.0, beta=0.7)), 3)
     1.692

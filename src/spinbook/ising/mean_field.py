@@ -1,4 +1,4 @@
-"""Mean-field dynamics of binary spins with couplings of any symmetry, naive and TAP. No sampling, no enumeration.
+"""Mean-field dynamics of binary spins with couplings of any symmetry, naive and TAP.
 
 Spins are -1 or 1 and are all updated at once, P(s_i = 1 | s') = 1 / (1 + exp(-2 beta (h_i + sum_j J_ij s'_j))) with s'
 the state before. A step takes the magnetizations m' of one time to those of the next. Leading axes of magnetizations
@@ -100,7 +100,7 @@ def _climb(a: Array, b: Array) -> tuple[Array, Array]:
 @jax.custom_jvp
 def _self_consistent_field(a: Array, b: Array) -> tuple[Array, Array]:
     theta, num_steps = _climb(a, b)
-    # The rule for derivatives takes only floating numbers along.
+    # The rule for derivatives accepts only floating numbers.
     return theta, num_steps.astype(theta.dtype)
 
 
@@ -151,10 +151,10 @@ def naive_step(
 
     The magnetizations one step after m' = ``magnetizations`` (..., N), to first order in the couplings: each spin
     responds to the mean of its neighbours and not to their fluctuations. Exact without couplings; the error of one step
-    goes as the square of their strength. ``couplings`` (N, N) may have any symmetry and a diagonal, ``fields`` is a
-    number, (N,) or (..., N); leading axes broadcast.
-    Cost: N^2. Raises ``ValueError`` for couplings that are not square, shapes that do not fit, NaN, |m'| > 1 and
-    beta <= 0. Source: Bal (2023), label naivem, there with beta in the parameters; Kappen & Spanjers (2000).
+    is proportional to the square of their strength. ``couplings`` (N, N) may have any symmetry and a diagonal,
+    ``fields`` is a number, (N,) or (..., N); leading axes broadcast. Cost: N^2. Raises ``ValueError`` for couplings
+    that are not square, shapes that do not fit, NaN, |m'| > 1 and beta <= 0. Source: Bal (2023), label naivem, there
+    with beta in the parameters; Kappen & Spanjers (2000).
 
     >>> m = naive_step([1.0, 1.0], [[0.0, 1.0], [-1.0, 0.0]], 0.5, beta=2.0)
     >>> [round(float(x), 3) for x in m]
@@ -169,8 +169,9 @@ def tap_solve(
     """m_i = tanh(beta (h_i + sum_j J_ij m'_j) - m_i beta^2 sum_j J_ij^2 (1 - m'_j^2)), solved for m, with evidence.
 
     The magnetizations one step after m' = ``magnetizations``, to second order in the couplings. The last term, the
-    Onsager correction, takes back what a spin's mean owes to the fluctuations of its neighbours; it makes the error of
-    one step go as the third power of their strength. The expansion is good while beta^2 sum_j J_ij^2 is well below 1.
+    Onsager correction, accounts for the fluctuations of the neighbours; with it the error of one step is proportional
+    to the third power of the strength of the couplings. The expansion is good while beta^2 sum_j J_ij^2 is well below
+    1.
 
     Given m' this is one equation m = tanh(a - b m) for each spin. Its right side decreases with m since b >= 0, so that
     there is exactly one solution, whatever the start, and Newton's method climbs to it from below without fail. It is
@@ -194,8 +195,8 @@ def tap_step(
 ) -> Float[Array, "*batch N"]:
     """m_i = tanh(beta (h_i + sum_j J_ij m'_j) - m_i beta^2 sum_j J_ij^2 (1 - m'_j^2)), solved for m.
 
-    The value of ``tap_solve``, where everything else is said, as a step like ``naive_step``; NaN where that did not
-    converge.
+    The value of ``tap_solve``, as a step like ``naive_step``; NaN where ``tap_solve`` did not converge. See there for
+    all else.
 
     >>> m = tap_step([1.0, 0.5], [[0.0, 1.0], [-1.0, 0.0]], 0.5, beta=2.0)
     >>> [round(float(x), 3) for x in m]
@@ -231,8 +232,8 @@ def flat_tap_step(
 ) -> Float[Array, "*batch N"]:
     """m_i = tanh(beta (h_i + sum_j J_ij m'_j) - m'_i beta^2 sum_j J_ij^2 (1 - m'_j^2)).
 
-    The right-hand side of ``tap_step`` once, with the old magnetizations in the place of the new ones. It is no step in
-    time, but its steady states are those of ``tap_step``: what Thouless, Anderson and Palmer wrote down for an
+    The right-hand side of ``tap_step`` once, with the old magnetizations in place of the new ones. It is not a step in
+    time, but it has the steady states of ``tap_step``: the equations of Thouless, Anderson and Palmer for an
     equilibrium. Arguments and errors as for ``naive_step``.
 
     >>> m = flat_tap_step([1.0, 0.5], [[0.0, 1.0], [-1.0, 0.0]], 0.5, beta=2.0)
@@ -291,11 +292,12 @@ def collective_shift(
 ) -> Float[Array, " N"]:
     """(1 - A)^-1 b with A_ij = beta (1 - m_i^2) J_ij, b_i = -beta^2 m_i (1 - m_i^2) sum_jk J_ij J_ik (C_jk - D_jk).
 
-    What the steady state m = ``magnetizations`` of ``tap_step`` lacks because neighbours fluctuate together, to be
-    added to it. C = sum_n A^n D (A^T)^n are their correlations to leading order, the fluctuations of every step carried
-    on by the linear dynamics, and D_jj = 1 - m_j^2 is the part of independent neighbours, which TAP has. Of order 1/N
-    where all spins hear each other about equally, with an error of 1/N^2; near a critical point, where C grows, it can
-    be most of the error of TAP. In the couplings it is of fourth order, beyond terms of third that both lack.
+    The correction to be added to the steady state m = ``magnetizations`` of ``tap_step`` because neighbours fluctuate
+    together. C = sum_n A^n D (A^T)^n is their covariance to leading order: the fluctuations of every step, carried on
+    by the linear dynamics. D_jj = 1 - m_j^2 is the part of independent neighbours, which TAP contains. If all couplings
+    have about the same size the correction is of order 1/N, with an error of 1/N^2; near a critical point, where C
+    grows, it can be most of the error of TAP. It is of fourth order in the couplings; terms of third order are missing
+    in both.
 
     ``couplings`` (N, N) may have any symmetry and a diagonal. NaN where fluctuations do not die out, a spectral radius
     of A of one or more. Errors as for ``naive_step``. Cost: some ten products N^3. Source: this book.
@@ -319,8 +321,8 @@ def correlations(
     """C_ik = beta^2 (1 - m_i^2) (1 - m_k^2) sum_j J_ij J_kj (1 - m'_j^2) for i != k, and C_ii = 1 - m_i^2.
 
     The covariance of s_i and s_k at the time of m = ``magnetizations``, from the neighbours they had in common when
-    these had the magnetizations m' = ``previous``, to second order in the couplings; those of the previous spins among
-    each other would enter at third. Arguments and errors as for ``naive_step``. Cost: N^3. Source: Bal (2023), label
+    these had the magnetizations m' = ``previous``, to second order in the couplings. Correlations among the previous
+    spins would enter at third order. Arguments and errors as for ``naive_step``. Cost: N^3. Source: Bal (2023), label
     tapc.
 
     >>> correlations([0.5, 0.0], [0.0, 0.0], [[0.0, 0.2], [0.1, 0.3]], beta=1.0).shape
@@ -336,10 +338,10 @@ def first_order_delayed_correlations(
     """D_il = beta J_il (1 - m_i^2) (1 - m'_l^2).
 
     The covariance of s_i at the time of m = ``magnetizations`` and s_l one step before, at that of m' = ``previous``,
-    to first order in the couplings: what s_l says travels over the one bond to i. The error goes as the square of their
-    strength. At strong couplings, of a standard deviation of 0.8 / sqrt(N) at beta = 1, the factor that
-    ``delayed_correlations`` adds is no gain any more, and entropy production is estimated better from this one.
-    Arguments and errors as for ``naive_step``. Source: Roudi & Hertz (2011), naive mean field.
+    to first order in the couplings: only the direct coupling of l to i counts. The error is proportional to the square
+    of their strength. At strong couplings, with a standard deviation of 0.8 / sqrt(N) at beta = 1, the factor that
+    ``delayed_correlations`` adds no longer helps, and this form estimates the entropy production better. Arguments and
+    errors as for ``naive_step``. Source: Roudi & Hertz (2011), naive mean field.
 
     >>> first_order_delayed_correlations([0.5, 0.0], [0.0, 0.0], [[0.0, 0.2], [0.1, 0.3]], beta=1.0).shape
     (2, 2)
@@ -420,10 +422,10 @@ def steady_state(
 ) -> FixedPoint:
     """m = step(m), searched from ``start``, with the evidence and the derivatives of ``fixed_point.solve``.
 
-    ``start`` is a number for all spins or (N,). There may be several such states, as with all signs turned when there
-    are no fields, or none that is stable. With the default ``history`` the search takes tens of steps where repeated
-    stepping takes thousands, but need not end where that would; ``history=0`` repeats the step itself. Other arguments
-    and errors as for ``simulate``. For one system: several take ``jax.vmap``.
+    ``start`` is a number for all spins or (N,). There may be several such states (without fields, -m is a state if m
+    is), or no stable state. With the default ``history`` the search takes tens of steps where repeated stepping takes
+    thousands, but it may end in another state; ``history=0`` repeats the step itself. Other arguments and errors as for
+    ``simulate``. For one system: several take ``jax.vmap``.
 
     >>> state = steady_state([[0.0, 1.0], [0.5, 0.0]], 0.1, beta=2.0, step=naive_step)
     >>> [round(float(x), 3) for x in state.value], bool(state.converged)

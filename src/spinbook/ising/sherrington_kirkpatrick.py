@@ -174,7 +174,7 @@ def _tap_response(system: _System, theta: np.ndarray, q: float) -> np.ndarray:
 
 
 def _largest_fixed_point(function: Callable[[float], float], smallest: float) -> float:
-    """The x with function(x) = x to which iterating decreases from 1; 0 if that would go below ``smallest``.
+    """The x with function(x) = x that iteration from 1 reaches from above; 0 if it would be below ``smallest``.
 
     Where iterating is slow, brackets are tried from above. Of two solutions closer than a twentieth of x both can then
     be missed, as by an iteration that hardly moves near the place where two are about to appear.
@@ -182,7 +182,7 @@ def _largest_fixed_point(function: Callable[[float], float], smallest: float) ->
     above = 1.0
     for _ in range(12):
         x = function(above)
-        # From above the iterates only fall; one that does not has arrived, to rounding.
+        # From above the iterates only fall; if they do not, they have converged to rounding.
         if x >= above * (1 - 4 * _EPSILON):
             return x
         above = x
@@ -283,8 +283,8 @@ def naive_order_parameters(
 ) -> OrderParameters:
     """M = <tanh(theta)>, q = <tanh^2(theta)> with theta = beta (H + mu M + sigma sqrt(q) z).
 
-    What naive mean field says of the infinite system: the field of a spin is made of magnetizations, so that its noise
-    has the variance sigma^2 q. The entropy production is its estimate from first-order delayed correlations,
+    Naive mean field of the infinite system: the field of a spin is made of magnetizations, so that its noise has the
+    variance sigma^2 q. The entropy production is its estimate from first-order delayed correlations,
     (beta sigma (1 - q))^2. Arguments and errors as for ``order_parameters``.
 
     >>> round(float(naive_order_parameters(1.5, field_width=0.5, coupling_mean=1.0, coupling_std=0.1).magnetization), 6)
@@ -300,9 +300,9 @@ def tap_order_parameters(
 ) -> OrderParameters:
     """M = <m>, q = <m^2> with m = tanh(theta - beta^2 sigma^2 (1 - q) m), theta as in ``naive_order_parameters``.
 
-    What TAP says of the infinite system when it starts with all spins up. For beta sigma of about 1 and more it fails
-    qualitatively: at X = 0.5, mu = 1, sigma = 0.5, beta = 2 it is disordered, where the true magnetization is 0.557.
-    Entropy production as in ``naive_order_parameters``; arguments and errors as for ``order_parameters``.
+    TAP of the infinite system, started with all spins up. For beta sigma of about 1 and more it fails qualitatively: at
+    X = 0.5, mu = 1, sigma = 0.5, beta = 2 it is disordered, where the true magnetization is 0.557. Entropy production
+    as in ``naive_order_parameters``; arguments and errors as for ``order_parameters``.
 
     >>> round(float(tap_order_parameters(1.5, field_width=0.5, coupling_mean=1.0, coupling_std=0.1).magnetization), 6)
     0.754397
@@ -336,7 +336,7 @@ def _critical(parameters: tuple[float, float, float], slope: Callable[[_System],
     # each of the theories the slope of M stays below mu / X.
     if mu <= parameters[0]:
         raise ValueError(message)
-    # The slope is at most beta mu, so that nothing orders before 1 / mu.
+    # The slope is at most beta mu, so that no system orders below beta = 1 / mu.
     low = high = 1 / mu
     if not _can_be_resolved(_System(low, *parameters)):
         raise ValueError(message)
@@ -356,8 +356,8 @@ def critical_beta(*, field_width: Number, coupling_mean: Number, coupling_std: N
 
     The inverse temperature above which the infinite system has a magnetization; accurate to 1e-13. Not that of the
     mean-field iterations, which have their own: ``naive_critical_beta``, ``tap_critical_beta``. Raises ``ValueError``
-    for negative parameters and NaN, and where nothing orders for beta mu up to 100: wide fields or strong disorder hold
-    out at any temperature. Source: Aguilera, Igarashi & Shimazaki (2023).
+    for negative parameters and NaN, and where the system does not order for beta mu up to 100: wide fields or strong
+    disorder prevent order at any temperature. Source: Aguilera, Igarashi & Shimazaki (2023).
 
     >>> round(critical_beta(field_width=0.5, coupling_mean=1.0, coupling_std=0.1), 8)
     1.11084004

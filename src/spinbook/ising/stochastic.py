@@ -1,4 +1,4 @@
-"""Sampling of binary spins that are all updated at once, many replicas side by side. Stores no trajectory unless asked.
+"""Sampling of binary spins that are all updated at once, many replicas side by side.
 
 Given the state s' before, spins are independent with P(s_i = 1 | s') = 1 / (1 + exp(-2 beta (h_i + sum_j J_ij s'_j))).
 Leading axes of the spins are independent replicas; the random numbers of a replica depend on the key, the step and the

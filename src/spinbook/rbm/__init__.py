@@ -9,8 +9,6 @@ hidden_given_visible, gibbs     sampling
 exact                           enumeration of few visible units, and their effective interactions
 mixture                         the modern Hopfield energy as a mixture of normal densities; softmax attention
 recall                          the path of a query that is retrieved, and its overlaps
-
-Nothing here trains a model.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Radius of convergence of the cumulant series of Bernoulli units: distance from 0 to the nearest singularity of K.
 
 That of exponential units is ``rate`` and that of Laplace units 1 / ``scale``, where K itself ends; the series of the
-other priors converge everywhere. Says nothing about the sum itself (see ``cumulants.series``).
+other priors converge everywhere. The sum itself is ``cumulants.series``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Cumulant generating functions K(t) = log E[exp(t h)] of hidden priors, in closed form. No series, no sampling.
+"""Cumulant generating functions K(t) = log E[exp(t h)] of hidden priors, in closed form.
 
 ``gaussian`` is a plain function of t; the others are makers that take the parameters of the prior and return K. Each K
 acts entry by entry, keeps dtype and shape, and takes parameters per hidden unit by broadcasting against the last axis.
@@ -29,7 +29,7 @@ CumulantGeneratingFunction = Callable[[Any], Array]
 @jax.jit
 def _bernoulli(t: Array, p: Array) -> Array:
     # Near zero the first form keeps the relative accuracy of a small K, far out the second neither overflows nor
-    # cancels. The first is shown t = 0 where it is not used: an overflow there would poison the derivatives.
+    # cancels. Where the first form is not used it gets t = 0: an overflow would make the derivatives NaN.
     near = jnp.abs(t) <= 1
     first = jnp.log1p(p * jnp.expm1(jnp.where(near, t, 0)))
     second = jnp.logaddexp(jnp.log1p(-p), jnp.log(p) + t)

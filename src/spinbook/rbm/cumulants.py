@@ -1,6 +1,6 @@
-"""Cumulants kappa_n of the hidden priors and the power series of K(t) they make. For sums use the closed forms instead.
+"""Cumulants kappa_n of the hidden priors and the power series of K(t) that they make.
 
-Here to show where the cumulant series converges and where it does not; a computation should use
+They show where the cumulant series converges and where it does not; to compute K use the closed forms of
 ``cumulant_generating_functions``. Each function takes the order first, then the parameters of the prior, and returns
 kappa_1, ..., kappa_order along the first axis (parameters that are arrays give further axes).
 """

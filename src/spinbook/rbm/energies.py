@@ -1,7 +1,8 @@
-"""Energies of restricted Boltzmann machines, joint and with the hidden units integrated out. No priors and no sampling.
+"""Energies of restricted Boltzmann machines, joint and with the hidden units integrated out.
 
 Convention of this package: p(v, h) is proportional to exp(-E(v, h)); every term of E carries a minus sign, and
-``weights[i, mu]`` couples visible unit i to hidden unit mu. No couplings within the visible or within the hidden units.
+``weights[i, mu]`` couples visible unit i to hidden unit mu. Visible units have no couplings among each other, nor have
+hidden ones.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def joint_energy(
 
     ``visible`` is (..., V), ``hidden`` (..., H) with leading axes that broadcast, ``weights`` (V, H); the result has
     the broadcast leading axes. ``visible_term`` and ``hidden_term`` are functions such as those of ``visible_terms``
-    and may return a value per unit or their sum; without one the term is zero. Cost: one product with the weights.
+    and may return a value per unit or their sum; by default the term is zero. Cost: one product with the weights.
     Raises ``ValueError`` for shapes that do not fit and for NaN. Source: Bal (2020), section 2, the energy of a
     restricted Boltzmann machine.
 
@@ -87,7 +88,7 @@ def effective_energy(
 
     ``visible`` is (..., V), ``weights`` (V, H); the result is (...). ``cumulant_generating_function`` acts entry by
     entry on arrays (..., H) (parameters per hidden unit broadcast); see ``cumulant_generating_functions``.
-    ``visible_term`` maps ``visible`` to a value per unit or to their sum; without one the term is zero.
+    ``visible_term`` maps ``visible`` to a value per unit or to their sum; by default the term is zero.
     Cost: one product with the weights, no sum over hidden states. Raises ``ValueError`` for shapes that do not fit, for
     NaN, and where the prior has no K. Source: Bal (2020), section 2, the effective energy in terms of cumulants.
 

@@ -1,4 +1,4 @@
-"""Exact answers for few binary visible units, by going through all their states. Refuses more than 20 units.
+"""Exact answers for few binary visible units, by going through all their states; at most 20 units.
 
 The states are numbered so that bit i of the number is v_i: state 5 of three units is v = (1, 0, 1), and a subset of the
 units has the number of the state in which exactly its members are 1. ``hidden_sum`` does the same for hidden units.
@@ -61,7 +61,7 @@ def _energies(energies: Float[ArrayLike, "... 2**num_units"]) -> tuple[Array, in
 
 @partial(jax.jit, static_argnames="n")
 def _interactions(E: Array, n: int) -> Array:
-    # Not -E, which would show a vanishing energy as a coupling of minus zero.
+    # Not -E, which would turn a vanishing energy into a coupling of minus zero.
     J = 0 - E
     for i in range(n):
         # Split the state number around bit i, and subtract what is there without unit i.

@@ -1,7 +1,7 @@
-"""Block Gibbs sampling of restricted Boltzmann machines with binary visible units. No other visible units, no training.
+"""Block Gibbs sampling of restricted Boltzmann machines with binary visible units.
 
-Given the visible units all hidden ones are independent, and the other way round, so that each half is drawn in one
-go. The hidden half is a function ``sampler(key, t)``: see ``hidden_given_visible``, one for each prior.
+Given the visible units all hidden ones are independent, and vice versa, so that each half is drawn at once. The hidden
+half is a function ``sampler(key, t)``: see ``hidden_given_visible``, one for each prior.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Samplers of one hidden unit given its input t: the prior tilted to q(h) e^{t h} / E[e^{t h}]. Exact, no Markov chain.
+"""Samplers of one hidden unit given its input t: exact draws from q(h) e^{t h} / E[e^{t h}].
 
 ``gaussian`` is a plain sampler; the others are makers that take the parameters of the prior and return one. A sampler
 is called as ``sampler(key, t)`` and returns independent draws of the shape and dtype of t, one for each entry.
@@ -36,7 +36,7 @@ def _bernoulli(key: PRNGKeyArray, t: Array, p: Array) -> Array:
 
 @jax.jit
 def _poisson(key: PRNGKeyArray, t: Array, rate: Array) -> Array:
-    # JAX draws these with one generator only, which a key of another one may seed.
+    # JAX draws these with a single generator; a key of another generator may seed it.
     if str(jax.random.key_impl(key)) != "threefry2x32":
         key = jax.random.wrap_key_data(jax.random.bits(key, (2,), "uint32"), impl="threefry2x32")
     return jax.random.poisson(key, rate * jnp.exp(t)).astype(t.dtype)

@@ -1,8 +1,8 @@
 """log of the sum or integral of q(h) e^{t h} over the states of one hidden unit, done numerically for each prior.
 
-The independent route to the closed forms of ``cumulant_generating_functions``, with the same names, makers and
-parameters; nothing of them is used here. Slower by the number of nodes. Where the integral diverges or the nodes do not
-suffice, known t raise ``ValueError``; traced ones give +inf and NaN.
+An independent route to the closed forms of ``cumulant_generating_functions``, with the same names, makers and
+parameters but no code in common, and slower by the number of nodes. Where the integral diverges or the nodes do not
+suffice, known t raise ``ValueError``; traced t give +inf and NaN.
 """
 
 from __future__ import annotations

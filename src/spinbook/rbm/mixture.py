@@ -1,8 +1,8 @@
 """The modern Hopfield energy as a mixture of normal densities, and softmax attention as its posterior mean.
 
-Patterns are rows, (num_patterns, dim). The inverse temperature beta stands inside the logarithm and the whole density
-is exp(-beta E): a mixture of normal densities around the patterns, all of variance 1 / beta. Nothing here trains,
-projects or masks: queries are compared with the patterns as they are, and keys and values are the same.
+Patterns are rows, (num_patterns, dim). The inverse temperature beta multiplies the scalar products inside the
+logarithm, and the density is exp(-beta E): a mixture of normal densities around the patterns, all of variance 1 / beta.
+Queries are compared with the patterns as they are, and each pattern is both key and value.
 
 Cost of the functions of queries: one or two products of (queries, dim) with the patterns, and memory for an array
 (queries, num_patterns).
@@ -71,8 +71,8 @@ def _softmax_route(q: Array, X: Array, beta: Array) -> Array:
 
 @jax.jit
 def _bayes_route(q: Array, X: Array, beta: Array) -> Array:
-    # The differences are formed and squared one by one, and not expanded into the scalar products of the softmax: the
-    # two routes shall share nothing. One pattern after the other, so that no (queries, num_patterns, dim) array exists.
+    # The differences are formed and squared, and not expanded into the scalar products of the softmax, so that the two
+    # routes are independent. One pattern after the other, so that no (queries, num_patterns, dim) array exists.
     squared_distances = jnp.moveaxis(jax.lax.map(lambda x: jnp.sum((q - x) ** 2, axis=-1), X), 0, -1)
     log_prior = jax.nn.log_softmax(beta * jnp.sum(X * X, axis=-1) / 2)
     log_likelihood = -beta * squared_distances / 2 + X.shape[1] / 2 * jnp.log(beta / (2 * jnp.pi))
@@ -104,8 +104,8 @@ def modern_hopfield_energy(visible: Queries, patterns: Patterns, *, beta: Number
 def mixture_weights(patterns: Patterns, *, beta: Number = 1.0) -> Float[Array, " num_patterns"]:
     """w_mu = exp(beta |x_mu|^2 / 2) / sum_nu exp(beta |x_nu|^2 / 2).
 
-    The prior weight of each pattern. Equal only for equal norms: one pattern that is longer by a little takes all the
-    weight as beta or the dimension grows. Source: Bal (2020), section 2, modern Hopfield networks as mixtures. With the
+    The prior weight of each pattern. Equal only for equal norms: a slightly longer pattern takes all the weight as
+    beta or the dimension grows. Source: Bal (2020), section 2, modern Hopfield networks as mixtures. With the
     Z printed there, which holds the factor (2 pi)^{dim/2} that the Z_mu lack, w_mu = Z_mu / Z would sum to
     (2 pi)^{-dim/2} and not to 1.
 
@@ -147,7 +147,7 @@ def responsibilities(
 ) -> Float[Array, "*batch num_patterns"]:
     """P(mu | q) = softmax_mu(beta x_mu . q), the posterior probability that query q came from pattern mu.
 
-    The norms of the patterns cancel: what the density loses with the distance, the prior weight gives back.
+    The norms of the patterns cancel: they lower the density at q and raise the prior weight by the same factor.
     ``queries`` is (..., dim). Errors as for ``modern_hopfield_energy``.
 
     >>> responsibilities([0.0, 0.0], [[1.0, 0.0], [0.0, 5.0]]).tolist()
@@ -174,8 +174,8 @@ def retrieve(queries: Queries, patterns: Patterns, *, beta: Number = 1.0) -> Flo
     """q' = softmax(beta q X^T) X, one update of every query: softmax attention with the patterns as keys and values.
 
     ``queries`` is (..., dim), ``patterns`` (num_patterns, dim). The result lies in the convex hull of the patterns, and
-    the energy never increases. Weights grow with the length of a pattern: bring data whose
-    length means nothing to one length. Errors as for ``modern_hopfield_energy``. Source: Bal (2020), section 1 (label
+    the energy never increases. Weights grow with the length of a pattern: scale data to a common length unless their
+    lengths have a meaning. Errors as for ``modern_hopfield_energy``. Source: Bal (2020), section 1 (label
     mhnupdate), at beta = 1.
 
     >>> retrieve([[0.0, 0.0]], [[1.0, 0.0], [3.0, 4.0]]).tolist()

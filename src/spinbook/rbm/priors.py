@@ -1,7 +1,7 @@
-"""Priors of a hidden unit: what their parameter is called, what it may be, and at which inputs t they have sums.
+"""Priors of a hidden unit: the name and range of their parameter, and the inputs t for which E[exp(t h)] is finite.
 
-Nothing is summed here: ``cumulant_generating_functions``, ``hidden_sum`` and ``hidden_given_visible`` each do that in
-their own way, and share no arithmetic.
+``cumulant_generating_functions``, ``hidden_sum`` and ``hidden_given_visible`` compute with them, each in its own way
+and without common arithmetic.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ __all__ = ["BERNOULLI", "CONSTANT", "EXPONENTIAL", "LAPLACE", "POISSON", "Hidden
 
 
 class HiddenPrior(NamedTuple):
-    """One family: its ``name`` with an article, its ``parameter``, the check of its values, and its ``domain``.
+    """A family of priors: its ``name`` with an article, its ``parameter``, the check of its values, and its ``domain``.
 
-    ``inside`` says of numbers t and values of the parameter whether E[e^{t h}] exists; None where it always does.
+    ``inside(t, value)`` says whether E[e^{t h}] exists; None if it always does.
     """
 
     name: str
@@ -30,7 +30,7 @@ class HiddenPrior(NamedTuple):
     inside: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None
 
     def checked(self, value: Any) -> Array:
-        """Values of the parameter, one or one for each hidden unit; ``ValueError`` names what is wrong with them.
+        """Values of the parameter, a number or one for each hidden unit; ``ValueError`` if they are not allowed.
 
         >>> POISSON.checked(2.0).tolist()
         2.0

@@ -18,8 +18,8 @@ __all__ = ["names", "table"]
 
 def names() -> list[str]:
     """The names of all tables, in alphabetical order."""
-    found = (file.name.partition(".") for file in resources.files(__name__).iterdir())
-    return sorted(name for name, _, kind in found if kind == "csv")
+    files = (file.name.partition(".") for file in resources.files(__name__).iterdir())
+    return sorted(name for name, _, kind in files if kind == "csv")
 
 
 def table(name: str) -> pd.DataFrame:

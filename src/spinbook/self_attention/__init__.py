@@ -13,7 +13,6 @@ attractors          fixed point, periodic, quasi-periodic or chaotic, decided by
 
 ``kernel`` is imported when orbits first run, because numba takes a second to load.
 
-Nothing here trains a network, and there is no other part of a transformer than attention and the output.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""What an orbit ends in, by numbers and not by eye: fixed point, periodic, quasi-periodic, chaotic, or undecided.
+"""Classify what an orbit ends in: a fixed point, a periodic, quasi-periodic or chaotic orbit, or undecided.
 
 The evidence: the largest Lyapunov exponent with its error, whether the last states repeat, and whether the two halves
 of the run agree. The map is driven by the positions, so that time shifts only by multiples of their period R are
-symmetries: a fixed point here is one of the R-step map, an orbit that repeats after R steps or a divisor of R.
+symmetries. A fixed point here is therefore a fixed point of the R-step map: an orbit that repeats after R steps, or
+after a divisor of R.
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ _COARSEST = 2e-3
 def shortest_period(
     states: Float[ArrayLike, "n T M"], *, tolerance: float = 1e-6
 ) -> tuple[Int[np.ndarray, " n"], Float[np.ndarray, " n"]]:
-    """The least p <= T / 2 with |x_t - x_{t-p}| <= tolerance for all t and components; 0 if there is none.
+    """The least p <= T / 2 with |x_t - x_{t-p}| <= tolerance for all t and components; 0 if no p is small enough.
 
-    And the largest such difference, NaN if there is none. Cost: T^2 M / 4 at most for each orbit, mostly far less.
+    Also the largest such difference for that p, NaN without p. Cost: T^2 M / 4 at most for each orbit, mostly far less.
 
     >>> t = np.arange(40)
     >>> shortest_period(np.cos(2 * np.pi * t / 5)[None, :, None])[0].tolist()
@@ -50,7 +51,7 @@ def shortest_period(
     n, T, _ = x.shape
     if T < 2:
         return periods, errors
-    # Few periods are left when the last state is compared with all before it.
+    # Comparing the last state with all others leaves few candidate periods.
     near = np.abs(x[:, -2 : -(T // 2) - 2 : -1] - x[:, -1:]).max(axis=2, initial=0.0) <= tolerance
     for lane in range(n):
         for p in np.flatnonzero(near[lane]) + 1:
@@ -62,7 +63,7 @@ def shortest_period(
 
 
 def _at_least(value: Any, smallest: float) -> Any:
-    """An array of floating numbers without the smaller ones, and what is none as it is."""
+    """Raise the numbers of an array of floating type to at least the given size; other arrays as they are."""
     floating = isinstance(value, np.ndarray) and value.dtype.kind == "f"
     return np.maximum(value, smallest) if floating else value
 
@@ -76,13 +77,13 @@ class Verdicts(NamedTuple):
 
 
 def verdicts(blocks: Float[ArrayLike, "n B"], period: Int[ArrayLike, " n"], *, steps: int, map_period: int) -> Verdicts:
-    """Regimes from the largest exponent in B blocks of successive steps, and the period of the last states (0: none).
+    """Regimes from the largest exponent in B blocks of successive steps, and the period of the last states or 0.
 
     With lambda the mean, s its standard error and z = max(3 s, 10 / steps):
 
     - repeats, and lambda <= z: fixed point if the period divides ``map_period``, otherwise periodic;
     - does not repeat: chaotic for lambda > z, quasi-periodic for lambda within z of zero;
-    - anything else, an exponent known too badly to be called zero, and halves of the run that disagree: undecided.
+    - all other cases, as when the error of the exponent is too large to call it zero or the halves disagree: undecided.
 
     An orbit that repeats in the end but did not from the start has its final regime and ``settled`` false. Chaos that
     outlasts the run cannot be told from a chaotic attractor. The confidence is the probability, for a normal error,
@@ -138,7 +139,7 @@ def verdicts(blocks: Float[ArrayLike, "n B"], period: Int[ArrayLike, " n"], *, s
 
     below = norm.cdf((resolution - value) / scale)
     above_minus = norm.cdf((value + resolution) / scale)
-    # Where the orbit came to rest only at the end, the mean over all blocks says nothing.
+    # Where the orbit came to rest only at the end, the mean over all blocks is meaningless.
     probability = np.select(
         [regime == CHAOTIC, regime == QUASI_PERIODIC, (regime <= PERIODIC) & (value <= band), regime <= PERIODIC],
         [1 - below, below + above_minus - 1, below, np.ones(len(x))],

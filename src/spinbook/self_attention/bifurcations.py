@@ -1,8 +1,8 @@
 """Sweeps of the mean-field map over temperatures, networks and starts, gathered while they run: one call, one Dataset.
 
-No orbit is ever in memory but for its last steps. The sweep is cut into tasks, which run in threads, in processes or on
-a cluster and, with a folder given, survive an interruption (see ``spinbook.sweep``). Nothing is drawn here and no
-regime is named: see ``attractors``.
+Only the last steps of an orbit are kept in memory. The sweep is cut into tasks, which run in threads, in processes or
+on a cluster. With a folder given, results survive an interruption (see ``spinbook.sweep``). ``attractors`` classifies
+the orbits.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _written(networks: Sequence[Network]) -> str:
 
 
 def _checked_numerics(numerics: Numerics, given: dict[str, int], most: int) -> Numerics:
-    """With what is given in the place of its own, and with every number checked."""
+    """The numerics with the given numbers in place of its own, all of them checked."""
     x = numerics._replace(**given)
 
     def count(name: str, **bounds: int) -> int:
@@ -116,7 +116,7 @@ def _start_windows(network: Network, starts: Any) -> list[Window]:
     if not windows:
         raise ValueError("starts: expected at least one window, got none")
     if len({(int(window.length), int(window.position)) for window in windows}) > 1:
-        raise ValueError("starts: expected windows of one length and one position, got several")
+        raise ValueError("starts: expected windows of the same length and position, got different ones")
     return windows
 
 
@@ -141,7 +141,7 @@ def _gather(
 
 
 def _dataset(gathered: dict[str, np.ndarray], axes: dict[str, np.ndarray], attributes: dict[str, Any]) -> xr.Dataset:
-    """The lanes of every variable folded into the dimensions, and what follows from the variables."""
+    """Fold the lanes of every variable into the dimensions, and add the derived variables."""
     dims = tuple(axes)
     shape = tuple(map(len, axes.values()))
     field = attributes["field"]
@@ -221,8 +221,8 @@ def bifurcation(
       most ``max_crossings`` of them and then NaN; ``num_crossings``: how many there were;
     - ``minimum``, ``maximum`` (block, feature): of all components in each block of successive steps;
     - with ``num_exponents``: ``exponents``, ``standard_errors`` (exponent), descending, and ``block_exponents``;
-    - ``period``: the shortest one of the last attention vectors, in steps, 0 for none up to half of ``num_tail``
-      (``period_tolerance`` is the largest difference allowed; ``recurrence_error`` the one found). An orbit that
+    - ``period``: the shortest period of the last attention vectors, in steps; 0 if there is no period up to half of
+      ``num_tail``. ``period_tolerance`` is the allowed difference, ``recurrence_error`` the observed one. An orbit that
       follows the positions has the period R = 2^P, the smallest possible for epsilon > 0, and others have multiples of
       it;
     - ``final_attention`` (slot, feature) and ``final_position``: the window at the end, to continue from.
@@ -230,10 +230,9 @@ def bifurcation(
     Cost: on one core some 25 million steps a second without exponents, 15 with the largest, 3 with all 12 of the
     paper's network. Memory: about 13 kB for each orbit with the default options. A ``folder`` keeps what is finished;
     the same call with the same folder continues an interrupted sweep, and the result is the same. ``executor``: where
-    the tasks run instead of in ``num_threads`` threads, and ``time_limit``: how many seconds one may take (see
-    ``spinbook.sweep``); no choice of them changes a bit of the result. ``progress`` shows a bar, which says that every
-    process compiles the map before its first task is done. ``run``: another routine that gathers what ``lanes.run``
-    does, of the same arguments.
+    the tasks run instead of in ``num_threads`` threads; ``time_limit``: the seconds that a task may take (see
+    ``spinbook.sweep``). Neither changes a bit of the result. ``progress`` shows a bar; every process compiles the map
+    before its first task is done. ``run``: another routine with the arguments and the result of ``lanes.run``.
 
     The attributes say what was computed: ``networks`` is the list of them in JSON, each the arguments of ``Network``
     (before ``gammas`` and ``epsilons`` replace theirs); ``tangent_seed`` is that of the first tangents, the only
@@ -296,7 +295,7 @@ def bifurcation(
             label={"highest": "highest beta", "others": "other betas", "all": "all betas"}[name],
             note=f"compiling for {M} features, {K} tokens, {every_lane.classes.signs.shape[1]} sign classes",
         )
-        # Each result is let go as soon as it is copied, so that a sweep is in memory only once.
+        # Each result is released as soon as it is copied, so that a sweep is in memory only once.
         for k, result in results:
             for key, values in result.items():
                 if key not in gathered:

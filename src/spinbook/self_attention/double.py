@@ -1,4 +1,4 @@
-"""Numbers in double precision, whatever JAX is set to. For arguments of functions that compute in NumPy and numba."""
+"""Checks of arguments that NumPy and numba compute with: numbers in double precision, whatever JAX is set to."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""The map and its tangents for one orbit or 32 at once, compiled by numba: double precision, on the CPU, no storage.
+"""The map and its tangents for one orbit or 32 at once, compiled by numba, in double precision on the CPU.
 
-The definition is in ``mean_field``; here is the same arithmetic in the order that a processor likes. A lane is one
-orbit with its own network, temperature and start. The mean fields of a token do not change while it is in the window,
-so only the newest token is computed. Nothing here checks an argument.
+The definition is in ``mean_field``; this module does the same arithmetic in an order that is fast on a processor. A
+lane is an orbit with its own network, temperature and start. The mean fields of a token do not change while it is in
+the window, so only the newest token is computed. Arguments are not checked.
 
-Compiled when first called, which takes a few seconds for each combination of the numbers of features, tokens in the
-window and sign classes, and again in the next process: numba's cache, which would write into the folder of this file,
-is off. The log says so, under the name ``spinbook``, at level INFO.
+Functions are compiled when they are first called, which takes a few seconds for each combination of the numbers of
+features, tokens in the window and sign classes. The next process compiles again, because numba's cache is off: it would
+write into the folder of this file. Compiling is logged under the name ``spinbook``, at level INFO.
 """
 # numba's decorators have no types.
 # mypy: disable-error-code="untyped-decorator"
@@ -181,10 +181,10 @@ def layout(M: int, K: int, C: int, L: int) -> Layout:
 
 
 class Watched(NamedTuple):
-    """What ``advance`` gathers of the blocks that begin at ``field``, if the histogram has bins, and where it goes.
+    """Which statistics ``advance`` gathers of the blocks that begin at ``field``, if the histogram has bins, and where.
 
-    Of one component the histogram and, where another, ``plane``, is within ``tolerance`` of zero, the crossings; of all
-    components the extrema. A named tuple, because compiled functions take one as it is.
+    A histogram of one component; its crossings, the values where another component, ``plane``, is within ``tolerance``
+    of zero; and the extrema of all components. Compiled functions accept a named tuple.
     """
 
     field: int
@@ -213,8 +213,7 @@ class Kernel(NamedTuple):
 def compiled(M: int, K: int, C: int, L: int) -> Kernel:
     """Functions for M features, K tokens in the window and C sign classes, of L orbits; compiled at their first call.
 
-    The sizes are constants for the compiler: only so can it tell the parts of the state apart and work on whole
-    vectors.
+    The sizes are constants for the compiler, so that it can separate the parts of the state and work on whole vectors.
 
     >>> compiled(3, 4, 3, 32).layout.weights, compiled(3, 4, 3, 32).tangent_size
     (288, 480)
@@ -365,7 +364,7 @@ def compiled(M: int, K: int, C: int, L: int) -> Kernel:
                     x += s[THROUGH_SOFTMAX + (j * M + a) * L + lane] * s[T_SOFTMAX + j * L + lane]
                 d[a * L + lane] = x
 
-    # Three small functions and not one: only then does the compiler make vectors of the lanes.
+    # Three small functions, because the compiler vectorises the lanes only then.
     @numba.njit(**_INNER)
     def project(d: np.ndarray, g: np.ndarray, overlap: np.ndarray) -> None:
         for lane in range(L):
@@ -397,7 +396,7 @@ def compiled(M: int, K: int, C: int, L: int) -> Kernel:
 
     @numba.njit(**_INNER)
     def orthonormalise(s: np.ndarray, tangents: np.ndarray, logs: np.ndarray) -> None:
-        """Modified Gram-Schmidt; the logarithms of the lengths that go are added up."""
+        """Modified Gram-Schmidt; adds the logarithms of the lengths to a sum."""
         scratch = s[SCRATCH : SCRATCH + L]
         for e in range(len(tangents)):
             for f in range(e):
@@ -407,7 +406,7 @@ def compiled(M: int, K: int, C: int, L: int) -> Kernel:
 
     @numba.njit(**_INNER)
     def observe(s: np.ndarray, watched: Watched) -> None:
-        """One step into the statistics."""
+        """Add one step to the statistics."""
         field, extrema = s[watched.field : watched.field + M * L], watched.extrema
         for a in range(M):
             for lane in range(L):

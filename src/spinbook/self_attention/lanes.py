@@ -1,7 +1,7 @@
-"""Many orbits side by side, each with its own network, temperature and start: what is gathered while they run.
+"""Run many orbits side by side, each with its own network, temperature and start, and gather statistics of them.
 
-Nothing of an orbit is kept but statistics, its last steps if asked for, and the window in which it ends. Arguments are
-not checked here; ``bifurcations``, ``trajectories`` and ``lyapunov`` do that.
+Of each orbit are kept its statistics, its last steps if asked for, and the window in which it ends. Arguments are not
+checked here; ``bifurcations``, ``trajectories`` and ``lyapunov`` do that.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ __all__ = [
 # loop over lanes before it can make vectors of it.
 LANES = 32
 
-# A single orbit is one lane of 32, until the steps of single orbits have cost as much as it takes to compile functions
-# for one orbit, which are five times as fast.
+# A single orbit is one lane of 32 until single orbits have cost as much time as compiling functions for one orbit,
+# which are five times as fast.
 _STEPS_WORTH_COMPILING = 5_000_000
 _single_steps: Counter[tuple[int, ...]] = Counter()
 
@@ -56,12 +56,12 @@ class Lanes(NamedTuple):
 
 
 class Numerics(NamedTuple):
-    """How long and how precisely.
+    """The length and the precision of a run.
 
     ``transient`` steps are dropped, then ``steps`` steps gathered, in ``num_blocks`` blocks of nearly equal length. The
     tangents of ``num_exponents`` exponents start at random, the same for all lanes, drawn from ``seed``; they are
-    orthonormalised every ``orthonormalise_every`` steps and at the end of each block: by default every 4; every 20 if
-    there is only one, which then needs no more than that.
+    orthonormalised every ``orthonormalise_every`` steps and at the end of each block: by default every 4 steps, and
+    every 20 steps for a single tangent.
     """
 
     steps: int
@@ -87,10 +87,10 @@ class Numerics(NamedTuple):
 
 
 class Observation(NamedTuple):
-    """What to gather.
+    """Which statistics to gather.
 
-    ``field`` (one of ``FIELDS``) and ``component``: the variable of the histogram, which has ``num_bins`` bins
-    over [-1, 1], the outermost for whatever lies beyond. ``plane``: another component of the same field; whenever it is
+    ``field`` (one of ``FIELDS``) and ``component``: the variable of the histogram, which has ``num_bins`` bins over
+    [-1, 1]; values outside count in the outermost bins. ``plane``: another component of the same field; whenever it is
     within ``tolerance`` of zero, the variable is noted as a crossing, up to ``max_crossings`` times. The last
     ``num_tail`` steps are kept. Without bins, only those.
     """
@@ -105,7 +105,7 @@ class Observation(NamedTuple):
 
 
 class Statistics(NamedTuple):
-    """What was gathered, with leading axis n; B blocks of successive steps, E exponents.
+    """The statistics of n orbits, with leading axis n; B blocks of successive steps, E exponents.
 
     ``growth`` (n, B, E): mean logarithmic growth per step of each tangent. ``minimum``, ``maximum`` (n, B, M): of all
     components of the field. ``histogram`` (n, bins). ``crossings`` (n, max_crossings): NaN where there were fewer.
@@ -162,7 +162,7 @@ def single(network: Network, beta: Number, window: Window) -> Lanes:
 
 
 def turning_steps(numerics: Numerics) -> int:
-    """How many of the last steps of the transient the tangents are carried along, to turn towards their directions.
+    """The last steps of the transient in which tangents are followed, so that they turn towards their directions.
 
     >>> turning_steps(Numerics(steps=1, transient=100_000, num_exponents=1))
     2000
@@ -171,7 +171,7 @@ def turning_steps(numerics: Numerics) -> int:
 
 
 def _pays(lanes: Lanes, numerics: Numerics) -> bool:
-    """Whether single orbits of this size have been so long, with this one, that functions for one orbit are worth it.
+    """Whether single orbits of this size, this one included, have been long enough to compile functions for them.
 
     A tangent costs as much as the orbit.
     """
@@ -183,8 +183,8 @@ def _pays(lanes: Lanes, numerics: Numerics) -> bool:
 def run(lanes: Lanes, observation: Observation, numerics: Numerics) -> Statistics:
     """All orbits through the transient and the blocks, in groups of ``LANES``, in the calling thread.
 
-    A single orbit among idle lanes takes five times as long as by functions that are compiled for one orbit. These are
-    compiled once that pays, in some seconds, and give the same result to the bit.
+    A single orbit in one of 32 lanes takes five times as long as with functions that are compiled for one orbit. They
+    are compiled, in some seconds, as soon as that saves time, and give the same result to the bit.
 
     >>> from spinbook.self_attention import paper_network, token_window
     >>> start = token_window(paper_network())
@@ -219,7 +219,7 @@ def run(lanes: Lanes, observation: Observation, numerics: Numerics) -> Statistic
 
 def _run_group(lanes: Lanes, observation: Observation, numerics: Numerics, L: int) -> Statistics:
     """At most L orbits, by the functions compiled for L of them."""
-    # Loaded by those who run orbits: numba takes a second.
+    # Loaded only when orbits run: numba takes a second.
     from spinbook.self_attention import kernel
 
     n, K, M = lanes.windows.attention.shape
@@ -228,7 +228,7 @@ def _run_group(lanes: Lanes, observation: Observation, numerics: Numerics, L: in
     state = np.zeros((compiled.layout.size // L, L))
 
     def lanes_last(values: np.ndarray) -> np.ndarray:
-        """Blocks of L numbers; lanes that nobody asked for repeat the last one."""
+        """Blocks of L numbers; unused lanes repeat the last used lane."""
         rows = np.reshape(values, (n, -1)).T
         return np.concatenate([rows, np.repeat(rows[:, -1:], L - n, axis=1)], axis=1)
 

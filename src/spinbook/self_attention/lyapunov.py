@@ -86,8 +86,8 @@ def lyapunov_exponents(
     )
     inverse = inverse_temperatures(beta, "beta", ndim=0)
     validate.require(lambda x: x > 0, inverse, "beta", "a number > 0 (at 0 all exponents are minus infinity)")
-    one = lanes.single(network, inverse, start_window(network, start))
-    result = lanes.run(one, Observation(), numerics)
+    orbit = lanes.single(network, inverse, start_window(network, start))
+    result = lanes.run(orbit, Observation(), numerics)
     blocks = result.growth[0]
     blocks = blocks[:, np.argsort(-blocks.mean(axis=0), kind="stable")]
     end = result.windows

@@ -1,7 +1,7 @@
-"""The map that infinitely many units obey exactly: from the last K attention vectors to the next one. The definition.
+"""The map that infinitely many units obey exactly: from the last K attention vectors to the next one.
 
-Written once, plainly, in JAX: it recomputes every token of the window at every step, can be differentiated, batched and
-run on a GPU. The fast sweeps use ``kernel``, which is tested against this module step by step.
+This is the definition, written plainly in JAX: it recomputes every token of the window at every step, and it can be
+differentiated, batched and run on a GPU. The fast sweeps use ``kernel``, which is tested against it step by step.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Networks of one-bit patterns: the paper's, random ones, ones written by hand. No dynamics, no output temperature.
+"""Networks of one-bit patterns: the paper's, random networks, and networks written by hand.
 
 A network is four matrices of signs (output, value, query, key), once for the bits that carry meaning and once for the
 bits that carry the position, and three numbers: how many tokens the window holds, how strongly positions count, and how
-sharp the attention is. Either matrix can be replaced by what infinitely many units make of it: the positional part of
-the mean fields at each position, and the couplings between the attention and the mean fields.
+sharp the attention is. Instead of either set of matrices one can give what infinitely many units make of it: the
+positional part of the mean fields at each position, and the couplings between the attention and the mean fields.
 """
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ class Network:
     are a network of N units written by hand. ``positional_signs`` is (4, M, P).
 
     ``context``: K, tokens in the window. ``epsilon`` in [0, 1): weight of the positional bits. ``gamma``: inverse
-    temperature of the attention. ``correlation_order``: drop all averages of more than so many output patterns and one
-    other (``None`` keeps all of them, which is exact; 1 keeps pairs only, 3 pairs and fourth-order ones).
+    temperature of the attention. ``correlation_order``: the largest number of output patterns in an average with one
+    other pattern (``None`` keeps all averages, which is exact; 1 keeps pairs, 3 pairs and fourth-order averages).
 
     ``positions`` (R, 4, M), with ``positional_signs`` of shape (4, M, 0): what each of R positions adds to the mean
     fields, weighted by epsilon, in the place of W^alpha p / P; any numbers, as max(0, W^alpha p / P). ``patterns`` (C,
@@ -274,8 +274,8 @@ def coupled_network(
     """m^alpha_a = (1 - epsilon) sum_c averages[alpha, a, c] tanh(beta patterns_c . A) + epsilon positions[t, alpha, a].
 
     A network of couplings, without units: ``patterns`` (C, M) and ``averages`` (4, M, C) are any numbers, ``positions``
-    (R, 4, M) too. Everything that follows the mean field takes it; what needs units (``token_window`` without a window,
-    ``sample_finite``) refuses. Errors as for ``Network``.
+    (R, 4, M) too. All functions of the mean field accept it; functions that need units (``token_window``,
+    ``sample_finite``) raise ``ValueError``. Errors as for ``Network``.
 
     >>> rotation = np.array([[0.0, 1.0], [1.0, 0.0]])
     >>> network = coupled_network(np.eye(2), np.stack([np.eye(2), rotation, np.eye(2), np.eye(2)]), context=3)
@@ -285,8 +285,8 @@ def coupled_network(
     given = numbers(patterns, "patterns")
     if given.ndim != 2 or given.size == 0:
         raise ValueError(f"patterns: expected shape (patterns, features), at least one of each, got {given.shape}")
-    none = np.zeros((len(MATRICES), given.shape[1], 0))
-    return Network(none, none, context, epsilon, gamma, positions=positions, patterns=given, averages=averages)
+    empty = np.zeros((len(MATRICES), given.shape[1], 0))
+    return Network(empty, empty, context, epsilon, gamma, positions=positions, patterns=given, averages=averages)
 
 
 @validate.finite_result
@@ -301,10 +301,10 @@ def correlated_network(
 ) -> Network:
     """averages[alpha, a, s] = 2^(1-M) (sum_b s_b C^alpha_{b,a} + sum_{b<c<d} s_b s_c s_d C^alpha_{bcd,a}), all signs s.
 
-    A network known by its correlations alone: ``pairs`` (4, M, M) as ``pair_correlations`` gives them, ``quads`` (4, T,
-    M) as ``quad_correlations``, 0 by default; those of higher order are left out. For patterns that are drawn
-    independently but for repetitions, C^alpha_{b,a} is 1 where both are the same pattern and 0 elsewhere. Errors as for
-    ``Network``. Source: Poc-Lopez and Aguilera (2024), equation (16), and their public code.
+    A network that is given by its correlations alone: ``pairs`` (4, M, M) as ``pair_correlations`` gives them,
+    ``quads`` (4, T, M) as ``quad_correlations``, 0 by default; those of higher order are left out. For patterns that
+    are drawn independently but for repetitions, C^alpha_{b,a} is 1 where both are the same pattern and 0 elsewhere.
+    Errors as for ``Network``. Source: Poc-Lopez and Aguilera (2024), equation (16), and their public code.
 
     >>> paper = paper_network()
     >>> same = correlated_network(pair_correlations(paper), quad_correlations(paper))

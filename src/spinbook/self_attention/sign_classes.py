@@ -1,4 +1,4 @@
-"""The average over infinitely many units as a finite sum over sign patterns. Knows no temperature and no window."""
+"""The average over infinitely many units as a finite sum over sign patterns."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["SignClasses", "sign_classes"]
 
 
 class SignClasses(NamedTuple):
-    """Double precision, whatever JAX is set to: the signs are exact, and rounding them would cost nothing but accuracy.
+    """Double precision, whatever JAX is set to: the signs are exact, and lower precision would save nothing.
 
     ``signs`` (C, M): the patterns s of the output signs that occur, up to a global sign. ``weights`` (4, M, C):
     (1 - epsilon) c^alpha_{s,a}. ``positions`` (R, 4, M): what the positional bits add at each of R = 2^P positions.
@@ -53,9 +53,9 @@ def sign_classes(network: Network) -> SignClasses:
 
     Units whose output signs agree up to a global sign share one term, so there are at most 2^(M-1) terms, and at most
     as many as segments. With ``correlation_order`` set, all 2^(M-1) are there, and averages of longer products are
-    dropped: an approximation that is exact for patterns drawn independently for every unit. What a network was given
-    instead, couplings or positions, is taken as it is. Source: Poc-Lopez and
-    Aguilera (2024), equation (16) and appendix B.
+    dropped: an approximation that is exact for patterns drawn independently for every unit. Couplings or positions that
+    a network was given in place of units are used unchanged. Source: Poc-Lopez and Aguilera (2024), equation (16) and
+    appendix B.
 
     >>> from spinbook.self_attention.network import paper_network
     >>> signs, weights, positions = sign_classes(paper_network())

@@ -1,7 +1,7 @@
-"""The same network with finitely many units, sampled token by token. What ``simulate`` predicts, this draws.
+"""The same network with finitely many units, sampled token by token.
 
-The conventions of time, position and start are those of ``mean_field``: the initial token is not kept in the window,
-and step t carries position t.
+``trajectories.simulate`` predicts what this module samples. The conventions of time, position and start are those of
+``mean_field``: the initial token is not kept in the window, and step t carries position t.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def segment_sizes(network: Network, num_spins: int) -> Int[np.ndarray, " S"]:
     """
     validate.instance(network, Network, "network")
     if network.patterns is not None:
-        raise ValueError("network: expected one made of units, got one of given couplings, which has no finite size")
+        raise ValueError("network: expected a network of units, got one of given couplings, which has no finite size")
     N = validate.count(num_spins, "num_spins", minimum=1, maximum=2**53)
     shares = network.segment_weights * N
     # The rounding guards against 32.999... for a share that is 33.
@@ -62,7 +62,7 @@ def _sample(
     def token(key: PRNGKeyArray, attention: Array, position: Array) -> tuple[Array, Array]:
         """Overlaps of a token drawn from the attention, (4, M): the semantic part, and all."""
         up = jax.nn.sigmoid(2 * beta * attention @ signs[0])
-        # The units of a segment see one field: how many of them are +1 is binomial.
+        # The units of a segment have the same field: the number of +1 is binomial.
         mean = 2 * jax.random.binomial(key, sizes, up, dtype=sizes.dtype) / sizes - 1
         semantic = semantic_weight * signs @ (sizes / sizes.sum() * mean)
         return semantic, semantic + positions[position % len(positions)]

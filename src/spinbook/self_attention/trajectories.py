@@ -1,4 +1,7 @@
-"""One orbit of the mean-field map, step by step. Double precision on the CPU; on another device use ``mean_field``."""
+"""One orbit of the mean-field map, step by step, in double precision on the CPU.
+
+On another device use ``mean_field``.
+"""
 
 from __future__ import annotations
 

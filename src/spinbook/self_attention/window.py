@@ -1,4 +1,4 @@
-"""Where a run starts: after one token, from a window of attention vectors, or where another run ended. No dynamics."""
+"""Where a run starts: after one token, from a window of attention vectors, or where another run ended."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def token_window(network: Network, token: Float[ArrayLike, " S"] | None = None, 
     validate.instance(network, Network, "network")
     if network.patterns is not None:
         raise ValueError(
-            "network: expected one with units for a token to have signs, got one of given couplings, whose orbits "
+            "network: expected a network of units, so that a token has signs, got one of given couplings, whose orbits "
             "start from a window of attention vectors"
         )
     W = network.semantic_signs.astype(np.float64)

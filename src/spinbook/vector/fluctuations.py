@@ -32,6 +32,7 @@ __all__ = [
     "onsager_field",
     "reaction",
     "received",
+    "spread",
     "tap_field",
 ]
 
@@ -170,9 +171,18 @@ def reaction(
     [0.25, 0.25]
     """
     heads, _, components = magnetizations.shape
-    dim = heads * components
-    variances = squared_radius(dim) - squared_length(magnetizations, COMPONENTS)
-    return beta / dim * (jnp.mean(couplings * couplings, axis=0) @ variances)
+    return beta / (heads * components) * spread(magnetizations, couplings)
+
+
+def spread(magnetizations: Float[Array, "H M d"], couplings: Float[Array, "H N M"]) -> Float[Array, " N"]:
+    """tr Cov(h_i) = sum_j mean_h (J^h_ij)^2 (R^2 - |m_j|^2): what the fluctuations of h_i add to its squared length.
+
+    >>> spread(jnp.zeros((1, 2, 4)), jnp.full((1, 2, 2), 0.5)).tolist()
+    [0.5, 0.5]
+    """
+    heads, _, components = magnetizations.shape
+    variances = squared_radius(heads * components) - squared_length(magnetizations, COMPONENTS)
+    return jnp.mean(couplings * couplings, axis=0) @ variances
 
 
 def tap_field(

@@ -35,7 +35,7 @@ def test_sampled_delayed_correlations_of_a_spin_that_sees_itself_are_a_double_in
         m = np.asarray(sphere.magnetization(x[0] + m, beta=beta))
     h = (x + m).reshape(1, dim)
     naive = float(vector_delayed_correlations(np.ones((1, 1)), h, h, beta=beta)[0, 0])
-    closed = naive + float(calibration.closure(np.ones((1, 1)), m.reshape(1, dim), beta)[0, 0])
+    closed = naive + float(calibration.linear_response(np.ones((1, 1)), m.reshape(1, dim), beta)[0, 0])
     assert abs(naive - exact) > 10 * error
     assert abs(closed - exact) < abs(naive - exact)
 
@@ -120,21 +120,21 @@ def test_conditional_means_have_the_correlations_of_the_spins_themselves():
     assert np.abs((groups.mean(0) - independent) / spread).max() > 10
 
 
-def test_the_closure_solves_the_equation_of_lyapunov():
+def test_linear_response_solves_the_equation_of_lyapunov():
     rng = np.random.default_rng(3)
     J = scipy.special.softmax(rng.normal(size=(7, 7)), axis=1)
     m = rng.normal(size=(7, 12)) / 4
     v = (sphere.squared_radius(12) - np.sum(m**2, axis=1)) / 12
     A = 1.4 * v[:, None] * J
     C = scipy.linalg.solve_discrete_lyapunov(A, np.diag(12 * v))
-    assert calibration.closure(J, m, 1.4) == pytest.approx(A @ C - A * 12 * v)
+    assert calibration.linear_response(J, m, 1.4) == pytest.approx(A @ C - A * 12 * v)
 
 
-def test_fluctuations_that_do_not_die_out_have_no_closure():
+def test_fluctuations_that_do_not_die_out_have_no_linear_response():
     # chi = beta (1/2 - 1/D) of spins without a mean: one at beta = 3 in six dimensions.
     J, m = np.full((3, 3), 1 / 3), np.zeros((3, 6))
-    assert np.isfinite(calibration.closure(J, m, 2.99)).all()
-    assert np.isnan(calibration.closure(J, m, 3.0)).all()
+    assert np.isfinite(calibration.linear_response(J, m, 2.99)).all()
+    assert np.isnan(calibration.linear_response(J, m, 3.0)).all()
 
 
 def test_an_averaged_response_is_that_of_independent_spins_where_fields_do_not_spread():

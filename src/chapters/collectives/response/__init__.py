@@ -1,4 +1,4 @@
-"""Responses of a spin system whose couplings may depend on the fields that probe it: -dF/dh, and what it is made of.
+"""Responses of a spin system whose couplings may depend on the fields that probe it: -dF/dh and its two terms.
 
 terms        -dF/dh of any free energy, split into the mean spin and the force through the couplings
 couplings    couplings as functions of the fields: fixed, softmax, symmetrised
@@ -7,7 +7,7 @@ mean_field   naive and TAP free energies of binary spins, whose responses approx
 block        the output of a spin-transformer module, taken apart into the terms of a transformer block
 
 The energy counts every ordered pair, E = -sum_ij J_ij s_i . s_j - sum_i h_i . s_i, diagonal included, and spins of D
-components have length sqrt(D): binary spins are D = 1. Nothing here samples or trains.
+components have length sqrt(D): binary spins are D = 1.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The output of a spin-transformer module as a sum of the terms of a transformer block. Solves nothing of its own."""
+"""The output of a spin-transformer module as a sum of the terms of a transformer block."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ __all__ = ["BlockTerms", "of_module"]
 class BlockTerms(NamedTuple):
     """theta_i = ``residual``_i + ``token_mixing``_i + ``channel_mixing``_i, and the output m_i = ``gain``_i theta_i.
 
-    The three are effective fields (N, D): the input, what the couplings bring from the others, and what is left, the
-    Onsager reaction. ``gain`` (N, 1) is a number for each site, the normalisation.
+    The three are effective fields (N, D): the input, the field of the neighbours through the couplings, and the rest,
+    the Onsager reaction. ``gain`` (N, 1) is a number for each site, the normalisation.
     """
 
     residual: Float[Array, "N D"]
@@ -45,8 +45,8 @@ def of_module(
 
     g_i follows from |m_i| alone, x_i is the input as a field (scaled to the radius, unless the module has other
     ``inputs``), J the module's softmax couplings; the third term is the difference. In a steady state it is the field
-    of a feed-forward network, where the module has one, and with TAP the Onsager field; else it vanishes.
-    NaN where the module did not settle. Raises ``ValueError`` for a module with several spins for a site, and as the
+    of the feed-forward network, if the module has one, and with TAP the Onsager field; otherwise it vanishes.
+    NaN where the module did not converge. Raises ``ValueError`` for a module with several spins for a site, and as the
     module does. Source: Bal (2021), Collectives, section "recognizing the transformer module".
 
     >>> import jax

@@ -1,6 +1,6 @@
-"""Couplings as functions of the fields, J(h). Holds no spins, and no parameters but the weights that it is given.
+"""Couplings as functions of the fields, J(h): fixed, softmax, symmetrised.
 
-Each is a pytree, so that it can be an argument of compiled functions, and is called with fields (N, D).
+Each is a pytree, so that compiled functions can take it as an argument, and is called with fields (N, D).
 
 Functions here take their arguments without checks; their callers have checked them.
 """
@@ -50,7 +50,7 @@ class Softmax(NamedTuple):
 
 
 def symmetric(couplings: Callable[[Array], Array]) -> Callable[[Array], Array]:
-    """J(h) -> (J + J^T) / 2 without its diagonal: what the probabilities of spins of fixed length depend on.
+    """J(h) -> (J + J^T) / 2 without its diagonal: the part on which the probabilities of spins of fixed length depend.
 
     >>> symmetric(Fixed(jnp.array([[1.0, 2.0], [0.0, 1.0]])))(jnp.ones((2, 1))).tolist()
     [[0.0, 1.0], [1.0, 0.0]]

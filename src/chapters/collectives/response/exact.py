@@ -2,7 +2,7 @@
 
 A rule for one spin of length sqrt(D) is multiplied over the spins: both signs for D = 1 (Ising), equal angles for D = 2
 (XY), Gauss-Legendre nodes times equal angles for D = 3 (Heisenberg). Couplings (N, N) may have any symmetry and a
-diagonal. Refuses more components, and more configurations than fit in memory.
+diagonal. More components, and more configurations than fit in memory, are a ``ValueError``.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def free_energy(
 def moments(configurations: Configurations, couplings: Couplings, fields: Fields, *, beta: Number) -> Moments:
     """<s_i> and <s_i . s_j>, as averages over the configurations with their Boltzmann weights.
 
-    Not by differentiation: an independent route to what the derivatives of ``free_energy`` give.
+    No differentiation is used: an independent route to the derivatives of ``free_energy``.
 
     >>> round(float(moments(configurations(1), [[0.0]], [[1.0]], beta=1.0).magnetizations[0, 0]), 4)  # tanh
     0.7616

@@ -1,9 +1,9 @@
-"""Approximate free energies of binary spins, naive and TAP, at their own stationary points. Holds no other spins.
+"""Approximate free energies of binary spins, naive and TAP, at their own stationary points.
 
-With K = J + J^T without diagonal, the coupling of each pair, since the energy counts ordered pairs. Fields are (N, 1),
-as for the other free energies of this package; functions return a scalar, NaN where no stationary point was found.
-The derivative of F by the magnetizations vanishes there, so that responses are partial derivatives. The points are the
-steady states of ``spinbook.ising.mean_field`` with the couplings K.
+The energy counts ordered pairs, so each pair has the coupling K = J + J^T, without a diagonal. Fields are (N, 1), as
+for the other free energies of this package. Functions return a scalar, NaN where no stationary point was found. At a
+stationary point the derivative of F with respect to the magnetizations vanishes, so that responses are partial
+derivatives. The points are the steady states of ``spinbook.ising.mean_field`` with the couplings K.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _free_energy(couplings: Any, fields: Any, beta: Any, step: Step, gibbs: Call
 def naive_solve(
     couplings: Couplings, fields: Fields, *, beta: Number, tol: Number = 1e-10, max_steps: int = 1000
 ) -> FixedPoint:
-    """m_i = tanh(beta (h_i + sum_j K_ij m_j)), found from tanh(beta h), as (N,) with evidence.
+    """m_i = tanh(beta (h_i + sum_j K_ij m_j)), searched from tanh(beta h), as (N,) with evidence.
 
     Raises ``ValueError`` for couplings that are not (N, N), fields that are not (N, 1), NaN, beta <= 0.
 
@@ -79,7 +79,7 @@ def tap_solve(
 ) -> FixedPoint:
     """m_i = tanh(beta (h_i + sum_j K_ij m_j - beta m_i sum_j K_ij^2 (1 - m_j^2))). Arguments of ``naive_solve``.
 
-    The last term is the Onsager reaction: what the others answer to spin i itself, taken out again.
+    The last term is the Onsager reaction: it removes the response of the other spins to spin i itself.
 
     >>> solution = tap_solve([[0.0, 0.1], [0.1, 0.0]], [[0.3], [-0.1]], beta=1.0)
     >>> solution.value.shape, bool(solution.converged)
@@ -92,7 +92,7 @@ def naive_free_energy(couplings: Couplings, fields: Fields, *, beta: Number) -> 
     """F = -m K m / 2 - tr J - h . m - S(m) / beta at the m of ``naive_solve``: the first order in the couplings.
 
     S is the entropy of independent spins, zero for m = 0. -dF/dJ_ij = m_i m_j: two-point functions without
-    correlations. The error goes as the square of the couplings. Arguments and errors as for ``naive_solve``.
+    correlations. The error is proportional to the square of the couplings. Arguments and errors as for ``naive_solve``.
 
     >>> naive_free_energy([[0.0, 0.1], [0.1, 0.0]], [[0.3], [-0.1]], beta=1.0).shape
     ()
@@ -104,7 +104,7 @@ def tap_free_energy(couplings: Couplings, fields: Fields, *, beta: Number) -> Fl
     """F = F_naive(m) - (beta / 2) sum_{i<j} K_ij^2 (1 - m_i^2)(1 - m_j^2) at the m of ``tap_solve``.
 
     -dF/dJ_ij = m_i m_j + beta K_ij (1 - m_i^2)(1 - m_j^2): two-point functions to first order in the couplings. The
-    error goes as their third power. Arguments and errors as for ``naive_solve``.
+    error is proportional to their third power. Arguments and errors as for ``naive_solve``.
 
     >>> tap_free_energy([[0.0, 0.1], [0.1, 0.0]], [[0.3], [-0.1]], beta=1.0).shape
     ()

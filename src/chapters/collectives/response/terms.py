@@ -1,4 +1,4 @@
-"""-dF/dh of a free energy F(J(h), h), split into its two terms. Knows no spins: it differentiates what it is given."""
+"""-dF/dh of a free energy F(J(h), h), split into its two terms by differentiation."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ def of_free_energy(free_energy: FreeEnergy, couplings: Couplings, fields: Float[
 
     ``free_energy(J, h)`` is a differentiable scalar function of couplings (N, N) and fields (N, D); ``couplings(h)``
     returns (N, N). For the exact F = -ln Z / beta of spins whose energy contains -sum_mn J_mn s_m . s_n - sum_i h_i .
-    s_i the two terms are the mean spin and the one weighted by two-point functions; beta does not appear, and every
-    ordered pair counts, m = n included. For an approximate F they are its approximations, as consistent with each other
-    as F allows. Cost: two gradients. Source: Bal (2021), Collectives, labels sigmaweird and magnetization.
+    s_i the two terms are the mean spin and the term weighted by two-point functions; beta does not appear, and every
+    ordered pair counts, m = n included. For an approximate F they are approximations that are consistent with each
+    other. Cost: two gradients. Source: Bal (2021), Collectives, labels sigmaweird and magnetization.
 
     >>> import jax.numpy as jnp
     >>> found = of_free_energy(lambda J, h: -jnp.sum(J * (h @ h.T)), lambda h: h @ h.T, jnp.ones((2, 1)))
@@ -75,7 +75,7 @@ def of_free_energy(free_energy: FreeEnergy, couplings: Couplings, fields: Float[
 
 @validate.finite_result
 def of_moments(moments: Moments, couplings: Couplings, fields: Float[ArrayLike, "N D"]) -> Terms:
-    """-dF/dh_i = <s_i> + sum_mn <s_m . s_n> dJ_mn/dh_i, from moments found in any way.
+    """-dF/dh_i = <s_i> + sum_mn <s_m . s_n> dJ_mn/dh_i, from given moments.
 
     ``moments`` are those of the spins with couplings ``couplings(fields)``: enumerated, sampled or approximate. The
     response is linear in them, so that averages of moments give averages of the response. Cost: one gradient.

@@ -1,0 +1,102 @@
+"""Where kinetic vector spins of infinite number and dimension align by themselves, in closed form. Samples nothing.
+
+Couplings are J_ij = J / N + g z_ij / sqrt(N) with independent z_ij of variance one and rows that sum to zero, so that
+every row of couplings sums to J, as the rows of attention sum to one. Fields have length x R and independent
+directions. The order is mu = |mean_i s_i| / R. As N and then D go to infinity, the mean square of a field over R^2 is
+S = x^2 + J^2 mu^2 + g^2 (1 - mu^2): neighbours have the length R at every moment, and the random couplings see what
+they differ from their common mean. A spin answers with f = beta / (1 + sqrt(1 + beta^2 S)), and mu = f J mu.
+
+Naive mean field puts means in the place of neighbours, and so q - mu^2 in the place of 1 - mu^2, q = f^2 S. Arguments
+broadcast: ``beta``, ``coupling_mean`` J > 0, ``coupling_std`` g >= 0, ``field_length`` x >= 0.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from spinbook import validate
+from spinbook.annotations import ArrayLike, Float
+
+__all__ = ["border", "naive_border", "naive_squared_order", "squared_order"]
+
+Numbers = Float[ArrayLike, "*#shape"]
+
+
+def _known(beta: Any, J: Any, g: Any, x: Any = 0.0) -> tuple[np.ndarray, ...]:
+    named = {"beta": beta, "coupling_mean": J, "coupling_std": g, "field_length": x}
+    values = [validate.known_numbers(value, name) for name, value in named.items()]
+    for value, name, strict in zip(values, named, (True, True, False, False), strict=True):
+        good = (lambda v: (v > 0) & (v < 1e100)) if strict else (lambda v: (v >= 0) & (v < 1e100))
+        validate.require(good, value, name, f"numbers {'>' if strict else '>='} 0 and below 1e100")
+    try:
+        return tuple(np.broadcast_arrays(*values))
+    except ValueError:
+        shapes = ", ".join(str(value.shape) for value in values)
+        raise ValueError(f"beta: expected shapes that broadcast with those of the others, got {shapes}") from None
+
+
+def _order(room: np.ndarray, J: np.ndarray, g: np.ndarray) -> np.ndarray:
+    """``room`` over J^2 - g^2, and 0 where there is none."""
+    free = (g < J) & (room > 0)
+    return np.where(free, room / np.where(free, J**2 - g**2, 1), 0.0)
+
+
+@validate.finite_result
+def squared_order(
+    beta: Numbers, *, coupling_mean: Numbers, coupling_std: Numbers, field_length: Numbers
+) -> Float[np.ndarray, "*shape"]:
+    """mu^2 = (J^2 - 2 J / beta - x^2 - g^2) / (J^2 - g^2), or 0 where this is negative.
+
+    The squared length of the mean of all spins over R^2 in the steady state that aligned spins lead to. Derived from
+    f J = 1, which is S = J^2 - 2 J / beta, in the chapter spin-transformers; 1 / D and 1 / sqrt(N) are left out. For
+    rows that do not sum to J the border is the same, and mu is not. Raises ``ValueError`` for numbers out of range and
+    for shapes that do not broadcast.
+
+    >>> squared_order([2.0, 8.0], coupling_mean=1.0, coupling_std=0.5, field_length=0.3).round(3).tolist()
+    [0.0, 0.547]
+    """
+    beta, J, g, x = _known(beta, coupling_mean, coupling_std, field_length)
+    return _order(J**2 - 2 * J / beta - x**2 - g**2, J, g)
+
+
+@validate.finite_result
+def naive_squared_order(
+    beta: Numbers, *, coupling_mean: Numbers, coupling_std: Numbers, field_length: Numbers
+) -> Float[np.ndarray, "*shape"]:
+    """mu^2 = ((1 - 2 / (beta J)) (J^2 - g^2) - x^2) / (J^2 - g^2), or 0: the order in naive mean field.
+
+    As ``squared_order``, with q = S / J^2 in S = x^2 + J^2 mu^2 + g^2 (q - mu^2). It is too large by
+    2 g^2 / (beta J (J^2 - g^2)).
+
+    >>> naive_squared_order(8.0, coupling_mean=1.0, coupling_std=0.5, field_length=0.3).round(3).tolist()
+    0.63
+    """
+    beta, J, g, x = _known(beta, coupling_mean, coupling_std, field_length)
+    return _order((1 - 2 / (beta * J)) * (J**2 - g**2) - x**2, J, g)
+
+
+def border(beta: Numbers, *, coupling_mean: Numbers, coupling_std: Numbers) -> Float[np.ndarray, "*shape"]:
+    """x with x^2 + g^2 + 2 J / beta = J^2: spins align in shorter fields, and in longer ones they do not.
+
+    NaN where no field is short enough. Rows of couplings that sum to one, J = 1, give less than 1, whatever g and beta
+    are. Errors as for ``squared_order``.
+
+    >>> border([2.0, 8.0], coupling_mean=1.0, coupling_std=0.5).round(3).tolist()
+    [nan, 0.707]
+    """
+    beta, J, g, _ = _known(beta, coupling_mean, coupling_std)
+    squared = J**2 - 2 * J / beta - g**2
+    return np.sqrt(np.where(squared > 0, squared, np.nan))
+
+
+def naive_border(beta: Numbers, *, coupling_mean: Numbers, coupling_std: Numbers) -> Float[np.ndarray, "*shape"]:
+    """x with x^2 = (1 - 2 / (beta J)) (J^2 - g^2), the border in naive mean field; NaN where there is none.
+
+    >>> naive_border(8.0, coupling_mean=1.0, coupling_std=0.5).round(3).tolist()
+    0.75
+    """
+    beta, J, g, _ = _known(beta, coupling_mean, coupling_std)
+    squared = (1 - 2 / (beta * J)) * (J**2 - g**2)
+    return np.sqrt(np.where((squared > 0) & (g < J), squared, np.nan))

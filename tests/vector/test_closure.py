@@ -1,0 +1,131 @@
+"""Means and correlations closed by the length of a spin, against exact integrals, limits and sampled spins."""
+
+import jax
+import numpy as np
+import pytest
+
+from experiments.vector import fidelity
+from spinbook import lens, sphere
+from spinbook.precision import enable_x64
+from spinbook.vector import closure
+from tests.experiments.vector import test_calibration
+
+
+def directions(seed: int, num_sites: int, dim: int) -> np.ndarray:
+    x = np.random.default_rng(seed).normal(size=(num_sites, dim))
+    return sphere.radius(dim) * x / np.linalg.norm(x, axis=1, keepdims=True)
+
+
+def test_a_spin_that_hears_itself_is_exact_up_to_one_over_the_number_of_components():
+    off = []
+    with enable_x64(True):
+        for dim in (32, 64, 128):
+            found = closure.steady_state(np.ones((1, 1)), sphere.radius(dim) * np.eye(dim)[:1], beta=2.0)
+            assert found.converged
+            _, exact = test_calibration.alone(dim, 2.0)
+            off.append(abs(float(found.delayed_correlations[0, 0]) / exact - 1))
+    # The first order left out halves with every doubling; the second is a few per cent of it here.
+    assert np.divide(off[:-1], off[1:]) == pytest.approx(2, abs=0.1)
+    assert off[-1] < 1 / 128
+
+
+def test_spins_that_hear_nobody_answer_to_their_fields_and_are_independent():
+    x = directions(0, 3, 6)
+    with enable_x64(True):
+        found = closure.steady_state(np.zeros((3, 3)), x, beta=1.5)
+        assert np.asarray(found.magnetizations) == pytest.approx(np.asarray(sphere.magnetization(x, beta=1.5)))
+        traces = np.trace(np.asarray(sphere.covariance(x, beta=1.5)), axis1=1, axis2=2)
+    assert np.asarray(found.correlations) == pytest.approx(np.diag(traces))
+    assert np.asarray(found.delayed_correlations) == pytest.approx(0, abs=1e-12)
+
+
+def test_spins_of_a_band_and_around_a_sink_vary_together_as_sampled_ones_and_keep_their_length():
+    N, dim, beta = 16, 32, 2.0
+    logits = np.random.default_rng(1).normal(size=(N, N)) / 2
+    apart = np.abs(np.subtract.outer(np.arange(N), np.arange(N)))
+    for shape in (np.where(apart <= 2, logits, -np.inf), logits + 4 * (np.arange(N) == 0)):
+        J = np.exp(shape) / np.exp(shape).sum(1, keepdims=True)
+        x = directions(2, N, dim)
+        with enable_x64(True):
+            found = closure.steady_state(J, x, beta=beta)
+        length = np.sum(np.square(found.magnetizations), axis=1) + np.diag(found.correlations)
+        assert length == pytest.approx(sphere.squared_radius(dim))
+        sizes = {"replicas": 64, "steps": 100, "transient": 20}
+        halves = fidelity.sampled(jax.random.key(3), J, x, beta=beta, delayed=True, **sizes)
+        m, D = (np.asarray(part, float).mean(1) for part in halves)
+        for theory, (a, b) in ((found.magnetizations, m), (found.delayed_correlations, D)):
+            theory = np.asarray(theory)
+            left = np.sum((theory - a) * (theory - b)) / np.sum(a * b)
+            assert np.sqrt(max(left, 0)) < 1 / dim
+
+
+def test_too_few_updates_are_said_to_be_too_few():
+    found = closure.steady_state(np.full((3, 3), 1 / 3), directions(3, 3, 6), beta=1.0, max_steps=2)
+    assert int(found.num_steps) == 2
+    assert not found.converged
+
+
+def drawn(rng: np.random.Generator, h: np.ndarray, beta: float) -> np.ndarray:
+    """Spins from exp(beta h . s) on the sphere, by the rejection of Wood (1994), in NumPy and nothing else."""
+    shape, d = h.shape[:-1], h.shape[-1]
+    R, n = sphere.radius(d), d - 1
+    size = np.linalg.norm(h, axis=-1)
+    kappa = beta * R * size
+    b = n / (2 * kappa + np.sqrt(4 * kappa**2 + n**2))
+    x0 = (1 - b) / (1 + b)
+    c = kappa * x0 + n * np.log(1 - x0**2)
+    w, left = np.zeros(shape), np.ones(shape, bool)
+    while left.any():
+        z = rng.beta(n / 2, n / 2, shape)
+        new = (1 - (1 + b) * z) / (1 - (1 - b) * z)
+        taken = left & (kappa * new + n * np.log(1 - x0 * new) - c >= np.log(rng.uniform(size=shape)))
+        w, left = np.where(taken, new, w), left & ~taken
+    u = h / size[..., None]
+    across = rng.normal(size=h.shape)
+    across -= np.sum(across * u, axis=-1, keepdims=True) * u
+    across /= np.linalg.norm(across, axis=-1, keepdims=True)
+    return R * (w[..., None] * u + np.sqrt(1 - w**2)[..., None] * across)
+
+
+@pytest.mark.parametrize("beta", [1.0, 4.0])
+def test_a_head_with_a_silent_sink_fluctuates_as_spins_of_another_sampler_do(beta):
+    """Attention that goes to a token whose value is short, and keeps nine tenths of its own: the encoder's shape."""
+    N, d, replicas, steps = 12, 32, 400, 60
+    rng = np.random.default_rng(4)
+    J = np.exp(rng.normal(size=(N, N)) + 2 * (np.arange(N) == 0))
+    J[0, 0] += 9 * J[0, 1:].sum()
+    J /= J.sum(1, keepdims=True)
+    values = rng.normal(size=(N, d)) + rng.normal(size=d)
+    values[0] *= 0.1
+    found = lens.closure(J, values, beta=beta)
+    assert bool(found.converged)
+    x = values * sphere.radius(d) / np.sqrt(np.mean(np.sum(values**2, axis=1)))
+    s = drawn(rng, np.broadcast_to(x, (replicas, N, d)), beta)
+    total, products = np.zeros((replicas, N, d)), np.zeros((replicas, N, N))
+    for t in range(-20, steps):
+        h = x + J @ s
+        if t >= 0:
+            # The mean of a spin, given its field, is known: that of the sphere's own function, tested elsewhere.
+            phi = np.asarray(sphere.magnetization(h, beta=beta))
+            products += phi @ np.swapaxes(s, 1, 2) / steps
+            total += s / steps
+        s = drawn(rng, h, beta)
+    m, D = np.asarray(found.magnetizations), np.asarray(found.delayed_correlations)
+    halves = [slice(None, None, 2), slice(1, None, 2)]
+    a, b = (total[k].mean(0) for k in halves)
+    assert np.sqrt(max(np.sum((m - a) * (m - b)), 0) / np.sum(a * b)) < 1 / d
+    c, e = (products[k].mean(0) - a @ b.T for k in halves)
+    independent = np.linalg.norm(D - J * np.diag(D) / np.diag(J)) / np.linalg.norm(D)
+    left = np.sqrt(max(np.sum((D - c) * (D - e)), 0) / np.sum(c * e))
+    assert left < 3 / d < independent
+
+
+def test_a_head_is_scaled_to_the_length_of_a_spin():
+    J = np.full((3, 3), 1 / 3)
+    values = directions(5, 3, 6)
+    short, long = (lens.closure(J, scale * values, beta=1.0) for scale in (1e-3, 10.0))
+    assert np.asarray(short.magnetizations) == pytest.approx(np.asarray(long.magnetizations), rel=1e-9)
+    with pytest.raises(ValueError, match="zeros only"):
+        lens.closure(J, 0 * values, beta=1.0)
+    with pytest.raises(ValueError, match="one head"):
+        lens.closure(J, values[:2], beta=1.0)
