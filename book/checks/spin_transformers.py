@@ -6,6 +6,7 @@ import scipy.special
 from scipy.special import ive
 
 from companion.claims import Measurement
+from experiments import lens_record
 from experiments.vector import fidelity
 from spinbook import sphere
 from spinbook.vector import phases, stochastic
@@ -89,6 +90,10 @@ def test_what_is_said_of_the_recorded_rows(rows, medians):
     cold = rows[(rows.beta == 2) & (rows.n_eff < 2) & rows.tap.notna()]
     assert cold.tap.median() > 1.5 * cold.naive.median()
     assert rows.tap[masked & (rows.beta > 1)].isna().mean() > 0.5
+
+
+def test_most_heads_of_the_trained_encoder_read_few():
+    assert np.mean(lens_record.by_head(lens_record.recorded(), "attended") < 20) > 0.5
 
 
 def test_where_the_picture_breaks(ends, best, effect, start):

@@ -62,7 +62,7 @@ def numbers(values: Any, digits: int) -> Any:
 
 
 def _machine() -> str:
-    """In words, and without a name."""
+    """Cores, memory and accelerator of this machine in words, without its name."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     device = jax.devices()[0]

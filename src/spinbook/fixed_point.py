@@ -1,4 +1,4 @@
-"""Solve y = f(y) with evidence, and differentiate the solution implicitly. Knows no physics and stores no trajectory.
+"""Solve y = f(y) with evidence, and differentiate the solution implicitly.
 
 Every answer carries its own residual, and whether that is small enough. Gradients come from the implicit function
 theorem, so that they cost one linear solve and do not depend on how the solution was found.

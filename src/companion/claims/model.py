@@ -1,4 +1,6 @@
-"""What a claim is: its fields, and the rules that connect them. ``read`` makes claims of ``book/claims/CHAPTER.yml``:
+"""Defines what a claim is, with its fields and the rules that connect them.
+
+``read`` makes claims of ``book/claims/CHAPTER.yml``:
 
 - ``id``: CHAPTER.NAME; ``says``: one sentence, in our words; ``kind``: one of ``KINDS``.
 - ``source``: ``key`` and ``where``, and of a text that was read a ``quote`` of at most 15 words; ``state`` of a claim

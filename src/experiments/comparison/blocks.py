@@ -1,4 +1,4 @@
-"""The compared modules in JAX behind one face: vectors in, vectors out, with evidence and diagnostics. Trains nothing.
+"""The compared modules in JAX behind one face: vectors in, vectors out, with evidence and diagnostics.
 
 A module maps (sites, dim) to a ``Settled`` value. Where it is one of spins it also knows the update whose fixed point
 it looks for, the state at which it stands, and its entropy production.

@@ -1,4 +1,4 @@
-"""What a record of stacks comes to, complete or not: scores, costs and physics by depth, as tables. Judges nothing.
+"""What a record of stacks comes to, complete or not: scores, costs and physics by depth, as tables.
 
 The answers to the primary questions are those of ``questions``; here they are only set out. A run that failed counts
 with the score of a guess, as it does there.

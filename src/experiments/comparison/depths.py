@@ -1,4 +1,4 @@
-"""The comparison of stacks: rows, tasks, depths and seeds as tasks of a sweep, and its record. Judges nothing.
+"""The comparison of stacks: rows, tasks, depths and seeds as tasks of a sweep, and its record.
 
 A cell is a row on a task at a depth. Task by task, the cells of the primary questions come first, then the others, then
 the rows that cost most, and the task without a primary question last: a part of the record answers questions. Each of

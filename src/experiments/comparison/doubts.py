@@ -1,4 +1,4 @@
-"""Runs that the plan of the stacks does not have, made to doubt what its record shows. No verdict rests on them.
+"""Runs that the plan of the stacks does not have, made to doubt what its record shows.
 
 Each takes away one thing that might have made a number what it is: a learning rate at the end of the grid, features
 that drown what a layer adds to them, or that are drowned, or a training that ends early. Their seed is one that the

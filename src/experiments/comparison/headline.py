@@ -1,4 +1,4 @@
-"""The example network of adaptive TAP on MNIST for as long as its source trained it: runs and record. Judges nothing.
+"""The example network of adaptive TAP on MNIST for as long as its source trained it: runs and record.
 
 Source: Bal (2021), "Simple example: MNIST": 26 thousand parameters, test accuracy "hovering around 99.1%". Twenty
 epochs of a thousand updates are fixed beforehand, and what counts is the accuracy after the last of them, the mean over

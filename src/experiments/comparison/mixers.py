@@ -1,4 +1,4 @@
-"""What other works put in the place of attention: mixers of sites, and the energy transformer. Trains nothing.
+"""What other works put in the place of attention: mixers of sites, and the energy transformer.
 
 Each maps (sites, dim) to (sites, dim) and goes into ``blocks.Block``, but ``EnergyBlock``, which is a block by itself.
 """

@@ -1,4 +1,4 @@
-"""The lists of compared modules: what each is made of, and how wide it is under a budget of parameters. Trains nothing.
+"""The lists of compared modules: what each is made of, and how wide it is under a budget of parameters.
 
 Every module stands alone, or in a stack of its kind, between the same embedding of features and positions and the same
 linear readout. ``MODULES`` are those that stand alone, ``stacked`` makes the rows of the comparison of depths. The

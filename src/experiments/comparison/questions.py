@@ -1,4 +1,4 @@
-"""The three questions that were written down before anything was run, and how a record answers them. Runs nothing.
+"""The three questions that were written down before anything was run, and how a record answers them.
 
 The page ``book/plan-of-the-comparison`` says the same in words. All else in a record is exploratory.
 """

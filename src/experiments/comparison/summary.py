@@ -1,4 +1,4 @@
-"""What the rows of a record come to: means over seeds with their errors, and tables. Trains nothing.
+"""What the rows of a record come to: means over seeds with their errors, and tables.
 
 A run that failed has no accuracy that counts: it is left out of the means and counted as a failure.
 """

@@ -1,4 +1,4 @@
-"""The tasks on which modules are compared: images from patches, recall, a text with gaps. No model, no training.
+"""The tasks on which modules are compared: images from patches, recall, a text with gaps.
 
 All have one form: an example is a matrix of features (sites, features), an answer is asked for at some of the sites or
 of their average, and it is one of some classes. How features become vectors is the same for every module and belongs to

@@ -1,4 +1,4 @@
-"""The compared modules in PyTorch behind one face, and a twin of the vanilla block to measure them by. Trains nothing.
+"""The compared modules in PyTorch behind one face, and a twin of the vanilla block to measure them by.
 
 A module maps (batch, sites, dim) to a ``SettledBatch`` value, one verdict for each example. Wrappers add no parameters.
 What else can be asked of some of them is a protocol: ``Solving``, ``Contracting``, ``Symmetric``.

@@ -1,4 +1,4 @@
-"""One training run of a module on a task, in JAX or PyTorch, and what is measured before and after. Chooses nothing.
+"""One training run of a module on a task, in JAX or PyTorch, and what is measured before and after.
 
 Both frameworks get the same: features made vectors by one linear map, learned positions added to them, answers read off
 by one linear map from standardised vectors; the same start of these parts, the same batches in the same order, and Adam

@@ -1,4 +1,4 @@
-"""Small language models of naive spins, trained and used with different numbers of updates. Judges nothing.
+"""Small language models of naive spins, trained and used with different numbers of updates.
 
 A ``Row`` says how many updates K each layer makes in training, where its values enter and how warm its spins are. All
 rows of a seed begin with the same weights and see the same characters; each is then used with every K. What was asked

@@ -1,4 +1,4 @@
-"""What was asked of the transient before anything was run, and how a record answers. Runs nothing.
+"""What was asked of the transient before anything was run, and how a record answers.
 
 The page ``book/plan-of-the-transient`` says the same in words. All else in a record is exploratory.
 """

@@ -1,4 +1,4 @@
-"""The record of the transient as it was run, and what it comes to: losses by use, limits, courses. Trains nothing.
+"""The record of the transient as it was run, and what it comes to: losses by use, limits, courses.
 
 The answers are those of ``transient_questions``; here they are set out. A loss that is no number counts as that of
 guessing, as it does there.

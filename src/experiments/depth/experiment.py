@@ -1,4 +1,4 @@
-"""The depth experiment: a learning rate for each row, then its seeds, kept on disk as it goes. Judges nothing.
+"""The depth experiment: a learning rate for each row, then its seeds, kept on disk as it goes.
 
 A cell is one training of a row, with a learning rate, from a seed. From seed 0 the size of all stacks is chosen: the
 first of a ladder at which vanilla is ahead of counting in validation by more than ``RESERVE``. Then short trials from

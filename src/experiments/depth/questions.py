@@ -1,4 +1,4 @@
-"""What is asked of the depth experiment before it is run, and how a record answers. Runs nothing.
+"""What is asked of the depth experiment before it is run, and how a record answers.
 
 The page ``book/plan-of-depth`` says the same in words. All else in a record is exploratory.
 """

@@ -1,4 +1,4 @@
-"""The rows of the depth experiment: causal stacks of one width and one number of weights. Trains nothing.
+"""The rows of the depth experiment: causal stacks of one width and one number of weights.
 
 Softmax attention, pure normalisation, a rectified kernel and the free energy are mixers of heads in one and the same
 stack, ``comparison.transient.VanillaStack``, and begin with the same weights; the modules of spins are whole layers.

@@ -20,20 +20,26 @@ from experiments.lens_record import jacobians
 from experiments.looped import mapping
 from experiments.looped.network import Looped, apply, embed, filled_in, load, padded, tokens, trajectory
 from experiments.vector import fidelity
-from experiments.vector.closure import steady_state
 from spinbook import lens, sphere
 from spinbook.entropy_production import vector_delayed_correlations
 from spinbook.lyapunov import exponents
 from spinbook.precision import enable_x64
 from spinbook.sweep.processes import Processes
 from spinbook.vector import mean_field
+from spinbook.vector.closure import steady_state
 
 __all__ = ["FEW", "FULL", "LENGTH", "PASSES", "QUICK", "READ", "Sizes", "collect", "shuffled"]
 
 LENGTH, PASSES, READ, HEAD = 48, 12, 11, 5
 """Tokens at most; passes in use; the pass whose attention is read, from one, and its head, from zero."""
-FEW = ("nitration", "Michael addition", "Claisen condensation", "amide from acid chloride", "Fischer esterification")
-FEW = (*FEW, "Diels-Alder reaction")
+FEW = (
+    "nitration",
+    "Michael addition",
+    "Claisen condensation",
+    "amide from acid chloride",
+    "Fischer esterification",
+    "Diels-Alder reaction",
+)
 """The six of costly measures; the first four, which are those of spins, have 37 tokens each."""
 _KEPT = (*range(1, 25), 50, 100)
 _LATE = 400

@@ -1,4 +1,4 @@
-"""Are the means of mean-field theory those of sampled spins, with couplings that a softmax made? Judges nothing.
+"""Are the means of mean-field theory those of sampled spins, with couplings that a softmax made?
 
 A ``Case`` fixes couplings and fields: random logits of a given standard deviation, or those of a module that was
 trained to find twins. Both are frozen, and the parallel dynamics is sampled in two halves that share nothing, started

@@ -1,4 +1,4 @@
-"""How far one step of mean-field theory is from spins drawn anew: the table of the book. Judges nothing.
+"""How far one step of mean-field theory is from spins drawn anew: the table of the book.
 
 Independent spins of given means are drawn at one time, and the exact response to the field that they make is averaged:
 this is the mean after one step. Naive and TAP steps are held against it, with the large-D response and the exact one.

@@ -6,6 +6,7 @@ core, and writes the table.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -15,7 +16,7 @@ import pandas as pd
 import scipy.special
 from jaxtyping import Array
 
-from experiments import records
+from experiments import designs, records
 from spinbook import sphere, validate
 from spinbook.annotations import Float
 from spinbook.vector import phases, stochastic
@@ -34,6 +35,7 @@ _COLD = 8.0
 _ORDERS = (0.4, 0.3, 0.25, 0.2, 0.15, 0.1)
 
 
+@designs.record(couplings=("normal", "reads", "regular", "softmax"), scale=partial(validate.number, least=0))
 class Case(NamedTuple):
     """``scale``: g of normal couplings, the number of tokens that a row reads, the standard deviation of the logits.
 
@@ -55,7 +57,7 @@ def couplings(key: Array, num_sites: int, *, kind: str, scale: float) -> Float[n
     [1.0, 1.0, 1.0, 1.0, 1.0]
     """
     N = validate.count(num_sites, "num_sites", minimum=2)
-    z = np.asarray(jax.random.normal(validate.key(key), (N, N)), float)
+    z = np.asarray(jax.random.normal(validate.key(key), (N, N), jnp.float32), float)
     if kind == "softmax":
         found: np.ndarray = scipy.special.softmax(scale * z, axis=1)
         return found
@@ -78,7 +80,7 @@ def fields(key: Array, num_sites: int, dim: int, *, length: float) -> Float[np.n
     [0.0, 0.0]
     """
     N, D = validate.count(num_sites, "num_sites", minimum=2), validate.count(dim, "dim", minimum=3)
-    u = np.asarray(jax.random.normal(validate.key(key), (N, D)), float)
+    u = np.asarray(jax.random.normal(validate.key(key), (N, D), jnp.float32), float)
     for _ in range(100):
         u = u - u.mean(axis=0)
         u /= np.linalg.norm(u, axis=1, keepdims=True)
@@ -98,7 +100,7 @@ def cases() -> list[Case]:
     """Every system of the plan.
 
     >>> len(cases()), cases()[0]
-    (86, Case(couplings='normal', scale=0.0, beta=4.0, field=0.3162))
+    (87, Case(couplings='normal', scale=0.0, beta=4.0, field=0.3162))
     """
     found = [Case("normal", g, beta, x) for g, beta in _SERIES for x in _lengths(g, beta)]
     for kind in ("reads", "regular"):

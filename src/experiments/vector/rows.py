@@ -36,8 +36,8 @@ def rows() -> pd.DataFrame:
             frames.append(pd.DataFrame(known | {"n_eff": found["n_eff"]} | errors))
     table = pd.concat(frames, ignore_index=True)
     table["n_eff"] = table.n_eff.map(lambda value: float(f"{value:.3g}"))
-    errors = ["naive", "tap", "spread"]
-    table[errors] = table[errors].map(lambda value: float(f"{value:.2g}"))
+    columns = ["naive", "tap", "spread"]
+    table[columns] = table[columns].map(lambda value: float(f"{value:.2g}"))
     return table
 
 

@@ -1,4 +1,4 @@
-"""Adaptive TAP, plain TAP and naive mean field of binary spins in equilibrium. Refuses couplings with a direction.
+"""Adaptive TAP, plain TAP and naive mean field of binary spins in equilibrium.
 
 All three are stationary points of a free energy G(m) of the magnetizations, for
 p(S) ~ exp(beta (sum_{i<j} J_ij S_i S_j + sum_i h_i S_i)) with every pair counted once, J_ij = J_ji and J_ii = 0. Below,

@@ -1,4 +1,4 @@
-"""Single-unit terms a(v) of the energy E = -sum_i a_i(v_i) - ...
+"""Single-unit terms a(v) of the energy, E = -sum_i a_i(v_i) + terms of the hidden units and of the couplings.
 
 Each maker returns a function that acts on each unit separately and keeps the shape; the energies sum over the units.
 The same functions serve as hidden terms b(h).

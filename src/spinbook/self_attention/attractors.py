@@ -63,7 +63,7 @@ def shortest_period(
 
 
 def _at_least(value: Any, smallest: float) -> Any:
-    """Raise the numbers of an array of floating type to at least the given size; other arrays as they are."""
+    """The numbers of a floating array, at least ``smallest``; other values unchanged."""
     floating = isinstance(value, np.ndarray) and value.dtype.kind == "f"
     return np.maximum(value, smallest) if floating else value
 

@@ -162,7 +162,7 @@ def single(network: Network, beta: Number, window: Window) -> Lanes:
 
 
 def turning_steps(numerics: Numerics) -> int:
-    """The last steps of the transient in which tangents are followed, so that they turn towards their directions.
+    """The number of last steps of the transient in which tangents are followed, to turn towards their directions.
 
     >>> turning_steps(Numerics(steps=1, transient=100_000, num_exponents=1))
     2000

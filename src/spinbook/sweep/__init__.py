@@ -1,4 +1,4 @@
-"""Many independent tasks on one machine or a cluster, each result kept on disk. Knows not what they compute.
+"""Many independent tasks on one machine or a cluster, each result kept on disk.
 
 A sweep that is interrupted, by an exception, by the user or by a machine, loses only the tasks that were running:
 called again with the same folder it loads what is there and computes the rest. A task is an argument, the work a plain

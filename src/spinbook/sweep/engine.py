@@ -1,4 +1,4 @@
-"""Many independent tasks on any executor, each result kept as soon as it is there. Knows not what they compute."""
+"""Many independent tasks on any executor, each result kept as soon as it is there."""
 
 from __future__ import annotations
 

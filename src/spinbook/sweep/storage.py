@@ -1,4 +1,4 @@
-"""The folder of a sweep: one description, and one sealed file for each result. Knows not how results are computed.
+"""The folder of a sweep: one description, and one sealed file for each result.
 
 A result is an ordinary ``.npz`` file that ``numpy.load`` reads. Its seal, a SHA-256 of every other byte, of the sweep
 and of the number of the task, is the comment of the archive: a file with a single flipped bit, cut short, renamed or

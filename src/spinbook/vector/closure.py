@@ -1,4 +1,4 @@
-"""Means and correlations of vector spins in a steady state, closed by the length of a spin. Samples nothing.
+"""Means and correlations of vector spins in a steady state, closed by the length of a spin.
 
 The field of a spin is h_i + dh_i, with dh_i what its neighbours fluctuate. In many dimensions dh_i lies across h_i and
 has a length that hardly fluctuates: it makes the field longer and does not turn it. So a spin answers linearly, with a

@@ -1,4 +1,4 @@
-"""Vectors in slices, one for each attention head, and together again. Knows no spins.
+"""Vectors in slices, one for each attention head, and together again.
 
 Head h is the h-th of H equal slices of the components; vectors (..., N, D) become (..., H, N, D / H), so that the
 couplings of a head act on the last two axes.

@@ -1,4 +1,4 @@
-"""Mean-field dynamics of vector spins with couplings of any symmetry: naive, spread and TAP. Holds no sampling.
+"""Mean-field dynamics of vector spins with couplings of any symmetry: naive, spread and TAP.
 
 Spins are vectors of D > 2 components on the sphere of radius R, R^2 = D/2 - 1, all updated at once: given the spins s'
 before, spin i has a density proportional to exp(beta s . h_i) in the field h_i = x_i + sum_j J_ij s'_j. A step takes
