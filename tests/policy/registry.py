@@ -84,7 +84,8 @@ REASONS = {
     """,
     "of a record of the book, which its checksum seals": """
         experiments.comparison: by_depth contrasts depths doubts experiment headline simplest summary trained_heads
-        experiments.comparison: transient_record
+        experiments.comparison: table transient_record
+        spinbook: records
         experiments.comparison.questions: answer answers is_complete primary_cells
         experiments.depth: questions mnist.answers mnist.recorded mnist.wrong_answers
         experiments.lens_record: by_head causal packed recorded runs sample values
