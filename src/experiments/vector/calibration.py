@@ -78,7 +78,7 @@ DIMS = (3, 16, 64, 128)
 MEANS = ("naive", "large D", "TAP", "spread")
 """The order of ``means`` in the measurement of a cell: steady states, the last as in ``fidelity.spread_means``."""
 THEORIES = ("naive", "large D", "TAP", "linear", "spread", "spread, linear")
-"""The order of ``delayed`` and ``sigma``: independent spins, naive ones with ``linear_response``, and ``spread_delayed``."""
+"""The order of ``delayed`` and ``sigma``: independent spins, with ``linear_response``, and ``spread_delayed``."""
 SHARES = ("symmetric", "uniform", "along J - J^T")
 """The order of ``shares``: where the squared error of the naive delayed correlations lies."""
 _ARTIFACT = "calibration.json.gz"
@@ -393,7 +393,8 @@ def predicted_gains(
     and chi = beta v. Both estimates of sigma are sums of products: with K = J - J^T, the raw one of independent
     K_il s_i(t+1) . s_l(t), the other of Q_jl s_j . s_l at one time, Q = J^T diag(beta v) K, in which jl and lj are the
     same product. Products of a spin with itself hardly fluctuate and are left out. The second is NaN for symmetric
-    couplings, which produce nothing. Raises ``ValueError`` as ``linear_response`` does, and for a spin that hears of no other.
+    couplings, which produce nothing. Raises ``ValueError`` as ``linear_response`` does, and for a spin that hears of no
+    other.
 
     >>> g, of_sigma = predicted_gains(np.full((4, 4), 0.25), np.zeros((4, 6)), 1.5)
     >>> np.allclose(g, 4.0)
@@ -473,8 +474,8 @@ def tried(case: Case) -> dict[str, np.ndarray]:
     ``delayed`` (3, 2): squared relative errors of naive delayed correlations, with ``linear_response``, and of
     ``spread_delayed`` closed, as in ``measure``; ``own_means`` (2,): the first if each group's own means are
     subtracted, which is biased, see ``fidelity.sampled``; ``mode``: chi, r and q; ``predicted`` (3,): the relative
-    error of naive delayed correlations from chi, r and q, from ``linear_response``, which takes the variance and the couplings
-    of every row for itself, and from ``spread_delayed``, which averages the response too.
+    error of naive delayed correlations from chi, r and q, from ``linear_response``, which takes the variance and the
+    couplings of every row for itself, and from ``spread_delayed``, which averages the response too.
     """
     with enable_x64(True):
         J, x = fidelity.system(case)
@@ -572,8 +573,8 @@ def over_prediction(
 ) -> Float[np.ndarray, " draws"]:
     """Measured over predicted relative error of naive delayed correlations, every draw with logits of deviation 1.
 
-    The prediction is r / sqrt(q + 2 r + r^2), that of ``linear_response`` if ``linear``, or that of ``spread_delayed`` if
-    ``averaged``.
+    The prediction is r / sqrt(q + 2 r + r^2), that of ``linear_response`` if ``linear``, or that of ``spread_delayed``
+    if ``averaged``.
     """
     wanted = (beta, 1.0, False, num_sites)
     chosen = [f for c, f in rows if (c.beta, c.scale, c.causal, c.num_sites) == wanted]
