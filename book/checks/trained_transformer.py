@@ -3,7 +3,6 @@
 import numpy as np
 
 from companion.claims import Measurement
-from experiments import lens_record
 
 
 def by_cell(values, seen):
@@ -36,13 +35,6 @@ def closure_has_the_irreversibility(seen):
         cells = [near[seen.network.values == name, k] for name in ("encoder", "causal") for k in range(3)]
         shares.append(min(np.nanmean(cell) for cell in cells))
     return Measurement(shares[0], rival=shares[1])
-
-
-def closure_order():
-    found = lens_record.recorded("spins")["networks"]["order"]
-    left = np.log(np.maximum(np.array(found["left"], float)[..., 0], 1e-12)) / 2
-    slopes = [np.polyfit(np.log(found["dims"]), row, 1)[0] for row in left.mean(axis=0).T]
-    return Measurement(slopes[0], rival=slopes[1])
 
 
 def test_by_hand():

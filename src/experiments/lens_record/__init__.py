@@ -26,9 +26,8 @@ _SAMPLE = "minilm.npz"
 def recorded(name: str = "lens") -> dict[str, Any]:
     """A record beside this module: of the encoder, as "causal" of the second network, "spins", "reaction" or "metric".
 
-    The last three have every head of both as vector spins, the echo at the layer that could have heard it, and attention
-    in the best diagonal metric. Raises
-    ``KeyError`` for another name.
+    The last three have every head of both as vector spins, the echo at the layer that could have heard it, and
+    attention in the best diagonal metric. Raises ``KeyError`` for another name.
 
     >>> recorded()["complete"], recorded("causal")["complete"]
     (True, True)

@@ -21,7 +21,7 @@ from spinbook.annotations import ArrayLike, Float
 
 __all__ = ["collect", "least_share", "share"]
 
-_TOKENS, _ARTIFACT = 16, "metric.json.gz"
+_TOKENS, _ARTIFACT = 8, "metric.json.gz"
 
 
 def share(jacobian: Float[ArrayLike, "n n"]) -> float:
@@ -47,7 +47,7 @@ def least_share(jacobian: Float[ArrayLike, "n n"]) -> float:
     J = np.asarray(jacobian, float)
     root = np.sqrt(np.maximum(np.sum(J * J, axis=1), np.finfo(float).tiny))
     M = (J / root[:, None]) * (J / root[:, None]).T
-    largest = np.linalg.eigvalsh(M)[-1] if len(M) < 50 else eigsh(M, k=1, which="LA", v0=root)[0][0]
+    largest = np.linalg.eigvalsh(M)[-1] if len(M) < 50 else eigsh(M, k=1, which="LA", v0=root, tol=1e-4)[0][0]
     return float((1 - largest) / 2)
 
 

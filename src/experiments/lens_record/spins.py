@@ -70,7 +70,7 @@ def heads(network: str, layer: int, folder: Path, path: str | None = None, text:
 
 
 def _naive(J: np.ndarray, x: np.ndarray, beta: float, step: Any) -> np.ndarray:
-    steady = mean_field.steady_state(J, x, beta=beta, step=step, max_steps=300)
+    steady = mean_field.steady_state(J, x, beta=beta, step=step, max_steps=3000)
     return np.where(steady.converged, np.asarray(steady.value), np.nan)
 
 
@@ -156,18 +156,19 @@ def collect(
     path: str | None = None,
     text: str | None = None,
     plan: str | Path | None = None,
-    networks: tuple[str, ...] = ("encoder", "causal"),
+    networks: tuple[str, ...] = ("encoder", "causal", "order"),
     **options: Any,
 ) -> dict[str, Any]:
     """The record, also written to ``spins.json.gz`` in ``folder``; arguments as in ``runs.collect``.
 
-    It is complete with both ``networks``; what is done is kept, so that they may be measured one after the other.
+    ``networks`` may be measured one after the other, "order" among them, since what is done is kept.
     """
     sizes, place = sizes or Sizes(), Path(folder)
     digest = hashlib.sha256(Path(plan).read_bytes()).hexdigest() if plan is not None else None
     layers = range(6)
     tasks = {name: [_Task("heads", name, k, beta) for beta in BETAS for k in layers] for name in networks}
-    tasks["order"] = [_Task("order", "encoder", k, 2.0) for k in layers]
+    if "order" in tasks:
+        tasks["order"] = [_Task("order", "encoder", k, 2.0) for k in layers]
     growing = records.Growing.at(place, _ARTIFACT)
     run, found = partial(_done, sizes=sizes, folder=place, path=path, text=text), {}
     for name, chosen in tasks.items():
@@ -175,12 +176,12 @@ def collect(
             records.runs(run, chosen, list(sizes), folder=growing.beside(f"spins-{name}"), label=name, **options)
         )
     body: dict[str, Any] = {}
-    for name in networks:
+    for name in tasks:
+        if name == "order":
+            left = [found[task]["order"] for task in tasks[name]]
+            body[name] = {"dims": list(_DIMS), "left": records.numbers(left, 4)}
+            continue
         cells = [[found[_Task("heads", name, k, beta)] for k in layers] for beta in BETAS]
         body[name] = {key: records.numbers([[cell[key] for cell in row] for row in cells], 4) for key in cells[0][0]}
-    body["order"] = {
-        "dims": list(_DIMS),
-        "left": records.numbers([found[_Task("order", "encoder", k, 2.0)]["order"] for k in layers], 4),
-    }
     record = {"format": 1, "sizes": sizes._asdict(), "betas": list(BETAS), "plan": digest}
-    return growing.write(record | {"networks": body, "complete": len(networks) == 2})
+    return growing.write(record | {"networks": body, "complete": True})

@@ -78,7 +78,7 @@ DIMS = (3, 16, 64, 128)
 MEANS = ("naive", "large D", "TAP", "spread")
 """The order of ``means`` in the measurement of a cell: steady states, the last as in ``fidelity.spread_means``."""
 THEORIES = ("naive", "large D", "TAP", "linear", "spread", "spread, linear")
-"""The order of ``delayed`` and ``sigma``: independent spins, naive ones by ``linear_response``, ``spread_delayed``."""
+"""The order of ``delayed`` and ``sigma``: independent spins, with ``linear_response``, and ``spread_delayed``."""
 SHARES = ("symmetric", "uniform", "along J - J^T")
 """The order of ``shares``: where the squared error of the naive delayed correlations lies."""
 _ARTIFACT = "calibration.json.gz"
@@ -393,7 +393,8 @@ def predicted_gains(
     and chi = beta v. Both estimates of sigma are sums of products: with K = J - J^T, the raw one of independent
     K_il s_i(t+1) . s_l(t), the other of Q_jl s_j . s_l at one time, Q = J^T diag(beta v) K, in which jl and lj are the
     same product. Products of a spin with itself hardly fluctuate and are left out. The second is NaN for symmetric
-    couplings, which produce nothing. Raises ``ValueError`` as ``linear_response`` does, and for a spin without couplings.
+    couplings, which produce nothing. Raises ``ValueError`` as ``linear_response`` does, and for a spin that hears of no
+    other.
 
     >>> g, of_sigma = predicted_gains(np.full((4, 4), 0.25), np.zeros((4, 6)), 1.5)
     >>> np.allclose(g, 4.0)
