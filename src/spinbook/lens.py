@@ -405,7 +405,7 @@ def closure(
     with enable_x64(True):
         found = vector_closure.steady_state(J, fields, beta=beta)
     # In NumPy, since arithmetic of JAX outside of the context would warn that it rounds to single precision.
-    return vector_closure.Closure(*map(np.asarray, found))
+    return vector_closure.Closure(*map(np.asarray, found))  # type: ignore[arg-type]
 
 
 WORDS = {

@@ -79,4 +79,4 @@ def write(file: str | Path, *, path: str | None = None, text: str | None = None)
             return a.astype(np.float32) if name == "sigma" else a
         return a.astype(np.float16)
 
-    np.savez_compressed(file, **{name: small(name, a) for name, a in arrays.items()})
+    np.savez_compressed(file, **{name: small(name, a) for name, a in arrays.items()})  # type: ignore[arg-type]

@@ -34,7 +34,7 @@ class _Task(NamedTuple):
     window: int
 
 
-def _carried(x: np.ndarray, norm: Any, before: np.ndarray) -> np.ndarray:
+def _carried(x: np.ndarray, norm: Any, before: Any) -> np.ndarray:
     """What a part (..., N, D) of a sum becomes in its normalisation, with the divisor as it is."""
     off = x - x.mean(-1, keepdims=True)
     return np.asarray(norm[0] * off / np.asarray(before).std(-1)[:, None], np.float32)

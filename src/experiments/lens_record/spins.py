@@ -143,7 +143,8 @@ def _done(task: _Task, sizes: Sizes, folder: Path, path: str | None, text: str |
     with enable_x64(True):
         if task.part == "order":
             h = dict(HEADS)[task.layer + 1] - 1
-            return {"order": order(*chosen[h], task.beta, sizes, task.layer)}
+            J, x = chosen[h]
+            return {"order": order(J, x, task.beta, sizes, task.layer)}
         key = jax.random.key(1000 * task.layer + int(10 * task.beta) + (task.network == "causal"))
         rows = [measure(jax.random.fold_in(key, h), J, x, task.beta, sizes) for h, (J, x) in enumerate(chosen)]
     return {name: np.array([row[name] for row in rows], float) for name in rows[0]}
@@ -170,7 +171,8 @@ def collect(
     if "order" in tasks:
         tasks["order"] = [_Task("order", "encoder", k, 2.0) for k in layers]
     growing = records.Growing.at(place, _ARTIFACT)
-    run, found = partial(_done, sizes=sizes, folder=place, path=path, text=text), {}
+    run = partial(_done, sizes=sizes, folder=place, path=path, text=text)
+    found: dict[Any, Any] = {}
     for name, chosen in tasks.items():
         found |= dict(
             records.runs(run, chosen, list(sizes), folder=growing.beside(f"spins-{name}"), label=name, **options)

@@ -91,8 +91,12 @@ def load(path: str | os.PathLike[str] | None = None) -> Looped:
         return found[f"{name}.weight"], found[f"{name}.bias"]
 
     at = "albert.encoder.albert_layer_groups.0.albert_layers.0"
+    query, key, value, dense = (linear(f"{at}.attention.{name}") for name in ("query", "key", "value", "dense"))
     layer = Layer(
-        *(linear(f"{at}.attention.{name}") for name in ("query", "key", "value", "dense")),
+        query,
+        key,
+        value,
+        dense,
         norm(f"{at}.attention.LayerNorm"),
         linear(f"{at}.ffn"),
         linear(f"{at}.ffn_output"),

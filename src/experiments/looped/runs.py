@@ -96,9 +96,10 @@ def _norm(x: Any) -> np.ndarray:
     return np.asarray(jnp.sqrt(jnp.sum(jnp.asarray(x) ** 2, axis=(-1, -2))))
 
 
-def _walk(x: Array, numbers: Array, layer: Layer, passes: int) -> dict[int, tuple[Array, Array]]:
+def _walk(x: Array, numbers: Array, layer: Layer, passes: int) -> dict[int, Any]:
     """States and attention of the passes that are kept; under 0 the last state and the changes of all passes."""
-    kept, changes, k = {}, [], 0
+    kept: dict[int, Any] = {}
+    changes, k = [], 0
     while k < passes:
         states, attention = trajectory(x, numbers, layer, 8)
         before = jnp.concatenate([x[None], states[:-1]])
@@ -292,8 +293,8 @@ def _done(task: _Task, sizes: Sizes, path: str | None) -> dict[str, Any]:
         if task.part == "end":
             after, attention = trajectory(end, count, layer, 1)
             graphs = [mapping.graph(r.smiles) for r in names]
-            found = _answers({_LATE: (after[0], np.asarray(attention[0]))}, names, graphs)
-            late = {f"late_{name}": shares[0] for name, shares in found.items()} | {"late_change": changes}
+            answers = _answers({_LATE: (after[0], np.asarray(attention[0]))}, names, graphs)
+            late = {f"late_{name}": shares[0] for name, shares in answers.items()} | {"late_change": changes}
             nearby = {"apart": _apart(end, count, layer, sizes.steps)} if task == _Task("end", "trained") else {}
             return late | nearby | _end(end, count, layer, sizes)
         if task.part == "spins":
@@ -301,14 +302,15 @@ def _done(task: _Task, sizes: Sizes, path: str | None) -> dict[str, Any]:
         if task.part == "spectrum":
             kept, row = kept | {_LATE: (end, None)}, range(len(FEW))
             values = [[_eigenvalues(kept[k][0][b], count[b], layer, sizes.eigenvalues) for b in row] for k in _SPECTRUM]
-            shares = []
+            shares: list[Any] = []
             for x in (start, kept[5][0], kept[11][0]):
                 key = jax.random.key(7)
                 shares.append([jacobians.antisymmetric_share(key, _added, x[b], (layer, count[b])) for b in row])
             odd, error = np.moveaxis(np.array(shares), -1, 0)
             return {"spectrum": np.array(values), "antisymmetric": odd, "antisymmetric_error": error}
         graphs = [mapping.graph(r.smiles) for r in names]
-        found = {"change": changes, "growth": _spread(start, count, layer)} | _answers(kept, names, graphs)
+        found: dict[str, Any] = {"change": changes, "growth": _spread(start, count, layer)}
+        found |= _answers(kept, names, graphs)
         cosines = [lens.token_cosine(np.asarray(kept[PASSES][0][b][:n])) for b, n in enumerate(numbers)]
         return found | _stars(kept, names) | {"similar": np.array(cosines)}
 
