@@ -151,3 +151,19 @@ def test_states_attention_and_logits_are_those_of_transformers():
             np.testing.assert_allclose(states[layer, k, :n], out.hidden_states[layer + 1][0], atol=1e-9)
             np.testing.assert_allclose(attention[layer, k, :, :n, :n], out.attentions[layer][0], atol=1e-10)
         np.testing.assert_allclose(logits[k, :n], out.logits[0], atol=1e-8)
+
+
+def test_a_reaction_at_rest_has_a_jacobian_below_one_and_orbits_that_stay_together():
+    from experiments import looped
+
+    record = looped.recorded()
+    assert sorted(record["reactions"]) == sorted(reaction.name for reaction in mapping.reactions())
+    at_rest = looped.values(record, "last_step") < 1e-4
+    # The six of the spectrum are the first of the record.
+    radius = np.hypot(*np.moveaxis(looped.values(record, "spectrum"), -1, 0)).max(-1)[3]
+    apart = looped.values(record, "apart")
+    assert at_rest[:6].any()
+    assert (radius[at_rest[:6]] < 1).all()
+    assert (apart[at_rest[:8], -1] < apart[at_rest[:8], 0]).all()
+    chaos = looped.values(record, "exponent") > 4 * looped.values(record, "exponent_error")
+    assert (apart[chaos[:8], -1] > 1e3 * 1e-6).all()
