@@ -92,7 +92,10 @@ def load(path: str | os.PathLike[str] | None = None) -> Looped:
 
     at = "albert.encoder.albert_layer_groups.0.albert_layers.0"
     layer = Layer(
-        *(linear(f"{at}.attention.{name}") for name in ("query", "key", "value", "dense")),
+        linear(f"{at}.attention.query"),
+        linear(f"{at}.attention.key"),
+        linear(f"{at}.attention.value"),
+        linear(f"{at}.attention.dense"),
         norm(f"{at}.attention.LayerNorm"),
         linear(f"{at}.ffn"),
         linear(f"{at}.ffn_output"),

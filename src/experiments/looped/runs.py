@@ -32,8 +32,14 @@ __all__ = ["FEW", "FULL", "LENGTH", "PASSES", "QUICK", "READ", "Sizes", "collect
 
 LENGTH, PASSES, READ, HEAD = 48, 12, 11, 5
 """Tokens at most; passes in use; the pass whose attention is read, from one, and its head, from zero."""
-FEW = ("nitration", "Michael addition", "Claisen condensation", "amide from acid chloride", "Fischer esterification")
-FEW = (*FEW, "Diels-Alder reaction")
+FEW = (
+    "nitration",
+    "Michael addition",
+    "Claisen condensation",
+    "amide from acid chloride",
+    "Fischer esterification",
+    "Diels-Alder reaction",
+)
 """The six of costly measures; the first four, which are those of spins, have 37 tokens each."""
 _KEPT = (*range(1, 25), 50, 100)
 _LATE = 400
@@ -90,9 +96,10 @@ def _norm(x: Any) -> np.ndarray:
     return np.asarray(jnp.sqrt(jnp.sum(jnp.asarray(x) ** 2, axis=(-1, -2))))
 
 
-def _walk(x: Array, numbers: Array, layer: Layer, passes: int) -> dict[int, tuple[Array, Array]]:
+def _walk(x: Array, numbers: Array, layer: Layer, passes: int) -> dict[int, Any]:
     """States and attention of the passes that are kept; under 0 the last state and the changes of all passes."""
-    kept, changes, k = {}, [], 0
+    kept: dict[int, Any] = {}
+    changes, k = [], 0
     while k < passes:
         states, attention = trajectory(x, numbers, layer, 8)
         before = jnp.concatenate([x[None], states[:-1]])
@@ -286,8 +293,8 @@ def _done(task: _Task, sizes: Sizes, path: str | None) -> dict[str, Any]:
         if task.part == "end":
             after, attention = trajectory(end, count, layer, 1)
             graphs = [mapping.graph(r.smiles) for r in names]
-            found = _answers({_LATE: (after[0], np.asarray(attention[0]))}, names, graphs)
-            late = {f"late_{name}": shares[0] for name, shares in found.items()} | {"late_change": changes}
+            answers = _answers({_LATE: (after[0], np.asarray(attention[0]))}, names, graphs)
+            late = {f"late_{name}": shares[0] for name, shares in answers.items()} | {"late_change": changes}
             nearby = {"apart": _apart(end, count, layer, sizes.steps)} if task == _Task("end", "trained") else {}
             return late | nearby | _end(end, count, layer, sizes)
         if task.part == "spins":
@@ -302,7 +309,9 @@ def _done(task: _Task, sizes: Sizes, path: str | None) -> dict[str, Any]:
             odd, error = np.moveaxis(np.array(shares), -1, 0)
             return {"spectrum": np.array(values), "antisymmetric": odd, "antisymmetric_error": error}
         graphs = [mapping.graph(r.smiles) for r in names]
-        found = {"change": changes, "growth": _spread(start, count, layer)} | _answers(kept, names, graphs)
+        found: dict[str, Any] = {"change": changes, "growth": _spread(start, count, layer)} | _answers(
+            kept, names, graphs
+        )
         cosines = [lens.token_cosine(np.asarray(kept[PASSES][0][b][:n])) for b, n in enumerate(numbers)]
         return found | _stars(kept, names) | {"similar": np.array(cosines)}
 
