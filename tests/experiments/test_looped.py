@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from experiments import encoder
+from experiments import encoder, looped
 from experiments.looped import mapping, network
 
 FOLDER = Path(os.environ.get("SPINBOOK_DATA", "."))
@@ -151,3 +151,14 @@ def test_states_attention_and_logits_are_those_of_transformers():
             np.testing.assert_allclose(states[layer, k, :n], out.hidden_states[layer + 1][0], atol=1e-9)
             np.testing.assert_allclose(attention[layer, k, :, :n, :n], out.attentions[layer][0], atol=1e-10)
         np.testing.assert_allclose(logits[k, :n], out.logits[0], atol=1e-8)
+
+
+def test_orbits_part_where_the_exponent_says_chaos_and_stay_together_where_it_is_negative():
+    record = looped.recorded()
+    assert sorted(record["reactions"]) == sorted(reaction.name for reaction in mapping.reactions())
+    apart = looped.values(record, "apart")
+    exponent, error = (looped.values(record, name)[: len(apart)] for name in ("exponent", "exponent_error"))
+    chaos = (exponent > 0.01) & (exponent > 4 * error)
+    assert chaos.any()
+    assert (apart[chaos, -1] > 0.1).all()
+    assert (apart[exponent < 0, -1] < 1e-6).all()

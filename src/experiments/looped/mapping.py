@@ -45,7 +45,7 @@ def reactions() -> list[Reaction]:
     """Textbook reactions, of which we mapped the atoms by hand.
 
     >>> reactions()[0].smiles, reactions()[0].atoms
-    ('CC(=O)O.CCO>>CCOC(C)=O', [5, 4, 6, 1, 0, 2])
+    ('CC(=O)O.CCO>>CCOC(C)=O', [4, 5, 6, 1, 0, 2])
     """
     with (resources.files("experiments.looped") / "reactions.csv").open(encoding="utf-8") as file:
         return [Reaction(r["name"], r["reaction"], [int(k) for k in r["atoms"].split()]) for r in csv.DictReader(file)]

@@ -91,12 +91,11 @@ def load(path: str | os.PathLike[str] | None = None) -> Looped:
         return found[f"{name}.weight"], found[f"{name}.bias"]
 
     at = "albert.encoder.albert_layer_groups.0.albert_layers.0"
-    query, key, value, dense = (linear(f"{at}.attention.{name}") for name in ("query", "key", "value", "dense"))
     layer = Layer(
-        query,
-        key,
-        value,
-        dense,
+        linear(f"{at}.attention.query"),
+        linear(f"{at}.attention.key"),
+        linear(f"{at}.attention.value"),
+        linear(f"{at}.attention.dense"),
         norm(f"{at}.attention.LayerNorm"),
         linear(f"{at}.ffn"),
         linear(f"{at}.ffn_output"),

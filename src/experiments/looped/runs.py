@@ -302,15 +302,16 @@ def _done(task: _Task, sizes: Sizes, path: str | None) -> dict[str, Any]:
         if task.part == "spectrum":
             kept, row = kept | {_LATE: (end, None)}, range(len(FEW))
             values = [[_eigenvalues(kept[k][0][b], count[b], layer, sizes.eigenvalues) for b in row] for k in _SPECTRUM]
-            shares: list[Any] = []
+            shares = []
             for x in (start, kept[5][0], kept[11][0]):
                 key = jax.random.key(7)
                 shares.append([jacobians.antisymmetric_share(key, _added, x[b], (layer, count[b])) for b in row])
             odd, error = np.moveaxis(np.array(shares), -1, 0)
             return {"spectrum": np.array(values), "antisymmetric": odd, "antisymmetric_error": error}
         graphs = [mapping.graph(r.smiles) for r in names]
-        found: dict[str, Any] = {"change": changes, "growth": _spread(start, count, layer)}
-        found |= _answers(kept, names, graphs)
+        found: dict[str, Any] = {"change": changes, "growth": _spread(start, count, layer)} | _answers(
+            kept, names, graphs
+        )
         cosines = [lens.token_cosine(np.asarray(kept[PASSES][0][b][:n])) for b, n in enumerate(numbers)]
         return found | _stars(kept, names) | {"similar": np.array(cosines)}
 
