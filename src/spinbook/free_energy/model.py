@@ -269,6 +269,7 @@ class VectorSpinModel(nn.Module):
 
     @validate.finite_result
     @transforms.full_precision
+    @transforms.differentiating
     def magnetizations_next_order(self, h: Fields) -> Float[Tensor, "*batch N D"]:
         """-d f_next_order / dh, for couplings that do not depend on h: <sigma_i> / sqrt(D) with an error of 1/D^2.
 
@@ -411,6 +412,7 @@ class VectorSpinModel(nn.Module):
             return torch.zeros_like(H)
         return self._field_gradient(h, t0)[1]
 
+    @transforms.differentiating
     def _field_gradient(self, h: Any, t0: Any) -> tuple[Tensor, Tensor]:
         """The mean spins, and the part of -df/dh that comes through couplings computed from the fields."""
         H, J, beta = self._inputs(h)
