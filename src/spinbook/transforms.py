@@ -22,6 +22,7 @@ __all__ = [
     "holds",
     "in_single_precision",
     "known",
+    "recordable",
     "uncompiled",
 ]
 
@@ -132,8 +133,16 @@ def in_single_precision(module: nn.Module, method: Callable[..., T], *args: Tens
     return out
 
 
-def _recordable(value: Any) -> Any:
-    """A tensor whose derivatives can be recorded: one made under ``torch.inference_mode`` is copied."""
+def recordable(value: Any) -> Any:
+    """The value; of a tensor made under ``torch.inference_mode``, a copy with which derivatives can be recorded.
+
+    >>> with torch.inference_mode():
+    ...     made = torch.ones(2)
+    >>> made.is_inference(), recordable(made).is_inference()
+    (True, False)
+    """
+    if torch.compiler.is_compiling() or torch.is_inference_mode_enabled():
+        return value
     return value.clone() if isinstance(value, Tensor) and value.is_inference() else value
 
 
@@ -156,12 +165,12 @@ def differentiating(function: Callable[P, T]) -> Callable[P, T]:
         if torch.compiler.is_compiling() or not torch.is_inference_mode_enabled():
             return function(*args, **options)
         with torch.inference_mode(False), torch.no_grad():
-            first, *rest = (_recordable(value) for value in args)
-            options = {name: _recordable(value) for name, value in options.items()}  # type: ignore[assignment]
+            first, *rest = (recordable(value) for value in args)
+            options = {name: recordable(value) for name, value in options.items()}  # type: ignore[assignment]
             if not isinstance(first, nn.Module):
                 return function(first, *rest, **options)  # type: ignore[call-arg,arg-type]
             states = {**dict(first.named_parameters()), **dict(first.named_buffers())}
-            converted = {f"owner.{name}": _recordable(value) for name, value in states.items()}
+            converted = {f"owner.{name}": recordable(value) for name, value in states.items()}
             out: T = torch.func.functional_call(_Method(first, function), converted, tuple(rest), options)
             return out
 

@@ -101,7 +101,7 @@ class VectorSpinModel(nn.Module):
         else:
             J = tensors.real(fixed, "couplings", (self.num_spins, self.num_spins), dtype=dtype, device=device)
         J = coupling_matrices.symmetric_traceless(self._checked(J))
-        beta = tensors.positive(self.beta, "beta", dtype=dtype, device=device)
+        beta = tensors.positive(transforms.recordable(self.beta), "beta", dtype=dtype, device=device)
         try:
             fits = torch.broadcast_shapes(beta.shape, H.shape[:-2]) == H.shape[:-2]
         except RuntimeError:
