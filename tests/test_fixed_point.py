@@ -296,3 +296,45 @@ def test_a_start_that_is_a_constant_of_compiled_code_gives_no_nan(optimised):
 def test_tolerances_may_be_traced():
     solution = jax.jit(lambda tol, damping: solve(jnp.cos, 1.0, tol=tol, damping=damping, history=0))(1e-4, 0.5)
     assert 1e-10 < float(solution.residual) <= 1e-4
+
+
+@pytest.mark.parametrize(
+    ("f", "y0", "options"),
+    [
+        (lambda y: jnp.sqrt(y * y + 1), 0.0, {}),
+        (lambda y: y + 1 / (1 + y * y), 0.0, {}),
+        (lambda y: y + 1, 0.0, {"history": 0, "max_steps": 600_000}),
+        (lambda y: y + 1, 1e8, {}),
+        (lambda y: jnp.sqrt(y * y + 1), 5e3, {}),
+    ],
+    ids=["root", "slower and slower", "plain", "a step that rounding swallows", "start where it is hidden"],
+)
+def test_rounding_is_no_excuse_for_a_map_without_a_fixed_point(f, y0, options):
+    solution = solve(f, jnp.float32(y0), **options)
+    assert not bool(solution.converged)
+    assert np.isfinite(solution.residual)
+
+
+@pytest.mark.parametrize("large", [1e2, 1e8, 1e20])
+def test_each_entry_is_solved_to_its_own_rounding(large):
+    def f(y):
+        return {"large": 0.5 * y["large"] + large, "one": jnp.cos(y["one"]), "small": 0.5 * y["small"] + 1e-6}
+
+    found = solve(f, dict.fromkeys(("large", "one", "small"), jnp.float32(0)))
+    assert bool(found.converged)
+    exact = {"large": 2 * large, "one": DOTTIE, "small": 2e-6}
+    for name, value in exact.items():
+        assert float(found.value[name]) == pytest.approx(value, rel=4e-6)
+    # Searched for too shortly, none of it is claimed, whatever the largest entry is.
+    assert not bool(solve(f, dict.fromkeys(exact, jnp.float32(0)), max_steps=2).converged)
+
+
+def test_tolerances_may_differ_from_entry_to_entry():
+    def f(y):
+        return jnp.cos(y)
+
+    loose = solve(f, jnp.zeros(2), tol=jnp.asarray([1e-2, 1e-10]), history=0)
+    assert abs(float(f(loose.value)[0] - loose.value[0])) <= 1e-2
+    assert float(loose.value[1]) == pytest.approx(DOTTIE, abs=1e-10)
+    with pytest.raises(ValueError, match="tol: expected a shape that broadcasts"):
+        solve(f, jnp.zeros(2), tol=jnp.ones(3))

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.linalg
 import scipy.special
 import torch
 
@@ -46,6 +47,45 @@ def test_a_causal_head_ends_on_the_first_token_and_groups_are_refused():
     assert lens.irreversibility(J) == 0
     with pytest.raises(ValueError, match="never listen to each other"):
         lens.stationary(np.kron(np.eye(2), np.full((2, 2), 0.5)))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_packed_documents_are_groups_that_have_no_one_distribution(seed):
+    n, m = np.random.default_rng(seed).integers(2, 12, 2)
+    packed = scipy.linalg.block_diag(softmax(n, n, seed=seed), softmax(m, m, seed=seed + 10))
+    # A third group that listens to both is left for good, and does not connect them.
+    above = np.block([[packed, np.zeros((n + m, 3))], [np.full((3, n + m + 3), 1 / (n + m + 3))]])
+    for J in (packed, above, packed[::-1, ::-1]):
+        for measure in (lens.stationary, lens.irreversibility, lambda J: lens.measure([J[None, None]])):
+            with pytest.raises(ValueError, match="2 groups that never listen to each other"):
+                measure(J)
+    one_document = np.block([[packed[:n, :n], np.zeros((n, m))], [np.full((m, n + m), 1 / (n + m))]])
+    expected = np.concatenate([lens.stationary(packed[:n, :n]), np.zeros(m)])
+    np.testing.assert_allclose(lens.stationary(one_document), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("n", "eps"), [(27, 1e-2), (12, 1e-4), (12, 1e-6), (5, 1e-9), (60, 1e-12), (5, 1e-160)])
+def test_groups_that_hardly_listen_to_each_other_have_the_weights_of_detailed_balance(n, eps):
+    up = np.where(np.arange(n - 1) >= n // 2, 0.4, eps)
+    down = np.where(np.arange(1, n) <= n // 2, 0.4, eps)
+    P = np.diag(up, 1) + np.diag(down, -1)
+    P += np.diag(1 - P.sum(1))
+    log_pi = np.concatenate([[0], np.cumsum(np.log(up) - np.log(down))])
+    expected = scipy.special.softmax(log_pi)
+    found = lens.stationary(np.stack([P, P[::-1, ::-1]]))
+    np.testing.assert_allclose(found, [expected, expected[::-1]], rtol=1e-9, atol=1e-300)
+
+
+def test_links_of_any_size_connect():
+    ring = np.eye(5) + np.diag([1e-200] * 4, 1)
+    ring[4, 0] = 1e-200
+    np.testing.assert_allclose(lens.stationary(ring), np.full(5, 0.2), rtol=1e-12)
+    star = np.array([[1, 0, 1e-200], [0, 1, 1e-200], [1e-200, 1e-200, 1]])
+    np.testing.assert_allclose(lens.stationary(star), np.full(3, 1 / 3), rtol=1e-12)
+    # From 1 to 0 the walk goes by two links of 1e-200, and comes back at once.
+    rare = np.array([[0, 1, 0, 0], [0, 1, 0, 1e-200], [0, 1, 0, 1], [1e-200, 0, 1, 0]])
+    with pytest.raises(ValueError, match="so little that double precision cannot tell"):
+        lens.stationary(rare / rare.sum(1, keepdims=True))
 
 
 def test_a_sink_concentrates_the_stationary_distribution_as_two_states_say():
@@ -219,6 +259,9 @@ def test_tensors_keep_their_precision_and_complex_ones_are_refused_as_arrays_are
     J = softmax(6, 6)
     assert lens.irreversibility(torch.tensor(J)) == pytest.approx(lens.irreversibility(J), rel=1e-13)
     assert lens.gamma(torch.tensor(1e60 * J), torch.tensor(J)) == pytest.approx(lens.gamma(1e60 * J, J), rel=1e-13)
+    turned = torch._neg_view(torch.tensor(-J))
+    assert turned.is_neg()
+    np.testing.assert_array_equal(lens.stationary(turned), lens.stationary(J))
     for given in (J + 0j, torch.tensor(J + 0j), torch.tensor(J + 0j).conj()):
         with pytest.raises(ValueError, match="attention: expected real numbers, got dtype complex128"):
             lens.stationary(given)
@@ -392,3 +435,11 @@ def test_the_regression_of_a_record_finds_what_was_planted_and_how_sure_that_is(
     explained = 2.5 / (2.5 + noise**2)
     np.testing.assert_allclose(found["share"], [explained], atol=0.01)
     assert found["without"][0][2] == pytest.approx(found["share"][0], abs=0.01)
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e-170, 1e-90, 1e70])
+def test_only_the_direction_counts_for_cosines_however_long_the_vectors(size):
+    x, y = np.random.default_rng(2).normal(size=(2, 5, 3))
+    assert lens.token_cosine(size * x) == pytest.approx(lens.token_cosine(x), rel=1e-12)
+    assert lens.gamma(size * x, y) / size == pytest.approx(lens.gamma(x, y), rel=1e-12)
+    assert lens.long_keys(size * x, softmax(5, 5)) == pytest.approx(lens.long_keys(x, softmax(5, 5)), rel=1e-9)

@@ -4,6 +4,7 @@ Against a block written out here in NumPy, recorded numbers of the authors' modu
 and ``spinbook.entropy_production``, and symmetries.
 """
 
+import pickle
 from functools import partial
 
 import equinox as eqx
@@ -418,3 +419,20 @@ def test_parameters_of_the_options():
     # Options draw nothing from the numbers of the others.
     np.testing.assert_array_equal(module(**FULL).to_queries_keys.weight, module().to_queries_keys.weight)
     np.testing.assert_array_equal(module(**FULL).start.weight, module(start=Learned).start.weight)
+
+
+@pytest.mark.parametrize("size", [1e-25, 1e-3, 1e20])
+def test_unit_length_is_one_however_long_the_vector(size):
+    a = jnp.asarray([3.0, 0.0, -4.0], jnp.float32) * jnp.float32(size)
+    np.testing.assert_allclose(unit_length(a), [0.6, 0, -0.8], rtol=1e-6)
+    # The derivative takes away what is along the vector, and divides by its length.
+    slope = jax.jacobian(unit_length)(a) * jnp.float32(5 * size)
+    np.testing.assert_allclose(slope, np.eye(3) - np.outer([0.6, 0, -0.8], [0.6, 0, -0.8]), atol=1e-6)
+
+
+@pytest.mark.parametrize("inputs", [as_directions, as_fields, as_magnetizations])
+@pytest.mark.parametrize("dynamics", [Relax(), Unroll(2)])
+def test_a_module_can_be_sent_to_another_process(inputs, dynamics):
+    made = SpinTransformerModule(8, 2, key=jax.random.key(0), inputs=inputs, dynamics=dynamics, query_key_maps=MAPS)
+    x = 0.1 * jax.random.normal(jax.random.key(1), (5, 8))
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(made))(x), made(x))

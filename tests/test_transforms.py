@@ -216,3 +216,13 @@ def test_an_interaction_of_ones_own_is_solved_in_single_precision():
     assert float(found.residual.max()) < 1e-3
     assert all(parameter.dtype == torch.bfloat16 for parameter in module.parameters())
     assert transforms.at_least_single(torch.float16) == torch.float32
+
+
+@pytest.mark.parametrize("make", [attention.AdaptiveTAPAttention, VectorSpinAttention])
+def test_modules_of_one_class_and_other_sizes_are_compiled_one_after_the_other(make):
+    torch._dynamo.reset()
+    for size in ((5, 8), (7, 4), (6, 5)):
+        module, x = make(*size), torch.linspace(-1, 1, 2 * size[0] * size[1]).reshape(2, *size)
+        compiled = torch.compile(module, backend="eager")
+        torch.testing.assert_close(compiled(x), module(x))
+    torch._dynamo.reset()

@@ -12,6 +12,7 @@ import torch
 
 from experiments.datasets import digits
 from spinbook import rbm, validate
+from spinbook.adaptive_tap import solve_ising
 from spinbook.precision import enable_x64
 
 
@@ -110,6 +111,24 @@ REFUSED = [
 def test_refusal_names_the_argument_what_was_expected_and_what_came(call, message):
     with pytest.raises(ValueError, match="^" + message):
         call()
+
+
+def test_signs_that_pytorch_has_put_off_reach_every_library():
+    x = torch.tensor([1 + 2j, 3 - 4j], dtype=torch.complex128).conj().imag
+    assert x.is_neg()
+    for given, wanted in ((x, [-2, 4]), ([x, x], [[-2, 4], [-2, 4]]), ([[x], [-x]], [[[-2, 4]], [[2, -4]]])):
+        for read in (validate.finite, validate.known_numbers, validate.tensor):
+            assert read(given, "x").tolist() == wanted
+
+
+def test_lists_are_double_precision_whatever_they_are_computed_with():
+    J, h = [[0.0, 0.3], [0.3, 0.0]], [0.1, 0.2]
+    assert torch.get_default_dtype() == torch.float32
+    found, expected = solve_ising(J, h), solve_ising(np.array(J), np.array(h))
+    assert found.magnetizations.dtype == torch.float64
+    torch.testing.assert_close(found.magnetizations, expected.magnetizations, rtol=0, atol=0)
+    # Beside an array they follow it, as Python numbers do.
+    assert solve_ising(J, np.array(h, np.float32)).magnetizations.dtype == torch.float32
 
 
 def test_limits_belong_to_the_accepted_side_only_where_they_should():

@@ -24,8 +24,10 @@ from spinbook.annotations import ArrayLike, Float, Number
 
 __all__ = ["Adjoint", "FixedPoint", "solve", "spectral_radii"]
 
-# Rounding in f keeps the residual from falling below a few units in the last place of the largest entry.
+# Rounding in f keeps the residual from falling below a few units in the last place.
 _FLOOR = 16
+# So many evaluations without a better y mean that rounding is all that is left of the residual.
+_PATIENCE = 10
 # What keeps the equations of nearly parallel steps solvable, in units in the last place.
 _RIDGE = 10
 
@@ -46,7 +48,8 @@ class FixedPoint(NamedTuple):
     """What was found, and how good it is.
 
     ``value``: y. ``residual``: max |f(y) - y| over all entries of this very y, not divided by anything.
-    ``num_steps``: updates made. ``converged``: whether the residual is at most the tolerance that was applied.
+    ``num_steps``: updates made. ``converged``: whether every entry of f(y) - y is within its tolerance, and rounding
+    leaves y determined.
     """
 
     value: PyTree[Float[Array, "..."]]
@@ -55,9 +58,40 @@ class FixedPoint(NamedTuple):
     converged: Bool[Array, "..."]
 
 
-def _tolerance(y: Array, tol: Array) -> Array:
-    """The tolerance asked for, or what rounding allows at the size of y if that is more."""
-    return jnp.maximum(tol, _FLOOR * float(jnp.finfo(y.dtype).eps) * jnp.max(jnp.abs(y), initial=0))
+class _Judge(NamedTuple):
+    """What counts as a solution: ``tol`` for all entries or each, and whether entries are weighed by themselves.
+
+    The equations of derivatives are linear, so that the norm of their residual bounds their error.
+    """
+
+    tol: Array
+    by_entry: bool
+
+    def excess(self, y: Array, step: Array) -> tuple[Array, Array]:
+        """max |f(y) - y| in units of the tolerance: what is aimed at, and what is accepted where no more comes.
+
+        Aimed at is ``tol`` or the rounding of the entry itself. Sums of entries of order one round to units of order
+        one; an entry that is smaller may get no further.
+        """
+        size = jnp.abs(y)
+        largest = jnp.max(size, initial=0)
+        common = jnp.minimum(largest, 1) if self.by_entry else largest
+        unit = _FLOOR * float(jnp.finfo(y.dtype).eps)
+        # Half precision has no number as small as the usual tolerance.
+        least = jnp.maximum(self.tol, float(jnp.finfo(y.dtype).tiny))
+        aimed = jnp.maximum(least, unit * (size if self.by_entry else largest))
+        accepted = jnp.maximum(least, unit * jnp.maximum(size, common))
+        return jnp.max(jnp.abs(step) / aimed, initial=0), jnp.max(jnp.abs(step) / accepted, initial=0)
+
+    def relative(self, y: Array, *changes: Array) -> tuple[Array, ...]:
+        """The largest of each change relative to y, over the entries whose rounding exceeds the tolerance; 0 of none.
+
+        There y is only as good as 1 - slope is large: a slope that rounds to one hides that there is no solution.
+        """
+        size = jnp.abs(y)
+        hidden = self.by_entry & (_FLOOR * float(jnp.finfo(y.dtype).eps) * size > self.tol)
+        size = jnp.where(hidden, size, 1)
+        return tuple(jnp.max(jnp.where(hidden, jnp.abs(x) / size, 0), initial=0) for x in changes)
 
 
 def _extrapolation(differences: Array, residual: Array) -> Array:
@@ -90,7 +124,14 @@ class _State(NamedTuple):
     step: Array
     best_y: Array
     best_residual: Array
+    # In units of the tolerance aimed at, and whether this y counts as solved.
+    best_excess: Array
+    best_solved: Array
     evaluations: Array
+    # Evaluations since the best y.
+    waited: Array
+    # |change of f(y) - y| / |change of y| over the last move that rounding does not blur; negative before there is one.
+    gap: Array
     unfinished: Array
     # The newest differences of y and of f(y) - y between successive iterates, in a ring.
     y_differences: Array
@@ -98,31 +139,50 @@ class _State(NamedTuple):
 
 
 def _iterate(
-    f: Callable[[Array], Array], y0: Array, tol: Array, max_steps: int, history: int, damping: Array
+    f: Callable[[Array], Array], y0: Array, judge: _Judge, max_steps: int, history: int, damping: Array
 ) -> tuple[Array, tuple[Array, ...]]:
+    eps = float(jnp.finfo(y0.dtype).eps)
+    # The move over which slopes are told best from values that are rounded, and the relative error that is allowed.
+    third = eps ** (1 / 3)
+
     def advance(state: _State) -> _State:
         y = state.next_y
         step = f(y) - y
         residual = jnp.max(jnp.abs(step), initial=0)
-        finished = residual <= _tolerance(y, tol)
-        better = finished | (residual < state.best_residual)
+        excess, accepted = judge.excess(y, step)
+        # Before the first step there is no difference, and a row of zeros is ignored.
+        known = state.evaluations > 0
+        move_before, change = jnp.where(known, y - state.y, 0), jnp.where(known, step - state.step, 0)
+        hidden, remaining, moved, changed = judge.relative(y, y, step, move_before, change)
+        blurred = moved <= third
+        gap = jnp.where(blurred, state.gap, jnp.maximum(changed - 4 * eps, 0) / jnp.where(blurred, 1, moved))
+        determined = (hidden == 0) | (remaining + eps <= third * gap)
+        solved = (accepted <= 1) & determined
+        better = (solved & ~state.best_solved) | ((solved | ~state.best_solved) & (excess < state.best_excess))
+        best_solved = state.best_solved | solved
+        waited = jnp.where(better, 0, state.waited + 1)
+        finished = (solved & (excess <= 1)) | (best_solved & (waited >= _PATIENCE))
         move = damping * step
         y_differences, step_differences = state.y_differences, state.step_differences
         if history:
             slot = state.evaluations % history
-            # Before the first step there is no difference, and a row of zeros is ignored.
-            known = state.evaluations > 0
-            y_differences = y_differences.at[slot].set(jnp.where(known, y - state.y, 0))
-            step_differences = step_differences.at[slot].set(jnp.where(known, step - state.step, 0))
+            y_differences = y_differences.at[slot].set(move_before)
+            step_differences = step_differences.at[slot].set(change)
             gamma = _extrapolation(step_differences, step)
             move -= gamma @ (y_differences + damping * step_differences)
+        # A start that looks solved is tried a little beside it.
+        move = jnp.where((accepted <= 1) & (hidden > 0) & (gap < 0), 2 * third * y, move)
         return _State(
             y + move,
             y,
             step,
             jnp.where(better, y, state.best_y),
             jnp.where(better, residual, state.best_residual),
+            jnp.where(better, excess, state.best_excess),
+            best_solved,
             state.evaluations + 1,
+            waited,
+            gap,
             # False for a NaN and for infinity, from which there is no way back.
             ~finished & (residual < jnp.inf),
             y_differences,
@@ -135,21 +195,14 @@ def _iterate(
     # f is called in the loop only. Called on a start that is a constant of the compiled function, it can give NaN:
     # jaxlib 0.10.2 multiplies a softmax of 512 x 512 and more with a constant wrongly on CPUs.
     empty = jnp.zeros((history, *y0.shape), y0.dtype)
+    worst = jnp.array(jnp.inf, y0.dtype)
+    none, yes = jnp.zeros((), jnp.int32), jnp.array(True)
     start = _State(
-        y0,
-        y0,
-        jnp.zeros_like(y0),
-        y0,
-        jnp.array(jnp.inf, y0.dtype),
-        jnp.zeros((), jnp.int32),
-        jnp.array(True),
-        empty,
-        empty,
+        y0, y0, jnp.zeros_like(y0), y0, worst, worst, ~yes, none, none, -jnp.ones((), y0.dtype), yes, empty, empty
     )
     last = jax.lax.while_loop(unfinished, advance, start)
-    converged = last.best_residual <= _tolerance(last.best_y, tol)
     # The rule for derivatives takes only floating numbers along.
-    evidence = last.best_residual, last.evaluations - 1, converged
+    evidence = last.best_residual, last.evaluations - 1, last.best_solved
     return last.best_y, tuple(entry.astype(y0.dtype) for entry in evidence)
 
 
@@ -160,7 +213,8 @@ def _linear_solve(apply: Callable[[Array], Array], b: Array, tol: Array, adjoint
     unit = b / size
     one = jnp.ones((), b.dtype)
     steps, history = adjoint.max_steps, adjoint.history
-    x, (_, _, converged) = _iterate(lambda x: apply(x) + x - unit, -unit, tol, steps, history, one)
+    judge = _Judge(jnp.min(tol), by_entry=False)
+    x, (_, _, converged) = _iterate(lambda x: apply(x) + x - unit, -unit, judge, steps, history, one)
     return jnp.where(converged.astype(bool), x * size, jnp.nan)
 
 
@@ -179,7 +233,8 @@ def _root(
     image: _Image, options: _Options, consts: list[Any], y0: Array, tol: Array, damping: Array
 ) -> tuple[Array, tuple[Array, ...]]:
     """y with image(consts, y) = y, and the evidence."""
-    return _iterate(partial(image, consts), y0, tol, options.max_steps, options.history, damping)
+    judge = _Judge(tol, by_entry=True)
+    return _iterate(partial(image, consts), y0, judge, options.max_steps, options.history, damping)
 
 
 @_root.defjvp
@@ -215,7 +270,7 @@ def solve(
     f: Callable[[Any], Any],
     y0: PyTree[Float[ArrayLike, "..."]],
     *,
-    tol: Number = 1e-10,
+    tol: Number | Float[ArrayLike, "..."] = 1e-10,
     max_steps: int = 1000,
     history: int = 5,
     damping: Number = 1.0,
@@ -228,10 +283,13 @@ def solve(
     ``history`` is the number of earlier steps combined; 0 is the plain iteration y' = y + damping (f(y) - y), with
     0 < ``damping`` <= 1. No start and no method selects among several solutions: check which one came out.
 
-    Evidence: ``residual`` is max |f(y) - y| of the value returned, in the units of y. ``converged`` says that it is at
-    most ``tol``, or 16 eps max |y| where that is more, since rounding allows no less (2e-6 max |y| in float32). The
-    error of y is about residual / (1 - slope of f). Without convergence after ``max_steps`` the best y met is returned;
-    an f(y) that is NaN or infinite ends the search, and never counts as converged.
+    Evidence: ``residual`` is max |f(y) - y| of the value returned, in the units of y. ``converged`` says that each
+    entry of f(y) - y is at most ``tol``, or 16 eps |y| of this entry where that is more, since rounding allows no less
+    (2e-6 |y| in float32); entries below one may stop at 16 eps min(1, max |y|) where no step improves them. The error
+    of y is about residual / (1 - slope of f), and where rounding exceeds ``tol`` it must be small against y: a y so
+    large that y + 1 rounds to y is no solution of y = y + 1. ``tol`` is a number, or numbers that broadcast to an array
+    y. Without convergence after ``max_steps`` the best y met is returned; an f(y) that is NaN or infinite ends the
+    search, and never counts as converged.
 
     Derivatives, forward and reverse and of any order, are those of the solution with respect to what ``f`` closes over
     (none with respect to ``y0``), by the implicit function theorem at the value returned. Their linear system is solved
@@ -254,7 +312,11 @@ def solve(
     flat, unravel = _start(y0)
     # The default is below the smallest number of float16; what rounding allows is the tolerance there anyway.
     precise = np.promote_types(flat.dtype, np.float32)
-    tolerance = validate.positive(tol, "tol", ndim=0, dtype=precise).astype(flat.dtype)
+    tolerance = validate.positive(tol, "tol", dtype=precise).astype(flat.dtype)
+    if tolerance.ndim:
+        shape = jnp.shape(y0) if len(jax.tree.leaves(unravel(flat))) == 1 else ()
+        validate.broadcastable(tolerance, "tol", shape)
+        tolerance = jnp.broadcast_to(tolerance, shape).ravel()
     step_size = validate.positive(damping, "damping", ndim=0, dtype=flat.dtype)
     validate.require(lambda x: x <= 1, step_size, "damping", "a number > 0 and <= 1")
     max_steps = validate.count(max_steps, "max_steps", minimum=1)

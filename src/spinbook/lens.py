@@ -17,6 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg
+import scipy.sparse.csgraph
+import scipy.special
 import xarray as xr
 
 from spinbook import sphere, validate
@@ -60,7 +62,7 @@ def _plain(values: Any, name: str) -> np.ndarray:
     """Double precision. A tensor of PyTorch that has a gradient is detached from it."""
     if hasattr(values, "detach"):
         # A complex one is refused as an array is.
-        values = values.detach().cpu().resolve_conj()
+        values = values.detach().cpu().resolve_conj().resolve_neg()
         values = values if values.is_complex() else values.double()
     return validate.known_numbers(values, name, largest=_LARGEST)
 
@@ -85,29 +87,70 @@ def _vectors(vectors: Any, name: str) -> np.ndarray:
     return x
 
 
+def _lengths(vectors: np.ndarray) -> np.ndarray:
+    """|x| with the last axis kept; squares of small numbers would vanish."""
+    largest = np.abs(vectors).max(-1, keepdims=True)
+    return np.asarray(largest * np.linalg.norm(vectors / np.where(largest > 0, largest, 1), axis=-1, keepdims=True))
+
+
 def stationary(attention: Float[ArrayLike, "*batch N N"]) -> Float[np.ndarray, "*batch N"]:
     """pi with pi_j = sum_i pi_i J_ij and sum_i pi_i = 1, the left eigenvector of the weights with eigenvalue one.
 
     It says on whom the walk of attention ends up: 1 / N everywhere for heads that listen to all alike, and near one on
-    a sink. Under a causal mask all of it is on the first token. Solves N linear equations in double precision, N^3.
-    Raises ``ValueError`` for what are no attention weights, and where tokens fall apart in groups that never listen to
-    each other, so that pi is not unique.
+    a sink. Under a causal mask all of it is on the first token. Nothing is subtracted on the way, so that every pi_j is
+    right to rounding, however little groups of tokens listen to each other. N^3 operations in double precision.
+    Raises ``ValueError`` for what are no attention weights, and where there are two groups of tokens or more that
+    listen to themselves only, so that pi is not unique.
+    Source: Grassmann, Taksar & Heyman (1985).
 
     >>> stationary([[0.5, 0.5], [0.25, 0.75]]).round(3).tolist()
     [0.333, 0.667]
     """
     J = _attention(attention)
     N = J.shape[-1]
-    # The equations have rank N - 1; adding sum_i pi_i = 1 to each of them leaves one solution.
-    equations = np.eye(N) - np.swapaxes(J, -1, -2) + 1
-    try:
-        pi = np.linalg.solve(equations, np.ones((*J.shape[:-2], N, 1)))[..., 0]
-    except np.linalg.LinAlgError as error:
+    flat = J.reshape(-1, N, N)
+    kept = np.stack([_closed(weights > 0) for weights in flat]) if len(flat) else np.zeros((0, N), bool)
+    pi = np.zeros((len(flat), N))
+    for group in np.unique(kept, axis=0):
+        which, tokens = np.flatnonzero((kept == group).all(-1)), np.flatnonzero(group)
+        pi[np.ix_(which, tokens)] = _without_subtraction(flat[np.ix_(which, tokens, tokens)])
+    return pi.reshape(J.shape[:-1])
+
+
+def _closed(links: np.ndarray) -> np.ndarray:
+    """The tokens among which the walk ends, those of the only group that no link leaves."""
+    if links.all():
+        return np.ones(len(links), bool)
+    count, group = scipy.sparse.csgraph.connected_components(links, connection="strong")
+    sources, targets = np.nonzero(links)
+    left = np.unique(group[sources[group[sources] != group[targets]]])
+    closed = np.setdiff1d(np.arange(count), left)
+    if len(closed) > 1:
         raise ValueError(
-            "attention: expected tokens that are connected, got groups that never listen to each other"
-        ) from error
-    pi = np.maximum(pi, 0)
-    return pi / pi.sum(-1, keepdims=True)
+            f"attention: expected tokens that are connected, got {len(closed)} groups that never listen to each other"
+        )
+    return np.asarray(group == closed[0])
+
+
+def _without_subtraction(J: np.ndarray) -> np.ndarray:
+    """pi of connected tokens, (B, N): each token in turn is left out, its visits going to those before it."""
+    P = J.copy()
+    N = P.shape[-1]
+    for k in range(N - 1, 0, -1):
+        leaving = P[:, k, :k].sum(-1)
+        if (leaving == 0).any():
+            raise ValueError(
+                "attention: expected tokens that are connected, got groups that never listen to each other, or so "
+                "little that double precision cannot tell"
+            )
+        P[:, :k, :k] += P[:, :k, k, None] * (P[:, k, None, :k] / leaving[:, None, None])
+        P[:, :k, k] /= leaving[:, None]
+    # In logarithms, because rare tokens may lie between frequent ones.
+    log_pi = np.zeros(P.shape[:-1])
+    with np.errstate(divide="ignore"):
+        for k in range(1, N):
+            log_pi[:, k] = scipy.special.logsumexp(log_pi[:, :k] + np.log(P[:, :k, k]), axis=-1)
+    return np.asarray(scipy.special.softmax(log_pi, axis=-1))
 
 
 def concentration(distribution: Float[ArrayLike, "*batch N"]) -> Float[np.ndarray, " *batch"]:
@@ -208,7 +251,7 @@ def token_cosine(states: Float[ArrayLike, "*batch N D"]) -> Float[np.ndarray, " 
     0.0
     """
     x = _vectors(states, "states")
-    lengths = np.linalg.norm(x, axis=-1, keepdims=True)
+    lengths = _lengths(x)
     if x.size and lengths.min() == 0:
         raise ValueError("states: expected vectors with a direction, got one of length zero")
     N = x.shape[-2]
@@ -224,7 +267,7 @@ def gamma(queries: Vectors, keys: Vectors) -> Float[np.ndarray, " *batch"]:
     4.0
     """
     q, k = _pair(queries, keys)
-    return np.asarray(np.linalg.norm(q, axis=-1).mean(-1) * np.linalg.norm(k, axis=-1).mean(-1) / np.sqrt(q.shape[-1]))
+    return np.asarray(_lengths(q).mean((-1, -2)) * _lengths(k).mean((-1, -2)) / np.sqrt(q.shape[-1]))
 
 
 def _pair(queries: Any, keys: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -278,7 +321,7 @@ def key_lengths(queries: Vectors, keys: Vectors, *, mask: Mask = None) -> KeyLen
     (0.0, 0.0)
     """
     q, k = _pair(queries, keys)
-    lengths = [np.linalg.norm(x, axis=-1, keepdims=True) for x in (q, k)]
+    lengths = [_lengths(x) for x in (q, k)]
     if q.size and min(x.min() for x in lengths) == 0:
         raise ValueError("queries, keys: expected vectors with a direction, got one of length zero")
     even = [x / n * np.sqrt(np.mean(n**2, axis=-2, keepdims=True)) for x, n in zip((q, k), lengths, strict=True)]
@@ -315,7 +358,7 @@ def long_keys(
         raise ValueError(f"keys: expected shape {J.shape[:-1]} and components, got {k.shape}")
     seen = _visible(mask, J.shape[-1])
     with np.errstate(divide="ignore", invalid="ignore"):
-        x, y = np.log(np.linalg.norm(k, axis=-1)), np.log(J.sum(-2) / (seen / seen.sum(-1, keepdims=True)).sum(-2))
+        x, y = np.log(_lengths(k)[..., 0]), np.log(J.sum(-2) / (seen / seen.sum(-1, keepdims=True)).sum(-2))
         x, y = (z - z.mean(-1, keepdims=True) for z in (x, y))
         return np.asarray(np.sum(x * y, -1) / np.sqrt(np.sum(x**2, -1) * np.sum(y**2, -1)))
 

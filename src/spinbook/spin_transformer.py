@@ -188,6 +188,15 @@ def _nothing_to_check(rows: Array, name: str, beta: Array) -> None:
     return
 
 
+# With names, which pickle needs.
+def _direction(x: Array, direction: Array, response: Response, beta: Array) -> Array:
+    return direction
+
+
+def _field(x: Array, direction: Array, response: Response, beta: Array) -> Array:
+    return x
+
+
 def _conjugate(x: Array, direction: Array, response: Response, beta: Array) -> Array:
     def of_sphere(m: Array) -> Array:
         squares = jnp.expand_dims(squared_length(m, COMPONENTS), COMPONENTS)
@@ -203,9 +212,9 @@ def _check_magnetizations(rows: Array, name: str, beta: Array) -> None:
 
 
 # x_i = R a_i / |a_i|: of the input a only the direction counts, as in the source of 2023.
-as_directions = Inputs("as_directions", lambda x, direction, response, beta: direction, _nothing_to_check)
+as_directions = Inputs("as_directions", _direction, _nothing_to_check)
 # x_i = a_i: the length of a field says how hard it pins its spin.
-as_fields = Inputs("as_fields", lambda x, direction, response, beta: x, sphere.in_range)
+as_fields = Inputs("as_fields", _field, sphere.in_range)
 # phi(x_i) = a_i: the field conjugate to the magnetization of the layer below, which alone would give it back.
 as_magnetizations = Inputs("as_magnetizations", _conjugate, _check_magnetizations)
 
@@ -277,6 +286,7 @@ def unit_length(a: Float[Array, "*batch N d"]) -> Float[Array, "*batch N d"]:
     >>> unit_length(jnp.array([[3.0, 4.0], [0.0, 0.0]])).round(3).tolist()
     [[0.6..., 0.8...], [0.0, 0.0]]
     """
+    a = sphere.balanced(a)
     squares = jnp.sum(a * a, axis=-1, keepdims=True)
     # The root has no derivative at zero, and its NaN would reach every parameter.
     return a * jax.lax.rsqrt(jnp.where(squares > 0, squares, 1))

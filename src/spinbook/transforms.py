@@ -14,7 +14,17 @@ from typing import Any, ParamSpec, TypeVar
 import torch
 from torch import Tensor, nn
 
-__all__ = ["at_least_single", "decided", "full_precision", "holds", "in_single_precision", "known", "uncompiled"]
+__all__ = [
+    "at_least_single",
+    "decided",
+    "differentiating",
+    "full_precision",
+    "holds",
+    "in_single_precision",
+    "known",
+    "recordable",
+    "uncompiled",
+]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -101,8 +111,8 @@ class _Method(nn.Module):
         super().__init__()
         self.owner, self.method = owner, method
 
-    def forward(self, *args: Tensor) -> Any:
-        return self.method(self.owner, *args)
+    def forward(self, *args: Any, **options: Any) -> Any:
+        return self.method(self.owner, *args, **options)
 
 
 def in_single_precision(module: nn.Module, method: Callable[..., T], *args: Tensor) -> T:
@@ -121,6 +131,50 @@ def in_single_precision(module: nn.Module, method: Callable[..., T], *args: Tens
     converted = {f"owner.{name}": single(value) for name, value in states}
     out: T = torch.func.functional_call(_Method(module, method), converted, tuple(single(a) for a in args))
     return out
+
+
+def recordable(value: Any) -> Any:
+    """The value; of a tensor made under ``torch.inference_mode``, a copy with which derivatives can be recorded.
+
+    >>> with torch.inference_mode():
+    ...     made = torch.ones(2)
+    >>> made.is_inference(), recordable(made).is_inference()
+    (True, False)
+    """
+    if torch.compiler.is_compiling() or torch.is_inference_mode_enabled():
+        return value
+    return value.clone() if isinstance(value, Tensor) and value.is_inference() else value
+
+
+def differentiating(function: Callable[P, T]) -> Callable[P, T]:
+    """The function, or method of a module, which differentiates inside, also under ``torch.inference_mode``.
+
+    There nothing is recorded, and derivatives would be refused or zero.
+
+    >>> def slope(x):
+    ...     with torch.enable_grad():
+    ...         x = x.detach().requires_grad_()
+    ...         return torch.autograd.grad((x**2).sum(), x)[0]
+    >>> with torch.inference_mode():
+    ...     differentiating(slope)(torch.ones(2))
+    tensor([2., 2.])
+    """
+
+    @wraps(function)
+    def call(*args: P.args, **options: P.kwargs) -> T:
+        if torch.compiler.is_compiling() or not torch.is_inference_mode_enabled():
+            return function(*args, **options)
+        with torch.inference_mode(False), torch.no_grad():
+            first, *rest = (recordable(value) for value in args)
+            options = {name: recordable(value) for name, value in options.items()}  # type: ignore[assignment]
+            if not isinstance(first, nn.Module):
+                return function(first, *rest, **options)  # type: ignore[call-arg,arg-type]
+            states = {**dict(first.named_parameters()), **dict(first.named_buffers())}
+            converted = {f"owner.{name}": recordable(value) for name, value in states.items()}
+            out: T = torch.func.functional_call(_Method(first, function), converted, tuple(rest), options)
+            return out
+
+    return call
 
 
 def _undecided(what: str) -> str:

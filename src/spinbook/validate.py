@@ -150,6 +150,16 @@ def require(
     raise ValueError(f"{name}: expected {expected}, got {float(entries[index]):g}{where}")
 
 
+def _resolved(value: Any) -> Any:
+    """The value, or what a list holds, with the signs and conjugates that PyTorch has put off and NumPy refuses."""
+    if isinstance(value, list | tuple):
+        return [_resolved(entry) for entry in value]
+    for resolve in ("resolve_neg", "resolve_conj"):
+        if hasattr(value, resolve):
+            value = getattr(value, resolve)()
+    return value
+
+
 def _rectangular(value: Any, name: str, library: Any) -> Any:
     """The value as an array of real numbers of NumPy or JAX; ``ValueError`` where a conversion would lose something."""
     if value is None:
@@ -160,6 +170,8 @@ def _rectangular(value: Any, name: str, library: Any) -> Any:
     # NumPy has no such type.
     if str(getattr(value, "dtype", "")) == "torch.bfloat16":
         value = value.float()
+    if "torch" in sys.modules:
+        value = _resolved(value)
     try:
         array = library.asarray(value)
     # NumPy raises ValueError for a ragged list, JAX TypeError for a tracer; an array-like object may raise anything.
@@ -495,6 +507,15 @@ def _too_large(function: Callable[..., Any], args: Any, kwargs: Any, error: Exce
     return MemoryError(f"{name}: expected a size whose arrays fit into memory, got {got} ({words})")
 
 
+def _leaves(value: Any) -> list[Any]:
+    """As JAX's, which the compiler of PyTorch cannot follow to tensors."""
+    if type(value).__module__.startswith("torch"):
+        return [value]
+    if isinstance(value, list | tuple):
+        return [leaf for entry in value for leaf in _leaves(entry)]
+    return jax.tree.leaves(value)
+
+
 def finite_result(function: Callable[P, T]) -> Callable[P, T]:
     """The function, with ``ValueError`` in the place of a result that is known to be NaN or infinite.
 
@@ -516,8 +537,8 @@ def finite_result(function: Callable[P, T]) -> Callable[P, T]:
             return function(*args, **kwargs)
         try:
             result = function(*args, **kwargs)
-            # Asynchronous computations of JAX fail where their result is awaited.
-            finite = all(_is_finite(leaf) for leaf in jax.tree.leaves(result))
+            # What JAX computes meanwhile fails where it is waited for.
+            finite = all(map(_is_finite, _leaves(result)))
         except (NotImplementedError, RuntimeError, ValueError, TypeError, MemoryError) as error:
             if any(words in str(error) for words in _NO_MEMORY):
                 raise _too_large(function, args, kwargs, error) from error
@@ -538,12 +559,15 @@ def finite_result(function: Callable[P, T]) -> Callable[P, T]:
 def common_tensor_type(*values: Any) -> tuple[torch.dtype, torch.device]:
     """The floating dtype and the device in which arguments are computed together by PyTorch.
 
-    The dtype is the widest among them, or PyTorch's default without any; the device is that of the first tensor that is
-    not on the CPU, or else the CPU. Python numbers, NumPy and JAX arrays follow.
+    The widest floating dtype that any of them carries; double precision, as in NumPy, if all are Python numbers,
+    integers and lists of them, which carry none. The device of the first tensor that is not on the CPU, or else the
+    CPU. Python numbers and NumPy and JAX arrays follow.
 
     >>> import numpy as np
-    >>> common_tensor_type(np.zeros(2), [1.0, 2.0], 3)
-    (torch.float64, device(type='cpu'))
+    >>> common_tensor_type(np.zeros(2, np.float32), [1.0, 2.0], 3)
+    (torch.float32, device(type='cpu'))
+    >>> common_tensor_type([1.0, 2.0], 3)[0]
+    torch.float64
     """
     # Imported here because PyTorch takes seconds to load and most of this package does without it.
     import torch
@@ -554,7 +578,7 @@ def common_tensor_type(*values: Any) -> tuple[torch.dtype, torch.device]:
         if isinstance(value, torch.Tensor):
             leaves.append(value)
         elif type(value) not in (int, float, type(None)):
-            leaves.extend(jax.tree.leaves(value))
+            leaves.extend(_leaves(value))
     dtypes, devices = [], []
     for leaf in leaves:
         if isinstance(leaf, torch.Tensor):
@@ -565,7 +589,7 @@ def common_tensor_type(*values: Any) -> tuple[torch.dtype, torch.device]:
         if not getattr(leaf, "weak_type", False) and name in ("float16", "bfloat16", "float32", "float64"):
             dtypes.append(getattr(torch, name))
     device = next((device for device in devices if device.type != "cpu"), torch.device("cpu"))
-    return reduce(torch.promote_types, dtypes) if dtypes else torch.get_default_dtype(), device
+    return reduce(torch.promote_types, dtypes) if dtypes else torch.float64, device
 
 
 def tensor(

@@ -212,3 +212,30 @@ def test_second_derivatives_are_refused_instead_of_wrong():
     np.testing.assert_allclose(slope.detach(), 2)
     with pytest.raises(RuntimeError, match="differentiable once"):
         slope.sum().backward()
+
+
+@pytest.mark.parametrize("history", [0, 5])
+@pytest.mark.parametrize(
+    ("f", "start"),
+    [
+        (lambda y: (y * y + 1).sqrt(), 0.0),
+        (lambda y: y + 1 / (1 + y * y), 0.0),
+        (lambda y: y + 1, 1e8),
+        (lambda y: (y * y + 1).sqrt(), 5e3),
+    ],
+)
+def test_rounding_is_no_excuse_for_a_map_without_a_fixed_point(f, start, history):
+    found = implicit.solve(f, torch.tensor([[start]]), history=history)
+    assert not bool(found.converged)
+    assert bool(found.residual.isfinite())
+
+
+@pytest.mark.parametrize("large", [1e2, 1e8])
+def test_each_entry_is_solved_to_its_own_rounding(large):
+    def f(y):
+        return torch.stack([0.5 * y[:, 0] + large, y[:, 1].cos(), 0.5 * y[:, 2] + 1e-6], dim=1)
+
+    found = implicit.solve(f, torch.zeros(1, 3))
+    assert bool(found.converged)
+    np.testing.assert_allclose(found.value[0], [2 * large, 0.73908513, 2e-6], rtol=4e-6)
+    assert not bool(implicit.solve(f, torch.zeros(1, 3), max_steps=2).converged)

@@ -227,3 +227,14 @@ def test_arrays_of_any_library_and_dtype(make_ising):
     assert bool(single.converged)
     # Sixteen roundings of single precision are accepted, and the response is of order one.
     np.testing.assert_allclose(single.magnetizations, expected, atol=1e-5)
+
+
+@each
+@pytest.mark.parametrize("size", [5.0, 17.0, 18.5, 30.0, 3e5])
+def test_the_plain_iteration_saturates_spins_in_strong_fields_as_the_solver_does(name, size):
+    J = [[0.0, 0.1, 0.3], [0.1, 0.0, -0.2], [0.3, -0.2, 0.0]]
+    fields = size * np.array([1.0, -1.0, 0.001])
+    found, solved = ising.iterate_ising(STEPS[name], J, fields), SOLVERS[name](J, fields)
+    assert bool(found.converged)
+    np.testing.assert_allclose(found.magnetizations, solved.magnetizations, atol=1e-7)
+    np.testing.assert_allclose(found.cavity_variances, solved.cavity_variances, atol=1e-7)

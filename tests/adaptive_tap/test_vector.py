@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from spinbook.adaptive_tap import couplings, exact, ising, priors, vector
+from spinbook.adaptive_tap import attention, couplings, exact, ising, priors, vector
 
 # Linear systems of a few dozen rows and condition numbers below 100.
 ROUNDING = 1e-12
@@ -204,3 +204,21 @@ def test_too_few_steps_are_reported(make_vectors):
     found = vector.solve(J, X, priors.Binary(), max_steps=1)
     assert not bool(found.converged.any())
     assert bool((found.residual > 1e-10).all())
+
+
+@pytest.mark.parametrize("size", [30.0, 300.0, 3e3, 3e5])
+@pytest.mark.parametrize(("prior", "dim"), [(priors.Binary(), 1), (priors.Binary(), 2), (priors.Spherical(1.0), 3)])
+def test_strong_fields_saturate_spins(size, prior, dim):
+    J = 0.1 * (torch.ones(3, 3, dtype=torch.float64) - torch.eye(3, dtype=torch.float64))
+    couplings = J[:, :, None, None] * torch.eye(dim, dtype=torch.float64)
+    fields = size * torch.tensor([[1.0], [-1.0], [1.0]], dtype=torch.float64).expand(3, dim)
+    found = vector.solve(couplings, fields, prior, tol=1e-10)
+    assert bool(found.converged)
+    lengths = found.magnetizations.norm(dim=-1)
+    # One on the sphere less (D - 1) / 2 over the field, whose neighbours add a tenth each at most.
+    field = size * dim**0.5
+    expected = dim**0.5 if isinstance(prior, priors.Binary) else 1 - (dim - 1) / (2 * field)
+    np.testing.assert_allclose(lengths, expected, atol=1e-12 if isinstance(prior, priors.Binary) else 0.3 / field**2)
+    assert float(found.cavity_variances.abs().max()) <= 0.03 / size
+    again = attention.AdaptiveTAPAttention(3, dim, couplings, prior=prior)(fields[None])[0]
+    np.testing.assert_allclose(again.detach(), found.magnetizations, atol=1e-10)

@@ -130,7 +130,8 @@ def test_the_angle_estimate_follows_angles_where_the_entropy_production_does_not
     # At sixty degrees cos^2 is a quarter, whatever the lengths.
     slanted = [[2.0, 0.0, 0.0], [1.5, 1.5 * np.sqrt(3), 0.0]]
     expected = 0.25 * (J[0, 1] - J[1, 0]) ** 2
-    assert float(ep.angle_estimate(J, slanted)) == pytest.approx(expected, rel=1e-12)
+    for size in (1, 1e-170, 1e170):
+        assert float(ep.angle_estimate(J, size * np.asarray(slanted))) == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize(("response", "mode"), [(sphere.large_d, "rev"), (sphere.exact, "fwd")])

@@ -412,3 +412,18 @@ def test_fields_without_a_saddle_in_reach_raise_instead_of_answering():
     model = VectorSpinModel(2, 3, 1.0, [[0.0, 0.2], [0.2, 0.0]])
     with pytest.raises(RuntimeError, match=r"^h: expected fields with a saddle point within reach"):
         model.free_energy(torch.full((2, 3), 1e200, dtype=torch.float64))
+
+
+def test_derivatives_are_taken_under_inference_mode_too(make_system):
+    h, J = make_system(4, 6, seed=3)
+    b, couplings = 1.2 * ONE[0], QueryKeyCouplings(4, 6).double()
+    calls = {
+        "next order": lambda h, J, b: VectorSpinModel(4, 6, b, symmetric_traceless(J)).magnetizations_next_order(h),
+        "through the fields": lambda h, J, b: VectorSpinModel(4, 6, b, couplings).field_gradient(h),
+        "mixing": lambda h, J, b: VectorSpinModel(4, 6, b, couplings).channel_mixing(h),
+        "exact": lambda h, J, b: exact.magnetizations(h[:2], J[:2, :2], beta=b),
+    }
+    for name, call in calls.items():
+        expected = call(h, J, b).detach()
+        with torch.inference_mode():
+            assert call(h.clone(), J.clone(), b.clone()).tolist() == pytest.approx(np.array(expected), rel=1e-12), name

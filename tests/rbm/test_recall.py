@@ -33,6 +33,10 @@ def test_overlap_is_the_cosine():
     cosines = 1 - np.diag(cdist(q, X, "cosine"))
     np.testing.assert_allclose(recall.overlap(q, X), cosines, atol=1e-14)
     np.testing.assert_allclose(recall.overlap(3 * q, 0.1 * X), cosines, atol=1e-14)
+    for size, dtype in ((1e15, np.float32), (1e-12, np.float32), (1e-25, np.float32), (1e80, float), (1e-90, float)):
+        x = np.full(4, size, dtype)
+        assert float(recall.overlap(x, x)) == pytest.approx(1, rel=1e-6)
+        assert float(recall.overlap(x, -np.ones(4, dtype))) == pytest.approx(-1, rel=1e-6)
     q[0] = 0
     q[1] = -3 * X[1]
     cosines = np.asarray(recall.overlap(q, X))

@@ -5,7 +5,7 @@ import shutil
 import threading
 import time
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
-from multiprocessing import get_context
+from multiprocessing import get_all_start_methods, get_context
 
 import jax.numpy as jnp
 import numpy as np
@@ -292,6 +292,15 @@ def test_the_precision_of_the_caller_holds_in_every_thread():
         single = sweep.run(work.draw, TASKS[:1], num_threads=1)[0]["jax"]
     assert single.dtype == np.float32
     assert sweep.run(work.draw, TASKS[:1], num_threads=1)[0]["jax"].dtype == np.float64
+
+
+@pytest.mark.skipif("fork" not in get_all_start_methods(), reason="this system does not fork")
+def test_a_pool_that_forks_is_refused_before_it_waits_for_the_threads_of_jax():
+    with ProcessPoolExecutor(1, mp_context=get_context("fork")) as pool:
+        for call in (sweep.run, sweep.iterate):
+            with pytest.raises(ValueError, match="executor: expected processes that are spawned"):
+                call(square, [1.0], executor=pool)
+        assert not pool._processes
 
 
 @pytest.mark.slow

@@ -22,8 +22,10 @@ from spinbook import transforms, validate
 
 __all__ = ["FixedPoints", "differentiable_once", "floor", "solve"]
 
-# Rounding in f keeps the residual from falling below a few units in the last place of the largest entry.
+# Rounding in f keeps the residual from falling below a few units in the last place.
 _FLOOR = 16
+# So many evaluations without a better y mean that rounding is all that is left of the residual.
+_PATIENCE = 10
 # Beyond this multiple of the start, a state is running away and its rounding no excuse: without a fixed point,
 # acceleration goes to states so large that no step could be seen.
 _AMPLIFICATION = 1e3
@@ -35,7 +37,7 @@ class FixedPoints(NamedTuple):
     """The solution for each example of the batch, with its evidence.
 
     ``value``: y. ``residual``: max |f(y) - y| over the entries of this very y. ``num_steps``: updates made.
-    ``converged``: whether the residual is at most the tolerance that was applied.
+    ``converged``: whether every entry of f(y) - y is within its tolerance, and rounding leaves y determined.
     """
 
     value: Float[Tensor, " batch *state"]
@@ -75,31 +77,73 @@ def _anderson(
     history: int,
     damping: float,
     relative: float = 0.0,
+    by_entry: bool = True,
 ) -> FixedPoints:
-    """On (batch, entries). ``tol`` is absolute, a number or one for each example; ``relative`` to the largest entry."""
+    """On (batch, entries). ``tol`` is absolute, one or one for each example; ``relative`` to the largest entry.
+
+    Rounding is that of each entry by itself, or of the largest for linear equations (``by_entry=False``), whose error
+    the norm of the residual bounds. See ``spinbook.fixed_point``, which judges in the same way.
+    """
+    eps = torch.finfo(y.dtype).eps
+    # The move over which slopes are told best from values that are rounded, and the relative error that is allowed.
+    third = eps ** (1 / 3)
     step = f(y) - y
     residual = step.abs().amax(-1)
-    best_y, best_residual = y, residual
+    best_y, best_residual, best_excess = y, residual, torch.full_like(residual, math.inf)
+    best_solved = torch.zeros_like(residual, dtype=torch.bool)
+    waited = torch.zeros_like(residual, dtype=torch.int64)
+    gap = torch.full_like(residual, -1)
+    moved_by, changed_by = torch.zeros_like(y), torch.zeros_like(y)
     step_differences = y.new_zeros(y.shape[0], history, y.shape[1])
     move_differences = torch.zeros_like(step_differences)
     gram = y.new_zeros(y.shape[0], history, history)
     num_steps = torch.zeros_like(residual, dtype=torch.int64)
-    least = torch.as_tensor(tol).to(residual)
+    absolute = torch.as_tensor(tol).to(residual)
     largest = _AMPLIFICATION * torch.maximum(y.abs().amax(-1), residual)
 
-    def accepted(y: Tensor) -> Tensor:
-        return torch.maximum(least, max(floor(y.dtype), relative) * torch.minimum(y.abs().amax(-1), largest))
+    def judged(y: Tensor, step: Tensor, moved_by: Tensor, changed_by: Tensor, gap: Tensor) -> tuple[Tensor, ...]:
+        """The excess over the tolerance aimed at, whether y counts as solved, the gap, and whether to look beside y."""
+        size = torch.minimum(y.abs(), largest[:, None])
+        top = size.amax(-1)
+        least = torch.maximum(absolute, relative * top)[:, None]
+        rounding = size if by_entry else top[:, None].expand_as(size)
+        common = torch.maximum(size, top.clamp_max(1)[:, None]) if by_entry else rounding
+        aimed, accepted = (
+            (step.abs() / torch.maximum(least, floor(y.dtype) * scale)).amax(-1) for scale in (rounding, common)
+        )
+        hidden = (floor(y.dtype) * size > least) & by_entry
+        if transforms.known(~hidden):
+            return aimed, accepted <= 1, gap, torch.zeros_like(best_solved)
 
-    for k in range(max_steps):
-        # A comparison with NaN is false and ends the loop; infinity needs its own test.
-        open_ = ((residual > accepted(y)) & (residual < math.inf))[:, None]
-        if transforms.decided(~open_, "a fixed point"):
+        def part(change: Tensor) -> Tensor:
+            return torch.where(hidden, change.abs() / torch.where(hidden, y.abs(), 1), 0).amax(-1)
+
+        moved = part(moved_by)
+        blurred = moved <= third
+        gap = torch.where(blurred, gap, (part(changed_by) - 4 * eps).clamp_min(0) / torch.where(blurred, 1, moved))
+        solved = (accepted <= 1) & (~hidden.any(-1) | (part(step) + eps <= third * gap))
+        return aimed, solved, gap, (accepted <= 1) & hidden.any(-1) & (gap < 0)
+
+    for k in range(max_steps + 1):
+        excess, solved, gap, beside = judged(y, step, moved_by, changed_by, gap)
+        better = (solved & ~best_solved) | ((solved | ~best_solved) & (excess < best_excess))
+        best_y = torch.where(better[:, None], y, best_y)
+        best_residual = torch.where(better, residual, best_residual)
+        best_excess = torch.where(better, excess, best_excess)
+        best_solved = best_solved | solved
+        waited = torch.where(better, 0, waited + 1)
+        finished = (solved & (excess <= 1)) | (best_solved & (waited >= _PATIENCE))
+        # A NaN compares as false and ends the loop; infinity has to be asked for.
+        open_ = (~finished & (residual < math.inf))[:, None]
+        if k == max_steps or transforms.decided(~open_, "a fixed point"):
             break
         move = damping * step
         if history and k:
             # Sums of products: batched matrix products of so few rows are slower.
             gamma = _extrapolation(gram, (step_differences * torch.where(open_, step, 0)[:, None]).sum(-1))
             move = move - (gamma[:, :, None] * move_differences).sum(1)
+        # A start that looks solved is tried a little beside it.
+        move = torch.where(beside[:, None], 2 * third * y, move)
         new_y = torch.where(open_, y + move, y)
         new_step = f(new_y) - new_y
         residual = new_step.abs().amax(-1)
@@ -111,14 +155,10 @@ def _anderson(
             step_differences[:, slot] = difference
             move_differences[:, slot] = torch.where(usable, new_y - y, 0) + damping * difference
             gram[:, slot] = gram[:, :, slot] = (step_differences * difference[:, None]).sum(-1)
+        moved_by, changed_by = new_y - y, new_step - step
         y, step = new_y, new_step
         num_steps += open_[:, 0]
-        better = residual < best_residual
-        best_y = torch.where(better[:, None], y, best_y)
-        best_residual = torch.where(better, residual, best_residual)
-    converged = residual <= accepted(y)
-    value = torch.where(converged[:, None], y, best_y)
-    return FixedPoints(value, torch.where(converged, residual, best_residual), num_steps, converged)
+    return FixedPoints(best_y, best_residual, num_steps, best_solved)
 
 
 def _dense_adjoint(vjp: Callable[[Tensor], Tensor], gradient: Tensor) -> Tensor:
@@ -195,9 +235,9 @@ def solve(
     """y = f(y), from ``y0``, by Anderson acceleration over the last ``history`` steps, for each example by itself.
 
     ``f`` maps the states of a batch (batch, ...) to new ones, each example by itself. An example stops when
-    max |f(y) - y| is at most ``tol``, or ``tol`` times its largest entry if ``relative``, or 16 roundings of that entry
-    if this is more. If ``max_steps`` do not suffice, the best state is returned with ``converged`` False. ``history=0``
-    is plain iteration.
+    every entry of f(y) - y is at most ``tol``, or ``tol`` times the largest entry if ``relative``, or 16 roundings of
+    this entry if that is more, as ``fixed_point.solve`` has it; one that does not get there in ``max_steps`` returns
+    the best state seen, with ``converged`` False. ``history=0`` is plain iteration.
 
     The value is differentiable, once, in every tensor that ``f`` uses: the gradient is that of the fixed point, by the
     implicit function theorem. The adjoint equation is iterated in the same way until its residual, relative to the
@@ -254,7 +294,13 @@ def solve(
             def adjoint(gradient: Tensor) -> Tensor:
                 scale = gradient.abs().amax(-1)
                 solution = _anderson(
-                    lambda g: vjp(g) + gradient, gradient, adjoint_tolerance * scale, max_steps, history, 1.0
+                    lambda g: vjp(g) + gradient,
+                    gradient,
+                    adjoint_tolerance * scale,
+                    max_steps,
+                    history,
+                    1.0,
+                    by_entry=False,
                 )
                 enough = not eliminate or bool(solution.converged.all())
                 return solution.value if enough else _dense_adjoint(vjp, gradient)

@@ -108,6 +108,11 @@ def _sech2(theta: Tensor) -> Tensor:
     return (4 * e / (1 + e) ** 2).clamp_min(torch.finfo(theta.dtype).tiny ** 0.5)
 
 
+def _variance(m: Tensor) -> Tensor:
+    """1 - m^2, at least one unit in the last place of one: a spin that rounds to one is not certain."""
+    return (1 - m * m).clamp_min(torch.finfo(m.dtype).eps)
+
+
 def _offset(diagonal: Tensor, matrix: Tensor) -> Tensor:
     return torch.diag_embed(diagonal) + matrix
 
@@ -520,9 +525,13 @@ def adaptive_update(
     [0.25, 0.25]
     """
     model, V, m = _updated(magnetizations, cavity_variances, couplings, fields, beta)
-    Lambda = V + 1 / (1 - m * m)
+    variance = _variance(m)
+    Lambda = V + 1 / variance
     chi = torch.linalg.inv(_offset(Lambda, -model.A))
-    V = Lambda - 1 / torch.diagonal(chi, dim1=-2, dim2=-1)
+    own = torch.diagonal(chi, dim1=-2, dim2=-1)
+    # Of a spin near saturation the difference loses more than half of its digits; the sum is the same.
+    settled = variance < torch.finfo(m.dtype).eps ** 0.5
+    V = torch.where(settled, (model.A * chi).sum(-1) / own, Lambda - 1 / own)
     return m.reshape(*model.batch, -1), V.reshape(*model.batch, -1)
 
 
@@ -579,7 +588,7 @@ def iterate_ising(
         """The undamped step, how far it goes, and the warning light."""
         new_m, new_V = step(m, V, A, x)
         change = torch.maximum((new_m - m).abs().amax(-1), (new_V - V).abs().amax(-1))
-        light = torch.linalg.eigvalsh(_offset(V + 1 / (1 - m * m), -A))[..., 0]
+        light = torch.linalg.eigvalsh(_offset(V + 1 / _variance(m), -A))[..., 0]
         return new_m, new_V, change, light
 
     m, V = torch.tanh(x), torch.zeros_like(x)

@@ -112,7 +112,7 @@ def mean_response(
 
     >>> mean_response([[[[0.0]], [[0.5]]], [[[0.5]], [[0.0]]]], [[3.0], [0.0]])
     tensor([[4.0000],
-            [2.0000]])
+            [2.0000]], dtype=torch.float64)
     """
     return gaussian_mean(*_checked(couplings, fields), Gaussian() if prior is None else prior)
 
@@ -148,8 +148,8 @@ def solve_gaussian(
     Source: deep implicit attention, "Slow and explicit", solved.
 
     >>> found = solve_gaussian([[[[0.0]], [[0.5]]], [[[0.5]], [[0.0]]]], [[3.0], [0.0]])
-    >>> found.cavity_variances[:, 0, 0], found.covariances[:, 0, 0]
-    (tensor([0.2500, 0.2500]), tensor([1.3333, 1.3333]))
+    >>> found.cavity_variances[:, 0, 0].tolist(), found.covariances[:, 0, 0]
+    ([0.25, 0.25], tensor([1.3333, 1.3333], dtype=torch.float64))
     """
     J, X = _checked(couplings, fields)
     N, D = X.shape[-2:]
@@ -183,7 +183,9 @@ def _update(prior: Prior, J: Tensor, X: Tensor, m: Tensor, V: Tensor) -> tuple[T
     batch = X.shape[0]
     field = X + (m.reshape(batch, N * D) @ J.T).reshape(X.shape) - (V @ m[..., None])[..., 0]
     mean, C = prior.moments(field, V)
-    F = torch.linalg.cholesky(C + torch.finfo(C.dtype).eps * torch.diag_embed(torch.ones_like(m)) * C.abs().amax())
+    # The variance of a saturated spin vanishes, and its factor must not.
+    least = torch.finfo(C.dtype).eps * C.abs().amax() + torch.finfo(C.dtype).tiny ** 0.5
+    F = torch.linalg.cholesky(C + least * torch.diag_embed(torch.ones_like(m)))
     # J between factors, block by block, without the zeros of a block-diagonal matrix.
     blocks = J.reshape(N, D, N, D)
     FJF = torch.einsum("bica,icjd,bjde->biaje", F, blocks, F).reshape(batch, N * D, N * D)
@@ -199,10 +201,11 @@ def _update(prior: Prior, J: Tensor, X: Tensor, m: Tensor, V: Tensor) -> tuple[T
     K = torch.cholesky_inverse(factor)
     gap = torch.linalg.solve_triangular(F, (mean - m)[..., None], upper=False).reshape(batch, N * D, 1)
     new_m = m + (F @ torch.cholesky_solve(gap, factor).reshape(batch, N, D, 1))[..., 0]
-    # Lambda - (chi_ii)^-1 = V + F^-T (1 - K_ii^-1) F^-1; `inner` carries V along, and the lift.
-    change = inner - torch.linalg.inv(_diagonal_blocks(K, N))
-    left = torch.linalg.solve_triangular(F.mT, change, upper=True)
-    new_V = torch.linalg.solve_triangular(F, left, upper=False, left=False)
+    # Lambda - (chi_ii)^-1 = sum_j J_ij chi_ji (chi_ii)^-1, whatever V and the lift are. The difference itself would
+    # divide its rounding errors by the variance of a saturated spin.
+    reached = torch.einsum("icjd,bjde,bjeia->bica", blocks, F, K.reshape(batch, N, D, N, D))
+    own = torch.linalg.solve(_diagonal_blocks(K, N), reached, left=False)
+    new_V = torch.linalg.solve_triangular(F, own, upper=False, left=False)
     return new_m, (new_V + new_V.mT) / 2, C
 
 

@@ -282,6 +282,7 @@ def angle_estimate(couplings: Couplings, fields: Fields) -> Float[Array, ""]:
     4.0
     """
     J, theta, _, _ = _arguments_of_vectors(couplings, fields, fields, 1.0)
+    theta = sphere.balanced(theta)
     length = jnp.linalg.norm(theta, axis=-1)
     validate.require(lambda x: x > 0, length, "fields", "vectors that are not zero")
     cosine = theta @ theta.T / (length[:, None] * length)

@@ -84,7 +84,7 @@ def neumann_terms(
     >>> terms = neumann_terms([2.0, 2.0], [[0.0, 1.0], [1.0, 0.0]], 40)
     >>> terms.sum(0)
     tensor([[0.6667, 0.3333],
-            [0.3333, 0.6667]])
+            [0.3333, 0.6667]], dtype=torch.float64)
     """
     dtype, device = validate.common_tensor_type(t, couplings)
     sites = tensors.positive(t, "t", dtype=dtype, device=device)

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from spinbook import tensors, validate
+from spinbook import tensors, transforms, validate
 from spinbook.annotations import ArrayLike, Float
 
 __all__ = ["correlations", "free_energy", "internal_energy", "log_partition", "magnetizations"]
@@ -139,6 +139,7 @@ def free_energy(
     return -_log_partition(H, J, b) / (b * H.shape[-1])
 
 
+@transforms.differentiating
 def _derivative(index: int, h: Any, couplings: Any, beta: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     H, J, b = _inputs(h, couplings, beta)
     keep = torch.is_grad_enabled() and any(x.requires_grad for x in (H, J, b))

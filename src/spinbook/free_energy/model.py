@@ -101,7 +101,7 @@ class VectorSpinModel(nn.Module):
         else:
             J = tensors.real(fixed, "couplings", (self.num_spins, self.num_spins), dtype=dtype, device=device)
         J = coupling_matrices.symmetric_traceless(self._checked(J))
-        beta = tensors.positive(self.beta, "beta", dtype=dtype, device=device)
+        beta = tensors.positive(transforms.recordable(self.beta), "beta", dtype=dtype, device=device)
         try:
             fits = torch.broadcast_shapes(beta.shape, H.shape[:-2]) == H.shape[:-2]
         except RuntimeError:
@@ -270,6 +270,7 @@ class VectorSpinModel(nn.Module):
 
     @validate.finite_result
     @transforms.full_precision
+    @transforms.differentiating
     def magnetizations_next_order(self, h: Fields) -> Float[Tensor, "*batch N D"]:
         """-d f_next_order / dh, for couplings that do not depend on h: <sigma_i> / sqrt(D) with an error of 1/D^2.
 
@@ -412,6 +413,7 @@ class VectorSpinModel(nn.Module):
             return torch.zeros_like(H)
         return self._field_gradient(h, t0)[1]
 
+    @transforms.differentiating
     def _field_gradient(self, h: Any, t0: Any) -> tuple[Tensor, Tensor]:
         """The mean spins, and the part of -df/dh that comes through couplings computed from the fields."""
         H, J, beta = self._inputs(h)

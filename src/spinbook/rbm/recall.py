@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from spinbook import validate
+from spinbook import sphere, validate
 from spinbook.annotations import ArrayLike, Float, Number
 from spinbook.rbm.mixture import Patterns, Queries, retrieve
 
@@ -20,6 +20,8 @@ def overlap(
     queries: Float[ArrayLike, "*#batch dim"], patterns: Float[ArrayLike, "*#batch dim"]
 ) -> Float[Array, "*batch"]:
     """q . x / (|q| |x|), the cosine of the angle between corresponding vectors (..., dim); 0 if either is zero.
+
+    However long or short they are: only directions count.
 
     >>> float(overlap([3.0, 0.0], [1.0, 0.0]))
     1.0
@@ -33,6 +35,7 @@ def overlap(
 
 @jax.jit
 def _overlap(q: Array, x: Array) -> Array:
+    q, x = sphere.balanced(q), sphere.balanced(x)
     norms = jnp.sqrt(jnp.sum(q * q, axis=-1) * jnp.sum(x * x, axis=-1))
     return jnp.where(norms > 0, jnp.sum(q * x, axis=-1) / norms, 0)
 

@@ -13,7 +13,7 @@ import threading
 import traceback
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor, wait
+from concurrent.futures import CancelledError, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -174,6 +174,11 @@ class _Lost(RuntimeError):
     """The executor went away with the tasks it had."""
 
 
+def _forks(pool: ProcessPoolExecutor) -> bool:
+    context = getattr(pool, "_mp_context", None)
+    return context is not None and context.get_start_method() == "fork"
+
+
 def _is_gone(executor: Executor) -> bool:
     """Whether nothing will come any more: a client of a cluster may close without saying so to its futures."""
     client = getattr(executor, "_client", None)
@@ -229,10 +234,12 @@ def iterate(
     ``function`` returns arrays by name, which come back as NumPy arrays whether they were computed now or read again.
     What it draws at random should follow from the task: then every executor gives the same bits.
 
-    ``executor``: any of ``concurrent.futures``: ``ProcessPoolExecutor``, which leaves its processes behind if this one
-    is killed, ``Processes``, which does not, ``get_executor()`` of a client of dask. Without one, ``num_threads``
-    threads, one per processor by default; for threads to help, the function should release the interpreter while it
-    computes. For other processes the function has to be picklable. The executor is not shut down.
+    ``executor``: any of ``concurrent.futures``: ``Processes``, whose processes end with this one, a
+    ``ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn"))``, which leaves them behind if this one is
+    killed, ``get_executor()`` of a client of dask. A pool that forks, the default on Linux before Python 3.14, raises
+    ``ValueError``: its processes would wait for ever for the threads of JAX, which are not forked. Without one,
+    ``num_threads`` threads, one per processor by default; for threads to help, the function should release the
+    interpreter while it computes. For other processes the function has to be picklable. The executor is not shut down.
 
     ``folder``: where each result is kept, in a sealed file of its own that is written completely or not at all, by the
     worker if it sees the folder, otherwise when the result arrives. Results that are there already come first and are
@@ -257,6 +264,11 @@ def iterate(
         raise ValueError(f"function: expected a function of one task, got {type(function).__name__}")
     if executor is not None and not callable(getattr(executor, "submit", None)):
         raise ValueError(f"executor: expected one of concurrent.futures, got {type(executor).__name__}")
+    if isinstance(executor, ProcessPoolExecutor) and _forks(executor):
+        raise ValueError(
+            "executor: expected processes that are spawned, because forked ones wait for ever for the threads of JAX, "
+            'got a pool that forks; take sweep.Processes(), or mp_context=multiprocessing.get_context("spawn")'
+        )
     if executor is not None and num_threads is not None:
         raise ValueError(f"num_threads: expected none beside an executor, got {num_threads}")
     threads = validate.count(os.cpu_count() if num_threads is None else num_threads, "num_threads", minimum=1)
