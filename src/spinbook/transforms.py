@@ -168,7 +168,7 @@ def differentiating(function: Callable[P, T]) -> Callable[P, T]:
             first, *rest = (recordable(value) for value in args)
             options = {name: recordable(value) for name, value in options.items()}  # type: ignore[assignment]
             if not isinstance(first, nn.Module):
-                return function(first, *rest, **options)  # type: ignore[call-arg,arg-type]
+                return function(first, *rest, **options)
             states = {**dict(first.named_parameters()), **dict(first.named_buffers())}
             converted = {f"owner.{name}": recordable(value) for name, value in states.items()}
             out: T = torch.func.functional_call(_Method(first, function), converted, tuple(rest), options)
