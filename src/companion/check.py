@@ -143,8 +143,10 @@ def chapter(root: Path, name: str) -> list[Finding]:
     declared = {claim.id: claim for path in _claim_files(root) for claim in claims.check(path)[0]}
     for page in loaded:
         broken = [*_about_quotations(page, declared), *_about_figures(page)]
-        if page.is_notebook:
-            broken += _about_claim_cells(page) if page.chapter.is_audit else _lesson_visible(page)
+        if not page.chapter.is_audit:
+            broken += _lesson_visible(page)
+        elif page.is_notebook:
+            broken += _about_claim_cells(page)
         findings += [Finding(page.file, line, rule, message) for line, rule, message in broken]
         if page.chapter.source not in project.sources(root):
             message = f"front matter: source: {page.chapter.source!r} is no source of references.bib"
