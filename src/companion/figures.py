@@ -127,6 +127,8 @@ def publish(
     for name, text in {"caption": caption, "alt": alt, "source": source}.items():
         if not text.strip():
             raise ValueError(f"{name}: expected a text, got an empty one")
+    if not data:
+        raise ValueError("data: expected numbers, got none")
     texts = {"caption": " ".join(caption.split()), "alt": " ".join(alt.split()), "source": source}
     with plt.style.context(STYLE):
         folder = _save(id, figure, data, texts, frames or {})
@@ -157,7 +159,8 @@ def _save(
         _save_images(figure, draft, id)
         if frames:
             animation["frames"] = _save_frames(frames, draft, id)
-    _save_data(draft, id, data)
+    if data:
+        _save_data(draft, id, data)
     record = {
         "id": id,
         "chapter": chapter,
@@ -370,8 +373,6 @@ def _words(label: str) -> str:
 def _save_data(folder: Path, id: str, data: Mapping[str, Any]) -> None:
     """One table if the columns are real and have one length, else arrays."""
     columns = {name: np.asarray(values) for name, values in data.items()}
-    if not columns:
-        raise ValueError("expected numbers, got none in the artists; set `figure.data`, a dictionary of arrays")
     for name, column in columns.items():
         if not _NAME.fullmatch(name) or name == "file":
             raise ValueError(f"data: expected names in plain words, a letter first, got {name!r}")

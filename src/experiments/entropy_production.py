@@ -256,9 +256,18 @@ def _run(key: PRNGKeyArray, lanes: _Lanes, conditions: Any, num_seeds: int, reco
         return lanes.look(eqx.combine(state[0], rest), jax.random.fold_in(key, record), condition)
 
     def compiled(function: Callable[..., Any], effort: dict[str, Any]) -> Callable[..., Any]:
-        # Whatever depends on the key alone is drawn once for all conditions.
-        over_seeds = jax.vmap(function, (0, 0, None, None))
-        return jax.jit(jax.vmap(over_seeds, (0, None, 0, None)), compiler_options=effort)
+        # One condition after the other: on some processors XLA's program for all conditions at once ends in a
+        # segmentation fault while its gradient runs.
+        over_seeds = jax.jit(jax.vmap(function, (0, 0, None, None)), compiler_options=effort)
+
+        def over_conditions(state: Any, seeds: Any, conditions: Any, record: int) -> Any:
+            rows = []
+            for c in range(len(conditions[0])):
+                condition = type(conditions)(*(column[c] for column in conditions))
+                rows.append(over_seeds(jax.tree.map(lambda a, c=c: a[c], state), seeds, condition, record))
+            return jax.tree.map(lambda *leaves: jnp.stack(leaves), *rows)
+
+        return over_conditions
 
     brief = lanes.updates * records <= 10
     advance = compiled(block, _COMPILE_PLAINLY if brief else _COMPILE_QUICKLY)

@@ -230,10 +230,10 @@ def test_data_that_are_set_take_the_place_of_what_is_shown(out, rough):
     assert table(out) == {"all": [1, 2, 3], "spread": [0.5, 0.25, 0.125]}
 
 
-def test_a_figure_without_numbers_needs_data(rough):
+def test_a_scheme_has_pictures_and_no_numbers(out, rough):
     plt.figure().text(0.5, 0.5, "a scheme")
-    with pytest.raises(ValueError, match=r"got none in the artists; set `figure\.data`"):
-        figures.take("probe-line")
+    figures.take("probe-line")
+    assert sorted(path.name for path in folder(out).iterdir()) == ["figure.json", "probe-line.png"]
 
 
 def test_many_numbers_are_kept_to_sixteen_digits_and_few_to_all(out, rough):
