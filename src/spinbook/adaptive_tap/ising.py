@@ -362,7 +362,8 @@ def _response(theory: _Theory, model: IsingModel, point: _Point, num_steps: Tens
     m, v = torch.tanh(point.theta), _sech2(point.theta)
     response = theory.response(model.A, m, v, point.at)
     s = v.sqrt()
-    chi = s[..., :, None] * torch.linalg.inv(response) * s[..., None, :]
+    # A singular matrix gives numbers that are not finite, and no error in words of the linear algebra.
+    chi = s[..., :, None] * torch.linalg.inv_ex(response).inverse * s[..., None, :]
     chi = (chi + chi.mT) / 2
     values: tuple[Tensor, ...] = (m, point.at.cavity_variances, chi, -point.free_energy)
     if any(value.requires_grad for value in values):
@@ -527,7 +528,7 @@ def adaptive_update(
     model, V, m = _updated(magnetizations, cavity_variances, couplings, fields, beta)
     variance = _variance(m)
     Lambda = V + 1 / variance
-    chi = torch.linalg.inv(_offset(Lambda, -model.A))
+    chi = torch.linalg.inv_ex(_offset(Lambda, -model.A)).inverse
     own = torch.diagonal(chi, dim1=-2, dim2=-1)
     # Of a spin near saturation the difference loses more than half of its digits; the sum is the same.
     settled = variance < torch.finfo(m.dtype).eps ** 0.5

@@ -26,10 +26,13 @@ Numbers = Float[ArrayLike, "*#shape"]
 
 def _known(beta: Any, J: Any, g: Any, x: Any = 0.0) -> tuple[np.ndarray, ...]:
     named = {"beta": beta, "coupling_mean": J, "coupling_std": g, "field_length": x}
-    values = [validate.known_numbers(value, name) for name, value in named.items()]
+    # Squares and ratios of larger and smaller numbers would overflow.
+    values = [np.asarray(validate.known_numbers(value, name), np.float64) for name, value in named.items()]
     for value, name, strict in zip(values, named, (True, True, False, False), strict=True):
-        good = (lambda v: (v > 0) & (v < 1e100)) if strict else (lambda v: (v >= 0) & (v < 1e100))
-        validate.require(good, value, name, f"numbers {'>' if strict else '>='} 0 and below 1e100")
+        least = 1e-100 if strict else 0.0
+        validate.require(
+            lambda v, least=least: (v >= least) & (v < 1e100), value, name, f"numbers from {least:g} to 1e100"
+        )
     try:
         return tuple(np.broadcast_arrays(*values))
     except ValueError:
