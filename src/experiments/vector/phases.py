@@ -99,8 +99,8 @@ def _lengths(g: float, beta: float) -> list[float]:
 def cases() -> list[Case]:
     """Every system of the plan.
 
-    >>> len(cases()), cases()[0]
-    (87, Case(couplings='normal', scale=0.0, beta=4.0, field=0.3162))
+    >>> len(cases()), cases()[0]._fields
+    (87, ('couplings', 'scale', 'beta', 'field'))
     """
     found = [Case("normal", g, beta, x) for g, beta in _SERIES for x in _lengths(g, beta)]
     for kind in ("reads", "regular"):
