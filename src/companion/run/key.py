@@ -169,6 +169,10 @@ def _mentioned(code: str, package: str) -> tuple[str, ...]:
             if node.level:
                 base = ".".join([package.rsplit(".", node.level - 1)[0], *([base] if base else [])])
             found += [base, *(f"{base}.{alias.name}" for alias in node.names)]
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("style.use"):
+            # matplotlib looks for the style "package.name" beside the modules of the package.
+            texts = [argument.value for argument in node.args if isinstance(argument, ast.Constant)]
+            found += [str(text).rpartition(".")[0] for text in texts if "." in str(text)]
     return tuple(dict.fromkeys(found))
 
 
