@@ -184,6 +184,8 @@ class Words:
         name, argument, content = found["name"], found["argument"], found["content"].strip()
         if name in _WITHOUT:
             return ""
+        if name == "table":
+            return f"**Table.** {self.plain(argument)}\n\n{self.plain(content)}"
         if name == "live":
             return f"*On the site of the book a live model is here.* {content}"
         if name == "dropdown":
