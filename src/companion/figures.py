@@ -1,11 +1,7 @@
-"""Saves the figures of a page: pictures, the numbers in them, and a record.
-
-``take`` saves the figure that a cell left open; ``publish`` is the older call, with its numbers and words as arguments.
-"""
+"""Saves the figure that a cell of a page left open: pictures, the numbers in them, and a record."""
 
 from __future__ import annotations
 
-import base64
 import csv
 import io
 import json
@@ -16,12 +12,11 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, TypeVar
+from typing import Any
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
-from IPython.display import display
 from matplotlib.axes import Axes
 from matplotlib.collections import PathCollection, PolyCollection, QuadMesh
 from matplotlib.container import BarContainer, ErrorbarContainer
@@ -31,7 +26,6 @@ from scour import scour
 
 from companion import project
 
-STYLE = "spinbook.book"
 DARK = {
     "#1b1f24": "#e6e9ee",
     "#5f6773": "#a3acb9",
@@ -45,7 +39,7 @@ DARK = {
 }
 """The dark colour of every colour of the style; greys go from white, which becomes ``_NIGHT``, to black, ``_DAY``."""
 _NIGHT, _DAY = np.array([0x14, 0x18, 0x1E]), np.array([0xE6, 0xE9, 0xEE])
-_DOTS_PER_INCH, _FRAME_DOTS_PER_INCH, _ROUGH_DOTS_PER_INCH = 200, 115, 40
+_DOTS_PER_INCH, _ROUGH_DOTS_PER_INCH = 200, 40
 _HEAVIEST_DRAWING = 200_000
 """Most bytes of an SVG that a page shows; a drawing of more points than that is lighter as an image of its pixels."""
 _MANY_NUMBERS = 5_000
@@ -85,7 +79,6 @@ _SPOKEN = (
     (r"\s*=\s*", " = "),
 )
 """What TeX and signs in the label of a legend are called, in the order in which they are replaced."""
-_Values = TypeVar("_Values")
 
 
 def take(id: str) -> None:
@@ -110,37 +103,7 @@ def take(id: str) -> None:
         plt.close("all")
 
 
-def publish(
-    figure: Figure,
-    id: str,
-    *,
-    data: Mapping[str, Any],
-    caption: str,
-    alt: str,
-    source: str,
-    frames: Mapping[str, Figure] | None = None,
-) -> None:
-    """Save ``figure`` to ``figures/ID``, with its ``data``, ``caption``, ``alt`` and ``source``, and show it.
-
-    With ``frames``, the pictures of an animation by what each shows, also ID-frames.png and ID-frames-dark.png.
-    """
-    for name, text in {"caption": caption, "alt": alt, "source": source}.items():
-        if not text.strip():
-            raise ValueError(f"{name}: expected a text, got an empty one")
-    if not data:
-        raise ValueError("data: expected numbers, got none")
-    texts = {"caption": " ".join(caption.split()), "alt": " ".join(alt.split()), "source": source}
-    with plt.style.context(STYLE):
-        folder = _save(id, figure, data, texts, frames or {})
-    for drawn in (figure, *(frames or {}).values()):
-        plt.close(drawn)
-    picture = base64.b64encode((folder / f"{id}.png").read_bytes()).decode("ascii")
-    display({"image/png": picture, "text/plain": texts["alt"]}, metadata={"companion": {"figure": id}}, raw=True)
-
-
-def _save(
-    id: str, figure: Figure, data: Mapping[str, Any], texts: Mapping[str, str] = {}, frames: Mapping[str, Figure] = {}
-) -> Path:
+def _save(id: str, figure: Figure, data: Mapping[str, Any]) -> None:
     chapter = os.environ.get("COMPANION_CHAPTER") or project.chapter_of(id)
     folder = Path(os.environ.get("COMPANION_OUT", "_build")) / "figures" / id
     if not _ID.fullmatch(id) or not id.startswith(f"{chapter}-"):
@@ -150,33 +113,27 @@ def _save(
     draft = folder.with_name(f".{id}.draft")
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir(parents=True)
-    animation: dict[str, Any] = {}
     if "COMPANION_ROUGH" in os.environ:
         figure.savefig(draft / f"{id}.png", dpi=_ROUGH_DOTS_PER_INCH, metadata={"Software": None})
     else:
         # It remarks on the fonts' creation dates whenever a PDF embeds them.
         logging.getLogger("fontTools").setLevel(logging.ERROR)
         _save_images(figure, draft, id)
-        if frames:
-            animation["frames"] = _save_frames(frames, draft, id)
     if data:
         _save_data(draft, id, data)
     record = {
         "id": id,
         "chapter": chapter,
         "page": os.environ.get("COMPANION_PAGE", chapter),
-        **texts,
         "parameters": json.loads(os.environ.get("COMPANION_PARAMETERS", "{}")),
         "library_version": project.identity().version,
         "commit": os.environ.get("COMPANION_COMMIT", "unknown"),
         "size": [round(side * _DOTS_PER_INCH) for side in figure.get_size_inches()],
-        **animation,
         "files": sorted(path.name for path in draft.iterdir()),
     }
     (draft / "figure.json").write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     shutil.rmtree(folder, ignore_errors=True)
     draft.rename(folder)
-    return folder
 
 
 def _save_images(figure: Figure, folder: Path, id: str) -> None:
@@ -248,18 +205,6 @@ def _save_picture(picture: Image.Image, path: Path, colours: int) -> None:
     """
     small = picture.quantize(colours, method=Image.Quantize.MAXCOVERAGE, kmeans=1, dither=Image.Dither.NONE)
     small.save(path, optimize=True, dpi=(_DOTS_PER_INCH, _DOTS_PER_INCH))
-
-
-def _save_frames(frames: Mapping[str, Figure], folder: Path, id: str) -> dict[str, Any]:
-    """Stack the frames from top to bottom, in both themes, and say how to cut them."""
-    pictures = [_picture(frame, _FRAME_DOTS_PER_INCH) for frame in frames.values()]
-    width, height = pictures[0].size
-    stack = Image.new("RGB", (width, height * len(pictures)))
-    for place, picture in enumerate(pictures):
-        stack.paste(picture, (0, place * height))
-    _save_picture(stack, folder / f"{id}-frames.png", 64)
-    _save_picture(_dark_picture(stack), folder / f"{id}-frames-dark.png", 64)
-    return {"labels": list(frames), "size": [width, height]}
 
 
 def shown(figure: Figure) -> dict[str, np.ndarray]:
@@ -350,17 +295,6 @@ def _plain(label: str, otherwise: str) -> str:
     """A label in plain words, or another name where it has none."""
     words = _words(label)
     return words if _NAME.fullmatch(words) and not label.startswith("_") else otherwise
-
-
-def in_words(data: Mapping[str, _Values]) -> dict[str, _Values]:
-    r"""The same values under names in plain words: "TAP, $|x|=R$" becomes "TAP, length of x = R".
-
-    Raises ``ValueError`` if two labels have the same name in plain words.
-    """
-    named = {_words(label): values for label, values in data.items()}
-    if len(named) < len(data):
-        raise ValueError(f"data: expected labels with different names in plain words, got {sorted(data)}")
-    return named
 
 
 def _words(label: str) -> str:

@@ -35,7 +35,7 @@ _WORDS_A_MINUTE = 200
 _FORMULA = re.compile(r"\$\$.*?\$\$", re.DOTALL)
 _PLACE = re.compile(r"(?!.*\.\.)[\w.-]+(?:/[\w.-]+)*", re.ASCII)
 """A file of the repository, without its suffix perhaps; what begins with / or leads upwards does not match."""
-_CHAPTER = ("prerequisites", "source", "summary", "thumbnail")
+_CHAPTER = ("prerequisites", "source", "summary")
 """What the front matter of a lesson says of its chapter; an audit need not say it again."""
 _FRONT_MATTER: Mapping[str, tuple[type | tuple[type, ...], str]] = {
     "budget": ((int, float), "seconds"),
@@ -43,7 +43,6 @@ _FRONT_MATTER: Mapping[str, tuple[type | tuple[type, ...], str]] = {
     "quick": (dict, "parameters by name"),
     "source": (str, "a key of references.bib"),
     "summary": (str, "words"),
-    "thumbnail": (str, "the name of a figure"),
 }
 """What the section ``companion`` of a front matter must have, and may have: ``data``, files, and ``limit``, seconds."""
 
@@ -56,7 +55,6 @@ class Chapter:
     title: str
     summary: str
     source: str
-    thumbnail: str
     prerequisites: str
     budget: float
     data: tuple[str, ...]

@@ -412,10 +412,9 @@ def test_k_follows_the_kind_of_the_error():
     assert claims.factor(claim(NUMBER, sampled=few | many)) == pytest.approx(scipy.stats.t(15).isf(chance / 100))
 
 
-def test_a_measurement_is_recorded_as_plain_numbers_and_shown_without_the_declaration(tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv("COMPANION_OUT", str(tmp_path))
-    claims.measure("probe.one", np.float64(1.0), uncertainty=np.float32(0.5), rival=0.5)
-    claims.measure("probe.two", np.bool_(True), control=True)
+def test_a_measurement_is_recorded_as_plain_numbers(tmp_path):
+    claims.note(tmp_path, "probe.one", Measurement(np.float64(1.0), np.float32(0.5), 0.5))
+    claims.note(tmp_path, "probe.two", Measurement(np.bool_(True), control=True))
     claims.note(tmp_path, "probe.three", Measurement(np.array(2.0), rival=(math.inf, np.float64(0.25))))
     assert dict(claims.recorded(tmp_path)) == {
         "probe.one": Measurement(1.0, 0.5, (0.5, 0.0)),
@@ -423,20 +422,6 @@ def test_a_measurement_is_recorded_as_plain_numbers_and_shown_without_the_declar
         "probe.three": Measurement(2.0, 0.0, (math.inf, 0.25)),
     }
     assert json.loads((tmp_path / claims.RECORD).read_text().splitlines()[1])["value"] is True
-    assert "Claim probe.one: measured 1 ± 0.5, rival 0.5" in capsys.readouterr().out
-
-
-def test_outside_of_a_run_a_measurement_is_shown_with_its_verdict(book, monkeypatch, capsys):
-    monkeypatch.delenv("COMPANION_OUT", raising=False)
-    monkeypatch.setenv("COMPANION_ROOT", str(book))
-    monkeypatch.setattr(project, "identity", lambda: type("Who", (), {"site": "https://example.org/"}))
-    write(book / "book" / "claims", NUMBER)
-    claims.measure("probe.one", 1.0, rival=0.5)
-    claims.measure("probe.two", 1.0)
-    shown = capsys.readouterr().out
-    assert "One. measured 1, rival 0.5, published 1, gap 0, bound 0.01: reproduced." in shown
-    assert "no such claim is declared" in shown
-    assert not (book / claims.RECORD).exists()
 
 
 def test_the_last_expression_of_a_cell_is_a_measurement():
@@ -562,17 +547,15 @@ def test_a_number_is_quoted_from_the_ledger_in_the_form_that_prose_asks_for(book
 
 
 def test_totals_count_every_claim_once(book):
-    software = OWN | {"id": "probe.four", "verdict": "software-check"}
     external = STATEMENT | {"id": "probe.five", "source": {"key": "bob1998", "where": "x"}}
     two = CORRECTED | {"id": "probe.two"}
-    entries, _ = collected(book, NUMBER, two, PARTLY, OWN | {"id": "probe.three"}, software, external)
+    entries, _ = collected(book, NUMBER, two, PARTLY, OWN | {"id": "probe.three"}, external)
     counted = claims.among(list(entries.values()))
     assert {name: [entry["id"].partition(".")[2] for entry in some] for name, some in counted.items()} == {
         "said": ["all"],
         "parts": ["one", "two"],
         "external": ["five"],
         "own": ["three"],
-        "checks": ["four"],
     }
 
 

@@ -13,7 +13,6 @@ from PIL import Image
 
 from companion import figures
 
-TEXT = {"caption": "A line.  It rises.", "alt": "A straight line that rises.", "source": "this book"}
 RNG = np.random.default_rng(1)
 
 
@@ -21,7 +20,7 @@ RNG = np.random.default_rng(1)
 def out(tmp_path, monkeypatch):
     for name, value in {"OUT": str(tmp_path), "CHAPTER": "probe", "PARAMETERS": '{"size": 3}'}.items():
         monkeypatch.setenv(f"COMPANION_{name}", value)
-    with plt.style.context(figures.STYLE):
+    with plt.style.context("spinbook.book"):
         yield tmp_path
     plt.close("all")
 
@@ -77,30 +76,29 @@ def test_the_same_figure_has_the_same_bytes(out):
     assert digests[0] == digests[1]
 
 
-def test_what_was_published_before_is_not_replaced(out, rough):
-    figures.publish(draw(), "probe-line", data={"x": [1.0]}, **TEXT)
-    assert record(out)["caption"] == "A line. It rises."
+def test_what_was_saved_before_is_not_replaced(out, rough):
+    draw()
+    figures.take("probe-line")
+    draw()
     with pytest.raises(ValueError, match="'probe-line' was saved before on this page"):
-        figures.publish(draw(), "probe-line", data={"x": [1.0]}, **TEXT)
+        figures.take("probe-line")
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("id", "data", "message"),
     [
-        ({"id": "other-line"}, r"expected a name probe-\.\.\., in lower case"),
-        ({"id": "probe-Line"}, "in lower case"),
-        ({"data": {}}, "expected numbers, got none"),
-        ({"data": {"$x$": [1]}}, "plain words"),
-        ({"data": {"x": [[1], [1, 2]]}}, "inhomogeneous|arrays of numbers"),
-        ({"data": {"x": np.array([1, None])}}, "arrays of numbers or text"),
-        ({"data": {"x": np.ma.masked_less([1, 2], 2)}}, "without masks"),
-        ({"caption": " "}, "caption: expected a text"),
-        ({"alt": ""}, "alt: expected a text"),
+        ("other-line", {}, r"expected a name probe-\.\.\., in lower case"),
+        ("probe-Line", {}, "in lower case"),
+        ("probe-line", {"$x$": [1]}, "plain words"),
+        ("probe-line", {"x": [[1], [1, 2]]}, "inhomogeneous|arrays of numbers"),
+        ("probe-line", {"x": np.array([1, None])}, "arrays of numbers or text"),
+        ("probe-line", {"x": np.ma.masked_less([1, 2], 2)}, "without masks"),
     ],
 )
-def test_what_cannot_be_published_is_refused(out, rough, changes, message):
+def test_what_cannot_be_saved_is_refused(out, rough, id, data, message):
+    draw().data = data
     with pytest.raises(ValueError, match=message):
-        figures.publish(draw(), **{"id": "probe-line", "data": {"x": [1.0]}, **TEXT, **changes})
+        figures.take(id)
     assert not folder(out).exists()
 
 
@@ -147,16 +145,6 @@ def test_a_colour_stays_in_the_dark_picture_and_black_becomes_light():
     dark = np.asarray(figures._dark_picture(Image.fromarray(strip.astype(np.uint8))))[0].tolist()
     assert dark[:3] == [[0x14, 0x18, 0x1E], [0xE6, 0xE9, 0xEE], [0, 0, 255]]
     assert 120 < dark[3][0] < 140
-
-
-def test_frames_are_stacked_in_both_themes(out):
-    frames = {str(number): draw() for number in range(3)}
-    figures.publish(draw(), "probe-line", data={"x": [1.0]}, frames=frames, **TEXT)
-    said = record(out)["frames"]
-    assert said["labels"] == ["0", "1", "2"]
-    for variant in ("", "-dark"):
-        with Image.open(folder(out) / f"probe-line-frames{variant}.png") as stack:
-            assert stack.size == (said["size"][0], 3 * said["size"][1])
 
 
 # The numbers.
@@ -238,15 +226,9 @@ def test_a_scheme_has_pictures_and_no_numbers(out, rough):
 
 def test_many_numbers_are_kept_to_sixteen_digits_and_few_to_all(out, rough):
     many, few = RNG.normal(size=6000), RNG.normal(size=(5, 2))
-    figures.publish(draw(), "probe-line", data={"many": many, "few": few}, **TEXT)
+    draw().data = {"many": many, "few": few}
+    figures.take("probe-line")
     with np.load(folder(out) / "probe-line.npz") as stored:
         assert stored["many"].dtype == np.float32
         assert np.abs(stored["many"] / many - 1).max() < 2**-16
         assert stored["few"].tolist() == few.tolist()
-
-
-def test_labels_have_names_in_plain_words():
-    spoken = {r"TAP, $|x|=R$": 1, r"$\langle m\rangle / \sqrt{N}$": 2, r"$T \to \infty$": 3}
-    assert figures.in_words(spoken) == {"TAP, length of x = R": 1, "mean of m over root of N": 2, "T to infinity": 3}
-    with pytest.raises(ValueError, match="different names in plain words"):
-        figures.in_words({"$a$": 1, "a": 2})

@@ -42,7 +42,7 @@ def _packed(book: ToyBook, name: str) -> nbformat.NotebookNode:
 
 @pytest.fixture
 def words(ran: ToyBook) -> packed.Words:
-    return packed.Words(ran.root, "audits/probe", KNOWN, {"probe-points": "9", "probe-value": "0.5"})
+    return packed.Words(ran.root, "audits/probe", KNOWN)
 
 
 def test_a_lesson_runs_in_an_empty_folder_and_leaves_nothing(built: ToyBook, tmp_path: Path) -> None:
@@ -68,13 +68,11 @@ def test_a_lesson_runs_in_an_empty_folder_and_leaves_nothing(built: ToyBook, tmp
 
 
 def test_it_carries_what_the_page_imports_and_no_more(ran: ToyBook) -> None:
-    content, alone = packed.carried(ran.root, pages.load(ran.root, "probe"))
-    assert alone
-    assert content == packed.carried(ran.root, pages.load(ran.root, "probe"))[0]
+    content = packed.carried(ran.root, pages.load(ran.root, "probe"))
+    assert content == packed.carried(ran.root, pages.load(ran.root, "probe"))
     with tarfile.open(fileobj=io.BytesIO(lzma.decompress(content))) as archive:
         names = archive.getnames()
-    assert names == ["_config.yml", "src/walks/__init__.py", "src/walks/pairs.py", "src/walks/steps.py"]
-    assert not packed.carried(ran.root, pages.load(ran.root, "audits/probe"))[1]
+    assert names == ["src/walks/__init__.py", "src/walks/pairs.py", "src/walks/steps.py"]
 
 
 def test_outputs_are_light_and_words_plain(built: ToyBook) -> None:
@@ -127,7 +125,6 @@ def test_what_cannot_be_packed_is_a_problem_of_the_site(copy: ToyBook, tmp_path:
         ("{eq}`eq:probe-square`, {ref}`probe-part`, {doc}`../other`", "(1.1), *A part*, *Another page*"),
         ("{doc}`the other </notebooks/other>` {term}`TAP`", "the other TAP"),
         ("{cite:p}`author2000source`", "(Author 2000)"),
-        ("{glue:text}`probe-points` {glue:text}`probe-value:.2f`", "9 0.50"),
         ("Held {measured}`probe.top:.1f`{checked}`probe.top`.", "Held 1.0."),
         ("{py:func}`~walks.pairs.both`", "`walks.pairs.both`"),
         ("(here)=\n## Title", "## Title"),
@@ -145,7 +142,7 @@ def test_words_need_no_sphinx(words: packed.Words, text: str, expected: str) -> 
     assert words.plain(text) == expected
 
 
-@pytest.mark.parametrize("text", ["```{unheard} of\n```", "{glue:text}`absent`", "{measured}`probe.absent`"])
+@pytest.mark.parametrize("text", ["```{unheard} of\n```", "{measured}`probe.absent`"])
 def test_what_cannot_be_said_is_refused(words: packed.Words, text: str) -> None:
     with pytest.raises(ValueError, match=r"expected|no such claim"):
         words.plain(text)

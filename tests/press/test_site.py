@@ -179,12 +179,6 @@ def test_words_are_those_of_today_and_outputs_those_of_the_run(copy: ToyBook) ->
     assert below == "```{published-figure} probe-line\n```"
 
 
-def test_a_figure_stands_where_the_text_asks_for_it(copy: ToyBook) -> None:
-    copy.edit(LESSON, "The end.", "```{published-figure} probe-line\n```")
-    sources = [cell.source for cell in _staged(copy).cells]
-    assert sum("published-figure" in source for source in sources) == 1
-
-
 def test_a_run_of_other_code_is_no_run_of_the_page(copy: ToyBook) -> None:
     copy.edit(LESSON, "size = 20", "size = 21")
     with pytest.raises(ValueError, match="its run executed other code"):

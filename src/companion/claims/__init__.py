@@ -7,12 +7,11 @@ or ``book/checks/NAME.py`` measures, and sees no declaration; ``judge`` compares
 from __future__ import annotations
 
 from companion.claims.judge import Judgement, Measurement, allowed, expected, factor, judge
-from companion.claims.measure import RECORD, measure, note, of_cell, recorded
+from companion.claims.measure import RECORD, note, of_cell, recorded
 from companion.claims.model import (
     KINDS,
     OWN,
     OWN_VERDICTS,
-    SOFTWARE_CHECK,
     UNDECIDED,
     VERDICTS,
     Claim,
@@ -28,7 +27,6 @@ __all__ = [
     "OWN_VERDICTS",
     "QUOTED",
     "RECORD",
-    "SOFTWARE_CHECK",
     "UNDECIDED",
     "VERDICTS",
     "Claim",
@@ -51,7 +49,6 @@ __all__ = [
     "judge",
     "line",
     "lines",
-    "measure",
     "note",
     "of_book",
     "of_cell",

@@ -1,57 +1,26 @@
-"""Records what a page measures. In a kernel of the press it sees no declaration, and shows the numbers alone."""
+"""Records what a page measures, without a look at what was declared."""
 
 from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from companion import project
 from companion.claims.judge import Measurement
 from companion.claims.model import Value
-from companion.claims.read import declared
-from companion.claims.words import line, plain
 
 RECORD = "measured.jsonl"
 """Where a run notes what was measured, a line a claim."""
 _FIELDS = ("measured", "rival", "uncertainty", "rival_uncertainty", "control")
 
 
-def measure(id: str, value: Any, *, uncertainty: Any = 0.0, rival: Any = None, control: Any = None) -> None:
-    """Record ``value`` for the claim ``id`` and show it; outside of a run with what was declared.
-
-    - ``id``: CHAPTER.NAME, as declared in ``book/claims/CHAPTER.yml``.
-    - ``value``: a finite number or a boolean (an array is claimed through its maximal deviation from the right one).
-    - ``uncertainty``: one standard error of ``value``, or a bound on its numerical error; same unit.
-    - ``rival``: what the declared wrong answer gives through the same code, as a value or ``(value, uncertainty)``; it
-      may be nan or infinite, since a rival that diverges has failed.
-    - ``control``: for a claim that is not reproduced: what the same code gives where the statement is true, in the same
-      form.
-
-    Raises ``ValueError`` if ``value`` is not a finite number or a boolean, or an uncertainty is not a finite number >=
-    0.
-    """
-    from IPython.display import display
-
-    measurement = Measurement(value, uncertainty, rival, control)
-    if folder := os.environ.get("COMPANION_OUT"):
-        shown = {"text/plain": f"Claim {id}: {plain(note(Path(folder), id, measurement))}"}
-    else:
-        measurement = _checked(id, measurement)
-        path = project.root() / "book" / "claims" / f"{id.partition('.')[0]}.yml"
-        known = {claim.id: claim for claim in declared(path)} if path.is_file() else {}
-        markup, text = line(id, known.get(id), measurement, f"{project.identity().site}book/claims.html")
-        shown = {"text/html": markup, "text/plain": text}
-    display(shown, metadata={"companion": {"claim": id}}, raw=True)
-
-
 def of_cell(id: str, given: Any) -> Measurement:
     """The measurement that the last expression of a cell with ``:claim: ID`` is: a mapping of ``measured`` and others.
 
-    The others are rival, uncertainty, rival_uncertainty and control. Raises ``ValueError`` as ``measure`` does.
+    The others are rival, uncertainty, rival_uncertainty and control. Raises ``ValueError`` for
+    another mapping, and as ``note`` does.
     """
     if not isinstance(given, Mapping) or "measured" not in given or set(given) - set(_FIELDS):
         fields = sorted(map(str, given)) if isinstance(given, Mapping) else type(given).__name__
@@ -65,7 +34,8 @@ def of_cell(id: str, given: Any) -> Measurement:
 def note(folder: Path, id: str, measurement: Measurement) -> Measurement:
     """Add a measurement to the record in ``folder``; returns it with plain numbers.
 
-    Raises ``ValueError`` as ``measure`` does.
+    Raises ``ValueError`` unless all values are numbers or booleans, finite but for the rival's, which has failed if it
+    diverges; and unless uncertainties are >= 0. An array is claimed through its maximal deviation from the right one.
     """
     plain = _checked(id, measurement)
     noted: dict[str, Any] = {"id": id, "value": plain.value, "uncertainty": plain.uncertainty}

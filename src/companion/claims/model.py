@@ -27,10 +27,8 @@ KINDS = ("number", "figure", "formula", "order", "statement", "program", "own")
 """What is compared. ``own`` is a result of the book and never counts among those of the sources."""
 OWN = "own"
 UNDECIDED = "undecided"
-SOFTWARE_CHECK = "software-check"
-"""An identity, a provenance or a test of code, which holds whatever is true of the subject; no total counts it."""
-OWN_VERDICTS = ("result", "exploratory", SOFTWARE_CHECK)
-"""Of the book's own claims: planned or derived beforehand, and repeated; unplanned; no result at all."""
+OWN_VERDICTS = ("result", "exploratory")
+"""Of the book's own claims: planned or derived beforehand, and repeated; or unplanned."""
 VERDICTS = ("reproduced", "partly", "corrected", "not-reproduced", UNDECIDED, "not-attempted", *OWN_VERDICTS)
 """What is expected of a source's claim, and, last, of the book's own."""
 WIDE = 0.1
@@ -133,7 +131,7 @@ def broken_rules(claim: Claim, chapter: str) -> list[tuple[str, str]]:
 
     want(source or kind == OWN, "source", f"key and where for the kind {kind}")
     want(not source or kind != OWN, "source", "none for the kind own", source)
-    is_ours = verdict in (UNDECIDED, SOFTWARE_CHECK) or (kind == OWN) == (verdict in OWN_VERDICTS)
+    is_ours = verdict == UNDECIDED or (kind == OWN) == (verdict in OWN_VERDICTS)
     want(is_ours, "verdict", f"{', '.join(OWN_VERDICTS)} for the kind own and no other", f"{verdict} for {kind}")
     want(claim.because or verdict == "reproduced", "because", f"the reason of the verdict {verdict}")
     want(claim.because or kind != "formula" or not measured, "because", "the independent route to a formula")

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from companion.claims.judge import Measurement, expected, judge
-from companion.claims.model import OWN, SOFTWARE_CHECK, Claim, Value
+from companion.claims.model import OWN, Claim, Value
 from companion.plain import typeset
 
 QUOTED = re.compile(
@@ -21,16 +21,15 @@ QUOTED = re.compile(
 def among(entries: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
     """The entries of a ledger as totals count them, each once.
 
-    ``said`` by the sources; ``parts`` of what is counted there already; ``external``, said by other works; ``own``
-    results of the book; and ``checks`` of its software, which say nothing about a source.
+    ``said`` by the sources; ``parts`` of what is counted there already; ``external``, said by other works; and
+    ``own`` results of the book.
     """
     parts = {part for entry in entries for part in entry["parts"]}
-    found: dict[str, list[Mapping[str, Any]]] = {name: [] for name in ("said", "parts", "external", "own", "checks")}
+    found: dict[str, list[Mapping[str, Any]]] = {name: [] for name in ("said", "parts", "external", "own")}
     for entry in entries:
         is_part = parts.intersection((entry["id"], *entry["was"]))
         name = "parts" if is_part else "external" if entry["external"] else "said"
-        name = "own" if entry["kind"] == OWN else name
-        found["checks" if entry["verdict"] == SOFTWARE_CHECK else name].append(entry)
+        found["own" if entry["kind"] == OWN else name].append(entry)
     return found
 
 

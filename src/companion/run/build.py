@@ -232,12 +232,7 @@ def _collect(
         text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
         process.write(build / f"{name}.json", text)
     ids = [figure["id"] for figure in figures]
-    problems = [
-        f"chapter {name}: its thumbnail {chapters[name].thumbnail!r} is none of the figures of the book"
-        for name in records
-        if name in concerned and chapters[name].thumbnail not in ids
-    ]
-    problems += [f"figure {id}: saved on two pages" for id in sorted({id for id in ids if ids.count(id) > 1})]
+    problems = [f"figure {id}: saved on two pages" for id in sorted({id for id in ids if ids.count(id) > 1})]
     return problems + (ledger.problems(root, results, entries, concerned) if concerned else [])
 
 
@@ -293,7 +288,6 @@ def _status(
         "summary": " ".join(chapter.summary.split()),
         "source": chapter.source,
         "prerequisites": chapter.prerequisites,
-        "thumbnail": chapter.thumbnail,
         "budget_seconds": chapter.budget,
         "state": "finished" if record else "failed" if failure else "not run",
         "claims": sum(entry["holds"] is not None for entry in own),

@@ -27,7 +27,7 @@ _LOCK_FILES = ("requirements.lock", "constraints.txt")
 _TAGS = ("parameters", "raises-exception", "skip-execution")
 """Tags that change what a cell does; all others say how it is shown."""
 _PRESS = Path(__file__).resolve().parents[1]
-_RUNS = ("figures.py", "numbers.py", "claims/measure.py", "run/engine.py", "run/kernel.py")
+_RUNS = ("figures.py", "claims/measure.py", "run/engine.py", "run/kernel.py")
 """The modules of the press that decide what a page's result is."""
 _EVAL = re.compile(r"\{eval\}(`+)(.+?)(?<!`)\1(?!`)", re.DOTALL)
 

@@ -31,7 +31,6 @@ _DIRECTIVES = {
     "page-facts": facts.PageFacts,
     "provenance": facts.Provenance,
     "published-figure": figures.PublishedFigure,
-    "result": figures.Result,
     "source-items": ledger.SourceItems,
 }
 _ROLES = {"checked": ledger.Checked(), "measured": ledger.Measured(), "siteurl": facts.SiteUrl()}

@@ -97,8 +97,8 @@ class FigureGallery(_WithFigures):
         return [self.filled("figures.gallery", records=records, ledger=by_id(self.claims()))]
 
 
-class ChapterCards(_WithFigures):
-    """``{chapter-cards}``: a sentence and a picture for every chapter, in reading order."""
+class ChapterCards(Directive):
+    """``{chapter-cards}``: a sentence for every chapter in reading order, and its drawing in ``book/_static/cards``."""
 
     def run(self) -> list[nodes.Node]:
         works, entries, cards = project.references(self.root), self.claims(), []
@@ -106,11 +106,12 @@ class ChapterCards(_WithFigures):
         for number, page in enumerate((page for page in listed if page["page"] == page["chapter"]), start=1):
             said = claims.among([entry for entry in entries if entry["chapter"] == page["chapter"]])["said"]
             verdicts = [entry["verdict"] for entry in said]
+            drawing = self.root / "book" / "_static" / "cards" / f"{page['chapter']}.svg"
             cards.append(
                 {
                     "number": number,
                     "page": page,
-                    "record": self.figure(page["thumbnail"]),
+                    "drawing": drawing.read_text(encoding="utf-8") if drawing.is_file() else "",
                     "source": source_of(works, page["source"]),
                     "held": sum(bool(entry["holds"]) for entry in said),
                     "judged": sum(entry["holds"] is not None for entry in said),
@@ -119,29 +120,6 @@ class ChapterCards(_WithFigures):
                 }
             )
         return [self.filled("figures.chapters", cards=cards)]
-
-
-class Result(_WithFigures):
-    """``{result} FIGURE``: a figure's picture, which leads to its place, beside the content, which says what it shows.
-
-    Where the figure's page has not run there is neither, so that a book of which one chapter was made stands.
-    """
-
-    required_arguments = 1
-    has_content = True
-
-    def run(self) -> list[nodes.Node]:
-        id = self.arguments[0]
-        chapter = project.chapter_of(id, self.root)
-        states = {page["state"] for page in self.read("status.json")["chapters"] if page["chapter"] == chapter}
-        record = self.figure(id)
-        if record is None and states <= {"finished"}:
-            raise self.error(f"result: expected the id of a published figure, got {id!r}")
-        if record is None:
-            return []
-        said = nodes.Element()
-        self.state.nested_parse(self.content, self.content_offset, said)
-        return [self.filled("figures.result", record=record), *said.children, self.raw("</div></div>")]
 
 
 class FromLibrary(Directive):

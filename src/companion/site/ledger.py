@@ -37,7 +37,6 @@ _HEADINGS = {
     "not-attempted": "Not attempted",
     "result": "Results of this book, planned or derived beforehand and repeated",
     "exploratory": "What this book saw without having planned it",
-    "software-check": "Checks of the software, which no total counts",
 }
 _IN_A_SENTENCE = {
     "reproduced": "held as printed",
@@ -182,8 +181,6 @@ def beside(counted: Mapping[str, Sequence[Entry]]) -> str:
         f"{numbers['external']} of other works" * bool(numbers["external"]),
         f"{results} result{'s' * (results != 1)} of this book" * bool(results),
         f"{others} that {'is' if others == 1 else 'are'} exploratory or undecided" * bool(others),
-        f"{numbers.get('checks')} check{'s' * (numbers.get('checks') != 1)} of the software"
-        * bool(numbers.get("checks")),
     ]
     return f"Beside them, in no total: {enumerated(list(filter(None, stand)))}." if any(stand) else ""
 

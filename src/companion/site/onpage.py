@@ -34,7 +34,6 @@ MARKS = {
     "not-attempted": "–",
     "result": "■",
     "exploratory": "□",
-    "software-check": "⚙",
 }
 
 

@@ -33,15 +33,14 @@ from companion.claims.ledger import by_id, quoted
 from companion.run import key, process
 from companion.site import onpage
 
-HEAVIEST, HEAVIEST_OLD = 100_000, 2_000_000
-"""Most bytes that a notebook carries, in base64; and one that imports more than the library."""
+HEAVIEST, HEAVIEST_AUDIT = 100_000, 2_000_000
+"""Most bytes that a notebook carries, in base64; and an audit, which may read the records of experiments."""
 REFERENCES = "references.json"
 """What Sphinx noted of the names and numbers of references, beside the pages."""
 _RUNNERS = {"ipykernel", "ipython", "packaging", "psutil"}
 """What is loaded wherever a kernel runs, and not asked for."""
 _DOTS_PER_INCH, _COLOURS = 100, 32
 """Of pictures in a packed notebook."""
-_FOLDED = {"hide-cell", "hide-input", "remove-cell", "remove-input"}
 _WITHOUT = {"audit-report", "published-figure", "source-items"}
 """Directives that have nothing to say in a notebook, where a figure is seen below its cell."""
 _BOXES = {"admonition", "caution", "hint", "important", "note", "seealso", "tip", "warning"}
@@ -83,7 +82,7 @@ def notebook(root: Path, name: str, results: Path, known: Mapping[str, Any]) -> 
     chapter = pages.load(root, name)
     executed = nbformat.read(results / f"{pages.slug(name)}.ipynb", as_version=4)
     ran = [cell for cell in executed.cells if cell.cell_type == "code"]
-    words = Words(root, name, known, _glued(ran))
+    words = Words(root, name, known)
     values, place = onpage.expressions(executed), 0
     captions = {record["id"]: record["caption"] for record in onpage.built(root, "figures.json")}
     measured, declared = dict(claims.recorded(results)), claims.of_book(root)
@@ -97,7 +96,7 @@ def notebook(root: Path, name: str, results: Path, known: Mapping[str, Any]) -> 
         before, place = ran[place], place + 1
         cell.outputs, cell.execution_count = [], before.execution_count
         cell.metadata.pop("mystnb", None)
-        if _FOLDED & set(cell.metadata.get("tags", [])):
+        if "hide-cell" in cell.metadata.get("tags", []):
             _fold(cell)
         for output in before.outputs:
             facts = output.get("metadata", {}).get("companion", {})
@@ -108,8 +107,6 @@ def notebook(root: Path, name: str, results: Path, known: Mapping[str, Any]) -> 
                 continue
             if (id := facts.get("claim")) in measured:
                 output["data"] = {"text/plain": claims.line(id, declared.get(id), measured[id], "")[1]}
-            elif all(kind.startswith("application/papermill.record/") for kind in output.get("data", {"none": 0})):
-                continue
             cell.outputs.append(output)
     page.cells = cells
     nbformat.validate(page)
@@ -138,13 +135,6 @@ def _head(root: Path) -> str:
     )
 
 
-def _glued(ran: list[NotebookNode]) -> dict[str, str]:
-    """What the cells stored for the prose by ``companion.numbers``."""
-    outputs = (output for cell in ran for output in cell.outputs)
-    named = ((output.get("metadata", {}).get("scrapbook", {}).get("name"), output) for output in outputs)
-    return {name: next(iter(output.data.values())) for name, output in named if name}
-
-
 def _lighter(output: NotebookNode) -> NotebookNode:
     """A picture with fewer dots and colours: enough to read the notebook before it draws its own."""
     with Image.open(io.BytesIO(base64.b64decode(output.data["image/png"]))) as picture:
@@ -164,11 +154,11 @@ def _lighter(output: NotebookNode) -> NotebookNode:
 class Words:
     """The text of a page without what only Sphinx reads: roles as their words, folds as HTML, equations with numbers.
 
-    All methods raise ``ValueError`` for a role or a directive that is not known here, or a number that no cell stored.
+    All methods raise ``ValueError`` for a role or a directive that is not known here.
     """
 
-    def __init__(self, root: Path, page: str, known: Mapping[str, Any], glued: Mapping[str, str]) -> None:
-        self.root, self.page, self.known, self.glued = root, page, known, glued
+    def __init__(self, root: Path, page: str, known: Mapping[str, Any]) -> None:
+        self.root, self.page, self.known = root, page, known
         self.works = project.references(root)
 
     def plain(self, text: str) -> str:
@@ -202,8 +192,6 @@ class Words:
         role, given, known = found[1], found[2], self.known
         named = _NAMED.fullmatch(given)
         words, target = (named[1], named[2]) if named else ("", given)
-        if role == "glue:text":
-            return self._stored(given)
         if role == "measured":
             return quoted(given, by_id(onpage.built(self.root, "claims.json")))[0]
         if role in ("cite:p", "cite:t"):
@@ -226,15 +214,6 @@ class Words:
             return f"`{target.lstrip('~')}`"
         raise ValueError(f"{self.page}: expected a role that can be read without Sphinx, got {found[0]}")
 
-    def _stored(self, given: str) -> str:
-        name, _, form = given.partition(":")
-        if name not in self.glued:
-            raise ValueError(f"{self.page}: expected a cell that stores {name!r}, got {sorted(self.glued)}")
-        text = self.glued[name]
-        if not form:
-            return text
-        return format(float(text) if re.search(r"[.enai]", text) else int(text), form)
-
     def _cited(self, name: str, *, textual: bool) -> str:
         """A work as prose names it, with its address where it has one."""
         if name not in self.works:
@@ -247,8 +226,8 @@ class Words:
 
 def _first_cell(root: Path, chapter: pages.Chapter, results: Path) -> NotebookNode:
     """The cell that unpacks what the notebook carries, and asks pip for what is missing where it runs."""
-    who, (content, alone) = project.identity(root), carried(root, chapter)
-    text, most = base64.b64encode(content).decode("ascii"), HEAVIEST if alone else HEAVIEST_OLD
+    who, content = project.identity(root), carried(root, chapter)
+    text, most = base64.b64encode(content).decode("ascii"), HEAVIEST_AUDIT if chapter.is_audit else HEAVIEST
     if len(text) > most:
         raise ValueError(f"{chapter.name}: expected to carry at most {most // 1000} kB, got {len(text) // 1000} kB")
     lines = "\n".join(text[start : start + 1000] for start in range(0, len(text), 1000))
@@ -273,32 +252,23 @@ def requirements(root: Path, results: Path) -> list[str]:
     return sorted({str(line) for line in map(Requirement, asked) if canonicalize_name(line.name) in wanted})
 
 
-def carried(root: Path, chapter: pages.Chapter) -> tuple[bytes, bool]:
+def carried(root: Path, chapter: pages.Chapter) -> bytes:
     """The modules of the book that the page imports, with the data beside them, as an archive laid out as the book.
 
-    Says too whether these are modules of the library alone. The same modules make the same bytes.
+    The same modules make the same bytes.
     """
-    library = project.settings(root).library
-    press = Path(__file__).parents[1]
-    within = {**key.packages(root), project.MACHINERY: press}
-    modules = key.imported(within, map(pages.python, chapter.code))
-    data = {path for module in modules for path in module.parent.iterdir() if path.is_file() and path.suffix != ".py"}
-    data = {path for path in data if manuscript.is_ours(path.name) and path.stat().st_size}
-    contents = {"_config.yml": (root / "_config.yml").read_bytes()}
-    for path in (*modules, *data, *(root / name for name in chapter.data)):
-        place = f"src/{path.relative_to(press.parent)}" if path.is_relative_to(press) else path.relative_to(root)
-        contents[str(place)] = path.read_bytes()
-    alone = all(path.is_relative_to(within[library]) for path in modules)
-    if not alone:
-        book = [root / "book" / "references.bib", root / "book" / "claims" / f"{chapter.chapter}.yml"]
-        contents |= {path.relative_to(root).as_posix(): path.read_bytes() for path in book if path.is_file()}
+    modules = key.imported(key.packages(root), map(pages.python, chapter.code))
+    beside = {path for module in modules for path in module.parent.iterdir() if path.is_file() and path.suffix != ".py"}
+    data = {path for path in beside if manuscript.is_ours(path.name) and path.stat().st_size}
+    files = [*modules, *data, *(root / name for name in chapter.data)]
+    contents = {path.relative_to(root).as_posix(): path.read_bytes() for path in files}
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w", format=tarfile.USTAR_FORMAT) as archive:
         for name, content in sorted(contents.items()):
             entry = tarfile.TarInfo(name)
             entry.size = len(content)
             archive.addfile(entry, io.BytesIO(content))
-    return lzma.compress(stream.getvalue(), preset=9 | lzma.PRESET_EXTREME), alone
+    return lzma.compress(stream.getvalue(), preset=9 | lzma.PRESET_EXTREME)
 
 
 def note(app: Sphinx, exception: Exception | None) -> None:

@@ -34,8 +34,6 @@ _APART = {"_static", "checks", "claims", "items"}
 """What lies in ``book`` and is no page."""
 _PICTURES = {".gif", ".jpeg", ".jpg", ".png", ".svg", ".webp"}
 _COMES = "It comes with the whole site: reload this page then."
-_HIDING = {"hide-output", "hide-cell", "remove-output", "remove-cell"}
-"""Tags that keep the lines of claims from the reader."""
 
 
 @dataclass(frozen=True)
@@ -199,8 +197,7 @@ def _ledgers(root: Path, stage: Path) -> list[dict[str, str]]:
 def page_notebook(root: Path, chapter: pages.Chapter, results: Path) -> NotebookNode:
     """The page of a chapter: its text as it is now, with the outputs and the numbers of the run.
 
-    A claim gets its words and its judgement, a published figure becomes a numbered one below its cell, or where a
-    ``{published-figure}`` of the text asks for it, and what run it was stands at the end.
+    A claim gets its words and its judgement, a figure its number and caption, and what run it was stands at the end.
     """
     executed = nbformat.read(results / f"{pages.slug(chapter.name)}.ipynb", as_version=4)
     page, values = copy.deepcopy(chapter.notebook), onpage.expressions(executed)
@@ -211,8 +208,6 @@ def page_notebook(root: Path, chapter: pages.Chapter, results: Path) -> Notebook
         raise ValueError(f"chapter {chapter.name}: its run executed other code than the chapter has")
     measured, declared = dict(claims.recorded(results)), claims.of_book(root)
     ledger = "../" * (chapter.name.count("/") + 1) + f"book/ledger/{chapter.chapter}.html"
-    told = "\n".join(cell.source for cell in page.cells if cell.cell_type == "markdown")
-    placed = set(re.findall(r"^```\{published-figure\} (\S+)$", told, flags=re.MULTILINE))
     cells: list[NotebookNode] = []
     shown, place = set[str](), 0
     for cell in page.cells:
@@ -228,12 +223,12 @@ def page_notebook(root: Path, chapter: pages.Chapter, results: Path) -> Notebook
         for output in ran[place - 1].outputs:
             facts = output.get("metadata", {}).get("companion", {})
             if id := facts.get("figure"):
-                cells += [_directive("published-figure", id)] if id not in placed else []
+                cells.append(_directive("published-figure", id))
                 continue
             if (id := facts.get("claim")) in measured:
                 markup, text = claims.line(id, declared.get(id), measured[id], ledger)
                 output["data"] = {"text/html": markup, "text/plain": text}
-                shown |= set() if _HIDING & set(cell.metadata.get("tags", [])) else {id}
+                shown.add(id)
             cell.outputs.append(output)
     _below_title(cells, chapter.name)
     if unseen := [id for id in measured if id not in shown]:

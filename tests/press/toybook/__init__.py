@@ -105,7 +105,6 @@ def test_half(middle):
     + """\
   summary: Two walkers.
   source: author2000source
-  thumbnail: probe-line
   prerequisites: nothing
   budget: 60
   quick: {size: 5}
@@ -162,7 +161,7 @@ The end.
 
 # The probe, checked
 
-The lesson ends at {measured}`probe.top:.1f`. The slope, of {glue:text}`probe-points` points, see {numref}`probe-slope`:
+The lesson ends at {measured}`probe.top:.1f`. The slope is in {numref}`probe-slope`:
 
 $$
 y' = 2 x
@@ -176,14 +175,11 @@ points = 9
 
 ```{code-cell} ipython3
 import numpy as np
-from companion import claims, figures
-from companion.numbers import glue
 from matplotlib import pyplot as plt
 from walks import pairs
 
 x = np.linspace(0, 1, points)
 slope = (pairs.both(x + 1e-4) - pairs.both(x - 1e-4)) / 2e-4
-glue("probe-points", points)
 ```
 
 ```{code-cell} ipython3
@@ -193,19 +189,23 @@ glue("probe-points", points)
 ```
 
 ```{code-cell} ipython3
-:tags: [hide-input]
+:claim: probe.end
 
-claims.measure("probe.end", slope[-1], rival=x[-1])
+{"measured": slope[-1], "rival": x[-1]}
+```
+
+```{code-cell} ipython3
+---
+mystnb:
+  figure:
+    name: probe-slope
+    caption: The slope of the parabola, which is a line.
+  image:
+    alt: A straight line that rises from zero at the left to two at the right end.
+tags: [hide-cell]
+---
 figure, ax = plt.subplots()
-ax.plot(x, slope)
-figures.publish(
-    figure,
-    "probe-slope",
-    data={"x": x, "slope": slope},
-    caption="The slope of the parabola, which is a line.",
-    alt="A straight line that rises from zero at the left to two at the right end.",
-    source="this book",
-)
+ax.plot(x, slope, label="slope");
 ```
 """,
     "src/walks/__init__.py": '"""Random walks."""\n\n__version__ = "0.1.0.dev0"\n',
