@@ -44,7 +44,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--time-limit", type=_positive, metavar="SECONDS", help="a task that takes longer has failed")
     where = run.add_mutually_exclusive_group()
     where.add_argument("--threads", type=_count, metavar="N", help="threads (default: one per processor)")
-    where.add_argument("--processes", type=_count, metavar="N", help="processes, which may die without harm")
+    where.add_argument("--processes", type=_count, metavar="N", help="processes")
     where.add_argument("--scheduler", metavar="ADDRESS", help="a dask scheduler, such as tcp://host:8786")
     for name, what in (("depth", "the plan of depth"), ("mnist", "the plan of MNIST")):
         planned = commands.add_parser(
@@ -68,7 +68,7 @@ def _parser() -> argparse.ArgumentParser:
 @contextlib.contextmanager
 def _executor(processes: int | None, scheduler: str | None) -> Iterator[Executor | None]:
     if processes is not None:
-        from spinbook.sweep.processes import Processes
+        from spinbook.sweep import Processes
 
         with Processes(processes) as executor:
             yield executor

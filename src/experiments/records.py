@@ -208,7 +208,8 @@ def measure(
     """
     rows: list[Any] = []
     for kind, (function, cases) in kinds.items():
-        arrays = dict(sweep.iterate(function, cases, folder=Path(out) / name / kind, **options))
+        identity = sweep.fingerprint(name, kind, sweep.code_version(function))
+        arrays = dict(sweep.iterate(function, cases, identity=identity, folder=Path(out) / name / kind, **options))
         for k, case in enumerate(cases):
             values = {key: numbers(value, digits) for key, value in arrays[k].items()}
             rows.append({"kind": kind, "case": case._asdict()} | values)

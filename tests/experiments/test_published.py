@@ -75,7 +75,7 @@ def fake(monkeypatch):
         noted.append((out, quick, options))
 
     def fail(out, quick, **options):
-        raise FailedTasks("1 of 3 tasks failed", {1: ValueError("why")})
+        raise FailedTasks("1 of 3 tasks failed", [ValueError("why")])
 
     def stop(out, quick, **options):
         raise KeyboardInterrupt

@@ -124,7 +124,7 @@ REASONS = {
     "what a net said, and how often it found it": "experiments.comparison.training: scored",
     "of a design, which is checked where it is made": "experiments.comparison.transient: text_of",
     "arrays, made by the functions of its module": "experiments.comparison.tasks: Task",
-    "tasks and folders, no numbers; tests/sweep": "spinbook: sweep",
+    "tasks and folders, no numbers; tests/test_sweep.py": "spinbook: sweep",
     "names of sweeps, and folders; tests/experiments/test_published.py": "experiments: published",
     "text of the sources": "chapters.spin_transformers: printed",
     "paths; tests/experiments/datasets": "experiments.datasets: files mnist",

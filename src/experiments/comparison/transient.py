@@ -48,7 +48,6 @@ from spinbook.spin_transformer import (
     sphere_per_head,
     unit_length,
 )
-from spinbook.sweep.storage import decoded, encoded
 
 __all__ = [
     "ALL",
@@ -83,7 +82,6 @@ STEPS = 12
 _VANILLA = "vanilla"
 _EPSILON = 1e-6
 _ARTIFACT = "transient.json.gz"
-_SEAL = "checkpoint "
 _COURSE = ("losses", "unsettled", "skipped")
 
 
@@ -530,9 +528,7 @@ class Checkpoint(NamedTuple):
         leaves: dict[str, Any] = {f"carried.{k}": np.asarray(a) for k, a in enumerate(jax.tree.leaves(carried))}
         leaves |= {f"found.{name}": values for name, values in found.items()}
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = self.path.with_name(f".{self.path.name}.unfinished")
-        unfinished.write_bytes(encoded(leaves | {"identity": np.array(self.identity)}, _SEAL))
-        os.replace(unfinished, self.path)
+        sweep.write(self.path, leaves | {"identity": np.array(self.identity)})
 
     def read(self, like: Any) -> tuple[Any, dict[str, np.ndarray]] | None:
         """What was written, in the form of ``like``; None where there is nothing, or something of another sweep.
@@ -541,7 +537,7 @@ class Checkpoint(NamedTuple):
         """
         if not self.path.is_file():
             return None
-        arrays = decoded(self.path.read_bytes(), _SEAL)
+        arrays = sweep.read(self.path)
         if arrays is None:
             aside = self.path.with_name(f"{self.path.name}.damaged")
             os.replace(self.path, aside)

@@ -24,7 +24,7 @@ from spinbook import lens, sphere
 from spinbook.entropy_production import vector_delayed_correlations
 from spinbook.lyapunov import exponents
 from spinbook.precision import enable_x64
-from spinbook.sweep.processes import Processes
+from spinbook.sweep import Processes
 from spinbook.vector import mean_field
 from spinbook.vector.closure import steady_state
 

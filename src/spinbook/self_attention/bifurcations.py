@@ -293,7 +293,6 @@ def bifurcation(
             time_limit=time_limit,
             progress=progress,
             label={"highest": "highest beta", "others": "other betas", "all": "all betas"}[name],
-            note=f"compiling for {M} features, {K} tokens, {every_lane.classes.signs.shape[1]} sign classes",
         )
         # Each result is released as soon as it is copied, so that a sweep is in memory only once.
         for k, result in results:

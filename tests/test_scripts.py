@@ -10,7 +10,7 @@ import pytest
 
 from experiments import published
 
-SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
+SCRIPTS = Path(__file__).resolve().parents[1] / "scripts"
 
 
 def script(name):

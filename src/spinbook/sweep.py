@@ -1,0 +1,300 @@
+"""Many independent tasks on one machine or a cluster, each result kept on disk as soon as it is there.
+
+A sweep that is interrupted loses only the tasks that were running: called again with the same folder it loads what is
+there and computes the rest. ``python -m experiments`` lists the sweeps of the book and runs them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import json
+import multiprocessing
+import os
+import pickle
+import queue
+import secrets
+import signal
+import sys
+import threading
+import traceback
+import zipfile
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
+from functools import partial
+from multiprocessing.connection import wait as wait_for_end
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from tqdm.auto import tqdm
+
+from spinbook.precision import enable_x64
+
+__all__ = ["FailedTasks", "Processes", "code_version", "fingerprint", "iterate", "read", "run", "write"]
+
+Result = dict[str, np.ndarray]
+
+
+class FailedTasks(ExceptionGroup[Exception]):
+    """Some tasks of a sweep failed, after all others were done: ``failures``, by number of the task."""
+
+    failures: dict[int, Exception]
+
+
+class Processes(ProcessPoolExecutor):
+    """Worker processes, by default as many as processors, that end with this process even if it is killed.
+
+    They are started afresh ("spawn"), so take functions of a module, and ``if __name__ == "__main__":`` in a script.
+    """
+
+    def __init__(self, num_processes: int | None = None) -> None:
+        super().__init__(num_processes, multiprocessing.get_context("spawn"), _begin_worker)
+
+
+def _begin_worker() -> None:
+    # Ctrl-C reaches all processes of a terminal; the first of them decides what to do about it.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if parent := multiprocessing.parent_process():
+        threading.Thread(target=lambda: (wait_for_end([parent.sentinel]), os._exit(1)), daemon=True).start()
+
+
+def write(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
+    """The arrays as a file that ``numpy.load`` reads, whole or not at all: it gets its name when it is on the disk."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, array in arrays.items():
+            # Without a date, so that equal results are equal files.
+            with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, array, allow_pickle=False)
+        archive.comment = bytes(64)
+    body = buffer.getvalue()[:-64]
+    _write(path, body + _seal(body))
+
+
+def _seal(body: bytes) -> bytes:
+    return hashlib.sha256(body).hexdigest().encode()
+
+
+def _write(path: Path, data: Any) -> None:
+    unfinished = path.with_name(f".unfinished-{secrets.token_hex(8)}")
+    try:
+        with unfinished.open("xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(unfinished, path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def read(path: Path) -> Result | None:
+    """The arrays of a file; None if it is missing or damaged: the comment of the archive is a SHA-256 of the rest."""
+    data = path.read_bytes() if path.is_file() else b""
+    if not data or _seal(data[:-64]) != data[-64:]:
+        return None
+    with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
+        return dict(arrays)
+
+
+def _open(folder: Path, identity: str, tasks: list[Any]) -> None:
+    """Make the folder, or see that it is of this sweep."""
+    if not identity:
+        raise ValueError("identity: expected words that say which sweep is in the folder, got none")
+    described: dict[str, Any] = {"identity": identity, "num_tasks": len(tasks)}
+    # Tasks that are neither numbers nor text are for the identity to tell apart.
+    with contextlib.suppress(TypeError):
+        described["tasks"] = fingerprint(tasks)
+    folder.mkdir(parents=True, exist_ok=True)
+    path, expected = folder / "sweep.json", json.dumps(described)
+    if not path.exists() and not any(folder.glob("task-*.npz")):
+        _write(path, expected.encode())
+    there = path.read_text(encoding="utf-8") if path.exists() else "results that nothing describes"
+    if there != expected:
+        raise ValueError(f"folder: expected an empty one or one with this very sweep, got {there[:200]} in {folder}")
+
+
+def _compute(function: Callable[[Any], Any], double: bool, task: Any, path: Path | None) -> Result | BaseException:
+    """The result of a task, where the worker is, in the caller's precision, which other threads do not share."""
+    try:
+        # Only where they differ: entering the context makes JAX compile anew.
+        with contextlib.nullcontext() if double == jax.config.jax_enable_x64 else enable_x64(double):
+            result = {str(name): np.array(value, order="C") for name, value in dict(function(task)).items()}
+        for name, array in result.items():
+            # Of dtypes of other libraries, such as bfloat16, a file keeps the bytes alone.
+            if array.dtype.hasobject or np.dtype(np.lib.format.dtype_to_descr(array.dtype)) != array.dtype:
+                raise TypeError(f"result {name!r}: expected numbers or text of NumPy, got dtype {array.dtype}")
+    except BaseException as error:
+        trace, sent = "".join(traceback.format_exception(error)), error.with_traceback(None)
+        try:
+            pickle.loads(pickle.dumps(sent))
+        except Exception:
+            # One that cannot be read at the other end would take the executor with it.
+            sent = RuntimeError(f"{type(error).__name__}: {error}")
+        sent.add_note(trace)
+        return sent
+    if path is not None:
+        # A worker that does not see the folder sends its result to the process that does.
+        with contextlib.suppress(OSError):
+            write(path, result)
+    return result
+
+
+def _compute_within(seconds: float, *arguments: Any) -> Result | BaseException:
+    """The same in a thread that is left behind when the time is up: a thread cannot be ended."""
+    box: queue.SimpleQueue[Result | BaseException] = queue.SimpleQueue()
+    threading.Thread(target=lambda: box.put(_compute(*arguments)), daemon=True).start()
+    try:
+        return box.get(timeout=seconds)
+    except queue.Empty:
+        return TimeoutError(f"took longer than {seconds:g} s and was left behind")
+
+
+def iterate(
+    function: Callable[[Any], Mapping[str, Any]],
+    tasks: Iterable[Any],
+    *,
+    identity: str = "",
+    folder: str | os.PathLike[str] | None = None,
+    executor: Executor | None = None,
+    num_threads: int | None = None,
+    time_limit: float | None = None,
+    progress: bool = False,
+    label: str | None = None,
+) -> Iterator[tuple[int, Result]]:
+    """(k, function(tasks[k])) for all k, in the order in which they are ready, as NumPy arrays by name.
+
+    ``executor``: any of ``concurrent.futures``, such as ``Processes`` or ``get_executor()`` of a client of Dask. A pool
+    that forks raises ``ValueError``: its processes would wait for ever for the threads of JAX. Without one,
+    ``num_threads`` threads, by default as many as processors, begin tasks as the results before them are read. What a
+    function draws at random should follow from its task: then every executor gives the same bits.
+
+    ``folder``: where each result is kept, in a file of its own, by the worker if it sees the folder, otherwise when the
+    result arrives. Results that are there come first and are not computed again; a damaged one is. ``identity`` says
+    which sweep this is, with all that the function depends on beside its task. A folder with another identity or other
+    tasks raises ``ValueError``.
+
+    A task that raises or takes longer than ``time_limit`` seconds stops no other: at the end ``FailedTasks`` names all
+    that failed. A task out of time is left behind, and should release the interpreter now and then. If the executor
+    breaks, what it has not given back counts as failed. Ctrl-C, ``SystemExit`` and closing the iterator
+    stop the sweep once the running tasks are through, which are kept. ``progress``: show a bar with this ``label``.
+
+    >>> squares = iterate(lambda x: {"square": np.square(x)}, [1.0, 2.0, 3.0])
+    >>> sorted((k, float(result["square"])) for k, result in squares)
+    [(0, 1.0), (1, 4.0), (2, 9.0)]
+    """
+    context = getattr(executor, "_mp_context", None)
+    if context is not None and context.get_start_method() == "fork":
+        expected = "executor: expected processes that are spawned, as by sweep.Processes()"
+        raise ValueError(f"{expected}, got a pool that forks, in which the threads of JAX would be waited for for ever")
+    tasks = list(tasks)
+    paths: list[Path | None] = [None] * len(tasks)
+    if folder is not None:
+        place = Path(folder).absolute()
+        _open(place, identity, tasks)
+        paths = [place / f"task-{k:06d}.npz" for k in range(len(tasks))]
+    compute = partial(_compute if time_limit is None else partial(_compute_within, time_limit), function)
+    calls = [partial(compute, jax.config.jax_enable_x64, *both) for both in zip(tasks, paths, strict=True)]
+    bar = tqdm(total=len(tasks), disable=not progress, unit="task", desc=label)
+    return _results(calls, paths, executor, num_threads or os.cpu_count() or 1, bar)
+
+
+def _results(
+    calls: list[partial[Any]], paths: list[Path | None], executor: Executor | None, threads: int, bar: tqdm[Any]
+) -> Iterator[tuple[int, Result]]:
+    running: dict[Future[Any], int] = {}
+    failures: dict[int, Exception] = {}
+    arrived: queue.SimpleQueue[Future[Any]] = queue.SimpleQueue()
+    missing: deque[int] = deque()
+
+    def kept(k: int, future: Future[Any]) -> Result:
+        outcome, path = future.result(), paths[k]
+        if isinstance(outcome, BaseException):
+            raise outcome
+        if path is not None and not path.exists():
+            write(path, outcome)
+        return outcome
+
+    with contextlib.closing(bar), contextlib.ExitStack() as stack:
+        for k, path in enumerate(paths):
+            result = None if path is None else read(path)
+            if result is None:
+                missing.append(k)
+            else:
+                bar.update()
+                yield k, result
+        pool = executor or stack.enter_context(ThreadPoolExecutor(threads))
+        # Our own threads begin no more than whoever reads the results keeps up with: else all would wait in memory.
+        most = len(missing) if executor else 4 * threads
+        try:
+            while missing or running:
+                try:
+                    while missing and len(running) < most:
+                        k = missing.popleft()
+                        if path := paths[k]:
+                            path.unlink(missing_ok=True)
+                        # As a single object: a cluster would look into arguments for futures of its own.
+                        future = pool.submit(calls[k])
+                        running[future] = k
+                        future.add_done_callback(arrived.put)
+                    future = arrived.get()
+                    k = running.pop(future)
+                    bar.update()
+                    result = kept(k, future)
+                except Exception as error:
+                    failures[k] = error
+                else:
+                    yield k, result
+        finally:
+            # Begin no more, and keep what is on its way.
+            through = {future: k for future, k in running.items() if not future.cancel()}
+            wait(through)
+            for future, k in through.items():
+                with contextlib.suppress(BaseException):
+                    kept(k, future)
+    if failures:
+        said = [f"task {k}: {type(e).__name__}: {e}".partition("\n")[0][:200] for k, e in sorted(failures.items())]
+        said[10:] = [f"and {len(said) - 10} more"] if len(said) > 10 else []
+        message = f"{len(failures)} of {len(calls)} tasks failed, the others are done; {'; '.join(said)}"
+        group = FailedTasks(message, [failures[k] for k in sorted(failures)])
+        group.failures = failures
+        raise group
+
+
+def run(function: Callable[[Any], Mapping[str, Any]], tasks: Iterable[Any], **options: Any) -> list[Result]:
+    """[function(task) for task in tasks]: all results of ``iterate``, in order, with its options.
+
+    >>> [float(result["square"]) for result in run(lambda x: {"square": np.square(x)}, [1.0, 2.0, 3.0])]
+    [1.0, 4.0, 9.0]
+    """
+    results = dict(iterate(function, tasks, **options))
+    return [results[k] for k in range(len(results))]
+
+
+def fingerprint(*values: Any) -> str:
+    """SHA-256 of arrays, numbers, text, ``None``, and lists and dictionaries of them: equal for equal ones alone.
+
+    >>> fingerprint([1.0, "a"], np.arange(3)) == fingerprint([1.0, "a"], np.arange(3.0))  # exact
+    False
+    """
+
+    def described(value: Any) -> Any:
+        array = np.asarray(value, order="C")
+        if array.dtype.hasobject:
+            raise TypeError(f"values: expected arrays, numbers and text, got {type(value).__name__}")
+        return {"array": [array.dtype.str, array.shape, hashlib.sha256(array.tobytes()).hexdigest()]}
+
+    return hashlib.sha256(json.dumps(values, sort_keys=True, default=described).encode()).hexdigest()
+
+
+def code_version(function: Callable[..., Any]) -> str:
+    """SHA-256 of all sources of the package that a function is part of, and of this one, for an ``identity``."""
+    digest = hashlib.sha256()
+    for name in sorted({__name__.partition(".")[0], function.__module__.partition(".")[0]}):
+        folders = getattr(sys.modules[name], "__path__", ())
+        for path in sorted(path for folder in folders for path in Path(folder).rglob("*.py")):
+            digest.update(path.read_bytes())
+    return digest.hexdigest()
