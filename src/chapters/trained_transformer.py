@@ -1,7 +1,4 @@
-"""The figures of the lesson on a trained transformer: each function draws measures of heads.
-
-A map of heads has a row for each layer, the first below, and a column for each head.
-"""
+"""Maps of the measures of heads: a row for each layer, the first below, and a column for each head."""
 
 from __future__ import annotations
 
@@ -15,10 +12,8 @@ from matplotlib.figure import Figure
 
 from chapters import scripts, style
 
-__all__ = ["cosines", "heads", "irreversible", "laws", "live_markup", "two_networks"]
+__all__ = ["heads", "live_markup"]
 
-BLUE, ORANGE, GREEN, PURPLE, OCHRE, BROWN = style.QUALITATIVE
-SHOWN = ("attended", "concentration", "irreversibility", "positional", "first_token", "second_eigenvalue")
 _KEPT = 8
 """Weights of a row that the live model shows; all others are small."""
 
@@ -84,74 +79,3 @@ def live_markup(
         "start": list(start),
     }
     return scripts.markup("trained-transformer", content)
-
-
-@style.house
-def cosines(courses: Mapping[str, np.ndarray], errors: Mapping[str, np.ndarray]) -> Figure:
-    """The mean cosine of two tokens by depth, a curve for each network or change of it; named beside its end."""
-    figure, ax = style.subplots(1, 1, height=3.2, width="page")
-    colours = (BLUE, ORANGE, PURPLE, GREEN, OCHRE, BROWN)
-    for (name, values), colour, line, marker in zip(
-        courses.items(), colours, style.LINE_STYLES, style.MARKERS, strict=False
-    ):
-        depth = np.arange(len(values))
-        ax.errorbar(
-            depth, values, errors.get(name), color=colour, linestyle=line, marker=marker, markersize=4, label=name
-        )
-    ax.set(xlabel="layers passed", ylabel="mean cosine of two tokens", ylim=(-0.03, 1.05))
-    ax.legend(loc="center left", bbox_to_anchor=(1.01, 0.5))
-    return figure
-
-
-@style.house
-def laws(measured: np.ndarray, predicted: Mapping[str, np.ndarray]) -> Figure:
-    """The error of naive delayed correlations of each head: predicted against measured, one panel for each law."""
-    figure, axes = style.subplots(1, len(predicted), height=2.6, sharex=True, sharey=True)
-    ends = np.array([0.05, 1.0])
-    for letter, ax, colour, (name, values) in style.dressed("abc", axes, (ORANGE, PURPLE, BLUE), predicted.items()):
-        ax.plot(ends, ends, color=style.GREY, linewidth=1.0, linestyle="-")
-        ax.plot(measured.ravel(), np.ravel(values), color=colour, marker="o", markersize=3, linestyle="none")
-        ax.set(xscale="log", yscale="log", xlabel="measured")
-        ax.set_title(name, loc="center")
-        for axis in (ax.xaxis, ax.yaxis):
-            style.plain_ticks(axis, [0.05, 0.1, 0.2, 0.5, 1])
-        style.panel_label(ax, letter)
-    axes[0].set_ylabel("predicted")
-    return figure
-
-
-@style.house
-def irreversible(sigma: np.ndarray, scores: Mapping[str, np.ndarray]) -> Figure:
-    """Entropy production of each head against each of the ``scores``; colour and marker by layer."""
-    figure, axes = style.subplots(1, len(scores), height=2.7, sharey=True)
-    for letter, ax, (name, values) in style.dressed("abc", axes, scores.items()):
-        for k, (x, y) in enumerate(zip(values, sigma, strict=True)):
-            colour, marker = style.QUALITATIVE[k], style.MARKERS[k]
-            ax.plot(x, y, color=colour, marker=marker, markersize=4, linestyle="none", label=f"layer {k + 1}")
-        ax.set(xlabel=name, yscale="log")
-        style.panel_label(ax, letter)
-    axes[0].set_ylabel("entropy production")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=len(sigma))
-    return figure
-
-
-@style.house
-def two_networks(courses: Mapping[str, Mapping[str, np.ndarray]]) -> Figure:
-    """A panel for each measure, by layer or depth: words -> curves of both networks, and of their controls, dashed."""
-    columns = 3
-    rows = -(-len(courses) // columns)
-    figure, axes = style.subplots(rows, columns, height=2.1 * rows + 0.5, squeeze=False)
-    looks = zip((BLUE, BLUE, ORANGE, ORANGE), ("-", "--", "-", "--"), ("o", "", "^", ""), strict=True)
-    known = dict(zip(next(iter(courses.values())), looks, strict=True))
-    for letter, ax, (words, curves) in style.dressed("abcdef", axes.flat, courses.items()):
-        for name, values in curves.items():
-            colour, line, marker = known[name]
-            x = np.arange(len(values)) + (len(values) == 6)
-            ax.plot(x, values, color=colour, linestyle=line, marker=marker, markersize=4, label=name)
-        ax.set_title(words, loc="center")
-        ax.set(xticks=x)
-        style.panel_label(ax, letter)
-    for ax in axes[-1]:
-        ax.set_xlabel("layer")
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
-    return figure

@@ -19,15 +19,16 @@ from experiments import records
 __all__ = ["NETWORKS", "Sample", "by_head", "packed", "recorded", "sample", "values"]
 
 NETWORKS = ("trained", "fresh", "shuffled", "other order")
-_RECORDS = {name: f"{name}.json.gz" for name in ("lens", "causal", "spins", "reaction", "metric")}
+_RECORDS = {name: f"{name}.json.gz" for name in ("lens", "causal", "spins", "order", "reaction", "metric")}
 _SAMPLE = "minilm.npz"
 
 
 def recorded(name: str = "lens") -> dict[str, Any]:
-    """A record beside this module: of the encoder, as "causal" of the second network, "spins", "reaction" or "metric".
+    """A record beside this module: of the encoder, as "causal" of the second network, or one of the four below.
 
-    The last three have every head of both as vector spins, the echo at the layer that could have heard it, and
-    attention in the best diagonal metric. Raises ``KeyError`` for another name.
+    "spins" has every head of both as vector spins, "order" six of them with other numbers of components, "reaction" the
+    echo at the layer that can have seen it, and "metric" attention in the best diagonal metric. Raises ``KeyError`` for
+    another name.
 
     >>> recorded()["complete"], recorded("causal")["complete"]
     (True, True)

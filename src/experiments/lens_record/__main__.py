@@ -14,7 +14,7 @@ def _main() -> None:
     parser = argparse.ArgumentParser(prog="python -m experiments.lens_record", description=lens_record.__doc__)
     parser.add_argument(
         "--network",
-        choices=["encoder", "causal", "spins", "reaction"],
+        choices=["encoder", "causal", "spins", "order", "reaction", "metric"],
         default="encoder",
         help="causal is trained first",
     )
@@ -27,6 +27,8 @@ def _main() -> None:
     sizes = runs.QUICK if given.quick else runs.FULL
     if given.network == "causal":
         causal.collect(given.out, sizes=sizes, plan=given.plan)
+    elif given.network == "order":
+        spins.collect_order(given.out, path=given.weights, text=given.text, plan=given.plan)
     elif given.network in (others := {"spins": spins, "reaction": reaction, "metric": metric}):
         others[given.network].collect(given.out, path=given.weights, text=given.text, plan=given.plan)
     else:

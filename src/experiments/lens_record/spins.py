@@ -25,7 +25,7 @@ from spinbook.entropy_production import vector_delayed_correlations
 from spinbook.precision import enable_x64
 from spinbook.vector import closure, mean_field
 
-__all__ = ["BETAS", "HEADS", "LAWS", "MEANS", "collect", "heads", "measure", "order"]
+__all__ = ["BETAS", "HEADS", "LAWS", "MEANS", "collect", "collect_order", "heads", "measure", "order"]
 
 BETAS = (1.0, 2.0, 4.0)
 LAWS = ("columns alike", "with P", "linear", "one mode", "closure")
@@ -35,7 +35,7 @@ MEANS = ("naive", "TAP", "spread", "closure")
 HEADS = ((1, 3), (2, 9), (3, 5), (4, 1), (5, 8), (6, 12))
 """Layer and head, counted from one, whose couplings give the order in 1 / D."""
 _DIMS = (8, 16, 32, 64, 128)
-WINDOW, _ARTIFACT = 3, "spins.json.gz"
+WINDOW = 3
 
 
 class Sizes(NamedTuple):
@@ -152,6 +152,26 @@ def _done(task: _Task, sizes: Sizes, folder: Path, path: str | None, text: str |
     return {name: np.array([row[name] for row in rows], float) for name in rows[0]}
 
 
+def _all(
+    chosen: list[_Task],
+    name: str,
+    growing: records.Growing,
+    sizes: Sizes,
+    path: str | None,
+    text: str | None,
+    **options: Any,
+) -> dict[Any, Any]:
+    """Every task with its arrays; what is done lies in a folder of this name beside the record."""
+    assert growing.path is not None
+    run = partial(_done, sizes=sizes, folder=growing.path.parent, path=path, text=text)
+    kept = growing.beside(f"spins-{name}")
+    return dict(records.runs(run, chosen, list(sizes), folder=kept, label=name, **options))
+
+
+def _digest(plan: str | Path | None) -> str | None:
+    return hashlib.sha256(Path(plan).read_bytes()).hexdigest() if plan is not None else None
+
+
 def collect(
     folder: str | Path,
     *,
@@ -159,33 +179,37 @@ def collect(
     path: str | None = None,
     text: str | None = None,
     plan: str | Path | None = None,
-    networks: tuple[str, ...] = ("encoder", "causal", "order"),
+    networks: tuple[str, ...] = ("encoder", "causal"),
     **options: Any,
 ) -> dict[str, Any]:
     """The record, also written to ``spins.json.gz`` in ``folder``; arguments as in ``runs.collect``.
 
-    ``networks`` may be measured one after the other, "order" among them, since what is done is kept.
+    ``networks`` may be measured one after the other, since what is done is kept.
     """
-    sizes, place = sizes or Sizes(), Path(folder)
-    digest = hashlib.sha256(Path(plan).read_bytes()).hexdigest() if plan is not None else None
-    layers = range(6)
-    tasks = {name: [_Task("heads", name, k, beta) for beta in BETAS for k in layers] for name in networks}
-    if "order" in tasks:
-        tasks["order"] = [_Task("order", "encoder", k, 2.0) for k in layers]
-    growing = records.Growing.at(place, _ARTIFACT)
-    run = partial(_done, sizes=sizes, folder=place, path=path, text=text)
-    found: dict[Any, Any] = {}
-    for name, chosen in tasks.items():
-        found |= dict(
-            records.runs(run, chosen, list(sizes), folder=growing.beside(f"spins-{name}"), label=name, **options)
-        )
+    sizes, digest, growing = sizes or Sizes(), _digest(plan), records.Growing.at(folder, "spins.json.gz")
     body: dict[str, Any] = {}
-    for name in tasks:
-        if name == "order":
-            left = [found[task]["order"] for task in tasks[name]]
-            body[name] = {"dims": list(_DIMS), "left": records.numbers(left, 4)}
-            continue
-        cells = [[found[_Task("heads", name, k, beta)] for k in layers] for beta in BETAS]
+    for name in networks:
+        tasks = [[_Task("heads", name, k, beta) for k in range(6)] for beta in BETAS]
+        found = _all([task for row in tasks for task in row], name, growing, sizes, path, text, **options)
+        cells = [[found[task] for task in row] for row in tasks]
         body[name] = {key: records.numbers([[cell[key] for cell in row] for row in cells], 4) for key in cells[0][0]}
     record = {"format": 1, "sizes": sizes._asdict(), "betas": list(BETAS), "plan": digest}
     return growing.write(record | {"networks": body, "complete": True})
+
+
+def collect_order(
+    folder: str | Path,
+    *,
+    sizes: Sizes | None = None,
+    path: str | None = None,
+    text: str | None = None,
+    plan: str | Path | None = None,
+    **options: Any,
+) -> dict[str, Any]:
+    """The record of the order in 1 / D, also written to ``order.json.gz`` in ``folder``; as ``collect``."""
+    sizes, digest, growing = sizes or Sizes(), _digest(plan), records.Growing.at(folder, "order.json.gz")
+    tasks = [_Task("order", "encoder", layer - 1, 2.0) for layer, _ in HEADS]
+    found = _all(tasks, "order", growing, sizes, path, text, **options)
+    left = records.numbers([found[task]["order"] for task in tasks], 4)
+    record = {"format": 1, "sizes": sizes._asdict(), "dims": list(_DIMS), "plan": digest}
+    return growing.write(record | {"heads": [list(head) for head in HEADS], "left": left, "complete": True})
