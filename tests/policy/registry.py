@@ -50,8 +50,6 @@ class Group:
 PACKAGES = ("spinbook", "experiments", "chapters")
 # What is no figure in the chapters.
 NUMBERS = (
-    "chapters.attention_dynamics.extended",
-    "chapters.attention_dynamics.spectrum",
     *(f"chapters.collectives.response.{name}" for name in ("block", "couplings", "exact", "mean_field", "terms")),
     "chapters.kinetic_ising.published",
     "chapters.nonequilibrium_dynamics.neqnn",
@@ -66,7 +64,6 @@ UNCHECKED = "takes what its callers have checked, and says so"
 # Modules, or single names in them, without an entry: on each line a package, and names in it.
 REASONS = {
     UNCHECKED: """
-        chapters.attention_dynamics: extended spectrum.derivatives
         chapters.collectives.response: couplings
         chapters.spin_transformers.infinite: naive tap tap_without_self_term central_limit
         experiments.comparison: blocks torch_blocks.standardized training.hessenberg transient.softmax
@@ -500,12 +497,6 @@ GROUPS = [
     Group("self_attention.trajectories", "simulate", NETWORK),
     Group("self_attention.lyapunov", "kaplan_yorke_dimension lyapunov_exponents mean_log_determinant", NETWORK),
     Group("lyapunov", "exponents", EXPONENTS, "NaN where an orbit left the finite numbers"),
-    Group(
-        "chapters.attention_dynamics.spectrum",
-        "lyapunov_spectrum",
-        NETWORK,
-        "expected a map whose steps can be inverted",
-    ),
     Group(
         "self_attention.bifurcations",
         "bifurcation",

@@ -1,4 +1,4 @@
-"""The chapter on attention dynamics: its figures, and all exponents of an orbit with a bound for each."""
+"""The chapter on attention dynamics: two drawings, and numbers that the authors store."""
 
 from __future__ import annotations
 

@@ -63,8 +63,7 @@ def lyapunov_exponents(
     fall below 1e-16 of the first one. In the chaotic regimes of the paper's network the softmax extinguishes
     directions much faster than that even within one step, and the trailing exponents are then noise, whatever
     ``orthonormalise_every``: at beta = 2 all but three. Two checks: exponents that are right do not change between
-    ``orthonormalise_every=4`` and 1, and all K M are right only if they add up to ``mean_log_determinant``. For the
-    whole spectrum with a bound for each exponent take ``chapters.attention_dynamics.spectrum``.
+    ``orthonormalise_every=4`` and 1, and all K M are right only if they add up to ``mean_log_determinant``.
 
     Cost: ``simulate``'s times 2 for one exponent, 15 for all 12 of the paper's network. Raises ``ValueError`` for
     beta <= 0, more than K M exponents, and a window that does not fit. Source: Poc-Lopez and Aguilera's code; the
