@@ -1,110 +1,61 @@
-"""Each figure of the chapter shows the numbers that it is given, in order, and nothing that it made up."""
+"""The theory of the infinite system against its bound and a finite system; the runs and the solver of the source."""
 
+from functools import partial
+
+import jax
 import numpy as np
-from matplotlib.collections import LineCollection, QuadMesh
+import pytest
 
-from chapters.spin_transformers import figures as plot
-from tests.chapters.drawings import shows
-
-
-def _run(rng: np.random.Generator, steps: int = 5, sites: int = 4) -> dict[str, np.ndarray]:
-    return {name: rng.uniform(0, 1, (steps, sites)) for name in ("previous", "start", "fields", "norms")}
+from chapters.spin_transformers import infinite, printed, runs
+from spinbook import sphere
+from spinbook.spin_transformer import SpinTransformer, sphere_per_head, tap
+from spinbook.vector import fluctuations, mean_field
 
 
-def test_couplings_are_drawn_as_many_as_asked_and_by_sign():
-    J = np.random.default_rng(0).normal(size=(20, 20))
-    figure = plot.yarn(J, 0.1, np.array([0.5 + 0.5j]))
-    groups = [c for c in figure.axes[0].collections if isinstance(c, LineCollection)]
-    counts = [len(group.get_segments()) for group in groups]
-    strongest = np.abs(J) >= np.quantile(np.abs(J), 0.9)
-    assert counts == [int(np.sum(strongest & (J > 0))), int(np.sum(strongest & (J < 0)))]
-    assert shows(figure, np.array([0.5]))
+@pytest.mark.parametrize("field", [1.0, 1 / 16])
+def test_a_step_of_the_exact_theory_always_contracts(field):
+    # The factor is b / (1 + gamma_h), and gamma_h^2 >= 1 + b^2. That of the naive theory is b / 2 without a field.
+    for b in (0.1, 1.0, 8.0, 60.0):
+        options = {"beta": b, "coupling_std": 1.0, "field_length": field}
+        exact = float(infinite.steady_length(**options, theory=infinite.central_limit).factor)
+        assert 0 < exact < b / (1 + np.sqrt(1 + b**2))
+    y = 1e-6
+    assert b * y / 2 / infinite.naive(np.array([y]), b)[0, 0] == pytest.approx(b / 2)
 
 
-def test_runs_show_means_over_sites():
-    rng = np.random.default_rng(1)
-    runs = {"cold": {"naive": _run(rng), "TAP": _run(rng)}}
-    figure = plot.naive_and_tap(runs, radius=1.0)
-    for run in runs["cold"].values():
-        assert all(shows(figure, values.mean(axis=1)) for values in run.values())
-    one = runs["cold"]["naive"]
-    figure = plot.single_run({k: one[k] for k in ("previous", "start", "fields")}, one["norms"], radius=1.0, shown=2)
-    assert shows(figure, one["norms"].mean(axis=1), one["norms"][:, 1])
-    assert not shows(figure, one["norms"][:, 3])
+def test_steady_lengths_are_those_of_a_system_of_many_sites():
+    N, D = 300, 128
+    rng = np.random.default_rng(0)
+    J, x = rng.normal(size=(N, N)) / np.sqrt(N), rng.normal(size=(N, D))
+    x *= sphere.radius(D) / np.linalg.norm(x, axis=1, keepdims=True)
+    for step, theory in ((mean_field.naive_step, infinite.naive), (mean_field.flat_tap_step, infinite.tap)):
+        m = np.asarray(mean_field.steady_state(J, x, beta=1.0, step=step, tol=1e-6).value)
+        expected = infinite.steady_length(beta=1.0, coupling_std=1.0, field_length=1.0, theory=theory).length
+        assert np.linalg.norm(m, axis=1).mean() / sphere.radius(D) == pytest.approx(float(expected), rel=0.01)
 
 
-def test_maps_are_drawn_as_they_are_with_one_mark_for_each_system():
-    betas, strengths = np.geomspace(0.2, 6, 6), np.geomspace(0.1, 4, 5)
-    values = np.linspace(0, 0.9, 30).reshape(5, 6)
-    systems = {"TAP": np.array([[2.0, 1.0, 0.0]])}
-    options = {"turned": {"TAP": values > 0.8}, "runs": {"1": ("TAP", 1.0, 1.0)}, "systems": systems}
-    figure = plot.existence(betas, strengths, {"TAP": values}, **options)
-    mesh = next(c for c in figure.axes[0].collections if isinstance(c, QuadMesh))
-    np.testing.assert_array_equal(np.ma.filled(mesh.get_array(), np.nan).ravel(), values.ravel())
-    assert [tuple(line.get_xydata()[0]) for line in figure.axes[0].lines] == [(2.0, 1.0), (1.0, 1.0)]
+def test_the_solver_of_the_source_stops_near_the_steady_state_and_not_at_it():
+    # With the index of the source, as that solver has it.
+    options = {"beta": 1.0, "spheres": sphere_per_head, "key": jax.random.key(0)}
+    stack = SpinTransformer(2, 32, 2, theory=partial(tap, covariances=fluctuations.of_receivers), **options)
+    x = jax.random.normal(jax.random.key(1), (8, 32))
+    early, late = (np.abs(printed.solved_to(tol, stack, x) - np.asarray(stack(x))).max() for tol in (1e-3, 1e-8))
+    assert late < 1e-7 < early < 2e-3
 
 
-def test_one_step_shows_every_curve():
-    dims, strengths = np.array([8.0, 16.0]), np.array([0.1, 0.2])
-    names = ("naive, large D", "TAP, large D", "naive, exact", "TAP, exact")
-    by_dim = {name: np.array([0.1, 0.05]) / (k + 1) for k, name in enumerate(names)}
-    by_strength = {name: np.array([0.01, 0.05]) / (k + 1) for k, name in enumerate(names)}
-    noise = np.array([1e-4, 1e-4])
-    figure = plot.one_step(
-        dims, by_dim, noise, strengths=strengths, by_strength=by_strength, noise_by_strength=noise, guides={2: 1e-3}
-    )
-    assert shows(figure, by_dim, by_strength, 1e-3 * (strengths / 0.1) ** 2)
+def test_what_is_followed_of_a_run_is_that_of_its_means():
+    J, directions = runs.drawn(2666, 5, 8)
+    found = runs.follow(2 * J, 3 * directions, beta=1.0, step=mean_field.naive_step, steps=4)
+    later = runs.follow(2 * J, 3 * directions, beta=1.0, step=mean_field.naive_step, steps=1, begin=found.m)
+    J, x, m, last = (np.asarray(a, dtype=float) for a in (2 * J, 3 * directions, found.m, later.m))
+    h = x + J @ m
+    assert last == pytest.approx(h / (1 + np.sqrt(1 + np.sum(h**2, axis=1, keepdims=True) / 3)), abs=1e-5)
 
+    def cosine(a, b):
+        return np.sum(a * b, axis=1) / np.linalg.norm(a, axis=1) / np.linalg.norm(b, axis=1)
 
-def test_draws_of_one_setting_share_a_mark_and_what_was_not_found_is_left_out():
-    x, y = np.array([0.1, 0.2, 0.3]), np.array([0.11, np.nan, 0.31])
-    labels, errors = {"means": np.array(["a", "a", "b"])}, {"means": np.zeros(3)}
-    figure = plot.collective(
-        {"means": x, "more": x},
-        {"means": y, "more": y},
-        labels | {"more": labels["means"]},
-        errors=errors | {"more": y * 0},
-    )
-    assert shows(figure, np.array([0.11]), np.array([0.31]))
-
-
-def test_every_system_has_a_mark_of_each_law_in_the_row_of_its_shape():
-    names = np.array(["band", "band", "sink"])
-    ratios = {"short": np.array([0.8, 1.1, 0.1]), "long": np.array([0.97, 1.02, 1.0]), "whole": np.array([1.0, 1, 1])}
-    (ax,) = plot.shapes(names, ratios, within=0.1).axes
-    assert [line.get_xydata().tolist() for line in ax.lines[:3]] == [
-        [[x, row] for x, row in zip(ratio, (0, 0, 1), strict=True)] for ratio in ratios.values()
-    ]
-    assert [label.get_text() for label in ax.get_yticklabels()] == ["band", "sink"]
-
-
-def test_printed_entries_are_sorted_and_none_is_lost():
-    values = np.random.default_rng(2).uniform(1e-7, 1e-5, 36)
-    figure = plot.printed({"module": values}, {"module": np.full(36, 5e-9)})
-    assert shows(figure, np.sort(values))
-
-
-def test_every_other_figure_draws():
-    x = np.geomspace(0.1, 1, 13)
-    families = {"a": x, "b": x / 2}
-    assert len(plot.schematic().axes) == 3
-    options = {
-        "iterations": np.arange(1, 9),
-        "errors": {20.0: x[:8]},
-        "failing_orders": x,
-        "failures": x,
-        "repaired": x,
-    }
-    assert len(plot.bessel(x, families, families, **options).axes) == 3
-    assert len(plot.errata(x, families, dims=x, trace_errors=families).axes) == 2
-    options = {"times_nu": {8: 3 * x}, "law": x, "concentrations": x, "sensitivity": x, "choices": {"best": (0.5, 0.5)}}
-    assert len(plot.large_d(x, {8: x}, {8: x / 9}, **options).axes) == 3
-    run = _run(np.random.default_rng(3))
-    options = {"changes": {"naive": x}, "factors": {"naive": 0.9}}
-    assert len(plot.strong_run({"naive": run}, **options).axes) == 3
-    heads, edges = (
-        {"one sphere": np.array([0.0, 4.0, 1.0]), "one per head": np.array([1.0, 3.0, 1.0])},
-        np.arange(4) / 5,
-    )
-    response = {"one sphere": np.ones((4, 4)), "one per head": np.eye(4)}
-    assert len(plot.heads(heads, edges=edges, response=response).axes) == 3
+    assert later.previous[0] == pytest.approx(cosine(last, m), abs=1e-5)
+    assert later.field[0] == pytest.approx(cosine(last, x), abs=1e-5)
+    assert later.start[0] == pytest.approx(cosine(last, np.ones((5, 8))), abs=1e-5)
+    assert later.length[0] == pytest.approx(np.linalg.norm(last, axis=1), abs=1e-5)
+    assert later.change[0] == pytest.approx(np.linalg.norm(last - m) / np.linalg.norm(m), abs=1e-5)

@@ -333,3 +333,46 @@ def test_the_module_with_the_spread_theory_rests_where_the_spread_step_does():
     found = mean_field.steady_state(module.couplings(x)[0], fields, beta=1.5, step=mean_field.spread_step)
     assert bool(found.converged)
     np.testing.assert_allclose(module(x), found.value, rtol=0, atol=1e-8)
+
+
+def test_the_default_covariances_are_those_of_exact_spins():
+    # Of spins of many components; the trace, which is nearly all, is exact, and the rest errs by 1 / nu twice.
+    rng, N, D = np.random.default_rng(0), 12, 512
+    J = rng.normal(size=(N, N)) / np.sqrt(N)
+    m, new = rng.normal(size=(2, N, D))
+    for a in (m, new):
+        a *= sphere.radius(D) * rng.uniform(0.3, 0.9, (N, 1)) / np.linalg.norm(a, axis=1, keepdims=True)
+    x = np.asarray(sphere.field_large_d(new, beta=1.0)) - J @ m
+
+    def exact(gains, squared, dim, beta):
+        scale = sphere.exact.inverse_gain(squared, dim, beta)
+        return fluctuations.of_senders(sphere.exact.gains_at(squared * scale**2, dim, beta), squared, dim, beta)
+
+    truth, right, printed = (
+        np.asarray(mean_field.second_order_magnetization(new, m, J, x, beta=1.0, covariances=rule))
+        for rule in (exact, fluctuations.of_senders, fluctuations.of_receivers)
+    )
+    assert np.linalg.norm(right - truth) < 1e-4 * np.linalg.norm(truth) < np.linalg.norm(printed - truth)
+
+
+def test_the_lag_of_message_passing_takes_out_the_echo():
+    # With symmetric random couplings fields are then normal, and lengths follow p(y), y^2 = beta^2 (1 + p^2).
+    N, D, beta = 400, 64, 2.0
+    rng = np.random.default_rng(0)
+    J = rng.normal(size=(N, N)) / np.sqrt(N)
+    J = (J + J.T) / np.sqrt(2)
+    x = rng.normal(size=(N, D))
+    x *= sphere.radius(D) / np.linalg.norm(x, axis=1, keepdims=True)
+    expected = [2 / (1 + np.sqrt(5))]
+    for _ in range(6):
+        y = beta * np.sqrt(1 + expected[-1] ** 2)
+        expected.append(y / (1 + np.sqrt(1 + y**2)))
+
+    def off(lagged):
+        options = {"beta": beta, "steps": 6, "step": message_passing_step, "lagged": lagged}
+        m = mean_field.simulate(sphere.magnetization_large_d(x, beta=beta), J, x, **options)
+        lengths = np.sqrt(np.mean(np.sum(np.asarray(m) ** 2, axis=2), axis=1)) / sphere.radius(D)
+        return np.abs(lengths / expected[1:] - 1).max()
+
+    # One draw of the couplings scatters by four times the root of two over 400, and 1 / D is left out.
+    assert off(True) < 0.03 < off(False)

@@ -1,4 +1,4 @@
-"""The chapter on spin transformers: its figures, and the arrays that its source prints."""
+"""The chapter on spin transformers: the runs and the printed arrays of its source, and the infinite system."""
 
 from __future__ import annotations
 

@@ -1,11 +1,20 @@
-"""Arrays that the sources print, with all the digits that they show."""
+"""Arrays that the sources print, with all the digits that they show, and the solver that they were made with."""
 
 from __future__ import annotations
 
+import equinox as eqx
+import jax
+import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-__all__ = ["corner", "rounding", "spin_transformer"]
+from spinbook import sphere
+from spinbook.spin_transformer import SpinTransformer
+from spinbook.vector import fluctuations
+from spinbook.vector.mean_field import flat_tap_step
+
+__all__ = ["corner", "rounding", "solved_to", "spin_transformer"]
 
 # Bal (2023), section "A simple JAX implementation": the first and last three rows and columns of what its cells print.
 _SPIN_TRANSFORMER = {
@@ -69,3 +78,51 @@ def rounding(text: np.ndarray) -> np.ndarray:
         return 0.5 * 10.0 ** (int(exponent or 0) - len(digits.partition(".")[2]))
 
     return np.vectorize(half_unit)(text)
+
+
+@jax.jit
+def _updated(m: jax.Array, J: jax.Array, x: jax.Array, beta: jax.Array) -> jax.Array:
+    return flat_tap_step(m, J, x, beta=beta, covariances=fluctuations.of_receivers)
+
+
+def _anderson(m: np.ndarray, J: np.ndarray, x: np.ndarray, beta: float, tol: float) -> np.ndarray:
+    """The last update of Anderson's acceleration with five states, where the change of all of m is below ``tol``.
+
+    As JAXopt has it: plain updates for five states; then the combination of the last five, with weights of sum one,
+    whose changes cancel best.
+    """
+    states: list[np.ndarray] = []
+    changes: list[np.ndarray] = []
+    for _ in range(100):
+        if len(states) == 5:
+            d = np.stack(changes)
+            overlaps = np.einsum("kid,lid->kl", d, d, optimize=True) + np.eye(5, dtype=m.dtype) * m.dtype.type(1e-5)
+            weights = np.linalg.solve(overlaps, np.ones(5, m.dtype))
+            m = np.tensordot(weights / weights.sum(), np.stack(states) + d, 1)
+        after = np.asarray(_updated(m, J, x, jnp.asarray(beta, m.dtype)))
+        states, changes = [*states, m][-5:], [*changes, after - m][-5:]
+        if np.linalg.norm(changes[-1]) < tol:
+            break
+        m = after
+    return after
+
+
+def solved_to(tol: float, stack: SpinTransformer, inputs: Float[ArrayLike, "N D"]) -> Float[np.ndarray, "N D"]:
+    """The output of a stack whose heads are solved as the source's program does, which has ``tol`` = 1e-3.
+
+    TAP with the source's index, from the answer to x + J m with all components of m equal and |m| = 1; the stack has a
+    sphere for each head. Solved to rounding, the output has other digits from the fourth one on.
+    """
+    arrays, rest = eqx.partition(stack.modules, eqx.is_array)
+    rows = np.asarray(inputs)
+    for k in range(stack.depth):
+        module = eqx.combine(jax.tree.map(lambda leaf, k=k: leaf[k], arrays), rest)
+        couplings, beta = np.asarray(module.couplings(rows)), float(module.beta)
+        fields = np.asarray(module.input_fields(rows)).reshape(len(rows), len(couplings), -1)
+        heads = []
+        for J, x in zip(couplings, fields.swapaxes(0, 1), strict=True):
+            start = np.full_like(x, x.shape[1] ** -0.5)
+            m = np.asarray(sphere.magnetization_large_d(x + J @ start, beta=x.dtype.type(beta)))
+            heads.append(_anderson(m, J, x, beta, tol))
+        rows = np.concatenate(heads, axis=1)
+    return rows

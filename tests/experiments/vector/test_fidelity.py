@@ -119,3 +119,23 @@ def test_replicas_that_groups_do_not_share_and_a_site_without_a_twin_are_refused
         fidelity.sampled(jax.random.key(0), np.eye(2), np.ones((2, 4)), **sizes)
     with pytest.raises(ValueError, match="num_sites: expected an even number, every site having a twin, got 5"):
         fidelity.twins(jax.random.key(0), 5, 8)
+
+
+def test_recorded_halves_forget_where_they_began():
+    # Errors against sampled means say nothing where they do not, as in weak fields when it is cold.
+    found = [(case, float(found["forgotten"])) for case, found in fidelity.record() if case.kind == "rows"]
+    assert max(value for case, value in found if case.field == 1) < 2
+    assert max(value for case, value in found if case.field < 1 and case.beta == 4) > 2
+
+
+def test_a_case_of_the_record_is_measured_again():
+    record = fidelity.record()
+    k = next(k for k, (case, _) in enumerate(record) if case.kind == "collective")
+    (case, recorded), (_, other) = record[k : k + 2]
+    found = fidelity.measure(case)
+    error = np.maximum(recorded["delayed"][:, 1], 1e-6)
+    # The same random numbers give the same values, but where rounding sends a draw another way.
+    assert np.nanmax(np.abs(found["delayed"][:, 0] - recorded["delayed"][:, 0]) / error) < 6
+    assert np.nanmax(np.abs(other["mode"] - recorded["mode"])) > 100 * np.nanmax(
+        np.abs(found["mode"] - recorded["mode"])
+    )

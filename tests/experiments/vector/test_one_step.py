@@ -71,3 +71,12 @@ def test_a_quick_run_writes_all_digits(tmp_path, monkeypatch):
     monkeypatch.setattr(records.resources, "files", lambda _: tmp_path)
     assert one_step.record()[0][0] == Case(0, 0.4, 1024)
     assert [found["noise"] for _, found in one_step.record()] == [1 / 3, 4 / 3]
+
+
+def test_a_row_of_the_record_is_measured_again():
+    # The lengths of two runs with the same systems differ by a few standard errors of the sampling at most.
+    record = one_step.record()
+    case, recorded = record[5]
+    errors = one_step.measure(case)["errors"]
+    assert np.abs(errors - recorded["errors"]).max() < 2 * recorded["noise"]
+    assert np.abs(errors - record[4][1]["errors"]).max() > 2 * recorded["noise"]
