@@ -55,7 +55,7 @@ def test_the_order_parameters_solve_their_equations_by_plain_sums(kind):
     H, by_H = np.polynomial.legendre.leggauss(40)
     z, by_z, H, by_H = 0.4 * z, by_z / by_z.sum(), H[:, None] / 2, by_H / 2
     M = q = 1.0
-    for _ in range(200):
+    for _ in range(300):
         field = H + M + np.sqrt(q) * z
         m = np.tanh(1.5 * field)
         if kind == "model":
