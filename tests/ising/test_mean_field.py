@@ -116,8 +116,11 @@ def test_flat_tap_steps_stay_in_the_steady_state_of_tap(beta):
     assert bool(steady.converged)
     np.testing.assert_allclose(mean_field.flat_tap_step(steady.value, J, h, beta=beta), steady.value, atol=1e-9)
     # Its own magnetization enters from the step before, so that elsewhere it is another map.
-    other = mean_field.flat_tap_step(0.5 * steady.value, J, h, beta=beta)
-    assert not np.allclose(other, mean_field.tap_step(0.5 * steady.value, J, h, beta=beta), atol=1e-4)
+    m = 0.5 * np.asarray(steady.value)
+    other = mean_field.flat_tap_step(m, J, h, beta=beta)
+    echo = beta**2 * (J**2 @ (1 - m**2))
+    np.testing.assert_allclose(other, np.tanh(beta * (h + J @ m) - echo * m), rtol=1e-12)
+    assert not np.allclose(other, mean_field.tap_step(m, J, h, beta=beta), atol=1e-4)
 
 
 def test_a_simulation_is_repeated_steps_and_ends_in_the_steady_state():

@@ -48,6 +48,26 @@ def test_without_disorder_nothing_is_irreversible_and_the_overlap_is_that_of_the
     assert abs(q - np.trapezoid(np.tanh(1.5 * (H + M)) ** 2, H)) < 1e-8
 
 
+@pytest.mark.parametrize("kind", ["model", "naive", "tap"])
+def test_the_order_parameters_solve_their_equations_by_plain_sums(kind):
+    # M = <m> and q = <m m'> over fields and noise, iterated from one with fixed nodes; in the model m and m' share q.
+    z, by_z = np.polynomial.hermite_e.hermegauss(60)
+    H, by_H = np.polynomial.legendre.leggauss(40)
+    z, by_z, H, by_H = 0.4 * z, by_z / by_z.sum(), H[:, None] / 2, by_H / 2
+    M = q = 1.0
+    for _ in range(300):
+        field = H + M + np.sqrt(q) * z
+        m = np.tanh(1.5 * field)
+        if kind == "model":
+            m = np.tensordot(by_z, np.tanh(1.5 * (field + np.sqrt(1 - q) * z[:, None, None])), 1)
+        if kind == "tap":
+            for _ in range(60):
+                m = np.tanh(1.5 * field - 1.5**2 * 0.4**2 * (1 - q) * m)
+        M, q = by_H @ m @ by_z, by_H @ m**2 @ by_z
+    solve = getattr(sk, "order_parameters" if kind == "model" else f"{kind}_order_parameters")
+    np.testing.assert_allclose(solve(1.5, **{**ENSEMBLE, "coupling_std": 0.4})[:2], [M, q], atol=1e-9)
+
+
 @pytest.mark.parametrize(
     ("step", "closure"),
     [(mean_field.naive_step, sk.naive_order_parameters), (mean_field.tap_step, sk.tap_order_parameters)],
@@ -97,7 +117,11 @@ def test_sampling_a_large_system_gives_magnetization_overlap_and_entropy_product
     assert np.all(np.abs(found.mean(axis=0) - infinite) < 4 * error + 5 / n)
 
 
-def test_sampled_couplings_have_the_stated_mean_and_variance():
+def test_sampled_couplings_and_fields_have_the_stated_mean_and_variance():
+    h = np.asarray(sk.sample_fields(jax.random.key(3), 160_000, width=0.5))
+    assert np.abs(h).max() < 0.5
+    # The variance of the square of a uniform number is 4/5 of its squared mean.
+    assert abs(h.var() / (0.25 / 3) - 1) < 5 * np.sqrt(0.8 / 160_000)
     n = 400
     J = np.asarray(sk.sample_couplings(jax.random.key(2), n, mean=1.0, std=0.3))
     assert abs(J.mean() * n - 1.0) < 5 * 0.3 / np.sqrt(n)

@@ -53,8 +53,6 @@ NUMBERS = (
     *(f"chapters.collectives.response.{name}" for name in ("block", "couplings", "exact", "mean_field", "terms")),
     "chapters.kinetic_ising.published",
     "chapters.nonequilibrium_dynamics.neqnn",
-    "chapters.rbm_mixtures.random_features",
-    "chapters.rbm_mixtures.stack",
     "chapters.spin_transformers.infinite",
     "chapters.spin_transformers.printed",
 )
@@ -278,11 +276,6 @@ ANSWERED: dict[str, Any] = {
     "question": _first("experiments.comparison.transient_questions.QUESTIONS"),
 }  # fmt: skip
 SOLVED: dict[str, Any] = {"y0": _random(3), "damping": 0.9, "history": 2, **NUMERICS}
-FEATURES = RBM | {"num_features": 5, "dim": 3, "directions": _random(5, 3, seed=2)}
-STACKED: dict[str, Any] = {
-    "visible": RBM["visible"], "weights": Opaque(lambda: [_random(3, 2), _random(2, 2, seed=1)]),
-    "biases": Opaque(lambda: [np.zeros(2), np.zeros(2)]),
-}  # fmt: skip
 READ: dict[str, Any] = {
     "free_energy": Opaque(lambda: lambda J, h: -jnp.sum(J * (h @ h.T))),
     "moments": _made("chapters.collectives.response.Moments", np.zeros((3, 1)), np.eye(3)),
@@ -463,8 +456,6 @@ GROUPS = [
     Group("rbm.hidden_given_visible", "gaussian", PRIOR | {"key": KEY}),
     Group("rbm.hidden_given_visible", MAKERS, PRIOR | {"key": KEY}, wrap=_of_sampler),
     Group("rbm.visible_terms", "gaussian linear", RBM | {"mean": 0.1, "scale": 0.5, "t": _random(3)}, wrap=_of_maker),
-    Group("chapters.rbm_mixtures.random_features", "directions retrieve", FEATURES),
-    Group("chapters.rbm_mixtures.stack", "effective_energy", STACKED),
     Group("chapters.collectives.response.exact", "configurations energy", RESPONSE),
     Group(
         "chapters.collectives.response.exact",

@@ -1,4 +1,4 @@
-"""The chapter on kinetic Ising models: its figures, and the random numbers of its source."""
+"""The chapter on kinetic Ising models: the random numbers of its source."""
 
 from __future__ import annotations
 
