@@ -42,7 +42,7 @@ def test_a_tree_has_one_bond_less_than_spins_and_no_loop():
 
 def test_a_spiked_matrix_has_its_top_eigenvector_along_the_hidden_signs():
     J, s = chapter.spiked(600, 2.0, np.random.default_rng(0))
-    assert np.array_equal(J, J.T)
+    np.testing.assert_allclose(J, J.T, atol=1e-15)
     assert not np.diag(J).any()
     values, vectors = np.linalg.eigh(J / 2.0)  # of lambda s s^T / N + W
     assert values[-1] == pytest.approx(2.5, abs=0.15)  # lambda + 1 / lambda
@@ -84,7 +84,7 @@ def test_the_adjoint_of_a_step_without_cavity_variances_is_right():
 
 
 def test_the_exponent_of_a_time_is_that_of_the_work():
-    assert 1.5 < chapter.fitted_exponent(lambda J: [J * J for _ in range(8)], (400, 800, 1600), 3) < 2.6
+    assert 2.2 < chapter.fitted_exponent(lambda J: J @ J, (150, 300, 600), 5) < 3.6
 
 
 def test_couplings_larger_by_a_factor_change_a_training_and_its_seed_repeats_it():
