@@ -1,341 +1,225 @@
-"""The figures of the chapter ``adaptive-tap``: each function draws given results and returns the figure.
-
-Naive mean field is orange and dashed, plain TAP blue and solid, adaptive TAP green and dash-dotted, wherever they meet.
-Each function says which shapes it expects.
-"""
+"""What the audit of adaptive TAP needs beside its own cells: trainings, fits, samples on spheres, random systems."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Sequence
 
 import numpy as np
-from matplotlib import ticker
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+import torch
+from torch import Tensor, nn
 
-from chapters import style
+from experiments import digit_network
+from spinbook.adaptive_tap import attention, couplings, priors, vector
 
 __all__ = [
-    "SIDE",
-    "convergence",
-    "correction",
-    "errors",
-    "gaussian",
-    "headline",
-    "initialisation",
-    "message_passing",
-    "network",
-    "organisation",
-    "places",
+    "accelerated",
+    "adjoint_error",
+    "fitted",
+    "fitted_exponent",
+    "ratio",
+    "sphere_errors",
+    "sphere_means",
+    "spiked",
+    "trained",
+    "tree",
+    "watched",
 ]
 
-BLUE, ORANGE, GREEN, PURPLE, OCHRE, BROWN = style.QUALITATIVE
-COLOURS = {"naive": ORANGE, "TAP": BLUE, "adaptive": GREEN}
-LINES = {"naive": "--", "TAP": "-", "adaptive": "-."}
-MARKERS = {"naive": "s", "TAP": "o", "adaptive": "^"}
-SIDE = 4
-"""Patches along a side of the image."""
+
+def fitted(network: nn.Module, inputs: Tensor, targets: Tensor, *, steps: int) -> nn.Module:
+    """The network after so many steps of Adam, rate 0.003, on the mean square distance of all outputs from targets."""
+    optimizer = torch.optim.Adam(network.parameters(), lr=3e-3)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        (network(inputs) - targets).square().mean().backward()
+        optimizer.step()
+    return network
 
 
-def _strengths(ax: Axes, strengths: np.ndarray) -> None:
-    ax.set_xscale("log")
-    shown = [value for value in (0.1, 0.2, 0.5, 1.0, 2.0) if strengths[0] <= value <= strengths[-1]]
-    style.plain_ticks(ax.xaxis, shown)
-    ax.set_xlabel(r"coupling strength $g$")
+def accelerated(
+    f: Callable[[Tensor], Tensor], y: Tensor, *, steps: int = 60, memory: int = 5, ridge: float = 1e-4
+) -> Tensor:
+    """The state (batch, entries) with the smallest |f(y) - y| / |f(y)| that Anderson's method meets, as the source's.
 
-
-def _errors(ax: Axes, strengths: np.ndarray, quartiles: Mapping[str, np.ndarray]) -> None:
-    for name, (low, middle, high) in quartiles.items():
-        ax.plot(
-            strengths,
-            middle,
-            color=COLOURS[name],
-            linestyle=LINES[name],
-            marker=MARKERS[name],
-            markersize=4.0,
-            label=name,
-        )
-        ax.fill_between(strengths, low, high, color=COLOURS[name], alpha=0.15, linewidth=0)
-    ax.set_yscale("log")
-    ax.yaxis.set_minor_locator(ticker.NullLocator())
-    _strengths(ax, strengths)
-
-
-@style.house
-def errors(strengths: np.ndarray, quartiles: Mapping[int, Mapping[str, np.ndarray]], *, quantity: str) -> Figure:
-    """Medians of errors against the coupling strength, the middle half of the systems shaded, a panel for each size.
-
-    ``quartiles[num_spins][method]`` is (3, strengths), with methods "naive", "TAP", "adaptive".
+    All entries of an example are mixed with the same weights, over the last ``memory`` states.
     """
-    figure, axes = style.subplots(1, len(quartiles), height=3.0, sharey=True, squeeze=False)
-    for ax, (num_spins, by_method) in zip(axes[0], quartiles.items(), strict=True):
-        _errors(ax, strengths, by_method)
-        ax.set_title(f"$N = {num_spins}$", loc="center")
-    axes[0, 0].set_ylabel(quantity)
-    axes[0, -1].legend(loc="lower right")
-    if len(quartiles) > 1:
-        style.letters(*axes[0])
-    return figure
+    states, images, best = [y], [f(y)], (np.inf, y)
+    for _ in range(steps):
+        gaps = torch.stack([image - state for state, image in zip(states, images, strict=True)], 1)
+        gram = gaps @ gaps.mT + ridge * torch.eye(len(states), dtype=y.dtype)
+        weights = torch.linalg.solve(gram, torch.ones(len(states), 1, dtype=y.dtype))
+        y = (weights / weights.sum(1, keepdim=True) * torch.stack(images, 1)).sum(1)
+        new = f(y)
+        best = min(best, (float((new - y).norm() / new.norm()), y), key=lambda pair: pair[0])
+        states, images = [*states, y][-memory:], [*images, new][-memory:]
+    return best[1]
 
 
-@style.house
-def convergence(
-    strengths: np.ndarray,
-    fractions: Mapping[str, np.ndarray],
+def _on_sphere(h: np.ndarray, radius: float, rng: np.random.Generator) -> np.ndarray:
+    """Draws from exp(h . S) on a sphere in three dimensions, where the component along h has an exponential density."""
+    size = np.linalg.norm(h, axis=0) * radius
+    u, axis = rng.random(size.shape), h * radius / size
+    along = 1 + np.log(u + (1 - u) * np.exp(-2 * size)) / size
+    side = rng.normal(size=h.shape)
+    side -= (side * axis).sum(axis=0) * axis
+    side /= np.linalg.norm(side, axis=0)
+    return radius * (along * axis + np.sqrt(np.clip(1 - along**2, 0, 1)) * side)
+
+
+def sphere_means(
+    couplings: np.ndarray,
+    fields: np.ndarray,
+    radius: float,
     *,
-    traces: Mapping[str, np.ndarray],
-    lowest: np.ndarray,
-    converged: np.ndarray,
-) -> Figure:
-    """Where plain iteration converges, how it fails, and the smallest eigenvalue along the way.
+    chains: int,
+    sweeps: int = 150,
+    thrown: int = 30,
+    seed: int = 1,
+) -> tuple[np.ndarray, np.ndarray]:
+    """<S_i> of p ~ exp(S.J S / 2 + X.S) for spins on a sphere in three dimensions, and standard errors over chains.
 
-    ``fractions[method]`` (strengths,) of the systems converge. ``traces`` maps a description to the smallest eigenvalue
-    after each step. ``lowest`` eigenvalue met and ``converged`` are (strengths, systems) of adaptive TAP.
+    ``couplings`` (3 N, 3 N), symmetric, without couplings of a spin with itself; ``fields`` (batch, N, 3). In each
+    sweep every spin is drawn anew, given the others; ``thrown`` sweeps come before those that count.
     """
-    figure, (left, middle, right) = style.subplots(1, 3, height=2.8)
-    for name, values in fractions.items():
-        left.plot(strengths, values, color=COLOURS[name], linestyle=LINES[name], marker=MARKERS[name], markersize=4.0)
-    left.set(ylabel="fraction converged", ylim=(-0.03, 1.12))
-    _strengths(left, strengths)
-    for name, height in (("naive", 0.42), ("TAP", 0.30), ("adaptive", 0.18)):
-        left.text(0.06, height, name, color=COLOURS[name], fontsize=8.5, transform=left.transAxes)
-
-    looks = ((GREEN, "-.", 8.0), (BROWN, "-", 5.0))
-    for (colour, line, offset), (name, eigenvalues) in style.dressed(looks, traces.items()):
-        steps = np.arange(len(eigenvalues))
-        middle.plot(steps, eigenvalues, color=colour, linestyle=line, linewidth=1.3)
-        style.label(middle, name, (float(steps[-1]), float(eigenvalues[-1])), colour, (-4, offset), ha="right")
-    middle.axhline(0, color=style.INK, linewidth=0.9, linestyle=":")
-    middle.set(xlabel="step", ylabel=r"smallest eigenvalue of $\Lambda - J$")
-    middle.set_yscale("symlog", linthresh=1.0)
-
-    columns = np.broadcast_to(strengths[:, None], lowest.shape)
-    nudge = 1 + 0.06 * (np.arange(lowest.shape[1]) / max(lowest.shape[1] - 1, 1) - 0.5)
-    for chosen, colour, marker, face in ((converged, GREEN, "^", GREEN), (~converged, BROWN, "o", "none")):
-        right.plot(
-            (columns * nudge)[chosen],
-            lowest[chosen],
-            color=colour,
-            marker=marker,
-            markersize=3.5,
-            markerfacecolor=face,
-            linestyle="none",
-        )
-    right.axhline(0, color=style.INK, linewidth=0.9, linestyle=":")
-    right.set_yscale("symlog", linthresh=1.0)
-    right.set_ylabel("lowest eigenvalue on the way")
-    _strengths(right, strengths)
-    right.text(0.04, 0.20, "converged", color=GREEN, fontsize=8.5, transform=right.transAxes)
-    right.text(0.04, 0.10, "did not", color=BROWN, fontsize=8.5, transform=right.transAxes)
-    style.letters(left, middle, right)
-    return figure
+    rng, h = np.random.default_rng(seed), fields.reshape(len(fields), -1).T[..., None]
+    S = np.zeros((len(couplings), len(fields), chains))
+    total = np.zeros_like(S)
+    for sweep in range(sweeps + thrown):
+        for i in range(0, len(S), 3):
+            own = slice(i, i + 3)
+            S[own] = _on_sphere(h[own] + np.tensordot(couplings[own], S, 1), radius, rng)
+        if sweep >= thrown:
+            total += S / sweeps
+    error = total.std(axis=-1, ddof=1) / np.sqrt(chains)
+    return total.mean(-1).T.reshape(fields.shape), error.T.reshape(fields.shape)
 
 
-@style.house
-def gaussian(radii: np.ndarray, deviations: Mapping[str, np.ndarray], *, residuals: Mapping[str, np.ndarray]) -> Figure:
-    """Two readings of one symbol, and two ways to the mean of a Gaussian model.
+def ratio(values: np.ndarray, of: np.ndarray) -> tuple[float, float]:
+    """sum_k values_k / sum_k of_k, and the standard error that leaving out one k after the other gives it."""
+    values, of = np.asarray(values, dtype=float), np.asarray(of, dtype=float)
+    left_out = (values.sum() - values) / (of.sum() - of)
+    spread = np.square(left_out - left_out.mean()).sum() * (1 - 1 / len(of))
+    return float(values.sum() / of.sum()), float(np.sqrt(spread))
 
-    ``deviations`` "spin's variance" and "prior's covariance" (radii,): largest relative error of V by either reading.
-    ``residuals`` maps a description of an iteration to |change| after each step.
+
+def tree(num_spins: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Couplings and fields of a random tree: every spin after the first is coupled to one that came before it."""
+    J = np.zeros((num_spins, num_spins))
+    for i in range(1, num_spins):
+        j = rng.integers(i)
+        J[i, j] = J[j, i] = rng.normal()
+    return J, 0.5 * rng.normal(size=num_spins)
+
+
+def spiked(num_spins: int, strength: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """J = strength Y without its diagonal, Y = strength s s^T / N + W with W of variance 1 / N, and the signs s."""
+    s = rng.choice([-1.0, 1.0], size=num_spins)
+    W = rng.normal(scale=strength / np.sqrt(2 * num_spins), size=(num_spins, num_spins))
+    J = strength**2 / num_spins * np.outer(s, s) + W + W.T
+    np.fill_diagonal(J, 0)
+    return J, s
+
+
+def fitted_exponent(step: Callable[[Tensor], object], sizes: Sequence[int], rounds: int) -> float:
+    """Power of the number of rows in the processor time of ``step`` on a random matrix, the best of some rounds each.
+
+    Sizes take turns, so that what else the machine does slows all of them.
     """
-    figure, (left, right) = style.subplots(1, 2, height=2.9)
-    looks = {"spin's variance": (GREEN, "-.", "^", -15), "prior's covariance": (ORANGE, "--", "s", 8)}
-    for name, values in deviations.items():
-        colour, line, marker, offset = looks[name]
-        left.plot(radii, values, color=colour, linestyle=line, marker=marker, markersize=4.0)
-        style.label(
-            left, rf"$\Sigma_i$: {name}", (float(radii[-1]), float(values[-1])), colour, (-4, offset), ha="right"
-        )
-    left.set(xlabel="spectral radius of $J$", ylabel="relative error of $V$")
-    left.set_yscale("log")
-    left.set_ylim(1e-19, 30)
-    left.yaxis.set_major_locator(ticker.LogLocator(base=1e4))
-    left.yaxis.set_minor_locator(ticker.NullLocator())
-    dresses = ((ORANGE, "--", -13.0), (GREEN, "-.", 4.0), (BROWN, "-", -3.0))
-    for (colour, line, offset), (name, values) in style.dressed(dresses, residuals.items()):
-        steps = np.arange(len(values))
-        right.plot(steps, values, color=colour, linestyle=line)
-        style.label(right, name, (float(steps[-1]), float(values[-1])), colour, (4, offset))
-    right.set(xlabel="step", ylabel="largest change of a mean")
-    right.set_yscale("log")
-    # Room for the lowest label above the numbers of the axis.
-    right.margins(y=0.15)
-    right.yaxis.set_minor_locator(ticker.NullLocator())
-    style.letters(left, right)
-    return figure
+    matrices = [torch.randn(n, n, dtype=torch.float64) / n for n in sizes]
+    best = np.full(len(matrices), np.inf)
+    for _ in range(rounds):
+        for k, matrix in enumerate(matrices):
+            start = time.process_time()
+            step(matrix)
+            best[k] = min(best[k], time.process_time() - start)
+    return float(np.polyfit(np.log(sizes), np.log(best), 1)[0])
 
 
-@style.house
-def correction(
-    spins: np.ndarray,
-    truth: np.ndarray,
-    *,
-    fitted: np.ndarray,
-    random: np.ndarray,
-    quartiles: Mapping[str, np.ndarray],
-) -> Figure:
-    """The Onsager term V_i m_i against the mean, its fits by networks, and the resulting errors of the means.
+def adjoint_error(
+    step: Callable[[Tensor, Tensor], Tensor], couplings: Tensor, batch: int, seed: int, dim: int = 3
+) -> float:
+    """Relative error of the gradient by the fields, accelerated, of a module whose state is the means and all V.
 
-    ``spins``, ``truth``, ``fitted`` and ``random`` are matching flat arrays of one component; ``quartiles[name]`` are
-    the three of the errors of the magnetisations, with names in the order in which they are drawn.
+    ``step(state, X)`` updates the state (batch, N d + N d d) of spins with the couplings (N d, N d) and fields X; it is
+    linearised at V = 0, where the gradient is a product with the inverse of 1 - J.
     """
-    figure, (left, middle, right) = style.subplots(1, 3, height=2.8, width_ratios=(1, 1, 1.25))
-    left.plot(spins, truth, color=style.INK, marker=".", markersize=2.5, linestyle="none")
-    left.set(xlabel=r"mean $m_i$", ylabel="correction $V_i m_i$")
-    limits = float(np.abs(truth).max()) * 1.1
-    for values, colour, marker in ((random, PURPLE, "v"), (fitted, BLUE, "o")):
-        middle.plot(truth, values, color=colour, marker=marker, markersize=2.2, linestyle="none")
-    middle.plot([-limits, limits], [-limits, limits], color=style.GREY, linestyle=":", linewidth=1.0)
-    middle.set(xlabel="true correction", ylabel="output of the network", xlim=(-limits, limits))
-    middle.text(0.05, 0.92, "trained", color=BLUE, fontsize=8.5, transform=middle.transAxes)
-    middle.text(0.05, 0.82, "random", color=PURPLE, fontsize=8.5, transform=middle.transAxes)
-    names = list(quartiles)
-    for row, (low, centre, high) in enumerate(quartiles.values()):
-        right.plot([low, high], [row, row], color=style.GREY, linewidth=3.0, linestyle="-", solid_capstyle="butt")
-        right.plot([centre], [row], color=style.INK, marker="o", markersize=4.5, linestyle="none")
-    right.set(xlabel="error of the means", ylim=(len(names) - 0.5, -0.5))
-    right.set_xscale("log")
-    right.set_yticks(range(len(names)), names)
-    right.xaxis.set_minor_formatter(ticker.NullFormatter())
-    style.letters(left, middle, right)
-    return figure
+    generator = torch.Generator().manual_seed(seed)
+    X, seen = torch.randn(2, batch, len(couplings), generator=generator, dtype=couplings.dtype)
+    inverse = torch.linalg.inv(torch.eye(len(couplings), dtype=couplings.dtype) - couplings)
+    zeros = torch.zeros(batch, len(couplings) * dim, dtype=couplings.dtype)
+    _, back = torch.func.vjp(lambda state: step(state, X), torch.cat([X @ inverse, zeros], dim=1))
+    arriving = torch.cat([seen, zeros], dim=1)
+    found = accelerated(lambda y: back(y)[0] + arriving, 0 * arriving)[:, : len(couplings)]
+    true = seen @ inverse
+    return float((found - true).abs().max() / true.abs().max())
 
 
-@style.house
-def initialisation(factors: Mapping[str, np.ndarray], sweeps: Mapping[str, np.ndarray]) -> Figure:
-    """Accuracy, and the share of responses that did not converge, against a factor on the initial couplings or fields.
+def trained(seed: int, updates: int, factor: float) -> digit_network.Training:
+    """The example network trained on small digits, with couplings larger by a factor at the start.
 
-    Both map "couplings" and "fields": ``sweeps`` to (len(factors), 2, seeds), accuracy and share.
+    The response is sought to an absolute residual of 1e-4 in 40 steps.
     """
-    figure, axes = style.subplots(1, 2, height=2.8)
-    looks = ((BLUE, "-", "o"), (ORANGE, "--", "s"))
-    for k, (ax, label) in enumerate(zip(axes, ("accuracy on unseen digits", "share not found"), strict=True)):
-        for (colour, line, marker), (name, values) in style.dressed(looks, sweeps.items()):
-            ax.plot(factors[name], values[:, k].mean(axis=-1), color=colour, linestyle=line, label=name)
-            for seed in range(values.shape[-1]):
-                ax.plot(
-                    factors[name], values[:, k, seed], color=colour, marker=marker, markersize=3.5, linestyle="none"
-                )
-        ax.axvline(1.0, color=style.GREY, linestyle=":", linewidth=1.0)
-        ax.set(xscale="log", xlabel="factor at the start", ylabel=label, ylim=(-0.04, 1.04))
-        style.plain_ticks(ax.xaxis, sorted({float(factor) for values in factors.values() for factor in values}))
-    axes[1].legend(loc="upper left")
-    style.letters(*axes)
-    return figure
+    torch.manual_seed(seed)
+    symmetry = couplings.symmetrize_components
+    module = attention.MeanFieldAttention(17, 10, symmetry=symmetry, tol=1e-4, eliminate=False, max_steps=40)
+    network = digit_network.DigitNetwork(attention=module)
+    with torch.no_grad():
+        module.couplings.mul_(factor)
+    return _on_digits(network, seed, updates)
 
 
-@style.house
-def message_passing(predicted: np.ndarray, errors: Mapping[str, np.ndarray]) -> Figure:
-    """Mean square error after each step: the predicted line, and means with standard errors for several corrections.
+def watched(seed: int, updates: int) -> digit_network.Training:
+    """The same by the rules of the source's code, with a look at the couplings at the start and at a fifth."""
+    torch.manual_seed(seed)
+    return _on_digits(digit_network.DigitNetwork(), seed, updates, frames=(0, updates // 5))
 
-    ``errors[name]`` is (matrices, steps + 1), ``predicted`` (steps + 1,).
+
+def _on_digits(
+    network: digit_network.DigitNetwork, seed: int, updates: int, frames: Sequence[int] = ()
+) -> digit_network.Training:
+    order = torch.Generator().manual_seed(seed)
+    images = digit_network.load("digits")
+    options = {"num_updates": updates, "frames": frames, "generator": order}
+    return digit_network.train(network, images, learning_rate=2e-3, **options)
+
+
+def sphere_errors(num_fields: int, fit_steps: int, chains: int, *, seed: int = 0) -> dict[str, np.ndarray]:
+    """Mean square errors, over what sampling adds, of the means of eight spins on a sphere for thirty fields each.
+
+    Without a correction, with a network ``before`` it is fitted, ``learned`` from the solutions of adaptive TAP for
+    other fields, and ``explicit``, adaptive TAP itself. The network is to give sum_j J_ij m_j + X_i - phi^-1(m_i).
     """
-    figure, ax = style.subplots(width="column", height=2.9)
-    steps = np.arange(len(predicted))
-    ax.plot(steps, predicted, color=style.INK, linestyle="-", linewidth=1.2)
-    style.label(
-        ax, "state evolution", (float(steps[3]), float(predicted[3])), style.INK, (-6, -8), ha="right", va="top"
-    )
-    looks = ((GREEN, "^"), (BLUE, "o"), (ORANGE, "s"))
-    for (colour, marker), (name, rows) in style.dressed(looks, errors.items()):
-        middle, spread = style.averages(rows, axis=0)
-        ax.errorbar(steps, middle, spread, color=colour, marker=marker, markersize=4.0, linestyle="none", label=name)
-    ax.set(xlabel="step", ylabel="mean square error", ylim=(0, None))
-    ax.legend(loc="center right", bbox_to_anchor=(1.0, 0.6))
-    return figure
+    generator, R = torch.Generator().manual_seed(seed), 3**0.5
+    torch.manual_seed(seed)
+    J = couplings.symmetrize_separately(couplings.sample(8, 3, std=0.3, generator=generator, dtype=torch.float64))
+    many, few = (0.7 * torch.randn(n, 8, 3, generator=generator, dtype=torch.float64) for n in (num_fields, 30))
+    sizes = np.linspace(1e-4, 60, 200_001)  # of R |h|
+    lengths = R / np.tanh(sizes) - R / sizes
 
+    def felt(m: Tensor, X: Tensor) -> Tensor:
+        return torch.einsum("ijab,njb->nia", J, m) + X
 
-def places() -> np.ndarray:
-    """Where the 17 spins are drawn, (17, 2): the class token left of the 4 x 4 patches, which are as in the image."""
-    grid = [(column, SIDE - 1 - row) for row in range(SIDE) for column in range(SIDE)]
-    return np.array([(-1.6, (SIDE - 1) / 2), *grid], dtype=float)
+    def free(h: Tensor) -> Tensor:
+        size = R * h.norm(dim=-1, keepdim=True)
+        return R * (1 / torch.tanh(size) - 1 / size) * h * R / size
 
+    m = vector.solve(J, many, priors.Spherical(R), tol=1e-6).magnetizations
+    length = m.norm(dim=-1, keepdim=True)
+    inverse = m / length * torch.from_numpy(np.interp(length.numpy(), lengths, sizes)) / R
+    before, network = (attention.FeedForward(3, 24).double() for _ in range(2))
+    learned = fitted(network, m, felt(m, many) - inverse, steps=fit_steps)
+    true, noise = sphere_means(couplings.as_matrix(J).numpy(), few.numpy(), R, chains=chains)
 
-def _network(ax: Axes, norms: np.ndarray, *, top: float, scale: float = 1.0) -> None:
-    """The strongest tenth of the couplings between the patches in their places and the class token."""
-    at = places()
-    for i, j in np.argwhere(norms >= np.quantile(norms[norms > 0], 0.9)):
-        onto_class = i == 0
-        ax.plot(
-            *at[[i, j]].T,
-            color=ORANGE if onto_class else BLUE,
-            linestyle="-",
-            linewidth=2.2 * scale * norms[i, j] / top,
-            alpha=0.75,
-            zorder=1 + int(onto_class),
-        )
-    ax.plot(*at[1:].T, color=style.INK, marker="o", markersize=2.8 * scale, linestyle="none", zorder=5)
-    ax.plot(*at[:1].T, color=ORANGE, marker="D", markersize=4.5 * scale, linestyle="none", zorder=5)
-    ax.set(xlim=(-2.1, SIDE - 0.5), ylim=(-0.6, SIDE - 0.4), aspect="equal")
-    ax.axis("off")
+    @torch.no_grad()
+    def errors(correction: nn.Module) -> np.ndarray:
+        m = free(few)
+        for _ in range(400):
+            m = 0.7 * m + 0.3 * free(felt(m, few) - correction(m))
+        return np.asarray(((m.numpy() - true) ** 2 - noise**2).mean(axis=(1, 2)))
 
-
-@style.house
-def network(norms: np.ndarray, *, top: float) -> Figure:
-    """One frame of the animation: the couplings (17, 17) as lines, of which the widest stands for the norm ``top``."""
-    figure, ax = style.subplots(width="column", height=2.6)
-    _network(ax, norms, top=top, scale=1.8)
-    return figure
-
-
-@style.house
-def organisation(updates: Sequence[int], norms: np.ndarray) -> Figure:
-    """Couplings between the class token and the patches at several times: pictures of the network above, |J_ij| below.
-
-    ``norms`` is (times, 17, 17); row i holds what acts on spin i. Of each picture the strongest tenth is drawn.
-    """
-    figure, axes = style.subplots(2, len(updates), height=2.9, squeeze=False)
-    top = float(norms.max())
-    for graph, matrix, update, values in zip(axes[0], axes[1], updates, norms, strict=True):
-        _network(graph, values, top=top)
-        graph.set_title(f"{update} updates", loc="center", fontsize=8.5)
-        image = matrix.imshow(values, vmin=0, vmax=top, cmap=style.SEQUENTIAL, interpolation="nearest")
-        matrix.set(xticks=[0, 16], yticks=[0, 16], xlabel="from $j$")
-        matrix.tick_params(labelleft=matrix is axes[1, 0])
-    axes[1, 0].set_ylabel("onto $i$")
-    figure.colorbar(image, ax=axes[1].tolist(), label="$|J_{ij}|$", fraction=0.03, pad=0.01)
-    return figure
-
-
-@style.house
-def headline(
-    updates: Sequence[int],
-    accuracies: np.ndarray,
-    organised: np.ndarray,
-    patterns: np.ndarray,
-    *,
-    published: float,
-    asked: tuple[int, float],
-    fallen: np.ndarray | None = None,
-) -> Figure:
-    """Long trainings: errors on the test set after each look, and how much of the change of the couplings is made.
-
-    ``accuracies``, ``organised`` and ``patterns``, the correlation of the couplings with the last ones, are (runs,
-    looks), with ``looks`` the length of ``updates``, the first of which is the start. ``published`` is an accuracy, and
-    ``asked`` an update with the part that is expected after it. ``fallen`` has the accuracies of a further training.
-    """
-    figure, (left, right) = style.subplots(1, 2, height=2.7)
-    trained = np.asarray(updates) > 0
-    times = np.asarray(updates)[trained]
-    about = {"linewidth": 0.8, "alpha": 0.7}
-    for k, (accuracy, part, pattern) in enumerate(zip(accuracies, organised, patterns, strict=True)):
-        first = k == 0
-        blue = about | {"color": BLUE, "linestyle": "-"}
-        left.plot(times, 100 * (1 - accuracy[trained]), **blue, label="one seed each" if first else None)
-        right.plot(times, part[trained], **blue, label="change that is made" if first else None)
-        green = about | {"color": GREEN, "linestyle": "-."}
-        right.plot(times, pattern[trained], **green, label="correlation with the last" if first else None)
-    if fallen is not None:
-        grey = {"color": style.GREY, "linestyle": ":", "linewidth": 1.1}
-        left.plot(times, 100 * (1 - np.asarray(fallen)[trained]), **grey, label="exact gradient")
-    left.axhline(100 * (1 - published), color=ORANGE, linestyle="--", label="published")
-    right.plot(*asked, marker="D", color=ORANGE, linestyle="none", label="asked for, at least")
-    for ax in (left, right):
-        ax.set(xscale="log", xlabel="updates")
-    left.set(yscale="log", ylabel="errors on the test set (%)", ylim=(0.6, 150))
-    left.legend(loc="upper center")
-    style.plain_ticks(left.yaxis, (1, 3, 10, 30, 90))
-    right.set(ylabel="norms of the couplings", ylim=(0, 1.5), yticks=np.linspace(0, 1, 6))
-    right.legend(loc="upper left")
-    style.letters(left, right)
-    return figure
+    explicit = vector.solve(J, few, priors.Spherical(R)).magnetizations.numpy()
+    kinds = {"none": attention.NoCorrection(), "before": before, "learned": learned}
+    return {name: errors(kind) for name, kind in kinds.items()} | {
+        "explicit": ((explicit - true) ** 2 - noise**2).mean(axis=(1, 2))
+    }

@@ -1,325 +1,196 @@
-"""The figures of the chapter ``free-energy``: each function draws given results and returns the figure.
-
-The saddle point is blue, its next order green, the truth (exact or sampled) in ink, and what a source prints and this
-book corrects orange and dashed, wherever they meet. Each function says which shapes it expects.
-"""
+"""What the audit of approximate free energies needs beside its cells: an unguarded solver, exact magnets, trainings."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+import time
+from collections.abc import Callable
 
-import matplotlib.pyplot as plt
 import numpy as np
-from matplotlib import ticker
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+import scipy
+import torch
+from scipy.special import gammaln, ive
+from torch import Tensor, nn
 
-from chapters import style
+from spinbook.free_energy import QueryKeyCouplings, VectorSpinModel, saddle, sampling
+from spinbook.free_energy.couplings import sample
 
 __all__ = [
-    "attention",
-    "channels",
-    "contour",
-    "curvature",
-    "landscape",
-    "orders",
-    "sweep_frame",
-    "sweep_strip",
+    "at_saddle",
+    "by_differences",
+    "channel_terms",
+    "complete_magnet",
+    "coupling_energies",
+    "learned",
+    "many_spins",
+    "newton",
+    "query_key",
+    "ring",
+    "seconds",
 ]
 
-BLUE, ORANGE, GREEN, PURPLE, OCHRE, BROWN = style.QUALITATIVE
-FAMILY = [PURPLE, GREEN, OCHRE, BROWN]
-FAMILY_MARKERS = ["D", "^", "v", "s"]
-FAMILY_LINES = ["-", "--", "-.", ":"]
-ON_DARK, ON_LIGHT = "#fafafa", "#202020"
-"""Ink on an image, which keeps its colours in the dark variant."""
-QUANTITIES = {"f": (BLUE, "-"), "u": (ORANGE, "--"), "-Ts": (GREEN, "-.")}
+DOUBLE = torch.float64
 
 
-@style.house
-def contour(
-    real: np.ndarray,
-    imaginary: np.ndarray,
-    heights: np.ndarray,
+def newton(
+    couplings: np.ndarray,
+    fields: np.ndarray,
+    hessian: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    start: np.ndarray,
     *,
-    saddle: tuple[float, float],
-    eigenvalues: np.ndarray,
-    along_real: tuple[np.ndarray, np.ndarray],
-    along_imaginary: tuple[np.ndarray, np.ndarray],
-) -> Figure:
-    """Re phi over complex t (one t at all sites), and along the two lines through its saddle.
+    steps: int = 100,
+) -> tuple[np.ndarray, str]:
+    """Full steps -(d^2 phi)^-1 d phi at beta = 1, without any guard: where t ends, and how.
 
-    ``heights`` (len(imaginary), len(real)) and both pairs (position, Re phi) are measured from the saddle, which is
-    given as (t*, 0). ``eigenvalues`` are those of the couplings: the singularities.
+    ``start`` has one entry for all sites or one for each; ``hessian`` of V^-1 and H H^T is summed over the sites for
+    one. The end is "arrived", at the minimum; "elsewhere", at rest where V is not positive definite; or "lost", with
+    NaN for t: numbers that are not finite, a matrix that is singular to rounding, or no rest.
     """
-    figure, (plane, right, up) = style.subplots(1, 3, height=2.8, width_ratios=(1.5, 1, 1))
-    levels = np.array([-3.0, -2.0, -1.0, -0.5, -0.2, 0.0, 0.2, 0.5, 1.0, 2.0, 3.0])
-    style.contour_lines(plane, real, imaginary, heights, levels, style.GREY, width=0.6)
-    plane.axvline(saddle[0], color=BLUE, linewidth=1.6, linestyle="--")
-    plane.axhline(0, color=style.INK, linewidth=1.0, linestyle="-")
-    plane.plot(*saddle, color=BLUE, marker="o", markersize=6, linestyle="none", zorder=6)
-    plane.plot(eigenvalues, np.zeros_like(eigenvalues), color=ORANGE, marker="x", linestyle="none", zorder=6)
-    style.label(plane, "path of integration", (saddle[0], float(imaginary[-1])), BLUE, (-4, -8), ha="right", box=True)
-    style.label(plane, "$t^*$", saddle, BLUE, (8, 8), box=True)
-    style.label(plane, "eigenvalues of $J$", (float(eigenvalues[-1]), 0), ORANGE, (-12, -16), ha="right", box=True)
-    plane.set(
-        xlabel=r"$\mathrm{Re}\,t$",
-        ylabel=r"$\mathrm{Im}\,t$",
-        xlim=(real[0], real[-1]),
-        ylim=(imaginary[0], imaginary[-1]),
-    )
-    right.plot(*along_real, color=style.INK, linestyle="-")
-    right.set(xlabel=r"$t$ real", ylabel=r"$\mathrm{Re}\,\varphi - \varphi(t^*)$")
-    up.plot(*along_imaginary, color=BLUE, linestyle="--")
-    up.set(xlabel=r"$\mathrm{Im}\,t$ at $\mathrm{Re}\,t = t^*$")
-    for ax, place in ((right, saddle[0]), (up, 0.0)):
-        ax.plot([place], [0], color=BLUE, marker="o", markersize=6, linestyle="none", zorder=6)
-    style.letters(plane, right, up)
-    return figure
+    t, G = np.array(start, dtype=float), fields @ fields.T
+    lost = np.full_like(t, np.nan), "lost"
+    with np.errstate(all="ignore"):
+        for _ in range(steps):
+            V = np.diag(np.broadcast_to(t, len(couplings))) - couplings
+            if not np.isfinite(V).all() or np.linalg.cond(V, 1) > 1e15:
+                return lost
+            P = np.linalg.inv(V)
+            slope, curvature = 1 - np.diag(P) / 2 - np.diag(P @ G @ P) / 4, hessian(P, G)
+            if len(t) == 1:
+                slope, curvature = slope.sum()[None], curvature.sum()[None, None]
+            if np.abs(slope).max() < 1e-10:
+                return t, "arrived" if np.linalg.eigvalsh(V)[0] > 0 else "elsewhere"
+            if not np.linalg.cond(curvature, 1) < 1e15:
+                return lost
+            t = t - np.linalg.solve(curvature, slope)
+    return lost
 
 
-def _frame(ax: Axes, t: np.ndarray, phi: np.ndarray, t_star: float, beta: float) -> None:
-    ax.semilogx(t, phi, color=BLUE, linestyle="-", linewidth=1.8)
-    ax.plot([t_star], [0], color=BLUE, marker="o", markersize=5, linestyle="none", zorder=6)
-    ax.axvline(t_star, color=style.GREY, linewidth=0.9, linestyle=":")
-    ax.set(xlim=(t[0], t[-1]))
-    ax.set_title(rf"$\beta = {beta:.3g}$", loc="left")
+def _log_mean(k: np.ndarray, dim: int) -> np.ndarray:
+    """ln <exp(k u)> over one component u of a random unit vector."""
+    k = np.maximum(k, 1e-9)
+    return np.asarray(gammaln(dim / 2) + (dim / 2 - 1) * np.log(2 / k) + np.log(ive(dim / 2 - 1, k)) + k)
 
 
-@style.house
-def sweep_strip(t: np.ndarray, phis: np.ndarray, *, betas: np.ndarray, t_stars: np.ndarray) -> Figure:
-    """phi(t) / N above its saddle at six inverse temperatures, all on the same axes: a strip of frames.
+def complete_magnet(num_spins: int, dim: int, *, j: float = 0.4, h: float = 0.3) -> float:
+    """f per spin, exactly, of a magnet with all pairs coupled by j / N in a uniform field of length h, at beta = 1.
 
-    ``phis`` is (6, len(t)).
+    The square of the total spin is split by a Gaussian integral over one vector, of which radius and angle remain.
     """
-    figure, axes = style.subplots(2, 3, height=3.6, sharex=True, sharey=True)
-    for ax, phi, t_star, beta in zip(axes.flat, phis, t_stars, betas, strict=True):
-        _frame(ax, t, phi, float(t_star), float(beta))
-        ax.set_ylim(-0.15, 3.0)
-    for ax in axes[:, 0]:
-        ax.set_ylabel(r"$(\varphi - \varphi^*) / N$")
-    for ax in axes[-1]:
-        ax.set_xlabel("$t$")
-        style.plain_ticks(ax.xaxis, (0.2, 1, 5, 20))
-    return figure
+    a, angle = dim * j / num_spins, np.linspace(0, np.pi, 301)[:, None]
+    r = np.linspace(1e-6, 6 * dim * j, 1501)
+    felt = np.sqrt(r**2 + (dim * h) ** 2 + 2 * r * dim * h * np.cos(angle))
+    exponent = num_spins * _log_mean(felt, dim) - r**2 / (4 * a) + (dim - 1) * np.log(r)
+    exponent += (dim - 2) * np.log(np.sin(angle) + 1e-300)
+    top = exponent.max()
+    inner = scipy.integrate.simpson(np.exp(exponent - top), x=r, axis=1)
+    total = math.log(scipy.integrate.simpson(inner, x=angle[:, 0])) + top
+    total += math.log(2) + (dim - 1) / 2 * math.log(math.pi) - gammaln((dim - 1) / 2)
+    total -= dim / 2 * math.log(4 * math.pi * a) + dim * j
+    return float(-total / (dim * num_spins))
 
 
-@style.house
-def sweep_frame(
-    t: np.ndarray,
-    phi: np.ndarray,
-    *,
-    frame: int,
-    betas: np.ndarray,
-    t_stars: np.ndarray,
-    free_energy: Mapping[str, np.ndarray],
-) -> Figure:
-    """One frame: phi(t) / N above its saddle, and f = u - T s per site against beta with a mark at this beta."""
-    # A layout engine would place each frame by its own labels, and the picture would tremble.
-    figure, (left, right) = style.subplots(1, 2, height=2.5, layout="none")
-    figure.subplots_adjust(left=0.08, right=0.97, bottom=0.2, top=0.9, wspace=0.25)
-    _frame(left, t, phi, float(t_stars[frame]), float(betas[frame]))
-    left.set(xlabel="$t$", ylabel=r"$(\varphi - \varphi^*) / N$", ylim=(-0.15, 3.0))
-    style.plain_ticks(left.xaxis, (0.2, 1, 5, 20))
-    for name, (colour, line) in QUANTITIES.items():
-        right.semilogx(betas, free_energy[name], color=colour, linestyle=line)
-        right.plot(
-            betas[frame], free_energy[name][frame], color=colour, marker="o", markersize=5, linestyle="none", zorder=6
-        )
-        middle = len(betas) // 2 + 1
-        place = (float(betas[middle]), float(free_energy[name][middle]))
-        style.label(right, f"${name}$", place, colour, (-8, -12) if name == "u" else (6, 6), ha="center")
-    right.axvline(float(betas[frame]), color=style.GREY, linewidth=0.9, linestyle=":")
-    right.set(xlabel=r"$\beta$", ylabel="per site and component")
-    style.plain_ticks(right.xaxis, (0.1, 1, 10))
-    return figure
+def at_saddle(num_spins: int, dim: int, *, j: float = 0.4, h: float = 0.3) -> float:
+    """f per spin of the same magnet by the saddle."""
+    J = torch.full((num_spins, num_spins), j / num_spins, dtype=DOUBLE).fill_diagonal_(0)
+    fields = h * torch.eye(1, dim, dtype=DOUBLE).expand(num_spins, dim)
+    return float(VectorSpinModel(num_spins, dim, couplings=J).free_energy(fields)) / num_spins
 
 
-@style.house
-def landscape(
-    first: np.ndarray,
-    second: np.ndarray,
-    heights: np.ndarray,
-    *,
-    boundary: tuple[np.ndarray, np.ndarray],
-    saddle: tuple[float, float],
-    paths: Sequence[np.ndarray],
-    residuals: Sequence[np.ndarray],
-) -> Figure:
-    """phi(t1, t2) of two spins above its minimum with the paths of Newton's method, and their residuals step by step.
+def many_spins(dim: int, *, j: float = 0.4, h: float = 0.3) -> float:
+    """f per spin of the same magnet for infinitely many spins: one spin in the mean of the others."""
 
-    ``heights`` (len(second), len(first)) is NaN outside V > 0, whose edge is ``boundary``; each path is (steps, 2).
+    def at(m: float) -> float:
+        return float(j * m**2 - _log_mean(np.array(dim * (h + 2 * j * m)), dim) / dim)
+
+    return float(scipy.optimize.minimize_scalar(at, bounds=(0, 1), method="bounded", options={"xatol": 1e-12}).fun)
+
+
+def ring(degree: int, fixed: str, rng: np.random.Generator, *, num_spins: int = 12, size: float = 0.3) -> np.ndarray:
+    """Couplings of each spin to its ``degree`` nearest on a ring, of a ``fixed`` "sum" or, with signs, "squares"."""
+    J = np.zeros((num_spins, num_spins))
+    strength = size / (degree if fixed == "sum" else degree**0.5)
+    for k in range(1, degree // 2 + 1):
+        signs = 1.0 if fixed == "sum" else rng.choice([-1.0, 1.0], num_spins)
+        J[np.arange(num_spins), (np.arange(num_spins) + k) % num_spins] = strength * signs
+    return J + J.T
+
+
+def coupling_energies(num_spins: int, dim: int, *, draws: int = 60, relaxed: int = 3, seed: int = 0) -> list[float]:
+    """Root mean square of sum_ij J_ij sigma_i . sigma_j over draws of J: spins at random, aligned, and relaxed.
+
+    Relaxed spins follow their local field a hundred times, for the first few draws only.
     """
-    figure, (left, right) = style.subplots(1, 2, height=3.1, width_ratios=(1.15, 1))
-    levels = np.array([0.01, 0.04, 0.1, 0.2, 0.4, 0.7, 1.0, 1.5, 2.0, 3.0])
-    style.contour_lines(left, first, second, heights, levels, style.GREY, width=0.6)
-    left.plot(*boundary, color=ORANGE, linestyle="--", linewidth=1.4)
-    style.label(left, r"$\det V = 0$", (boundary[0][0], boundary[1][0]), ORANGE, (10, -10), box=True)
-    for k, (path, residual) in enumerate(zip(paths, residuals, strict=True)):
-        look = {
-            "color": FAMILY[k],
-            "linestyle": FAMILY_LINES[k],
-            "marker": FAMILY_MARKERS[k],
-            "markersize": 4,
-            "linewidth": 1.2,
-        }
-        left.plot(path[:, 0], path[:, 1], **look)
-        right.semilogy(np.arange(len(residual)), residual, **look)
-    left.plot(*saddle, color=style.INK, marker="*", markersize=11, linestyle="none", zorder=7)
-    style.label(left, "$t^*$", saddle, style.INK, (12, -4), box=True)
-    left.set(xlabel="$t_1$", ylabel="$t_2$", xlim=(first[0], first[-1]), ylim=(second[0], second[-1]))
-    right.set(xlabel="Newton step", ylabel=r"$\max_i |\partial\varphi/\partial t_i| / \beta$")
-    right.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
-    style.decades(right.yaxis, 4)
-    style.letters(left, right)
-    return figure
+    options = {"generator": torch.Generator().manual_seed(seed), "dtype": DOUBLE}
+    squares: tuple[list[Tensor], ...] = ([], [], [])
+    push = 0.3 * (2 / dim) ** 0.5
+    for k in range(draws):
+        J, s = sample(num_spins, dim, **options), sampling.uniform(num_spins, dim, **options)
+        squares[0].append((s * (J @ s)).sum() ** 2)
+        squares[1].append(J.sum() ** 2)
+        if k < relaxed:
+            for _ in range(100):
+                s = nn.functional.normalize(J @ s + push * s, dim=-1)
+            squares[2].append((s * (J @ s)).sum() ** 2)
+    return [dim * float(torch.stack(each).mean() ** 0.5) for each in squares]
 
 
-@style.house
-def orders(dims: np.ndarray, errors: Mapping[str, Mapping[str, np.ndarray]]) -> Figure:
-    """|error| of the free energy against D, for one and two spins: the saddle, the next order, guides of both slopes.
+def by_differences(couplings: Tensor, fields: Tensor, way: Tensor, *, step: float = 1e-4) -> float:
+    """d sum |m|^2 along ``way``, of the fourth order in the step: the saddle is solved anew at four points."""
+    spins = VectorSpinModel(*fields.shape, 1.0, couplings)
 
-    ``errors`` maps "one spin" and "two spins" to {"saddle": ..., "next order": ...}, each (len(dims),).
+    def loss(x: float) -> float:
+        return float(spins.magnetizations(fields + x * way).square().sum())
+
+    return (8 * (loss(step) - loss(-step)) - loss(2 * step) + loss(-2 * step)) / (12 * step)
+
+
+def seconds(couplings: Tensor, fields: Tensor, *, repeats: int = 2) -> float:
+    """Processor seconds of a start and one Newton step of the library at beta = 1, the best of a few runs."""
+    best = math.inf
+    for _ in range(repeats):
+        begin = time.process_time()
+        saddle.minimum(couplings, fields @ fields.mT, torch.tensor(1.0, dtype=couplings.dtype), max_steps=1)
+        best = min(best, time.process_time() - begin)
+    return best
+
+
+def query_key(num_spins: int, dim: int, scale: float = 1.0, seed: int = 0) -> QueryKeyCouplings:
+    """Couplings computed from inputs, with default weights times ``scale``."""
+    torch.manual_seed(seed)
+    maps = QueryKeyCouplings(num_spins, dim).double()
+    with torch.no_grad():
+        for weight in maps.parameters():
+            weight *= scale
+    return maps
+
+
+@torch.no_grad()
+def channel_terms(
+    num_spins: int, dim: int, seed: int, tokens: int, scale: float = 0.5
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Inputs and their channel-mixing terms, (tokens, dim) each for about so many tokens, and W = W_Q^T W_K."""
+    maps = query_key(num_spins, dim, scale, seed)
+    H = torch.randn(max(tokens // num_spins, 2), num_spins, dim, dtype=DOUBLE) / dim**0.5
+    terms = maps.channel_mixing(H, VectorSpinModel(num_spins, dim, 1.0, maps).correlations(H))
+    return H.reshape(-1, dim), terms.reshape(-1, dim), maps.to_queries.weight.T @ maps.to_keys.weight
+
+
+def learned(num_spins: int, dim: int, tokens: int, updates: int, *, shuffled: bool = False, seed: int = 0) -> float:
+    """Share of the variance of channel-mixing terms that a trained feed-forward network explains on new inputs.
+
+    One hidden layer of four times the width; ``shuffled`` gives each term the input of another token.
     """
-    figure, axes = style.subplots(1, 2, height=3.0, sharey=True)
-    looks = {"saddle": (BLUE, "o", 1), "next order": (GREEN, "^", 2)}
-    models = {1: "Ising", 2: "XY", 3: "Heisenberg"}
-    for ax, (title, curves) in zip(axes, errors.items(), strict=True):
-        for name, (colour, marker, order) in looks.items():
-            values = np.abs(curves[name])
-            ax.loglog(dims, values, color=colour, marker=marker, linestyle="-", linewidth=1.2)
-            guide = values[-1] * (dims / dims[-1]) ** -float(order)
-            ax.loglog(dims, guide, color=style.GREY, linestyle=":", linewidth=0.9, zorder=0)
-            middle = len(dims) - 3
-            style.label(ax, name, (float(dims[middle]), float(values[middle])), colour, (6, 6))
-            style.label(
-                ax, f"slope $-{order}$", (float(dims[middle]), float(values[middle])), style.GREY, (-4, -13), ha="right"
-            )
-        for dim, name in models.items():
-            if dim in dims:
-                height = float(np.abs(curves["saddle"])[list(dims).index(dim)])
-                style.label(ax, name, (dim, height), style.INK, (0, 7 + 9 * (dim == 2)), ha="left")
-        ax.set_title(title, loc="center")
-        ax.set_xlabel("$D$")
-        style.plain_ticks(ax.xaxis, (1, 4, 16, 64, 256))
-    axes[0].set_ylabel(r"$|f - f_{\mathrm{exact}}|$")
-    top = max(float(np.abs(c["saddle"]).max()) for c in errors.values())
-    axes[0].set_ylim(top=6 * top)
-    for ax in axes:
-        style.decades(ax.yaxis)
-    style.letters(*axes)
-    return figure
-
-
-@style.house
-def curvature(
-    matrices: Mapping[str, np.ndarray],
-    *,
-    strengths: np.ndarray,
-    gradient_errors: Mapping[str, np.ndarray],
-) -> Figure:
-    """The Hessian by autodiff and as printed, and the error of a gradient through the saddle that uses each.
-
-    ``matrices`` holds "autodiff" and "printed", (N, N); ``gradient_errors`` "printed" and "correct" against the spread
-    of the couplings in units of 1 / sqrt(N D).
-    """
-    figure, (first, second, right) = style.subplots(1, 3, height=2.7, width_ratios=(1, 1, 1.35))
-    top = max(float(np.abs(m).max()) for m in matrices.values())
-    titles = {"autodiff": "true Hessian", "printed": "as printed"}
-    for ax, (name, title) in zip((first, second), titles.items(), strict=True):
-        # A logarithmic scale, since the printed diagonal hides all other entries.
-        size = np.log10(np.clip(np.abs(matrices[name]), 1e-3 * top, None))
-        image = ax.imshow(size, cmap=style.SEQUENTIAL, vmin=np.log10(1e-3 * top), vmax=np.log10(top))
-        ax.set_title(title, loc="center")
-        ax.set_xlabel("$j$")
-        ax.set_xticks([])
-        ax.set_yticks([])
-    first.set_ylabel("$i$")
-    figure.colorbar(
-        image, ax=second, label=r"$\log_{10}|\partial^2\varphi/\partial t_i\,\partial t_j|$", fraction=0.06, pad=0.04
-    )
-    for name, colour, line, marker in (("printed", ORANGE, "--", "s"), ("correct", BLUE, "-", "o")):
-        right.loglog(strengths, gradient_errors[name], color=colour, linestyle=line, marker=marker)
-        place = (float(strengths[-1]), float(gradient_errors[name][-1]))
-        style.label(right, name, place, colour, (0, 8), ha="right")
-    right.set(xlabel=r"spread of $J_{ij}$ times $\sqrt{ND}$", ylabel="relative error of the gradient")
-    style.plain_ticks(right.xaxis, strengths[:: max(1, len(strengths) // 4)].round(2))
-    right.set_ylim(1e-16, 10)
-    style.decades(right.yaxis, 4)
-    style.letters(first, second, right)
-    return figure
-
-
-@style.house
-def attention(
-    matrices: Sequence[np.ndarray],
-    titles: Sequence[str],
-    *,
-    orders: np.ndarray,
-    errors: Mapping[str, np.ndarray],
-) -> Figure:
-    """V^-1 as an attention matrix, the first terms of its Neumann series, and the error of partial sums.
-
-    All matrices share one scale; ``errors`` maps a label to the relative error after each number of terms.
-    """
-    figure = plt.figure(figsize=(style.WIDTHS["page"], 3.5))
-    grid = figure.add_gridspec(2, 4, height_ratios=(1, 1), width_ratios=(1, 1, 0.15, 2.0))
-    top = max(float(np.abs(m).max()) for m in matrices)
-    places = [(0, 0), (0, 1), (1, 0), (1, 1)]
-    panels = []
-    for place, matrix, title in zip(places, matrices, titles, strict=True):
-        ax = figure.add_subplot(grid[place])
-        image = ax.imshow(matrix, cmap=style.DIVERGING, vmin=-top, vmax=top)
-        ax.set_title(title, loc="center", fontsize=8.5)
-        ax.set_xticks([])
-        ax.set_yticks([])
-        panels.append(ax)
-    bar = figure.add_subplot(grid[:, 2])
-    figure.colorbar(image, cax=bar, label="weight of input $j$ at output $i$")
-    right = figure.add_subplot(grid[:, 3])
-    for k, (label, values) in enumerate(errors.items()):
-        right.semilogy(
-            orders, values, color=FAMILY[k], linestyle=FAMILY_LINES[k], marker=FAMILY_MARKERS[k], markersize=3.5
-        )
-        # Above a rising and to the right of a falling curve, where the space is free.
-        if values[-1] > 1:
-            nearest, offset, side = 2 * len(orders) // 3, (-8.0, 4.0), "right"
-        else:
-            steep = values[-1] < 1e-8
-            nearest, offset, side = int(np.argmax(values < 1e-8)) if steep else len(orders) // 3, (8.0, 3.0), "left"
-        style.label(right, label, (float(orders[nearest]), float(values[nearest])), FAMILY[k], offset, ha=side)
-    right.axhline(1, color=style.GREY, linewidth=0.8, linestyle=":")
-    right.set(xlabel="number of terms", ylabel="relative error of the sum")
-    style.decades(right.yaxis, 4)
-    style.letters(right)
-    return figure
-
-
-@style.house
-def channels(
-    closed_form: np.ndarray, automatic: np.ndarray, *, rho: np.ndarray, shares: np.ndarray, labels: Sequence[str]
-) -> Figure:
-    """Channel mixing by autodiff against its closed form; the share of it that depends on a token alone, against rho.
-
-    ``closed_form`` and ``automatic`` have equal shapes; ``shares`` (sizes, draws) belong to ``rho`` (sizes,) and
-    ``labels``. The line is rho / (1 + rho).
-    """
-    figure, (left, right) = style.subplots(1, 2, height=2.9)
-    ends = np.array([closed_form.min(), closed_form.max()])
-    left.plot(ends, ends, color=style.GREY, linestyle=":", linewidth=1.0)
-    left.plot(
-        closed_form.ravel(), automatic.ravel(), color=BLUE, marker="o", markersize=2.4, linestyle="none", alpha=0.6
-    )
-    left.set(xlabel="closed form", ylabel="automatic differentiation")
-    left.ticklabel_format(style="sci", scilimits=(-2, 2))
-    line = np.logspace(np.log10(rho.min() / 1.6), np.log10(rho.max() * 1.6), 80)
-    right.semilogx(line, line / (1 + line), color=style.GREY, linestyle=":", linewidth=1.2)
-    style.label(right, r"$\rho/(1+\rho)$", (float(line[66]), float(line[66] / (1 + line[66]))), style.GREY, (10, -16))
-    for place, points, text in zip(rho, shares, labels, strict=True):
-        right.plot(np.full(len(points), place), points, color=BLUE, marker="o", markersize=4, linestyle="none")
-        style.label(right, text, (float(place), float(points.max())), style.INK, (-6, 5), ha="right")
-    right.set(
-        xlabel=r"$\rho = (N - 1)/D$", ylabel="share known to the token", ylim=(0, 1), xlim=(rho.min() / 3, line[-1])
-    )
-    style.letters(left, right)
-    return figure
+    H, terms, _ = channel_terms(num_spins, dim, seed, tokens)
+    half, terms, seen = len(H) // 2, terms / terms.square().mean().sqrt(), H * dim**0.5
+    if shuffled:
+        seen = seen[torch.randperm(len(seen))]
+    network = nn.Sequential(nn.Linear(dim, 4 * dim), nn.GELU(), nn.Linear(4 * dim, dim)).double()
+    optimizer = torch.optim.Adam(network.parameters(), lr=3e-3)
+    for _ in range(updates):
+        some = torch.randint(half, (256,))
+        optimizer.zero_grad()
+        (network(seen[some]) - terms[some]).square().mean().backward()
+        optimizer.step()
+    with torch.no_grad():
+        left = (network(seen[half:]) - terms[half:]).square().mean()
+    return float(1 - left / terms[half:].square().mean())

@@ -1,118 +1,124 @@
-"""Each figure of the chapter shows the numbers that it is given, in order, and nothing that it made up."""
+"""The unguarded solver, exact magnets, energies and trainings of the audit of free energies, against what is known."""
 
 import numpy as np
 import pytest
-from matplotlib.collections import LineCollection
-from matplotlib.figure import Figure
+import torch
 
-from chapters import free_energy as plot
-from tests.chapters.drawings import shows
+from chapters import free_energy as chapter
+from spinbook.free_energy import VectorSpinModel, exact, saddle
 
-T = np.array([0.5, 1.0, 2.0, 4.0])
-
-
-def test_contour_marks_the_eigenvalues_and_draws_both_cuts():
-    axis = np.linspace(-1, 1, 21)
-    x, y = np.meshgrid(axis, axis)
-    figure = plot.contour(
-        axis,
-        axis,
-        x**2 - y**2,
-        saddle=(0.1, 0.0),
-        eigenvalues=np.array([-0.9, -0.5]),
-        along_real=(T, T**2),
-        along_imaginary=(T, -(T**2)),
-    )
-    assert shows(figure, T**2, -(T**2))
-    crosses = [line for line in figure.axes[0].lines if line.get_marker() == "x"]
-    assert [line.get_xdata().tolist() for line in crosses] == [[-0.9, -0.5]]
-    (lines,) = [c for c in figure.axes[0].collections if isinstance(c, LineCollection)]
-    assert len(lines.get_segments()) > 3
+DOUBLE = torch.float64
+NO_COUPLINGS, UNIT = np.zeros((1, 1)), np.eye(1, 4)
 
 
-def test_strip_and_frames_show_the_same_curves():
-    phis = np.arange(24.0).reshape(6, 4)
-    betas, stars = np.linspace(1, 6, 6), np.linspace(0.6, 3, 6)
-    strip = plot.sweep_strip(T, phis, betas=betas, t_stars=stars)
-    free = {name: betas * k for k, name in enumerate(plot.QUANTITIES, start=1)}
-    frames = [
-        plot.sweep_frame(T, phis[k], frame=k, betas=betas, t_stars=stars, free_energy=free) for k in range(len(phis))
-    ]
-    for k, frame in enumerate(frames):
-        assert np.array_equal(strip.axes[k].lines[0].get_ydata(), phis[k])
-        assert np.array_equal(frame.axes[0].lines[0].get_ydata(), phis[k])
-        assert strip.axes[k].lines[1].get_xdata() == [stars[k]] == frame.axes[0].lines[1].get_xdata()
-        assert shows(frame, free, [values[k : k + 1] for values in free.values()])
+def hessian(P, G):
+    return P * (P + P @ G @ P) / 2
 
 
-def test_frames_are_laid_out_alike_whatever_their_labels():
-    free = dict.fromkeys(plot.QUANTITIES, T)
-    first, second = (
-        plot.sweep_frame(T, T * scale, frame=k, betas=T, t_stars=T, free_energy=free) for k, scale in ((0, 1), (3, 1e6))
-    )
-    for frame in (first, second):
-        frame.draw_without_rendering()
-    assert [ax.get_position().bounds for ax in first.axes] == [ax.get_position().bounds for ax in second.axes]
+@pytest.mark.parametrize(("start", "root", "how"), [(1.0, 0.809017, "arrived"), (-0.2, -0.309017, "elsewhere")])
+def test_full_steps_arrive_at_either_root_of_one_spin(start, root, how):
+    # 1 - 1 / 2t - 1 / 4t^2 = 0 at t = (1 +- sqrt 5) / 4.
+    t, end = chapter.newton(NO_COUPLINGS, UNIT, hessian, np.array([start]))
+    assert t[0] == pytest.approx(root, abs=1e-6)
+    assert end == how
 
 
-def _live() -> Figure:
-    fields = np.array([[0.5, 0.5], [-0.4, 0.2]])
-    means = np.array([[[0.1, 0.2], [0.3, -0.4]], [[0.6, 0.7], [-0.8, 0.1]]])
-    weights = np.array([[[0.5, 0.0], [0.0, 0.4]], [[0.8, -0.3], [-0.3, 0.9]]])
-    return plot.live(fields, means, weights, temperatures=(2.0, 0.1), names="AB")
+def test_full_steps_from_far_away_are_lost():
+    t, end = chapter.newton(NO_COUPLINGS, UNIT, hessian, np.array([3.0]))
+    assert end == "lost"
+    assert np.isnan(t).all()
 
 
-def test_landscape_draws_every_path_and_its_residuals():
-    axis = np.linspace(0.1, 2, 20)
-    x, y = np.meshgrid(axis, axis)
-    paths = [np.array([[1.9, 0.2], [1.2, 0.8], [1.0, 1.0]]), np.array([[0.2, 1.9], [1.0, 1.0]])]
-    residuals = [np.array([1.0, 0.1, 1e-12]), np.array([1.0, 1e-12])]
-    figure = plot.landscape(
-        axis,
-        axis,
-        (x - 1) ** 2 + (y - 1) ** 2,
-        boundary=(axis, 0.1 / axis),
-        saddle=(1.0, 1.0),
-        paths=paths,
-        residuals=residuals,
-    )
-    assert shows(figure, [path[:, 1] for path in paths], residuals)
+def test_full_steps_from_nearby_arrive_at_the_minimum_of_the_library():
+    rng = np.random.default_rng(0)
+    J = 0.1 * np.triu(rng.normal(size=(5, 5)), 1)
+    J, H = J + J.T, rng.normal(size=(5, 8)) / 8**0.5
+    model = VectorSpinModel(5, 8, 1.0, J)
+    t, end = chapter.newton(J, H, hessian, np.ones(5))
+    assert end == "arrived"
+    np.testing.assert_allclose(t, model.saddle_point(H).value, atol=1e-9)
+    one, _ = chapter.newton(J, H, hessian, np.ones(1))
+    assert one[0] == pytest.approx(float(model.saddle_point(H, t0=np.ones(1)).value[0]), abs=1e-9)
 
 
-def test_orders_shows_sizes_of_signed_errors():
-    dims = np.array([1, 2, 3, 8, 64])
-    errors = {name: {"saddle": -1.0 / dims, "next order": 0.1 / dims**2} for name in ("one spin", "two spins")}
-    figure = plot.orders(dims, errors)
-    assert len(figure.axes) == 2
-    assert shows(figure, 1.0 / dims, 0.1 / dims**2)
+def test_the_complete_magnet_of_two_spins_is_that_of_a_quadrature_over_angles():
+    J = torch.tensor([[0.0, 0.2], [0.2, 0.0]], dtype=DOUBLE)
+    fields = 0.3 * torch.eye(1, 8, dtype=DOUBLE).expand(2, 8)
+    assert chapter.complete_magnet(2, 8) == pytest.approx(float(exact.free_energy(fields, J)) / 2, abs=1e-6)
 
 
-def test_curvature_puts_the_true_hessian_first_on_one_scale():
-    matrices = {"autodiff": np.array([[1.0, 0.5], [0.5, 1.0]]), "printed": np.array([[1.5, 0.0], [0.0, 1.5]])}
-    errors = {"printed": T, "correct": T * 1e-12}
-    figure = plot.curvature(matrices, strengths=T, gradient_errors=errors)
-    first, second = (np.asarray(ax.images[0].get_array()) for ax in figure.axes[:2])
-    assert 10 ** first[0, 1] == pytest.approx(0.5)
-    assert 10 ** second[0, 0] == pytest.approx(1.5)
-    assert figure.axes[0].images[0].get_clim() == figure.axes[1].images[0].get_clim()
-    assert shows(figure, errors)
+def test_the_complete_magnet_tends_to_one_spin_in_the_mean_of_the_others():
+    gaps = [chapter.complete_magnet(n, 8) - chapter.many_spins(8) for n in (64, 128)]
+    assert gaps[0] / gaps[1] == pytest.approx(2, abs=0.15)  # 1 / N, up to the next order
 
 
-def test_attention_shows_four_matrices_on_one_symmetric_scale():
-    matrices = [np.eye(3) * k for k in (1.0, -2.0, 0.1, 0.2)]
-    orders = np.arange(1, 5)
-    errors = {"falls": np.geomspace(1, 1e-10, 4), "slowly": np.geomspace(1, 0.1, 4), "rises": np.geomspace(1, 50, 4)}
-    figure = plot.attention(matrices, ["a", "b", "c", "d"], orders=orders, errors=errors)
-    images = [ax.images[0] for ax in figure.axes if ax.images]
-    assert [float(np.asarray(image.get_array())[0, 0]) for image in images] == [1.0, -2.0, 0.1, 0.2]
-    assert {image.get_clim() for image in images} == {(-2.0, 2.0)}
-    assert shows(figure, errors)
+def test_the_saddle_of_the_complete_magnet_is_right_for_many_components():
+    few, many = (abs(chapter.at_saddle(16, d) - chapter.complete_magnet(16, d)) for d in (8, 32))
+    assert few / many == pytest.approx(4, abs=0.6)
 
 
-def test_channels_shows_every_entry_and_every_share():
-    closed = np.array([[0.1, -0.2], [0.3, 0.0]])
-    shares = np.array([[0.1, 0.2], [0.5, 0.6]])
-    figure = plot.channels(closed, closed + 1, rho=np.array([0.1, 2.0]), shares=shares, labels=["4, 40", "40, 20"])
-    assert shows(figure, (closed + 1).ravel(), list(shares))
-    places = [line.get_xdata().tolist() for line in figure.axes[1].lines if line.get_marker() == "o"]
-    assert places == [[0.1, 0.1], [2.0, 2.0]]
+@pytest.mark.parametrize("degree", [2, 6, 10])
+def test_a_ring_holds_the_sum_or_the_sum_of_squares_of_its_couplings(degree):
+    rng = np.random.default_rng(0)
+    alike, signed = chapter.ring(degree, "sum", rng), chapter.ring(degree, "squares", rng)
+    np.testing.assert_allclose(alike.sum(axis=1), 0.3)
+    np.testing.assert_allclose((signed**2).sum(axis=1), 0.09)
+    assert signed.min() < 0
+    for J in (alike, signed):
+        assert np.array_equal(J, J.T)
+        assert ((J != 0).sum(axis=1) == degree).all()
+
+
+def test_relaxed_spins_have_nearly_the_largest_energy_that_their_couplings_allow():
+    N, d = 64, 32
+    at_random, aligned, relaxed = chapter.coupling_energies(N, d)
+    # Couplings of variance 1 / (2 N d) on N (N - 1) pairs, each counted twice.
+    assert aligned == pytest.approx(d * (2 * (N - 1) / (2 * d)) ** 0.5, rel=0.25)
+    assert at_random == pytest.approx(aligned / d**0.5, rel=0.3)
+    assert 0.75 < relaxed / (N * d * (2 / d) ** 0.5) < 1.02
+
+
+def test_differences_are_those_of_automatic_differentiation():
+    generator = torch.Generator().manual_seed(0)
+    J = 0.1 * (torch.ones(3, 3, dtype=DOUBLE) - torch.eye(3, dtype=DOUBLE))
+    h, way = torch.randn(2, 3, 4, generator=generator, dtype=DOUBLE) / 2
+    x = h.clone().requires_grad_()
+    VectorSpinModel(3, 4, 1.0, J).magnetizations(x).square().sum().backward()
+    assert chapter.by_differences(J, h, way) == pytest.approx(float((x.grad * way).sum()), abs=1e-9)
+
+
+def test_one_step_is_timed(monkeypatch):
+    taken, original = [], saddle.minimum
+
+    def counted(*arguments, **options):
+        taken.append(original(*arguments, **options))
+        return taken[-1]
+
+    monkeypatch.setattr(saddle, "minimum", counted)
+    J = 0.1 * (torch.ones(30, 30, dtype=DOUBLE) - torch.eye(30, dtype=DOUBLE))
+    h = torch.ones(30, 4, dtype=DOUBLE)
+    assert chapter.seconds(J, h, repeats=3) > 0
+    assert [int(found.num_steps) for found in taken] == [1, 1, 1]
+
+
+def test_a_scale_of_the_weights_is_a_scale_of_queries_and_of_keys():
+    plain, twice = chapter.query_key(4, 6), chapter.query_key(4, 6, 2.0)
+    for one, two in zip(plain.parameters(), twice.parameters(), strict=True):
+        assert torch.equal(two, 2 * one)
+
+
+def test_channel_terms_are_what_a_fixed_magnet_lacks_of_the_gradient():
+    H, terms, W = chapter.channel_terms(4, 6, 0, 8)
+    assert H.shape == terms.shape == (8, 6)
+    maps = chapter.query_key(4, 6, 0.5)
+    h = H.reshape(2, 4, 6)[0]
+    with torch.no_grad():
+        total = VectorSpinModel(4, 6, 1.0, maps).field_gradient(h)
+        fixed = VectorSpinModel(4, 6, 1.0, maps(h)).magnetizations(h)
+    np.testing.assert_allclose(terms[:4], total - fixed, atol=1e-12)
+    np.testing.assert_allclose(W, (maps.to_queries.weight.T @ maps.to_keys.weight).detach())
+
+
+def test_a_network_learns_the_channel_terms_and_nothing_from_the_wrong_tokens():
+    assert chapter.learned(64, 4, 1024, 150) > 0.5
+    assert chapter.learned(64, 4, 1024, 150, shuffled=True) < 0.1
