@@ -211,6 +211,16 @@ def test_rotary_products_depend_on_distances_alone():
     np.testing.assert_allclose(rotary(jnp.ones((2, 6)))[1, 4], np.cos(100 ** (-2 / 3)) - np.sin(100 ** (-2 / 3)))
 
 
+def test_rotary_positions_turn_pairs_by_the_angles_of_the_listing():
+    """Pair k of site n as a complex number, times exp(i n 10000^(-2k/d))."""
+    a = np.asarray(jax.random.normal(jax.random.key(2), (13, 8)))
+    angles = np.arange(13)[:, None] * 10_000.0 ** -(np.arange(0, 8, 2) / 8)
+    turned = (a[:, 0::2] + 1j * a[:, 1::2]) * np.exp(1j * angles)
+    np.testing.assert_allclose(
+        Rotary()(jnp.asarray(a)), np.stack([turned.real, turned.imag], -1).reshape(13, 8), atol=1e-13
+    )
+
+
 def test_a_moving_window_keeps_its_couplings_and_its_state():
     x = inputs(8)
     m = module(**FULL)
