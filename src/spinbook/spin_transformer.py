@@ -111,7 +111,7 @@ def spread(fields: Float[Array, "H N d"], spins: Spins) -> Float[Array, "H N d"]
     m = response(fields if spins.sources is None else spins.sources, beta, axes=COMPONENTS)
     h = spins.inputs + received(spins.couplings, m)
     squared = squared_length(h, COMPONENTS) + fluctuations.spread(m, spins.couplings)
-    new = response.gain(squared, h.shape[0] * h.shape[2], beta)[:, None] * h
+    new = response.gain(squared, h.shape[0] * h.shape[2], beta)[None, :, None] * h
     return response.inverse(new, beta, axes=COMPONENTS)
 
 
@@ -136,7 +136,7 @@ def tap(
     sources, source_gains = fields, gains
     if spins.sources is not None:
         sources, source_gains = spins.sources, spins.response.gains(spins.sources, spins.beta, axes=COMPONENTS)
-    m = source_gains.f[:, None] * sources
+    m = source_gains.f[None, :, None] * sources
     before = covariances(source_gains, squared_length(m, COMPONENTS), dim, spins.beta)
     drive = spins.inputs + received(spins.couplings, m)
     return tap_field(fields, gains, drive, m, before, spins.couplings)
