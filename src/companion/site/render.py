@@ -219,9 +219,6 @@ def page_notebook(root: Path, chapter: pages.Chapter, results: Path) -> Notebook
     for cell in page.cells:
         cells.append(cell)
         if cell.cell_type == "markdown":
-            if "](attachment:" in cell.source:
-                expected = "pictures as files beside the page; a text notebook keeps none that is pasted into a cell"
-                raise ValueError(f"notebooks/{chapter.name}.md: expected {expected}")
             cell.source = key.evaluated(cell.source, values[place])
             continue
         cell.outputs, place = [], place + 1
