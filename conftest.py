@@ -1,4 +1,4 @@
-"""What all tests share: strict double precision in JAX, functions compiled once, annotations to check.
+"""What all tests share: strict double precision and ranks in JAX, functions compiled once, annotations to check.
 
 With ``SPINBOOK_TYPES=1`` every function of the package is wrapped by jaxtyping and beartype while it is imported, and a
 call whose arguments or result are not what its annotations say fails. What a test expects to be refused goes through
@@ -56,6 +56,7 @@ def pytest_configure(config: pytest.Config) -> None:
             raise pytest.UsageError(f"{package.__name__}: expected that of {config.rootpath}, got {package.__file__}")
     jax.config.update("jax_enable_x64", True)
     jax.config.update("jax_numpy_dtype_promotion", "strict")
+    jax.config.update("jax_numpy_rank_promotion", "raise")
     # Tests compile thousands of functions and run most of them once: compiling them quickly saves more than it costs.
     jax.config.update("jax_disable_most_optimizations", True)
     if _KNOWS_IT:

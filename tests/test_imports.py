@@ -10,7 +10,9 @@ import pytest
 
 import spinbook
 
-TORCH = ("spinbook.adaptive_tap", "spinbook.free_energy", "spinbook.tensors", "spinbook.transforms")
+TORCH = tuple(
+    f"spinbook.{name}" for name in ("adaptive_tap", "free_energy", "spread_attention", "tensors", "transforms")
+)
 NUMBA = ("spinbook.self_attention.kernel",)
 HEAVY = {"torch", "numba", "sklearn", "matplotlib"}
 LIBRARY = [info.name for info in pkgutil.walk_packages(spinbook.__path__, "spinbook.")]

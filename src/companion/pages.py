@@ -174,6 +174,8 @@ def pages(root: Path) -> list[str]:
     return [_toc(root)["root"], *(page for page, _ in _contents(root))]
 
 
+_PASTED = re.compile(r"""(\]\(|src=["'])attachment:""")
+"""A picture that an editor has put into the notebook itself."""
 _SUFFIXES = ("md", "rst", "ipynb")
 """What Sphinx takes for a page."""
 
@@ -225,8 +227,12 @@ def load(root: Path, name: str) -> Chapter:
     if not path.is_file():
         raise ValueError(f"chapter {name!r}: no such chapter; expected one of {sorted(_texts(root))}")
     shown = f"{name}.md"
+    text = manuscript.text(path)
+    if pasted := _PASTED.search(text):
+        expected = "expected pictures as files beside the page; a text notebook keeps none that is pasted into a cell"
+        raise manuscript.Unreadable(path, text.count("\n", 0, pasted.start()) + 1, expected)
     try:
-        notebook = copy.deepcopy(_read(manuscript.text(path)))
+        notebook = copy.deepcopy(_read(text))
         facts = dict(notebook.metadata.get("companion", {}))
     except manuscript.Unreadable:
         raise

@@ -81,7 +81,7 @@ def standard_error(
     if count == 1:
         return jnp.full(samples.shape[1:], jnp.nan, samples.dtype)
     weights = jnp.full(count, 1 / count, samples.dtype) if weights is None else weights
-    return jnp.sqrt(weighted_mean((samples - weighted_mean(samples, weights)) ** 2, weights) / (count - 1))
+    return jnp.sqrt(weighted_mean((samples - weighted_mean(samples, weights)[None]) ** 2, weights) / (count - 1))
 
 
 def mean_and_error(values: Float[ArrayLike, "... n"]) -> tuple[Any, Any]:

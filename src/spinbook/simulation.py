@@ -107,7 +107,7 @@ class Simulation(NamedTuple):
         a, b = (replicas.group_means(_components(x), self.num_groups) for x in (self.replica_magnetizations, second))
         mean_a, mean_b = (replicas.weighted_mean(x, self.weights) for x in (a, b))
         inner = partial(jnp.einsum, "...id,...ld->...il")
-        return products - inner(a, mean_b) - inner(mean_a, b) + inner(mean_a, mean_b)
+        return products - inner(a, mean_b) - inner(mean_a, b) + inner(mean_a, mean_b)[None]
 
 
 def _components(rows: Array) -> Array:

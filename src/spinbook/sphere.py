@@ -86,7 +86,8 @@ def _at_least_single(compute: Callable[..., Array]) -> Callable[..., Array]:
 def _raised_ratio(order: Array | float, t: Array) -> Array:
     """r / x of order >= 20 as a function of t = x^2, from a triangle of bounds that close in on it."""
     shape = (_LEVELS + 1,) + (1,) * jnp.ndim(t)
-    orders = order + jnp.arange(_LEVELS + 1, dtype=t.dtype).reshape(shape)
+    order = order[None] if jnp.ndim(order) else order
+    orders, t = order + jnp.arange(_LEVELS + 1, dtype=t.dtype).reshape(shape), t[None]
 
     def refine(_: Array, q: Array) -> Array:
         # A shorter triangle each time; entries beyond its end are never read. Unrolled, the loop would take ten times
@@ -439,7 +440,8 @@ def _along(h: Array, d: Array) -> Array:
 @partial(jax.jit, static_argnames="response")
 def _covariance(h: Array, beta: Array, response: Response) -> Array:
     f, f1 = (gain[..., None, None] for gain in response.slopes(h, beta))
-    return (f * jnp.eye(h.shape[-1], dtype=h.dtype) + f1 * h[..., :, None] * h[..., None, :]) / beta
+    unit = jnp.expand_dims(jnp.eye(h.shape[-1], dtype=h.dtype), tuple(range(h.ndim - 1)))
+    return (f * unit + f1 * h[..., :, None] * h[..., None, :]) / beta
 
 
 @_at_least_single
@@ -567,7 +569,7 @@ def _with_direction(fields: Any, direction: Any, beta: Any) -> tuple[Array, Arra
     h, beta = _field_arguments(fields, beta, direction)
     d = validate.vectors(direction, "direction", dim=h.shape[-1], dtype=h.dtype)
     validate.same_batch(d, "direction", h, "fields")
-    return h, d, beta
+    return *jnp.broadcast_arrays(h, d), beta
 
 
 @validate.finite_result

@@ -111,7 +111,7 @@ def spread(fields: Float[Array, "H N d"], spins: Spins) -> Float[Array, "H N d"]
     m = response(fields if spins.sources is None else spins.sources, beta, axes=COMPONENTS)
     h = spins.inputs + received(spins.couplings, m)
     squared = squared_length(h, COMPONENTS) + fluctuations.spread(m, spins.couplings)
-    new = response.gain(squared, h.shape[0] * h.shape[2], beta)[:, None] * h
+    new = response.gain(squared, h.shape[0] * h.shape[2], beta)[None, :, None] * h
     return response.inverse(new, beta, axes=COMPONENTS)
 
 
@@ -136,7 +136,7 @@ def tap(
     sources, source_gains = fields, gains
     if spins.sources is not None:
         sources, source_gains = spins.sources, spins.response.gains(spins.sources, spins.beta, axes=COMPONENTS)
-    m = source_gains.f[:, None] * sources
+    m = source_gains.f[None, :, None] * sources
     before = covariances(source_gains, squared_length(m, COMPONENTS), dim, spins.beta)
     drive = spins.inputs + received(spins.couplings, m)
     return tap_field(fields, gains, drive, m, before, spins.couplings)
@@ -564,8 +564,10 @@ class SpinTransformerModule(eqx.Module):
     second order joins them; with ``sphere_per_head`` one independent smaller model for each head, as in the source's
     code. With one head both are the same, and with the defaults the source's arithmetic.
 
-    ``theory`` is ``tap``, ``spread`` or ``naive``, ``response`` the mean of a spin in its field, ``dynamics``
-    ``Relax()`` for the steady state or ``Unroll(k)`` for k updates. ``dtype`` is that of the weights, by default JAX's.
+    ``theory`` is ``tap``, ``spread`` or ``naive``, and ``response`` the mean of a spin in its field. The defaults are the
+    source's; for the averages of sampled spins take ``theory=spread`` and ``response=sphere.exact``, which is
+    ``spinbook.spread_attention`` in PyTorch. ``dynamics`` is ``Relax()`` for the steady state or ``Unroll(k)`` for k
+    updates. ``dtype`` is that of the weights, by default JAX's.
     ``beta`` may be a JAX array, and is then trained like any parameter.
 
     Further options can be combined. ``inputs``: ``as_directions`` (default), inputs scaled to the radius, so that their

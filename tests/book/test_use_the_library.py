@@ -45,6 +45,14 @@ def test_the_page_has_listings_in_python_only():
 
 
 @pytest.mark.slow
+def test_the_layer_has_a_gradient_and_its_twin_gives_the_same_numbers(printed):
+    shown = printed["Mend naive attention, in PyTorch"]
+    assert "the gradient is finite: True" in shown
+    assert "converged: True" in shown
+    assert "the twin agrees: True" in shown
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("section", ["Train in JAX", "Train in PyTorch"])
 def test_training_lowers_the_loss(printed, section):
     first, last = numbers(re.search(r"^loss .*$", printed[section], flags=re.MULTILINE)[0])

@@ -92,6 +92,13 @@ def test_a_long_caption_and_a_short_alternative_text_are_refused(toy_book):
     assert "alt" in rules(toy_book)
 
 
+def test_a_picture_that_was_pasted_is_refused_with_its_line(toy_book):
+    toy_book.edit(LESSON, "The end.", "![Seen](attachment:image.png)")
+    line = toy_book.path(LESSON).read_text().splitlines().index("![Seen](attachment:image.png)") + 1
+    assert f"{LESSON}:{line}" in messages(toy_book)
+    assert "expected pictures as files beside the page" in messages(toy_book)
+
+
 FRONT_MATTER = {
     "budget: 60": ("budget: -1", "budget: expected seconds, a number above 0, got -1"),
     "prerequisites: nothing": ("", "prerequisites: expected words, got 'nothing'"),

@@ -185,12 +185,6 @@ def test_a_run_of_other_code_is_no_run_of_the_page(copy: ToyBook) -> None:
         _staged(copy)
 
 
-def test_a_pasted_picture_is_refused_in_words(copy: ToyBook) -> None:
-    copy.edit(LESSON, "The end.", "![Seen](attachment:image.png)")
-    with pytest.raises(ValueError, match=r"notebooks/probe.md: expected pictures as files beside the page"):
-        _staged(copy)
-
-
 def test_pictures_beside_a_page_are_staged_and_editors_files_are_not(copy: ToyBook, tmp_path: Path) -> None:
     copy.path("notebooks/seen.svg").write_text("<svg/>")
     copy.path("book/.#index.md").write_text("draft")

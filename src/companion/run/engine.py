@@ -11,7 +11,7 @@ import base64
 import json
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -52,6 +52,8 @@ class Page:
     checks: Checks | None
     variables: Mapping[str, str]
     """Of the kernel's environment."""
+    code: Sequence[str]
+    """The folders of modules."""
     cwd: Path
     sockets: str
     """The beginning of the names of its sockets; "" for ports."""
@@ -96,8 +98,11 @@ class _Client(PapermillNotebookClient):  # type: ignore[misc]
     page: Page
 
     def papermill_execute_cells(self) -> None:
-        """All cells, then the checks and the facts."""
+        """The beginning, all cells, then the checks and the facts."""
         self.page.ends = time.monotonic() + self.page.limit
+        # Not by a file that IPython runs at its start: it looks for those with a pattern, in which a folder that has
+        # brackets in its name is not found.
+        self.ask(kernel.call("begin", *self.page.code), "at its beginning")
         super().papermill_execute_cells()
         with_checks = self.page.checks
         if with_checks:

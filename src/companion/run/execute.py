@@ -135,8 +135,9 @@ def run(
     with tempfile.TemporaryDirectory(prefix="kernel-") as private:
         cwd = Path(private, "cwd")
         cwd.mkdir()
+        code = [root / "src"]
         variables = {
-            **kernel.environment(root, Path(private), [root / "src"], threads),
+            **kernel.environment(root, Path(private), code, threads),
             "COMPANION_ROOT": str(root),
             "COMPANION_OUT": str(folder),
             "COMPANION_CHAPTER": chapter.chapter,
@@ -151,6 +152,7 @@ def run(
             limit=limit(chapter),
             checks=checks(root, chapter),
             variables=variables,
+            code=[str(folder) for folder in code],
             cwd=cwd,
             sockets=f"{private}/k" if len(os.fsencode(private)) < _LONGEST_PATH else "",
         )

@@ -68,14 +68,10 @@ def environment(root: Path, private: Path, code: Sequence[Path], threads: int) -
 
     ``code`` are the folders of modules, before those that are installed.
     """
-    startup = private / "ipython" / "profile_default" / "startup"
-    startup.mkdir(parents=True)
-    (startup / "00-companion.py").write_text(f"__import__({__name__!r}, fromlist=['begin']).begin()\n")
     (private / "matplotlibrc").touch()
-    press = Path(__file__).parents[2]
     return {
         **clean(),
-        "PYTHONPATH": os.pathsep.join(map(str, dict.fromkeys([*code, press]))),
+        "PYTHONPATH": python_path([*code, Path(__file__).parents[2]]),
         "IPYTHONDIR": str(private / "ipython"),
         "MATPLOTLIBRC": str(private / "matplotlibrc"),
         **{f"JUPYTER_{kind}_DIR": str(private / "jupyter") for kind in ("CONFIG", "DATA", "RUNTIME")},
@@ -84,6 +80,15 @@ def environment(root: Path, private: Path, code: Sequence[Path], threads: int) -
         **{f"{library}_NUM_THREADS": str(threads) for library in _THREADS},
         "NPROC": str(threads),
     }
+
+
+def python_path(folders: Sequence[Path]) -> str:
+    """PYTHONPATH of the folders whose names it can hold: no name may have the character that separates them.
+
+    >>> python_path([Path("src"), Path("a" + os.pathsep + "b"), Path("src")])
+    'src'
+    """
+    return os.pathsep.join(path for path in dict.fromkeys(map(str, folders)) if os.pathsep not in path)
 
 
 def _compiled(root: Path) -> Path:
@@ -107,11 +112,15 @@ def call(function: str, *arguments: Any) -> str:
     return f"__import__({__name__!r}, fromlist=[{function!r}]).{function}({given})"
 
 
-def begin() -> None:
-    """Before the first cell: warnings are errors, the kernel ends with its parent, figures can be held open."""
+def begin(*code: str) -> None:
+    """Before the first cell: warnings are errors, the kernel ends with its parent, results are kept for claims.
+
+    ``code`` are the folders of modules, those among them that PYTHONPATH cannot hold.
+    """
     from IPython import get_ipython
 
     _end_with_parent()
+    sys.path[:0] = [folder for folder in code if folder not in sys.path]
     # What a page holds is large, and Python would look through it for rubbish every few moments.
     gc.set_threshold(20_000, 20, 50)
     # A warning in a book is an error; what third parties deprecate among themselves is theirs.

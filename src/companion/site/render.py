@@ -9,6 +9,7 @@ import json
 import os
 import re
 import shutil
+import sys
 import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -213,9 +214,6 @@ def page_notebook(root: Path, chapter: pages.Chapter, results: Path) -> Notebook
     for cell in page.cells:
         cells.append(cell)
         if cell.cell_type == "markdown":
-            if "](attachment:" in cell.source:
-                expected = "pictures as files beside the page; a text notebook keeps none that is pasted into a cell"
-                raise ValueError(f"notebooks/{chapter.name}.md: expected {expected}")
             cell.source = key.evaluated(cell.source, values[place])
             continue
         cell.outputs, place = [], place + 1
@@ -263,8 +261,9 @@ def _directive(name: str, argument: str, *content: str) -> NotebookNode:
     return packed.prose(f"{name}-{argument}", "\n".join([f"```{{{name}}} {argument}", *content, "```"]))
 
 
-def sphinx(stage: str, output: str) -> int:
-    """Run Jupyter Book in strict mode in this process; ends it."""
+def sphinx(stage: str, output: str, code: str) -> int:
+    """Run Jupyter Book in strict mode in this process, with the modules of the folder ``code``; ends it."""
+    sys.path.insert(0, code)
     from jupyter_book import sphinx as builder
     from jupyter_book.cli.main import main
 
@@ -276,9 +275,9 @@ def sphinx(stage: str, output: str) -> int:
 
 def _jupyter_book(root: Path, stage: Path, output: Path, log: Path) -> list[str]:
     """Run Jupyter Book in a process of its own; returns its warnings, all of them."""
-    code = os.pathsep.join([str(Path(__file__).parents[2]), str(root / "src")])
-    environment = {**kernel.clean(), "PYTHONPATH": code, "MPLBACKEND": "agg", "JAX_PLATFORMS": "cpu"}
-    command = process.calling(f"{__name__}:sphinx", str(stage), str(output))
+    press = kernel.python_path([Path(__file__).parents[2]])
+    environment = {**kernel.clean(), "PYTHONPATH": press, "MPLBACKEND": "agg", "JAX_PLATFORMS": "cpu"}
+    command = process.calling(f"{__name__}:sphinx", str(stage), str(output), str(root / "src"))
     status = process.run(command, log=log, environment=environment, cwd=stage)
     text = re.sub(r"\x1b\[[0-9;]*m", "", log.read_text(encoding="utf-8", errors="replace"))
     process.write(log, text)

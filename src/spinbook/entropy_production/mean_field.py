@@ -44,10 +44,10 @@ _ALLOWED_DRIFT = 1e-3
 
 @jax.jit
 def _ising(m: Array, previous: Array, J: Array, beta: Array) -> Array:
-    now, before = 1 - m * m, 1 - previous * previous
+    now, before = jnp.broadcast_arrays(1 - m * m, 1 - previous * previous)
     overlap = now[..., :, None] * before[..., None, :]
     symmetric = (overlap + jnp.swapaxes(overlap, -1, -2)) / 2
-    return beta**2 / 2 * jnp.sum((J - J.T) ** 2 * symmetric, axis=(-2, -1))
+    return beta**2 / 2 * jnp.sum(jnp.broadcast_to((J - J.T) ** 2, symmetric.shape) * symmetric, axis=(-2, -1))
 
 
 @validate.finite_result
@@ -115,12 +115,12 @@ def _delayed(J: Array, now: Array, before: Array, beta: Array, response: Respons
     overlaps = x @ jnp.swapaxes(y, -1, -2)
     squares, squares_old = squared_length(x), squared_length(y)
     own = (
-        x.shape[-1] * a[:, None] * a_old
-        + a[:, None] * (b_old * squares_old)[:, None, :]
-        + (b * squares)[:, :, None] * a_old
+        x.shape[-1] * a[None, :, None] * a_old[None, None]
+        + a[None, :, None] * (b_old[None] * squares_old)[:, None, :]
+        + (b[None] * squares)[:, :, None] * a_old[None, None]
     )
-    mixed = b[:, None] * b_old * jnp.sum(J * overlaps, axis=0)
-    return beta * (J * own + overlaps * mixed)
+    mixed = b[:, None] * b_old[None] * jnp.sum(J * overlaps, axis=0)
+    return beta * (J * own + overlaps * mixed[None])
 
 
 @partial(jax.jit, static_argnames="response")
@@ -252,7 +252,7 @@ def source_delayed_correlations(
 def _leading(J: Array, theta: Array, beta: Array) -> Array:
     free = 1 / (1 + _gamma(theta, beta))
     R2 = squared_radius(theta.shape[-1])
-    return beta**2 * R2 * jnp.sum((J[0] - J[0].T) ** 2 * free[:, None] * free)
+    return beta**2 * R2 * jnp.sum((J[0] - J[0].T) ** 2 * free[:, None] * free[None])
 
 
 @validate.finite_result
@@ -285,5 +285,5 @@ def angle_estimate(couplings: Couplings, fields: Fields) -> Float[Array, ""]:
     theta = sphere.balanced(theta)
     length = jnp.linalg.norm(theta, axis=-1)
     validate.require(lambda x: x > 0, length, "fields", "vectors that are not zero")
-    cosine = theta @ theta.T / (length[:, None] * length)
+    cosine = theta @ theta.T / (length[:, None] * length[None])
     return jnp.sum((J[0] ** 2 - J[0] * J[0].T) * cosine**2)

@@ -33,6 +33,7 @@ def divergence(
     h = validate.vectors(fields, "fields", dtype=dtype)
     g = validate.vectors(other, "other", dim=h.shape[-1], dtype=dtype)
     validate.same_batch(g, "other", h, "fields")
+    h, g = jnp.broadcast_arrays(h, g)
     beta = validate.positive(beta, "beta", ndim=0, dtype=dtype)
     work = beta * jnp.sum((h - g) * sphere.magnetization(h, beta=beta), axis=-1)
     return work - sphere.log_partition(h, beta=beta) + sphere.log_partition(g, beta=beta)

@@ -46,7 +46,7 @@ def _antisymmetric(J: Array) -> Array:
 
 @jax.jit
 def _from_delayed(J: Array, D: Array, beta: Array) -> Array:
-    return beta * jnp.sum(_antisymmetric(J) * D, axis=(-2, -1))
+    return beta * jnp.sum(jnp.broadcast_to(_antisymmetric(J), D.shape) * D, axis=(-2, -1))
 
 
 @validate.finite_result

@@ -93,14 +93,14 @@ def _states(n: int, dtype: Any) -> Array:
 
 def _log_ratios(J: Array, h: Array, beta: Array) -> Array:
     """2 beta H_i(s'), the log of P(s_i = 1 | s') / P(s_i = -1 | s'), for each state s' and spin i."""
-    return 2 * beta * (h + _states(J.shape[0], J.dtype) @ J.T)
+    return 2 * beta * (h[None] + _states(J.shape[0], J.dtype) @ J.T)
 
 
 def _products(up: Array, down: Array) -> Array:
     """prod_i (up_i or down_i as bit i of the row number says) for each column: (columns, n) to (2^n, columns)."""
     table = jnp.ones((1, up.shape[0]), up.dtype)
     for i in range(up.shape[1]):
-        table = jnp.concatenate([table * down[:, i], table * up[:, i]])
+        table = jnp.concatenate([table * down[None, :, i], table * up[None, :, i]])
     return table
 
 
@@ -115,7 +115,7 @@ def _halves(J: Array, h: Array, beta: Array) -> tuple[Array, Array]:
 
 def _advance(p: Array, high: Array, low: Array) -> Array:
     """sum_s' P(s | s') p(s'), a product of two matrices with 2^(3N/2) entries each."""
-    return ((high * p) @ low.T).ravel()
+    return ((high * p[None]) @ low.T).ravel()
 
 
 @jax.jit
@@ -271,7 +271,7 @@ def _mean(p: Array) -> Array:
 @jax.jit
 def _covariance(p: Array) -> Array:
     s = _states(_num_spins(p), p.dtype)
-    centred = s - p @ s
+    centred = s - (p @ s)[None]
     return centred.T @ (p[:, None] * centred)
 
 
@@ -331,7 +331,7 @@ def correlations(
 def _delayed(p: Array, J: Array, h: Array, beta: Array) -> Array:
     s = _states(J.shape[0], J.dtype)
     response = jnp.tanh(_log_ratios(J, h, beta) / 2)
-    return (response - p @ response).T @ (p[:, None] * (s - p @ s))
+    return (response - (p @ response)[None]).T @ (p[:, None] * (s - (p @ s)[None]))
 
 
 @validate.finite_result
@@ -359,7 +359,7 @@ def _entropy_production(p: Array, J: Array, h: Array, beta: Array) -> Array:
 
     def log_products(spins: slice) -> Array:
         bits = _states(n, J.dtype)[: 2 ** len(range(n)[spins]), : len(range(n)[spins])] > 0
-        return jnp.sum(jnp.where(bits[:, None], log_up[:, spins], log_down[:, spins]), axis=-1)
+        return jnp.sum(jnp.where(bits[:, None], log_up[None, :, spins], log_down[None, :, spins]), axis=-1)
 
     log_high, log_low = log_products(slice(low, n)), log_products(slice(0, low))
 

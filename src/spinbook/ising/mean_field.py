@@ -68,7 +68,9 @@ def _two_times(magnetizations: Any, previous: Any, couplings: Any, beta: Any) ->
 def _drive(m: Array, J: Array, h: Array, beta: Array) -> Array:
     """beta (h_i + sum_j J_ij m_j)."""
     # In m @ J.T of one system, XLA copies the transpose anew in every step of a loop.
-    return beta * (h + jnp.tensordot(m, J, axes=(-1, 1)))
+    received = jnp.tensordot(m, J, axes=(-1, 1))
+    h, received = jnp.broadcast_arrays(h, received)
+    return beta * (h + received)
 
 
 def _onsager(m: Array, J: Array, beta: Array) -> Array:
@@ -124,12 +126,14 @@ def _naive(m: Array, J: Array, h: Array, beta: Array) -> Array:
 def _averaged(m: Array, J: Array, h: Array, beta: Array) -> Array:
     normal = jnp.asarray(_NORMAL, m.dtype)
     mean, width = _drive(m, J, h, beta), jnp.sqrt(_onsager(m, J, beta))
-    return jnp.tanh(mean[..., None] + width[..., None] * normal) @ jax.nn.softmax(-(normal**2) / 2)
+    mean, width = jnp.broadcast_arrays(mean, width)
+    return jnp.tanh(mean[..., None] + jnp.multiply.outer(width, normal)) @ jax.nn.softmax(-(normal**2) / 2)
 
 
 @jax.jit
 def _flat_tap(m: Array, J: Array, h: Array, beta: Array) -> Array:
-    return jnp.tanh(_drive(m, J, h, beta) - _onsager(m, J, beta) * m)
+    drive, own = jnp.broadcast_arrays(_drive(m, J, h, beta), _onsager(m, J, beta) * m)
+    return jnp.tanh(drive - own)
 
 
 @jax.jit
@@ -270,6 +274,7 @@ def _collective_shift(m: Array, J: Array, beta: Array) -> Array:
 
 @jax.jit
 def _correlations(m: Array, previous: Array, J: Array, beta: Array) -> Array:
+    m, previous = jnp.broadcast_arrays(m, previous)
     variance = 1 - m * m
     received = jnp.einsum("ij,kj,...j->...ik", J, J, 1 - previous * previous)
     between = beta**2 * variance[..., :, None] * variance[..., None, :] * received
@@ -279,12 +284,16 @@ def _correlations(m: Array, previous: Array, J: Array, beta: Array) -> Array:
 
 @jax.jit
 def _first_order_delayed(m: Array, previous: Array, J: Array, beta: Array) -> Array:
-    return beta * J * (1 - m * m)[..., :, None] * (1 - previous * previous)[..., None, :]
+    m, previous = jnp.broadcast_arrays(m, previous)
+    slopes = (1 - m * m)[..., :, None] * (1 - previous * previous)[..., None, :]
+    return beta * jnp.broadcast_to(J, slopes.shape) * slopes
 
 
 @jax.jit
 def _delayed(m: Array, previous: Array, J: Array, beta: Array) -> Array:
-    return _first_order_delayed(m, previous, J, beta) * (1 + 2 * beta * J * m[..., :, None] * previous[..., None, :])
+    m, previous = jnp.broadcast_arrays(m, previous)
+    first = _first_order_delayed(m, previous, J, beta)
+    return first * (1 + 2 * beta * jnp.broadcast_to(J, first.shape) * m[..., :, None] * previous[..., None, :])
 
 
 def collective_shift(

@@ -68,7 +68,7 @@ def _uniform(key: PRNGKeyArray, shape: tuple[int, int], dtype: Any) -> Array:
 
 def _step(key: PRNGKeyArray, s: Array, doubled_couplings: Array, doubled_fields: Array) -> Array:
     u = _uniform(key, (s.shape[0], s.shape[1]), s.dtype)
-    x = (s @ doubled_couplings + doubled_fields).astype(u.dtype)
+    x = (s @ doubled_couplings + jnp.broadcast_to(doubled_fields, s.shape)).astype(u.dtype)
     # u < 1 / (1 + exp(-x)), without the division; an overflow of the exponential means -1 for certain.
     one = jnp.ones((), s.dtype)
     return jnp.where(u * (1 + jnp.exp(-x)) < 1, one, -one)

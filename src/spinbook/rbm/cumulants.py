@@ -36,7 +36,7 @@ def _order(order: Any) -> int:
 def _growing(base: Array, order: int) -> Array:
     """(n - 1)! base^n for n = 1, ..., order, along a new first axis."""
     ratios = np.maximum(np.arange(order), 1).reshape(-1, *[1] * base.ndim)
-    return jnp.cumprod(jnp.asarray(ratios, base.dtype) * base, axis=0)
+    return jnp.cumprod(jnp.asarray(ratios, base.dtype) * base[None], axis=0)
 
 
 def _only(order: int, n: int) -> np.ndarray:
@@ -59,7 +59,7 @@ def gaussian(order: int) -> Float[Array, " order"]:
 def _bernoulli(p: Array, signed: Array) -> Array:
     n, k = np.indices(signed.shape)
     powers = jnp.arange(signed.shape[0] + 1).astype(p.dtype).reshape(-1, *[1] * p.ndim)
-    terms = (p**powers)[k + 1] * ((1 - p) ** powers)[np.maximum(n - k, 0)]
+    terms = (p[None] ** powers)[k + 1] * ((1 - p)[None] ** powers)[np.maximum(n - k, 0)]
     return jnp.einsum("nk,nk...->n...", signed, terms)
 
 
@@ -140,9 +140,10 @@ def _series(t: Array, kappas: Array) -> Array:
     # Horner's scheme with the factorial spread over the steps: n! alone would overflow long before the sum does.
     def add(total: Array, term: tuple[Array, Array]) -> tuple[Array, None]:
         n, kappa = term
-        return t / n * (kappa + total), None
+        return t / n * (jnp.broadcast_to(kappa, t.shape) + total), None
 
-    start = jnp.zeros(np.broadcast_shapes(t.shape, kappas.shape[1:]), t.dtype)
+    t = jnp.broadcast_to(t, np.broadcast_shapes(t.shape, kappas.shape[1:]))
+    start = jnp.zeros_like(t)
     orders = jnp.arange(1, kappas.shape[0] + 1).astype(t.dtype)
     return jax.lax.scan(add, start, (orders, kappas), reverse=True)[0]
 

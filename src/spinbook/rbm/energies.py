@@ -39,7 +39,10 @@ def _summed(values: Array, units: Array) -> Array:
 
 @jax.jit
 def _joint(v: Array, h: Array, W: Array, a: Array, b: Array) -> Array:
-    return -_summed(a, v) - _summed(b, h) - jnp.sum((v @ W) * h, axis=-1)
+    own = _summed(b, h)
+    received, h = jnp.broadcast_arrays(v @ W, h)
+    pairs = jnp.sum(received * h, axis=-1)
+    return -jnp.broadcast_to(_summed(a, v), pairs.shape) - jnp.broadcast_to(own, pairs.shape) - pairs
 
 
 @jax.jit

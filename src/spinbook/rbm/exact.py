@@ -74,7 +74,8 @@ def _interactions(E: Array, n: int) -> Array:
 def _strengths(E: Array, n: int) -> Array:
     order = np.bitwise_count(np.arange(2**n, dtype=np.uint32))
     members = jnp.asarray(order == np.arange(n + 1)[:, None], E.dtype)
-    return jnp.sqrt(_interactions(E, n) ** 2 @ members.T / members.sum(axis=1))
+    sums = _interactions(E, n) ** 2 @ members.T
+    return jnp.sqrt(sums / jnp.broadcast_to(members.sum(axis=1), sums.shape))
 
 
 @validate.finite_result

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 from jax.tree_util import Partial
 from jaxtyping import Array, PRNGKeyArray
 
@@ -35,7 +36,7 @@ def _arguments(
 def _step(key: PRNGKeyArray, v: Array, W: Array, sampler: Callable[[PRNGKeyArray, Any], Array], a: Array) -> Array:
     key_hidden, key_visible = jax.random.split(key)
     h = sampler(key_hidden, v @ W)
-    return jax.random.bernoulli(key_visible, jax.nn.sigmoid(a + h @ W.T)).astype(v.dtype)
+    return jax.random.bernoulli(key_visible, jax.nn.sigmoid(jnp.broadcast_to(a, v.shape) + h @ W.T)).astype(v.dtype)
 
 
 @validate.finite_result

@@ -49,9 +49,15 @@ def _counts(max_count: int) -> tuple[np.ndarray, np.ndarray]:
     return np.arange(max_count + 1.0), np.array([-math.lgamma(h + 1) for h in range(max_count + 1)])
 
 
+def _exponents(t: Array, h: Array, log_w: Array) -> Array:
+    """t h + log w, with the nodes h in a new last axis."""
+    products = jnp.multiply.outer(t, h)
+    return products + jnp.broadcast_to(log_w, products.shape)
+
+
 @jax.jit
 def _normal(t: Array, h: Array, log_w: Array) -> Array:
-    return jnp.where(jnp.abs(t) <= 10, logsumexp(log_w + t[..., None] * h, axis=-1), jnp.nan)
+    return jnp.where(jnp.abs(t) <= 10, logsumexp(_exponents(t, h, log_w), axis=-1), jnp.nan)
 
 
 @jax.jit
@@ -67,18 +73,18 @@ def _poisson(t: Array, rate: Array, h: Array, log_w: Array) -> tuple[Array, Arra
     excess = jnp.minimum(log_mean - math.log(n), 0)
     log_bound = n + n * excess - n * jnp.exp(excess)
     complete = log_bound <= math.log(jnp.finfo(t.dtype).eps)
-    return jnp.where(complete, logsumexp(log_w + log_mean[..., None] * h, axis=-1) - rate, jnp.nan), complete
+    return jnp.where(complete, logsumexp(_exponents(log_mean, h, log_w), axis=-1) - rate, jnp.nan), complete
 
 
 @jax.jit
 def _exponential(t: Array, rate: Array, h: Array, log_w: Array) -> Array:
-    integral = jnp.log(rate) + logsumexp(log_w - (rate - t)[..., None] * h, axis=-1)
+    integral = jnp.log(rate) + logsumexp(_exponents(t - rate, h, log_w), axis=-1)
     return jnp.where(t < rate, integral, jnp.inf)
 
 
 @jax.jit
 def _laplace(t: Array, scale: Array, h: Array, log_w: Array) -> Array:
-    sides = [log_w - (1 / scale - sign * t)[..., None] * h for sign in (1, -1)]
+    sides = [_exponents(sign * t - 1 / scale, h, log_w) for sign in (1, -1)]
     integral = logsumexp(jnp.concatenate(sides, axis=-1), axis=-1) - jnp.log(2 * scale)
     return jnp.where(jnp.abs(t) * scale < 1, integral, jnp.inf)
 

@@ -73,10 +73,12 @@ def _softmax_route(q: Array, X: Array, beta: Array) -> Array:
 def _bayes_route(q: Array, X: Array, beta: Array) -> Array:
     # The differences are formed and squared, and not expanded into the scalar products of the softmax, so that the two
     # routes are independent. One pattern after the other, so that no (queries, num_patterns, dim) array exists.
-    squared_distances = jnp.moveaxis(jax.lax.map(lambda x: jnp.sum((q - x) ** 2, axis=-1), X), 0, -1)
+    squared_distances = jnp.moveaxis(
+        jax.lax.map(lambda x: jnp.sum((q - jnp.broadcast_to(x, q.shape)) ** 2, axis=-1), X), 0, -1
+    )
     log_prior = jax.nn.log_softmax(beta * jnp.sum(X * X, axis=-1) / 2)
     log_likelihood = -beta * squared_distances / 2 + X.shape[1] / 2 * jnp.log(beta / (2 * jnp.pi))
-    log_joint = log_prior + log_likelihood
+    log_joint = jnp.broadcast_to(log_prior, log_likelihood.shape) + log_likelihood
     return jnp.exp(log_joint - logsumexp(log_joint, axis=-1, keepdims=True)) @ X
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
@@ -46,6 +47,8 @@ class HiddenPrior(NamedTuple):
         t = validate.finite(t, "t")
         validate.broadcastable(values, self.parameter, t.shape)
         values = values.astype(t.dtype)
+        if values.ndim:
+            values = jnp.expand_dims(values, tuple(range(t.ndim - values.ndim)))
         if self.inside is not None:
             validate.require(self.inside, t, "t", f"{self.domain} (beyond, {beyond})", (values,))
         return t, values

@@ -35,7 +35,7 @@ def overlap(
 
 @jax.jit
 def _overlap(q: Array, x: Array) -> Array:
-    q, x = sphere.balanced(q), sphere.balanced(x)
+    q, x = jnp.broadcast_arrays(sphere.balanced(q), sphere.balanced(x))
     norms = jnp.sqrt(jnp.sum(q * q, axis=-1) * jnp.sum(x * x, axis=-1))
     return jnp.where(norms > 0, jnp.sum(q * x, axis=-1) / norms, 0)
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 from jaxtyping import Array
 
 from spinbook import validate
@@ -40,7 +41,7 @@ def linear(bias: Float[ArrayLike, "*units"]) -> Term:
     def term(v: Float[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
         v = validate.finite(v, "v")
         validate.broadcastable(checked, "bias", v.shape)
-        return checked.astype(v.dtype) * v
+        return jnp.broadcast_to(checked.astype(v.dtype), v.shape) * v
 
     return term
 
@@ -63,6 +64,6 @@ def gaussian(mean: Float[ArrayLike, "*units"] = 0.0, scale: Float[ArrayLike, "*u
         v = validate.finite(v, "v")
         validate.broadcastable(centre, "mean", v.shape)
         validate.broadcastable(width, "scale", v.shape)
-        return _gaussian(v, centre.astype(v.dtype), width.astype(v.dtype))
+        return _gaussian(v, *(jnp.broadcast_to(x.astype(v.dtype), v.shape) for x in (centre, width)))
 
     return term

@@ -69,8 +69,8 @@ def _solved(J: Array, x: Array, beta: Array, tol: Array, max_steps: int) -> Clos
     # The answer to each neighbour's own fluctuations as it is, along and across the mean; to all others on average.
     theta = sphere.exact.inverse(m, beta)
     f, f1 = sphere.exact.slopes(theta, beta)
-    along = (f * jnp.sum(h * h, axis=1, keepdims=True) + f1 * (h @ theta.T) ** 2) / beta
-    own = J * ((gains.f + gains.f1 * spread / dim)[:, None] * free(m) + gains.f1[:, None] * along)
+    along = (f[None] * jnp.sum(h * h, axis=1, keepdims=True) + f1[None] * (h @ theta.T) ** 2) / beta
+    own = J * ((gains.f + gains.f1 * spread / dim)[:, None] * free(m)[None] + gains.f1[:, None] * along)
     delayed = own + A @ (C - jnp.diag(jnp.diag(C)))
     return Closure(m, C, delayed, residual, num_steps, residual <= enough)
 

@@ -122,7 +122,7 @@ def field_moments(
     heads = len(couplings)
     transverse, along, trace = covariances
     own = jnp.sum(magnetizations * magnetizations, axis=-1)
-    isotropic = (trace + along * jnp.sum(own, axis=0)) / heads
+    isotropic = (trace + along * jnp.sum(own, axis=0, keepdims=True)) / heads
     # Head by head: XLA's loops over all heads at once take ten times longer, here and in the transpose, and one head
     # after another keeps its matrices in the cache.
     by_head = couplings, fields, magnetizations
@@ -138,7 +138,7 @@ def field_moments(
     sent_transverse = _sent(squared_couplings, transverse[None])
     sent_trace = _sent(squared_couplings, isotropic[None] - along[None] * own[:, None, :])
     along_shift = _dot(fields, shift)
-    product = shift * along_shift[:, None] + sent_transverse[..., None] * fields - correlated
+    product = shift * along_shift[None, :, None] + sent_transverse[..., None] * fields - correlated
     return FieldMoments(product, squared_length(shift, COMPONENTS) + jnp.sum(sent_trace, axis=0), _dot(fields, product))
 
 
@@ -146,7 +146,7 @@ def magnetization_change(fields: Float[Array, "H N d"], gains: Gains, moments: F
     """d^2 m_i / da^2 = E[phi''(theta_i)(dh, dh)]."""
     _, f1, f2 = gains
     scale = f1 * moments.trace + f2 * moments.expectation
-    return scale[:, None] * fields + 2 * f1[:, None] * moments.product
+    return scale[None, :, None] * fields + 2 * f1[None, :, None] * moments.product
 
 
 def onsager_field(fields: Float[Array, "H N d"], gains: Gains, moments: FieldMoments) -> Float[Array, "H N d"]:
@@ -154,7 +154,7 @@ def onsager_field(fields: Float[Array, "H N d"], gains: Gains, moments: FieldMom
     f, f1, f2 = gains
     along = f + f1 * squared_length(fields, COMPONENTS)
     scale = (f1 * moments.trace + (f2 - 2 * f1**2 / f) * moments.expectation) / (2 * along)
-    return scale[:, None] * fields + (f1 / f)[:, None] * moments.product
+    return scale[None, :, None] * fields + (f1 / f)[None, :, None] * moments.product
 
 
 def reaction(

@@ -116,7 +116,7 @@ def _spread(m: Array, J: Array, x: Array, beta: Array, response: Response) -> Ar
     def step(m: Array, x: Array, J: Array) -> Array:
         h = x + received(J, m)
         squared = squared_length(h, COMPONENTS) + fluctuations.spread(m, J)
-        return response.gain(squared, h.shape[0] * h.shape[2], beta)[:, None] * h
+        return response.gain(squared, h.shape[0] * h.shape[2], beta)[None, :, None] * h
 
     return _batched(step, 2, m, x, J)
 
@@ -185,7 +185,7 @@ def _message_passing(m: Array, before: Array | None, J: Array, x: Array, beta: A
     def step(m: Array, before: Array | None, x: Array, J: Array) -> Array:
         b = fluctuations.reaction(m, J, beta)
         lagged = m if before is None else before
-        return response(x + received(J, m) - b[:, None] * lagged, beta, axes=COMPONENTS)
+        return response(x + received(J, m) - b[None, :, None] * lagged, beta, axes=COMPONENTS)
 
     return _batched(step, 3, m, before, x, J)
 

@@ -45,7 +45,7 @@ def _state(spins: Any, couplings: Any, fields: Any, beta: Any) -> tuple[Array, A
 
 def _fields(rows: Array, J: Array, x: Array) -> Array:
     received = from_heads(jnp.einsum("hij,rhjd->rhid", J, by_heads(rows, len(J))))
-    return x + received
+    return jnp.broadcast_to(x, rows.shape) + received
 
 
 def _rows(s: Array, x: Array) -> tuple[Array, Array]:

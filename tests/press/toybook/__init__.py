@@ -297,11 +297,18 @@ def toy_book(tmp_path: Path) -> ToyBook:
     return write_toy_book(tmp_path / "book")
 
 
+ODD = "book: [a-z] of 'walks' & $HOME é%20 #1"
+"""The name of a folder that nothing may take for a pattern, a list of folders, an address or words of a shell."""
+
+
 @pytest.fixture(scope="session")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> ToyBook:
     """A toy book whose pages ran once, for tests to look at; it has no site."""
-    book = write_toy_book(tmp_path_factory.mktemp("ran") / "book")
-    outcome, printed = book.build()
+    book = write_toy_book(tmp_path_factory.mktemp("ran") / ODD)
+    place = tmp_path_factory.mktemp("ran") / ODD
+    place.mkdir()
+    with mock.patch.dict(os.environ, {"TMPDIR": str(place)}):
+        outcome, printed = book.build()
     assert outcome.problems == [], printed
     return book
 
@@ -315,7 +322,7 @@ def copy(ran: ToyBook, tmp_path: Path) -> ToyBook:
 @pytest.fixture(scope="session")
 def built(ran: ToyBook, tmp_path_factory: pytest.TempPathFactory) -> ToyBook:
     """A toy book with its site, built once, for tests to look at."""
-    book = ToyBook(shutil.copytree(ran.root, tmp_path_factory.mktemp("built") / "book"))
+    book = ToyBook(shutil.copytree(ran.root, tmp_path_factory.mktemp("built") / ODD))
     outcome, printed = book.build(site=True)
     assert outcome.problems == [], printed
     return book
