@@ -96,7 +96,6 @@ def derivatives(
     return Steps(top.swapaxes(1, 2).reshape(T, M, context * M), blocks[:, -1].copy(), log_weights[:, -1].copy())
 
 
-@validate.finite_result
 def lyapunov_spectrum(
     network: Network,
     *,

@@ -60,7 +60,6 @@ def _retrieve(q: Array, X: Array, w: Array, beta: Array) -> Array:
     return (share @ mean) / jnp.sum(share, axis=-1, keepdims=True)
 
 
-@validate.finite_result
 def retrieve(
     queries: Float[ArrayLike, "*batch dim"],
     patterns: Float[ArrayLike, "num_patterns dim"],

@@ -20,7 +20,6 @@ from spinbook.rbm import exact
 __all__ = ["effective_energy"]
 
 
-@validate.finite_result
 def effective_energy(
     visible: Float[ArrayLike, "*batch V"],
     weights: Sequence[Float[ArrayLike, "_ _"]],

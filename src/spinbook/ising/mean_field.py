@@ -143,7 +143,6 @@ def _tap(m: Array, J: Array, h: Array, beta: Array, tol: Array) -> FixedPoint:
     return FixedPoint(new, residual, num_steps.astype(jnp.int32), residual <= jnp.maximum(tol, reachable))
 
 
-@validate.finite_result
 def naive_step(
     magnetizations: Magnetizations, couplings: Couplings, fields: Fields, *, beta: Number
 ) -> Float[Array, "*batch N"]:
@@ -206,7 +205,6 @@ def tap_step(
     return jnp.where(solution.converged[..., None], solution.value, jnp.nan)
 
 
-@validate.finite_result
 def averaged_step(
     magnetizations: Magnetizations, couplings: Couplings, fields: Fields, *, beta: Number
 ) -> Float[Array, "*batch N"]:
@@ -226,7 +224,6 @@ def averaged_step(
     return _averaged(*_state(magnetizations, couplings, fields, beta))
 
 
-@validate.finite_result
 def flat_tap_step(
     magnetizations: Magnetizations, couplings: Couplings, fields: Fields, *, beta: Number
 ) -> Float[Array, "*batch N"]:
@@ -314,7 +311,6 @@ def collective_shift(
     return _collective_shift(m, J, beta)
 
 
-@validate.finite_result
 def correlations(
     magnetizations: Magnetizations, previous: Magnetizations, couplings: Couplings, *, beta: Number
 ) -> Float[Array, "*batch N N"]:
@@ -331,7 +327,6 @@ def correlations(
     return _correlations(*_two_times(magnetizations, previous, couplings, beta))
 
 
-@validate.finite_result
 def first_order_delayed_correlations(
     magnetizations: Magnetizations, previous: Magnetizations, couplings: Couplings, *, beta: Number
 ) -> Float[Array, "*batch N N"]:
@@ -349,7 +344,6 @@ def first_order_delayed_correlations(
     return _first_order_delayed(*_two_times(magnetizations, previous, couplings, beta))
 
 
-@validate.finite_result
 def delayed_correlations(
     magnetizations: Magnetizations, previous: Magnetizations, couplings: Couplings, *, beta: Number
 ) -> Float[Array, "*batch N N"]:
