@@ -129,13 +129,11 @@ class MemoryModule(eqx.Module):
         length = jnp.sqrt(jnp.sum(x * x, axis=-1, keepdims=True) + jnp.finfo(x.dtype).tiny)
         return sphere.radius(self.dim) * x / length
 
-    @validate.finite_result
     def fields(self, x: Sites) -> Float[Array, "N D"]:
         """x_i + FFN(x_i), with x_i scaled to length R."""
         scaled = self._inputs(x)
         return scaled + jax.vmap(self.memory)(scaled)
 
-    @validate.finite_result
     def couplings(self, x: Sites, mask: Mask = None) -> Float[Array, "N N"]:
         """J_ij = softmax_j(x_i Q K^T x_j^T), over the j that ``mask`` allows."""
         scaled = self._inputs(x)
@@ -157,7 +155,6 @@ class MemoryModule(eqx.Module):
         """
         return self(x, state, mask, steps=1)
 
-    @validate.finite_result
     def __call__(self, x: Sites, state: State | None = None, mask: Mask = None, *, steps: int = 1) -> Output:
         """``steps`` time steps with the same inputs; the output of the last one."""
         J, h = self.couplings(x, mask), self.fields(x)

@@ -14,7 +14,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from spinbook import validate
 from spinbook.annotations import ArrayLike, Float
 
 __all__ = ["group_means", "group_size", "grouped", "mean_and_error", "standard_error", "weighted_mean"]
@@ -32,7 +31,6 @@ def group_size(count: int) -> int:
     return -(-count // _MAX_GROUPS)
 
 
-@validate.finite_result
 def grouped(rows: Float[Array, " R *shape"]) -> Float[Array, "G size *shape"]:
     """Replicas in groups of equal size; the last group is filled up with zeros, which add nothing to a sum.
 
@@ -43,7 +41,6 @@ def grouped(rows: Float[Array, " R *shape"]) -> Float[Array, "G size *shape"]:
     return jnp.pad(rows, ((0, -rows.shape[0] % size), *((0, 0),) * (rows.ndim - 1))).reshape(-1, size, *rows.shape[1:])
 
 
-@validate.finite_result
 def group_means(rows: Float[Array, " R *shape"], groups: int) -> Float[Array, " G *shape"]:
     """The mean of each group.
 
@@ -55,7 +52,6 @@ def group_means(rows: Float[Array, " R *shape"], groups: int) -> Float[Array, " 
     return jnp.sum(grouped(rows), axis=1) / jnp.asarray(counts, rows.dtype)
 
 
-@validate.finite_result
 def weighted_mean(samples: Float[Array, " G *shape"], weights: Float[Array, " G"]) -> Float[Array, "*shape"]:
     """sum_g w_g x_g.
 

@@ -123,7 +123,6 @@ def _bessel_ratio(order: Array, x: Array) -> Array:
     return limited * _ratio_over_x(order, limited * limited)
 
 
-@validate.finite_result
 def bessel_ratio(order: Float[ArrayLike, "*#shape"], x: Float[ArrayLike, "*#shape"]) -> Float[Array, "*shape"]:
     """r_nu(x) = I_{nu+1}(x) / I_nu(x), for any real nu = ``order`` >= 0 and x >= 0.
 
@@ -459,7 +458,6 @@ def _second_derivative(h: Array, d: Array, beta: Array, response: Response) -> A
     return f1 * (_along(d, d) * h + 2 * hd * d) + f2 * hd**2 * h
 
 
-@validate.finite_result
 def log_partition(fields: Vectors, *, beta: Number) -> Float[Array, "*batch"]:
     """log Z = log[(2 pi R)^(D/2) I_{D/2-1}(beta R |h|) / (beta |h|)^(D/2-1)].
 
@@ -477,7 +475,6 @@ def log_partition(fields: Vectors, *, beta: Number) -> Float[Array, "*batch"]:
     return _log_partition(*_field_arguments(fields, beta))
 
 
-@validate.finite_result
 def magnetization(fields: Vectors, *, beta: Number) -> Float[Array, "*batch D"]:
     """phi(h) = R I_{D/2}(beta R |h|) / I_{D/2-1}(beta R |h|) h / |h|.
 
@@ -491,7 +488,6 @@ def magnetization(fields: Vectors, *, beta: Number) -> Float[Array, "*batch D"]:
     return _magnetization(*_field_arguments(fields, beta), exact)
 
 
-@validate.finite_result
 def magnetization_large_d(fields: Vectors, *, beta: Number) -> Float[Array, "*batch D"]:
     """phi(h) = beta h / (1 + gamma), gamma = sqrt(1 + beta^2 |h|^2 / R^2).
 
@@ -505,7 +501,6 @@ def magnetization_large_d(fields: Vectors, *, beta: Number) -> Float[Array, "*ba
     return _magnetization(*_field_arguments(fields, beta), large_d)
 
 
-@validate.finite_result
 def field(magnetizations: Vectors, *, beta: Number) -> Float[Array, "*batch D"]:
     """h with magnetization(h) = m, for |m| < R.
 
@@ -521,7 +516,6 @@ def field(magnetizations: Vectors, *, beta: Number) -> Float[Array, "*batch D"]:
     return _field(m, beta, exact)
 
 
-@validate.finite_result
 def field_large_d(magnetizations: Vectors, *, beta: Number) -> Float[Array, "*batch D"]:
     """h = 2 R^2 m / (beta (R^2 - |m|^2)), for |m| < R.
 
@@ -537,7 +531,6 @@ def field_large_d(magnetizations: Vectors, *, beta: Number) -> Float[Array, "*ba
     return _field(m, beta, large_d)
 
 
-@validate.finite_result
 def covariance(fields: Vectors, *, beta: Number) -> Float[Array, "*batch D D"]:
     """Var = R^2 [(r / k) 1 + (1 - r^2 - D r / k) n n^T], k = beta R |h|, r = I_{D/2}(k) / I_{D/2-1}(k), n = h / |h|.
 
@@ -552,7 +545,6 @@ def covariance(fields: Vectors, *, beta: Number) -> Float[Array, "*batch D D"]:
     return _covariance(*_field_arguments(fields, beta), exact)
 
 
-@validate.finite_result
 def covariance_large_d(fields: Vectors, *, beta: Number) -> Float[Array, "*batch D D"]:
     """Var = 1 / (1 + gamma) - phi phi^T / (R^2 gamma), phi and gamma as in ``magnetization_large_d``.
 
@@ -572,7 +564,6 @@ def _with_direction(fields: Any, direction: Any, beta: Any) -> tuple[Array, Arra
     return *jnp.broadcast_arrays(h, d), beta
 
 
-@validate.finite_result
 def first_derivative(
     fields: BroadcastVectors, direction: BroadcastVectors, *, beta: Number
 ) -> Float[Array, "*batch D"]:
@@ -588,7 +579,6 @@ def first_derivative(
     return _first_derivative(*_with_direction(fields, direction, beta), exact)
 
 
-@validate.finite_result
 def first_derivative_large_d(
     fields: BroadcastVectors, direction: BroadcastVectors, *, beta: Number
 ) -> Float[Array, "*batch D"]:
@@ -602,7 +592,6 @@ def first_derivative_large_d(
     return _first_derivative(*_with_direction(fields, direction, beta), large_d)
 
 
-@validate.finite_result
 def second_derivative(
     fields: BroadcastVectors, direction: BroadcastVectors, *, beta: Number
 ) -> Float[Array, "*batch D"]:
@@ -619,7 +608,6 @@ def second_derivative(
     return _second_derivative(*_with_direction(fields, direction, beta), exact)
 
 
-@validate.finite_result
 def second_derivative_large_d(
     fields: BroadcastVectors, direction: BroadcastVectors, *, beta: Number
 ) -> Float[Array, "*batch D"]:
@@ -654,7 +642,6 @@ def _printed_second_derivative(h: Array, d: Array, beta: Array) -> Array:
     )
 
 
-@validate.finite_result
 def printed_second_derivative(
     fields: BroadcastVectors, direction: BroadcastVectors, *, beta: Number
 ) -> Float[Array, "*batch D"]:
@@ -734,7 +721,6 @@ def _sample(key: PRNGKeyArray, h: Array, beta: Array) -> Array:
     return math.sqrt(squared_radius(dim)) * (along[..., None] * n + across[..., None] * tangent)
 
 
-@validate.finite_result
 def sample(key: PRNGKeyArray, fields: Vectors, *, beta: Number) -> Float[Array, "*batch D"]:
     """s with |s| = R and density proportional to exp(beta s . h).
 

@@ -121,7 +121,7 @@ def _compute(function: Callable[[Any], Any], double: bool, task: Any, path: Path
     """The result of a task, where the worker is, in the caller's precision, which other threads do not share."""
     try:
         # Only where they differ: entering the context makes JAX compile anew.
-        with contextlib.nullcontext() if double == jax.config.jax_enable_x64 else enable_x64(double):
+        with contextlib.nullcontext() if double == _in_double_precision() else enable_x64(double):
             result = {str(name): np.array(value, order="C") for name, value in dict(function(task)).items()}
         for name, array in result.items():
             # Of dtypes of other libraries, such as bfloat16, a file keeps the bytes alone.
@@ -141,6 +141,10 @@ def _compute(function: Callable[[Any], Any], double: bool, task: Any, path: Path
         with contextlib.suppress(OSError):
             write(path, result)
     return result
+
+
+def _in_double_precision() -> bool:
+    return bool(jax.dtypes.canonicalize_dtype(float) == np.float64)
 
 
 def _compute_within(seconds: float, *arguments: Any) -> Result | BaseException:
@@ -197,7 +201,7 @@ def iterate(
         _open(place, identity, tasks)
         paths = [place / f"task-{k:06d}.npz" for k in range(len(tasks))]
     compute = partial(_compute if time_limit is None else partial(_compute_within, time_limit), function)
-    calls = [partial(compute, jax.config.jax_enable_x64, *both) for both in zip(tasks, paths, strict=True)]
+    calls = [partial(compute, _in_double_precision(), *both) for both in zip(tasks, paths, strict=True)]
     bar = tqdm(total=len(tasks), disable=not progress, unit="task", desc=label)
     return _results(calls, paths, executor, num_threads or os.cpu_count() or 1, bar)
 

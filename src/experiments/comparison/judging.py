@@ -69,7 +69,6 @@ _level = partial(validate.number, above=0, below=0.5)
 _share = partial(validate.number, above=0, below=1)
 
 
-@validate.finite_result
 def paired(ours: ArrayLike, theirs: ArrayLike, *, confidence: float = 0.95) -> Paired:
     """mean(d) -+ t_{n-1} s / sqrt(n) of d_k = ours_k - theirs_k, where k is a seed that both have in common.
 
@@ -100,7 +99,6 @@ def _p_above(d: np.ndarray, margin: float) -> float:
     return float(stats.t.sf((d.mean() - margin) / error, d.size - 1))
 
 
-@validate.finite_result
 def above(differences: ArrayLike, margin: float, *, level: float = 0.05) -> Verdict:
     """Is the mean difference above the margin? "yes" rejects mean <= margin, "no" mean >= margin, one-sided.
 
@@ -116,7 +114,6 @@ def above(differences: ArrayLike, margin: float, *, level: float = 0.05) -> Verd
     return Verdict(decision, p_yes, p_no)
 
 
-@validate.finite_result
 def equivalent(differences: ArrayLike, margin: float, *, level: float = 0.05) -> Verdict:
     """Is the mean difference within -+ margin? "yes" by two one-sided tests (TOST), "no" where it is beyond one end.
 
@@ -135,7 +132,6 @@ def equivalent(differences: ArrayLike, margin: float, *, level: float = 0.05) ->
     return Verdict(decision, p_yes, p_no)
 
 
-@validate.finite_result
 def together(verdicts: Sequence[Verdict], *, level: float = 0.05) -> Verdict:
     """Is it "yes" for all of them? "yes" needs every single one, "no" one that stands after Bonferroni's correction.
 
@@ -154,7 +150,6 @@ def together(verdicts: Sequence[Verdict], *, level: float = 0.05) -> Verdict:
     return Verdict(decision, p_yes, p_no)
 
 
-@validate.finite_result
 def holm(p_values: ArrayLike, *, level: float = 0.05) -> Bool[np.ndarray, " tests"]:
     """Which of k hypotheses are rejected: p_(1) < level / k, p_(2) < level / (k - 1), ..., until the first that is not.
 
@@ -175,7 +170,6 @@ def holm(p_values: ArrayLike, *, level: float = 0.05) -> Bool[np.ndarray, " test
     return found
 
 
-@validate.finite_result
 def filled(
     scores: ArrayLike, failed: Bool[np.ndarray, " runs"] | Sequence[bool], blind: float
 ) -> Float[np.ndarray, " runs"]:
@@ -195,7 +189,6 @@ def filled(
     return result
 
 
-@validate.finite_result
 def greatest_spread(differences: ArrayLike, *, confidence: float = 0.8) -> float:
     """s sqrt((n - 1) / chi2_{n-1}(1 - confidence)): the upper limit of the standard deviation that a pilot allows.
 
@@ -207,7 +200,6 @@ def greatest_spread(differences: ArrayLike, *, confidence: float = 0.8) -> float
     return spread * math.sqrt((d.size - 1) / float(stats.chi2.ppf(1 - confidence, d.size - 1)))
 
 
-@validate.finite_result
 def one_sided_power(num_pairs: int, distance: float, spread: float, *, level: float = 0.05) -> float:
     """P("yes" of ``above``) where the mean difference is ``distance`` above the margin, by the noncentral t.
 
@@ -220,7 +212,6 @@ def one_sided_power(num_pairs: int, distance: float, spread: float, *, level: fl
     return float(stats.nct.sf(stats.t.ppf(1 - level, n - 1), n - 1, shift))
 
 
-@validate.finite_result
 def equivalence_power(num_pairs: int, margin: float, spread: float, *, level: float = 0.05) -> float:
     """E_s [2 Phi((sqrt(n) margin - t s) / spread) - 1]_+: P("yes" of ``equivalent``) where the mean difference is 0.
 
@@ -248,7 +239,6 @@ def equivalence_power(num_pairs: int, margin: float, spread: float, *, level: fl
     return min(1.0, float(integrate.quad(integrand, first, last, limit=200)[0])) if first < last else 0.0
 
 
-@validate.finite_result
 def pairs_needed(power_of: Callable[[int], float], *, power: float = 0.9, least: int = 5, most: int = 20) -> int:
     """The least number of pairs, from ``least`` to ``most``, with this power; ``most`` where none has it.
 

@@ -162,7 +162,6 @@ def _watched(task: Task) -> Examples:
     return Examples(*(part[:_WATCHED] for part in task.validation))
 
 
-@validate.finite_result
 def batches(num_examples: int, recipe: Recipe, *, seed: int) -> Int[np.ndarray, "updates batch"]:
     """Which examples each update sees: all of them once in random order, then again in another.
 
@@ -176,7 +175,6 @@ def batches(num_examples: int, recipe: Recipe, *, seed: int) -> Int[np.ndarray, 
     return np.concatenate(rounds)[:needed].reshape(recipe.num_updates, recipe.batch).astype(np.int32)
 
 
-@validate.finite_result
 def rate_profile(num_updates: int) -> Float[np.ndarray, " updates"]:
     """Learning rates in units of the largest: a linear rise over a tenth, then (1 + cos) / 2 down to zero.
 
@@ -189,7 +187,6 @@ def rate_profile(num_updates: int) -> Float[np.ndarray, " updates"]:
     return np.where(t < rise, (t + 1) / rise, fall).astype(np.float32)
 
 
-@validate.finite_result
 def shared_start(task: Task, dim: int, *, seed: int) -> dict[str, np.ndarray]:
     """Embedding, positions and readout as they are drawn for every module of this width, by name.
 

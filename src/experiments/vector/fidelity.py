@@ -376,7 +376,6 @@ def _closed(J: np.ndarray, m: np.ndarray, beta: float) -> tuple[np.ndarray, np.n
 exact_gain = jax.jit(sphere.exact.gain, static_argnums=1)
 
 
-@validate.finite_result
 def spread_means(
     couplings: Float[ArrayLike, "N N"],
     fields: Float[ArrayLike, "N D"],

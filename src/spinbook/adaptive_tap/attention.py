@@ -189,7 +189,6 @@ class AdaptiveTAPAttention(nn.Module):
             return vector.gaussian_mean(J, X.to(J.dtype), prior)
         return vector.mean_response(J, X, prior)
 
-    @validate.finite_result
     def forward(self, x: Float[TensorLike, "batch N D"]) -> Float[Tensor, "batch N D"]:
         """m; see the class."""
         if isinstance(self.prior, Gaussian):

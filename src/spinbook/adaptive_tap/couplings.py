@@ -172,7 +172,6 @@ def without_self_couplings(couplings: Float[Tensor, "N N D D"]) -> Float[Tensor,
     return others[:, :, None, None] * couplings
 
 
-@validate.finite_result
 def sample(
     num_spins: int,
     dim: int,

@@ -39,7 +39,6 @@ def states(num_spins: int) -> Float[Tensor, "states N"]:
     return (2 * bits - 1).to(torch.get_default_dtype())
 
 
-@validate.finite_result
 def moments(couplings: Couplings, fields: Vectors, *, beta: Numbers = 1.0) -> ExactMoments:
     """log Z, <S_i> and <S_i S_j> - <S_i> <S_j> by summing over all 2^N states.
 
@@ -66,7 +65,6 @@ def moments(couplings: Couplings, fields: Vectors, *, beta: Numbers = 1.0) -> Ex
     return ExactMoments(log_z.reshape(batch), m.reshape(*batch, N), chi.reshape(*batch, N, N))
 
 
-@validate.finite_result
 def log_partition(couplings: Couplings, fields: Vectors, *, beta: Numbers = 1.0) -> Float[Tensor, "*batch"]:
     """log Z = log sum_S exp(beta (sum_{i<j} J_ij S_i S_j + sum_i h_i S_i)); see ``moments``.
 
@@ -76,7 +74,6 @@ def log_partition(couplings: Couplings, fields: Vectors, *, beta: Numbers = 1.0)
     return moments(couplings, fields, beta=beta).log_partition
 
 
-@validate.finite_result
 def magnetizations(couplings: Couplings, fields: Vectors, *, beta: Numbers = 1.0) -> Float[Tensor, "*batch N"]:
     """<S_i>; see ``moments``.
 
@@ -86,7 +83,6 @@ def magnetizations(couplings: Couplings, fields: Vectors, *, beta: Numbers = 1.0
     return moments(couplings, fields, beta=beta).magnetizations
 
 
-@validate.finite_result
 def susceptibilities(couplings: Couplings, fields: Vectors, *, beta: Numbers = 1.0) -> Float[Tensor, "*batch N N"]:
     """<S_i S_j> - <S_i> <S_j> = d<S_i> / d(beta h_j); see ``moments``.
 

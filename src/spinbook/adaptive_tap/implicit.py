@@ -217,7 +217,6 @@ def differentiable_once(value: Tensor) -> Tensor:
     return out
 
 
-@validate.finite_result
 @transforms.uncompiled
 def solve(
     f: Callable[[Float[Tensor, " batch *state"]], Float[Tensor, " batch *state"]],

@@ -395,7 +395,6 @@ def _solve(
     return _response(theory, model, point, num_steps, tol)
 
 
-@validate.finite_result
 def solve_ising(
     couplings: Couplings, fields: Vectors, *, beta: Numbers = 1.0, tol: float = 1e-10, max_steps: int = 500
 ) -> IsingResponse:
@@ -420,7 +419,6 @@ def solve_ising(
     return _solve(_ADAPTIVE, couplings, fields, beta, tol, max_steps)
 
 
-@validate.finite_result
 def solve_tap_ising(
     couplings: Couplings, fields: Vectors, *, beta: Numbers = 1.0, tol: float = 1e-10, max_steps: int = 500
 ) -> IsingResponse:
@@ -437,7 +435,6 @@ def solve_tap_ising(
     return _solve(_PLAIN_TAP, couplings, fields, beta, tol, max_steps)
 
 
-@validate.finite_result
 def solve_naive_ising(
     couplings: Couplings, fields: Vectors, *, beta: Numbers = 1.0, tol: float = 1e-10, max_steps: int = 500
 ) -> IsingResponse:

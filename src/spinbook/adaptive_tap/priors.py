@@ -71,7 +71,6 @@ class Gaussian:
     ([1.0, 2.0], [1.0, 1.0])
     """
 
-    @validate.finite_result
     def __init__(self, covariance: Float[TensorLike, "*spins dim dim"] | None = None) -> None:
         self.covariance = None if covariance is None else validate.tensor(covariance, "covariance")
         if self.covariance is not None:

@@ -99,7 +99,6 @@ def _gaussian_factor(J: Tensor, X: Tensor, prior: Gaussian) -> tuple[Tensor, Ten
     return require_positive_definite(matrix, "couplings", "the prior's precision minus J"), precision
 
 
-@validate.finite_result
 @transforms.full_precision
 def mean_response(
     couplings: Float[TensorLike, "N N D D"], fields: Float[TensorLike, "*batch N D"], prior: Gaussian | None = None
@@ -134,7 +133,6 @@ def _solved(factor: Tensor, X: Tensor) -> Tensor:
     return torch.cholesky_solve(columns, factor).T.reshape(X.shape)
 
 
-@validate.finite_result
 @transforms.full_precision
 def solve_gaussian(
     couplings: Float[TensorLike, "N N D D"], fields: Float[TensorLike, "*batch N D"], prior: Gaussian | None = None
@@ -209,7 +207,6 @@ def _update(prior: Prior, J: Tensor, X: Tensor, m: Tensor, V: Tensor) -> tuple[T
     return new_m, (new_V + new_V.mT) / 2, C
 
 
-@validate.finite_result
 @transforms.uncompiled
 @transforms.full_precision
 def solve(

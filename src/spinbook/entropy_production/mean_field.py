@@ -50,7 +50,6 @@ def _ising(m: Array, previous: Array, J: Array, beta: Array) -> Array:
     return beta**2 / 2 * jnp.sum(jnp.broadcast_to((J - J.T) ** 2, symmetric.shape) * symmetric, axis=(-2, -1))
 
 
-@validate.finite_result
 def ising_mean_field(
     magnetizations: Float[ArrayLike, "*#batch N"],
     previous: Float[ArrayLike, "*#batch N"],
@@ -136,7 +135,6 @@ def _drift(now: Array, before: Array, beta: Array) -> Array:
     return jnp.max(jnp.linalg.norm(change, axis=-1)) / sphere.radius(now.shape[-1])
 
 
-@validate.finite_result
 def vector_mean_field(
     couplings: CouplingsByHeads,
     fields: Fields,
@@ -193,7 +191,6 @@ def _public_delayed(J: Array, now: Array, before: Array, beta: Array, response: 
     return jnp.sum(_delayed(J, now, before, beta, response), axis=0)
 
 
-@validate.finite_result
 def vector_delayed_correlations(
     couplings: Couplings, fields: Fields, previous_fields: Fields, *, beta: Number, response: Response = sphere.exact
 ) -> Float[Array, "N N"]:
@@ -230,7 +227,6 @@ def _source_delayed(J: Array, now: Array, before: Array, beta: Array) -> Array:
     return beta * J[0] * bracket
 
 
-@validate.finite_result
 def source_delayed_correlations(
     couplings: Couplings, fields: Fields, previous_fields: Fields, *, beta: Number
 ) -> Float[Array, "N N"]:
@@ -255,7 +251,6 @@ def _leading(J: Array, theta: Array, beta: Array) -> Array:
     return beta**2 * R2 * jnp.sum((J[0] - J[0].T) ** 2 * free[:, None] * free[None])
 
 
-@validate.finite_result
 def leading_order(couplings: Couplings, fields: Fields, *, beta: Number) -> Float[Array, ""]:
     """sigma = beta^2 R^2 sum_ij (J_ij - J_ji)^2 / ((1 + g_i) (1 + g_j)), g = sqrt(1 + beta^2 |theta|^2 / R^2).
 
@@ -270,7 +265,6 @@ def leading_order(couplings: Couplings, fields: Fields, *, beta: Number) -> Floa
     return _leading(J, theta, beta)
 
 
-@validate.finite_result
 def angle_estimate(couplings: Couplings, fields: Fields) -> Float[Array, ""]:
     """sum_ij (J_ij^2 - J_ij J_ji) cos^2(theta_i, theta_j), the source's rough estimate, for its erratum.
 

@@ -11,7 +11,6 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from spinbook import validate
 from spinbook.annotations import ArrayLike, Float, Number
 from spinbook.ising import exact
 
@@ -35,7 +34,6 @@ def _entropy(p: Array) -> Array:
     return -jnp.sum(jnp.where(p > 0, p * jnp.log(jnp.where(p > 0, p, 1)), 0))
 
 
-@validate.finite_result
 def entropy_budget(
     distribution: Float[ArrayLike, " 2**N"],
     couplings: Float[ArrayLike, "N N"],

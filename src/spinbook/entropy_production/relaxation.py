@@ -17,7 +17,6 @@ from spinbook.fixed_point import spectral_radii
 __all__ = ["contraction_factor", "divergence"]
 
 
-@validate.finite_result
 def divergence(
     fields: Float[ArrayLike, "*#batch D"], other: Float[ArrayLike, "*#batch D"], *, beta: Number
 ) -> Float[Array, "*batch"]:

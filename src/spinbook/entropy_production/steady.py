@@ -49,7 +49,6 @@ def _from_delayed(J: Array, D: Array, beta: Array) -> Array:
     return beta * jnp.sum(jnp.broadcast_to(_antisymmetric(J), D.shape) * D, axis=(-2, -1))
 
 
-@validate.finite_result
 def from_delayed_correlations(
     couplings: Float[ArrayLike, "N N"], delayed_correlations: Float[ArrayLike, "*batch N N"], *, beta: Number
 ) -> Float[Array, "*batch"]:

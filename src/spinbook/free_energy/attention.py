@@ -44,7 +44,6 @@ class VectorSpinAttention(nn.Module):
         self.spin_model = VectorSpinModel(num_spins, dim, beta, couplings, generator=generator)
         self.norm = nn.LayerNorm(self.spin_model.dim)
 
-    @validate.finite_result
     def fields(self, x: Float[Tensor, "*batch N D"]) -> Float[Tensor, "*batch N D"]:
         """h = LayerNorm(x) / sqrt(D), so that |h_i| is about 1.
 
@@ -56,7 +55,6 @@ class VectorSpinAttention(nn.Module):
         inputs = tensors.real(x, "x", shape, dtype=self.norm.weight.dtype)
         return self.norm(inputs) / self.spin_model.dim**0.5
 
-    @validate.finite_result
     def forward(
         self, x: Float[Tensor, "*batch N D"], *, t0: Float[ArrayLike, "*batch N"] | None = None
     ) -> Float[Tensor, "*batch N D"]:
@@ -72,7 +70,6 @@ class VectorSpinAttention(nn.Module):
         return self.spin_model.field_gradient(self.fields(x), t0=t0)
 
 
-@validate.finite_result
 def neumann_terms(
     t: Float[ArrayLike, "*batch N"], couplings: Float[ArrayLike, "*batch N N"], num_terms: int
 ) -> Float[Tensor, "num_terms *batch N N"]:

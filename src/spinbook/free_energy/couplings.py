@@ -17,7 +17,6 @@ from spinbook import tensors, validate
 __all__ = ["QueryKeyCouplings", "sample", "symmetric_traceless"]
 
 
-@validate.finite_result
 def symmetric_traceless(matrix: Float[Tensor, "*batch N N"]) -> Float[Tensor, "*batch N N"]:
     """J_ij = (M_ij + M_ji) / 2 for i != j, J_ii = 0: the nearest symmetric matrix with zero diagonal.
 
@@ -65,7 +64,6 @@ class QueryKeyCouplings(nn.Module):
         self.to_queries = nn.Linear(self.dim, self.dim, bias=False)
         self.to_keys = nn.Linear(self.dim, self.dim, bias=False)
 
-    @validate.finite_result
     def as_written(self, h: Float[Tensor, "*batch N D"]) -> Float[Tensor, "*batch N N"]:
         """tanh(sqrt(D) Q K^T) / sqrt(N D), as the source prints it: neither symmetric nor traceless.
 
@@ -76,12 +74,10 @@ class QueryKeyCouplings(nn.Module):
         scores = self.to_queries(H) @ self.to_keys(H).mT
         return torch.tanh(self.dim**0.5 * scores) / (self.num_spins * self.dim) ** 0.5
 
-    @validate.finite_result
     def forward(self, h: Float[Tensor, "*batch N D"]) -> Float[Tensor, "*batch N N"]:
         """J(H), symmetric with zero diagonal."""
         return symmetric_traceless(self.as_written(h))
 
-    @validate.finite_result
     def channel_mixing(
         self, h: Float[Tensor, "*batch N D"], correlations: Float[Tensor, "*batch N N"]
     ) -> Float[Tensor, "*batch N D"]:

@@ -109,7 +109,6 @@ def _log_partition(H: Tensor, J: Tensor, beta: Tensor) -> Tensor:
     return torch.logsumexp(exponent, dim=-1)
 
 
-@validate.finite_result
 def log_partition(
     h: Fields, couplings: Couplings = None, *, beta: Float[ArrayLike, "*batch"] = 1.0
 ) -> Float[Tensor, "*batch"]:
@@ -126,7 +125,6 @@ def log_partition(
     return _log_partition(*_inputs(h, couplings, beta))
 
 
-@validate.finite_result
 def free_energy(
     h: Fields, couplings: Couplings = None, *, beta: Float[ArrayLike, "*batch"] = 1.0
 ) -> Float[Tensor, "*batch"]:
@@ -156,7 +154,6 @@ def _derivative(index: int, h: Any, couplings: Any, beta: Any) -> tuple[Tensor, 
     return (slope if keep else slope.detach()), H, J, b
 
 
-@validate.finite_result
 def magnetizations(
     h: Fields, couplings: Couplings = None, *, beta: Float[ArrayLike, "*batch"] = 1.0
 ) -> Float[Tensor, "*batch N D"]:
@@ -169,7 +166,6 @@ def magnetizations(
     return slope / (b[..., None, None] * H.shape[-1])
 
 
-@validate.finite_result
 def internal_energy(
     h: Fields, couplings: Couplings = None, *, beta: Float[ArrayLike, "*batch"] = 1.0
 ) -> Float[Tensor, "*batch"]:
@@ -182,7 +178,6 @@ def internal_energy(
     return -slope / H.shape[-1]
 
 
-@validate.finite_result
 def correlations(
     h: Fields, couplings: Couplings = None, *, beta: Float[ArrayLike, "*batch"] = 1.0
 ) -> Float[Tensor, "*batch N N"]:

@@ -149,7 +149,6 @@ class VectorSpinModel(nn.Module):
             )
         return H, J, beta, found
 
-    @validate.finite_result
     @transforms.full_precision
     def phi(self, t: Float[ArrayLike, "*batch N"], h: Fields) -> Float[Tensor, "*batch"]:
         """phi(t) = beta sum_i t_i - 1/2 ln det V + beta/4 tr(H^T V^-1 H), V = diag(t) - J. Source: eq:varphinorm.
@@ -163,7 +162,6 @@ class VectorSpinModel(nn.Module):
         H, J, beta = self._inputs(h)
         return saddle.phi(self._auxiliaries(t, "t", H), J, H @ H.mT, beta)
 
-    @validate.finite_result
     @transforms.full_precision
     def gradient(self, t: Float[ArrayLike, "*batch N"], h: Fields) -> Float[Tensor, "*batch N"]:
         """d phi / d t_i = beta (1 - <|sigma_i|^2> / D), with the mean at this t. Arguments as for ``phi``.
@@ -174,7 +172,6 @@ class VectorSpinModel(nn.Module):
         H, J, beta = self._inputs(h)
         return saddle.gradient(self._auxiliaries(t, "t", H), J, H @ H.mT, beta)
 
-    @validate.finite_result
     @transforms.full_precision
     def hessian(self, t: Float[ArrayLike, "*batch N"], h: Fields) -> Float[Tensor, "*batch N N"]:
         """d^2 phi / d t_i d t_j = 1/2 (V^-1_ij)^2 + beta/2 V^-1_ij [V^-1 H H^T V^-1]_ij. Arguments as for ``phi``.
@@ -185,7 +182,6 @@ class VectorSpinModel(nn.Module):
         H, J, beta = self._inputs(h)
         return saddle.hessian(self._auxiliaries(t, "t", H), J, H @ H.mT, beta)
 
-    @validate.finite_result
     @transforms.full_precision
     def start(self, h: Fields) -> Float[Tensor, "*batch N"]:
         """t_i from which Newton sets out: inside V > 0 for all couplings, and right to first order in weak ones.
@@ -200,7 +196,6 @@ class VectorSpinModel(nn.Module):
             batch = H.shape[:-2]
             return saddle.start(J.expand(*batch, *J.shape[-2:]), H @ H.mT, beta.expand(batch))
 
-    @validate.finite_result
     @transforms.full_precision
     def saddle_point(
         self, h: Fields, *, t0: Start = None, tol: float = 1e-12, max_steps: int = 100
@@ -221,7 +216,6 @@ class VectorSpinModel(nn.Module):
     def _log_partition(self, beta: Tensor, phi: Tensor) -> Tensor:
         return phi - self.num_spins / 2 * (1 + torch.log(2 * beta))
 
-    @validate.finite_result
     @transforms.full_precision
     def free_energy(self, h: Fields, *, t0: Start = None) -> Float[Tensor, "*batch"]:
         """f = -(1/beta) (-(N/2) (1 + ln 2 beta) + phi(t*)), the limit of -ln(Z / Z_0) / (beta D) for large D.
@@ -237,7 +231,6 @@ class VectorSpinModel(nn.Module):
         _, _, beta, found = self._saddle(h, t0)
         return -self._log_partition(beta, found.phi) / beta
 
-    @validate.finite_result
     @transforms.full_precision
     def free_energy_next_order(self, h: Fields) -> Float[Tensor, "*batch"]:
         """f - (1/(beta D)) (N ln(sqrt(2) beta) - 1/2 ln det Hess phi(t*)): with the Gaussian fluctuations of t.
@@ -254,7 +247,6 @@ class VectorSpinModel(nn.Module):
         fluctuations = self.num_spins * torch.log(math.sqrt(2) * beta) - saddle.log_det(curvature) / 2
         return -(self._log_partition(beta, found.phi) + fluctuations / self.dim) / beta
 
-    @validate.finite_result
     @transforms.full_precision
     def magnetizations(self, h: Fields, *, t0: Start = None) -> Float[Tensor, "*batch N D"]:
         """m_i = <sigma_i> / sqrt(D) = 1/2 sum_j V^-1_ij h_j at t*, for these couplings.
@@ -268,7 +260,6 @@ class VectorSpinModel(nn.Module):
         H, _, _, found = self._saddle(h, t0)
         return found.inverse @ H / 2
 
-    @validate.finite_result
     @transforms.full_precision
     @transforms.differentiating
     def magnetizations_next_order(self, h: Fields) -> Float[Tensor, "*batch N D"]:
@@ -287,7 +278,6 @@ class VectorSpinModel(nn.Module):
             (slope,) = torch.autograd.grad(self.free_energy_next_order(source).sum(), source, create_graph=keep)
         return -slope
 
-    @validate.finite_result
     @transforms.full_precision
     def correlations(self, h: Fields, *, t0: Start = None) -> Float[Tensor, "*batch N N"]:
         """C_ij = <sigma_i . sigma_j> / D = V^-1_ij / (2 beta) + m_i . m_j, which is -df/dJ_ij.
@@ -305,7 +295,6 @@ class VectorSpinModel(nn.Module):
         m = found.inverse @ H / 2
         return found.inverse / (2 * beta[..., None, None]) + m @ m.mT
 
-    @validate.finite_result
     @transforms.full_precision
     def internal_energy(self, h: Fields, *, t0: Start = None) -> Float[Tensor, "*batch"]:
         """u = <E> / D = d(beta f)/d beta = N/(2 beta) - sum_i t*_i - 1/4 tr(H^T V^-1 H), for each example.
@@ -319,7 +308,6 @@ class VectorSpinModel(nn.Module):
         sites = found.t.expand(*found.t.shape[:-1], self.num_spins).sum(-1)
         return self.num_spins / (2 * beta) - sites - ((H @ H.mT) * found.inverse).sum((-2, -1)) / 4
 
-    @validate.finite_result
     @transforms.full_precision
     def entropy(self, h: Fields, *, t0: Start = None) -> Float[Tensor, "*batch"]:
         """s = beta (u - f) = 1/2 ln det(V^-1 / (2 beta)): of one component of all spins, relative to free spins.
@@ -332,7 +320,6 @@ class VectorSpinModel(nn.Module):
         _, _, beta, found = self._saddle(h, t0)
         return saddle.log_det(found.inverse / (2 * beta[..., None, None])) / 2
 
-    @validate.finite_result
     @transforms.full_precision
     def specific_heat(self, h: Fields, *, t0: Start = None) -> Float[Tensor, "*batch"]:
         """c = -beta^2 du/d beta = N/2 - beta^2 v . Hess^-1 v, v_i = 1 - |m_i|^2, with k_B = 1.
@@ -356,7 +343,6 @@ class VectorSpinModel(nn.Module):
             curvature = curvature.sum((-2, -1), keepdim=True)
         return torch.linalg.solve(curvature, right)
 
-    @validate.finite_result
     @transforms.full_precision
     def linear_response(self, h: Fields, direction: Fields, *, t0: Start = None) -> Float[Tensor, "*batch N D"]:
         """dm = 1/2 V^-1 dh - V^-1 (dt m), Hess dt = beta w, w_k = m_k . (V^-1 dh)_k: m(h + dh) - m(h) to first order.
@@ -375,7 +361,6 @@ class VectorSpinModel(nn.Module):
         dt = self._solve_hessian(beta, found, m, w[..., None])
         return passed / 2 - found.inverse @ (dt * m)
 
-    @validate.finite_result
     @transforms.full_precision
     def susceptibilities(self, h: Fields, *, t0: Start = None) -> Float[Tensor, "*batch N D N D"]:
         """chi_ia,jb = d<sigma_ia>/dh_jb = 1/2 V^-1_ij delta_ab - beta sum_kl V^-1_ik m_ka [Hess^-1]_kl m_lb V^-1_lj.
@@ -400,7 +385,6 @@ class VectorSpinModel(nn.Module):
         free = P[..., :, None, :, None] * identity[:, None, :] / 2
         return free - stiff.reshape(free.shape)
 
-    @validate.finite_result
     @transforms.full_precision
     def channel_mixing(self, h: Fields, *, t0: Start = None) -> Float[Tensor, "*batch N D"]:
         """sum_jk C_jk dJ_jk/dh_i: what the dependence of the couplings on h adds to -df/dh; zero for fixed couplings.
@@ -428,7 +412,6 @@ class VectorSpinModel(nn.Module):
         mixing = torch.zeros_like(m) if mixing is None else mixing
         return (m, mixing) if keep else (m.detach(), mixing.detach())
 
-    @validate.finite_result
     @transforms.full_precision
     def field_gradient(self, h: Fields, *, t0: Start = None) -> Float[Tensor, "*batch N D"]:
         """-df/dh_i = m_i + sum_jk C_jk dJ_jk/dh_i: tokens mixed by V^-1, and components by input-dependent couplings.
@@ -448,7 +431,6 @@ class VectorSpinModel(nn.Module):
         if callable(self.couplings):
             raise ValueError(f"couplings: expected a matrix for {method}, got couplings computed from the fields")
 
-    @validate.finite_result
     @transforms.full_precision
     def log_prob(
         self, h: Fields, *, field_stiffness: float = 1.0, free_energy: Callable[[Tensor], Tensor] | None = None

@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Bool, Complex, Float, Int
 from torch import Tensor
 
-from spinbook import transforms, validate
+from spinbook import transforms
 
 __all__ = [
     "Saddle",
@@ -166,7 +166,6 @@ def _traced(gram: Tensor, inverse: Tensor) -> Tensor:
     return (gram * inverse).sum((-2, -1))
 
 
-@validate.finite_result
 def phi(
     t: Float[Tensor, "*#batch K"],
     couplings: Float[Tensor, "*#batch N N"],
@@ -195,7 +194,6 @@ def _derivatives(inverse: Tensor, gram: Tensor, beta: Tensor, num_auxiliaries: i
     return per_auxiliary(slope, num_auxiliaries), _matrix_per_auxiliary(curvature, num_auxiliaries)
 
 
-@validate.finite_result
 def gradient(
     t: Float[Tensor, "*#batch K"],
     couplings: Float[Tensor, "*#batch N N"],
@@ -215,7 +213,6 @@ def gradient(
     return _derivatives(inverse, gram, beta, t.shape[-1])[0]
 
 
-@validate.finite_result
 def hessian(
     t: Float[Tensor, "*#batch K"],
     couplings: Float[Tensor, "*#batch N N"],
@@ -236,7 +233,6 @@ def hessian(
     return _derivatives(inverse, gram, beta, t.shape[-1])[1]
 
 
-@validate.finite_result
 def real_phi(
     t: Float[Tensor, "*#batch K"] | Complex[Tensor, "*#batch K"],
     couplings: Float[Tensor, "*#batch N N"],
@@ -266,7 +262,6 @@ def _single_site(squares: Tensor, beta: Tensor) -> Tensor:
     return (free + torch.sqrt(free**2 + squares)) / 2
 
 
-@validate.finite_result
 def start(
     couplings: Float[Tensor, "*#batch N N"], gram: Float[Tensor, "*#batch N N"], beta: Float[Tensor, "*#batch"]
 ) -> Float[Tensor, "*#batch N"]:

@@ -36,7 +36,6 @@ def uniform(*shape: int, generator: torch.Generator, dtype: torch.dtype | None =
     return normal / torch.linalg.vector_norm(normal, dim=-1, keepdim=True)
 
 
-@validate.finite_result
 def spin_given_field(field: Float[ArrayLike, "*batch D"], *, generator: torch.Generator) -> Float[Tensor, "*batch D"]:
     """s with density proportional to exp(field . s) on the unit sphere: von Mises-Fisher, by Wood's rejection.
 
@@ -131,7 +130,6 @@ def _sweep(s: Tensor, H: Tensor, J: Tensor, beta: Tensor, generator: torch.Gener
     return s
 
 
-@validate.finite_result
 def step(
     spins: Float[ArrayLike, "*batch N D"],
     couplings: Float[ArrayLike, "*#batch N N"],
@@ -153,7 +151,6 @@ def step(
     return _sweep(*_inputs(spins, couplings, h, beta), generator)
 
 
-@validate.finite_result
 def simulate(
     spins: Float[ArrayLike, "*batch N D"],
     couplings: Float[ArrayLike, "*#batch N N"],

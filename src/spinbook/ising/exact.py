@@ -140,7 +140,6 @@ def states(num_spins: int) -> Float[Array, "states N"]:
     return _states(n, validate.common_dtype())
 
 
-@validate.finite_result
 def transition_matrix(couplings: Couplings, fields: Fields, *, beta: Number) -> Float[Array, "states states"]:
     """P(s | s') = prod_i exp(beta s_i H_i(s')) / (2 cosh(beta H_i(s'))), as a matrix [new, old] whose columns sum to 1.
 
@@ -154,7 +153,6 @@ def transition_matrix(couplings: Couplings, fields: Fields, *, beta: Number) -> 
     return _transition_matrix(*_model(couplings, fields, beta))
 
 
-@validate.finite_result
 def step(distribution: Distribution, couplings: Couplings, fields: Fields, *, beta: Number) -> Float[Array, " states"]:
     """p(s) = sum_s' P(s | s') p'(s'), with p' = ``distribution``.
 
@@ -170,7 +168,6 @@ def step(distribution: Distribution, couplings: Couplings, fields: Fields, *, be
     return _step(_distribution(distribution, dtype=J.dtype, num_spins=J.shape[0]), J, h, beta)
 
 
-@validate.finite_result
 def product_distribution(magnetizations: Float[ArrayLike, " N"]) -> Float[Array, " states"]:
     """p(s) = prod_i (1 + s_i m_i) / 2, independent spins with means m_i.
 
@@ -235,7 +232,6 @@ def stationary_solve(
     return _stationary(J, h, beta, tol, validate.count(max_steps, "max_steps", minimum=1))
 
 
-@validate.finite_result
 def stationary_distribution(couplings: Couplings, fields: Fields, *, beta: Number) -> Float[Array, " states"]:
     """p = P p, the value of ``stationary_solve``.
 
@@ -275,7 +271,6 @@ def _covariance(p: Array) -> Array:
     return centred.T @ (p[:, None] * centred)
 
 
-@validate.finite_result
 def mean(distribution: Distribution) -> Float[Array, " N"]:
     """m_i = sum_s s_i p(s).
 
@@ -285,7 +280,6 @@ def mean(distribution: Distribution) -> Float[Array, " N"]:
     return _mean(_distribution(distribution))
 
 
-@validate.finite_result
 def covariance(distribution: Distribution) -> Float[Array, "N N"]:
     """C_ik = sum_s s_i s_k p(s) - m_i m_k.
 
@@ -295,7 +289,6 @@ def covariance(distribution: Distribution) -> Float[Array, "N N"]:
     return _covariance(_distribution(distribution))
 
 
-@validate.finite_result
 def magnetizations(
     couplings: Couplings, fields: Fields, *, beta: Number, distribution: Distribution | None = None
 ) -> Float[Array, " N"]:
@@ -311,7 +304,6 @@ def magnetizations(
     return _mean(_given_or_stationary(distribution, J, h, beta))
 
 
-@validate.finite_result
 def correlations(
     couplings: Couplings, fields: Fields, *, beta: Number, distribution: Distribution | None = None
 ) -> Float[Array, "N N"]:
@@ -334,7 +326,6 @@ def _delayed(p: Array, J: Array, h: Array, beta: Array) -> Array:
     return (response - (p @ response)[None]).T @ (p[:, None] * (s - (p @ s)[None]))
 
 
-@validate.finite_result
 def delayed_correlations(
     couplings: Couplings, fields: Fields, *, beta: Number, distribution: Distribution | None = None
 ) -> Float[Array, "N N"]:
@@ -372,7 +363,6 @@ def _entropy_production(p: Array, J: Array, h: Array, beta: Array) -> Array:
     return p @ produced
 
 
-@validate.finite_result
 def entropy_production(
     couplings: Couplings, fields: Fields, *, beta: Number, distribution: Distribution | None = None
 ) -> Float[Array, ""]:

@@ -147,7 +147,6 @@ def _tap(m: Array, J: Array, h: Array, beta: Array, tol: Array) -> FixedPoint:
     return FixedPoint(new, residual, num_steps.astype(jnp.int32), residual <= jnp.maximum(tol, reachable))
 
 
-@validate.finite_result
 def naive_step(
     magnetizations: Magnetizations, couplings: Couplings, fields: Fields, *, beta: Number
 ) -> Float[Array, "*batch N"]:
@@ -210,7 +209,6 @@ def tap_step(
     return jnp.where(solution.converged[..., None], solution.value, jnp.nan)
 
 
-@validate.finite_result
 def averaged_step(
     magnetizations: Magnetizations, couplings: Couplings, fields: Fields, *, beta: Number
 ) -> Float[Array, "*batch N"]:
@@ -230,7 +228,6 @@ def averaged_step(
     return _averaged(*_state(magnetizations, couplings, fields, beta))
 
 
-@validate.finite_result
 def flat_tap_step(
     magnetizations: Magnetizations, couplings: Couplings, fields: Fields, *, beta: Number
 ) -> Float[Array, "*batch N"]:
@@ -323,7 +320,6 @@ def collective_shift(
     return _collective_shift(m, J, beta)
 
 
-@validate.finite_result
 def correlations(
     magnetizations: Magnetizations, previous: Magnetizations, couplings: Couplings, *, beta: Number
 ) -> Float[Array, "*batch N N"]:
@@ -340,7 +336,6 @@ def correlations(
     return _correlations(*_two_times(magnetizations, previous, couplings, beta))
 
 
-@validate.finite_result
 def first_order_delayed_correlations(
     magnetizations: Magnetizations, previous: Magnetizations, couplings: Couplings, *, beta: Number
 ) -> Float[Array, "*batch N N"]:
@@ -358,7 +353,6 @@ def first_order_delayed_correlations(
     return _first_order_delayed(*_two_times(magnetizations, previous, couplings, beta))
 
 
-@validate.finite_result
 def delayed_correlations(
     magnetizations: Magnetizations, previous: Magnetizations, couplings: Couplings, *, beta: Number
 ) -> Float[Array, "*batch N N"]:

@@ -43,7 +43,6 @@ _SMALLEST_OVERLAP = 1e-12
 _MAX_NUMBERS = 2**32
 
 
-@validate.finite_result
 def sample_couplings(
     key: PRNGKeyArray, num_spins: int, *, mean: Number, std: Number, dtype: Any = None
 ) -> Float[Array, "N N"]:
@@ -65,7 +64,6 @@ def sample_couplings(
     return mu / n + sigma * n**-0.5 * jax.random.normal(key, (n, n), dtype)
 
 
-@validate.finite_result
 def sample_fields(key: PRNGKeyArray, num_spins: int, *, width: Number, dtype: Any = None) -> Float[Array, " N"]:
     """h_i independent and uniform between -width and width.
 
@@ -254,7 +252,6 @@ def _for_each(
     return OrderParameters(*(found[..., column] for column in range(3)))
 
 
-@validate.finite_result
 def order_parameters(
     beta: Float[ArrayLike, "*betas"], *, field_width: Number, coupling_mean: Number, coupling_std: Number
 ) -> OrderParameters:
@@ -277,7 +274,6 @@ def order_parameters(
     return _for_each(beta, _parameters(field_width, coupling_mean, coupling_std), _steady_state)
 
 
-@validate.finite_result
 def naive_order_parameters(
     beta: Float[ArrayLike, "*betas"], *, field_width: Number, coupling_mean: Number, coupling_std: Number
 ) -> OrderParameters:
@@ -294,7 +290,6 @@ def naive_order_parameters(
     return _for_each(beta, parameters, lambda system: _closure(system, _naive_response))
 
 
-@validate.finite_result
 def tap_order_parameters(
     beta: Float[ArrayLike, "*betas"], *, field_width: Number, coupling_mean: Number, coupling_std: Number
 ) -> OrderParameters:
@@ -350,7 +345,6 @@ def _critical(parameters: tuple[float, float, float], slope: Callable[[_System],
     return float(brentq(lambda beta: slope(_System(beta, *parameters)) - 1, low, high, xtol=1e-15, rtol=1e-14))
 
 
-@validate.finite_result
 def critical_beta(*, field_width: Number, coupling_mean: Number, coupling_std: Number) -> float:
     """beta mu <1 - tanh^2(beta (H + sigma z))> = 1, which is (mu / X) <tanh(beta (X + sigma z))> = 1.
 
@@ -365,7 +359,6 @@ def critical_beta(*, field_width: Number, coupling_mean: Number, coupling_std: N
     return _critical(_parameters(field_width, coupling_mean, coupling_std), _true_slope)
 
 
-@validate.finite_result
 def naive_critical_beta(*, field_width: Number, coupling_mean: Number, coupling_std: Number) -> float:
     """beta mu (1 - q) = 1, with the q of ``naive_order_parameters`` at M = 0.
 
@@ -379,7 +372,6 @@ def naive_critical_beta(*, field_width: Number, coupling_mean: Number, coupling_
     return _critical(parameters, lambda system: _closure_slope(system, _naive_response, lambda q: 0.0))
 
 
-@validate.finite_result
 def tap_critical_beta(*, field_width: Number, coupling_mean: Number, coupling_std: Number) -> float:
     """beta mu <(1 - m^2) / (1 + b (1 - m^2))> = 1, b = beta^2 sigma^2 (1 - q), with ``tap_order_parameters`` at M = 0.
 

@@ -86,7 +86,6 @@ def _single(key: PRNGKeyArray, s: Array, J: Array, h: Array, beta: Array) -> Arr
     return _step(key, *_rows(s, J, h, beta)).reshape(s.shape)
 
 
-@validate.finite_result
 def step(
     key: PRNGKeyArray,
     spins: Float[ArrayLike, "*batch N"],
@@ -137,7 +136,6 @@ def _simulate(
     )
 
 
-@validate.finite_result
 def simulate(
     key: PRNGKeyArray,
     spins: Float[ArrayLike, "*batch N"],

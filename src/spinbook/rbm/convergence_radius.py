@@ -15,7 +15,6 @@ from spinbook.annotations import ArrayLike, Float
 __all__ = ["bernoulli"]
 
 
-@validate.finite_result
 def bernoulli(probability: Float[ArrayLike, "*units"] = 0.5) -> Float[Array, "*shape"]:
     """R = |log(q / p) + i pi| with q = 1 - p, where q + p e^t = 0. Never smaller than pi.
 

@@ -51,14 +51,12 @@ def _laplace(t: Array, scale: Array) -> Array:
 def _made(prior: HiddenPrior, value: Any, formula: Callable[[Array, Array], Array]) -> CumulantGeneratingFunction:
     checked = prior.checked(value)
 
-    @validate.finite_result
     def K(t: Float[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
         return formula(*prior.arguments(t, checked, f"{prior.name} has no cumulant generating function"))
 
     return K
 
 
-@validate.finite_result
 def gaussian(t: Float[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
     """K(t) = t^2 / 2, the standard normal prior; all t.
 

@@ -63,7 +63,6 @@ def _bernoulli(p: Array, signed: Array) -> Array:
     return jnp.einsum("nk,nk...->n...", signed, terms)
 
 
-@validate.finite_result
 def bernoulli(order: int, probability: Float[ArrayLike, "*units"] = 0.5) -> Float[Array, "order ..."]:
     """kappa_1 = p, kappa_{n+1} = p (1 - p) d kappa_n / dp: p, pq, pq (1 - 2p), pq (1 - 6pq), ... with q = 1 - p.
 
@@ -86,7 +85,6 @@ def bernoulli(order: int, probability: Float[ArrayLike, "*units"] = 0.5) -> Floa
     return _bernoulli(p, jnp.asarray(signed, p.dtype))
 
 
-@validate.finite_result
 def poisson(order: int, rate: Float[ArrayLike, "*units"] = 1.0) -> Float[Array, "order ..."]:
     """kappa_n = rate for every n.
 
@@ -99,7 +97,6 @@ def poisson(order: int, rate: Float[ArrayLike, "*units"] = 1.0) -> Float[Array, 
     return jnp.broadcast_to(lam, (_order(order), *lam.shape))
 
 
-@validate.finite_result
 def exponential(order: int, rate: Float[ArrayLike, "*units"] = 1.0) -> Float[Array, "order ..."]:
     """kappa_n = (n - 1)! / rate^n.
 
@@ -109,7 +106,6 @@ def exponential(order: int, rate: Float[ArrayLike, "*units"] = 1.0) -> Float[Arr
     return _growing(1 / validate.positive(rate, "rate"), _order(order))
 
 
-@validate.finite_result
 def laplace(order: int, scale: Float[ArrayLike, "*units"] = 1.0) -> Float[Array, "order ..."]:
     """kappa_n = 2 (n - 1)! scale^n for even n, 0 for odd n.
 
@@ -122,7 +118,6 @@ def laplace(order: int, scale: Float[ArrayLike, "*units"] = 1.0) -> Float[Array,
     return kappas.at[0::2].set(0).at[1::2].multiply(2)
 
 
-@validate.finite_result
 def constant(order: int, value: Float[ArrayLike, "*units"] = 1.0) -> Float[Array, "order ..."]:
     """kappa_1 = value, all others 0: a hidden unit frozen at ``value``.
 
@@ -148,7 +143,6 @@ def _series(t: Array, kappas: Array) -> Array:
     return jax.lax.scan(add, start, (orders, kappas), reverse=True)[0]
 
 
-@validate.finite_result
 def series(t: Float[ArrayLike, "*shape"], kappas: Float[ArrayLike, "order ..."]) -> Float[Array, "*shape"]:
     """sum_{n=1}^{order} kappa_n t^n / n!, the partial sum of K(t) over the cumulants given.
 

@@ -50,7 +50,6 @@ def _effective(v: Array, a: Array, K: Array) -> Array:
     return -_summed(a, v) - jnp.sum(K, axis=-1)
 
 
-@validate.finite_result
 def joint_energy(
     visible: Float[ArrayLike, "*#batch V"],
     hidden: Float[ArrayLike, "*#batch H"],
@@ -77,7 +76,6 @@ def joint_energy(
     return _joint(v, h, W, _term(visible_term, "visible_term", v), _term(hidden_term, "hidden_term", h))
 
 
-@validate.finite_result
 def effective_energy(
     visible: Float[ArrayLike, "*batch V"],
     weights: Float[ArrayLike, "V H"],

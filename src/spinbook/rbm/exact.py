@@ -78,7 +78,6 @@ def _strengths(E: Array, n: int) -> Array:
     return jnp.sqrt(sums / jnp.broadcast_to(members.sum(axis=1), sums.shape))
 
 
-@validate.finite_result
 def interactions(energies: Float[ArrayLike, "... 2**num_units"]) -> Float[Array, "... states"]:
     """J_S = sum_{T in S} (-1)^{|S| - |T|} (-E_T), so that -E(v) = sum_S J_S prod_{i in S} v_i on {0, 1}^n.
 
@@ -93,7 +92,6 @@ def interactions(energies: Float[ArrayLike, "... 2**num_units"]) -> Float[Array,
     return _interactions(E, n)
 
 
-@validate.finite_result
 def interaction_strength_by_order(energies: Float[ArrayLike, "... 2**num_units"]) -> Float[Array, "... orders"]:
     """sqrt(mean of J_S^2 over the subsets S of k units), for k = 0, 1, ..., n.
 

@@ -27,7 +27,8 @@ def _arguments(
 ) -> tuple[Array, Array, Array]:
     dtype = validate.common_dtype(visible, weights)
     W = validate.matrix(weights, "weights", dtype=dtype)
-    v = validate.binary(visible, "visible", dim=W.shape[0], dtype=dtype)
+    v = validate.vectors(visible, "visible", dim=W.shape[0], dtype=dtype)
+    validate.require(lambda x: (x == 0) | (x == 1), v, "visible", "units that are 0 or 1")
     a = validate.finite(bias, "bias", dtype=dtype)
     validate.broadcastable(a, "bias", (W.shape[0],))
     return v, W, a
@@ -39,7 +40,6 @@ def _step(key: PRNGKeyArray, v: Array, W: Array, sampler: Callable[[PRNGKeyArray
     return jax.random.bernoulli(key_visible, jax.nn.sigmoid(jnp.broadcast_to(a, v.shape) + h @ W.T)).astype(v.dtype)
 
 
-@validate.finite_result
 def step(
     key: PRNGKeyArray,
     visible: Float[ArrayLike, "*batch V"],
@@ -63,7 +63,6 @@ def step(
     return _step(key, v, W, hidden_sampler, a)
 
 
-@validate.finite_result
 def simulate(
     key: PRNGKeyArray,
     visible: Float[ArrayLike, "*batch V"],

@@ -58,7 +58,6 @@ def _laplace(key: PRNGKeyArray, t: Array, scale: Array) -> Array:
 def _made(prior: HiddenPrior, value: Any, draw: Callable[[PRNGKeyArray, Array, Array], Array]) -> Sampler:
     checked = prior.checked(value)
 
-    @validate.finite_result
     def sampler(key: PRNGKeyArray, t: Float[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
         key = validate.key(key)
         return draw(key, *prior.arguments(t, checked, "the hidden unit cannot be normalised"))
@@ -66,7 +65,6 @@ def _made(prior: HiddenPrior, value: Any, draw: Callable[[PRNGKeyArray, Array, A
     return sampler
 
 
-@validate.finite_result
 def gaussian(key: PRNGKeyArray, t: Float[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
     """h ~ N(t, 1): the standard normal prior, shifted.
 

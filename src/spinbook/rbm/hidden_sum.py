@@ -92,14 +92,12 @@ def _laplace(t: Array, scale: Array, h: Array, log_w: Array) -> Array:
 def _made(prior: HiddenPrior, value: Any, formula: Callable[[Array, Array], Array]) -> HiddenSum:
     checked = prior.checked(value)
 
-    @validate.finite_result
     def total(t: Float[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
         return formula(*prior.arguments(t, checked, "the integral diverges"))
 
     return total
 
 
-@validate.finite_result
 def gaussian(t: Float[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
     """log sum_k w_k e^{t h_k} with the 96 nodes of Gauss-Hermite quadrature, for |t| <= 10.
 
@@ -133,7 +131,6 @@ def poisson(rate: Float[ArrayLike, "*units"] = 1.0, *, max_count: int = 256) -> 
     checked = priors.POISSON.checked(rate)
     max_count = validate.count(max_count, "max_count", minimum=1)
 
-    @validate.finite_result
     def total(t: Float[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
         t, rates = priors.POISSON.arguments(t, checked)
         value, complete = _poisson(t, rates, *(jnp.asarray(x, t.dtype) for x in _counts(max_count)))

@@ -87,7 +87,6 @@ def _retrieve(q: Array, X: Array, beta: Array) -> Array:
     return _softmax_route(q, X, beta) @ X
 
 
-@validate.finite_result
 def modern_hopfield_energy(visible: Queries, patterns: Patterns, *, beta: Number = 1.0) -> Float[Array, "*batch"]:
     """E(v) = |v|^2 / 2 - (1 / beta) log sum_mu exp(beta x_mu . v).
 
@@ -102,7 +101,6 @@ def modern_hopfield_energy(visible: Queries, patterns: Patterns, *, beta: Number
     return _energy(*_arguments(visible, "visible", patterns, beta))
 
 
-@validate.finite_result
 def mixture_weights(patterns: Patterns, *, beta: Number = 1.0) -> Float[Array, " num_patterns"]:
     """w_mu = exp(beta |x_mu|^2 / 2) / sum_nu exp(beta |x_nu|^2 / 2).
 
@@ -117,7 +115,6 @@ def mixture_weights(patterns: Patterns, *, beta: Number = 1.0) -> Float[Array, "
     return _weights(*_patterns(patterns, beta))
 
 
-@validate.finite_result
 def mixture_log_partition(patterns: Patterns, *, beta: Number = 1.0) -> Float[Array, ""]:
     """log Z = (dim / 2) log(2 pi / beta) + log sum_mu exp(beta |x_mu|^2 / 2), Z = integral of exp(-beta E(v)).
 
@@ -129,7 +126,6 @@ def mixture_log_partition(patterns: Patterns, *, beta: Number = 1.0) -> Float[Ar
     return _log_partition(*_patterns(patterns, beta))
 
 
-@validate.finite_result
 def mixture_log_density(visible: Queries, patterns: Patterns, *, beta: Number = 1.0) -> Float[Array, "*batch"]:
     """log p(v) = -beta E(v) - log Z, equal to log sum_mu w_mu N(v; x_mu, 1 / beta).
 
@@ -143,7 +139,6 @@ def mixture_log_density(visible: Queries, patterns: Patterns, *, beta: Number = 
     return _log_density(v, X, beta)
 
 
-@validate.finite_result
 def responsibilities(
     queries: Queries, patterns: Patterns, *, beta: Number = 1.0
 ) -> Float[Array, "*batch num_patterns"]:
@@ -158,7 +153,6 @@ def responsibilities(
     return _softmax_route(*_arguments(queries, "queries", patterns, beta))
 
 
-@validate.finite_result
 def posterior_mean(queries: Queries, patterns: Patterns, *, beta: Number = 1.0) -> Float[Array, "*batch dim"]:
     """E[x_mu | q] = sum_mu x_mu w_mu N(q; x_mu, 1 / beta) / sum_nu w_nu N(q; x_nu, 1 / beta), by Bayes' rule.
 
@@ -171,7 +165,6 @@ def posterior_mean(queries: Queries, patterns: Patterns, *, beta: Number = 1.0) 
     return _bayes_route(*_arguments(queries, "queries", patterns, beta))
 
 
-@validate.finite_result
 def retrieve(queries: Queries, patterns: Patterns, *, beta: Number = 1.0) -> Float[Array, "*batch dim"]:
     """q' = softmax(beta q X^T) X, one update of every query: softmax attention with the patterns as keys and values.
 

@@ -15,7 +15,6 @@ from spinbook.rbm.mixture import Patterns, Queries, retrieve
 __all__ = ["overlap", "trajectory"]
 
 
-@validate.finite_result
 def overlap(
     queries: Float[ArrayLike, "*#batch dim"], patterns: Float[ArrayLike, "*#batch dim"]
 ) -> Float[Array, "*batch"]:
@@ -40,7 +39,6 @@ def _overlap(q: Array, x: Array) -> Array:
     return jnp.where(norms > 0, jnp.sum(q * x, axis=-1) / norms, 0)
 
 
-@validate.finite_result
 def trajectory(
     queries: Queries, patterns: Patterns, *, beta: Number = 1.0, steps: int
 ) -> Float[Array, "states *batch dim"]:

@@ -37,7 +37,6 @@ def linear(bias: Float[ArrayLike, "*units"]) -> Term:
     """
     checked = validate.finite(bias, "bias")
 
-    @validate.finite_result
     def term(v: Float[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
         v = validate.finite(v, "v")
         validate.broadcastable(checked, "bias", v.shape)
@@ -59,7 +58,6 @@ def gaussian(mean: Float[ArrayLike, "*units"] = 0.0, scale: Float[ArrayLike, "*u
     centre = validate.finite(mean, "mean")
     width = validate.positive(scale, "scale")
 
-    @validate.finite_result
     def term(v: Float[ArrayLike, "*shape"]) -> Float[Array, "*shape"]:
         v = validate.finite(v, "v")
         validate.broadcastable(centre, "mean", v.shape)

@@ -40,7 +40,6 @@ class LyapunovExponents(NamedTuple):
     window: Window
 
 
-@validate.finite_result
 def lyapunov_exponents(
     network: Network,
     *,
@@ -102,7 +101,6 @@ class LogDeterminant(NamedTuple):
     window: Window
 
 
-@validate.finite_result
 def mean_log_determinant(
     network: Network, *, beta: Number, steps: int, transient: int = 0, start: Any = None, num_blocks: int = 20
 ) -> LogDeterminant:

@@ -67,7 +67,6 @@ def couplings(network: Network, *, beta: Number) -> Couplings:
     return Couplings(signs, weights, positions, beta, gamma)
 
 
-@validate.finite_result
 def overlaps(
     couplings: Couplings, attention: Float[Array, " M"], position: int | Int[Array, ""]
 ) -> Float[Array, "4 M"]:
@@ -86,7 +85,6 @@ def overlaps(
     return average + couplings.positions[position % len(couplings.positions)]
 
 
-@validate.finite_result
 def step(couplings: Couplings, window: Window) -> tuple[Window, Overlaps]:
     """A_t = sum_tau softmax_tau(gamma m^q_t . m^k_tau) m^v_tau over the new token t and the K - 1 before it.
 
@@ -118,7 +116,6 @@ def step(couplings: Couplings, window: Window) -> tuple[Window, Overlaps]:
     return after, Overlaps(semantic, values[0], queries[0], keys[0], attention)
 
 
-@validate.finite_result
 def simulate(couplings: Couplings, window: Window, *, steps: int) -> tuple[Window, Overlaps]:
     """``steps`` repetitions of ``step``: the window after them, and what each computed, (steps, M).
 

@@ -289,7 +289,6 @@ def coupled_network(
     return Network(empty, empty, context, epsilon, gamma, positions=positions, patterns=given, averages=averages)
 
 
-@validate.finite_result
 def correlated_network(
     pairs: Float[ArrayLike, "4 M M"],
     quads: Float[ArrayLike, "4 T M"] | None = None,

@@ -91,7 +91,6 @@ def _sample(
     return end, jax.tree.map(lambda x: x[K - 1 :], fields)
 
 
-@validate.finite_result
 def sample_finite(
     key: PRNGKeyArray, network: Network, *, beta: Number, num_spins: int, steps: int, start: Any = None
 ) -> Trajectory:

@@ -75,7 +75,6 @@ def _solved(J: Array, x: Array, beta: Array, tol: Array, max_steps: int) -> Clos
     return Closure(m, C, delayed, residual, num_steps, residual <= enough)
 
 
-@validate.finite_result
 def steady_state(
     couplings: Float[ArrayLike, "N N"],
     fields: Float[ArrayLike, "N D"],

@@ -203,7 +203,6 @@ def _second_order(
     return _batched(change, 3, new, m, x, J)
 
 
-@validate.finite_result
 def naive_step(
     magnetizations: Magnetizations,
     couplings: Couplings,
@@ -230,7 +229,6 @@ def naive_step(
     return _naive(*_state(magnetizations, couplings, fields, beta), response)
 
 
-@validate.finite_result
 def spread_step(
     magnetizations: Magnetizations,
     couplings: Couplings,
@@ -319,7 +317,6 @@ def tap_solve(
     return _tap(m, _beside(start, "start", m), J, x, beta, tol, response, covariances, max_steps)
 
 
-@validate.finite_result
 def flat_tap_step(
     magnetizations: Magnetizations,
     couplings: Couplings,
@@ -344,7 +341,6 @@ def flat_tap_step(
     return _flat_tap(m, _beside(before, "before", m), J, x, beta, response, covariances)
 
 
-@validate.finite_result
 def message_passing_step(
     magnetizations: Magnetizations,
     couplings: Couplings,
@@ -372,7 +368,6 @@ def message_passing_step(
     return _message_passing(m, _beside(before, "before", m), J, x, beta, response)
 
 
-@validate.finite_result
 def second_order_magnetization(
     magnetizations: Magnetizations,
     previous: Float[ArrayLike, "*#batch N D"],

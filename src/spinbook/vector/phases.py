@@ -46,7 +46,6 @@ def _order(room: np.ndarray, J: np.ndarray, g: np.ndarray) -> np.ndarray:
     return np.where(free, room / np.where(free, J**2 - g**2, 1), 0.0)
 
 
-@validate.finite_result
 def squared_order(
     beta: Numbers, *, coupling_mean: Numbers, coupling_std: Numbers, field_length: Numbers
 ) -> Float[np.ndarray, "*shape"]:
@@ -64,7 +63,6 @@ def squared_order(
     return _order(J**2 - 2 * J / beta - x**2 - g**2, J, g)
 
 
-@validate.finite_result
 def naive_squared_order(
     beta: Numbers, *, coupling_mean: Numbers, coupling_std: Numbers, field_length: Numbers
 ) -> Float[np.ndarray, "*shape"]:

@@ -60,7 +60,6 @@ def _step(key: PRNGKeyArray, s: Array, J: Array, x: Array, beta: Array) -> Array
     return sphere.sample(key, _fields(rows, J, fields), beta=beta).reshape(s.shape)
 
 
-@validate.finite_result
 def step(
     key: PRNGKeyArray,
     spins: Spins,
@@ -112,7 +111,6 @@ def _simulate(
     )
 
 
-@validate.finite_result
 def simulate(
     key: PRNGKeyArray,
     spins: Spins,

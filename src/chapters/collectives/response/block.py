@@ -7,7 +7,6 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from spinbook import validate
 from spinbook.annotations import ArrayLike, Bool, Float
 from spinbook.spin_transformer import SpinTransformerModule, one_sphere
 
@@ -37,7 +36,6 @@ class BlockTerms(NamedTuple):
         return self.gain * (self.residual + self.token_mixing + self.channel_mixing)
 
 
-@validate.finite_result
 def of_module(
     module: SpinTransformerModule, x: Float[ArrayLike, "N D"], mask: Bool[ArrayLike, "N N"] | None = None
 ) -> BlockTerms:

@@ -82,7 +82,6 @@ def _model(configurations: Configurations, couplings: Any, fields: Any, beta: An
     return J, h, validate.positive(beta, "beta", ndim=0, dtype=dtype)
 
 
-@validate.finite_result
 def energy(spins: Float[ArrayLike, "*batch N D"], couplings: Couplings, fields: Fields) -> Float[Array, "*batch"]:
     """E = -sum_ij J_ij s_i . s_j - sum_i h_i . s_i, over all ordered pairs, i = j included.
 
@@ -120,7 +119,6 @@ def _moments(s: Array, w: Array, J: Array, h: Array, beta: Array) -> Moments:
     return Moments((p @ flat).reshape(n, d), jnp.einsum("iaja->ij", pairs.reshape(n, d, n, d)))
 
 
-@validate.finite_result
 def free_energy(
     configurations: Configurations, couplings: Couplings, fields: Fields, *, beta: Number
 ) -> Float[Array, ""]:
@@ -136,7 +134,6 @@ def free_energy(
     return _free_energy(*configurations, *_model(configurations, couplings, fields, beta))
 
 
-@validate.finite_result
 def moments(configurations: Configurations, couplings: Couplings, fields: Fields, *, beta: Number) -> Moments:
     """<s_i> and <s_i . s_j>, as averages over the configurations with their Boltzmann weights.
 

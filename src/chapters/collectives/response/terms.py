@@ -53,7 +53,6 @@ def _through(couplings: Couplings, fields: Array, weights: Array) -> Array:
     return force
 
 
-@validate.finite_result
 def of_free_energy(free_energy: FreeEnergy, couplings: Couplings, fields: Float[ArrayLike, "N D"]) -> Terms:
     """-dF/dh_i = -dF(J, h)/dh_i at fixed J, plus sum_mn (-dF/dJ_mn) dJ_mn/dh_i.
 
@@ -73,7 +72,6 @@ def of_free_energy(free_energy: FreeEnergy, couplings: Couplings, fields: Float[
     return Terms(-by_fields, _through(couplings, h, -by_couplings))
 
 
-@validate.finite_result
 def of_moments(moments: Moments, couplings: Couplings, fields: Float[ArrayLike, "N D"]) -> Terms:
     """-dF/dh_i = <s_i> + sum_mn <s_m . s_n> dJ_mn/dh_i, from given moments.
 
