@@ -103,7 +103,7 @@ REASONS = {
         experiments.comparison.transient: LanguageModel assembled spins
     """,
     "cases of the book and their record, see experiments.comparison": """
-        experiments.vector: one_step phases rows shapes
+        experiments.vector: phases rows shapes
         experiments.vector.fidelity: cases compute delayed_estimate forgotten independent_correlations jackknife measure
         experiments.vector.fidelity: own_means_apart record sampled_halves squared_error steady_means system
     """,
@@ -660,7 +660,6 @@ for _name, _arguments in {
     },
     "experiments.vector.shapes.Case": {"shape": "band", "beta": 1.0, "draw": 0, "num_sites": 4, "dim": 6},
     "experiments.vector.phases.Case": {"couplings": "normal", "scale": 0.5, "beta": 8.0, "field": 0.3},
-    "experiments.vector.one_step.Case": {"system": 0, "strength": 1.0, "draws": 8},
     "experiments.entropy_production.World": {"num_sites": 3, "dim": 6, "steps": 2},
     "experiments.entropy_production.RecallTask": {"num_sites": 3, "dim": 6, "lag": 1, "depth": 2},
     "spin_transformer.Relax": {"tol": 1e-6, "max_steps": 5, "history": 0},
