@@ -203,10 +203,6 @@ SWEEPS: tuple[Published, ...] = (
         "mean-field means against sampled spins with softmax couplings, the record",
     ),
     _recorded(
-        *("spin-transformers-one-step", 1.0, "vector.one_step"),
-        "one step of mean-field theory against spins drawn anew, the record",
-    ),
-    _recorded(
         *("nonequilibrium-calibration", 10.0, "vector.calibration"),
         "delayed correlations and entropy production of mean-field theory against sampled spins, the record",
     ),

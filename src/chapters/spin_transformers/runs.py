@@ -12,6 +12,8 @@ from jaxtyping import Array, Float
 
 __all__ = ["Run", "drawn", "follow"]
 
+_RESTS = 1e-6
+
 
 class Run(NamedTuple):
     """What is followed: the last means ``m`` (N, D), and by steps (T, N) or (T,) what the fields say.
@@ -62,7 +64,8 @@ def follow(
 ) -> Run:
     """The steps m, step(m), ... of mean-field dynamics, from "all ones" scaled to length 1 or from ``begin``.
 
-    ``step(m, J, x, beta=beta)`` is one of ``spinbook.vector.mean_field``.
+    ``step(m, J, x, beta=beta)`` is one of ``spinbook.vector.mean_field``. A run that rests, with a change below 1e-6,
+    is not stepped further: what is seen of its last step is repeated.
 
     >>> from spinbook.vector.mean_field import naive_step
     >>> J, directions = drawn(2666, 4, 6)
@@ -72,6 +75,9 @@ def follow(
     start: Any = jnp.full(fields.shape, fields.shape[1] ** -0.5, fields.dtype)
     m, seen = start if begin is None else begin, []
     for _ in range(steps):
+        if seen and seen[-1][-1] < _RESTS:
+            seen.append(seen[-1])
+            continue
         new = step(m, couplings, fields, beta=np.asarray(beta, fields.dtype))
         seen.append(_seen(new, m, start, fields))
         m = new

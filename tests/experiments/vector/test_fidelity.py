@@ -136,6 +136,6 @@ def test_a_case_of_the_record_is_measured_again():
     error = np.maximum(recorded["delayed"][:, 1], 1e-6)
     # The same random numbers give the same values, but where rounding sends a draw another way.
     assert np.nanmax(np.abs(found["delayed"][:, 0] - recorded["delayed"][:, 0]) / error) < 6
-    assert np.nanmax(np.abs(other["mode"] - recorded["mode"])) > 100 * np.nanmax(
-        np.abs(found["mode"] - recorded["mode"])
-    )
+    # With the digits that are recorded; the next case has other couplings.
+    off, apart = (np.abs(a["mode"] - recorded["mode"]).max() for a in (found, other))
+    assert off < 1e-3 < apart

@@ -5,12 +5,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from experiments import records
-from experiments.vector import calibration, fidelity, one_step, shapes
+from experiments.vector import calibration, fidelity, shapes
 
 PLANNED = {
     "calibration": (calibration, [calibration.cells(), calibration.noises(), calibration.draws()]),
     "fidelity": (fidelity, [fidelity.cases()]),
-    "one step": (one_step, [one_step.cases()]),
     "shapes": (shapes, [shapes.cases()]),
 }
 SLOW = {"calibration", "fidelity"}
