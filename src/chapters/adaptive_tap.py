@@ -156,7 +156,7 @@ def adjoint_error(
     X, seen = torch.randn(2, batch, len(couplings), generator=generator, dtype=couplings.dtype).unbind()
     inverse = torch.linalg.inv(torch.eye(len(couplings), dtype=couplings.dtype) - couplings)
     zeros = torch.zeros(batch, len(couplings) * dim, dtype=couplings.dtype)
-    _, back = torch.func.vjp(lambda state: step(state, X), torch.cat([X @ inverse, zeros], dim=1))
+    back = torch.func.vjp(lambda state: step(state, X), torch.cat([X @ inverse, zeros], dim=1))[1]
     arriving = torch.cat([seen, zeros], dim=1)
     found = accelerated(lambda y: back(y)[0] + arriving, 0 * arriving)[:, : len(couplings)]
     true = seen @ inverse
