@@ -11,10 +11,12 @@ from torch import Tensor, nn
 
 from experiments import digit_network
 from spinbook.adaptive_tap import attention, couplings, priors, vector
+from spinbook.replicas import mean_and_error
 
 __all__ = [
     "accelerated",
     "adjoint_error",
+    "averaged",
     "fitted",
     "fitted_exponent",
     "ratio",
@@ -95,6 +97,12 @@ def sphere_means(
     return total.mean(-1).T.reshape(fields.shape), error.T.reshape(fields.shape)
 
 
+def averaged(values: np.ndarray, rivals: np.ndarray) -> dict[str, float]:
+    """What a claim takes: the means of independent values and of a rival's, with their standard errors."""
+    (value, error), (rival, its_error) = map(mean_and_error, (values, rivals))
+    return {"measured": value, "uncertainty": error, "rival": rival, "rival_uncertainty": its_error}
+
+
 def ratio(values: np.ndarray, of: np.ndarray) -> tuple[float, float]:
     """sum_k values_k / sum_k of_k, and the standard error that leaving out one k after the other gives it."""
     values, of = np.asarray(values, dtype=float), np.asarray(of, dtype=float)
@@ -145,10 +153,10 @@ def adjoint_error(
     linearised at V = 0, where the gradient is a product with the inverse of 1 - J.
     """
     generator = torch.Generator().manual_seed(seed)
-    X, seen = torch.randn(2, batch, len(couplings), generator=generator, dtype=couplings.dtype)
+    X, seen = torch.randn(2, batch, len(couplings), generator=generator, dtype=couplings.dtype).unbind()
     inverse = torch.linalg.inv(torch.eye(len(couplings), dtype=couplings.dtype) - couplings)
     zeros = torch.zeros(batch, len(couplings) * dim, dtype=couplings.dtype)
-    _, back = torch.func.vjp(lambda state: step(state, X), torch.cat([X @ inverse, zeros], dim=1))
+    back = torch.func.vjp(lambda state: step(state, X), torch.cat([X @ inverse, zeros], dim=1))[1]
     arriving = torch.cat([seen, zeros], dim=1)
     found = accelerated(lambda y: back(y)[0] + arriving, 0 * arriving)[:, : len(couplings)]
     true = seen @ inverse
@@ -180,8 +188,7 @@ def _on_digits(
 ) -> digit_network.Training:
     order = torch.Generator().manual_seed(seed)
     images = digit_network.load("digits")
-    options = {"num_updates": updates, "frames": frames, "generator": order}
-    return digit_network.train(network, images, learning_rate=2e-3, **options)
+    return digit_network.train(network, images, num_updates=updates, learning_rate=2e-3, frames=frames, generator=order)
 
 
 def sphere_errors(num_fields: int, fit_steps: int, chains: int, *, seed: int = 0) -> dict[str, np.ndarray]:

@@ -31,6 +31,11 @@ def test_the_ratio_of_sums_has_the_error_of_a_mean_where_all_parts_are_one():
     assert error == pytest.approx(values.std(ddof=1) / 2)
 
 
+def test_averages_have_their_standard_errors():
+    found = chapter.averaged([1.0, 3.0], [0.0, 4.0, 8.0])
+    assert found == pytest.approx({"measured": 2, "uncertainty": 1, "rival": 4, "rival_uncertainty": 4 / 3**0.5})
+
+
 def test_a_tree_has_one_bond_less_than_spins_and_no_loop():
     J, x = chapter.tree(12, np.random.default_rng(0))
     assert np.array_equal(J, J.T)

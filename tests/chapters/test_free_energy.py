@@ -69,6 +69,15 @@ def test_a_ring_holds_the_sum_or_the_sum_of_squares_of_its_couplings(degree):
         assert ((J != 0).sum(axis=1) == degree).all()
 
 
+def test_naive_mean_field_neglects_the_sum_of_squares():
+    (at_sum, _), (at_squares, error) = (
+        chapter.sparse_over_dense(fixed, 12, np.random.default_rng(0)) for fixed in ("sum", "squares")
+    )
+    # At a fixed sum the sum of squares is five times as large for two neighbours as for ten.
+    assert at_sum == pytest.approx(5, rel=0.3)
+    assert abs(at_squares - 1) < 4 * error + 0.1
+
+
 def test_relaxed_spins_have_nearly_the_largest_energy_that_their_couplings_allow():
     N, d = 64, 32
     at_random, aligned, relaxed = chapter.coupling_energies(N, d)
