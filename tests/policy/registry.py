@@ -69,7 +69,6 @@ REASONS = {
         experiments.comparison: blocks torch_blocks.standardized training.hessenberg transient.softmax
         experiments.depth.rows: free_energy normalized rectified
         experiments.encoder: attend block embed feed_forward normalised
-        experiments.entropy_production: signal_share
         spinbook: fixed_point.spectral_radii ising.echo replicas simulation
         spinbook.adaptive_tap: implicit.differentiable_once priors vector.gaussian_mean
         spinbook.entropy_production: mean_field.driven_production steady.warn_of_drift
@@ -92,7 +91,6 @@ REASONS = {
         experiments.comparison: training.follow training.train
         experiments.comparison.transient: compare restored resumed train
         experiments.depth: cells.chosen cells.tuned experiment mnist.collect mnist.train
-        experiments.entropy_production: learn_recall sculpt
         experiments.vector: fidelity.trained
     """,
     "made of modules that have entries": """
@@ -652,8 +650,6 @@ for _name, _arguments in {
     "experiments.vector.shapes.Case": {"shape": "band", "beta": 1.0, "draw": 0, "num_sites": 4, "dim": 6},
     "experiments.vector.phases.Case": {"couplings": "normal", "scale": 0.5, "beta": 8.0, "field": 0.3},
     "experiments.vector.one_step.Case": {"system": 0, "strength": 1.0, "draws": 8},
-    "experiments.entropy_production.World": {"num_sites": 3, "dim": 6, "steps": 2},
-    "experiments.entropy_production.RecallTask": {"num_sites": 3, "dim": 6, "lag": 1, "depth": 2},
     "spin_transformer.Relax": {"tol": 1e-6, "max_steps": 5, "history": 0},
     "spin_transformer.Unroll": {"num_steps": 2},
     "spin_transformer.Rotary": {"base": 100.0},
