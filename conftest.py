@@ -182,14 +182,7 @@ def unchecked() -> Iterator[None]:
         yield
 
 
-SLOW_EXAMPLES = {f"experiments.entropy_production.{name}" for name in ("learn_recall", "sculpt")}
-"""Examples in docstrings that train, and compile for ten seconds of processor time and more."""
-
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Long tests begin before all others, so that no worker is left alone with one of them at the end."""
-    for item in items:
-        if item.name in SLOW_EXAMPLES:
-            item.add_marker(pytest.mark.slow)
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
