@@ -61,6 +61,30 @@ def test_the_vanilla_blocks_of_both_frameworks_are_one_function(x):
     assert np.abs(_value(block, x) - theirs).max() < ROUNDING * np.abs(theirs).max()
 
 
+def test_the_vanilla_block_is_the_encoder_layer_of_pytorch(x):
+    block = _vanilla()
+    answers = []
+    for norm_first in (True, False):
+        layer = torch.nn.TransformerEncoderLayer(
+            DIM, 2, 4 * DIM, 0.0, "gelu", batch_first=True, norm_first=norm_first
+        ).eval()
+        copied = {
+            layer.self_attn.in_proj_weight: block.mixer.to_queries_keys_values,
+            layer.self_attn.out_proj.weight: block.mixer.to_output,
+            layer.linear1.weight: block.feed_forward.up,
+            layer.linear1.bias: block.feed_forward.up_bias,
+            layer.linear2.weight: block.feed_forward.down,
+            layer.linear2.bias: block.feed_forward.down_bias,
+        }
+        with torch.no_grad():
+            for theirs, ours in copied.items():
+                theirs.copy_(torch.tensor(np.asarray(ours)))
+            answers.append(layer(torch.tensor(np.asarray(x))[None])[0].numpy())
+    before, after = (np.abs(_value(block, x) - answer).max() for answer in answers)
+    assert before < ROUNDING * np.abs(answers[0]).max()
+    assert after > 0.1
+
+
 def test_the_vanilla_block_is_the_textbook_formula(x):
     block = _vanilla()
 

@@ -312,3 +312,16 @@ def test_the_smoke_test_runs_and_two_of_its_runs_are_the_same_again(tmp_path):
         found, then = depths.again(record, Cell("vanilla", task, 2))
         # Single precision, and rounding that grows over 25 updates.
         assert found.test.loss == pytest.approx(then.loss, rel=1e-3)
+
+
+@pytest.mark.slow
+def test_the_recorded_sample_can_be_made_again():
+    record = depths.recorded(sample=True)
+    apart = {"vanilla": [], "local pooling": []}
+    for task in record["design"]["tasks"]:
+        found, _ = depths.again(record, Cell("vanilla", task, 2))
+        for row, gaps in apart.items():
+            gaps.append(abs(found.test.loss / depths.find_run(record, Cell(row, task, 2)).loss - 1))
+    # Single precision, and rounding that grows over 25 updates.
+    assert max(apart["vanilla"]) < 1e-3
+    assert max(apart["local pooling"]) > 1e-2

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from experiments.comparison import depths, headline, judging, modules, questions
 from experiments.comparison.questions import QUESTIONS
@@ -147,3 +148,32 @@ def test_the_plan_says_in_which_order_things_are_run_and_when_they_are_judged():
     assert "above 0.9 after 300 updates, 1.5 % of the training" in changes
     assert changes.count("*Then:*") == changes.count("*Now:*") == changes.count("*Reason:*")
     assert "judged on a task when all runs that it needs there are made" in changes
+
+
+def test_answers_of_the_record_are_those_of_paired_tests_by_scipy():
+    made, margins = depths.recorded(), {"mnist": (1, "accuracy", 0.01), "text": (-1, "test_loss", 0.02)}
+    runs = {(c["row"], c["task"], c["depth"]): c["runs"] for c in made["cells"]}
+    for answer in questions.answers(made):
+        sign, name, margin = margins[answer.task]
+
+        def lost(row, depth, task=answer.task, sign=sign, name=name):
+            ours, theirs = (
+                sign * np.array(its[name])[np.argsort(its["seed"])]
+                for its in (runs[row, task, depth], runs["vanilla", task, depth])
+            )
+            return theirs - ours
+
+        yes, no = [], []
+        for row in answer.question.rows:
+            d = lost(row, 4) - (lost(row, 1) if answer.question.kind == "growth" else 0)
+            above, below = (stats.ttest_1samp(d, margin, alternative=a).pvalue for a in ("greater", "less"))
+            inside, under = (stats.ttest_1samp(d, -margin, alternative=a).pvalue for a in ("greater", "less"))
+            found = {
+                "loss": (above, below),
+                "growth": (below, above),
+                "equivalence": (max(below, inside), 2 * min(above, under)),
+            }[answer.question.kind]
+            yes.append(found[0])
+            no.append(found[1])
+        assert answer.verdict.p_yes == pytest.approx(max(yes), rel=1e-6)
+        assert answer.verdict.p_no == pytest.approx(min(1, len(no) * min(no)), rel=1e-6)
