@@ -52,7 +52,6 @@ PACKAGES = ("spinbook", "experiments", "chapters")
 NUMBERS = (
     "chapters.attention_dynamics.extended",
     "chapters.attention_dynamics.spectrum",
-    *(f"chapters.collectives.response.{name}" for name in ("block", "couplings", "exact", "mean_field", "terms")),
     "chapters.kinetic_ising.published",
     "chapters.nonequilibrium_dynamics.neqnn",
     "chapters.rbm_mixtures.random_features",
@@ -67,7 +66,6 @@ UNCHECKED = "takes what its callers have checked, and says so"
 REASONS = {
     UNCHECKED: """
         chapters.attention_dynamics: extended spectrum.derivatives
-        chapters.collectives.response: couplings
         chapters.spin_transformers.infinite: naive tap tap_without_self_term central_limit
         experiments.comparison: blocks torch_blocks.standardized training.hessenberg transient.softmax
         experiments.depth.rows: free_energy normalized rectified
@@ -226,10 +224,6 @@ RBM: dict[str, Any] = {
     "kappas": _random(4), "num_queries": 5, "batch_size": 2,
 }  # fmt: skip
 PRIOR: dict[str, Any] = {"probability": 0.3, "rate": 4.0, "scale": 0.2, "value": 1.5, "t": np.array([0.5, -1.0, 2.0])}
-RESPONSE: dict[str, Any] = {
-    "couplings": _J, "fields": 0.2 * _random(3, 1), "beta": 0.7, "spins": _SPINS[..., None], "num_spins": 2, "dim": 2,
-    "num_nodes": 4, **NUMERICS,
-}  # fmt: skip
 TORCH: dict[str, Any] = {
     "couplings": 0.5 * _SYMMETRIC, "fields": 0.3 * _random(3), "beta": 0.7, "magnetizations": 0.1 * _random(3),
     "cavity_variances": 0.1 * np.ones(3), "num_spins": 3, "damping": 0.5, "dim": 2, "std": 0.1,
@@ -285,11 +279,6 @@ FEATURES = RBM | {"num_features": 5, "dim": 3, "directions": _random(5, 3, seed=
 STACKED: dict[str, Any] = {
     "visible": RBM["visible"], "weights": Opaque(lambda: [_random(3, 2), _random(2, 2, seed=1)]),
     "biases": Opaque(lambda: [np.zeros(2), np.zeros(2)]),
-}  # fmt: skip
-READ: dict[str, Any] = {
-    "free_energy": Opaque(lambda: lambda J, h: -jnp.sum(J * (h @ h.T))),
-    "moments": _made("chapters.collectives.response.Moments", np.zeros((3, 1)), np.eye(3)),
-    "couplings": Opaque(lambda: lambda h: h @ h.T),
 }  # fmt: skip
 EXPONENTS: dict[str, Any] = {
     "f": Opaque(lambda: lambda x, p: p * jnp.sin(x)), "start": _random(2), "parameters": 0.5, "steps": 8,
@@ -468,15 +457,6 @@ GROUPS = [
     Group("rbm.visible_terms", "gaussian linear", RBM | {"mean": 0.1, "scale": 0.5, "t": _random(3)}, wrap=_of_maker),
     Group("chapters.rbm_mixtures.random_features", "directions retrieve", FEATURES),
     Group("chapters.rbm_mixtures.stack", "effective_energy", STACKED),
-    Group("chapters.collectives.response.exact", "configurations energy", RESPONSE),
-    Group(
-        "chapters.collectives.response.exact",
-        "free_energy moments",
-        RESPONSE | {"configurations": _made("chapters.collectives.response.exact.configurations", 3, 1)},
-    ),
-    Group("chapters.collectives.response.mean_field", "naive_free_energy naive_solve", RESPONSE, NOT_FOUND),
-    Group("chapters.collectives.response.mean_field", "tap_free_energy tap_solve", RESPONSE, NOT_FOUND),
-    Group("chapters.collectives.response.terms", "of_free_energy of_moments", RESPONSE | READ),
     Group("adaptive_tap.exact", "log_partition magnetizations moments states susceptibilities", TORCH),
     Group("adaptive_tap.ising", "solve_ising solve_naive_ising solve_tap_ising", TORCH),
     Group("adaptive_tap.ising", "adaptive_update naive_update tap_update", TORCH, UNDAMPED),
@@ -558,10 +538,6 @@ def _carrier() -> Any:
 
 
 @cache
-def _single() -> Any:
-    return _new("spin_transformer.SpinTransformerModule")(6, key=jax.random.key(0))
-
-
 def _read(x: Any, effective_fields: Any) -> Any:
     return _carrier().readout(x, state=_new("spin_transformer.State")(effective_fields))
 
@@ -595,12 +571,6 @@ _add(
     "spin_transformer.State.shifted",
     lambda effective_fields, **a: _new("spin_transformer.State")(effective_fields).shifted(**a),
     {"effective_fields": _random(3, 4), "drop": 1, "add": 2},
-)
-_add(
-    "chapters.collectives.response.block.of_module",
-    lambda x: _new("chapters.collectives.response.block.of_module")(_single(), x),
-    {"x": _random(3, 6)},
-    NOT_FOUND,
 )
 _add(
     "experiments.comparison.torch_blocks.seeded",
