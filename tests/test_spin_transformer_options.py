@@ -12,6 +12,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.special
+import scipy.stats
 
 from chapters.nonequilibrium_dynamics import neqnn
 from spinbook import sphere
@@ -416,6 +418,20 @@ def test_half_precision_is_rounded_once(dtype):
     np.testing.assert_allclose(
         read.magnetizations.astype(jnp.float32), expected, rtol=float(jnp.finfo(dtype).eps), atol=1e-6
     )
+
+
+def test_a_naive_steady_state_is_in_the_field_of_its_input_its_neighbours_and_its_network():
+    heads, x = 4, inputs()
+    made = module(num_heads=heads, dynamics=Relax(), feed_forward=24)
+    m, W = np.asarray(made(x)), np.asarray(made.to_queries_keys.weight)
+    a = sphere.radius(16) * np.asarray(x) / np.linalg.norm(x, axis=1, keepdims=True)
+    queries, keys = (np.split(a @ w.T, heads, axis=1) for w in np.split(W, 2))
+    J = [scipy.special.softmax(q @ k.T, axis=1) for q, k in zip(queries, keys, strict=True)]
+    mixed = np.concatenate([j @ part for j, part in zip(J, np.split(m, heads, axis=1), strict=True)], axis=1)
+    inner = a @ np.asarray(made.memory.up).T
+    network = inner * scipy.stats.norm.cdf(inner) @ np.asarray(made.memory.down).T
+    np.testing.assert_allclose(sphere.magnetization_large_d(a + mixed + network, beta=1.0), m, atol=2e-5)
+    assert min(np.linalg.norm(part) for part in (mixed, network)) > 0.1
 
 
 def test_parameters_of_the_options():

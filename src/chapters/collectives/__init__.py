@@ -1,4 +1,4 @@
-"""The chapter that gives the overview: its figures, and responses of spins whose couplings depend on the fields."""
+"""The chapter that gives the overview: the map of the lessons."""
 
 from __future__ import annotations
 
