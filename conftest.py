@@ -1,4 +1,4 @@
-"""What all tests share: strict double precision and ranks in JAX, functions compiled once, annotations to check.
+"""What all tests share: strict double precision in JAX, functions compiled once, annotations to check.
 
 With ``SPINBOOK_TYPES=1`` every function of the package is wrapped by jaxtyping and beartype while it is imported, and a
 call whose arguments or result are not what its annotations say fails. What a test expects to be refused goes through
@@ -56,7 +56,6 @@ def pytest_configure(config: pytest.Config) -> None:
             raise pytest.UsageError(f"{package.__name__}: expected that of {config.rootpath}, got {package.__file__}")
     jax.config.update("jax_enable_x64", True)
     jax.config.update("jax_numpy_dtype_promotion", "strict")
-    jax.config.update("jax_numpy_rank_promotion", "raise")
     # Tests compile thousands of functions and run most of them once: compiling them quickly saves more than it costs.
     jax.config.update("jax_disable_most_optimizations", True)
     if _KNOWS_IT:
@@ -152,7 +151,13 @@ def _compiles_half_precision() -> bool:
     return True
 
 
+_ROOMS = {"benchmarks", "chapters", "experiments", "independent", "policy"}
+"""Folders of code that adds biases to rows as networks do, and of the tests of it."""
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
+    strict = _ROOMS.isdisjoint(item.path.relative_to(item.config.rootpath).parts)
+    jax.config.update("jax_numpy_rank_promotion", "raise" if strict else "allow")
     if item.get_closest_marker("half_precision") and not _compiles_half_precision():
         pytest.skip("XLA has no half precision on this processor")
 

@@ -86,7 +86,7 @@ def _at_least_single(compute: Callable[..., Array]) -> Callable[..., Array]:
 def _raised_ratio(order: Array | float, t: Array) -> Array:
     """r / x of order >= 20 as a function of t = x^2, from a triangle of bounds that close in on it."""
     shape = (_LEVELS + 1,) + (1,) * jnp.ndim(t)
-    order = order[None] if jnp.ndim(order) else order
+    order = order[None] if isinstance(order, jax.Array) and order.ndim else order
     orders, t = order + jnp.arange(_LEVELS + 1, dtype=t.dtype).reshape(shape), t[None]
 
     def refine(_: Array, q: Array) -> Array:
