@@ -66,8 +66,8 @@ def common_dtype(*values: Any) -> np.dtype[Any]:
         dtype = getattr(leaf, "dtype", None)
         if dtype is not None and not getattr(leaf, "weak_type", False):
             # PyTorch has dtypes of its own, with NumPy's names behind a prefix.
-            dtypes.append(dtype if isinstance(dtype, np.dtype) else str(dtype).removeprefix("torch."))
-    carried = [np.dtype(dtype) for dtype in map(jnp.dtype, dtypes) if jnp.issubdtype(dtype, jnp.floating)]
+            dtypes.append(dtype if not str(dtype).startswith("torch.") else jnp.dtype(str(dtype)[len("torch.") :]))
+    carried = [np.dtype(dtype) for dtype in dtypes if jnp.issubdtype(dtype, jnp.floating)]
     # Of one and the same dtype, too, the promotion is in the order of bytes of this machine.
     widest = reduce(np.promote_types, carried, carried[0]) if carried else np.dtype(np.float64)
     canonical: np.dtype[Any] = jax.dtypes.canonicalize_dtype(widest)
@@ -283,7 +283,7 @@ def key(value: Any, name: str = "key") -> PRNGKeyArray:
     dtype, shape = getattr(value, "dtype", None), getattr(value, "shape", None)
     # An old key is two words, or four for some generators.
     old = dtype == np.uint32 and shape in ((2,), (4,))
-    if not old and not (shape == () and jnp.issubdtype(dtype, jax.dtypes.prng_key)):
+    if not old and not (shape == () and dtype is not None and jnp.issubdtype(dtype, jax.dtypes.prng_key)):
         got = type(value).__name__ if shape is None else f"an array of {dtype} with shape {tuple(shape)}"
         raise ValueError(f"{name}: expected one key of jax.random, as jax.random.key(0) makes it, got {got}")
     key: PRNGKeyArray = value
