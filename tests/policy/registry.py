@@ -59,6 +59,7 @@ NUMBERS = (
     "chapters.rbm_mixtures.stack",
     "chapters.spin_transformers.infinite",
     "chapters.spin_transformers.printed",
+    "chapters.spin_transformers.runs",
 )
 KEY = Opaque(lambda: jax.random.key(0))
 UNCHECKED = "takes what its callers have checked, and says so"
@@ -126,7 +127,7 @@ REASONS = {
     "arrays, made by the functions of its module": "experiments.comparison.tasks: Task",
     "tasks and folders, no numbers; tests/sweep": "spinbook: sweep",
     "names of sweeps, and folders; tests/experiments/test_published.py": "experiments: published",
-    "text of the sources": "chapters.spin_transformers: printed",
+    "text of the sources, and their runs, whose steps check": "chapters.spin_transformers: printed runs",
     "paths; tests/experiments/datasets": "experiments.datasets: files mnist",
     "a path, or no arguments": "experiments.datasets.moby_dick: load sample",
     "files with a checksum; tests/experiments/test_records.py": "experiments: records",
