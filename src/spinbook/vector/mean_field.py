@@ -358,7 +358,7 @@ def message_passing_step(
     not know of the lag. They are those of ``flat_tap_step`` up to 1 / D and the fourth order in J, and always exist,
     because the step maps the ball continuously into itself; it may still not be stable. Several heads act by their mean
     J^2, see ``fluctuations.reaction``. Arguments and errors as for ``naive_step``. Cost: N^2 (D + 1).
-    Source: Feng et al. (2021) for binary spins; for vectors derived in the chapter spin-transformers.
+    Source: Feng et al. (2021) for binary spins; for vectors TAP without the square of v_i, D large.
 
     >>> import jax
     >>> message_passing_step(jax.numpy.zeros((2, 4)), [[0.0, 1.0], [-1.0, 0.0]], jax.numpy.ones((2, 4)), beta=1.0).shape
