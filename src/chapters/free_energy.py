@@ -34,6 +34,16 @@ __all__ = [
 DOUBLE = torch.float64
 
 
+def _inverse(matrix: np.ndarray) -> np.ndarray | None:
+    """The inverse, or None for a matrix that is not finite or singular to rounding."""
+    try:
+        inverse = np.linalg.inv(matrix)
+    except np.linalg.LinAlgError:
+        return None
+    condition = np.linalg.norm(matrix, 1) * np.linalg.norm(inverse, 1)
+    return inverse if condition < 1e15 else None
+
+
 def newton(
     couplings: np.ndarray,
     fields: np.ndarray,
@@ -53,17 +63,16 @@ def newton(
     with np.errstate(all="ignore"):
         for _ in range(steps):
             V = np.diag(np.broadcast_to(t, len(couplings))) - couplings
-            if not np.isfinite(V).all() or np.linalg.cond(V, 1) > 1e15:
+            if (P := _inverse(V)) is None:
                 return lost
-            P = np.linalg.inv(V)
             slope, curvature = 1 - np.diag(P) / 2 - np.diag(P @ G @ P) / 4, hessian(P, G)
             if len(t) == 1:
                 slope, curvature = slope.sum()[None], curvature.sum()[None, None]
             if np.abs(slope).max() < 1e-10:
                 return t, "arrived" if np.linalg.eigvalsh(V)[0] > 0 else "elsewhere"
-            if not np.linalg.cond(curvature, 1) < 1e15:
+            if (back := _inverse(curvature)) is None:
                 return lost
-            t = t - np.linalg.solve(curvature, slope)
+            t = t - back @ slope
     return lost
 
 
@@ -136,7 +145,7 @@ def sparse_over_dense(fixed: str, graphs: int, rng: np.random.Generator) -> tupl
     return ratio, ratio * float(np.hypot(*logs.std(axis=1, ddof=1))) / graphs**0.5
 
 
-def coupling_energies(num_spins: int, dim: int, *, draws: int = 60, relaxed: int = 3, seed: int = 0) -> list[float]:
+def coupling_energies(num_spins: int, dim: int, *, draws: int = 30, relaxed: int = 3, seed: int = 0) -> list[float]:
     """Root mean square of sum_ij J_ij sigma_i . sigma_j over draws of J: spins at random, aligned, and relaxed.
 
     Relaxed spins follow their local field a hundred times, for the first few draws only.
