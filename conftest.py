@@ -8,6 +8,7 @@ unwrapped: there the library's own words are wanted.
 import gc
 import inspect
 import os
+import re
 import shutil
 import tempfile
 import time
@@ -151,13 +152,18 @@ def _compiles_half_precision() -> bool:
     return True
 
 
-_ROOMS = {"benchmarks", "chapters", "experiments", "independent", "policy"}
-"""Folders of code that adds biases to rows as networks do, and of the tests of it."""
+_ROOM = re.compile(r"^(?:(?:src|tests)/|(?:from|import) )(?:benchmarks|chapters|experiments|policy)\b", re.MULTILINE)
+
+
+@cache
+def _tests_a_room(path: Path, root: Path) -> bool:
+    """Whether a file is of the code beside the library, or imports it: its networks add biases to rows."""
+    return _ROOM.search(f"{path.relative_to(root).as_posix()}\n{path.read_text('utf-8')}") is not None
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    strict = _ROOMS.isdisjoint(item.path.relative_to(item.config.rootpath).parts)
-    jax.config.update("jax_numpy_rank_promotion", "raise" if strict else "allow")
+    promotion = "allow" if _tests_a_room(item.path, item.config.rootpath) else "raise"
+    jax.config.update("jax_numpy_rank_promotion", promotion)
     if item.get_closest_marker("half_precision") and not _compiles_half_precision():
         pytest.skip("XLA has no half precision on this processor")
 

@@ -11,6 +11,7 @@ from torch import nn
 from spinbook import transforms, validate
 from spinbook.adaptive_tap import AdaptiveTAPAttention, MeanFieldAttention, attention, couplings, priors, vector
 from spinbook.free_energy import QueryKeyCouplings, VectorSpinAttention, VectorSpinModel
+from spinbook.spread_attention import SpreadAttention
 
 # What PyTorch's compiler says of its own reading of gradients at a cut between two graphs.
 pytestmark = pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")
@@ -26,6 +27,7 @@ MODULES = {
     "bounded": lambda: AdaptiveTAPAttention(N, D, symmetry=lambda J: BOUND(4 * J)),
     "adaptive TAP": lambda: AdaptiveTAPAttention(N, D, prior=priors.Spherical(1.0)),
     "mean field": lambda: MeanFieldAttention(N, D),
+    "spread": lambda: SpreadAttention(D, beta=2.0),
     "free energy": lambda: VectorSpinAttention(N, D),
     "free energy of content": lambda: VectorSpinAttention(N, D, couplings=QueryKeyCouplings(N, D)),
 }
@@ -98,7 +100,7 @@ def test_a_linear_system_is_exported(name):
     np.testing.assert_allclose(program.module()(x).detach(), module(x).detach(), rtol=1e-10, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["mean field", "free energy"])
+@pytest.mark.parametrize("name", ["mean field", "spread", "free energy"])
 def test_solvers_refuse_to_be_exported_in_words(name):
     with pytest.raises(RuntimeError, match=r"takes a number of steps that depends on values, which torch\.vmap"):
         torch.export.export(made(name), (fields(2),), strict=False)

@@ -22,7 +22,7 @@ def coupling_matrices(couplings: Float[Array, "*heads N N"], dim: int) -> Float[
     """J_ij as D x D matrices: diagonal, with the number J^h_ij at every component of head h."""
     J = couplings[None] if couplings.ndim == 2 else couplings
     diagonal = jnp.repeat(jnp.moveaxis(J, 0, -1), dim // len(J), axis=-1)
-    return diagonal[..., None] * jnp.eye(dim, dtype=J.dtype)
+    return diagonal[..., None] * jnp.eye(dim, dtype=J.dtype)[None, None]
 
 
 def covariance(field: Float[Array, " D"], beta: Array, response: Response) -> Float[Array, "D D"]:

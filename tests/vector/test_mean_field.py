@@ -69,7 +69,7 @@ def test_several_heads_meet_in_the_second_order(system, optimised):
     before = sphere.field(m, beta=BETA)
     s = sphere.sample(jax.random.key(0), jnp.broadcast_to(before, (count, 3, 6)), beta=BETA)
     theta = sphere.field(new, beta=BETA)
-    dh = x + jnp.einsum("ijde,rje->rid", reference.coupling_matrices(jnp.asarray(J), 6), s) - theta
+    dh = x[None] + jnp.einsum("ijde,rje->rid", reference.coupling_matrices(jnp.asarray(J), 6), s) - theta[None]
     samples = np.asarray(sphere.second_derivative(jnp.broadcast_to(theta, dh.shape), dh, beta=BETA))
     error = samples.std(axis=0) / np.sqrt(count)
     ours = np.asarray(mean_field.second_order_magnetization(new, m, J, x, beta=BETA, response=sphere.exact))
@@ -121,8 +121,8 @@ def test_the_error_of_a_step_has_the_order_of_the_first_dropped_term(system, opt
         received = strength * jnp.einsum("ij,rjd->rid", J, s)
         drive = x + strength * J @ m
         # The first order of the fluctuations averages to zero; without it the noise is of second order.
-        plain = sphere.magnetization(x + received, beta=BETA)
-        linear = sphere.first_derivative(drive, received - strength * J @ m, beta=BETA)
+        plain = sphere.magnetization(x[None] + received, beta=BETA)
+        linear = sphere.first_derivative(drive, received - strength * (J @ m)[None], beta=BETA)
         truth = jnp.mean(plain - linear, axis=0)
         for step, off in errors.items():
             prediction = step(m, strength * J, x, beta=BETA, response=sphere.exact)
