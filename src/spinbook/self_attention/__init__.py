@@ -42,8 +42,6 @@ from spinbook.self_attention.lyapunov import (
 from spinbook.self_attention.mean_field import couplings
 from spinbook.self_attention.network import (
     Network,
-    correlated_network,
-    coupled_network,
     pair_correlations,
     paper_network,
     positional_bits,
@@ -72,8 +70,6 @@ __all__ = [
     "bifurcation",
     "bifurcations",
     "classify_sweep",
-    "correlated_network",
-    "coupled_network",
     "couplings",
     "kaplan_yorke_dimension",
     "lanes",

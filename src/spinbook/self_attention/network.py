@@ -25,8 +25,6 @@ __all__ = [
     "MATRICES",
     "MAX_FEATURES",
     "Network",
-    "correlated_network",
-    "coupled_network",
     "pair_correlations",
     "paper_network",
     "positional_bits",
@@ -63,18 +61,6 @@ def _signs(value: Any, name: str) -> np.ndarray:
     return _frozen(array.astype(np.int8))
 
 
-def _given_couplings(patterns: Any, averages: Any, M: int) -> tuple[np.ndarray, np.ndarray]:
-    """Patterns (C, M) and averages (4, M, C), which fit together."""
-    if patterns is None or averages is None:
-        raise ValueError("patterns, averages: expected both or neither, got only one of them")
-    s, c = numbers(patterns, "patterns"), numbers(averages, "averages")
-    if s.ndim != 2 or len(s) == 0 or s.shape[1] != M:
-        raise ValueError(f"patterns: expected shape (patterns, {M}) with at least one pattern, got {s.shape}")
-    if c.shape != (len(MATRICES), M, len(s)):
-        raise ValueError(f"averages: expected shape {(len(MATRICES), M, len(s))} for these patterns, got {c.shape}")
-    return _frozen(s), _frozen(c)
-
-
 @dataclass(frozen=True, eq=False, init=False)
 class Network:
     """W^alpha_{a,i} in {-1, 1} for alpha = output, value, query, key: M features of S segments and of P positions.
@@ -87,15 +73,9 @@ class Network:
     temperature of the attention. ``correlation_order``: the largest number of output patterns in an average with one
     other pattern (``None`` keeps all averages, which is exact; 1 keeps pairs, 3 pairs and fourth-order averages).
 
-    ``positions`` (R, 4, M), with ``positional_signs`` of shape (4, M, 0): what each of R positions adds to the mean
-    fields, weighted by epsilon, in the place of W^alpha p / P; any numbers, as max(0, W^alpha p / P). ``patterns`` (C,
-    M) and ``averages`` (4, M, C), with ``semantic_signs`` of shape (4, M, 0): <W^alpha_a f(W^o . A)> =
-    sum_c averages[alpha, a, c] f(patterns_c . A) for odd f, in the place of any units; ``coupled_network`` and
-    ``correlated_network`` make such networks, which have a mean field and no finite size.
-
     Raises ``ValueError`` for entries other than signs, shapes that do not fit, epsilon outside [0, 1) and more than 16
     features, for which the sum over signs has too many terms. Source: Poc-Lopez and Aguilera (2024), equations (13) to
-    (16); the further options: the models of their public code of 2026.
+    (16).
 
     >>> network = paper_network()
     >>> network.semantic_signs.shape, network.positional_signs.shape, network.context, network.period
@@ -109,9 +89,6 @@ class Network:
     gamma: float
     segment_weights: Float[np.ndarray, " S"]
     correlation_order: int | None
-    positions: Float[np.ndarray, "R 4 M"] | None
-    patterns: Float[np.ndarray, "C M"] | None
-    averages: Float[np.ndarray, "4 M C"] | None
 
     def __init__(
         self,
@@ -122,10 +99,6 @@ class Network:
         gamma: Number = 1.0,
         segment_weights: Float[ArrayLike, " S"] | None = None,
         correlation_order: int | None = None,
-        *,
-        positions: Float[ArrayLike, "R 4 M"] | None = None,
-        patterns: Float[ArrayLike, "C M"] | None = None,
-        averages: Float[ArrayLike, "4 M C"] | None = None,
     ) -> None:
         semantic = _signs(semantic_signs, "semantic_signs")
         M = semantic.shape[1]
@@ -135,15 +108,7 @@ class Network:
                 f"takes up to 2^{M - 1} = {2 ** (M - 1)} hyperbolic tangents per step ({2 ** (MAX_FEATURES - 1)} for "
                 f"{MAX_FEATURES} features), with {4 * M * 8 * 2 ** (M - 1) / 2**20:.0f} MiB of coefficients"
             )
-        given = patterns is not None or averages is not None
-        if given:
-            if semantic.shape[2] or correlation_order is not None:
-                raise ValueError(
-                    "patterns, averages: expected neither segments nor a correlation order beside them, got "
-                    f"{semantic.shape[2]} segments and {correlation_order}"
-                )
-            patterns, averages = _given_couplings(patterns, averages, M)
-        elif semantic.shape[2] == 0:
+        if semantic.shape[2] == 0:
             raise ValueError(f"semantic_signs: expected at least one segment, got shape {semantic.shape}")
         positional = _signs(positional_signs, "positional_signs")
         if positional.shape[1] != M:
@@ -154,14 +119,7 @@ class Network:
         weight = float(numbers(epsilon, "epsilon", ndim=0))
         if not 0 <= weight < 1:
             raise ValueError(f"epsilon: expected a number in [0, 1), got {weight:g}")
-        if positions is not None:
-            positions = _frozen(numbers(positions, "positions"))
-            if P or positions.ndim != 3 or len(positions) == 0 or positions.shape[1:] != (len(MATRICES), M):
-                raise ValueError(
-                    f"positions: expected shape (positions, {len(MATRICES)}, {M}), at least one position and no "
-                    f"positional bits, got {positions.shape} and {P} bits"
-                )
-        elif P == 0 and weight > 0:
+        if P == 0 and weight > 0:
             raise ValueError(f"epsilon: expected 0 for a network without positional bits, got {weight:g}")
         weights = numbers(
             np.full(semantic.shape[2], 1.0) if segment_weights is None else segment_weights, "segment_weights"
@@ -169,8 +127,7 @@ class Network:
         validate.require(lambda x: x > 0, weights, "segment_weights", "numbers > 0")
         if weights.shape != semantic.shape[2:]:
             raise ValueError(f"segment_weights: expected shape {semantic.shape[2:]}, got {weights.shape}")
-        if not given:
-            weights /= weights.sum()
+        weights /= weights.sum()
         sharpness = float(numbers(gamma, "gamma", ndim=0))
         if sharpness < 0:
             raise ValueError(f"gamma: expected a number >= 0, got {sharpness:g}")
@@ -184,9 +141,6 @@ class Network:
             "gamma": sharpness,
             "segment_weights": _frozen(weights),
             "correlation_order": correlation_order,
-            "positions": positions,
-            "patterns": patterns,
-            "averages": averages,
         }.items():
             object.__setattr__(self, name, value)
 
@@ -197,8 +151,8 @@ class Network:
 
     @property
     def period(self) -> int:
-        """R = 2^P, or as many positions as were given: they repeat after so many steps, and with them the map."""
-        return 2 ** self.positional_signs.shape[2] if self.positions is None else len(self.positions)
+        """R = 2^P: the positions repeat after so many steps, and with them the map."""
+        return 2 ** self.positional_signs.shape[2]
 
 
 def paper_network() -> Network:
@@ -262,70 +216,6 @@ def random_network(
     return Network(semantic, positional, context, epsilon, 2.2 * 100 / math.sqrt(M) if gamma is None else gamma)
 
 
-def coupled_network(
-    patterns: Float[ArrayLike, "C M"],
-    averages: Float[ArrayLike, "4 M C"],
-    *,
-    context: int = 4,
-    gamma: Number = 1.0,
-    epsilon: Number = 0.0,
-    positions: Float[ArrayLike, "R 4 M"] | None = None,
-) -> Network:
-    """m^alpha_a = (1 - epsilon) sum_c averages[alpha, a, c] tanh(beta patterns_c . A) + epsilon positions[t, alpha, a].
-
-    A network of couplings, without units: ``patterns`` (C, M) and ``averages`` (4, M, C) are any numbers, ``positions``
-    (R, 4, M) too. All functions of the mean field accept it; functions that need units (``token_window``,
-    ``sample_finite``) raise ``ValueError``. Errors as for ``Network``.
-
-    >>> rotation = np.array([[0.0, 1.0], [1.0, 0.0]])
-    >>> network = coupled_network(np.eye(2), np.stack([np.eye(2), rotation, np.eye(2), np.eye(2)]), context=3)
-    >>> network.num_features, network.period
-    (2, 1)
-    """
-    given = numbers(patterns, "patterns")
-    if given.ndim != 2 or given.size == 0:
-        raise ValueError(f"patterns: expected shape (patterns, features), at least one of each, got {given.shape}")
-    empty = np.zeros((len(MATRICES), given.shape[1], 0))
-    return Network(empty, empty, context, epsilon, gamma, positions=positions, patterns=given, averages=averages)
-
-
-def correlated_network(
-    pairs: Float[ArrayLike, "4 M M"],
-    quads: Float[ArrayLike, "4 T M"] | None = None,
-    *,
-    context: int = 4,
-    gamma: Number = 1.0,
-    epsilon: Number = 0.0,
-    positions: Float[ArrayLike, "R 4 M"] | None = None,
-) -> Network:
-    """averages[alpha, a, s] = 2^(1-M) (sum_b s_b C^alpha_{b,a} + sum_{b<c<d} s_b s_c s_d C^alpha_{bcd,a}), all signs s.
-
-    A network that is given by its correlations alone: ``pairs`` (4, M, M) as ``pair_correlations`` gives them,
-    ``quads`` (4, T, M) as ``quad_correlations``, 0 by default; those of higher order are left out. For patterns that
-    are drawn independently but for repetitions, C^alpha_{b,a} is 1 where both are the same pattern and 0 elsewhere.
-    Errors as for ``Network``. Source: Poc-Lopez and Aguilera (2024), equation (16), and their public code.
-
-    >>> paper = paper_network()
-    >>> same = correlated_network(pair_correlations(paper), quad_correlations(paper))
-    >>> bool(np.abs(pair_correlations(same) - pair_correlations(paper)).max() < 1e-15)
-    True
-    """
-    C = numbers(pairs, "pairs")
-    if C.ndim != 3 or len(C) != len(MATRICES) or C.shape[1] != C.shape[2] or C.shape[1] == 0:
-        raise ValueError(f"pairs: expected shape (4, features, features), got {C.shape}")
-    M = C.shape[1]
-    if M > MAX_FEATURES:
-        raise ValueError(f"pairs: expected at most {MAX_FEATURES} features, got {M}")
-    triples = list(combinations(range(M), 3))
-    Q = np.zeros((len(MATRICES), len(triples), M)) if quads is None else numbers(quads, "quads")
-    if Q.shape != (len(MATRICES), len(triples), M):
-        raise ValueError(f"quads: expected shape {(len(MATRICES), len(triples), M)}, got {Q.shape}")
-    s = np.hstack([np.ones((2 ** (M - 1), 1)), positional_bits(M - 1)]) if M > 1 else np.ones((1, 1))
-    products = np.array([s[:, triple].prod(axis=1) for triple in map(list, triples)]).reshape(len(triples), len(s))
-    averages = (np.einsum("sb,xba->xas", s, C) + np.einsum("ts,xta->xas", products, Q)) / len(s)
-    return coupled_network(s, averages, context=context, gamma=gamma, epsilon=epsilon, positions=positions)
-
-
 def pair_correlations(network: Network) -> Float[np.ndarray, "4 M M"]:
     """C^alpha_{b,a} = <W^o_b W^alpha_a>, the average over all units.
 
@@ -333,8 +223,6 @@ def pair_correlations(network: Network) -> Float[np.ndarray, "4 M M"]:
     [[0.333, 0.333, 1.0], [1.0, -0.333, 0.333], [-0.333, -0.333, 0.333]]
     """
     validate.instance(network, Network, "network")
-    if network.patterns is not None and network.averages is not None:
-        return np.einsum("cb,xac->xba", network.patterns, network.averages)
     W = network.semantic_signs.astype(np.float64)
     return np.einsum("bi,xai,i->xba", W[0], W, network.segment_weights)
 
@@ -342,18 +230,11 @@ def pair_correlations(network: Network) -> Float[np.ndarray, "4 M M"]:
 def quad_correlations(network: Network) -> Float[np.ndarray, "4 T M"]:
     """C^alpha_{bcd,a} = <W^o_b W^o_c W^o_d W^alpha_a> for all T = M (M - 1) (M - 2) / 6 triples b < c < d.
 
-    Raises ``ValueError`` for a network of given couplings whose patterns are not signs: it has no such average.
-
     >>> quad_correlations(paper_network())[1].round(3).tolist()
     [[0.333, -1.0, -0.333]]
     """
     validate.instance(network, Network, "network")
     triples = list(combinations(range(network.num_features), 3))
-    if network.patterns is not None and network.averages is not None:
-        validate.require(lambda x: np.abs(x) == 1, network.patterns, "network", "patterns that are -1 or 1")
-        given = [network.patterns[:, list(triple)].prod(axis=1) for triple in triples]
-        products = np.array(given).reshape(len(triples), len(network.patterns))
-        return np.einsum("tc,xac->xta", products, network.averages)
     W = network.semantic_signs.astype(np.float64)
     products = np.array([W[0, list(triple)].prod(axis=0) for triple in triples]).reshape(len(triples), W.shape[2])
     return np.einsum("ti,xai,i->xta", products, W, network.segment_weights)

@@ -53,9 +53,8 @@ def sign_classes(network: Network) -> SignClasses:
 
     Units whose output signs agree up to a global sign share one term, so there are at most 2^(M-1) terms, and at most
     as many as segments. With ``correlation_order`` set, all 2^(M-1) are there, and averages of longer products are
-    dropped: an approximation that is exact for patterns drawn independently for every unit. Couplings or positions that
-    a network was given in place of units are used unchanged. Source: Poc-Lopez and Aguilera (2024), equation (16) and
-    appendix B.
+    dropped: an approximation that is exact for patterns drawn independently for every unit. Source: Poc-Lopez and
+    Aguilera (2024), equation (16) and appendix B.
 
     >>> from spinbook.self_attention.network import paper_network
     >>> signs, weights, positions = sign_classes(paper_network())
@@ -64,12 +63,7 @@ def sign_classes(network: Network) -> SignClasses:
     """
     validate.instance(network, Network, "network")
     order = network.correlation_order
-    if network.patterns is not None and network.averages is not None:
-        signs, c = network.patterns, network.averages
-    else:
-        signs, c = _occurring(network) if order is None else _truncated(network, order)
-    if network.positions is not None:
-        return SignClasses(signs, (1 - network.epsilon) * c, network.epsilon * network.positions)
+    signs, c = _occurring(network) if order is None else _truncated(network, order)
     P = network.positional_signs.shape[2]
     positions = np.einsum("xap,rp->rxa", network.positional_signs, positional_bits(P)) * network.epsilon / max(P, 1)
     return SignClasses(signs, (1 - network.epsilon) * c, positions)

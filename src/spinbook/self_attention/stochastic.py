@@ -33,8 +33,6 @@ def segment_sizes(network: Network, num_spins: int) -> Int[np.ndarray, " S"]:
     [34, 33, 33]
     """
     validate.instance(network, Network, "network")
-    if network.patterns is not None:
-        raise ValueError("network: expected a network of units, got one of given couplings, which has no finite size")
     N = validate.count(num_spins, "num_spins", minimum=1, maximum=2**53)
     shares = network.segment_weights * N
     # The rounding guards against 32.999... for a share that is 33.

@@ -33,18 +33,13 @@ def token_window(network: Network, token: Float[ArrayLike, " S"] | None = None, 
 
     ``token`` holds the sign (or mean) of the units of each segment, (S,); by default it is W^o_1, the first output
     feature, as in the paper's runs. ``position`` is the token's own. Source: the authors' code, which starts its runs
-    so; its program for finite N keeps the initial token instead. Raises ``ValueError`` for a network without units.
+    so; its program for finite N keeps the initial token instead.
 
     >>> from spinbook.self_attention import paper_network
     >>> token_window(paper_network()).attention[0].round(4).tolist()
     [0.3467, 0.3267, 0.98]
     """
     validate.instance(network, Network, "network")
-    if network.patterns is not None:
-        raise ValueError(
-            "network: expected a network of units, so that a token has signs, got one of given couplings, whose orbits "
-            "start from a window of attention vectors"
-        )
     W = network.semantic_signs.astype(np.float64)
     x = W[0, 0] if token is None else numbers(token, "token")
     if x.shape != W.shape[2:]:
@@ -52,11 +47,8 @@ def token_window(network: Network, token: Float[ArrayLike, " S"] | None = None, 
     validate.require(lambda x: np.abs(x) <= 1, x, "token", "numbers from -1 to 1")
     r = validate.count(position, "position") % network.period
     semantic = W[1] @ (network.segment_weights * x)
-    if network.positions is None:
-        P = network.positional_signs.shape[2]
-        positional = network.positional_signs[1] @ positional_bits(P)[r] / max(P, 1)
-    else:
-        positional = network.positions[r, 1]
+    P = network.positional_signs.shape[2]
+    positional = network.positional_signs[1] @ positional_bits(P)[r] / max(P, 1)
     attention = np.zeros((network.context, network.num_features))
     attention[0] = (1 - network.epsilon) * semantic + network.epsilon * positional
     return Window(attention, np.int64(1), np.int64(0))
