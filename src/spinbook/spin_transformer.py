@@ -564,11 +564,11 @@ class SpinTransformerModule(eqx.Module):
     second order joins them; with ``sphere_per_head`` one independent smaller model for each head, as in the source's
     code. With one head both are the same, and with the defaults the source's arithmetic.
 
-    ``theory`` is ``tap``, ``spread`` or ``naive``, and ``response`` the mean of a spin in its field. The defaults are the
-    source's; for the averages of sampled spins take ``theory=spread`` and ``response=sphere.exact``, which is
+    ``theory`` is ``tap``, ``spread`` or ``naive``, and ``response`` the mean of a spin in its field. The defaults are
+    the source's; for the averages of sampled spins take ``theory=spread`` and ``response=sphere.exact``, which is
     ``spinbook.spread_attention`` in PyTorch. ``dynamics`` is ``Relax()`` for the steady state or ``Unroll(k)`` for k
-    updates. ``dtype`` is that of the weights, by default JAX's.
-    ``beta`` may be a JAX array, and is then trained like any parameter.
+    updates. ``dtype`` is that of the weights, by default JAX's. ``beta`` may be a JAX array, and is then trained like
+    any parameter.
 
     Further options can be combined. ``inputs``: ``as_directions`` (default), inputs scaled to the radius, so that their
     length does not matter and m(10 x) = m(x); ``as_fields``, fields of any length; ``as_magnetizations``, the means of
