@@ -2,7 +2,8 @@
 
 What is asked, and what would refute it, is in the plan of the lens. ``python -m experiments.lens_record --network spins
 --out FOLDER`` writes ``spins.json.gz``; the causal network's weights have to lie in the folder, where ``--network
-causal`` leaves them. Beside this module is the record of the book.
+causal`` leaves them. ``--network order`` writes ``order.json.gz``, six heads with other numbers of components. Beside
+this module are the records of the book.
 """
 
 from __future__ import annotations
