@@ -73,7 +73,8 @@ def follow(
     (3, 4)
     """
     start: Any = jnp.full(fields.shape, fields.shape[1] ** -0.5, fields.dtype)
-    m, seen = start if begin is None else begin, []
+    m: Any = start if begin is None else begin
+    seen: list[tuple[Any, ...]] = []
     for _ in range(steps):
         if seen and seen[-1][-1] < _RESTS:
             seen.append(seen[-1])
