@@ -317,10 +317,16 @@ def _save_data(folder: Path, id: str, data: Mapping[str, Any]) -> None:
         with (folder / f"{id}.csv").open("w", newline="", encoding="utf-8") as table:
             writer = csv.writer(table, lineterminator="\n")
             writer.writerow(columns)
-            writer.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
+            writer.writerows(zip(*map(_cells, columns.values()), strict=True))
     else:
         arrays: dict[str, Any] = {name: _rounded(column) for name, column in columns.items()}
         np.savez_compressed(folder / f"{id}.npz", **arrays)
+
+
+def _cells(column: np.ndarray) -> list[Any]:
+    """The cells of a column; of many numbers to six digits."""
+    is_long = column.dtype.kind == "f" and column.size > _MANY_NUMBERS
+    return [f"{value:.6g}" for value in column] if is_long else column.tolist()
 
 
 def _rounded(values: np.ndarray) -> np.ndarray:

@@ -232,3 +232,11 @@ def test_many_numbers_are_kept_to_sixteen_digits_and_few_to_all(out, rough):
         assert stored["many"].dtype == np.float32
         assert np.abs(stored["many"] / many - 1).max() < 2**-16
         assert stored["few"].tolist() == few.tolist()
+
+
+def test_long_columns_are_written_to_six_digits(out, rough):
+    long = RNG.normal(size=6000)
+    draw().data = {"a": long, "n": np.arange(6000)}
+    figures.take("probe-line")
+    assert np.allclose(table(out)["a"], long, rtol=5e-6, atol=0)
+    assert (folder(out) / "probe-line.csv").stat().st_size < 6000 * 17
