@@ -34,11 +34,11 @@ def page(tmp_path_factory, markup):
     return path
 
 
-def test_the_title_page_has_two_sentences_and_the_picture_before_anything_else():
+def test_the_title_page_has_three_sentences_and_the_picture_before_anything_else():
     text = (ROOT / "book" / "index.md").read_text()
     before = re.match(r"# .+\n\n([^\n]+)\n\n```\{from-library\} chapters\.title_page\.markup", text)
     assert before
-    assert len(re.findall(r"[.!?](?:\s|$)", before[1])) == 2
+    assert len(re.findall(r"[.!?](?:\s|$)", before[1])) == 3
 
 
 def test_the_still_picture_has_every_arrow_and_says_what_is_seen(markup):
