@@ -39,7 +39,8 @@ def test_the_table_changes_task_and_length_and_names_what_is_lost(page, width, a
         "const first = count(); const recall = await press('recall');"
         "const longer = await press('1,500'); const pooled = await press('identity mixer, averaged');"
         "const back = await press('recall'); const numbers = [...document.querySelectorAll('.live-table .number')];"
-        "const high = numbers.filter((n) => n.textContent).map((n) => n.clientHeight); const lines = Math.max(...high) / Math.min(...high);"
+        "const high = numbers.filter((n) => n.textContent).map((n) => n.clientHeight);"
+        "const lines = Math.max(...high) / Math.min(...high);"
         "const answer = {first, recall, longer, pooled, back, lines,"
         "wide: document.querySelector('.live').scrollWidth, page: document.documentElement.clientWidth}",
         width=width,
@@ -52,5 +53,5 @@ def test_the_table_changes_task_and_length_and_names_what_is_lost(page, width, a
     assert "better in 0 % of the pairs" in answer["pooled"]["says"]
     assert answer["back"]["rows"] == 19
     assert "on recall" in answer["back"]["says"]
-    assert answer["lines"] == pytest.approx(1)
+    assert answer["lines"] < 1.5
     assert answer["wide"] <= answer["page"]

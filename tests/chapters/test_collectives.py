@@ -17,7 +17,7 @@ def test_the_road_has_every_lesson_once_in_the_order_of_the_book_and_builds_on_w
     assert pages == re.findall(r"^ {6}- file: notebooks/(\S+)$", contents, flags=re.MULTILINE)
     for place, stop in enumerate(plot.ROAD):
         assert set(stop.after) <= set(pages[:place])
-        assert abs(stop.minutes - pages_of_the_book.load(ROOT, stop.page).minutes) <= 10
+        assert stop.minutes == pages_of_the_book.load(ROOT, stop.page).minutes
     assert len({stop.place for stop in plot.ROAD}) == len(plot.ROAD)
 
 

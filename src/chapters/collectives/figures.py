@@ -12,7 +12,7 @@ __all__ = ["ROAD", "Stop", "roadmap"]
 
 
 class Stop(NamedTuple):
-    """A lesson on the map: its page, its idea, the lessons it builds on, and the minutes it takes to read.
+    """A lesson on the map: its page, its idea, the lessons it builds on, and the minutes that its page says.
 
     ``road`` is "equilibrium", "driven", or "" where both meet; ``place`` is (column, row) in the wide drawing.
     ``after`` are pages of stops that come before it in ``ROAD``.
@@ -28,17 +28,17 @@ class Stop(NamedTuple):
 
 ROAD = (
     Stop("collectives", "Is a transformer block a magnet?", (), 30, "", (1, 0)),
-    Stop("rbm-mixtures", "Attention is a guess about what you cannot see", (), 25, "equilibrium", (0, 1)),
-    Stop("adaptive-tap", "Do not hear your own echo", ("rbm-mixtures",), 25, "equilibrium", (0, 2)),
-    Stop("free-energy", "How a magnet computes attention", ("adaptive-tap",), 30, "equilibrium", (0, 3)),
-    Stop("kinetic-ising", "The average of tanh is not the tanh of the average", (), 25, "driven", (2, 1)),
+    Stop("rbm-mixtures", "Attention is a guess about what you cannot see", (), 30, "equilibrium", (0, 1)),
+    Stop("adaptive-tap", "Do not hear your own echo", ("rbm-mixtures",), 30, "equilibrium", (0, 2)),
+    Stop("free-energy", "How a magnet computes attention", ("adaptive-tap",), 35, "equilibrium", (0, 3)),
+    Stop("kinetic-ising", "The average of tanh is not the tanh of the average", (), 35, "driven", (2, 1)),
     Stop(
-        "spin-transformers", "A transformer block is one step of a relaxation", ("kinetic-ising",), 25, "driven", (2, 2)
+        "spin-transformers", "A transformer block is one step of a relaxation", ("kinetic-ising",), 35, "driven", (2, 2)
     ),
-    Stop("attention-dynamics", "Chaos in a window of four tokens", (), 25, "driven", (1, 2)),
-    Stop("entropy-production", "Which film runs backwards?", ("spin-transformers",), 25, "driven", (2, 3)),
-    Stop("nonequilibrium-dynamics", "How far does one step go?", ("entropy-production",), 20, "driven", (2, 4)),
-    Stop("comparison", "What would you lose?", ("free-energy", "nonequilibrium-dynamics"), 15, "", (1, 5)),
+    Stop("attention-dynamics", "Chaos in a window of four tokens", (), 35, "driven", (1, 2)),
+    Stop("entropy-production", "Which film runs backwards?", ("spin-transformers",), 35, "driven", (2, 3)),
+    Stop("nonequilibrium-dynamics", "How far does one step go?", ("entropy-production",), 25, "driven", (2, 4)),
+    Stop("comparison", "What would you lose?", ("free-energy", "nonequilibrium-dynamics"), 20, "", (1, 5)),
     Stop("trained-transformer", "What is inside a transformer that people use?", ("comparison",), 25, "", (1, 6)),
 )
 """The lessons in the order of the book: the map of it is drawn from this, and from nothing else."""
