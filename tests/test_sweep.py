@@ -162,6 +162,7 @@ def test_a_task_out_of_time_stops_no_other():
 class Unreadable(Exception):
     def __init__(self, first, second):
         super().__init__(f"{first} and {second}")
+        self.lock = threading.Lock()
 
 
 def fail_unreadably(task):

@@ -292,7 +292,7 @@ def key(value: Any, name: str = "key") -> PRNGKeyArray:
 
 def _leaves(value: Any) -> list[Any]:
     """As JAX's, which the compiler of PyTorch cannot follow to tensors."""
-    if type(value).__module__.startswith("torch") or type(value) in (int, float, type(None)):
+    if hasattr(value, "is_cuda") or type(value) in (int, float, type(None)):
         return [value]
     if isinstance(value, list | tuple):
         return [leaf for entry in value for leaf in _leaves(entry)]

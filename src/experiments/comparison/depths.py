@@ -303,7 +303,7 @@ def _stage(name: str, group: _Group, runs: Sequence[Run], record: _Record, **opt
         return mine
     described = [[*run.cell, run.learning_rate, run.seed, run.timed] for run in runs], list(design.recipe)
     place = record.growing.beside(group.name)
-    options = {"label": f"{group.name}: {name}", "note": "compiling and training the first"} | options
+    options = {"label": f"{group.name}: {name}"} | options
     train = partial(_arrays, recipe=design.recipe)
     for run, arrays in records.runs(train, runs, *described, folder=place and place / name, **options):
         mine[run] = arrays

@@ -151,7 +151,7 @@ def compare(plan: Plan = QUICK, *, folder: str | os.PathLike[str] | None = None,
     """
     cells = [(name, task) for name in plan.modules for task in plan.tasks]
     described = cells, list(plan.learning_rates), list(plan.seeds), list(plan.recipe)
-    options = {"label": "cells", "note": "compiling and training the first"} | options
+    options = {"label": "cells"} | options
     growing, rows, done = records.Growing.at(folder, _ARTIFACT), {}, {}
     run, place = partial(_cell, plan=plan), growing.beside("cells")
     for cell, arrays in records.runs(run, cells, *described, folder=place, **options):

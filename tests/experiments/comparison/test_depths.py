@@ -134,7 +134,7 @@ def test_a_record_is_there_before_all_is_done(calls, tmp_path, monkeypatch):
 
 def test_a_folder_with_another_design_is_refused(calls, tmp_path):
     depths.compare(TINY, folder=tmp_path)
-    with pytest.raises(ValueError, match="another sweep"):
+    with pytest.raises(ValueError, match="this very sweep"):
         depths.compare(TINY._replace(recipe=Recipe(num_updates=50, batch=4)), folder=tmp_path)
 
 

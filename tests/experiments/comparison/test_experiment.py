@@ -77,7 +77,7 @@ def test_cells_run_on_any_executor_and_travel_to_other_processes(calls, tmp_path
 
 def test_a_folder_with_another_comparison_is_refused(calls, tmp_path):
     compare(PLAN, folder=tmp_path)
-    with pytest.raises(ValueError, match="another sweep"):
+    with pytest.raises(ValueError, match="this very sweep"):
         compare(PLAN._replace(seeds=(1,)), folder=tmp_path)
 
 
