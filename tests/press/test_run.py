@@ -429,6 +429,12 @@ def test_a_figure_of_two_pages_is_a_problem(copy):
     assert outcome.problems == ["figure probe-line: saved on two pages"]
 
 
+def test_a_figure_names_the_published_one_that_it_makes_again(copy):
+    item = "items: {author2000source: [{where: '2', kind: figure, says: Figure 1, answered: [probe-line]}]}"
+    copy.edit(CLAIMS, "claims:\n", f"{item}\nclaims:\n")
+    assert build._sources(copy.root) == {"probe-line": "after Author (2000), section 2: Figure 1"}
+
+
 def test_two_builds_of_one_tree_are_refused(copy):
     with build._lock(copy.root), pytest.raises(RuntimeError, match=rf"process {os.getpid()} holds _build/.lock"):
         copy.build()

@@ -238,20 +238,30 @@ def _collect(
 
 def _figures(root: Path, finished: Sequence[pages.Chapter], entries: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Copy the figures of the pages to ``_build/figures``; returns their records, with the words of today."""
-    target, compared, found = root / "_build" / "figures", claims.figures(root), []
+    target, sources, found = root / "_build" / "figures", _sources(root), []
     process.remove(target)
     for chapter in finished:
         folder = execute.results_folder(root, chapter.name)
         words = _words(chapter, nbformat.read(execute.notebook_file(folder, chapter.name), as_version=4), entries)
         for path in sorted((folder / "figures").glob("*/figure.json")):
             id = path.parent.name
-            source = getattr(compared.get(id), "source", "") or "this book"
-            record = {"source": source, **json.loads(path.read_text(encoding="utf-8"))}
+            record = {"source": sources.get(id, "this book"), **json.loads(path.read_text(encoding="utf-8"))}
             record |= words.get(id, {})
             shutil.copytree(path.parent, target / id, dirs_exist_ok=True)
             process.write(target / id / path.name, json.dumps(record, indent=1, ensure_ascii=False) + "\n")
             found.append(record)
     return sorted(found, key=lambda record: str(record["id"]))
+
+
+def _sources(root: Path) -> dict[str, str]:
+    """The published figure that a figure makes again, by id: the first item of a source that names it as its answer."""
+    found: dict[str, str] = {}
+    for key in project.sources(root):
+        work = project.names_and_year(project.references(root)[key])
+        for item in claims.items(root, key):
+            for id in item.figures if item.kind == "figure" else ():
+                found.setdefault(id, f"after {work}, section {item.where}: {item.says}")
+    return found
 
 
 def _words(chapter: pages.Chapter, executed: Any, entries: Mapping[str, Any]) -> dict[str, dict[str, str]]:
