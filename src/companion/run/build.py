@@ -256,9 +256,9 @@ def _figures(root: Path, finished: Sequence[pages.Chapter], entries: Mapping[str
 def _sources(root: Path) -> dict[str, str]:
     """The published figure that a figure makes again, by id: the first item of a source that names it as its answer."""
     found: dict[str, str] = {}
-    for key in project.sources(root):
-        work = project.names_and_year(project.references(root)[key])
-        for item in claims.items(root, key):
+    for text in project.sources(root):
+        work = project.names_and_year(project.references(root)[text])
+        for item in claims.items(root, text):
             for id in item.figures if item.kind == "figure" else ():
                 found.setdefault(id, f"after {work}, section {item.where}: {item.says}")
     return found
