@@ -1,8 +1,9 @@
-"""A book that checks its claims: the machinery of a companion to published work. It computes no results.
+"""The press: runs the pages of the book, judges what they measure against its claims, and builds the site.
 
-A chapter calls ``claims``, ``figures`` and ``numbers``. The rooms follow one another as the data do: ``declaring``,
-``running``, ``site``; ``evidence`` asks what they would notice. ``check`` and ``build`` join them, and ``project`` is
-what the machinery knows of the book. Importing it loads no submodule.
+``cli`` has the commands. ``pages``, ``manuscript`` and ``project`` read what people write: notebooks, texts and YAML,
+and ``_config.yml``. ``claims`` reads the claims, records measurements and judges them; ``run`` runs the pages;
+``figures`` saves their figures; ``site`` makes the HTML; ``check`` has the rules that need no run. Importing this
+package loads none of them.
 """
 
 from __future__ import annotations

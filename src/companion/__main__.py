@@ -1,4 +1,4 @@
-"""``python -m companion``: see ``companion.cli``."""
+"""Runs ``python -m companion COMMAND``; ``companion.cli`` has the commands."""
 
 from companion import cli
 

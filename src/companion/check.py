@@ -1,4 +1,4 @@
-"""Checks every rule of claims and pages that needs no run, and reports all breaches at once, with file and line.
+"""Checks the rules of claims and pages on their text alone, and reports all breaches at once, with file and line.
 
 What only a run can show (a claim that misses its bound) and what Sphinx shows (a broken reference) is found later.
 """

@@ -1,4 +1,4 @@
-"""Reads the command line and runs one command; the Makefile calls it."""
+"""Runs one command of ``python -m companion``: builds the book or a chapter, or checks its rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Holds what is wrong with a file: where, by which rule, in words."""
+"""Defines a finding: a breach of a rule, with the file, the line, the rule and a message."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Reads the files that a person writes: which of a folder are the book's, their text, and what their YAML says.
+"""Reads the source files of the book, Markdown, YAML and Python, and names file and line of every error.
 
-Every error names the file and the line, what was expected and what came. What editors and file managers leave beside a
-file, such as locks and copies of an older state, is not the book's.
+Every error says also what was expected and what came. What editors and file managers leave beside a file, such as
+locks and copies of an older state, is skipped.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reads the text notebooks of the book, without executing them.
+"""Reads the pages of the book: text notebooks, with their front matter and their cells.
 
 A chapter NAME has one or two pages: its lesson, ``notebooks/NAME.md``, and its audit, ``notebooks/audits/NAME.md``. A
 page is called by its path below ``notebooks``: NAME, or audits/NAME.

@@ -1,4 +1,4 @@
-"""Offers what pages and the press need of claims: declare, measure, judge, put into words, collect.
+"""Handles claims: reads their declarations, records measurements, judges them, and makes the ledger.
 
 ``book/claims/CHAPTER.yml`` declares a claim with the value that is expected and a wrong answer to it, the rival; a page
 or ``book/checks/NAME.py`` measures, and sees no declaration; ``judge`` compares, when pages are made.

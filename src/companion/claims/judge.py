@@ -1,4 +1,4 @@
-"""Judges whether what was measured confirms what was declared. It reads and writes no files."""
+"""Judges whether a measurement confirms the verdict that a claim declares."""
 
 from __future__ import annotations
 

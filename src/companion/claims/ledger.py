@@ -1,4 +1,4 @@
-"""Makes the claims ledger: what was declared beside what was measured, with the verdicts."""
+"""Makes the ledger, a list of all claims: what was declared, what was measured, and the verdict."""
 
 from __future__ import annotations
 

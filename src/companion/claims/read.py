@@ -1,7 +1,7 @@
-"""Reads ``book/claims/CHAPTER.yml``: what the sources and the book claim, in files that no measurement can see.
+"""Reads ``book/claims/CHAPTER.yml``, the claims of the sources and of the book, and reports every error in it.
 
-``schema.yml`` has the form of a file. Everything that is wrong with one is said at once: file, line, claim, field, what
-was expected and what came.
+``schema.yml`` has the form of a file. An error has the file, the line, the claim, the field, what was expected and what
+came. No measurement reads these files.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Runs a page into a folder of results.
+"""Runs a page and writes its results into a folder: the executed notebook, its figures and its measurements.
 
 A run writes to a work folder of its own, and only a run that finished is moved to the folder of results. A result
 without a readable record of the same key is run again; there is no other recovery.

@@ -1,4 +1,4 @@
-"""Computes the key of everything that a page's result depends on, without running or importing it.
+"""Computes the key of a page, a hash of everything that its result depends on: the page runs again when it changes.
 
 The key covers the code of the cells, the expressions between them, the modules of the repository that the page and its
 checks import (directly and through others, file by file) with the data beside them, the page's data files, the lock,

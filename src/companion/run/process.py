@@ -1,4 +1,4 @@
-"""Children that end with their parent, and files and folders that are whole or absent.
+"""Starts processes that end when the build ends, and writes files and folders so that each is whole or absent.
 
 The parent of a child holds one end of a pipe and never writes to it. When the parent is gone, killed or not, the child
 reads the end of the file, kills its own children and ends. POSIX only.

@@ -1,4 +1,4 @@
-"""The site: ``render`` stages the pages and runs Jupyter Book, for which ``extension`` adds directives and roles.
+"""Makes the site: ``render`` runs Jupyter Book on the executed pages, and ``extension`` adds directives and roles.
 
 ``figures``, ``ledger`` and ``facts`` hold these, on the base classes of ``onpage``; ``reference`` writes the pages of
 the library, ``packed`` the notebooks that run alone.

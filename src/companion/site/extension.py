@@ -1,4 +1,4 @@
-"""The extension of Sphinx: directives and roles of the book, and what the theme and the pages need besides."""
+"""Extends Sphinx by the directives and roles of the book, and by what its theme and its pages need."""
 
 from __future__ import annotations
 

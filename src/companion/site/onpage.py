@@ -1,4 +1,4 @@
-"""What directives and roles of the book share: the records of the build that they read, and the templates they fill.
+"""Base classes of the directives and roles of the book: they read records of the build and fill templates.
 
 A template is laid out for reading: a line break between two tags is none of the page, any other is a space. A file of
 ``templates`` has macros for one subject, which take the facts that ``fill`` is given.

@@ -1,4 +1,4 @@
-"""Packs a page as one notebook that runs alone, with the modules that it imports and their data.
+"""Packs a page: one notebook that runs alone, since it carries the modules that it imports and their data.
 
 In it references, formulas and numbers are plain Markdown, and the outputs are those of the build. Links to other pages
 become the titles of these pages. Sphinx alone knows the numbers of figures and equations; ``note`` keeps them.
