@@ -62,10 +62,10 @@ def test_gradients_are_those_of_the_unrolled_iteration():
         np.testing.assert_allclose(ours, expected, atol=1e-10)
 
 
-@pytest.mark.parametrize("batch", [1, 2, 5])
+@pytest.mark.parametrize("batch", [1, 3])
 def test_gradients_at_any_batch_size(batch):
-    W = contraction(3).requires_grad_()
-    x = torch.rand(batch, 3, dtype=torch.float64, requires_grad=True)
+    W = contraction(2).requires_grad_()
+    x = torch.rand(batch, 2, dtype=torch.float64, requires_grad=True)
 
     def solution(W, x):
         return implicit.solve(lambda y: torch.tanh(y @ W.T) + x, torch.zeros_like(x), tol=1e-13).value
