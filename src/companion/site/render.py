@@ -96,7 +96,7 @@ def _key(root: Path, results: Mapping[str, Path]) -> str:
     """A digest of what the site is made of, but for the packages that are installed."""
     made_of = [root / "_config.yml", root / "_toc.yml", *(root / "_build" / name for name in RECORDS)]
     made_of += [folder / "record.json" for folder in results.values()]
-    for folder in ("book", "notebooks", "src"):
+    for folder in ("book", "notebooks", "records", "src"):
         made_of += [path for path in (root / folder).rglob("*") if path.is_file() and "__pycache__" not in path.parts]
     known = hashlib.sha256(repr(sorted(results)).encode())
     for path in sorted(made_of):
@@ -127,6 +127,9 @@ def stage_book(
         ignore=lambda folder, names: {name for name in names if name in _APART or not manuscript.is_ours(name)},
     )
     (stage / "book" / "index.md").rename(stage / "index.md")
+    for plan in (root / "records").glob("*/plan.md"):
+        (stage / plan.relative_to(root)).parent.mkdir(parents=True)
+        shutil.copy(plan, stage / plan.relative_to(root))
     for picture in (path for path in (root / "notebooks").rglob("*") if path.suffix in _PICTURES):
         target = stage / picture.relative_to(root)
         target.parent.mkdir(parents=True, exist_ok=True)
