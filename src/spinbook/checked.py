@@ -26,12 +26,12 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 
-def above_zero(array: jax.Array, name: str) -> None:
+def above_zero(array: Any, name: str) -> None:
     """Raise ``ValueError`` unless all numbers are > 0."""
     validate.require(lambda x: x > 0, array, name, "numbers > 0")
 
 
-def not_negative(array: jax.Array, name: str) -> None:
+def not_negative(array: Any, name: str) -> None:
     """Raise ``ValueError`` unless all numbers are >= 0."""
     validate.require(lambda x: x >= 0, array, name, "numbers >= 0")
 
@@ -68,7 +68,8 @@ def checked(*, static: Collection[str] | None = None) -> Callable[[Callable[_P, 
 
     def decorate(function: Callable[_P, _R]) -> Callable[_P, _R]:
         signature = inspect.signature(function)
-        body = function if static is None else jax.jit(function, static_argnames=tuple(static))
+        compiled = static is not None
+        body = jax.jit(function, static_argnames=tuple(static or ())) if compiled else function
 
         @functools.cache
         def checks() -> dict[str, tuple[Any, ...]]:
@@ -86,11 +87,11 @@ def checked(*, static: Collection[str] | None = None) -> Callable[[Callable[_P, 
             sizes = _Sizes()
             for name, (first, *others) in asked.items():
                 if isinstance(first, str):
-                    array = validate.finite(given[name], name, dtype=dtype)
+                    array = validate.known(given[name], name, dtype)
                     sizes.fit(array.shape, first, name)
                     for check in others:
                         check(array, name)
-                    given[name] = array
+                    given[name] = array if compiled else jnp.asarray(array)
                 else:
                     given[name] = first(given[name], name)
             return body(*bound.args, **bound.kwargs)
