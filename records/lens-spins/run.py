@@ -16,9 +16,9 @@ from experiments import encoder, records
 from experiments.lens_record import networks, spins
 from spinbook.precision import enable_x64
 
-BETAS = (1.0, 4.0)
+BETAS, DIMS = (1.0, 4.0), (8, 16)
 HEADS = ((1, 3), (2, 9))
-"""Layer and head, counted from one, whose couplings give the order in 1 / D."""
+"""Layer and head, counted from one."""
 
 if __name__ == "__main__":
     given, begin = records.arguments(__doc__), time.perf_counter()
@@ -29,9 +29,9 @@ if __name__ == "__main__":
     known = {"format": 1, "plan": None, "sizes": sizes._asdict(), "complete": False}
     with enable_x64(True):
         rows = [[spins.measure(jax.random.key(0), *heads[place], beta, sizes) for place in HEADS] for beta in BETAS]
-        left = [spins.order(*heads[place], 2.0, sizes, seed=0) for place in HEADS]
+        left = [spins.order(*heads[place], 2.0, DIMS, sizes, seed=0) for place in HEADS]
     both = {name: records.numbers([[head[name] for head in row] for row in rows], 4) for name in rows[0][0]}
     body = {"betas": list(BETAS), "networks": {"encoder": both}}
     records.write(given.out / "spins.json.gz", known | body | records.circumstances(begin))
-    body = {"dims": list(spins.DIMS), "heads": [list(place) for place in HEADS], "left": records.numbers(left, 4)}
+    body = {"dims": list(DIMS), "heads": [list(place) for place in HEADS], "left": records.numbers(left, 4)}
     records.write(given.out / "order.json.gz", known | body | records.circumstances(begin))
