@@ -76,6 +76,7 @@ def measure(cell):
         of_mode, from_mode = mode(J, means["naive"], beta)
 
     def shares(a, b):
+        # Of the squared error: the symmetric part, along the uniform direction, along J - J^T.
         first, second = naive - a, naive - b
         uniform, odd = first.sum() * second.sum() / len(J) ** 2, np.sum(K * first) * np.sum(K * second) / np.sum(K**2)
         symmetric = np.sum((first + first.T) * (second + second.T)) / 4

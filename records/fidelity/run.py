@@ -1,17 +1,12 @@
 """Mean-field means against sampled spins with softmax couplings: 48 cases by row of attention, 80 of correlations.
 
 The record was made before, and can be remade at, the tag ``before-2.0``: ``git checkout before-2.0``, then ``python -m
-experiments run spin-transformers-fidelity --out FOLDER``, six minutes on one core. This script measures the same cases,
-or with ``--brief`` two small ones, and writes the table ``attention-rows`` of the library from the record of the book.
+experiments run spin-transformers-fidelity --out FOLDER``, six minutes on one core. This script measures the cases with
+random logits, or with ``--brief`` two small ones, and writes the library's table ``attention-rows`` from the record.
 """
 
-from functools import cache
-
-import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
-import optax
 import pandas as pd
 
 import spinbook.records
@@ -20,18 +15,16 @@ from experiments.vector import calibration, fidelity
 from experiments.vector.fidelity import BY_ROW, STEPS, THEORIES, Case, jackknife, squared_error
 from spinbook import sphere
 from spinbook.precision import enable_x64
-from spinbook.spin_transformer import SpinTransformerModule
 from spinbook.vector import mean_field
 
 
 def cases():
-    """Every case of the record."""
+    """Every case of the record with random logits; eight more have those of a trained module."""
     found = []
     for causal in (False, True):
         for beta in (0.5, 1.0, 2.0, 4.0):
             scales = (1 / 3, 1.0, float(np.sqrt(128)) / 6, 4.0)
             found += [Case("rows", beta, scale, causal, 64, 128, 0) for scale in scales]
-            found.append(Case("rows", beta, 0.0, causal, 32, 32, 0))
             found.append(Case("rows", beta, 1.0, causal, 64, 128, 0, field=0.25))
     for beta, scale in ((1.0, 1.0), (2.0, 1.0), (4.0, 1.0), (2.0, 4.0)):
         for num_sites in (32, 64, 128, 256):
@@ -40,63 +33,9 @@ def cases():
     return found
 
 
-def twins(key, num_sites, dim):
-    """Inputs and the partner of every site, whose address is the site's own with its two halves exchanged."""
-    quarter = dim // 4
-    order_key, address_key, content_key = jax.random.split(key, 3)
-    address = jax.random.normal(address_key, (num_sites // 2, 2, quarter))
-    both = jnp.concatenate([address, address[:, ::-1]]).reshape(num_sites, 2 * quarter)
-    content = jax.random.normal(content_key, (num_sites, dim - 2 * quarter))
-    order = jax.random.permutation(order_key, num_sites)
-    partner = jnp.argsort(order)[(order + num_sites // 2) % num_sites]
-    return jnp.concatenate([both, content], axis=1)[order], partner
-
-
-@cache
-def trained(causal, num_sites, dim, updates=300):
-    """A module of one head at beta = 1 whose queries and keys learnt to read the content of a site's twin."""
-    module = SpinTransformerModule(dim, beta=1.0, key=jax.random.key(17))
-    mask = jnp.tril(jnp.ones((num_sites, num_sites), bool)) if causal else None
-    content = slice(2 * (dim // 4), None)
-    arrays, rest = eqx.partition(module, eqx.is_array)
-    optimizer = optax.adam(3e-3)
-
-    def of_sequence(arrays, key):
-        x, partner = twins(key, num_sites, dim)
-        out, target = eqx.combine(arrays, rest)(x, mask)[:, content], x[partner][:, content]
-        cosine = jnp.sum(out * target, 1) / (jnp.linalg.norm(out, axis=1) * jnp.linalg.norm(target, axis=1))
-        counts = (partner < jnp.arange(num_sites)) if causal else jnp.ones(num_sites, bool)
-        return -jnp.sum(jnp.where(counts, cosine, 0)) / jnp.sum(counts)
-
-    @jax.jit
-    def update(state, key):
-        keys = jax.random.split(key, 8)
-        slope = jax.grad(lambda a: jnp.mean(jax.vmap(of_sequence, (None, 0))(a, keys)))(state[0])
-        change, memory = optimizer.update(slope, state[1])
-        return eqx.apply_updates(state[0], change), memory
-
-    state = arrays, optimizer.init(arrays)
-    for key in jax.random.split(jax.random.key(18), updates):
-        state = update(state, key)
-    return eqx.combine(state[0], rest)
-
-
-def system(case):
-    """Couplings and fields; those of the trained module too."""
-    if case.scale > 0:
-        return fidelity.system(case)
-    N, D = case.num_sites, case.dim
-    with enable_x64(False):
-        allowed = jnp.tril(jnp.ones((N, N), bool)) if case.causal else jnp.ones((N, N), bool)
-        inputs = twins(jax.random.key(1000 + case.draw), N, D)[0]
-        J = np.asarray(trained(case.causal, N, D).couplings(inputs, allowed)[0], float)
-        x = case.field * sphere.radius(D) * np.asarray(inputs / jnp.linalg.norm(inputs, axis=1, keepdims=True), float)
-    return J / J.sum(axis=1, keepdims=True), x
-
-
 def measure(case):
     """By row: errors of ``THEORIES`` over the effect of attention, in squares. Collective: of delayed correlations."""
-    J, x = system(case)
+    J, x = fidelity.system(case)
     with enable_x64(True):
         key = jax.random.key(sum(ord(c) * 31**k for k, c in enumerate(repr(case))) % 2**31)
         sizes = {"beta": case.beta, "replicas": case.replicas, "steps": case.steps, "transient": 30}
@@ -144,11 +83,11 @@ def table():
         if case.kind == "rows" and case.field == 1:
             errors = dict(zip(("naive", "tap", "spread"), np.sqrt(np.maximum(found["by_row"], 0)), strict=True))
             known = {"beta": case.beta, "masked": int(case.causal), "trained": int(case.scale == 0)}
-            rounded = {"n_eff": records.numbers(found["n_eff"], 3)} | {
-                k: records.numbers(v, 2) for k, v in errors.items()
-            }
+            rounded = {name: records.numbers(value, 2) for name, value in errors.items()}
+            rounded["n_eff"] = records.numbers(found["n_eff"], 3)
             frames.append(pd.DataFrame(known | rounded, dtype=float))
-    return pd.concat(frames, ignore_index=True).astype({"masked": int, "trained": int})
+    whole = pd.concat(frames, ignore_index=True).astype({"masked": int, "trained": int})
+    return whole[list(spinbook.records.table("attention-rows"))]
 
 
 if __name__ == "__main__":

@@ -30,7 +30,6 @@ __all__ = [
     "DIMS",
     "DRIVES",
     "MEANS",
-    "SHARES",
     "THEORIES",
     "Cell",
     "Noise",
@@ -55,8 +54,6 @@ MEANS = ("naive", "large D", "TAP", "spread")
 """The order of ``means`` in the measurement of a cell: steady states, the last as in ``fidelity.spread_means``."""
 THEORIES = ("naive", "large D", "TAP", "linear", "spread", "spread, linear")
 """The order of ``delayed`` and ``sigma``: independent spins, with ``linear_response``, and ``spread_delayed``."""
-SHARES = ("symmetric", "uniform", "along J - J^T")
-"""The order of ``shares``: where the squared error of the naive delayed correlations lies."""
 
 
 class Cell(NamedTuple):

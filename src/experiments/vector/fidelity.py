@@ -201,7 +201,7 @@ def system(case: Case) -> tuple[np.ndarray, np.ndarray]:
     """The couplings (N, N) and fields (N, D) of a case: rows of a softmax, and vectors of length ``field`` times R.
 
     Logits are scalar products of queries and keys that two random maps make of the inputs. Those of a trained module,
-    of ``scale`` 0, are made by ``records/fidelity/run.py`` alone.
+    of ``scale`` 0, are not made here.
 
     >>> J, x = system(Case("rows", 1.0, 1.0, False, 6, 8, 0))
     >>> J.sum(1).round(6).tolist(), x.shape
