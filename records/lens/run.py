@@ -23,8 +23,10 @@ PARTS = ("residual", "own", "forward")
 """What is left out: residual connections, the division by each token's own length, feed-forward networks."""
 
 
-def outputs(x, layer):
-    return encoder.block(x, layer).outputs
+def growth(key, layer, x):
+    """|f'(x) u| / |u| along a random direction."""
+    u = jax.random.normal(key, x.shape, x.dtype)
+    return jnp.linalg.norm(jax.jvp(lambda x: encoder.block(x, layer).outputs, (x,), (u,))[1]) / jnp.linalg.norm(u)
 
 
 def added(x, layer):
@@ -54,7 +56,7 @@ def heads(network, traces, number):
                 "first_value": sizes[:, 0] / sizes[:, 1:].mean(-1),
                 "first_own": t.attention[:, 0, 0],
                 "first_share": lens.stationary(t.attention)[:, 0],
-                "growth": jacobians.growth(jax.random.key(number), outputs, t.inputs, (layer,), num_probes=4),
+                "growth": growth(jax.random.key(number), layer, t.inputs),
                 "forward_cosine": cosine.mean(),
             }
         )

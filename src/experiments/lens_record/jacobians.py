@@ -16,33 +16,7 @@ from jaxtyping import Array, PRNGKeyArray
 
 from spinbook.annotations import ArrayLike, Float
 
-__all__ = ["antisymmetric_share", "growth"]
-
-
-@partial(jax.jit, static_argnames="layer")
-def _pushed(layer: Any, x: Array, parameters: Any, u: Array) -> Array:
-    return jax.lax.map(lambda u: jax.jvp(lambda x: layer(x, *parameters), (x,), (u,))[1], u)
-
-
-def growth(
-    key: PRNGKeyArray,
-    layer: Callable[..., Array],
-    states: Float[ArrayLike, "N D"],
-    parameters: Any = (),
-    *,
-    num_probes: int = 1,
-) -> float:
-    """sqrt(mean |f'(x) u|^2 / mean |u|^2) over random directions u: how much a layer f spreads a small disturbance.
-
-    ``layer(states, *parameters)`` is a function of JAX, compiled once for the same function. One forward derivative a
-    probe.
-
-    >>> round(growth(jax.random.key(0), lambda x: 3 * x, np.ones((2, 2))), 5)
-    3.0
-    """
-    x = jnp.asarray(states)
-    u = jax.random.normal(key, (num_probes, *x.shape), x.dtype)
-    return float(jnp.sqrt(jnp.sum(_pushed(layer, x, parameters, u) ** 2) / jnp.sum(u**2)))
+__all__ = ["antisymmetric_share"]
 
 
 @partial(jax.jit, static_argnames="layer")
@@ -70,8 +44,8 @@ def antisymmetric_share(
 
     Zero where the layer is the gradient of an energy, one half for a matrix of independent numbers, one for a field of
     rotations. J is never formed: for random signs z the mean of |J z|^2 is |J|^2. One forward and one backward
-    derivative a probe, compiled as in ``growth``. A residual is a gradient and hides what is added to it; give the
-    layer without. NaN for one that does not depend on its states.
+    derivative a probe, compiled once for the same function. A residual is a gradient and hides what is added to it;
+    give the layer without. NaN for one that does not depend on its states.
 
     >>> turn = jnp.array([[0.0, 1.0], [-1.0, 0.0]])
     >>> round(antisymmetric_share(jax.random.key(0), lambda x: x @ turn, np.ones((3, 2)))[0], 5)
