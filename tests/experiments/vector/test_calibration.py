@@ -214,13 +214,6 @@ def test_the_gain_of_the_entropy_production_is_that_of_spins_that_respond_linear
     assert raw.std() / quiet.std() == pytest.approx(predicted, rel=4.5 / np.sqrt(number))
 
 
-def test_a_root_carries_its_error_and_is_not_drawn_from_noise():
-    value, error = calibration.root(np.array([[0.04, 0.004], [0.01, 0.006], [-0.01, 0.001]]))
-    assert value[0] == pytest.approx(0.2)
-    assert error[0] == pytest.approx(0.01)
-    assert np.isnan(value[1:]).all()
-
-
 def test_naive_means_are_where_steps_come_to_rest_and_not_a_state_that_they_leave():
     # Cold and in weak fields: there is a state of short means that attracts no steps, which a solver may find.
     J, x = system(32, 16)
