@@ -34,6 +34,8 @@ __all__ = [
     "measure",
     "measured",
     "numbers",
+    "of_book",
+    "place",
     "read",
     "runs",
     "tabulate",
@@ -136,6 +138,25 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
     if record.get("sha256") != _sealed(record):
         raise ValueError(f"path: expected a record that fits its checksum, got another content in {os.fspath(path)}")
     return record
+
+
+_BOOK = Path(__file__).resolve().parents[2] / "records"
+
+
+def place(name: str, file: str) -> Path:
+    """The path of ``records/NAME/FILE``; raises ``FileNotFoundError`` where there is no such file."""
+    path = _BOOK / name / file
+    if not path.is_file():
+        raise FileNotFoundError(f"records/{name}/{file}: expected a file of the repository, got none")
+    return path
+
+
+def of_book(name: str, file: str | None = None) -> dict[str, Any]:
+    """A record of the book, ``records/NAME/FILE.json.gz``, where FILE is NAME unless it is given.
+
+    Raises ``FileNotFoundError`` where there is no such file, and ``ValueError`` if its checksum is wrong.
+    """
+    return read(place(name, f"{file or name}.json.gz"))
 
 
 def beside(package: str, name: str) -> dict[str, Any]:
