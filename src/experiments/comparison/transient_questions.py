@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from experiments.comparison import judging
-from experiments.comparison.contrasts import Finding, by_seed, found, joint
+from experiments.comparison.judging import Answer, Contrast, Finding, Question, by_seed, found, joint
 from spinbook import validate
 
 __all__ = [
@@ -47,21 +47,6 @@ class Term(NamedTuple):
     use: str
 
 
-class Contrast(NamedTuple):
-    """sum_k sign_k loss(row_k, use_k) of one seed, which is to be above the margin."""
-
-    name: str
-    terms: tuple[Term, ...]
-
-
-class Question(NamedTuple):
-    """The answer is yes if every contrast is above the margin, and no if one of them is below."""
-
-    name: str
-    asks: str
-    contrasts: tuple[Contrast, ...]
-
-
 _TRANSIENT = Term(-1, "1", "1")
 QUESTIONS: tuple[Question, ...] = (
     Question(
@@ -94,16 +79,6 @@ QUESTIONS: tuple[Question, ...] = (
 )
 DECIDING = ("relaxing hurts", "transients are better")
 """The questions that call for more seeds if they are undecided."""
-
-
-class Answer(NamedTuple):
-    """To a question, from these seeds; ``final`` unless they are fewer than the plan asks for."""
-
-    question: Question
-    decision: judging.Decision
-    final: bool
-    seeds: tuple[int, ...]
-    findings: tuple[Finding, ...]
 
 
 def _losses(record: Mapping[str, Any], beta: float) -> tuple[dict[tuple[str, str, int], float], set[Any]]:
