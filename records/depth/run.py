@@ -26,10 +26,9 @@ from spinbook.precision import enable_x64
 
 SYMBOLS = len(moby_dick.ALPHABET)
 RATES = {"vanilla": 1e-3, "identity mixer": 3e-3}
-PLAN = {"name": "regularised", "depth": 6, "dim": 256, "num_heads": 4, "length": 128, "batch": 16, "updates": 30000}
-PLAN |= {"look_every": 2000, "seeds": (1, 2, 3), "dropped": 0.2, "replaced": 0.05, "sample": False}
-BRIEF = {"name": "brief", "depth": 1, "dim": 16, "num_heads": 2, "length": 8, "batch": 2, "updates": 8}
-BRIEF |= {"look_every": 4, "seeds": (1,), "dropped": 0.2, "replaced": 0.05, "sample": True}
+PLAN = records.of_book("depth")["design"]
+BRIEF = PLAN | {"name": "brief", "depth": 1, "dim": 16, "num_heads": 2, "length": 8, "batch": 2, "updates": 8}
+BRIEF |= {"look_every": 4, "seeds": (1,), "accelerator": False, "sample": True}
 
 
 @cache
@@ -103,9 +102,9 @@ def run(task, sizes):
     return {name: np.array(values, float) for name, values in found.items()}
 
 
-def entry(task, arrays):
-    """What the record says of a run."""
-    found = {"stage": "run", "row": task[0], "rate": RATES[task[0]], "seed": task[1]}
+def entry(task, arrays, made):
+    """What the record says of a run, with the plan and the code that made it."""
+    found = made | {"stage": "run", "row": task[0], "rate": RATES[task[0]], "seed": task[1]}
     found |= {"parameters": int(arrays["parameters"]), "seconds": records.numbers(arrays["seconds"], 3)}
     for name in ("validation", "test", "skipped", "unsettled"):
         found[name] = records.numbers(arrays[name].mean(), 6)
@@ -115,7 +114,7 @@ def entry(task, arrays):
 
 
 def main(brief, out):
-    begin, sizes = time.perf_counter(), BRIEF if brief else PLAN
+    begin, code, sizes = time.perf_counter(), records.commit(), BRIEF if brief else PLAN
     plan = Path(__file__).with_name("plan.md").read_text(encoding="utf-8").split("\n## Changes\n")[0]
     learnt, _, test = text(sizes["sample"])
     guesses = np.bincount(learnt, minlength=SYMBOLS) + 1
@@ -125,9 +124,9 @@ def main(brief, out):
     tasks, runs = [(row, seed) for seed in sizes["seeds"] for row in RATES], {}
     work, identity = partial(run, sizes=sizes), sweep.fingerprint(list(map(str, sizes.items())))
     for k, arrays in sweep.iterate(work, tasks, identity=identity, folder=out / "runs", num_threads=1, progress=True):
-        runs[k] = entry(tasks[k], arrays)
+        runs[k] = entry(tasks[k], arrays, {"plan": head["plan"], "commit": code})
         record = head | {"complete": len(runs) == len(tasks), "runs": [runs[k] for k in sorted(runs)]}
-        records.write(out / "depth.json.gz", record | records.circumstances(begin, records.commit()))
+        records.write(out / "depth.json.gz", record | records.circumstances(begin, code))
 
 
 if __name__ == "__main__":

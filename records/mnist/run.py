@@ -129,7 +129,7 @@ def judge(record, pairs):
 
 
 def main(brief, out):
-    begin, design = time.perf_counter(), BRIEF if brief else PLAN
+    begin, code, design = time.perf_counter(), records.commit(), BRIEF if brief else PLAN
     plan = Path(__file__).with_name("plan.md").read_text(encoding="utf-8").split("\n## Changes\n")[0]
     head = {"format": 1, "plan": hashlib.sha256(plan.encode()).hexdigest(), "design": design}
     head |= {"blind": 1 - images(design["sample"]).blind.accuracy}
@@ -140,8 +140,9 @@ def main(brief, out):
         runs = []
         for cell, arrays in sorted(found.items(), key=lambda its: its[0]):
             numbers = {name: records.numbers(values, 4) for name, values in arrays.items()}
-            runs.append(dict(zip(("stage", "row", "rate", "seed"), cell, strict=True)) | numbers)
-        record = head | {"complete": complete, "runs": runs} | records.circumstances(begin, records.commit())
+            made = {"plan": head["plan"], "commit": code}
+            runs.append(dict(zip(("stage", "row", "rate", "seed"), cell, strict=True)) | numbers | made)
+        record = head | {"complete": complete, "runs": runs} | records.circumstances(begin, code)
         records.write(out / "mnist.json.gz", record)
         return record
 

@@ -20,16 +20,14 @@ import numpy as np
 from experiments import records
 from experiments.comparison.transient import causal, loss, made, train
 from experiments.datasets import moby_dick
-from spinbook import sweep
+from spinbook import sphere, sweep
 from spinbook.precision import enable_x64
 from spinbook.spin_transformer import Relax, Unroll
 
 USES = ("1", "2", "3", "4", "8", "inf")
-PLAN = {"depth": 6, "dim": 128, "num_heads": 4, "length": 64, "batch": 16, "updates": 2000, "look_every": 100}
-PLAN |= {"held_out_batches": 64, "learning_rate": 1e-3, "sample": False}
-BRIEF = {"depth": 1, "dim": 16, "num_heads": 2, "length": 8, "batch": 2, "updates": 20, "look_every": 10}
-BRIEF |= {"held_out_batches": 2, "learning_rate": 1e-3, "sample": True}
-KEPT = (1, 2, 4, 12)  # numbers of updates at which the paths of a layer are kept
+PLAN = records.of_book("transient")["design"]
+BRIEF = records.of_book("transient", "transient-sample")["design"]
+KEPT = np.array([1, 2, 4, 12])  # numbers of updates at which the paths of a layer are kept
 
 
 @cache
@@ -46,17 +44,25 @@ def text(length, batch, num_batches, sample):
 
 @eqx.filter_jit
 def paths(model, use, windows):
-    """Distance, mismatch and irreversibility of each layer by update, at the inputs of its own use."""
+    """Of each layer at the inputs of its own use, by update and head: means over the windows."""
     stack = model.stack.under(Relax() if use == "inf" else Unroll(int(use)))
     arrays, rest = eqx.partition(stack.modules, eqx.is_array)
 
     def layer(x, arrays):
         module, mask = eqx.combine(arrays, rest), causal(len(x))
-        path = module.path(x, mask, steps=KEPT[-1])
-        away = jnp.sqrt(jnp.sum((path.magnetizations - path.steady.value) ** 2, axis=(1, 2)))
-        distance = away / jnp.sqrt(jnp.sum(path.steady.value**2))
-        found = {"distance": distance, "mismatch": path.mismatch, "irreversibility": path.entropy_production}
-        return module.steady_state(x, mask).value, found
+        path, squares = module.path(x, mask, steps=KEPT[-1]), jnp.sum(module.couplings(x, mask) ** 2, axis=-1)
+        rest_state, d = path.steady.value, module.dim // module.num_heads
+        lengths = jnp.sum(rest_state.reshape(len(x), module.num_heads, d) ** 2, axis=-1)
+        away = jnp.sqrt(jnp.sum((path.magnetizations - rest_state) ** 2, axis=(1, 2)))
+        return module.steady_state(x, mask).value, {
+            "distance": away / jnp.sqrt(jnp.sum(lengths)),
+            "mismatch": path.mismatch[KEPT - 1],
+            "irreversibility": path.entropy_production[KEPT - 1],
+            "n_eff": jnp.mean(1 / squares, axis=-1),
+            "q": len(x) * jnp.mean(squares, axis=-1),
+            "chi": module.beta * jnp.mean(jnp.float32(sphere.squared_radius(d)) - lengths, axis=0) / d,
+            "path_unsettled": 1.0 - path.steady.converged.astype(x.dtype),
+        }
 
     def of_window(characters):
         return jax.lax.scan(layer, model.bottom(characters), arrays)[1]
@@ -81,7 +87,7 @@ def run(task, sizes):
     def look(model):
         if stack == "spins":
             probed.append(paths(model, own, jnp.asarray(held_out[0])))
-        return losses(model, own, held_out[:4])[0].mean()
+        return losses(model, own, held_out[: sizes["look_batches"]])[0].mean()
 
     with enable_x64(False), jax.numpy_dtype_promotion("standard"):
         shape = sizes["depth"], sizes["dim"], sizes["num_heads"]
@@ -90,11 +96,8 @@ def run(task, sizes):
         model, course = train(model, batches, rates, use=own, look=look, **options)
         ends = np.array([losses(model, use, held_out) for use in (USES if stack == "spins" else ["once"])])
     found = {name: np.array(values, float) for name, values in course.items()}
-    found |= {
-        "held_out": ends[:, 0],
-        "held_out_unsettled": ends[:, 1],
-        "seconds": np.array(time.process_time() - begin),
-    }
+    found |= {"held_out": ends[:, 0], "held_out_unsettled": ends[:, 1]}
+    found["seconds"] = np.array(time.process_time() - begin)
     found["parameters"] = np.array(sum(leaf.size for leaf in jax.tree.leaves(eqx.filter(model, eqx.is_inexact_array))))
     return found | {name: np.stack([np.asarray(each[name]) for each in probed]) for name in (probed or [{}])[0]}
 
@@ -103,14 +106,8 @@ def entry(task, arrays):
     """What the record says of a run."""
     row, beta, seed = task
     own, uses = ("once", ["once"]) if row == "vanilla" else (row, list(USES))
-    found = {
-        "row": row,
-        "beta": beta,
-        "seed": seed,
-        "own_use": own,
-        "uses": uses,
-        "parameters": int(arrays["parameters"]),
-    }
+    found = {"row": row, "beta": beta, "seed": seed, "own_use": own, "uses": uses}
+    found["parameters"] = int(arrays["parameters"])
     held_out = arrays["held_out"]
     error = held_out.std(axis=1, ddof=1) / np.sqrt(held_out.shape[1])
     found |= {"held_out": records.numbers(held_out.mean(axis=1), 6), "held_out_error": records.numbers(error, 3)}
@@ -119,8 +116,8 @@ def entry(task, arrays):
     found |= {name: records.numbers(arrays[name], 5) for name in ("losses", "unsettled", "looks", "seconds")}
     if "distance" in arrays:
         found["distance"] = records.numbers(arrays["distance"][[0, -1]], 4)
-        kept = np.array(KEPT) - 1
-        found |= {name: records.numbers(arrays[name][:, :, kept], 4) for name in ("mismatch", "irreversibility")}
+        followed = ("mismatch", "irreversibility", "n_eff", "q", "chi", "path_unsettled") if seed == 1 else ()
+        found |= {name: records.numbers(arrays[name], 4) for name in followed}
     return found
 
 
@@ -136,7 +133,7 @@ def main(brief, out):
         runs[k] = entry(tasks[k], arrays)
         blind = text(sizes["length"], sizes["batch"], sizes["held_out_batches"], sizes["sample"])[-1]
         record = {"format": 1, "complete": len(runs) == len(tasks), "design": sizes, "blind": blind}
-        record |= {"data": {} if brief else {moby_dick.FILE.name: moby_dick.FILE.sha256}, "kept_updates": KEPT}
+        record |= {"data": {} if brief else {moby_dick.FILE.name: moby_dick.FILE.sha256}, "kept_updates": KEPT.tolist()}
         record |= {"whole": None, "runs": [runs[k] for k in sorted(runs)]}
         records.write(out / "transient.json.gz", record | records.circumstances(begin, records.commit()))
 
