@@ -118,7 +118,3 @@ def test_responses_that_are_not_found_are_counted(images):
 def test_bad_input_is_named(images):
     with pytest.raises(ValueError, match=r"images: expected shape \(batch, 1, 28, 28\)"):
         made()(torch.zeros(2, 28, 28))
-    with pytest.raises(ValueError, match="frames: expected an integer from 0 to 2"):
-        network.train(made(), images, num_updates=2, frames=[3])
-    with pytest.raises(ValueError, match="batch_size: expected an integer from 1 to 1438"):
-        network.train(made(), images, num_updates=1, batch_size=2000)
