@@ -127,13 +127,12 @@ def stage_book(
         ignore=lambda folder, names: {name for name in names if name in _APART or not manuscript.is_ours(name)},
     )
     (stage / "book" / "index.md").rename(stage / "index.md")
-    for plan in (root / "records").glob("*/plan.md"):
-        (stage / plan.relative_to(root)).parent.mkdir(parents=True)
-        shutil.copy(plan, stage / plan.relative_to(root))
-    for picture in (path for path in (root / "notebooks").rglob("*") if path.suffix in _PICTURES):
-        target = stage / picture.relative_to(root)
+    pictures = [path for path in (root / "notebooks").rglob("*") if path.suffix in _PICTURES]
+    # Pages of plans include the text that lies beside their records.
+    for file in (*pictures, *manuscript.listed(root / "records", "*/plan.md")):
+        target = stage / file.relative_to(root)
         target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(picture, target)
+        shutil.copy(file, target)
     by_page = {failure.chapter: failure for failure in failures}
     for name in pages.names(root):
         chapter = pages.load(root, name)
