@@ -30,12 +30,6 @@ def test_a_script_is_imported_and_explains_itself_without_any_cluster_library(na
     assert not {"dask", "distributed", "dask_jobqueue", "dask_kubernetes"} & (set(sys.modules) - before)
 
 
-@pytest.mark.parametrize("name", ["slurm", "kubernetes"])
-def test_an_unknown_sweep_is_refused_before_anything_is_started(name):
-    with pytest.raises(ValueError, match="name: expected some of all, attention-dynamics-bifurcation"):
-        script(name).main(["unheard", "--out", "x", *(["--image", "i"] if name == "kubernetes" else [])])
-
-
 class Cluster:
     """Takes the place of a cluster: notes what it is asked for."""
 

@@ -27,7 +27,20 @@ from spinbook.entropy_production import vector_delayed_correlations
 from spinbook.precision import enable_x64
 from spinbook.vector import mean_field
 
-__all__ = ["FULL", "QUICK", "Sizes", "collect", "control", "measured", "of_jacobians", "rest", "spins", "write_sample"]
+__all__ = [
+    "FULL",
+    "QUICK",
+    "Sizes",
+    "collect",
+    "control",
+    "gamma",
+    "long_keys",
+    "measured",
+    "of_jacobians",
+    "rest",
+    "spins",
+    "write_sample",
+]
 
 _ARTIFACT = "lens.json.gz"
 _LENGTHS = "share total_variation qk_norm"
@@ -109,6 +122,32 @@ def _outputs(x: Array, layer: Layer) -> Array:
     return encoder.block(x, layer).outputs
 
 
+def gamma(queries: Array, keys: Array) -> np.ndarray:
+    """mean_ij |q_i| |k_j| / sqrt(d), the inverse temperature that multiplies the cosine of query and key.
+
+    >>> float(gamma(2 * np.ones((3, 4)), np.ones((3, 4))))
+    4.0
+    """
+    q, k = (np.linalg.norm(np.asarray(x, float), axis=-1).mean(-1) for x in (queries, keys))
+    return np.asarray(q * k / np.sqrt(queries.shape[-1]))
+
+
+def long_keys(keys: Array, attention: Array, mask: np.ndarray | None = None) -> np.ndarray:
+    """The correlation, over tokens j, of ln |k_j| with ln (sum_i J_ij / sum_i E_ij): do long keys get more attention?
+
+    E_ij is what i gives if it attends alike to all that it sees, which ``mask`` says.
+
+    >>> J = np.tile([0.1, 0.2, 0.7], (3, 1))
+    >>> float(long_keys(J.T, J).round(6))
+    1.0
+    """
+    k, J = np.asarray(keys, float), np.asarray(attention, float)
+    seen = np.ones(J.shape[-2:]) if mask is None else mask.astype(float)
+    x, y = np.log(np.linalg.norm(k, axis=-1)), np.log(J.sum(-2) / (seen / seen.sum(-1, keepdims=True)).sum(-2))
+    x, y = (z - z.mean(-1, keepdims=True) for z in (x, y))
+    return np.asarray(np.sum(x * y, -1) / np.sqrt(np.sum(x**2, -1) * np.sum(y**2, -1)))
+
+
 def measured(
     traces: Sequence[Trace],
     layers: Sequence[Any],
@@ -128,8 +167,8 @@ def measured(
         cosine = (middle * forward).sum(-1) / np.linalg.norm(middle, axis=-1) / np.linalg.norm(forward, axis=-1)
         for name, value in {
             **dict(zip(_LENGTHS.split(), lengths, strict=True)),
-            "long_keys": lens.long_keys(t.keys, t.attention, mask=mask),
-            "gamma": lens.gamma(t.queries, t.keys),
+            "long_keys": long_keys(t.keys, t.attention, mask=mask),
+            "gamma": gamma(t.queries, t.keys),
             "first_value": sizes[:, 0] / sizes[:, 1:].mean(-1),
             "first_own": t.attention[:, 0, 0],
             "first_share": lens.stationary(t.attention)[:, 0],
