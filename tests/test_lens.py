@@ -108,10 +108,9 @@ def test_irreversibility_is_the_divergence_of_pairs_from_their_reversal():
 def test_attended_swap_positional_and_cosine_of_small_cases():
     J = np.array([[0.0, 0.75, 0.25], [0.5, 0.5, 0.0], [1.0, 0.0, 0.0]])
     assert lens.attended(J) == pytest.approx(np.mean([1.6, 2, 1]))
-    assert lens.swap(J) == 0.5
-    band = np.zeros((6, 6))
-    band[np.arange(6), np.maximum(np.arange(6) - 1, 0)] = 1
-    assert lens.positional(band) == 1
+    assert lens.measure([J[None, None]]).swap.item() == 0.5
+    ring = np.roll(np.eye(6), -1, axis=1)
+    assert lens.measure([ring[None, None]]).positional.item() == 1
     x = np.random.default_rng(0).normal(size=(4, 5))
     u = x / np.linalg.norm(x, axis=1, keepdims=True)
     pairs = [u[i] @ u[j] for i in range(4) for j in range(4) if i != j]

@@ -35,12 +35,10 @@ __all__ = [
     "irreversibility",
     "key_lengths",
     "measure",
-    "positional",
     "sample",
     "second_eigenvalue",
     "sink_law",
     "stationary",
-    "swap",
     "token_cosine",
 ]
 
@@ -185,15 +183,8 @@ def attended(attention: Float[ArrayLike, "*batch N N"]) -> Float[np.ndarray, " *
     return np.asarray(np.mean(1 / np.sum(_attention(attention) ** 2, axis=-1), axis=-1))
 
 
-def swap(attention: Float[ArrayLike, "*batch N N"]) -> Float[np.ndarray, " *batch"]:
-    """max over pairs i != j of min(J_ij, J_ji): above one half where a head can exchange the contents of two tokens.
-
-    Errors as ``stationary``.
-
-    >>> float(swap([[0.25, 0.75], [0.5, 0.5]]))
-    0.5
-    """
-    J = _attention(attention)
+def _swap(J: np.ndarray) -> np.ndarray:
+    """max over pairs i != j of min(J_ij, J_ji): above one half where a head can exchange the contents of two tokens."""
     both = np.minimum(J, np.swapaxes(J, -1, -2))
     both[..., np.arange(J.shape[-1]), np.arange(J.shape[-1])] = 0
     return np.asarray(both.max(axis=(-1, -2)))
@@ -219,15 +210,11 @@ def irreversibility(attention: Float[ArrayLike, "*batch N N"]) -> Float[np.ndarr
     return np.asarray(np.sum(terms, axis=(-1, -2)) / 2)
 
 
-def positional(attention: Float[ArrayLike, "*batch N N"]) -> Float[np.ndarray, " *batch"]:
+def _positional(J: np.ndarray) -> np.ndarray:
     """max over distances d of mean_i J_(i, i + d), for |d| up to N / 2: near one where a head looks at fixed distance.
 
-    About 1 / N for a head that knows no places. Errors as ``stationary``.
-
-    >>> float(positional(np.roll(np.eye(8), -1, axis=1)))
-    1.0
+    About 1 / N for a head that knows no places.
     """
-    J = _attention(attention)
     reach = J.shape[-1] // 2
     means = [np.diagonal(J, d, axis1=-2, axis2=-1).mean(-1) for d in range(-reach, reach + 1)]
     return np.asarray(np.max(means, axis=0))
@@ -393,8 +380,8 @@ _HEAD_MEASURES: dict[str, tuple[str, Callable[[np.ndarray], np.ndarray]]] = {
     "concentration": ("concentration P", lambda J: concentration(stationary(J))),
     "second_eigenvalue": ("second eigenvalue", second_eigenvalue),
     "irreversibility": ("entropy production (nats a step)", irreversibility),
-    "positional": ("attention at one distance", positional),
-    "swap": ("exchange of two tokens", swap),
+    "positional": ("attention at one distance", _positional),
+    "swap": ("exchange of two tokens", _swap),
     "first_token": ("attention to the first token", lambda J: J[..., 1:, 0].mean(-1)),
 }
 
@@ -408,8 +395,9 @@ def measure(
     first layer and after each. Both are what ``transformers`` returns with ``output_attentions=True,
     output_hidden_states=True`` in evaluation mode and without padding, from a model loaded with
     ``attn_implementation="eager"``; tensors are taken as they are. The Dataset has ``attended``, ``concentration``,
-    ``second_eigenvalue``, ``irreversibility``, ``positional``, ``swap`` and ``first_token`` over (window, layer, head),
-    and ``token_cosine`` over (window, depth); layers count from one, depth from zero. Each has its words in
+    ``second_eigenvalue``, ``irreversibility``, ``positional`` (the largest mean weight at one distance, up to N / 2),
+    ``swap`` (the largest min(J_ij, J_ji) of two tokens) and ``first_token`` over (window, layer, head), and
+    ``token_cosine`` over (window, depth); layers count from one, depth from zero. Each has its words in
     ``attrs["long_name"]``. A causal mask alone makes the concentration N, and irreversibility and swap zero. Raises
     ``ValueError`` for what are no attention weights (``stationary``), for layers of different shapes and for states
     that do not go with them.

@@ -569,12 +569,13 @@ class SpinTransformerModule(eqx.Module):
             sphere.in_range(parts, name, jnp.max(jnp.asarray(self.beta, rows.dtype)))
         parts = sphere.balanced(parts)
         empty = jnp.all(parts == 0, axis=-1, keepdims=True)
+        known = ~empty | padding[:, None, None]
         expected = "vectors that are not zero, but for padding, which the mask keeps apart both ways"
-        validate.require(lambda given: given, (~empty | padding[:, None, None])[..., 0], name, expected)
+        validate.require(lambda known: known, known[..., 0], name, expected)
         # Neither length nor direction of zero has a derivative, and the NaN would reach every parameter.
         lengths = jnp.linalg.norm(jnp.where(empty, 1, parts), axis=-1, keepdims=True)
-        scaled = sphere.radius(self.dim // spheres) * parts / lengths
-        scaled = jnp.where(empty, jnp.where(padding, 0.0, jnp.nan)[:, None, None], scaled)
+        scaled = jnp.where(empty, 0, sphere.radius(self.dim // spheres) * parts / lengths)
+        scaled = jnp.where(known, scaled, jnp.nan)
         return _Sites(rows, self._by_spheres(scaled.reshape(rows.shape)))
 
     def _checked(self, x: Any, mask: Any, context: Any) -> tuple[_Sites, _Sites | None, Array | None]:
