@@ -108,6 +108,11 @@ def chapter_of(page: str) -> str:
     return page.rpartition("/")[2]
 
 
+def checks_file(root: Path, page: str) -> Path:
+    """Where the checks of a page are, whether there are some or not."""
+    return root / "book" / "checks" / f"{page.replace('-', '_')}.py"
+
+
 def slug(page: str) -> str:
     """The name of a page as that of one file or folder."""
     return page.replace("/", "-")

@@ -73,6 +73,11 @@ class Claim:
         return self.id.partition(".")[0]
 
     @property
+    def check(self) -> str:
+        """The name of the function that measures the claim, if one of ``book/checks`` does."""
+        return self.id.partition(".")[2].replace("-", "_")
+
+    @property
     def was(self) -> Sequence[str]:
         """Ids that the claim had before."""
         return self.history.get("was", ())

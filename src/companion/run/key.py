@@ -20,12 +20,10 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from companion import claims, manuscript, pages, project
+from companion import claims, manuscript, pages
 from companion.run import kernel
 
 _LOCK_FILES = ("requirements.lock", "constraints.txt")
-_TAGS = ("parameters", "raises-exception", "skip-execution")
-"""Tags that change what a cell does; all others say how it is shown."""
 _PRESS = Path(__file__).resolve().parents[1]
 _RUNS = ("figures.py", "claims/measure.py", "run/engine.py", "run/kernel.py")
 """The modules of the press that decide what a page's result is."""
@@ -83,8 +81,8 @@ def _cells(chapter: pages.Chapter) -> list[Any]:
     cells = [first]
     for cell in chapter.notebook.cells:
         if cell.cell_type == "code":
-            does = [tag for tag in cell.metadata.get("tags", []) if tag in _TAGS]
-            cells.append([[cell.source, does, figure_name(cell), cell.metadata.get("claim")], []])
+            is_parameters = "parameters" in cell.metadata.get("tags", [])
+            cells.append([[cell.source, is_parameters, figure_name(cell), cell.metadata.get("claim")], []])
         cells[-1][1] = sorted({*cells[-1][1], *expressions(cell)})
     return cells
 
@@ -119,13 +117,11 @@ def evaluated(text: str, values: Mapping[str, str]) -> str:
 
 def checks(root: Path, chapter: pages.Chapter) -> Checks | None:
     """The checks of a page; None if it has none."""
-    path = root / "book" / "checks" / f"{chapter.name.replace('-', '_')}.py"
+    path = pages.checks_file(root, chapter.name)
     if not path.is_file():
         return None
     functions = [node.name for node in manuscript.code(path).body if isinstance(node, ast.FunctionDef)]
-    declared = root / "book" / "claims" / f"{chapter.chapter}.yml"
-    ids = [claim.id for claim in claims.declared(declared)] if declared.is_file() else []
-    by_name = {id.partition(".")[2].replace("-", "_"): id for id in ids}
+    by_name = {claim.check: id for id, claim in claims.of_book(root).items() if claim.chapter == chapter.chapter}
     measured = {name: by_name[name] for name in functions if name in by_name}
     return Checks(path, measured, tuple(name for name in functions if name.startswith("test_")))
 
@@ -133,7 +129,7 @@ def checks(root: Path, chapter: pages.Chapter) -> Checks | None:
 def packages(root: Path) -> dict[str, Path]:
     """The packages of the repository, by name, without the press: what runs a page is covered by name."""
     found = sorted(path.parent for path in root.glob("src/*/__init__.py"))
-    return {folder.name: folder for folder in found if folder.name != project.MACHINERY}
+    return {folder.name: folder for folder in found if folder.name != "companion"}
 
 
 def imported(within: Mapping[str, Path], codes: Iterable[str]) -> list[Path]:
@@ -150,7 +146,7 @@ def imported(within: Mapping[str, Path], codes: Iterable[str]) -> list[Path]:
                 found[name] = path
                 package = name if path.name == "__init__.py" else name.rpartition(".")[0]
                 try:
-                    waiting.extend(_mentioned(manuscript.text(path), package))
+                    waiting += _mentioned(manuscript.text(path), package)
                 except SyntaxError:
                     manuscript.code(path)  # which names the file
             seen.add(name)
@@ -158,7 +154,7 @@ def imported(within: Mapping[str, Path], codes: Iterable[str]) -> list[Path]:
 
 
 @cache
-def _mentioned(code: str, package: str) -> tuple[str, ...]:
+def _mentioned(code: str, package: str) -> list[str]:
     """Dotted names that might be modules; those of relative imports are names within ``package``, if there is one."""
     found = []
     for node in ast.walk(ast.parse(code)):
@@ -169,11 +165,7 @@ def _mentioned(code: str, package: str) -> tuple[str, ...]:
             if node.level:
                 base = ".".join([package.rsplit(".", node.level - 1)[0], *([base] if base else [])])
             found += [base, *(f"{base}.{alias.name}" for alias in node.names)]
-        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("style.use"):
-            # matplotlib looks for the style "package.name" beside the modules of the package.
-            texts = [argument.value for argument in node.args if isinstance(argument, ast.Constant)]
-            found += [str(text).rpartition(".")[0] for text in texts if "." in str(text)]
-    return tuple(dict.fromkeys(found))
+    return found
 
 
 def _module_file(within: Mapping[str, Path], name: str) -> Path | None:
