@@ -195,7 +195,7 @@ def _failure(root: Path, running: _Running) -> execute.Failure:
         number = -status if status < 0 else status - 128
         how = f"was ended by {signal.Signals(number).name}" if number in set(signal.Signals) else "left no result"
         said = running.log.read_text(encoding="utf-8", errors="replace")[-2000:].strip()
-        return execute.Failure(name, _progress(running), f"its process {how}: {said or 'it said nothing'}", "")
+        return execute.Failure(name, _progress(running), f"its process {how}: {said or 'it said nothing'}")
 
 
 def _collect(

@@ -27,8 +27,6 @@ from companion.run.key import checks, key, state
 
 RECORD = "record.json"
 """What a finished run says of itself, in its folder."""
-_LONGEST_PATH = 90
-"""Bytes of the folder of a kernel's sockets; the system allows some hundred for the path of each."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +36,6 @@ class Failure:
     chapter: str
     cell: int
     error: str
-    source: str
 
 
 @dataclass(frozen=True)
@@ -135,9 +132,8 @@ def run(
     with tempfile.TemporaryDirectory(prefix="kernel-") as private:
         cwd = Path(private, "cwd")
         cwd.mkdir()
-        code = [root / "src"]
         variables = {
-            **kernel.environment(root, Path(private), code, threads),
+            **kernel.environment(root, Path(private), threads),
             "COMPANION_ROOT": str(root),
             "COMPANION_OUT": str(folder),
             "COMPANION_CHAPTER": chapter.chapter,
@@ -152,16 +148,16 @@ def run(
             limit=limit(chapter),
             checks=checks(root, chapter),
             variables=variables,
-            code=[str(folder) for folder in code],
+            code=str(root / "src"),
             cwd=cwd,
-            sockets=f"{private}/k" if len(os.fsencode(private)) < _LONGEST_PATH else "",
+            sockets=f"{private}/k",
         )
         try:
             engine.execute(chapter.notebook, parameters or {}, page)
         except engine.Stopped as stopped:
-            return Failure(chapter.name, page.cell, str(stopped), stopped.source)
+            return Failure(chapter.name, page.cell, str(stopped))
         except Exception as error:  # the kernel never started: still one page's failure, not the book's
-            return Failure(chapter.name, page.cell, repr(error), "")
+            return Failure(chapter.name, page.cell, repr(error))
         finally:
             (folder / "progress").unlink(missing_ok=True)
             if page.notebook is not None:
@@ -184,7 +180,7 @@ def _commit(root: Path) -> str:
 def _versions(root: Path) -> dict[str, str]:
     """What a page says that it was made with: the library, and the packages that the book's settings name."""
     who, found = project.identity(root), {}
-    for package in project.settings(root).versions:
+    for package in who.versions:
         try:
             found[package] = metadata.version(package)
         except metadata.PackageNotFoundError:

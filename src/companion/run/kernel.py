@@ -63,15 +63,12 @@ def clean() -> dict[str, str]:
     return {name: os.environ[name] for name in (*_PROGRAMS, *_FOLDERS) if name in os.environ} | _FIXED | compiler()
 
 
-def environment(root: Path, private: Path, code: Sequence[Path], threads: int) -> dict[str, str]:
-    """The variables of a kernel; ``private`` is a folder for settings, in the place of those of the user.
-
-    ``code`` are the folders of modules, before those that are installed.
-    """
+def environment(root: Path, private: Path, threads: int) -> dict[str, str]:
+    """The variables of a kernel; ``private`` is a folder for settings, in the place of those of the user."""
     (private / "matplotlibrc").touch()
     return {
         **clean(),
-        "PYTHONPATH": python_path([*code, Path(__file__).parents[2]]),
+        "PYTHONPATH": str(Path(__file__).parents[2]),
         "IPYTHONDIR": str(private / "ipython"),
         "MATPLOTLIBRC": str(private / "matplotlibrc"),
         **{f"JUPYTER_{kind}_DIR": str(private / "jupyter") for kind in ("CONFIG", "DATA", "RUNTIME")},
@@ -80,15 +77,6 @@ def environment(root: Path, private: Path, code: Sequence[Path], threads: int) -
         **{f"{library}_NUM_THREADS": str(threads) for library in _THREADS},
         "NPROC": str(threads),
     }
-
-
-def python_path(folders: Sequence[Path]) -> str:
-    """PYTHONPATH of the folders whose names it can hold: no name may have the character that separates them.
-
-    >>> python_path([Path("src"), Path("a" + os.pathsep + "b"), Path("src")])
-    'src'
-    """
-    return os.pathsep.join(path for path in dict.fromkeys(map(str, folders)) if os.pathsep not in path)
 
 
 def _compiled(root: Path) -> Path:
@@ -112,15 +100,15 @@ def call(function: str, *arguments: Any) -> str:
     return f"__import__({__name__!r}, fromlist=[{function!r}]).{function}({given})"
 
 
-def begin(*code: str) -> None:
+def begin(code: str) -> None:
     """Before the first cell: warnings are errors, the kernel ends with its parent, results are kept for claims.
 
-    ``code`` are the folders of modules, those among them that PYTHONPATH cannot hold.
+    ``code`` is the folder of modules, before those that are installed; its name may be one that PYTHONPATH cannot hold.
     """
     from IPython import get_ipython
 
     _end_with_parent()
-    sys.path[:0] = [folder for folder in code if folder not in sys.path]
+    sys.path.insert(0, code)
     # What a page holds is large, and Python would look through it for rubbish every few moments.
     gc.set_threshold(20_000, 20, 50)
     # A warning in a book is an error; what third parties deprecate among themselves is theirs.

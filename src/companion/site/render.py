@@ -275,10 +275,9 @@ def sphinx(stage: str, output: str, code: str) -> int:
 
 def _jupyter_book(root: Path, stage: Path, output: Path, log: Path) -> list[str]:
     """Run Jupyter Book in a process of its own; returns its warnings, all of them."""
-    press = kernel.python_path([Path(__file__).parents[2]])
-    environment = {**kernel.clean(), "PYTHONPATH": press, "MPLBACKEND": "agg", "JAX_PLATFORMS": "cpu"}
+    press = {"PYTHONPATH": str(Path(__file__).parents[2]), "MPLBACKEND": "agg", "JAX_PLATFORMS": "cpu"}
     command = process.calling(f"{__name__}:sphinx", str(stage), str(output), str(root / "src"))
-    status = process.run(command, log=log, environment=environment, cwd=stage)
+    status = process.run(command, log=log, environment=kernel.clean() | press, cwd=stage)
     text = re.sub(r"\x1b\[[0-9;]*m", "", log.read_text(encoding="utf-8", errors="replace"))
     process.write(log, text)
     found = [
