@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from companion import claims, manuscript, pages, project
-from companion.findings import Finding
+from companion.manuscript import Finding
 
 MOST_CELLS, MOST_LINES, LONGEST_CELL, LEAST_VISIBLE = 20, 150, 14, 0.85
 """What a lesson may have: cells of code, lines of code, lines of a cell, and the share of lines that is seen."""
@@ -95,15 +95,13 @@ def unreadable(root: Path) -> list[Finding]:
 
 def declarations(root: Path) -> list[Finding]:
     """What is wrong with the claims of all chapters: their fields, and the works, functions and labels they name."""
-    works, labels = project.references(root), pages.labels(root)
-    findings = claims.check_book(root, works)
-    for path in claims.files(root):
-        lines = claims.lines(path)
-        for claim in claims.check(path)[0]:
-            messages = [f"equation: no page has {label}" for label in claim.equation if label not in labels]
-            messages += [f"functions: src has no {name}" for name in claim.functions if not _is_there(root, name)]
-            findings += [Finding(path.name, lines[claim.id], "name", f"{claim.id}: {message}") for message in messages]
-    return findings
+    labels = pages.labels(root)
+
+    def broken_names(claim: claims.Claim) -> Iterator[tuple[list[str], str]]:
+        yield from ((["equation"], f"no page has {label}") for label in claim.equation if label not in labels)
+        yield from ((["functions"], f"src has no {name}") for name in claim.functions if not _is_there(root, name))
+
+    return claims.check_book(root, project.references(root), broken_names)
 
 
 def _is_there(root: Path, name: str) -> bool:

@@ -53,7 +53,6 @@ _SCOUR = SimpleNamespace(
     newlines=False,
     quiet=True,
 )
-_ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)+")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.,=+-]*(?: [A-Za-z0-9_.,=+-]+)*")
 """Names of columns and arrays: plain words, with single spaces."""
 _PLACES = re.compile(r'(?<= )(?:d|x|y|width|height)="[^"]*"')
@@ -103,12 +102,7 @@ def take(id: str) -> None:
 
 
 def _save(id: str, figure: Figure, data: Mapping[str, Any]) -> None:
-    chapter = os.environ["COMPANION_CHAPTER"]
     folder = Path(os.environ["COMPANION_OUT"]) / "figures" / id
-    if not _ID.fullmatch(id) or not id.startswith(f"{chapter}-"):
-        raise ValueError(f"expected a name {chapter}-..., in lower case with hyphens, got {id!r}")
-    if folder.exists():
-        raise ValueError(f"a figure {id!r} was saved before on this page")
     draft = folder.with_name(f".{id}.draft")
     draft.mkdir(parents=True)
     if "COMPANION_ROUGH" in os.environ:
@@ -121,7 +115,7 @@ def _save(id: str, figure: Figure, data: Mapping[str, Any]) -> None:
         _save_data(draft, id, data)
     record = {
         "id": id,
-        "chapter": chapter,
+        "chapter": os.environ["COMPANION_CHAPTER"],
         "page": os.environ["COMPANION_PAGE"],
         "parameters": json.loads(os.environ["COMPANION_PARAMETERS"]),
         "library_version": project.identity(Path(os.environ["COMPANION_ROOT"])).version,

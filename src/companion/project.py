@@ -38,9 +38,9 @@ class Identity:
         """What git calls this version: the tag of a release, or the branch while the version is still ".dev"."""
         return self.branch if ".dev" in self.version else f"v{self.version}"
 
-    def source_url(self, path: str, commit: str = "") -> str:
-        """Public address of a file of the repository as it is in a commit, or in this version: it never changes."""
-        return f"{self.repository}/blob/{commit or self.ref}/{path}"
+    def source_url(self, path: str) -> str:
+        """Public address of a file of the repository as it is in this version."""
+        return f"{self.repository}/blob/{self.ref}/{path}"
 
     @property
     def site(self) -> str:
@@ -136,10 +136,7 @@ def _entries(path: Path, text: str) -> Mapping[str, Mapping[str, str]]:
     works: dict[str, Mapping[str, str]] = {}
     for key, entry in database.entries.items():
         work = {name.lower(): _plain(entry.fields[name]) for name in entry.fields}
-        if whole := database.entries.get(entry.fields.get("crossref", "")):
-            work = {name.lower(): _plain(whole.fields[name]) for name in whole.fields} | work
-        people = entry.persons.get("author") or entry.persons.get("editor") or []
-        work["author"] = " and ".join(_person(person) for person in people) or work.get("organization", "")
+        work["author"] = " and ".join(map(_person, entry.persons.get("author", [])))
         for name in ("title", "year"):
             if not work.get(name):
                 raise manuscript.Unreadable(path, 0, f"{key}: {name}: expected in every entry, got none")

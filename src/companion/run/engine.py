@@ -42,11 +42,8 @@ class Page:
     checks: Checks | None
     variables: Mapping[str, str]
     """Of the kernel's environment."""
-    code: str
-    """The folder of modules."""
-    cwd: Path
-    sockets: str
-    """The beginning of the names of its sockets."""
+    private: Path
+    """A folder for its sockets, and another one in which it runs."""
     ends: float = math.inf
     """The moment at which it is stopped."""
     cell: int = 0
@@ -73,10 +70,10 @@ class _Engine(PapermillEngine):  # type: ignore[misc]
             kernel_name=kernel_name,
             iopub_timeout=60,
             timeout_func=lambda cell: max(1, math.ceil(page.ends - time.monotonic())),
-            config=Config({"KernelManager": {"transport": "ipc", "ip": page.sockets}}),
+            config=Config({"KernelManager": {"transport": "ipc", "ip": f"{page.private}/k"}}),
         )
         client.page = page
-        client.execute(env=dict(page.variables), cwd=str(page.cwd))
+        client.execute(env=dict(page.variables), cwd=str(page.private / "cwd"))
 
 
 class _Client(PapermillNotebookClient):  # type: ignore[misc]
@@ -87,7 +84,7 @@ class _Client(PapermillNotebookClient):  # type: ignore[misc]
         self.page.ends = time.monotonic() + self.page.limit
         # Not by a file that IPython runs at its start: it looks for those with a pattern, in which a folder that has
         # brackets in its name is not found.
-        self.ask(kernel.call("begin", self.page.code), "at its beginning")
+        self.ask(kernel.call("begin"), "at its beginning")
         super().papermill_execute_cells()
         with_checks = self.page.checks
         if with_checks:
@@ -149,7 +146,7 @@ class _Client(PapermillNotebookClient):  # type: ignore[misc]
         return nbformat.v4.new_output("display_data", {"image/png": encoded}, metadata={"companion": {"figure": name}})
 
     def _too_late(self) -> Stopped:
-        return Stopped(f"stopped after {self.page.limit:.0f} s, its limit (companion: limit in the front matter)")
+        return Stopped(f"stopped after {self.page.limit:.0f} s, a multiple of its budget")
 
 
 def _text(result: Mapping[str, Any]) -> str:

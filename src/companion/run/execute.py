@@ -25,6 +25,8 @@ from companion import pages, project
 from companion.run import kernel, process
 from companion.run.key import checks, key, state
 
+_TIMES = 20
+"""So many times its budget a page may take."""
 RECORD = "record.json"
 """What a finished run says of itself, in its folder."""
 
@@ -130,8 +132,7 @@ def run(
 
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="kernel-") as private:
-        cwd = Path(private, "cwd")
-        cwd.mkdir()
+        Path(private, "cwd").mkdir()
         variables = {
             **kernel.environment(root, Path(private), threads),
             "COMPANION_ROOT": str(root),
@@ -145,12 +146,10 @@ def run(
         }
         page = engine.Page(
             folder=folder,
-            limit=limit(chapter),
+            limit=_TIMES * chapter.budget,
             checks=checks(root, chapter),
             variables=variables,
-            code=str(root / "src"),
-            cwd=cwd,
-            sockets=f"{private}/k",
+            private=Path(private),
         )
         try:
             engine.execute(chapter.notebook, parameters or {}, page)
@@ -165,11 +164,6 @@ def run(
     if facts is not None:
         facts.update(page.facts)
     return None
-
-
-def limit(chapter: pages.Chapter) -> float:
-    """How many seconds a page may take: what its front matter says (``companion: limit``), or ten times its budget."""
-    return chapter.limit or max(10 * chapter.budget, 300.0)
 
 
 def _commit(root: Path) -> str:

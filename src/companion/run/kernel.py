@@ -21,7 +21,7 @@ import traceback
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from importlib import metadata, util
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -100,15 +100,13 @@ def call(function: str, *arguments: Any) -> str:
     return f"__import__({__name__!r}, fromlist=[{function!r}]).{function}({given})"
 
 
-def begin(code: str) -> None:
-    """Before the first cell: warnings are errors, the kernel ends with its parent, results are kept for claims.
-
-    ``code`` is the folder of modules, before those that are installed; its name may be one that PYTHONPATH cannot hold.
-    """
+def begin() -> None:
+    """Before the first cell: warnings are errors, the kernel ends with its parent, results are kept for claims."""
     from IPython import get_ipython
 
     _end_with_parent()
-    sys.path.insert(0, code)
+    # Not by PYTHONPATH, which cannot hold every name of a folder.
+    sys.path.insert(0, str(Path(os.environ["COMPANION_ROOT"], "src")))
     # What a page holds is large, and Python would look through it for rubbish every few moments.
     gc.set_threshold(20_000, 20, 50)
     # A warning in a book is an error; what third parties deprecate among themselves is theirs.
@@ -168,15 +166,12 @@ def check(path: str, measures: Mapping[str, str], tests: Sequence[str]) -> None:
 
     from companion import claims
 
-    spec = util.spec_from_file_location("checks", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    defined: dict[str, Any] = {"__name__": "checks"}
+    exec(compile(Path(path).read_text(encoding="utf-8"), path, "exec"), defined)
     failed = []
     for name in [*measures, *tests]:
         try:
-            result = _applied(getattr(module, name), get_ipython().user_ns)
+            result = _applied(defined[name], get_ipython().user_ns)
             if name in measures:
                 if not isinstance(result, claims.Measurement):
                     raise TypeError(f"expected a Measurement, got {result!r}")

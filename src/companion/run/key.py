@@ -49,30 +49,25 @@ class State:
 
 
 def key(root: Path, chapter: pages.Chapter) -> str:
-    """Hexadecimal digest of everything that the result of a page depends on."""
-    return _digest(json.dumps(ingredients(root, chapter), sort_keys=True).encode())
-
-
-def ingredients(root: Path, chapter: pages.Chapter) -> dict[str, Any]:
-    """What the key is made of, by name: to see which part of two keys differs.
+    """Hexadecimal digest of everything that the result of a page depends on.
 
     Raises ``ValueError`` if a data file of the page does not exist.
     """
     if absent := [name for name in chapter.data if not (root / name).is_file()]:
         raise ValueError(f"chapter {chapter.name!r}: data files not found: {absent}")
     of_page = checks(root, chapter)
-    code = [pages.python(source) for source in chapter.code]
-    modules = imported(packages(root), [*code, *([manuscript.text(of_page.path)] if of_page else [])])
-    files = [*modules, *_beside(modules), *([of_page.path] if of_page else []), *(root / name for name in chapter.data)]
-    return {
+    own = [of_page.path] if of_page else []
+    needed = [*files(root, chapter, map(manuscript.text, own)), *own]
+    made_of = {
         "cells": _cells(chapter),
         "claims": sorted(of_page.claims.items()) if of_page else [],
-        "files": {path.relative_to(root).as_posix(): _file_digest(path) for path in sorted(set(files))},
+        "files": {path.relative_to(root).as_posix(): _file_digest(path) for path in sorted(set(needed))},
         "lock": [_file_digest(root / name) for name in _LOCK_FILES],
         "python": platform.python_version(),
         "press": [_file_digest(_PRESS / name) for name in _RUNS],
         "compiler": kernel.compiler(),
     }
+    return _digest(json.dumps(made_of, sort_keys=True).encode())
 
 
 def _cells(chapter: pages.Chapter) -> list[Any]:
@@ -124,6 +119,12 @@ def checks(root: Path, chapter: pages.Chapter) -> Checks | None:
     by_name = {claim.check: id for id, claim in claims.of_book(root).items() if claim.chapter == chapter.chapter}
     measured = {name: by_name[name] for name in functions if name in by_name}
     return Checks(path, measured, tuple(name for name in functions if name.startswith("test_")))
+
+
+def files(root: Path, chapter: pages.Chapter, more: Iterable[str] = ()) -> list[Path]:
+    """The modules that a page, or ``more`` code, imports, the data of their packages, and those that the page names."""
+    modules = imported(packages(root), [*map(pages.python, chapter.code), *more])
+    return [*modules, *_beside(modules), *(root / name for name in chapter.data)]
 
 
 def packages(root: Path) -> dict[str, Path]:
@@ -178,16 +179,16 @@ def _module_file(within: Mapping[str, Path], name: str) -> Path | None:
 
 def _beside(modules: Iterable[Path]) -> list[Path]:
     """The data files of the packages among ``modules``: what lies in their folders and is neither code nor hidden."""
-    found: list[Path] = []
-    waiting = [path.parent for path in modules if path.name == "__init__.py"]
-    while waiting:
-        for path in manuscript.listed(waiting.pop(), "*"):
-            if path.is_dir():
-                # A package of its own counts where it is imported.
-                waiting += [] if (path / "__init__.py").is_file() else [path]
-            elif path.suffix != ".py":
-                found.append(path)
+    found = []
+    for package in (path.parent for path in modules if path.name == "__init__.py"):
+        files = (path for path in manuscript.listed(package, "**/*") if path.is_file() and path.suffix != ".py")
+        # A package of its own counts where it is imported.
+        found += [path for path in files if _package(path) == package]
     return found
+
+
+def _package(path: Path) -> Path:
+    return next(folder for folder in path.parents if (folder / "__init__.py").is_file())
 
 
 def _file_digest(path: Path) -> str:
@@ -201,13 +202,11 @@ def _digest(content: bytes) -> str:
 def state(root: Path) -> State:
     """The commit of the tree, and whether tracked or new files differ from it.
 
-    ("unknown", True) where the tree is not the root of a git repository whose commit holds this book, such as an export
-    inside the repository of something else.
+    ("unknown", True) where the tree is not the root of a git repository, such as an export in that of something else.
     """
     try:
         if not Path(_git(root, "rev-parse", "--show-toplevel")).samefile(root):
             return State("unknown", True)
-        _git(root, "cat-file", "-e", "HEAD:_toc.yml")
         return State(_git(root, "rev-parse", "HEAD"), bool(_git(root, "status", "--porcelain")))
     except (OSError, subprocess.CalledProcessError):
         return State("unknown", True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -105,6 +106,11 @@ def remove(path: Path) -> None:
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
+
+
+def colourless(text: str) -> str:
+    """Text without the colours of a terminal."""
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)
 
 
 def write(path: Path, text: str) -> None:
