@@ -15,11 +15,11 @@ const all = (nodes) => [...document.querySelectorAll(nodes)];
 const now = async () => {{ await pause(); return [{SAYS}, ...all('.live-point').map((one) => one.getAttribute(
     'aria-label')), all('.live-button').map((one) => one.getAttribute('aria-pressed'))].join(' | '); }};
 const slide = (k, value) => {{ const one = all('.live input')[k]; one.value = one[value] ?? value;
-    one.dispatchEvent(new Event('input')); return now(); }};
+    one.dispatchEvent(new Event('input', {{bubbles: true}})); return now(); }};
 const click = (k) => {{ (all('.live-button')[k] ?? all('.live button').find((one) => one.textContent.includes(k)))
     .click(); return now(); }};
 const press = (k, key, shiftKey = false) => {{ all('.live-point').at(k).dispatchEvent(
-    new KeyboardEvent('keydown', {{key, shiftKey}})); return now(); }};
+    new KeyboardEvent('keydown', {{key, shiftKey, bubbles: true}})); return now(); }};
 await pause();"""
 """Functions of a script in a page: each acts, and returns what is then said, names of handles, and pressed buttons."""
 

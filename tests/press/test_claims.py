@@ -221,7 +221,7 @@ def test_figures_and_items_are_read_with_their_answers(book):
     answered = {"answered": ["probe.one", "probe-line", "/audits/probe#a.b", "/book/limits"]}
     items = {"ann2000": [item | answered, item | {"because": "Decorative."}]}
     write(book / "book" / "claims", NUMBER, figures=figures, items=items)
-    assert claims.figures(book) == {"probe-line": claims.Comparison("The line.", "", ["probe.one"])}
+    assert claims.figures(book) == {"probe-line": {"agrees": "The  line.", "differs": "", "claims": ["probe.one"]}}
     first, second = claims.items(book, "ann2000")
     assert (first.claims, first.figures) == (["probe.one"], ["probe-line"])
     assert first.pages == ["audits/probe#a.b", "book/limits"]
@@ -553,14 +553,14 @@ def test_a_line_says_what_the_value_is_compared_with():
         (STATEMENT, "expected above 0.5"),
         (STATEMENT | {"expects": {"between": [0, 2]}}, "expected between 0 and 2"),
     ):
-        assert words in claims.line("probe.one", claim(entry), Measurement(1.0), "ledger.html")[1]
+        assert words in claims.line(claim(entry), Measurement(1.0), "ledger.html")[1]
 
 
 def test_a_line_shows_the_rival_or_the_control_and_leads_to_the_ledger():
-    markup, _ = claims.line("probe.one", claim(NUMBER), Measurement(1.0, rival=0.5), "ledger.html")
+    markup, _ = claims.line(claim(NUMBER), Measurement(1.0, rival=0.5), "ledger.html")
     assert 'class="book-claim book-claim-reproduced" id="claim-probe-one"' in markup
     assert 'href="ledger.html#ledger-claim-probe-one"' in markup
     assert "Rival: a half." in markup
-    markup, _ = claims.line("probe.one", claim(REFUTED), Measurement(1.0, control=1.0), "ledger.html")
+    markup, _ = claims.line(claim(REFUTED), Measurement(1.0, control=1.0), "ledger.html")
     assert "book-claim-failed" in markup
     assert "Control: at zero." in markup

@@ -9,6 +9,6 @@ from __future__ import annotations
 
 from companion.claims.judge import Measurement, factor, judge
 from companion.claims.measure import RECORD, note, of_cell, recorded
-from companion.claims.model import FAILED, KINDS, OWN, VERDICTS, WORDS, Claim, Comparison
+from companion.claims.model import FAILED, KINDS, OWN, VERDICTS, WORDS, Claim
 from companion.claims.read import check, check_book, declared, figures, files, items, of_book
 from companion.claims.words import QUOTED, among, anchor_of, expectation_of, format_value, line, sentence, with_error

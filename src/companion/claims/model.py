@@ -120,15 +120,6 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """A figure of ours beside the published one that it names as its source, in words; one of the two may be empty."""
-
-    agrees: str
-    differs: str
-    claims: Sequence[str]
-
-
-@dataclass(frozen=True)
 class Item:
     """An item of a text: its section and kind, what it is, and where it is answered, or because of what it is not."""
 

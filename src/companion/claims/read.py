@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 from companion import manuscript
-from companion.claims.model import Claim, Comparison, Item, broken_rules
+from companion.claims.model import Claim, Item, broken_rules
 from companion.manuscript import Finding, Findings, spaced
 
 Works = Mapping[str, Mapping[str, str]]
@@ -42,13 +42,10 @@ def of_book(root: Path) -> dict[str, Claim]:
     return {claim.id: claim for path in files(root) for claim in declared(path)}
 
 
-def figures(root: Path) -> dict[str, Comparison]:
-    """How figures of ours differ from published ones, by the id of the figure."""
-    return {
-        id: Comparison(spaced(said.get("agrees", "")), spaced(said.get("differs", "")), said.get("claims", ()))
-        for path in files(root)
-        for id, said in _section(path, "figures").items()
-    }
+def figures(root: Path) -> dict[str, Mapping[str, Any]]:
+    """How figures of ours agree with published ones and differ, and the claims that judge them, by the figure's id."""
+    sections = [_section(path, "figures").items() for path in files(root)]
+    return {id: {"agrees": "", "differs": "", "claims": ()} | said for section in sections for id, said in section}
 
 
 def items(root: Path, key: str) -> list[Item]:

@@ -6,7 +6,6 @@ is not listed here does not reach a page.
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import hashlib
 import inspect
@@ -15,7 +14,6 @@ import linecache
 import os
 import platform
 import resource
-import signal
 import sys
 import traceback
 import warnings
@@ -101,10 +99,9 @@ def call(function: str, *arguments: Any) -> str:
 
 
 def begin() -> None:
-    """Before the first cell: warnings are errors, the kernel ends with its parent, results are kept for claims."""
+    """Before the first cell: warnings are errors, and results are kept for claims."""
     from IPython import get_ipython
 
-    _end_with_parent()
     # Not by PYTHONPATH, which cannot hold every name of a folder.
     sys.path.insert(0, str(Path(os.environ["COMPANION_ROOT"], "src")))
     # What a page holds is large, and Python would look through it for rubbish every few moments.
@@ -116,15 +113,6 @@ def begin() -> None:
     # Another process was still writing what this one wanted to load, which is then compiled here.
     warnings.filterwarnings("ignore", message="Error (reading|writing) persistent compilation cache entry")
     get_ipython().events.register("post_run_cell", _remember)
-
-
-def _end_with_parent() -> None:
-    """Linux kills this process when the one that started it is killed, even while it computes."""
-    if sys.platform == "linux":
-        set_death_signal = 1  # PR_SET_PDEATHSIG
-        ctypes.CDLL(None).prctl(set_death_signal, int(signal.SIGKILL), 0, 0, 0)
-        if os.getppid() != int(os.environ.get("JPY_PARENT_PID", os.getppid())):
-            os._exit(1)
 
 
 def _remember(result: Any) -> None:

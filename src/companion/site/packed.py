@@ -97,7 +97,7 @@ def notebook(root: Path, name: str, results: Path, known: Mapping[str, Any]) -> 
                 cells.append(prose(f"{id}-caption", text))
                 continue
             if kind == "claim":
-                output["data"] = {"text/plain": claims.line(id, declared.get(id), measured[id], "")[1]}
+                output["data"] = {"text/plain": claims.line(declared[id], measured[id], "")[1]}
             cell.outputs.append(output)
     page.cells = cells
     nbformat.validate(page)

@@ -212,7 +212,7 @@ def page_notebook(root: Path, chapter: pages.Chapter, results: Path) -> Notebook
                 cells.append(_directive("published-figure", id))
                 continue
             if kind == "claim":
-                markup, text = claims.line(id, declared.get(id), measured[id], ledger)
+                markup, text = claims.line(declared[id], measured[id], ledger)
                 output["data"] = {"text/html": markup, "text/plain": text}
                 shown.add(id)
             cell.outputs.append(output)
