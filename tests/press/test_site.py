@@ -159,7 +159,7 @@ def test_the_same_material_is_not_rendered_again(built: ToyBook) -> None:
     built.edit(LESSON, "The end.", "That is all.")
     assert render._key(built.root, _results(built)) != key
     built.path(LESSON).write_text(text)
-    failure = execute.Failure("probe", 2, "ValueError", "")
+    failure = execute.Failure("probe", 2, "ValueError")
     assert render.render(built.root, {}, [failure]) == render.Site([], rendered=False, kept=True)
 
 
@@ -200,7 +200,7 @@ def test_pictures_beside_a_page_are_staged_and_editors_files_are_not(copy: ToyBo
 
 
 def test_a_page_without_a_result_says_why(copy: ToyBook, tmp_path: Path) -> None:
-    failure = execute.Failure("probe", 3, "NameError: `x`", "")
+    failure = execute.Failure("probe", 3, "NameError: `x`")
     results = {"audits/probe": _results(copy)["audits/probe"]}
     stage = render.stage_book(copy.root, tmp_path / "stage", results, [failure])
     (cell,) = nbformat.read(stage / "notebooks/probe.ipynb", as_version=4).cells
