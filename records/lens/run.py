@@ -37,6 +37,18 @@ def attended(x, layer):
     return encoder.block(x, layer).attended
 
 
+def long_keys(keys, attention):
+    """The correlation, over tokens, of the logarithms of the length of a key and of the attention that it gets."""
+    x, y = np.log(np.linalg.norm(keys, axis=-1)), np.log(attention.sum(-2))
+    return np.array([np.corrcoef(*pair)[0, 1] for pair in zip(x, y, strict=True)])
+
+
+def gamma(queries, keys):
+    """mean_ij |q_i| |k_j| / sqrt(d), which multiplies the cosine of query and key."""
+    q, k = (np.linalg.norm(x, axis=-1).mean(-1) for x in (queries, keys))
+    return q * k / np.sqrt(queries.shape[-1])
+
+
 def heads(network, traces, number):
     """Measures of all heads and layers on a window."""
     found = lens.measure(
@@ -51,8 +63,8 @@ def heads(network, traces, number):
         rows.append(
             {
                 **dict(zip(("share", "total_variation", "qk_norm"), lengths, strict=True)),
-                "long_keys": lens.long_keys(t.keys, t.attention),
-                "gamma": lens.gamma(t.queries, t.keys),
+                "long_keys": long_keys(t.keys, t.attention),
+                "gamma": gamma(t.queries, t.keys),
                 "first_value": sizes[:, 0] / sizes[:, 1:].mean(-1),
                 "first_own": t.attention[:, 0, 0],
                 "first_share": lens.stationary(t.attention)[:, 0],

@@ -6,10 +6,9 @@ import pytest
 
 from chapters.live import comparison as live
 from experiments.comparison import experiment, summary
-from tests.book.live import SAYS, Model, Opening
+from tests.book.live import SAYS, WAIT, Model, Opening
 
 ROWS = summary.summarize(experiment.recorded())
-_WAIT = "const pause = () => new Promise((done) => setTimeout(done, 900));"
 MODEL = Model(
     "comparison",
     live.markup(task="MNIST", module="vanilla"),
@@ -33,7 +32,7 @@ def test_the_table_compares_rows_as_the_library_does(page, ask):
 def test_the_table_changes_task_and_length_and_names_what_is_lost(page, width, ask):
     answer = ask(
         page,
-        f"{_WAIT} await pause(); const count = () => document.querySelectorAll('.live-table button').length;"
+        f"{WAIT} const count = () => document.querySelectorAll('.live-table button').length;"
         f"const press = async (text) => {{ [...document.querySelectorAll('.live button')].find((b) => b.textContent"
         f".startsWith(text)).click(); await pause(); return {{says: {SAYS}, rows: count()}}; }};"
         "const first = count(); const recall = await press('recall');"

@@ -10,9 +10,8 @@ table         its runs, with those of MNIST, as the library carries them (``spin
 depths        stacks: trials, a pilot and runs as a sweep, and their record
 headline      the example network of adaptive TAP on MNIST, as long as its source trained it
 questions     what was asked before the runs, and how a record answers; contrasts judge pairs, by the tests of judging
-transient     language models of spins, trained and used with different numbers of updates; transient_questions as above
-trained_heads their heads, frozen on a text, against sampled spins
-transient_record  what was run of both, as numbers and tables
+transient     small language models, of spins and of attention, and their training
+transient_record  what was recorded of them and of their heads, as numbers and tables
 by_depth      what a record of stacks comes to, complete or not, as tables
 doubts        runs outside the plan of the stacks, to doubt what their record shows
 simplest      what a linear classifier and counting get on the tasks of the stacks
