@@ -283,7 +283,6 @@ def test_the_sample_shows_what_the_record_says_of_its_windows():
     heads = record["networks"]["trained"]["heads"]
     lengths = lens.key_lengths(data.queries, data.keys)
     live = {name: found[name].values for name in ("attended", "concentration", "second_eigenvalue", "positional")}
-    live |= {"gamma": runs.gamma(data.queries, data.keys).swapaxes(0, 1)}
     live |= {"total_variation": lengths.total_variation.swapaxes(0, 1)}
     for name, values in live.items():
         # Nine bits of a component; the record has three digits.
