@@ -38,6 +38,11 @@ def small(vocabulary):
     return Looped(words, places, norm, (widen, none), layer, (head, none[:8]), norm, jnp.zeros(len(words)), vocabulary)
 
 
+def added(x, layer, number):
+    """What a pass adds to the tokens that are there."""
+    return jnp.where(x != 0, apply(x, number, layer)[0] - x, 0)
+
+
 def length(x):
     """Of the states of each reaction."""
     return np.sqrt(np.sum(np.asarray(x) ** 2, axis=(-1, -2)))
@@ -104,8 +109,7 @@ def trained_only(states, start, numbers, ids, network):
         found = np.linalg.eigvals(np.asarray(derivative(x[b], numbers[b])).reshape(x[b].size, -1))
         found = found[np.argsort(-abs(found))[:2]]
         spectrum.append(np.stack([found.real, found.imag], -1))
-        added = lambda x, n=numbers[b]: jnp.where(x != 0, apply(x, n, layer)[0] - x, 0)  # noqa: E731
-        shares.append(jacobians.antisymmetric_share(jax.random.key(7), added, x[b]))
+        shares.append(jacobians.antisymmetric_share(jax.random.key(7), added, x[b], (layer, numbers[b])))
     _, J, v = (np.asarray(a) for a in apply(x[0], numbers[0], layer))
     n, sizes = int(numbers[0]), spins.Sizes(replicas=8, steps=4, transient=2)
     for h in range(2):
