@@ -132,6 +132,8 @@ def run(
     For compiled code, and without checks. Replicas are rows; ``shape`` is that of a state as it was given, which the
     observable and the result have. Sums of spins over time are kept in ``sum_dtype``.
     """
+    if transient >= steps:
+        raise ValueError(f"transient: expected fewer than steps, {steps}, got {transient}")
     groups, size = replicas.grouped(start).shape[0], replicas.group_size(start.shape[0])
 
     def step(state: tuple[Array, ...], t: Array) -> tuple[tuple[Array, ...], Any]:

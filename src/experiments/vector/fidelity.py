@@ -24,7 +24,7 @@ import optax
 from jaxtyping import Array, PRNGKeyArray
 
 from experiments import designs, records
-from spinbook import arguments, sphere, validate
+from spinbook import sphere, validate
 from spinbook.annotations import ArrayLike, Float
 from spinbook.precision import enable_x64
 from spinbook.spin_transformer import SpinTransformerModule
@@ -134,9 +134,10 @@ def _sampled(
 
 def _model(couplings: Any, fields: Any, beta: Any, *, dtype: Any) -> tuple[Array, Array, Array]:
     """One matrix of couplings, one field for each site, and beta > 0."""
-    J = arguments.one_matrix(couplings, dtype=dtype)
-    x = validate.matrix(fields, "fields", rows=len(J), dtype=dtype)
-    return J, x, arguments.vector_model(J, x, beta, dtype=dtype)[2]
+    J = validate.matrix(couplings, "couplings", dtype=dtype)
+    x = validate.matrix(fields, "fields", rows=J.shape[1], dtype=dtype)
+    sphere.has_radius(x, "fields")
+    return J, x, validate.positive(beta, "beta", ndim=0, dtype=dtype)
 
 
 def sampled_halves(
