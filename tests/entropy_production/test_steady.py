@@ -24,14 +24,6 @@ def test_the_identity_equals_the_log_ratio_of_path_probabilities(beta):
     np.testing.assert_allclose(sigma, exact.entropy_production(J, h, beta=beta), rtol=1e-10)
 
 
-def test_symmetric_couplings_produce_nothing_whatever_the_correlations():
-    J, _ = system(5)
-    D = np.random.default_rng(1).normal(size=(3, 5, 5))
-    symmetric = steady.from_delayed_correlations(J + J.T, (D + np.swapaxes(D, 1, 2)) / 2, beta=1.0)
-    np.testing.assert_allclose(symmetric, 0, atol=1e-13)
-    assert abs(float(exact.entropy_production(J + J.T, 0.2, beta=1.0))) < 1e-12
-
-
 def test_a_simulation_meets_the_enumeration_within_its_standard_error():
     J, h = system(4, seed=2)
     start = jnp.ones((4000, 4))
