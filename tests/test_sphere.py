@@ -95,17 +95,6 @@ def test_the_covariance_is_the_response_to_a_field(dim, magnetization, covarianc
     np.testing.assert_allclose(1.3 * covariance(h, beta=1.3), jacobian, rtol=1e-12, atol=1e-13)
 
 
-@pytest.mark.parametrize("dim", [3, 8, 128])
-def test_only_the_exact_covariance_has_the_trace_that_the_sphere_demands(dim):
-    h = fields(dim, 0.9)
-    R2 = dim / 2 - 1
-    m = np.asarray(sphere.magnetization(h, beta=1.3))
-    np.testing.assert_allclose(np.trace(sphere.covariance(h, beta=1.3)), R2 - m @ m, rtol=1e-12)
-    m = np.asarray(sphere.magnetization_large_d(h, beta=1.3))
-    gamma = math.sqrt(1 + 0.9**2)
-    np.testing.assert_allclose(np.trace(sphere.covariance_large_d(h, beta=1.3)), R2 - m @ m + 1 / gamma, rtol=1e-12)
-
-
 def test_a_spin_without_a_field_fluctuates_alike_in_every_direction():
     np.testing.assert_allclose(sphere.covariance(np.zeros(6), beta=1.0), 2 / 6 * np.eye(6), rtol=1e-14)
     np.testing.assert_array_equal(sphere.magnetization(np.zeros(6), beta=1.0), np.zeros(6))

@@ -1,6 +1,5 @@
 """Mean-field entropy production against definitions with explicit covariances, enumeration, and limits."""
 
-
 import jax
 import jax.numpy as jnp
 import numpy as np

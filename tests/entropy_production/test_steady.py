@@ -36,23 +36,6 @@ def test_a_simulation_meets_the_enumeration_within_its_standard_error():
     assert float(estimate.standard_error) < 0.02 * exactly
 
 
-def test_standard_errors_are_the_scatter_of_repeated_simulations():
-    J, h = system(3, seed=3)
-
-    @jax.jit
-    @jax.vmap
-    def run(key):
-        out = stochastic.simulate(key, jnp.ones((64, 3)), J, h, beta=1.0, steps=60, transient=20, correlations=True)
-        estimate = steady.from_simulation(out, J, beta=1.0)
-        return estimate.value, estimate.standard_error
-
-    values, errors = run(jax.random.split(jax.random.key(1), 60))
-    ratio = np.sqrt(np.mean(np.square(errors))) / np.std(values, ddof=1)
-    # The scatter of 60 values is known to 1 / sqrt(118) of itself, the mean square of 60 errors with 15 degrees of
-    # freedom to sqrt(2 / 15 / 60); four times both.
-    assert abs(ratio - 1) < 4 * np.hypot(1 / np.sqrt(118), np.sqrt(2 / 15 / 60) / 2)
-
-
 def test_a_simulation_that_still_moves_warns_with_its_drift():
     J, h = system(4, seed=4)
     short = {"beta": 1.0, "steps": 3, "transient": 0, "correlations": True}

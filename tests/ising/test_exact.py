@@ -60,17 +60,6 @@ def test_entropy_production_equals_the_asymmetric_part_of_the_delayed_correlatio
         assert abs(float(direct) - 1.4 * np.sum((J - J.T) * D)) < 1e-10
 
 
-def test_parallel_updates_of_symmetric_couplings_have_their_own_equilibrium():
-    # P(s) = exp(beta x.s) prod_i cosh(beta h_i(s)) / Z, whose flow P(s' | s) P(s) is the same in both directions.
-    J, x = system(6, symmetric=True)
-    s = all_states(6)
-    weights = np.exp(1.2 * s @ x) * np.cosh(1.2 * (x + s @ J)).prod(axis=1)
-    p = exact.stationary_distribution(J, x, beta=1.2)
-    np.testing.assert_allclose(p, weights / weights.sum(), atol=1e-12)
-    boltzmann = np.exp(1.2 * (s @ x + ((s @ J) * s).sum(axis=1) / 2))
-    assert np.abs(p - boltzmann / boltzmann.sum()).max() > 0.01
-
-
 def test_moments_are_the_sums_over_states():
     J, h = system(5)
     p = np.random.default_rng(2).dirichlet(np.ones(2**5))

@@ -105,9 +105,7 @@ def vector_mean_field(
     """
     # Linear in J for given fields, and a positive quadratic form with its antisymmetric part. There the two orders of
     # the times give the same sum, since i and j change places with them.
-    J, dim = couplings.reshape(-1, *couplings.shape[-2:]), fields.shape[1]
-    if dim % len(J):
-        raise ValueError(f"couplings: expected a number of heads that divides {dim} components, got {len(J)}")
+    J = couplings.reshape(-1, *couplings.shape[-2:])
     odd = (J - jnp.swapaxes(J, -1, -2)) / 2
     return 2 * beta * jnp.sum(odd * _delayed(odd, fields, previous_fields, beta, response))
 

@@ -82,7 +82,7 @@ def from_simulation(simulation: Simulation, couplings: Float[ArrayLike, "N N"], 
         raise ValueError("simulation: expected a simulation made with correlations=True, got one without")
     products = simulation.group_delayed_products
     values = from_delayed_correlations(couplings, products, beta=beta)
-    mean = replicas.weighted_mean(values, simulation.weights)
+    mean = jnp.tensordot(simulation.weights, values, 1)
     error = replicas.standard_error(values, simulation.weights)
     change = simulation.replica_magnetizations - simulation.replica_previous
     several = len(change) > 1

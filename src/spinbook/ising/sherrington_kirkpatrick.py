@@ -249,15 +249,7 @@ def _true_slope(system: _System) -> float:
 
 def _critical(parameters: tuple[float, float, float], slope: Callable[[_System], float]) -> float:
     """The smallest beta at which a small magnetization no longer shrinks: the slope of M at 0 is 1."""
-    mu = parameters[1]
-    message = (
-        f"coupling_mean: expected a number large enough to order the system (field_width={parameters[0]:g}, "
-        f"coupling_std={parameters[2]:g}), got {mu:g}"
-    )
-    # The average over H of beta times a slope of m is at most the rise of m, 2, over the width of the fields, 2 X: in
-    # each of the theories the slope of M stays below mu / X.
-    if mu <= parameters[0]:
-        raise ValueError(message)
+    X, mu, sigma = parameters
     # The slope is at most beta mu, so that no system orders below beta = 1 / mu.
     low = high = 1 / mu
     if slope(_System(low, *parameters)) >= 1 - 4 * _EPSILON:
@@ -266,7 +258,8 @@ def _critical(parameters: tuple[float, float, float], slope: Callable[[_System],
     while slope(_System(high, *parameters)) < 1 + 64 * _EPSILON:
         low, high = high, 1.1 * high
         if high > 100 / mu:
-            raise ValueError(message)
+            wanted = f"a number large enough to order the system (field_width={X:g}, coupling_std={sigma:g})"
+            raise ValueError(f"coupling_mean: expected {wanted}, got {mu:g}")
     return float(brentq(lambda beta: slope(_System(beta, *parameters)) - 1, low, high, xtol=1e-15, rtol=1e-14))
 
 
@@ -274,9 +267,9 @@ def critical_beta(*, field_width: Number, coupling_mean: Number, coupling_std: N
     """beta mu <1 - tanh^2(beta (H + sigma z))> = 1, which is (mu / X) <tanh(beta (X + sigma z))> = 1.
 
     The inverse temperature above which the infinite system has a magnetization; accurate to 1e-13. Not that of the
-    naive mean-field iteration, see ``naive_critical_beta``. Raises ``ValueError``
-    for negative parameters and NaN, and where the system does not order for beta mu up to 100: wide fields or strong
-    disorder prevent order at any temperature. Source: Aguilera, Igarashi & Shimazaki (2023).
+    naive mean-field iteration, see ``naive_critical_beta``. Raises ``ValueError`` for negative parameters and NaN, and
+    where the system does not order for beta mu up to 100, as for wide fields or strong disorder.
+    Source: Aguilera, Igarashi & Shimazaki (2023).
 
     >>> round(critical_beta(field_width=0.5, coupling_mean=1.0, coupling_std=0.1), 8)
     1.11084004

@@ -57,8 +57,6 @@ def _by_system(function: Callable[..., Array], couplings: Array, *vectors: Array
     J = couplings.reshape(-1, *couplings.shape[-2:])
     given = [a for a in vectors if a is not None]
     shape = jnp.broadcast_shapes(*(a.shape for a in given))
-    if shape[-1] % len(J):
-        raise ValueError(f"couplings: expected a number of heads that divides {shape[-1]} components, got {len(J)}")
 
     def systems(a: Array) -> Array:
         return by_heads(jnp.broadcast_to(a, shape).reshape(math.prod(shape[:-2]), *shape[-2:]), len(J))
