@@ -2,8 +2,6 @@
 
 Replicas are rows, (replicas, ...), of any quantity. Products that need much memory are kept for at most 16 groups of
 replicas.
-
-Functions here take their arguments without checks; their callers have checked them.
 """
 
 from __future__ import annotations

@@ -3,8 +3,6 @@
 A replica has N sites, each with a number or a vector; the update is a function that the caller passes. Averages over
 time are kept for every replica, and products of two sites, which need N^2 numbers, for at most 16 groups of replicas. A
 trajectory is stored only on request.
-
-Functions here take their arguments without checks; their callers have checked them.
 """
 
 from __future__ import annotations
@@ -19,7 +17,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from spinbook import replicas
 
-__all__ = ["Simulation", "run"]
+__all__ = ["Simulation", "rows", "run"]
 
 
 class Simulation(NamedTuple):
@@ -110,6 +108,12 @@ def _components(rows: Array) -> Array:
     return rows.reshape(*rows.shape[:2], -1)
 
 
+def rows(spins: Array, fields: Array, axes: int) -> tuple[Array, Array]:
+    """The replicas in one axis, with the fields of each, or those of all; a state has so many axes."""
+    flat = spins.reshape(-1, *spins.shape[-axes:])
+    return flat, fields if fields.ndim <= axes else jnp.broadcast_to(fields, spins.shape).reshape(flat.shape)
+
+
 def run(
     key: PRNGKeyArray,
     start: Float[Array, " R N *D"],
@@ -124,8 +128,8 @@ def run(
 ) -> Simulation:
     """s(t) = advance(fold_in(key, t - 1), s(t - 1)) from ``start``, averaged over all steps after ``transient`` ones.
 
-    For compiled code, and without checks. Replicas are rows; ``shape`` is that of a state as it was given, which the
-    observable and the result have. Sums of spins over time are kept in ``sum_dtype``.
+    Replicas are rows; ``shape`` is that of a state as it was given, which the observable and the result have. Sums of
+    spins over time are kept in ``sum_dtype``.
     """
     if transient >= steps:
         raise ValueError(f"transient: expected fewer than steps, {steps}, got {transient}")

@@ -2,8 +2,8 @@
 
 A spin s has D > 2 components and length R with R^2 = D/2 - 1, tied to D so that D to infinity has a limit; its density
 in a field h is proportional to exp(beta s . h), the von Mises-Fisher distribution of concentration beta R |h|. Fields
-are (..., D), one spin for each leading index. Exact results need the ratio of two Bessel functions; each has a twin
-``*_large_d`` that keeps the leading order in 1/D. D <= 2 is a ``ValueError``: the radius would be zero or imaginary.
+are (..., D), one spin for each leading index. Exact results need the ratio of two Bessel functions; ``large_d`` keeps
+the leading order in 1/D. D <= 2 is a ``ValueError``: the radius would be zero or imaginary.
 
 A ``Response`` is all that mean-field theory needs of a spin: ``exact``, ``large_d``, or one that you write.
 """
@@ -132,8 +132,6 @@ class Gains(NamedTuple):
 def squared_length(vectors: Array, axes: Axes = (-1,)) -> Array:
     """|a|^2, the components lying in the given axes.
 
-    Takes its arguments without checks; its callers have checked them.
-
     >>> squared_length(jnp.array([[3.0, 4.0], [1.0, 0.0]])).tolist()
     [25.0, 1.0]
     """
@@ -143,8 +141,9 @@ def squared_length(vectors: Array, axes: Axes = (-1,)) -> Array:
     return squares
 
 
-def _num_components(vectors: Array, axes: Axes) -> int:
-    return math.prod(vectors.shape[axis] for axis in axes)
+def _argument(vectors: Array, axes: Axes) -> tuple[Array, int]:
+    """|a|^2 and D."""
+    return squared_length(vectors, axes), math.prod(vectors.shape[axis] for axis in axes)
 
 
 @dataclass(frozen=True)
@@ -166,23 +165,19 @@ class Response:
 
     def __call__(self, effective_fields: Array, beta: Array, *, axes: Axes = (-1,)) -> Array:
         """m = phi(h)."""
-        h = effective_fields
-        f = self.gain(squared_length(h, axes), _num_components(h, axes), beta)
-        return jnp.expand_dims(f, axes) * h
+        return jnp.expand_dims(self.gain(*_argument(effective_fields, axes), beta), axes) * effective_fields
 
     def inverse(self, magnetizations: Array, beta: Array, *, axes: Axes = (-1,)) -> Array:
         """h with phi(h) = m."""
-        m = magnetizations
-        f = self.inverse_gain(squared_length(m, axes), _num_components(m, axes), beta)
-        return jnp.expand_dims(f, axes) * m
+        return jnp.expand_dims(self.inverse_gain(*_argument(magnetizations, axes), beta), axes) * magnetizations
 
     def slopes(self, effective_fields: Array, beta: Array, *, axes: Axes = (-1,)) -> tuple[Array, Array]:
         """f and f1 at h, of which the covariance is made, Var = (f 1 + f1 h h^T) / beta."""
-        return self._slopes(squared_length(effective_fields, axes), _num_components(effective_fields, axes), beta)
+        return self._slopes(*_argument(effective_fields, axes), beta)
 
     def gains(self, effective_fields: Array, beta: Array, *, axes: Axes = (-1,)) -> Gains:
         """f, f1 and f2 at h."""
-        return self.gains_at(squared_length(effective_fields, axes), _num_components(effective_fields, axes), beta)
+        return self.gains_at(*_argument(effective_fields, axes), beta)
 
     def gains_at(self, squared_field: Array, dim: int, beta: Array) -> Gains:
         """f, f1 and f2 where the field has the given squared length, the last two by differentiating ``gain``."""
@@ -315,8 +310,6 @@ def balanced(vectors: Float[Array, "*batch D"]) -> Float[Array, "*batch D"]:
 
     Of the same direction to the last bit, so that a / |a| may be computed for any a that is finite. Its derivative is
     that of the direction only.
-
-    Takes its arguments without checks; its callers have checked them.
 
     >>> balanced(jnp.array([3e38, 0.0, 4e-38]))[0] < 5
     Array(True, dtype=bool)

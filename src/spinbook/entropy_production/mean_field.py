@@ -90,10 +90,8 @@ def vector_mean_field(
     time t, and Var'_i in that of time t - 1. In the steady state both are the same, and this is
     beta sum_ij (J_ij - J_ji) D_ij with D_ij = beta J_ij tr(Var_i Var_j). With heads J_ij becomes a diagonal matrix, and
     the squared difference the trace tr(dJ_ij Var_j dJ_ij Var_i). The first order in the couplings overestimates where
-    they are strong. With ``sphere.exact`` the covariances are those of any D; ``sphere.large_d`` costs no Bessel
-    functions.
+    they are strong. Differentiable in all arrays, also at zero. Cost: N^2 D; no (N, D, D) array is made.
 
-    Differentiable in all arrays, and its gradient is right at zero as well. Cost: N^2 D; no (N, D, D) array is made.
     Raises ``ValueError`` for couplings that are not square, fields of another size, D <= 2, heads that do not divide D,
     NaN and beta <= 0. Source: Bal (2026), section "Entropy production", without its large-D mixture that can turn
     negative, and with its lost beta.

@@ -44,7 +44,8 @@ def _probabilities(distribution: Array | np.ndarray, name: str) -> None:
         raise ValueError(f"{name}: expected shape (2^N,), N from 1 to {_MAX_SPINS}, got {distribution.shape}")
     # The error of 2^N roundings; a larger deviation is an error of the caller and not of arithmetic.
     slack = len(distribution) * float(jnp.finfo(distribution.dtype).eps)
-    validate.require(lambda p: (p >= 0) & (abs(p.sum() - 1) <= slack), distribution, name, "probabilities of sum 1")
+    validate.require(lambda x: x >= 0, distribution, name, "probabilities >= 0")
+    validate.require(lambda x: abs(x - 1) <= slack, distribution.sum(), name, "probabilities with the sum 1")
 
 
 Couplings = Annotated[Float[ArrayLike, "N N"], _few]
@@ -139,11 +140,7 @@ def stationary_solve(
 
     The three are: all spins down, all spins up, and random weights on all states. ``residual`` is the largest distance
     sum_s |p(s) - q(s)| between them, ``converged`` says that it is at most ``tol`` (or 16 eps, in float32 2e-6). A
-    small p - P p would not be enough, since it is small at every step of a slow chain. Distributions that start in
-    different basins of a chain that does not mix stay apart, and then the function does not converge, as at large
-    N beta |J|. Rounding adds an error of up to num_steps eps.
-
-    Cost: three times ``step`` for each of num_steps. ``jax.jit``, ``jax.vmap`` and forward derivatives pass through;
+    small p - P p would not be enough, since it is small at every step of a slow chain. Cost: three times ``step`` for each of num_steps. ``jax.jit``, ``jax.vmap`` and forward derivatives pass through;
     reverse ones raise. Errors as for ``transition_matrix``.
 
     >>> solution = stationary_solve([[0.0, 1.0], [-1.0, 0.0]], 0.5, beta=0.7)

@@ -140,11 +140,9 @@ def tap_solve(
     to the third power of the strength of the couplings. The expansion is good while beta^2 sum_j J_ij^2 is well below
     1.
 
-    Given m' this is one equation m = tanh(a - b m) for each spin. Its right side decreases with m since b >= 0, so that
-    there is exactly one solution, whatever the start, and Newton's method climbs to it from below without fail. It is
-    found to rounding; ``tol`` only says when ``converged`` is True: residual = max |tanh(a_i - b_i m_i) - m_i| over the
-    spins is at most tol, or 16 eps (1 + max b), which rounding allows. Each system of a batch has its own residual,
-    ``num_steps`` and ``converged``, of the shape of the leading axes.
+    This is one equation m = tanh(a - b m) with b >= 0 for each spin, which has one solution; Newton's method finds it to
+    rounding. ``converged`` says that residual = max |tanh(a_i - b_i m_i) - m_i| is at most ``tol``, or 16 eps
+    (1 + max b), which rounding allows. Each system of a batch has its own residual, ``num_steps`` and ``converged``.
 
     Arguments and errors as for ``naive_step``; differentiable to any order. Cost: 2 N^2.
     Source: Bal (2023), label tapm; Roudi & Hertz (2011); Aguilera, Moosavi & Shimazaki (2021).

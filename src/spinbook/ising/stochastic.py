@@ -77,8 +77,7 @@ def _advanced(key: PRNGKeyArray, s: Array, doubled_couplings: Array, doubled_fie
 
 def _rows(s: Array, J: Array, h: Array, beta: Array) -> tuple[Array, Array, Array]:
     """The replicas in one axis, 2 beta J transposed, and 2 beta h."""
-    rows = s.reshape(-1, s.shape[-1])
-    h = h if h.ndim <= 1 else jnp.broadcast_to(h, s.shape).reshape(rows.shape)
+    rows, h = simulation.rows(s, h, 1)
     return rows, 2 * beta * J.T, 2 * beta * h
 
 
@@ -116,13 +115,10 @@ def simulate(
     Step t is ``step`` with the key fold_in(key, t - 1). The result is a ``Simulation`` with the last state and, as
     attributes, the means ``magnetizations`` and, if asked for, ``correlations`` and ``delayed_correlations``, each with
     standard errors. With transient = steps - 1 they are those at one time, over replicas only. ``observable``, a
-    function of one state (..., N), is recorded after every step, the transient included: ``lambda s: s`` stores the
-    trajectory, ``lambda s: s.mean(0)`` the means of the replicas, at any time and for each spin.
-
-    Arguments and errors as for ``step``. Cost: 2 R N^2 a step; correlations add 4 R N^2. Memory: a few times the spins,
-    2 N^2 for each of at most 16 groups of replicas for correlations, and what is observed. Sums of correlations in
-    float32 are exact up to 2^24 for each group. Compiled once for each shape and observable: pass the same function
-    again, not a new lambda.
+    function of one state (..., N), is recorded after every step, the transient included. Arguments and errors as for
+    ``step``. Cost: 2 R N^2 a step; correlations add 4 R N^2. Memory: a few times the spins, 2 N^2 for each of at most
+    16 groups of replicas for correlations, and what is observed. Compiled once for each shape and observable: pass the
+    same function again, not a new lambda.
 
     >>> import jax
     >>> start = jax.numpy.ones((1000, 2))

@@ -49,12 +49,6 @@ def _received(rows: Array, couplings: Array) -> Array:
     return from_heads(jnp.einsum("hij,rhjd->rhid", J, by_heads(rows, len(J))))
 
 
-def _rows(s: Array, x: Array) -> tuple[Array, Array]:
-    """The replicas in one axis, with the fields of each, or those of all."""
-    rows = s.reshape(-1, *s.shape[-2:])
-    return rows, x if x.ndim == 2 else jnp.broadcast_to(x, s.shape).reshape(rows.shape)
-
-
 def _advanced(key: Key, rows: Array, couplings: Array, fields: Array, beta: Array) -> Array:
     return sphere.sample(key, jnp.broadcast_to(fields, rows.shape) + _received(rows, couplings), beta=beta)
 
@@ -74,7 +68,7 @@ def step(key: Key, spins: Spins, couplings: Couplings, fields: Fields, *, beta: 
     >>> step(jax.random.key(0), start, [[0.0, 1.0], [-1.0, 0.0]], jax.numpy.ones((2, 4)), beta=1.0).shape
     (100, 2, 4)
     """
-    rows, x = _rows(spins, fields)
+    rows, x = simulation.rows(spins, fields, 2)
     return _advanced(key, rows, couplings, x, beta).reshape(spins.shape)
 
 
@@ -95,13 +89,8 @@ def simulate(
 
     Step t is ``step`` with the key fold_in(key, t - 1). The result is a ``Simulation`` with the last state and, as
     attributes, the means ``magnetizations`` (N, D) and, if asked for, ``correlations`` and ``delayed_correlations``
-    (N, N) of scalar products, each with standard errors. With transient = steps - 1 they are those at one time, over
-    replicas only. ``observable``, a function of one state (..., N, D), is recorded after every step, the transient
-    included.
-
-    Arguments and errors as for ``step``; ``steps`` > ``transient`` >= 0. Cost: R N^2 D a step; correlations twice that
-    again. Memory: a few times the spins, 2 N^2 for each of at most 16 groups of replicas for correlations, and what is
-    observed. Compiled once for each shape and observable: pass the same function again, not a new lambda.
+    (N, N) of scalar products, each with standard errors; all else as for ``spinbook.ising.stochastic.simulate``. Cost:
+    R N^2 D a step; correlations twice that again.
 
     >>> import jax
     >>> start = jax.numpy.zeros((200, 2, 4)).at[..., 0].set(1.0)
@@ -110,7 +99,7 @@ def simulate(
     >>> result.spins.shape, result.magnetizations.shape
     ((200, 2, 4), (2, 4))
     """
-    rows, x = _rows(spins, fields)
+    rows, x = simulation.rows(spins, fields, 2)
     return simulation.run(
         key,
         rows,
