@@ -63,8 +63,8 @@ def from_simulation(simulation: Simulation, couplings: Float[ArrayLike, "N N"], 
     The product m_i m_j of the means is symmetric in the steady state and drops out, which removes its noise. The
     standard error comes from the scatter of the simulation's groups of replicas; for a single group it is NaN. Warns
     with ``NotSteadyWarning`` where a magnetization drifts by more than six standard errors: then the transient was
-    too short. Raises ``ValueError`` for a simulation without correlations, couplings of another size, NaN and beta <= 0. Source:
-    Bal (2026), section "Entropy production", with its lost beta.
+    too short. Raises ``ValueError`` for a simulation without correlations, couplings of another size, NaN and
+    beta <= 0. Source: Bal (2026), section "Entropy production", with its lost beta.
 
     >>> import jax
     >>> from spinbook.ising import stochastic

@@ -140,8 +140,9 @@ def stationary_solve(
 
     The three are: all spins down, all spins up, and random weights on all states. ``residual`` is the largest distance
     sum_s |p(s) - q(s)| between them, ``converged`` says that it is at most ``tol`` (or 16 eps, in float32 2e-6). A
-    small p - P p would not be enough, since it is small at every step of a slow chain. Cost: three times ``step`` for each of num_steps. ``jax.jit``, ``jax.vmap`` and forward derivatives pass through;
-    reverse ones raise. Errors as for ``transition_matrix``.
+    small p - P p would not be enough, since it is small at every step of a slow chain. Cost: three times ``step`` for
+    each of num_steps. ``jax.jit``, ``jax.vmap`` and forward derivatives pass through; reverse ones raise. Errors as for
+    ``transition_matrix``.
 
     >>> solution = stationary_solve([[0.0, 1.0], [-1.0, 0.0]], 0.5, beta=0.7)
     >>> solution.value.shape, bool(solution.converged)

@@ -140,7 +140,7 @@ def tap_solve(
     to the third power of the strength of the couplings. The expansion is good while beta^2 sum_j J_ij^2 is well below
     1.
 
-    This is one equation m = tanh(a - b m) with b >= 0 for each spin, which has one solution; Newton's method finds it to
+    This is one equation m = tanh(a - b m) with b >= 0 for each spin, of one solution; Newton's method finds it to
     rounding. ``converged`` says that residual = max |tanh(a_i - b_i m_i) - m_i| is at most ``tol``, or 16 eps
     (1 + max b), which rounding allows. Each system of a batch has its own residual, ``num_steps`` and ``converged``.
 
