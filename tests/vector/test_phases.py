@@ -20,9 +20,10 @@ def squared(spins):
 
 
 def system(g, x, seed=0):
-    """Rows of couplings that sum to one, and fields of length x R."""
+    """Rows and columns of couplings that sum to one, and fields of length x R that sum to nearly nothing."""
     rng = np.random.default_rng(seed)
     z, h = rng.normal(size=(N, N)), rng.normal(size=(N, D))
+    z, h = z - z.mean(axis=0), h - h.mean(axis=0)
     J = 1 / N + g * (z - z.mean(axis=1, keepdims=True)) / np.sqrt(N)
     return J, x * sphere.radius(D) * h / np.linalg.norm(h, axis=1, keepdims=True)
 
