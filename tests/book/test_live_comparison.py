@@ -5,10 +5,11 @@ import json
 import pytest
 
 from chapters.live import comparison as live
-from experiments.comparison import experiment, summary
+from experiments import records
+from experiments.comparison import summary
 from tests.book.live import SAYS, Model, Opening
 
-ROWS = summary.summarize(experiment.recorded())
+ROWS = summary.summarize(records.of_book("comparison"))
 _WAIT = "const pause = () => new Promise((done) => setTimeout(done, 900));"
 MODEL = Model(
     "comparison",
@@ -19,8 +20,8 @@ MODEL = Model(
 
 
 def test_the_table_compares_rows_as_the_library_does(page, ask):
-    pairs = [(a, b) for a in ROWS for b in ROWS if a.task == b.task and min(a.accuracies.size, b.accuracies.size) > 1]
-    cases = [[a.accuracies.tolist(), b.accuracies.tolist()] for a, b in pairs]
+    pairs = [(a, b) for a in ROWS for b in ROWS if a.task == b.task and min(a.scores.size, b.scores.size) > 1]
+    cases = [[a.scores.tolist(), b.scores.tolist()] for a, b in pairs]
     found = ask(page, f"const answer = {json.dumps(cases)}.map((c) => Live.models.comparison.compare(...c))")
     for (a, b), answer in zip(pairs, found, strict=True):
         gap, error = summary.difference(a, b)

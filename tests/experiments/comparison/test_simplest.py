@@ -66,21 +66,3 @@ def test_counting_finds_a_rule_of_two_neighbours_and_backs_off_without_them():
     seen = Examples(part.features, np.where(np.arange(3) == 1, part.labels, NOT_ASKED).astype(np.int32))
     score, _ = simplest.count_neighbours(Task("sums", whole, seen, seen, (0, 1, 2), 3))
     assert score.loss == pytest.approx(np.log(3), rel=1e-3)
-
-
-def test_the_recorded_methods_are_those_of_the_plan():
-    record = simplest.recorded()
-    assert record["recipe"]["num_updates"] == 1000
-    assert record["mnist"]["learning_rates"] == [0.002, 0.006, 0.02]
-    assert record["mnist"]["seed"] == list(range(1, 17))
-    best = int(np.argmax(record["mnist"]["validation_accuracy"]))
-    assert record["mnist"]["learning_rate"] == record["mnist"]["learning_rates"][best]
-
-
-def test_a_comparison_is_written_and_read(tmp_path, monkeypatch):
-    tasks = classify_mnist(mnist.sample(), num_validation=50), fill_in(moby_dick.sample())
-    options = {"recipe": Recipe(num_updates=25, batch=8), "learning_rates": (1e-3, 1e-2), "num_seeds": 2}
-    made = simplest.compare(*tasks, folder=tmp_path, **options)
-    assert made["mnist"]["seed"] == [1, 2]
-    assert made["text"]["loss"] < tasks[1].blind.loss
-    assert (tmp_path / "simplest.json.gz").stat().st_size < 2000

@@ -45,11 +45,6 @@ def test_patches_are_the_pixels_of_the_image_with_that_label():
     assert [known[image.astype(float).tobytes()] for image in pixels] == task.test.labels[:, 0].tolist()
 
 
-def test_the_class_token_is_the_same_for_every_image():
-    features = tasks.classify_digits().train.features[:, 0]
-    assert np.array_equal(features, np.tile(np.array([0, 0, 0, 0, 1], np.float32), (len(features), 1)))
-
-
 def test_pixels_learned_from_have_mean_zero_and_variance_one():
     pixels = tasks.classify_digits().train.features[:, 1:, :4].astype(float)
     assert pixels.mean() == pytest.approx(0, abs=1e-6)
@@ -64,13 +59,6 @@ def test_an_answer_is_the_value_that_stands_with_the_key():
         assert [stored[int(asked[:9].argmax())] for asked in features[5:]] == labels.tolist()
 
 
-def test_keys_of_an_example_differ_and_questions_show_no_value():
-    task = tasks.recall(**SMALL)
-    keys = task.train.features[:, :8, :16].argmax(-1)
-    assert all(len(set(row)) == 8 for row in keys.tolist())
-    assert not task.train.features[:, 8:, 16:].any()
-
-
 def test_answers_are_as_frequent_as_chance_and_do_not_follow_from_the_key():
     task = tasks.recall(num_train=4000, num_test=1)
     asked, labels = task.train.features[:, 8:, :16].argmax(-1), task.train.labels
@@ -79,8 +67,3 @@ def test_answers_are_as_frequent_as_chance_and_do_not_follow_from_the_key():
     expected = counts.sum(axis=1, keepdims=True) / 8
     # Chi-square with 16 * 7 degrees of freedom: mean 112, standard deviation 15.
     assert abs(((counts - expected) ** 2 / expected).sum() - 112) < 4 * 15
-
-
-def test_more_pairs_than_keys_are_refused():
-    with pytest.raises(ValueError, match="num_keys: expected an integer >= 8, got 4"):
-        tasks.recall(num_keys=4)
