@@ -1,28 +1,25 @@
-"""Single blocks on digits and on recall, and the simplest method on the tasks of stacks.
+"""Single blocks on digits and on recall, before any plan.
 
-The records were made before, and can be remade at, the tag ``before-2.0``: ``git checkout before-2.0``, then ``python -m
-experiments run comparison --out FOLDER`` (an hour on one core) for ``comparison.json.gz``, and ``comparison-longer`` for
-``longer.json.gz``, five rows on digits, five times as long. ``simplest.json.gz`` and ``doubts.json.gz`` are what
-``experiments.comparison.simplest.compare`` and ``experiments.comparison.doubts.compare`` of that tag wrote: the former
-beside the rows of ``records/depths``, the latter single runs outside of its plan.
+The records were made before, and can be remade at, the tag ``before-2.0``: ``git checkout before-2.0``, then
+``python -m experiments run comparison --out FOLDER`` (an hour on one core) for ``comparison.json.gz``, and
+``comparison-longer`` for ``longer.json.gz``, five rows on digits, five times as long. ``simplest.json.gz`` and
+``doubts.json.gz`` are what ``experiments.comparison.simplest.compare`` and ``experiments.comparison.doubts.compare`` of
+that tag wrote: a linear classifier and counts of neighbours beside the rows of ``records/depths``, and single runs
+outside of its plan.
 
-This script makes the first and the third; memory is not measured any more. With ``--brief`` it trains two blocks for 25
-updates, and the simplest method on the samples of the data. What is done is kept in the folder, and not done again.
+This script makes the first record, without memory and physics, which are left to the tag. With ``--brief`` it trains
+two blocks for 25 updates on digits. What is done is kept in the folder, and not done again.
 """
 
-import argparse
 import math
 import time
 from functools import cache, partial
-from pathlib import Path
 
-import numpy as np
 import torch
 
 from experiments import records
-from experiments.comparison import modules, simplest, tasks, training
+from experiments.comparison import modules, tasks, training
 from experiments.comparison.training import Recipe
-from experiments.datasets import mnist, moby_dick
 from spinbook import sweep
 
 BLOCKS = {module.name: module for module in modules.MODULES}
@@ -80,42 +77,14 @@ def of_blocks(rows, names, rates, seeds, recipe, folder):
     records.write(folder / "comparison.json.gz", {"recipe": recipe | made, "rows": [row(cell) for cell in cells]})
 
 
-def of_the_simplest(images, text, rates, seeds, recipe, folder):
-    """A linear classifier of all pixels, trained as every row, and counts of what stands between two neighbours."""
-    begin = time.perf_counter()
-    train = partial(simplest.train_linear, images, recipe)
-    trials = [train(learning_rate=rate, seed=0)[1].accuracy for rate in rates]
-    rate = rates[int(np.argmax(trials))]
-    scores = [train(learning_rate=rate, seed=seed)[0] for seed in seeds]
-    linear = {"method": "a linear classifier of all pixels", "learning_rates": rates, "learning_rate": rate}
-    linear |= {"validation_accuracy": records.numbers(trials, 6), "seed": seeds}
-    linear |= {name: records.numbers([getattr(s, name) for s in scores], 6) for name in ("accuracy", "loss")}
-    score, strength = simplest.count_neighbours(text)
-    counted = {"method": "counts of what stands between two neighbours", "strength": strength}
-    counted |= {name: records.numbers(getattr(score, name), 6) for name in ("accuracy", "loss")}
-    content = {"format": 1, "recipe": recipe._asdict(), images.name: linear, text.name: counted}
-    records.write(folder / "simplest.json.gz", content | records.circumstances(begin, records.commit()))
-
-
-def main():
-    """Parse the arguments and make both records."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, required=True, help="folder of the records")
-    parser.add_argument("--brief", action="store_true", help="two blocks, few updates, samples of the data")
-    options = parser.parse_args()
-    options.out.mkdir(parents=True, exist_ok=True)
+def main(brief, folder):
     torch.set_num_threads(1)
-    if options.brief:
-        images, text = tasks.classify_mnist(mnist.sample(), num_validation=50), tasks.fill_in(moby_dick.sample())
-        brief, rows = Recipe(num_updates=25, batch=8), ("vanilla", "adaptive TAP, Gaussian")
-        of_blocks(rows, ("digits",), RATES[:2], SEEDS[:2], brief, options.out)
-        of_the_simplest(images, text, (1e-3, 1e-2), [1, 2], brief, options.out)
+    if brief:
+        of_blocks(("vanilla", "adaptive TAP, Gaussian"), ("digits",), RATES[:2], SEEDS[:2], Recipe(25, 8), folder)
     else:
-        of_blocks(tuple(BLOCKS), tuple(TASKS), RATES, SEEDS, Recipe(), options.out)
-        seeds = list(range(1, 17))
-        recipe = Recipe(num_updates=1000)
-        of_the_simplest(tasks.classify_mnist(), tasks.fill_in(), (2e-3, 6e-3, 2e-2), seeds, recipe, options.out)
+        of_blocks(tuple(BLOCKS), tuple(TASKS), RATES, SEEDS, Recipe(), folder)
 
 
 if __name__ == "__main__":
-    main()
+    options = records.arguments(__doc__)
+    main(options.brief, options.out)

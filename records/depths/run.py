@@ -1,19 +1,17 @@
-"""Stacks of one, two and four blocks on images and on a text: the plan of the comparison, ``records/comparison/plan.md``.
+"""Stacks of one, two and four blocks on images and on a text: ``records/comparison/plan.md``.
 
-The record was made before, and can be remade at, the tag ``before-2.0``: ``git checkout before-2.0``, then ``python -m
-experiments run comparison-depths --out FOLDER`` (eight hours on one core), with the data of ``book/data.md``. It lacks
-*recall apart*, which was not run.
+The record was made before, and can be remade at, the tag ``before-2.0``: ``git checkout before-2.0``, then
+``python -m experiments run comparison-depths --out FOLDER`` (eight hours on one core), with the data of
+``book/data.md``. It lacks *recall apart*, which was not run.
 
 This script makes the cells that the primary questions need, each with the number of runs that the pilot of the plan
-asked for; the pilot itself, what each layer is like, and memory are left to the tag. With ``--brief`` it trains two
-rows for 25 updates on the samples of the data. What is done is kept in the folder, and not done again.
+asked for; the pilot itself, memory and physics are left to the tag. With ``--brief`` it trains two rows for 25 updates
+on the samples of the data. What is done is kept in the folder, and not done again.
 """
 
-import argparse
 import math
 import time
 from functools import cache, partial
-from pathlib import Path
 
 import torch
 
@@ -77,14 +75,8 @@ def entry(cell, trials, runs, brief):
     return about
 
 
-def main():
-    """Parse the arguments and make the record."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, required=True, help="folder of the record")
-    parser.add_argument("--brief", action="store_true", help="two rows, few updates, samples of the data")
-    arguments = parser.parse_args()
-    out, brief, begin = arguments.out, arguments.brief, time.perf_counter()
-    out.mkdir(parents=True, exist_ok=True)
+def main(brief, out):
+    begin = time.perf_counter()
     torch.set_num_threads(1)
     options = BRIEF if brief else FULL
     stacks = [("FNet", 2), ("adaptive TAP, Gaussian", 2)] if brief else CELLS
@@ -109,4 +101,5 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    given = records.arguments(__doc__)
+    main(given.brief, given.out)

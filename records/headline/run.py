@@ -9,10 +9,8 @@ This script trains the ten seeds, or with ``--brief`` two for four updates on th
 kept in the folder, and not done again.
 """
 
-import argparse
 import time
 from functools import cache, partial
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -62,17 +60,11 @@ def one(seed, design):
     }
 
 
-def main():
-    """Parse the arguments and make the record."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, required=True, help="folder of the record")
-    parser.add_argument("--brief", action="store_true", help="two seeds, four updates, a sample of the images")
-    options = parser.parse_args()
-    design, begin = BRIEF if options.brief else FULL, time.perf_counter()
-    options.out.mkdir(parents=True, exist_ok=True)
+def main(brief, out):
+    design, begin = BRIEF if brief else FULL, time.perf_counter()
     identity, seeds = str(design), design["seeds"]
     train = partial(one, design=design)
-    found = dict(sweep.iterate(train, seeds, identity=identity, folder=options.out / "runs", num_threads=1))
+    found = dict(sweep.iterate(train, seeds, identity=identity, folder=out / "runs", num_threads=1))
     digits = {"frames": 6, "accuracy": 6, "loss": 6}
     runs = [
         {"seed": seed} | {name: records.numbers(value, digits.get(name, 4)) for name, value in found[k].items()}
@@ -86,8 +78,9 @@ def main():
         "data": {} if design["sample"] else {file.name: file.sha256 for file in mnist.FILES},
         "runs": runs,
     }
-    records.write(options.out / "headline-more.json.gz", content | records.circumstances(begin, records.commit()))
+    records.write(out / "headline-more.json.gz", content | records.circumstances(begin, records.commit()))
 
 
 if __name__ == "__main__":
-    main()
+    given = records.arguments(__doc__)
+    main(given.brief, given.out)

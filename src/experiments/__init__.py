@@ -1,7 +1,7 @@
 """The experiments behind the book's records: tasks, training, comparisons, and runs that take minutes to hours.
 
 comparison          modules of spins and transformer blocks on the same tasks
-depth               stacks trained on a text until attention pays, beside counting
+kneser_ney          what counts alone predict of a text
 vector              mean-field theories of vector spins against sampled spins
 entropy_production  training runs that watch or steer entropy production
 datasets            what is learned: images and text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import datetime
 import gzip
 import hashlib
@@ -28,6 +29,7 @@ from spinbook import sweep
 __all__ = [
     "LARGEST_BYTES",
     "Growing",
+    "arguments",
     "beside",
     "circumstances",
     "commit",
@@ -45,6 +47,7 @@ __all__ = [
 _Task = TypeVar("_Task")
 
 LARGEST_BYTES = 2_000_000
+_BOOK = Path(__file__).resolve().parents[2] / "records"
 _LIBRARIES = ("jax", "jaxlib", "equinox", "optax", "torch", "numpy", "scipy")
 
 
@@ -140,9 +143,6 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
     return record
 
 
-_BOOK = Path(__file__).resolve().parents[2] / "records"
-
-
 def place(name: str, file: str) -> Path:
     """The path of ``records/NAME/FILE``; raises ``FileNotFoundError`` where there is no such file."""
     path = _BOOK / name / file
@@ -157,6 +157,16 @@ def of_book(name: str, file: str | None = None) -> dict[str, Any]:
     Raises ``FileNotFoundError`` where there is no such file, and ``ValueError`` if its checksum is wrong.
     """
     return read(place(name, f"{file or name}.json.gz"))
+
+
+def arguments(about: str | None) -> argparse.Namespace:
+    """What a script ``records/NAME/run.py`` is told: the folder ``out``, which is made, and whether it is ``brief``."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True, help="folder of what is written")
+    parser.add_argument("--brief", action="store_true", help="few small cases, to see that everything works")
+    given = parser.parse_args()
+    given.out.mkdir(parents=True, exist_ok=True)
+    return given
 
 
 def beside(package: str, name: str) -> dict[str, Any]:

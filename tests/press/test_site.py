@@ -188,8 +188,11 @@ def test_a_run_of_other_code_is_no_run_of_the_page(copy: ToyBook) -> None:
 def test_pictures_beside_a_page_are_staged_and_editors_files_are_not(copy: ToyBook, tmp_path: Path) -> None:
     copy.path("notebooks/seen.svg").write_text("<svg/>")
     copy.path("book/.#index.md").write_text("draft")
+    (plan := copy.path("records/probe/plan.md")).parent.mkdir(parents=True)
+    plan.write_text("# A plan\n")
     stage = render.stage_book(copy.root, tmp_path / "stage", _results(copy))
     assert (stage / "notebooks/seen.svg").is_file()
+    assert (stage / "records/probe/plan.md").is_file()
     assert not (stage / "book/.#index.md").exists()
     contents = (stage / "_toc.yml").read_text()
     assert "book/ledger/probe" in contents

@@ -96,7 +96,7 @@ def _key(root: Path, results: Mapping[str, Path]) -> str:
     """A digest of what the site is made of, but for the packages that are installed."""
     made_of = [root / "_config.yml", root / "_toc.yml", *(root / "_build" / name for name in RECORDS)]
     made_of += [folder / "record.json" for folder in results.values()]
-    for folder in ("book", "notebooks", "src"):
+    for folder in ("book", "notebooks", "records", "src"):
         made_of += [path for path in (root / folder).rglob("*") if path.is_file() and "__pycache__" not in path.parts]
     known = hashlib.sha256(repr(sorted(results)).encode())
     for path in sorted(made_of):
@@ -127,10 +127,12 @@ def stage_book(
         ignore=lambda folder, names: {name for name in names if name in _APART or not manuscript.is_ours(name)},
     )
     (stage / "book" / "index.md").rename(stage / "index.md")
-    for picture in (path for path in (root / "notebooks").rglob("*") if path.suffix in _PICTURES):
-        target = stage / picture.relative_to(root)
+    pictures = [path for path in (root / "notebooks").rglob("*") if path.suffix in _PICTURES]
+    # Pages of plans include the text that lies beside their records.
+    for file in (*pictures, *manuscript.listed(root / "records", "*/plan.md")):
+        target = stage / file.relative_to(root)
         target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(picture, target)
+        shutil.copy(file, target)
     by_page = {failure.chapter: failure for failure in failures}
     for name in pages.names(root):
         chapter = pages.load(root, name)

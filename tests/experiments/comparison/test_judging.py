@@ -7,7 +7,6 @@ import pytest
 from scipy import stats
 
 from experiments.comparison import judging
-from experiments.comparison.judging import above
 
 RNG = np.random.default_rng(5)
 SAMPLES = [RNG.normal(0.3, 1.0, size=n) for n in (2, 3, 5, 12)]
@@ -94,44 +93,6 @@ def test_a_wrong_no_of_several_questions_is_as_rare_as_of_one():
         each = [judging.above(rng.normal(0.5, 1.0, 6), 0.5) for _ in range(4)]
         wrong += judging.together(each).decision == "no"
     assert wrong / 2000 < 0.05 + 4 * math.sqrt(0.05 * 0.95 / 2000)
-
-
-GROWTH = judging.Contrast("distance", ((1, "vanilla", 4), (-1, "FNet", 4), (-1, "vanilla", 1), (1, "FNet", 1)))
-
-
-def scores(shift, *, seeds=8, spread=0.002):
-    """Of both rows at both depths, with noise of which half is shared by a seed; FNet is worse by ``shift`` at four."""
-    rng = np.random.default_rng(1)
-    shared, found = rng.normal(size=seeds), {}
-    for row, depth in (("vanilla", 1), ("vanilla", 4), ("FNet", 1), ("FNet", 4)):
-        noise = spread * (shared + rng.normal(size=seeds))
-        means = 0.9 - shift * ((row, depth) == ("FNet", 4)) + noise
-        found |= {(row, depth, seed): float(x) for seed, x in enumerate(means)}
-    return found
-
-
-def test_differences_are_between_runs_of_one_seed():
-    """What noise a seed shares drops out: were the runs paired otherwise, the error would be larger."""
-    found = judging.found(GROWTH, judging.by_seed(GROWTH.terms, scores(0.03, seeds=200)), (), lambda d: above(d, 0.01))
-    assert found.difference.mean == pytest.approx(0.03, abs=0.002)
-    assert found.difference.standard_error == pytest.approx(0.002 * math.sqrt(4 / 200), rel=0.2)
-    assert (found.decision, found.failed, found.without_failures) == ("yes", (), None)
-
-
-def test_a_failed_run_cannot_decide_alone():
-    failed = {("FNet", 4, seed) for seed in range(4)}
-
-    def ask(shift):
-        guessed = {key: 0.1 if key in failed else x for key, x in scores(shift, seeds=10).items()}
-        return judging.found(GROWTH, judging.by_seed(GROWTH.terms, guessed), failed, lambda d: above(d, 0.01))
-
-    alone, agreed = ask(0.0), ask(0.03)
-    assert (alone.verdict.decision, alone.decision, alone.failed) == ("yes", "undecided", (0, 1, 2, 3))
-    assert agreed.decision == "yes"
-    assert judging.joint([agreed, agreed], level=0.05)[1] == "yes"
-    # The verdict of both is yes, and rests on one that failed runs leave open.
-    assert judging.joint([alone, agreed], level=0.05)[0].decision == "yes"
-    assert judging.joint([alone, agreed], level=0.05)[1] == "undecided"
 
 
 def test_holm_rejects_until_the_first_that_is_not():

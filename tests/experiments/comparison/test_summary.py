@@ -45,7 +45,12 @@ def test_a_run_of_a_block_that_failed_is_counted_and_does_not_enter_the_mean():
 
 @pytest.mark.parametrize(("task", "guess"), [("mnist", 0.1), ("text", 2.8)])
 def test_a_run_of_a_stack_that_failed_counts_as_a_guess(task, guess):
-    columns = {"accuracy": [None, 0.5], "test_loss": [None, 0.5], "failure": ["diverged", ""], "time_ratio": [4.0, None]}
+    columns = {
+        "accuracy": [None, 0.5],
+        "test_loss": [None, 0.5],
+        "failure": ["diverged", ""],
+        "time_ratio": [4.0, None],
+    }
     columns |= {"learning_rate": [0.1, 0.1], "contraction_before": [9.0, 0.2], "contraction_after": [None, 0.6]}
     cell = {"row": "FNet", "task": task, "depth": 2, "runs": columns, "family": "mixers", "framework": "jax"}
     blind = {task: {"accuracy": 0.1, "loss": 2.8}}
@@ -56,12 +61,6 @@ def test_a_run_of_a_stack_that_failed_counts_as_a_guess(task, guess):
     assert (s.failed, s.num_runs, s.learning_rate, s.depth, s.time_ratio) == (1, 2, 0.1, 2, 4.0)
     # What physics a failed run has is left out.
     assert s.contraction == (0.2, 0.6)
-
-
-def test_errors_of_a_difference_add_in_squares():
-    pair = [made_row(runs=RUNS[:2]), made_row("b", runs=[made_run(accuracy=a) for a in (0.1, 0.3)])]
-    a, b = summary.summarize({"rows": pair})
-    assert summary.difference(a, b) == (pytest.approx(0.4), pytest.approx(0.1 * math.sqrt(2)))
 
 
 def test_wins_are_the_share_of_pairs_that_the_first_has_and_ties_are_halves():

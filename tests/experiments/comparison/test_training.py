@@ -125,10 +125,7 @@ def test_a_run_is_measured_completely_and_leaves_the_process_as_it_was():
     assert jax.config.jax_enable_x64
     assert jax.config.jax_numpy_dtype_promotion == promotion
     assert outcome.failure == ""
-    assert outcome.production_before == outcome.production_after == 0
-    assert outcome.steps_after >= 1
     assert outcome.time_ratio > 0
-    assert math.isnan(outcome.contraction_after)
 
 
 def test_a_run_from_the_same_seed_is_the_same_and_from_another_is_not():
@@ -158,11 +155,9 @@ def test_failures_come_back_with_their_reason(monkeypatch):
         train("vanilla", 1e-3, Recipe(30))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("row", ["naive spins, one step, 4 heads", "adaptive TAP, Gaussian"])
-def test_a_course_of_a_stack_has_curves_and_what_its_layers_are_like(row):
-    module = modules.stacked(row, 2, TEXT.grid)
+def test_a_course_of_a_stack_has_curves(single):
     recipe = Recipe(num_updates=50, batch=4)
+    module = modules.stacked("adaptive TAP, Gaussian", 2, TEXT.grid)
     course = training.follow(module, TEXT, learning_rate=2e-3, seed=1, recipe=recipe, repeats=0, num_looks=2)
     assert course.outcome.failure == ""
     assert course.losses.shape == (2,)
@@ -170,36 +165,30 @@ def test_a_course_of_a_stack_has_curves_and_what_its_layers_are_like(row):
     assert course.looks[0].tolist() == [25, 50]
     # The last look is at the first of the examples for validation, here all of them.
     assert course.looks[1:, -1] == pytest.approx([course.validation.accuracy, course.validation.loss], rel=1e-5)
-    assert course.outcome.contraction_after > 0
 
 
 def test_layers_of_a_stack_differ_and_follow_each_other():
-    stack = modules.stacked("no feed-forward", 3).make(jax.random.key(0), 4, 8)
-    first, second, _ = (layer.mixer.to_output for layer in stack.layers)
-    assert not np.array_equal(first, second)
+    stack = modules.stacked("no feed-forward", 2).make(jax.random.key(0), 4, 8)
+    first, second = stack.layers
+    assert not np.array_equal(first.mixer.to_output, second.mixer.to_output)
     x = jax.random.normal(jax.random.key(1), (4, 8), jnp.float32)
-    given = [*stack.inputs(x), stack(x).value]
-    assert np.array_equal(given[0], x)
-    for layer, here, there in zip(stack.layers, given, given[1:], strict=False):
-        np.testing.assert_allclose(layer(here).value, there, atol=1e-6)
+    np.testing.assert_allclose(second(first(x).value).value, stack(x).value, atol=1e-6)
 
 
 class _Stubborn(torch.nn.Module):
     def forward(self, x):
-        return torch_blocks.SettledBatch(x, torch.tensor([True, False]), torch.tensor([3, 7]))
+        return torch_blocks.SettledBatch(x, torch.tensor([True, False]))
 
 
-def test_an_example_is_solved_where_every_layer_solved_it_and_steps_add_up():
+def test_an_example_is_solved_where_every_layer_solved_it():
     found = torch_blocks.Stack([torch_blocks.Vanilla(8, 2), _Stubborn(), _Stubborn()])(torch.ones(2, 3, 8))
     assert found.converged.tolist() == [True, False]
-    assert found.num_steps.tolist() == [7, 15]
 
     def half(x):
-        return blocks.Settled(x, jnp.asarray(False), jnp.asarray(4, jnp.int32))
+        return blocks.Settled(x, jnp.asarray(False))
 
     found = blocks.Stack((half, blocks.Block(8, blocks.Identity(), None)))(jnp.ones((3, 8), jnp.float32))
     assert not found.converged
-    assert found.num_steps == 5
 
 
 @pytest.mark.slow
