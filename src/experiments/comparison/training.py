@@ -429,13 +429,6 @@ def follow(
 
     Raises ``ValueError`` for a learning rate that is not positive and a number of updates below 1, or no multiple of 25
     beyond that.
-
-    >>> from experiments.comparison.tasks import recall
-    >>> task, recipe = recall(num_pairs=2, num_keys=2, num_values=2, num_train=8, num_test=4), Recipe(50, 2)
-    >>> vanilla = modules.stacked("vanilla", 2)
-    >>> course = follow(vanilla, task, learning_rate=0.01, seed=0, recipe=recipe, repeats=0, num_looks=1)
-    >>> course.losses.shape, course.looks.shape
-    ((2,), (3, 1))
     """
     rate = float(validate.positive(learning_rate, "learning_rate", ndim=0))
     updates = validate.count(recipe.num_updates, "num_updates", minimum=1)
@@ -486,5 +479,14 @@ def follow(
 
 
 def train(module: Module, task: Task, **options: Any) -> Outcome:
-    """The ``outcome`` of ``follow``, without looks on the way."""
+    """The ``outcome`` of ``follow``, without looks on the way. A module of your own, which pools:
+
+    >>> from experiments.comparison.tasks import recall
+    >>> task = recall(num_pairs=2, num_keys=2, num_values=2, num_train=8, num_test=4)
+    >>> def make(key, sites, dim):
+    ...     return blocks.Block(dim, blocks.Pooling(), blocks.FeedForward(dim, key=key))
+    >>> mine = Module("mine", "own", make, lambda sites, dim: 8 * dim**2 + 9 * dim)
+    >>> train(mine, task, learning_rate=0.01, seed=0, recipe=Recipe(5, 2), repeats=0).failure
+    ''
+    """
     return follow(module, task, num_looks=0, **options).outcome
