@@ -5,7 +5,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from experiments.vector.phases import couplings, fields
 from spinbook import sphere
 from spinbook.vector import mean_field, phases, stochastic
 
@@ -21,8 +20,15 @@ def squared(spins):
 
 
 def system(g, x, seed=0):
-    keys = jax.random.split(jax.random.key(seed))
-    return couplings(keys[0], N, kind="normal", scale=g), fields(keys[1], N, D, length=x)
+    """Couplings of mean 1/N whose rows and columns sum to one, and inputs of length x R that sum to zero."""
+    rng = np.random.default_rng(seed)
+    z, u = rng.normal(size=(N, N)), rng.normal(size=(N, D))
+    z -= z.mean(axis=0)
+    z -= z.mean(axis=1, keepdims=True)
+    for _ in range(100):
+        u -= u.mean(axis=0)
+        u /= np.linalg.norm(u, axis=1, keepdims=True)
+    return 1 / N + g * z / np.sqrt(N), x * sphere.radius(D) * u
 
 
 @pytest.mark.parametrize("law", LAWS)
