@@ -118,9 +118,6 @@ class Attention(QueryKeyValue):
     (5, 8)
     """
 
-    def __init__(self, dim: int, num_heads: int, *, key: PRNGKeyArray) -> None:
-        super().__init__(dim, num_heads, key=key)
-
     def __call__(self, x: Float[Array, "N D"]) -> Float[Array, "N D"]:
         q, k, v = self.split(x)
         weights = jax.nn.softmax(q @ jnp.swapaxes(k, -1, -2) / np.float32(np.sqrt(q.shape[-1])), axis=-1)

@@ -55,9 +55,8 @@ class Task:
     """Examples to learn from, to choose a learning rate by, and to report, and the sites where answers are read.
 
     A task equals itself alone, so that what is compiled for it can be kept by it. No example is in two of the three
-    sets. ``chance`` is the accuracy of guessing at random. ``averaged``: the one answer is read off the average over
-    all sites, and ``answer_sites`` is empty. ``grid``: how the sites lie, as (rows, columns) or (sites,); empty where
-    neighbours mean nothing.
+    sets. ``averaged``: the one answer is read off the average over all sites, and ``answer_sites`` is empty. ``grid``:
+    how the sites lie, as (rows, columns) or (sites,); empty where neighbours mean nothing.
     """
 
     name: str
@@ -78,11 +77,6 @@ class Task:
     def num_features(self) -> int:
         """Features of a site."""
         return self.train.features.shape[2]
-
-    @property
-    def chance(self) -> float:
-        """1 / classes."""
-        return 1 / self.num_classes
 
     @property
     def blind(self) -> Blind:
@@ -149,8 +143,8 @@ def recall(
     but the pairs of the same example tells the answer. As many examples for validation as for testing.
 
     >>> task = recall()
-    >>> task.train.features.shape, task.test.labels.shape, task.chance
-    ((16000, 16, 24), (500, 8), 0.125)
+    >>> task.train.features.shape, task.test.labels.shape
+    ((16000, 16, 24), (500, 8))
     """
     pairs = validate.count(num_pairs, "num_pairs", minimum=1)
     num_keys = validate.count(num_keys, "num_keys", minimum=pairs)
