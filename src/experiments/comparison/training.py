@@ -200,13 +200,10 @@ class _Network(eqx.Module):
     block: Any
     answer_sites: tuple[int, ...] = eqx.field(static=True)
     normalized: bool = eqx.field(static=True)
-    averaged: bool = eqx.field(static=True, default=False)
-
-    def inputs(self, features: Array) -> Array:
-        return features @ self.embedding.T + self.positions
+    averaged: bool = eqx.field(static=True)
 
     def __call__(self, features: Array) -> tuple[Array, blocks.Settled]:
-        found = self.block(self.inputs(features))
+        found = self.block(features @ self.embedding.T + self.positions)
         read = found.value if self.averaged else found.value[jnp.asarray(self.answer_sites)]
         read = blocks.standardized(read) if self.normalized else read
         read = jnp.mean(read, axis=0, keepdims=True) if self.averaged else read
@@ -216,13 +213,8 @@ class _Network(eqx.Module):
 def _network(module: Module, task: Task, dim: int, seed: int) -> _Network:
     start = {name: jnp.asarray(array) for name, array in shared_start(task, dim, seed=seed).items()}
     block = module.make(jax.random.key(seed), task.num_sites, dim)
-    return _Network(
-        **start,
-        block=block,
-        answer_sites=task.answer_sites,
-        normalized=module.normalized,
-        averaged=task.averaged,
-    )
+    static = {"answer_sites": task.answer_sites, "normalized": module.normalized, "averaged": task.averaged}
+    return _Network(**start, block=block, **static)
 
 
 @lru_cache(maxsize=2)
@@ -311,11 +303,8 @@ class _TorchNetwork(nn.Module):
         self.answer_sites, self.normalized = list(task.answer_sites), module.normalized
         self.averaged = task.averaged
 
-    def inputs(self, features: Tensor) -> Tensor:
-        return features @ self.embedding.T + self.positions
-
     def forward(self, features: Tensor) -> tuple[Tensor, torch_blocks.SettledBatch]:
-        found = self.block(self.inputs(features))
+        found = self.block(features @ self.embedding.T + self.positions)
         read = found.value if self.averaged else found.value[:, self.answer_sites]
         read = torch_blocks.standardized(read) if self.normalized else read
         read = read.mean(dim=1, keepdim=True) if self.averaged else read
