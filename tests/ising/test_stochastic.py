@@ -205,6 +205,7 @@ def test_groups_of_unequal_size_give_the_plain_averages():
     np.testing.assert_allclose(result.correlation_standard_errors, error, atol=1e-12)
 
 
+@pytest.mark.documented_nan
 def test_one_replica_has_means_and_no_standard_errors():
     J, h = system()
     result = stochastic.simulate(jax.random.key(0), np.ones(4), J, h, beta=1.0, steps=10, correlations=True)
