@@ -35,11 +35,11 @@ def test_the_table_changes_task_and_length_and_names_what_is_lost(page, width, a
     answer = ask(
         page,
         f"{WAIT} const count = () => document.querySelectorAll('.live-table button').length;"
-        f"const press = async (text) => {{ [...document.querySelectorAll('.live button')].find((b) => b.textContent"
+        f"const choose = async (text) => {{ [...document.querySelectorAll('.live button')].find((b) => b.textContent"
         f".startsWith(text)).click(); await pause(); return {{says: {SAYS}, rows: count()}}; }};"
-        "const first = count(); const recall = await press('recall');"
-        "const longer = await press('1,500'); const pooled = await press('identity mixer, averaged');"
-        "const back = await press('recall'); const numbers = [...document.querySelectorAll('.live-table .number')];"
+        "const first = count(); const recall = await choose('recall');"
+        "const longer = await choose('1,500'); const pooled = await choose('identity mixer, averaged');"
+        "const back = await choose('recall'); const numbers = [...document.querySelectorAll('.live-table .number')];"
         "const high = numbers.filter((n) => n.textContent).map((n) => n.clientHeight);"
         "const lines = Math.max(...high) / Math.min(...high);"
         "const answer = {first, recall, longer, pooled, back, lines,"
