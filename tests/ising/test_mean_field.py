@@ -175,3 +175,9 @@ def test_common_fluctuations_follow_an_index_order_that_a_swap_would_break():
     expected = np.linalg.inv(np.eye(NUM_SPINS) - A) @ b
     np.testing.assert_allclose(mean_field.collective_shift(m, J, beta=1.0), expected, rtol=1e-9, atol=1e-14)
     np.testing.assert_allclose(mean_field.collective_shift(m, J / 2, beta=2.0), expected, rtol=1e-9, atol=1e-14)
+
+
+@pytest.mark.documented_nan
+def test_fluctuations_that_do_not_die_out_have_no_shift():
+    assert np.all(np.isnan(mean_field.collective_shift(np.zeros(2), np.full((2, 2), 0.5), beta=1.0)))
+    assert np.all(np.isnan(mean_field.collective_shift(np.zeros(2), np.full((2, 2), 3.0), beta=1.0)))

@@ -36,6 +36,7 @@ def test_a_strong_field_holds_the_unit_spins_of_the_saddle_point_too():
     assert abs(float(across.mean()) - 2) < 4 * (2 / 4000) ** 0.5
 
 
+@pytest.mark.documented_nan
 def test_what_is_not_a_number_ends_a_sampler_under_a_trace():
     fields = jnp.array([[1.0, 0, 0], [jnp.nan, 0, 0]])
     s = jax.jit(lambda h: sphere.sample(jax.random.key(0), h, beta=1.0))(fields)

@@ -98,6 +98,7 @@ def test_jit_changes_nothing():
         np.testing.assert_array_equal(jax.jit(sampler)(jax.random.key(0), t), sampler(jax.random.key(0), t))
 
 
+@pytest.mark.documented_nan
 def test_traced_units_that_cannot_be_normalised_are_not_numbers():
     key = jax.random.key(0)
     for sampler in (samplers.exponential(1.0), samplers.laplace(1.0)):

@@ -42,6 +42,7 @@ def test_parameters_per_unit_broadcast_against_the_last_axis():
             np.testing.assert_allclose(together[:, m], alone, rtol=0, atol=1e-14)
 
 
+@pytest.mark.documented_nan
 def test_truncation_of_the_poisson_sum_stays_below_its_bound():
     # Short sums, so that what is left out is large enough to be seen.
     t = np.log(2.0)
@@ -51,6 +52,7 @@ def test_truncation_of_the_poisson_sum_stays_below_its_bound():
         hidden_sum.poisson(1.0, max_count=20)(t)
 
 
+@pytest.mark.documented_nan
 def test_where_a_traced_sum_cannot_be_trusted_it_says_so():
     assert np.isposinf(jax.jit(hidden_sum.exponential(1.0))(1.5))
     assert np.isposinf(jax.jit(hidden_sum.laplace(1.0))(-1.5))

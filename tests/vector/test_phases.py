@@ -20,12 +20,15 @@ def squared(spins):
 
 
 def system(g, x, seed=0):
-    """Rows and columns of couplings that sum to one, and fields of length x R that sum to nearly nothing."""
+    """Couplings of mean 1/N whose rows and columns sum to one, and inputs of length x R that sum to zero."""
     rng = np.random.default_rng(seed)
-    z, h = rng.normal(size=(N, N)), rng.normal(size=(N, D))
-    z, h = z - z.mean(axis=0), h - h.mean(axis=0)
-    J = 1 / N + g * (z - z.mean(axis=1, keepdims=True)) / np.sqrt(N)
-    return J, x * sphere.radius(D) * h / np.linalg.norm(h, axis=1, keepdims=True)
+    z, u = rng.normal(size=(N, N)), rng.normal(size=(N, D))
+    z -= z.mean(axis=0)
+    z -= z.mean(axis=1, keepdims=True)
+    for _ in range(100):
+        u -= u.mean(axis=0)
+        u /= np.linalg.norm(u, axis=1, keepdims=True)
+    return 1 / N + g * z / np.sqrt(N), x * sphere.radius(D) * u
 
 
 @pytest.mark.parametrize("law", LAWS)
