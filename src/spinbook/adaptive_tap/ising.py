@@ -520,5 +520,6 @@ def iterate_ising(
         )
         num_steps += kept
         lights.append(light)
-    values = (v.reshape(model.batch + v.shape[1:]) for v in (m, V, residual, num_steps, residual <= tol))
-    return IsingIteration(*values, torch.stack(lights).reshape(len(lights), *model.batch))
+    m, V, residual, num_steps = (v.reshape(model.batch + v.shape[1:]) for v in (m, V, residual, num_steps))
+    smallest = torch.stack(lights).reshape(len(lights), *model.batch)
+    return IsingIteration(m, V, residual, num_steps, residual <= tol, smallest)
