@@ -11,7 +11,7 @@ import scipy.special
 import torch
 
 from experiments import encoder, lens_record
-from experiments.lens_record import echoes, jacobians, runs
+from experiments.lens_record import echoes, jacobians, networks
 from experiments.vector import fidelity
 from spinbook import lens, sphere
 from spinbook.entropy_production import vector_delayed_correlations
@@ -138,7 +138,7 @@ def test_lengths_of_keys_by_a_loop_over_rows(mask):
     assert even.qk_norm > 0.01
 
 
-def test_the_antisymmetric_share_and_the_growth_are_those_of_the_whole_jacobian():
+def test_the_antisymmetric_share_is_that_of_the_whole_jacobian():
     rng = np.random.default_rng(0)
     W, x = jnp.asarray(rng.normal(size=(12, 12))), rng.normal(size=(3, 4))
 
@@ -149,8 +149,6 @@ def test_the_antisymmetric_share_and_the_growth_are_those_of_the_whole_jacobian(
     expected = np.sum((J - J.T) ** 2) / 4 / np.sum(J**2)
     share, error = jacobians.antisymmetric_share(jax.random.key(0), layer, x, (W,), num_probes=2000)
     assert abs(share - expected) < 4 * error
-    grown = jacobians.growth(jax.random.key(0), layer, x, (W,), num_probes=4000)
-    assert grown == pytest.approx(np.sqrt(np.sum(J**2) / 12), rel=0.05)
     energy = jax.grad(lambda x, W: jnp.sum(jnp.logaddexp(0, W @ x.ravel())))
     assert jacobians.antisymmetric_share(jax.random.key(0), energy, x, (W,))[0] < 1e-25
 
@@ -187,20 +185,11 @@ def test_a_layer_is_that_of_pytorch():
     assert np.asarray(encoder.block(jnp.asarray(x), layer, 2).outputs) == pytest.approx(expected, abs=1e-12)
 
 
-def test_contributions_add_up_to_attention_and_the_echo_is_a_loop_over_the_others():
-    layer, following = tiny(), tiny(seed=3)
+def test_contributions_add_up_to_attention():
+    layer = tiny()
     t = encoder.block(jnp.asarray(np.random.default_rng(1).normal(size=(5, 8))), layer, 2)
     C = echoes.contributions(t.attention, t.values, layer.from_values[0])
     assert C.sum(1) == pytest.approx(np.asarray(t.attended - layer.from_values[1]), abs=1e-12)
-    J = softmax(2, 5, 5)
-    V, W = (np.asarray(w[0]) for w in (following.to_values, following.from_values))
-    expected = np.zeros((5, 8))
-    for i in range(5):
-        for j in set(range(5)) - {i}:
-            for h in range(2):
-                part = np.s_[4 * h : 4 * h + 4]
-                expected[i] += J[h, i, j] * (C[j, i] @ V[:, part]) @ W[part]
-    assert echoes.echo(C, J, V, W) == pytest.approx(expected, abs=1e-12)
 
 
 def test_a_planted_echo_is_found_and_one_that_is_not_there_explains_nothing():
@@ -280,12 +269,12 @@ def test_windows_are_even_and_too_few_tokens_are_refused():
 
 def test_controls_keep_what_they_should():
     network = encoder.Encoder(jnp.ones((9, 8)), jnp.ones((6, 8)), (jnp.ones(8), jnp.ones(8)), (tiny(),))
-    shuffled = runs.control("shuffled", network)
+    shuffled = networks.control("shuffled", network)
     for old, new in zip(network.layers[0], shuffled.layers[0], strict=True):
         assert np.sort(np.ravel(old[0])) == pytest.approx(np.sort(np.ravel(new[0])))
         assert np.array_equal(old[1], new[1])
     assert not np.array_equal(network.layers[0].widen[0], shuffled.layers[0].widen[0])
-    assert float(jnp.std(runs.control("fresh", network).layers[0].widen[0])) == pytest.approx(0.02, rel=0.3)
+    assert float(jnp.std(networks.control("fresh", network).layers[0].widen[0])) == pytest.approx(0.02, rel=0.3)
 
 
 def test_the_sample_shows_what_the_record_says_of_its_windows():
@@ -294,20 +283,10 @@ def test_the_sample_shows_what_the_record_says_of_its_windows():
     heads = record["networks"]["trained"]["heads"]
     lengths = lens.key_lengths(data.queries, data.keys)
     live = {name: found[name].values for name in ("attended", "concentration", "second_eigenvalue", "positional")}
-    live |= {"gamma": runs.gamma(data.queries, data.keys).swapaxes(0, 1)}
     live |= {"total_variation": lengths.total_variation.swapaxes(0, 1)}
     for name, values in live.items():
         # Nine bits of a component; the record has three digits.
         assert values == pytest.approx(np.array(heads[name], float)[[3, 19]], rel=0.02, abs=0.005), name
-
-
-def test_packed_vectors_are_off_by_half_a_part_of_their_largest_component():
-    x = np.random.default_rng(0).normal(size=(2, 5, 7)) * np.array([[[100.0]], [[0.01]]])
-    found = lens_record._unpacked(lens_record.packed({"x": x}), "x")
-    # Half a part of 255, and the eleven bits of the scale.
-    allowed = np.abs(x).max(-1, keepdims=True) * (0.5 / 255 + 2.0**-11)
-    assert (np.abs(found - x) <= allowed).all()
-    assert np.abs(found - x).max() > 0.1 * allowed.max()
 
 
 def test_means_by_head_are_those_of_windows_and_of_what_controls_keep():
@@ -332,36 +311,7 @@ def test_the_leading_mode_is_that_of_all_tokens_alike_where_others_die_out_as_sl
     assert law.one_mode == pytest.approx(expected, rel=1e-9)
 
 
-def test_the_regression_of_a_record_finds_what_was_planted_and_how_sure_that_is():
-    rng = np.random.default_rng(4)
-    windows, tokens, components, noise = 16, 30, 4, 0.2
-    x = rng.normal(size=(3, windows, 1, tokens, components))
-    y = 0.5 * x[0] + 1.5 * x[1] + noise * rng.normal(size=x[0].shape)
-    found = runs._regression(np.stack([y, *x], axis=2))
-    np.testing.assert_allclose(found["coefficients"], [[0.5, 1.5, 0.0]], atol=0.03)
-    # Taking the echo from the outputs is to add minus one of it, exactly, since the fit is linear.
-    planted = np.subtract(found["planted_coefficients"], found["coefficients"])
-    np.testing.assert_allclose(planted, [[0, 0, -1]], atol=1e-3)
-    # Of unit predictors a coefficient scatters by the noise over the root of the number of values. Three times eight
-    # groups say so to 15 %, and this is four times as much.
-    expected = noise / np.sqrt(windows * tokens * components)
-    assert 0.4 < np.sqrt(np.mean(np.square(found["coefficient_errors"]))) / expected < 1.6
-    explained = 2.5 / (2.5 + noise**2)
-    np.testing.assert_allclose(found["share"], [explained], atol=0.01)
-    assert found["without"][0][2] == pytest.approx(found["share"][0], abs=0.01)
-
-
 @pytest.mark.parametrize("size", [1e-300, 1e-170, 1e-90, 1e70])
 def test_only_the_direction_counts_for_cosines_however_long_the_vectors(size):
     x = np.random.default_rng(2).normal(size=(5, 3))
     assert lens.token_cosine(size * x) == pytest.approx(lens.token_cosine(x), rel=1e-12)
-
-
-def test_long_keys_have_numpys_correlation_beyond_what_a_mask_gives():
-    k, mask = np.random.default_rng(0).normal(size=(6, 4)), np.tril(np.ones((6, 6), bool))
-    J = softmax(6, 6) * mask
-    J /= J.sum(1, keepdims=True)
-    even = (mask / mask.sum(1, keepdims=True)).sum(0)
-    for seen, expected in ((None, J.sum(0)), (mask, J.sum(0) / even)):
-        correlation = np.corrcoef(np.log(np.linalg.norm(k, axis=1)), np.log(expected))[0, 1]
-        assert runs.long_keys(k, J, seen) == pytest.approx(correlation, abs=1e-12)
