@@ -191,6 +191,7 @@ def test_a_search_from_the_steady_state_ends_there_at_once(system, heads):
         tap_step(m, J, x, beta=BETA, start=9 * m)
 
 
+@pytest.mark.documented_nan
 def test_what_is_not_solved_is_not_returned_silently(system):
     J, x, m = system(strength=60.0)
     assert np.isnan(tap_step(m, J, x, beta=5.0)).all()
