@@ -67,7 +67,7 @@ def _source(low: float, high: float, field: str, exponents: int) -> Callable[[Si
         from spinbook.self_attention import DIAGRAM, paper_network
 
         options: dict[str, Any] = {"steps": sizes.steps, "transient": sizes.transient, "num_exponents": exponents}
-        options |= {"observation": DIAGRAM._replace(field=field, max_crossings=200)}
+        options |= {"observation": DIAGRAM._replace(field=field)}
         return paper_network(), _range(sizes, low, high, "num_betas"), options
 
     return arguments

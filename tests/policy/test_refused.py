@@ -72,7 +72,6 @@ CASES = [
     ("token", lambda: sa.token_window(PAPER, [1, 2, 1])),
     ("num_spins", lambda: sa.sample_finite(KEY, PAPER, beta=1.0, num_spins=2, steps=2)),
     ("beta", lambda: sa.lyapunov_exponents(PAPER, beta=0.0, steps=40, transient=8)),
-    ("exponents", lambda: sa.kaplan_yorke_dimension([0.5, -0.1])),
     ("f", lambda: fixed_point.solve(lambda y: y[:1], np.zeros(2))),
     ("f", lambda: lyapunov.exponents(lambda x, p: x[:1], (0.1, 0.1), 1.0, steps=100, transient=0)),
     ("num_heads", lambda: _module(16, 3)),
