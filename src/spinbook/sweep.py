@@ -139,20 +139,19 @@ def iterate(
 ) -> Iterator[tuple[int, Result]]:
     """(k, function(tasks[k])) for all k, in the order in which they are ready, as NumPy arrays by name.
 
-    ``executor``: any of ``concurrent.futures``, such as ``Processes`` or ``get_executor()`` of a client of Dask. A pool
-    that forks raises ``ValueError``: its processes would wait for ever for the threads of JAX. Without one,
-    ``num_threads`` threads, by default as many as processors. What a function draws at random should follow from its
-    task: then every executor gives the same bits.
+    ``executor``: any of ``concurrent.futures``, such as ``Processes`` or ``get_executor()`` of a client of Dask, but no
+    pool that forks, which would wait for ever for the threads of JAX; without one, ``num_threads`` threads, by default
+    as many as processors. What a function draws at random should follow from its task: then every executor gives the
+    same bits.
 
     ``folder``: where each result is kept, in a file of its own, by the worker if it sees the folder, otherwise when the
     result arrives. Results that are there come first and are not computed again; a damaged one is. ``identity`` says
-    which sweep this is, with all that the function depends on beside its task. A folder with another identity or other
-    tasks raises ``ValueError``.
+    which sweep this is, with all that the function depends on beside its task. Raises ``ValueError`` for a folder with
+    another identity or other tasks.
 
     A task that raises or takes longer than ``time_limit`` seconds stops no other: at the end ``FailedTasks`` names all
-    that failed. A task out of time is left behind, and should release the interpreter now and then. If the executor
-    breaks, what it has not given back counts as failed. Ctrl-C, ``SystemExit`` and closing the iterator
-    stop the sweep once the running tasks are through, which are kept. ``progress``: show a bar with this ``label``.
+    that failed. Ctrl-C, ``SystemExit`` and closing the iterator stop the sweep once the running tasks are through,
+    which are kept. ``progress``: show a bar with this ``label``.
 
     >>> squares = iterate(lambda x: {"square": np.square(x)}, [1.0, 2.0, 3.0])
     >>> sorted((k, float(result["square"])) for k, result in squares)

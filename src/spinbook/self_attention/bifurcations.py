@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import jax
 import numpy as np
 import xarray as xr
 
@@ -23,7 +24,6 @@ from spinbook.self_attention import lanes
 from spinbook.self_attention.attractors import shortest_period
 from spinbook.self_attention.lanes import FIELDS, LANES, Lanes, Numerics, Observation
 from spinbook.self_attention.network import Network
-from spinbook.self_attention.sign_classes import SignClasses
 from spinbook.self_attention.window import Window, start_window
 
 __all__ = ["CONTINUATION", "DIAGRAM", "EXPONENTS_ONLY", "MEASURED", "bifurcation"]
@@ -182,9 +182,7 @@ def bifurcation(
         parts = [slice(k, k + LANES) for k in range(0, len(which), LANES)]
         tasks = [
             Lanes(
-                SignClasses(*(x[which[part]] for x in every.classes)),
-                every.betas[which[part]],
-                every.gammas[which[part]],
+                *jax.tree.map(lambda x, here=which[part]: x[here], every[:3]),
                 Window(attention[part], np.int64(length), np.int64(position)),
             )
             for part in parts

@@ -13,10 +13,10 @@ from typing import Any
 
 import jax
 import numpy as np
-from jaxtyping import Int8, PRNGKeyArray
+from jaxtyping import PRNGKeyArray
 
 from spinbook import validate
-from spinbook.annotations import ArrayLike, Float, Int, Number
+from spinbook.annotations import ArrayLike, Float, Int
 
 __all__ = ["Network", "paper_network", "positional_bits", "random_network"]
 
@@ -45,7 +45,7 @@ def _signs(value: Any, name: str) -> np.ndarray:
     return _frozen(array.astype(np.int8))
 
 
-@dataclass(frozen=True, eq=False, init=False)
+@dataclass(frozen=True, eq=False)
 class Network:
     """W^alpha_{a,i} in {-1, 1} for alpha = output, value, query, key: M features of S segments and of P positions.
 
@@ -65,40 +65,31 @@ class Network:
     ((4, 3, 3), (4, 3, 2), 4, 4)
     """
 
-    semantic_signs: Int8[np.ndarray, "4 M S"]
-    positional_signs: Int8[np.ndarray, "4 M P"]
-    context: int
-    epsilon: float
-    gamma: float
-    segment_weights: Float[np.ndarray, " S"]
-    correlation_order: int | None
+    semantic_signs: Int[ArrayLike, "4 M S"]
+    positional_signs: Int[ArrayLike, "4 M P"]
+    context: int = 4
+    epsilon: float = 0.02
+    gamma: float = 1.0
+    segment_weights: Float[ArrayLike, " S"] | None = None
+    correlation_order: int | None = None
 
-    def __init__(
-        self,
-        semantic_signs: Int[ArrayLike, "4 M S"],
-        positional_signs: Int[ArrayLike, "4 M P"],
-        context: int = 4,
-        epsilon: Number = 0.02,
-        gamma: Number = 1.0,
-        segment_weights: Float[ArrayLike, " S"] | None = None,
-        correlation_order: int | None = None,
-    ) -> None:
-        semantic, positional = _signs(semantic_signs, "semantic_signs"), _signs(positional_signs, "positional_signs")
+    def __post_init__(self) -> None:
+        semantic, positional = (_signs(getattr(self, x), x) for x in ("semantic_signs", "positional_signs"))
         M, S = semantic.shape[1:]
         if positional.shape[1] != M:
             raise ValueError(f"positional_signs: expected shape (4, {M}, positions), got {positional.shape}")
-        shares = np.ones(S) if segment_weights is None else validate.known_numbers(segment_weights, "segment_weights")
+        given = np.ones(S) if self.segment_weights is None else self.segment_weights
+        shares = validate.known_numbers(given, "segment_weights")
         if S == 0 or shares.shape != (S,):
             raise ValueError(f"segment_weights: expected one for each of {S} > 0 segments, got shape {shares.shape}")
         validate.require(lambda x: x > 0, shares, "segment_weights", "numbers > 0")
         for name, value in {
             "semantic_signs": semantic,
             "positional_signs": positional,
-            "context": validate.count(context, "context", minimum=1),
-            "epsilon": validate.number(epsilon, "epsilon", least=0, below=1),
-            "gamma": validate.number(gamma, "gamma", least=0),
+            "context": validate.count(self.context, "context", minimum=1),
+            "epsilon": validate.number(self.epsilon, "epsilon", least=0, below=1),
+            "gamma": validate.number(self.gamma, "gamma", least=0),
             "segment_weights": _frozen(shares / shares.sum()),
-            "correlation_order": correlation_order,
         }.items():
             object.__setattr__(self, name, value)
 
