@@ -1,7 +1,7 @@
 """Many independent tasks on one machine or a cluster, each result kept on disk as soon as it is there.
 
 A sweep that is interrupted loses only the tasks that were running: called again with the same folder it loads what is
-there and computes the rest. ``python -m experiments`` lists the sweeps of the book and runs them.
+there and computes the rest.
 """
 
 from __future__ import annotations

@@ -20,11 +20,11 @@ BATCHED = [
         "correlations entropy free_energy internal_energy log_prob magnetizations specific_heat susceptibilities",
         "h",
     ),
-    ("ising.mean_field", "averaged_step flat_tap_step naive_step tap_step", "magnetizations"),
+    ("ising.mean_field", "averaged_step naive_step tap_step", "magnetizations"),
     ("rbm.energies", "effective_energy", "visible"),
     ("rbm.exact", "interaction_strength_by_order", "energies"),
     ("rbm.mixture", "posterior_mean responsibilities retrieve", "queries"),
-    ("sphere", "covariance first_derivative log_partition magnetization second_derivative", "fields"),
+    ("sphere", "covariance log_partition magnetization", "fields"),
     ("rbm.mixture", "mixture_log_density modern_hopfield_energy", "visible"),
     ("vector.mean_field", "flat_tap_step message_passing_step naive_step tap_step", "magnetizations"),
 ]

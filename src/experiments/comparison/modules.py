@@ -128,7 +128,7 @@ MODULES: tuple[Module, ...] = (
     Module("identity mixer", "other mixers", partial(_mixer, blocks.Identity), _mlp_block),
     Module("identity mixer, averaged", "other mixers", _averaged, _mlp_block),
     Module("pooling mixer", "other mixers", partial(_mixer, blocks.Pooling), _mlp_block),
-    Module("no residual", "ablations", partial(_vanilla, join=blocks.without_residual), _block),
+    Module("no residual", "ablations", partial(_vanilla, residual=False), _block),
     Module(
         "no normalisation",
         "ablations",
