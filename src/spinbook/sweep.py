@@ -10,18 +10,14 @@ import contextlib
 import hashlib
 import io
 import json
-import multiprocessing
 import os
 import queue
 import secrets
-import signal
-import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed, wait
+from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_completed, wait
 from functools import partial
-from multiprocessing.connection import wait as wait_for_end
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +27,7 @@ from tqdm.auto import tqdm
 
 from spinbook.precision import enable_x64
 
-__all__ = ["FailedTasks", "Processes", "code_version", "fingerprint", "iterate", "read", "run", "write"]
+__all__ = ["FailedTasks", "fingerprint", "iterate", "run"]
 
 Result = dict[str, np.ndarray]
 
@@ -40,24 +36,7 @@ class FailedTasks(ExceptionGroup[Exception]):
     """Some tasks of a sweep failed, after all others were done; the message says which, and why."""
 
 
-class Processes(ProcessPoolExecutor):
-    """Worker processes, by default as many as processors, that end with this process even if it is killed.
-
-    They are started afresh ("spawn"), so take functions of a module, and ``if __name__ == "__main__":`` in a script.
-    """
-
-    def __init__(self, num_processes: int | None = None) -> None:
-        super().__init__(num_processes, multiprocessing.get_context("spawn"), _begin_worker)
-
-
-def _begin_worker() -> None:
-    # Ctrl-C reaches all processes of a terminal; the first of them decides what to do about it.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if parent := multiprocessing.parent_process():
-        threading.Thread(target=lambda: (wait_for_end([parent.sentinel]), os._exit(1)), daemon=True).start()
-
-
-def write(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
+def _write(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
     """The arrays as a file that ``numpy.load`` reads, whole or not at all: it gets its name when it is on the disk."""
     unfinished = path.with_name(f".unfinished-{secrets.token_hex(8)}")
     with unfinished.open("xb") as file:
@@ -67,7 +46,7 @@ def write(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
     os.replace(unfinished, path)
 
 
-def read(path: Path) -> Result | None:
+def _read(path: Path) -> Result | None:
     """The arrays of a file; None if it is missing or damaged, which the checksums of the archive show."""
     try:
         with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as arrays:
@@ -87,8 +66,8 @@ def _open(folder: Path, identity: str, tasks: list[Any]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     path, expected = folder / "sweep.npz", json.dumps(described)
     if not any(folder.glob("*.npz")):
-        write(path, {"sweep": np.array(expected)})
-    there = str((read(path) or {}).get("sweep", "results that nothing describes"))
+        _write(path, {"sweep": np.array(expected)})
+    there = str((_read(path) or {}).get("sweep", "results that nothing describes"))
     if there != expected:
         raise ValueError(f"folder: expected an empty one or one with this very sweep, got {there[:200]} in {folder}")
 
@@ -107,7 +86,7 @@ def _compute(function: Callable[[Any], Any], double: bool, task: Any, path: Path
     if path is not None:
         # A worker that does not see the folder sends its result to the process that does.
         with contextlib.suppress(OSError):
-            write(path, result)
+            _write(path, result)
     return result
 
 
@@ -139,10 +118,10 @@ def iterate(
 ) -> Iterator[tuple[int, Result]]:
     """(k, function(tasks[k])) for all k, in the order in which they are ready, as NumPy arrays by name.
 
-    ``executor``: any of ``concurrent.futures``, such as ``Processes`` or ``get_executor()`` of a client of Dask, but no
-    pool that forks, which would wait for ever for the threads of JAX; without one, ``num_threads`` threads, by default
-    as many as processors. What a function draws at random should follow from its task: then every executor gives the
-    same bits.
+    ``executor``: any of ``concurrent.futures``, such as ``get_executor()`` of a client of Dask, or a pool of processes
+    that are spawned: in one that forks, JAX would wait for ever for its threads. Without one, ``num_threads`` threads,
+    by default as many as processors. What a function draws at random should follow from its task: then every executor
+    gives the same bits.
 
     ``folder``: where each result is kept, in a file of its own, by the worker if it sees the folder, otherwise when the
     result arrives. Results that are there come first and are not computed again; a damaged one is. ``identity`` says
@@ -159,9 +138,7 @@ def iterate(
     """
     context = getattr(executor, "_mp_context", None)
     if context is not None and context.get_start_method() == "fork":
-        raise ValueError(
-            "executor: expected processes that are spawned, as by sweep.Processes(), got a pool that forks"
-        )
+        raise ValueError("executor: expected processes that are spawned (mp_context), got a pool that forks")
     tasks = list(tasks)
     paths: list[Path | None] = [None] * len(tasks)
     if folder is not None:
@@ -186,12 +163,12 @@ def _results(
         if isinstance(outcome, Exception):
             raise outcome
         if path is not None and not path.exists():
-            write(path, outcome)
+            _write(path, outcome)
         return outcome
 
     with contextlib.closing(bar), contextlib.ExitStack() as stack:
         for k, path in enumerate(paths):
-            result = None if path is None else read(path)
+            result = None if path is None else _read(path)
             if result is None:
                 missing.append(k)
             else:
@@ -254,13 +231,3 @@ def fingerprint(*values: Any) -> str:
         return {"array": [array.dtype.str, array.shape, hashlib.sha256(array.tobytes()).hexdigest()]}
 
     return hashlib.sha256(json.dumps(values, sort_keys=True, default=described).encode()).hexdigest()
-
-
-def code_version(function: Callable[..., Any]) -> str:
-    """SHA-256 of all sources of the package that a function is part of, and of this one, for an ``identity``."""
-    digest = hashlib.sha256()
-    for name in sorted({__name__.partition(".")[0], function.__module__.partition(".")[0]}):
-        folders = getattr(sys.modules[name], "__path__", ())
-        for path in sorted(path for folder in folders for path in Path(folder).rglob("*.py")):
-            digest.update(path.read_bytes())
-    return digest.hexdigest()

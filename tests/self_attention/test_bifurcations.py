@@ -1,16 +1,16 @@
 """Sweeps: what is gathered against recorded orbits, where orbits start, and interruptions."""
 
 import tracemalloc
-from concurrent.futures import Executor, Future
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from dataclasses import replace
 from functools import partial
+from multiprocessing import get_context
 
 import jax
 import numpy as np
 import pytest
 
 from spinbook import self_attention as sa
-from spinbook.sweep import Processes
 
 BETAS = [0.6, 1.255, 1.4, 2.0]
 FAST = {"steps": 200, "transient": 30}
@@ -139,7 +139,7 @@ def test_a_bar_names_what_is_computed(paper, capsys):
 @pytest.mark.slow
 def test_other_processes_change_no_bit(workers_alike, paper):
     options, betas = {**FAST, "num_exponents": 1}, np.linspace(0.5, 2.5, 40)
-    with Processes(2) as executor:
+    with ProcessPoolExecutor(2, get_context("spawn")) as executor:
         away = sa.bifurcation(paper, betas, executor=executor, **options)
     assert away.identical(sa.bifurcation(paper, betas, **options))
 

@@ -17,7 +17,7 @@ import jax
 import numpy as np
 import xarray as xr
 
-from spinbook import sweep, validate
+from spinbook import __version__, sweep, validate
 from spinbook.annotations import ArrayLike, Float
 from spinbook.replicas import mean_and_error
 from spinbook.self_attention import lanes
@@ -190,7 +190,7 @@ def bifurcation(
         results = sweep.iterate(
             partial(_gather, observation=observation, numerics=numerics),
             tasks,
-            identity=sweep.fingerprint(sweep.code_version(_gather), tasks, observation, numerics),
+            identity=sweep.fingerprint(__version__, tasks, observation, numerics),
             folder=None if folder is None else os.path.join(folder, label.partition(" ")[0]),
             label=label,
             **options,
