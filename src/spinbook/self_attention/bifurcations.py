@@ -108,7 +108,7 @@ def bifurcation(
     gammas: Float[ArrayLike, " G"] | None = None,
     epsilons: Float[ArrayLike, " H"] | None = None,
     start: Any = CONTINUATION,
-    starts: Sequence[Any] | None = None,
+    starts: Any = None,
     folder: str | os.PathLike[str] | None = None,
     **options: Any,
 ) -> xr.Dataset:
