@@ -39,7 +39,7 @@ def test_gaussian_response_is_mean_and_covariance_of_the_joint_gaussian(model):
     np.testing.assert_allclose(found.covariances[1], own, atol=ROUNDING)
     np.testing.assert_allclose(found.cavity_variances[1], inverse - np.linalg.inv(own), atol=10 * ROUNDING)
     assert bool(found.converged.all())
-    mean = vector.mean_response(J, X, priors.Gaussian(np.linalg.inv(inverse)))
+    mean = vector.gaussian_mean(J, X, priors.Gaussian(np.linalg.inv(inverse)))
     np.testing.assert_allclose(mean, found.magnetizations, atol=ROUNDING)
 
 
@@ -173,7 +173,7 @@ def test_systems_that_cannot_be_normalised_name_the_smallest_eigenvalue(make_vec
     J, X = make_vectors(4, 2, 0.6, seed=8)
     J = 5 * J
     smallest = 1 - np.linalg.eigvalsh(blocks(J))[-1]
-    for call in (vector.mean_response, vector.solve_gaussian, lambda J, X: vector.solve(J, X, priors.Gaussian())):
+    for call in (vector.solve_gaussian, lambda J, X: vector.solve(J, X, priors.Gaussian())):
         with pytest.raises(ValueError, match=rf"couplings: .* smallest eigenvalue {smallest:.6g}"):
             call(J, X)
 
