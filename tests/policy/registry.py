@@ -59,7 +59,7 @@ CORE = [
     ("rbm.mixture", "retrieve", RBM),
     ("adaptive_tap.exact", "log_partition magnetizations susceptibilities", BINARY),
     ("adaptive_tap.ising", "solve_ising solve_naive_ising solve_tap_ising", BINARY),
-    ("adaptive_tap.vector", "mean_response solve_gaussian solve", BLOCKS),
+    ("adaptive_tap.vector", "solve_gaussian solve", BLOCKS),
     ("free_energy.exact", "free_energy log_partition magnetizations", FREE),
     (
         "free_energy.model.VectorSpinModel",
