@@ -180,13 +180,11 @@ def bifurcation(
     def compute(label: str, which: np.ndarray, attention: np.ndarray, length: int, position: int) -> None:
         """The lanes ``which``, from these windows, into ``gathered``."""
         parts = [slice(k, k + LANES) for k in range(0, len(which), LANES)]
-        tasks = [
-            Lanes(
-                *jax.tree.map(lambda x, here=which[part]: x[here], every[:3]),
-                Window(attention[part], np.int64(length), np.int64(position)),
-            )
-            for part in parts
-        ]
+        tasks = []
+        for part in parts:
+            classes, of_betas, gammas = jax.tree.map(lambda x, here=which[part]: x[here], every[:3])
+            windows = Window(attention[part], np.int64(length), np.int64(position))
+            tasks.append(Lanes(classes, of_betas, gammas, windows))
         results = sweep.iterate(
             partial(_gather, observation=observation, numerics=numerics),
             tasks,

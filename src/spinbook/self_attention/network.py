@@ -70,7 +70,7 @@ class Network:
     context: int = 4
     epsilon: float = 0.02
     gamma: float = 1.0
-    segment_weights: Float[ArrayLike, " S"] | None = None
+    segment_weights: Any = None
     correlation_order: int | None = None
 
     def __post_init__(self) -> None:
