@@ -77,6 +77,7 @@ def test_memory_finds_the_fixed_point_of_a_linear_map_that_stretches():
     ids=["never", "runaway", "leaves its domain", "nan", "infinite"],
 )
 @pytest.mark.parametrize("history", [0, 5])
+@pytest.mark.documented_nan
 def test_no_fixed_point_is_never_called_converged(f, history):
     solution = solve(f, 0.5, history=history)
     assert not bool(solution.converged)
@@ -170,6 +171,7 @@ def test_second_derivatives_in_every_order_of_modes(outer, inner):
     assert float(jax.jit(outer(inner(value)))(a)) == pytest.approx(second, abs=1e-11)
 
 
+@pytest.mark.documented_nan
 def test_a_gradient_that_does_not_exist_is_nan():
     # At y = 0 the slope of y + a - y^2 is 1: dy/da = 1 / (2 y) diverges.
     assert np.isnan(jax.jit(jax.grad(lambda a: solve(lambda y: y + a - y * y, 0.0).value))(0.0))

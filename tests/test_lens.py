@@ -289,8 +289,6 @@ def test_the_sample_shows_what_the_record_says_of_its_windows():
         assert values == pytest.approx(np.array(heads[name], float)[[3, 19]], rel=0.02, abs=0.005), name
 
 
-
-
 def test_means_by_head_are_those_of_windows_and_of_what_controls_keep():
     record = lens_record.recorded()
     windows = lens_record.values(record, "heads", "concentration")

@@ -155,6 +155,7 @@ def test_evidence_says_how_good_a_state_is():
     assert not bool(module(dynamics=Unroll(2)).steady_state(inputs()).converged)
 
 
+@pytest.mark.documented_nan
 def test_a_module_without_a_steady_state_says_nan():
     assert np.isnan(module(dynamics=Relax(max_steps=1))(inputs())).all()
 
@@ -172,6 +173,7 @@ def test_a_stack_is_its_modules_in_a_row():
     assert len({float(w[0, 0]) for w in arrays.to_queries_keys.weight}) == 3
 
 
+@pytest.mark.documented_nan
 def test_a_stack_says_which_module_failed():
     stack = SpinTransformer(3, 16, 2, key=jax.random.key(0), beta=jnp.asarray(1.0))
     # So cold that the second module finds no steady state.
@@ -234,6 +236,7 @@ def test_what_is_masked_of_a_context_of_any_length_reaches_nothing():
     np.testing.assert_array_equal(out[5], 0)
 
 
+@pytest.mark.documented_nan
 def test_rows_of_zeros_that_are_not_padding_are_nan_where_values_are_hidden():
     x, mask = padded(True)
     mask[0, 4] = True

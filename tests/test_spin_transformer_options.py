@@ -57,7 +57,7 @@ def test_numbers_of_the_authors_module(case):
     m, x, mask, state, updates, theirs, production, slope = neqnn.load(case)
 
     def loss(x):
-        out = m.readout(x, mask, state=state).magnetizations
+        out = m(x, mask, state=state)
         return jnp.sum(out**3), out
 
     (_, out), gradient = jax.jit(jax.value_and_grad(loss, has_aux=True))(x)
@@ -174,16 +174,16 @@ def test_sharpness_multiplies_the_logits_and_is_trained_as_an_array():
     np.testing.assert_allclose(gradient.sharpness, (up - down) / 2e-5, rtol=1e-5)
 
 
+@pytest.mark.documented_nan
 def test_an_idle_module_hands_magnetizations_on():
     m = module(inputs=as_magnetizations, start=AtRest, dynamics=Unroll(1), response=sphere.exact, beta=1.7)
     x = inputs()
     np.testing.assert_allclose(m(x), x, atol=1e-13)
     (back,) = jax.jit(lambda x: jax.vjp(m, x)[1](jnp.ones_like(x)))(x)
     np.testing.assert_allclose(back, jnp.ones_like(x), atol=1e-12)
-    # Nothing has such a mean; where fields are given, no square may overflow.
+    # Nothing has such a mean, and of such a field no square is known.
     assert np.isnan(m(10 * x)).any()
-    with pytest.raises(ValueError, match=r"^x: expected"):
-        module(inputs=as_fields)(1e200 * x)
+    assert np.isnan(module(inputs=as_fields)(1e200 * x)).any()
 
 
 def test_the_irreversibility_is_that_of_the_last_update():

@@ -14,10 +14,9 @@ import platform
 import subprocess
 import textwrap
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from importlib import resources
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -29,7 +28,6 @@ __all__ = ["arguments", "circumstances", "measured", "numbers", "of_book", "plac
 
 LARGEST_BYTES = 2_000_000
 _BOOK = Path(__file__).resolve().parents[2] / "records"
-_Task = TypeVar("_Task")
 _LIBRARIES = ("jax", "jaxlib", "equinox", "optax", "torch", "numpy", "scipy")
 
 
@@ -155,53 +153,3 @@ def arguments(about: str | None) -> argparse.Namespace:
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
     return given
-
-
-def beside(package: str, name: str) -> dict[str, Any]:
-    """A record of the book, from the file beside the module that makes it; ``FileNotFoundError`` if it is missing."""
-    with resources.as_file(resources.files(package) / name) as path:
-        return read(path)
-
-
-class Growing(NamedTuple):
-    """A record that is rewritten to ``path`` whenever it grows; in memory only if ``path`` is None."""
-
-    path: Path | None
-    begin: float
-    code: str
-
-    @classmethod
-    def at(cls, folder: str | os.PathLike[str] | None, name: str) -> Growing:
-        """A record that begins now, in the given folder, which is made if necessary."""
-        path = None if folder is None else Path(folder) / name
-        if path is not None:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        return cls(path, time.perf_counter(), commit())
-
-    def beside(self, name: str) -> Path | None:
-        """The folder of this name beside the file, for the results that the record is made of."""
-        return None if self.path is None else self.path.with_name(name)
-
-    def write(self, content: Mapping[str, Any]) -> dict[str, Any]:
-        """Write the content with its ``circumstances``, and return both together."""
-        record = {**content, **circumstances(self.begin, self.code)}
-        if self.path is not None:
-            write(self.path, record)
-        return record
-
-
-def runs(
-    function: Callable[[_Task], Mapping[str, Any]], tasks: Sequence[_Task], *described: Any, **options: Any
-) -> Iterator[tuple[_Task, dict[str, np.ndarray]]]:
-    """Yield every task with its arrays as soon as they are computed; ``options`` as for ``spinbook.sweep.iterate``.
-
-    ``described``: what says which sweep this is, beside the code of the function. One task after another unless there
-    is an executor, so that times can be compared: tasks that run side by side give the same results, but slower.
-
-    >>> [(task, int(arrays["square"])) for task, arrays in runs(lambda k: {"square": k * k}, [2, 3], "squares")]
-    [(2, 4), (3, 9)]
-    """
-    identity = sweep.fingerprint(*described, sweep.code_version(getattr(function, "func", function)))
-    threads = None if options.get("executor") else 1
-    for k, arrays in sweep.iterate(function, tasks, identity=identity, **options | {"num_threads": threads}):
-        yield tasks[k], arrays

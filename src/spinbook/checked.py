@@ -52,8 +52,8 @@ def checked(*, static: Collection[str] | None = None) -> Callable[[Callable[_P, 
     arguments, at least 1; ``*name`` for any leading axes, the same in all; ``*#name`` for axes that broadcast. An
     argument whose axes all have a ``#`` may be a single number. Further checks stand beside the shape,
     ``Annotated[Float[ArrayLike, "*batch N"], check]``: each is called with the array and the argument's name. What has
-    another annotation, and None, goes through as it is. With ``static`` the body is compiled by ``jax.jit``, and the
-    arguments of these names are part of the program.
+    another annotation, and None where it is the default, goes through as it is. With ``static`` the body is compiled by
+    ``jax.jit``, and the arguments of these names are part of the program.
 
     >>> from spinbook.annotations import Float
     >>> @checked(static=())
@@ -68,6 +68,7 @@ def checked(*, static: Collection[str] | None = None) -> Callable[[Callable[_P, 
 
     def decorate(function: Callable[_P, _R]) -> Callable[_P, _R]:
         signature = inspect.signature(function)
+        optional = {name for name, parameter in signature.parameters.items() if parameter.default is None}
         compiled = static is not None
         body = jax.jit(function, static_argnames=tuple(static or ())) if compiled else function
 
@@ -82,8 +83,10 @@ def checked(*, static: Collection[str] | None = None) -> Callable[[Callable[_P, 
             bound = signature.bind(*args, **kwargs)
             bound.apply_defaults()
             given = bound.arguments
-            asked = {name: said for name, said in checks().items() if given[name] is not None}
-            dtype = validate.common_dtype(*(given[name] for name, said in asked.items() if isinstance(said[0], str)))
+            asked = {name: said for name, said in checks().items() if given[name] is not None or name not in optional}
+            shapes = {name: said[0] for name, said in asked.items() if isinstance(said[0], str)}
+            # A single number takes the dtype of the arrays: a beta out of a table in double precision widens nothing.
+            dtype = validate.common_dtype(*(given[name] for name in shapes if shapes[name] or not any(shapes.values())))
             sizes = _Sizes()
             for name, (first, *others) in asked.items():
                 if isinstance(first, str):

@@ -416,7 +416,7 @@ def _irreversibility(problem: _Problem, now: Array, before: Array, response: Res
     """The proxy between two times."""
 
     def of_sphere(J: Array, theta: Array, old: Array) -> Array:
-        return mean_field.driven_production(J, theta, old, problem.beta, response)
+        return mean_field.vector_mean_field(J, theta, old, beta=problem.beta, response=response)
 
     return jax.vmap(of_sphere)(problem.couplings, _joined(now), _joined(before))
 
@@ -564,9 +564,6 @@ class SpinTransformerModule(eqx.Module):
         """Rows, and the rows scaled to the radius by spheres and heads; of padding zero stays zero."""
         spheres = self.spheres(self.num_heads)
         parts = rows.reshape(len(rows), spheres, -1)
-        if self.inputs is as_fields:
-            # For a stack the largest beta counts.
-            sphere.in_range(parts, name, jnp.max(jnp.asarray(self.beta, rows.dtype)))
         parts = sphere.balanced(parts)
         empty = jnp.all(parts == 0, axis=-1, keepdims=True)
         known = ~empty | padding[:, None, None]
@@ -610,7 +607,7 @@ class SpinTransformerModule(eqx.Module):
             return carrier
         return carrier + self._by_spheres(self.memory(self._rows(sites.directions)))
 
-    def _problem(self, x: Any, mask: Any, context: Any, state: State | None = None) -> _Problem:
+    def _problem(self, x: Any, mask: Any, context: Any, state: State | None) -> _Problem:
         sites, senders, allowed = self._checked(x, mask, context)
         fields = self._fields(sites)
         if state is None:
@@ -653,19 +650,23 @@ class SpinTransformerModule(eqx.Module):
         """The fields x_i (N, D) that act on the spins, those of the inputs and of the feed-forward network."""
         return self._rows(self._fields(self._checked(x, mask, None)[0]))
 
-    def __call__(self, x: Sites, mask: Mask = None, context: Context = None) -> Float[Array, "N D"]:
-        """The magnetizations (sites, dim)."""
-        found = self.steady_state(x, mask, context)
+    def __call__(
+        self, x: Sites, mask: Mask = None, context: Context = None, *, state: State | None = None
+    ) -> Float[Array, "N D"]:
+        """The magnetizations (sites, dim), from ``state`` on, that of a ``readout``."""
+        found = self.steady_state(x, mask, context, state=state)
         return self.dynamics.output(found.value, found.converged)
 
-    def steady_state(self, x: Sites, mask: Mask = None, context: Context = None) -> FixedPoint:
+    def steady_state(
+        self, x: Sites, mask: Mask = None, context: Context = None, *, state: State | None = None
+    ) -> FixedPoint:
         """The magnetizations and the evidence that an update leaves them alone.
 
         ``residual`` is the largest change of a component of the fields in another update, ``converged`` whether it was
         within the tolerance of ``dynamics``, never for ``Unroll``. A component of the magnetizations changes by at most
         beta / 2 times as much.
         """
-        problem = self._problem(x, mask, context)
+        problem = self._problem(x, mask, context, state)
         m, _, solution = _settle(problem, self.theory, self.response, self.dynamics)
         return solution._replace(value=self._rows(m))
 

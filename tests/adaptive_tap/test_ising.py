@@ -1,20 +1,14 @@
 """Adaptive TAP, TAP and naive mean field against enumeration, their own equations, and each other."""
 
-import jax.numpy as jnp
 import numpy as np
 import pytest
 import torch
 
-from spinbook.adaptive_tap import exact, ising
+from spinbook.adaptive_tap import ising
 
 SOLVERS = {"naive": ising.solve_naive_ising, "tap": ising.solve_tap_ising, "adaptive": ising.solve_ising}
-STEPS = {"naive": ising.naive_update, "tap": ising.tap_update, "adaptive": ising.adaptive_update}
 each = pytest.mark.parametrize("name", SOLVERS)
 TOL = 1e-10
-
-
-def rms(x):
-    return float(np.sqrt(np.mean(np.square(np.asarray(x)))))
 
 
 @each
@@ -36,48 +30,6 @@ def test_solution_satisfies_the_printed_equations(name, make_ising):
     assert bool(found.converged)
     assert float(found.residual) <= TOL
     assert float(found.smallest_eigenvalue) == pytest.approx(np.linalg.eigvalsh(Lambda - A - extra)[0], rel=1e-7)
-
-
-def test_two_spins_of_the_audit():
-    found = ising.solve_ising([[0, 0.5], [0.5, 0]], np.array([0.3, -0.2]))
-    np.testing.assert_allclose(found.magnetizations, [0.2136, -0.0776], atol=5e-5)
-
-
-@pytest.fixture(scope="module")
-def slopes():
-    """Exponents of the error in the coupling strength between 0.05 and 0.1, mean and standard error over systems."""
-    from tests.adaptive_tap.conftest import ising_system
-
-    J, h = ising_system(6, 1.0, seed=1, batch=(40,))
-    errors = {name: [] for name in SOLVERS}
-    for strength in (0.05, 0.1):
-        truth = exact.magnetizations(strength * J, h)
-        for name, solver in SOLVERS.items():
-            found = solver(strength * J, h, tol=1e-14)
-            errors[name].append((found.magnetizations - truth).square().mean(-1).sqrt().numpy())
-    local = {name: np.log2(large / small) for name, (small, large) in errors.items()}
-    return {name: (s.mean(), s.std() / np.sqrt(len(s))) for name, s in local.items()}
-
-
-@pytest.mark.parametrize(("name", "order"), [("naive", 2), ("tap", 3), ("adaptive", 3)])
-def test_error_falls_with_the_order_of_the_first_dropped_term(slopes, name, order):
-    mean, error = slopes[name]
-    # The next order changes a local exponent by about the strength itself.
-    assert mean == pytest.approx(order, abs=0.15 + 3 * error)
-
-
-@each
-def test_one_spin_is_exact(name):
-    found = SOLVERS[name]([[0.0]], np.array([0.8]), beta=1.5)
-    assert float(found.magnetizations) == pytest.approx(np.tanh(1.2), abs=TOL)
-    assert float(found.susceptibilities) == pytest.approx(1 / np.cosh(1.2) ** 2, abs=TOL)
-    assert float(found.log_partition) == pytest.approx(np.log(2 * np.cosh(1.2)), abs=TOL)
-
-
-def test_naive_log_partition_is_a_lower_bound(make_ising):
-    J, h = make_ising(8, 1.0, seed=3, batch=(20,))
-    gap = exact.log_partition(J, h) - ising.solve_naive_ising(J, h).log_partition
-    assert gap.min() > 0
 
 
 @each
@@ -110,42 +62,6 @@ def test_gradients_of_every_output(name, make_ising):
         return values if name == "naive" else (*values, found.cavity_variances)
 
     assert torch.autograd.gradcheck(outputs, (W, h, beta), fast_mode=True)
-
-
-def test_second_derivatives_are_refused_instead_of_wrong(make_ising):
-    J, h = make_ising(4, 0.5, seed=7)
-    h = torch.tensor(h, requires_grad=True)
-    (slope,) = torch.autograd.grad(ising.solve_ising(J, h).magnetizations.sum(), h, create_graph=True)
-    with pytest.raises(RuntimeError, match="differentiable once"):
-        slope.sum().backward()
-
-
-@each
-def test_flipping_spins_flips_magnetizations(name, make_ising):
-    J, h = make_ising(7, 0.9, seed=8)
-    s = np.array([1, -1, -1, 1, 1, -1, 1.0])
-    found, flipped = SOLVERS[name](J, h), SOLVERS[name](s[:, None] * J * s, s * h)
-    np.testing.assert_allclose(flipped.magnetizations, s * found.magnetizations.numpy(), atol=10 * TOL)
-    np.testing.assert_allclose(flipped.cavity_variances, found.cavity_variances, atol=10 * TOL)
-
-
-def reach(found):
-    """How far a solution may lie from the exact one, in units of its residual r: |dm| <= |chi diag(1 / v)| r."""
-    v = 1 - found.magnetizations**2
-    return (found.susceptibilities.abs() / v[..., None, :]).sum(-1).amax(-1)
-
-
-@each
-def test_examples_of_a_batch_do_not_feel_each_other(name, make_ising):
-    J, h = make_ising(6, 1.5, seed=9, batch=(5,))
-    together = SOLVERS[name](J, h)
-    for k in range(5):
-        alone = SOLVERS[name](J[k], h[k])
-        assert bool(alone.converged)
-        assert bool(together.converged[k])
-        atol = 2 * TOL * float(reach(alone))
-        assert atol < 1e-7
-        np.testing.assert_allclose(together.magnetizations[k], alone.magnetizations, atol=atol)
 
 
 STRENGTHS = (0.5, 2.0, 10.0, 100.0, 1000.0)
@@ -187,15 +103,14 @@ def test_the_floor_of_the_residual_is_what_rounding_leaves(make_ising):
     assert float(rough.residual.max()) > 1e-10
 
 
-@each
-def test_plain_iteration_agrees_where_it_converges(name, make_ising):
+def test_plain_iteration_agrees_where_it_converges(make_ising):
     J, h = make_ising(8, 0.5, seed=11, batch=(6,))
-    iterated = ising.iterate_ising(STEPS[name], J, h, damping=0.5, tol=1e-12, max_steps=1000)
-    found = SOLVERS[name](J, h, tol=1e-12)
+    iterated = ising.iterate_ising(ising.adaptive_update, J, h, damping=0.5, tol=1e-12, max_steps=1000)
+    found = ising.solve_ising(J, h, tol=1e-12)
     assert bool(iterated.converged.all())
     np.testing.assert_allclose(iterated.magnetizations, found.magnetizations, atol=1e-10)
     np.testing.assert_allclose(iterated.cavity_variances, found.cavity_variances, atol=1e-10)
-    assert iterated.residuals.shape == (int(iterated.num_steps.max()) + 1, 6)
+    assert iterated.smallest_eigenvalues.shape == (int(iterated.num_steps.max()) + 1, 6)
 
 
 def test_plain_iteration_that_fails_says_so_and_stays_finite(make_ising):
@@ -209,32 +124,11 @@ def test_plain_iteration_that_fails_says_so_and_stays_finite(make_ising):
     assert bool((iterated.smallest_eigenvalues[:, failed] <= 0).any())
 
 
-def test_too_few_steps_are_reported(make_ising):
-    J, h = make_ising(8, 1.0, seed=13)
-    found = ising.solve_ising(J, h, max_steps=1)
-    assert not bool(found.converged)
-    assert float(found.residual) > TOL
-
-
-def test_arrays_of_any_library_and_dtype(make_ising):
-    J, h = make_ising(5, 0.5, seed=14)
-    expected = ising.solve_ising(J, h).magnetizations
-    assert expected.dtype == torch.float64
-    for convert in (jnp.asarray, torch.tensor):
-        np.testing.assert_allclose(ising.solve_ising(convert(J), convert(h)).magnetizations, expected, atol=TOL)
-    single = ising.solve_ising(J.astype(np.float32), h.astype(np.float32))
-    assert single.magnetizations.dtype == torch.float32
-    assert bool(single.converged)
-    # Sixteen roundings of single precision are accepted, and the response is of order one.
-    np.testing.assert_allclose(single.magnetizations, expected, atol=1e-5)
-
-
-@each
-@pytest.mark.parametrize("size", [5.0, 17.0, 18.5, 30.0, 3e5])
-def test_the_plain_iteration_saturates_spins_in_strong_fields_as_the_solver_does(name, size):
+@pytest.mark.parametrize("size", [5.0, 18.5, 3e5])
+def test_the_plain_iteration_saturates_spins_in_strong_fields_as_the_solver_does(size):
     J = [[0.0, 0.1, 0.3], [0.1, 0.0, -0.2], [0.3, -0.2, 0.0]]
     fields = size * np.array([1.0, -1.0, 0.001])
-    found, solved = ising.iterate_ising(STEPS[name], J, fields), SOLVERS[name](J, fields)
+    found, solved = ising.iterate_ising(ising.adaptive_update, J, fields), ising.solve_ising(J, fields)
     assert bool(found.converged)
     np.testing.assert_allclose(found.magnetizations, solved.magnetizations, atol=1e-7)
     np.testing.assert_allclose(found.cavity_variances, solved.cavity_variances, atol=1e-7)

@@ -1,7 +1,5 @@
 """Which examples are seen, by every loop over batches, of numbers that the size of a batch does not divide."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 import torch
@@ -9,7 +7,6 @@ from torch import nn
 
 from experiments import digit_network as network
 from experiments.comparison import training
-from experiments.comparison.tasks import Examples
 
 
 def test_every_seed_has_an_order_of_its_own_in_which_all_examples_come_before_one_comes_again():
@@ -19,24 +16,6 @@ def test_every_seed_has_an_order_of_its_own_in_which_all_examples_come_before_on
         assert (plan[:22] != plan[22:]).any()
     np.testing.assert_array_equal(plans[0], plans[1])
     assert (plans[0] != plans[2]).mean() > 0.5
-
-
-@pytest.mark.parametrize("program", [training._JaxProgram, training._TorchProgram])
-def test_scores_count_every_example_once(program, monkeypatch):
-    monkeypatch.setattr(training, "_AT_ONCE", 4)
-    rng = np.random.default_rng(0)
-    logits, labels, found = rng.normal(size=(10, 1, 3)), rng.integers(3, size=(10, 1)), np.arange(10) != 8
-
-    def answers(features):
-        return logits[np.asarray(features)], found[np.asarray(features)]
-
-    def in_torch(features):
-        shown, sound = map(torch.tensor, answers(features))
-        return shown, SimpleNamespace(converged=sound)
-
-    fake = SimpleNamespace(predict=(lambda _, features: answers(features), 4), device="cpu")
-    examples = Examples(np.arange(10), labels)
-    assert program.score(fake, in_torch, examples) == training.scored(logits, found, labels)
 
 
 def test_the_network_is_tested_on_every_image():

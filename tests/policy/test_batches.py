@@ -10,21 +10,21 @@ from tests.policy import registry
 
 # For each function the arguments with leading axes of their own: of two systems, of three, and of two again.
 BATCHED = [
-    ("adaptive_tap.exact", "log_partition magnetizations moments susceptibilities", "couplings fields beta"),
+    ("adaptive_tap.exact", "log_partition magnetizations susceptibilities", "couplings fields beta"),
     ("adaptive_tap.ising", "solve_ising solve_naive_ising solve_tap_ising", "couplings fields"),
-    ("adaptive_tap.vector", "mean_response solve solve_gaussian", "fields"),
+    ("adaptive_tap.vector", "solve solve_gaussian", "fields"),
     ("entropy_production.relaxation", "divergence", "fields other"),
-    ("free_energy.exact", "correlations free_energy internal_energy log_partition magnetizations", "couplings h beta"),
+    ("free_energy.exact", "free_energy log_partition magnetizations", "couplings h beta"),
     (
         "free_energy.model.VectorSpinModel",
         "correlations entropy free_energy internal_energy log_prob magnetizations specific_heat susceptibilities",
         "h",
     ),
-    ("ising.mean_field", "averaged_step flat_tap_step naive_step tap_step", "magnetizations"),
-    ("rbm.energies", "effective_energy joint_energy", "visible"),
-    ("rbm.exact", "interaction_strength_by_order interactions", "energies"),
+    ("ising.mean_field", "averaged_step naive_step tap_step", "magnetizations"),
+    ("rbm.energies", "effective_energy", "visible"),
+    ("rbm.exact", "interaction_strength_by_order", "energies"),
     ("rbm.mixture", "posterior_mean responsibilities retrieve", "queries"),
-    ("sphere", "covariance first_derivative log_partition magnetization second_derivative", "fields"),
+    ("sphere", "covariance log_partition magnetization", "fields"),
     ("rbm.mixture", "mixture_log_density modern_hopfield_energy", "visible"),
     ("vector.mean_field", "flat_tap_step message_passing_step naive_step tap_step", "magnetizations"),
 ]

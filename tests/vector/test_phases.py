@@ -71,12 +71,3 @@ def test_rows_that_sum_to_one_leave_no_order_at_inputs_of_the_full_length():
     g = np.linspace(0, 2, 9)
     assert not phases.squared_order(1e6, coupling_mean=1.0, coupling_std=g, field_length=1.0).any()
     assert np.isnan(phases.border(2.0, coupling_mean=1.0, coupling_std=g)).all()
-
-
-def test_what_is_no_number_of_the_model_is_refused():
-    for wrong in ({"coupling_mean": -1.0}, {"coupling_std": -0.1}, {"field_length": np.nan}, {"beta": 0.0}):
-        good = {"beta": 1.0, "coupling_mean": 1.0, "coupling_std": 0.1, "field_length": 0.1} | wrong
-        with pytest.raises(ValueError, match=next(iter(wrong))):
-            phases.squared_order(good.pop("beta"), **good)
-    with pytest.raises(ValueError, match="broadcast"):
-        phases.border([1.0, 2.0], coupling_mean=1.0, coupling_std=[0.1, 0.2, 0.3])

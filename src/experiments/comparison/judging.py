@@ -1,15 +1,14 @@
-"""Hypotheses about paired runs and their tests: Student's t against a margin, and equivalence by two such tests.
+"""Tests of paired runs: Student's t against a margin, equivalence by two such tests, and many questions together.
 
-A difference is that of runs from the same seed. A run that failed counts with the score of a guess, and no decision
-rests on it alone.
+A difference is that of runs from the same seed.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -19,19 +18,12 @@ from spinbook import validate
 from spinbook.annotations import ArrayLike
 
 __all__ = [
-    "Answer",
-    "Contrast",
     "Decision",
-    "Finding",
     "Paired",
-    "Question",
     "Verdict",
     "above",
-    "by_seed",
     "equivalent",
-    "found",
     "holm",
-    "joint",
     "paired",
     "together",
 ]
@@ -55,46 +47,6 @@ class Verdict(NamedTuple):
     decision: Decision
     p_yes: float
     p_no: float
-
-
-class Contrast(NamedTuple):
-    """sum_k sign_k score(row_k, place_k) of one seed, for terms (sign, row, place), such as a depth for the place."""
-
-    name: str
-    terms: tuple[tuple[int, str, Any], ...]
-
-
-class Question(NamedTuple):
-    """What is asked in words. The answer is yes if it is yes for every contrast, and no if it is no for one of them."""
-
-    name: str
-    asks: str
-    contrasts: tuple[Contrast, ...]
-
-
-class Finding(NamedTuple):
-    """A contrast as it came out, with the interval of its ``difference``, whatever the level of the verdict.
-
-    ``without_failures``: the verdict without the seeds in which a run of the contrast ``failed``, None where none did
-    or fewer than two are left. ``decision`` is that of the verdict where both agree, else "undecided".
-    """
-
-    contrast: Contrast
-    difference: Paired
-    verdict: Verdict
-    without_failures: Verdict | None
-    failed: tuple[int, ...]
-    decision: Decision
-
-
-class Answer(NamedTuple):
-    """To a question, from these seeds; ``final`` unless they are fewer than the plan asks for."""
-
-    question: Question
-    decision: Decision
-    final: bool
-    seeds: tuple[int, ...]
-    findings: tuple[Finding, ...]
 
 
 def _row(values: ArrayLike, name: str) -> Float[np.ndarray, " runs"]:
@@ -200,40 +152,3 @@ def holm(p_values: ArrayLike, *, level: float = 0.05) -> Bool[np.ndarray, " test
     rejected = np.zeros(p.size, bool)
     rejected[order] = np.cumprod(p[order] < _level(level, "level") / np.arange(p.size, 0, -1)) > 0
     return rejected
-
-
-def by_seed(terms: Sequence[tuple[int, str, Any]], scores: Mapping[tuple[str, Any, int], float]) -> dict[int, float]:
-    """sum_k sign_k score(row_k, place_k) of every seed that has all of them.
-
-    >>> by_seed([(1, "gMLP", 4), (-1, "vanilla", 4)], {("gMLP", 4, 1): 2.5, ("vanilla", 4, 1): 2.0})
-    {1: 0.5}
-    """
-    seeds = set.intersection(*({s for *place, s in scores if place == [*term[1:]]} for term in terms))
-    return {s: sum(sign * scores[row, place, s] for sign, row, place in terms) for s in sorted(seeds)}
-
-
-def found(
-    contrast: Any,
-    differences: Mapping[int, float],
-    failed: Collection[tuple[str, Any, int]],
-    test: Callable[[np.ndarray], Verdict],
-    *,
-    confidence: float = 0.95,
-) -> Finding:
-    """What the ``test`` says of the differences by seed of a contrast, whose ``terms`` name its runs."""
-    lost = tuple(s for s in differences if any((row, place, s) in failed for _, row, place in contrast.terms))
-    d = np.array(list(differences.values()))
-    kept = np.array([value for seed, value in differences.items() if seed not in lost])
-    verdict = test(d)
-    without = test(kept) if lost and len(kept) > 1 else None
-    agreed = not lost or (without is not None and without.decision == verdict.decision)
-    interval = paired(d, np.zeros(len(d)), confidence=confidence)
-    return Finding(contrast, interval, verdict, without, lost, verdict.decision if agreed else "undecided")
-
-
-def joint(findings: Sequence[Finding], *, level: float) -> tuple[Verdict, Decision]:
-    """The verdict of all, and its decision unless that rests on a finding that failed runs leave undecided."""
-    verdict = together([finding.verdict for finding in findings], level=level)
-    decisions = [finding.decision for finding in findings]
-    stands = {"yes": all(d == "yes" for d in decisions), "no": "no" in decisions, "undecided": True}
-    return verdict, verdict.decision if stands[verdict.decision] else "undecided"

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-__all__ = ["Summary", "change", "difference", "find", "markdown", "median", "number", "summarize", "table", "wins"]
+__all__ = ["Summary", "change", "find", "markdown", "number", "summarize", "table", "wins"]
 
 
 class Summary(NamedTuple):
@@ -49,12 +49,7 @@ def _mean(values: np.ndarray) -> float:
     return float(known.mean()) if known.size else math.nan
 
 
-def median(values: np.ndarray) -> float:
-    """Of the finite ones, NaN if there are none.
-
-    >>> median(np.array([1.0, np.nan, 3.0]))
-    2.0
-    """
+def _median(values: np.ndarray) -> float:
     known = values[np.isfinite(values)]
     return float(np.median(known)) if known.size else math.nan
 
@@ -89,8 +84,8 @@ def _summary(entry: Mapping[str, Any], blind: Mapping[str, float] | None) -> Sum
         scores=scores,
         score=_mean(scores),
         standard_error=float(scores.std(ddof=1) / math.sqrt(scores.size)) if scores.size > 1 else math.nan,
-        time_ratio=median(times[~lost] if blind is None else times),
-        memory_ratio=median(column("memory_ratio")),
+        time_ratio=_median(times[~lost] if blind is None else times),
+        memory_ratio=_median(column("memory_ratio")),
         steps=pair("steps"),
         contraction=pair("contraction"),
         production=pair("production"),
@@ -121,11 +116,6 @@ def find(summaries: Sequence[Summary], row: str, task: str, depth: int = 1) -> S
         if (summary.row, summary.task, summary.depth) == (row, task, depth):
             return summary
     raise ValueError(f"row: expected one with runs on {task} at depth {depth}, got {row}")
-
-
-def difference(a: Summary, b: Summary) -> tuple[float, float]:
-    """score of a - score of b, and its standard error, the seeds of both taken as independent."""
-    return a.score - b.score, math.hypot(a.standard_error, b.standard_error)
 
 
 def wins(a: Summary, b: Summary) -> float:

@@ -1,4 +1,4 @@
-"""One training run of a module on a task, in JAX or PyTorch, and what is measured before and after.
+"""One training run of a module on a task, in JAX or PyTorch.
 
 Both frameworks get the same: features made vectors by one linear map, learned positions added to them, answers read off
 by one linear map from standardised vectors; the same start of these parts, the same batches in the same order, and Adam
@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -29,7 +28,6 @@ from experiments.comparison import blocks, modules, torch_blocks
 from experiments.comparison.modules import Module
 from experiments.comparison.tasks import NOT_ASKED, Examples, Task
 from spinbook import validate
-from spinbook.fixed_point import spectral_radii
 from spinbook.precision import enable_x64
 
 __all__ = [
@@ -39,7 +37,6 @@ __all__ = [
     "Score",
     "batches",
     "follow",
-    "hessenberg",
     "rate_profile",
     "scored",
     "shared_start",
@@ -50,8 +47,6 @@ __all__ = [
 _COMPILE_QUICKLY: Any = {"xla_backend_optimization_level": 1}
 _BETAS, _EPSILON, _CLIP = (0.9, 0.999), 1e-8, 1.0
 _CHUNK = 25
-_LOOKED_AT = 8
-_KRYLOV = 30
 # Examples that are answered side by side, beyond which memory grows for nothing, and those a curve is made of.
 _AT_ONCE, _WATCHED = 500, 500
 
@@ -77,10 +72,8 @@ class Outcome(NamedTuple):
     ``accuracy`` and ``validation_accuracy``: of answers, where an example without a steady state has only wrong ones.
     ``loss``: the mean over the last 25 updates, in nats. ``skipped``: the part of the updates without a finite
     gradient. ``unsolved_training`` and ``unsolved``: the parts of examples without a steady state, over all updates
-    and in the test. Before and after training, means over eight test examples: ``steps``, updates of the solver, summed
-    over the layers of a stack; ``contraction``, max |lambda| of the Jacobian of an update at the state given out;
-    ``production``, the entropy production per site in nats; both are means over layers. ``seconds_per_update``, and
-    ``time_ratio`` in units of the vanilla model of the same framework in turns with it. ``failure``: the reason, or "".
+    and in the test. ``seconds_per_update``, and ``time_ratio`` in units of the vanilla model of the same framework in
+    turns with it. ``failure``: the reason, or "".
     """
 
     accuracy: float
@@ -89,12 +82,6 @@ class Outcome(NamedTuple):
     skipped: float
     unsolved_training: float
     unsolved: float
-    steps_before: float
-    steps_after: float
-    contraction_before: float
-    contraction_after: float
-    production_before: float
-    production_after: float
     seconds_per_update: float
     time_ratio: float
     failure: str
@@ -126,8 +113,7 @@ class Course(NamedTuple):
     looks: Float[np.ndarray, "3 looks"]
 
 
-_UNKNOWN = (math.nan, math.nan, math.nan)
-_NO_SCORE = Score(*_UNKNOWN)
+_NO_SCORE = Score(math.nan, math.nan, math.nan)
 
 
 def scored(logits: np.ndarray, converged: np.ndarray, labels: np.ndarray) -> Score:
@@ -214,13 +200,10 @@ class _Network(eqx.Module):
     block: Any
     answer_sites: tuple[int, ...] = eqx.field(static=True)
     normalized: bool = eqx.field(static=True)
-    averaged: bool = eqx.field(static=True, default=False)
-
-    def inputs(self, features: Array) -> Array:
-        return features @ self.embedding.T + self.positions
+    averaged: bool = eqx.field(static=True)
 
     def __call__(self, features: Array) -> tuple[Array, blocks.Settled]:
-        found = self.block(self.inputs(features))
+        found = self.block(features @ self.embedding.T + self.positions)
         read = found.value if self.averaged else found.value[jnp.asarray(self.answer_sites)]
         read = blocks.standardized(read) if self.normalized else read
         read = jnp.mean(read, axis=0, keepdims=True) if self.averaged else read
@@ -231,11 +214,14 @@ def _network(module: Module, task: Task, dim: int, seed: int) -> _Network:
     start = {name: jnp.asarray(array) for name, array in shared_start(task, dim, seed=seed).items()}
     block = module.make(jax.random.key(seed), task.num_sites, dim)
     return _Network(
-        **start,
-        block=block,
-        answer_sites=task.answer_sites,
-        normalized=module.normalized,
-        averaged=task.averaged,
+        start["embedding"],
+        start["positions"],
+        start["readout"],
+        start["bias"],
+        block,
+        task.answer_sites,
+        module.normalized,
+        task.averaged,
     )
 
 
@@ -243,42 +229,6 @@ def _network(module: Module, task: Task, dim: int, seed: int) -> _Network:
 def _on_device(task: Task) -> tuple[Array, Array]:
     """The examples to learn from, once for all modules."""
     return jnp.asarray(task.train.features), jnp.asarray(task.train.labels)
-
-
-def hessenberg(
-    update: Callable[[Array], Array], state: Float[Array, "*shape"], steps: int = _KRYLOV
-) -> Float[Array, "K K"]:
-    """The Jacobian of ``update`` at ``state`` in a Krylov space of ``steps`` directions, by Arnoldi's method.
-
-    Its largest eigenvalues approach those of the Jacobian. For compiled code, and without checks: it can be batched, as
-    ``relaxation.contraction_factor`` cannot.
-
-    >>> h = hessenberg(lambda m: jnp.array([0.5, -0.8, 0.1], m.dtype) * m, jnp.ones(3), 3)
-    >>> round(float(spectral_radii(np.asarray(h)[None])[0]), 5)
-    0.8
-    """
-    shape, steps = state.shape, min(steps, state.size)
-    start = jax.random.normal(jax.random.key(0), (state.size,), state.dtype)
-
-    def push(v: Array) -> Array:
-        out: Array = jax.jvp(update, (state,), (v.reshape(shape),))[1]
-        return out.ravel()
-
-    def advance(basis: Array, k: Array) -> tuple[Array, Array]:
-        w = push(basis[k])
-        first = basis @ w
-        w = w - first @ basis
-        second = basis @ w
-        w = w - second @ basis
-        length = jnp.linalg.norm(w)
-        # What is left when the space is exhausted is rounding: no direction.
-        open_ = length > 10 * jnp.finfo(w.dtype).eps * (1 + jnp.linalg.norm(first))
-        basis = basis.at[k + 1].set(jnp.where(open_, w / jnp.where(open_, length, 1), 0))
-        return basis, (first + second).at[k + 1].set(jnp.where(open_, length, 0))
-
-    basis = jnp.zeros((steps + 1, state.size), state.dtype).at[0].set(start / jnp.linalg.norm(start))
-    columns = jax.lax.scan(advance, basis, jnp.arange(steps))[1]
-    return columns[:, :steps].T
 
 
 class _JaxProgram:
@@ -293,9 +243,8 @@ class _JaxProgram:
         self.optimizer = optax.chain(optax.clip_by_global_norm(_CLIP), optax.scale_by_adam(*_BETAS, _EPSILON))
         self.data = _on_device(task)
         self.size = min(_AT_ONCE, max(len(task.test.labels), len(task.validation.labels)))
-        self._updates, self._predict, self._look = (
-            jax.jit(function, compiler_options=_COMPILE_QUICKLY)
-            for function in (self._updating, self._predicting, self._looking)
+        self._updates, self._predict = (
+            jax.jit(function, compiler_options=_COMPILE_QUICKLY) for function in (self._updating, self._predicting)
         )
 
     def start(self, seed: int) -> Any:
@@ -335,28 +284,6 @@ class _JaxProgram:
         logits, found = jax.vmap(eqx.combine(arrays, self.rest))(features)
         return logits, found.converged
 
-    def _looking(self, arrays: Any, features: Array) -> list[dict[str, Array]]:
-        net = eqx.combine(arrays, self.rest)
-        inputs, block = jax.vmap(net.inputs)(features), net.block
-        layers = block.layers if isinstance(block, blocks.Stack) else (block,)
-        given = jax.vmap(block.inputs)(inputs) if isinstance(block, blocks.Stack) else (inputs,)
-        return [
-            {
-                "steps": jax.vmap(layer)(x).num_steps,
-                "jacobian": jax.vmap(lambda x, layer=layer: hessenberg(*layer.update(x)))(x),
-                "production": jax.vmap(layer.entropy_production)(x),
-            }
-            for layer, x in zip(layers, given, strict=True)
-            if isinstance(layer, blocks.Updating)
-        ]
-
-    def diagnose(self, state: Any) -> tuple[float, float, float]:
-        """Steps, contraction factor and entropy production."""
-        seen = jax.tree.map(np.asarray, self._look(state[0], jnp.asarray(self.task.test.features[:_LOOKED_AT])))
-        return _over_layers(
-            [(_mean(at["steps"]), _mean(spectral_radii(at["jacobian"])), _mean(at["production"])) for at in seen]
-        )
-
     def score(self, state: Any, examples: Examples) -> Score:
         """Of the answers to these examples."""
         answered = []
@@ -384,11 +311,8 @@ class _TorchNetwork(nn.Module):
         self.answer_sites, self.normalized = list(task.answer_sites), module.normalized
         self.averaged = task.averaged
 
-    def inputs(self, features: Tensor) -> Tensor:
-        return features @ self.embedding.T + self.positions
-
     def forward(self, features: Tensor) -> tuple[Tensor, torch_blocks.SettledBatch]:
-        found = self.block(self.inputs(features))
+        found = self.block(features @ self.embedding.T + self.positions)
         read = found.value if self.averaged else found.value[:, self.answer_sites]
         read = torch_blocks.standardized(read) if self.normalized else read
         read = read.mean(dim=1, keepdim=True) if self.averaged else read
@@ -436,25 +360,6 @@ class _TorchProgram:
             optimizer.step()
         return float(loss.detach()), 1 - float(solved.float().mean()), skip
 
-    def diagnose(self, state: Any) -> tuple[float, float, float]:
-        """Steps, contraction factor and entropy production."""
-        net = state[0]
-        seen = torch.from_numpy(self.task.test.features[:_LOOKED_AT]).to(self.device)
-        inputs, block = net.inputs(seen).detach(), net.block
-        if isinstance(block, torch_blocks.Stack):
-            pairs = zip(block.layers, block.inputs(inputs), strict=True)
-            return _over_layers([self._look_into(layer, x) for layer, x in pairs])
-        return _over_layers([self._look_into(block, inputs)])
-
-    @staticmethod
-    def _look_into(block: nn.Module, inputs: Tensor) -> tuple[float, float, float]:
-        steps = contraction = math.nan
-        if isinstance(block, torch_blocks.Solving):
-            steps = _mean(block.evidence(inputs).num_steps.cpu())
-        if isinstance(block, torch_blocks.Contracting):
-            contraction = _mean(block.contraction_factors(inputs).cpu())
-        return steps, contraction, 0.0 if isinstance(block, torch_blocks.Symmetric) else math.nan
-
     def score(self, state: Any, examples: Examples) -> Score:
         """Of the answers to these examples."""
         logits, converged = [], []
@@ -464,14 +369,6 @@ class _TorchProgram:
                 logits.append(found[0].cpu().numpy())
                 converged.append(found[1].converged.cpu().numpy())
         return scored(np.concatenate(logits), np.concatenate(converged), examples.labels)
-
-
-def _over_layers(layers: list[tuple[float, float, float]]) -> tuple[float, float, float]:
-    """Over the layers that know what is asked for, the sum of steps and the means of the other two."""
-    columns = np.array([*layers, _UNKNOWN], float).T
-    steps, *others = (column[np.isfinite(column)] for column in columns)
-    contraction, production = (float(column.mean()) if column.size else math.nan for column in others)
-    return float(steps.sum()) if steps.size else math.nan, contraction, production
 
 
 @lru_cache(maxsize=24)
@@ -519,16 +416,16 @@ def follow(
     repeats: int = 2,
     num_looks: int = 10,
 ) -> Course:
-    """One run as of ``train``, with its curves and its losses in the test.
+    """One run: the module of this task's width, trained from ``seed``, scored and timed.
 
-    ``num_looks``: how often examples for validation are answered on the way, evenly, the last time at the end.
+    The seed sets the start and the order of the batches, for every module the same. Updates without a finite gradient
+    are left out and counted; examples without a steady state do not count in the loss. ``repeats`` of timing in turns
+    with the vanilla model; 0 leaves them out. ``num_looks``: how often examples for validation are answered on the way,
+    evenly, the last time at the end. A run that fails comes back with its reason. On one machine and the same number of
+    cores the same arguments give the same numbers; else rounding differs, and grows in training.
 
-    >>> from experiments.comparison.tasks import recall
-    >>> task, recipe = recall(num_pairs=2, num_keys=2, num_values=2, num_train=8, num_test=4), Recipe(50, 2)
-    >>> vanilla = modules.stacked("vanilla", 2)
-    >>> course = follow(vanilla, task, learning_rate=0.01, seed=0, recipe=recipe, repeats=0, num_looks=1)
-    >>> course.losses.shape, course.looks.shape
-    ((2,), (3, 1))
+    Raises ``ValueError`` for a learning rate that is not positive and a number of updates below 1, or no multiple of 25
+    beyond that.
     """
     rate = float(validate.positive(learning_rate, "learning_rate", ndim=0))
     updates = validate.count(recipe.num_updates, "num_updates", minimum=1)
@@ -540,12 +437,11 @@ def follow(
     watched = Examples(*(part[:_WATCHED] for part in task.validation))
     looks: list[tuple[float, float, float]] = []
     record = np.empty((0, 3))
-    test, validation, after, error = _NO_SCORE, _NO_SCORE, _UNKNOWN, ""
+    test, validation, error = _NO_SCORE, _NO_SCORE, ""
     # Single precision and mixed integers and reals are what the optimiser expects.
     with enable_x64(False), jax.numpy_dtype_promotion("standard"):
         program = _program(module, task, modules.width(module, task), recipe)
         state = program.start(seed)
-        before = program.diagnose(state)
         try:
             for k in range(0, updates, program.chunk):
                 state, new = program.advance(state, plan[k : k + program.chunk], rates[k : k + program.chunk])
@@ -557,7 +453,6 @@ def follow(
                     seen = program.score(state, watched)
                     looks.append((done, seen.accuracy, seen.loss))
             test, validation = program.score(state, task.test), program.score(state, task.validation)
-            after = program.diagnose(state)
         except program.failures as failed:
             error = f"stopped after {len(record)} updates: {str(failed).splitlines()[0][:120]}"
         cost = (math.nan, math.nan)
@@ -573,7 +468,6 @@ def follow(
         _mean(skipped),
         _mean(unsolved),
         test.unsolved,
-        *(value for pair in zip(before, after, strict=True) for value in pair),
         *cost,
         failure=_failure(recipe, _mean(skipped), test.unsolved, error),
     )
@@ -581,25 +475,15 @@ def follow(
     return Course(test, validation, outcome, chunks, np.array(looks, float).reshape(-1, 3).T)
 
 
-def train(
-    module: Module,
-    task: Task,
-    *,
-    learning_rate: float,
-    seed: int,
-    recipe: Recipe = Recipe(),  # noqa: B008
-    repeats: int = 2,
-) -> Outcome:
-    """One run: the module of this task's width, trained from ``seed``, scored, looked at and timed.
+def train(module: Module, task: Task, **options: Any) -> Outcome:
+    """The ``outcome`` of ``follow``, without looks on the way. A module of your own, which pools:
 
-    The seed sets the start and the order of the batches, for every module the same. Updates without a finite gradient
-    are left out and counted; examples without a steady state do not count in the loss. ``repeats`` of timing in turns
-    with the vanilla block; 0 leaves them out. A run that fails comes back with its reason. On one machine and
-    the same number of cores the same arguments give the same accuracy; else rounding differs, and grows in training.
-
-    Raises ``ValueError`` for a learning rate that is not positive and a number of updates below 1, or no multiple of 25
-    beyond that.
+    >>> from experiments.comparison.tasks import recall
+    >>> task = recall(num_pairs=2, num_keys=2, num_values=2, num_train=8, num_test=4)
+    >>> def make(key, sites, dim):
+    ...     return blocks.Block(dim, blocks.Pooling(), blocks.FeedForward(dim, key=key))
+    >>> mine = Module("mine", "own", make, lambda sites, dim: 8 * dim**2 + 9 * dim)
+    >>> train(mine, task, learning_rate=0.01, seed=0, recipe=Recipe(5, 2), repeats=0).failure
+    ''
     """
-    return follow(
-        module, task, learning_rate=learning_rate, seed=seed, recipe=recipe, repeats=repeats, num_looks=0
-    ).outcome
+    return follow(module, task, num_looks=0, **options).outcome
