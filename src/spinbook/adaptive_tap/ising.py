@@ -508,4 +508,4 @@ def iterate_ising(
         num_steps += kept
         lights.append(light)
     values = (v.reshape(model.batch + v.shape[1:]) for v in (m, V, residual, num_steps, residual <= tol))
-    return IsingIteration(*values, torch.stack(lights).reshape(len(lights), *model.batch))
+    return IsingIteration._make((*values, torch.stack(lights).reshape(len(lights), *model.batch)))
