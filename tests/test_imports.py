@@ -10,9 +10,7 @@ import pytest
 
 import spinbook
 
-TORCH = tuple(
-    f"spinbook.{name}" for name in ("adaptive_tap", "free_energy", "spread_attention", "tensors", "transforms")
-)
+TORCH = tuple(f"spinbook.{name}" for name in ("adaptive_tap", "free_energy", "spread_attention", "tensors"))
 NUMBA = ("spinbook.self_attention.kernel",)
 HEAVY = {"torch", "numba", "sklearn", "matplotlib"}
 LIBRARY = [info.name for info in pkgutil.walk_packages(spinbook.__path__, "spinbook.")]

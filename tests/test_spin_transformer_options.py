@@ -181,10 +181,9 @@ def test_an_idle_module_hands_magnetizations_on():
     np.testing.assert_allclose(m(x), x, atol=1e-13)
     (back,) = jax.jit(lambda x: jax.vjp(m, x)[1](jnp.ones_like(x)))(x)
     np.testing.assert_allclose(back, jnp.ones_like(x), atol=1e-12)
-    # Nothing has such a mean; where fields are given, no square may overflow.
+    # Nothing has such a mean, and of such a field no square is known.
     assert np.isnan(m(10 * x)).any()
-    with pytest.raises(ValueError, match=r"^x: expected"):
-        module(inputs=as_fields)(1e200 * x)
+    assert np.isnan(module(inputs=as_fields)(1e200 * x)).any()
 
 
 def test_the_irreversibility_is_that_of_the_last_update():

@@ -71,7 +71,8 @@ def of_blocks(rows, names, rates, seeds, recipe, folder):
         return about | {"trials": tried, "runs": [{"seed": seed} | runs[*cell, best[cell], seed] for seed in seeds]}
 
     made = records.circumstances(begin, records.commit())
-    del made["minutes_of_this_process"]
+    # The record has neither of these.
+    del made["minutes_of_this_process"], made["versions"]["scipy"]
     recipe = {"learning_rates": rates, "seed_of_trials": 0, "seeds": seeds, **recipe._asdict(), "cells": len(cells)}
     recipe |= {"command": "python records/comparison/run.py", "vanilla_width": modules.VANILLA_WIDTH}
     records.write(folder / "comparison.json.gz", {"recipe": recipe | made, "rows": [row(cell) for cell in cells]})

@@ -16,7 +16,7 @@ from experiments import encoder, records
 from experiments.lens_record import networks, spins
 from spinbook.precision import enable_x64
 
-BETAS, DIMS = (1.0, 4.0), (8, 16)
+BETAS, DIMS = (1.0, 4.0), (4, 8)
 HEADS = ((1, 3), (2, 9))
 """Layer and head, counted from one."""
 

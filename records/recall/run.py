@@ -7,7 +7,6 @@ commit that it names.
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import time
 from functools import cache, partial
@@ -89,10 +88,7 @@ def trained(cells: list[tuple[str, float, int]], sizes: Sizes, place: Path) -> l
 
 def main() -> None:
     """Tune the rate of each row by one trial each, then train the seeds that count."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, required=True, help="folder of the record and of the trainings")
-    parser.add_argument("--brief", action="store_true", help="a moment, to see that it works")
-    options = parser.parse_args()
+    options = records.arguments(__doc__)
     rows, rates, seeds, sizes = ROWS, RATES, SEEDS, Sizes()
     if options.brief:
         rows, rates, seeds, sizes = ROWS[:2], RATES[1:2], SEEDS[:2], BRIEF
@@ -107,7 +103,7 @@ def main() -> None:
         "trials": trials,
         "runs": runs,
     }
-    records.write(options.out / "recall.json.gz", head | records.circumstances(begin, records.commit()))
+    records.write(options.out / "recall.json.gz", head | records.circumstances(begin))
     for row in rows:
         print(row, best[row], np.mean([run["test"] for run in runs if run["row"] == row]).round(4))
 

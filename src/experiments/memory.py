@@ -134,7 +134,7 @@ class MemoryModule(eqx.Module):
         return self._output(J, _advanced(J, h, self.beta, before), before.effective_fields)
 
     def _output(self, J: Array, state: State, before: Array) -> Output:
-        sigma = mean_field.driven_production(J, state.effective_fields, before, self.beta.astype(before.dtype))
+        sigma = mean_field.vector_mean_field(J, state.effective_fields, before, beta=self.beta, response=sphere.large_d)
         return Output(state.magnetizations, sigma, J, state)
 
     def steady_state(self, x: Sites, *, max_steps: int = 200) -> FixedPoint:

@@ -416,7 +416,7 @@ def _irreversibility(problem: _Problem, now: Array, before: Array, response: Res
     """The proxy between two times."""
 
     def of_sphere(J: Array, theta: Array, old: Array) -> Array:
-        return mean_field.driven_production(J, theta, old, problem.beta, response)
+        return mean_field.vector_mean_field(J, theta, old, beta=problem.beta, response=response)
 
     return jax.vmap(of_sphere)(problem.couplings, _joined(now), _joined(before))
 
@@ -564,9 +564,6 @@ class SpinTransformerModule(eqx.Module):
         """Rows, and the rows scaled to the radius by spheres and heads; of padding zero stays zero."""
         spheres = self.spheres(self.num_heads)
         parts = rows.reshape(len(rows), spheres, -1)
-        if self.inputs is as_fields:
-            # For a stack the largest beta counts.
-            sphere.in_range(parts, name, jnp.max(jnp.asarray(self.beta, rows.dtype)))
         parts = sphere.balanced(parts)
         empty = jnp.all(parts == 0, axis=-1, keepdims=True)
         known = ~empty | padding[:, None, None]

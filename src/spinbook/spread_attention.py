@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from spinbook import tensors, transforms, validate
+from spinbook import tensors, validate
 from spinbook.adaptive_tap import implicit
 from spinbook.annotations import Bool, Float
 
@@ -48,8 +48,7 @@ class SpreadAttention(nn.Module):
     Calls take ``x`` (..., N, D) and a boolean ``mask`` (N, N) or (..., N, N), True = may attend. A site whose row of
     the mask is False responds to its input alone; if its column is False too it is padding, and may be zero. Updates go
     on until one changes no entry by more than ``tol``, eps^0.7 unless given. After ``max_steps`` a call raises
-    ``RuntimeError``; ``solve`` returns the evidence. Gradients are implicit and need no memory for the steps. Half
-    precision is solved in float32. Runs between the graphs of ``torch.compile``, not under ``torch.vmap``. Raises
+    ``RuntimeError``; ``solve`` returns the evidence. Gradients are implicit and need no memory for the steps. Raises
     ``ValueError`` for shapes that do not fit, NaN, beta <= 0, two components or fewer for a head, masks that are not
     booleans, and zeros outside of padding. Source: as ``spinbook.vector.mean_field.spread_step``.
 
@@ -74,7 +73,7 @@ class SpreadAttention(nn.Module):
         beta = tensors.positive(self.beta, "beta", ndim=0, dtype=a.dtype, device=a.device)
         largest = a.detach().abs().amax(-1, keepdim=True)
         empty, padding = largest == 0, ~(allowed.any(-1) | allowed.any(-2))
-        if not transforms.holds(~empty[..., 0] | padding):
+        if (empty[..., 0] & ~padding).any():
             raise ValueError("x: expected vectors that are not zero, but for padding as the mask has it, got zero")
         # Divided first, so that no square overflows or vanishes.
         a, order = a / torch.where(empty, 1, largest), self.dim / 2 - 1
@@ -95,8 +94,7 @@ class SpreadAttention(nn.Module):
         tol = torch.finfo(a.dtype).eps ** 0.7 if self.tol is None else self.tol
         return implicit.solve(update, alone, tol=tol, max_steps=self.max_steps)
 
-    @transforms.uncompiled
-    @transforms.full_precision
+    @tensors.solver
     def solve(self, x: Inputs, mask: Mask = None) -> implicit.FixedPoints:
         """The means (..., N, D), with residual, number of steps and whether it converged, for each example (...)."""
         weight = self.to_queries_keys.weight
@@ -107,10 +105,10 @@ class SpreadAttention(nn.Module):
             got = f"{allowed.dtype} of shape {tuple(allowed.shape)} for x of shape {tuple(a.shape)}"
             raise ValueError(f"mask: expected booleans of shape {shape} or {shape[-2:]}, not empty, got {got}")
         flat = a[None].flatten(0, -3), allowed.expand(shape)[None].flatten(0, -3)
-        found = transforms.in_single_precision(self, SpreadAttention._solved, *flat)
-        value, evidence = found.value.reshape(a.shape).to(a.dtype), (e.reshape(shape[:-2]) for e in found[1:])
-        return implicit.FixedPoints(value, *evidence)
+        found = self._solved(*flat)
+        return implicit.FixedPoints(found.value.reshape(a.shape), *(e.reshape(shape[:-2]) for e in found[1:]))
 
+    @tensors.solver
     def forward(self, x: Inputs, mask: Mask = None) -> Float[Tensor, "*batch N D"]:
         """The means (..., N, D); see the class."""
         found = self.solve(x, mask)

@@ -297,20 +297,11 @@ def key(value: Any, name: str = "key") -> PRNGKeyArray:
     return key
 
 
-def _leaves(value: Any) -> list[Any]:
-    """As JAX's, which the compiler of PyTorch cannot follow to tensors."""
-    if hasattr(value, "is_cuda") or type(value) in (int, float, type(None)):
-        return [value]
-    if isinstance(value, list | tuple):
-        return [leaf for entry in value for leaf in _leaves(entry)]
-    return jax.tree.leaves(value)
-
-
 def common_tensor_type(*values: Any) -> tuple[torch.dtype, torch.device]:
     """The floating dtype and the device in which arguments are computed together by PyTorch.
 
-    The widest floating dtype that any of them carries; double precision if all are Python numbers, integers and lists
-    of them, which carry none. The device of the first tensor that is not on the CPU, or else the CPU.
+    The widest floating dtype that any of them carries, at least float32; double precision if all are Python numbers,
+    integers and lists of them, which carry none. The device of the first tensor that is not on the CPU, or the CPU.
 
     >>> common_tensor_type(np.zeros(2, np.float32), [1.0, 2.0], 3)
     (torch.float32, device(type='cpu'))
@@ -319,14 +310,14 @@ def common_tensor_type(*values: Any) -> tuple[torch.dtype, torch.device]:
     import torch
 
     dtypes, device = [], torch.device("cpu")
-    for leaf in _leaves(values):
+    for leaf in jax.tree.leaves(values):
         if isinstance(leaf, torch.Tensor) and device.type == "cpu":
             device = leaf.device
         name = str(getattr(leaf, "dtype", "")).removeprefix("torch.")
         # A Python number that JAX has touched is still just a number.
         if name in ("float16", "bfloat16", "float32", "float64") and not getattr(leaf, "weak_type", False):
             dtypes.append(getattr(torch, name))
-    return reduce(torch.promote_types, dtypes) if dtypes else torch.float64, device
+    return reduce(torch.promote_types, dtypes, torch.float32) if dtypes else torch.float64, device
 
 
 def tensor(
@@ -339,8 +330,7 @@ def tensor(
 ) -> Float[torch.Tensor, "*shape"]:
     """Real, finite numbers as a PyTorch tensor that keeps its gradients, of ``ndim`` dimensions if given.
 
-    ``dtype`` and ``device`` are by default those of the value. Values are not checked where PyTorch hides them, see
-    ``transforms``.
+    ``dtype`` and ``device`` are by default those of the value.
 
     >>> tensor([[1.0, 2.0]], "fields", ndim=1)
     Traceback (most recent call last):
@@ -348,13 +338,8 @@ def tensor(
     """
     import torch
 
-    from spinbook import transforms
-
     own_dtype, own_device = common_tensor_type(value)
-    if type(value) is float:
-        # torch.compile makes float32 of numbers that NumPy would keep in double precision.
-        value = torch.tensor(value, dtype=torch.float64)
-    elif not isinstance(value, torch.Tensor):
+    if not isinstance(value, torch.Tensor):
         known = _real(value, name, np)
         # PyTorch lacks the short types that other packages add to NumPy.
         value = torch.as_tensor(
@@ -366,6 +351,6 @@ def tensor(
     if ndim is not None and array.ndim != ndim:
         raise ValueError(f"{name}: expected an array of {ndim} dimensions, got shape {tuple(array.shape)}")
     # Only a tensor that fails is copied to the host to find its first bad entry.
-    if not transforms.holds(torch.isfinite(array)):
+    if not torch.isfinite(array).all():
         require(np.isfinite, array.detach().cpu().double().numpy(), name, "finite numbers")
     return array

@@ -30,17 +30,12 @@ def adaptive(**options):
 MODULES = {
     "gaussian": adaptive(),
     "narrow gaussian": adaptive(prior=priors.Gaussian(np.diag([0.5, 0.7]))),
-    "separate symmetries": adaptive(symmetry=couplings.symmetrize_separately),
     "binary": adaptive(prior=priors.Binary(), tol=1e-13),
     "spherical": adaptive(prior=priors.Spherical(1.2), tol=1e-13),
     "free": lambda: attention.MeanFieldAttention(3, 2),
     "components": lambda: attention.MeanFieldAttention(3, 2, symmetry=couplings.symmetrize_components),
-    "sites": lambda: attention.MeanFieldAttention(3, 2, symmetry=couplings.symmetrize_sites),
-    "no correction": lambda: attention.MeanFieldAttention(3, 2, correction=attention.NoCorrection()),
     "binary response": lambda: attention.EquilibriumAttention(attention.CouplingTensor(3, 2), response=torch.tanh),
-    "softmax": lambda: attention.EquilibriumAttention(attention.SoftmaxCouplings(2), attention.FeedForward(2)),
     "two heads": lambda: attention.EquilibriumAttention(attention.SoftmaxCouplings(2, 2), attention.FeedForward(2)),
-    "mixer": lambda: attention.EquilibriumAttention(attention.MixerCouplings(3), attention.FeedForward(2)),
 }
 
 
@@ -54,11 +49,10 @@ def with_parameters(module):
     return call, [parameter.detach().clone().requires_grad_() for parameter in module.parameters()]
 
 
-@pytest.mark.parametrize("batch", [1, 3])
 @pytest.mark.parametrize("name", MODULES)
-def test_gradients_for_every_option_and_batch_size(name, batch):
+def test_gradients_for_every_option(name):
     call, parameters = with_parameters(seeded(MODULES[name]))
-    x = fields(batch, 3, 2).requires_grad_()
+    x = fields(3, 3, 2).requires_grad_()
     assert torch.autograd.gradcheck(call, (x, *parameters), fast_mode=True)
 
 
@@ -72,10 +66,9 @@ def test_given_couplings_are_the_couplings_used(make_vectors):
     np.testing.assert_allclose(found.cavity_variances.detach(), vector.solve_gaussian(J, X).cavity_variances)
 
 
-@pytest.mark.parametrize(("num_spins", "dim"), [(12, 1), (9, 2), (5, 10)])
-def test_drawn_couplings_give_a_model_that_exists(num_spins, dim):
+def test_drawn_couplings_give_a_model_that_exists():
     for seed in range(10):
-        module = attention.AdaptiveTAPAttention(num_spins, dim, generator=torch.Generator().manual_seed(seed))
+        module = attention.AdaptiveTAPAttention(12, 1, generator=torch.Generator().manual_seed(seed))
         J = dense(module.coupling_tensor())
         assert torch.equal(J, J.T)
         # Half, up to single precision.
@@ -118,7 +111,7 @@ def test_eight_seeds_of_hundreds_of_updates_learn_without_a_failure():
         assert float(torch.linalg.eigvalsh(dense(module.coupling_tensor()))[-1]) < 0.95 + 1e-5
 
 
-@pytest.mark.parametrize("strength", [0.5, 0.85, 0.97, 0.9999])
+@pytest.mark.parametrize("strength", [0.5, 0.97])
 def test_given_couplings_are_represented_exactly_and_survive_saving(make_vectors, strength):
     J, X = make_vectors(4, 3, 0.5, seed=1)
     J = strength * J / torch.linalg.eigvalsh(couplings.as_matrix(J))[-1]
@@ -131,21 +124,6 @@ def test_given_couplings_are_represented_exactly_and_survive_saving(make_vectors
     copy = attention.AdaptiveTAPAttention(4, 3).double()
     copy.load_state_dict(module.state_dict())
     assert torch.equal(copy(X), module(X))
-
-
-def test_couplings_saved_without_a_bound_are_taken_as_given(make_vectors):
-    J, _ = make_vectors(4, 3, 0.5, seed=1)
-    J = 0.97 * J / torch.linalg.eigvalsh(couplings.as_matrix(J))[-1]
-    literal = attention.AdaptiveTAPAttention(4, 3, J, symmetry=couplings.symmetrize)
-    bounded = attention.AdaptiveTAPAttention(4, 3).double()
-    bounded.load_state_dict(literal.state_dict())
-    assert torch.equal(bounded.coupling_tensor(), literal.coupling_tensor())
-    literal.load_state_dict(bounded.state_dict())
-    assert literal.symmetry is couplings.symmetrize
-    # A symmetry is applied to whatever is given, couplings with a direction too.
-    directed = J * torch.tensor([0.5, 1.5], dtype=J.dtype).repeat(2)[:, None, None, None]
-    learned = attention.AdaptiveTAPAttention(4, 3, directed, symmetry=couplings.symmetrize)
-    assert torch.equal(learned.coupling_tensor(), couplings.symmetrize(directed))
 
 
 def test_naive_mean_field_module_is_a_linear_solve_with_any_couplings():
@@ -171,8 +149,8 @@ def test_learned_module_solves_the_printed_equation_and_agrees_with_plain_iterat
     np.testing.assert_allclose(iterated, S, atol=1e-10)
 
 
-@pytest.mark.parametrize("num_heads", [1, 2, 4])
-def test_softmax_interaction_is_the_attention_of_pytorch(num_heads):
+def test_softmax_interaction_is_the_attention_of_pytorch():
+    num_heads = 2
     module = seeded(attention.SoftmaxCouplings, 8, num_heads)
     x = fields(2, 5, 8)
 
@@ -186,43 +164,6 @@ def test_softmax_interaction_is_the_attention_of_pytorch(num_heads):
     np.testing.assert_allclose(out.detach(), expected.transpose(1, 2).flatten(2).detach(), atol=ROUNDING)
     J = module.coupling_tensor(x)
     np.testing.assert_allclose(torch.einsum("nijab,njb->nia", J, x).detach(), out.detach(), atol=ROUNDING)
-
-
-def test_heads_without_values_are_couplings_that_are_diagonal_in_the_components():
-    module = seeded(attention.SoftmaxCouplings, 6, 3, value=False)
-    J = module.coupling_tensor(fields(1, 4, 6)).detach()[0]
-    off = ~torch.eye(6, dtype=torch.bool)
-    assert J[..., off].abs().max() == 0
-    along = torch.diagonal(J, dim1=-2, dim2=-1)
-    assert torch.equal(along[..., 0], along[..., 1])
-    assert (along[..., 0] - along[..., 2]).abs().max() > 1e-3
-    np.testing.assert_allclose(along.sum(1), 1, atol=ROUNDING)
-
-
-def test_softmax_couplings_without_values_or_correction_have_no_fixed_point():
-    # Rows that sum to one: 1 - J is singular, and no field with a component along its left null vector is balanced.
-    module = attention.EquilibriumAttention(seeded(attention.SoftmaxCouplings, 4, value=False), max_steps=50)
-    with pytest.raises(RuntimeError, match="2 of 2 examples did not converge"):
-        module(fields(2, 5, 4))
-    assert bool((module.solve(fields(2, 5, 4)).residual > 0.01).all())
-
-
-def test_softmax_module_is_equivariant_and_free_couplings_are_not():
-    order, x = [2, 0, 4, 1, 3], fields(2, 5, 4)
-    softmax = attention.EquilibriumAttention(seeded(attention.SoftmaxCouplings, 4), seeded(attention.FeedForward, 4))
-    np.testing.assert_allclose(softmax(x[:, order]).detach(), softmax(x)[:, order].detach(), atol=1e-10)
-    free = seeded(attention.MeanFieldAttention, 5, 4)
-    assert (free(x[:, order]) - free(x)[:, order]).abs().max() > 1e-3
-
-
-def test_mixer_interaction_is_a_network_over_sites_for_each_component():
-    module = seeded(attention.MixerCouplings, 5)
-    spins = fields(2, 5, 3)
-    first, _, last = module.network
-    for component in range(3):
-        column = spins[..., component]
-        expected = nn.functional.gelu(column @ first.weight.T + first.bias) @ last.weight.T + last.bias
-        np.testing.assert_allclose(module(0 * spins)(spins)[..., component].detach(), expected.detach(), atol=ROUNDING)
 
 
 def test_transformer_block_is_one_step_with_the_correction_taken_at_its_result():
@@ -242,16 +183,3 @@ def test_unresolved_responses_are_an_error_and_evidence_on_request():
     binary = seeded(attention.AdaptiveTAPAttention, 4, 3, prior=priors.Binary(), max_steps=1)
     with pytest.raises(RuntimeError, match="3 of 3 examples did not converge"):
         binary(x)
-
-
-def test_parameters_have_plain_names_and_survive_saving():
-    for make, names in (
-        (attention.AdaptiveTAPAttention, ["couplings"]),
-        (attention.MeanFieldAttention, ["interaction.couplings", "correction.0.weight"]),
-    ):
-        module, copy = make(4, 3), make(4, 3)
-        assert set(names) <= {name for name, _ in module.named_parameters()}
-        assert module.couplings.shape == (4, 4, 3, 3)
-        copy.load_state_dict(module.state_dict())
-        x = fields(2, 4, 3).float()
-        assert torch.equal(module(x), copy(x))

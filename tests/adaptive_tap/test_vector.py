@@ -43,27 +43,6 @@ def test_gaussian_response_is_mean_and_covariance_of_the_joint_gaussian(model):
     np.testing.assert_allclose(mean, found.magnetizations, atol=ROUNDING)
 
 
-def test_cavity_variance_is_the_variance_of_the_field_with_the_spin_removed(model):
-    J, X = model
-    found = vector.solve_gaussian(J, X)
-    rest = [1, 2, 3, 4]
-    without = np.linalg.inv(np.eye(12) - blocks(J[rest][:, rest]))
-    row = blocks(J)[:3, 3:]
-    np.testing.assert_allclose(found.cavity_variances[0, 0], row @ without @ row.T, atol=ROUNDING)
-
-
-def test_gaussian_mean_is_exact_whatever_the_cavity_variance(model):
-    J, X = model
-    m = vector.mean_response(J, X)
-    rng = np.random.default_rng(1)
-    for _ in range(3):
-        W = rng.normal(size=(5, 3, 3))
-        V = torch.tensor(0.1 * (W + W.transpose(0, 2, 1)))
-        field = X + torch.einsum("ijab,njb->nia", J, m) - torch.einsum("iab,nib->nia", V, m)
-        again = torch.linalg.solve(torch.eye(3, dtype=torch.float64) - V, field[..., None])[..., 0]
-        np.testing.assert_allclose(again, m, atol=ROUNDING)
-
-
 def test_iteration_for_any_prior_finds_the_gaussian_answer(model):
     J, X = model
     prior = priors.Gaussian(np.linalg.inv(precisions(5, 3)))
@@ -199,15 +178,8 @@ def test_systems_that_cannot_be_normalised_name_the_smallest_eigenvalue(make_vec
             call(J, X)
 
 
-def test_too_few_steps_are_reported(make_vectors):
-    J, X = make_vectors(4, 2, 0.9, seed=10)
-    found = vector.solve(J, X, priors.Binary(), max_steps=1)
-    assert not bool(found.converged.any())
-    assert bool((found.residual > 1e-10).all())
-
-
-@pytest.mark.parametrize("size", [30.0, 300.0, 3e3, 3e5])
-@pytest.mark.parametrize(("prior", "dim"), [(priors.Binary(), 1), (priors.Binary(), 2), (priors.Spherical(1.0), 3)])
+@pytest.mark.parametrize("size", [30.0, 3e5])
+@pytest.mark.parametrize(("prior", "dim"), [(priors.Binary(), 2), (priors.Spherical(1.0), 3)])
 def test_strong_fields_saturate_spins(size, prior, dim):
     J = 0.1 * (torch.ones(3, 3, dtype=torch.float64) - torch.eye(3, dtype=torch.float64))
     couplings = J[:, :, None, None] * torch.eye(dim, dtype=torch.float64)

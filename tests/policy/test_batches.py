@@ -10,11 +10,11 @@ from tests.policy import registry
 
 # For each function the arguments with leading axes of their own: of two systems, of three, and of two again.
 BATCHED = [
-    ("adaptive_tap.exact", "log_partition magnetizations moments susceptibilities", "couplings fields beta"),
+    ("adaptive_tap.exact", "log_partition magnetizations susceptibilities", "couplings fields beta"),
     ("adaptive_tap.ising", "solve_ising solve_naive_ising solve_tap_ising", "couplings fields"),
     ("adaptive_tap.vector", "mean_response solve solve_gaussian", "fields"),
     ("entropy_production.relaxation", "divergence", "fields other"),
-    ("free_energy.exact", "correlations free_energy internal_energy log_partition magnetizations", "couplings h beta"),
+    ("free_energy.exact", "free_energy log_partition magnetizations", "couplings h beta"),
     (
         "free_energy.model.VectorSpinModel",
         "correlations entropy free_energy internal_energy log_prob magnetizations specific_heat susceptibilities",

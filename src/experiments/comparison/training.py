@@ -213,8 +213,16 @@ class _Network(eqx.Module):
 def _network(module: Module, task: Task, dim: int, seed: int) -> _Network:
     start = {name: jnp.asarray(array) for name, array in shared_start(task, dim, seed=seed).items()}
     block = module.make(jax.random.key(seed), task.num_sites, dim)
-    static = {"answer_sites": task.answer_sites, "normalized": module.normalized, "averaged": task.averaged}
-    return _Network(**start, block=block, **static)
+    return _Network(
+        start["embedding"],
+        start["positions"],
+        start["readout"],
+        start["bias"],
+        block,
+        task.answer_sites,
+        module.normalized,
+        task.averaged,
+    )
 
 
 @lru_cache(maxsize=2)

@@ -9,12 +9,11 @@ the stationary distribution, and by ``spinbook.vector.closure``, of which none h
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import NamedTuple
 
 import numpy as np
 
-from experiments import records
+from experiments import lens_record, records
 from spinbook import sphere
 
 __all__ = ["LAWS", "SHAPES", "Case", "record", "system"]
@@ -80,8 +79,6 @@ def system(case: Case) -> tuple[np.ndarray, np.ndarray]:
     N, D = case.num_sites, case.dim
     rng = np.random.default_rng([SHAPES.index(case.shape), case.draw])
     if case.shape.startswith("learned"):
-        # By its name, so that pages that read the record, which carry all that they import, do not carry a network.
-        lens_record = import_module("experiments.lens_record")
         layer, head = _HEADS[case.draw % len(_HEADS)]
         J = lens_record.sample().attention[layer, 1, head]
         N = len(J)

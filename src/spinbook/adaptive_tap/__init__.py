@@ -6,7 +6,7 @@ vector      vector spins: adaptive TAP, as a linear system for a Gaussian prior
 priors      Gaussian, binary and spherical distributions of one spin
 couplings   tensors of couplings: symmetries, draws, counts
 implicit    fixed points with implicit gradients
-attention   the responses as modules; softmax and mixer couplings; a transformer block
+attention   the responses as modules; softmax couplings; a transformer block
 
 p(S) ~ exp(+ sum_{i<j} S_i J_ij S_j + sum_i h_i S_i): every pair counted once.
 """
@@ -19,7 +19,6 @@ from spinbook.adaptive_tap.attention import (
     EquilibriumAttention,
     FeedForward,
     MeanFieldAttention,
-    MixerCouplings,
     SoftmaxCouplings,
     transformer_block,
 )
@@ -35,7 +34,6 @@ __all__ = [
     "Gaussian",
     "IsingResponse",
     "MeanFieldAttention",
-    "MixerCouplings",
     "SoftmaxCouplings",
     "Spherical",
     "VectorResponse",

@@ -1,27 +1,23 @@
 """Mean-field responses of vector spins as attention modules: inputs are fields, outputs are magnetizations.
 
 The output is the fixed point of one equation, S_i = response(sum over couplings - correction(S_i) + X_i). Inputs are
-used as they are, without embedding or normalisation; they should be of order one.
+used as they are, without embedding or normalisation; they should be of order one. ``AdaptiveTAPAttention`` computes the
+correction from the couplings, ``MeanFieldAttention`` learns it. ``SoftmaxCouplings`` put a transformer into the same
+equation, of which ``transformer_block`` is one step.
 
-``AdaptiveTAPAttention`` computes the correction from the couplings. ``MeanFieldAttention`` learns it. The interactions
-``SoftmaxCouplings`` and ``MixerCouplings`` put a transformer and an MLP-mixer into the same equation, of which
-``transformer_block`` is one step.
-
-Modules solve in float32 or float64. Inputs in half precision are converted to float32, and the answer is converted
-back; ``torch.autocast`` is off inside. The linear system of a Gaussian prior can be compiled as one graph, exported,
-and transformed by ``torch.vmap`` and ``torch.func``; there an error that depends on values becomes NaN. The iterative
-modules run between the graphs of ``torch.compile``, take their batch in the leading axis, and are differentiated by
-``backward`` or ``torch.autograd.functional``.
+Modules solve in float32 or float64, with ``torch.autocast`` off, between the graphs of ``torch.compile``. They take
+their batch in the leading axis, and are differentiated by ``backward`` or ``torch.autograd.functional``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from spinbook import transforms, validate
+from spinbook import tensors, validate
 from spinbook.adaptive_tap import couplings as coupling_tensors
 from spinbook.adaptive_tap import implicit, vector
 from spinbook.adaptive_tap.ising import TensorLike
@@ -34,7 +30,6 @@ __all__ = [
     "EquilibriumAttention",
     "FeedForward",
     "MeanFieldAttention",
-    "MixerCouplings",
     "NoCorrection",
     "SoftmaxCouplings",
     "transformer_block",
@@ -44,32 +39,28 @@ __all__ = [
 _ROUNDINGS = 1000
 
 
-def _spins(x: TensorLike, name: str, num_spins: int | None, dim: int, like: Tensor) -> Tensor:
-    spins = validate.tensor(x, name, dtype=like.dtype, device=like.device)
-    if spins.ndim != 3 or spins.shape[0] == 0 or spins.shape[2] != dim or num_spins not in (None, spins.shape[1]):
-        sites = "num_spins" if num_spins is None else str(num_spins)
-        raise ValueError(f"{name}: expected shape (batch, {sites}, {dim}), got shape {tuple(spins.shape)}")
+def _spins(x: TensorLike, num_spins: int, dim: int, like: Tensor) -> Tensor:
+    spins = validate.tensor(x, "x", dtype=like.dtype, device=like.device)
+    if spins.ndim != 3 or spins.shape[0] == 0 or spins.shape[1:] != (num_spins, dim):
+        raise ValueError(f"x: expected shape (batch, {num_spins}, {dim}), got shape {tuple(spins.shape)}")
     return spins
 
 
-def _initial(
-    couplings: TensorLike | None, num_spins: int, dim: int, generator: torch.Generator | None
-) -> Float[Tensor, "N N D D"]:
+def _initial(couplings: TensorLike | None, num_spins: int, dim: int, generator: torch.Generator | None) -> Tensor:
     if couplings is None:
         return coupling_tensors.sample(num_spins, dim, generator=generator)
-    given = validate.tensor(couplings, "couplings").detach().clone()
-    if given.shape != (num_spins, num_spins, dim, dim):
-        wanted = (num_spins, num_spins, dim, dim)
+    given, wanted = validate.tensor(couplings, "couplings").detach().clone(), (num_spins, num_spins, dim, dim)
+    if given.shape != wanted:
         raise ValueError(f"couplings: expected shape {wanted}, got shape {tuple(given.shape)}")
     return given
 
 
-@transforms.uncompiled
 def _require_converged(converged: Tensor, residual: Tensor) -> None:
-    if bool(converged.all()):
-        return
-    worst, failed = float(residual.detach()[~converged].max()), int((~converged).sum())
-    raise RuntimeError(f"{failed} of {converged.numel()} examples did not converge, with residuals up to {worst:.2g}")
+    if not converged.all():
+        worst, failed = float(residual.detach()[~converged].max()), int((~converged).sum())
+        raise RuntimeError(
+            f"{failed} of {converged.numel()} examples did not converge, with residuals up to {worst:.2g}"
+        )
 
 
 class AdaptiveTAPAttention(nn.Module):
@@ -86,9 +77,9 @@ class AdaptiveTAPAttention(nn.Module):
     exceed it, as they do for dim < 8: at 1 the Gaussian model ceases to exist. Training must not lead there, so the
     symmetry for a Gaussian prior is ``couplings.Bounded`` unless given. It leaves couplings unchanged up to a largest
     eigenvalue of 0.9, or half of the way from that of the given couplings to 1, and beyond it they approach a bound;
-    ``state_dict`` keeps that eigenvalue with the couplings. The source's class has no bound: with
-    ``symmetry=couplings.symmetrize``, or the source's ``couplings.symmetrize_separately``, the couplings have no bound,
-    and once they have left the domain a call raises ``ValueError`` with the smallest eigenvalue.
+    ``state_dict`` keeps that eigenvalue with the couplings. The source's class has no bound: with another symmetry,
+    such as the source's ``couplings.symmetrize_separately``, a call raises ``ValueError`` with the smallest eigenvalue
+    once the couplings have left the domain.
     Source: "Slow and explicit".
 
     >>> AdaptiveTAPAttention(7, 3)(torch.ones(2, 7, 3)).shape
@@ -128,72 +119,40 @@ class AdaptiveTAPAttention(nn.Module):
         """The default symmetry, which does not change the present couplings, nor couplings close to them."""
         if not isinstance(self.prior, Gaussian):
             return coupling_tensors.symmetrize
-        J = self.couplings.detach().to(transforms.at_least_single(self.couplings.dtype))
+        J = self.couplings.detach()
         # Raises for couplings without a model.
         vector.mean_response(J, J.new_zeros(self.num_spins, self.dim), self.prior)
         bound = coupling_tensors.Bounded(self.prior.covariance)
         halfway = (1 + float(bound.largest(J))) / 2
-        return bound if halfway <= bound.inner else bound.within(halfway)
-
-    def get_extra_state(self) -> Float[Tensor, ""]:
-        """The largest eigenvalue up to which couplings are unchanged, for ``state_dict``; infinity without bound.
-
-        >>> float(AdaptiveTAPAttention(7, 3).get_extra_state())  # exact
-        0.9
-        """
-        inner = self.symmetry.inner if isinstance(self.symmetry, coupling_tensors.Bounded) else torch.inf
-        return torch.tensor(inner, dtype=torch.float64)
-
-    def set_extra_state(self, state: Float[Tensor, ""]) -> None:
-        """What ``load_state_dict`` calls once the couplings are loaded.
-
-        >>> module = AdaptiveTAPAttention(7, 3)
-        >>> module.set_extra_state(torch.tensor(0.5))
-        >>> module.symmetry.inner
-        0.5
-        """
-        if isinstance(self.symmetry, coupling_tensors.Bounded):
-            # Couplings of a module without bound are treated like given couplings.
-            self.symmetry = self.symmetry.within(float(state)) if state < torch.inf else self._own_symmetry()
+        return bound if halfway <= bound.inner else coupling_tensors.Bounded(self.prior.covariance, inner=halfway)
 
     def coupling_tensor(self) -> Float[Tensor, "N N D D"]:
-        """J as it is used: the parameter with its symmetry and without self-couplings, in float32 or float64.
+        """J as it is used: the parameter with its symmetry and without self-couplings.
 
         >>> AdaptiveTAPAttention(7, 3).coupling_tensor().shape
         torch.Size([7, 7, 3, 3])
         """
-        free = self.couplings.to(transforms.at_least_single(self.couplings.dtype))
-        J = self.symmetry(free)
-        return J if isinstance(self.symmetry, coupling_tensors.Bounded) else coupling_tensors.without_self_couplings(J)
+        return coupling_tensors.without_self_couplings(self.symmetry(self.couplings))
 
+    @tensors.solver
     def solve(self, x: Float[TensorLike, "batch N D"]) -> vector.VectorResponse:
         """Magnetizations, cavity variances and covariances with the evidence.
 
         >>> AdaptiveTAPAttention(7, 3).solve(torch.ones(2, 7, 3)).cavity_variances.shape
         torch.Size([2, 7, 3, 3])
         """
-        X, J = _spins(x, "x", self.num_spins, self.dim, self.couplings), self.coupling_tensor()
+        X, J = _spins(x, self.num_spins, self.dim, self.couplings), self.coupling_tensor()
         if isinstance(self.prior, Gaussian):
-            found = vector.solve_gaussian(J, X, self.prior)
-        else:
-            tol = _ROUNDINGS * torch.finfo(J.dtype).eps if self.tol is None else self.tol
-            found = vector.solve(J, X, self.prior, tol=tol, max_steps=self.max_steps)
-        m, V, C = (entry.to(X.dtype) for entry in found[:3])
-        return vector.VectorResponse(m, V, C, *found[3:])
+            return vector.solve_gaussian(J, X, self.prior)
+        tol = _ROUNDINGS * torch.finfo(J.dtype).eps if self.tol is None else self.tol
+        return vector.solve(J, X, self.prior, tol=tol, max_steps=self.max_steps)
 
-    @transforms.full_precision
-    def _gaussian_mean(self, X: Tensor, prior: Gaussian) -> Tensor:
-        J = self.coupling_tensor()
-        # The bound is right by construction; other functions may return anything.
-        if isinstance(self.symmetry, coupling_tensors.Bounded):
-            return vector.gaussian_mean(J, X.to(J.dtype), prior)
-        return vector.mean_response(J, X, prior)
-
+    @tensors.solver
     def forward(self, x: Float[TensorLike, "batch N D"]) -> Float[Tensor, "batch N D"]:
         """m; see the class."""
         if isinstance(self.prior, Gaussian):
-            X = _spins(x, "x", self.num_spins, self.dim, self.couplings)
-            return self._gaussian_mean(X, self.prior).to(X.dtype)
+            X = _spins(x, self.num_spins, self.dim, self.couplings)
+            return vector.mean_response(self.coupling_tensor(), X, self.prior)
         found = self.solve(x)
         _require_converged(found.converged, found.residual)
         return found.magnetizations
@@ -241,16 +200,15 @@ class CouplingTensor(nn.Module):
 class SoftmaxCouplings(nn.Module):
     """S to sum_j J_ij S_j with J_ij = softmax_j(X_i W_Q . X_j W_K / sqrt(dim / num_heads)) W_V, J_ii included.
 
-    With several heads the components are cut into as many blocks, each with a softmax of its own. Linear maps
-    ``query``, ``key`` and ``value`` without bias; ``value=False`` leaves W_V out, so that J_ij^{ab} is diagonal in the
-    components and constant within a head. Any number of spins.
+    With several heads the components are cut into as many blocks, each with a softmax of its own. ``to_queries``,
+    ``to_keys`` and ``to_values`` are linear maps without bias. Any number of spins.
     Source: deep implicit attention, eqs. softmaxcouplings, vanilla-attention.
 
     >>> SoftmaxCouplings(4, 2)(torch.ones(2, 7, 4))(torch.ones(2, 7, 4)).shape
     torch.Size([2, 7, 4])
     """
 
-    def __init__(self, dim: int, num_heads: int = 1, *, value: bool = True) -> None:
+    def __init__(self, dim: int, num_heads: int = 1) -> None:
         super().__init__()
         self.dim = validate.count(dim, "dim", minimum=1)
         self.num_heads = validate.count(num_heads, "num_heads", minimum=1)
@@ -258,7 +216,7 @@ class SoftmaxCouplings(nn.Module):
             raise ValueError(f"num_heads: expected a divisor of dim = {self.dim}, got {self.num_heads}")
         self.to_queries = nn.Linear(self.dim, self.dim, bias=False)
         self.to_keys = nn.Linear(self.dim, self.dim, bias=False)
-        self.to_values = nn.Linear(self.dim, self.dim, bias=False) if value else nn.Identity()
+        self.to_values = nn.Linear(self.dim, self.dim, bias=False)
 
     def _heads(self, vectors: Tensor) -> Tensor:
         return vectors.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
@@ -278,9 +236,8 @@ class SoftmaxCouplings(nn.Module):
         >>> SoftmaxCouplings(4, 2).coupling_tensor(torch.ones(2, 7, 4)).shape
         torch.Size([2, 7, 7, 4, 4])
         """
-        mixing = torch.eye(self.dim).to(inputs) if isinstance(self.to_values, nn.Identity) else self.to_values.weight
         each = self.weights(inputs).repeat_interleave(self.dim // self.num_heads, dim=1)
-        return torch.einsum("baij,ac->bijac", each, mixing)
+        return torch.einsum("baij,ac->bijac", each, self.to_values.weight)
 
     def forward(self, inputs: Float[Tensor, "batch N D"]) -> Callable[[Tensor], Tensor]:
         """The sum over the couplings J(X) as a function of the spins, without storing J."""
@@ -305,24 +262,6 @@ class FeedForward(nn.Sequential):
         super().__init__(nn.Linear(dim, units), nn.GELU(), nn.Linear(units, dim))
 
 
-class MixerCouplings(nn.Module):
-    """S to g({S_j}): a feed-forward network over the sites, the same for every component, in place of sum_j J_ij S_j.
-
-    ``hidden_dim`` units, 4 num_spins unless given. Source: "Mean-field theory framework for transformer architectures".
-
-    >>> MixerCouplings(7)(torch.ones(2, 7, 3))(torch.ones(2, 7, 3)).shape
-    torch.Size([2, 7, 3])
-    """
-
-    def __init__(self, num_spins: int, hidden_dim: int | None = None) -> None:
-        super().__init__()
-        self.network = FeedForward(validate.count(num_spins, "num_spins", minimum=1), hidden_dim)
-
-    def forward(self, inputs: Float[Tensor, "batch N D"]) -> Callable[[Tensor], Tensor]:
-        """g as a function of the spins; the inputs do not matter."""
-        return lambda spins: self.network(spins.mT).mT
-
-
 class NoCorrection(nn.Module):
     """f(S) = 0, with which the equation is naive mean field.
 
@@ -333,10 +272,6 @@ class NoCorrection(nn.Module):
     def forward(self, spins: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
         """0."""
         return torch.zeros_like(spins)
-
-
-def _linear(fields: Tensor) -> Tensor:
-    return fields
 
 
 class EquilibriumAttention(nn.Module):
@@ -359,7 +294,7 @@ class EquilibriumAttention(nn.Module):
         interaction: nn.Module,
         correction: nn.Module | None = None,
         *,
-        response: Callable[[Tensor], Tensor] = _linear,
+        response: Callable[[Tensor], Tensor] | None = None,
         tol: float | None = None,
         relative: bool = False,
         eliminate: bool = True,
@@ -383,10 +318,10 @@ class EquilibriumAttention(nn.Module):
         return self._step(self.interaction(x), spins, x)
 
     def _step(self, over_couplings: Callable[[Tensor], Tensor], spins: Tensor, x: Tensor) -> Tensor:
-        return self.response(over_couplings(spins) - self.correction(spins) + x)
+        fields = over_couplings(spins) - self.correction(spins) + x
+        return fields if self.response is None else self.response(fields)
 
-    @transforms.uncompiled
-    @transforms.full_precision
+    @tensors.solver
     def solve(self, x: Float[Tensor, "batch N D"]) -> implicit.FixedPoints:
         """The fixed point from S = 0, with residual, number of steps and whether it converged, for each example.
 
@@ -396,12 +331,6 @@ class EquilibriumAttention(nn.Module):
         inputs = validate.tensor(x, "x")
         if inputs.ndim != 3 or inputs.numel() == 0:
             raise ValueError(f"x: expected shape (batch, num_spins, dim), got shape {tuple(inputs.shape)}")
-        if inputs.dtype == transforms.at_least_single(inputs.dtype):
-            return self._solved(inputs)
-        found = transforms.in_single_precision(self, EquilibriumAttention._solved, inputs)
-        return found._replace(value=found.value.to(inputs.dtype))
-
-    def _solved(self, inputs: Tensor) -> implicit.FixedPoints:
         tol = _ROUNDINGS * torch.finfo(inputs.dtype).eps if self.tol is None else self.tol
         # Couplings are computed once, not in every step.
         over_couplings, start = self.interaction(inputs), torch.zeros_like(inputs)
@@ -415,6 +344,7 @@ class EquilibriumAttention(nn.Module):
             max_steps=self.max_steps,
         )
 
+    @tensors.solver
     def forward(self, x: Float[Tensor, "batch N D"]) -> Float[Tensor, "batch N D"]:
         """The fixed point; see the class."""
         found = self.solve(x)
@@ -427,7 +357,7 @@ class MeanFieldAttention(EquilibriumAttention):
 
     The fast and neural module: ``couplings`` and ``symmetry`` as for ``CouplingTensor``, which is the attribute
     ``interaction``; ``correction`` is a ``FeedForward`` unless given, and ``NoCorrection()`` leaves naive mean field.
-    The rest as for ``EquilibriumAttention``. Source: "Fast and neural", eq. diaupdate.
+    ``options`` are those of ``EquilibriumAttention``. Source: "Fast and neural", eq. diaupdate.
 
     >>> MeanFieldAttention(7, 3)(torch.ones(2, 7, 3)).shape
     torch.Size([2, 7, 3])
@@ -443,24 +373,12 @@ class MeanFieldAttention(EquilibriumAttention):
         *,
         symmetry: Callable[[Tensor], Tensor] = coupling_tensors.unconstrained,
         correction: nn.Module | None = None,
-        tol: float | None = None,
-        relative: bool = False,
-        eliminate: bool = True,
-        last_update: bool = False,
-        max_steps: int = 200,
         generator: torch.Generator | None = None,
+        **options: Any,
     ) -> None:
         interaction = CouplingTensor(num_spins, dim, couplings, symmetry=symmetry, generator=generator)
         correction = FeedForward(dim).to(interaction.couplings) if correction is None else correction
-        super().__init__(
-            interaction,
-            correction,
-            tol=tol,
-            relative=relative,
-            eliminate=eliminate,
-            last_update=last_update,
-            max_steps=max_steps,
-        )
+        super().__init__(interaction, correction, **options)
 
     @property
     def couplings(self) -> Tensor:
@@ -479,13 +397,14 @@ class MeanFieldAttention(EquilibriumAttention):
         """
         return self.interaction.coupling_tensor()
 
+    @tensors.solver
     def solve(self, x: Float[TensorLike, "batch N D"]) -> implicit.FixedPoints:
         """The fixed point from S = 0 with its evidence; see ``EquilibriumAttention``.
 
         >>> MeanFieldAttention(7, 3).solve(torch.ones(2, 7, 3)).converged
         tensor([True, True])
         """
-        return super().solve(_spins(x, "x", self.interaction.num_spins, self.interaction.dim, self.couplings))
+        return super().solve(_spins(x, self.interaction.num_spins, self.interaction.dim, self.couplings))
 
 
 def transformer_block(

@@ -11,9 +11,9 @@ from collections.abc import Callable
 
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
-from spinbook import transforms, validate
+from spinbook import tensors, validate
 
 __all__ = [
     "Bounded",
@@ -23,12 +23,10 @@ __all__ = [
     "symmetrize",
     "symmetrize_components",
     "symmetrize_separately",
-    "symmetrize_sites",
     "unconstrained",
     "without_self_couplings",
 ]
 
-Symmetry = Callable[[Tensor], Tensor]
 # Couplings up to this largest eigenvalue are what they are; beyond, they approach a bound halfway from here to 1.
 _INNER = 0.9
 
@@ -62,18 +60,6 @@ def symmetrize(couplings: Float[Tensor, "N N D D"]) -> Float[Tensor, "N N D D"]:
     return (couplings + couplings.permute(1, 0, 3, 2)) / 2
 
 
-def symmetrize_sites(couplings: Float[Tensor, "N N D D"]) -> Float[Tensor, "N N D D"]:
-    """(J_ij^{ab} + J_ji^{ab}) / 2: the same matrix both ways.
-
-    Together with ``symmetrize_components`` it implies ``symmetrize``.
-
-    >>> J = symmetrize_sites(torch.rand(3, 3, 2, 2))
-    >>> bool((J[0, 1] == J[1, 0]).all())  # exact
-    True
-    """
-    return (couplings + couplings.permute(1, 0, 2, 3)) / 2
-
-
 def symmetrize_components(couplings: Float[Tensor, "N N D D"]) -> Float[Tensor, "N N D D"]:
     """(J_ij^{ab} + J_ij^{ba}) / 2: every matrix is symmetric ("internal" in the source's code).
 
@@ -85,24 +71,25 @@ def symmetrize_components(couplings: Float[Tensor, "N N D D"]) -> Float[Tensor, 
 
 
 def symmetrize_separately(couplings: Float[Tensor, "N N D D"]) -> Float[Tensor, "N N D D"]:
-    """``symmetrize_sites`` of ``symmetrize_components``: what the source does, N (N - 1) / 2 D (D + 1) / 2 couplings.
+    """The same symmetric matrix both ways: what the source does, N (N - 1) / 2 D (D + 1) / 2 couplings.
 
     >>> J = symmetrize_separately(torch.rand(3, 3, 2, 2))
     >>> bool((J[0, 1] == J[1, 0]).all() and (J[0, 1] == J[0, 1].T).all())  # exact
     True
     """
-    return symmetrize_sites(symmetrize_components(couplings))
+    J = symmetrize_components(couplings)
+    return (J + J.permute(1, 0, 2, 3)) / 2
 
 
-class Bounded:
+class Bounded(nn.Module):
     """c J, J hollow and symmetric, with a factor c(lambda) <= 1 so that a Gaussian model exists throughout training.
 
     lambda is the largest eigenvalue of Sigma J, and a model with the prior N(0, Sigma) exists while it is below 1.
     Up to lambda = ``inner`` nothing changes: c = 1. Beyond, c lambda = inner + w u / sqrt(1 + u^2) with
     u = (lambda - inner) / w and w = (1 - inner) / 2: twice differentiable, increasing, and below (1 + inner) / 2 for
-    every J. So no step of an optimiser leaves the domain, all directions of J keep a gradient, and
-    Sigma^-1 - c J is as well conditioned as 1 / w allows. Couplings are symmetrised by ``symmetrize``; they may have
-    more symmetry before. ``covariance`` is Sigma, (dim, dim) or one for each spin; the unit matrix unless given.
+    every J. So no step of an optimiser leaves the domain, and all directions of J keep a gradient. Couplings are
+    symmetrised by ``symmetrize``; they may have more symmetry before. ``covariance`` is Sigma, (dim, dim) or one for
+    each spin; the unit matrix unless given.
     Cost: a Cholesky factorisation of N D rows, and the eigenvalues where lambda > inner.
 
     >>> J = Bounded()(torch.ones(3, 3, 2, 2))  # lambda = 4
@@ -112,18 +99,13 @@ class Bounded:
     True
     """
 
+    inner: Tensor
+
     def __init__(self, covariance: Float[Tensor, "*spins D D"] | None = None, *, inner: float = _INNER) -> None:
-        number = validate.tensor(inner, "inner", ndim=0, dtype=torch.float64)
-        validate.require(lambda x: (x > 0) & (x < 1), number, "inner", "a number > 0 and < 1")
-        self.inner, self.covariance = float(number), covariance
-
-    def within(self, inner: float) -> Bounded:
-        """The same with another eigenvalue up to which nothing changes.
-
-        >>> Bounded().within(0.5).inner
-        0.5
-        """
-        return Bounded(self.covariance, inner=inner)
+        super().__init__()
+        self.covariance = covariance
+        # With the couplings in ``state_dict``, whose meaning it is part of.
+        self.register_buffer("inner", torch.tensor(inner, dtype=torch.float64))
 
     def _standardized(self, couplings: Tensor) -> Tensor:
         """F^T J F as one matrix, Sigma = F F^T; its largest eigenvalue is lambda."""
@@ -141,25 +123,23 @@ class Bounded:
         """
         return torch.linalg.eigvalsh(self._standardized(couplings))[-1]
 
-    @transforms.full_precision
-    def __call__(self, couplings: Float[Tensor, "N N D D"]) -> Float[Tensor, "N N D D"]:
-        J = without_self_couplings(symmetrize(couplings.to(transforms.at_least_single(couplings.dtype))))
+    @tensors.solver
+    def forward(self, couplings: Float[Tensor, "N N D D"]) -> Float[Tensor, "N N D D"]:
+        """c J."""
+        J = without_self_couplings(symmetrize(couplings))
         with torch.no_grad():
             room = -self._standardized(J)
             room.diagonal().add_(self.inner)
             _, beyond = torch.linalg.cholesky_ex(room)
         # Eigenvalues cost several factorisations and are not needed inside; infinite couplings count as outside.
-        if transforms.known(beyond == 0):
+        if beyond == 0:
             return J
-        validate.tensor(J, "couplings")
-        largest = self.largest(J)
-        outside = largest > self.inner
-        # Inside, an unused number must not make the gradient NaN.
-        size = torch.where(outside, largest, 1.0)
+        size = self.largest(validate.tensor(J, "couplings"))
+        if size <= self.inner:
+            return J
         width = (1 - self.inner) / 2
         u = (size - self.inner) / width
-        held = self.inner + width * u / torch.sqrt(1 + u * u)
-        return torch.where(outside, held / size, 1.0) * J
+        return (self.inner + width * u / torch.sqrt(1 + u * u)) / size * J
 
 
 def without_self_couplings(couplings: Float[Tensor, "N N D D"]) -> Float[Tensor, "N N D D"]:
@@ -190,25 +170,21 @@ def sample(
     """
     N = validate.count(num_spins, "num_spins", minimum=1)
     D = validate.count(dim, "dim", minimum=1)
-    scale = (N * D * D) ** -0.5 if std is None else float(validate.tensor(std, "std", ndim=0, dtype=torch.float64))
+    scale = (N * D * D) ** -0.5 if std is None else std
     return without_self_couplings(scale * torch.randn(N, N, D, D, generator=generator, dtype=dtype))
 
 
-def count_free(symmetry: Symmetry, num_spins: int, dim: int, *, self_couplings: bool = False) -> int:
+def count_free(symmetry: Callable[[Tensor], Tensor], num_spins: int, dim: int) -> int:
     """Number of couplings that can be chosen freely under a symmetry: different values in a generic tensor.
 
-    N (N - 1) / 2 D (D + 1) / 2 for sites and components symmetrised separately, as the source counts.
-    ``self_couplings`` counts the blocks J_ii too, which the modules store but set to zero.
+    N (N - 1) / 2 D (D + 1) / 2 for sites and components symmetrised separately, as the source counts. The blocks J_ii,
+    which the modules set to zero, do not count.
 
     >>> count_free(symmetrize_separately, 7, 3)
     126
     >>> count_free(unconstrained, 7, 3), count_free(symmetrize, 7, 3), count_free(symmetrize_components, 7, 3)
     (378, 189, 252)
     """
-    N = validate.count(num_spins, "num_spins", minimum=1)
-    D = validate.count(dim, "dim", minimum=1)
-    generic = torch.rand(N, N, D, D, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    values = symmetry(generic)
-    if not self_couplings:
-        values = values[~torch.eye(N, dtype=torch.bool)]
-    return int(torch.unique(values).numel())
+    generator = torch.Generator().manual_seed(0)
+    values = symmetry(torch.rand(num_spins, num_spins, dim, dim, dtype=torch.float64, generator=generator))
+    return int(torch.unique(values[~torch.eye(num_spins, dtype=torch.bool)]).numel())

@@ -1,11 +1,8 @@
-"""Solve y = f(y) for a batch of states with evidence, and differentiate the solution implicitly.
+"""Solve y = f(y) for a batch of states with evidence, and differentiate solutions implicitly.
 
-Two short loops do it: Anderson acceleration for each example of the batch on its own, and the same for the adjoint
-equation. Every answer comes with its residual, examples stop independently of each other, and the result of an example
-does not depend on the others. A gradient that iteration does not find is computed by elimination, if asked for.
-
-Why not torchdeq: it has Anderson acceleration and implicit gradients, but no release since 2023, and its options are
-not checked (``simple_fixed_point_iter`` with ``ift=True`` raises, unknown keywords are ignored).
+Anderson acceleration solves each example of the batch on its own, and the adjoint equation in the same way. Every
+answer comes with its residual, and does not depend on the other examples. Where Newton's method has found a solution,
+``attached`` gives it its derivatives.
 """
 
 from __future__ import annotations
@@ -18,9 +15,9 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from spinbook import transforms, validate
+from spinbook import tensors, validate
 
-__all__ = ["FixedPoints", "differentiable_once", "floor", "solve"]
+__all__ = ["FixedPoints", "attached", "differentiable_once", "floor", "select", "solve"]
 
 # Rounding in f keeps the residual from falling below a few units in the last place.
 _FLOOR = 16
@@ -29,8 +26,8 @@ _PATIENCE = 10
 # Beyond this multiple of the start, a state is running away and its rounding no excuse: without a fixed point,
 # acceleration goes to states so large that no step could be seen.
 _AMPLIFICATION = 1e3
-# Entries of the dense Jacobians of a batch: 1 GiB in double precision.
-_MAX_DENSE = 2**27
+# Steps over which acceleration extrapolates.
+_HISTORY = 5
 
 
 class FixedPoints(NamedTuple):
@@ -74,8 +71,6 @@ def _anderson(
     y: Tensor,
     tol: Tensor | float,
     max_steps: int,
-    history: int,
-    damping: float,
     relative: float = 0.0,
     by_entry: bool = True,
 ) -> FixedPoints:
@@ -94,9 +89,9 @@ def _anderson(
     waited = torch.zeros_like(residual, dtype=torch.int64)
     gap = torch.full_like(residual, -1)
     moved_by, changed_by = torch.zeros_like(y), torch.zeros_like(y)
-    step_differences = y.new_zeros(y.shape[0], history, y.shape[1])
+    step_differences = y.new_zeros(y.shape[0], _HISTORY, y.shape[1])
     move_differences = torch.zeros_like(step_differences)
-    gram = y.new_zeros(y.shape[0], history, history)
+    gram = y.new_zeros(y.shape[0], _HISTORY, _HISTORY)
     num_steps = torch.zeros_like(residual, dtype=torch.int64)
     absolute = torch.as_tensor(tol).to(residual)
     largest = _AMPLIFICATION * torch.maximum(y.abs().amax(-1), residual)
@@ -112,7 +107,7 @@ def _anderson(
             (step.abs() / torch.maximum(least, floor(y.dtype) * scale)).amax(-1) for scale in (rounding, common)
         )
         hidden = (floor(y.dtype) * size > least) & by_entry
-        if transforms.known(~hidden):
+        if not hidden.any():
             return aimed, accepted <= 1, gap, torch.zeros_like(best_solved)
 
         def part(change: Tensor) -> Tensor:
@@ -135,10 +130,10 @@ def _anderson(
         finished = (solved & (excess <= 1)) | (best_solved & (waited >= _PATIENCE))
         # A NaN compares as false and ends the loop; infinity has to be asked for.
         open_ = (~finished & (residual < math.inf))[:, None]
-        if k == max_steps or transforms.decided(~open_, "a fixed point"):
+        if k == max_steps or not open_.any():
             break
-        move = damping * step
-        if history and k:
+        move = step
+        if k:
             # Sums of products: batched matrix products of so few rows are slower.
             gamma = _extrapolation(gram, (step_differences * torch.where(open_, step, 0)[:, None]).sum(-1))
             move = move - (gamma[:, :, None] * move_differences).sum(1)
@@ -147,14 +142,13 @@ def _anderson(
         new_y = torch.where(open_, y + move, y)
         new_step = f(new_y) - new_y
         residual = new_step.abs().amax(-1)
-        if history:
-            # Examples that stopped add rows of zeros; examples that became infinite must not reach the linear solve.
-            slot = k % history
-            usable = open_ & (residual < math.inf)[:, None]
-            difference = torch.where(usable, new_step - step, 0)
-            step_differences[:, slot] = difference
-            move_differences[:, slot] = torch.where(usable, new_y - y, 0) + damping * difference
-            gram[:, slot] = gram[:, :, slot] = (step_differences * difference[:, None]).sum(-1)
+        # Examples that stopped add rows of zeros; examples that became infinite must not reach the linear solve.
+        slot = k % _HISTORY
+        usable = open_ & (residual < math.inf)[:, None]
+        difference = torch.where(usable, new_step - step, 0)
+        step_differences[:, slot] = difference
+        move_differences[:, slot] = torch.where(usable, new_y - y, 0) + difference
+        gram[:, slot] = gram[:, :, slot] = (step_differences * difference[:, None]).sum(-1)
         moved_by, changed_by = new_y - y, new_step - step
         y, step = new_y, new_step
         num_steps += open_[:, 0]
@@ -163,11 +157,7 @@ def _anderson(
 
 def _dense_adjoint(vjp: Callable[[Tensor], Tensor], gradient: Tensor) -> Tensor:
     """g with g = J^T g + gradient, from the Jacobian J of each example, one row at a time."""
-    batch, size = gradient.shape
-    if batch * size * size > _MAX_DENSE:
-        raise RuntimeError(
-            f"the adjoint equation did not converge, and {batch} Jacobians of {size} x {size} are too many to store"
-        )
+    size = gradient.shape[-1]
     rows = []
     for i in range(size):
         unit = torch.zeros_like(gradient)
@@ -217,33 +207,65 @@ def differentiable_once(value: Tensor) -> Tensor:
     return out
 
 
-@transforms.uncompiled
+def attached(
+    solution: Float[Tensor, "*#batch K"],
+    residual: Callable[[Tensor], Tensor],
+    slopes: Float[Tensor, "*#batch K K"],
+    *,
+    orders: int = 1,
+) -> Float[Tensor, "*#batch K"]:
+    """The solution of residual(y) = 0, as a function of every tensor that ``residual`` uses, by implicit derivatives.
+
+    Newton steps from the solution, with the ``slopes`` d residual / dy held fixed, go nowhere; their derivatives are
+    those of the solution, of one more order with each step. Right up to ``orders``, and not beyond.
+
+    >>> x = torch.tensor([9.0], requires_grad=True)
+    >>> attached(torch.tensor([3.0]), lambda y: y * y - x, torch.tensor([[6.0]])).backward()
+    >>> x.grad  # 1 / 6
+    tensor([0.1667])
+    """
+    y = solution
+    for _ in range(orders):
+        y = y - torch.linalg.solve(slopes, residual(y)[..., None])[..., 0]
+    # Numerically the solution itself, whose residual is reported.
+    return solution + (y - y.detach())
+
+
+def select(chosen: Bool[Tensor, "*batch"], new: Any, old: Any) -> Any:
+    """``new`` where chosen and ``old`` elsewhere along the batch, through (named) tuples of tensors.
+
+    >>> select(torch.tensor([True, False]), (torch.ones(2, 1),), (torch.zeros(2, 1),))[0].tolist()
+    [[1.0], [0.0]]
+    """
+    if isinstance(new, Tensor):
+        return torch.where(chosen.reshape(chosen.shape + (1,) * (new.ndim - chosen.ndim)), new, old)
+    entries = [select(chosen, a, b) for a, b in zip(new, old, strict=True)]
+    return tuple(entries) if type(new) is tuple else type(new)(*entries)
+
+
+@tensors.solver
 def solve(
     f: Callable[[Float[Tensor, " batch *state"]], Float[Tensor, " batch *state"]],
     y0: Float[Tensor, " batch *state"],
     *,
     tol: float = 1e-10,
     max_steps: int = 1000,
-    history: int = 5,
-    damping: float = 1.0,
-    adjoint_tol: float | None = None,
     relative: bool = False,
     eliminate: bool = True,
     last_update: bool = False,
 ) -> FixedPoints:
-    """y = f(y), from ``y0``, by Anderson acceleration over the last ``history`` steps, for each example by itself.
+    """y = f(y), from ``y0``, by Anderson acceleration over the last five steps, for each example by itself.
 
     ``f`` maps the states of a batch (batch, ...) to new ones, each example by itself. An example stops when
     every entry of f(y) - y is at most ``tol``, or ``tol`` times the largest entry if ``relative``, or 16 roundings of
     this entry if that is more, as ``fixed_point.solve`` has it; one that does not get there in ``max_steps`` returns
-    the best state seen, with ``converged`` False. ``history=0`` is plain iteration.
+    the best state seen, with ``converged`` False.
 
     The value is differentiable, once, in every tensor that ``f`` uses: the gradient is that of the fixed point, by the
-    implicit function theorem. The adjoint equation is iterated in the same way until its residual, relative to the
-    incoming gradient, is at most ``adjoint_tol`` (``tol`` unless given). Where that fails it is solved with a dense
+    implicit function theorem, and none reaches ``y0``. The adjoint equation is iterated in the same way until its
+    residual, relative to the incoming gradient, is at most ``tol``. Where that fails it is solved with a dense
     Jacobian if ``eliminate``, and otherwise left at the best state: this is not the gradient of the fixed point, but it
-    stays small where that gradient is about to diverge. Memory does not grow with the number of steps. No gradient
-    reaches ``y0``.
+    stays small where that gradient is about to diverge.
 
     ``last_update``: a value that needs a gradient is f(y), with y the solution, and the adjoint equation is taken at
     f(y). At a fixed point this changes nothing. If y did not converge, a loss depends on the next update from y, and
@@ -256,29 +278,17 @@ def solve(
     [0.5, 0.353553]
     """
     start = validate.tensor(y0, "y0").detach()
-    if start.ndim < 1:
-        raise ValueError("y0: expected shape (batch, ...), got a scalar")
-    if start.numel() == 0:
-        raise ValueError(f"y0: expected at least one example and one entry, got shape {tuple(start.shape)}")
-    tolerance = _positive(tol, "tol")
-    adjoint_tolerance = tolerance if adjoint_tol is None else _positive(adjoint_tol, "adjoint_tol")
-    rate = _positive(damping, "damping")
-    validate.require(lambda x: x <= 1, rate, "damping", "a number > 0 and <= 1")
+    if start.ndim < 1 or start.numel() == 0:
+        raise ValueError(f"y0: expected shape (batch, ...), not empty, got {tuple(start.shape)}")
+    tolerance = float(tensors.positive(tol, "tol", ndim=0))
     max_steps = validate.count(max_steps, "max_steps", minimum=1)
-    history = validate.count(history, "history")
     shape = start.shape
 
     def flat_f(y: Tensor) -> Tensor:
-        out = f(y.reshape(shape))
-        if out.shape != shape or out.dtype != start.dtype:
-            raise ValueError(
-                f"f: expected {tuple(shape)} of {start.dtype} as y0, got {tuple(out.shape)} of {out.dtype}"
-            )
-        return out.reshape(shape[0], -1)
+        return f(y.reshape(shape)).reshape(shape[0], -1)
 
-    flat = start.reshape(shape[0], -1)
     absolute, in_units = (0.0, tolerance) if relative else (tolerance, 0.0)
-    found = _anderson(flat_f, flat, absolute, max_steps, history, rate, in_units)
+    found = _anderson(flat_f, start.reshape(shape[0], -1), absolute, max_steps, in_units)
     value = found.value
     if torch.is_grad_enabled():
         out = flat_f(value)
@@ -287,29 +297,15 @@ def solve(
             again = flat_f(y)
 
             def vjp(g: Tensor) -> Tensor:
-                (product,) = torch.autograd.grad(again, y, g, retain_graph=True, allow_unused=True)
-                return torch.zeros_like(g) if product is None else product
+                (product,) = torch.autograd.grad(again, y, g, retain_graph=True, materialize_grads=True)
+                return product
 
             def adjoint(gradient: Tensor) -> Tensor:
-                scale = gradient.abs().amax(-1)
-                solution = _anderson(
-                    lambda g: vjp(g) + gradient,
-                    gradient,
-                    adjoint_tolerance * scale,
-                    max_steps,
-                    history,
-                    1.0,
-                    by_entry=False,
-                )
+                close = tolerance * gradient.abs().amax(-1)
+                solution = _anderson(lambda g: vjp(g) + gradient, gradient, close, max_steps, by_entry=False)
                 enough = not eliminate or bool(solution.converged.all())
                 return solution.value if enough else _dense_adjoint(vjp, gradient)
 
             # Numerically the value itself, whose residual is reported, or its update.
             value = _Adjoint.apply(out, adjoint) if last_update else value + _Adjoint.apply(out - out.detach(), adjoint)
     return found._replace(value=value.reshape(shape))
-
-
-def _positive(value: float, name: str) -> float:
-    number = validate.tensor(value, name, ndim=0, dtype=torch.float64).detach()
-    validate.require(lambda x: x > 0, number, name, "a number > 0")
-    return float(number)

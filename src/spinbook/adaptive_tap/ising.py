@@ -16,7 +16,8 @@ positive definiteness of Lambda - A.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from collections.abc import Callable
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Int
@@ -33,11 +34,9 @@ __all__ = [
     "adaptive_update",
     "checked_model",
     "iterate_ising",
-    "naive_update",
     "solve_ising",
     "solve_naive_ising",
     "solve_tap_ising",
-    "tap_update",
 ]
 
 TensorLike = Tensor | ArrayLike
@@ -81,22 +80,16 @@ def checked_model(couplings: TensorLike, fields: TensorLike, beta: TensorLike) -
     """A and x of a batch of models, or the error that names the argument."""
     dtype, device = validate.common_tensor_type(couplings, fields, beta)
     J = tensors.real(couplings, "couplings", (None, None), dtype=dtype, device=device)
-    if J.shape[-1] != J.shape[-2] or J.shape[-1] == 0:
+    N = J.shape[-1]
+    if J.shape[-2] != N or N == 0:
         raise ValueError(f"couplings: expected shape (..., N, N) with N >= 1, got shape {tuple(J.shape)}")
     tensors.symmetric_zero_diagonal(J, "couplings")
-    h = validate.tensor(fields, "fields", dtype=dtype, device=device)
-    N = J.shape[-1]
-    if h.ndim < 1 or h.shape[-1] != N:
-        raise ValueError(f"fields: expected shape (..., {N}) as the couplings', got shape {tuple(h.shape)}")
-    b = validate.tensor(beta, "beta", dtype=dtype, device=device)
-    validate.require(lambda b: b > 0, b.detach().cpu(), "beta", "numbers > 0")
+    h = tensors.real(fields, "fields", (N,), dtype=dtype, device=device)
+    b = tensors.positive(beta, "beta", dtype=dtype, device=device)
     try:
         batch = torch.broadcast_shapes(J.shape[:-2], h.shape[:-1], b.shape)
-    except RuntimeError:
-        shapes = f"{tuple(J.shape[:-2])}, {tuple(h.shape[:-1])} and {tuple(b.shape)}"
-        raise ValueError(
-            f"fields: expected leading axes of couplings, fields and beta that broadcast, got {shapes}"
-        ) from None
+    except RuntimeError as error:
+        raise ValueError(f"fields: expected leading axes that broadcast with couplings and beta, got {error}") from None
     A = (b[..., None, None] * J).expand(*batch, N, N).reshape(-1, N, N)
     x = (b[..., None] * h).expand(*batch, N).reshape(-1, N)
     return IsingModel(A, x, batch)
@@ -131,37 +124,29 @@ class _Correction(NamedTuple):
     memory: Tensor
 
 
-@runtime_checkable
-class _Theory(Protocol):
-    """Everything is scaled by sqrt(v_i v_j), so that saturated spins do no harm: the scaled inverse of chi has ones on
-    the diagonal without couplings."""
-
-    def correction(self, A: Tensor, v: Tensor, memory: Tensor) -> _Correction: ...
-
-    def response(self, A: Tensor, m: Tensor, v: Tensor, at: _Correction) -> Tensor:
-        """sqrt(v_i v_j) [chi^-1]_ij."""
-
-    def curvature(self, A: Tensor, m: Tensor, v: Tensor, at: _Correction) -> Tensor:
-        """sqrt(v_i v_j) d^2 G / dm_i dm_j."""
-
-
 def _scaled(A: Tensor, v: Tensor) -> Tensor:
     s = v.sqrt()
     return s[..., :, None] * A * s[..., None, :]
 
 
 class _Naive:
+    """Everything is scaled by sqrt(v_i v_j), so that saturated spins do no harm: the scaled inverse of chi has ones on
+    the diagonal without couplings."""
+
     def correction(self, A: Tensor, v: Tensor, memory: Tensor) -> _Correction:
         zero = torch.zeros_like(v)
         return _Correction(zero.sum(-1), zero, zero, zero.sum(-1), zero, memory)
 
     def response(self, A: Tensor, m: Tensor, v: Tensor, at: _Correction) -> Tensor:
+        """sqrt(v_i v_j) [chi^-1]_ij."""
         return _offset(torch.ones_like(v), -_scaled(A, v))
 
-    curvature = response
+    def curvature(self, A: Tensor, m: Tensor, v: Tensor, at: _Correction) -> Tensor:
+        """sqrt(v_i v_j) d^2 G / dm_i dm_j."""
+        return self.response(A, m, v, at)
 
 
-class _PlainTAP:
+class _PlainTAP(_Naive):
     def correction(self, A: Tensor, v: Tensor, memory: Tensor) -> _Correction:
         V = (A * A @ v[..., None])[..., 0]
         blur = v * V
@@ -171,8 +156,6 @@ class _PlainTAP:
         s = v.sqrt()
         extra = 2 * _scaled(A, v) * A * m[..., :, None] * m[..., None, :]
         return _offset(1 + s * at.cavity_variances * s, -_scaled(A, v) - extra)
-
-    curvature = response
 
 
 # More than 1, so that the lifted curvature is positive definite by a margin.
@@ -214,7 +197,7 @@ def _self_consistent(W: Tensor, start: Tensor) -> Tensor:
     return L
 
 
-class _Adaptive:
+class _Adaptive(_Naive):
     def correction(self, A: Tensor, v: Tensor, memory: Tensor) -> _Correction:
         W = _scaled(A, v)
         L = _self_consistent(W, memory)
@@ -268,7 +251,7 @@ class _Point(NamedTuple):
     at: _Correction
 
 
-def _evaluate(theory: _Theory, model: IsingModel, theta: Tensor, memory: Tensor) -> _Point:
+def _evaluate(theory: _Naive, model: IsingModel, theta: Tensor, memory: Tensor) -> _Point:
     m, v = torch.tanh(theta), _sech2(theta)
     at = theory.correction(model.A, v, memory)
     Am = (model.A @ m[..., None])[..., 0]
@@ -285,7 +268,7 @@ def _evaluate(theory: _Theory, model: IsingModel, theta: Tensor, memory: Tensor)
     return _Point(theta, free_energy, gradient, residual, blur, floor, at)
 
 
-def _direction(theory: _Theory, model: IsingModel, point: _Point) -> Tensor:
+def _direction(theory: _Naive, model: IsingModel, point: _Point) -> Tensor:
     """Newton's step for theta; where G curves downwards, the curvature is lifted until the step descends."""
     v = _sech2(point.theta)
     curvature = theory.curvature(model.A, torch.tanh(point.theta), v, point.at)
@@ -298,15 +281,7 @@ def _direction(theory: _Theory, model: IsingModel, point: _Point) -> Tensor:
     return -torch.cholesky_solve((s * point.gradient)[..., None], factor)[..., 0] / s
 
 
-def _select(chosen: Tensor, new: Any, old: Any) -> Any:
-    """Entrywise along the batch, through (named) tuples."""
-    if isinstance(new, Tensor):
-        return torch.where(chosen.reshape(-1, *[1] * (new.ndim - 1)), new, old)
-    entries = [_select(chosen, a, b) for a, b in zip(new, old, strict=True)]
-    return tuple(entries) if type(new) is tuple else type(new)(*entries)
-
-
-def _descend(theory: _Theory, model: IsingModel, tol: float, max_steps: int) -> tuple[_Point, Tensor]:
+def _descend(theory: _Naive, model: IsingModel, tol: float, max_steps: int) -> tuple[_Point, Tensor]:
     point = _evaluate(theory, model, model.x, torch.ones_like(model.x))
     direction = _direction(theory, model, point)
     length = torch.ones_like(point.residual)
@@ -329,23 +304,23 @@ def _descend(theory: _Theory, model: IsingModel, tol: float, max_steps: int) -> 
         better = torch.where(floored, trial.residual <= point.residual / 2, better)
         stalled = stalled | (open_ & floored & ~better)
         num_steps += open_
-        point = _select(open_ & better, trial, point)
+        point = implicit.select(open_ & better, trial, point)
         length = torch.where(better, (4 * length).clamp_max(1), length / 4)
-        direction = _select(open_ & better, _direction(theory, model, point), direction)
+        direction = implicit.select(open_ & better, _direction(theory, model, point), direction)
     return point, num_steps
 
 
-def _attached(theory: _Theory, model: IsingModel, point: _Point) -> _Point:
-    """The same point, with the derivatives that the implicit function theorem gives it.
-
-    A Newton step from the solution goes nowhere, but its derivative with respect to A and x is that of the solution.
-    """
+def _attached(theory: _Naive, model: IsingModel, point: _Point) -> _Point:
+    """The same point, with the derivatives that the implicit function theorem gives it."""
     v = _sech2(point.theta)
+    s = v.sqrt()
     with torch.no_grad():
         curvature = theory.curvature(model.A, torch.tanh(point.theta), v, point.at)
-    again = _evaluate(theory, model, point.theta, point.at.memory)
-    right = v.sqrt() * again.gradient
-    theta = point.theta - torch.linalg.solve(curvature, right) / v.sqrt()
+
+    def slope(scaled: Tensor) -> Tensor:
+        return s * _evaluate(theory, model, scaled / s, point.at.memory).gradient
+
+    theta = point.theta + (implicit.attached(s * point.theta, slope, curvature) - s * point.theta) / s
     return _evaluate(theory, model, theta, point.at.memory)
 
 
@@ -358,7 +333,7 @@ def _smallest_eigenvalue(response: Tensor, chi: Tensor) -> Tensor:
     return torch.where(positive, inverse.abs().amin(-1), negative)
 
 
-def _response(theory: _Theory, model: IsingModel, point: _Point, num_steps: Tensor, tol: float) -> IsingResponse:
+def _response(theory: _Naive, model: IsingModel, point: _Point, num_steps: Tensor, tol: float) -> IsingResponse:
     m, v = torch.tanh(point.theta), _sech2(point.theta)
     response = theory.response(model.A, m, v, point.at)
     s = v.sqrt()
@@ -377,13 +352,12 @@ def _response(theory: _Theory, model: IsingModel, point: _Point, num_steps: Tens
 
 def _tolerance(tol: float, dtype: torch.dtype) -> float:
     """What was asked for, or what rounding allows for numbers of order one if that is more."""
-    asked = validate.tensor(tol, "tol", ndim=0, dtype=torch.float64)
-    validate.require(lambda x: x > 0, asked, "tol", "a number > 0")
-    return max(float(asked), 16 * torch.finfo(dtype).eps)
+    return max(float(tensors.positive(tol, "tol", ndim=0)), 16 * torch.finfo(dtype).eps)
 
 
+@tensors.solver
 def _solve(
-    theory: _Theory, couplings: TensorLike, fields: TensorLike, beta: TensorLike, tol: float, max_steps: int
+    theory: _Naive, couplings: TensorLike, fields: TensorLike, beta: TensorLike, tol: float, max_steps: int
 ) -> IsingResponse:
     model = checked_model(couplings, fields, beta)
     tol = _tolerance(tol, model.x.dtype)
@@ -450,67 +424,6 @@ def solve_naive_ising(
     return _solve(_NAIVE, couplings, fields, beta, tol, max_steps)
 
 
-@runtime_checkable
-class _Step(Protocol):
-    def __call__(
-        self,
-        magnetizations: TensorLike,
-        cavity_variances: TensorLike,
-        couplings: TensorLike,
-        fields: TensorLike,
-        *,
-        beta: TensorLike = 1.0,
-    ) -> tuple[Tensor, Tensor]: ...
-
-
-def _updated(
-    magnetizations: TensorLike,
-    cavity_variances: TensorLike,
-    couplings: TensorLike,
-    fields: TensorLike,
-    beta: TensorLike,
-) -> tuple[IsingModel, Tensor, Tensor]:
-    """The model, V and the new m = tanh(x + A m - V m)."""
-    model = checked_model(couplings, fields, beta)
-    shape = (*model.batch, model.x.shape[-1])
-    state = []
-    for value, name in ((magnetizations, "magnetizations"), (cavity_variances, "cavity_variances")):
-        entry = validate.tensor(value, name, dtype=model.x.dtype, device=model.x.device)
-        if entry.shape != shape:
-            raise ValueError(f"{name}: expected shape {shape}, got shape {tuple(entry.shape)}")
-        state.append(entry.reshape(-1, shape[-1]))
-    m, V = state
-    return model, V, torch.tanh(model.x + (model.A @ m[..., None])[..., 0] - V * m)
-
-
-def naive_update(
-    magnetizations: Vectors, cavity_variances: Vectors, couplings: Couplings, fields: Vectors, *, beta: Numbers = 1.0
-) -> tuple[Float[Tensor, "*batch N"], Float[Tensor, "*batch N"]]:
-    """m' = tanh(x + A m - V m), V' = 0: one undamped step.
-
-    >>> m, V = naive_update([0.0, 0.0], [0.0, 0.0], [[0.0, 0.5], [0.5, 0.0]], [0.3, -0.2])
-    >>> V.tolist()
-    [0.0, 0.0]
-    """
-    model, _, m = _updated(magnetizations, cavity_variances, couplings, fields, beta)
-    m = m.reshape(*model.batch, -1)
-    return m, torch.zeros_like(m)
-
-
-def tap_update(
-    magnetizations: Vectors, cavity_variances: Vectors, couplings: Couplings, fields: Vectors, *, beta: Numbers = 1.0
-) -> tuple[Float[Tensor, "*batch N"], Float[Tensor, "*batch N"]]:
-    """m' = tanh(x + A m - V m), V'_i = sum_j A_ij^2 (1 - m'_j^2): one undamped step.
-
-    >>> m, V = tap_update([0.0, 0.0], [0.0, 0.0], [[0.0, 0.5], [0.5, 0.0]], [0.0, 0.0])
-    >>> V.tolist()
-    [0.25, 0.25]
-    """
-    model, _, m = _updated(magnetizations, cavity_variances, couplings, fields, beta)
-    V = (model.A**2 @ (1 - m * m)[..., None])[..., 0]
-    return m.reshape(*model.batch, -1), V.reshape(*model.batch, -1)
-
-
 def adaptive_update(
     magnetizations: Vectors, cavity_variances: Vectors, couplings: Couplings, fields: Vectors, *, beta: Numbers = 1.0
 ) -> tuple[Float[Tensor, "*batch N"], Float[Tensor, "*batch N"]]:
@@ -522,7 +435,11 @@ def adaptive_update(
     >>> [round(x, 12) for x in V.tolist()]
     [0.25, 0.25]
     """
-    model, V, m = _updated(magnetizations, cavity_variances, couplings, fields, beta)
+    model = checked_model(couplings, fields, beta)
+    N = model.x.shape[-1]
+    given = ((magnetizations, "magnetizations"), (cavity_variances, "cavity_variances"))
+    m, V = (tensors.real(v, k, (N,), dtype=model.x.dtype, device=model.x.device).reshape(-1, N) for v, k in given)
+    m = torch.tanh(model.x + (model.A @ m[..., None])[..., 0] - V * m)
     variance = _variance(m)
     Lambda = V + 1 / variance
     chi = torch.linalg.inv_ex(_offset(Lambda, -model.A)).inverse
@@ -537,9 +454,9 @@ class IsingIteration(NamedTuple):
     """Where a plain iteration went.
 
     ``magnetizations`` and ``cavity_variances``: the last state that was finite, with its ``residual``: the largest
-    change that one more undamped step would make to m or V. ``num_steps``: steps made. ``residuals`` and
-    ``smallest_eigenvalues``, of Lambda - A with Lambda_i = V_i + 1 / (1 - m_i^2), for every state from the start on;
-    what has stopped repeats its last entry.
+    change that one more undamped step would make to m or V. ``num_steps``: steps made. ``smallest_eigenvalues``: of
+    Lambda - A with Lambda_i = V_i + 1 / (1 - m_i^2), for every state from the start on; what has stopped repeats its
+    last entry.
     """
 
     magnetizations: Float[Tensor, "*batch N"]
@@ -547,13 +464,12 @@ class IsingIteration(NamedTuple):
     residual: Float[Tensor, "*batch"]
     num_steps: Int[Tensor, "*batch"]
     converged: Bool[Tensor, "*batch"]
-    residuals: Float[Tensor, " states *batch"]
     smallest_eigenvalues: Float[Tensor, " states *batch"]
 
 
 @torch.no_grad()
 def iterate_ising(
-    step: _Step,
+    step: Callable[..., tuple[Tensor, Tensor]],
     couplings: Couplings,
     fields: Vectors,
     *,
@@ -564,9 +480,9 @@ def iterate_ising(
 ) -> IsingIteration:
     """(m, V) <- (m, V) + damping (step(m, V) - (m, V)), from m = tanh(x) and V = 0.
 
-    ``step`` is ``adaptive_update``, ``tap_update``, ``naive_update`` or the like; ``damping`` is in (0, 1], 1 is the
-    undamped update of the source. Nothing rescues it: it may cycle, diverge or leave the region where Lambda - A is
-    positive definite. ``solve_ising`` does not. Gradients are not tracked.
+    ``step`` is ``adaptive_update`` or the like, called as step(m, V, A, x); ``damping`` of 1 is the undamped update of
+    the source. Nothing rescues it: it may cycle, diverge or leave the region where Lambda - A is positive definite.
+    ``solve_ising`` does not. Gradients are not tracked.
 
     >>> J, h = [[0.0, 0.5], [0.5, 0.0]], [0.3, -0.2]
     >>> result = iterate_ising(adaptive_update, J, h)
@@ -575,11 +491,7 @@ def iterate_ising(
     """
     model = checked_model(couplings, fields, beta)
     A, x = model.A, model.x
-    if not x.numel():
-        raise ValueError(f"beta: expected at least one model, got a batch of shape {tuple(model.batch)}")
-    tol = _tolerance(tol, x.dtype)
-    rate = validate.tensor(damping, "damping", ndim=0, dtype=torch.float64)
-    validate.require(lambda r: (r > 0) & (r <= 1), rate, "damping", "a number > 0 and <= 1")
+    tol, rate = _tolerance(tol, x.dtype), float(tensors.positive(damping, "damping", ndim=0))
     max_steps = validate.count(max_steps, "max_steps", minimum=1)
 
     def look(m: Tensor, V: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -592,28 +504,22 @@ def iterate_ising(
     m, V = torch.tanh(x), torch.zeros_like(x)
     new_m, new_V, residual, light = look(m, V)
     num_steps = torch.zeros_like(residual, dtype=torch.int64)
-    alive = residual.isfinite()
-    residuals, lights = [residual], [light]
+    alive, lights = residual.isfinite(), [light]
     for _ in range(max_steps):
         moving = alive & (residual > tol)
-        if not bool(moving.any()):
+        if not moving.any():
             break
         # Frozen examples are evaluated again where they are; NaN must not reach the factorisations.
-        next_m = torch.where(moving[..., None], m + rate.to(m) * (new_m - m), m)
-        next_V = torch.where(moving[..., None], V + rate.to(m) * (new_V - V), V)
-        next_new_m, next_new_V, change, next_light = look(next_m, next_V)
-        finite = change.isfinite() & next_new_m.isfinite().all(-1) & next_new_V.isfinite().all(-1)
-        alive = alive & finite
-        kept = moving & finite
-        m, V, new_m, new_V, residual, light = _select(
-            kept, (next_m, next_V, next_new_m, next_new_V, change, next_light), (m, V, new_m, new_V, residual, light)
+        next_m = torch.where(moving[..., None], m + rate * (new_m - m), m)
+        next_V = torch.where(moving[..., None], V + rate * (new_V - V), V)
+        found = look(next_m, next_V)
+        finite = found[2].isfinite() & found[0].isfinite().all(-1) & found[1].isfinite().all(-1)
+        alive, kept = alive & finite, moving & finite
+        m, V, (new_m, new_V, residual, light) = implicit.select(
+            kept, (next_m, next_V, found), (m, V, (new_m, new_V, residual, light))
         )
         num_steps += kept
-        residuals.append(residual)
         lights.append(light)
-    values = m, V, residual, num_steps, residual <= tol
-    traces = torch.stack(residuals), torch.stack(lights)
-    return IsingIteration(
-        *(value.reshape(model.batch + value.shape[1:]) for value in values),
-        *(trace.reshape(len(trace), *model.batch) for trace in traces),
-    )
+    m, V, residual, num_steps = (v.reshape(model.batch + v.shape[1:]) for v in (m, V, residual, num_steps))
+    smallest = torch.stack(lights).reshape(len(lights), *model.batch)
+    return IsingIteration(m, V, residual, num_steps, residual <= tol, smallest)

@@ -19,7 +19,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
-from spinbook import tensors, transforms, validate
+from spinbook import tensors, validate
 from spinbook.adaptive_tap.ising import TensorLike
 from spinbook.annotations import Float
 
@@ -42,20 +42,12 @@ class Prior(Protocol):
 
 
 def require_positive_definite(matrix: Tensor, name: str, meaning: str) -> Tensor:
-    """The lower Cholesky factor, or an error that quotes the smallest eigenvalue; NaN where values are hidden."""
-    factor, info = torch.linalg.cholesky_ex(matrix)
-    definite = transforms.known(info == 0)
-    if definite is None:
-        return torch.where((info == 0)[..., None, None], factor, torch.nan)
-    if not definite:
+    """The lower Cholesky factor, or an error that quotes the smallest eigenvalue."""
+    factor, failed = torch.linalg.cholesky_ex(matrix)
+    if failed.any():
         smallest = float(torch.linalg.eigvalsh(matrix.detach()).min())
         raise ValueError(f"{name}: expected {meaning} to be positive definite, got smallest eigenvalue {smallest:.6g}")
     return factor
-
-
-def _quadratic(h: Tensor, matrix: Tensor) -> Tensor:
-    """h . M h."""
-    return (h[..., None, :] @ matrix @ h[..., :, None])[..., 0, 0]
 
 
 class Gaussian:
@@ -77,10 +69,7 @@ class Gaussian:
             shape = tuple(self.covariance.shape)
             if len(shape) not in (2, 3) or shape[-1] != shape[-2] or 0 in shape:
                 raise ValueError(f"covariance: expected shape (dim, dim) or (num_spins, dim, dim), got {shape}")
-            known = self.covariance.detach()
-            gap = float((known - known.mT).abs().max())
-            if gap > float(tensors.symmetry_slack(known, ())):
-                raise ValueError(f"covariance: expected a symmetric matrix, got entries that differ by {gap:.3g}")
+            tensors.require_symmetric(self.covariance, "covariance")
             require_positive_definite(self.covariance, "covariance", "the matrix")
 
     def precision(self, like: Float[Tensor, "*batch dim"]) -> Float[Tensor, "*spins dim dim"]:
@@ -91,10 +80,6 @@ class Gaussian:
         """
         if self.covariance is None:
             return torch.eye(like.shape[-1], dtype=like.dtype, device=like.device)
-        if self.covariance.shape[-1] != like.shape[-1]:
-            raise ValueError(
-                f"covariance: expected matrices of {like.shape[-1]} rows as the spins', got {self.covariance.shape[-1]}"
-            )
         return torch.linalg.inv(self.covariance.to(like))
 
     def _factor(self, fields: Tensor, cavity_variances: Tensor) -> tuple[Tensor, Tensor]:
@@ -142,9 +127,7 @@ class Binary:
     def _exponents(self, fields: Tensor, cavity_variances: Tensor) -> tuple[Tensor, Tensor]:
         dim = fields.shape[-1]
         if dim > _MAX_COMPONENTS:
-            raise ValueError(
-                f"fields: expected at most {_MAX_COMPONENTS} components, got {dim} (that is 2^{dim} states)"
-            )
+            raise ValueError(f"fields: expected at most {_MAX_COMPONENTS} components, got {dim}")
         bits = torch.arange(2**dim, device=fields.device)[:, None] >> torch.arange(dim, device=fields.device) & 1
         S = (2 * bits - 1).to(fields.dtype)
         return S, fields @ S.T + ((S @ cavity_variances) * S).sum(-1) / 2
@@ -199,18 +182,12 @@ def _saddle(fields: Tensor, cavity_variances: Tensor, square: float) -> _Saddle:
         # Rounding of the bound may start the iteration on the right; it returns from there.
         step = value / slope
         u = torch.maximum(u + step, u / 2)
-        if bool((step.abs() <= 4 * torch.finfo(u.dtype).eps * u).all()):
+        if (step.abs() <= 4 * torch.finfo(u.dtype).eps * u).all():
             break
     G = 1 / (u[..., None] + gap)
     second = (G**2 / 2 + h2 * G**3 / 2).sum(-1)
     third = -(G**3 + 1.5 * h2 * G**4).sum(-1)
     return _Saddle(u + half[..., -1], second, third)
-
-
-def _radius(radius: float) -> float:
-    number = validate.tensor(radius, "radius", ndim=0, dtype=torch.float64).detach()
-    validate.require(lambda r: r > 0, number, "radius", "a number > 0")
-    return float(number)
 
 
 # The integrand falls like exp(-y^2 / 4) or faster along the contour, and is analytic for |Im y| < 1.06.
@@ -232,7 +209,7 @@ class Spherical:
     """
 
     def __init__(self, radius: float) -> None:
-        self.radius = _radius(radius)
+        self.radius = float(tensors.positive(radius, "radius", ndim=0))
 
     def _weights(self, fields: Tensor, cavity_variances: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """log Z, the weight of each node (..., nodes) and G = (t - V/2)^-1 at each (..., nodes, dim, dim)."""
@@ -250,7 +227,7 @@ class Spherical:
         G = torch.linalg.inv(t[..., None, None] * eye - cavity_variances[..., None, :, :] / 2)
         h = fields[..., None, :].to(t.dtype)
         log_det = (t[..., None] - half[..., None, :]).log().sum(-1)
-        phi = t * square - log_det / 2 + _quadratic(h, G) / 4
+        phi = t * square - log_det / 2 + (h[..., None, :] @ G @ h[..., :, None])[..., 0, 0] / 4
         # At the saddle phi is real and largest; it is factored out.
         peak = phi.real[..., :1]
         terms = torch.exp(phi - peak) * velocity

@@ -14,14 +14,14 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from spinbook import tensors, transforms, validate
+from spinbook import tensors, validate
 from spinbook.adaptive_tap import implicit
 from spinbook.adaptive_tap.couplings import as_matrix
 from spinbook.adaptive_tap.ising import TensorLike
 from spinbook.adaptive_tap.priors import Gaussian, Prior, require_positive_definite
 from spinbook.annotations import Float
 
-__all__ = ["VectorResponse", "checked_couplings", "gaussian_mean", "mean_response", "solve", "solve_gaussian"]
+__all__ = ["VectorResponse", "checked_couplings", "mean_response", "solve", "solve_gaussian"]
 
 
 class VectorResponse(NamedTuple):
@@ -47,31 +47,21 @@ def checked_couplings(couplings: Float[Tensor, "N N D D"]) -> Float[Tensor, "N N
     Traceback (most recent call last):
     ValueError: couplings: expected J_ii = 0, got an entry of size 1 at spin 0
     """
-    if couplings.ndim != 4 or couplings.shape[0] != couplings.shape[1] or couplings.shape[2] != couplings.shape[3]:
-        raise ValueError(f"couplings: expected shape (N, N, D, D), got shape {tuple(couplings.shape)}")
-    if couplings.numel() == 0:
-        raise ValueError(f"couplings: expected at least one spin and component, got shape {tuple(couplings.shape)}")
-    known = couplings.detach()
-    own = torch.diagonal(known, dim1=0, dim2=1).abs().amax((0, 1))
-    if not transforms.holds(own == 0):
+    N, _, D, _ = shape = couplings.shape if couplings.ndim == 4 else (0, 0, 0, 0)
+    if shape != (N, N, D, D) or couplings.numel() == 0:
+        raise ValueError(f"couplings: expected shape (N, N, D, D), not empty, got shape {tuple(couplings.shape)}")
+    own = torch.diagonal(couplings.detach(), dim1=0, dim2=1).abs().amax((0, 1))
+    if own.any():
         site = int(own.argmax())
         raise ValueError(f"couplings: expected J_ii = 0, got an entry of size {float(own[site]):g} at spin {site}")
-    gap = (known - known.permute(1, 0, 3, 2)).abs().max()
-    if not transforms.holds(gap <= tensors.symmetry_slack(known, (0, 1, 2, 3))):
-        raise ValueError(f"couplings: expected J_ij^ab = J_ji^ba, got entries that differ by {float(gap):.3g}")
+    tensors.require_symmetric(as_matrix(couplings), "couplings")
     return couplings
 
 
 def _checked(couplings: TensorLike, fields: TensorLike) -> tuple[Tensor, Tensor]:
-    """Couplings and fields in one dtype, at least single precision: PyTorch has no factorisation in half precision."""
-    carried, device = validate.common_tensor_type(couplings, fields)
-    dtype = transforms.at_least_single(carried)
+    dtype, device = validate.common_tensor_type(couplings, fields)
     J = checked_couplings(validate.tensor(couplings, "couplings", dtype=dtype, device=device))
-    X = validate.tensor(fields, "fields", dtype=dtype, device=device)
-    N, _, D, _ = J.shape
-    if X.shape[-2:] != (N, D):
-        raise ValueError(f"fields: expected shape (..., {N}, {D}) as the couplings', got shape {tuple(X.shape)}")
-    return J, X
+    return J, tensors.real(fields, "fields", (J.shape[0], J.shape[2]), dtype=dtype, device=device)
 
 
 def _block_diagonal(blocks: Tensor) -> Tensor:
@@ -99,7 +89,7 @@ def _gaussian_factor(J: Tensor, X: Tensor, prior: Gaussian) -> tuple[Tensor, Ten
     return require_positive_definite(matrix, "couplings", "the prior's precision minus J"), precision
 
 
-@transforms.full_precision
+@tensors.solver
 def mean_response(
     couplings: Float[TensorLike, "N N D D"], fields: Float[TensorLike, "*batch N D"], prior: Gaussian | None = None
 ) -> Float[Tensor, "*batch N D"]:
@@ -113,19 +103,9 @@ def mean_response(
     tensor([[4.0000],
             [2.0000]], dtype=torch.float64)
     """
-    return gaussian_mean(*_checked(couplings, fields), Gaussian() if prior is None else prior)
-
-
-def gaussian_mean(
-    couplings: Float[Tensor, "N N D D"], fields: Float[Tensor, "*batch N D"], prior: Gaussian
-) -> Float[Tensor, "*batch N D"]:
-    """``mean_response`` of finite, hollow, symmetric couplings and fields of one dtype, which are not checked again.
-
-    >>> gaussian_mean(torch.zeros(2, 2, 1, 1), torch.ones(2, 1), Gaussian()).tolist()
-    [[1.0], [1.0]]
-    """
-    factor, _ = _gaussian_factor(couplings, fields, prior)
-    return _solved(factor, fields)
+    J, X = _checked(couplings, fields)
+    factor, _ = _gaussian_factor(J, X, Gaussian() if prior is None else prior)
+    return _solved(factor, X)
 
 
 def _solved(factor: Tensor, X: Tensor) -> Tensor:
@@ -133,7 +113,7 @@ def _solved(factor: Tensor, X: Tensor) -> Tensor:
     return torch.cholesky_solve(columns, factor).T.reshape(X.shape)
 
 
-@transforms.full_precision
+@tensors.solver
 def solve_gaussian(
     couplings: Float[TensorLike, "N N D D"], fields: Float[TensorLike, "*batch N D"], prior: Gaussian | None = None
 ) -> VectorResponse:
@@ -190,7 +170,7 @@ def _update(prior: Prior, J: Tensor, X: Tensor, m: Tensor, V: Tensor) -> tuple[T
     inner = torch.eye(D).to(X) + F.mT @ V @ F
     M = _block_diagonal(inner) - FJF
     factor, info = torch.linalg.cholesky_ex(M)
-    if bool((info > 0).any()):
+    if (info > 0).any():
         # V is far too small there: raise it until Lambda - J is positive definite.
         lowest = torch.linalg.eigvalsh(M.detach())[..., 0]
         lift = torch.where(info > 0, 0.5 - 1.5 * lowest, 0)
@@ -207,8 +187,7 @@ def _update(prior: Prior, J: Tensor, X: Tensor, m: Tensor, V: Tensor) -> tuple[T
     return new_m, (new_V + new_V.mT) / 2, C
 
 
-@transforms.uncompiled
-@transforms.full_precision
+@tensors.solver
 def solve(
     couplings: Float[TensorLike, "N N D D"],
     fields: Float[TensorLike, "*batch N D"],
@@ -216,7 +195,6 @@ def solve(
     *,
     tol: float = 1e-10,
     max_steps: int = 200,
-    damping: float = 1.0,
 ) -> VectorResponse:
     """m_i = mean(X_i + sum_j J_ij m_j - V_i m_i, V_i), C_i = [(Lambda - J)^-1]_ii, Lambda_i = V_i + C_i^-1.
 
@@ -251,7 +229,7 @@ def solve(
     V = flat.new_zeros(*flat.shape, D)
     with torch.no_grad():
         start, _ = prior.moments(flat, V)
-    found = implicit.solve(f, torch.cat([start[:, :, None], V], dim=2), tol=tol, max_steps=max_steps, damping=damping)
+    found = implicit.solve(f, torch.cat([start[:, :, None], V], dim=2), tol=tol, max_steps=max_steps)
     m, V = found.value[:, :, 0], found.value[:, :, 1:]
     field = flat + (m.reshape(-1, N * D) @ J.T).reshape(flat.shape) - (V @ m[..., None])[..., 0]
     _, C = prior.moments(field, V)

@@ -108,17 +108,6 @@ def vector_mean_field(
     return 2 * beta * jnp.sum(odd * _delayed(odd, fields, previous_fields, beta, response))
 
 
-def driven_production(
-    couplings: Float[Array, "*heads N N"],
-    fields: Float[Array, "N D"],
-    previous_fields: Float[Array, "N D"],
-    beta: Array,
-    response: Response = sphere.large_d,
-) -> Float[Array, ""]:
-    """``vector_mean_field`` of a system that is known to be driven, with the response of ``sphere.large_d``."""
-    return vector_mean_field(couplings, fields, previous_fields, beta=beta, response=response)
-
-
 @checked(static=("response",))
 def vector_delayed_correlations(
     couplings: Couplings, fields: Fields, previous_fields: Fields, *, beta: Positive, response: Response = sphere.exact

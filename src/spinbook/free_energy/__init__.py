@@ -16,11 +16,9 @@ from spinbook.free_energy import attention, couplings, exact, model, saddle, sam
 from spinbook.free_energy.attention import VectorSpinAttention, neumann_terms
 from spinbook.free_energy.couplings import QueryKeyCouplings, symmetric_traceless
 from spinbook.free_energy.model import VectorSpinModel
-from spinbook.free_energy.saddle import SaddlePoint
 
 __all__ = [
     "QueryKeyCouplings",
-    "SaddlePoint",
     "VectorSpinAttention",
     "VectorSpinModel",
     "attention",

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from spinbook import tensors, transforms, validate
+from spinbook import tensors, validate
 from spinbook.annotations import ArrayLike, Float
 from spinbook.free_energy.model import VectorSpinModel
 
@@ -23,9 +23,7 @@ class VectorSpinAttention(nn.Module):
     components with a gain and a bias for each. Inputs and outputs are (..., N, D).
 
     With couplings that are a parameter the output depends on the order of the spins; with ``QueryKeyCouplings`` the
-    module is equivariant under permutations of them. In half precision the module converts, solves in float32, and
-    converts back. It can be compiled, exported and transformed as ``VectorSpinModel`` can. Source: "The attention
-    module".
+    module is equivariant under permutations of them. Source: "The attention module".
 
     >>> VectorSpinAttention(32, 128)(torch.ones(1, 32, 128)).shape
     torch.Size([1, 32, 128])
@@ -44,6 +42,7 @@ class VectorSpinAttention(nn.Module):
         self.spin_model = VectorSpinModel(num_spins, dim, beta, couplings, generator=generator)
         self.norm = nn.LayerNorm(self.spin_model.dim)
 
+    @tensors.solver
     def fields(self, x: Float[Tensor, "*batch N D"]) -> Float[Tensor, "*batch N D"]:
         """h = LayerNorm(x) / sqrt(D), so that |h_i| is about 1.
 
@@ -55,18 +54,11 @@ class VectorSpinAttention(nn.Module):
         inputs = tensors.real(x, "x", shape, dtype=self.norm.weight.dtype)
         return self.norm(inputs) / self.spin_model.dim**0.5
 
+    @tensors.solver
     def forward(
         self, x: Float[Tensor, "*batch N D"], *, t0: Float[ArrayLike, "*batch N"] | None = None
     ) -> Float[Tensor, "*batch N D"]:
         """-df/dh of the normalised inputs; ``t0`` as for ``VectorSpinModel``."""
-        dtype = self.norm.weight.dtype
-        if dtype == transforms.at_least_single(dtype):
-            return self._respond(x, t0)
-        shape = self.spin_model.num_spins, self.spin_model.dim
-        inputs = tensors.real(x, "x", shape, dtype=dtype)
-        return transforms.in_single_precision(self, lambda owner, x: owner._respond(x, t0), inputs).to(dtype)
-
-    def _respond(self, x: Tensor, t0: Float[ArrayLike, "*batch N"] | None) -> Tensor:
         return self.spin_model.field_gradient(self.fields(x), t0=t0)
 
 
@@ -85,11 +77,9 @@ def neumann_terms(
     """
     dtype, device = validate.common_tensor_type(t, couplings)
     sites = tensors.positive(t, "t", dtype=dtype, device=device)
-    if sites.ndim == 0:
-        raise ValueError("t: expected shape (..., N), got a scalar")
-    J = tensors.real(couplings, "couplings", (sites.shape[-1], sites.shape[-1]), dtype=dtype, device=device)
-    count = validate.count(num_terms, "num_terms", minimum=1)
-    terms = [torch.diag_embed(1 / sites).expand(torch.broadcast_shapes(J.shape, (*sites.shape, sites.shape[-1])))]
-    for _ in range(count - 1):
+    n = sites.shape[-1] if sites.ndim else 1
+    J = tensors.real(couplings, "couplings", (n, n), dtype=dtype, device=device)
+    terms = [torch.diag_embed(1 / sites).expand(torch.broadcast_shapes(J.shape, (*sites.shape, n)))]
+    for _ in range(validate.count(num_terms, "num_terms", minimum=1) - 1):
         terms.append(J @ terms[-1] / sites[..., :, None])
     return torch.stack(terms)

@@ -2,7 +2,7 @@
 
 Units and counting are those of ``VectorSpinModel``: fields divided by sqrt(D), and couplings counted twice, so that two
 spins have the energy -2 J_12 sigma_1 . sigma_2 - h_1 . sigma_1 - h_2 . sigma_2. Everything is differentiable in fields,
-couplings and beta; second derivatives with respect to the fields need at least one field that is not zero.
+couplings and beta.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from spinbook import tensors, transforms, validate
+from spinbook import tensors, validate
 from spinbook.annotations import ArrayLike, Float
 
-__all__ = ["correlations", "free_energy", "internal_energy", "log_partition", "magnetizations"]
+__all__ = ["free_energy", "log_partition", "magnetizations"]
 
 Fields = Float[ArrayLike, "*batch N D"]
 Couplings = Float[ArrayLike, "*batch N N"] | None
@@ -137,23 +137,6 @@ def free_energy(
     return -_log_partition(H, J, b) / (b * H.shape[-1])
 
 
-@transforms.differentiating
-def _derivative(index: int, h: Any, couplings: Any, beta: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    H, J, b = _inputs(h, couplings, beta)
-    keep = torch.is_grad_enabled() and any(x.requires_grad for x in (H, J, b))
-    batch = torch.broadcast_shapes(H.shape[:-2], J.shape[:-2], b.shape)
-    with torch.enable_grad():
-        H, J, b = H.expand(*batch, *H.shape[-2:]), J.expand(*batch, *J.shape[-2:]), b.expand(batch)
-        variables = [H, J, b]
-        variables[index] = variables[index].clone() if variables[index].requires_grad else (
-            variables[index].detach().clone().requires_grad_()
-        )  # fmt: skip
-        # One spin does not depend on its coupling; the zero keeps it in the graph.
-        total = _log_partition(*variables).sum() + 0 * variables[index].sum()
-        (slope,) = torch.autograd.grad(total, variables[index], create_graph=keep)
-    return (slope if keep else slope.detach()), H, J, b
-
-
 def magnetizations(
     h: Fields, couplings: Couplings = None, *, beta: Float[ArrayLike, "*batch"] = 1.0
 ) -> Float[Tensor, "*batch N D"]:
@@ -162,31 +145,7 @@ def magnetizations(
     >>> magnetizations(torch.ones(1, 1, dtype=torch.float64))  # tanh
     tensor([[0.7616]], dtype=torch.float64)
     """
-    slope, H, _, b = _derivative(0, h, couplings, beta)
-    return slope / (b[..., None, None] * H.shape[-1])
-
-
-def internal_energy(
-    h: Fields, couplings: Couplings = None, *, beta: Float[ArrayLike, "*batch"] = 1.0
-) -> Float[Tensor, "*batch"]:
-    """u = <E> / D = -d ln Z / d beta / D, by autodiff. Arguments as for ``log_partition``.
-
-    >>> internal_energy(torch.ones(1, 1, dtype=torch.float64))  # -tanh
-    tensor(-0.7616, dtype=torch.float64)
-    """
-    slope, H, _, _ = _derivative(2, h, couplings, beta)
-    return -slope / H.shape[-1]
-
-
-def correlations(
-    h: Fields, couplings: Couplings = None, *, beta: Float[ArrayLike, "*batch"] = 1.0
-) -> Float[Tensor, "*batch N N"]:
-    """C_ij = <sigma_i . sigma_j> / D, by autodiff with respect to J_ij. Arguments as for ``log_partition``.
-
-    >>> correlations(torch.zeros(2, 1, dtype=torch.float64), [[0.0, 0.5], [0.5, 0.0]])  # tanh(2 J)
-    tensor([[1.0000, 0.7616],
-            [0.7616, 1.0000]], dtype=torch.float64)
-    """
-    slope, H, _, b = _derivative(1, h, couplings, beta)
-    pairs = (slope + slope.mT) / (2 * b[..., None, None] * H.shape[-1])
-    return pairs + torch.eye(H.shape[-2], dtype=H.dtype, device=H.device)
+    H, J, b = _inputs(h, couplings, beta)
+    batch = torch.broadcast_shapes(H.shape[:-2], J.shape[:-2], b.shape)
+    H, b = H.expand(*batch, *H.shape[-2:]), b.expand(batch)
+    return tensors.gradient(_log_partition, H, J, b) / (b[..., None, None] * H.shape[-1])

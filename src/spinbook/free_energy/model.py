@@ -15,7 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from spinbook import tensors, transforms, validate
+from spinbook import tensors, validate
+from spinbook.adaptive_tap import implicit
 from spinbook.annotations import ArrayLike, Float
 from spinbook.free_energy import couplings as coupling_matrices
 from spinbook.free_energy import saddle
@@ -26,9 +27,14 @@ Fields = Float[ArrayLike, "*batch N D"]
 Start = Float[ArrayLike, "*batch N"] | None
 
 
-def _like(flags: Tensor, values: Tensor) -> Tensor:
-    """Flags (...) with an axis of length 1 for each further axis of ``values`` (..., *)."""
-    return flags.reshape(flags.shape + (1,) * (values.ndim - flags.ndim))
+def _converged(found: saddle.Saddle) -> saddle.Saddle:
+    if not found.converged.all():
+        worst = float(found.residual[~found.converged].max())
+        raise RuntimeError(
+            f"h: expected fields with a saddle point within reach, got a residual of {worst:.2g} after "
+            f"{int(found.num_steps.max())} Newton steps (see saddle_point)"
+        )
+    return found
 
 
 class VectorSpinModel(nn.Module):
@@ -43,11 +49,7 @@ class VectorSpinModel(nn.Module):
     Fields ``h`` are (..., N, D), **already divided by sqrt(D)**. Every method solves for the saddle itself, with a t
     for each spin. ``t0`` (N) or (..., N) is a start; with ``t0`` of shape (1) all sites share one t, and spins have
     their length only on average over the sites. ``RuntimeError`` where the solver does not converge, and ``ValueError``
-    for h, couplings, beta or t0 outside their domain. Results follow the widest dtype among them, and are float32 for
-    half precision; ``torch.autocast`` is off inside. The saddle is found between the graphs of ``torch.compile``, by
-    example under ``torch.vmap``, where NaN takes the place of errors that depend on values, and not under
-    ``torch.export``. Couplings that are computed from the fields are differentiated inside, which ``torch.vmap`` and
-    ``torch.func`` do not allow.
+    for h, couplings, beta or t0 outside their domain. Results follow the widest dtype among them.
 
     >>> model = VectorSpinModel(4, 9, couplings=torch.zeros(4, 4))
     >>> model.free_energy(torch.zeros(1, 4, 9)).abs()
@@ -71,85 +73,50 @@ class VectorSpinModel(nn.Module):
         if couplings is None:
             couplings = nn.Parameter(coupling_matrices.sample(self.num_spins, self.dim, generator=generator))
         self.couplings: Any
-        if callable(couplings):
-            self.couplings = couplings
-            return
-        matrix = self._checked(tensors.real(couplings, "couplings", (self.num_spins, self.num_spins)))
-        if matrix.ndim != 2:
-            raise ValueError(
-                f"couplings: expected one matrix, or a function of the fields, got shape {tuple(matrix.shape)}"
-            )
-        if isinstance(couplings, Tensor) and couplings.requires_grad:
+        if callable(couplings) or (isinstance(couplings, Tensor) and couplings.requires_grad):
             self.couplings = couplings
         else:
-            self.register_buffer("couplings", matrix)
+            self.register_buffer("couplings", validate.tensor(couplings, "couplings", ndim=2))
+        if not callable(couplings):
+            self._matrix(self.couplings)
 
-    def _checked(self, matrix: Tensor) -> Tensor:
-        return tensors.symmetric_zero_diagonal(matrix, "couplings")
+    def _matrix(self, H: Tensor) -> Tensor:
+        """The couplings in these fields, symmetric with zero diagonal."""
+        J = self.couplings(H) if callable(self.couplings) else self.couplings
+        J = tensors.real(J, "couplings", (self.num_spins, self.num_spins), dtype=H.dtype, device=H.device)
+        return coupling_matrices.symmetric_traceless(tensors.symmetric_zero_diagonal(J, "couplings"))
 
     def _inputs(self, h: Any) -> tuple[Tensor, Tensor, Tensor]:
         """Fields, couplings and beta in one dtype, on one device."""
         fixed = None if callable(self.couplings) else self.couplings
-        carried, device = validate.common_tensor_type(h, fixed, self.beta)
-        dtype = transforms.at_least_single(carried)
+        dtype, device = validate.common_tensor_type(h, fixed, self.beta)
         H = tensors.real(h, "h", (self.num_spins, self.dim), dtype=dtype, device=device)
-        if fixed is None:
-            J = tensors.real(self.couplings(H), "couplings", (self.num_spins, self.num_spins))
-            if transforms.at_least_single(J.dtype) != dtype:
-                raise ValueError(f"couplings: expected the dtype of the fields, {dtype}, got {J.dtype}")
-            J = J.to(dtype)
-        else:
-            J = tensors.real(fixed, "couplings", (self.num_spins, self.num_spins), dtype=dtype, device=device)
-        J = coupling_matrices.symmetric_traceless(self._checked(J))
-        beta = tensors.positive(transforms.recordable(self.beta), "beta", dtype=dtype, device=device)
-        try:
-            fits = torch.broadcast_shapes(beta.shape, H.shape[:-2]) == H.shape[:-2]
-        except RuntimeError:
-            fits = False
-        if not fits:
-            raise ValueError(
-                f"beta: expected a shape that broadcasts to that of the batch, {tuple(H.shape[:-2])}, "
-                f"got {tuple(beta.shape)}"
-            )
-        return H, J, beta
+        beta = tensors.positive(self.beta, "beta", dtype=dtype, device=device)
+        tensors.fitting(beta.shape, H.shape[:-2], "beta")
+        return H, self._matrix(H), beta
 
     def _auxiliaries(self, t: Any, name: str, like: Tensor) -> Tensor:
         value = tensors.real(t, name, (None,), dtype=like.dtype, device=like.device)
-        batch = like.shape[:-2]
-        try:
-            shape = torch.broadcast_shapes(value.shape[:-1], batch)
-            # A grid of t for one system is allowed, but each system has a single start.
-            fits = value.shape[-1] in (1, self.num_spins) and (name == "t" or shape == batch)
-        except RuntimeError:
-            fits = False
-        if not fits:
-            raise ValueError(
-                f"{name}: expected shape (..., {self.num_spins}) or (..., 1) with leading axes that broadcast "
-                f"{'with' if name == 't' else 'to'} {tuple(batch)}, got {tuple(value.shape)}"
-            )
+        if value.shape[-1] not in (1, self.num_spins):
+            raise ValueError(f"{name}: expected shape (..., {self.num_spins}) or (..., 1), got {tuple(value.shape)}")
         return value
 
-    def _minimum(self, h: Any, t0: Any, **numerics: Any) -> tuple[Tensor, Tensor, Tensor, saddle.Saddle]:
+    @tensors.solver
+    def _at(self, t: Any, h: Any) -> saddle.Point:
+        H, J, beta = self._inputs(h)
+        return saddle.at(self._auxiliaries(t, "t", H), J, H @ H.mT, beta, name="t")
+
+    def _minimum(self, h: Any, t0: Any, **numerics: Any) -> tuple[Tensor, Tensor, saddle.Saddle]:
         H, J, beta = self._inputs(h)
         initial = None if t0 is None else self._auxiliaries(t0, "t0", H)
-        return H, J, beta, saddle.minimum(J, H @ H.mT, beta, t0=initial, **numerics)
+        if initial is not None:
+            tensors.fitting(initial.shape[:-1], H.shape[:-2], "t0")
+        return H, beta, saddle.minimum(J, H @ H.mT, beta, t0=initial, **numerics)
 
-    @transforms.uncompiled
-    def _saddle(self, h: Any, t0: Any = None) -> tuple[Tensor, Tensor, Tensor, saddle.Saddle]:
-        H, J, beta, found = self._minimum(h, t0)
-        verdict = transforms.known(found.converged)
-        if verdict is None:
-            phi, t, inverse = (torch.where(_like(found.converged, x), x, torch.nan) for x in found[:3])
-            found = found._replace(phi=phi, t=t, inverse=inverse)
-        elif not verdict:
-            worst = float(found.residual[~found.converged].max())
-            raise RuntimeError(
-                f"h: expected fields with a saddle point within reach, got a residual of {worst:.2g} after "
-                f"{int(found.num_steps.max())} Newton steps (see saddle_point)"
-            )
-        return H, J, beta, found
+    def _saddle(self, h: Any, t0: Any = None) -> tuple[Tensor, Tensor, saddle.Saddle]:
+        H, beta, found = self._minimum(h, t0)
+        return H, beta, _converged(found)
 
-    @transforms.full_precision
     def phi(self, t: Float[ArrayLike, "*batch N"], h: Fields) -> Float[Tensor, "*batch"]:
         """phi(t) = beta sum_i t_i - 1/2 ln det V + beta/4 tr(H^T V^-1 H), V = diag(t) - J. Source: eq:varphinorm.
 
@@ -159,79 +126,60 @@ class VectorSpinModel(nn.Module):
         >>> VectorSpinModel(4, 9, couplings=torch.zeros(4, 4)).phi(torch.ones(1, 4), torch.zeros(1, 4, 9))
         tensor([4.])
         """
-        H, J, beta = self._inputs(h)
-        return saddle.phi(self._auxiliaries(t, "t", H), J, H @ H.mT, beta)
+        return self._at(t, h).phi
 
-    @transforms.full_precision
     def gradient(self, t: Float[ArrayLike, "*batch N"], h: Fields) -> Float[Tensor, "*batch N"]:
         """d phi / d t_i = beta (1 - <|sigma_i|^2> / D), with the mean at this t. Arguments as for ``phi``.
 
         >>> VectorSpinModel(4, 9, couplings=torch.zeros(4, 4)).gradient(torch.ones(1, 4), torch.zeros(1, 4, 9))
         tensor([[0.5000, 0.5000, 0.5000, 0.5000]])
         """
-        H, J, beta = self._inputs(h)
-        return saddle.gradient(self._auxiliaries(t, "t", H), J, H @ H.mT, beta)
+        return self._at(t, h).slope
 
-    @transforms.full_precision
     def hessian(self, t: Float[ArrayLike, "*batch N"], h: Fields) -> Float[Tensor, "*batch N N"]:
         """d^2 phi / d t_i d t_j = 1/2 (V^-1_ij)^2 + beta/2 V^-1_ij [V^-1 H H^T V^-1]_ij. Arguments as for ``phi``.
 
         >>> VectorSpinModel(4, 9, couplings=torch.zeros(4, 4)).hessian(torch.ones(1, 4), torch.zeros(1, 4, 9)).shape
         torch.Size([1, 4, 4])
         """
-        H, J, beta = self._inputs(h)
-        return saddle.hessian(self._auxiliaries(t, "t", H), J, H @ H.mT, beta)
+        return self._at(t, h).curvature
 
-    @transforms.full_precision
-    def start(self, h: Fields) -> Float[Tensor, "*batch N"]:
-        """t_i from which Newton sets out: inside V > 0 for all couplings, and right to first order in weak ones.
-
-        Its largest entry is a valid start for one t at all sites: ``model.start(h).amax(-1, keepdim=True)``.
-
-        >>> VectorSpinModel(4, 9, couplings=torch.zeros(4, 4)).start(torch.zeros(1, 4, 9))
-        tensor([[0.5000, 0.5000, 0.5000, 0.5000]])
-        """
-        H, J, beta = self._inputs(h)
-        with torch.no_grad():
-            batch = H.shape[:-2]
-            return saddle.start(J.expand(*batch, *J.shape[-2:]), H @ H.mT, beta.expand(batch))
-
-    @transforms.full_precision
+    @tensors.solver
     def saddle_point(
         self, h: Fields, *, t0: Start = None, tol: float = 1e-12, max_steps: int = 100
-    ) -> saddle.SaddlePoint:
+    ) -> implicit.FixedPoints:
         """t* = argmin phi(t) over V > 0, with residual, number of Newton steps, and whether it converged.
 
-        The value is differentiable (implicitly) in h, couplings and beta. ``saddle.minimum`` says how it is found.
+        ``residual`` is max_i |d phi / d t_i| / beta at this very t, the largest violation of the constraint
+        <|sigma_i|^2> = D in units of D, summed over the sites for a single t. ``converged``: whether it is at most
+        ``tol``, or what rounding allows if that is more. ``value`` is twice differentiable in h, couplings and beta.
 
         >>> found = VectorSpinModel(4, 9, couplings=torch.zeros(4, 4)).saddle_point(torch.ones(1, 4, 9))
         >>> found.value.shape, found.converged
         (torch.Size([1, 4]), tensor([True]))
         """
-        tolerance = float(tensors.positive(tol, "tol", ndim=0, dtype=torch.float64))
-        steps = validate.count(max_steps, "max_steps", minimum=1)
-        *_, found = self._minimum(h, t0, tol=tolerance, max_steps=steps)
-        return saddle.SaddlePoint(found.t, found.residual, found.num_steps, found.converged)
+        tolerance = float(tensors.positive(tol, "tol", ndim=0))
+        *_, found = self._minimum(h, t0, tol=tolerance, max_steps=validate.count(max_steps, "max_steps", minimum=1))
+        return implicit.FixedPoints(found.t, found.residual, found.num_steps, found.converged)
 
     def _log_partition(self, beta: Tensor, phi: Tensor) -> Tensor:
         return phi - self.num_spins / 2 * (1 + torch.log(2 * beta))
 
-    @transforms.full_precision
+    @tensors.solver
     def free_energy(self, h: Fields, *, t0: Start = None) -> Float[Tensor, "*batch"]:
         """f = -(1/beta) (-(N/2) (1 + ln 2 beta) + phi(t*)), the limit of -ln(Z / Z_0) / (beta D) for large D.
 
         Z_0 = Z at beta = 0, so that f does not contain the entropy of free spins. Because of the factor delta(D -
         |sigma_i|^2) in Z, Z_0 = (pi^(D/2) D^(D/2 - 1) / Gamma(D/2))^N; the source's factor is sqrt(D) larger per spin,
-        which vanishes only as (ln D) / D. First derivatives need no linear solve (envelope theorem), second derivatives
-        need one. Source: eq:afe.
+        which vanishes only as (ln D) / D. Source: eq:afe.
 
         >>> VectorSpinModel(4, 9, couplings=torch.zeros(4, 4)).free_energy(torch.ones(1, 4, 9)).shape
         torch.Size([1])
         """
-        _, _, beta, found = self._saddle(h, t0)
+        _, beta, found = self._saddle(h, t0)
         return -self._log_partition(beta, found.phi) / beta
 
-    @transforms.full_precision
+    @tensors.solver
     def free_energy_next_order(self, h: Fields) -> Float[Tensor, "*batch"]:
         """f - (1/(beta D)) (N ln(sqrt(2) beta) - 1/2 ln det Hess phi(t*)): with the Gaussian fluctuations of t.
 
@@ -240,14 +188,14 @@ class VectorSpinModel(nn.Module):
         >>> VectorSpinModel(4, 9, couplings=torch.zeros(4, 4)).free_energy_next_order(torch.ones(1, 4, 9)).shape
         torch.Size([1])
         """
-        H, _, beta, found = self._saddle(h)
-        P = found.inverse
-        b = beta[..., None, None]
-        curvature = P * (P / 2 + b / 2 * (P @ H @ H.mT @ P))
-        fluctuations = self.num_spins * torch.log(math.sqrt(2) * beta) - saddle.log_det(curvature) / 2
+        return self._next_order(*self._inputs(h))
+
+    def _next_order(self, H: Tensor, J: Tensor, beta: Tensor) -> Tensor:
+        found = _converged(saddle.minimum(J, H @ H.mT, beta))
+        fluctuations = self.num_spins * torch.log(math.sqrt(2) * beta) - torch.logdet(found.curvature) / 2
         return -(self._log_partition(beta, found.phi) + fluctuations / self.dim) / beta
 
-    @transforms.full_precision
+    @tensors.solver
     def magnetizations(self, h: Fields, *, t0: Start = None) -> Float[Tensor, "*batch N D"]:
         """m_i = <sigma_i> / sqrt(D) = 1/2 sum_j V^-1_ij h_j at t*, for these couplings.
 
@@ -257,11 +205,10 @@ class VectorSpinModel(nn.Module):
         >>> VectorSpinModel(4, 9, couplings=torch.zeros(4, 4)).magnetizations(torch.ones(1, 4, 9)).shape
         torch.Size([1, 4, 9])
         """
-        H, _, _, found = self._saddle(h, t0)
+        H, _, found = self._saddle(h, t0)
         return found.inverse @ H / 2
 
-    @transforms.full_precision
-    @transforms.differentiating
+    @tensors.solver
     def magnetizations_next_order(self, h: Fields) -> Float[Tensor, "*batch N D"]:
         """-d f_next_order / dh, for couplings that do not depend on h: <sigma_i> / sqrt(D) with an error of 1/D^2.
 
@@ -271,14 +218,9 @@ class VectorSpinModel(nn.Module):
         torch.Size([4, 9])
         """
         self._require_fixed("magnetizations_next_order")
-        H, J, beta = self._inputs(h)
-        keep = torch.is_grad_enabled() and any(x.requires_grad for x in (H, J, beta))
-        with torch.enable_grad():
-            source = H if H.requires_grad else H.detach().requires_grad_()
-            (slope,) = torch.autograd.grad(self.free_energy_next_order(source).sum(), source, create_graph=keep)
-        return -slope
+        return -tensors.gradient(self._next_order, *self._inputs(h))
 
-    @transforms.full_precision
+    @tensors.solver
     def correlations(self, h: Fields, *, t0: Start = None) -> Float[Tensor, "*batch N N"]:
         """C_ij = <sigma_i . sigma_j> / D = V^-1_ij / (2 beta) + m_i . m_j, which is -df/dJ_ij.
 
@@ -288,14 +230,13 @@ class VectorSpinModel(nn.Module):
         tensor([[1., 0.],
                 [0., 1.]])
         """
-        H, _, beta, found = self._saddle(h, t0)
-        return self._correlations(H, beta, found)
+        return self._correlations(*self._saddle(h, t0))
 
     def _correlations(self, H: Tensor, beta: Tensor, found: saddle.Saddle) -> Tensor:
         m = found.inverse @ H / 2
         return found.inverse / (2 * beta[..., None, None]) + m @ m.mT
 
-    @transforms.full_precision
+    @tensors.solver
     def internal_energy(self, h: Fields, *, t0: Start = None) -> Float[Tensor, "*batch"]:
         """u = <E> / D = d(beta f)/d beta = N/(2 beta) - sum_i t*_i - 1/4 tr(H^T V^-1 H), for each example.
 
@@ -304,11 +245,11 @@ class VectorSpinModel(nn.Module):
         >>> VectorSpinModel(4, 9, couplings=torch.zeros(4, 4)).internal_energy(torch.zeros(1, 4, 9)).tolist()
         [0.0]
         """
-        H, _, beta, found = self._saddle(h, t0)
+        H, beta, found = self._saddle(h, t0)
         sites = found.t.expand(*found.t.shape[:-1], self.num_spins).sum(-1)
         return self.num_spins / (2 * beta) - sites - ((H @ H.mT) * found.inverse).sum((-2, -1)) / 4
 
-    @transforms.full_precision
+    @tensors.solver
     def entropy(self, h: Fields, *, t0: Start = None) -> Float[Tensor, "*batch"]:
         """s = beta (u - f) = 1/2 ln det(V^-1 / (2 beta)): of one component of all spins, relative to free spins.
 
@@ -317,10 +258,10 @@ class VectorSpinModel(nn.Module):
         >>> VectorSpinModel(4, 9, couplings=torch.zeros(4, 4)).entropy(torch.ones(1, 4, 9)) < 0
         tensor([True])
         """
-        _, _, beta, found = self._saddle(h, t0)
-        return saddle.log_det(found.inverse / (2 * beta[..., None, None])) / 2
+        _, beta, found = self._saddle(h, t0)
+        return torch.logdet(found.inverse / (2 * beta[..., None, None])) / 2
 
-    @transforms.full_precision
+    @tensors.solver
     def specific_heat(self, h: Fields, *, t0: Start = None) -> Float[Tensor, "*batch"]:
         """c = -beta^2 du/d beta = N/2 - beta^2 v . Hess^-1 v, v_i = 1 - |m_i|^2, with k_B = 1.
 
@@ -330,38 +271,13 @@ class VectorSpinModel(nn.Module):
         >>> VectorSpinModel(4, 9, couplings=torch.zeros(4, 4)).specific_heat(torch.ones(1, 4, 9)).shape
         torch.Size([1])
         """
-        H, _, beta, found = self._saddle(h, t0)
-        m = found.inverse @ H / 2
-        v = saddle.per_auxiliary(1 - (m**2).sum(-1), found.t.shape[-1])
-        response = self._solve_hessian(beta, found, m, v[..., None])[..., 0]
+        H, beta, found = self._saddle(h, t0)
+        v = 1 - ((found.inverse @ H / 2) ** 2).sum(-1)
+        v = v if found.t.shape[-1] == self.num_spins else v.sum(-1, keepdim=True)
+        response = torch.linalg.solve(found.curvature, v[..., None])[..., 0]
         return self.num_spins / 2 - beta**2 * (v * response).sum(-1)
 
-    def _solve_hessian(self, beta: Tensor, found: saddle.Saddle, m: Tensor, right: Tensor) -> Tensor:
-        P = found.inverse
-        curvature = P * (P / 2 + 2 * beta[..., None, None] * (m @ m.mT))
-        if found.t.shape[-1] != self.num_spins:
-            curvature = curvature.sum((-2, -1), keepdim=True)
-        return torch.linalg.solve(curvature, right)
-
-    @transforms.full_precision
-    def linear_response(self, h: Fields, direction: Fields, *, t0: Start = None) -> Float[Tensor, "*batch N D"]:
-        """dm = 1/2 V^-1 dh - V^-1 (dt m), Hess dt = beta w, w_k = m_k . (V^-1 dh)_k: m(h + dh) - m(h) to first order.
-
-        At fixed couplings: a change of couplings that depend on h is not included. Cost: one more solve than m itself;
-        the whole matrix is ``susceptibilities``.
-
-        >>> model = VectorSpinModel(4, 9, couplings=torch.zeros(4, 4))
-        >>> model.linear_response(torch.ones(1, 4, 9), torch.ones(1, 4, 9)).shape
-        torch.Size([1, 4, 9])
-        """
-        H, _, beta, found = self._saddle(h, t0)
-        dh = tensors.real(direction, "direction", (self.num_spins, self.dim), dtype=H.dtype, device=H.device)
-        m, passed = found.inverse @ H / 2, found.inverse @ dh
-        w = beta[..., None] * saddle.per_auxiliary((m * passed).sum(-1), found.t.shape[-1])
-        dt = self._solve_hessian(beta, found, m, w[..., None])
-        return passed / 2 - found.inverse @ (dt * m)
-
-    @transforms.full_precision
+    @tensors.solver
     def susceptibilities(self, h: Fields, *, t0: Start = None) -> Float[Tensor, "*batch N D N D"]:
         """chi_ia,jb = d<sigma_ia>/dh_jb = 1/2 V^-1_ij delta_ab - beta sum_kl V^-1_ik m_ka [Hess^-1]_kl m_lb V^-1_lj.
 
@@ -372,47 +288,34 @@ class VectorSpinModel(nn.Module):
         >>> model.susceptibilities(torch.ones(1, 2, 3)).shape
         torch.Size([1, 2, 3, 2, 3])
         """
-        H, _, beta, found = self._saddle(h, t0)
-        P = found.inverse
-        m = P @ H / 2
-        k = found.t.shape[-1]
+        H, beta, found = self._saddle(h, t0)
+        P, k = found.inverse, found.t.shape[-1]
         # The change of m with each auxiliary variable, and of each auxiliary variable with h.
-        moved = P[..., :, None, :] * m.mT[..., None, :, :]
+        moved = P[..., :, None, :] * (P @ H / 2).mT[..., None, :, :]
         moved = moved if k == self.num_spins else moved.sum(-1, keepdim=True)
         flat = moved.reshape(*moved.shape[:-3], -1, k)
-        stiff = flat @ self._solve_hessian(beta, found, m, flat.mT) * beta[..., None, None]
-        identity = torch.eye(self.dim, dtype=P.dtype, device=P.device)
-        free = P[..., :, None, :, None] * identity[:, None, :] / 2
+        stiff = flat @ torch.linalg.solve(found.curvature, flat.mT) * beta[..., None, None]
+        free = P[..., :, None, :, None] * torch.eye(self.dim).to(P)[:, None, :] / 2
         return free - stiff.reshape(free.shape)
 
-    @transforms.full_precision
+    @tensors.solver
     def channel_mixing(self, h: Fields, *, t0: Start = None) -> Float[Tensor, "*batch N D"]:
         """sum_jk C_jk dJ_jk/dh_i: what the dependence of the couplings on h adds to -df/dh; zero for fixed couplings.
 
         >>> VectorSpinModel(4, 9, couplings=torch.zeros(4, 4)).channel_mixing(torch.ones(1, 4, 9)).abs().sum()
         tensor(0.)
         """
-        if not callable(self.couplings):
-            H, *_ = self._inputs(h)
-            return torch.zeros_like(H)
         return self._field_gradient(h, t0)[1]
 
-    @transforms.differentiating
     def _field_gradient(self, h: Any, t0: Any) -> tuple[Tensor, Tensor]:
-        """The mean spins, and the part of -df/dh that comes through couplings computed from the fields."""
-        H, J, beta = self._inputs(h)
-        keep = torch.is_grad_enabled() and any(x.requires_grad for x in (H, J, beta))
-        with torch.enable_grad():
-            source = H if H.requires_grad else H.detach().requires_grad_()
-            H, J, beta, found = self._saddle(source, t0)
-            m, mixing = found.inverse @ H / 2, None
-            if J.requires_grad:
-                C = self._correlations(H, beta, found)
-                (mixing,) = torch.autograd.grad(J, source, C, create_graph=keep, allow_unused=True)
-        mixing = torch.zeros_like(m) if mixing is None else mixing
-        return (m, mixing) if keep else (m.detach(), mixing.detach())
+        H, beta, found = self._saddle(h, t0)
+        m = found.inverse @ H / 2
+        if not callable(self.couplings):
+            return m, torch.zeros_like(m)
+        C = self._correlations(H, beta, found)
+        return m, tensors.gradient(lambda H, C: C * self._matrix(H), H, C)
 
-    @transforms.full_precision
+    @tensors.solver
     def field_gradient(self, h: Fields, *, t0: Start = None) -> Float[Tensor, "*batch N D"]:
         """-df/dh_i = m_i + sum_jk C_jk dJ_jk/dh_i: tokens mixed by V^-1, and components by input-dependent couplings.
 
@@ -422,8 +325,6 @@ class VectorSpinModel(nn.Module):
         >>> VectorSpinModel(4, 9, couplings=torch.zeros(4, 4)).field_gradient(torch.ones(1, 4, 9)).shape
         torch.Size([1, 4, 9])
         """
-        if not callable(self.couplings):
-            return self.magnetizations(h, t0=t0)
         m, mixing = self._field_gradient(h, t0)
         return m + mixing
 
@@ -431,7 +332,7 @@ class VectorSpinModel(nn.Module):
         if callable(self.couplings):
             raise ValueError(f"couplings: expected a matrix for {method}, got couplings computed from the fields")
 
-    @transforms.full_precision
+    @tensors.solver
     def log_prob(
         self, h: Fields, *, field_stiffness: float = 1.0, free_energy: Callable[[Tensor], Tensor] | None = None
     ) -> Float[Tensor, "*batch"]:
@@ -439,14 +340,9 @@ class VectorSpinModel(nn.Module):
 
         The density of the fields h (as passed, all N D components) when spins and fields are drawn together, from
         exp(-beta (E + kappa/2 sum_i |sqrt(D) h_i|^2)): the fields need an energy of their own, with ``field_stiffness``
-        kappa, since Z(h) grows with |h| and has no integral over all h. Then they have one in closed form, because
-        every |sigma_i|^2 = D: p(h) is the mixture of normal densities of variance 1/(beta D kappa) around
-        sigma / (sqrt(D) kappa), over the spins without field. It is normalised up to the error of f: with an exact
-        f, exactly. ``free_energy`` replaces ``self.free_energy``, for instance by ``self.free_energy_next_order``.
-
-        The source's p(h) has no kappa and hence no normalisation, and no beta in its exponent; its code returns
-        phi(t*) - beta sum_i t*_i. Differences at equal |h_i| do not depend on kappa. Couplings computed from the fields
-        are a ``ValueError``: their normalisation has no closed form.
+        kappa, since Z(h) grows with |h| and has no integral over all h. It is normalised up to the error of f, which
+        ``free_energy`` replaces, for instance by ``self.free_energy_next_order``. The source's p(h) has no kappa and
+        hence no normalisation, and no beta in its exponent. ``ValueError`` for couplings computed from the fields.
 
         >>> VectorSpinModel(4, 9, couplings=torch.zeros(4, 4)).log_prob(torch.ones(1, 4, 9)).shape
         torch.Size([1])

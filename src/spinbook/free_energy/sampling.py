@@ -11,10 +11,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from spinbook import tensors, transforms, validate
+from spinbook import tensors, validate
 from spinbook.annotations import ArrayLike, Float
 
-__all__ = ["simulate", "spin_given_field", "step", "uniform"]
+__all__ = ["simulate", "spin_given_field", "uniform"]
 
 # Two of three proposals are taken, so that so many rounds without end do not happen.
 _MAX_ROUNDS = 1000
@@ -28,31 +28,20 @@ def uniform(*shape: int, generator: torch.Generator, dtype: torch.dtype | None =
             [1., 1.],
             [1., 1.]])
     """
-    validate.instance(generator, torch.Generator, "generator")
-    sizes = [validate.count(size, "shape") for size in shape]
-    if not sizes or sizes[-1] < 1:
-        raise ValueError(f"shape: expected (..., D) with D >= 1, got {shape}")
-    normal = torch.randn(sizes, generator=generator, dtype=dtype, device=generator.device)
+    normal = torch.randn(shape, generator=generator, dtype=dtype, device=generator.device)
     return normal / torch.linalg.vector_norm(normal, dim=-1, keepdim=True)
 
 
-def spin_given_field(field: Float[ArrayLike, "*batch D"], *, generator: torch.Generator) -> Float[Tensor, "*batch D"]:
+def spin_given_field(field: Float[Tensor, "*batch D"], *, generator: torch.Generator) -> Float[Tensor, "*batch D"]:
     """s with density proportional to exp(field . s) on the unit sphere: von Mises-Fisher, by Wood's rejection.
 
-    ``field`` (..., D) has every factor in it. Exact for any D >= 1 and any strength; about 1.5 proposals for each spin.
+    ``field`` (..., D) has every factor in it, and is not checked. Exact for any D >= 1 and any strength; about 1.5
+    proposals for each spin.
     Source: Wood, Communications in Statistics 23 (1994) 157, with the beta variable from a random direction.
 
     >>> spin_given_field(torch.zeros(4, 3), generator=torch.Generator().manual_seed(0)).shape
     torch.Size([4, 3])
     """
-    b = tensors.real(field, "field", (None,))
-    validate.instance(generator, torch.Generator, "generator")
-    if b.shape[-1] < 1:
-        raise ValueError(f"field: expected shape (..., D) with D >= 1, got {tuple(b.shape)}")
-    return _given_field(b, generator)
-
-
-def _given_field(field: Tensor, generator: torch.Generator) -> Tensor:
     d = field.shape[-1]
     options: dict[str, Any] = {"generator": generator, "dtype": field.dtype, "device": field.device}
     if d == 1:
@@ -94,63 +83,6 @@ def _given_field(field: Tensor, generator: torch.Generator) -> Tensor:
     return spins
 
 
-def _inputs(spins: Any, couplings: Any, h: Any, beta: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    dtype, device = validate.common_tensor_type(spins, h, couplings, beta)
-    s = tensors.real(spins, "spins", (None, None), dtype=dtype, device=device)
-    n, d = s.shape[-2:]
-    if d < 1:
-        raise ValueError(f"spins: expected shape (..., N, D) with D >= 1, got {tuple(s.shape)}")
-    H = tensors.real(h, "h", (n, d), dtype=dtype, device=device)
-    J = tensors.real(couplings, "couplings", (n, n), dtype=dtype, device=device)
-    tensors.symmetric_zero_diagonal(J, "couplings")
-    lengths = torch.linalg.vector_norm(s, dim=-1)
-    if not transforms.holds((lengths - 1).abs() <= 1e-3):
-        raise ValueError(f"spins: expected unit vectors, got a length of {float(lengths.flatten()[0]):g} or another")
-    b = tensors.positive(beta, "beta", dtype=dtype, device=device)
-    for value, name, own in ((H, "h", 2), (J, "couplings", 2), (b, "beta", 0)):
-        leading = value.shape[: value.ndim - own]
-        try:
-            fits = torch.broadcast_shapes(leading, s.shape[:-2]) == s.shape[:-2]
-        except RuntimeError:
-            fits = False
-        if not fits:
-            raise ValueError(
-                f"{name}: expected leading axes that broadcast to those of spins, {tuple(s.shape[:-2])}, "
-                f"got {tuple(leading)}"
-            )
-    return s, H, J, b
-
-
-def _sweep(s: Tensor, H: Tensor, J: Tensor, beta: Tensor, generator: torch.Generator) -> Tensor:
-    n, d = s.shape[-2:]
-    s = s.clone()
-    for i in range(n):
-        local = H[..., i, :] + 2 * (J[..., i, :, None] * s).sum(-2)
-        s[..., i, :] = _given_field(beta[..., None] * d * local, generator)
-    return s
-
-
-def step(
-    spins: Float[ArrayLike, "*batch N D"],
-    couplings: Float[ArrayLike, "*#batch N N"],
-    h: Float[ArrayLike, "*#batch N D"],
-    *,
-    beta: Float[ArrayLike, "*#batch"] = 1.0,
-    generator: torch.Generator,
-) -> Float[Tensor, "*batch N D"]:
-    """s_i from exp(beta D s_i . (h_i + 2 sum_j J_ij s_j)), for i = 1 to N in turn: one Gibbs sweep of every chain.
-
-    ``spins`` (..., N, D) are unit vectors, with chains in the leading axes.
-
-    >>> generator = torch.Generator().manual_seed(0)
-    >>> start = uniform(10, 3, 4, generator=generator)
-    >>> step(start, torch.zeros(3, 3), torch.zeros(3, 4), generator=generator).shape
-    torch.Size([10, 3, 4])
-    """
-    validate.instance(generator, torch.Generator, "generator")
-    return _sweep(*_inputs(spins, couplings, h, beta), generator)
-
-
 def simulate(
     spins: Float[ArrayLike, "*batch N D"],
     couplings: Float[ArrayLike, "*#batch N N"],
@@ -160,18 +92,30 @@ def simulate(
     steps: int,
     generator: torch.Generator,
 ) -> Float[Tensor, "steps *batch N D"]:
-    """The states after each of ``steps`` sweeps of ``step``, which has the other arguments.
+    """The states after each of ``steps`` Gibbs sweeps of every chain, with chains in the leading axes.
+
+    A sweep draws s_i from exp(beta D s_i . (h_i + 2 sum_j J_ij s_j)), for i = 1 to N in turn; ``spins`` are unit
+    vectors. ``ValueError`` for couplings that are not symmetric or have a diagonal, beta <= 0, and shapes that do not
+    fit.
 
     >>> generator = torch.Generator().manual_seed(0)
     >>> start = uniform(10, 3, 4, generator=generator)
     >>> simulate(start, torch.zeros(3, 3), torch.zeros(3, 4), steps=5, generator=generator).shape
     torch.Size([5, 10, 3, 4])
     """
-    count = validate.count(steps, "steps", minimum=1)
-    validate.instance(generator, torch.Generator, "generator")
-    s, H, J, b = _inputs(spins, couplings, h, beta)
-    trajectory = torch.empty((count, *s.shape), dtype=s.dtype, device=s.device)
-    for k in range(count):
-        s = _sweep(s, H, J, b, generator)
+    dtype, device = validate.common_tensor_type(spins, h, couplings, beta)
+    s = tensors.real(spins, "spins", (None, None), dtype=dtype, device=device).clone()
+    n, d = s.shape[-2:]
+    H = tensors.real(h, "h", (n, d), dtype=dtype, device=device)
+    J = tensors.real(couplings, "couplings", (n, n), dtype=dtype, device=device)
+    tensors.symmetric_zero_diagonal(J, "couplings")
+    b = tensors.positive(beta, "beta", dtype=dtype, device=device)
+    for leading, name in ((H.shape[:-2], "h"), (J.shape[:-2], "couplings"), (b.shape, "beta")):
+        tensors.fitting(leading, s.shape[:-2], name)
+    trajectory = torch.empty((validate.count(steps, "steps", minimum=1), *s.shape), dtype=s.dtype, device=s.device)
+    for k in range(steps):
+        for i in range(n):
+            local = H[..., i, :] + 2 * (J[..., i, :, None] * s).sum(-2)
+            s[..., i, :] = spin_given_field(b[..., None] * d * local, generator=generator)
         trajectory[k] = s
     return trajectory
