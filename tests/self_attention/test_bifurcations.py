@@ -190,6 +190,7 @@ def test_threads_and_the_size_of_tasks_change_nothing(paper):
         assert sa.bifurcation(paper, betas, num_threads=2, lanes_per_task=size, **options).identical(one)
 
 
+@pytest.mark.documented_nan
 def test_jax_gathers_the_same_from_the_definition(other):
     # Contracting temperatures, so that rounding stays small.
     options = {
