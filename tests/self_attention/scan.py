@@ -108,10 +108,6 @@ def run(lanes: Lanes, observation: Observation, numerics: Numerics) -> Statistic
 
     Exponents are measured in the window of attention vectors itself; ``lanes.run`` measures them in other coordinates
     of it and begins with other tangents, so that over T steps they differ by the logarithm of a bounded factor over T.
-
-    >>> from spinbook.self_attention import bifurcation, paper_network
-    >>> bifurcation(paper_network(), [0.1, 0.2], steps=40, transient=20, run=run).period.values
-    array([4, 4])
     """
     dtype = jnp.zeros(0).dtype
     n, K, M = lanes.windows.attention.shape
